@@ -1,0 +1,91 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/core/ids.hpp"
+#include "sim/core/quantity.hpp"
+
+namespace stagecraft {
+
+/// A kind of machine that computes.
+struct DeviceType {
+  std::string name;
+  FlopRate peak;                ///< Of the arithmetic the model uses.
+  double efficiency = 1;        ///< Share of `peak` that dense layers reach.
+  Bandwidth memory_bandwidth;
+  Bytes memory;
+  Seconds launch;               ///< Paid once for every layer.
+  double speed = 1;             ///< Divides the times of layers whose times are given instead of computed.
+  Watts idle, busy;
+};
+
+/// How the two directions of a link share its bandwidth.
+enum class Duplex {
+  Full,      ///< Each direction has all of it.
+  Half,      ///< Both directions, or all stations of a shared medium, divide it.
+  Unshared,  ///< Every transfer gets all of it: no contention.
+};
+
+struct Device {
+  std::string name;
+  int type = 0;       ///< Index into Cluster::types.
+  std::string host;
+};
+
+/// A cable between two places, or a shared medium among several.
+struct Link {
+  std::string name;
+  Bandwidth bandwidth;
+  Seconds latency;
+  Duplex duplex = Duplex::Full;
+  std::vector<VertexId> ends;
+};
+
+/// One link crossed by a route. `forward` is from the first end to the second.
+struct Hop {
+  LinkId link;
+  bool forward = true;
+
+  friend bool operator==(const Hop&, const Hop&) = default;
+};
+
+struct Route {
+  std::vector<Hop> hops;
+  Seconds latency;      ///< Sum over the hops.
+  Bandwidth bandwidth;  ///< Least over the hops.
+};
+
+/// What the program runs on. Vertices 0..devices-1 are the devices, in order; the rest are switches.
+struct Cluster {
+  std::string name;
+  std::vector<DeviceType> types;
+  std::vector<Device> devices;
+  std::vector<std::string> switches;
+  std::vector<Link> links;
+
+  const DeviceType& type_of(DeviceId d) const { return types[static_cast<std::size_t>(devices[static_cast<std::size_t>(d)].type)]; }
+  VertexId vertex(DeviceId d) const { return VertexId{d.value}; }
+  VertexId switch_vertex(int index) const { return VertexId{static_cast<std::int64_t>(devices.size()) + index}; }
+  std::string vertex_name(VertexId v) const;
+  std::optional<DeviceId> find_device(const std::string& device_name) const;
+};
+
+/// Routes between devices. Devices do not forward traffic; the fewest links win, then the least time per byte,
+/// then the links declared first.
+class Router {
+ public:
+  explicit Router(const Cluster& cluster);
+  /// Nothing when no path exists. A device reaches itself over no link.
+  std::optional<Route> route(DeviceId from, DeviceId to) const;
+  /// The same, or Infeasible that names both devices.
+  Route require(DeviceId from, DeviceId to) const;
+
+ private:
+  const Cluster* cluster_;
+  std::vector<std::vector<LinkId>> attached_;  ///< All links of a vertex.
+  std::vector<std::vector<LinkId>> trunks_;    ///< Those that lead on to a switch.
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/config/units.hpp"
+#include "sim/config/value.hpp"
+
+namespace stagecraft::config {
+
+struct MapSpec;
+
+/// One way to fill a variant field: the catalogue entry's name, its line of help and the fields it adds.
+struct Variant {
+  std::string name;
+  std::string summary;
+  const MapSpec* fields = nullptr;  ///< May be null: no fields of its own.
+};
+
+/// One row of a field table. The reader, the JSON Schema, `explain` and the reference text all come from it.
+struct Field {
+  enum class Kind {
+    Text,      ///< Any scalar.
+    Choice,    ///< One word of `choices()`.
+    Integer,   ///< A whole number in [low, high]; 1e3 counts as whole.
+    Real,      ///< A bare number in [low, high].
+    Boolean,   ///< true or false, nothing else.
+    Quantity,  ///< A number with a unit of `dimension`; only 0 may be bare.
+    Map,       ///< A map of `map`.
+    List,      ///< A list of `item`; `by_name` lists may also be written as a map from name to item.
+    Table,     ///< A map from free names to `item`.
+    Variant,   ///< A map whose key `selector` picks one of `variants()`, which adds its fields to `map`'s; a bare word is short for the selector alone.
+    Any,       ///< Anything: checked elsewhere.
+  };
+
+  std::string name;
+  Kind kind = Kind::Any;
+  std::string text_doc;                        ///< One sentence.
+  bool required = true;
+  std::optional<std::string> default_text;     ///< As it would be written in YAML.
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  Dimension dimension = Dimension::Time;
+  std::function<std::vector<std::string>()> choices;
+  const MapSpec* map = nullptr;
+  std::shared_ptr<Field> item;
+  std::string selector;
+  std::function<std::vector<Variant>()> variants;
+
+  Field& doc(std::string sentence) { return text_doc = std::move(sentence), *this; }
+  Field& fallback(std::string text) { return default_text = std::move(text), required = false, *this; }
+  Field& optional() { return required = false, *this; }
+};
+
+struct MapSpec {
+  std::string title;  ///< One sentence: what this map describes.
+  std::vector<Field> fields;
+  const Field* find(std::string_view name) const;
+};
+
+Field text(std::string name);
+Field choice(std::string name, std::function<std::vector<std::string>()> words);
+Field choice(std::string name, std::vector<std::string> words);
+Field integer(std::string name, double low, double high);
+Field real(std::string name, double low, double high);
+Field boolean(std::string name);
+Field quantity(std::string name, Dimension dimension);
+Field map(std::string name, const MapSpec& spec);
+Field list(std::string name, Field item);
+Field table(std::string name, Field item);
+Field variant(std::string name, std::string selector, std::function<std::vector<Variant>()> variants,
+              const MapSpec* common = nullptr);
+Field any(std::string name);
+
+/// Checks a tree against a table and returns it normalised: defaults filled in (origin "default"), variants spelt
+/// as maps, quantities left as text. Unknown keys get a suggestion, or the place where the key belongs.
+Value check(const Value&, const MapSpec&, const std::string& path, Problems&);
+
+/// JSON Schema (draft 2020-12) of a file kind.
+std::string json_schema(const MapSpec&, const std::string& kind);
+/// The help text of the field at a dotted path ("run.schedule"), or of the whole map for "".
+std::string explain(const MapSpec&, const std::string& path);
+/// The whole table as Markdown.
+std::string reference(const MapSpec&, const std::string& title);
+
+/// Typed reading of a checked tree. These never fail on what a user wrote: check() has already passed.
+int as_int(const Value&);
+double as_real(const Value&);
+bool as_bool(const Value&);
+double as_quantity(const Value&, Dimension);  ///< In base units.
+Seconds as_seconds(const Value&);
+Bytes as_bytes(const Value&);
+Flops as_flops(const Value&);
+Bandwidth as_bandwidth(const Value&);
+FlopRate as_flop_rate(const Value&);
+Watts as_watts(const Value&);
+
+}  // namespace stagecraft::config

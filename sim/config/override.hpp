@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/config/value.hpp"
+
+namespace stagecraft::config {
+
+/// Puts `value` at a dotted path: "run.micro_batches", "links.nvlink.latency" (a list item by its `name`),
+/// "devices[2].memory" (by index). The parent must exist; a wrong step is a problem with a suggestion.
+void set_path(Value& root, std::string_view path, Value value, const Where& where, Problems&);
+
+/// One "--set path=value" of the command line; problems point at "<--set path=value>:1:column".
+void apply_set(Value& root, const std::string& assignment, Problems&);
+
+/// The value at a dotted path, or nullptr.
+const Value* get_path(const Value& root, std::string_view path);
+
+}  // namespace stagecraft::config

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/core/quantity.hpp"
+
+namespace stagecraft::config {
+
+enum class Dimension { Time, Size, Bandwidth, Work, WorkRate, Power };
+
+/// "25 GB/s" in base units. On failure returns nothing and says why, offering both readings of an ambiguous unit.
+std::optional<double> parse_quantity(Dimension, std::string_view text, std::string& why);
+
+std::string_view dimension_name(Dimension);
+std::vector<std::string> unit_names(Dimension);
+
+}  // namespace stagecraft::config

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace stagecraft {
+
+/// A directed graph over 0..nodes-1, both ways round.
+struct Digraph {
+  std::vector<std::vector<int>> next, previous;
+
+  Digraph() = default;
+  explicit Digraph(int nodes) : next(static_cast<std::size_t>(nodes)), previous(static_cast<std::size_t>(nodes)) {}
+  int size() const { return static_cast<int>(next.size()); }
+  void add(int from, int to);  ///< A second equal edge is left out.
+};
+
+/// Sources first, smallest index first among equals; nothing when there is a cycle. O(nodes + edges).
+std::optional<std::vector<int>> topological_order(const Digraph&);
+
+/// Number of nodes on the longest path from each node to a sink, itself included. Needs an acyclic graph.
+std::vector<int> depth_to_sink(const Digraph&);
+
+/// The nodes of a shortest cycle, in order; empty when there is none. O(nodes * edges): for error messages.
+std::vector<int> shortest_cycle(const Digraph&);
+
+}  // namespace stagecraft

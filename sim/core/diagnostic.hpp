@@ -1,0 +1,74 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace stagecraft {
+
+/// Where a value was written. Lines and columns start at 1; line 0 means "no place".
+struct Where {
+  std::string file;
+  int line = 0;
+  int column = 0;
+
+  friend bool operator==(const Where&, const Where&) = default;
+};
+
+/// One problem with an input, and what would mend it.
+struct Diagnostic {
+  Where where;
+  std::string path;     ///< Dotted path of the field, such as "cluster.links[1].bandwidth"; may be empty.
+  std::string message;  ///< What is wrong, in one sentence.
+  std::string help;     ///< What to write instead; may be empty.
+  std::string code;     ///< A stable word for scripts, such as "unknown-field".
+};
+
+/// "file:line:column: error: path: message", the line with a caret when the file can be read, and the help.
+std::string render(const Diagnostic&);
+/// All of them sorted by place, at most twenty, then the count.
+std::string render(std::vector<Diagnostic>);
+
+/// The input is wrong (exit 2). Carries every problem that was found, not only the first.
+class InputError : public std::runtime_error {
+ public:
+  explicit InputError(std::vector<Diagnostic> problems);
+  explicit InputError(std::string message, std::string help = {});
+  const std::vector<Diagnostic>& problems() const { return problems_; }
+
+ private:
+  std::vector<Diagnostic> problems_;
+};
+
+/// The input is right but cannot be done (exit 3): which constraint, by how much, and what would help.
+class Infeasible : public std::runtime_error {
+ public:
+  Infeasible(std::string code, const std::string& message, const std::string& help = {});
+  const std::string& code() const { return code_; }
+
+ private:
+  std::string code_;
+};
+
+/// The machine or a backend failed (exit 4).
+class BackendError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A bug of ours (exit 70).
+class InternalError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+}  // namespace stagecraft
+
+#define STAGECRAFT_STRING2(x) #x
+#define STAGECRAFT_STRING(x) STAGECRAFT_STRING2(x)
+/// A promise between parts of this program. Never used on what a user wrote.
+#define STAGECRAFT_CHECK(condition)                                                                  \
+  do {                                                                                               \
+    if (!(condition))                                                                                \
+      throw ::stagecraft::InternalError(__FILE__ ":" STAGECRAFT_STRING(__LINE__) ": " #condition);   \
+  } while (false)

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <vector>
+
+#include "sim/cluster/cluster.hpp"
+#include "sim/core/ids.hpp"
+#include "sim/core/quantity.hpp"
+#include "sim/model/model_graph.hpp"
+
+namespace stagecraft {
+
+/// What one layer costs on one device for one micro-batch.
+struct LayerCost {
+  Seconds forward, input_gradient, weight_gradient;
+
+  Seconds backward() const { return input_gradient + weight_gradient; }
+};
+
+/// Seconds of every layer on every device type.
+///
+/// A layer with given times costs time * samples / speed. Otherwise the roofline holds:
+/// max(flops / (peak * efficiency), bytes / memory_bandwidth) + launch, where the bytes are the weights once and the
+/// inputs and outputs of every sample (Williams, Waterman, Patterson, CACM 2009).
+class CostTable {
+ public:
+  CostTable(const ModelGraph& model, const Cluster& cluster);
+  LayerCost at(LayerId layer, int device_type, double samples) const;
+  /// Time of one optimizer step on `parameters` numbers: memory traffic only.
+  Seconds update(double parameters, int device_type) const;
+
+  const ModelGraph& model() const { return *model_; }
+  const Cluster& cluster() const { return *cluster_; }
+
+ private:
+  const ModelGraph* model_;
+  const Cluster* cluster_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/core/ids.hpp"
+#include "sim/core/quantity.hpp"
+
+namespace stagecraft {
+
+/// Measured or given times of a layer for one sample; they replace the roofline.
+struct LayerTimes {
+  Seconds forward, input_gradient, weight_gradient;
+};
+
+/// One node of the network that is trained. All amounts are for one sample.
+struct Layer {
+  std::string name;
+  std::string type;              ///< "transformer_layer", "dense", ...: a word for people and importers.
+  std::vector<LayerId> inputs;
+  Flops forward, input_gradient, weight_gradient;
+  double parameters = 0;         ///< Number of parameters it owns; tied weights are counted once.
+  Bytes output;                  ///< Sent to every consumer forward; its gradient comes back with the same size.
+  Bytes stash;                   ///< Kept from forward to backward.
+  std::string tie;               ///< Layers with the same word share their parameters.
+  std::optional<LayerTimes> times;
+};
+
+/// Bytes of one number, by what it is for.
+struct Precision {
+  double weight = 4, gradient = 4, optimizer = 8, activation = 4;
+};
+
+/// What is trained: a DAG of layers, listed so that inputs come first.
+struct ModelGraph {
+  std::string name;
+  Precision precision;
+  std::vector<Layer> layers;
+
+  double parameters() const;
+  Flops forward() const;
+  std::optional<LayerId> find(const std::string& layer_name) const;
+};
+
+/// Throws InternalError unless inputs come before their users and names are unique: the promise of every builder.
+void check_graph(const ModelGraph&);
+
+}  // namespace stagecraft

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/core/dag.hpp"
+#include "sim/core/ids.hpp"
+#include "sim/core/quantity.hpp"
+
+namespace stagecraft {
+
+/// A convex part of the model and the devices that run it.
+struct Stage {
+  std::string name;
+  std::vector<LayerId> layers;      ///< Empty in plans made without a model.
+  std::vector<DeviceId> devices;    ///< More than one: replicas, each with its share of every micro-batch.
+  int micro_batch_size = 1;         ///< Samples.
+  int group = 1;                    ///< k of kFkB: micro-batches done forward, then backward, together.
+  bool recompute = false;
+};
+
+/// Data that flows from one stage to another: forward, and its gradient back.
+struct StageEdge {
+  StageId from, to;
+  Bytes bytes;                      ///< For one sample. Zero: an order without data.
+};
+
+/// Who does what: stages as a DAG, with devices and replicas.
+struct Plan {
+  std::vector<Stage> stages;
+  std::vector<StageEdge> edges;
+  int mini_batch = 1;               ///< Samples in one iteration.
+
+  int stage_count() const { return static_cast<int>(stages.size()); }
+  int micro_batches(StageId s) const { return mini_batch / stages[static_cast<std::size_t>(s)].micro_batch_size; }
+  Digraph graph() const;
+  /// Last device that any stage names, plus one.
+  int device_count() const;
+};
+
+/// p stages one after the other, one device each (stage s on rank s % ranks); for use without a model.
+Plan chain_plan(int stages, int ranks, int micro_batches);
+
+/// Throws InputError or Infeasible with everything wrong: cycle, sizes that do not nest, micro-batch smaller than the
+/// replicas, mini-batch not a multiple. Every command that takes a plan calls it.
+void check_plan(const Plan&);
+
+/// Adds an order edge between each stage and the next in topological order: a graph run as a sequence, which is the
+/// baseline that graph pipelines are compared with (GraphPipe, ASPLOS 2025, section 7).
+void make_sequential(Plan&);
+
+std::string to_text(const Plan&);
+
+}  // namespace stagecraft

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "sim/cluster/cluster.hpp"
+#include "sim/program/program.hpp"
+
+namespace stagecraft {
+
+/// The promises of Program, checked apart from the code that made them: numbers, pairs, streams, buffers.
+/// Throws InternalError for the first broken one. O(instructions).
+void check_program(const Program&);
+
+/// Throws Infeasible "memory" when the stash, one received buffer and the resident memory already exceed a device:
+/// names the device, the op where it overflows, and by how much. Which order the network gives does not matter.
+void check_memory(const Program&, const Cluster&);
+
+}  // namespace stagecraft

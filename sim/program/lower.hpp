@@ -1,0 +1,34 @@
+#pragma once
+
+#include "sim/cluster/cluster.hpp"
+#include "sim/plan/plan.hpp"
+#include "sim/plan/stage_cost.hpp"
+#include "sim/program/program.hpp"
+#include "sim/schedule/schedule.hpp"
+#include "sim/weights/policy.hpp"
+
+namespace stagecraft {
+
+/// Which communication of a device waits for which.
+enum class StreamModel : std::uint8_t {
+  Single,     ///< One communication stream a device.
+  Pair,       ///< One for each peer.
+  Direction,  ///< One for each peer and direction.
+  None,       ///< No order at all: every transfer is a pure delay.
+};
+
+struct LoweringOptions {
+  bool overlap = true;          ///< Communication beside computation; false: in its way, neighbours in one group.
+  bool rendezvous = true;       ///< False: eager.
+  StreamModel streams = StreamModel::Direction;
+  bool fifo_sends = true;       ///< A device sends one message at a time, in program order.
+  int iterations = 1;
+};
+
+/// Adds everything a schedule leaves out: sends, receives, all-reduces, buffers, weight versions.
+///
+/// Throws Infeasible "cycle" when the order of work itself can never run, and "deadlock" when only the communication
+/// blocks; both name the shortest cycle. O(ops log devices).
+Program lower(const Schedule&, const Plan&, const StageCosts&, const WeightsDef&, const LoweringOptions&);
+
+}  // namespace stagecraft

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/core/ids.hpp"
+#include "sim/core/quantity.hpp"
+
+namespace stagecraft {
+
+enum class InstructionKind : std::uint8_t {
+  Forward, Backward, InputGradient, WeightGradient, Recompute, Update,  // in the order of OpKind
+  Send, Receive, AllReduce
+};
+
+/// One entry of one stream of one device.
+struct Instruction {
+  Seconds duration;            ///< Of computation. Communication takes what the network gives it.
+  StreamId stream;             ///< Not valid: in no stream, so bound by its dependencies alone.
+  DeviceId device;
+  StageId stage;               ///< Of communication: the stage that made the data.
+  std::int32_t micro = 0;      ///< Micro-batch of `stage`, counted through the iterations; of Update and AllReduce: its number.
+  std::int32_t link = -1;      ///< Send, Receive: index into transfers. AllReduce: index into collectives.
+  std::int32_t version = 0;    ///< Weights version that is read; of Update: that is written.
+  InstructionKind kind = InstructionKind::Forward;
+  bool gradient = false;       ///< Communication: a gradient, not an activation.
+
+  bool is_compute() const { return kind < InstructionKind::Send; }
+};
+
+/// A message. Its receive is the instruction behind its send.
+struct Transfer {
+  std::uint64_t bytes = 0;
+  InstructionId send;
+  std::int32_t route = 0;      ///< Index into Program::routes.
+
+  InstructionId receive() const { return InstructionId{send.value + 1}; }
+};
+
+/// An all-reduce among `members` instructions with consecutive ids.
+struct Collective {
+  std::uint64_t bytes = 0;     ///< Reduced on every member.
+  InstructionId first;
+  std::int32_t members = 0;
+  std::int32_t first_route = 0;  ///< Routes of the ring: member i to the next one, `members` in a row.
+};
+
+struct RouteEnds {
+  DeviceId from, to;
+};
+
+enum class StreamKind : std::uint8_t { Compute, Communication, Send, Receive, Collective };
+
+struct Stream {
+  DeviceId device;
+  StreamKind kind = StreamKind::Compute;
+  DeviceId peer;               ///< Valid when the stream serves one peer only.
+};
+
+enum class BufferKind : std::uint8_t { Stash, Received, Outgoing };
+
+/// Memory that comes and goes: taken when `allocated_by` starts, given back when `freed_by` ends.
+struct Buffer {
+  Bytes size;
+  InstructionId allocated_by, freed_by;
+  DeviceId device;
+  BufferKind kind = BufferKind::Stash;
+};
+
+/// Memory that stays.
+struct ResidentMemory {
+  Bytes weights, gradients, optimizer;  ///< `weights` counts every version.
+  Bytes capacity;                       ///< Zero: not known, never exceeded.
+
+  Bytes total() const { return weights + gradients + optimizer; }
+};
+
+/// The event stream: the contract between planning and every backend.
+///
+/// Instructions are numbered so that everything an instruction waits for has a smaller number; a backend may start one
+/// when all of `waits_for` have ended. Order inside a stream, rendezvous order and FIFO order of sends are all in
+/// `waits_for`. With rendezvous a send and its receive start together when both may, and end together; with eager
+/// transfers the send goes alone and its receive ends when the data is there. Members of a collective start together.
+/// A backend reorders, adds and drops nothing.
+struct Program {
+  std::vector<Instruction> instructions;
+  std::vector<std::uint32_t> first_wait;   ///< waits_for(i) is waits[first_wait[i] .. first_wait[i + 1]).
+  std::vector<InstructionId> waits;
+  std::vector<Transfer> transfers;
+  std::vector<Collective> collectives;
+  std::vector<RouteEnds> routes;           ///< Each pair of devices that talk, once; rings of collectives in a row.
+  std::vector<Stream> streams;
+  std::vector<Buffer> buffers;
+  std::vector<ResidentMemory> memory;      ///< Of each device.
+  std::vector<int> micro_batches;          ///< Of each stage, in one iteration.
+  int devices = 0;
+  int iterations = 1;
+  int mini_batch = 1;                      ///< Samples in one iteration.
+  bool rendezvous = true;
+
+  std::size_t size() const { return instructions.size(); }
+  std::span<const InstructionId> waits_for(InstructionId i) const {
+    return {waits.data() + first_wait[static_cast<std::size_t>(i)], waits.data() + first_wait[static_cast<std::size_t>(i) + 1]};
+  }
+  const Instruction& at(InstructionId i) const { return instructions[static_cast<std::size_t>(i)]; }
+  int iteration_of(const Instruction&) const;
+};
+
+/// "2F5", "0>1:F2" (send), "1<0:F2" (receive), "3AR0" (all-reduce).
+std::string to_text(const Program&, InstructionId);
+/// Every stream as text, one line each.
+std::string to_text(const Program&);
+
+}  // namespace stagecraft

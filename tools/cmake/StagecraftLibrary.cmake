@@ -1,0 +1,11 @@
+# stagecraft_library(<room> USES <rooms> LINKS <libraries>)
+# One static library of the .cpp files in the current folder. A room sees only what it uses.
+function(stagecraft_library room)
+  cmake_parse_arguments(A "" "" "USES;LINKS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS "*.cpp")
+  add_library(stagecraft_${room} STATIC ${sources})
+  add_library(stagecraft::${room} ALIAS stagecraft_${room})
+  target_include_directories(stagecraft_${room} PUBLIC "${PROJECT_SOURCE_DIR}")
+  list(TRANSFORM A_USES PREPEND "stagecraft::")
+  target_link_libraries(stagecraft_${room} PUBLIC ${A_USES} fmt::fmt PRIVATE ${A_LINKS} $<BUILD_INTERFACE:stagecraft_warnings>)
+endfunction()
