@@ -12,13 +12,13 @@ namespace stagecraft {
 /// A kind of machine that computes.
 struct DeviceType {
   std::string name;
-  FlopRate peak;                ///< Of the arithmetic the model uses.
+  FlopRate peak{};              ///< Of the arithmetic the model uses.
   double efficiency = 1;        ///< Share of `peak` that dense layers reach.
-  Bandwidth memory_bandwidth;
-  Bytes memory;
-  Seconds launch;               ///< Paid once for every layer.
+  Bandwidth memory_bandwidth{};
+  Bytes memory{};
+  Seconds launch{};             ///< Paid once for every layer.
   double speed = 1;             ///< Divides the times of layers whose times are given instead of computed.
-  Watts idle, busy;
+  Watts idle{}, busy{};
 };
 
 /// How the two directions of a link share its bandwidth.
@@ -86,6 +86,7 @@ class Router {
   const Cluster* cluster_;
   std::vector<std::vector<LinkId>> attached_;  ///< All links of a vertex.
   std::vector<std::vector<LinkId>> trunks_;    ///< Those that lead on to a switch.
+  std::vector<std::vector<VertexId>> switch_ends_;  ///< Of each link.
 };
 
 }  // namespace stagecraft

@@ -4,7 +4,6 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,9 +32,10 @@ struct Field {
     Boolean,   ///< true or false, nothing else.
     Quantity,  ///< A number with a unit of `dimension`; only 0 may be bare.
     Map,       ///< A map of `map`.
-    List,      ///< A list of `item`; `by_name` lists may also be written as a map from name to item.
+    List,      ///< A list of `item`; when that is a map with a `name`, also a map from name to item.
     Table,     ///< A map from free names to `item`.
-    Variant,   ///< A map whose key `selector` picks one of `variants()`, which adds its fields to `map`'s; a bare word is short for the selector alone.
+    Variant,   ///< A map whose key `selector` picks one of `variants()`, which adds its fields to `map`'s. A bare word is
+               ///< short for the selector alone; {csv: x} picks the variant `csv` if that has a field `csv`.
     Any,       ///< Anything: checked elsewhere.
   };
 
@@ -78,8 +78,15 @@ Field variant(std::string name, std::string selector, std::function<std::vector<
               const MapSpec* common = nullptr);
 Field any(std::string name);
 
-/// Checks a tree against a table and returns it normalised: defaults filled in (origin "default"), variants spelt
-/// as maps, quantities left as text. Unknown keys get a suggestion, or the place where the key belongs.
+/// Whether a list may be written as a map from name to item.
+bool is_by_name(const Field&);
+/// What may be written in a field: "whole number from 1 to 8".
+std::string type_text(const Field&);
+std::vector<std::string> names_of(const std::vector<Variant>&);
+
+/// Checks a tree against a table and returns it normalised: fields in the order of the table, defaults filled in
+/// (origin "default"), variants spelt as maps, by-name maps as lists, notes (`x-...`) left out, quantities left as
+/// text. Unknown keys get a suggestion, or the place where the key belongs.
 Value check(const Value&, const MapSpec&, const std::string& path, Problems&);
 
 /// JSON Schema (draft 2020-12) of a file kind.

@@ -15,6 +15,9 @@ void set_path(Value& root, std::string_view path, Value value, const Where& wher
 /// One "--set path=value" of the command line; problems point at "<--set path=value>:1:column".
 void apply_set(Value& root, const std::string& assignment, Problems&);
 
+/// A flat map of dotted paths to values, as under `override:`; `path` is where that map stands.
+void apply_overrides(Value& root, const Value& overrides, const std::string& path, Problems&);
+
 /// The value at a dotted path, or nullptr.
 const Value* get_path(const Value& root, std::string_view path);
 

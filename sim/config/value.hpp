@@ -19,6 +19,7 @@ struct Value {
   bool quoted = false;          ///< Scalar: was written in quotes, so it is never a number.
   Where where;
   std::string origin;           ///< Why the value is here when nobody wrote it: "default", "computed"; else empty.
+  bool unreadable = false;      ///< A stand-in behind a problem that is already reported; check() says no more of it.
   std::vector<Value> items;     ///< List.
   std::vector<Member> members;  ///< Map, in written order; keys are unique.
 
@@ -55,8 +56,9 @@ class Problems {
 Value parse_yaml(std::string_view text, const std::string& file, Problems&);
 /// The same from a file; a missing or binary file is one problem.
 Value parse_yaml_file(const std::string& file, Problems&);
-/// Writes a tree back as YAML; `comments` appends "# default" and the like behind values nobody wrote.
+/// Writes a tree back as YAML that reads to the same tree; `comments` appends "# default" and the like behind values nobody wrote.
 std::string to_yaml(const Value&, bool comments);
+/// Numbers, true, false and null without quotes where they were written so; two spaces a level.
 std::string to_json(const Value&);
 
 }  // namespace stagecraft::config

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -17,7 +17,8 @@ struct Digraph {
   void add(int from, int to);  ///< A second equal edge is left out.
 };
 
-/// Sources first, smallest index first among equals; nothing when there is a cycle. O(nodes + edges).
+/// Smallest index first among the nodes whose predecessors are all placed, so that nodes numbered in topological
+/// order stay in that order; nothing when there is a cycle. O(edges + nodes log nodes).
 std::optional<std::vector<int>> topological_order(const Digraph&);
 
 /// Number of nodes on the longest path from each node to a sink, itself included. Needs an acyclic graph.

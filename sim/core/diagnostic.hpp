@@ -24,9 +24,10 @@ struct Diagnostic {
   std::string code;     ///< A stable word for scripts, such as "unknown-field".
 };
 
-/// "file:line:column: error: path: message", the line with a caret when the file can be read, and the help.
+/// "file:line:column: error: path: message", the line with a caret when the file can be read, and the help. A file
+/// such as "<--set a=b>" is its own source line. No newline at the end.
 std::string render(const Diagnostic&);
-/// All of them sorted by place, at most twenty, then the count.
+/// All of them sorted by place, at most twenty, then the count. No newline at the end.
 std::string render(std::vector<Diagnostic>);
 
 /// The input is wrong (exit 2). Carries every problem that was found, not only the first.

@@ -20,12 +20,14 @@ struct LayerCost {
 ///
 /// A layer with given times costs time * samples / speed. Otherwise the roofline holds:
 /// max(flops / (peak * efficiency), bytes / memory_bandwidth) + launch, where the bytes are the weights once and the
-/// inputs and outputs of every sample (Williams, Waterman, Patterson, CACM 2009).
+/// inputs and outputs of every sample (Williams, Waterman, Patterson, CACM 2009). A rate of zero sets no limit. A
+/// pass without flops reads no weights; layers without inputs and flops, and gradients nobody needs, cost nothing.
 class CostTable {
  public:
   CostTable(const ModelGraph& model, const Cluster& cluster);
   LayerCost at(LayerId layer, int device_type, double samples) const;
-  /// Time of one optimizer step on `parameters` numbers: memory traffic only.
+  /// Time of one optimizer step on `parameters` numbers, memory traffic only: gradients read, weights and optimizer
+  /// state read and written.
   Seconds update(double parameters, int device_type) const;
 
   const ModelGraph& model() const { return *model_; }
@@ -34,6 +36,8 @@ class CostTable {
  private:
   const ModelGraph* model_;
   const Cluster* cluster_;
+  std::vector<double> weights_;  ///< Parameters that each layer reads, its own or tied.
+  std::vector<Bytes> moved_;     ///< Inputs and output of each layer for one sample.
 };
 
 }  // namespace stagecraft

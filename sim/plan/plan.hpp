@@ -17,6 +17,8 @@ struct Stage {
   int micro_batch_size = 1;         ///< Samples.
   int group = 1;                    ///< k of kFkB: micro-batches done forward, then backward, together.
   bool recompute = false;
+  std::vector<int> micros;          ///< Micro-batches of one iteration that it runs, ascending; empty: all. Pipelines in
+                                    ///< both directions divide an iteration.
 };
 
 /// Data that flows from one stage to another: forward, and its gradient back.
@@ -32,7 +34,11 @@ struct Plan {
   int mini_batch = 1;               ///< Samples in one iteration.
 
   int stage_count() const { return static_cast<int>(stages.size()); }
-  int micro_batches(StageId s) const { return mini_batch / stages[static_cast<std::size_t>(s)].micro_batch_size; }
+  const Stage& stage(StageId s) const { return stages[static_cast<std::size_t>(s)]; }
+  /// Micro-batches of this stage's size in one iteration.
+  int micro_batches(StageId s) const { return mini_batch / stage(s).micro_batch_size; }
+  /// Those of them that the stage runs itself.
+  int own_micro_batches(StageId s) const { return stage(s).micros.empty() ? micro_batches(s) : static_cast<int>(stage(s).micros.size()); }
   Digraph graph() const;
   /// Last device that any stage names, plus one.
   int device_count() const;

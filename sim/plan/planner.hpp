@@ -1,6 +1,8 @@
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/config/fields.hpp"
 #include "sim/core/catalog.hpp"
@@ -30,5 +32,13 @@ Catalog<PlannerDef> all();
 
 /// The edges that a division of the layers implies: one for each pair of stages with a tensor between them.
 void add_data_edges(Plan&, const ModelGraph&);
+
+/// What every planner ends with: mini-batch (micro-batches of the largest stage size), data edges, the sequence when
+/// it is asked for, and check_plan().
+void finish_plan(Plan&, const PlannerInput&, bool sequential);
+
+/// The devices with these names (a list, or one alone); an unknown name is a problem at its place.
+std::vector<DeviceId> read_devices(const config::Value& names, const Cluster&, const std::string& path,
+                                   config::Problems&);
 
 }  // namespace stagecraft

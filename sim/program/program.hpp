@@ -30,13 +30,11 @@ struct Instruction {
   bool is_compute() const { return kind < InstructionKind::Send; }
 };
 
-/// A message. Its receive is the instruction behind its send.
+/// A message. With rendezvous its receive is the instruction right behind its send.
 struct Transfer {
   std::uint64_t bytes = 0;
-  InstructionId send;
+  InstructionId send, receive;
   std::int32_t route = 0;      ///< Index into Program::routes.
-
-  InstructionId receive() const { return InstructionId{send.value + 1}; }
 };
 
 /// An all-reduce among `members` instructions with consecutive ids.
@@ -59,7 +57,7 @@ struct Stream {
   DeviceId peer;               ///< Valid when the stream serves one peer only.
 };
 
-enum class BufferKind : std::uint8_t { Stash, Received, Outgoing };
+enum class BufferKind : std::uint8_t { Stash, Boundary, Received, Outgoing };
 
 /// Memory that comes and goes: taken when `allocated_by` starts, given back when `freed_by` ends.
 struct Buffer {
@@ -72,7 +70,6 @@ struct Buffer {
 /// Memory that stays.
 struct ResidentMemory {
   Bytes weights, gradients, optimizer;  ///< `weights` counts every version.
-  Bytes capacity;                       ///< Zero: not known, never exceeded.
 
   Bytes total() const { return weights + gradients + optimizer; }
 };
@@ -105,7 +102,10 @@ struct Program {
     return {waits.data() + first_wait[static_cast<std::size_t>(i)], waits.data() + first_wait[static_cast<std::size_t>(i) + 1]};
   }
   const Instruction& at(InstructionId i) const { return instructions[static_cast<std::size_t>(i)]; }
-  int iteration_of(const Instruction&) const;
+  int iteration_of(const Instruction& i) const {
+    const bool numbered = i.kind == InstructionKind::Update || i.kind == InstructionKind::AllReduce;
+    return numbered ? i.micro : i.micro / micro_batches[static_cast<std::size_t>(i.stage)];
+  }
 };
 
 /// "2F5", "0>1:F2" (send), "1<0:F2" (receive), "3AR0" (all-reduce).

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -17,36 +18,36 @@ struct ScheduleInput {
   const StageCosts& costs;
   int iterations = 1;
   const config::Value* options = nullptr;  ///< The checked `run.schedule` map; null when made without a scenario.
-
-  int micro_batches(StageId s) const { return plan.micro_batches(s); }  ///< In one iteration.
+  std::vector<int> depth = {};             ///< Of each stage: stages on the longest path to a sink, itself included.
 };
 
 /// Appends the ops of one stage.
 class OpList {
  public:
-  OpList(std::vector<Op>& ops, StageId stage, int first_micro) : ops_(&ops), stage_(stage), first_(first_micro) {}
-  void forward(int micro) { add(OpKind::Forward, first_ + micro); }
-  void backward(int micro) { add(OpKind::Backward, first_ + micro); }
-  void update(int number) { add(OpKind::Update, number); }
-  void recompute_then_backward(int micro) { add(OpKind::Recompute, first_ + micro), backward(micro); }
+  OpList(std::vector<Op>& ops, StageId stage) : ops_(&ops), stage_(stage) {}
+  void forward(int micro) { ops_->push_back({OpKind::Forward, false, stage_, micro}); }
+  void backward(int micro) { ops_->push_back({OpKind::Backward, false, stage_, micro}); }
 
  private:
-  void add(OpKind kind, int micro) { ops_->push_back({kind, false, stage_, micro}); }
   std::vector<Op>* ops_;
   StageId stage_;
-  int first_;
 };
+
+/// `warmup` forwards, then a backward and a forward in turn, `group` at a time, then the backwards that are left.
+void alternate(int micro_batches, int warmup, int group, OpList& ops);
 
 /// One entry of the catalogue: one file in sim/schedule/schedules/.
 ///
-/// A family gives either the order of one stage in one iteration (`stage`, repeated for every iteration with an
-/// update behind it when it trains), or the whole schedule (`whole`).
+/// A family gives either the order of one stage, or the whole schedule of one iteration. Iterations, updates behind
+/// the last backward of each iteration, and recomputation are added by build_schedule.
 struct ScheduleDef {
   std::string_view name, summary, source;
-  std::string_view weights = "flush";            ///< The weights policy it needs.
-  bool trains = true;                            ///< False: forward only, no updates.
+  std::string_view weights = "flush";   ///< The weights policy it goes with.
+  bool flushes = true;                  ///< False: `stage` is asked once for the micro-batches of all iterations.
+  bool trains = true;                   ///< False: forward only, no updates.
+  bool equal_sizes = true;              ///< Needs the same micro-batch size on every stage.
   const config::MapSpec* fields = nullptr;
-  void (*stage)(const ScheduleInput&, StageId, OpList&) = nullptr;
+  void (*stage)(const ScheduleInput&, StageId, int micro_batches, OpList&) = nullptr;
   Schedule (*whole)(const ScheduleInput&) = nullptr;
 };
 
@@ -54,7 +55,14 @@ namespace schedules {
 Catalog<ScheduleDef> all();
 }
 
-/// The schedule of every device for all iterations. Stages with `recompute` get an R before each B.
-Schedule build_schedule(const ScheduleDef&, const ScheduleInput&);
+/// The schedule of every device for all iterations. Fills in `depth`.
+Schedule build_schedule(const ScheduleDef&, ScheduleInput);
+
+/// Puts the order of each stage on each of its devices. InputError when stages share a device, unless `share`.
+Schedule by_stage(const Plan&, std::string_view schedule, bool share, const std::function<void(StageId, OpList&)>& order);
+
+/// Repeats one iteration, with an update of each stage behind its last backward (or weight gradient), and an R
+/// before each B of stages that recompute.
+Schedule complete(const Schedule& iteration, const Plan& plan, int iterations);
 
 }  // namespace stagecraft

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "sim/cluster/cluster.hpp"
+#include "sim/program/program.hpp"
+
+namespace stagecraft::des {
+
+/// Carries bytes. Latency is paid before and is none of its business.
+class Network {
+ public:
+  virtual ~Network() = default;
+  /// `bytes` (never zero) leave now over `route`, an index into Program::routes that has hops. `flow` is the number of
+  /// the instruction that sends. When the last byte is there the network calls Core::flow_done, but not from in here.
+  virtual void start(int flow, std::int32_t route, std::uint64_t bytes) = 0;
+};
+
+inline constexpr double kNever = std::numeric_limits<double>::infinity();
+
+/// Plays a Program on a Network. It knows what may start and when; whoever owns the clock drives it:
+///
+///   begin(0); then always the earlier of advance(next_time()) and the network's own next flow_done.
+///
+/// Network::start is called from begin and advance only, never from flow_done, so a network may call flow_done from
+/// inside its own update. The same Program and the same answers of the network give the same times, bit for bit.
+class Core {
+ public:
+  /// `routes` are those of program.routes; `start` and `end` have one place for each instruction. All must outlive
+  /// this.
+  Core(const Program& program, std::span<const Route> routes, Network& network, std::span<double> start,
+       std::span<double> end);
+
+  void begin(double now);
+  double next_time() const { return heap_.empty() ? kNever : heap_.front().time; }
+  /// Handles every event at or before `now`.
+  void advance(double now);
+  void flow_done(int flow, double now);
+
+  bool finished() const { return finished_ == program_.size(); }
+  /// Throws Infeasible "deadlock" when something has not ended.
+  void require_finished() const;
+
+ private:
+  enum class Shape : std::uint8_t { Alone, Pair, EagerSend, EagerReceive, Ring, Follower };
+
+  /// What runs as one: an instruction, a rendezvous transfer or a collective, at the number of its first instruction.
+  struct Node {
+    double seconds = 0;                 ///< Of computation, or of latency.
+    std::uint32_t first_successor = 0;  ///< Up to that of the next node.
+    std::int32_t left = 0;              ///< Waits not yet over; of a running collective: flows not yet there.
+    std::int32_t leader = 0;
+    std::int32_t link = -1;     ///< Of its first instruction.
+    std::int32_t partner = -1;  ///< Of an eager send its receive, and the other way round.
+    Shape shape = Shape::Alone;
+    bool flows = false;  ///< After `seconds`, bytes go over the network.
+  };
+  struct Event {
+    double time;
+    std::uint32_t sequence;  ///< Each node has one event, so 32 bits last.
+    std::int32_t node;
+  };
+  struct Later {
+    bool operator()(const Event& a, const Event& b) const {
+      return a.time != b.time ? a.time > b.time : a.sequence > b.sequence;
+    }
+  };
+
+  void describe(std::size_t i);
+  void describe_end(std::size_t i, const Transfer& transfer);
+  void describe_member(std::size_t i);
+  void link();
+  void push(std::int32_t node, double time);
+  void start_node(std::int32_t id);
+  void prefetch(const Node& node, std::uint32_t last) const;
+  void start_bytes(std::int32_t id);
+  void finish(std::int32_t id);
+  std::int32_t members(const Node& node) const;
+
+  const Program& program_;
+  std::span<const Route> routes_;
+  Network& network_;
+  std::span<double> start_, end_;
+  std::vector<Node> nodes_;               ///< One behind the last, for first_successor.
+  std::vector<std::int32_t> successors_;  ///< Nodes that wait, in the order of their numbers.
+  std::vector<Event> heap_;               ///< Ends of computations and latencies; the soonest in front.
+  std::uint32_t sequence_ = 0;
+  std::size_t finished_ = 0;
+  double now_ = 0;
+};
+
+/// Bytes that a ring all-reduce of `bytes` among `members` moves over each edge: 2(n-1)/n of them, in whole bytes.
+std::uint64_t ring_bytes(std::uint64_t bytes, std::int32_t members);
+
+}  // namespace stagecraft::des

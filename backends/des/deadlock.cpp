@@ -1,0 +1,66 @@
+#include "backends/des/deadlock.hpp"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
+
+namespace stagecraft::des {
+namespace {
+
+constexpr std::size_t kNamed = 5;
+
+/// The instructions that start with `id` at the latest: a rendezvous pair, a collective, or `id` alone.
+struct Together {
+  std::int32_t first, last;
+};
+
+Together together(const Program& program, InstructionId id) {
+  const Instruction& instruction = program.at(id);
+  if (instruction.kind == InstructionKind::AllReduce) {
+    const Collective& ring = program.collectives[static_cast<std::size_t>(instruction.link)];
+    return {ring.first, ring.first + ring.members - 1};
+  }
+  if (instruction.is_compute() || !program.rendezvous) return {id, id};
+  const Transfer& transfer = program.transfers[static_cast<std::size_t>(instruction.link)];
+  return {transfer.send, transfer.receive};
+}
+
+std::string why(const Program& program, InstructionId id, std::span<const double> start, std::span<const double> end) {
+  const Instruction& instruction = program.at(id);
+  if (start[static_cast<std::size_t>(id)] >= 0) {
+    if (instruction.kind != InstructionKind::Receive || program.rendezvous)
+      return "started, but its data never arrived";
+    const Transfer& transfer = program.transfers[static_cast<std::size_t>(instruction.link)];
+    return "waits for the data of " + to_text(program, transfer.send);
+  }
+  std::vector<std::string> names;
+  const Together group = together(program, id);
+  for (std::int32_t i = group.first; i <= group.last; ++i)
+    for (InstructionId wait : program.waits_for(InstructionId{i}))
+      if (end[static_cast<std::size_t>(wait)] < 0 && names.size() < kNamed) names.push_back(to_text(program, wait));
+  return names.empty() ? "was never started" : "waits for " + join(names);
+}
+
+}  // namespace
+
+void require_finished(const Program& program, std::span<const double> start, std::span<const double> end) {
+  std::vector<std::string> blocked;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    if (end[i] >= 0) continue;
+    const InstructionId id{static_cast<std::int64_t>(i)};
+    if (count++ < kNamed) blocked.push_back(to_text(program, id) + " " + why(program, id, start, end));
+  }
+  if (count == 0) return;
+  if (count > kNamed) blocked.push_back(fmt::format("and {} more", count - kNamed));
+  throw Infeasible("deadlock",
+                   fmt::format("{} of {} instructions never ended: {}", count, program.size(), join(blocked, "; ")),
+                   "let each device send and receive in the same order as its peer, or use eager transfers");
+}
+
+}  // namespace stagecraft::des

@@ -1,0 +1,25 @@
+#include "backends/backend.hpp"
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::backends {
+namespace {
+
+std::string why_not() { return "not built with SimGrid: install libsimgrid-dev and configure again"; }
+
+Timeline run(const Program&, const Cluster&, const RunOptions&) { throw BackendError("simgrid: " + why_not()); }
+
+}  // namespace
+
+extern const BackendDef simgrid;
+const BackendDef simgrid{
+    .name = "simgrid",
+    .summary = "contention: SimGrid shares every link among the transfers that cross it (max-min)",
+    .source = "Casanova et al., Versatile, scalable and accurate simulation of distributed applications, JPDC 2014",
+    .clock = Clock::Simulated,
+    .version = [] { return std::string(); },
+    .why_not = why_not,
+    .run = run,
+};
+
+}  // namespace stagecraft::backends

@@ -1,0 +1,44 @@
+#include "backends/backend.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "backends/des/routes.hpp"
+#include "backends/simgrid/sandbox.hpp"
+#include "backends/simgrid/simulate.hpp"
+
+namespace stagecraft::backends {
+namespace {
+
+Timeline run(const Program& program, const Cluster& cluster, const RunOptions& options) {
+  const std::vector<Route> routes = des::routes_of(program, cluster);
+  const std::size_t size = program.size();
+  const sg::SharedMemory memory(2 * size * sizeof(double));
+  const std::span<double> start = memory.as<double>().first(size), end = memory.as<double>().last(size);
+  sg::run_in_child([&] { sg::simulate(program, cluster, routes, start, end); }, options.timeout);
+
+  Timeline timeline;
+  timeline.clock = Clock::Simulated;
+  timeline.start.assign(start.begin(), start.end());
+  timeline.end.assign(end.begin(), end.end());
+  timeline.provenance.backend = "simgrid";
+  timeline.provenance.backend_version = sg::library_version();
+  timeline.provenance.seed = options.seed;
+  return timeline;
+}
+
+}  // namespace
+
+extern const BackendDef simgrid;
+const BackendDef simgrid{
+    .name = "simgrid",
+    .summary = "contention: SimGrid shares every link among the transfers that cross it (max-min)",
+    .source = "Casanova et al., Versatile, scalable and accurate simulation of distributed applications, JPDC 2014",
+    .clock = Clock::Simulated,
+    .version = sg::library_version,
+    .why_not = [] { return std::string(); },
+    .run = run,
+};
+
+}  // namespace stagecraft::backends

@@ -1,0 +1,88 @@
+#include "backends/simgrid/layout.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <utility>
+
+namespace stagecraft::sg {
+namespace {
+
+std::vector<Hop> backwards(std::span<const Hop> hops) {
+  std::vector<Hop> back(hops.rbegin(), hops.rend());
+  for (Hop& hop : back) hop.forward = !hop.forward;
+  return back;
+}
+
+/// The place between two neighbouring hops. Not valid between two shared media, whose many ends do not tell.
+VertexId between(const Cluster& cluster, const Hop& before, const Hop& after) {
+  const Link& first = cluster.links[static_cast<std::size_t>(before.link)];
+  const Link& second = cluster.links[static_cast<std::size_t>(after.link)];
+  if (first.ends.size() == 2) return first.ends[before.forward ? 1 : 0];
+  if (second.ends.size() == 2) return second.ends[after.forward ? 0 : 1];
+  return VertexId{};
+}
+
+/// The switch that most routes pass; the first of equals. Not valid when no route passes any.
+VertexId busiest_switch(const Cluster& cluster, std::span<const Route> routes) {
+  std::vector<int> passes(cluster.devices.size() + cluster.switches.size(), 0);
+  for (const Route& route : routes)
+    for (std::size_t i = 1; i < route.hops.size(); ++i) {
+      const VertexId place = between(cluster, route.hops[i - 1], route.hops[i]);
+      if (place.valid()) ++passes[static_cast<std::size_t>(place)];
+    }
+  const auto most = std::max_element(passes.begin(), passes.end());
+  if (most == passes.end() || *most == 0) return VertexId{};
+  return VertexId{most - passes.begin()};
+}
+
+/// Each device's way to `core`, taken from the first route that goes through it.
+std::vector<std::vector<Hop>> ways_up(const Program& program, const Cluster& cluster, std::span<const Route> routes,
+                                      VertexId core) {
+  std::vector<std::vector<Hop>> up(cluster.devices.size());
+  for (std::size_t r = 0; r < routes.size(); ++r) {
+    const std::span<const Hop> hops = routes[r].hops;
+    for (std::size_t i = 1; i < hops.size(); ++i) {
+      if (between(cluster, hops[i - 1], hops[i]) != core || !core.valid()) continue;
+      auto& from = up[static_cast<std::size_t>(program.routes[r].from)];
+      auto& to = up[static_cast<std::size_t>(program.routes[r].to)];
+      if (from.empty()) from.assign(hops.begin(), hops.begin() + static_cast<std::ptrdiff_t>(i));
+      if (to.empty()) to = backwards(hops.subspan(i));
+      break;
+    }
+  }
+  return up;
+}
+
+bool is_up_and_down(const std::vector<Hop>& hops, const std::vector<Hop>& up, const std::vector<Hop>& other_up) {
+  if (up.empty() || other_up.empty() || hops.size() != up.size() + other_up.size()) return false;
+  const std::vector<Hop> down = backwards(other_up);
+  return std::equal(up.begin(), up.end(), hops.begin()) &&
+         std::equal(down.begin(), down.end(), hops.begin() + static_cast<std::ptrdiff_t>(up.size()));
+}
+
+}  // namespace
+
+Layout lay_out(const Program& program, const Cluster& cluster, std::span<const Route> routes) {
+  std::vector<std::vector<Hop>> up = ways_up(program, cluster, routes, busiest_switch(cluster, routes));
+  std::vector<char> device_used(cluster.devices.size(), 0), link_used(cluster.links.size(), 0);
+  std::set<std::pair<std::int32_t, std::int32_t>> leaving;
+  Layout layout;
+  for (std::size_t r = 0; r < routes.size(); ++r) {
+    if (routes[r].hops.empty()) continue;
+    const auto from = static_cast<std::size_t>(program.routes[r].from),
+               to = static_cast<std::size_t>(program.routes[r].to);
+    device_used[from] = device_used[to] = 1;
+    for (const Hop& hop : routes[r].hops) link_used[static_cast<std::size_t>(hop.link)] = 1;
+    if (is_up_and_down(routes[r].hops, up[from], up[to])) continue;
+    if (leaving.insert({program.routes[r].from, program.routes[r].to}).second)
+      layout.exceptions.push_back(static_cast<std::int32_t>(r));
+  }
+  for (std::size_t d = 0; d < device_used.size(); ++d)
+    if (device_used[d]) layout.hosts.push_back({DeviceId{static_cast<std::int64_t>(d)}, std::move(up[d])});
+  for (std::size_t l = 0; l < link_used.size(); ++l)
+    if (link_used[l]) layout.links.push_back(LinkId{static_cast<std::int64_t>(l)});
+  return layout;
+}
+
+}  // namespace stagecraft::sg

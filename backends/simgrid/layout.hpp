@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/cluster/cluster.hpp"
+#include "sim/program/program.hpp"
+
+namespace stagecraft::sg {
+
+/// What of a Cluster a Program needs, laid out as one flat star: every device has a way up to one core switch, and a
+/// pair whose route is not "up, then down" gets a route of its own. (Nested zones would be closer to the picture, but
+/// SimGrid builds them in quadratic time.)
+struct Layout {
+  struct Host {
+    DeviceId device;
+    std::vector<Hop> up;  ///< To the core switch; empty when no route of this device passes there.
+  };
+  std::vector<Host> hosts;               ///< Devices that talk to another one, by number.
+  std::vector<LinkId> links;             ///< Links on the routes, by number.
+  std::vector<std::int32_t> exceptions;  ///< Indices into Program::routes, one for each pair that leaves the star.
+};
+
+/// `routes` are those of program.routes. O(hops * log(routes)).
+Layout lay_out(const Program& program, const Cluster& cluster, std::span<const Route> routes);
+
+}  // namespace stagecraft::sg

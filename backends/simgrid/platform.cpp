@@ -1,0 +1,114 @@
+#include "backends/simgrid/platform.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstddef>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::sg {
+namespace {
+
+/// A link of ours as one or two of SimGrid's.
+struct Cable {
+  s4u::Link* forward = nullptr;
+  s4u::Link* backward = nullptr;
+  s4u::SplitDuplexLink* both = nullptr;  ///< Only when the directions do not share.
+};
+
+class Builder {
+ public:
+  Builder(s4u::Engine& engine, const Cluster& cluster)
+      : cluster_(cluster),
+        zone_(add_star(engine, "cluster")),
+        cables_(cluster.links.size()),
+        hosts_(cluster.devices.size()) {}
+
+  void add(const Layout& layout, const Program& program, std::span<const Route> routes) {
+    for (LinkId link : layout.links) cables_[static_cast<std::size_t>(link)] = make_cable(link);
+    for (const Layout::Host& host : layout.hosts) {
+      s4u::Host*& made = hosts_[static_cast<std::size_t>(host.device)];
+      made = add_host(zone_, fmt::format("d{}", host.device.value));
+      if (!host.up.empty()) add_way_up(zone_, made, in_route(host.up));
+      made->seal();
+    }
+    for (std::int32_t r : layout.exceptions) {
+      const auto i = static_cast<std::size_t>(r);
+      add_bypass(zone_, at(program.routes[i].from), at(program.routes[i].to), in_route(routes[i].hops));
+    }
+    zone_->seal();
+  }
+
+  s4u::Host* at(DeviceId device) const { return hosts_[static_cast<std::size_t>(device)]; }
+
+  void check(const HostPair& ends, const Route& route) const {
+    std::vector<s4u::Link*> links;
+    double latency = 0;  // route_to adds to it
+    ends.from->route_to(ends.to, links, &latency);
+    bool same = links.size() == route.hops.size() &&
+                std::abs(latency - route.latency.value) <= 1e-9 * (1e-6 + route.latency.value);
+    for (std::size_t i = 0; same && i < links.size(); ++i) {
+      const Hop& hop = route.hops[i];
+      const Cable& cable = cables_[static_cast<std::size_t>(hop.link)];
+      same = links[i] == (hop.forward ? cable.forward : cable.backward) &&
+             links[i]->get_bandwidth() == cluster_.links[static_cast<std::size_t>(hop.link)].bandwidth.value;
+    }
+    if (!same)
+      throw InternalError(fmt::format("SimGrid's route from {} to {} is not the router's", ends.from->get_cname(),
+                                      ends.to->get_cname()));
+  }
+
+ private:
+  Cable make_cable(LinkId id) {
+    const Link& link = cluster_.links[static_cast<std::size_t>(id)];
+    const std::string name = fmt::format("l{}", id.value);
+    if (link.duplex == Duplex::Full) {
+      s4u::SplitDuplexLink* both = add_split_duplex_link(zone_, name, link.bandwidth.value);
+      both->set_latency(link.latency.value);
+      both->seal();
+      return {both->get_link_up(), both->get_link_down(), both};
+    }
+    s4u::Link* one = add_link(zone_, name, link.bandwidth.value);
+    one->set_latency(link.latency.value);
+    if (link.duplex == Duplex::Unshared) one->set_sharing_policy(s4u::Link::SharingPolicy::FATPIPE);
+    one->seal();
+    return {one, one, nullptr};
+  }
+
+  std::vector<s4u::LinkInRoute> in_route(std::span<const Hop> hops) const {
+    using Direction = s4u::LinkInRoute::Direction;
+    std::vector<s4u::LinkInRoute> links;
+    for (const Hop& hop : hops) {
+      const Cable& cable = cables_[static_cast<std::size_t>(hop.link)];
+      if (cable.both == nullptr)
+        links.emplace_back(cable.forward);
+      else
+        links.emplace_back(cable.both, hop.forward ? Direction::UP : Direction::DOWN);
+    }
+    return links;
+  }
+
+  const Cluster& cluster_;
+  s4u::NetZone* zone_;
+  std::vector<Cable> cables_;      ///< By LinkId.
+  std::vector<s4u::Host*> hosts_;  ///< By DeviceId.
+};
+
+}  // namespace
+
+std::vector<HostPair> build_platform(s4u::Engine& engine, const Layout& layout, const Program& program,
+                                     const Cluster& cluster, std::span<const Route> routes) {
+  Builder builder(engine, cluster);
+  builder.add(layout, program, routes);
+  engine.seal_platform();
+  std::vector<HostPair> pairs(routes.size());
+  for (std::size_t r = 0; r < routes.size(); ++r) {
+    if (routes[r].hops.empty()) continue;
+    pairs[r] = {builder.at(program.routes[r].from), builder.at(program.routes[r].to)};
+    builder.check(pairs[r], routes[r]);
+  }
+  return pairs;
+}
+
+}  // namespace stagecraft::sg

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "backends/simgrid/compat.hpp"
+#include "backends/simgrid/layout.hpp"
+#include "sim/cluster/cluster.hpp"
+#include "sim/program/program.hpp"
+
+namespace stagecraft::sg {
+
+/// The two hosts of one of Program::routes; null when the device talks to itself.
+struct HostPair {
+  s4u::Host* from = nullptr;
+  s4u::Host* to = nullptr;
+};
+
+/// Builds and seals the platform, and reads every route back: throws InternalError when SimGrid's links, bandwidths or
+/// latencies are not those of `routes`. Gives the hosts of each route.
+std::vector<HostPair> build_platform(s4u::Engine& engine, const Layout& layout, const Program& program,
+                                     const Cluster& cluster, std::span<const Route> routes);
+
+}  // namespace stagecraft::sg

@@ -1,0 +1,69 @@
+// The Multi-Modal Transformer of GraphPipe: equal branches of Transformer layers that meet in a concatenation.
+// Jeon et al., GraphPipe, ASPLOS 2025, appendix A.2 and figure 10.
+
+#include <fmt/format.h>
+
+#include "models/graph_writer.hpp"
+
+namespace stagecraft::model_builders {
+namespace {
+
+const config::MapSpec kFields{
+    "Equal branches of Transformer layers, concatenated at the end.",
+    {config::integer("branches", 1, 1024).doc("How many branches."),
+     config::integer("layers", 1, 1e4)
+         .doc("Transformer layers of one branch; each becomes attention and two dense layers."),
+     config::integer("hidden", 1, 1e6).doc("Width of the model."),
+     config::integer("heads", 1, 1e4).doc("Attention heads."),
+     config::integer("feed_forward", 1, 1e7).optional().doc("Width inside the dense layers; left out: 4 times hidden."),
+     config::integer("sequence", 1, 1e7).doc("Tokens of one sample in each branch."), precision_field()}};
+
+struct Sizes {
+  double hidden = 0, heads = 0, feed_forward = 0, sequence = 0;
+};
+
+// Four projections of h x h, and scores and context of every pair of tokens. Kept for backward: the input, Q, K, V, the
+// context and the probabilities.
+LayerAmounts attention(const Sizes& n) {
+  const double h = n.hidden, s = n.sequence;
+  return weighted(4 * h * h + 4 * h, 8 * s * h * h + 4 * s * s * h, s * h, 5 * s * h + n.heads * s * s);
+}
+
+ModelGraph build(const config::Value& map) {
+  Sizes n;
+  n.hidden = config::as_real(map.at("hidden"));
+  n.heads = config::as_real(map.at("heads"));
+  n.feed_forward = map.has("feed_forward") ? config::as_real(map.at("feed_forward")) : 4 * n.hidden;
+  n.sequence = config::as_real(map.at("sequence"));
+  const int branches = config::as_int(map.at("branches")), layers = config::as_int(map.at("layers"));
+
+  GraphWriter writer(fmt::format("mmt-{}x{}", branches, layers), map);
+  std::vector<LayerId> ends;
+  for (int b = 0; b < branches; ++b) {
+    LayerId last = writer.add(fmt::format("in{}", b), "input", {}, source(n.sequence * n.hidden));
+    for (int l = 0; l < layers; ++l) {
+      const std::string name = fmt::format("b{}.l{}", b, l);
+      last = writer.add(name + ".mha", "mha", {last}, attention(n));
+      last = writer.add(name + ".ff1", "dense", {last}, dense(n.sequence, n.hidden, n.feed_forward));
+      last = writer.add(name + ".ff2", "dense", {last}, dense(n.sequence, n.feed_forward, n.hidden));
+    }
+    ends.push_back(last);
+  }
+  const double joined = branches * n.sequence * n.hidden;
+  const LayerId concat = writer.add("concat", "concat", ends, source(joined));
+  // Mean squared error: three operations for each number forward, one backward.
+  writer.add("loss", "loss", {concat}, {0, 3 * joined, joined, 0, 1, joined});
+  return writer.finish();
+}
+
+}  // namespace
+
+extern const ModelBuilder multi_branch{
+    .name = "multi_branch",
+    .summary = "Equal Transformer branches joined by a concatenation: the Multi-Modal Transformer.",
+    .source = "Jeon et al., GraphPipe, ASPLOS 2025",
+    .fields = &kFields,
+    .build = build,
+};
+
+}  // namespace stagecraft::model_builders

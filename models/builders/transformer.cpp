@@ -1,0 +1,153 @@
+// GPT, BERT and ViT from their published shapes. Amounts of one layer (s tokens, width h, feed-forward f, a heads):
+//   parameters 4h^2 + 2hf + 9h + f       flops 8sh^2 + 4s^2h + 4shf (Narayanan et al., SC 2021, appendix, for f = 4h)
+//   kept for backward: nine tensors of sh (input, its norm, Q, K, V, context, projection, residual sum, its norm), two
+//   of sf around the activation, and the probabilities as^2 (after Korthikanti et al., MLSys 2023, without dropout
+//   masks)
+
+#include <fmt/format.h>
+
+#include "models/graph_writer.hpp"
+
+namespace stagecraft::model_builders {
+namespace {
+
+using config::Value;
+
+const config::MapSpec kFields{
+    "A Transformer: GPT (decoder), BERT (encoder of text) or ViT (encoder of images).",
+    {config::choice("kind", std::vector<std::string>{"gpt", "bert", "vit"})
+         .fallback("gpt")
+         .doc("Which layers stand before and behind the Transformer layers."),
+     config::integer("layers", 1, 1e5).doc("Transformer layers."),
+     config::integer("hidden", 1, 1e6).doc("Width of the model."),
+     config::integer("heads", 1, 1e4).doc("Attention heads; they divide the width."),
+     config::integer("feed_forward", 1, 1e7).optional().doc("Width inside the dense layers; left out: 4 times hidden."),
+     config::integer("sequence", 1, 1e8).optional().doc("Tokens of one sample; needed for gpt and bert."),
+     config::integer("vocabulary", 1, 1e8).optional().doc("Known tokens; needed for gpt and bert."),
+     config::integer("image", 1, 1e5).fallback("224").doc("Pixels of one side of the image, for vit."),
+     config::integer("patch", 1, 1e5)
+         .fallback("16")
+         .doc("Pixels of one side of a patch, for vit; it divides the image."),
+     config::integer("channels", 1, 1e4).fallback("3").doc("Colours of a pixel, for vit."),
+     config::integer("classes", 1, 1e8).fallback("1000").doc("Classes told apart, for vit."),
+     config::boolean("flash_attention").fallback("false").doc("Whether backward makes the probabilities anew."),
+     precision_field()}};
+
+struct Shape {
+  double layers = 0, hidden = 0, heads = 0, feed_forward = 0, sequence = 0, vocabulary = 0;
+  bool keeps_probabilities = true;
+};
+
+LayerAmounts transformer_layer(const Shape& n) {
+  const double s = n.sequence, h = n.hidden, f = n.feed_forward;
+  return weighted(4 * h * h + 2 * h * f + 9 * h + f, 8 * s * h * h + 4 * s * s * h + 4 * s * h * f, s * h,
+                  9 * s * h + 2 * s * f + (n.keeps_probabilities ? n.heads * s * s : 0));
+}
+
+LayerId add_layers(GraphWriter& writer, const Shape& n, LayerId last) {
+  for (int l = 0; l < static_cast<int>(n.layers); ++l)
+    last = writer.add(fmt::format("l{}", l), "transformer_layer", {last}, transformer_layer(n));
+  return last;
+}
+
+// Scores of every token over the vocabulary, with the weights of the embedding.
+LayerAmounts tied_head(const Shape& n, double own_parameters) {
+  LayerAmounts head = weighted(own_parameters, 2 * n.sequence * n.hidden * n.vocabulary, n.sequence * n.vocabulary,
+                               n.sequence * n.hidden);
+  head.tie = "wte";
+  return head;
+}
+
+// Radford et al., Language Models are Unsupervised Multitask Learners, 2019; Brown et al., NeurIPS 2020.
+void build_gpt(GraphWriter& writer, const Shape& n) {
+  const double s = n.sequence, h = n.hidden;
+  LayerId last = writer.add("tok", "input", {}, source(s));
+  last = writer.add("embed", "embedding", {last}, {(n.vocabulary + s) * h, 0, 0, s * h, s * h, s, "wte"});
+  last = add_layers(writer, n, last);
+  last = writer.add("lnf", "layernorm", {last}, layer_norm(s, h));
+  last = writer.add("lm_head", "dense", {last}, tied_head(n, 0));
+  writer.add("loss", "softmax_xent", {last}, cross_entropy(s, n.vocabulary));
+}
+
+// Devlin et al., NAACL 2019: token, position and two segment embeddings with a norm; masked words and next sentence.
+void build_bert(GraphWriter& writer, const Shape& n) {
+  const double s = n.sequence, h = n.hidden;
+  LayerId last = writer.add("tok", "input", {}, source(2 * s));
+  last = writer.add("embed", "embedding", {last},
+                    {(n.vocabulary + s + 2) * h + 2 * h, 5 * s * h, 0, s * h, s * h, s * h + 2 * s, "wte"});
+  last = add_layers(writer, n, last);
+  const LayerId pooler = writer.add("pooler", "dense", {last}, dense(1, h, h));
+  LayerAmounts transform = dense(s, h, h);
+  transform.stash += s * h;  // The input of its activation.
+  last = writer.add("mlm_transform", "dense", {last}, transform);
+  last = writer.add("mlm_ln", "layernorm", {last}, layer_norm(s, h));
+  last = writer.add("mlm_decoder", "dense", {last}, tied_head(n, n.vocabulary));
+  const LayerId nsp = writer.add("nsp", "dense", {pooler}, dense(1, h, 2));
+  writer.add("loss", "softmax_xent", {last, nsp}, cross_entropy(s, n.vocabulary));
+}
+
+// Dosovitskiy et al., ICLR 2021: patches through one matrix, a class token, learnt positions.
+void build_vit(GraphWriter& writer, const Shape& n, const Value& map) {
+  const double h = n.hidden, channels = config::as_real(map.at("channels"));
+  const double pixels = config::as_real(map.at("image")), side = config::as_real(map.at("patch"));
+  const double patches = n.sequence - 1, patch = side * side * channels, numbers = pixels * pixels * channels;
+  const double classes = config::as_real(map.at("classes"));
+  LayerId last = writer.add("img", "input", {}, source(numbers));
+  last = writer.add("patch_embed", "conv", {last},
+                    weighted(patch * h + h + h + n.sequence * h, 2 * patches * patch * h, n.sequence * h, numbers));
+  last = add_layers(writer, n, last);
+  last = writer.add("lnf", "layernorm", {last}, layer_norm(n.sequence, h));
+  last = writer.add("head", "dense", {last}, dense(1, h, classes));
+  writer.add("loss", "softmax_xent", {last}, cross_entropy(1, classes));
+}
+
+Shape read_shape(const Value& map) {
+  config::Problems problems;
+  Shape n;
+  n.layers = config::as_real(map.at("layers"));
+  n.hidden = config::as_real(map.at("hidden"));
+  n.heads = config::as_real(map.at("heads"));
+  n.feed_forward = map.has("feed_forward") ? config::as_real(map.at("feed_forward")) : 4 * n.hidden;
+  n.keeps_probabilities = !config::as_bool(map.at("flash_attention"));
+  if (config::as_int(map.at("hidden")) % config::as_int(map.at("heads")) != 0)
+    problems.add(map.at("heads").where, "heads", fmt::format("{} heads do not divide a width of {}", n.heads, n.hidden),
+                 {}, "heads");
+  const std::string& kind = map.at("kind").text;
+  if (kind == "vit") {
+    const int image = config::as_int(map.at("image")), patch = config::as_int(map.at("patch"));
+    if (image % patch != 0)
+      problems.add(map.at("patch").where, "patch",
+                   fmt::format("a patch of {} pixels does not divide an image of {}", patch, image), {}, "patch");
+    n.sequence = static_cast<double>(image / patch) * (image / patch) + 1;
+  } else {
+    for (const char* key : {"sequence", "vocabulary"})
+      if (!map.has(key))
+        problems.add(map.where, {}, fmt::format("the field '{}' is missing", key), kind + " needs it", "missing-field");
+    if (map.has("sequence")) n.sequence = config::as_real(map.at("sequence"));
+    if (map.has("vocabulary")) n.vocabulary = config::as_real(map.at("vocabulary"));
+  }
+  problems.throw_if_any();
+  return n;
+}
+
+ModelGraph build(const Value& map) {
+  const Shape shape = read_shape(map);
+  const std::string& kind = map.at("kind").text;
+  GraphWriter writer(kind, map);
+  if (kind == "gpt") build_gpt(writer, shape);
+  if (kind == "bert") build_bert(writer, shape);
+  if (kind == "vit") build_vit(writer, shape, map);
+  return writer.finish();
+}
+
+}  // namespace
+
+extern const ModelBuilder transformer{
+    .name = "transformer",
+    .summary = "GPT, BERT or ViT by layers, width, heads and sequence.",
+    .source = "Vaswani et al., NIPS 2017; Narayanan et al., SC 2021",
+    .fields = &kFields,
+    .build = build,
+};
+
+}  // namespace stagecraft::model_builders

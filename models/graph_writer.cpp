@@ -1,0 +1,64 @@
+#include "models/graph_writer.hpp"
+
+namespace stagecraft {
+
+LayerAmounts weighted(double parameters, double forward, double output, double stash) {
+  return {parameters, forward, forward, forward, output, stash};
+}
+
+LayerAmounts dense(double rows, double inputs, double outputs) {
+  return weighted(inputs * outputs + outputs, 2 * rows * inputs * outputs, rows * outputs, rows * inputs);
+}
+
+LayerAmounts layer_norm(double rows, double width) {
+  return weighted(2 * width, 5 * rows * width, rows * width, rows * width);
+}
+
+LayerAmounts cross_entropy(double rows, double classes) {
+  const double scores = rows * classes;
+  return {0, 5 * scores, scores, 0, 1, scores};
+}
+
+LayerAmounts source(double output) { return {0, 0, 0, 0, output, 0}; }
+
+config::Field precision_field() {
+  return config::choice("precision", std::vector<std::string>{"fp32", "mixed"})
+      .fallback("fp32")
+      .doc("fp32: 4 bytes everywhere and Adam's two moments; mixed: 16-bit work with a 32-bit copy of the weights.");
+}
+
+// Mixed precision with Adam keeps 2 + 2 + 12 bytes for each parameter: weight and gradient in the 16-bit format of the
+// arithmetic that makes them; the 32-bit copy of the weight and two moments belong to the optimizer (Rajbhandari et
+// al., ZeRO, SC 2020, section 3.1).
+Precision read_precision(const config::Value& checked) {
+  if (checked.at("precision").text == "mixed") return {2, 2, 12, 2};
+  return {4, 4, 8, 4};
+}
+
+GraphWriter::GraphWriter(std::string name, const config::Value& checked) {
+  model_.name = std::move(name);
+  model_.precision = read_precision(checked);
+}
+
+LayerId GraphWriter::add(std::string name, std::string type, std::vector<LayerId> inputs, LayerAmounts amounts) {
+  Layer layer;
+  layer.name = std::move(name);
+  layer.type = std::move(type);
+  layer.inputs = std::move(inputs);
+  layer.forward = {amounts.forward};
+  layer.input_gradient = {amounts.input_gradient};
+  layer.weight_gradient = {amounts.weight_gradient};
+  layer.parameters = amounts.parameters;
+  layer.output = {amounts.output * model_.precision.activation};
+  layer.stash = {amounts.stash * model_.precision.activation};
+  layer.tie = std::move(amounts.tie);
+  model_.layers.push_back(std::move(layer));
+  return LayerId{static_cast<std::int64_t>(model_.layers.size()) - 1};
+}
+
+ModelGraph GraphWriter::finish() {
+  check_graph(model_);
+  return std::move(model_);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/model/builder.hpp"
+
+namespace stagecraft {
+
+/// Amounts of one layer for one sample, counted in numbers; GraphWriter makes bytes of them.
+struct LayerAmounts {
+  double parameters = 0;
+  double forward = 0, input_gradient = 0, weight_gradient = 0;  ///< Floating-point operations.
+  double output = 0, stash = 0;                                 ///< Numbers.
+  std::string tie = {};
+};
+
+/// A layer with weights: the gradients of its input and of its weights each cost as much as its forward.
+LayerAmounts weighted(double parameters, double forward, double output, double stash);
+/// rows x inputs times inputs x outputs, with a bias; 2 operations for a multiplication and an addition.
+LayerAmounts dense(double rows, double inputs, double outputs);
+LayerAmounts layer_norm(double rows, double width);
+/// Softmax and cross-entropy over `classes` at each row: five operations forward, one backward.
+LayerAmounts cross_entropy(double rows, double classes);
+LayerAmounts source(double output);
+
+/// `precision: fp32|mixed`, which every builder has.
+config::Field precision_field();
+Precision read_precision(const config::Value& checked);
+
+/// Adds layers one after the other.
+class GraphWriter {
+ public:
+  GraphWriter(std::string name, const config::Value& checked);
+
+  LayerId add(std::string name, std::string type, std::vector<LayerId> inputs, LayerAmounts amounts);
+  Layer& layer(LayerId id) { return model_.layers[static_cast<std::size_t>(id)]; }
+  ModelGraph finish();
+
+ private:
+  ModelGraph model_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,16 @@
+#include "sim/cluster/cluster.hpp"
+
+namespace stagecraft {
+
+std::string Cluster::vertex_name(VertexId v) const {
+  const auto index = static_cast<std::size_t>(v);
+  return index < devices.size() ? devices[index].name : switches.at(index - devices.size());
+}
+
+std::optional<DeviceId> Cluster::find_device(const std::string& device_name) const {
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    if (devices[i].name == device_name) return DeviceId{static_cast<std::int64_t>(i)};
+  return std::nullopt;
+}
+
+}  // namespace stagecraft

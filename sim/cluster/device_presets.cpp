@@ -1,0 +1,70 @@
+#include "sim/cluster/device_presets.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kGiB = 0x1p30;
+
+/// Plain numbers in the units that data sheets use.
+struct Figures {
+  const char* name;
+  double tera_flops, efficiency, giga_bytes_per_second, gibibytes, launch_us, idle_watts, busy_watts;
+  std::string_view source;
+};
+
+// `efficiency` is what dense layers of training reach: A100 52 % of peak (Narayanan et al., SC 2021, table 1), V100 30
+// % (Shoeybi et al., Megatron-LM, 2019, section 5), H100 38 to 43 % (Llama 3, 2024, table 4). Busy power is the data
+// sheet's limit. Idle power and launch time stand in no data sheet: usual readings of nvidia-smi and of empty kernels.
+constexpr Figures kFigures[] = {
+    {"a100-40", 312, 0.5, 1555, 40, 5, 50, 400, "NVIDIA A100 data sheet (2021), SXM 40 GB: BF16 tensor cores, dense"},
+    {"a100-80", 312, 0.5, 2039, 80, 5, 55, 400, "NVIDIA A100 data sheet (2021), SXM 80 GB: BF16 tensor cores, dense"},
+    {"h100-sxm", 989.4, 0.4, 3350, 80, 5, 70, 700, "NVIDIA H100 data sheet (2023), SXM5: BF16 tensor cores, dense"},
+    {"h200", 989.4, 0.4, 4800, 140, 5, 75, 700,
+     "NVIDIA H200 data sheet (2024), SXM: BF16 tensor cores, dense; its 141 GB are 143,771 MiB in nvidia-smi"},
+    {"v100-16", 125, 0.3, 900, 16, 5, 40, 300, "NVIDIA V100 data sheet (2020), SXM2 16 GB: FP16 tensor cores, dense"},
+    {"v100-32", 125, 0.3, 900, 32, 5, 40, 300, "NVIDIA V100 data sheet (2020), SXM2 32 GB: FP16 tensor cores, dense"},
+    {"jetson-nano", 0.472, 0.5, 25.6, 4, 10, 1.25, 10,
+     "NVIDIA Jetson Nano data sheet (2019): FP16 on CUDA cores; idle power and efficiency are assumed"},
+    {"raspberry-pi-4", 0.048, 0.5, 12.8, 4, 1, 2.7, 6.4,
+     "4 Cortex-A72 at 1.5 GHz with 8 FP32 operations a cycle (Arm), LPDDR4-3200 of 32 bits (Raspberry Pi 4 product "
+     "brief); "
+     "power measured by pidramble.com; efficiency as its Linpack, 13.5 of 24 GFLOP/s in FP64"},
+};
+
+DevicePreset make(const Figures& f) {
+  DeviceType type;
+  type.name = f.name;
+  type.peak.value = f.tera_flops * 1e12;
+  type.efficiency = f.efficiency;
+  type.memory_bandwidth.value = f.giga_bytes_per_second * 1e9;
+  type.memory.value = f.gibibytes * kGiB;
+  type.launch.value = f.launch_us / 1e6;
+  type.idle.value = f.idle_watts;
+  type.busy.value = f.busy_watts;
+  return {std::move(type), f.source};
+}
+
+}  // namespace
+
+std::span<const DevicePreset> device_presets() {
+  static const std::vector<DevicePreset> presets = [] {
+    std::vector<DevicePreset> made;
+    for (const Figures& f : kFigures) made.push_back(make(f));
+    return made;
+  }();
+  return presets;
+}
+
+const DevicePreset* find_device_preset(std::string_view name) {
+  for (const DevicePreset& preset : device_presets())
+    if (preset.type.name == name) return &preset;
+  return nullptr;
+}
+
+std::vector<std::string> device_preset_names() {
+  std::vector<std::string> names;
+  for (const DevicePreset& preset : device_presets()) names.push_back(preset.type.name);
+  return names;
+}
+
+}  // namespace stagecraft

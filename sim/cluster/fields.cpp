@@ -1,0 +1,118 @@
+#include <fmt/format.h>
+
+#include "sim/cluster/device_presets.hpp"
+#include "sim/cluster/generator.hpp"
+
+namespace stagecraft {
+namespace {
+
+using config::Dimension;
+using config::Value;
+
+/// Reads the fields that are there, and keeps the places of those that make no sense.
+class Reader {
+ public:
+  Reader(const Value& map, std::string path) : map_(&map), path_(std::move(path)) {}
+
+  /// A member read by `read` that has to be above zero, or at least zero.
+  template <class Read, class Target>
+  void take(const char* key, Read read, Target& target, bool zero_allowed) {
+    const Value* value = map_->find(key);
+    if (!value) return;
+    target = read(*value);
+    if (target.value > 0 || (zero_allowed && target.value == 0)) return;
+    problems_.add(value->where, fmt::format("{}.{}", path_, key), fmt::format("{} is not possible here", value->text),
+                  zero_allowed ? "it may not be negative" : "it has to be more than zero", "range");
+  }
+
+  void take_ratio(const char* key, double& target) const {
+    if (const Value* value = map_->find(key)) target = config::as_real(*value);
+  }
+
+  void require(const char* key, bool given) {
+    if (given || map_->has(key)) return;
+    problems_.add(map_->where, path_, fmt::format("the field '{}' is missing", key), "give it, or name a `preset`",
+                  "missing-field");
+  }
+
+  void finish() const { problems_.throw_if_any(); }
+
+ private:
+  const Value* map_;
+  std::string path_;
+  config::Problems problems_;
+};
+
+}  // namespace
+
+const config::MapSpec& device_type_fields() {
+  static const config::MapSpec spec{
+      "A kind of machine that computes.",
+      {config::choice("preset", device_preset_names)
+           .optional()
+           .doc("A known device to start from; the other fields replace its figures."),
+       config::quantity("peak", Dimension::WorkRate)
+           .optional()
+           .doc("Dense arithmetic in the format that the model uses, as in the data sheet; needed without a preset."),
+       config::real("efficiency", 1e-6, 1)
+           .optional()
+           .doc("Share of the peak that dense layers reach; 1 without a preset."),
+       config::quantity("memory_bandwidth", Dimension::Bandwidth)
+           .optional()
+           .doc("Between the arithmetic and its memory; needed without a preset."),
+       config::quantity("memory", Dimension::Size).optional().doc("Capacity; needed without a preset."),
+       config::quantity("launch", Dimension::Time).optional().doc("Time to start one layer; 0 without a preset."),
+       config::real("speed", 1e-9, 1e9)
+           .optional()
+           .doc("Divides the times of layers whose times are given instead of computed; 1 when left out."),
+       config::quantity("idle", Dimension::Power).optional().doc("Power while it waits; 0 without a preset."),
+       config::quantity("busy", Dimension::Power).optional().doc("Power while it computes; 0 without a preset.")}};
+  return spec;
+}
+
+const config::MapSpec& link_fields() {
+  static const config::MapSpec spec{
+      "A cable, or a medium that several share.",
+      {config::quantity("bandwidth", Dimension::Bandwidth).doc("In one direction."),
+       config::quantity("latency", Dimension::Time).fallback("0").doc("From one end to the other."),
+       config::choice("duplex", std::vector<std::string>{"full", "half", "unshared"})
+           .fallback("full")
+           .doc("full: each direction has the bandwidth; half: they divide it; unshared: every transfer has all of "
+                "it.")}};
+  return spec;
+}
+
+DeviceType read_device_type(const Value& map, const std::string& name) {
+  DeviceType type;
+  const Value* preset = map.find("preset");
+  if (preset) type = find_device_preset(preset->text)->type;
+  type.name = name;
+
+  Reader reader(map, name);
+  for (const char* key : {"peak", "memory_bandwidth", "memory"}) reader.require(key, preset != nullptr);
+  reader.take("peak", config::as_flop_rate, type.peak, false);
+  reader.take("memory_bandwidth", config::as_bandwidth, type.memory_bandwidth, false);
+  reader.take("memory", config::as_bytes, type.memory, false);
+  reader.take("launch", config::as_seconds, type.launch, true);
+  reader.take("idle", config::as_watts, type.idle, true);
+  reader.take("busy", config::as_watts, type.busy, true);
+  reader.take_ratio("efficiency", type.efficiency);
+  reader.take_ratio("speed", type.speed);
+  reader.finish();
+  return type;
+}
+
+Link read_link(const Value& map, const std::string& name) {
+  Link link;
+  link.name = name;
+  Reader reader(map, name);
+  reader.take("bandwidth", config::as_bandwidth, link.bandwidth, false);
+  reader.take("latency", config::as_seconds, link.latency, true);
+  reader.finish();
+  const Value* duplex = map.find("duplex");
+  if (duplex && duplex->text == "half") link.duplex = Duplex::Half;
+  if (duplex && duplex->text == "unshared") link.duplex = Duplex::Unshared;
+  return link;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,160 @@
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "sim/config/walk.hpp"
+#include "sim/core/text.hpp"
+
+namespace stagecraft::config {
+namespace {
+
+constexpr const char* kAlone = "all of it";
+
+std::string need_text(const Field& field) {
+  if (field.default_text) return "default " + *field.default_text;
+  return field.required ? "required" : "optional";
+}
+
+std::vector<const Field*> fields_in(const Field& field) {
+  std::vector<const Field*> fields;
+  for (const MapSpec* spec : tables_in(field))
+    for (const Field& inner : spec->fields) fields.push_back(&inner);
+  return fields;
+}
+
+std::vector<const Field*> fields_of(const MapSpec* spec) {
+  std::vector<const Field*> fields;
+  if (!spec) return fields;
+  for (const Field& field : spec->fields) fields.push_back(&field);
+  return fields;
+}
+
+std::string list_fields(const std::vector<const Field*>& fields, const std::string& indent) {
+  std::size_t width = 0;
+  for (const Field* field : fields) width = std::max(width, field->name.size());
+  std::string text;
+  for (const Field* field : fields) {
+    text += fmt::format("{}{:<{}}  {}; {}\n", indent, field->name, width, type_text(*field), need_text(*field));
+    if (!field->text_doc.empty()) text += fmt::format("{}{:<{}}  {}\n", indent, "", width, field->text_doc);
+  }
+  return text;
+}
+
+std::string list_variants(const Field& field) {
+  std::string text;
+  for (const Variant& variant : field.variants()) {
+    text += fmt::format("  {}: {}: {}\n", field.selector, variant.name, variant.summary);
+    text += list_fields(fields_of(variant.fields), "    ");
+  }
+  if (field.map) text += fmt::format("  with each of them\n{}", list_fields(fields_of(field.map), "    "));
+  return text;
+}
+
+std::string explain_field(const Field& field, const std::string& path) {
+  std::string text = fmt::format("{}\n", path);
+  if (!field.text_doc.empty()) text += fmt::format("  {}\n", field.text_doc);
+  text += fmt::format("  {}; {}\n", type_text(field), need_text(field));
+  const Field& inner = innermost(field);
+  if (inner.kind == Field::Kind::Variant) return text + '\n' + list_variants(inner);
+  if (inner.map) text += fmt::format("\n{}", list_fields(fields_of(inner.map), "  "));
+  return text;
+}
+
+std::string explain_variant(const Variant& variant, const Field& field, const std::string& path) {
+  return fmt::format("{}\n  {}\n\n{}{}", path, variant.summary, list_fields(fields_of(field.map), "  "),
+                     list_fields(fields_of(variant.fields), "  "));
+}
+
+const Field* field_called(const std::vector<const Field*>& fields, std::string_view name) {
+  const auto found = std::find_if(fields.begin(), fields.end(), [&](const Field* f) { return f->name == name; });
+  return found == fields.end() ? nullptr : *found;
+}
+
+[[noreturn]] void refuse(const MapSpec& root, const std::string& path, const std::string& step,
+                         const std::vector<const Field*>& fields) {
+  std::vector<std::string> names, places = places_of(root, "", step);
+  for (const Field* field : fields) names.push_back(field->name);
+  std::string help = suggest(step, names);
+  for (std::string& place : places) place = under(place, step);
+  if (!closest(step, names) && !places.empty()) help = "it may be " + join(places, " or ");
+  throw InputError(fmt::format("'{}' is not a field", path), help);
+}
+
+std::string without_index(const std::string& step) { return step.substr(0, step.find('[')); }
+
+std::string cell(std::string text) {
+  for (std::size_t at = text.find('|'); at != std::string::npos; at = text.find('|', at + 2)) text.insert(at, "\\");
+  return text;
+}
+
+class ReferenceWriter {
+ public:
+  std::string write(const MapSpec& spec) {
+    section(fields_of(&spec), "", kAlone);
+    return std::move(text_);
+  }
+
+ private:
+  void section(const std::vector<const Field*>& fields, const std::string& path, const std::string& heading) {
+    if (fields.empty()) return;
+    text_ += fmt::format("\n## {}\n\n| field | what it takes | default | meaning |\n|---|---|---|---|\n", heading);
+    for (const Field* field : fields) {
+      text_ += fmt::format("| `{}` | {} | {} | {} |\n", field->name, cell(type_text(*field)),
+                           field->default_text ? '`' + cell(*field->default_text) + '`' : need_text(*field),
+                           cell(field->text_doc));
+    }
+    for (const Field* field : fields) below(*field, under(path, field->name));
+  }
+
+  void below(const Field& field, const std::string& path) {
+    const Field& inner = innermost(field);
+    if (inner.map && seen_.insert(inner.map).second) section(fields_of(inner.map), path, '`' + path + '`');
+    if (inner.kind != Field::Kind::Variant) return;
+    text_ += fmt::format("\n## The choices of `{}`\n\n| `{}` | meaning |\n|---|---|\n", path, inner.selector);
+    const std::vector<Variant> variants = inner.variants();
+    for (const Variant& v : variants) text_ += fmt::format("| `{}` | {} |\n", cell(v.name), cell(v.summary));
+    for (const Variant& v : variants) {
+      if (!v.fields || !seen_.insert(v.fields).second) continue;
+      section(fields_of(v.fields), path, fmt::format("`{}` with `{}: {}`", path, inner.selector, v.name));
+    }
+  }
+
+  std::string text_;
+  std::set<const MapSpec*> seen_;
+};
+
+}  // namespace
+
+std::string explain(const MapSpec& spec, const std::string& path) {
+  std::vector<const Field*> fields = fields_of(&spec);
+  if (path.empty()) return fmt::format("{}\n\n{}", spec.title, list_fields(fields, "  "));
+  const Field* field = nullptr;
+  bool may_be_name = false;  // Behind a list or table any word may be the name of an item.
+  for (const std::string& written : split(path, '.')) {
+    const std::string step = without_index(written);
+    if (step.empty() && field && written != step) continue;
+    if (const Field* found = field_called(fields, step)) {
+      field = found;
+      fields = fields_in(*field);
+      may_be_name = &innermost(*field) != field && written == step;
+      continue;
+    }
+    if (field && innermost(*field).kind == Field::Kind::Variant) {
+      const Field& inner = innermost(*field);
+      if (step == inner.selector) return explain_field(*field, path);
+      for (const Variant& variant : inner.variants())
+        if (variant.name == step) return explain_variant(variant, inner, path);
+    }
+    if (!may_be_name) refuse(spec, path, step, fields);
+    may_be_name = false;
+  }
+  return explain_field(*field, path);
+}
+
+std::string reference(const MapSpec& spec, const std::string& title) {
+  return fmt::format("# {}\n\n{}\n{}", title, spec.title, ReferenceWriter().write(spec));
+}
+
+}  // namespace stagecraft::config

@@ -1,0 +1,171 @@
+#include "sim/config/fields.hpp"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "sim/core/text.hpp"
+
+namespace stagecraft::config {
+namespace {
+
+Field field(std::string name, Field::Kind kind) {
+  Field made;
+  made.name = std::move(name);
+  made.kind = kind;
+  return made;
+}
+
+std::string range_text(const Field& f) {
+  const bool low = std::isfinite(f.low), high = std::isfinite(f.high);
+  if (low && high) return fmt::format(" from {} to {}", shortest(f.low), shortest(f.high));
+  if (low) return fmt::format(", at least {}", shortest(f.low));
+  return high ? fmt::format(", at most {}", shortest(f.high)) : "";
+}
+
+double number_of(const Value& value) {
+  std::string why;
+  const auto number = value.is_scalar() ? parse_number(value.text, why) : std::nullopt;
+  if (!number) throw InternalError(fmt::format("an unchecked value is read as a number: '{}'", value.text));
+  return *number;
+}
+
+}  // namespace
+
+const Field* MapSpec::find(std::string_view name) const {
+  for (const Field& f : fields)
+    if (f.name == name) return &f;
+  return nullptr;
+}
+
+Field text(std::string name) { return field(std::move(name), Field::Kind::Text); }
+
+Field choice(std::string name, std::function<std::vector<std::string>()> words) {
+  Field made = field(std::move(name), Field::Kind::Choice);
+  made.choices = std::move(words);
+  return made;
+}
+
+Field choice(std::string name, std::vector<std::string> words) {
+  return choice(std::move(name), [words = std::move(words)] { return words; });
+}
+
+Field integer(std::string name, double low, double high) {
+  Field made = real(std::move(name), low, high);
+  made.kind = Field::Kind::Integer;
+  return made;
+}
+
+Field real(std::string name, double low, double high) {
+  Field made = field(std::move(name), Field::Kind::Real);
+  made.low = low;
+  made.high = high;
+  return made;
+}
+
+Field boolean(std::string name) { return field(std::move(name), Field::Kind::Boolean); }
+
+Field quantity(std::string name, Dimension dimension) {
+  Field made = field(std::move(name), Field::Kind::Quantity);
+  made.dimension = dimension;
+  return made;
+}
+
+Field map(std::string name, const MapSpec& spec) {
+  Field made = field(std::move(name), Field::Kind::Map);
+  made.map = &spec;
+  return made;
+}
+
+Field list(std::string name, Field item) {
+  Field made = field(std::move(name), Field::Kind::List);
+  made.item = std::make_shared<Field>(std::move(item));
+  return made;
+}
+
+Field table(std::string name, Field item) {
+  Field made = list(std::move(name), std::move(item));
+  made.kind = Field::Kind::Table;
+  return made;
+}
+
+Field variant(std::string name, std::string selector, std::function<std::vector<Variant>()> variants,
+              const MapSpec* common) {
+  Field made = field(std::move(name), Field::Kind::Variant);
+  made.selector = std::move(selector);
+  made.variants = std::move(variants);
+  made.map = common;
+  return made;
+}
+
+Field any(std::string name) { return field(std::move(name), Field::Kind::Any); }
+
+std::vector<std::string> names_of(const std::vector<Variant>& variants) {
+  std::vector<std::string> names;
+  for (const Variant& v : variants) names.push_back(v.name);
+  return names;
+}
+
+bool is_by_name(const Field& f) {
+  return f.kind == Field::Kind::List && f.item && f.item->map && f.item->map->find("name");
+}
+
+std::string type_text(const Field& f) {
+  switch (f.kind) {
+    case Field::Kind::Text:
+      return "text";
+    case Field::Kind::Choice:
+      return "one of " + join(f.choices());
+    case Field::Kind::Integer:
+      return "whole number" + range_text(f);
+    case Field::Kind::Real:
+      return "number" + range_text(f);
+    case Field::Kind::Boolean:
+      return "true or false";
+    case Field::Kind::Quantity:
+      return fmt::format("{} in {}", dimension_name(f.dimension), join(unit_names(f.dimension)));
+    case Field::Kind::Map:
+      return "map";
+    case Field::Kind::List:
+      return fmt::format("list{} of {}", is_by_name(f) ? " or map by name" : "", type_text(*f.item));
+    case Field::Kind::Table:
+      return "map from names to " + type_text(*f.item);
+    case Field::Kind::Variant:
+      return fmt::format("one of {}, alone or as `{}` of a map", join(names_of(f.variants())), f.selector);
+    case Field::Kind::Any:
+      return "anything";
+  }
+  return {};
+}
+
+int as_int(const Value& value) {
+  const double number = number_of(value);
+  STAGECRAFT_CHECK(number == std::floor(number));
+  STAGECRAFT_CHECK(std::abs(number) <= static_cast<double>(std::numeric_limits<int>::max()));
+  return static_cast<int>(number);
+}
+
+double as_real(const Value& value) { return number_of(value); }
+
+bool as_bool(const Value& value) {
+  STAGECRAFT_CHECK(value.text == "true" || value.text == "false");
+  return value.text == "true";
+}
+
+double as_quantity(const Value& value, Dimension dimension) {
+  std::string why;
+  const auto base = parse_quantity(dimension, value.text, why);
+  if (!base) throw InternalError("an unchecked value is read as a quantity: " + why);
+  return *base;
+}
+
+Seconds as_seconds(const Value& value) { return {as_quantity(value, Dimension::Time)}; }
+Bytes as_bytes(const Value& value) { return {as_quantity(value, Dimension::Size)}; }
+Flops as_flops(const Value& value) { return {as_quantity(value, Dimension::Work)}; }
+Bandwidth as_bandwidth(const Value& value) { return {as_quantity(value, Dimension::Bandwidth)}; }
+FlopRate as_flop_rate(const Value& value) { return {as_quantity(value, Dimension::WorkRate)}; }
+Watts as_watts(const Value& value) { return {as_quantity(value, Dimension::Power)}; }
+
+}  // namespace stagecraft::config

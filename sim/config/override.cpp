@@ -1,0 +1,173 @@
+#include "sim/config/override.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "sim/config/walk.hpp"
+#include "sim/core/text.hpp"
+
+namespace stagecraft::config {
+namespace {
+
+int characters(std::string_view text) {
+  return static_cast<int>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+bool ends_step(std::string_view rest, std::size_t at) {
+  return at == rest.size() || rest[at] == '.' || rest[at] == '[';
+}
+
+std::string_view first_step(std::string_view rest) {
+  if (rest.starts_with('[')) return rest.substr(0, std::min(rest.find(']'), rest.size() - 1) + 1);
+  return rest.substr(0, rest.find_first_of(".["));
+}
+
+std::optional<std::size_t> index_of(std::string_view step) {
+  if (step.size() < 3 || step.front() != '[' || step.back() != ']') return {};
+  std::size_t index = 0;
+  const auto [end, error] = std::from_chars(step.data() + 1, step.data() + step.size() - 1, index);
+  return error == std::errc{} && end == step.data() + step.size() - 1 ? std::optional(index) : std::nullopt;
+}
+
+std::string name_of(const Value& item) {
+  const Value* name = item.find("name");
+  return name && name->is_scalar() ? name->text : "";
+}
+
+std::vector<std::string> steps_from(const Value& value) {
+  std::vector<std::string> steps;
+  for (const Member& member : value.members) steps.push_back(member.key);
+  for (const Value& item : value.items)
+    if (const std::string name = name_of(item); !name.empty()) steps.push_back(name);
+  return steps;
+}
+
+struct Hit {
+  const Value* value = nullptr;
+  std::size_t length = 0;  ///< Of the step in the path.
+};
+
+// Names may hold dots ("gpt-1.3b"), so the longest name that the path goes on with is taken.
+Hit next(const Value& from, std::string_view rest) {
+  if (rest.starts_with('[')) {
+    const std::string_view step = first_step(rest);
+    const auto index = index_of(step);
+    if (!from.is_list() || !index || *index >= from.items.size()) return {};
+    return {&from.items[*index], step.size()};
+  }
+  Hit best;
+  const auto try_name = [&](const std::string& name, const Value& value) {
+    const bool fits = !name.empty() && rest.starts_with(name) && ends_step(rest, name.size());
+    if (fits && name.size() > best.length) best = {&value, name.size()};
+  };
+  for (const Member& member : from.members) try_name(member.key, member.value);
+  for (const Value& item : from.items) try_name(name_of(item), item);
+  return best;
+}
+
+struct Walk {
+  const Value* at;             ///< As far as the path could be followed.
+  std::size_t done = 0;        ///< How much of the path that was.
+  std::size_t last_start = 0;  ///< Where the last step begins.
+  const Value* parent = nullptr;
+};
+
+Walk follow(const Value& root, std::string_view path) {
+  Walk walk{&root};
+  while (walk.done < path.size()) {
+    const std::size_t start = walk.done + (walk.done > 0 && path[walk.done] == '.' ? 1 : 0);
+    const Hit hit = next(*walk.at, path.substr(start));
+    if (!hit.value) {
+      walk.last_start = start;
+      return walk;
+    }
+    walk.parent = walk.at;
+    walk.at = hit.value;
+    walk.last_start = start;
+    walk.done = start + hit.length;
+  }
+  return walk;
+}
+
+void report_step(const Walk& walk, std::string_view path, const Where& where, Problems& problems) {
+  const std::string_view step = first_step(path.substr(walk.last_start));
+  const std::string shown(path.substr(0, walk.last_start + step.size()));
+  const std::string before(path.substr(0, walk.done));
+  std::string message = "no such field", help = suggest(step, steps_from(*walk.at));
+  if (step.empty()) {
+    message = "a step of this path is empty";
+  } else if (step.front() == '[' && !index_of(step)) {
+    message = fmt::format("'{}' is not an index", step);
+    help = "write a whole number in brackets, such as [0]";
+  } else if (step.front() == '[' && walk.at->is_list()) {
+    message = fmt::format("there is no item {}", step);
+    help = fmt::format("the list has {}, counted from 0", walk.at->items.size());
+  } else if (step.front() == '[') {
+    message = fmt::format("'{}' is not a list", before);
+  } else if (!walk.at->is_map() && !walk.at->is_list()) {
+    message = fmt::format("'{}' is {}, so nothing lies below it", before,
+                          walk.at->is_scalar() ? fmt::format("'{}'", walk.at->text) : "empty");
+    help = fmt::format("set '{}' to a map, such as {{{}: ...}}", before, step);
+  }
+  problems.add(where, shown, message, help, "unknown-path");
+}
+
+}  // namespace
+
+void set_path(Value& root, std::string_view path, Value value, const Where& where, Problems& problems) {
+  const Walk walk = follow(root, path);
+  Where place = where;
+  place.column += characters(path.substr(0, walk.last_start));
+  const std::string_view last = path.substr(walk.last_start);
+  if (!path.empty() && walk.done == path.size()) {
+    // A named item that is replaced whole keeps the name it was found by.
+    if (walk.parent->is_list() && last.front() != '[' && value.is_map() && !value.has("name")) {
+      value.members.insert(value.members.begin(), {"name", place, *walk.at->find("name")});
+    }
+    *const_cast<Value*>(walk.at) = std::move(value);
+  } else if (walk.at->is_map() && !last.empty() && first_step(last).size() == last.size() && last.front() != '[') {
+    const_cast<Value*>(walk.at)->members.push_back({std::string(last), place, std::move(value)});
+  } else {
+    report_step(walk, path, place, problems);
+  }
+}
+
+void apply_set(Value& root, const std::string& assignment, Problems& problems) {
+  const std::string file = "<--set " + assignment + ">";
+  const std::size_t equals = assignment.find('=');
+  const std::string path = assignment.substr(0, equals);
+  if (equals == std::string::npos || trim(assignment.substr(equals + 1)).empty()) {
+    problems.add({file, 1, characters(assignment) + 1}, path, "a value is missing", "write path=value", "syntax");
+    return;
+  }
+  // Spaces in the place of the path keep the columns of the value right.
+  const std::string padding(static_cast<std::size_t>(characters(path)) + 1, ' ');
+  Value value = parse_yaml(padding + assignment.substr(equals + 1), file, problems);
+  set_path(root, path, std::move(value), {file, 1, 1}, problems);
+}
+
+void apply_overrides(Value& root, const Value& overrides, const std::string& path, Problems& problems) {
+  if (overrides.unreadable) return;
+  if (!overrides.is_map()) {
+    problems.add(overrides.where, path, "a map from paths to values is needed here", "write 'links.a.latency: 2 us'",
+                 "wrong-type");
+    return;
+  }
+  Problems found;
+  for (const Member& member : overrides.members) {
+    if (!member.key.starts_with("x-")) set_path(root, member.key, member.value, member.where, found);
+  }
+  for (const Diagnostic& p : found.list()) problems.add(p.where, under(path, p.path), p.message, p.help, p.code);
+}
+
+const Value* get_path(const Value& root, std::string_view path) {
+  const Walk walk = follow(root, path);
+  return walk.done == path.size() ? walk.at : nullptr;
+}
+
+}  // namespace stagecraft::config

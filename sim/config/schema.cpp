@@ -1,0 +1,202 @@
+// A JSON Schema may take more than the reader does (it knows nothing of quotes), but never less.
+
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "sim/config/walk.hpp"
+#include "sim/core/text.hpp"
+
+namespace stagecraft::config {
+namespace {
+
+constexpr const char* kNumber = R"(\+?(0|[1-9][0-9]*|(?=\.[0-9]))(\.[0-9]*)?([eE][+-]?[0-9]+)?)";
+
+Value plain(std::string text) { return Value::scalar(std::move(text), {}); }
+
+Value word(std::string text) {
+  Value value = plain(std::move(text));
+  value.quoted = true;
+  return value;
+}
+
+Value array(std::vector<Value> items) {
+  Value value;
+  value.kind = Value::Kind::List;
+  value.items = std::move(items);
+  return value;
+}
+
+Value words(const std::vector<std::string>& texts) {
+  std::vector<Value> items;
+  for (const std::string& text : texts) items.push_back(word(text));
+  return array(std::move(items));
+}
+
+struct Entry {
+  std::string key;
+  Value value;
+};
+
+Value object(std::vector<Entry> entries = {}) {
+  Value value;
+  value.kind = Value::Kind::Map;
+  for (Entry& entry : entries) value.members.push_back({std::move(entry.key), {}, std::move(entry.value)});
+  return value;
+}
+
+void put(Value& map, std::string key, Value value) { map.members.push_back({std::move(key), {}, std::move(value)}); }
+
+// A word such as "2" or "true" is a number or a boolean to a schema, so it is listed as both.
+Value enumeration(const std::vector<std::string>& allowed) {
+  std::vector<Value> items;
+  for (const std::string& text : allowed) {
+    items.push_back(word(text));
+    if (to_json(plain(text)) != to_json(word(text))) items.push_back(plain(text));
+  }
+  return object({{"enum", array(std::move(items))}});
+}
+
+std::string escaped(const std::string& text) {
+  std::string pattern;
+  for (const char c : text)
+    pattern += std::string_view("./+").find(c) != std::string_view::npos ? fmt::format("\\{}", c) : std::string(1, c);
+  return pattern;
+}
+
+class SchemaWriter {
+ public:
+  Value of(const Field& field) {
+    Value schema = bare(field);
+    if (!field.text_doc.empty()) put(schema, "description", word(field.text_doc));
+    if (field.default_text) {
+      Problems ignored;
+      put(schema, "default", parse_yaml(*field.default_text, "default", ignored));
+    }
+    return schema;
+  }
+
+  // `by_key`: the name is given outside, so it may be left out.
+  Value of_fields(const std::vector<const Field*>& fields, bool by_key) {
+    Value properties = object();
+    std::vector<std::string> required;
+    for (const Field* field : fields) {
+      put(properties, field->name, of(*field));
+      const bool named = by_key && field->name == "name";
+      if (field->required && !field->default_text && !named) required.push_back(field->name);
+    }
+    Value schema = object({{"type", word("object")}, {"properties", std::move(properties)}});
+    put(schema, "patternProperties", object({{"^x-", plain("true")}}));
+    put(schema, "additionalProperties", plain("false"));
+    if (!required.empty()) put(schema, "required", words(required));
+    return schema;
+  }
+
+  Value of_map(const MapSpec& spec, bool by_key) {
+    // A table that stands within itself is described once; the inner ones may hold any map.
+    if (!open_.insert(&spec).second) return object({{"type", word("object")}});
+    std::vector<const Field*> fields;
+    for (const Field& field : spec.fields) fields.push_back(&field);
+    Value schema = of_fields(fields, by_key);
+    open_.erase(&spec);
+    return schema;
+  }
+
+ private:
+  static Value of_number(const Field& field) {
+    const bool whole = field.kind == Field::Kind::Integer;
+    Value schema = object({{"type", words({whole ? "integer" : "number", "string"})}});
+    if (std::isfinite(field.low)) put(schema, "minimum", plain(shortest(field.low)));
+    if (std::isfinite(field.high)) put(schema, "maximum", plain(shortest(field.high)));
+    // YAML 1.1 readers, such as Python's, take 1e3 for a text.
+    put(schema, "pattern", word(R"(^[+-]?[0-9.]+[eE][+-]?[0-9]+$)"));
+    return schema;
+  }
+
+  static Value of_quantity(const Field& field) {
+    std::vector<std::string> units = unit_names(field.dimension);
+    for (std::string& unit : units) unit = escaped(unit);
+    const std::string pattern = fmt::format("^{} ?({})$", kNumber, join(units, "|"));
+    return object({{"anyOf", array({object({{"const", plain("0")}}),
+                                    object({{"type", word("string")}, {"pattern", word(pattern)}})})}});
+  }
+
+  Value of_item(const Field& item, bool by_key) {
+    if (item.kind == Field::Kind::Map) return of_map(*item.map, by_key);
+    if (item.kind == Field::Kind::Variant) return of_variant(item, by_key);
+    return of(item);
+  }
+
+  Value of_list(const Field& field) {
+    Value list = object({{"type", word("array")}, {"items", of_item(*field.item, false)}});
+    if (!is_by_name(field)) return list;
+    Value by_name = object({{"type", word("object")}, {"additionalProperties", of_item(*field.item, true)}});
+    return object({{"anyOf", array({std::move(list), std::move(by_name)})}});
+  }
+
+  Value of_variant(const Field& field, bool by_key) {
+    const std::vector<Variant> variants = field.variants();
+    std::vector<Value> ways{enumeration(names_of(variants))};
+    for (const Variant& variant : variants) {
+      std::vector<const Field*> fields;
+      for (const MapSpec* spec : {field.map, variant.fields}) {
+        if (!spec) continue;
+        for (const Field& inner : spec->fields) fields.push_back(&inner);
+      }
+      Field selector = choice(field.selector, {variant.name}).doc(variant.summary);
+      selector.required = !names_its_own_field(variant);
+      fields.insert(fields.begin(), &selector);
+      Value way = of_fields(fields, by_key);
+      if (!selector.required) {
+        put(way, "anyOf",
+            array({object({{"required", words({field.selector})}}), object({{"required", words({variant.name})}})}));
+      }
+      ways.push_back(std::move(way));
+    }
+    return object({{"oneOf", array(std::move(ways))}});
+  }
+
+  Value bare(const Field& field) {
+    switch (field.kind) {
+      case Field::Kind::Text:
+        return object({{"type", words({"string", "number", "boolean"})}});
+      case Field::Kind::Choice:
+        return enumeration(field.choices());
+      case Field::Kind::Integer:
+      case Field::Kind::Real:
+        return of_number(field);
+      case Field::Kind::Boolean:
+        return object({{"type", word("boolean")}});
+      case Field::Kind::Quantity:
+        return of_quantity(field);
+      case Field::Kind::Map:
+        return of_map(*field.map, false);
+      case Field::Kind::List:
+        return of_list(field);
+      case Field::Kind::Table:
+        return object({{"type", word("object")}, {"additionalProperties", of_item(*field.item, false)}});
+      case Field::Kind::Variant:
+        return of_variant(field, false);
+      case Field::Kind::Any:
+        break;
+    }
+    return object();
+  }
+
+  std::set<const MapSpec*> open_;
+};
+
+}  // namespace
+
+std::string json_schema(const MapSpec& spec, const std::string& kind) {
+  Value schema = object({{"$schema", word("https://json-schema.org/draft/2020-12/schema")},
+                         {"title", word("stagecraft " + kind)},
+                         {"description", word(spec.title)}});
+  Value body = SchemaWriter().of_map(spec, false);
+  for (Member& member : body.members) schema.members.push_back(std::move(member));
+  return to_json(schema) + '\n';
+}
+
+}  // namespace stagecraft::config

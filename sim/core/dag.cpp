@@ -1,0 +1,112 @@
+#include "sim/core/dag.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::size_t at(int node) { return static_cast<std::size_t>(node); }
+
+// Follows `came_from` back from `last` to `start`.
+std::vector<int> walk_back(const std::vector<int>& came_from, int start, int last) {
+  std::vector<int> nodes;
+  for (int node = last; node != start; node = came_from[at(node)]) nodes.push_back(node);
+  nodes.push_back(start);
+  std::reverse(nodes.begin(), nodes.end());
+  return nodes;
+}
+
+// Nodes with a cycle before and behind them or through them: all that a shortest cycle can use.
+std::vector<char> on_or_between_cycles(const Digraph& graph) {
+  std::vector<char> keep(at(graph.size()), 1);
+  const auto strip = [&](const auto& into, const auto& out) {
+    std::vector<int> waiting(into.size(), 0), ready;
+    for (int node = 0; node < graph.size(); ++node) {
+      waiting[at(node)] = static_cast<int>(into[at(node)].size());
+      if (waiting[at(node)] == 0) ready.push_back(node);
+    }
+    while (!ready.empty()) {
+      const int node = ready.back();
+      ready.pop_back();
+      keep[at(node)] = 0;
+      for (const int other : out[at(node)])
+        if (--waiting[at(other)] == 0) ready.push_back(other);
+    }
+  };
+  strip(graph.previous, graph.next);
+  strip(graph.next, graph.previous);
+  return keep;
+}
+
+}  // namespace
+
+void Digraph::add(int from, int to) {
+  STAGECRAFT_CHECK(from >= 0 && from < size() && to >= 0 && to < size());
+  auto& out = next[at(from)];
+  auto& in = previous[at(to)];
+  const bool known = out.size() < in.size() ? std::find(out.begin(), out.end(), to) != out.end()
+                                            : std::find(in.begin(), in.end(), from) != in.end();
+  if (known) return;
+  out.push_back(to);
+  in.push_back(from);
+}
+
+std::optional<std::vector<int>> topological_order(const Digraph& graph) {
+  std::vector<int> waiting(at(graph.size()));
+  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+  for (int node = 0; node < graph.size(); ++node) {
+    waiting[at(node)] = static_cast<int>(graph.previous[at(node)].size());
+    if (waiting[at(node)] == 0) ready.push(node);
+  }
+  std::vector<int> order;
+  order.reserve(waiting.size());
+  while (!ready.empty()) {
+    const int node = ready.top();
+    ready.pop();
+    order.push_back(node);
+    for (const int other : graph.next[at(node)])
+      if (--waiting[at(other)] == 0) ready.push(other);
+  }
+  if (order.size() != waiting.size()) return {};
+  return order;
+}
+
+std::vector<int> depth_to_sink(const Digraph& graph) {
+  const auto order = topological_order(graph);
+  STAGECRAFT_CHECK(order.has_value());
+  std::vector<int> depth(at(graph.size()), 1);
+  for (auto node = order->rbegin(); node != order->rend(); ++node)
+    for (const int other : graph.next[at(*node)]) depth[at(*node)] = std::max(depth[at(*node)], depth[at(other)] + 1);
+  return depth;
+}
+
+// A breadth-first search from every node that may lie on a cycle, cut off where it cannot beat the best one.
+std::vector<int> shortest_cycle(const Digraph& graph) {
+  const std::vector<char> useful = on_or_between_cycles(graph);
+  std::vector<int> best, came_from(at(graph.size())), seen_from(at(graph.size()), -1), layer, next_layer;
+  for (int start = 0; start < graph.size(); ++start) {
+    if (!useful[at(start)]) continue;
+    layer = {start};
+    bool closed = false;
+    for (std::size_t length = 1; !layer.empty() && !closed && (best.empty() || length < best.size()); ++length) {
+      next_layer.clear();
+      for (const int node : layer) {
+        for (const int other : graph.next[at(node)]) {
+          if (other == start && !closed) best = walk_back(came_from, start, node), closed = true;
+          if (other == start || !useful[at(other)] || seen_from[at(other)] == start) continue;
+          seen_from[at(other)] = start;
+          came_from[at(other)] = node;
+          next_layer.push_back(other);
+        }
+      }
+      layer.swap(next_layer);
+    }
+  }
+  return best;
+}
+
+}  // namespace stagecraft

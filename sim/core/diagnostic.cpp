@@ -1,0 +1,110 @@
+#include "sim/core/diagnostic.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace stagecraft {
+namespace {
+
+constexpr std::size_t kMostShown = 20;
+constexpr std::string_view kHelp = "      = help: ";
+
+struct Snippet {
+  std::string line;
+  int column;
+};
+
+// A place such as "<--set a=b>" is its own source; its columns count from behind the option's name.
+std::optional<Snippet> snippet_of(const Where& where) {
+  if (where.line < 1) return {};
+  Snippet found{{}, where.column};
+  if (where.file.size() > 2 && where.file.front() == '<' && where.file.back() == '>') {
+    std::istringstream in(where.file.substr(1, where.file.size() - 2));
+    for (int i = 0; i < where.line; ++i)
+      if (!std::getline(in, found.line)) return {};
+    const std::size_t space = found.line.find(' ');
+    if (where.line == 1 && found.line.starts_with("--") && space != std::string::npos) {
+      found.column += static_cast<int>(space) + 1;
+    }
+    return found;
+  }
+  std::ifstream in(where.file);
+  for (int i = 0; i < where.line; ++i)
+    if (!std::getline(in, found.line)) return {};
+  return found;
+}
+
+// The space before the caret has one column for every character of the line, and its tabs.
+std::string caret_line(const Snippet& snippet) {
+  std::string text;
+  int column = 1;
+  for (const char c : snippet.line) {
+    if (column >= snippet.column) break;
+    const bool continues_character = (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
+    if (continues_character) continue;
+    text += c == '\t' ? '\t' : ' ';
+    ++column;
+  }
+  text.append(static_cast<std::size_t>(std::max(0, snippet.column - column)), ' ');
+  return text + '^';
+}
+
+std::string place_of(const Where& where) {
+  if (where.line > 0) return fmt::format("{}:{}:{}: ", where.file, where.line, where.column);
+  return where.file.empty() ? "" : where.file + ": ";
+}
+
+Diagnostic without_place(std::string message, std::string help) {
+  Diagnostic problem;
+  problem.message = std::move(message);
+  problem.help = std::move(help);
+  return problem;
+}
+
+}  // namespace
+
+std::string render(const Diagnostic& problem) {
+  std::string text = place_of(problem.where) + "error: ";
+  if (!problem.path.empty()) text += problem.path + ": ";
+  text += problem.message;
+  if (auto snippet = snippet_of(problem.where)) {
+    if (!snippet->line.empty() && snippet->line.back() == '\r') snippet->line.pop_back();
+    text += fmt::format("\n{:>5} | {}\n      | {}", problem.where.line, snippet->line, caret_line(*snippet));
+  }
+  if (!problem.help.empty()) text += fmt::format("\n{}{}", kHelp, problem.help);
+  return text;
+}
+
+std::string render(std::vector<Diagnostic> problems) {
+  const auto place = [](const Diagnostic& d) { return std::tie(d.where.file, d.where.line, d.where.column); };
+  std::stable_sort(problems.begin(), problems.end(),
+                   [&](const Diagnostic& a, const Diagnostic& b) { return place(a) < place(b); });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(problems.size(), kMostShown); ++i) text += render(problems[i]) + '\n';
+  if (problems.size() == 1) {
+    text.pop_back();
+  } else {
+    text += fmt::format("{} problems found", problems.size());
+    if (problems.size() > kMostShown) text += fmt::format(", the first {} are shown", kMostShown);
+  }
+  return text;
+}
+
+InputError::InputError(std::vector<Diagnostic> problems)
+    : std::runtime_error(render(problems)), problems_(std::move(problems)) {}
+
+InputError::InputError(std::string message, std::string help)
+    : InputError(std::vector<Diagnostic>{without_place(std::move(message), std::move(help))}) {}
+
+Infeasible::Infeasible(std::string code, const std::string& message, const std::string& help)
+    : std::runtime_error(help.empty() ? message : fmt::format("{}\n{}{}", message, kHelp, help)),
+      code_(std::move(code)) {}
+
+}  // namespace stagecraft

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace stagecraft {
+
+/// The SHA-256 of a text in hexadecimal (FIPS 180-4).
+std::string sha256(std::string_view text);
+
+}  // namespace stagecraft

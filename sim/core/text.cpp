@@ -1,0 +1,113 @@
+#include "sim/core/text.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Optimal string alignment: insert, delete, replace and swap of neighbours count one each. O(|a| |b|).
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  std::iota(last.begin(), last.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = last[j - 1] + (a[i - 1] == b[j - 1] ? 0U : 1U);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, replaced});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before.swap(last);
+    last.swap(row);
+  }
+  return last[b.size()];
+}
+
+}  // namespace
+
+std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates) {
+  std::optional<std::string> best;
+  std::size_t limit = std::max<std::size_t>(1, word.size() / 3);
+  for (const std::string& candidate : candidates) {
+    const std::size_t apart = std::max(word.size(), candidate.size()) - std::min(word.size(), candidate.size());
+    if (apart > limit) continue;
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance > limit || (best && distance == limit)) continue;
+    best = candidate;
+    limit = distance;
+  }
+  return best;
+}
+
+std::string suggest(std::string_view word, std::span<const std::string> candidates) {
+  if (const auto near = closest(word, candidates)) return fmt::format("did you mean '{}'?", *near);
+  if (candidates.empty() || candidates.size() > 12) return {};
+  if (candidates.size() == 1) return fmt::format("write {}", candidates.front());
+  return "write one of " + join(candidates);
+}
+
+std::string join(std::span<const std::string> words, std::string_view separator) {
+  return fmt::format("{}", fmt::join(words, separator));
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> pieces;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    pieces.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) return pieces;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::string_view trim(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+std::string read_file(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) throw InputError(fmt::format("'{}' is a folder, not a file", path));
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (!in.is_open() || in.bad()) {
+    throw InputError(fmt::format("'{}' cannot be read: {}", path, std::strerror(errno == 0 ? EIO : errno)));
+  }
+  return text;
+}
+
+void write_file(const std::string& path, std::string_view content) {
+  static std::atomic<int> counter{0};
+  const std::string neighbour = fmt::format("{}.{}-{}.tmp", path, getpid(), counter++);
+  errno = 0;
+  std::ofstream out(neighbour, std::ios::binary);
+  out.write(content.data(), static_cast<std::streamsize>(content.size()));
+  out.close();
+  std::error_code renamed;
+  if (out) std::filesystem::rename(neighbour, path, renamed);
+  if (out && !renamed) return;
+  const std::string reason = out ? renamed.message() : std::strerror(errno == 0 ? EIO : errno);
+  std::error_code ignored;
+  std::filesystem::remove(neighbour, ignored);
+  throw BackendError(fmt::format("'{}' cannot be written: {}", path, reason));
+}
+
+std::string shortest(double value) { return fmt::format("{}", value); }
+
+}  // namespace stagecraft

@@ -1,0 +1,65 @@
+#include "sim/cost/cost_table.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace stagecraft {
+namespace {
+
+// A rate of zero means that nobody gave one, so it sets no limit.
+double seconds(double amount, double rate) { return rate > 0 ? amount / rate : 0; }
+
+Seconds roofline(const DeviceType& type, double flops, double bytes) {
+  return Seconds{
+             std::max(seconds(flops, type.peak.value * type.efficiency), seconds(bytes, type.memory_bandwidth.value))} +
+         type.launch;
+}
+
+}  // namespace
+
+CostTable::CostTable(const ModelGraph& model, const Cluster& cluster)
+    : model_(&model), cluster_(&cluster), weights_(model.layers.size()), moved_(model.layers.size()) {
+  std::map<std::string, double> tied;
+  for (const Layer& layer : model.layers)
+    if (!layer.tie.empty()) tied[layer.tie] = std::max(tied[layer.tie], layer.parameters);
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const Layer& layer = model.layers[i];
+    // A layer with tied weights owns none, yet it reads them all.
+    weights_[i] = layer.tie.empty() ? layer.parameters : tied[layer.tie];
+    moved_[i] = layer.output;
+    for (LayerId input : layer.inputs) moved_[i] += model.layers[static_cast<std::size_t>(input)].output;
+  }
+}
+
+LayerCost CostTable::at(LayerId id, int device_type, double samples) const {
+  const auto i = static_cast<std::size_t>(id);
+  const Layer& layer = model_->layers[i];
+  const DeviceType& type = cluster_->types[static_cast<std::size_t>(device_type)];
+  if (samples <= 0) return {};
+  if (layer.times) {
+    const double scale = samples / type.speed;
+    return {layer.times->forward * scale, layer.times->input_gradient * scale, layer.times->weight_gradient * scale};
+  }
+
+  // A pass without flops is a look-up or a copy: it touches rows of the weights, not all of them.
+  const auto pass = [&](Flops flops, double bytes_per_weight) {
+    const double dense = flops.value > 0 ? weights_[i] * bytes_per_weight : 0;
+    return roofline(type, flops.value * samples, dense + moved_[i].value * samples);
+  };
+  const Precision& precision = model_->precision;
+  const bool copies = !layer.inputs.empty() && weights_[i] == 0;
+  LayerCost cost;
+  if (layer.forward.value > 0 || !layer.inputs.empty()) cost.forward = pass(layer.forward, precision.weight);
+  if (layer.input_gradient.value > 0 || copies) cost.input_gradient = pass(layer.input_gradient, precision.weight);
+  if (layer.weight_gradient.value > 0) cost.weight_gradient = pass(layer.weight_gradient, precision.gradient);
+  return cost;
+}
+
+Seconds CostTable::update(double parameters, int device_type) const {
+  const Precision& p = model_->precision;
+  const DeviceType& type = cluster_->types[static_cast<std::size_t>(device_type)];
+  // Gradients are read; weights and optimizer state are read and written.
+  return Seconds{seconds(parameters * (p.gradient + 2 * p.weight + 2 * p.optimizer), type.memory_bandwidth.value)};
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/plan/plan.hpp"
+
+namespace stagecraft {
+namespace {
+
+class Findings {
+ public:
+  void add(std::string code, std::string path, std::string message, std::string help = {}) {
+    list_.push_back({{}, std::move(path), std::move(message), std::move(help), std::move(code)});
+  }
+  void throw_if_any() const {
+    if (!list_.empty()) throw InputError(list_);
+  }
+
+ private:
+  std::vector<Diagnostic> list_;
+};
+
+bool nested(int a, int b) { return a % b == 0 || b % a == 0; }
+
+bool check_numbers(const Plan& plan, int index, Findings& findings) {
+  const Stage& stage = plan.stages[static_cast<std::size_t>(index)];
+  const std::string path = fmt::format("stage '{}'", stage.name);
+  const int size = stage.micro_batch_size;
+  if (size < 1 || stage.group < 1) {
+    findings.add("micro-batch-size", path,
+                 fmt::format("micro-batches of {} samples in groups of {}", size, stage.group), "both are at least 1");
+    return false;
+  }
+  if (plan.mini_batch < 1 || plan.mini_batch % size != 0)
+    findings.add(
+        "micro-batch-size", path,
+        fmt::format("its micro-batch of {} samples does not divide the mini-batch of {}", size, plan.mini_batch),
+        "choose sizes that divide one another");
+  return true;
+}
+
+void check_devices(const Stage& stage, Findings& findings) {
+  const std::string path = fmt::format("stage '{}'", stage.name);
+  const int replicas = static_cast<int>(stage.devices.size());
+  if (replicas == 0) findings.add("devices", path, "it has no device");
+  if (stage.micro_batch_size < replicas)
+    findings.add("replicas", path,
+                 fmt::format("its micro-batch of {} samples cannot be divided among {} replicas",
+                             stage.micro_batch_size, replicas),
+                 fmt::format("a micro-batch size of at least {}, or fewer devices", replicas));
+  std::vector<DeviceId> sorted = stage.devices;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end()) findings.add("device-twice", path, fmt::format("device {} is named twice", twice->value));
+  if (!sorted.empty() && !sorted.front().valid())
+    findings.add("devices", path, "it names a device that does not exist");
+}
+
+// Samples of one tensor are sliced by the smaller side, so the larger must be a whole number of slices.
+void check_edge(const Plan& plan, const StageEdge& edge, Findings& findings) {
+  const Stage& from = plan.stages[static_cast<std::size_t>(edge.from)];
+  const Stage& to = plan.stages[static_cast<std::size_t>(edge.to)];
+  const std::string path = fmt::format("stages '{}' and '{}'", from.name, to.name);
+  if (!nested(from.micro_batch_size, to.micro_batch_size))
+    findings.add(
+        "nested", path,
+        fmt::format("their micro-batches of {} and {} samples do not nest", from.micro_batch_size, to.micro_batch_size),
+        "one has to divide the other");
+  const int group_from = from.group * from.micro_batch_size, group_to = to.group * to.micro_batch_size;
+  if (!nested(group_from, group_to))
+    findings.add("nested", path, fmt::format("their groups of {} and {} samples do not nest", group_from, group_to),
+                 "one has to divide the other");
+}
+
+}  // namespace
+
+void check_plan(const Plan& plan) {
+  Findings findings;
+  if (plan.stages.empty()) findings.add("stages", {}, "the plan has no stages");
+  bool usable = true;
+  for (int s = 0; s < plan.stage_count(); ++s) {
+    usable &= check_numbers(plan, s, findings);
+    check_devices(plan.stages[static_cast<std::size_t>(s)], findings);
+  }
+  for (const StageEdge& edge : plan.edges) {
+    STAGECRAFT_CHECK(edge.from.valid() && edge.from < plan.stage_count());
+    STAGECRAFT_CHECK(edge.to.valid() && edge.to < plan.stage_count());
+    if (usable) check_edge(plan, edge, findings);
+  }
+  const std::vector<int> cycle = shortest_cycle(plan.graph());
+  if (!cycle.empty()) {
+    std::string names;
+    for (int s : cycle) names += "'" + plan.stages[static_cast<std::size_t>(s)].name + "' -> ";
+    names += "'" + plan.stages[static_cast<std::size_t>(cycle.front())].name + "'";
+    findings.add("cycle", {}, "the stages wait for each other in a circle: " + names,
+                 "every stage must be a convex part of the model");
+  }
+  findings.throw_if_any();
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "sim/plan/plan.hpp"
+
+namespace stagecraft {
+
+/// Samples [low, high) that one replica of a stage handles in one micro-batch, counted through the iterations.
+struct SampleRange {
+  std::int64_t low = 0, high = 0;
+};
+
+inline SampleRange samples_of(const Stage& stage, int micro, int replica) {
+  const std::int64_t size = stage.micro_batch_size, replicas = static_cast<std::int64_t>(stage.devices.size());
+  const std::int64_t start = micro * size;
+  return {start + size * replica / replicas, start + size * (replica + 1) / replicas};
+}
+
+/// Calls visit(micro, replica, samples) for every piece of `other` that shares samples with one piece of `stage`.
+/// With equal sizes and no replicas that is the same micro-batch alone.
+template <class Visit>
+void for_each_overlap(const Stage& stage, int micro, int replica, const Stage& other, Visit&& visit) {
+  if (stage.micro_batch_size == other.micro_batch_size && stage.devices.size() == 1 && other.devices.size() == 1) {
+    visit(micro, 0, static_cast<int>(stage.micro_batch_size));
+    return;
+  }
+  const SampleRange own = samples_of(stage, micro, replica);
+  const int size = other.micro_batch_size, replicas = static_cast<int>(other.devices.size());
+  for (auto m = static_cast<int>(own.low / size); static_cast<std::int64_t>(m) * size < own.high; ++m) {
+    for (int r = 0; r < replicas; ++r) {
+      const SampleRange theirs = samples_of(other, m, r);
+      const std::int64_t low = std::max(own.low, theirs.low), high = std::min(own.high, theirs.high);
+      if (low < high) visit(m, r, static_cast<int>(high - low));
+    }
+  }
+}
+
+/// Numbers the pieces (stage, micro-batch, replica) of all iterations one after the other.
+class PieceIndex {
+ public:
+  PieceIndex(const Plan& plan, int iterations);
+  std::size_t of(StageId stage, int micro, int replica) const {
+    const auto s = static_cast<std::size_t>(stage);
+    return base_[s] + static_cast<std::size_t>(micro) * replicas_[s] + static_cast<std::size_t>(replica);
+  }
+  std::size_t size() const { return base_.back(); }
+
+ private:
+  std::vector<std::size_t> base_, replicas_;
+};
+
+/// Edges that leave and enter each stage, as indices into plan.edges.
+struct EdgeLists {
+  std::vector<std::vector<int>> out, in;
+  explicit EdgeLists(const Plan& plan);
+};
+
+/// Which replica of its stage a device is: -1 when the stage does not run there.
+int replica_on(const Stage& stage, DeviceId device);
+
+}  // namespace stagecraft

@@ -1,0 +1,68 @@
+#include "sim/plan/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft {
+
+Digraph Plan::graph() const {
+  Digraph graph(stage_count());
+  for (const StageEdge& edge : edges) graph.add(edge.from, edge.to);
+  return graph;
+}
+
+int Plan::device_count() const {
+  int count = 0;
+  for (const Stage& stage : stages)
+    for (DeviceId device : stage.devices) count = std::max(count, device + 1);
+  return count;
+}
+
+Plan chain_plan(int stages, int ranks, int micro_batches) {
+  Plan plan;
+  plan.mini_batch = micro_batches;
+  for (int s = 0; s < stages; ++s) {
+    Stage stage;
+    stage.name = fmt::format("s{}", s);
+    stage.devices = {DeviceId{s % ranks}};
+    plan.stages.push_back(std::move(stage));
+    if (s > 0) plan.edges.push_back({StageId{s - 1}, StageId{s}, {}});
+  }
+  return plan;
+}
+
+void make_sequential(Plan& plan) {
+  const Digraph graph = plan.graph();
+  const auto order = topological_order(graph);
+  if (!order) return check_plan(plan);
+  for (std::size_t i = 1; i < order->size(); ++i) {
+    const int from = (*order)[i - 1], to = (*order)[i];
+    const std::vector<int>& next = graph.next[static_cast<std::size_t>(from)];
+    if (std::find(next.begin(), next.end(), to) == next.end()) plan.edges.push_back({StageId{from}, StageId{to}, {}});
+  }
+}
+
+std::string to_text(const Plan& plan) {
+  std::string text = fmt::format("{} stages, {} samples in an iteration\n", plan.stage_count(), plan.mini_batch);
+  for (int s = 0; s < plan.stage_count(); ++s) {
+    const Stage& stage = plan.stages[static_cast<std::size_t>(s)];
+    std::string devices;
+    for (DeviceId device : stage.devices) devices += fmt::format(" {}", device.value);
+    text += fmt::format("{} '{}': {} layers, devices{}, micro-batch {}", s, stage.name, stage.layers.size(), devices,
+                        stage.micro_batch_size);
+    if (stage.group > 1) text += fmt::format(", group {}", stage.group);
+    if (stage.recompute) text += ", recompute";
+    for (const StageEdge& edge : plan.edges) {
+      if (edge.from != StageId{s}) continue;
+      const std::string what = edge.bytes.value > 0 ? to_text(edge.bytes) + " a sample" : std::string("order only");
+      text += fmt::format("; to {} ({})", edge.to.value, what);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace stagecraft

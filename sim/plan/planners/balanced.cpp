@@ -1,0 +1,188 @@
+// Cuts the layers, in the order of the model, into consecutive stages so that the slowest stage is as fast as it can
+// be.
+//
+//   f[s][l] = min over j < l of max(f[s-1][j], cost of layers j..l-1 on the devices of stage s)
+//
+// The cost falls as j grows. f[s-1] need not rise with j (with unequal devices one layer more can be faster, since no
+// stage may be empty), but a j with a later j' and f[j'] <= f[j] is never needed. The others form a stack on which f
+// rises, so the best is where the two lines cross, found by bisection: O(stages * layers * log layers), exact.
+// The problem is the "chains on chains" of Pinar and Aykanat, J. Parallel Distrib. Comput. 64 (2004), section 3.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/plan/overlap.hpp"
+#include "sim/plan/planner.hpp"
+
+namespace stagecraft::planners {
+namespace {
+
+const config::MapSpec kFields{
+    "Consecutive stages with the least time of the slowest one.",
+    {config::integer("stages", 1, 1e6).doc("How many stages."),
+     config::integer("replicas", 1, 1e6).fallback("1").doc("Devices of each stage, which divide every micro-batch."),
+     config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch."),
+     config::choice("recompute", std::vector<std::string>{"none", "full"})
+         .fallback("none")
+         .doc("Whether stages run their forward again before backward, to keep less in memory."),
+     config::list("devices", config::text("device"))
+         .optional()
+         .doc("Device names in the order of the stages, replicas side by side; left out: the order of the cluster."),
+     config::boolean("sequential").fallback("false").doc("Whether parallel branches run one after the other.")}};
+
+/// Time of layers before each position, for one replica of a stage.
+using Prefix = std::vector<double>;
+
+Prefix prefix_of(const CostTable& costs, int type, double samples, bool recompute) {
+  Prefix sums{0};
+  for (std::size_t i = 0; i < costs.model().layers.size(); ++i) {
+    const LayerCost cost = costs.at(LayerId{static_cast<std::int64_t>(i)}, type, samples);
+    const Seconds time = cost.forward * (recompute ? 2 : 1) + cost.backward();
+    sums.push_back(sums.back() + time.value);
+  }
+  return sums;
+}
+
+class Partition {
+ public:
+  explicit Partition(int layers) : layers_(layers) {}
+
+  /// Adds a stage that runs on replicas with these prefix sums.
+  void add_stage(std::vector<const Prefix*> replicas) {
+    std::sort(replicas.begin(), replicas.end());
+    replicas.erase(std::unique(replicas.begin(), replicas.end()), replicas.end());
+    replicas_.push_back(std::move(replicas));
+    const int s = static_cast<int>(best_.size());
+    std::vector<double> best(at(layers_) + 1, std::numeric_limits<double>::infinity());
+    std::vector<int> stack;  // Starts j worth trying, f[s-1][j] rising.
+    for (int end = s + 1; end <= layers_; ++end) {
+      push(stack, s, end - 1);
+      best[at(end)] = lowest(stack, s, end);
+    }
+    best_.push_back(std::move(best));
+  }
+
+  /// First layer of each stage; among equals the smallest, last stage first.
+  std::vector<int> starts() const {
+    std::vector<int> result(best_.size());
+    int end = layers_;
+    for (int s = static_cast<int>(best_.size()) - 1; s >= 0; --s) {
+      const double target = best_[at(s)][at(end)];
+      int start = s;
+      while (value(s, start, end) > target) ++start;
+      result[at(s)] = end = start;
+    }
+    return result;
+  }
+
+ private:
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+  double before(int s, int j) const {
+    if (s == 0) return j == 0 ? 0 : std::numeric_limits<double>::infinity();
+    return best_[at(s - 1)][at(j)];
+  }
+
+  double cost(int s, int from, int to) const {
+    double slowest = 0;
+    for (const Prefix* sums : replicas_[at(s)]) slowest = std::max(slowest, (*sums)[at(to)] - (*sums)[at(from)]);
+    return slowest;
+  }
+
+  double value(int s, int j, int end) const { return std::max(before(s, j), cost(s, j, end)); }
+
+  void push(std::vector<int>& stack, int s, int j) const {
+    while (!stack.empty() && before(s, stack.back()) >= before(s, j)) stack.pop_back();
+    stack.push_back(j);
+  }
+
+  double lowest(const std::vector<int>& stack, int s, int end) const {
+    const auto crossing =
+        std::partition_point(stack.begin(), stack.end(), [&](int j) { return before(s, j) < cost(s, j, end); });
+    double result = std::numeric_limits<double>::infinity();
+    if (crossing != stack.end()) result = value(s, *crossing, end);
+    if (crossing != stack.begin()) result = std::min(result, value(s, *(crossing - 1), end));
+    return result;
+  }
+
+  int layers_;
+  std::vector<std::vector<const Prefix*>> replicas_;
+  std::vector<std::vector<double>> best_;  ///< f[s][l], s counted from 0: stages 0..s take layers 0..l-1.
+};
+
+std::vector<DeviceId> choose_devices(const PlannerInput& input, int stages, int replicas) {
+  const std::int64_t needed = static_cast<std::int64_t>(stages) * replicas;
+  std::vector<DeviceId> devices;
+  const config::Value* names = input.options.find("devices");
+  if (names) {
+    config::Problems problems;
+    devices = read_devices(*names, input.cluster, "devices", problems);
+    problems.throw_if_any();
+  } else {
+    for (std::size_t d = 0; d < input.cluster.devices.size(); ++d)
+      devices.push_back(DeviceId{static_cast<std::int64_t>(d)});
+  }
+  const auto there = static_cast<std::int64_t>(devices.size());
+  if (there < needed)
+    throw Infeasible("devices",
+                     fmt::format("{} stages of {} devices each need {} devices, but {} {}", stages, replicas, needed,
+                                 names ? "the plan lists" : "the cluster has", there),
+                     fmt::format("at most {} stages, or {} devices more", there / replicas, needed - there));
+  return devices;
+}
+
+Plan plan_balanced(const PlannerInput& input) {
+  const config::Value& options = input.options;
+  const int count = config::as_int(options.at("stages")), replicas = config::as_int(options.at("replicas"));
+  const bool recompute = options.at("recompute").text == "full";
+  const int layers = static_cast<int>(input.model.layers.size());
+  const std::vector<DeviceId> devices = choose_devices(input, count, replicas);
+  if (layers < count)
+    throw Infeasible("layers", fmt::format("{} stages need {} layers, but the model has {}", count, count, layers),
+                     fmt::format("at most {} stages, or a model cut more finely", layers));
+
+  Plan plan;
+  std::map<std::pair<int, std::int64_t>, Prefix> prefixes;  // By device type and samples.
+  Partition partition(layers);
+  for (int s = 0; s < count; ++s) {
+    const auto first = devices.begin() + static_cast<std::ptrdiff_t>(s) * replicas;
+    Stage stage;
+    stage.name = fmt::format("s{}", s);
+    stage.devices.assign(first, first + replicas);
+    stage.micro_batch_size = config::as_int(options.at("micro_batch_size"));
+    stage.recompute = recompute;
+    std::vector<const Prefix*> sums;
+    for (int r = 0; r < replicas; ++r) {
+      const int type = input.cluster.devices[static_cast<std::size_t>(stage.devices[static_cast<std::size_t>(r)])].type;
+      const SampleRange share = samples_of(stage, 0, r);
+      Prefix& prefix = prefixes[{type, share.high - share.low}];
+      if (prefix.empty()) prefix = prefix_of(input.costs, type, static_cast<double>(share.high - share.low), recompute);
+      sums.push_back(&prefix);
+    }
+    partition.add_stage(std::move(sums));
+    plan.stages.push_back(std::move(stage));
+  }
+
+  std::vector<int> bounds = partition.starts();
+  bounds.push_back(layers);
+  for (std::size_t s = 0; s < plan.stages.size(); ++s)
+    for (int layer = bounds[s]; layer < bounds[s + 1]; ++layer) plan.stages[s].layers.push_back(LayerId{layer});
+  finish_plan(plan, input, config::as_bool(options.at("sequential")));
+  return plan;
+}
+
+}  // namespace
+
+extern const PlannerDef balanced{
+    .name = "balanced",
+    .summary = "Consecutive stages in the order of the model, with the least time of the slowest stage.",
+    .source = "Pinar and Aykanat, JPDC 2004",
+    .fields = &kFields,
+    .plan = plan_balanced,
+};
+
+}  // namespace stagecraft::planners

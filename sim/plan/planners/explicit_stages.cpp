@@ -1,0 +1,170 @@
+// The plan as somebody wrote it: which layers, which devices. Nothing is searched; everything is checked.
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+
+#include "sim/core/text.hpp"
+#include "sim/plan/planner.hpp"
+
+namespace stagecraft::planners {
+namespace {
+
+using config::Value;
+
+const config::MapSpec& stage_fields() {
+  static const config::MapSpec spec{
+      "One stage: a convex part of the model and the devices that run it.",
+      {config::text("name").optional().doc("What reports call the stage; left out: s and its number."),
+       config::list("layers", config::text("layer"))
+           .doc("Names of layers, or ranges `first..last` in the order of the model."),
+       config::text("device").optional().doc("The device that runs it."),
+       config::list("devices", config::text("device"))
+           .optional()
+           .doc("Several devices instead: replicas that divide every micro-batch."),
+       config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch on this stage."),
+       config::integer("group", 1, 1e6)
+           .fallback("1")
+           .doc("k of kFkB: micro-batches that go forward, then backward, together."),
+       config::boolean("recompute")
+           .fallback("false")
+           .doc("Whether the stage runs its forward again before backward.")}};
+  return spec;
+}
+
+const config::MapSpec kFields{
+    "Stages written out by hand.",
+    {config::list("stages", config::map("stage", stage_fields())).doc("The stages; every layer is in exactly one."),
+     config::boolean("sequential").fallback("false").doc("Whether parallel branches run one after the other.")}};
+
+class Reader {
+ public:
+  explicit Reader(const PlannerInput& input) : input_(input), owner_(input.model.layers.size(), -1) {
+    for (std::size_t i = 0; i < input.model.layers.size(); ++i) {
+      names_.push_back(input.model.layers[i].name);
+      index_.emplace(names_.back(), static_cast<int>(i));
+    }
+  }
+
+  Plan read() {
+    const Value& stages = input_.options.at("stages");
+    for (std::size_t s = 0; s < stages.items.size(); ++s) read_stage(stages.items[s], fmt::format("stages[{}]", s));
+    if (stages.items.empty()) problems_.add(stages.where, "stages", "there is no stage", {}, "stages");
+    check_all_placed(stages);
+    problems_.throw_if_any();
+    check_convex(stages);
+    problems_.throw_if_any();
+    return std::move(plan_);
+  }
+
+ private:
+  void read_stage(const Value& value, const std::string& path) {
+    Stage stage;
+    const Value* name = value.find("name");
+    stage.name = name ? name->text : fmt::format("s{}", plan_.stage_count());
+    for (const Stage& other : plan_.stages)
+      if (other.name == stage.name)
+        problems_.add(value.where, path, fmt::format("another stage is called '{}' too", stage.name), {}, "duplicate");
+    const Value& layers = value.at("layers");
+    for (std::size_t i = 0; i < layers.items.size(); ++i)
+      read_layers(layers.items[i], fmt::format("{}.layers[{}]", path, i), stage);
+    if (layers.items.empty()) problems_.add(layers.where, path + ".layers", "the stage has no layers", {}, "layers");
+
+    const Value *device = value.find("device"), *devices = value.find("devices");
+    if ((device == nullptr) == (devices == nullptr))
+      problems_.add(value.where, path, device ? "device and devices are both given" : "the stage has no device",
+                    "write `device: name`, or `devices: [a, b]` for replicas", "devices");
+    if (device) stage.devices = read_devices(*device, input_.cluster, path + ".device", problems_);
+    if (devices && !device) stage.devices = read_devices(*devices, input_.cluster, path + ".devices", problems_);
+    stage.micro_batch_size = config::as_int(value.at("micro_batch_size"));
+    stage.group = config::as_int(value.at("group"));
+    stage.recompute = config::as_bool(value.at("recompute"));
+    plan_.stages.push_back(std::move(stage));
+  }
+
+  void read_layers(const Value& value, const std::string& path, Stage& stage) {
+    const std::string& text = value.text;
+    const std::size_t dots = text.find("..");
+    const int whole = dots == std::string::npos ? look_up(text, value, path) : -1;
+    const int first = dots == std::string::npos ? whole : look_up(text.substr(0, dots), value, path);
+    const int last = dots == std::string::npos ? whole : look_up(text.substr(dots + 2), value, path);
+    if (first < 0 || last < 0) return;
+    if (last < first)
+      problems_.add(value.where, path,
+                    fmt::format("'{}' comes behind '{}' in the model", names_[at(first)], names_[at(last)]),
+                    fmt::format("write {}..{}", names_[at(last)], names_[at(first)]), "range");
+    for (int layer = first; layer <= last; ++layer) take(layer, value, path, stage);
+  }
+
+  void take(int layer, const Value& value, const std::string& path, Stage& stage) {
+    int& owner = owner_[at(layer)];
+    if (owner >= 0) {
+      const bool same = owner == plan_.stage_count();
+      const std::string where = same ? "this stage" : fmt::format("stage '{}'", plan_.stages[at(owner)].name);
+      problems_.add(value.where, path, fmt::format("layer '{}' is already in {}", names_[at(layer)], where),
+                    "every layer is in exactly one stage", "layer-twice");
+      return;
+    }
+    owner = plan_.stage_count();
+    stage.layers.push_back(LayerId{layer});
+  }
+
+  int look_up(const std::string& name, const Value& value, const std::string& path) {
+    const auto found = index_.find(std::string(trim(name)));
+    if (found != index_.end()) return found->second;
+    problems_.add(value.where, path, fmt::format("the model has no layer '{}'", name), suggest(name, names_),
+                  "unknown-layer");
+    return -1;
+  }
+
+  void check_all_placed(const Value& stages) {
+    std::vector<std::string> missing;
+    for (std::size_t i = 0; i < owner_.size(); ++i)
+      if (owner_[i] < 0) missing.push_back("'" + names_[i] + "'");
+    if (missing.empty()) return;
+    const std::size_t count = missing.size();
+    if (count > 8) missing.resize(8), missing.push_back("...");
+    problems_.add(stages.where, "stages", fmt::format("{} layers are in no stage: {}", count, join(missing)),
+                  "every layer is in exactly one stage", "layer-missing");
+  }
+
+  void check_convex(const Value& stages) {
+    Plan trial = plan_;
+    add_data_edges(trial, input_.model);
+    const std::vector<int> cycle = shortest_cycle(trial.graph());
+    if (cycle.empty()) return;
+    std::string names;
+    for (int s : cycle) names += "'" + trial.stages[at(s)].name + "' -> ";
+    names += "'" + trial.stages[at(cycle.front())].name + "'";
+    problems_.add(stages.items[at(cycle.front())].where, fmt::format("stages[{}]", cycle.front()),
+                  "the stages wait for each other in a circle: " + names,
+                  "a path between two layers of a stage may not leave the stage", "cycle");
+  }
+
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+  const PlannerInput& input_;
+  Plan plan_;
+  config::Problems problems_;
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, int> index_;
+  std::vector<int> owner_;  ///< Stage of each layer, or -1.
+};
+
+Plan plan_explicit(const PlannerInput& input) {
+  Plan plan = Reader(input).read();
+  finish_plan(plan, input, config::as_bool(input.options.at("sequential")));
+  return plan;
+}
+
+}  // namespace
+
+extern const PlannerDef explicit_stages{
+    .name = "explicit",
+    .summary = "The stages as they are written in the file.",
+    .source = "no search",
+    .fields = &kFields,
+    .plan = plan_explicit,
+};
+
+}  // namespace stagecraft::planners

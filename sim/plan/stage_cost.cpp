@@ -1,0 +1,72 @@
+#include "sim/plan/stage_cost.hpp"
+
+#include <set>
+
+#include "sim/plan/overlap.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// What enters the stage for one sample: each foreign tensor once, and what the loader puts into the model's inputs.
+Bytes entering(const Stage& stage, const ModelGraph& model) {
+  const std::set<LayerId> own(stage.layers.begin(), stage.layers.end());
+  std::set<LayerId> seen;
+  Bytes total;
+  for (LayerId id : stage.layers) {
+    const Layer& layer = model.layers[static_cast<std::size_t>(id)];
+    for (LayerId input : layer.inputs)
+      if (own.count(input) == 0 && seen.insert(input).second)
+        total += model.layers[static_cast<std::size_t>(input)].output;
+    const bool loaded = layer.inputs.empty() && layer.parameters == 0 && layer.forward.value == 0 && !layer.times;
+    if (loaded) total += layer.output;
+  }
+  return total;
+}
+
+StageCost replica_cost(const Stage& stage, int replica, const CostTable& costs) {
+  const ModelGraph& model = costs.model();
+  const SampleRange share = samples_of(stage, 0, replica);
+  const auto samples = static_cast<double>(share.high - share.low);
+  const DeviceId device = stage.devices[static_cast<std::size_t>(replica)];
+  const int type = costs.cluster().devices[static_cast<std::size_t>(device)].type;
+
+  StageCost cost;
+  double parameters = 0;
+  for (LayerId id : stage.layers) {
+    const Layer& layer = model.layers[static_cast<std::size_t>(id)];
+    const LayerCost one = costs.at(id, type, samples);
+    cost.forward += one.forward;
+    cost.input_gradient += one.input_gradient;
+    cost.weight_gradient += one.weight_gradient;
+    cost.stash += layer.stash * samples;
+    parameters += layer.parameters;
+  }
+  cost.backward = cost.input_gradient + cost.weight_gradient;
+  cost.recompute = cost.forward;
+  cost.update = costs.update(parameters, type);
+  cost.weights = {parameters * model.precision.weight};
+  cost.gradients = {parameters * model.precision.gradient};
+  cost.optimizer = {parameters * model.precision.optimizer};
+  cost.gradient_traffic = cost.gradients;
+  cost.boundary = entering(stage, model) * samples;
+  return cost;
+}
+
+}  // namespace
+
+StageCosts stage_costs(const Plan& plan, const CostTable& costs) {
+  StageCosts result;
+  for (const Stage& stage : plan.stages) {
+    std::vector<StageCost>& replicas = result.emplace_back();
+    for (int r = 0; r < static_cast<int>(stage.devices.size()); ++r) replicas.push_back(replica_cost(stage, r, costs));
+  }
+  return result;
+}
+
+StageCosts uniform_costs(const Plan& plan, const StageCost& cost) {
+  StageCosts result;
+  for (const Stage& stage : plan.stages) result.emplace_back(stage.devices.size(), cost);
+  return result;
+}
+
+}  // namespace stagecraft

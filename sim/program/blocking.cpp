@@ -1,0 +1,215 @@
+#include "sim/program/blocking.hpp"
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// A row is slots (an op, or ops that run as one); group g stands before slot g, the last one behind all slots.
+class Blocking {
+ public:
+  Blocking(const Schedule& schedule, ProgramWriter& writer) : schedule_(schedule), writer_(writer) {
+    const std::size_t devices = schedule.devices.size();
+    slots_.resize(devices);
+    groups_.resize(devices);
+    position_.assign(devices, 0);
+    reduced_.resize(writer.plan().stages.size());
+    for (std::size_t d = 0; d < devices; ++d) cut_into_slots(static_cast<int>(d));
+    collect_messages();
+  }
+
+  void run() {
+    for (int d = 0; d < static_cast<int>(slots_.size()); ++d) launch(d);
+    while (!ready_.empty()) {
+      const int d = ready_.back();
+      ready_.pop_back();
+      while (advance(d)) {
+      }
+    }
+    for (int d = 0; d < static_cast<int>(slots_.size()); ++d)
+      if (!done(d)) explain();
+  }
+
+ private:
+  struct Slot {
+    std::size_t first = 0, count = 0;
+  };
+  struct Group {
+    std::vector<std::size_t> sends, receives;  ///< Messages.
+    std::size_t pending = 0;
+    std::vector<InstructionId> written;
+    bool launched = false;
+  };
+  struct Traffic {
+    Message message;
+    int from_group = 0, to_group = 0;
+    InstructionId send, receive;
+  };
+  struct Reduction {
+    int number = -1, arrived = 0;
+    InstructionId id;
+  };
+
+  Group& group(int d, std::size_t g) { return groups_[static_cast<std::size_t>(d)][g]; }
+  Group& current(int d) { return group(d, position_[static_cast<std::size_t>(d)]); }
+  bool done(int d) const {
+    const auto i = static_cast<std::size_t>(d);
+    return position_[i] == slots_[i].size() && groups_[i].back().launched && groups_[i].back().pending == 0;
+  }
+
+  void cut_into_slots(int d) {
+    const auto& row = schedule_.devices[static_cast<std::size_t>(d)];
+    auto& slots = slots_[static_cast<std::size_t>(d)];
+    for (std::size_t i = 0; i < row.size();) {
+      std::size_t end = i + 1;
+      while (row[end - 1].fused && end < row.size()) ++end;
+      slots.push_back({i, end - i});
+      i = end;
+    }
+    groups_[static_cast<std::size_t>(d)].resize(slots.size() + 1);
+  }
+
+  void collect_messages() {
+    std::vector<int> forward_slot(writer_.pieces().size(), -1), backward_slot(forward_slot);
+    const auto each_op = [&](auto&& visit) {
+      for (std::size_t d = 0; d < slots_.size(); ++d)
+        for (std::size_t s = 0; s < slots_[d].size(); ++s)
+          for (std::size_t i = 0; i < slots_[d][s].count; ++i) visit(static_cast<int>(d), s, schedule_.devices[d][slots_[d][s].first + i]);
+    };
+    each_op([&](int d, std::size_t s, const Op& op) {
+      if (op.kind == OpKind::Update) return;
+      const std::size_t piece = writer_.pieces().of(op.stage, op.micro, replica_on(writer_.plan().stage(op.stage), DeviceId{d}));
+      if (op.kind == OpKind::Forward) forward_slot[piece] = static_cast<int>(s);
+      if (op.kind == OpKind::Backward || op.kind == OpKind::InputGradient) backward_slot[piece] = static_cast<int>(s);
+    });
+    each_op([&](int d, std::size_t s, const Op& op) {
+      writer_.for_each_message(DeviceId{d}, op, [&](const Message& m) {
+        const int to_group = (m.gradient ? backward_slot : forward_slot)[m.consumer];
+        const std::size_t index = traffic_.size();
+        traffic_.push_back({m, static_cast<int>(s) + 1, to_group, {}, {}});
+        group(d, s + 1).sends.push_back(index);
+        group(m.to, static_cast<std::size_t>(to_group)).receives.push_back(index);
+      });
+    });
+    for (auto& row : groups_)
+      for (Group& g : row) g.pending = g.sends.size() + g.receives.size();
+  }
+
+  /// Posts the group the device has come to.
+  void launch(int d) {
+    Group& g = current(d);
+    g.launched = true;
+    if (g.pending == 0) ready_.push_back(d);
+    for (const std::size_t m : g.sends) try_write(m);
+    for (const std::size_t m : g.receives) try_write(m);
+  }
+
+  void try_write(std::size_t index) {
+    Traffic& t = traffic_[index];
+    const bool sender = group(t.message.from, static_cast<std::size_t>(t.from_group)).launched;
+    const bool receiver = group(t.message.to, static_cast<std::size_t>(t.to_group)).launched;
+    if (writer_.options().rendezvous && !(sender && receiver)) return;
+    if (sender && !t.send.valid()) {
+      t.send = writer_.send(t.message, writer_.last_compute(t.message.from), InstructionId{});
+      finish(t.message.from, t.from_group, t.send);
+    }
+    if (receiver && t.send.valid() && !t.receive.valid()) {
+      t.receive = writer_.receive(t.message, t.send, writer_.last_compute(t.message.to));
+      finish(t.message.to, t.to_group, t.receive);
+    }
+  }
+
+  void finish(int d, int g, InstructionId written) {
+    Group& own = group(d, static_cast<std::size_t>(g));
+    own.written.push_back(written);
+    if (--own.pending == 0) ready_.push_back(d);
+  }
+
+  /// Writes the device's next slot when its group is through; false when it has to wait.
+  bool advance(int d) {
+    auto& position = position_[static_cast<std::size_t>(d)];
+    if (position == slots_[static_cast<std::size_t>(d)].size() || !current(d).launched || current(d).pending != 0) return false;
+    const Slot slot = slots_[static_cast<std::size_t>(d)][position];
+    const std::span<const Op> ops{schedule_.devices[static_cast<std::size_t>(d)].data() + slot.first, slot.count};
+    Group& g = current(d);
+    if (ops.front().kind == OpKind::Update && !reduce(d, ops.front(), g)) return false;
+    const InstructionId last = writer_.compute(DeviceId{d}, ops, g.written);
+    for (const std::size_t m : g.receives) writer_.consume(traffic_[m].receive, last);
+    g.written = {};
+    ++position;
+    const bool idle = current(d).pending == 0;
+    current(d).launched = true;
+    if (idle) return true;
+    launch(d);
+    return false;
+  }
+
+  /// An update of a replicated stage waits for the all-reduce, which is written when the last replica arrives.
+  bool reduce(int d, const Op& op, Group& g) {
+    const auto& devices = writer_.plan().stage(op.stage).devices;
+    if (devices.size() == 1) return true;
+    Reduction& r = reduced_[static_cast<std::size_t>(op.stage)];
+    if (r.number == op.micro && r.id.valid()) {
+      g.written.emplace_back(r.id + replica_on(writer_.plan().stage(op.stage), DeviceId{d}));
+      return true;
+    }
+    if (r.number != op.micro) r = {op.micro, 0, {}};
+    if (++r.arrived < static_cast<int>(devices.size())) return false;
+    r.id = writer_.all_reduce(op.stage, op.micro);
+    for (const DeviceId other : devices) ready_.push_back(other);
+    return false;
+  }
+
+  std::string at(int d) {
+    const auto i = static_cast<std::size_t>(d);
+    if (position_[i] == slots_[i].size()) return fmt::format("rank {} at its end", d);
+    return fmt::format("rank {} before {}", d, to_text(schedule_.devices[i][slots_[i][position_[i]].first]));
+  }
+
+  [[noreturn]] void explain() {
+    Digraph graph(static_cast<int>(slots_.size()));
+    std::vector<std::vector<std::size_t>> stuck(slots_.size());
+    for (int d = 0; d < graph.size(); ++d) {
+      if (done(d)) continue;
+      for (const auto* list : {&current(d).sends, &current(d).receives})
+        for (const std::size_t m : *list) {
+          const Traffic& t = traffic_[m];
+          if (t.receive.valid() || (t.message.from == d && t.send.valid())) continue;
+          graph.add(d, t.message.from == d ? t.message.to : t.message.from);
+          stuck[static_cast<std::size_t>(d)].push_back(m);
+        }
+    }
+    const auto cycle = shortest_cycle(graph);
+    std::string text;
+    for (std::size_t i = 0; i < cycle.size(); ++i) {
+      const int d = cycle[i], other = cycle[(i + 1) % cycle.size()];
+      for (const std::size_t m : stuck[static_cast<std::size_t>(d)]) {
+        const Message& message = traffic_[m].message;
+        if (message.from != other && message.to != other) continue;
+        const char kind = message.gradient ? 'B' : 'F';
+        text += fmt::format("{}{} waits to {} {}{}{} {} rank {}", text.empty() ? "" : "; ", at(d), message.from == d ? "send" : "receive",
+                            message.stage.value, kind, message.micro, message.from == d ? "to" : "from", other);
+        break;
+      }
+    }
+    throw Infeasible("deadlock", "communication blocks for ever: " + text,
+                     "set run.overlap: true, or run.transfers: eager, so that an exchange is not in the way of the op it waits for");
+  }
+
+  const Schedule& schedule_;
+  ProgramWriter& writer_;
+  std::vector<std::vector<Slot>> slots_;
+  std::vector<std::vector<Group>> groups_;
+  std::vector<Traffic> traffic_;
+  std::vector<std::size_t> position_;
+  std::vector<Reduction> reduced_;
+  std::vector<int> ready_;
+};
+
+}  // namespace
+
+void lower_blocking(const Schedule& schedule, ProgramWriter& writer) { Blocking(schedule, writer).run(); }
+
+}  // namespace stagecraft

@@ -1,0 +1,139 @@
+#include "sim/program/check.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// One pass over the instructions with what has been seen of every stream.
+class Checker {
+ public:
+  explicit Checker(const Program& program) : p_(program), last_compute_(p_.streams.size()), last_(p_.streams.size()) {}
+
+  void run() {
+    require(p_.first_wait.size() == p_.size() + 1, InstructionId{}, "the wait lists do not match the instructions");
+    std::vector<bool> used(p_.size(), false);
+    for (std::size_t n = 0; n < p_.size(); ++n) {
+      const InstructionId id{static_cast<std::int64_t>(n)};
+      for (const InstructionId w : p_.waits_for(id)) {
+        require(w.valid() && w < id, id, "waits for an instruction that is not before it");
+        used[static_cast<std::size_t>(w)] = true;
+      }
+      stream_order(id);
+    }
+    for (const Transfer& t : p_.transfers) transfer(t, used);
+    for (const Collective& c : p_.collectives) collective(c);
+    for (const Buffer& b : p_.buffers)
+      require(b.allocated_by.valid() && b.allocated_by <= b.freed_by && b.freed_by < static_cast<std::int64_t>(p_.size()), b.allocated_by,
+              "has a buffer that ends before it begins");
+  }
+
+ private:
+  void require(bool holds, InstructionId id, const char* what) const {
+    if (holds) return;
+    const std::string name = id.valid() ? to_text(p_, id) : "the program";
+    throw InternalError(fmt::format("broken program: {} {}", name, what));
+  }
+  bool waits(InstructionId id, InstructionId on) const {
+    const auto list = p_.waits_for(id);
+    return std::find(list.begin(), list.end(), on) != list.end();
+  }
+
+  void stream_order(InstructionId id) {
+    const Instruction& i = p_.at(id);
+    if (!i.stream.valid()) return require(!i.is_compute(), id, "computes outside a stream");
+    const Stream& stream = p_.streams[static_cast<std::size_t>(i.stream)];
+    require(stream.device == i.device, id, "is in a stream of another device");
+    auto& last = (stream.kind == StreamKind::Compute ? last_compute_ : last_)[static_cast<std::size_t>(i.stream)];
+    require(!last.valid() || waits(id, last), id, "does not wait for the instruction before it in its stream");
+    if (i.is_compute() || stream.kind != StreamKind::Compute) last = id;
+  }
+
+  void transfer(const Transfer& t, const std::vector<bool>& used) const {
+    require(t.send.valid() && t.receive.valid(), t.send, "is half a transfer");
+    const Instruction &s = p_.at(t.send), &r = p_.at(t.receive);
+    const RouteEnds& route = p_.routes[static_cast<std::size_t>(t.route)];
+    require(s.kind == InstructionKind::Send && r.kind == InstructionKind::Receive, t.send, "is paired with the wrong kind");
+    require(s.link == r.link && s.stage == r.stage && s.micro == r.micro && s.gradient == r.gradient, t.send, "does not match its receive");
+    require(s.device == route.from && r.device == route.to && s.device != r.device, t.send, "does not match its route");
+    require(!p_.rendezvous || t.receive == t.send + 1, t.send, "is not next to its receive");
+    require(used[static_cast<std::size_t>(t.receive)], t.receive, "is received but never used");
+    bool producer = false;
+    for (const InstructionId w : p_.waits_for(t.send)) producer = producer || (p_.at(w).is_compute() && p_.at(w).device == s.device);
+    require(producer, t.send, "does not wait for the op that makes its data");
+  }
+
+  void collective(const Collective& c) const {
+    for (int m = 0; m < c.members; ++m) {
+      const InstructionId id{static_cast<std::int64_t>(c.first) + m};
+      require(p_.at(id).kind == InstructionKind::AllReduce && p_.at(id).link == p_.at(c.first).link, id, "is not a member of its collective");
+      require(p_.routes[static_cast<std::size_t>(c.first_route + m)].from == p_.at(id).device, id, "does not match the ring");
+    }
+  }
+
+  const Program& p_;
+  std::vector<InstructionId> last_compute_, last_;
+};
+
+std::string breakdown(const ResidentMemory& m, Bytes activations) {
+  return fmt::format("weights {}, gradients {}, optimizer state {}, activations {}", to_text(m.weights), to_text(m.gradients),
+                     to_text(m.optimizer), to_text(activations));
+}
+
+std::string remedy(Bytes resident, Bytes peak, Bytes capacity) {
+  if (resident > capacity)
+    return fmt::format("weights, gradients and optimizer state alone take {:.2f} times the device: cut the model into more stages, or use "
+                       "devices with at least {}",
+                       resident / capacity, to_text(resident));
+  return fmt::format("activations may take {} less: smaller micro-batches, recompute: full, a schedule with fewer micro-batches in flight, "
+                     "or more stages",
+                     to_text(peak - capacity));
+}
+
+}  // namespace
+
+void check_program(const Program& program) { Checker(program).run(); }
+
+void check_memory(const Program& program, const Cluster& cluster) {
+  const bool known = std::any_of(cluster.devices.begin(), cluster.devices.end(), [&](const Device& d) {
+    return cluster.types[static_cast<std::size_t>(d.type)].memory.value > 0;
+  });
+  if (!known) return;
+  std::vector<double> taken(program.size(), 0), given(program.size(), 0), arriving(program.size(), 0);
+  for (const Buffer& b : program.buffers) {
+    if (b.kind == BufferKind::Received && program.at(b.freed_by).is_compute()) arriving[static_cast<std::size_t>(b.freed_by)] += b.size.value;
+    if (b.kind != BufferKind::Stash && b.kind != BufferKind::Boundary) continue;
+    taken[static_cast<std::size_t>(b.allocated_by)] += b.size.value;
+    given[static_cast<std::size_t>(b.freed_by)] += b.size.value;
+  }
+  const auto resident = [&](std::size_t d) { return program.memory[d].total(); };
+  const auto overflow = [&](std::size_t d, Bytes need, const std::string& at) {
+    const Device& device = cluster.devices[d];
+    const Bytes capacity = cluster.types[static_cast<std::size_t>(device.type)].memory;
+    throw Infeasible("memory",
+                     fmt::format("{} needs {}{}, but {} has {} ({} too much): {}", device.name, to_text(need), at,
+                                 cluster.types[static_cast<std::size_t>(device.type)].name, to_text(capacity), to_text(need - capacity),
+                                 breakdown(program.memory[d], need - resident(d))),
+                     remedy(resident(d), need, capacity));
+  };
+  std::vector<double> live(static_cast<std::size_t>(program.devices), 0);
+  const auto capacity_of = [&](std::size_t d) { return cluster.types[static_cast<std::size_t>(cluster.devices[d].type)].memory.value; };
+  for (std::size_t d = 0; d < live.size(); ++d) {
+    live[d] = resident(d).value;
+    if (capacity_of(d) > 0 && live[d] > capacity_of(d)) overflow(d, resident(d), " for the model alone");
+  }
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    if (!program.instructions[i].is_compute()) continue;
+    const auto d = static_cast<std::size_t>(program.instructions[i].device);
+    live[d] += taken[i];
+    if (const double need = live[d] + arriving[i]; capacity_of(d) > 0 && need > capacity_of(d))
+      overflow(d, Bytes{need}, " at " + to_text(program, InstructionId{static_cast<std::int64_t>(i)}));
+    live[d] -= given[i];
+  }
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,117 @@
+#include "sim/program/lower.hpp"
+
+#include "sim/program/blocking.hpp"
+#include "sim/program/writer.hpp"
+#include "sim/schedule/validate.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// Communication beside computation: each message is sent when its op is written and its receive is posted at that
+/// moment on the other side. All streams then agree with one order of the whole program, so none can block for ever.
+class Beside {
+ public:
+  Beside(const Schedule& schedule, ProgramWriter& writer) : schedule_(schedule), writer_(writer) {
+    forward_inputs_.assign(writer.pieces().size(), -1);
+    backward_inputs_.assign(writer.pieces().size(), -1);
+    head_.assign(schedule.devices.size(), 0);
+    reduced_.resize(writer.plan().stages.size());
+  }
+
+  void run(const GlobalOrder& order) {
+    for (std::size_t i = 0; i < order.devices.size();) i += step(order.devices[i]);
+  }
+
+ private:
+  struct Input {
+    InstructionId receive;
+    std::int32_t next = -1;
+  };
+
+  std::size_t step(DeviceId device) {
+    auto& head = head_[static_cast<std::size_t>(device)];
+    const auto& row = schedule_.devices[static_cast<std::size_t>(device)];
+    std::size_t end = head + 1;
+    while (row[end - 1].fused && end < row.size()) ++end;
+    const std::span<const Op> group{row.data() + head, row.data() + end};
+    head = end;
+
+    inputs_.clear();
+    for (const Op& op : group) gather(device, op);
+    const InstructionId last = writer_.compute(device, group, inputs_);
+    for (const InstructionId input : inputs_)
+      if (group.front().kind != OpKind::Update) writer_.consume(input, last);
+    for (const Op& op : group) {
+      writer_.for_each_message(device, op, [&](const Message& m) {
+        const InstructionId send = writer_.send(m, last, InstructionId{});
+        push(m.gradient ? backward_inputs_[m.consumer] : forward_inputs_[m.consumer], writer_.receive(m, send, InstructionId{}));
+      });
+    }
+    return group.size();
+  }
+
+  /// Moves what has been received for an op to `inputs_`.
+  void gather(DeviceId device, const Op& op) {
+    const Stage& stage = writer_.plan().stage(op.stage);
+    const int replica = replica_on(stage, device);
+    if (op.kind == OpKind::Update) {
+      if (stage.devices.size() == 1) return;
+      auto& first = reduced_[static_cast<std::size_t>(op.stage)];
+      if (first.number != op.micro) first = {op.micro, writer_.all_reduce(op.stage, op.micro)};
+      inputs_.emplace_back(first.id + replica);
+      return;
+    }
+    const bool forward = op.kind == OpKind::Forward;
+    if (!forward && op.kind != OpKind::Backward && op.kind != OpKind::InputGradient) return;
+    auto& list = (forward ? forward_inputs_ : backward_inputs_)[writer_.pieces().of(op.stage, op.micro, replica)];
+    while (list >= 0) {
+      Input& node = pool_[static_cast<std::size_t>(list)];
+      inputs_.push_back(node.receive);
+      const std::int32_t next = node.next;
+      node.next = free_;
+      free_ = list;
+      list = next;
+    }
+  }
+
+  void push(std::int32_t& list, InstructionId receive) {
+    if (free_ < 0) {
+      free_ = static_cast<std::int32_t>(pool_.size());
+      pool_.emplace_back();
+    }
+    const std::int32_t node = free_;
+    free_ = pool_[static_cast<std::size_t>(node)].next;
+    pool_[static_cast<std::size_t>(node)] = {receive, list};
+    list = node;
+  }
+
+  struct Reduction {
+    int number = -1;
+    InstructionId id;
+  };
+
+  const Schedule& schedule_;
+  ProgramWriter& writer_;
+  std::vector<std::int32_t> forward_inputs_, backward_inputs_;  ///< Of each piece: a list in `pool_`.
+  std::vector<Input> pool_;
+  std::int32_t free_ = -1;
+  std::vector<std::size_t> head_;
+  std::vector<Reduction> reduced_;  ///< Of each stage: its newest all-reduce.
+  std::vector<InstructionId> inputs_;
+};
+
+}  // namespace
+
+Program lower(const Schedule& schedule, const Plan& plan, const StageCosts& costs, const WeightsDef& policy,
+              const LoweringOptions& options) {
+  const GlobalOrder order = global_order(schedule, plan, options.iterations);
+  if (!order.cycle.empty()) throw Infeasible("cycle", "the order of work can never end: " + order.cycle);
+  ProgramWriter writer(schedule, plan, costs, policy, options);
+  if (options.overlap)
+    Beside(schedule, writer).run(order);
+  else
+    lower_blocking(schedule, writer);
+  return writer.finish();
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,49 @@
+#include "sim/program/program.hpp"
+
+#include <fmt/format.h>
+
+namespace stagecraft {
+namespace {
+
+constexpr std::string_view kLetters = "FBIWRU";
+
+std::string payload(const Instruction& i) { return fmt::format("{}{}{}", i.stage.value, i.gradient ? 'B' : 'F', i.micro); }
+
+std::string stream_name(const Stream& s) {
+  const std::string peer = s.peer.valid() ? fmt::format(" {}", s.peer.value) : "";
+  switch (s.kind) {
+    case StreamKind::Compute: return fmt::format("device {} compute", s.device.value);
+    case StreamKind::Communication: return fmt::format("device {} communication{}", s.device.value, peer);
+    case StreamKind::Send: return fmt::format("device {} send{}", s.device.value, peer);
+    case StreamKind::Receive: return fmt::format("device {} receive{}", s.device.value, peer);
+    case StreamKind::Collective: return fmt::format("device {} collective", s.device.value);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string to_text(const Program& program, InstructionId id) {
+  const Instruction& i = program.at(id);
+  if (i.kind == InstructionKind::AllReduce) return fmt::format("{}AR{}", i.stage.value, i.micro);
+  if (i.is_compute()) return fmt::format("{}{}{}", i.stage.value, kLetters[static_cast<std::size_t>(i.kind)], i.micro);
+  const Transfer& t = program.transfers[static_cast<std::size_t>(i.link)];
+  const RouteEnds& ends = program.routes[static_cast<std::size_t>(t.route)];
+  if (i.kind == InstructionKind::Send) return fmt::format("{}>{}:{}", ends.from.value, ends.to.value, payload(i));
+  return fmt::format("{}<{}:{}", ends.to.value, ends.from.value, payload(i));
+}
+
+std::string to_text(const Program& program) {
+  std::vector<std::string> rows(program.streams.size() + 1);
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    const StreamId stream = program.instructions[i].stream;
+    rows[stream.valid() ? static_cast<std::size_t>(stream) : program.streams.size()] += " " + to_text(program, InstructionId{static_cast<std::int64_t>(i)});
+  }
+  std::string text;
+  for (std::size_t s = 0; s < program.streams.size(); ++s)
+    if (!rows[s].empty()) text += fmt::format("{:<24}|{}\n", stream_name(program.streams[s]), rows[s]);
+  if (!rows.back().empty()) text += fmt::format("{:<24}|{}\n", "in no stream", rows.back());
+  return text;
+}
+
+}  // namespace stagecraft

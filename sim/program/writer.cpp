@@ -1,0 +1,303 @@
+#include "sim/program/writer.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace stagecraft {
+namespace {
+
+InstructionKind instruction_kind(OpKind kind) { return static_cast<InstructionKind>(kind); }
+static_assert(static_cast<int>(InstructionKind::Update) == static_cast<int>(OpKind::Update));
+
+Seconds duration(const StageCost& cost, OpKind kind) {
+  switch (kind) {
+    case OpKind::Forward: return cost.forward;
+    case OpKind::Backward: return cost.backward;
+    case OpKind::InputGradient: return cost.input_gradient;
+    case OpKind::WeightGradient: return cost.weight_gradient;
+    case OpKind::Recompute: return cost.recompute;
+    case OpKind::Update: return cost.update;
+  }
+  return {};
+}
+
+}  // namespace
+
+ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const StageCosts& costs, const WeightsDef& policy,
+                             const LoweringOptions& options)
+    : plan_(plan), costs_(costs), policy_(policy), options_(options), pieces_(plan, options.iterations), edges_(plan),
+      depth_(depth_to_sink(plan.graph())), pipeline_depth_(*std::max_element(depth_.begin(), depth_.end())) {
+  program_.devices = static_cast<int>(schedule.devices.size());
+  program_.iterations = options.iterations;
+  program_.mini_batch = plan.mini_batch;
+  program_.rendezvous = options.rendezvous;
+  for (int s = 0; s < plan.stage_count(); ++s) {
+    program_.micro_batches.push_back(plan.micro_batches(StageId{s}));
+    updates_.emplace_back(plan.stage(StageId{s}).devices.size(), 0);
+  }
+  for (int d = 0; d < program_.devices; ++d) stream(DeviceId{d}, StreamKind::Compute, DeviceId{});
+  last_send_.resize(static_cast<std::size_t>(program_.devices));
+  open_channels();
+  forward_.resize(pieces_.size());
+  recomputed_.resize(pieces_.size());
+  count(schedule);
+}
+
+/// Reserves what is needed, so that a big program is not copied while it grows.
+void ProgramWriter::count(const Schedule& schedule) {
+  std::size_t messages = 0, ops = 0, reductions = 0;
+  bool trains = false;
+  for (int d = 0; d < program_.devices; ++d) {
+    for (const Op& op : schedule.devices[static_cast<std::size_t>(d)]) {
+      ++ops;
+      trains = trains || op.kind != OpKind::Forward;
+      if (op.kind == OpKind::Update && plan_.stage(op.stage).devices.size() > 1) ++reductions;
+      for_each_message(DeviceId{d}, op, [&](const Message&) { ++messages; });
+    }
+  }
+  const std::size_t total = ops + 2 * messages + reductions;
+  program_.instructions.reserve(total);
+  program_.first_wait.reserve(total + 1);
+  program_.first_wait.push_back(0);
+  program_.waits.reserve(2 * ops + 3 * messages + 2 * reductions);
+  program_.transfers.reserve(messages);
+  received_buffer_.reserve(messages);
+  program_.buffers.reserve(2 * messages + ops / 2);
+  keep_resident(trains);
+}
+
+void ProgramWriter::keep_resident(bool trains) {
+  program_.memory.resize(static_cast<std::size_t>(program_.devices));
+  for (int s = 0; s < plan_.stage_count(); ++s) {
+    const Stage& stage = plan_.stage(StageId{s});
+    for (std::size_t r = 0; r < stage.devices.size(); ++r) {
+      const StageCost& c = cost(StageId{s}, static_cast<int>(r));
+      auto& memory = program_.memory[static_cast<std::size_t>(stage.devices[r])];
+      const VersionInput in{depth_[static_cast<std::size_t>(s)] - 1, pipeline_depth_, 0, plan_.micro_batches(StageId{s}), 0};
+      memory.weights += c.weights * (trains ? policy_.copies(in) : 1);
+      if (!trains) continue;
+      memory.gradients += c.gradients;
+      memory.optimizer += c.optimizer;
+    }
+  }
+}
+
+StreamId ProgramWriter::stream(DeviceId device, StreamKind kind, DeviceId peer) {
+  program_.streams.push_back({device, kind, peer});
+  last_.emplace_back();
+  return StreamId{static_cast<std::int64_t>(program_.streams.size()) - 1};
+}
+
+std::int32_t ProgramWriter::route(DeviceId from, DeviceId to) {
+  program_.routes.push_back({from, to});
+  return static_cast<std::int32_t>(program_.routes.size()) - 1;
+}
+
+/// One stream or route for each different (device, peer, direction) that the options tell apart.
+void ProgramWriter::open_channels() {
+  struct Key {
+    int device, peer, direction;
+    auto operator<=>(const Key&) const = default;
+  };
+  std::map<Key, StreamId> streams;
+  std::map<std::pair<int, int>, std::int32_t> routes;
+  const auto stream_of = [&](DeviceId device, DeviceId peer, bool sends) -> StreamId {
+    if (!options_.overlap) return StreamId{device.value};
+    switch (options_.streams) {
+      case StreamModel::None: return {};
+      case StreamModel::Single: peer = DeviceId{}; [[fallthrough]];
+      case StreamModel::Pair: {
+        const auto [it, fresh] = streams.try_emplace(Key{device, peer, 0});
+        if (fresh) it->second = stream(device, StreamKind::Communication, peer);
+        return it->second;
+      }
+      case StreamModel::Direction: {
+        const auto [it, fresh] = streams.try_emplace(Key{device, peer, sends ? 1 : 2});
+        if (fresh) it->second = stream(device, sends ? StreamKind::Send : StreamKind::Receive, peer);
+        return it->second;
+      }
+    }
+    return {};
+  };
+  const auto route_of = [&](DeviceId from, DeviceId to) {
+    const auto [it, fresh] = routes.try_emplace({from, to}, -1);
+    if (fresh) it->second = route(from, to);
+    return it->second;
+  };
+  for (const StageEdge& edge : plan_.edges) {
+    first_channel_.push_back(channels_.size());
+    for (const DeviceId from : plan_.stage(edge.from).devices) {
+      for (const DeviceId to : plan_.stage(edge.to).devices) {
+        Channel channel;
+        for (int g = 0; g < 2 && from != to; ++g) {
+          const DeviceId a = g == 0 ? from : to, b = g == 0 ? to : from;
+          channel.route[g] = route_of(a, b);
+          channel.send[g] = stream_of(a, b, true);
+          channel.receive[g] = stream_of(b, a, false);
+        }
+        channels_.push_back(channel);
+      }
+    }
+  }
+}
+
+InstructionId ProgramWriter::begin(const Instruction& instruction) {
+  const InstructionId id{static_cast<std::int64_t>(program_.instructions.size())};
+  program_.instructions.push_back(instruction);
+  program_.first_wait.push_back(static_cast<std::uint32_t>(program_.waits.size()));
+  return id;
+}
+
+/// Adds to what the newest instruction waits for.
+void ProgramWriter::wait(InstructionId on) {
+  if (!on.valid()) return;
+  auto& waits = program_.waits;
+  const auto first = waits.begin() + program_.first_wait[program_.instructions.size() - 1];
+  if (std::find(first, waits.end(), on) != waits.end()) return;
+  waits.push_back(on);
+  program_.first_wait.back() = static_cast<std::uint32_t>(waits.size());
+}
+
+/// Puts the newest instruction behind the last of its stream.
+void ProgramWriter::follow(StreamId stream) {
+  if (!stream.valid()) return;
+  auto& last = last_[static_cast<std::size_t>(stream)];
+  wait(last);
+  last = InstructionId{static_cast<std::int64_t>(program_.instructions.size()) - 1};
+}
+
+VersionInput ProgramWriter::version_input(const Op& op, int replica) const {
+  const auto s = static_cast<std::size_t>(op.stage);
+  return {depth_[s] - 1, pipeline_depth_, op.micro, plan_.micro_batches(op.stage), updates_[s][static_cast<std::size_t>(replica)]};
+}
+
+InstructionId ProgramWriter::compute(DeviceId device, std::span<const Op> group, std::span<const InstructionId> inputs) {
+  InstructionId id;
+  for (const Op& op : group) {
+    const int replica = replica_on(plan_.stage(op.stage), device);
+    const VersionInput in = version_input(op, replica);
+    Instruction i;
+    i.kind = instruction_kind(op.kind);
+    i.duration = duration(cost(op.stage, replica), op.kind);
+    i.stream = StreamId{device.value};
+    i.device = device;
+    i.stage = op.stage;
+    i.micro = op.micro;
+    if (op.kind == OpKind::Update)
+      i.version = ++updates_[static_cast<std::size_t>(op.stage)][static_cast<std::size_t>(replica)];
+    else
+      i.version = op.kind == OpKind::Forward ? policy_.forward(in) : policy_.backward(in);
+    const bool first = !id.valid();
+    id = begin(i);
+    follow(i.stream);
+    if (first)
+      for (const InstructionId input : inputs) wait(input);
+    keep_activations(id, op, replica);
+  }
+  return id;
+}
+
+/// The stash lives from the forward to the backward, or to the weight gradient when the two halves are apart. With
+/// recomputation only the stage's input waits; the rest lives from the recomputation on.
+void ProgramWriter::keep_activations(InstructionId id, const Op& op, int replica) {
+  if (op.kind == OpKind::Update) return;
+  const std::size_t piece = pieces_.of(op.stage, op.micro, replica);
+  const StageCost& c = cost(op.stage, replica);
+  const DeviceId device = program_.at(id).device;
+  switch (op.kind) {
+    case OpKind::Forward: forward_[piece] = id; break;
+    case OpKind::Recompute: recomputed_[piece] = id; break;
+    case OpKind::Backward:
+    case OpKind::WeightGradient:
+      if (recomputed_[piece].valid()) {
+        program_.buffers.push_back({c.boundary, forward_[piece], id, device, BufferKind::Boundary});
+        program_.buffers.push_back({c.stash - c.boundary, recomputed_[piece], id, device, BufferKind::Stash});
+      } else {
+        program_.buffers.push_back({c.stash, forward_[piece], id, device, BufferKind::Stash});
+      }
+      break;
+    case OpKind::InputGradient:
+    case OpKind::Update: break;
+  }
+}
+
+InstructionId ProgramWriter::send(const Message& message, InstructionId producer, InstructionId after) {
+  const Channel& channel = channels_[static_cast<std::size_t>(message.channel)];
+  Instruction i;
+  i.kind = InstructionKind::Send;
+  i.gradient = message.gradient;
+  i.stream = channel.send[message.gradient];
+  i.device = message.from;
+  i.stage = message.stage;
+  i.micro = message.micro;
+  i.link = static_cast<std::int32_t>(program_.transfers.size());
+  const InstructionId id = begin(i);
+  wait(producer);
+  wait(after);
+  if (options_.overlap) follow(i.stream);
+  if (options_.fifo_sends) {
+    auto& previous = last_send_[static_cast<std::size_t>(message.from)];
+    wait(previous);
+    previous = id;
+  }
+  program_.transfers.push_back({message.bytes, id, InstructionId{}, channel.route[message.gradient]});
+  program_.buffers.push_back({Bytes{static_cast<double>(message.bytes)}, producer, id, message.from, BufferKind::Outgoing});
+  return id;
+}
+
+InstructionId ProgramWriter::receive(const Message& message, InstructionId send, InstructionId after) {
+  const Channel& channel = channels_[static_cast<std::size_t>(message.channel)];
+  Instruction i = program_.at(send);
+  i.kind = InstructionKind::Receive;
+  i.stream = channel.receive[message.gradient];
+  i.device = message.to;
+  const InstructionId id = begin(i);
+  wait(after);
+  if (options_.overlap) follow(i.stream);
+  program_.transfers[static_cast<std::size_t>(i.link)].receive = id;
+  received_buffer_.resize(program_.transfers.size());
+  received_buffer_[static_cast<std::size_t>(i.link)] = static_cast<std::int32_t>(program_.buffers.size());
+  program_.buffers.push_back(
+      {Bytes{static_cast<double>(message.bytes)}, options_.rendezvous ? id : send, id, message.to, BufferKind::Received});
+  return id;
+}
+
+void ProgramWriter::consume(InstructionId receive, InstructionId consumer) {
+  const auto transfer = static_cast<std::size_t>(program_.at(receive).link);
+  program_.buffers[static_cast<std::size_t>(received_buffer_[transfer])].freed_by = consumer;
+}
+
+InstructionId ProgramWriter::all_reduce(StageId stage, int number) {
+  const auto& devices = plan_.stage(stage).devices;
+  Collective collective;
+  collective.bytes = static_cast<std::uint64_t>(cost(stage, 0).gradient_traffic.value + 0.5);
+  collective.first = InstructionId{static_cast<std::int64_t>(program_.instructions.size())};
+  collective.members = static_cast<std::int32_t>(devices.size());
+  if (number == 0) {
+    first_ring_.resize(plan_.stages.size(), -1);
+    for (std::size_t r = 0; r < devices.size(); ++r) {
+      const std::int32_t index = route(devices[r], devices[(r + 1) % devices.size()]);
+      if (r == 0) first_ring_[static_cast<std::size_t>(stage)] = index;
+      reduce_stream_.resize(static_cast<std::size_t>(program_.devices));
+      auto& own = reduce_stream_[static_cast<std::size_t>(devices[r])];
+      if (!own.valid()) own = stream(devices[r], StreamKind::Collective, DeviceId{});
+    }
+  }
+  collective.first_route = first_ring_[static_cast<std::size_t>(stage)];
+  for (const DeviceId device : devices) {
+    Instruction i;
+    i.kind = InstructionKind::AllReduce;
+    i.stream = reduce_stream_[static_cast<std::size_t>(device)];
+    i.device = device;
+    i.stage = stage;
+    i.micro = number;
+    i.link = static_cast<std::int32_t>(program_.collectives.size());
+    begin(i);
+    wait(last_compute(device));
+    follow(i.stream);
+  }
+  program_.collectives.push_back(collective);
+  return collective.first;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "sim/plan/overlap.hpp"
+#include "sim/program/lower.hpp"
+
+namespace stagecraft {
+
+/// A piece of data that one op makes and another, on another device, needs.
+struct Message {
+  StageId stage;             ///< That makes it.
+  int micro = 0;             ///< Of `stage`.
+  bool gradient = false;
+  DeviceId from, to;
+  std::uint64_t bytes = 0;
+  int channel = 0;           ///< Index of the pair of replicas it goes between.
+  std::size_t consumer = 0;  ///< Piece of the op that needs it.
+};
+
+/// Appends instructions to a Program and keeps everything that does not depend on how communication is laid out:
+/// routes, streams, versions, buffers, resident memory.
+class ProgramWriter {
+ public:
+  ProgramWriter(const Schedule&, const Plan&, const StageCosts&, const WeightsDef&, const LoweringOptions&);
+
+  /// Ops that run as one. The first waits for the device's last computation and `inputs`; returns the last.
+  InstructionId compute(DeviceId, std::span<const Op> group, std::span<const InstructionId> inputs);
+  /// The two ends of a message; each also waits for what its stream and the order of sends ask.
+  InstructionId send(const Message&, InstructionId producer, InstructionId after);
+  InstructionId receive(const Message&, InstructionId send, InstructionId after);
+  /// One all-reduce among the replicas of a stage behind their last computations; the id of the first member.
+  InstructionId all_reduce(StageId, int number);
+  /// The consumer of a received message has been written: its buffer ends there.
+  void consume(InstructionId receive, InstructionId consumer);
+
+  /// Every message that `op` on `device` sends, in the order of the plan's edges.
+  template <class Visit>
+  void for_each_message(DeviceId device, const Op& op, Visit&& visit) const;
+
+  InstructionId last_compute(DeviceId d) const { return last_[static_cast<std::size_t>(d)]; }
+  const PieceIndex& pieces() const { return pieces_; }
+  const Plan& plan() const { return plan_; }
+  const LoweringOptions& options() const { return options_; }
+  Program finish() { return std::move(program_); }
+
+ private:
+  /// Streams and routes between two replicas of neighbouring stages; [0] for activations, [1] for gradients.
+  struct Channel {
+    std::int32_t route[2] = {-1, -1};
+    StreamId send[2], receive[2];
+  };
+
+  void count(const Schedule&);
+  void open_channels();
+  void keep_resident(bool trains);
+  std::int32_t route(DeviceId from, DeviceId to);
+  StreamId stream(DeviceId device, StreamKind kind, DeviceId peer);
+  InstructionId begin(const Instruction&);
+  void wait(InstructionId);
+  void follow(StreamId);
+  void keep_activations(InstructionId, const Op&, int replica);
+  const StageCost& cost(StageId s, int replica) const {
+    return costs_[static_cast<std::size_t>(s)][static_cast<std::size_t>(replica)];
+  }
+  VersionInput version_input(const Op&, int replica) const;
+
+  const Plan& plan_;
+  const StageCosts& costs_;
+  const WeightsDef& policy_;
+  LoweringOptions options_;
+  PieceIndex pieces_;
+  EdgeLists edges_;
+  std::vector<int> depth_;
+  int pipeline_depth_ = 1;
+  std::vector<std::size_t> first_channel_;           ///< Of each edge.
+  std::vector<Channel> channels_;
+  std::vector<InstructionId> last_;                  ///< In each stream.
+  std::vector<InstructionId> last_send_;             ///< Of each device.
+  std::vector<InstructionId> forward_, recomputed_;  ///< Of each piece.
+  std::vector<std::vector<int>> updates_;            ///< Of each stage and replica.
+  std::vector<std::int32_t> received_buffer_;        ///< Of each transfer.
+  std::vector<std::int32_t> first_ring_;             ///< Of each stage: index of its first ring route.
+  std::vector<StreamId> reduce_stream_;              ///< Of each device.
+  Program program_;
+};
+
+template <class Visit>
+void ProgramWriter::for_each_message(DeviceId device, const Op& op, Visit&& visit) const {
+  const bool gradient = op.kind != OpKind::Forward;
+  if (gradient && op.kind != OpKind::Backward && op.kind != OpKind::InputGradient) return;
+  const Stage& stage = plan_.stage(op.stage);
+  const int replica = stage.devices.size() == 1 ? 0 : replica_on(stage, device);
+  const auto s = static_cast<std::size_t>(op.stage);
+  for (const int e : gradient ? edges_.in[s] : edges_.out[s]) {
+    const StageEdge& edge = plan_.edges[static_cast<std::size_t>(e)];
+    const StageId other_id = gradient ? edge.from : edge.to;
+    const Stage& other = plan_.stage(other_id);
+    for_each_overlap(stage, op.micro, replica, other, [&](int m, int r, int samples) {
+      const DeviceId to = other.devices[static_cast<std::size_t>(r)];
+      if (to == device) return;
+      const std::size_t pair = gradient ? static_cast<std::size_t>(r) * stage.devices.size() + static_cast<std::size_t>(replica)
+                                        : static_cast<std::size_t>(replica) * other.devices.size() + static_cast<std::size_t>(r);
+      visit(Message{op.stage, op.micro, gradient, device, to, static_cast<std::uint64_t>(edge.bytes.value * samples + 0.5),
+                    static_cast<int>(first_channel_[static_cast<std::size_t>(e)] + pair), pieces_.of(other_id, m, r)});
+    });
+  }
+}
+
+}  // namespace stagecraft

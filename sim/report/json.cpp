@@ -1,0 +1,93 @@
+#include "sim/report/json.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace stagecraft {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json provenance(const Timeline& timeline) {
+  const Provenance& p = timeline.provenance;
+  const char* const clocks[] = {"simulated", "host", "device"};
+  return {{"backend", p.backend},       {"backend_version", p.backend_version}, {"clock", clocks[static_cast<int>(timeline.clock)]},
+          {"stagecraft", p.stagecraft_version}, {"scenario_sha256", p.scenario_hash},   {"seed", p.seed},
+          {"machine", p.machine}};
+}
+
+Json device_json(const DeviceReport& d, const Device& device, const DeviceType& type, const Program& program) {
+  const MemoryPeak& m = d.memory;
+  return {{"name", device.name},
+          {"type", type.name},
+          {"busy_s", d.busy.value},
+          {"exposed_communication_s", d.exposed.value},
+          {"utilisation", d.utilisation},
+          {"energy_J", d.energy.value},
+          {"peak_memory_bytes", m.total.value},
+          {"memory_capacity_bytes", m.capacity.value},
+          {"peak_memory_at", m.at.valid() ? to_text(program, m.at) : ""},
+          {"resident_bytes", m.resident.value},
+          {"stash_bytes", m.stash.value},
+          {"received_bytes", m.received.value},
+          {"outgoing_bytes", m.outgoing.value},
+          {"peak_activations", m.activations}};
+}
+
+}  // namespace
+
+std::string results_json(const std::string& title, const Program& program, const Timeline& timeline, const Report& report,
+                         const Cluster& cluster) {
+  Json json{{"schema", "results/1"},
+            {"title", title},
+            {"provenance", provenance(timeline)},
+            {"iterations", program.iterations},
+            {"instructions", program.size()},
+            {"makespan_s", report.makespan.value},
+            {"period_s", report.period.value},
+            {"length_s", report.length.value},
+            {"bubble", report.bubble},
+            {"steady_bubble", report.steady_bubble},
+            {"throughput_samples_per_s", report.throughput},
+            {"energy_J", report.energy.value},
+            {"critical_path",
+             {{"instructions", report.critical_path.size()},
+              {"compute_s", report.critical_compute.value},
+              {"transfer_s", report.critical_transfer.value},
+              {"wait_s", report.critical_wait.value}}}};
+  json["devices"] = Json::array();
+  for (std::size_t d = 0; d < report.devices.size() && d < cluster.devices.size(); ++d)
+    json["devices"].push_back(device_json(report.devices[d], cluster.devices[d], cluster.type_of(DeviceId{static_cast<std::int64_t>(d)}), program));
+  json["links"] = Json::array();
+  for (const LinkReport& l : report.links)
+    json["links"].push_back({{"name", cluster.links[static_cast<std::size_t>(l.link)].name},
+                             {"forward", l.forward},
+                             {"traffic_bytes", l.traffic.value},
+                             {"utilisation", l.utilisation}});
+  return json.dump(2);
+}
+
+std::string schedule_json(const std::string& name, const Program& program, const Report& report) {
+  Json busy = Json::array(), activations = Json::array();
+  double most = 0;
+  for (const DeviceReport& d : report.devices) {
+    busy.push_back(d.busy.value);
+    activations.push_back(d.memory.activations);
+    most = std::max(most, d.busy.value);
+  }
+  const double makespan = report.makespan.value;
+  const Json json{{"schedule", name},
+                  {"ranks", program.devices},
+                  {"stages", program.micro_batches.size()},
+                  {"micro_batches", program.micro_batches.front()},
+                  {"makespan", makespan},
+                  {"period", report.period.value},
+                  {"bubble", report.bubble},
+                  {"bubble_time", makespan - most},
+                  {"bubble_ratio_busiest", makespan > 0 ? 1 - most / makespan : 0},
+                  {"busy", busy},
+                  {"peak_activations", activations}};
+  return json.dump(2);
+}
+
+}  // namespace stagecraft

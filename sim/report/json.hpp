@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "sim/cluster/cluster.hpp"
+#include "sim/program/program.hpp"
+#include "sim/report/report.hpp"
+#include "sim/timeline/timeline.hpp"
+
+namespace stagecraft {
+
+/// results.json of a run: every number of the report with its unit in the name, and where it comes from.
+std::string results_json(const std::string& title, const Program&, const Timeline&, const Report&, const Cluster&);
+
+/// What `stagecraft schedule --format json` prints: times in the user's own unit.
+std::string schedule_json(const std::string& name, const Program&, const Report&);
+
+}  // namespace stagecraft

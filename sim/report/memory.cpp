@@ -1,0 +1,77 @@
+#include "sim/report/memory.hpp"
+
+#include <algorithm>
+
+namespace stagecraft {
+namespace {
+
+struct Event {
+  double time;
+  const Buffer* buffer;
+  bool takes;
+};
+
+}  // namespace
+
+MemoryHistory::MemoryHistory(const Program& program, const Timeline& timeline) : program_(&program), timeline_(&timeline) {
+  first_.assign(static_cast<std::size_t>(program.devices) + 1, 0);
+  for (const Buffer& b : program.buffers) ++first_[static_cast<std::size_t>(b.device) + 1];
+  for (std::size_t d = 1; d < first_.size(); ++d) first_[d] += first_[d - 1];
+  buffers_.resize(program.buffers.size());
+  auto next = first_;
+  for (std::size_t b = 0; b < program.buffers.size(); ++b)
+    buffers_[next[static_cast<std::size_t>(program.buffers[b].device)]++] = static_cast<std::uint32_t>(b);
+}
+
+MemoryCurve MemoryHistory::curve(DeviceId device) const {
+  std::vector<Event> events;
+  const auto d = static_cast<std::size_t>(device);
+  events.reserve(2 * (first_[d + 1] - first_[d]));
+  for (std::uint32_t i = first_[d]; i < first_[d + 1]; ++i) {
+    const Buffer& b = program_->buffers[buffers_[i]];
+    const double start = timeline_->start_of(b.allocated_by).value, end = timeline_->end_of(b.freed_by).value;
+    if (start >= end) continue;
+    events.push_back({start, &b, true});
+    events.push_back({end, &b, false});
+  }
+  // What ends at a moment makes room for what starts then.
+  std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.time != b.time ? a.time < b.time : a.takes < b.takes; });
+  MemoryCurve curve;
+  MemorySample now;
+  for (const Event& e : events) {
+    const double sign = e.takes ? 1 : -1;
+    switch (e.buffer->kind) {
+      case BufferKind::Stash: now.activations += e.takes ? 1 : -1; [[fallthrough]];
+      case BufferKind::Boundary: now.stash += sign * e.buffer->size; break;
+      case BufferKind::Received: now.received += sign * e.buffer->size; break;
+      case BufferKind::Outgoing: now.outgoing += sign * e.buffer->size; break;
+    }
+    now.cause = e.takes ? e.buffer->allocated_by : e.buffer->freed_by;
+    const bool same_moment = !curve.empty() && now.time == e.time;
+    now.time = e.time;
+    if (same_moment)
+      curve.back() = now;
+    else
+      curve.push_back(now);
+  }
+  return curve;
+}
+
+MemoryPeak peak_of(const MemoryCurve& curve, const Program& program, const Cluster& cluster, DeviceId device) {
+  MemoryPeak peak;
+  peak.resident = program.memory[static_cast<std::size_t>(device)].total();
+  peak.total = peak.resident;
+  if (static_cast<std::size_t>(device) < cluster.devices.size()) peak.capacity = cluster.type_of(device).memory;
+  for (const MemorySample& s : curve) {
+    peak.activations = std::max(peak.activations, s.activations);
+    if (peak.resident + s.total() <= peak.total) continue;
+    peak.total = peak.resident + s.total();
+    peak.stash = s.stash;
+    peak.received = s.received;
+    peak.outgoing = s.outgoing;
+    peak.at = s.cause;
+  }
+  return peak;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <vector>
+
+#include "sim/report/report.hpp"
+
+namespace stagecraft {
+
+/// Memory of one device after each change, resident memory left out.
+struct MemorySample {
+  double time = 0;           ///< Seconds.
+  Bytes stash, received, outgoing;
+  int activations = 0;       ///< Micro-batches between forward and backward.
+  InstructionId cause;
+
+  Bytes total() const { return stash + received + outgoing; }
+};
+using MemoryCurve = std::vector<MemorySample>;
+
+/// Of every device at once, so that the buffers are sorted only once.
+class MemoryHistory {
+ public:
+  MemoryHistory(const Program&, const Timeline&);
+  MemoryCurve curve(DeviceId) const;
+
+ private:
+  const Program* program_;
+  const Timeline* timeline_;
+  std::vector<std::uint32_t> first_;    ///< buffers_[first_[d] .. first_[d + 1]) are those of device d.
+  std::vector<std::uint32_t> buffers_;
+};
+
+MemoryPeak peak_of(const MemoryCurve&, const Program&, const Cluster&, DeviceId);
+
+}  // namespace stagecraft

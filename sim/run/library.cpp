@@ -1,0 +1,72 @@
+#include "sim/run/library.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "sim/core/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string folder_name(FileKind kind) {
+  switch (kind) {
+    case FileKind::Model: return "models";
+    case FileKind::Cluster: return "topologies";
+    case FileKind::Scenario: return "scenarios";
+  }
+  return {};
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+}  // namespace
+
+std::vector<std::string> folders(FileKind kind) {
+  std::vector<fs::path> roots;
+  if (const char* path = std::getenv("STAGECRAFT_PATH"))
+    for (const std::string& folder : split(path, ':'))
+      if (!folder.empty()) roots.emplace_back(folder);
+  roots.emplace_back(STAGECRAFT_SOURCE_DIR);
+  roots.emplace_back(STAGECRAFT_DATA_DIR);
+  std::vector<std::string> result;
+  for (const fs::path& root : roots) {
+    std::error_code error;
+    if (const fs::path folder = root / folder_name(kind); fs::is_directory(folder, error)) result.push_back(folder.string());
+  }
+  return result;
+}
+
+std::vector<NamedFile> named_files(FileKind kind) {
+  std::vector<NamedFile> files;
+  for (const std::string& folder : folders(kind)) {
+    std::error_code error;
+    for (fs::recursive_directory_iterator it(folder, error), end; it != end; it.increment(error)) {
+      if (error || it->path().extension() != ".yaml" || it->path().parent_path().filename() == "profiles") continue;
+      std::string name = fs::relative(it->path(), folder, error).replace_extension().string();
+      const bool known = std::any_of(files.begin(), files.end(), [&](const NamedFile& f) { return f.name == name; });
+      if (!known) files.push_back({std::move(name), it->path().string()});
+    }
+  }
+  std::sort(files.begin(), files.end(), [](const NamedFile& a, const NamedFile& b) { return a.name < b.name; });
+  return files;
+}
+
+std::string find_file(FileKind kind, const std::string& name, const std::string& from) {
+  const fs::path here = fs::path(from).parent_path();
+  if (name.ends_with(".yaml") || name.find('/') != std::string::npos) {
+    const fs::path path = here / name;
+    return is_file(path) ? path.lexically_normal().string() : std::string{};
+  }
+  if (const fs::path beside = here / (name + ".yaml"); is_file(beside)) return beside.string();
+  for (const std::string& folder : folders(kind))
+    if (const fs::path path = fs::path(folder) / (name + ".yaml"); is_file(path)) return path.string();
+  return {};
+}
+
+}  // namespace stagecraft

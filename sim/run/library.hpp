@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace stagecraft {
+
+/// A kind of file that is found by name.
+enum class FileKind { Model, Cluster, Scenario };
+
+struct NamedFile {
+  std::string name, path;
+};
+
+/// Folders that are searched for a kind, first come first served: STAGECRAFT_PATH, the project, the installation.
+std::vector<std::string> folders(FileKind);
+
+/// Every file of a kind that has a name there.
+std::vector<NamedFile> named_files(FileKind);
+
+/// The file that `name` means when `from` says it: beside that file, else in the folders. A name with a `/` or ending
+/// in `.yaml` is a path relative to `from`. Empty when there is none.
+std::string find_file(FileKind, const std::string& name, const std::string& from);
+
+}  // namespace stagecraft

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "sim/plan/stage_cost.hpp"
+#include "sim/program/program.hpp"
+#include "sim/report/report.hpp"
+#include "sim/run/scenario.hpp"
+#include "sim/schedule/schedule.hpp"
+#include "sim/timeline/timeline.hpp"
+
+namespace stagecraft {
+
+/// Everything between a scenario and a backend.
+struct Prepared {
+  ModelGraph model;
+  Cluster cluster;
+  Plan plan;
+  StageCosts costs;
+  Schedule schedule;
+  Program program;
+};
+
+struct Outcome {
+  Timeline timeline;
+  Report report;
+};
+
+/// The road from a scenario to a program that has passed every check.
+Prepared prepare(const Scenario&);
+
+/// Runs it on a backend of the catalogue and measures the timeline.
+Outcome run(const Scenario&, const Prepared&, const std::string& backend);
+
+}  // namespace stagecraft

@@ -1,0 +1,131 @@
+#include "sim/run/scenario.hpp"
+
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "sim/cluster/generator.hpp"
+#include "sim/config/override.hpp"
+#include "sim/core/sha256.hpp"
+#include "sim/model/builder.hpp"
+#include "sim/run/references.hpp"
+#include "sim/schedule/builder.hpp"
+#include "sim/weights/policy.hpp"
+
+namespace stagecraft {
+namespace {
+
+using config::Problems;
+using config::Value;
+
+/// A CSV schedule is found beside the file that names it.
+void anchor_csv(Value& schedule) {
+  Value* file = schedule.find("csv");
+  if (!file) return;
+  const std::filesystem::path base = file->where.file.starts_with("<") ? "." : std::filesystem::path(file->where.file).parent_path();
+  file->text = std::filesystem::absolute(base / file->text).lexically_normal().string();
+}
+
+/// `auto` becomes the policy that the schedule goes with.
+void settle_weights(Value& tree, const ScheduleDef& schedule, Problems& problems) {
+  Value& weights = *tree.find("weights");
+  if (weights.text == "auto") weights = Value::scalar(std::string(schedule.weights), weights.where, "computed");
+  const WeightsDef* policy = find_in(weights::all(), weights.text);
+  if (policy && policy->needs_flush && !schedule.flushes)
+    problems.add(weights.where, "weights",
+                 fmt::format("'{}' keeps one version, but the schedule '{}' never drains the pipeline", weights.text, schedule.name),
+                 fmt::format("write weights: {}", schedule.weights), "weights");
+}
+
+StreamModel stream_model(const std::string& word) {
+  if (word == "single") return StreamModel::Single;
+  if (word == "pair") return StreamModel::Pair;
+  return word == "none" ? StreamModel::None : StreamModel::Direction;
+}
+
+Scenario read(Value tree) {
+  Scenario s;
+  const Value& run = tree.at("run");
+  s.title = tree.at("title").text;
+  s.schedule = run.at("schedule").at("name").text;
+  s.weights = tree.at("weights").text;
+  s.micro_batches = config::as_int(run.at("micro_batches"));
+  s.seed = static_cast<std::uint64_t>(config::as_real(run.at("seed")));
+  s.lowering.iterations = config::as_int(run.at("iterations"));
+  s.lowering.overlap = config::as_bool(run.at("overlap"));
+  s.lowering.rendezvous = run.at("transfers").text == "rendezvous";
+  s.lowering.streams = stream_model(run.at("streams").text);
+  s.lowering.fifo_sends = run.at("sends").text == "fifo";
+  s.tree = std::move(tree);
+  return s;
+}
+
+Value load_part(const std::string& file, FileKind kind, const char* key, const config::MapSpec& spec) {
+  Problems problems;
+  Value root = config::parse_yaml_file(file, problems);
+  problems.throw_if_any();
+  check_schema_line(root, key, problems);
+  problems.throw_if_any();
+  expand_reference(root, kind, key, problems);
+  Value wrapped;
+  wrapped.kind = Value::Kind::Map;
+  wrapped.where = root.where;
+  wrapped.members.push_back({key, root.where, std::move(root)});
+  wrapped = config::check(wrapped, spec, "", problems);
+  problems.throw_if_any();
+  return wrapped.at(key);
+}
+
+}  // namespace
+
+std::string Scenario::hash() const { return sha256(config::to_yaml(tree, false)); }
+
+Scenario load_scenario(const std::string& file, const std::vector<std::string>& sets) {
+  Problems problems;
+  Value tree = config::parse_yaml_file(file, problems);
+  problems.throw_if_any();
+  check_schema_line(tree, "scenario", problems);
+  problems.throw_if_any();
+  if (Value* model = tree.find("model")) expand_reference(*model, FileKind::Model, "model", problems);
+  if (Value* cluster = tree.find("cluster")) expand_reference(*cluster, FileKind::Cluster, "cluster", problems);
+  for (const std::string& set : sets) {
+    config::apply_set(tree, set, problems);
+    // A reference may come from the command line as well.
+    if (set.starts_with("model=")) expand_reference(*tree.find("model"), FileKind::Model, "model", problems);
+    if (set.starts_with("cluster=")) expand_reference(*tree.find("cluster"), FileKind::Cluster, "cluster", problems);
+  }
+  tree = config::check(tree, scenario_fields(), "", problems);
+  problems.throw_if_any();
+  Value& schedule = *tree.find("run")->find("schedule");
+  anchor_csv(schedule);
+  settle_weights(tree, get_from(schedules::all(), "schedule", schedule.at("name").text), problems);
+  problems.throw_if_any();
+  return read(std::move(tree));
+}
+
+Value load_model_file(const std::string& file) { return load_part(file, FileKind::Model, "model", model_fields()); }
+Value load_cluster_file(const std::string& file) { return load_part(file, FileKind::Cluster, "cluster", cluster_fields()); }
+
+ModelGraph build_model(const Value& checked) {
+  const ModelBuilder& builder = get_from(model_builders::all(), "model builder", checked.at("builder").text);
+  ModelGraph graph = builder.build(checked);
+  graph.name = checked.at("name").text;
+  check_graph(graph);
+  const Value* expect = checked.find("expect");
+  if (const Value* parameters = expect ? expect->find("parameters") : nullptr) {
+    const double expected = config::as_real(*parameters), built = graph.parameters();
+    if (std::abs(built - expected) > 1e-3 * expected)
+      throw InputError({{parameters->where, "expect.parameters", fmt::format("the model has {:.0f} parameters, not {}", built, parameters->text), {}, "expect"}});
+  }
+  return graph;
+}
+
+Cluster build_cluster(const Value& checked) {
+  const TopologyGenerator& generator = get_from(topology_generators::all(), "topology", checked.at("generator").text);
+  Cluster cluster = generator.build(checked);
+  cluster.name = checked.at("name").text;
+  return cluster;
+}
+
+}  // namespace stagecraft

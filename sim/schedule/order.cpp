@@ -1,0 +1,223 @@
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "sim/plan/overlap.hpp"
+#include "sim/schedule/validate.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// Devices that may try in this pass and in the next, smallest first.
+class Turns {
+ public:
+  explicit Turns(std::size_t devices) : now_((devices + 63) / 64, 0), next_(now_) {
+    for (std::size_t d = 0; d < devices; ++d) next_[d / 64] |= 1ULL << (d % 64);
+  }
+  void later(int d) { next_[static_cast<std::size_t>(d) / 64] |= 1ULL << (d % 64); }
+  void wake(int d, int current) { (d > current ? now_ : next_)[static_cast<std::size_t>(d) / 64] |= 1ULL << (d % 64); }
+  template <class Step>
+  bool pass(Step&& step) {
+    std::swap(now_, next_);
+    bool any = false;
+    for (std::size_t w = 0; w < now_.size(); ++w) {
+      while (now_[w] != 0) {
+        const int d = static_cast<int>(w * 64) + std::countr_zero(now_[w]);
+        now_[w] &= now_[w] - 1;
+        any = true;
+        step(d);
+      }
+    }
+    return any;
+  }
+
+ private:
+  std::vector<std::uint64_t> now_, next_;
+};
+
+/// Runs the rows with every op taking one turn.
+class Walk {
+ public:
+  Walk(const Schedule& schedule, const Plan& plan, int iterations)
+      : schedule_(schedule), plan_(plan), edges_(plan), index_(plan, iterations), turns_(schedule.devices.size()) {
+    forward_missing_.resize(index_.size());
+    backward_missing_.resize(index_.size());
+    head_.assign(schedule.devices.size(), 0);
+    blocked_.assign(schedule.devices.size(), false);
+    arrived_.assign(plan.stages.size(), 0);
+    released_.assign(plan.stages.size(), 0);
+    for (int s = 0; s < plan.stage_count(); ++s) count_inputs(StageId{s}, iterations);
+  }
+
+  GlobalOrder run() {
+    GlobalOrder order;
+    order.devices.reserve(schedule_.op_count());
+    while (turns_.pass([&](int d) { step(d, order); })) {
+    }
+    for (std::size_t d = 0; d < head_.size(); ++d)
+      if (head_[d] < schedule_.devices[d].size()) return explain(std::move(order));
+    return order;
+  }
+
+ private:
+  const std::vector<Op>& row(int d) const { return schedule_.devices[static_cast<std::size_t>(d)]; }
+  static bool is_backward(OpKind kind) { return kind == OpKind::Backward || kind == OpKind::InputGradient; }
+
+  void count_inputs(StageId s, int iterations) {
+    const Stage& stage = plan_.stage(s);
+    const auto count = [&](const std::vector<int>& list, bool upstream, int m, int r) {
+      int n = 0;
+      for (const int e : list) {
+        const StageEdge& edge = plan_.edges[static_cast<std::size_t>(e)];
+        for_each_overlap(stage, m, r, plan_.stage(upstream ? edge.from : edge.to), [&](int, int, int) { ++n; });
+      }
+      return n;
+    };
+    for (int m = 0; m < plan_.micro_batches(s) * iterations; ++m)
+      for (int r = 0; r < static_cast<int>(stage.devices.size()); ++r) {
+        forward_missing_[index_.of(s, m, r)] = count(edges_.in[static_cast<std::size_t>(s)], true, m, r);
+        backward_missing_[index_.of(s, m, r)] = count(edges_.out[static_cast<std::size_t>(s)], false, m, r);
+      }
+  }
+
+  bool ready(int d, std::size_t i) const {
+    const Op& op = row(d)[i];
+    if (op.kind == OpKind::Update)
+      return plan_.stage(op.stage).devices.size() == 1 || released_[static_cast<std::size_t>(op.stage)] > op.micro;
+    if (op.kind != OpKind::Forward && !is_backward(op.kind)) return true;
+    const std::size_t piece = index_.of(op.stage, op.micro, replica_on(plan_.stage(op.stage), DeviceId{d}));
+    return (op.kind == OpKind::Forward ? forward_missing_ : backward_missing_)[piece] == 0;
+  }
+
+  bool group_ready(int d) const {
+    std::size_t i = head_[static_cast<std::size_t>(d)];
+    for (;; ++i) {
+      if (!ready(d, i)) return false;
+      if (!row(d)[i].fused || i + 1 == row(d).size()) return true;
+    }
+  }
+
+  void step(int d, GlobalOrder& order) {
+    auto& head = head_[static_cast<std::size_t>(d)];
+    if (head == row(d).size()) return;
+    if (row(d)[head].kind == OpKind::Update && !ready(d, head)) arrive(d, row(d)[head]);
+    if (!group_ready(d)) {
+      blocked_[static_cast<std::size_t>(d)] = true;
+      return;
+    }
+    for (bool more = true; more && head < row(d).size(); ++head) {
+      more = row(d)[head].fused;
+      order.devices.push_back(DeviceId{d});
+      release(d, row(d)[head]);
+    }
+    turns_.later(d);
+  }
+
+  /// An update waits until every replica of the stage has come to it: their gradients are reduced together.
+  void arrive(int d, const Op& op) {
+    const auto s = static_cast<std::size_t>(op.stage);
+    const auto& devices = plan_.stage(op.stage).devices;
+    if (blocked_[static_cast<std::size_t>(d)] || ++arrived_[s] < static_cast<int>(devices.size())) return;
+    arrived_[s] = 0;
+    released_[s] = op.micro + 1;
+    for (const DeviceId other : devices)
+      if (other != d) wake(other, d);
+  }
+
+  void wake(int d, int current) {
+    if (!blocked_[static_cast<std::size_t>(d)] || !group_ready(d)) return;
+    blocked_[static_cast<std::size_t>(d)] = false;
+    turns_.wake(d, current);
+  }
+
+  void release(int d, const Op& op) {
+    const bool forward = op.kind == OpKind::Forward;
+    if (!forward && !is_backward(op.kind)) return;
+    const Stage& stage = plan_.stage(op.stage);
+    const auto s = static_cast<std::size_t>(op.stage);
+    auto& missing = forward ? forward_missing_ : backward_missing_;
+    for (const int e : forward ? edges_.out[s] : edges_.in[s]) {
+      const StageEdge& edge = plan_.edges[static_cast<std::size_t>(e)];
+      const StageId other = forward ? edge.to : edge.from;
+      for_each_overlap(stage, op.micro, replica_on(stage, DeviceId{d}), plan_.stage(other), [&](int m, int r, int) {
+        if (--missing[index_.of(other, m, r)] == 0) wake(plan_.stage(other).devices[static_cast<std::size_t>(r)], d);
+      });
+    }
+  }
+
+  /// What the head of a device waits for: the device and the index of the first op that has not run.
+  struct Wait {
+    int device = -1;
+    std::size_t index = 0;
+  };
+  std::vector<Wait> waits_of(int d) const {
+    std::vector<Wait> waits;
+    for (std::size_t i = head_[static_cast<std::size_t>(d)]; i < row(d).size(); ++i) {
+      const Op& op = row(d)[i];
+      const int replica = replica_on(plan_.stage(op.stage), DeviceId{d});
+      const auto look = [&](int device, auto&& matches) {
+        for (std::size_t j = head_[static_cast<std::size_t>(device)]; j < row(device).size(); ++j)
+          if (matches(row(device)[j])) return waits.push_back({device, j});
+      };
+      if (!ready(d, i) && op.kind == OpKind::Update)
+        for (const DeviceId other : plan_.stage(op.stage).devices)
+          if (other != d && !(row(other)[head_[static_cast<std::size_t>(other)]] == op)) look(other, [&](const Op& o) { return o == op; });
+      if (!ready(d, i) && op.kind != OpKind::Update) {
+        const bool forward = op.kind == OpKind::Forward;
+        const auto s = static_cast<std::size_t>(op.stage);
+        for (const int e : forward ? edges_.in[s] : edges_.out[s]) {
+          const StageEdge& edge = plan_.edges[static_cast<std::size_t>(e)];
+          const StageId other = forward ? edge.from : edge.to;
+          for_each_overlap(plan_.stage(op.stage), op.micro, replica, plan_.stage(other), [&](int m, int r, int) {
+            look(plan_.stage(other).devices[static_cast<std::size_t>(r)], [&](const Op& o) {
+              return o.stage == other && o.micro == m && (forward ? o.kind == OpKind::Forward : is_backward(o.kind));
+            });
+          });
+        }
+      }
+      if (!op.fused) break;
+    }
+    return waits;
+  }
+
+  GlobalOrder explain(GlobalOrder order) const {
+    Digraph graph(static_cast<int>(head_.size()));
+    for (int d = 0; d < graph.size(); ++d)
+      if (head_[static_cast<std::size_t>(d)] < row(d).size())
+        for (const Wait& w : waits_of(d)) graph.add(d, w.device);
+    const auto cycle = shortest_cycle(graph);
+    STAGECRAFT_CHECK(!cycle.empty());
+    for (std::size_t i = 0; i < cycle.size(); ++i) {
+      const int d = cycle[i], other = cycle[(i + 1) % cycle.size()];
+      const std::size_t at = head_[static_cast<std::size_t>(d)];
+      order.blocked.emplace_back(DeviceId{d}, static_cast<int>(at));
+      for (const Wait& w : waits_of(d)) {
+        if (w.device != other) continue;
+        order.cycle += fmt::format("{}{} (rank {}, column {}) waits for {} (rank {}, column {})", order.cycle.empty() ? "" : ", which comes behind ",
+                                   to_text(row(d)[at]), d, at, to_text(row(other)[w.index]), other, w.index);
+        break;
+      }
+    }
+    const int first = cycle.front();
+    order.cycle += fmt::format(", which comes behind {}", to_text(row(first)[head_[static_cast<std::size_t>(first)]]));
+    return order;
+  }
+
+  const Schedule& schedule_;
+  const Plan& plan_;
+  EdgeLists edges_;
+  PieceIndex index_;
+  Turns turns_;
+  std::vector<std::int32_t> forward_missing_, backward_missing_;
+  std::vector<std::size_t> head_;
+  std::vector<bool> blocked_;
+  std::vector<int> arrived_, released_;
+};
+
+}  // namespace
+
+GlobalOrder global_order(const Schedule& schedule, const Plan& plan, int iterations) {
+  return Walk(schedule, plan, iterations).run();
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,60 @@
+#include "sim/schedule/schedule.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+
+namespace stagecraft {
+namespace {
+
+constexpr std::string_view kLetters = "FBIWRU";
+
+std::optional<int> read_number(std::string_view& text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto digits = static_cast<std::size_t>(end - text.data());
+  if (error != std::errc{} || text.front() == '-' || (digits > 1 && text.front() == '0')) return {};
+  text.remove_prefix(digits);
+  return value;
+}
+
+}  // namespace
+
+std::size_t Schedule::op_count() const {
+  std::size_t count = 0;
+  for (const auto& ops : devices) count += ops.size();
+  return count;
+}
+
+char letter(OpKind kind) { return kLetters[static_cast<std::size_t>(kind)]; }
+
+std::string to_text(const Op& op) { return fmt::format("{}{}{}", op.stage.value, letter(op.kind), op.micro); }
+
+std::optional<Op> parse_op(std::string_view text) {
+  const auto stage = read_number(text);
+  if (!stage || text.empty()) return {};
+  const auto kind = kLetters.find(text.front());
+  if (kind == std::string_view::npos) return {};
+  text.remove_prefix(1);
+  const auto micro = read_number(text);
+  if (!micro || !text.empty()) return {};
+  return Op{static_cast<OpKind>(kind), false, StageId{*stage}, *micro};
+}
+
+std::string to_grid(const Schedule& schedule) {
+  std::string text;
+  for (std::size_t d = 0; d < schedule.devices.size(); ++d) {
+    text += fmt::format("device {:<3}|", d);
+    bool inside = false;
+    for (const Op& op : schedule.devices[d]) {
+      const bool opens = op.fused && !inside;
+      text += fmt::format(" {:>5}", fmt::format("{}{}{}", opens ? "(" : "", to_text(op), inside && !op.fused ? ")" : ""));
+      inside = op.fused;
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace stagecraft

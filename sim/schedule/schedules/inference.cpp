@@ -1,0 +1,20 @@
+#include "sim/schedule/builder.hpp"
+
+namespace stagecraft::schedules {
+namespace {
+
+void order(const ScheduleInput&, StageId, int micro_batches, OpList& ops) {
+  for (int m = 0; m < micro_batches; ++m) ops.forward(m);
+}
+
+}  // namespace
+
+extern const ScheduleDef inference{
+    .name = "inference",
+    .summary = "Forward only, one micro-batch behind the other",
+    .source = "Hu et al., PipeEdge, DSD 2022",
+    .trains = false,
+    .stage = order,
+};
+
+}  // namespace stagecraft::schedules

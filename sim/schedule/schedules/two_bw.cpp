@@ -1,0 +1,32 @@
+#include <fmt/format.h>
+
+#include "sim/schedule/builder.hpp"
+
+namespace stagecraft::schedules {
+namespace {
+
+// 1F1B that never drains: micro-batches run on through the iterations. Two weight versions are enough when the
+// micro-batches of an iteration are at least the forwards a stage runs ahead (PipeDream-2BW, section 3.1).
+void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
+  const int depth = in.depth[static_cast<std::size_t>(stage)];
+  if (in.plan.own_micro_batches(stage) < depth - 1)
+    throw Infeasible("micro-batches",
+                     fmt::format("2bw keeps two weight versions, which needs at least {} micro-batches in an iteration for a "
+                                 "pipeline {} stages deep; there are {}",
+                                 depth - 1, depth, in.plan.own_micro_batches(stage)),
+                     fmt::format("set run.micro_batches to {} or more", depth - 1));
+  alternate(micro_batches, depth, 1, ops);
+}
+
+}  // namespace
+
+extern const ScheduleDef two_bw{
+    .name = "2bw",
+    .summary = "1F1B without a flush, on two weight versions that take turns",
+    .source = "Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021",
+    .weights = "2bw",
+    .flushes = false,
+    .stage = order,
+};
+
+}  // namespace stagecraft::schedules

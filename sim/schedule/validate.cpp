@@ -1,0 +1,175 @@
+#include "sim/schedule/validate.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/plan/overlap.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// Walks the rows once and keeps one byte for each piece: which kinds of op it has had.
+class LocalCheck {
+ public:
+  LocalCheck(const Schedule& schedule, const Plan& plan, const ValidateOptions& options)
+      : schedule_(schedule), plan_(plan), options_(options), index_(plan, options.iterations), seen_(index_.size(), 0) {}
+
+  std::vector<ScheduleProblem> run() {
+    if (schedule_.devices.size() < static_cast<std::size_t>(plan_.device_count()))
+      add({"missing", 2, -1, -1, {},
+           fmt::format("the plan uses {} devices, the schedule has {} rows", plan_.device_count(), schedule_.devices.size())});
+    for (std::size_t d = 0; d < schedule_.devices.size() && !full(); ++d) walk(static_cast<int>(d));
+    if (problems_.empty()) find_missing();
+    return std::move(problems_);
+  }
+
+ private:
+  static int bit(OpKind kind) { return 1 << static_cast<int>(kind); }
+  bool full() const { return problems_.size() >= options_.most; }
+  void add(ScheduleProblem p) {
+    if (!full()) problems_.push_back(std::move(p));
+  }
+
+  void walk(int rank) {
+    const auto& ops = schedule_.devices[static_cast<std::size_t>(rank)];
+    std::vector<int> finished(plan_.stages.size(), 0);
+    for (std::size_t i = 0; i < ops.size() && !full(); ++i) {
+      const Op& op = ops[i];
+      const auto bad = [&](const char* code, int level, std::string message) {
+        add({code, level, rank, static_cast<int>(i), to_text(op), std::move(message)});
+      };
+      if (op.stage < 0 || op.stage >= plan_.stage_count()) {
+        bad("out-of-range", 2, fmt::format("there is no stage {}; the plan has {}", op.stage.value, plan_.stage_count()));
+        continue;
+      }
+      const Stage& stage = plan_.stage(op.stage);
+      const int replica = replica_on(stage, DeviceId{rank});
+      if (replica < 0) {
+        bad("wrong-rank", 2, fmt::format("stage {} does not run on rank {}", op.stage.value, rank));
+        continue;
+      }
+      if (op.kind == OpKind::Update) {
+        auto& count = finished[static_cast<std::size_t>(op.stage)];
+        if (count != (op.micro + 1) * plan_.own_micro_batches(op.stage))
+          bad("local-order", 3, fmt::format("update {} comes after {} backwards instead of {}", op.micro, count,
+                                            (op.micro + 1) * plan_.own_micro_batches(op.stage)));
+        continue;
+      }
+      if (!in_range(op)) {
+        bad("out-of-range", 2, fmt::format("stage {} has no micro-batch {}", op.stage.value, op.micro));
+        continue;
+      }
+      if (op.kind == OpKind::Backward || op.kind == OpKind::WeightGradient) ++finished[static_cast<std::size_t>(op.stage)];
+      piece(op, seen_[index_.of(op.stage, op.micro, replica)], bad);
+    }
+  }
+
+  bool in_range(const Op& op) const {
+    const int per_iteration = plan_.micro_batches(op.stage);
+    if (op.micro < 0 || op.micro >= per_iteration * options_.iterations) return false;
+    const auto& micros = plan_.stage(op.stage).micros;
+    return micros.empty() || std::binary_search(micros.begin(), micros.end(), op.micro % per_iteration);
+  }
+
+  template <class Bad>
+  static void piece(const Op& op, std::uint8_t& seen, const Bad& bad) {
+    const auto has = [&](OpKind kind) { return (seen & bit(kind)) != 0; };
+    const auto text = [&](OpKind kind) { return to_text(Op{kind, false, op.stage, op.micro}); };
+    const auto before = [&](OpKind needed) {
+      if (!has(needed)) bad("local-order", 3, fmt::format("{} comes before {}", to_text(op), text(needed)));
+    };
+    if (has(op.kind)) bad("duplicate", 2, fmt::format("{} runs twice", to_text(op)));
+    switch (op.kind) {
+      case OpKind::Backward:
+        if (has(OpKind::InputGradient) || has(OpKind::WeightGradient))
+          bad("duplicate", 2, fmt::format("{} repeats what {} or {} did", to_text(op), text(OpKind::InputGradient), text(OpKind::WeightGradient)));
+        before(OpKind::Forward);
+        break;
+      case OpKind::InputGradient:
+        if (has(OpKind::Backward)) bad("duplicate", 2, fmt::format("{} repeats part of {}", to_text(op), text(OpKind::Backward)));
+        before(OpKind::Forward);
+        break;
+      case OpKind::WeightGradient:
+        if (has(OpKind::Backward)) bad("duplicate", 2, fmt::format("{} repeats part of {}", to_text(op), text(OpKind::Backward)));
+        before(OpKind::InputGradient);
+        break;
+      case OpKind::Recompute:
+        before(OpKind::Forward);
+        if (has(OpKind::Backward) || has(OpKind::InputGradient))
+          bad("local-order", 3, fmt::format("{} comes after the backward it is for", to_text(op)));
+        break;
+      case OpKind::Forward:
+      case OpKind::Update: break;
+    }
+    seen = static_cast<std::uint8_t>(seen | bit(op.kind));
+  }
+
+  void find_missing() {
+    for (int s = 0; s < plan_.stage_count(); ++s) {
+      const StageId stage{s};
+      const auto& micros = plan_.stage(stage).micros;
+      for (int i = 0; i < options_.iterations; ++i)
+        for (int n = 0; n < plan_.own_micro_batches(stage); ++n)
+          for (std::size_t r = 0; r < plan_.stage(stage).devices.size() && !full(); ++r)
+            missing_of(stage, i * plan_.micro_batches(stage) + (micros.empty() ? n : micros[static_cast<std::size_t>(n)]), static_cast<int>(r));
+    }
+  }
+
+  void missing_of(StageId stage, int micro, int replica) {
+    const int seen = seen_[index_.of(stage, micro, replica)];
+    const auto lacks = [&](OpKind kind) {
+      const std::string op = to_text(Op{kind, false, stage, micro});
+      add({"missing", 2, plan_.stage(stage).devices[static_cast<std::size_t>(replica)], -1, op, fmt::format("{} never runs", op)});
+    };
+    if (!(seen & bit(OpKind::Forward))) lacks(OpKind::Forward);
+    if (!options_.trains || (seen & bit(OpKind::Backward))) return;
+    const bool input = seen & bit(OpKind::InputGradient), weight = seen & bit(OpKind::WeightGradient);
+    if (!input) lacks(weight ? OpKind::InputGradient : OpKind::Backward);
+    if (input && !weight) lacks(OpKind::WeightGradient);
+  }
+
+  const Schedule& schedule_;
+  const Plan& plan_;
+  ValidateOptions options_;
+  PieceIndex index_;
+  std::vector<std::uint8_t> seen_;
+  std::vector<ScheduleProblem> problems_;
+};
+
+}  // namespace
+
+std::vector<ScheduleProblem> validate(const Schedule& schedule, const Plan& plan, const ValidateOptions& options) {
+  auto problems = LocalCheck(schedule, plan, options).run();
+  if (!problems.empty()) return problems;
+  const GlobalOrder order = global_order(schedule, plan, options.iterations);
+  if (order.cycle.empty()) return {};
+  ScheduleProblem p{"cycle", 4, -1, -1, {}, order.cycle};
+  if (!order.blocked.empty()) {
+    p.rank = order.blocked.front().first;
+    p.column = order.blocked.front().second;
+    p.op = to_text(schedule.devices[static_cast<std::size_t>(p.rank)][static_cast<std::size_t>(p.column)]);
+  }
+  return {p};
+}
+
+std::string to_text(const ScheduleProblem& p) {
+  std::string place;
+  if (p.rank >= 0) place += fmt::format("rank {}, ", p.rank);
+  if (p.column >= 0) place += fmt::format("column {}, ", p.column);
+  if (!p.op.empty()) place += fmt::format("{}, ", p.op);
+  if (!place.empty()) place.resize(place.size() - 2), place += ": ";
+  return fmt::format("{}: {}{}", p.code, place, p.message);
+}
+
+void throw_if_any(const std::vector<ScheduleProblem>& problems, const std::string& what) {
+  if (problems.empty()) return;
+  if (problems.front().level >= 4)
+    throw Infeasible(problems.front().code, fmt::format("{}: {}", what, problems.front().message),
+                     "an op of the cycle has to move before the op that waits for it");
+  std::vector<Diagnostic> list;
+  for (const auto& p : problems) list.push_back({{what, 0, 0}, {}, to_text(p), {}, p.code});
+  throw InputError(std::move(list));
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/plan/plan.hpp"
+#include "sim/schedule/schedule.hpp"
+
+namespace stagecraft {
+
+/// One broken rule. `code` is a stable word: duplicate, missing, out-of-range, wrong-rank, local-order, cycle, ...
+struct ScheduleProblem {
+  std::string code;
+  int level = 0;         ///< 1 syntax, 2 structure, 3 local order, 4 dependencies across devices.
+  int rank = -1;         ///< Row of the op; -1 when no op is to blame.
+  int column = -1;       ///< Its place in the row, from 0.
+  std::string op;        ///< "1B1"
+  std::string message;   ///< One sentence.
+};
+
+struct ValidateOptions {
+  int iterations = 1;
+  bool trains = true;    ///< Every forward needs its backward.
+  std::size_t most = 20; ///< Stop after so many.
+};
+
+/// Everything that keeps the schedule from running on the plan; empty when it can run. Levels 2 and 3 first; level 4,
+/// with the shortest cycle, only when those hold. O(ops).
+std::vector<ScheduleProblem> validate(const Schedule&, const Plan&, const ValidateOptions&);
+
+/// The order in which devices take their next op when every op takes one turn and ranks go in turn; what communication
+/// is laid out by. When the schedule can never end, `cycle` says why and the order stops there.
+struct GlobalOrder {
+  std::vector<DeviceId> devices;
+  std::string cycle;                              ///< Empty when complete.
+  std::vector<std::pair<DeviceId, int>> blocked;  ///< Device and index of each op on the cycle.
+};
+GlobalOrder global_order(const Schedule&, const Plan&, int iterations);
+
+/// "cycle: rank 1, column 3 (1B1): ..." in one line.
+std::string to_text(const ScheduleProblem&);
+/// Throws InputError for problems of level 1 to 3, Infeasible for level 4.
+void throw_if_any(const std::vector<ScheduleProblem>&, const std::string& what);
+
+}  // namespace stagecraft

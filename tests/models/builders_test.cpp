@@ -1,0 +1,91 @@
+#include <doctest/doctest.h>
+
+#include "sim/model/builder.hpp"
+#include "tests/support/checked.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+ModelGraph make(const std::string& builder, const std::string& yaml) {
+  const ModelBuilder& def = get_from(model_builders::all(), "builder", builder);
+  return def.build(test::checked(yaml, *def.fields));
+}
+
+}  // namespace
+
+TEST_CASE("every builder says what it is and documents its fields") {
+  for (const ModelBuilder* def : model_builders::all()) {
+    CAPTURE(def->name);
+    CHECK_FALSE(def->summary.empty());
+    CHECK_FALSE(def->source.empty());
+    for (const config::Field& field : def->fields->fields) {
+      CAPTURE(field.name);
+      CHECK(field.text_doc.ends_with('.'));
+    }
+  }
+}
+
+TEST_CASE("mlp: parameters and flops by hand") {
+  const ModelGraph model = make("mlp", "{widths: [3, 5, 2]}");
+  REQUIRE(model.layers.size() == 4);
+  CHECK(model.parameters() == 3 * 5 + 5 + 5 * 2 + 2);
+  CHECK(model.layers[1].forward.value == 30);
+  CHECK(model.layers[1].input_gradient.value == 30);
+  CHECK(model.layers[1].weight_gradient.value == 30);
+  CHECK(model.layers[1].stash.value == 12);
+  CHECK(model.layers[2].output.value == 8);
+  CHECK(model.layers[0].forward.value == 0);
+  CHECK(test::input_error_of([] { make("mlp", "{widths: [3]}"); }).find("fewer than two widths") != std::string::npos);
+}
+
+TEST_CASE("uniform: a chain with the backward in halves") {
+  const ModelGraph model = make("uniform", "{layers: 3, forward: 1 ms, backward: 2 ms, output: 1 MB, stash: 2 MB}");
+  REQUIRE(model.layers.size() == 3);
+  CHECK(model.layers[2].inputs == std::vector<LayerId>{LayerId{1}});
+  REQUIRE(model.layers[0].times);
+  CHECK(model.layers[0].times->forward.value == doctest::Approx(1e-3));
+  CHECK(model.layers[0].times->input_gradient.value == doctest::Approx(1e-3));
+  CHECK(model.layers[0].times->weight_gradient.value == doctest::Approx(1e-3));
+  CHECK(model.layers[0].output.value == 1e6);
+  CHECK(model.layers[0].stash.value == 2e6);
+}
+
+TEST_CASE("uniform: branches that meet, and branches that do not") {
+  const std::string times = "forward: 1 ms, input_gradient: 1 ms, weight_gradient: 3 ms";
+  const ModelGraph joined = make("uniform", "{layers: 2, branches: 3, " + times + "}");
+  REQUIRE(joined.layers.size() == 7);
+  CHECK(joined.layers.back().name == "join");
+  CHECK(joined.layers.back().inputs == std::vector<LayerId>{LayerId{1}, LayerId{3}, LayerId{5}});
+  CHECK(joined.layers.back().times->weight_gradient.value == doctest::Approx(3e-3));
+  CHECK(make("uniform", "{layers: 2, branches: 3, join: none, " + times + "}").layers.size() == 6);
+}
+
+TEST_CASE("uniform: backward is given once") {
+  CHECK(test::input_error_of([] { make("uniform", "{layers: 2, forward: 1 ms}"); }).find("not clear") !=
+        std::string::npos);
+  CHECK(test::input_error_of([] {
+          make("uniform", "{layers: 2, forward: 1 ms, backward: 2 ms, weight_gradient: 1 ms}");
+        }).find("not clear") != std::string::npos);
+}
+
+TEST_CASE("transformer: what is missing or does not divide is said") {
+  const std::string missing =
+      test::input_error_of([] { make("transformer", "{kind: gpt, layers: 2, hidden: 10, heads: 3}"); });
+  CHECK(missing.find("'sequence' is missing") != std::string::npos);
+  CHECK(missing.find("'vocabulary' is missing") != std::string::npos);
+  CHECK(missing.find("3 heads do not divide a width of 10") != std::string::npos);
+  CHECK(test::input_error_of([] {
+          make("transformer", "{kind: vit, layers: 2, hidden: 8, heads: 2, patch: 15}");
+        }).find("does not divide an image of 224") != std::string::npos);
+}
+
+TEST_CASE("transformer: flash attention keeps no probabilities, mixed precision halves the bytes") {
+  const std::string shape = "layers: 1, hidden: 8, heads: 2, sequence: 4, vocabulary: 10";
+  const ModelGraph plain = make("transformer", "{" + shape + "}");
+  const ModelGraph flash = make("transformer", "{" + shape + ", flash_attention: true}");
+  const ModelGraph mixed = make("transformer", "{" + shape + ", precision: mixed}");
+  CHECK(plain.layers[2].stash.value - flash.layers[2].stash.value == 4 * 2 * 4 * 4);
+  CHECK(plain.layers[2].stash.value == 2 * mixed.layers[2].stash.value);
+  CHECK(mixed.precision.weight + mixed.precision.gradient + mixed.precision.optimizer == 16);
+}

@@ -1,0 +1,162 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/random.hpp"
+#include "tests/support/clusters.hpp"
+
+using namespace stagecraft;
+using test::bare_cluster;
+using test::connect;
+
+namespace {
+
+std::vector<int> links(const Cluster& cluster, int from, int to) {
+  const auto route = Router(cluster).route(DeviceId{from}, DeviceId{to});
+  if (!route) return {-1};
+  std::vector<int> ids;
+  for (const Hop& hop : route->hops) ids.push_back(hop.link);
+  return ids;
+}
+
+using Ids = std::vector<int>;
+
+}  // namespace
+
+TEST_CASE("a device reaches itself over nothing, and another over the switch") {
+  const Cluster cluster = test::star(3, 1e9, 1e-6);
+  const Router router(cluster);
+  CHECK(router.route(DeviceId{1}, DeviceId{1})->hops.empty());
+  const auto route = router.route(DeviceId{0}, DeviceId{2});
+  REQUIRE(route);
+  CHECK(route->hops == std::vector<Hop>{{LinkId{0}, true}, {LinkId{2}, false}});
+  CHECK(route->latency.value == doctest::Approx(2e-6));
+  CHECK(route->bandwidth.value == 1e9);
+}
+
+TEST_CASE("devices do not forward") {
+  Cluster cluster = bare_cluster(3);
+  connect(cluster, {0, 1}, 1e9, 0);
+  connect(cluster, {1, 2}, 1e9, 0);
+  CHECK(links(cluster, 0, 2) == Ids{-1});
+  try {
+    Router(cluster).require(DeviceId{0}, DeviceId{2});
+    FAIL("a route was found");
+  } catch (const Infeasible& error) {
+    CHECK(error.code() == "route");
+    CHECK(std::string(error.what()).find("'d0' to 'd2'") != std::string::npos);
+  }
+}
+
+TEST_CASE("the fewest links win, however slow") {
+  Cluster cluster = bare_cluster(2, 1);
+  connect(cluster, {0, 2}, 1e12, 0);
+  connect(cluster, {1, 2}, 1e12, 0);
+  connect(cluster, {0, 1}, 1, 1);
+  CHECK(links(cluster, 0, 1) == Ids{2});
+}
+
+TEST_CASE("among as many links the least time per byte wins, then those declared first") {
+  Cluster cluster = bare_cluster(2, 3);
+  for (int hub : {2, 3, 4}) {
+    connect(cluster, {0, hub}, hub == 2 ? 1e9 : 2e9, 0);
+    connect(cluster, {hub, 1}, 2e9, 0);
+  }
+  CHECK(links(cluster, 0, 1) == Ids{2, 3});
+  CHECK(links(cluster, 1, 0) == Ids{3, 2});
+  connect(cluster, {0, 2}, 9e9, 0);  // A second cable, faster, declared last.
+  CHECK(links(cluster, 0, 1) == Ids{6, 1});
+}
+
+TEST_CASE("equal direct cables: the first one") {
+  Cluster cluster = bare_cluster(2);
+  connect(cluster, {0, 1}, 1e9, 0);
+  connect(cluster, {1, 0}, 1e9, 0);
+  CHECK(links(cluster, 0, 1) == Ids{0});
+  CHECK(links(cluster, 1, 0) == Ids{0});
+}
+
+TEST_CASE("a shared medium is one hop without directions, and reaches a switch") {
+  Cluster cluster = bare_cluster(4, 1);
+  connect(cluster, {0, 1, 4}, 1e6, 1e-3, Duplex::Half);
+  connect(cluster, {4, 2}, 1e9, 0);
+  connect(cluster, {4, 3}, 1e9, 0);
+  const Router router(cluster);
+  CHECK(router.route(DeviceId{1}, DeviceId{0})->hops == std::vector<Hop>{{LinkId{0}, true}});
+  CHECK(router.route(DeviceId{1}, DeviceId{2})->hops == std::vector<Hop>{{LinkId{0}, true}, {LinkId{1}, true}});
+  CHECK(router.route(DeviceId{2}, DeviceId{1})->hops == std::vector<Hop>{{LinkId{1}, false}, {LinkId{0}, true}});
+  CHECK(router.route(DeviceId{1}, DeviceId{2})->bandwidth.value == 1e6);
+}
+
+// All simple paths over switches, compared by (links, time per byte, links declared first).
+namespace {
+
+struct Path {
+  std::size_t hops = 0;
+  double cost = 0;
+  Ids ids;
+  friend auto operator<=>(const Path&, const Path&) = default;
+};
+
+void walk(const Cluster& cluster, int at, int target, Path path, std::vector<bool> seen, std::vector<Path>& all) {
+  for (std::size_t l = 0; l < cluster.links.size(); ++l) {
+    const auto& ends = cluster.links[l].ends;
+    if (std::find(ends.begin(), ends.end(), VertexId{at}) == ends.end()) continue;
+    for (VertexId end : ends) {
+      if (seen[static_cast<std::size_t>(end)]) continue;
+      Path longer = path;
+      longer.hops++;
+      longer.cost += 1e9 / cluster.links[l].bandwidth.value;
+      longer.ids.push_back(static_cast<int>(l));
+      if (end == VertexId{target}) {
+        all.push_back(longer);
+      } else if (static_cast<std::size_t>(end) >= cluster.devices.size()) {
+        auto visited = seen;
+        visited[static_cast<std::size_t>(end)] = true;
+        walk(cluster, end, target, longer, visited, all);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("random graphs: the route is the best of all paths") {
+  Rng rng(7, "router");
+  for (int round = 0; round < 300; ++round) {
+    const int devices = rng.integer(2, 4), switches = rng.integer(0, 4), places = devices + switches;
+    Cluster cluster = bare_cluster(devices, switches);
+    for (int l = rng.integer(1, 9); l > 0; --l) {
+      std::vector<int> ends{rng.integer(0, places - 1)};
+      for (int e = rng.integer(0, 3) == 0 ? 2 : 1; e > 0; --e) {
+        const int end = rng.integer(0, places - 1);
+        if (std::find(ends.begin(), ends.end(), end) == ends.end()) ends.push_back(end);
+      }
+      if (ends.size() > 1) connect(cluster, ends, rng.integer(0, 1) ? 1e9 : 2e9, 0);
+    }
+    for (int a = 0; a < devices; ++a) {
+      for (int b = 0; b < devices; ++b) {
+        if (a == b) continue;
+        std::vector<Path> all;
+        std::vector<bool> seen(static_cast<std::size_t>(places));
+        seen[static_cast<std::size_t>(a)] = true;
+        walk(cluster, a, b, {}, seen, all);
+        CHECK(links(cluster, a, b) == (all.empty() ? Ids{-1} : std::min_element(all.begin(), all.end())->ids));
+      }
+    }
+  }
+}
+
+TEST_CASE("a star of 16,384 devices is routed without walking its links") {
+  const int devices = 16384;
+  const Cluster cluster = test::star(devices, 1e9, 1e-6);
+  const Router router(cluster);
+  const auto start = std::chrono::steady_clock::now();
+  std::size_t hops = 0;
+  for (int d = 0; d + 1 < devices; ++d) hops += router.route(DeviceId{d}, DeviceId{d + 1})->hops.size();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  CHECK(hops == 2 * (devices - 1));
+  CHECK(took.count() < 1.0);  // 270 million steps if every route walked every link.
+}

@@ -1,0 +1,129 @@
+#include "sim/config/override.hpp"
+
+#include <doctest/doctest.h>
+
+#include "toy.hpp"
+
+using namespace stagecraft;
+using config::Problems;
+using config::Value;
+
+namespace {
+
+const char* const kBase =
+    "run: {schedule: 1f1b, micro_batches: 8}\n"
+    "links: [{name: nv, latency: 1 us}, {name: eth.1, latency: 9 us}]\n"
+    "models: {gpt-1.3b: {layers: 24}}\n"
+    "sizes: [1, 2]\n";
+
+Value parse(const std::string& text, Problems& problems) { return config::parse_yaml(text, "t.yaml", problems); }
+
+struct Case {
+  const char* set;
+  const char* path;   ///< Read back after the change.
+  const char* value;  ///< What is there, as YAML.
+};
+
+struct Bad {
+  const char* set;
+  int column;
+  const char* path;
+  const char* message;
+  const char* help;
+};
+
+}  // namespace
+
+TEST_CASE("paths go through maps, names and indices") {
+  const Case cases[] = {
+      {"run.micro_batches=16", "run.micro_batches", "16\n"},
+      {"run.overlap=false", "run.overlap", "false\n"},
+      {"links.nv.latency=2 us", "links[0].latency", "2 us\n"},
+      {"links.eth.1.latency=3 us", "links[1].latency", "3 us\n"},
+      {"links[1].latency=4 us", "links.eth.1.latency", "4 us\n"},
+      {"models.gpt-1.3b.layers=48", "models.gpt-1.3b.layers", "48\n"},
+      {"sizes[1]=7", "sizes", "[1, 7]\n"},
+      {"sizes=[3]", "sizes", "[3]\n"},
+      {"run.schedule={name: interleaved, chunks: 2}", "run.schedule.chunks", "2\n"},
+      {"links.nv={latency: 0}", "links.nv", "name: nv\nlatency: 0\n"},
+      {"title=a=b", "title", "a=b\n"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.set);
+    Problems problems;
+    Value root = parse(kBase, problems);
+    config::apply_set(root, c.set, problems);
+    REQUIRE_MESSAGE(problems.empty(), render(problems.list()));
+    const Value* found = config::get_path(root, c.path);
+    REQUIRE(found);
+    CHECK(config::to_yaml(*found, false) == c.value);
+  }
+}
+
+TEST_CASE("a wrong path points at the wrong step") {
+  const Bad cases[] = {
+      {"rnu.micro_batches=1", 1, "rnu", "no such field", "did you mean 'run'?"},
+      {"links.nw.latency=1", 7, "links.nw", "no such field", "did you mean 'nv'?"},
+      {"links.nw={}", 7, "links.nw", "no such field", "did you mean 'nv'?"},
+      {"sizes[2]=1", 6, "sizes[2]", "there is no item [2]", "the list has 2, counted from 0"},
+      {"sizes[x]=1", 6, "sizes[x]", "'[x]' is not an index", "write a whole number in brackets, such as [0]"},
+      {"sizes[1=1", 6, "sizes[1", "'[1' is not an index", "write a whole number in brackets, such as [0]"},
+      {"run[0]=1", 4, "run[0]", "'run' is not a list", "write one of schedule, micro_batches"},
+      {"run.schedule.chunks=1", 14, "run.schedule.chunks", "'run.schedule' is '1f1b', so nothing lies below it",
+       "set 'run.schedule' to a map, such as {chunks: ...}"},
+      {"run..x=1", 5, "run.", "a step of this path is empty", ""},
+      {"run.=1", 5, "run.", "a step of this path is empty", ""},
+      {"=1", 1, "", "a step of this path is empty", ""},
+      {"run.x", 6, "run.x", "a value is missing", "write path=value"},
+      {"run.x= ", 8, "run.x", "a value is missing", "write path=value"},
+      {"run.x=*a", 7, "", "aliases are not allowed", "use base and override"},
+  };
+  for (const Bad& bad : cases) {
+    CAPTURE(bad.set);
+    Problems problems;
+    Value root = parse(kBase, problems);
+    config::apply_set(root, bad.set, problems);
+    REQUIRE(problems.list().size() == 1);
+    const Diagnostic& found = problems.list().front();
+    CHECK(found.where.file == "<--set " + std::string(bad.set) + ">");
+    CHECK(found.where.line == 1);
+    CHECK(found.where.column == bad.column);
+    CHECK(found.path == bad.path);
+    CHECK(found.message == bad.message);
+    if (found.message.find("step") == std::string::npos) CHECK(found.help == bad.help);
+  }
+}
+
+TEST_CASE("what check() finds in a set value points into the command line") {
+  Problems problems;
+  Value root = parse("run: {schedule: gpipe, micro_batches: 8}\ncluster: {links: []}\n", problems);
+  config::apply_set(root, "run.micro_batches=0", problems);
+  config::apply_set(root, "run.micro_batchsize=0", problems);
+  config::check(root, toy::root, "", problems);
+  REQUIRE(problems.list().size() == 2);
+  CHECK(problems.list()[0].where == Where{"<--set run.micro_batchsize=0>", 1, 5});
+  CHECK(problems.list()[1].where == Where{"<--set run.micro_batches=0>", 1, 19});
+}
+
+TEST_CASE("overrides are a flat map of paths") {
+  Problems problems;
+  Value root = parse(kBase, problems);
+  const Value overrides = parse("links.nv.latency: 5 us\nx-note: 1\nsizes[0]: 4\nlinks.nw.latency: 1\n", problems);
+  config::apply_overrides(root, overrides, "cluster.override", problems);
+  CHECK(config::get_path(root, "links.nv.latency")->text == "5 us");
+  CHECK(config::get_path(root, "sizes[0]")->text == "4");
+  CHECK(config::get_path(root, "x-note") == nullptr);
+  REQUIRE(problems.list().size() == 1);
+  CHECK(problems.list()[0].where == Where{"t.yaml", 4, 7});
+  CHECK(problems.list()[0].path == "cluster.override.links.nw");
+}
+
+TEST_CASE("get_path answers nullptr for what is not there") {
+  Problems problems;
+  const Value root = parse(kBase, problems);
+  for (const char* path : {"x", "run.x", "sizes[9]", "sizes[", "run.", "links.eth", "[0]"}) {
+    CAPTURE(path);
+    CHECK(config::get_path(root, path) == nullptr);
+  }
+  CHECK(config::get_path(root, "") == &root);
+}

@@ -1,0 +1,64 @@
+#include "sim/core/text.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <limits>
+
+#include "sim/core/diagnostic.hpp"
+
+using namespace stagecraft;
+
+namespace {
+const std::vector<std::string> kWords{"stages", "schedule", "1f1b", "gpipe"};
+}
+
+TEST_CASE("the closest word is within a third of its length, and swaps count one") {
+  CHECK(closest("stagse", kWords) == "stages");
+  CHECK(closest("1f1d", kWords) == "1f1b");
+  CHECK(closest("1d1f", kWords) == std::nullopt);
+  CHECK(closest("shcedlue", kWords) == "schedule");
+  CHECK(closest("x", kWords) == std::nullopt);
+  CHECK(closest("", kWords) == std::nullopt);
+  CHECK(closest("ab", std::vector<std::string>{"aXb", "ba"}) == "aXb");
+  CHECK(closest(std::string(1'000'000, 'a'), kWords) == std::nullopt);
+}
+
+TEST_CASE("a suggestion falls back on a short list") {
+  CHECK(suggest("gpip", kWords) == "did you mean 'gpipe'?");
+  CHECK(suggest("zzzz", kWords) == "write one of stages, schedule, 1f1b, gpipe");
+  CHECK(suggest("zzzz", std::vector<std::string>(13, "word")).empty());
+  CHECK(suggest("zzzz", std::vector<std::string>{"one"}) == "write one");
+  CHECK(suggest("zzzz", {}).empty());
+}
+
+TEST_CASE("cutting and joining") {
+  CHECK(join(split("a,,b", ','), "|") == "a||b");
+  CHECK(split("", ',') == std::vector<std::string>{""});
+  CHECK(split("a.", '.') == std::vector<std::string>{"a", ""});
+  CHECK(trim(" \t a b\r\n") == "a b");
+  CHECK(trim("  ").empty());
+}
+
+TEST_CASE("shortest reads back the same") {
+  for (const double value : {0.1, 1.0, 1e6, 1.0 / 3, 5e-324, 1.7976931348623157e308}) {
+    CHECK(std::stold(shortest(value)) == doctest::Approx(value));
+    CHECK(shortest(value).size() <= 24);
+  }
+  CHECK(shortest(65536) == "65536");
+  CHECK(shortest(1e6) == "1000000");
+}
+
+TEST_CASE("a file is written whole and read back") {
+  const auto folder = std::filesystem::temp_directory_path() / "stagecraft_text_test";
+  std::filesystem::create_directories(folder);
+  const std::string path = folder / "a.txt";
+  write_file(path, "first");
+  write_file(path, std::string("se\0cond", 7));
+  CHECK(read_file(path) == std::string("se\0cond", 7));
+  CHECK(std::distance(std::filesystem::directory_iterator(folder), {}) == 1);
+  CHECK_THROWS_AS(write_file(folder / "no" / "a.txt", "x"), BackendError);
+  CHECK_THROWS_WITH_AS(read_file(folder), doctest::Contains("is a folder"), InputError);
+  CHECK_THROWS_WITH_AS(read_file(folder / "none"), doctest::Contains("No such file"), InputError);
+  std::filesystem::remove_all(folder);
+}

@@ -1,0 +1,90 @@
+#include "sim/cost/cost_table.hpp"
+
+#include <doctest/doctest.h>
+
+#include "tests/support/clusters.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+Cluster one_type() {
+  Cluster cluster = test::bare_cluster(1);
+  DeviceType& type = cluster.types.front();
+  type.peak.value = 100;
+  type.efficiency = 0.5;
+  type.memory_bandwidth.value = 10;
+  type.launch.value = 1;
+  type.speed = 2;
+  return cluster;
+}
+
+ModelGraph two_layers() {
+  ModelGraph model;
+  model.layers.resize(2);
+  model.layers[0].name = "in";
+  model.layers[0].output.value = 20;
+  Layer& layer = model.layers[1];
+  layer.name = "work";
+  layer.inputs = {LayerId{0}};
+  layer.forward.value = 1000;
+  layer.input_gradient.value = 10;
+  layer.weight_gradient.value = 2000;
+  layer.parameters = 5;
+  layer.output.value = 40;
+  return model;
+}
+
+}  // namespace
+
+TEST_CASE("the roofline: the slower of arithmetic and memory, and the launch") {
+  const Cluster cluster = one_type();
+  const ModelGraph model = two_layers();
+  const CostTable costs(model, cluster);
+  const LayerCost cost = costs.at(LayerId{1}, 0, 2);
+  CHECK(cost.forward.value == doctest::Approx(2 * 1000 / 50.0 + 1));
+  CHECK(cost.input_gradient.value == doctest::Approx((5 * 4 + 2 * 60) / 10.0 + 1));
+  CHECK(cost.weight_gradient.value == doctest::Approx(2 * 2000 / 50.0 + 1));
+  CHECK(cost.backward().value == doctest::Approx(cost.input_gradient.value + cost.weight_gradient.value));
+}
+
+TEST_CASE("what is not done costs nothing") {
+  const Cluster cluster = one_type();
+  ModelGraph model = two_layers();
+  const LayerCost input = CostTable(model, cluster).at(LayerId{0}, 0, 4);
+  CHECK(input.forward.value == 0);
+  CHECK(input.backward().value == 0);
+  CHECK(CostTable(model, cluster).at(LayerId{1}, 0, 0).forward.value == 0);
+
+  Layer& layer = model.layers[1];
+  layer.forward = layer.input_gradient = {};
+  layer.parameters = 1e6;  // A look-up reads rows, not the table, and its input needs no gradient.
+  const LayerCost look_up = CostTable(model, cluster).at(LayerId{1}, 0, 1);
+  CHECK(look_up.forward.value == doctest::Approx(60 / 10.0 + 1));
+  CHECK(look_up.input_gradient.value == 0);
+}
+
+TEST_CASE("tied weights are read where they are used") {
+  const Cluster cluster = one_type();
+  ModelGraph model = two_layers();
+  model.layers[0].tie = model.layers[1].tie = "w";
+  model.layers[0].parameters = 1e6;
+  model.layers[1].parameters = 0;
+  CHECK(CostTable(model, cluster).at(LayerId{1}, 0, 1).forward.value == doctest::Approx((4e6 + 60) / 10.0 + 1));
+}
+
+TEST_CASE("given times scale with samples and speed") {
+  const Cluster cluster = one_type();
+  ModelGraph model = two_layers();
+  model.layers[1].times = LayerTimes{{1}, {2}, {4}};
+  const LayerCost cost = CostTable(model, cluster).at(LayerId{1}, 0, 3);
+  CHECK(cost.forward.value == 1.5);
+  CHECK(cost.input_gradient.value == 3);
+  CHECK(cost.weight_gradient.value == 6);
+}
+
+TEST_CASE("an update is memory traffic: w, g and o read, w and o written") {
+  const Cluster cluster = one_type();
+  const ModelGraph model = two_layers();
+  CHECK(CostTable(model, cluster).update(10, 0).value == doctest::Approx(10 * (4 + 2 * 4 + 2 * 8) / 10.0));
+}

@@ -1,0 +1,41 @@
+#include "sim/model/model_graph.hpp"
+
+#include <doctest/doctest.h>
+
+#include "sim/core/diagnostic.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+Layer layer(std::string name, std::vector<LayerId> inputs = {}) {
+  Layer made;
+  made.name = std::move(name);
+  made.inputs = std::move(inputs);
+  made.parameters = 3;
+  made.forward.value = 2;
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("a model adds up its layers and finds them by name") {
+  ModelGraph model;
+  model.layers = {layer("a"), layer("b", {LayerId{0}})};
+  check_graph(model);
+  CHECK(model.parameters() == 6);
+  CHECK(model.forward().value == 4);
+  CHECK(model.find("b") == LayerId{1});
+  CHECK_FALSE(model.find("c"));
+}
+
+TEST_CASE("a graph with two equal names, or a layer before its input, is a bug") {
+  ModelGraph twice;
+  twice.layers = {layer("a"), layer("a")};
+  CHECK_THROWS_AS(check_graph(twice), InternalError);
+  ModelGraph early;
+  early.layers = {layer("a", {LayerId{1}}), layer("b")};
+  CHECK_THROWS_AS(check_graph(early), InternalError);
+  early.layers[0].inputs = {LayerId{0}};
+  CHECK_THROWS_AS(check_graph(early), InternalError);
+}

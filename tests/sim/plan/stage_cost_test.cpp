@@ -1,0 +1,82 @@
+#include "sim/plan/stage_cost.hpp"
+
+#include <doctest/doctest.h>
+
+#include "sim/plan/planner.hpp"
+#include "tests/support/clusters.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+/// a feeds b and c, which both feed d; one second for everything.
+ModelGraph diamond() {
+  ModelGraph model;
+  model.layers.resize(4);
+  const std::vector<std::vector<LayerId>> inputs{{}, {LayerId{0}}, {LayerId{0}}, {LayerId{1}, LayerId{2}}};
+  for (std::size_t i = 0; i < 4; ++i) {
+    Layer& layer = model.layers[i];
+    layer.name = std::string(1, static_cast<char>('a' + i));
+    layer.inputs = inputs[i];
+    layer.times = LayerTimes{{1}, {1}, {1}};
+    layer.parameters = 10;
+    layer.output.value = 100;
+    layer.stash.value = 7;
+  }
+  return model;
+}
+
+Stage stage(std::vector<LayerId> layers, std::vector<DeviceId> devices, int size) {
+  Stage made;
+  made.layers = std::move(layers);
+  made.devices = std::move(devices);
+  made.micro_batch_size = size;
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("replicas share a micro-batch by whole samples") {
+  const ModelGraph model = diamond();
+  const Cluster cluster = test::bare_cluster(3);
+  Plan plan;
+  plan.stages = {stage({LayerId{0}, LayerId{1}, LayerId{2}, LayerId{3}}, {DeviceId{0}, DeviceId{1}, DeviceId{2}}, 8)};
+  const StageCosts costs = stage_costs(plan, CostTable(model, cluster));
+  CHECK(costs[0][0].forward.value == 4 * 2);
+  CHECK(costs[0][1].forward.value == 4 * 3);
+  CHECK(costs[0][2].forward.value == 4 * 3);
+  CHECK(costs[0][1].backward.value == 4 * 3 * 2);
+  CHECK(costs[0][1].recompute.value == costs[0][1].forward.value);
+  CHECK(costs[0][1].stash.value == 4 * 3 * 7);
+  CHECK(costs[0][1].weights.value == 4 * 10 * 4);
+  CHECK(costs[0][1].optimizer.value == 4 * 10 * 8);
+  CHECK(costs[0][1].gradient_traffic.value == 4 * 10 * 4);
+  CHECK(costs[0][1].boundary.value == 0);
+}
+
+TEST_CASE("a foreign tensor enters once, and is sent once to each stage") {
+  const ModelGraph model = diamond();
+  const Cluster cluster = test::bare_cluster(2);
+  Plan plan;
+  plan.mini_batch = 2;
+  plan.stages = {stage({LayerId{0}}, {DeviceId{0}}, 2), stage({LayerId{1}, LayerId{2}, LayerId{3}}, {DeviceId{1}}, 2)};
+  add_data_edges(plan, model);
+  REQUIRE(plan.edges.size() == 1);
+  CHECK(plan.edges[0].bytes.value == 100);
+  CHECK(stage_costs(plan, CostTable(model, cluster))[1][0].boundary.value == 200);
+
+  plan.stages = {stage({LayerId{0}}, {DeviceId{0}}, 2), stage({LayerId{1}}, {DeviceId{1}}, 2),
+                 stage({LayerId{2}, LayerId{3}}, {DeviceId{1}}, 2)};
+  plan.edges.clear();
+  add_data_edges(plan, model);
+  CHECK(plan.edges.size() == 3);
+  CHECK(stage_costs(plan, CostTable(model, cluster))[2][0].boundary.value == 400);
+}
+
+TEST_CASE("uniform costs for every stage and replica") {
+  StageCost cost;
+  cost.forward.value = 3;
+  const StageCosts costs = uniform_costs(chain_plan(3, 3, 4), cost);
+  CHECK(costs.size() == 3);
+  CHECK(costs[2][0].forward.value == 3);
+}

@@ -1,0 +1,168 @@
+#include <doctest/doctest.h>
+
+#include "sim/cluster/generator.hpp"
+#include "tests/support/checked.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+Cluster make(const std::string& generator, const std::string& yaml) {
+  const TopologyGenerator& def = get_from(topology_generators::all(), "generator", generator);
+  return def.build(test::checked(yaml, *def.fields));
+}
+
+std::string wrong(const std::string& generator, const std::string& yaml) {
+  return test::input_error_of([&] { make(generator, yaml); });
+}
+
+bool has(const std::string& text, const std::string& part) {
+  INFO(text);
+  CHECK(text.find(part) != std::string::npos);
+  return text.find(part) != std::string::npos;
+}
+
+std::string path(const Cluster& cluster, const std::string& from, const std::string& to) {
+  const Route route = Router(cluster).require(*cluster.find_device(from), *cluster.find_device(to));
+  std::string text;
+  for (const Hop& hop : route.hops) text += cluster.links[static_cast<std::size_t>(hop.link)].name + " ";
+  return text;
+}
+
+const std::string kLinks =
+    "links:\n  nvlink: {bandwidth: 300 GB/s}\n  pcie: {bandwidth: 32 GB/s}\n  nic: {bandwidth: 25 GB/s}\n";
+
+}  // namespace
+
+TEST_CASE("every generator says what it is and documents its fields") {
+  for (const TopologyGenerator* def : topology_generators::all()) {
+    CAPTURE(def->name);
+    CHECK_FALSE(def->summary.empty());
+    CHECK_FALSE(def->source.empty());
+    for (const config::Field& field : def->fields->fields) {
+      CAPTURE(field.name);
+      CHECK(field.text_doc.ends_with('.'));
+    }
+  }
+}
+
+TEST_CASE("uniform: a link for each pair, or one for each device") {
+  const Cluster mesh = make("uniform", "{devices: 4, type: a100-40, link: {bandwidth: 1 GB/s}}");
+  CHECK(mesh.devices.size() == 4);
+  CHECK(mesh.links.size() == 6);
+  CHECK(mesh.types.size() == 1);
+  CHECK(mesh.types[0].name == "a100-40");
+  CHECK(path(mesh, "gpu3", "gpu1") == "gpu1-gpu3 ");
+  const Cluster star = make("uniform", "{devices: 4, name: d, network: star, type: h200, link: {bandwidth: 1 GB/s}}");
+  CHECK(star.links.size() == 4);
+  CHECK(path(star, "d3", "d1") == "d3.link d1.link ");
+  CHECK(make("uniform", "{devices: 1, type: h200, link: {bandwidth: 1 GB/s}}").links.empty());
+  has(wrong("uniform", "{devices: 5000, type: h200, link: {bandwidth: 1 GB/s}}"), "too many");
+}
+
+TEST_CASE("a type is a preset, a name from the table, or a map") {
+  const std::string rest = ", link: {bandwidth: 1 GB/s}}";
+  CHECK(make("uniform", "{devices: 1, types: {mine: {preset: h200, speed: 2}}, type: mine" + rest).types[0].speed == 2);
+  const Cluster own =
+      make("uniform", "{devices: 2, type: {peak: 1 TFLOP/s, memory_bandwidth: 1 GB/s, memory: 1 GB}" + rest);
+  CHECK(own.types.size() == 1);
+  CHECK(own.types[0].peak.value == 1e12);
+  has(wrong("uniform", "{devices: 1, type: h10-sxm" + rest), "1: type: 'h10-sxm' is not a known device type [did you");
+  has(wrong("uniform", "{devices: 1, type: {peek: 1 TFLOP/s}" + rest), "type.peek");
+  has(wrong("uniform", "{devices: 1, type: {peak: 1 TFLOP/s}" + rest), "'memory' is missing");
+}
+
+TEST_CASE("star: groups of unequal devices") {
+  const std::string text =
+      "groups:\n"
+      "  - {name: nano, type: jetson-nano, count: 2, link: fast}\n"
+      "  - {name: pi, type: raspberry-pi-4, link: slow}\n"
+      "links:\n"
+      "  fast: {bandwidth: 1 Gbit/s}\n"
+      "  slow: {bandwidth: 10 Mbit/s, duplex: half}\n";
+  const Cluster cluster = make("star", text);
+  CHECK(cluster.devices.size() == 3);
+  CHECK(cluster.types.size() == 2);
+  CHECK(cluster.links[2].duplex == Duplex::Half);
+  CHECK(path(cluster, "nano1", "pi0") == "nano1.link pi0.link ");
+  has(wrong("star", "groups:\n  - {name: a, type: h200, link: fsat}\nlinks: {fast: {bandwidth: 1 GB/s}}\n"),
+      "2: groups[0].link: `links` has no entry 'fsat' [did you mean 'fast'?]");
+}
+
+TEST_CASE("nvlink_pods: NVSwitch inside, a card for every GPU") {
+  const Cluster cluster = make("nvlink_pods", "nodes: {n: {count: 2, gpus: 4, type: h100-sxm}}\n" + kLinks);
+  CHECK(cluster.devices.size() == 8);
+  CHECK(cluster.devices[5].host == "n1");
+  CHECK(path(cluster, "n0.gpu0", "n0.gpu3") == "n0.gpu0.nvlink n0.gpu3.nvlink ");
+  CHECK(path(cluster, "n0.gpu1", "n1.gpu2") == "n0.gpu1.nic n1.gpu2.nic ");
+}
+
+TEST_CASE("nvlink_pods: PCIe only and a shared card") {
+  const std::string nodes = "nodes: {n: {count: 2, gpus: 2, type: v100-16, inside: pcie, nics: shared}}\n";
+  const Cluster cluster = make("nvlink_pods", nodes + kLinks);
+  CHECK(path(cluster, "n0.gpu0", "n0.gpu1") == "n0.gpu0.pcie n0.gpu1.pcie ");
+  CHECK(path(cluster, "n0.gpu1", "n1.gpu0") == "n0.gpu1.pcie n0.nic n1.nic n1.gpu0.pcie ");
+  CHECK(path(cluster, "n0.gpu0", "n1.gpu0") == "n0.gpu0.pcie n0.nic n1.nic n1.gpu0.pcie ");
+}
+
+TEST_CASE("nvlink_pods: links for each pair, one node without a fabric, unequal nodes") {
+  const Cluster mesh = make("nvlink_pods", "nodes: {n: {gpus: 3, type: v100-16, inside: mesh}}\n" + kLinks);
+  CHECK(mesh.links.size() == 3);
+  CHECK(mesh.switches.empty());
+  const Cluster mixed = make(
+      "nvlink_pods", "nodes: {a: {gpus: 2, type: h100-sxm}, b: {gpus: 4, type: a100-80, nics: shared}}\n" + kLinks);
+  CHECK(mixed.types.size() == 2);
+  CHECK(path(mixed, "a0.gpu1", "b0.gpu3") == "a0.gpu1.nic b0.nic b0.gpu3.pcie ");
+  has(wrong("nvlink_pods", "nodes: {n: {count: 2, type: h200}}\nlinks: {nvlink: {bandwidth: 1 GB/s}}\n"),
+      "`links` has no entry 'nic'");
+}
+
+TEST_CASE("explicit: cables, switches and a shared medium") {
+  const Cluster cluster = make("explicit",
+                               "devices:\n  - {name: a, type: h200}\n  - {name: b, type: h200, host: x}\n"
+                               "  - {name: c, type: v100-16}\n"
+                               "switches: [hub]\n"
+                               "links:\n"
+                               "  ab: {between: [a, b], bandwidth: 1 GB/s}\n"
+                               "  air: {among: [b, c, hub], bandwidth: 1 MB/s}\n"
+                               "  up: {between: [a, hub], bandwidth: 1 GB/s, duplex: unshared}\n");
+  CHECK(cluster.types.size() == 2);
+  CHECK(cluster.devices[0].host == "a");
+  CHECK(cluster.devices[1].host == "x");
+  CHECK(cluster.links[0].duplex == Duplex::Full);
+  CHECK(cluster.links[1].duplex == Duplex::Half);
+  CHECK(cluster.links[2].duplex == Duplex::Unshared);
+  CHECK(path(cluster, "a", "b") == "ab ");
+  CHECK(path(cluster, "b", "c") == "air ");
+  CHECK(path(cluster, "a", "c") == "up air ");
+}
+
+TEST_CASE("explicit: everything wrong, each at its place") {
+  const std::string error = wrong("explicit",
+                                  "devices:\n"
+                                  "  - {name: a, type: h200}\n"
+                                  "  - {name: b, type: h300}\n"
+                                  "switches: [hub, a]\n"
+                                  "links:\n"
+                                  "  - {name: l0, between: [a, hubb], bandwidth: 1 GB/s}\n"
+                                  "  - {name: l1, between: [a, b, hub], bandwidth: 1 GB/s}\n"
+                                  "  - {name: l2, bandwidth: 1 GB/s}\n"
+                                  "  - {name: l3, among: [a, b], bandwidth: 0, duplex: full}\n"
+                                  "  - {name: l4, between: [b, b], bandwidth: 1 GB/s}\n");
+  has(error, "3: devices[1].type: 'h300' is not a known device type");
+  has(error, "4: switches[1]: another place is called 'a' too");
+  has(error, "6: links[0].between[1]: no device or switch is called 'hubb' [did you mean 'hub'?]");
+  has(error, "7: links[1].between: it has 3 ends");
+  has(error, "8: links[2]: a link has either `between` or `among`");
+  has(error, "9: links[3].bandwidth: 0 is not possible");
+  has(error, "9: links[3].duplex: a shared medium has no two directions");
+  has(error, "10: links[4].between[1]: 'b' is named twice");
+}
+
+TEST_CASE("explicit: devices that nothing reaches") {
+  const std::string error = wrong("explicit",
+                                  "devices: {a: {type: h200}, b: {type: h200}, c: {type: h200}}\n"
+                                  "links: {ab: {between: [a, b], bandwidth: 1 GB/s}}\n");
+  has(error, "no path leads from 'a' to c");
+  has(error, "1 of 3 devices are cut off");
+}

@@ -1,0 +1,36 @@
+// Every file of topologies/ reads, builds, and joins each device to every other.
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "sim/cluster/generator.hpp"
+#include "tests/support/checked.hpp"
+
+using namespace stagecraft;
+
+TEST_CASE("every cluster preset builds, and its devices reach each other") {
+  int seen = 0;
+  const auto root = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "topologies";
+  for (const auto& entry : std::filesystem::directory_iterator(root)) {
+    if (entry.path().extension() != ".yaml") continue;
+    CAPTURE(entry.path().string());
+    config::Problems problems;
+    const config::Value tree = config::parse_yaml_file(entry.path().string(), problems);
+    problems.throw_if_any();
+    CHECK(tree.at("schema").text == "cluster/1");
+    const TopologyGenerator& def = get_from(topology_generators::all(), "generator", tree.at("generator").text);
+    const config::Value own = test::without(tree, {"schema", "title", "generator"});
+    const config::Value map = config::check(own, *def.fields, "", problems);
+    problems.throw_if_any();
+    const Cluster cluster = def.build(map);
+    const Router router(cluster);
+    bool all = true;
+    for (int a = 0; a < static_cast<int>(cluster.devices.size()); ++a)
+      for (int b = 0; b < static_cast<int>(cluster.devices.size()); ++b)
+        all &= router.route(DeviceId{a}, DeviceId{b}).has_value();
+    CHECK(all);
+    ++seen;
+  }
+  CHECK(seen >= 7);
+}

@@ -1,0 +1,46 @@
+#include "tools/stagecraft/command.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+namespace stagecraft {
+
+bool Arguments::has(const std::string& name) const {
+  const auto it = values.find(name);
+  return it != values.end() && !it->second.empty();
+}
+
+std::string Arguments::text(const std::string& name) const { return has(name) ? values.at(name).front() : std::string{}; }
+
+double Arguments::number(const std::string& name) const {
+  const std::string word = text(name);
+  double value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc{} || end != word.data() + word.size() || !std::isfinite(value) || value < 0)
+    throw InputError(fmt::format("--{}: '{}' is not a number that is zero or more", name, word));
+  return value;
+}
+
+int Arguments::count(const std::string& name, int low, int high) const {
+  const double value = number(name);
+  if (value != std::floor(value) || value < low || value > high)
+    throw InputError(fmt::format("--{}: '{}' is not a whole number from {} to {}", name, text(name), low, high));
+  return static_cast<int>(value);
+}
+
+std::vector<std::string> Arguments::list(const std::string& name) const {
+  return has(name) ? values.at(name) : std::vector<std::string>{};
+}
+
+void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+void check_format(const std::string& format, const std::vector<std::string>& allowed) {
+  for (const std::string& word : allowed)
+    if (word == format) return;
+  throw InputError(fmt::format("--format: '{}' is not known here", format), suggest(format, allowed));
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/core/catalog.hpp"
+
+namespace stagecraft {
+
+/// One argument of a command. `flags` is "FILE" for a positional one, "-p,--ranks" for an option.
+struct Argument {
+  enum class Kind { Text, Number, Count, Flag, List };
+  std::string flags;
+  Kind kind = Kind::Text;
+  std::string doc;
+  std::string fallback = {};
+  bool required = false;
+};
+
+/// What the user wrote, by the last of an argument's flags without dashes: "ranks", "FILE".
+class Arguments {
+ public:
+  std::map<std::string, std::vector<std::string>> values;
+
+  bool has(const std::string& name) const;
+  bool flag(const std::string& name) const { return has(name); }
+  std::string text(const std::string& name) const;  ///< Empty when not given and without a fallback.
+  double number(const std::string& name) const;     ///< Finite and not negative; InputError otherwise.
+  int count(const std::string& name, int low, int high) const;
+  std::vector<std::string> list(const std::string& name) const;
+};
+
+/// One command: one file in tools/stagecraft/commands/.
+struct Command {
+  std::string_view name, summary, source;   ///< `source` holds the group in `--help`.
+  std::string_view example;                 ///< A line that can be pasted.
+  std::vector<Argument> arguments;
+  int (*run)(const Arguments&);             ///< Exit code. Throws what diagnostic.hpp has.
+};
+
+namespace commands {
+Catalog<Command> all();
+}
+
+/// Prints to stdout; every command writes results through it, so that a closed pipe ends quietly.
+void print(std::string_view text);
+
+/// One of the words text, json, csv, grid...; InputError otherwise.
+void check_format(const std::string& format, const std::vector<std::string>& allowed);
+
+}  // namespace stagecraft

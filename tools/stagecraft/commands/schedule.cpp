@@ -1,0 +1,135 @@
+#include <fmt/format.h>
+
+#include "backends/backend.hpp"
+#include "sim/program/check.hpp"
+#include "sim/program/lower.hpp"
+#include "sim/report/gantt.hpp"
+#include "sim/report/json.hpp"
+#include "sim/report/report.hpp"
+#include "sim/schedule/builder.hpp"
+#include "sim/schedule/csv.hpp"
+#include "sim/schedule/validate.hpp"
+#include "tools/stagecraft/command.hpp"
+
+namespace stagecraft::commands {
+namespace {
+
+constexpr int kIterations = 4;  // The period is T(4) - T(3).
+
+struct Question {
+  std::string name;
+  Plan plan;
+  Schedule one;                 ///< One iteration, as given.
+  Schedule all;
+  std::string weights = "flush";
+  bool trains = true;
+};
+
+/// Times in the user's unit; B is I + W when they are given apart, and the halves are equal when they are not.
+StageCost costs_of(const Arguments& a) {
+  StageCost cost;
+  cost.forward = {a.number("f")};
+  const bool halves = a.has("i") || a.has("w");
+  if (halves) {
+    if (!a.has("i") || !a.has("w")) throw InputError("--i and --w belong together", "give both halves of the backward");
+    cost.input_gradient = {a.number("i")};
+    cost.weight_gradient = {a.number("w")};
+    cost.backward = a.has("b") ? Seconds{a.number("b")} : cost.input_gradient + cost.weight_gradient;
+  } else {
+    cost.backward = a.has("b") ? Seconds{a.number("b")} : 2 * cost.forward;
+    cost.input_gradient = cost.weight_gradient = cost.backward / 2;
+  }
+  cost.recompute = a.has("r") ? Seconds{a.number("r")} : cost.forward;
+  cost.update = {a.number("u")};
+  return cost;
+}
+
+/// Every rank reaches every other with a pure delay.
+Cluster delay_cluster(int ranks, Seconds delay) {
+  Cluster cluster;
+  cluster.name = "delay";
+  cluster.types.push_back({.name = "rank"});
+  cluster.switches = {"switch"};
+  for (int r = 0; r < ranks; ++r) {
+    cluster.devices.push_back({fmt::format("rank{}", r), 0, ""});
+    cluster.links.push_back({fmt::format("link{}", r), {1}, delay / 2, Duplex::Unshared, {VertexId{r}, VertexId{ranks}}});
+  }
+  return cluster;
+}
+
+Question from_file(const Arguments& a) {
+  const std::string file = a.text("file");
+  const CsvSchedule csv = parse_schedule_csv(read_file(file), file);
+  std::vector<ScheduleProblem> problems;
+  Question q{.name = file, .plan = implied_plan(csv, problems), .one = csv.schedule, .all = {}};
+  if (problems.empty()) problems = validate(q.one, q.plan, {.iterations = 1, .trains = true, .most = 20});
+  for (ScheduleProblem& p : problems)
+    if (p.rank >= 0 && p.column >= 0 && static_cast<std::size_t>(p.column) < csv.columns[static_cast<std::size_t>(p.rank)].size())
+      p.column = csv.columns[static_cast<std::size_t>(p.rank)][static_cast<std::size_t>(p.column)];
+  throw_if_any(problems, file);
+  q.all = complete(q.one, q.plan, kIterations);
+  return q;
+}
+
+Question from_catalogue(const Arguments& a) {
+  const ScheduleDef& def = get_from(schedules::all(), "schedule", a.text("NAME"));
+  if (def.name == "csv") throw InputError("the schedule 'csv' is read from a file", "stagecraft schedule --file X.csv");
+  if (!a.has("ranks") || !a.has("microbatches")) throw InputError("-p RANKS and -m MICROBATCHES are needed", "stagecraft schedule 1f1b -p 4 -m 8");
+  const int ranks = a.count("ranks", 1, 1 << 16), micro_batches = a.count("microbatches", 1, 1 << 20);
+  const int chunks = a.count("chunks", 1, 1024);
+  Question q{.name = std::string(def.name), .plan = chain_plan(ranks * chunks, ranks, micro_batches), .one = {}, .all = {}};
+  const StageCosts costs = uniform_costs(q.plan, costs_of(a));
+  q.all = build_schedule(def, {.plan = q.plan, .costs = costs, .iterations = kIterations});
+  q.one = build_schedule(def, {.plan = q.plan, .costs = costs, .iterations = 1});
+  q.weights = def.weights;
+  q.trains = def.trains;
+  return q;
+}
+
+int execute(const Arguments& a) {
+  const std::string format = a.text("format");
+  check_format(format, {"grid", "csv", "json", "gantt"});
+  if (a.has("NAME") == a.has("file")) throw InputError("give the name of a schedule, or --file X.csv", "stagecraft list schedules shows the names");
+  const Question q = a.has("file") ? from_file(a) : from_catalogue(a);
+  if (format == "csv") return print(to_csv(q.one)), 0;
+
+  const LoweringOptions options{.overlap = true, .rendezvous = false, .streams = StreamModel::None, .fifo_sends = false, .iterations = kIterations};
+  throw_if_any(validate(q.all, q.plan, {.iterations = kIterations, .trains = q.trains, .most = 20}), q.name);
+  const Program program = lower(q.all, q.plan, uniform_costs(q.plan, costs_of(a)), get_from(weights::all(), "weights policy", q.weights), options);
+  check_program(program);
+  const Cluster cluster = delay_cluster(program.devices, {a.number("comm")});
+  const Timeline timeline = get_from(backends::all(), "backend", "ideal").run(program, cluster, {});
+  const Report report = measure(program, timeline, cluster);
+  if (format == "json") return print(schedule_json(q.name, program, report) + "\n"), 0;
+
+  std::string text = format == "gantt" ? gantt(program, timeline, 0, 100) : to_grid(q.one);
+  text += fmt::format("makespan {}  period {}  bubble {:.4g} ({:.4g} of {})  peak activations", shortest(report.makespan.value),
+                      shortest(report.period.value), report.bubble, report.bubble * report.makespan.value, shortest(report.makespan.value));
+  for (const DeviceReport& d : report.devices) text += fmt::format(" {}", d.memory.activations);
+  return print(text + "\n"), 0;
+}
+
+}  // namespace
+
+extern const Command schedule{
+    .name = "schedule",
+    .summary = "A schedule without a scenario: order, makespan, period, bubble, peak activations",
+    .source = "Look before you run",
+    .example = "stagecraft schedule 1f1b -p 4 -m 8 --f 1 --b 2",
+    .arguments = {{"NAME", Argument::Kind::Text, "Name of a schedule"},
+                  {"-p,--ranks", Argument::Kind::Count, "Devices"},
+                  {"-m,--microbatches", Argument::Kind::Count, "Micro-batches in one iteration"},
+                  {"-v,--chunks", Argument::Kind::Count, "Stages on each device", "1"},
+                  {"--file", Argument::Kind::Text, "Check and time a schedule in PyTorch's CSV text instead"},
+                  {"--f", Argument::Kind::Number, "Time of a forward", "1"},
+                  {"--b", Argument::Kind::Number, "Time of a backward (default: twice the forward, or I + W)"},
+                  {"--i", Argument::Kind::Number, "Time of an input gradient"},
+                  {"--w", Argument::Kind::Number, "Time of a weight gradient"},
+                  {"--r", Argument::Kind::Number, "Time of a recomputation (default: the forward)"},
+                  {"--u", Argument::Kind::Number, "Time of an update", "0"},
+                  {"--comm", Argument::Kind::Number, "Delay between two devices", "0"},
+                  {"--format", Argument::Kind::Text, "grid, gantt, csv or json", "grid"}},
+    .run = execute,
+};
+
+}  // namespace stagecraft::commands

@@ -1,0 +1,147 @@
+#include "topologies/cluster_writer.hpp"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "sim/cluster/device_presets.hpp"
+#include "sim/core/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+using config::Value;
+
+std::vector<std::string> keys_of(const Value* table) {
+  std::vector<std::string> keys;
+  if (table)
+    for (const config::Member& member : table->members) keys.push_back(member.key);
+  return keys;
+}
+
+}  // namespace
+
+config::Field types_field() {
+  return config::table("types", config::map("type", device_type_fields()))
+      .optional()
+      .doc("Device types of your own, by name.");
+}
+
+config::Field links_field() {
+  return config::table("links", config::map("link", link_fields())).doc("Kinds of links, by name.");
+}
+
+config::Field type_field() {
+  return config::any("type").doc("A preset such as h100-sxm, a name from `types`, or a map with the fields of a type.");
+}
+
+int ClusterWriter::type(const Value& value, const std::string& path, const std::string& own_name) {
+  const std::string name = value.is_scalar() ? value.text : own_name;
+  if (value.is_scalar())
+    if (const auto known = types_.find(name); known != types_.end()) return known->second;
+
+  DeviceType made;
+  const Value* table = map_->find("types");
+  const Value* own = table ? table->find(name) : nullptr;
+  if (value.is_map()) {
+    config::Problems found;
+    const Value checked = config::check(value, device_type_fields(), path, found);
+    keep(found.list());
+    if (found.empty()) made = read_own_type(checked, name);
+  } else if (value.is_scalar() && own) {
+    made = read_own_type(*own, name);
+  } else if (const DevicePreset* preset = find_device_preset(name); value.is_scalar() && preset) {
+    made = preset->type;
+  } else {
+    std::vector<std::string> known = keys_of(table);
+    for (const std::string& word : device_preset_names()) known.push_back(word);
+    problems_.add(value.where, path,
+                  value.is_scalar() ? fmt::format("'{}' is not a known device type", name)
+                                    : std::string("a device type is a name or a map"),
+                  suggest(name, known), "unknown-type");
+  }
+  cluster_.types.push_back(std::move(made));
+  const int index = static_cast<int>(cluster_.types.size()) - 1;
+  if (value.is_scalar()) types_.emplace(name, index);
+  return index;
+}
+
+void ClusterWriter::keep(const std::vector<Diagnostic>& found) {
+  for (const Diagnostic& d : found) problems_.add(d.where, d.path, d.message, d.help, d.code);
+}
+
+// A problem in one entry must not hide those in the others.
+DeviceType ClusterWriter::read_own_type(const Value& checked, const std::string& name) {
+  try {
+    return read_device_type(checked, name);
+  } catch (const InputError& error) {
+    keep(error.problems());
+    return {};
+  }
+}
+
+Link ClusterWriter::link(const Value& value, const std::string& path) {
+  try {
+    return read_link(value, path);
+  } catch (const InputError& error) {
+    keep(error.problems());
+    return {};
+  }
+}
+
+Link ClusterWriter::link_kind(const std::string& name, const Value& user, const std::string& path) {
+  const Value* table = map_->find("links");
+  if (const Value* entry = table ? table->find(name) : nullptr) return link(*entry, "links." + name);
+  problems_.add(user.where, path, fmt::format("`links` has no entry '{}'", name), suggest(name, keys_of(table)),
+                "unknown-link");
+  return {};
+}
+
+VertexId ClusterWriter::add_device(const std::string& name, int type, const std::string& host) {
+  STAGECRAFT_CHECK(cluster_.switches.empty());
+  cluster_.devices.push_back({name, type, host});
+  return VertexId{static_cast<std::int64_t>(cluster_.devices.size()) - 1};
+}
+
+VertexId ClusterWriter::add_switch(const std::string& name) {
+  cluster_.switches.push_back(name);
+  return cluster_.switch_vertex(static_cast<int>(cluster_.switches.size()) - 1);
+}
+
+void ClusterWriter::connect(const std::string& name, const Link& kind, std::vector<VertexId> ends) {
+  Link link = kind;
+  link.name = name;
+  link.ends = std::move(ends);
+  cluster_.links.push_back(std::move(link));
+}
+
+void ClusterWriter::check_joined() {
+  std::vector<std::size_t> parent(cluster_.devices.size() + cluster_.switches.size());
+  std::iota(parent.begin(), parent.end(), std::size_t{0});
+  const auto root = [&](VertexId vertex) {
+    auto v = static_cast<std::size_t>(vertex);
+    while (parent[v] != v) v = parent[v] = parent[parent[v]];
+    return v;
+  };
+  for (const Link& link : cluster_.links)
+    for (VertexId end : link.ends) parent[root(end)] = root(link.ends.front());
+  std::vector<std::string> alone;
+  for (std::size_t d = 1; d < cluster_.devices.size(); ++d)
+    if (root(VertexId{static_cast<std::int64_t>(d)}) != root(VertexId{0})) alone.push_back(cluster_.devices[d].name);
+  if (alone.empty()) return;
+  const std::size_t count = alone.size();
+  if (count > 8) alone.resize(8), alone.push_back("...");
+  problems_.add(map_->where, {},
+                fmt::format("no path leads from '{}' to {}", cluster_.devices.front().name, join(alone)),
+                fmt::format("{} of {} devices are cut off; add a link or a switch", count, cluster_.devices.size()),
+                "unreachable");
+}
+
+Cluster ClusterWriter::finish() {
+  if (cluster_.devices.empty()) problems_.add(map_->where, {}, "the cluster has no devices", {}, "devices");
+  if (problems_.empty() && !cluster_.devices.empty()) check_joined();
+  problems_.throw_if_any();
+  return std::move(cluster_);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/cluster/generator.hpp"
+
+namespace stagecraft {
+
+/// The fields that generators share: a table of own device types, a table of link kinds, and a device's type, which is
+/// the name of a preset or of an own type, or a map of device_type_fields().
+config::Field types_field();
+config::Field links_field();
+config::Field type_field();
+
+/// Puts a cluster together and collects what is wrong with its description.
+/// All devices come first, then switches, then links.
+class ClusterWriter {
+ public:
+  explicit ClusterWriter(const config::Value& map) : map_(&map) {}
+
+  /// Index of the device type that `type_field()` describes; `own_name` is for a type without a name.
+  int type(const config::Value& value, const std::string& path, const std::string& own_name);
+  /// A link kind that link_fields() describes, written at `path`.
+  Link link(const config::Value& value, const std::string& path);
+  /// The entry of the table `links` called `name`; a stand-in and a problem at `user` when there is none.
+  Link link_kind(const std::string& name, const config::Value& user, const std::string& path);
+
+  VertexId add_device(const std::string& name, int type, const std::string& host);
+  VertexId add_switch(const std::string& name);
+  void connect(const std::string& name, const Link& kind, std::vector<VertexId> ends);
+
+  const Cluster& cluster() const { return cluster_; }
+  config::Problems& problems() { return problems_; }
+  /// The whole cluster, or InputError with every problem. A device that nothing joins to the first one is a problem.
+  Cluster finish();
+
+ private:
+  void check_joined();
+  DeviceType read_own_type(const config::Value& checked, const std::string& name);
+  void keep(const std::vector<Diagnostic>& found);
+
+  const config::Value* map_;
+  Cluster cluster_;
+  std::map<std::string, int> types_;  ///< Index of each type that is used.
+  config::Problems problems_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,124 @@
+// Nodes of GPUs. Inside a node the GPUs meet on an NVSwitch, on links between each pair, or only on PCIe; nodes meet on
+// a fabric switch through one network card for the node, behind PCIe, or through one card for each GPU.
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "topologies/cluster_writer.hpp"
+
+namespace stagecraft::topology_generators {
+namespace {
+
+using config::Value;
+
+const config::MapSpec& node_fields() {
+  static const config::MapSpec spec{
+      "Equal nodes.",
+      {config::text("name").fallback("node").doc("Nodes are called this and their number."),
+       config::integer("count", 1, 1e5).fallback("1").doc("How many nodes."),
+       config::integer("gpus", 1, 1024).fallback("8").doc("GPUs of one node."), type_field(),
+       config::choice("inside", std::vector<std::string>{"nvswitch", "mesh", "pcie"})
+           .fallback("nvswitch")
+           .doc("nvswitch: a link from each GPU to one switch; mesh: a link for each pair; pcie: neither."),
+       config::choice("nics", std::vector<std::string>{"each", "shared"})
+           .fallback("each")
+           .doc("each: a network card for every GPU; shared: one for the node, behind PCIe."),
+       config::text("nvlink").fallback("nvlink").doc("Entry of `links` for nvswitch and mesh."),
+       config::text("pcie").fallback("pcie").doc("Entry of `links` from each GPU to its host, where PCIe is used."),
+       config::text("nic").fallback("nic").doc("Entry of `links` from each card to the fabric.")}};
+  return spec;
+}
+
+const config::MapSpec kFields{"Nodes of GPUs with NVLink inside and a fabric between them.",
+                              {config::list("nodes", config::map("node", node_fields()))
+                                   .doc("Groups of equal nodes, in the order of the cluster."),
+                               links_field(), types_field()}};
+
+struct Node {
+  std::string name;
+  int first = 0, gpus = 0;  ///< Its devices.
+  bool nvswitch = false, mesh = false, own_nics = false;
+  Link nvlink, pcie, nic;
+
+  bool uses_pcie(bool fabric) const { return (!nvswitch && !mesh && gpus > 1) || (!own_nics && fabric); }
+};
+
+Node read_group(const Value& group, const std::string& path, bool fabric, ClusterWriter& writer) {
+  Node node;
+  node.name = group.at("name").text;
+  node.gpus = config::as_int(group.at("gpus"));
+  node.nvswitch = group.at("inside").text == "nvswitch";
+  node.mesh = group.at("inside").text == "mesh";
+  node.own_nics = group.at("nics").text == "each";
+  const auto kind = [&](const char* key) {
+    return writer.link_kind(group.at(key).text, group.at(key), fmt::format("{}.{}", path, key));
+  };
+  if ((node.nvswitch || node.mesh) && node.gpus > 1) node.nvlink = kind("nvlink");
+  if (node.uses_pcie(fabric)) node.pcie = kind("pcie");
+  if (fabric) node.nic = kind("nic");
+  return node;
+}
+
+void join_inside(const Node& node, bool fabric, ClusterWriter& writer, VertexId& host) {
+  const auto gpu = [&](int i) { return VertexId{node.first + i}; };
+  const auto name = [&](int i) { return writer.cluster().devices[static_cast<std::size_t>(node.first + i)].name; };
+  if (node.nvswitch && node.gpus > 1) {
+    const VertexId hub = writer.add_switch(node.name + ".nvswitch");
+    for (int i = 0; i < node.gpus; ++i) writer.connect(name(i) + ".nvlink", node.nvlink, {gpu(i), hub});
+  }
+  if (node.mesh)
+    for (int i = 0; i < node.gpus; ++i)
+      for (int j = i + 1; j < node.gpus; ++j)
+        writer.connect(fmt::format("{}-gpu{}.nvlink", name(i), j), node.nvlink, {gpu(i), gpu(j)});
+  if (node.uses_pcie(fabric)) {
+    host = writer.add_switch(node.name + ".host");
+    for (int i = 0; i < node.gpus; ++i) writer.connect(name(i) + ".pcie", node.pcie, {gpu(i), host});
+  }
+}
+
+Cluster build(const Value& map) {
+  ClusterWriter writer(map);
+  const Value& groups = map.at("nodes");
+  int total = 0;
+  for (const Value& group : groups.items) total += config::as_int(group.at("count"));
+  const bool fabric = total > 1;
+
+  std::vector<Node> nodes;
+  std::map<std::string, int> used;  // Groups may share a name: their numbers go on.
+  for (std::size_t g = 0; g < groups.items.size(); ++g) {
+    const std::string path = fmt::format("nodes[{}]", g);
+    const Node kind = read_group(groups.items[g], path, fabric, writer);
+    const int type = writer.type(groups.items[g].at("type"), path + ".type", kind.name);
+    for (int n = 0; n < config::as_int(groups.items[g].at("count")); ++n) {
+      Node& node = nodes.emplace_back(kind);
+      node.name = fmt::format("{}{}", kind.name, used[kind.name]++);
+      node.first = static_cast<int>(writer.cluster().devices.size());
+      for (int i = 0; i < node.gpus; ++i) writer.add_device(fmt::format("{}.gpu{}", node.name, i), type, node.name);
+    }
+  }
+  writer.problems().throw_if_any();
+
+  const VertexId centre = fabric ? writer.add_switch("fabric") : VertexId{};
+  for (const Node& node : nodes) {
+    VertexId host;
+    join_inside(node, fabric, writer, host);
+    if (!fabric) continue;
+    if (!node.own_nics) writer.connect(node.name + ".nic", node.nic, {host, centre});
+    for (int i = 0; node.own_nics && i < node.gpus; ++i)
+      writer.connect(fmt::format("{}.gpu{}.nic", node.name, i), node.nic, {VertexId{node.first + i}, centre});
+  }
+  return writer.finish();
+}
+
+}  // namespace
+
+extern const TopologyGenerator nvlink_pods{
+    .name = "nvlink_pods",
+    .summary = "Nodes of GPUs with NVLink or PCIe inside, network cards and a fabric switch.",
+    .source = "NVIDIA HGX and DGX reference designs",
+    .fields = &kFields,
+    .build = build,
+};
+
+}  // namespace stagecraft::topology_generators

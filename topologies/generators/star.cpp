@@ -1,0 +1,58 @@
+// Groups of devices around one switch: a laboratory's LAN, edge devices on one access point with a wired backbone.
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "topologies/cluster_writer.hpp"
+
+namespace stagecraft::topology_generators {
+namespace {
+
+const config::MapSpec& group_fields() {
+  static const config::MapSpec spec{
+      "Equal devices on equal links.",
+      {config::text("name").doc("Devices are called this and their number."), type_field(),
+       config::integer("count", 1, 1e6).fallback("1").doc("How many."),
+       config::text("link").fallback("link").doc("Entry of `links`: the link from each device to the switch.")}};
+  return spec;
+}
+
+const config::MapSpec kFields{
+    "Groups of devices around one switch, one link each.",
+    {config::list("groups", config::map("group", group_fields())).doc("The devices, in the order of the cluster."),
+     links_field(), types_field()}};
+
+Cluster build(const config::Value& map) {
+  ClusterWriter writer(map);
+  const config::Value& groups = map.at("groups");
+  std::map<std::string, int> used;  // Groups may share a name: their numbers go on.
+  std::vector<Link> kinds;
+  for (std::size_t g = 0; g < groups.items.size(); ++g) {
+    const config::Value& group = groups.items[g];
+    const std::string path = fmt::format("groups[{}]", g), &name = group.at("name").text;
+    const int type = writer.type(group.at("type"), path + ".type", name);
+    const Link kind = writer.link_kind(group.at("link").text, group.at("link"), path + ".link");
+    for (int i = 0; i < config::as_int(group.at("count")); ++i) {
+      const std::string device = fmt::format("{}{}", name, used[name]++);
+      writer.add_device(device, type, device);
+      kinds.push_back(kind);
+    }
+  }
+  const VertexId hub = writer.add_switch("switch");
+  for (std::size_t d = 0; d < kinds.size(); ++d)
+    writer.connect(writer.cluster().devices[d].name + ".link", kinds[d], {VertexId{static_cast<std::int64_t>(d)}, hub});
+  return writer.finish();
+}
+
+}  // namespace
+
+extern const TopologyGenerator star{
+    .name = "star",
+    .summary = "Groups of devices around one switch, one link each.",
+    .source = "switched LAN",
+    .fields = &kFields,
+    .build = build,
+};
+
+}  // namespace stagecraft::topology_generators
