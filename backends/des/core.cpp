@@ -11,7 +11,6 @@
 // frees; nothing is allocated after the constructor.
 
 namespace stagecraft::des {
-
 std::uint64_t ring_bytes(std::uint64_t bytes, std::int32_t members) {
   const double share = 2.0 * (members - 1) / members;
   return static_cast<std::uint64_t>(std::llround(share * static_cast<double>(bytes)));
@@ -118,13 +117,6 @@ void Core::start_node(std::int32_t id) {
     push(id, now_ + node.seconds);
   else if (end_[static_cast<std::size_t>(node.partner)] >= 0)
     push(id, now_);  // the data is there already
-  prefetch(node, nodes_[i + 1].first_successor);
-}
-
-// What the end of `node` will touch. Long programs do not fit into the cache, and there is time until then.
-void Core::prefetch(const Node& node, std::uint32_t last) const {
-  for (std::uint32_t k = node.first_successor; k < last; ++k)
-    __builtin_prefetch(&nodes_[static_cast<std::size_t>(successors_[k])], 1);
 }
 
 void Core::start_bytes(std::int32_t id) {

@@ -76,7 +76,6 @@ class Core {
   void link();
   void push(std::int32_t node, double time);
   void start_node(std::int32_t id);
-  void prefetch(const Node& node, std::uint32_t last) const;
   void start_bytes(std::int32_t id);
   void finish(std::int32_t id);
   std::int32_t members(const Node& node) const;

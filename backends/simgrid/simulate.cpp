@@ -23,7 +23,7 @@ namespace {
 
 /// The five options make links share their bandwidth evenly (max-min) and say nothing of latency, which we add.
 /// Without them: TCP's slow start and window, shares by round-trip time, and events within 1 ns fall together.
-s4u::Engine make_engine() {
+s4u::Engine& make_engine() {
   static std::array<std::string, 8> words{"stagecraft",
                                           "--cfg=network/model:CM02",
                                           "--cfg=network/crosstraffic:0",
@@ -35,7 +35,9 @@ s4u::Engine make_engine() {
   std::array<char*, 9> argv{};
   std::transform(words.begin(), words.end(), argv.begin(), [](std::string& word) { return word.data(); });
   int argc = static_cast<int>(words.size());
-  return s4u::Engine(&argc, argv.data());
+  // Never destroyed: the process ends with the simulation, and large platforms take long to take apart.
+  static s4u::Engine* const engine = new s4u::Engine(&argc, argv.data());
+  return *engine;
 }
 
 class Carrier final : public des::Network {
@@ -105,7 +107,7 @@ class Carrier final : public des::Network {
 
 void simulate(const Program& program, const Cluster& cluster, std::span<const Route> routes, std::span<double> start,
               std::span<double> end) {
-  s4u::Engine engine = make_engine();
+  s4u::Engine& engine = make_engine();
   std::signal(SIGINT, SIG_DFL);  // SimGrid's handler would list its actors and exit
   std::vector<HostPair> ends = build_platform(engine, lay_out(program, cluster, routes), program, cluster, routes);
   Carrier carrier(program, routes, std::move(ends), start, end);

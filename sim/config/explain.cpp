@@ -10,8 +10,6 @@
 namespace stagecraft::config {
 namespace {
 
-constexpr const char* kAlone = "all of it";
-
 std::string need_text(const Field& field) {
   if (field.default_text) return "default " + *field.default_text;
   return field.required ? "required" : "optional";
@@ -92,7 +90,7 @@ std::string cell(std::string text) {
 class ReferenceWriter {
  public:
   std::string write(const MapSpec& spec) {
-    section(fields_of(&spec), "", kAlone);
+    section(fields_of(&spec), "", "At the top");
     return std::move(text_);
   }
 

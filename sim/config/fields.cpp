@@ -25,6 +25,8 @@ std::string range_text(const Field& f) {
   return high ? fmt::format(", at most {}", shortest(f.high)) : "";
 }
 
+std::string items_text(const Field& f) { return f.item->kind == Field::Kind::Map ? "maps" : type_text(*f.item); }
+
 double number_of(const Value& value) {
   std::string why;
   const auto number = value.is_scalar() ? parse_number(value.text, why) : std::nullopt;
@@ -129,9 +131,9 @@ std::string type_text(const Field& f) {
     case Field::Kind::Map:
       return "map";
     case Field::Kind::List:
-      return fmt::format("list{} of {}", is_by_name(f) ? " or map by name" : "", type_text(*f.item));
+      return fmt::format("list of {}{}", items_text(f), is_by_name(f) ? ", or map by name" : "");
     case Field::Kind::Table:
-      return "map from names to " + type_text(*f.item);
+      return "map from names to " + items_text(f);
     case Field::Kind::Variant:
       return fmt::format("one of {}, alone or as `{}` of a map", join(names_of(f.variants())), f.selector);
     case Field::Kind::Any:

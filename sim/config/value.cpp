@@ -23,7 +23,7 @@ bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x
 bool can_be_bare(std::string_view text, bool in_flow) {
   if (is_null_word(text) || text.front() == ' ' || text.back() == ' ' || text.back() == ':') return false;
   if (std::any_of(text.begin(), text.end(), is_control)) return false;
-  if (text.starts_with("---") || text.starts_with("...")) return false;
+  if (text.starts_with("---") || text.starts_with("...") || text.starts_with("\xEF\xBB\xBF")) return false;
   if (std::string_view("[]{},#&*!|>'\"%@`").find(text.front()) != std::string_view::npos) return false;
   const std::string_view ends = in_flow ? ",[]{} " : " ";
   if (std::string_view("-?:").find(text.front()) != std::string_view::npos) {

@@ -25,14 +25,14 @@ const MapSpec expect_fields{
 const MapSpec model_common{
     .title = "What is trained.",
     .fields = {text("schema").optional().doc("model/1 at the top of a model file."),
-               text("name").fallback("model").doc("For titles."),
+               text("name").fallback("model").doc("One word for results."), text("title").optional().doc("One line for people."),
                map("expect", expect_fields).optional().doc("Published facts to check.")},
 };
 
 const MapSpec cluster_common{
     .title = "What it runs on.",
     .fields = {text("schema").optional().doc("cluster/1 at the top of a cluster file."),
-               text("name").fallback("cluster").doc("For titles.")},
+               text("name").fallback("cluster").doc("One word for results."), text("title").optional().doc("One line for people.")},
 };
 
 const MapSpec run_fields{

@@ -54,12 +54,13 @@ class Pipeline {
         forward_(static_cast<std::size_t>(work.stages) * work.micros),
         backward_(forward_.size()) {}
 
-  /// One turn over the stages: the next computation of each whose input exists.
+  /// One turn, in which each stage takes its next computation if the input came in an earlier turn.
   bool turn() {
-    bool any = false;
+    std::vector<std::uint32_t> able;
     for (std::uint32_t stage = 0; stage < work_.stages; ++stage)
-      if (next_[stage] < 2 * work_.micros) any = step(stage) || any;
-    return any;
+      if (next_[stage] < 2 * work_.micros && ready(stage)) able.push_back(stage);
+    for (const std::uint32_t stage : able) step(stage);
+    return !able.empty();
   }
 
  private:
@@ -76,21 +77,26 @@ class Pipeline {
     return j % 2 == 1 ? Op{j / 2, true} : Op{warm + j / 2, false};
   }
 
-  bool step(std::uint32_t stage) {
+  InstructionId& input(std::uint32_t stage, const Op& todo) {
+    return (todo.backward ? backward_ : forward_)[static_cast<std::size_t>(stage) * work_.micros + todo.micro];
+  }
+
+  bool ready(std::uint32_t stage) {
     const Op todo = op(stage);
-    const bool last = stage + 1 == work_.stages;
-    std::vector<InstructionId>& inputs = todo.backward ? backward_ : forward_;
-    const InstructionId input = inputs[at(stage, todo.micro)];
-    const bool source = !todo.backward && stage == 0;
-    if (!source && !input.valid()) return false;
+    return (stage == 0 && !todo.backward) || input(stage, todo).valid();
+  }
+
+  void step(std::uint32_t stage) {
+    const Op todo = op(stage);
+    const InstructionId from = input(stage, todo);
     const InstructionId done =
         builder_.compute(device(stage), work_.seconds(replica_, stage, todo.micro, todo.backward),
-                         source ? test::Ids{} : test::Ids{input});
+                         from.valid() ? test::Ids{from} : test::Ids{});
     ++next_[stage];
-    if (!todo.backward && last) backward_[at(stage, todo.micro)] = done;
-    if (!todo.backward && !last) forward_[at(stage + 1, todo.micro)] = send(stage, stage + 1, done);
-    if (todo.backward && stage > 0) backward_[at(stage - 1, todo.micro)] = send(stage, stage - 1, done);
-    return true;
+    const bool last = stage + 1 == work_.stages;
+    if (!todo.backward)
+      input(last ? stage : stage + 1, {todo.micro, last}) = last ? done : send(stage, stage + 1, done);
+    if (todo.backward && stage > 0) input(stage - 1, todo) = send(stage, stage - 1, done);
   }
 
   InstructionId send(std::uint32_t from, std::uint32_t to, InstructionId done) {
@@ -102,9 +108,6 @@ class Pipeline {
   }
 
   int device(std::uint32_t stage) const { return static_cast<int>(replica_ * work_.stages + stage); }
-  std::size_t at(std::uint32_t stage, std::uint32_t micro) const {
-    return static_cast<std::size_t>(stage) * work_.micros + micro;
-  }
 
   const Workload& work_;
   std::uint32_t replica_;

@@ -47,7 +47,10 @@ set_property(GLOBAL APPEND PROPERTY STAGECRAFT_SUMMARY "  MPI: the backend is no
 
 add_library(stagecraft_warnings INTERFACE)
 target_compile_options(stagecraft_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
-  $<$<BOOL:${STAGECRAFT_WERROR}>:-Werror>)
+  $<$<BOOL:${STAGECRAFT_WERROR}>:-Werror>
+  # GCC 12 warns about its own std::string (GCC bug 105329, 105562).
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-maybe-uninitialized>)
 if(STAGECRAFT_SANITIZE)
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace stagecraft {
 
@@ -41,6 +42,14 @@ void check_format(const std::string& format, const std::vector<std::string>& all
   for (const std::string& word : allowed)
     if (word == format) return;
   throw InputError(fmt::format("--format: '{}' is not known here", format), suggest(format, allowed));
+}
+
+std::string diagnostics_json(const std::vector<Diagnostic>& problems) {
+  auto list = nlohmann::ordered_json::array();
+  for (const Diagnostic& d : problems)
+    list.push_back({{"file", d.where.file}, {"line", d.where.line}, {"column", d.where.column}, {"path", d.path},
+                    {"message", d.message}, {"help", d.help},       {"code", d.code}});
+  return list.dump(2);
 }
 
 }  // namespace stagecraft

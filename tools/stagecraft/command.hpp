@@ -50,4 +50,7 @@ void print(std::string_view text);
 /// One of the words text, json, csv, grid...; InputError otherwise.
 void check_format(const std::string& format, const std::vector<std::string>& allowed);
 
+/// A JSON list with one object for each problem, for editors and scripts.
+std::string diagnostics_json(const std::vector<Diagnostic>&);
+
 }  // namespace stagecraft

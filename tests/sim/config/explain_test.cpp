@@ -25,6 +25,8 @@ TEST_CASE("paths go through lists, tables and variants") {
     CAPTURE(path);
     CHECK(config::explain(toy::root, path) == std::string(path) + "\n  One way.\n  time in s, ms, us, ns; default 0\n");
   }
+  CHECK(config::explain(toy::root, "cluster.links")
+            .starts_with("cluster.links\n  The cables.\n  list of maps, or map by name; required\n"));
   CHECK(config::explain(toy::root, "cluster.speeds.cpu").find("number from 0 to 100") != std::string::npos);
   CHECK(config::explain(toy::root, "run.schedule.chunks").find("Parts of the model") != std::string::npos);
   CHECK(config::explain(toy::root, "run.schedule.interleaved") ==

@@ -29,9 +29,9 @@ bool same(const Value& a, const Value& b) {
 
 Value random_tree(Rng& random, int depth) {
   static const std::vector<std::string> texts{
-      "1f1b", "25 GB/s", "a: b", "a #b", "- x",        "-1",    "null", "~",   "",     " x",   "x:",   "[a]",
-      "a, b", "{",       "'q'",  "\"",   "two\nlines", "\\n\t", "é",    "---", "...x", "?",    "? x",  ":x",
-      "yes",  "<<x",     "*a",   "&a",   "!t",         "%d",    "@m",   "`",   "a]",   "\x01", "10:20"};
+      "1f1b", "25 GB/s", "a: b", "a #b", "- x",        "-1",    "null", "~",   "",     " x",   "x:",    "[a]",
+      "a, b", "{",       "'q'",  "\"",   "two\nlines", "\\n\t", "é",    "---", "...x", "?",    "? x",   ":x",
+      "yes",  "<<x",     "*a",   "&a",   "!t",         "%d",    "@m",   "`",   "a]",   "\x01", "10:20", "\xEF\xBB\xBF"};
   Value value;
   const int kind = depth > 3 ? 3 : random.integer(0, 5);
   if (kind == 0) return value;

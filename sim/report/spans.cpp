@@ -1,0 +1,31 @@
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "sim/report/files.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr const char* kKinds[] = {"forward", "backward", "input_gradient", "weight_gradient", "recompute", "update", "send", "receive", "all_reduce"};
+
+std::uint64_t bytes_of(const Program& program, const Instruction& i) {
+  if (i.kind == InstructionKind::AllReduce) return program.collectives[static_cast<std::size_t>(i.link)].bytes;
+  return i.is_compute() ? 0 : program.transfers[static_cast<std::size_t>(i.link)].bytes;
+}
+
+}  // namespace
+
+std::string spans_csv(const Program& program, const Timeline& timeline, const Cluster& cluster) {
+  std::string text = "id,instruction,kind,device,stream,stage,micro_batch,iteration,version,bytes,start_ns,end_ns\n";
+  auto out = std::back_inserter(text);
+  for (std::size_t n = 0; n < program.size(); ++n) {
+    const Instruction& i = program.instructions[n];
+    fmt::format_to(out, "{},{},{},{},{},{},{},{},{},{},{:.3f},{:.3f}\n", n, to_text(program, InstructionId{static_cast<std::int64_t>(n)}),
+                   kKinds[static_cast<std::size_t>(i.kind)], cluster.devices[static_cast<std::size_t>(i.device)].name, i.stream.value, i.stage.value,
+                   i.micro, program.iteration_of(i), i.version, bytes_of(program, i), timeline.start[n] * 1e9, timeline.end[n] * 1e9);
+  }
+  return text;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "sim/cluster/cluster.hpp"
+#include "sim/program/program.hpp"
+#include "sim/report/report.hpp"
+
+namespace stagecraft {
+
+/// The table that `stagecraft run` prints: the numbers of the run, then one row for each device.
+std::string summary_text(const Program&, const Report&, const Cluster&);
+
+}  // namespace stagecraft

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Fails when a file includes a header of a room it may not know, or a library outside its one folder."""
+import pathlib
+import re
+import sys
+
+root = pathlib.Path(sys.argv[1])
+core = {"sim/core"}
+config = core | {"sim/config"}
+cluster = config | {"sim/cluster"}
+cost = cluster | {"sim/model", "sim/cost"}
+plan = cost | {"sim/plan"}
+schedule = plan | {"sim/schedule"}
+weights = schedule | {"sim/weights"}
+program = weights | {"sim/program"}
+timeline = program | {"sim/timeline"}
+report = timeline | {"sim/report"}
+backend = {"sim/core", "sim/cluster", "sim/program", "sim/timeline", "backends"}
+run = report | {"backends", "models", "topologies", "sim/run"}
+allowed = {
+    "sim/core": core, "sim/config": config, "sim/model": config | {"sim/model"}, "sim/cluster": cluster,
+    "sim/cost": cost, "sim/plan": plan, "sim/schedule": schedule, "sim/weights": weights, "sim/program": program,
+    "sim/timeline": timeline, "sim/report": report, "sim/run": run, "tools/stagecraft": run | {"tools/stagecraft"},
+    "models": config | {"sim/model", "models"}, "topologies": cluster | {"topologies"},
+    "backends/ideal": backend, "backends/des": backend | {"backends/des"},
+    "backends/simgrid": backend | {"backends/des", "backends/simgrid"}, "backends": backend,
+}
+# A library, and the only folder whose files may include it.
+libraries = {r"simgrid/": "backends/simgrid", r"yaml-cpp/": "sim/config", r"CLI/": "tools/stagecraft",
+             r"sqlite3\.h": "sim/run", r"(cuda|cublas|nccl)": "backends/cuda"}
+
+
+def room_of(path):
+    for room in sorted(allowed, key=len, reverse=True):
+        if path == room or path.startswith(room + "/"):
+            return room
+    return None
+
+
+problems = []
+checked = 0
+for folder in ("sim", "backends", "models", "topologies", "tools"):
+    for file in sorted((root / folder).rglob("*.[hc]pp")):
+        name = file.relative_to(root).as_posix()
+        room = room_of(name)
+        checked += 1
+        for line, text in enumerate(file.read_text().splitlines(), 1):
+            if match := re.match(r'#include "([^"]+)"', text):
+                other = room_of(match[1])
+                if other is None:
+                    problems.append(f"{name}:{line}: {match[1]} is in no room that this test knows")
+                elif not any(other == a for a in allowed[room]):
+                    problems.append(f"{name}:{line}: {room} may not use {match[1]}")
+            elif match := re.match(r"#include <([^>]+)>", text):
+                for library, home in libraries.items():
+                    if re.match(library, match[1]) and not name.startswith(home + "/"):
+                        problems.append(f"{name}:{line}: <{match[1]}> belongs in {home} only")
+for problem in problems:
+    print(problem)
+print(f"{checked} files checked, {len(problems)} problems")
+sys.exit(1 if problems or checked < 50 else 0)

@@ -1,0 +1,71 @@
+#include <fmt/format.h>
+
+#include "sim/run/references.hpp"
+#include "sim/run/run.hpp"
+#include "tools/stagecraft/command.hpp"
+
+namespace stagecraft::commands {
+namespace {
+
+/// One line about a file that is right; throws what is wrong with it.
+std::string check_file(const std::string& file, const std::vector<std::string>& sets) {
+  config::Problems problems;
+  const config::Value root = config::parse_yaml_file(file, problems);
+  problems.throw_if_any();
+  const config::Value* line = root.is_map() ? root.find("schema") : nullptr;
+  const std::string kind = line ? line->text.substr(0, line->text.find('/')) : "scenario";
+  if (kind == "model") {
+    const ModelGraph model = build_model(load_model_file(file));
+    return fmt::format("model {}: {} layers, {:.4g} parameters, {} forward for one sample", model.name, model.layers.size(), model.parameters(),
+                       to_text(model.forward()));
+  }
+  if (kind == "cluster") {
+    const Cluster cluster = build_cluster(load_cluster_file(file));
+    return fmt::format("cluster {}: {} devices of {} types, {} links", cluster.name, cluster.devices.size(), cluster.types.size(), cluster.links.size());
+  }
+  const Scenario scenario = load_scenario(file, sets);
+  const Prepared p = prepare(scenario);
+  return fmt::format("scenario: {} stages on {} devices, {} instructions, schedule {}, weights {}", p.plan.stage_count(), p.program.devices,
+                     p.program.size(), scenario.schedule, scenario.weights);
+}
+
+int execute(const Arguments& a) {
+  check_format(a.text("format"), {"text", "json"});
+  const bool json = a.text("format") == "json";
+  std::vector<Diagnostic> problems;
+  std::string good;
+  int code = 0;
+  for (const std::string& file : a.list("FILE")) {
+    try {
+      good += fmt::format("{}: ok, {}\n", file, check_file(file, a.list("set")));
+    } catch (const InputError& e) {
+      problems.insert(problems.end(), e.problems().begin(), e.problems().end());
+      code = 2;
+    } catch (const Infeasible& e) {
+      problems.push_back({{file, 0, 0}, {}, e.what(), {}, e.code()});
+      code = std::max(code, 3);
+    }
+  }
+  if (json) {
+    print(diagnostics_json(problems) + "\n");
+  } else {
+    print(good);
+    if (!problems.empty()) fmt::print(stderr, "{}\n", render(problems));
+  }
+  return code;
+}
+
+}  // namespace
+
+extern const Command check{
+    .name = "check",
+    .summary = "Say everything that is wrong with scenarios, models and clusters",
+    .source = "Look before you run",
+    .example = "stagecraft check scenarios/examples/*.yaml",
+    .arguments = {{"FILE", Argument::Kind::List, "Files", {}, true},
+                  {"-s,--set", Argument::Kind::List, "path=value, applied to each scenario"},
+                  {"--format", Argument::Kind::Text, "text or json", "text"}},
+    .run = execute,
+};
+
+}  // namespace stagecraft::commands

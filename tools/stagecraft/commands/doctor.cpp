@@ -1,0 +1,37 @@
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "backends/backend.hpp"
+#include "sim/run/library.hpp"
+#include "sim/run/version.hpp"
+#include "tools/stagecraft/command.hpp"
+
+namespace stagecraft::commands {
+namespace {
+
+int execute(const Arguments&) {
+  print(version_text() + "\n");
+  print(fmt::format("  cores    {}\n", std::thread::hardware_concurrency()));
+  for (const auto& [kind, name] : {std::pair{FileKind::Model, "models"}, {FileKind::Cluster, "topologies"}, {FileKind::Scenario, "scenarios"}}) {
+    const auto where = folders(kind);
+    print(fmt::format("  {:<10} {} in {}\n", name, named_files(kind).size(), where.empty() ? "no folder" : join(where)));
+  }
+  bool all = true;
+  for (const BackendDef* b : backends::all()) all = all && b->why_not().empty();
+  print(all ? "every backend of this build can run here\n" : "some backends cannot run here, see above\n");
+  return 0;
+}
+
+}  // namespace
+
+extern const Command doctor{
+    .name = "doctor",
+    .summary = "Say what this build and this machine can do",
+    .source = "Around",
+    .example = "stagecraft doctor",
+    .arguments = {},
+    .run = execute,
+};
+
+}  // namespace stagecraft::commands

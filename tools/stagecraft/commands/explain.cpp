@@ -1,0 +1,28 @@
+#include <fmt/format.h>
+
+#include "sim/run/scenario.hpp"
+#include "sim/schedule/builder.hpp"
+#include "tools/stagecraft/command.hpp"
+
+namespace stagecraft::commands {
+namespace {
+
+int execute(const Arguments& a) {
+  if (a.flag("reference")) return print(config::reference(scenario_fields(), "Scenario")), 0;
+  print(config::explain(scenario_fields(), a.text("PATH")) + "\n");
+  return 0;
+}
+
+}  // namespace
+
+extern const Command explain{
+    .name = "explain",
+    .summary = "Describe a field of a scenario by its path",
+    .source = "Look before you run",
+    .example = "stagecraft explain run.schedule",
+    .arguments = {{"PATH", Argument::Kind::Text, "Dotted path; without one, the top of the file"},
+                  {"--reference", Argument::Kind::Flag, "Every field, as Markdown"}},
+    .run = execute,
+};
+
+}  // namespace stagecraft::commands

@@ -1,0 +1,27 @@
+#include "sim/run/scenario.hpp"
+#include "tools/stagecraft/command.hpp"
+
+namespace stagecraft::commands {
+namespace {
+
+int execute(const Arguments& a) {
+  check_format(a.text("format"), {"yaml", "json"});
+  const Scenario scenario = load_scenario(a.text("FILE"), a.list("set"));
+  print(a.text("format") == "json" ? config::to_json(scenario.tree) + "\n" : config::to_yaml(scenario.tree, true));
+  return 0;
+}
+
+}  // namespace
+
+extern const Command resolve{
+    .name = "resolve",
+    .summary = "Print a scenario with every default and reference filled in",
+    .source = "Look before you run",
+    .example = "stagecraft resolve scenarios/examples/quickstart.yaml",
+    .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
+                  {"-s,--set", Argument::Kind::List, "path=value; may be repeated"},
+                  {"--format", Argument::Kind::Text, "yaml or json", "yaml"}},
+    .run = execute,
+};
+
+}  // namespace stagecraft::commands

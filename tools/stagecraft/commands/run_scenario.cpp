@@ -1,0 +1,79 @@
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "sim/report/files.hpp"
+#include "sim/report/gantt.hpp"
+#include "sim/report/json.hpp"
+#include "sim/report/text.hpp"
+#include "sim/run/run.hpp"
+#include "tools/stagecraft/command.hpp"
+
+namespace stagecraft::commands {
+namespace {
+
+constexpr int kGanttWidth = 100, kGanttDevices = 16, kGanttOps = 24;
+
+bool small(const Prepared& p) {
+  if (p.program.devices > kGanttDevices) return false;
+  for (const auto& row : p.schedule.devices)
+    if (row.size() > static_cast<std::size_t>(kGanttOps * p.program.iterations)) return false;
+  return true;
+}
+
+std::string headline(const Scenario& s, const Prepared& p, const Outcome& o) {
+  const Provenance& from = o.timeline.provenance;
+  return fmt::format("{}\n{} on {}: {}, {} stages on {} devices, {} micro-batches\n{} {}, {} instructions\n\n", s.title.empty() ? "(untitled)" : s.title,
+                     p.model.name, p.cluster.name, s.schedule, p.plan.stage_count(), p.program.devices, s.micro_batches,
+                     o.timeline.clock == Clock::Simulated ? "simulated by" : "measured by",
+                     from.backend_version.empty() ? from.backend : from.backend + " " + from.backend_version, p.program.size());
+}
+
+void write_results(const std::string& folder, const Scenario& s, const Prepared& p, const Outcome& o, const std::string& json) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw InputError(fmt::format("cannot make the folder {}: {}", folder, error.message()));
+  const config::Value* report = s.tree.find("report");
+  const auto wanted = [&](const char* what) { return !report || config::as_bool(report->at(what)); };
+  write_file(folder + "/scenario.yaml", config::to_yaml(s.tree, true));
+  std::string written = "scenario.yaml";
+  if (wanted("spans")) write_file(folder + "/spans.csv", spans_csv(p.program, o.timeline, p.cluster)), written += ", spans.csv";
+  if (wanted("trace")) write_file(folder + "/trace.json", chrome_trace(p.program, o.timeline, p.cluster)), written += ", trace.json";
+  write_file(folder + "/results.json", json + "\n");
+  fmt::print(stderr, "wrote {}/results.json, {}\n", folder, written);
+}
+
+int execute(const Arguments& a) {
+  const std::string format = a.text("format");
+  check_format(format, {"text", "json"});
+  const Scenario scenario = load_scenario(a.text("FILE"), a.list("set"));
+  const Prepared prepared = prepare(scenario);
+  const Outcome outcome = run(scenario, prepared, a.text("backend"));
+  const std::string json = results_json(scenario.title, prepared.program, outcome.timeline, outcome.report, prepared.cluster);
+  if (format == "json") {
+    print(json + "\n");
+  } else {
+    print(headline(scenario, prepared, outcome) + summary_text(prepared.program, outcome.report, prepared.cluster));
+    if (small(prepared) && !a.flag("no-gantt")) print("\n" + gantt(prepared.program, outcome.timeline, 0, kGanttWidth));
+  }
+  if (a.has("out")) write_results(a.text("out"), scenario, prepared, outcome, json);
+  return 0;
+}
+
+}  // namespace
+
+extern const Command run_scenario{
+    .name = "run",
+    .summary = "Run a scenario on a backend and print its numbers",
+    .source = "Run",
+    .example = "stagecraft run scenarios/examples/quickstart.yaml --backend simgrid --set run.micro_batches=16 --out out/a",
+    .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
+                  {"-b,--backend", Argument::Kind::Text, "Where it runs: stagecraft list backends", "simgrid"},
+                  {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
+                  {"-o,--out", Argument::Kind::Text, "Folder for results.json, spans.csv, trace.json and the resolved scenario"},
+                  {"--no-gantt", Argument::Kind::Flag, "Leave out the drawing of small runs"},
+                  {"--format", Argument::Kind::Text, "text or json", "text"}},
+    .run = execute,
+};
+
+}  // namespace stagecraft::commands

@@ -1,0 +1,28 @@
+#include "sim/run/scenario.hpp"
+#include "tools/stagecraft/command.hpp"
+
+namespace stagecraft::commands {
+namespace {
+
+int execute(const Arguments& a) {
+  const std::string kind = a.text("KIND");
+  const std::vector<std::string> kinds = {"scenario", "model", "cluster"};
+  if (kind == "scenario") print(config::json_schema(scenario_fields(), kind) + "\n");
+  else if (kind == "model") print(config::json_schema(model_fields(), kind) + "\n");
+  else if (kind == "cluster") print(config::json_schema(cluster_fields(), kind) + "\n");
+  else throw InputError("there is no schema '" + kind + "'", suggest(kind, kinds));
+  return 0;
+}
+
+}  // namespace
+
+extern const Command schema{
+    .name = "schema",
+    .summary = "Print the JSON Schema of a kind of file, for editors",
+    .source = "Around",
+    .example = "stagecraft schema scenario > scenario.schema.json",
+    .arguments = {{"KIND", Argument::Kind::Text, "scenario, model or cluster", {}, true}},
+    .run = execute,
+};
+
+}  // namespace stagecraft::commands
