@@ -20,6 +20,7 @@ Json device_json(const DeviceReport& d, const Device& device, const DeviceType& 
   const MemoryPeak& m = d.memory;
   return {{"name", device.name},
           {"type", type.name},
+          {"used", d.used},
           {"busy_s", d.busy.value},
           {"exposed_communication_s", d.exposed.value},
           {"utilisation", d.utilisation},

@@ -53,6 +53,7 @@ class Measurement {
       if (!i.is_compute()) continue;
       const auto d = static_cast<std::size_t>(i.device);
       total[d] += t_.end[n] - t_.start[n];
+      report_.devices[d].used = true;
       if (p_.iteration_of(i) == 0) report_.devices[d].busy += Seconds{t_.end[n] - t_.start[n]};
       InstructionId latest;
       for (const InstructionId w : p_.waits_for(InstructionId{static_cast<std::int64_t>(n)}))
@@ -65,7 +66,7 @@ class Measurement {
     for (std::size_t d = 0; d < total.size(); ++d) {
       DeviceReport& r = report_.devices[d];
       r.utilisation = length > 0 ? total[d] / length : 0;
-      if (d >= cluster_.devices.size()) continue;
+      if (!r.used || d >= cluster_.devices.size()) continue;
       const DeviceType& type = cluster_.type_of(DeviceId{static_cast<std::int64_t>(d)});
       r.energy = type.busy * Seconds{total[d]} + type.idle * Seconds{length - total[d]};
       report_.energy += r.energy;
@@ -73,13 +74,14 @@ class Measurement {
   }
 
   void summary() {
-    double busy = 0, most = 0;
+    double busy = 0, most = 0, used = 0;
     for (const DeviceReport& d : report_.devices) {
+      used += d.used;
       busy += d.busy.value;
       most = std::max(most, d.busy.value);
     }
     const double makespan = report_.makespan.value, period = report_.period.value;
-    if (makespan > 0) report_.bubble = 1 - busy / (makespan * static_cast<double>(report_.devices.size()));
+    if (makespan > 0) report_.bubble = 1 - busy / (makespan * used);
     if (period > 0) report_.steady_bubble = 1 - most / period;
     if (period > 0) report_.throughput = p_.mini_batch / period;
   }

@@ -18,6 +18,7 @@ struct MemoryPeak {
 };
 
 struct DeviceReport {
+  bool used = false;            ///< Any stage runs here; what follows is zero otherwise, and totals leave it out.
   Seconds busy;                 ///< Computing, in the measured iteration(s).
   Seconds exposed;              ///< Idle while the input it waits for is on the wire.
   double utilisation = 0;       ///< busy / length of the run.
@@ -38,7 +39,7 @@ struct Report {
   Seconds makespan;             ///< The first iteration, from its first start to its last end: fill and drain included.
   Seconds period;               ///< T(K) - T(K-1) of back-to-back iterations; the makespan when only one ran.
   Seconds length;               ///< Of the whole run, all iterations.
-  double bubble = 0;            ///< Idle share of the compute streams in the first iteration, mean over devices.
+  double bubble = 0;            ///< Idle share of the compute streams in the first iteration, mean over used devices.
   double steady_bubble = 0;     ///< 1 - busiest device's work in an iteration / period.
   double throughput = 0;        ///< Samples per second at the period.
   Joules energy;                ///< Zero when the cluster gives no power figures.

@@ -19,17 +19,21 @@ std::string of_capacity(const MemoryPeak& m) {
   return m.capacity.value > 0 ? fmt::format("{} of {}", to_text(m.total), to_text(m.capacity)) : to_text(m.total);
 }
 
-std::string device_table(const Program& program, const Report& report, const Cluster& cluster) {
+std::string device_table(const Report& report, const Cluster& cluster) {
   std::size_t width = 6;
-  const std::size_t shown = std::min(report.devices.size(), kMostDevices);
-  for (std::size_t d = 0; d < shown; ++d) width = std::max(width, cluster.devices[d].name.size());
+  std::vector<std::size_t> used;
+  for (std::size_t d = 0; d < report.devices.size(); ++d)
+    if (report.devices[d].used) used.push_back(d);
+  const std::size_t left_out = used.size() > kMostDevices ? used.size() - kMostDevices : 0;
+  used.resize(used.size() - left_out);
+  for (const std::size_t d : used) width = std::max(width, cluster.devices[d].name.size());
   std::string text = fmt::format("  {:<{}}  {:>7}  {:>16}  {:>24}  {:>11}\n", "device", width, "busy", "waits for link", "peak memory", "activations");
-  for (std::size_t d = 0; d < shown; ++d) {
+  for (const std::size_t d : used) {
     const DeviceReport& r = report.devices[d];
     text += fmt::format("  {:<{}}  {:>7}  {:>16}  {:>24}  {:>11}\n", cluster.devices[d].name, width, percent(r.utilisation), to_text(r.exposed),
                         of_capacity(r.memory), r.memory.activations);
   }
-  if (shown < static_cast<std::size_t>(program.devices)) text += fmt::format("  ... and {} more\n", static_cast<std::size_t>(program.devices) - shown);
+  if (left_out > 0) text += fmt::format("  ... and {} more\n", left_out);
   return text;
 }
 
@@ -63,7 +67,7 @@ std::string summary_text(const Program& program, const Report& report, const Clu
     text += row("busiest link", percent(l.utilisation), fmt::format("{}, {} in all", cluster.links[static_cast<std::size_t>(l.link)].name, to_text(l.traffic)));
   }
   if (report.energy.value > 0) text += row("energy", to_text(report.energy), fmt::format("in {}", to_text(report.length)));
-  text += critical_path_text(report) + "\n" + device_table(program, report, cluster);
+  text += critical_path_text(report) + "\n" + device_table(report, cluster);
   for (std::size_t d = 0; d < report.devices.size(); ++d) {
     const MemoryPeak& m = report.devices[d].memory;
     if (m.capacity.value > 0 && m.total > m.capacity)

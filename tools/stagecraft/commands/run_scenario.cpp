@@ -15,10 +15,12 @@ namespace {
 constexpr int kGanttWidth = 100, kGanttDevices = 16, kGanttOps = 24;
 
 bool small(const Prepared& p) {
-  if (p.program.devices > kGanttDevices) return false;
-  for (const auto& row : p.schedule.devices)
+  int used = 0;
+  for (const auto& row : p.schedule.devices) {
+    used += !row.empty();
     if (row.size() > static_cast<std::size_t>(kGanttOps * p.program.iterations)) return false;
-  return true;
+  }
+  return used <= kGanttDevices;
 }
 
 std::string headline(const Scenario& s, const Prepared& p, const Outcome& o) {
