@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/core/reserve.hpp"
+
 namespace stagecraft::backends {
 namespace {
 
@@ -25,6 +27,8 @@ std::vector<RouteCost> route_costs(const Program& program, const Cluster& cluste
 class LongestPath {
  public:
   LongestPath(const Program& program, const Cluster& cluster) : p_(program), costs_(route_costs(program, cluster)) {
+    reserve_column(timeline_.start, p_.size());
+    reserve_column(timeline_.end, p_.size());
     timeline_.start.resize(p_.size());
     timeline_.end.resize(p_.size());
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "sim/core/reserve.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -56,13 +58,13 @@ void ProgramWriter::count(const Schedule& schedule) {
     }
   }
   const std::size_t total = ops + 2 * messages + reductions;
-  program_.instructions.reserve(total);
-  program_.first_wait.reserve(total + 1);
+  reserve_column(program_.instructions, total);
+  reserve_column(program_.first_wait, total + 1);
   program_.first_wait.push_back(0);
-  program_.waits.reserve(2 * ops + 3 * messages + 2 * reductions);
-  program_.transfers.reserve(messages);
-  received_buffer_.reserve(messages);
-  program_.buffers.reserve(2 * messages + ops / 2);
+  reserve_column(program_.waits, 2 * ops + 3 * messages + 2 * reductions);
+  reserve_column(program_.transfers, messages);
+  reserve_column(received_buffer_, messages);
+  reserve_column(program_.buffers, 2 * messages + ops / 2);
   keep_resident(trains);
 }
 

@@ -63,7 +63,8 @@ const MapSpec training_fields{
 
 const MapSpec report_fields{
     .title = "What a run writes.",
-    .fields = {boolean("trace").fallback("true").doc("trace.json for Perfetto."), boolean("spans").fallback("true").doc("spans.csv, one row an instruction.")},
+    .fields = {boolean("trace").fallback("true").doc("trace.json for Perfetto."), boolean("svg").fallback("true").doc("timeline.svg, a picture of runs with up to 20000 instructions."),
+               boolean("spans").fallback("true").doc("spans.csv, one row an instruction.")},
 };
 
 std::vector<std::string> policy_names() {
@@ -87,7 +88,7 @@ Field cluster_field() {
 const MapSpec& scenario_fields() {
   static const MapSpec spec{
       .title = "One question: this model, on this cluster, with this pipeline.",
-      .fields = {choice("schema", {"scenario/1"}).doc("Kind and version of the file."), text("title").fallback("").doc("One line for people."),
+      .fields = {choice("schema", {"scenario/1"}).doc("Kind and version of the file."), text("title").fallback("\"\"").doc("One line for people."),
                  model_field(), cluster_field(),
                  variant("plan", "planner", [] { return variants_of(planners::all()); }).doc("How the model is cut and placed."),
                  map("run", run_fields).doc("How the plan is run."),

@@ -1,13 +1,31 @@
 #include "sim/schedule/builder.hpp"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
 namespace stagecraft {
 namespace {
 
+bool starts_backward(OpKind kind) { return kind == OpKind::Backward || kind == OpKind::InputGradient; }
 bool ends_backward(OpKind kind) { return kind == OpKind::Backward || kind == OpKind::WeightGradient; }
+
+/// One behind the last of the ops that run as one with op `begin`.
+std::size_t end_of_group(const std::vector<Op>& row, std::size_t begin) {
+  std::size_t end = begin + 1;
+  while (row[end - 1].fused && end < row.size()) ++end;
+  return end;
+}
+
+/// Stage and micro-batch of every recomputation that the order has itself.
+std::set<std::pair<int, int>> recomputed_in(const std::vector<Op>& row) {
+  std::set<std::pair<int, int>> found;
+  for (const Op& op : row)
+    if (op.kind == OpKind::Recompute) found.emplace(op.stage, op.micro);
+  return found;
+}
 
 void require_equal_sizes(const Plan& plan, std::string_view schedule) {
   const Stage& first = plan.stages.front();
@@ -36,20 +54,30 @@ Schedule complete(const Schedule& iteration, const Plan& plan, int iterations) {
   Schedule all;
   all.devices.resize(iteration.devices.size());
   for (std::size_t d = 0; d < all.devices.size(); ++d) {
+    const auto& row = iteration.devices[d];
     auto& ops = all.devices[d];
     std::vector<int> finished(plan.stages.size(), 0);
-    ops.reserve(iteration.devices[d].size() * static_cast<std::size_t>(iterations));
+    const auto recomputed = recomputed_in(row);
+    ops.reserve(row.size() * static_cast<std::size_t>(iterations));
     for (int i = 0; i < iterations; ++i) {
-      for (Op op : iteration.devices[d]) {
-        const auto s = static_cast<std::size_t>(op.stage);
-        if (op.kind == OpKind::Update) continue;
-        if (plan.stages[s].recompute && (op.kind == OpKind::Backward || op.kind == OpKind::InputGradient))
-          ops.push_back({OpKind::Recompute, false, op.stage, op.micro + i * plan.micro_batches(op.stage)});
-        op.micro += i * plan.micro_batches(op.stage);
-        ops.push_back(op);
-        const int own = plan.own_micro_batches(op.stage);
-        if (ends_backward(op.kind) && ++finished[s] % own == 0)
-          ops.push_back({OpKind::Update, false, op.stage, finished[s] / own - 1});
+      for (std::size_t begin = 0, end = 0; begin < row.size(); begin = end) {
+        end = end_of_group(row, begin);
+        for (std::size_t n = begin; n < end; ++n) {
+          const Op& op = row[n];
+          if (plan.stage(op.stage).recompute && starts_backward(op.kind) && !recomputed.contains({op.stage, op.micro}))
+            ops.push_back({OpKind::Recompute, false, op.stage, op.micro + i * plan.micro_batches(op.stage)});
+        }
+        for (std::size_t n = begin; n < end; ++n) {
+          if (row[n].kind == OpKind::Update) continue;
+          ops.push_back(row[n]);
+          ops.back().micro += i * plan.micro_batches(row[n].stage);
+        }
+        for (std::size_t n = begin; n < end; ++n) {
+          const StageId stage = row[n].stage;
+          if (!ends_backward(row[n].kind)) continue;
+          const int own = plan.own_micro_batches(stage), count = ++finished[static_cast<std::size_t>(stage)];
+          if (count % own == 0) ops.push_back({OpKind::Update, false, stage, count / own - 1});
+        }
       }
     }
   }

@@ -62,7 +62,7 @@ Schedule build_schedule(const ScheduleDef&, ScheduleInput);
 Schedule by_stage(const Plan&, std::string_view schedule, bool share, const std::function<void(StageId, OpList&)>& order);
 
 /// Repeats one iteration, with an update of each stage behind its last backward (or weight gradient), and an R
-/// before each B of stages that recompute.
+/// before each B of stages that recompute, unless the order has it. Ops that run as one stay together.
 Schedule complete(const Schedule& iteration, const Plan& plan, int iterations);
 
 }  // namespace stagecraft

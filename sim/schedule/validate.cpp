@@ -33,7 +33,7 @@ class LocalCheck {
 
   void walk(int rank) {
     const auto& ops = schedule_.devices[static_cast<std::size_t>(rank)];
-    std::vector<int> finished(plan_.stages.size(), 0);
+    std::vector<int> finished(plan_.stages.size(), 0), updated(finished);
     for (std::size_t i = 0; i < ops.size() && !full(); ++i) {
       const Op& op = ops[i];
       const auto bad = [&](const char* code, int level, std::string message) {
@@ -50,10 +50,14 @@ class LocalCheck {
         continue;
       }
       if (op.kind == OpKind::Update) {
-        auto& count = finished[static_cast<std::size_t>(op.stage)];
-        if (count != (op.micro + 1) * plan_.own_micro_batches(op.stage))
+        const int count = finished[static_cast<std::size_t>(op.stage)];
+        auto& next = updated[static_cast<std::size_t>(op.stage)];
+        if (op.micro < next)
+          bad("duplicate", 2, fmt::format("{} runs twice", to_text(op)));
+        else if (count != (op.micro + 1) * plan_.own_micro_batches(op.stage))
           bad("local-order", 3, fmt::format("update {} comes after {} backwards instead of {}", op.micro, count,
                                             (op.micro + 1) * plan_.own_micro_batches(op.stage)));
+        next = std::max(next, op.micro + 1);
         continue;
       }
       if (!in_range(op)) {

@@ -5,6 +5,7 @@
 #include "sim/report/files.hpp"
 #include "sim/report/gantt.hpp"
 #include "sim/report/json.hpp"
+#include "sim/report/svg.hpp"
 #include "sim/report/text.hpp"
 #include "sim/run/run.hpp"
 #include "tools/stagecraft/command.hpp"
@@ -13,6 +14,7 @@ namespace stagecraft::commands {
 namespace {
 
 constexpr int kGanttWidth = 100, kGanttDevices = 16, kGanttOps = 24;
+constexpr std::size_t kMostDrawn = 20000;
 
 bool small(const Prepared& p) {
   int used = 0;
@@ -41,6 +43,8 @@ void write_results(const std::string& folder, const Scenario& s, const Prepared&
   std::string written = "scenario.yaml";
   if (wanted("spans")) write_file(folder + "/spans.csv", spans_csv(p.program, o.timeline, p.cluster)), written += ", spans.csv";
   if (wanted("trace")) write_file(folder + "/trace.json", chrome_trace(p.program, o.timeline, p.cluster)), written += ", trace.json";
+  if (wanted("svg") && p.program.size() <= kMostDrawn)
+    write_file(folder + "/timeline.svg", timeline_svg(p.program, o.timeline, p.cluster, s.title)), written += ", timeline.svg";
   write_file(folder + "/results.json", json + "\n");
   fmt::print(stderr, "wrote {}/results.json, {}\n", folder, written);
 }

@@ -1,0 +1,96 @@
+// The orders of the catalogue, written out by hand from the papers' figures.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "sim/schedule/in_flight.hpp"
+#include "tests/support/schedules.hpp"
+
+using namespace stagecraft;
+using Rows = std::vector<std::string>;
+using test::build;
+using test::rows_of;
+
+TEST_CASE("gpipe") {
+  CHECK(rows_of(build("gpipe", chain_plan(2, 2, 3))) ==
+        Rows{"0F0 0F1 0F2 0B0 0B1 0B2 0U0", "1F0 1F1 1F2 1B0 1B1 1B2 1U0"});
+  CHECK(rows_of(build("gpipe", chain_plan(1, 1, 2), 2)) == Rows{"0F0 0F1 0B0 0B1 0U0 0F2 0F3 0B2 0B3 0U1"});
+}
+
+TEST_CASE("1f1b") {
+  CHECK(rows_of(build("1f1b", chain_plan(4, 4, 5))) == Rows{"0F0 0F1 0F2 0F3 0B0 0F4 0B1 0B2 0B3 0B4 0U0",
+                                                            "1F0 1F1 1F2 1B0 1F3 1B1 1F4 1B2 1B3 1B4 1U0",
+                                                            "2F0 2F1 2B0 2F2 2B1 2F3 2B2 2F4 2B3 2B4 2U0",
+                                                            "3F0 3B0 3F1 3B1 3F2 3B2 3F3 3B3 3F4 3B4 3U0"});
+  // Fewer micro-batches than stages: the warm-up ends with them, and the next iteration warms up again.
+  CHECK(rows_of(build("1f1b", chain_plan(3, 3, 2), 2)) ==
+        Rows{"0F0 0F1 0B0 0B1 0U0 0F2 0F3 0B2 0B3 0U1", "1F0 1F1 1B0 1B1 1U0 1F2 1F3 1B2 1B3 1U1",
+             "2F0 2B0 2F1 2B1 2U0 2F2 2B2 2F3 2B3 2U1"});
+}
+
+TEST_CASE("2bw runs on through the update without a drain") {
+  CHECK(rows_of(build("2bw", chain_plan(3, 3, 2), 3)) ==
+        Rows{"0F0 0F1 0F2 0B0 0F3 0B1 0U0 0F4 0B2 0F5 0B3 0U1 0B4 0B5 0U2",
+             "1F0 1F1 1B0 1F2 1B1 1U0 1F3 1B2 1F4 1B3 1U1 1F5 1B4 1B5 1U2",
+             "2F0 2B0 2F1 2B1 2U0 2F2 2B2 2F3 2B3 2U1 2F4 2B4 2F5 2B5 2U2"});
+}
+
+TEST_CASE("inference") {
+  CHECK(rows_of(build("inference", chain_plan(2, 2, 3))) == Rows{"0F0 0F1 0F2", "1F0 1F1 1F2"});
+  CHECK(rows_of(build("inference", chain_plan(4, 2, 2))) == Rows{"0F0 0F1 2F0 2F1", "1F0 1F1 3F0 3F1"});
+}
+
+TEST_CASE("graph is 1f1b on a chain, and runs ahead by the longest way out on a graph") {
+  for (const int p : {1, 2, 3, 5, 8})
+    for (const int m : {1, 2, 4, 9}) CHECK(build("graph", chain_plan(p, p, m), 2) == build("1f1b", chain_plan(p, p, m), 2));
+  // 0 -> 1 -> 3 and 2 -> 3.
+  const Plan plan = test::dag_plan(4, 4, {{0, 1}, {1, 3}, {2, 3}});
+  CHECK(rows_of(build("graph", plan)) == Rows{"0F0 0F1 0F2 0B0 0F3 0B1 0B2 0B3 0U0", "1F0 1F1 1B0 1F2 1B1 1F3 1B2 1B3 1U0",
+                                              "2F0 2F1 2B0 2F2 2B1 2F3 2B2 2B3 2U0", "3F0 3B0 3F1 3B1 3F2 3B2 3F3 3B3 3U0"});
+}
+
+TEST_CASE("graph with groups of micro-batches and unequal sizes") {
+  Plan plan = chain_plan(2, 2, 8);
+  plan.stages[0].micro_batch_size = 1, plan.stages[0].group = 2;
+  plan.stages[1].micro_batch_size = 2;
+  CHECK(in_flight_samples(plan) == std::vector<int>{4, 2});
+  CHECK(rows_of(build("graph", plan)) == Rows{"0F0 0F1 0F2 0F3 0B0 0B1 0F4 0F5 0B2 0B3 0F6 0F7 0B4 0B5 0B6 0B7 0U0",
+                                              "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3 1U0"});
+}
+
+TEST_CASE("samples in flight: the rule, its rounding and its cap") {
+  Plan plan = chain_plan(3, 3, 16);
+  for (Stage& stage : plan.stages) stage.micro_batch_size = 4;
+  CHECK(in_flight_samples(plan) == std::vector<int>{12, 8, 4});  // GraphPipe, figure 5 (a)
+  plan.stages[0].micro_batch_size = 1, plan.stages[1].micro_batch_size = 2;
+  CHECK(in_flight_samples(plan) == std::vector<int>{10, 8, 4});  // figure 5 (b)
+  plan.mini_batch = 8;
+  CHECK(in_flight_samples(plan) == std::vector<int>{8, 8, 4});
+  plan.mini_batch = 32;
+  CHECK(in_flight_samples(plan, {0, 3}) == std::vector<int>{14, 12, 4});  // 4 + 4 + 3 = 11, in twos 12; then 12 + 2
+  Plan larger_first = chain_plan(2, 2, 32);
+  larger_first.stages[0].micro_batch_size = 8, larger_first.stages[1].micro_batch_size = 4;
+  CHECK(in_flight_samples(larger_first) == std::vector<int>{16, 4});  // 4 + 4 + 2 (8 - 4)
+}
+
+TEST_CASE("a stage on several devices gives each the same order") {
+  Plan plan = chain_plan(2, 2, 4);
+  plan.stages[0].micro_batch_size = plan.stages[1].micro_batch_size = 2;
+  plan.stages[1].devices = {DeviceId{1}, DeviceId{3}};
+  CHECK(rows_of(build("1f1b", plan)) == Rows{"0F0 0F1 0B0 0B1 0U0", "1F0 1B0 1F1 1B1 1U0", "", "1F0 1B0 1F1 1B1 1U0"});
+}
+
+TEST_CASE("every entry names its source, and its weights and options exist once") {
+  const auto all = schedules::all();
+  CHECK(all.size() >= 6);
+  auto names = names_of(all);
+  for (const ScheduleDef* def : all) {
+    CAPTURE(def->name);
+    CHECK_FALSE(def->summary.empty());
+    CHECK_FALSE(def->source.empty());
+    CHECK((def->stage == nullptr) != (def->whole == nullptr));
+  }
+  std::sort(names.begin(), names.end());
+  CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
+}

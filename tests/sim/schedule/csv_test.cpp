@@ -1,0 +1,155 @@
+#include "sim/schedule/csv.hpp"
+
+#include <doctest/doctest.h>
+
+#include "tests/support/checked.hpp"
+#include "tests/support/schedules.hpp"
+
+using namespace stagecraft;
+using Rows = std::vector<std::string>;
+using test::build;
+using test::rows_of;
+
+namespace {
+
+CsvSchedule read(std::string_view text) { return parse_schedule_csv(text, "order.csv"); }
+std::string error_of(std::string_view text) {
+  return test::input_error_of([&] { read(text); });
+}
+std::vector<Diagnostic> problems_of(std::string_view text) {
+  try {
+    read(text);
+  } catch (const InputError& error) {
+    return error.problems();
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("rows are ranks, cells are ops, columns are remembered") {
+  const CsvSchedule csv = read("0F0,,0F1,0B0,0B1\n,1F0,1B0,1F1,1B1\n");
+  CHECK(rows_of(csv.schedule) == Rows{"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"});
+  CHECK(csv.columns == std::vector<std::vector<int>>{{0, 2, 3, 4}, {1, 2, 3, 4}});
+  CHECK(csv.stages == 2);
+  CHECK(csv.micro_batches == 2);
+}
+
+TEST_CASE("line ends of any system, blanks around cells and blank lines at the end") {
+  const Schedule expected = read("0F0,0B0\n1F0,1B0\n").schedule;
+  for (const char* text : {"0F0,0B0\r\n1F0,1B0\r\n", "0F0,0B0\r\n1F0,1B0", " 0F0 ,\t0B0\n1F0,  1B0  \n", "0F0,0B0\n1F0,1B0",
+                           "0F0,0B0,,\r\n1F0,1B0,,\r\n", "0F0,0B0\n1F0,1B0\n\n \r\n\n"}) {
+    CAPTURE(text);
+    CHECK(read(text).schedule == expected);
+  }
+  CHECK(rows_of(read("0F0,0B0\n\n1F0,1B0\n").schedule) == Rows{"0F0 0B0", "", "1F0 1B0"});
+}
+
+TEST_CASE("all five kinds of op, but no update") {
+  CHECK(rows_of(read("0F0,0R0,0I0,0W0,1F0,1B0").schedule) == Rows{"0F0 0R0 0I0 0W0 1F0 1B0"});
+  CHECK(error_of("0F0,0B0,0U0").find("'0U0' is not an op") != std::string::npos);
+}
+
+TEST_CASE("ops that overlap run as one") {
+  const CsvSchedule csv = read("0F0,(0F1;1B0)OVERLAP_F_B, ( 0F2 ; 1B1 ; 0B0 )OVERLAP_F_B ,0B1\n");
+  CHECK(rows_of(csv.schedule) == Rows{"0F0 0F1+ 1B0 0F2+ 1B1+ 0B0 0B1"});
+  CHECK(csv.columns == std::vector<std::vector<int>>{{0, 1, 1, 2, 2, 2, 3}});
+  for (const char* text : {"(0F1;1B0)", "(0F1)OVERLAP_F_B", "(0F1;)OVERLAP_F_B", "(;)OVERLAP_F_B", "()OVERLAP_F_B",
+                           "0F1;1B0)OVERLAP_F_B", "(0F1;1B0)OVERLAP_F_Bx", "(0F1;1B0)OVERLAP", "((0F1;1B0)OVERLAP_F_B"}) {
+    CAPTURE(text);
+    CHECK(problems_of(text).size() == 1);
+  }
+}
+
+TEST_CASE("every cell that does not match in full is named with its place") {
+  const auto problems = problems_of("0F0,0F3.2,0B0\n1F0 , 00F1,,-1F0\n0F,0F1x\n");
+  REQUIRE(problems.size() == 5);
+  const struct {
+    int line, column;
+    const char *path, *word;
+  } expected[] = {{1, 5, "rank 0, column 1", "'0F3.2'"},
+                  {2, 6, "rank 1, column 1", "'00F1'"},
+                  {2, 13, "rank 1, column 3", "'-1F0'"},
+                  {3, 1, "rank 2, column 0", "'0F'"},
+                  {3, 4, "rank 2, column 1", "'0F1x'"}};
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    CHECK(problems[i].code == "syntax");
+    CHECK(problems[i].where == Where{"order.csv", expected[i].line, expected[i].column});
+    CHECK(problems[i].path == expected[i].path);
+    CHECK(problems[i].message.find(expected[i].word) != std::string::npos);
+  }
+}
+
+TEST_CASE("communication is refused and told what to do instead") {
+  for (const char* cell : {"0SEND_F0", "1RECV_F0", "0UNSHARD", "0RESHARD", "0REDUCE_GRAD", "1SEND_B3", "0RECV_B0"}) {
+    CAPTURE(cell);
+    CHECK(error_of(cell).find("compute-only") != std::string::npos);
+  }
+}
+
+TEST_CASE("a file without an op is no schedule") {
+  for (const char* text : {"", "\n", ",,\n,\n", "  \r\n"}) CHECK(error_of(text).find("no op") != std::string::npos);
+}
+
+TEST_CASE("numbers that would take all memory are refused") {
+  CHECK(problems_of("1048576F0").size() == 1);
+  CHECK(problems_of("0F16777216").size() == 1);
+  CHECK(problems_of("1048575F16777215").empty());
+}
+
+TEST_CASE("what is written reads back the same") {
+  for (const char* name : {"gpipe", "1f1b", "inference", "graph"}) {
+    Schedule schedule = build(name, chain_plan(4, 4, 6));
+    for (auto& row : schedule.devices) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
+    CHECK(read(to_csv(schedule)).schedule == schedule);
+  }
+  const std::string text = "0F0,(0F1;1B0)OVERLAP_F_B\n0I0,0W0,(0F2;1B1;0B1)OVERLAP_F_B,1R0\n";
+  CHECK(to_csv(read(text).schedule) == text);
+}
+
+TEST_CASE("the plan that rows imply: a chain on the ranks that run it") {
+  std::vector<ScheduleProblem> problems;
+  const Plan plan = implied_plan(read("0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n"), problems);
+  CHECK(problems.empty());
+  CHECK(plan.mini_batch == 1);
+  CHECK(plan.edges.size() == 3);
+  REQUIRE(plan.stage_count() == 4);
+  const int rank_of[] = {0, 1, 1, 0};
+  for (std::size_t s = 0; s < 4; ++s) {
+    CHECK(plan.stages[s].devices == std::vector<DeviceId>{DeviceId{rank_of[s]}});
+    CHECK(plan.stages[s].micros.empty());
+  }
+}
+
+TEST_CASE("stages with other micro-batches start a chain of their own") {
+  std::vector<ScheduleProblem> problems;
+  const Plan plan = implied_plan(read("0F0,3F1,3B1,0B0\n2F1,1F0,1B0,2B1\n"), problems);
+  CHECK(problems.empty());
+  REQUIRE(plan.edges.size() == 2);
+  CHECK(plan.edges[0].from == StageId{0});
+  CHECK(plan.edges[1].from == StageId{2});
+  CHECK(plan.stages[0].micros == std::vector<int>{0});
+  CHECK(plan.stages[3].micros == std::vector<int>{1});
+  CHECK(plan.own_micro_batches(StageId{3}) == 1);
+}
+
+TEST_CASE("what makes a plan impossible is said with its cell in the file") {
+  const auto problems_in = [](std::string_view text) {
+    std::vector<ScheduleProblem> problems;
+    implied_plan(read(text), problems);
+    return problems;
+  };
+  const auto twice = problems_in("0F0,0B0\n,1F0,,0F1\n");
+  REQUIRE_FALSE(twice.empty());
+  CHECK(twice.front().code == "wrong-rank");
+  CHECK(twice.front().rank == 1);
+  CHECK(twice.front().column == 3);
+  CHECK(twice.front().op == "0F1");
+  const auto gap = problems_in("0F0,0B0\n2F0,2B0\n");
+  REQUIRE(gap.size() == 1);
+  CHECK(gap.front().code == "missing");
+  CHECK(gap.front().message.find("stage 1") != std::string::npos);
+  const auto partly = problems_in("0F0,0F1,0B0,0B1\n1F0,1B0\n");
+  REQUIRE(partly.size() == 1);
+  CHECK(partly.front().code == "chain");
+}

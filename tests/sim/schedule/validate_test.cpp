@@ -1,0 +1,127 @@
+// One case for each rule that breaks this rule and no other.
+
+#include "sim/schedule/validate.hpp"
+
+#include <doctest/doctest.h>
+
+#include "tests/support/schedules.hpp"
+
+using namespace stagecraft;
+using test::schedule_from;
+
+namespace {
+
+struct Broken {
+  const char* why;
+  std::vector<std::string> rows;
+  const char* code;
+  int level, rank, column;
+  const char *op, *words;
+};
+
+void check(const Broken& b, const Plan& plan, const ValidateOptions& options = {}) {
+  CAPTURE(b.why);
+  const auto problems = validate(schedule_from(b.rows), plan, options);
+  REQUIRE(problems.size() == 1);
+  const ScheduleProblem& p = problems.front();
+  CHECK(p.code == b.code);
+  CHECK(p.level == b.level);
+  CHECK(p.rank == b.rank);
+  CHECK(p.column == b.column);
+  CHECK(p.op == b.op);
+  CHECK_MESSAGE(p.message.find(b.words) != std::string::npos, p.message);
+}
+
+}  // namespace
+
+TEST_CASE("a schedule that breaks no rule") {
+  const Plan plan = chain_plan(2, 2, 2);
+  for (const auto& rows : std::vector<std::vector<std::string>>{
+           {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"},
+           {"0F0 0F1 0B0 0B1 0U0", "1F0 1B0 1F1 1B1 1U0"},
+           {"0F1 0F0 0B1 0B0", "1F1 1F0 1B1 1B0"},
+           {"0F0 0F1 0I0 0I1 0W1 0W0", "1F0 1F1 1I0 1I1 1W0 1W1"},
+           {"0F0 0F1 0R0 0B0 0R1 0B1", "1F0 1R0 1B0 1F1 1B1"},
+           {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1", "", ""}})
+    CHECK(validate(schedule_from(rows), plan, {}).empty());
+  CHECK(validate(schedule_from({"0F0 0F1", "1F0 1F1"}), plan, {.trains = false}).empty());
+  CHECK(validate(schedule_from({"0F0 0B0 0U0 0F1 0B1 0U1"}), chain_plan(1, 1, 1), {.iterations = 2}).empty());
+}
+
+TEST_CASE("structure: each op once, on its rank, of a stage and micro-batch that exist") {
+  const Plan plan = chain_plan(2, 2, 2);
+  const std::string first = "0F0 0F1 0B0 0B1", last = "1F0 1B0 1F1 1B1";
+  const Broken cases[] = {
+      {"F twice", {"0F0 0F1 0F0 0B0 0B1", last}, "duplicate", 2, 0, 2, "0F0", "0F0 runs twice"},
+      {"B twice", {first, "1F0 1B0 1F1 1B1 1B1"}, "duplicate", 2, 1, 4, "1B1", "1B1 runs twice"},
+      {"B and I", {first, "1F0 1B0 1I0 1F1 1B1"}, "duplicate", 2, 1, 2, "1I0", "part of 1B0"},
+      {"B after I and W", {first, "1F0 1I0 1W0 1B0 1F1 1B1"}, "duplicate", 2, 1, 3, "1B0", "repeats"},
+      {"R twice", {"0F0 0F1 0R0 0R0 0B0 0B1", last}, "duplicate", 2, 0, 3, "0R0", "0R0 runs twice"},
+      {"no F and no use of it", {"0F0 0B0", "1F0 1F1 1B0 1B1"}, "missing", 2, 0, -1, "0F1", "0F1 never runs"},
+      {"no B", {first, "1F0 1B0 1F1"}, "missing", 2, 1, -1, "1B1", "1B1 never runs"},
+      {"I without W", {first, "1F0 1I0 1F1 1B1"}, "missing", 2, 1, -1, "1W0", "1W0 never runs"},
+      {"no such micro-batch", {"0F0 0F1 0F2 0B0 0B1", last}, "out-of-range", 2, 0, 2, "0F2", "no micro-batch 2"},
+      {"no such stage", {first, "1F0 1B0 2F0 1F1 1B1"}, "out-of-range", 2, 1, 2, "2F0", "no stage 2"},
+      {"another rank's stage", {first, "1F0 0B1 1B0 1F1 1B1"}, "wrong-rank", 2, 1, 1, "0B1", "does not run on rank 1"},
+  };
+  for (const Broken& b : cases) {
+    if (std::string_view(b.why).starts_with("no F")) continue;
+    check(b, plan);
+  }
+}
+
+TEST_CASE("a missing forward is the only thing said of it when nothing else is there") {
+  check({"no F", {"0F0 0F1", "1F0"}, "missing", 2, 1, -1, "1F1", "1F1 never runs"}, chain_plan(2, 2, 2), {.trains = false});
+  check({"no row", {"0F0 0B0"}, "missing", 2, -1, -1, "", "2 devices, the schedule has 1"}, chain_plan(2, 2, 1));
+}
+
+TEST_CASE("order on one device") {
+  const Plan plan = chain_plan(2, 2, 2);
+  const std::string first = "0F0 0F1 0B0 0B1", last = "1F0 1B0 1F1 1B1";
+  const Broken cases[] = {
+      {"B before F", {first, "1F0 1B0 1B1 1F1"}, "local-order", 3, 1, 2, "1B1", "1B1 comes before 1F1"},
+      {"I before F", {first, "1F0 1B0 1I1 1F1 1W1"}, "local-order", 3, 1, 2, "1I1", "1I1 comes before 1F1"},
+      {"W before I", {first, "1F0 1B0 1F1 1W1 1I1"}, "local-order", 3, 1, 3, "1W1", "1W1 comes before 1I1"},
+      {"R before F", {first, "1F0 1B0 1R1 1F1 1B1"}, "local-order", 3, 1, 2, "1R1", "1R1 comes before 1F1"},
+      {"R after B", {first, "1F0 1B0 1R0 1F1 1B1"}, "local-order", 3, 1, 2, "1R0", "after the backward"},
+      {"R after I", {first, "1F0 1I0 1R0 1W0 1F1 1B1"}, "local-order", 3, 1, 2, "1R0", "after the backward"},
+      {"U too early", {first, "1F0 1B0 1U0 1F1 1B1"}, "local-order", 3, 1, 2, "1U0", "after 1 backwards instead of 2"},
+      {"U before W", {first, "1F0 1B0 1F1 1I1 1U0 1W1"}, "local-order", 3, 1, 4, "1U0", "after 1 backwards instead of 2"},
+      {"U of another number", {first + " 0U1", last}, "local-order", 3, 0, 4, "0U1", "after 2 backwards instead of 4"},
+      {"U twice", {first + " 0U0 0U0", last}, "duplicate", 2, 0, 5, "0U0", "0U0 runs twice"},
+  };
+  for (const Broken& b : cases) check(b, plan);
+}
+
+TEST_CASE("stages that run a part of the micro-batches run no other") {
+  Plan plan = chain_plan(2, 2, 4);
+  plan.edges.clear();
+  plan.stages[0].micros = {0, 1}, plan.stages[1].micros = {2, 3};
+  CHECK(validate(schedule_from({"0F0 0F1 0B0 0B1 0U0", "1F2 1F3 1B2 1B3 1U0"}), plan, {}).empty());
+  check({"not its own", {"0F0 0F1 0F2 0B0 0B1", "1F2 1F3 1B2 1B3"}, "out-of-range", 2, 0, 2, "0F2", "no micro-batch 2"}, plan);
+  check({"later iteration", {"0F0 0F1 0B0 0B1 0F4 0F5 0B4", "1F2 1F3 1B2 1B3 1F6 1F7 1B6 1B7"}, "missing", 2, 0, -1, "0B5", "0B5 never runs"},
+        plan, {.iterations = 2});
+}
+
+TEST_CASE("each replica needs every op") {
+  Plan plan = chain_plan(1, 1, 2);
+  plan.stages[0].micro_batch_size = 2;
+  plan.stages[0].devices = {DeviceId{0}, DeviceId{1}};
+  CHECK(validate(schedule_from({"0F0 0B0 0U0", "0F0 0B0 0U0"}), plan, {}).empty());
+  check({"one replica short", {"0F0 0B0", "0F0"}, "missing", 2, 1, -1, "0B0", "0B0 never runs"}, plan);
+}
+
+TEST_CASE("all problems are listed, up to the number asked for") {
+  const Plan plan = chain_plan(2, 2, 8);
+  CHECK(validate(schedule_from({"", ""}), plan, {}).size() == 20);
+  CHECK(validate(schedule_from({"", ""}), plan, {.most = 3}).size() == 3);
+  CHECK(validate(schedule_from({"", ""}), plan, {.trains = false, .most = 100}).size() == 16);
+}
+
+TEST_CASE("problems become one line each, and the right kind of exception") {
+  CHECK(to_text(ScheduleProblem{"cycle", 4, 1, 3, "1B1", "it waits"}) == "cycle: rank 1, column 3, 1B1: it waits");
+  CHECK(to_text(ScheduleProblem{"missing", 2, -1, -1, "", "gone"}) == "missing: gone");
+  CHECK_NOTHROW(throw_if_any({}, "x"));
+  CHECK_THROWS_AS(throw_if_any({{"duplicate", 2, 0, 0, "0F0", "x"}}, "x"), InputError);
+  CHECK_THROWS_AS(throw_if_any({{"cycle", 4, 0, 0, "0F0", "x"}}, "x"), Infeasible);
+}

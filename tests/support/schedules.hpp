@@ -1,0 +1,65 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim/core/text.hpp"
+#include "sim/schedule/builder.hpp"
+#include "sim/schedule/schedule.hpp"
+
+namespace stagecraft::test {
+
+/// Forward, backward, and nothing else; the halves of the backward are equal.
+inline StageCost times(double forward, double backward, double update = 0) {
+  StageCost cost;
+  cost.forward = cost.recompute = Seconds{forward};
+  cost.backward = Seconds{backward};
+  cost.input_gradient = cost.weight_gradient = Seconds{backward / 2};
+  cost.update = Seconds{update};
+  return cost;
+}
+
+inline Schedule build(std::string_view name, const Plan& plan, int iterations = 1) {
+  const StageCosts costs = uniform_costs(plan, times(1, 1));
+  return build_schedule(get_from(schedules::all(), "schedule", name),
+                        {.plan = plan, .costs = costs, .iterations = iterations});
+}
+
+/// "0F0 0B0", one row a device.
+inline std::vector<std::string> rows_of(const Schedule& schedule) {
+  std::vector<std::string> rows;
+  for (const auto& ops : schedule.devices) {
+    std::string& row = rows.emplace_back();
+    for (const Op& op : ops) row += (row.empty() ? "" : " ") + to_text(op) + (op.fused ? "+" : "");
+  }
+  return rows;
+}
+
+/// The other way round: "0F0+ 1B0" are two ops that run as one.
+inline Schedule schedule_from(const std::vector<std::string>& rows) {
+  Schedule schedule;
+  for (const std::string& row : rows) {
+    auto& ops = schedule.devices.emplace_back();
+    for (std::string word : split(row, ' ')) {
+      if (word.empty()) continue;
+      const bool fused = word.back() == '+';
+      if (fused) word.pop_back();
+      Op op = parse_op(word).value();
+      op.fused = fused;
+      ops.push_back(op);
+    }
+  }
+  return schedule;
+}
+
+/// A plan of `stages` stages with these edges, one device each, `micro_batches` micro-batches of one sample.
+inline Plan dag_plan(int stages, int micro_batches, const std::vector<std::pair<int, int>>& edges, double bytes = 0) {
+  Plan plan = chain_plan(stages, stages, micro_batches);
+  plan.edges.clear();
+  for (const auto& edge : edges) plan.edges.push_back({StageId{edge.first}, StageId{edge.second}, Bytes{bytes}});
+  return plan;
+}
+
+}  // namespace stagecraft::test
