@@ -1,5 +1,7 @@
 #include "sim/program/blocking.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "sim/core/diagnostic.hpp"
@@ -48,7 +50,7 @@ class Blocking {
     InstructionId send, receive;
   };
   struct Reduction {
-    int number = -1, arrived = 0;
+    int arrived = 0;
     InstructionId id;
   };
 
@@ -150,12 +152,13 @@ class Blocking {
   bool reduce(int d, const Op& op, Group& g) {
     const auto& devices = writer_.plan().stage(op.stage).devices;
     if (devices.size() == 1) return true;
-    Reduction& r = reduced_[static_cast<std::size_t>(op.stage)];
-    if (r.number == op.micro && r.id.valid()) {
+    auto& rounds = reduced_[static_cast<std::size_t>(op.stage)];
+    rounds.resize(std::max(rounds.size(), static_cast<std::size_t>(op.micro) + 1));
+    Reduction& r = rounds[static_cast<std::size_t>(op.micro)];
+    if (r.id.valid()) {
       g.written.emplace_back(r.id + replica_on(writer_.plan().stage(op.stage), DeviceId{d}));
       return true;
     }
-    if (r.number != op.micro) r = {op.micro, 0, {}};
     if (++r.arrived < static_cast<int>(devices.size())) return false;
     r.id = writer_.all_reduce(op.stage, op.micro);
     for (const DeviceId other : devices) ready_.push_back(other);
@@ -204,7 +207,7 @@ class Blocking {
   std::vector<std::vector<Group>> groups_;
   std::vector<Traffic> traffic_;
   std::vector<std::size_t> position_;
-  std::vector<Reduction> reduced_;
+  std::vector<std::vector<Reduction>> reduced_;  ///< Of each stage and update.
   std::vector<int> ready_;
 };
 

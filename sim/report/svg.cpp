@@ -86,7 +86,8 @@ class Drawing {
     const double last = t_.last_end().value;
     for (int tick = 0; tick <= 8; ++tick) {
       const double at = last * tick / 8;
-      add(R"(<text x="{:.2f}" y="{}" text-anchor="middle" fill="#555">{}</text>)", x(at), height - 12, to_text(Seconds{at}));
+      add(R"(<text x="{:.2f}" y="{}" text-anchor="{}" fill="#555">{}</text>)", x(at), height - 12, tick == 8 ? "end" : "middle",
+          to_text(Seconds{at}));
     }
   }
 

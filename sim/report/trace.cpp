@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -61,7 +62,8 @@ class TraceWriter {
     fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
     text_ += '}';
   }
-  double us(double seconds) const { return seconds * 1e6; }
+  /// Microseconds in whole picoseconds, so that a slice ends exactly where the next begins.
+  static double us(double seconds) { return std::round(seconds * 1e12) / 1e6; }
 
   /// Every slice goes to a track of its stream that is free at its start; a stream in strict order needs one.
   void assign_tracks() {
@@ -97,7 +99,7 @@ class TraceWriter {
     const Instruction& i = p_.instructions[n];
     event(R"("ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},"ts":{:.6f},"dur":{:.6f},"cname":"{}","args":{{"id":{},"iteration":{},"version":{}}})",
           to_text(p_, InstructionId{static_cast<std::int64_t>(n)}), i.is_compute() ? "compute" : "communication", i.device.value, track_[n],
-          us(t_.start[n]), us(t_.end[n] - t_.start[n]), kColours[static_cast<std::size_t>(i.kind)], n, p_.iteration_of(i), i.version);
+          us(t_.start[n]), us(t_.end[n]) - us(t_.start[n]), kColours[static_cast<std::size_t>(i.kind)], n, p_.iteration_of(i), i.version);
   }
 
   void arrow(std::size_t t) {

@@ -1,5 +1,7 @@
 #include "sim/run/version.hpp"
 
+#include <stagecraft_commit.hpp>
+
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
