@@ -4,13 +4,14 @@
 
 #include "sim/cluster/cluster.hpp"
 #include "sim/program/program.hpp"
+#include "sim/report/report.hpp"
 #include "sim/timeline/timeline.hpp"
 
 namespace stagecraft {
 
 /// One row an instruction: id, instruction, kind, device, stream, stage, micro_batch, iteration, version, bytes,
-/// start_ns, end_ns. Times have three decimals, which is picoseconds.
-std::string spans_csv(const Program&, const Timeline&, const Cluster&);
+/// start_ns, end_ns, critical (1 on the critical path). Times have three decimals, which is picoseconds.
+std::string spans_csv(const Program&, const Timeline&, const Report&, const Cluster&);
 
 /// Chrome trace JSON for Perfetto: one track for each stream, so that slices never overlap, flow arrows from send to
 /// receive, and one memory counter for each device. Streams "in no order" are spread over as many tracks as needed.

@@ -41,7 +41,7 @@ void write_results(const std::string& folder, const Scenario& s, const Prepared&
   const auto wanted = [&](const char* what) { return !report || config::as_bool(report->at(what)); };
   write_file(folder + "/scenario.yaml", config::to_yaml(s.tree, true));
   std::string written = "scenario.yaml";
-  if (wanted("spans")) write_file(folder + "/spans.csv", spans_csv(p.program, o.timeline, p.cluster)), written += ", spans.csv";
+  if (wanted("spans")) write_file(folder + "/spans.csv", spans_csv(p.program, o.timeline, o.report, p.cluster)), written += ", spans.csv";
   if (wanted("trace")) write_file(folder + "/trace.json", chrome_trace(p.program, o.timeline, p.cluster)), written += ", trace.json";
   if (wanted("svg") && p.program.size() <= kMostDrawn)
     write_file(folder + "/timeline.svg", timeline_svg(p.program, o.timeline, p.cluster, s.title)), written += ", timeline.svg";

@@ -1,0 +1,157 @@
+// Where blocking communication says deadlock, it is right, and where it says nothing there is none: the same question
+// answered by a token game that shares no code with the lowering.
+
+#include <doctest/doctest.h>
+
+#include "sim/plan/overlap.hpp"
+#include "tests/support/random_cases.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+/// Every device stands before a slot (an op) and has posted the group there: sends of the slot before, receives of the
+/// slot behind. It moves on when all of the group is done.
+class TokenGame {
+ public:
+  TokenGame(const Schedule& schedule, const Plan& plan, bool rendezvous)
+      : schedule_(schedule), plan_(plan), rendezvous_(rendezvous), at_(schedule.devices.size(), 0) {
+    for (std::size_t d = 0; d < at_.size(); ++d)
+      for (std::size_t i = 0; i < row(d).size(); ++i) messages_of(d, i);
+  }
+
+  bool ends() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t d = 0; d < at_.size(); ++d)
+        while (at_[d] < row(d).size() && done(d) && all_there(d)) ++at_[d], moved = true;
+    }
+    for (std::size_t d = 0; d < at_.size(); ++d)
+      if (at_[d] < row(d).size() || !done(d)) return false;
+    return true;
+  }
+
+ private:
+  struct Message {
+    std::size_t from, sent, to, received;  ///< Device and group of both ends.
+  };
+  const std::vector<Op>& row(std::size_t d) const { return schedule_.devices[d]; }
+
+  std::size_t slot(std::size_t d, const Op& op) const {
+    for (std::size_t i = 0; i < row(d).size(); ++i)
+      if (row(d)[i] == op) return i;
+    FAIL("no such op");
+    return 0;
+  }
+
+  void messages_of(std::size_t d, std::size_t i) {
+    const Op& op = row(d)[i];
+    if (op.kind != OpKind::Forward && op.kind != OpKind::Backward) return;
+    const int own = replica_on(plan_.stage(op.stage), DeviceId{static_cast<std::int64_t>(d)});
+    for (const StageEdge& e : plan_.edges) {
+      const bool forward = op.kind == OpKind::Forward;
+      if ((forward ? e.from : e.to) != op.stage) continue;
+      const StageId other = forward ? e.to : e.from;
+      for_each_overlap(plan_.stage(op.stage), op.micro, own, plan_.stage(other), [&](int m, int r, int) {
+        const auto to = static_cast<std::size_t>(plan_.stage(other).devices[static_cast<std::size_t>(r)]);
+        if (to != d) messages_.push_back({d, i + 1, to, slot(to, {op.kind, false, other, m})});
+      });
+    }
+  }
+
+  bool done(std::size_t d) const {
+    for (const Message& m : messages_) {
+      if (rendezvous_ && m.from == d && m.sent == at_[d] && at_[m.to] < m.received) return false;
+      if (m.to == d && m.received == at_[d] && at_[m.from] < m.sent) return false;
+    }
+    return true;
+  }
+
+  /// Replicas leave for an update together.
+  bool all_there(std::size_t d) const {
+    const Op& op = row(d)[at_[d]];
+    if (op.kind != OpKind::Update) return true;
+    for (const DeviceId device : plan_.stage(op.stage).devices) {
+      const auto other = static_cast<std::size_t>(device);
+      const std::size_t update = slot(other, op);
+      if (at_[other] < update || (at_[other] == update && !done(other))) return false;
+    }
+    return true;
+  }
+
+  const Schedule& schedule_;
+  const Plan& plan_;
+  bool rendezvous_;
+  std::vector<std::size_t> at_;
+  std::vector<Message> messages_;
+};
+
+/// "fine", or the code of what lower() throws.
+std::string verdict(const Schedule& schedule, const test::RandomCase& c) {
+  try {
+    check_program(lower(schedule, c.plan, c.costs, test::policy("flush"), c.options));
+    return "fine";
+  } catch (const Infeasible& error) {
+    CHECK_MESSAGE(std::string(error.what()).find(" waits to ") != std::string::npos, error.what());
+    return error.code();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("random plans: deadlock exactly where the token game stops") {
+  test::Draw draw{Rng(11, "blocking")};
+  int fine = 0, deadlocks = 0;
+  for (int trial = 0; trial < 600; ++trial) {
+    test::RandomCase c = test::random_case(draw, 5);
+    c.options.overlap = false;
+    c.options.rendezvous = trial % 4 != 3;
+    const ScheduleDef& def = get_from(schedules::all(), "schedule", c.schedule);
+    const Schedule schedule =
+        build_schedule(def, {.plan = c.plan, .costs = c.costs, .iterations = c.options.iterations});
+    CAPTURE(to_text(c));
+    const bool ends = TokenGame(schedule, c.plan, c.options.rendezvous).ends();
+    CHECK(verdict(schedule, c) == (ends ? "fine" : "deadlock"));
+    if (!c.options.rendezvous) CHECK(ends);
+    ++(ends ? fine : deadlocks);
+  }
+  CHECK(fine > 100);
+  CHECK(deadlocks > 20);
+}
+
+TEST_CASE("chains of single stages never deadlock, neither forward nor with flushes nor without") {
+  for (const ScheduleDef* def : schedules::all()) {
+    if (def->name == "csv") continue;
+    for (const int p : {2, 3, 5})
+      for (const int m : {1, 2, 4, 7}) {
+        test::RandomCase c;
+        c.plan = chain_plan(p, p, m);
+        c.costs = uniform_costs(c.plan, test::times(1, 1));
+        c.options.overlap = false;
+        c.options.iterations = 3;
+        if (def->name == "2bw" && m < p - 1) continue;
+        const Schedule schedule = build_schedule(*def, {.plan = c.plan, .costs = c.costs, .iterations = 3});
+        CAPTURE(def->name);
+        CHECK(verdict(schedule, c) == "fine");
+        CHECK(TokenGame(schedule, c.plan, true).ends());
+      }
+  }
+}
+
+TEST_CASE("several stages on a rank: inference blocks from the fourth micro-batch on") {
+  for (const int ranks : {2, 3})
+    for (const int m : {1, 2, 3, 4, 5, 6}) {
+      test::RandomCase c;
+      c.plan = chain_plan(2 * ranks, ranks, m);
+      c.costs = uniform_costs(c.plan, test::times(1, 1));
+      c.options.overlap = false;
+      const Schedule schedule = test::build("inference", c.plan);
+      CAPTURE(ranks);
+      CAPTURE(m);
+      const bool ends = TokenGame(schedule, c.plan, true).ends();
+      CHECK(verdict(schedule, c) == (ends ? "fine" : "deadlock"));
+      CHECK(ends == (m <= ranks + 1));
+      c.options.overlap = true;
+      CHECK(verdict(schedule, c) == "fine");
+    }
+}

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/core/random.hpp"
+#include "tests/support/road.hpp"
+
+namespace stagecraft::test {
+
+/// A plan with its costs, and how to run it. Everything from one source of whole numbers: pick(low, high), both ends
+/// included, the low end being the simplest.
+struct RandomCase {
+  std::string schedule;
+  Plan plan;
+  StageCosts costs;
+  LoweringOptions options;
+};
+
+/// The source that draws evenly.
+struct Draw {
+  Rng rng;
+  int operator()(int low, int high) { return rng.integer(low, high); }
+};
+
+/// A chain, branches that join, or any DAG whose stages come in topological order.
+template <class Pick>
+void random_edges(Plan& plan, Pick&& pick) {
+  const auto add = [&](int from, int to) {
+    const double bytes = pick(0, 5) == 0 ? 0.0 : 1e3 * pick(1, 2000);
+    plan.edges.push_back({StageId{from}, StageId{to}, Bytes{bytes}});
+  };
+  const int n = plan.stage_count(), shape = pick(0, 2);
+  if (shape == 0)
+    for (int s = 1; s < n; ++s) add(s - 1, s);
+  if (shape == 1) {  // branches of one or more stages into the last
+    for (int s = 0; s + 1 < n; ++s) add(s, pick(0, 1) == 0 && s + 2 < n ? s + 1 : n - 1);
+  }
+  if (shape == 2)
+    for (int s = 1; s < n; ++s) {
+      const int sure = pick(0, s);  // s itself: no stage at all has to come before
+      for (int t = 0; t < s; ++t)
+        if (t == sure || pick(0, 3) == 0) add(t, s);
+    }
+}
+
+template <class Pick>
+StageCost random_cost(Pick&& pick) {
+  const auto seconds = [&] { return Seconds{1e-6 * pick(1, 3000)}; };
+  const auto bytes = [&] { return Bytes{1e3 * pick(0, 5000)}; };
+  StageCost cost;
+  cost.forward = seconds();
+  cost.input_gradient = seconds();
+  cost.weight_gradient = seconds();
+  cost.backward = cost.input_gradient + cost.weight_gradient;
+  cost.recompute = seconds();
+  cost.update = Seconds{1e-6 * pick(0, 500)};
+  cost.weights = bytes();
+  cost.gradients = cost.weights;
+  cost.optimizer = 2 * cost.weights;
+  cost.boundary = bytes();
+  cost.stash = cost.boundary + bytes();
+  cost.gradient_traffic = cost.gradients;
+  return cost;
+}
+
+template <class Pick>
+RandomCase random_case(Pick&& pick, int most_stages = 6) {
+  RandomCase c;
+  const char* const names[] = {"1f1b", "gpipe", "inference", "2bw", "graph", "graph", "graph"};
+  c.schedule = names[pick(0, 6)];
+  const int stages = pick(1, most_stages);
+  c.plan = chain_plan(stages, stages, 1);
+  c.plan.edges.clear();
+  random_edges(c.plan, pick);
+
+  const bool mixed = c.schedule == "graph" && pick(0, 1) == 1;
+  const int size = 1 << pick(0, 2);
+  int largest = 1;
+  for (Stage& stage : c.plan.stages) {
+    stage.micro_batch_size = mixed ? 1 << pick(0, 2) : size;
+    stage.group = mixed && pick(0, 3) == 0 ? 2 : 1;
+    stage.recompute = c.schedule != "inference" && pick(0, 3) == 3;
+    largest = std::max(largest, stage.micro_batch_size * stage.group);
+  }
+  const std::vector<int> depths = depth_to_sink(c.plan.graph());
+  const int depth = *std::max_element(depths.begin(), depths.end());
+  c.plan.mini_batch = largest * std::max(pick(1, 8), c.schedule == "2bw" ? depth - 1 : 1);
+
+  std::vector<DeviceId> devices;
+  for (Stage& stage : c.plan.stages) {
+    stage.devices.resize(static_cast<std::size_t>(pick(0, 2) == 2 ? pick(1, std::min(3, stage.micro_batch_size)) : 1));
+    for (std::size_t i = 0; i < stage.devices.size(); ++i) devices.emplace_back(static_cast<std::int64_t>(devices.size()));
+  }
+  for (std::size_t i = devices.size(); i > 1; --i)
+    std::swap(devices[i - 1], devices[static_cast<std::size_t>(pick(0, static_cast<int>(i) - 1))]);
+  for (Stage& stage : c.plan.stages) {
+    const StageCost first = random_cost(pick);
+    std::vector<StageCost>& replicas = c.costs.emplace_back();
+    for (DeviceId& device : stage.devices) {
+      device = devices.back(), devices.pop_back();
+      replicas.push_back(random_cost(pick));
+      replicas.back().gradient_traffic = first.gradient_traffic;  // replicas reduce one and the same tensor
+    }
+  }
+
+  c.options.overlap = pick(0, 3) != 3;
+  c.options.rendezvous = pick(0, 1) == 0;
+  c.options.streams = static_cast<StreamModel>(pick(0, 3));
+  c.options.fifo_sends = pick(0, 3) != 3;
+  c.options.iterations = pick(1, 3);
+  return c;
+}
+
+inline Program program_of(const RandomCase& c) { return program_of(c.schedule, c.plan, c.costs, c.options); }
+
+inline std::string to_text(const RandomCase& c) {
+  const char* const models[] = {"single", "pair", "direction", "none"};
+  return c.schedule + (c.options.overlap ? ", overlap" : ", blocking") +
+         (c.options.rendezvous ? ", rendezvous, " : ", eager, ") + models[static_cast<int>(c.options.streams)] +
+         (c.options.fifo_sends ? ", fifo, " : ", any order, ") + std::to_string(c.options.iterations) +
+         " iterations\n" + to_text(c.plan);
+}
+
+}  // namespace stagecraft::test
