@@ -1,9 +1,11 @@
 // How long the road takes and how much memory it needs as pipelines grow: schedule, validate, lower, check, run on
-// `ideal`, measure. Arguments: stages micro_batches. CPU seconds; memory is the highest of the process so far.
+// `ideal`, measure. Arguments: stages micro_batches ["simgrid" to run that backend too]. CPU seconds, children included;
+// memory is the highest of the process so far. `ideal` runs six times: the first ones pay for memory that the system
+// hands out for the first time, a search that asks again and again does not.
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdlib>
-#include <ctime>
 #include <functional>
 
 #include <fmt/format.h>
@@ -20,9 +22,13 @@ using namespace stagecraft;
 namespace {
 
 double cpu_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+  double total = 0;
+  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage usage{};
+    getrusage(who, &usage);
+    for (const timeval& t : {usage.ru_utime, usage.ru_stime}) total += static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  }
+  return total;
 }
 
 double peak_gib() {
@@ -31,13 +37,17 @@ double peak_gib() {
   return static_cast<double>(usage.ru_maxrss) / (1024.0 * 1024.0);
 }
 
-double timed(const char* step, double per, const std::function<void()>& work) {
+double seconds_of(const std::function<void()>& work) {
   const double start = cpu_seconds();
   work();
-  const double seconds = cpu_seconds() - start;
-  fmt::print("{:<10} {:>8.3f} s  {:>8.2f} M/s  {:>6.2f} GiB\n", step, seconds, per / seconds / 1e6, peak_gib());
-  return seconds;
+  return cpu_seconds() - start;
 }
+
+void show(const char* step, double per, double seconds) {
+  fmt::print("{:<12} {:>8.3f} s  {:>8.2f} M/s  {:>6.2f} GiB\n", step, seconds, per / seconds / 1e6, peak_gib());
+}
+
+void timed(const char* step, double per, const std::function<void()>& work) { show(step, per, seconds_of(work)); }
 
 /// One full-duplex link from each device to a switch.
 Cluster star(int devices) {
@@ -76,8 +86,18 @@ int main(int argc, char** argv) {
   timed("lower", ops, [&] { program = lower(schedule, plan, costs, get_from(weights::all(), "policy", "flush"), {.rendezvous = false}); });
   const auto size = static_cast<double>(program.size());
   timed("check", size, [&] { check_program(program); });
-  timed("ideal", size, [&] { timeline = ideal.run(program, cluster, {}); });
-  timed("ideal", size, [&] { timeline = ideal.run(program, cluster, {}); });
+  double best = 1e9;
+  for (int i = 0; i < 6; ++i) {
+    const double seconds = seconds_of([&] { timeline = ideal.run(program, cluster, {}); });
+    if (i == 0) show("ideal, first", size, seconds);
+    best = std::min(best, seconds);
+  }
+  show("ideal, best", size, best);
+  if (argc > 3) {
+    const double other = seconds_of([&] { timeline = get_from(backends::all(), "backend", argv[3]).run(program, cluster, {}); });
+    show(argv[3], size, other);
+    fmt::print("ideal is {:.0f} times as fast\n", other / best);
+  }
   timed("measure", size, [&] { report = measure(program, timeline, cluster); });
   fmt::print("{:.0f} instructions, {:.1f} bytes each at the peak, makespan {:.9f} s\n", size, peak_gib() * 1024 * 1024 * 1024 / size,
              report.makespan.value);

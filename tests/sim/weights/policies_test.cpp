@@ -20,9 +20,9 @@ TEST_CASE("every policy says what it is and where it comes from") {
     CAPTURE(def->name);
     CHECK_FALSE(def->summary.empty());
     CHECK_FALSE(def->source.empty());
-    REQUIRE(def->forward != nullptr);
-    REQUIRE(def->backward != nullptr);
-    REQUIRE(def->copies != nullptr);
+    REQUIRE((def->forward != nullptr));
+    REQUIRE((def->backward != nullptr));
+    REQUIRE((def->copies != nullptr));
     CHECK(def->copies(input(0, 4, 0)) >= 1);
   }
 }

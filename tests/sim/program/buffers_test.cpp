@@ -1,0 +1,138 @@
+// When memory is taken and given back, which weights an op reads, and what stays on a device.
+
+#include <doctest/doctest.h>
+
+#include "tests/support/listing.hpp"
+#include "tests/support/road.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+StageCost sized() {
+  StageCost cost = test::times(1, 2);
+  cost.stash = Bytes{100}, cost.boundary = Bytes{7};
+  cost.weights = Bytes{1000}, cost.gradients = Bytes{500}, cost.optimizer = Bytes{2000};
+  return cost;
+}
+
+Program two_stages(Plan plan, bool rendezvous, const char* schedule = "1f1b") {
+  LoweringOptions options;
+  options.rendezvous = rendezvous;
+  return test::program_of(schedule, plan, uniform_costs(plan, sized()), options);
+}
+
+/// Of F and B: "0F0:0 0F1:0 ..." in program order, updates as "0U0>1".
+std::string versions(const Program& program, int stage) {
+  std::string text;
+  for (std::size_t n = 0; n < program.size(); ++n) {
+    const Instruction& i = program.instructions[n];
+    if (!i.is_compute() || i.stage != stage) continue;
+    text += text.empty() ? "" : " ";
+    text += to_text(program, InstructionId{static_cast<std::int64_t>(n)}) +
+            (i.kind == InstructionKind::Update ? ">" : ":") + std::to_string(i.version);
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("rendezvous: the receiver's buffer begins with the transfer and ends with the op that uses it") {
+  const Program program = two_stages(test::dag_plan(2, 1, {{0, 1}}, 10), true);
+  CHECK(test::buffers_text(program, 0) ==
+        "outgoing 0F0..0>1:0F0 10\n"
+        "received 0<1:1B0..0B0 10\n"
+        "stash 0F0..0B0 100\n");
+  CHECK(test::buffers_text(program, 1) ==
+        "received 1<0:0F0..1F0 10\n"
+        "stash 1F0..1B0 100\n"
+        "outgoing 1B0..1>0:1B0 10\n");
+}
+
+TEST_CASE("eager: the receiver's buffer begins when the data may come, which is when it is sent") {
+  const Program program = two_stages(test::dag_plan(2, 1, {{0, 1}}, 10), false);
+  CHECK(test::buffers_text(program, 0) ==
+        "outgoing 0F0..0>1:0F0 10\n"
+        "received 1>0:1B0..0B0 10\n"
+        "stash 0F0..0B0 100\n");
+  CHECK(test::buffers_text(program, 1) ==
+        "received 0>1:0F0..1F0 10\n"
+        "stash 1F0..1B0 100\n"
+        "outgoing 1B0..1>0:1B0 10\n");
+}
+
+TEST_CASE("recomputation: only the input waits, the rest lives from then on") {
+  Plan plan = test::dag_plan(2, 1, {{0, 1}}, 10);
+  plan.stages[0].recompute = true;
+  const Program program = two_stages(plan, true);
+  CHECK(test::buffers_text(program, 0) ==
+        "outgoing 0F0..0>1:0F0 10\n"
+        "received 0<1:1B0..0B0 10\n"
+        "boundary 0F0..0B0 7\n"
+        "stash 0R0..0B0 93\n");
+}
+
+TEST_CASE("a split backward keeps the stash until the weight gradient") {
+  const Plan plan = test::dag_plan(1, 2, {});
+  const Program program = test::lowered(complete(test::schedule_from({"0F0 0F1 0I0 0I1 0W1 0W0"}), plan, 1), plan,
+                                        uniform_costs(plan, sized()));
+  CHECK(test::buffers_text(program, 0) == "stash 0F1..0W1 100\nstash 0F0..0W0 100\n");
+}
+
+TEST_CASE("inference keeps nothing, not even gradients") {
+  const Program program = two_stages(test::dag_plan(2, 1, {{0, 1}}, 10), true, "inference");
+  CHECK(test::buffers_text(program, 0) == "outgoing 0F0..0>1:0F0 10\n");
+  CHECK(test::buffers_text(program, 1) == "received 1<0:0F0..1F0 10\n");
+  for (const ResidentMemory& m : program.memory) CHECK(m.total().value == 1000);
+}
+
+TEST_CASE("blocking communication uses the same buffers") {
+  for (const bool rendezvous : {true, false}) {
+    LoweringOptions options;
+    options.rendezvous = rendezvous;
+    const Plan plan = test::dag_plan(3, 4, {{0, 1}, {1, 2}}, 10);
+    const auto sorted = [&](bool overlap, int device) {
+      options.overlap = overlap;
+      auto lines = split(test::buffers_text(test::program_of("1f1b", plan, uniform_costs(plan, sized()), options), device), '\n');
+      std::sort(lines.begin(), lines.end());
+      return lines;
+    };
+    for (int d = 0; d < 3; ++d) CHECK(sorted(true, d) == sorted(false, d));
+  }
+}
+
+TEST_CASE("resident memory: versions of the weights, one gradient, one optimizer state, for each stage on the device") {
+  const auto memory = [](const char* schedule) {
+    return two_stages(test::dag_plan(2, 2, {{0, 1}}, 10), true, schedule).memory.front();
+  };
+  CHECK(memory("1f1b").weights.value == 1000);
+  CHECK(memory("1f1b").gradients.value == 500);
+  CHECK(memory("1f1b").optimizer.value == 2000);
+  CHECK(memory("1f1b").total().value == 3500);
+  CHECK(memory("2bw").weights.value == 2000);
+  CHECK(memory("2bw").total().value == 4500);
+  const Plan shared = chain_plan(4, 2, 1);
+  CHECK(test::program_of("inference", shared, uniform_costs(shared, sized())).memory[1].weights.value == 2000);
+}
+
+TEST_CASE("versions with a flush: every op reads the newest") {
+  const Plan plan = test::dag_plan(2, 2, {{0, 1}}, 10);
+  LoweringOptions options;
+  options.iterations = 2;
+  const Program program = test::program_of("1f1b", plan, uniform_costs(plan, sized()), options);
+  CHECK(versions(program, 0) == "0F0:0 0F1:0 0B0:0 0B1:0 0U0>1 0F2:1 0F3:1 0B2:1 0B3:1 0U1>2");
+  CHECK(versions(program, 1) == "1F0:0 1B0:0 1F1:0 1B1:0 1U0>1 1F2:1 1B2:1 1F3:1 1B3:1 1U1>2");
+}
+
+TEST_CASE("versions of 2bw: one behind, the same in both directions and on every stage") {
+  const Plan plan = test::dag_plan(2, 2, {{0, 1}}, 10);
+  LoweringOptions options;
+  options.iterations = 4;
+  const Program program = test::program_of("2bw", plan, uniform_costs(plan, sized()), options);
+  CHECK(versions(program, 0) ==
+        "0F0:0 0F1:0 0B0:0 0F2:0 0B1:0 0U0>1 0F3:0 0B2:0 0F4:1 0B3:0 0U1>2 0F5:1 0B4:1 0F6:2 0B5:1 0U2>3 0F7:2 0B6:2 "
+        "0B7:2 0U3>4");
+  CHECK(versions(program, 1) ==
+        "1F0:0 1B0:0 1F1:0 1B1:0 1U0>1 1F2:0 1B2:0 1F3:0 1B3:0 1U1>2 1F4:1 1B4:1 1F5:1 1B5:1 1U2>3 1F6:2 1B6:2 1F7:2 "
+        "1B7:2 1U3>4");
+}

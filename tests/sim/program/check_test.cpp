@@ -1,0 +1,154 @@
+// A program is changed by hand so that it breaks one promise, and the checker names it.
+
+#include "sim/program/check.hpp"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <limits>
+
+#include "tests/support/road.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+/// Two stages, the second on two devices, two micro-batches.
+Program sound(bool rendezvous = true) {
+  Plan plan = test::dag_plan(2, 4, {{0, 1}}, 10);
+  plan.stages[0].micro_batch_size = plan.stages[1].micro_batch_size = 2;
+  plan.stages[1].devices = {DeviceId{1}, DeviceId{2}};
+  LoweringOptions options;
+  options.rendezvous = rendezvous;
+  StageCost cost = test::times(1, 1);
+  cost.stash = Bytes{5};
+  return test::program_of("1f1b", plan, uniform_costs(plan, cost), options);
+}
+
+Instruction& at(Program& program, std::string_view text) {
+  return program.instructions[static_cast<std::size_t>(test::find(program, text))];
+}
+
+Transfer& transfer_of(Program& program, std::string_view send) {
+  return program.transfers[static_cast<std::size_t>(at(program, send).link)];
+}
+
+/// Makes `later` wait for `to` instead of `from`.
+void redirect(Program& program, std::string_view later, std::string_view from, InstructionId to) {
+  const auto n = static_cast<std::size_t>(test::find(program, later));
+  const InstructionId old = test::find(program, from);
+  for (std::uint32_t w = program.first_wait[n]; w < program.first_wait[n + 1]; ++w)
+    if (program.waits[w] == old) return void(program.waits[w] = to);
+  FAIL("there is no such wait");
+}
+
+std::string verdict(const Program& program) {
+  try {
+    check_program(program);
+  } catch (const InternalError& error) {
+    return error.what();
+  }
+  return "sound";
+}
+
+}  // namespace
+
+TEST_CASE("what lower makes is sound") {
+  CHECK(verdict(sound()) == "sound");
+  CHECK(verdict(sound(false)) == "sound");
+  Program empty;
+  empty.first_wait = {0};
+  CHECK(verdict(empty) == "sound");
+}
+
+TEST_CASE("each broken promise is caught and named") {
+  const struct {
+    const char* message;
+    std::function<void(Program&)> act;
+  } cases[] = {
+      {"the program the wait lists do not match the instructions", [](Program& p) { p.first_wait.pop_back(); }},
+      {"0F1 waits for an instruction that is not before it",
+       [](Program& p) { redirect(p, "0F1", "0F0", test::find(p, "0B0")); }},
+      {"0F1 waits for an instruction that is not before it",
+       [](Program& p) { redirect(p, "0F1", "0F0", test::find(p, "0F1")); }},
+      {"0F1 waits for an instruction that is not before it", [](Program& p) { redirect(p, "0F1", "0F0", InstructionId{}); }},
+      {"0F1 computes outside a stream", [](Program& p) { at(p, "0F1").stream = StreamId{}; }},
+      {"0F1 is in a stream of another device", [](Program& p) { at(p, "0F1").stream = StreamId{1}; }},
+      {"0F1 is in a stream that does not exist", [](Program& p) { at(p, "0F1").stream = StreamId{99}; }},
+      {"0F1 is on a device that does not exist", [](Program& p) { at(p, "0F1").device = DeviceId{3}; }},
+      {"5F1 is of a stage that does not exist", [](Program& p) { at(p, "0F1").stage = StageId{5}; }},
+      {"0F1 is in no iteration", [](Program& p) { p.iterations = 0; }},
+      {"0F1 takes no time that a clock can show", [](Program& p) { at(p, "0F1").duration = Seconds{-1}; }},
+      {"0F1 takes no time that a clock can show",
+       [](Program& p) { at(p, "0F1").duration = Seconds{std::numeric_limits<double>::quiet_NaN()}; }},
+      {"1B0 does not wait for the instruction before it in its stream",
+       [](Program& p) { redirect(p, "1B0", "1F0", test::find(p, "0F0")); }},
+      {"0>1:0F1 does not wait for the instruction before it in its stream",
+       [](Program& p) { redirect(p, "0>1:0F1", "0>1:0F0", test::find(p, "0F0")); }},
+      {"0>1:0F0 is half a transfer", [](Program& p) { transfer_of(p, "0>1:0F0").receive = InstructionId{}; }},
+      {"0>1:0F0 is paired with the wrong kind",
+       [](Program& p) { transfer_of(p, "0>1:0F0").receive = test::find(p, "0F0"); }},
+      {"0>1:0F0 does not match its receive",
+       [](Program& p) { transfer_of(p, "0>1:0F0").receive = test::find(p, "1<0:0F1"); }},
+      {"0>1:0F0 does not match its receive", [](Program& p) { at(p, "1<0:0F0").micro = 1; }},
+      {"0>1:0F0 does not match its receive", [](Program& p) { at(p, "1<0:0F0").gradient = true; }},
+      {"0>1:0F0 does not match its route", [](Program& p) { p.routes.front().to = DeviceId{2}; }},
+      {"is in no transfer", [](Program& p) { p.transfers.pop_back(); }},
+      {"2AR0 is not a member of its collective", [](Program& p) { at(p, "1AR0").kind = InstructionKind::Forward; }},
+      {"1AR0 does not match the ring",
+       [](Program& p) { p.routes[static_cast<std::size_t>(p.collectives[0].first_route)].from = DeviceId{0}; }},
+      {"1AR0 does not match the ring",
+       [](Program& p) { p.routes[static_cast<std::size_t>(p.collectives[0].first_route)].to = DeviceId{0}; }},
+      {"0F0 has a buffer that ends before it begins",
+       [](Program& p) {
+         for (Buffer& b : p.buffers)
+           if (to_text(p, b.allocated_by) == "0F0") return void(b.freed_by = InstructionId{-1});
+       }},
+      {"has a buffer that ends before it begins", [](Program& p) { p.buffers.front().freed_by = InstructionId{1 << 20}; }},
+      {"the program has no memory figures for some device", [](Program& p) { p.memory.pop_back(); }},
+  };
+  for (const auto& c : cases) {
+    Program program = sound();
+    c.act(program);
+    const std::string found = verdict(program);
+    CAPTURE(found);
+    std::string expected = c.message;
+    if (expected.starts_with("2AR0")) expected = expected.substr(5);
+    CHECK_MESSAGE(found.find(expected) != std::string::npos, c.message);
+  }
+}
+
+TEST_CASE("a rendezvous stands next to its receive; an eager message need not") {
+  for (const bool rendezvous : {true, false}) {
+    Program program = sound(rendezvous);
+    // A computation of no time between the two: everything behind moves by one.
+    const std::int32_t place = test::find(program, "1<0:0F0");
+    Instruction idle = program.instructions.front();
+    idle.duration = Seconds{0};
+    idle.micro = 7;
+    const auto moved = [&](InstructionId id) { return InstructionId{id < place ? id.value : id.value + 1}; };
+    program.instructions.insert(program.instructions.begin() + place, idle);
+    program.first_wait.insert(program.first_wait.begin() + place, program.first_wait[static_cast<std::size_t>(place)]);
+    for (InstructionId& w : program.waits) w = moved(w);
+    for (Transfer& t : program.transfers) t.send = moved(t.send), t.receive = moved(t.receive);
+    for (Collective& c : program.collectives) c.first = moved(c.first);
+    for (Buffer& b : program.buffers) b.allocated_by = moved(b.allocated_by), b.freed_by = moved(b.freed_by);
+    CHECK(verdict(program).find(rendezvous ? "waits for" : "does not wait for the instruction before it") == std::string::npos);
+  }
+}
+
+TEST_CASE("data that nobody uses, and data that nobody makes") {
+  Program unused = sound();
+  redirect(unused, "1F0", "1<0:0F0", test::find(unused, "0F0"));
+  CHECK(verdict(unused).find("1<0:0F0 is received but never used") == std::string::npos);  // the next receive waits for it
+  LoweringOptions options;
+  options.streams = StreamModel::None;
+  const Plan plan = test::dag_plan(2, 1, {{0, 1}}, 10);
+  const Program loose = test::program_of("1f1b", plan, uniform_costs(plan, test::times(1, 1)), options);
+  unused = loose;
+  redirect(unused, "1F0", "1<0:0F0", test::find(unused, "0F0"));
+  CHECK(verdict(unused).find("1<0:0F0 is received but never used") != std::string::npos);
+  Program unmade = loose;
+  redirect(unmade, "1>0:1B0", "1B0", test::find(unmade, "0F0"));
+  CHECK(verdict(unmade).find("1>0:1B0 does not wait for the op that makes its data") != std::string::npos);
+}

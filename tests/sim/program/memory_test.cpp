@@ -1,0 +1,108 @@
+#include <doctest/doctest.h>
+
+#include "tests/support/road.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+StageCost sized(double weights, double stash) {
+  StageCost cost = test::times(1, 1);
+  cost.weights = cost.gradients = Bytes{weights / 4};
+  cost.optimizer = Bytes{weights / 2};
+  cost.stash = Bytes{stash};
+  return cost;
+}
+
+Cluster cluster_with(double memory, int devices = 2) {
+  Cluster cluster = test::star(devices, 1e9, 0);
+  cluster.types[0].name = "gpu";
+  cluster.types[0].memory = Bytes{memory};
+  return cluster;
+}
+
+/// The message of the Infeasible "memory", or nothing.
+std::string refusal(const Program& program, const Cluster& cluster) {
+  try {
+    check_memory(program, cluster);
+  } catch (const Infeasible& error) {
+    CHECK(error.code() == "memory");
+    return error.what();
+  }
+  return {};
+}
+
+bool says(const std::string& text, const char* words) { return text.find(words) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("the op that overflows, by how much, and what it is made of") {
+  const Plan plan = test::dag_plan(2, 4, {{0, 1}}, 0);
+  const Program program = test::program_of("gpipe", plan, uniform_costs(plan, sized(4e9, 1e9)));
+  CHECK(refusal(program, cluster_with(8e9)).empty());  // 4 GB and four activations of 1 GB, exactly
+  const std::string text = refusal(program, cluster_with(6.5e9));
+  CAPTURE(text);
+  CHECK(says(text, "d0 needs 7 GB at 0F2, but gpu has 6.5 GB (500 MB too much)"));
+  CHECK(says(text, "weights 1 GB, gradients 1 GB, optimizer state 2 GB, activations 3 GB"));
+  CHECK(says(text, "recompute: full"));
+  CHECK(says(refusal(program, cluster_with(8e9 - 1)), "at 0F3"));
+}
+
+TEST_CASE("the model alone may be too much") {
+  const Plan plan = test::dag_plan(2, 1, {{0, 1}}, 0);
+  const std::string text = refusal(test::program_of("gpipe", plan, uniform_costs(plan, sized(4e9, 1e9))), cluster_with(2e9));
+  CAPTURE(text);
+  CHECK(says(text, "d0 needs 4 GB for the model alone, but gpu has 2 GB (2 GB too much)"));
+  CHECK(says(text, "2.00 times the device"));
+}
+
+TEST_CASE("a schedule with less in flight fits where gpipe does not") {
+  const Plan plan = test::dag_plan(2, 4, {{0, 1}}, 0);
+  const Cluster cluster = cluster_with(6e9);
+  CHECK_FALSE(refusal(test::program_of("gpipe", plan, uniform_costs(plan, sized(4e9, 1e9))), cluster).empty());
+  CHECK(refusal(test::program_of("1f1b", plan, uniform_costs(plan, sized(4e9, 1e9))), cluster).empty());
+  CHECK_FALSE(refusal(test::program_of("2bw", plan, uniform_costs(plan, sized(4e9, 1e9))), cluster).empty());  // + 1 GB
+}
+
+TEST_CASE("recomputation fits where the stash does not") {
+  Plan plan = test::dag_plan(1, 4, {});
+  StageCost cost = sized(4e9, 1e9);
+  cost.boundary = Bytes{1e8};
+  const Cluster cluster = cluster_with(5.5e9, 1);
+  CHECK_FALSE(refusal(test::program_of("gpipe", plan, uniform_costs(plan, cost)), cluster).empty());
+  plan.stages[0].recompute = true;
+  CHECK(refusal(test::program_of("gpipe", plan, uniform_costs(plan, cost)), cluster).empty());
+}
+
+TEST_CASE("the message that an op uses has to be there beside the stash") {
+  const Plan plan = test::dag_plan(2, 1, {{0, 1}}, 1e9);
+  const Program program = test::program_of("gpipe", plan, uniform_costs(plan, sized(4e9, 1e9)));
+  CHECK(refusal(program, cluster_with(6e9)).empty());
+  const std::string text = refusal(program, cluster_with(5.9e9));
+  CHECK(says(text, "d1 needs 6 GB at 1F0"));
+}
+
+TEST_CASE("the device that is short is named, and a device without a figure is not checked") {
+  const Plan plan = test::dag_plan(2, 1, {{0, 1}}, 0);
+  Cluster cluster = cluster_with(0);
+  const Program program = test::program_of("gpipe", plan, uniform_costs(plan, sized(4e9, 1e9)));
+  CHECK(refusal(program, cluster).empty());
+  cluster.types.push_back(cluster.types.front());
+  cluster.types[1].name = "small";
+  cluster.types[1].memory = Bytes{4.5e9};
+  cluster.devices[1].type = 1;
+  CHECK(says(refusal(program, cluster), "d1 needs 5 GB at 1F0, but small has 4.5 GB (500 MB too much)"));
+}
+
+TEST_CASE("the check is on the order of work: no network makes what passes overflow by its stash") {
+  const Plan plan = test::dag_plan(3, 8, {{0, 1}, {1, 2}}, 1e8);
+  for (const bool overlap : {true, false})
+    for (const bool rendezvous : {true, false}) {
+      LoweringOptions options;
+      options.overlap = overlap;
+      options.rendezvous = rendezvous;
+      const Program program = test::program_of("1f1b", plan, uniform_costs(plan, sized(4e9, 1e9)), options);
+      CHECK(refusal(program, cluster_with(7.1e9, 3)).empty());  // three activations and one message
+      CHECK(says(refusal(program, cluster_with(6.9e9, 3)), "d0 needs 7 GB at 0F2"));
+    }
+}
