@@ -1,6 +1,13 @@
 #include "models/graph_writer.hpp"
 
+#include <fmt/format.h>
+
 namespace stagecraft {
+namespace {
+
+constexpr std::size_t kMostLayers = std::size_t{1} << 20;
+
+}  // namespace
 
 LayerAmounts weighted(double parameters, double forward, double output, double stash) {
   return {parameters, forward, forward, forward, output, stash};
@@ -41,6 +48,8 @@ GraphWriter::GraphWriter(std::string name, const config::Value& checked) {
 }
 
 LayerId GraphWriter::add(std::string name, std::string type, std::vector<LayerId> inputs, LayerAmounts amounts) {
+  if (model_.layers.size() >= kMostLayers)
+    throw InputError(fmt::format("the model has more than {} layers", kMostLayers));
   Layer layer;
   layer.name = std::move(name);
   layer.type = std::move(type);

@@ -12,6 +12,8 @@ namespace {
 
 using config::Value;
 
+constexpr std::size_t kMost = std::size_t{1} << 22;  // Devices or links; a gigabyte.
+
 std::vector<std::string> keys_of(const Value* table) {
   std::vector<std::string> keys;
   if (table)
@@ -99,6 +101,7 @@ Link ClusterWriter::link_kind(const std::string& name, const Value& user, const 
 
 VertexId ClusterWriter::add_device(const std::string& name, int type, const std::string& host) {
   STAGECRAFT_CHECK(cluster_.switches.empty());
+  check_count(cluster_.devices.size(), "devices");
   cluster_.devices.push_back({name, type, host});
   return VertexId{static_cast<std::int64_t>(cluster_.devices.size()) - 1};
 }
@@ -109,10 +112,16 @@ VertexId ClusterWriter::add_switch(const std::string& name) {
 }
 
 void ClusterWriter::connect(const std::string& name, const Link& kind, std::vector<VertexId> ends) {
+  check_count(cluster_.links.size(), "links");
   Link link = kind;
   link.name = name;
   link.ends = std::move(ends);
   cluster_.links.push_back(std::move(link));
+}
+
+void ClusterWriter::check_count(std::size_t count, const char* what) const {
+  if (count >= kMost)
+    throw InputError({{map_->where, {}, fmt::format("the cluster has more than {} {}", kMost, what), {}, "too-many"}});
 }
 
 void ClusterWriter::check_joined() {
@@ -130,10 +139,11 @@ void ClusterWriter::check_joined() {
     if (root(VertexId{static_cast<std::int64_t>(d)}) != root(VertexId{0})) alone.push_back(cluster_.devices[d].name);
   if (alone.empty()) return;
   const std::size_t count = alone.size();
-  if (count > 8) alone.resize(8), alone.push_back("...");
+  if (count > 8) alone.resize(8);
   problems_.add(map_->where, {},
-                fmt::format("no path leads from '{}' to {}", cluster_.devices.front().name, join(alone)),
-                fmt::format("{} of {} devices are cut off; add a link or a switch", count, cluster_.devices.size()),
+                fmt::format("no path leads from '{}' to '{}'", cluster_.devices.front().name, join(alone, "', '")),
+                fmt::format("{} of {} devices {} cut off; add a link or a switch", count, cluster_.devices.size(),
+                            count == 1 ? "is" : "are"),
                 "unreachable");
 }
 

@@ -9,6 +9,8 @@ namespace {
 using config::Dimension;
 using config::Value;
 
+constexpr double kLargest = 1e30;  // In base units: seconds, bytes, FLOP/s, watts.
+
 /// Reads the fields that are there, and keeps the places of those that make no sense.
 class Reader {
  public:
@@ -20,6 +22,11 @@ class Reader {
     const Value* value = map_->find(key);
     if (!value) return;
     target = read(*value);
+    if (target.value > kLargest) {
+      problems_.add(value->where, fmt::format("{}.{}", path_, key),
+                    fmt::format("{} is beyond any machine", value->text), {}, "range");
+      return;
+    }
     if (target.value > 0 || (zero_allowed && target.value == 0)) return;
     problems_.add(value->where, fmt::format("{}.{}", path_, key), fmt::format("{} is not possible here", value->text),
                   zero_allowed ? "it may not be negative" : "it has to be more than zero", "range");

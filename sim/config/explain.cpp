@@ -65,15 +65,19 @@ std::string explain_variant(const Variant& variant, const Field& field, const st
                      list_fields(fields_of(variant.fields), "  "));
 }
 
-const Field* field_called(const std::vector<const Field*>& fields, std::string_view name) {
-  const auto found = std::find_if(fields.begin(), fields.end(), [&](const Field* f) { return f->name == name; });
-  return found == fields.end() ? nullptr : *found;
+// Variants may each have a field of that name.
+std::vector<const Field*> fields_called(const std::vector<const Field*>& fields, std::string_view name) {
+  std::vector<const Field*> found;
+  for (const Field* field : fields)
+    if (field->name == name) found.push_back(field);
+  return found;
 }
 
 [[noreturn]] void refuse(const MapSpec& root, const std::string& path, const std::string& step,
                          const std::vector<const Field*>& fields) {
   std::vector<std::string> names, places = places_of(root, "", step);
-  for (const Field* field : fields) names.push_back(field->name);
+  for (const Field* field : fields)
+    if (std::find(names.begin(), names.end(), field->name) == names.end()) names.push_back(field->name);
   std::string help = suggest(step, names);
   for (std::string& place : places) place = under(place, step);
   if (!closest(step, names) && !places.empty()) help = "it may be " + join(places, " or ");
@@ -129,14 +133,20 @@ std::string explain(const MapSpec& spec, const std::string& path) {
   std::vector<const Field*> fields = fields_of(&spec);
   if (path.empty()) return fmt::format("{}\n\n{}", spec.title, list_fields(fields, "  "));
   const Field* field = nullptr;
+  std::vector<const Field*> meant;
   bool may_be_name = false;  // Behind a list or table any word may be the name of an item.
   for (const std::string& written : split(path, '.')) {
     const std::string step = without_index(written);
     if (step.empty() && field && written != step) continue;
-    if (const Field* found = field_called(fields, step)) {
-      field = found;
-      fields = fields_in(*field);
-      may_be_name = &innermost(*field) != field && written == step;
+    if (std::vector<const Field*> found = fields_called(fields, step); !found.empty()) {
+      meant = std::move(found);
+      field = meant.front();
+      fields.clear();
+      may_be_name = false;
+      for (const Field* f : meant) {
+        for (const Field* inner : fields_in(*f)) fields.push_back(inner);
+        may_be_name = may_be_name || (&innermost(*f) != f && written == step);
+      }
       continue;
     }
     if (field && innermost(*field).kind == Field::Kind::Variant) {
@@ -148,7 +158,11 @@ std::string explain(const MapSpec& spec, const std::string& path) {
     if (!may_be_name) refuse(spec, path, step, fields);
     may_be_name = false;
   }
-  return explain_field(*field, path);
+  std::vector<std::string> texts;
+  for (const Field* f : meant)
+    if (std::string text = explain_field(*f, path); std::find(texts.begin(), texts.end(), text) == texts.end())
+      texts.push_back(std::move(text));
+  return join(texts, "\n");
 }
 
 std::string reference(const MapSpec& spec, const std::string& title) {

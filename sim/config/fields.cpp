@@ -135,7 +135,8 @@ std::string type_text(const Field& f) {
     case Field::Kind::Table:
       return "map from names to " + items_text(f);
     case Field::Kind::Variant:
-      return fmt::format("one of {}, alone or as `{}` of a map", join(names_of(f.variants())), f.selector);
+      return fmt::format("{}one of {}, alone or as `{}` of a map", f.by_reference ? "a name, a file, or " : "",
+                         join(names_of(f.variants())), f.selector);
     case Field::Kind::Any:
       return "anything";
   }

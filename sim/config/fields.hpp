@@ -34,16 +34,16 @@ struct Field {
     Map,       ///< A map of `map`.
     List,      ///< A list of `item`; when that is a map with a `name`, also a map from name to item.
     Table,     ///< A map from free names to `item`.
-    Variant,   ///< A map whose key `selector` picks one of `variants()`, which adds its fields to `map`'s. A bare word is
-               ///< short for the selector alone; {csv: x} picks the variant `csv` if that has a field `csv`.
-    Any,       ///< Anything: checked elsewhere.
+    Variant,   ///< A map whose key `selector` picks one of `variants()`, which adds its fields to `map`'s. A bare word
+              ///< is short for the selector alone; {csv: x} picks the variant `csv` if that has a field `csv`.
+    Any,  ///< Anything: checked elsewhere.
   };
 
   std::string name;
   Kind kind = Kind::Any;
-  std::string text_doc;                        ///< One sentence.
+  std::string text_doc;  ///< One sentence.
   bool required = true;
-  std::optional<std::string> default_text;     ///< As it would be written in YAML.
+  std::optional<std::string> default_text;  ///< As it would be written in YAML.
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
   Dimension dimension = Dimension::Time;
@@ -52,9 +52,11 @@ struct Field {
   std::shared_ptr<Field> item;
   std::string selector;
   std::function<std::vector<Variant>()> variants;
+  bool by_reference = false;  ///< Variant: a name, a file, or `base` and `override` may stand for it.
 
   Field& doc(std::string sentence) { return text_doc = std::move(sentence), *this; }
   Field& fallback(std::string text) { return default_text = std::move(text), required = false, *this; }
+  Field& reference() { return by_reference = true, *this; }
   Field& optional() { return required = false, *this; }
 };
 
@@ -89,8 +91,9 @@ std::vector<std::string> names_of(const std::vector<Variant>&);
 /// text. Unknown keys get a suggestion, or the place where the key belongs.
 Value check(const Value&, const MapSpec&, const std::string& path, Problems&);
 
-/// JSON Schema (draft 2020-12) of a file kind.
+/// JSON Schema (draft 2020-12) of a file kind: of a map, or of a variant that is a file of its own.
 std::string json_schema(const MapSpec&, const std::string& kind);
+std::string json_schema(const Field&, const std::string& kind);
 /// The help text of the field at a dotted path ("run.schedule"), or of the whole map for "".
 std::string explain(const MapSpec&, const std::string& path);
 /// The whole table as Markdown.

@@ -138,7 +138,8 @@ class SchemaWriter {
 
   Value of_variant(const Field& field, bool by_key) {
     const std::vector<Variant> variants = field.variants();
-    std::vector<Value> ways{enumeration(names_of(variants))};
+    std::vector<Value> ways{field.by_reference ? object({{"type", word("string")}}) : enumeration(names_of(variants))};
+    if (field.by_reference) ways.push_back(of_reference());
     for (const Variant& variant : variants) {
       std::vector<const Field*> fields;
       for (const MapSpec* spec : {field.map, variant.fields}) {
@@ -156,6 +157,20 @@ class SchemaWriter {
       ways.push_back(std::move(way));
     }
     return object({{"oneOf", array(std::move(ways))}});
+  }
+
+  static Value of_reference() {
+    const Value any = object();
+    Value way = object({{"type", word("object")}});
+    put(way, "properties",
+        object({{"schema", any},
+                {"name", any},
+                {"base", object({{"type", word("string")}})},
+                {"override", object({{"type", word("object")}})}}));
+    put(way, "patternProperties", object({{"^x-", plain("true")}}));
+    put(way, "additionalProperties", plain("false"));
+    put(way, "required", words({"base"}));
+    return way;
   }
 
   Value bare(const Field& field) {
@@ -188,15 +203,24 @@ class SchemaWriter {
   std::set<const MapSpec*> open_;
 };
 
+std::string whole(const std::string& kind, const std::string& about, Value body) {
+  Value schema = object({{"$schema", word("https://json-schema.org/draft/2020-12/schema")},
+                         {"title", word("stagecraft " + kind)},
+                         {"description", word(about)}});
+  for (Member& member : body.members) schema.members.push_back(std::move(member));
+  return to_json(schema) + '\n';
+}
+
 }  // namespace
 
 std::string json_schema(const MapSpec& spec, const std::string& kind) {
-  Value schema = object({{"$schema", word("https://json-schema.org/draft/2020-12/schema")},
-                         {"title", word("stagecraft " + kind)},
-                         {"description", word(spec.title)}});
-  Value body = SchemaWriter().of_map(spec, false);
-  for (Member& member : body.members) schema.members.push_back(std::move(member));
-  return to_json(schema) + '\n';
+  return whole(kind, spec.title, SchemaWriter().of_map(spec, false));
+}
+
+std::string json_schema(const Field& field, const std::string& kind) {
+  Field bare = field;
+  bare.text_doc.clear();
+  return whole(kind, field.text_doc, SchemaWriter().of(bare));
 }
 
 }  // namespace stagecraft::config

@@ -249,8 +249,8 @@ Value stand_in(const std::string& file) {
 Value parse_yaml(std::string_view text, const std::string& file, Problems& problems) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   if (const std::size_t odd = first_odd_byte(text); odd != std::string_view::npos) {
-    problems.add({file, 0, 0}, {}, fmt::format("this is not a text file: byte {} is not UTF-8 text", odd + 1), {},
-                 "not-text");
+    problems.add({file, 0, 0}, {}, fmt::format("this is not a text file: byte {} is not UTF-8 text", odd + 1),
+                 "save it as UTF-8", "not-text");
     return stand_in(file);
   }
   const SourceText source(text, file);
@@ -275,8 +275,12 @@ Value parse_yaml_file(const std::string& file, Problems& problems) {
   try {
     return parse_yaml(read_file(file), file, problems);
   } catch (const InputError& error) {
-    for (const Diagnostic& problem : error.problems())
-      problems.add({file, 0, 0}, {}, problem.message, problem.help, "unreadable-file");
+    const std::string name = fmt::format("'{}' ", file);  // The place says it already.
+    for (const Diagnostic& problem : error.problems()) {
+      const bool repeats = problem.message.starts_with(name);
+      problems.add({file, 0, 0}, {}, repeats ? "this " + problem.message.substr(name.size()) : problem.message,
+                   problem.help, "unreadable-file");
+    }
     return stand_in(file);
   }
 }

@@ -14,6 +14,7 @@ namespace stagecraft {
 namespace {
 
 constexpr std::size_t kMostShown = 20;
+constexpr int kWidestLine = 160, kBeforeCaret = 60;
 constexpr std::string_view kHelp = "      = help: ";
 
 struct Snippet {
@@ -41,14 +42,28 @@ std::optional<Snippet> snippet_of(const Where& where) {
   return found;
 }
 
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
+
+void narrow(Snippet& snippet) {
+  std::vector<std::size_t> starts;  // Of each character.
+  for (std::size_t i = 0; i < snippet.line.size(); ++i)
+    if (!continues_character(snippet.line[i])) starts.push_back(i);
+  const int length = static_cast<int>(starts.size());
+  if (length <= kWidestLine) return;
+  const int first = std::clamp(snippet.column - 1 - kBeforeCaret, 0, length - kWidestLine), last = first + kWidestLine;
+  starts.push_back(snippet.line.size());
+  const std::size_t from = starts[static_cast<std::size_t>(first)], to = starts[static_cast<std::size_t>(last)];
+  snippet.line = (first > 0 ? "..." : "") + snippet.line.substr(from, to - from) + (last < length ? "..." : "");
+  snippet.column += (first > 0 ? 3 : 0) - first;
+}
+
 // The space before the caret has one column for every character of the line, and its tabs.
 std::string caret_line(const Snippet& snippet) {
   std::string text;
   int column = 1;
   for (const char c : snippet.line) {
     if (column >= snippet.column) break;
-    const bool continues_character = (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
-    if (continues_character) continue;
+    if (continues_character(c)) continue;
     text += c == '\t' ? '\t' : ' ';
     ++column;
   }
@@ -76,6 +91,7 @@ std::string render(const Diagnostic& problem) {
   text += problem.message;
   if (auto snippet = snippet_of(problem.where)) {
     if (!snippet->line.empty() && snippet->line.back() == '\r') snippet->line.pop_back();
+    narrow(*snippet);
     text += fmt::format("\n{:>5} | {}\n      | {}", problem.where.line, snippet->line, caret_line(*snippet));
   }
   if (!problem.help.empty()) text += fmt::format("\n{}{}", kHelp, problem.help);
@@ -104,7 +120,11 @@ InputError::InputError(std::string message, std::string help)
     : InputError(std::vector<Diagnostic>{without_place(std::move(message), std::move(help))}) {}
 
 Infeasible::Infeasible(std::string code, const std::string& message, const std::string& help)
-    : std::runtime_error(help.empty() ? message : fmt::format("{}\n{}{}", message, kHelp, help)),
-      code_(std::move(code)) {}
+    : Infeasible(Diagnostic{{}, {}, message, help, std::move(code)}) {}
+
+Infeasible::Infeasible(Diagnostic problem)
+    : std::runtime_error(problem.help.empty() ? problem.message
+                                              : fmt::format("{}\n{}{}", problem.message, kHelp, problem.help)),
+      problem_(std::move(problem)) {}
 
 }  // namespace stagecraft

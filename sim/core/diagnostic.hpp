@@ -25,7 +25,8 @@ struct Diagnostic {
 };
 
 /// "file:line:column: error: path: message", the line with a caret when the file can be read, and the help. A file
-/// such as "<--set a=b>" is its own source line. No newline at the end.
+/// such as "<--set a=b>" is its own source line; of a very long line only the part around the caret is shown. No
+/// newline at the end.
 std::string render(const Diagnostic&);
 /// All of them sorted by place, at most twenty, then the count. No newline at the end.
 std::string render(std::vector<Diagnostic>);
@@ -45,10 +46,13 @@ class InputError : public std::runtime_error {
 class Infeasible : public std::runtime_error {
  public:
   Infeasible(std::string code, const std::string& message, const std::string& help = {});
-  const std::string& code() const { return code_; }
+  /// With the place of the constraint, which what() leaves out.
+  explicit Infeasible(Diagnostic problem);
+  const std::string& code() const { return problem_.code; }
+  const Diagnostic& problem() const { return problem_; }
 
  private:
-  std::string code_;
+  Diagnostic problem_;
 };
 
 /// The machine or a backend failed (exit 4).
@@ -68,8 +72,7 @@ class InternalError : public std::logic_error {
 #define STAGECRAFT_STRING2(x) #x
 #define STAGECRAFT_STRING(x) STAGECRAFT_STRING2(x)
 /// A promise between parts of this program. Never used on what a user wrote.
-#define STAGECRAFT_CHECK(condition)                                                                  \
-  do {                                                                                               \
-    if (!(condition))                                                                                \
-      throw ::stagecraft::InternalError(__FILE__ ":" STAGECRAFT_STRING(__LINE__) ": " #condition);   \
+#define STAGECRAFT_CHECK(condition)                                                                                \
+  do {                                                                                                             \
+    if (!(condition)) throw ::stagecraft::InternalError(__FILE__ ":" STAGECRAFT_STRING(__LINE__) ": " #condition); \
   } while (false)

@@ -3,12 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -18,6 +18,8 @@
 
 namespace stagecraft {
 namespace {
+
+constexpr std::size_t kLargestFile = std::size_t{512} << 20;  // So that a device that never ends is no trap.
 
 // Optimal string alignment: insert, delete, replace and swap of neighbours count one each. O(|a| |b|).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -85,7 +87,12 @@ std::string read_file(const std::string& path) {
   if (std::filesystem::is_directory(path, error)) throw InputError(fmt::format("'{}' is a folder, not a file", path));
   errno = 0;
   std::ifstream in(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
+  std::string text;
+  std::array<char, 1 << 16> chunk;
+  while (in.read(chunk.data(), chunk.size()) || in.gcount() > 0) {
+    text.append(chunk.data(), static_cast<std::size_t>(in.gcount()));
+    if (text.size() > kLargestFile) throw InputError(fmt::format("'{}' is larger than 512 MiB", path));
+  }
   if (!in.is_open() || in.bad()) {
     throw InputError(fmt::format("'{}' cannot be read: {}", path, std::strerror(errno == 0 ? EIO : errno)));
   }

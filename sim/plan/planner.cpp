@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -32,6 +33,10 @@ void add_data_edges(Plan& plan, const ModelGraph& model) {
 void finish_plan(Plan& plan, const PlannerInput& input, bool sequential) {
   int largest = 1;
   for (const Stage& stage : plan.stages) largest = std::max(largest, stage.micro_batch_size);
+  if (largest > std::numeric_limits<int>::max() / input.micro_batches)
+    throw InputError(
+        fmt::format("{} micro-batches of {} samples are more than can be counted", input.micro_batches, largest),
+        fmt::format("at most {} samples in an iteration", std::numeric_limits<int>::max()));
   plan.mini_batch = input.micro_batches * largest;
   add_data_edges(plan, input.model);
   if (sequential) make_sequential(plan);

@@ -1,6 +1,7 @@
 #include "sim/program/check.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -15,10 +16,15 @@ class Checker {
   explicit Checker(const Program& program) : p_(program), last_compute_(p_.streams.size()), last_(p_.streams.size()) {}
 
   void run() {
-    require(p_.first_wait.size() == p_.size() + 1, InstructionId{}, "the wait lists do not match the instructions");
+    const InstructionId whole;
+    require(p_.first_wait.size() == p_.size() + 1 && p_.first_wait.back() == p_.waits.size() &&
+                std::is_sorted(p_.first_wait.begin(), p_.first_wait.end()),
+            whole, "has wait lists that do not match its instructions");
+    require(p_.memory.size() == static_cast<std::size_t>(p_.devices), whole, "has no memory figures for some device");
     std::vector<bool> used(p_.size(), false);
     for (std::size_t n = 0; n < p_.size(); ++n) {
       const InstructionId id{static_cast<std::int64_t>(n)};
+      in_range(id);
       for (const InstructionId w : p_.waits_for(id)) {
         require(w.valid() && w < id, id, "waits for an instruction that is not before it");
         used[static_cast<std::size_t>(w)] = true;
@@ -43,11 +49,26 @@ class Checker {
     return std::find(list.begin(), list.end(), on) != list.end();
   }
 
+  void in_range(InstructionId id) const {
+    const Instruction& i = p_.at(id);
+    const auto exists = [](std::int32_t index, std::size_t count) { return index >= 0 && static_cast<std::size_t>(index) < count; };
+    // A message is named by its transfer, so one without cannot be named.
+    const bool reduces = i.kind == InstructionKind::AllReduce;
+    require(i.is_compute() || exists(i.link, reduces ? p_.collectives.size() : p_.transfers.size()), InstructionId{},
+            "has a message that is in no transfer");
+    require(exists(i.device, p_.memory.size()), id, "is on a device that does not exist");
+    require(exists(i.stage, p_.micro_batches.size()), id, "is of a stage that does not exist");
+    require(i.micro >= 0 && p_.iteration_of(i) < p_.iterations, id, "is in no iteration");
+    require(i.duration.value >= 0 && std::isfinite(i.duration.value), id, "takes no time that a clock can show");
+    require(!i.stream.valid() || exists(i.stream, p_.streams.size()), id, "is in a stream that does not exist");
+  }
+
   void stream_order(InstructionId id) {
     const Instruction& i = p_.at(id);
     if (!i.stream.valid()) return require(!i.is_compute(), id, "computes outside a stream");
     const Stream& stream = p_.streams[static_cast<std::size_t>(i.stream)];
     require(stream.device == i.device, id, "is in a stream of another device");
+    require(!i.is_compute() || stream.kind == StreamKind::Compute, id, "computes outside a stream");
     auto& last = (stream.kind == StreamKind::Compute ? last_compute_ : last_)[static_cast<std::size_t>(i.stream)];
     require(!last.valid() || waits(id, last), id, "does not wait for the instruction before it in its stream");
     if (i.is_compute() || stream.kind != StreamKind::Compute) last = id;
@@ -71,7 +92,9 @@ class Checker {
     for (int m = 0; m < c.members; ++m) {
       const InstructionId id{static_cast<std::int64_t>(c.first) + m};
       require(p_.at(id).kind == InstructionKind::AllReduce && p_.at(id).link == p_.at(c.first).link, id, "is not a member of its collective");
-      require(p_.routes[static_cast<std::size_t>(c.first_route + m)].from == p_.at(id).device, id, "does not match the ring");
+      const RouteEnds& edge = p_.routes[static_cast<std::size_t>(c.first_route + m)];
+      const DeviceId next = p_.at(InstructionId{c.first + (m + 1) % c.members}).device;
+      require(edge.from == p_.at(id).device && edge.to == next, id, "does not match the ring");
     }
   }
 
@@ -89,8 +112,8 @@ std::string remedy(Bytes resident, Bytes peak, Bytes capacity) {
     return fmt::format("weights, gradients and optimizer state alone take {:.2f} times the device: cut the model into more stages, or use "
                        "devices with at least {}",
                        resident / capacity, to_text(resident));
-  return fmt::format("activations may take {} less: smaller micro-batches, recompute: full, a schedule with fewer micro-batches in flight, "
-                     "or more stages",
+  return fmt::format("bring the activations down by {}: smaller micro-batches, recompute: full, a schedule with fewer micro-batches in "
+                     "flight, or more stages",
                      to_text(peak - capacity));
 }
 

@@ -4,6 +4,9 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
@@ -13,9 +16,12 @@ namespace fs = std::filesystem;
 
 std::string folder_name(FileKind kind) {
   switch (kind) {
-    case FileKind::Model: return "models";
-    case FileKind::Cluster: return "topologies";
-    case FileKind::Scenario: return "scenarios";
+    case FileKind::Model:
+      return "models";
+    case FileKind::Cluster:
+      return "topologies";
+    case FileKind::Scenario:
+      return "scenarios";
   }
   return {};
 }
@@ -23,6 +29,13 @@ std::string folder_name(FileKind kind) {
 bool is_file(const fs::path& path) {
   std::error_code error;
   return fs::is_regular_file(path, error);
+}
+
+// As people would type it: relative when it lies below the working folder.
+std::string shown(const fs::path& path) {
+  std::error_code error;
+  const fs::path near = fs::proximate(path, error);
+  return error || near.empty() || *near.begin() == ".." ? path.lexically_normal().string() : near.string();
 }
 
 }  // namespace
@@ -37,7 +50,8 @@ std::vector<std::string> folders(FileKind kind) {
   std::vector<std::string> result;
   for (const fs::path& root : roots) {
     std::error_code error;
-    if (const fs::path folder = root / folder_name(kind); fs::is_directory(folder, error)) result.push_back(folder.string());
+    if (const fs::path folder = root / folder_name(kind); fs::is_directory(folder, error))
+      result.push_back(folder.string());
   }
   return result;
 }
@@ -50,7 +64,7 @@ std::vector<NamedFile> named_files(FileKind kind) {
       if (error || it->path().extension() != ".yaml" || it->path().parent_path().filename() == "profiles") continue;
       std::string name = fs::relative(it->path(), folder, error).replace_extension().string();
       const bool known = std::any_of(files.begin(), files.end(), [&](const NamedFile& f) { return f.name == name; });
-      if (!known) files.push_back({std::move(name), it->path().string()});
+      if (!known) files.push_back({std::move(name), shown(it->path())});
     }
   }
   std::sort(files.begin(), files.end(), [](const NamedFile& a, const NamedFile& b) { return a.name < b.name; });
@@ -58,15 +72,30 @@ std::vector<NamedFile> named_files(FileKind kind) {
 }
 
 std::string find_file(FileKind kind, const std::string& name, const std::string& from) {
-  const fs::path here = fs::path(from).parent_path();
+  const fs::path here = from.starts_with('<') ? fs::path() : fs::path(from).parent_path();  // Said on the command line.
   if (name.ends_with(".yaml") || name.find('/') != std::string::npos) {
     const fs::path path = here / name;
-    return is_file(path) ? path.lexically_normal().string() : std::string{};
+    return is_file(path) ? shown(path) : std::string{};
   }
-  if (const fs::path beside = here / (name + ".yaml"); is_file(beside)) return beside.string();
+  if (const fs::path beside = here / (name + ".yaml"); is_file(beside)) return shown(beside);
   for (const std::string& folder : folders(kind))
-    if (const fs::path path = fs::path(folder) / (name + ".yaml"); is_file(path)) return path.string();
+    if (const fs::path path = fs::path(folder) / (name + ".yaml"); is_file(path)) return shown(path);
   return {};
+}
+
+std::string scenario_file(const std::string& given) {
+  std::error_code error;
+  if (fs::exists(given, error)) return given;
+  std::vector<std::string> names;
+  for (const NamedFile& file : named_files(FileKind::Scenario)) {
+    if (file.name == given) return file.path;
+    names.push_back(file.name);
+    names.push_back(file.path);
+  }
+  const auto near = closest(given, names);
+  const std::string help =
+      near ? fmt::format("did you mean '{}'?", *near) : "stagecraft list scenarios shows those that are there";
+  throw InputError({{{given, 0, 0}, {}, "there is no such file", help, "unreadable-file"}});
 }
 
 }  // namespace stagecraft

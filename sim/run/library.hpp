@@ -22,4 +22,8 @@ std::vector<NamedFile> named_files(FileKind);
 /// in `.yaml` is a path relative to `from`. Empty when there is none.
 std::string find_file(FileKind, const std::string& name, const std::string& from);
 
+/// The scenario that a command is given: a file, or the name of one as `stagecraft list scenarios` shows it. InputError
+/// with a suggestion when there is neither.
+std::string scenario_file(const std::string& given);
+
 }  // namespace stagecraft

@@ -18,7 +18,9 @@ using config::Value;
 
 constexpr int kDeepest = 10;
 
-std::string kind_word(FileKind kind) { return kind == FileKind::Model ? "model" : kind == FileKind::Cluster ? "cluster" : "scenario"; }
+std::string kind_word(FileKind kind) {
+  return kind == FileKind::Model ? "model" : kind == FileKind::Cluster ? "cluster" : "scenario";
+}
 
 std::vector<std::string> entries(FileKind kind) {
   return kind == FileKind::Model ? names_of(model_builders::all()) : names_of(topology_generators::all());
@@ -30,7 +32,8 @@ class Expander {
 
   void expand(Value& value, const std::string& path, int depth) {
     if (depth > kDeepest)
-      return problems_.add(value.where, path, "this refers to itself through other files", "a base must lead to a builder or a full description", "reference");
+      return problems_.add(value.where, path, "this refers to itself through other files",
+                           "a base must lead to a builder or a full description", "reference");
     if (value.is_scalar()) return follow_name(value, path, depth);
     if (!value.is_map() || !value.has("base")) return;
     Value base = *value.find("base");
@@ -39,7 +42,10 @@ class Expander {
         problems_.add(m.where, path + "." + m.key, fmt::format("'{}' cannot stand beside 'base'", m.key),
                       fmt::format("write it under override: {{{}: ...}}", m.key), "beside-base");
     expand(base, path + ".base", depth + 1);
-    if (const Value* overrides = value.find("override"); overrides && base.is_map()) config::apply_overrides(base, *overrides, path + ".override", problems_);
+    if (const Value* overrides = value.find("override"); overrides && base.is_map()) {
+      drop_facts(base);
+      config::apply_overrides(base, *overrides, path + ".override", problems_);
+    }
     if (const Value* name = value.find("name"); name && base.is_map()) set_name(base, name->text, true);
     value = std::move(base);
   }
@@ -49,12 +55,16 @@ class Expander {
     const std::string file = find_file(kind_, value.text, value.where.file);
     if (file.empty()) {
       const auto words = entries(kind_);
-      if (std::find(words.begin(), words.end(), value.text) != words.end()) return;  // Short for a builder with its defaults.
+      if (std::find(words.begin(), words.end(), value.text) != words.end())
+        return;  // Short for a builder with its defaults.
       auto names = words;
       for (const NamedFile& f : named_files(kind_)) names.push_back(f.name);
       std::string help = suggest(value.text, names);
-      if (help.empty()) help = fmt::format("stagecraft list {} shows what there is", kind_ == FileKind::Model ? "models" : "topologies");
-      problems_.add(value.where, path, fmt::format("there is no {} '{}'", kind_word(kind_), value.text), help, "reference");
+      if (help.empty())
+        help =
+            fmt::format("stagecraft list {} shows what there is", kind_ == FileKind::Model ? "models" : "topologies");
+      problems_.add(value.where, path, fmt::format("there is no {} '{}'", kind_word(kind_), value.text), help,
+                    "reference");
       value.unreadable = true;
       return;
     }
@@ -82,6 +92,10 @@ class Expander {
 
 }  // namespace
 
+void drop_facts(Value& model) {
+  std::erase_if(model.members, [](const config::Member& m) { return m.key == "expect"; });
+}
+
 void expand_reference(Value& value, FileKind kind, const std::string& path, Problems& problems) {
   Expander(kind, problems).expand(value, path, 0);
 }
@@ -89,7 +103,8 @@ void expand_reference(Value& value, FileKind kind, const std::string& path, Prob
 bool check_schema_line(const Value& root, const std::string& kind, Problems& problems) {
   const Value* line = root.is_map() ? root.find("schema") : nullptr;
   if (!line) {
-    problems.add(root.where, "schema", "the first line must say what kind of file this is", fmt::format("write schema: {}/1", kind), "schema");
+    problems.add(root.where, "schema", "the first line must say what kind of file this is",
+                 fmt::format("write schema: {}/1", kind), "schema");
     return false;
   }
   const std::string expected = kind + "/1";
@@ -98,11 +113,15 @@ bool check_schema_line(const Value& root, const std::string& kind, Problems& pro
   const std::string other = line->text.substr(0, slash);
   const std::vector<std::string> kinds = {"scenario", "model", "cluster", "sweep", "profile"};
   if (other != kind && std::find(kinds.begin(), kinds.end(), other) != kinds.end())
-    problems.add(line->where, "schema", fmt::format("this is a {} file; a {} file was expected here", other, kind), {}, "schema");
+    problems.add(line->where, "schema", fmt::format("this is a {} file; a {} file was expected here", other, kind), {},
+                 "schema");
   else if (other == kind)
-    problems.add(line->where, "schema", fmt::format("version '{}' is not known to this stagecraft, which reads {}", line->text, expected), {}, "schema");
+    problems.add(line->where, "schema",
+                 fmt::format("version '{}' is not known to this stagecraft, which reads {}", line->text, expected), {},
+                 "schema");
   else
-    problems.add(line->where, "schema", fmt::format("'{}' is not a kind of file", line->text), fmt::format("write {}", expected), "schema");
+    problems.add(line->where, "schema", fmt::format("'{}' is not a kind of file", line->text),
+                 fmt::format("write {}", expected), "schema");
   return false;
 }
 

@@ -11,6 +11,9 @@ namespace stagecraft {
 /// stands in its file, for messages.
 void expand_reference(config::Value& value, FileKind kind, const std::string& path, config::Problems& problems);
 
+/// Takes out what is published of a model (`expect`), which no longer holds when the model is changed.
+void drop_facts(config::Value& model);
+
 /// Says so when `schema:` at the top of a file is missing or names another kind or a newer version. False then.
 bool check_schema_line(const config::Value& root, const std::string& kind, config::Problems& problems);
 

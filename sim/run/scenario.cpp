@@ -1,5 +1,6 @@
 #include "sim/run/scenario.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -8,6 +9,7 @@
 #include "sim/cluster/generator.hpp"
 #include "sim/config/override.hpp"
 #include "sim/core/sha256.hpp"
+#include "sim/core/text.hpp"
 #include "sim/model/builder.hpp"
 #include "sim/run/references.hpp"
 #include "sim/schedule/builder.hpp"
@@ -19,12 +21,31 @@ namespace {
 using config::Problems;
 using config::Value;
 
-/// A CSV schedule is found beside the file that names it.
-void anchor_csv(Value& schedule) {
-  Value* file = schedule.find("csv");
-  if (!file) return;
-  const std::filesystem::path base = file->where.file.starts_with("<") ? "." : std::filesystem::path(file->where.file).parent_path();
-  file->text = std::filesystem::absolute(base / file->text).lexically_normal().string();
+/// The order itself takes the place of the file's name, so that a resolved scenario stands alone and its hash covers
+/// the order. The file is found beside the one that names it.
+void read_csv(Value& schedule, Problems& problems) {
+  const Value* name = schedule.find("csv");
+  if ((name == nullptr) != schedule.has("rows"))
+    return problems.add(schedule.where, "run.schedule", "the order is needed once",
+                        "write {csv: order.csv}, or rows: [...]", "missing-field");
+  if (!name) return;
+  const std::filesystem::path base =
+      name->where.file.starts_with('<') ? "" : std::filesystem::path(name->where.file).parent_path();
+  const std::string file = (base / name->text).lexically_normal().string();
+  Value rows;
+  rows.kind = Value::Kind::List;
+  rows.where = {file, 1, 1};
+  try {
+    for (const std::string& line : split(read_file(file), '\n'))
+      rows.items.push_back(
+          Value::scalar(std::string(trim(line)), {file, static_cast<int>(rows.items.size()) + 1, 1}, "computed"));
+  } catch (const InputError& e) {
+    return problems.add(name->where, "run.schedule.csv", e.problems().front().message, {}, "unreadable-file");
+  }
+  while (!rows.items.empty() && rows.items.back().text.empty()) rows.items.pop_back();
+  const auto at = std::find_if(schedule.members.begin(), schedule.members.end(),
+                               [](const config::Member& m) { return m.key == "csv"; });
+  *at = {"rows", at->where, std::move(rows)};
 }
 
 /// `auto` becomes the policy that the schedule goes with.
@@ -34,7 +55,8 @@ void settle_weights(Value& tree, const ScheduleDef& schedule, Problems& problems
   const WeightsDef* policy = find_in(weights::all(), weights.text);
   if (policy && policy->needs_flush && !schedule.flushes)
     problems.add(weights.where, "weights",
-                 fmt::format("'{}' keeps one version, but the schedule '{}' never drains the pipeline", weights.text, schedule.name),
+                 fmt::format("'{}' keeps one version, but the schedule '{}' never drains the pipeline", weights.text,
+                             schedule.name),
                  fmt::format("write weights: {}", schedule.weights), "weights");
 }
 
@@ -67,6 +89,9 @@ Value load_part(const std::string& file, FileKind kind, const char* key, const c
   problems.throw_if_any();
   check_schema_line(root, key, problems);
   problems.throw_if_any();
+  if (!root.has("name"))
+    root.members.push_back(
+        {"name", root.where, Value::scalar(std::filesystem::path(file).stem().string(), root.where, "computed")});
   expand_reference(root, kind, key, problems);
   Value wrapped;
   wrapped.kind = Value::Kind::Map;
@@ -81,7 +106,8 @@ Value load_part(const std::string& file, FileKind kind, const char* key, const c
 
 std::string Scenario::hash() const { return sha256(config::to_yaml(tree, false)); }
 
-Scenario load_scenario(const std::string& file, const std::vector<std::string>& sets) {
+Scenario load_scenario(const std::string& given, const std::vector<std::string>& sets) {
+  const std::string file = scenario_file(given);
   Problems problems;
   Value tree = config::parse_yaml_file(file, problems);
   problems.throw_if_any();
@@ -90,6 +116,7 @@ Scenario load_scenario(const std::string& file, const std::vector<std::string>& 
   if (Value* model = tree.find("model")) expand_reference(*model, FileKind::Model, "model", problems);
   if (Value* cluster = tree.find("cluster")) expand_reference(*cluster, FileKind::Cluster, "cluster", problems);
   for (const std::string& set : sets) {
+    if (Value* model = tree.find("model"); model && model->is_map() && set.starts_with("model.")) drop_facts(*model);
     config::apply_set(tree, set, problems);
     // A reference may come from the command line as well.
     if (set.starts_with("model=")) expand_reference(*tree.find("model"), FileKind::Model, "model", problems);
@@ -98,14 +125,16 @@ Scenario load_scenario(const std::string& file, const std::vector<std::string>& 
   tree = config::check(tree, scenario_fields(), "", problems);
   problems.throw_if_any();
   Value& schedule = *tree.find("run")->find("schedule");
-  anchor_csv(schedule);
+  if (schedule.at("name").text == "csv") read_csv(schedule, problems);
   settle_weights(tree, get_from(schedules::all(), "schedule", schedule.at("name").text), problems);
   problems.throw_if_any();
   return read(std::move(tree));
 }
 
 Value load_model_file(const std::string& file) { return load_part(file, FileKind::Model, "model", model_fields()); }
-Value load_cluster_file(const std::string& file) { return load_part(file, FileKind::Cluster, "cluster", cluster_fields()); }
+Value load_cluster_file(const std::string& file) {
+  return load_part(file, FileKind::Cluster, "cluster", cluster_fields());
+}
 
 ModelGraph build_model(const Value& checked) {
   const ModelBuilder& builder = get_from(model_builders::all(), "model builder", checked.at("builder").text);
@@ -116,7 +145,11 @@ ModelGraph build_model(const Value& checked) {
   if (const Value* parameters = expect ? expect->find("parameters") : nullptr) {
     const double expected = config::as_real(*parameters), built = graph.parameters();
     if (std::abs(built - expected) > 1e-3 * expected)
-      throw InputError({{parameters->where, "expect.parameters", fmt::format("the model has {:.0f} parameters, not {}", built, parameters->text), {}, "expect"}});
+      throw InputError({{parameters->where,
+                         "expect.parameters",
+                         fmt::format("the model has {:.0f} parameters, not {}", built, parameters->text),
+                         {},
+                         "expect"}});
   }
   return graph;
 }

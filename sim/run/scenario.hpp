@@ -12,15 +12,15 @@ namespace stagecraft {
 
 /// A scenario with every default and reference filled in.
 struct Scenario {
-  config::Value tree;          ///< Itself a valid scenario.
+  config::Value tree;  ///< Itself a valid scenario.
   std::string title;
-  std::string schedule;        ///< Name in the catalogue.
+  std::string schedule;  ///< Name in the catalogue.
   std::string weights;
   int micro_batches = 1;
   LoweringOptions lowering;
   std::uint64_t seed = 1;
 
-  std::string hash() const;    ///< SHA-256 of the canonical text.
+  std::string hash() const;  ///< SHA-256 of the canonical text.
 };
 
 /// The field tables of the three kinds of file.
@@ -28,9 +28,9 @@ const config::MapSpec& scenario_fields();
 const config::MapSpec& model_fields();
 const config::MapSpec& cluster_fields();
 
-/// Reads a scenario, follows names, applies `override` and then each "path=value" of `sets`, and checks everything.
-/// Throws InputError with all problems of all files.
-Scenario load_scenario(const std::string& file, const std::vector<std::string>& sets);
+/// Reads a scenario (a file, or a name as scenario_file() takes it), follows names, applies `override` and then each
+/// "path=value" of `sets`, and checks everything. Throws InputError with all problems of all files.
+Scenario load_scenario(const std::string& given, const std::vector<std::string>& sets);
 
 /// A model or cluster file on its own, checked.
 config::Value load_model_file(const std::string& file);

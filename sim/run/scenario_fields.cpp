@@ -19,34 +19,43 @@ std::vector<Variant> variants_of(Catalog<Def> catalog) {
 
 const MapSpec expect_fields{
     .title = "Published facts that the built model is checked against.",
-    .fields = {real("parameters", 0, 1e15).optional().doc("Number of parameters; the build fails when it is off by more than one in a thousand.")},
+    .fields = {real("parameters", 0, 1e15)
+                   .optional()
+                   .doc("Number of parameters; the build fails when it is off by more than one in a thousand.")},
 };
 
 const MapSpec model_common{
     .title = "What is trained.",
     .fields = {text("schema").optional().doc("model/1 at the top of a model file."),
-               text("name").fallback("model").doc("One word for results."), text("title").optional().doc("One line for people."),
+               text("name").fallback("model").doc("One word for results."),
+               text("title").optional().doc("One line for people."),
                map("expect", expect_fields).optional().doc("Published facts to check.")},
 };
 
 const MapSpec cluster_common{
     .title = "What it runs on.",
     .fields = {text("schema").optional().doc("cluster/1 at the top of a cluster file."),
-               text("name").fallback("cluster").doc("One word for results."), text("title").optional().doc("One line for people.")},
+               text("name").fallback("cluster").doc("One word for results."),
+               text("title").optional().doc("One line for people.")},
 };
 
 const MapSpec run_fields{
     .title = "How the plan is run.",
     .fields =
         {
-            variant("schedule", "name", [] { return variants_of(schedules::all()); }).doc("Order of forward and backward work."),
-            integer("micro_batches", 1, 1 << 20).doc("Micro-batches in one iteration, of the largest size that a stage uses."),
+            variant("schedule", "name", [] { return variants_of(schedules::all()); })
+                .doc("Order of forward and backward work."),
+            integer("micro_batches", 1, 1 << 20)
+                .doc("Micro-batches in one iteration, of the largest size that a stage uses."),
             integer("iterations", 1, 10000).fallback("3").doc("Iterations, back to back."),
             boolean("overlap").fallback("true").doc("Communication beside computation; false: in its way."),
-            choice("transfers", {"rendezvous", "eager"}).fallback("rendezvous").doc("A send waits for its receive (NCCL), or goes at once."),
+            choice("transfers", {"rendezvous", "eager"})
+                .fallback("rendezvous")
+                .doc("A send waits for its receive (NCCL), or goes at once."),
             choice("streams", {"direction", "pair", "single", "none"})
                 .fallback("direction")
-                .doc("Which communication of a device waits for which: one stream for each peer and direction, for each peer, "
+                .doc("Which communication of a device waits for which: one stream for each peer and direction, for "
+                     "each peer, "
                      "one in all, or none."),
             choice("sends", {"fifo", "shared"})
                 .fallback("fifo")
@@ -57,13 +66,16 @@ const MapSpec run_fields{
 
 const MapSpec training_fields{
     .title = "What is learnt; read by backends that really train.",
-    .fields = {text("task").fallback("teacher").doc("Data and loss."), text("optimizer").fallback("adam").doc("Update rule."),
-               real("learning_rate", 0, 1e6).fallback("0.001").doc("Step size."), integer("seed", 0, 9e15).fallback("1").doc("Of weights and data.")},
+    .fields = {text("task").fallback("teacher").doc("Data and loss."),
+               text("optimizer").fallback("adam").doc("Update rule."),
+               real("learning_rate", 0, 1e6).fallback("0.001").doc("Step size."),
+               integer("seed", 0, 9e15).fallback("1").doc("Of weights and data.")},
 };
 
 const MapSpec report_fields{
     .title = "What a run writes.",
-    .fields = {boolean("trace").fallback("true").doc("trace.json for Perfetto."), boolean("svg").fallback("true").doc("timeline.svg, a picture of runs with up to 20000 instructions."),
+    .fields = {boolean("trace").fallback("true").doc("trace.json for Perfetto."),
+               boolean("svg").fallback("true").doc("timeline.svg, a picture of runs with up to 20000 instructions."),
                boolean("spans").fallback("true").doc("spans.csv, one row an instruction.")},
 };
 
@@ -74,12 +86,16 @@ std::vector<std::string> policy_names() {
 }
 
 Field model_field() {
-  return variant("model", "builder", [] { return variants_of(model_builders::all()); }, &model_common)
+  return variant(
+             "model", "builder", [] { return variants_of(model_builders::all()); }, &model_common)
+      .reference()
       .doc("What is trained: a name from models/, a file, or a builder with its parameters.");
 }
 
 Field cluster_field() {
-  return variant("cluster", "generator", [] { return variants_of(topology_generators::all()); }, &cluster_common)
+  return variant(
+             "cluster", "generator", [] { return variants_of(topology_generators::all()); }, &cluster_common)
+      .reference()
       .doc("What it runs on: a name from topologies/, a file, or a generator with its parameters.");
 }
 
@@ -88,11 +104,14 @@ Field cluster_field() {
 const MapSpec& scenario_fields() {
   static const MapSpec spec{
       .title = "One question: this model, on this cluster, with this pipeline.",
-      .fields = {choice("schema", {"scenario/1"}).doc("Kind and version of the file."), text("title").fallback("\"\"").doc("One line for people."),
-                 model_field(), cluster_field(),
-                 variant("plan", "planner", [] { return variants_of(planners::all()); }).doc("How the model is cut and placed."),
+      .fields = {choice("schema", {"scenario/1"}).doc("Kind and version of the file."),
+                 text("title").fallback("\"\"").doc("One line for people."), model_field(), cluster_field(),
+                 variant("plan", "planner", [] { return variants_of(planners::all()); })
+                     .doc("How the model is cut and placed."),
                  map("run", run_fields).doc("How the plan is run."),
-                 choice("weights", policy_names).fallback("auto").doc("Which weights version each op uses; auto: what the schedule goes with."),
+                 choice("weights", policy_names)
+                     .fallback("auto")
+                     .doc("Which weights version each op uses; auto: what the schedule goes with."),
                  map("training", training_fields).optional().doc("What is learnt, when it is really run."),
                  map("report", report_fields).optional().doc("What a run writes.")},
   };

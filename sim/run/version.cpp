@@ -14,7 +14,10 @@ std::string version_text() {
   std::string text = fmt::format("stagecraft {}\n  build    {}\n", version(), STAGECRAFT_BUILD);
   for (const BackendDef* b : backends::all()) {
     const std::string why = b->why_not();
-    text += fmt::format("  {:<8} {}\n", b->name, why.empty() ? fmt::format("yes {}", b->version()) : why);
+    text += fmt::format("  {:<8} {}\n", b->name,
+                        !why.empty()           ? why
+                        : b->version().empty() ? "yes"
+                                               : "yes " + b->version());
   }
   text.pop_back();
   return text;

@@ -39,8 +39,32 @@ bool parse_cell(std::string_view cell, std::vector<Op>& ops) {
 std::string why_not(std::string_view cell) {
   for (const std::string_view word : {"SEND", "RECV", "UNSHARD", "RESHARD", "REDUCE_GRAD"})
     if (cell.find(word) != std::string_view::npos)
-      return fmt::format("'{}' is communication; give the compute-only schedule, sends and receives are worked out from it", cell);
+      return fmt::format(
+          "'{}' is communication; give the compute-only schedule, sends and receives are worked out from it", cell);
+  if (const auto op = parse_op(cell); op && op->kind == OpKind::Update)
+    return fmt::format("'{}' is an update; each is put behind the last backward of its stage by itself", cell);
   return fmt::format("'{}' is not an op", cell);
+}
+
+/// Chains are copies of one pipeline: equally long, and together they run every micro-batch.
+void check_chains(std::vector<int> starts, const std::vector<std::set<int>>& micros, const CsvSchedule& csv,
+                  std::vector<ScheduleProblem>& problems) {
+  std::set<int> all;
+  for (const int s : starts)
+    all.insert(micros[static_cast<std::size_t>(s)].begin(), micros[static_cast<std::size_t>(s)].end());
+  for (int m = 0; m < csv.micro_batches && problems.size() < 20; ++m)
+    if (!all.contains(m)) problems.push_back({"missing", 2, -1, -1, {}, fmt::format("micro-batch {} never starts", m)});
+  starts.push_back(csv.stages);
+  for (std::size_t c = 1; c + 1 < starts.size(); ++c)
+    if (starts[c + 1] - starts[c] != starts[1])
+      return problems.push_back(
+          {"chain",
+           2,
+           -1,
+           -1,
+           {},
+           fmt::format("stages {} to {} run micro-batches of their own but are not as many as stages 0 to {}",
+                       starts[c], starts[c + 1] - 1, starts[1] - 1)});
 }
 
 }  // namespace
@@ -56,13 +80,17 @@ CsvSchedule parse_schedule_csv(std::string_view text, const std::string& file) {
     int column = 0, offset = 1;
     for (const std::string& cell : split(lines[line], ',')) {
       const std::size_t before = ops.size();
-      const bool good = parse_cell(cell, ops) && std::all_of(ops.begin() + static_cast<std::ptrdiff_t>(before), ops.end(), [](const Op& op) {
+      const bool good = parse_cell(cell, ops) &&
+                        std::all_of(ops.begin() + static_cast<std::ptrdiff_t>(before), ops.end(), [](const Op& op) {
                           return op.kind != OpKind::Update && op.stage < kMostStages && op.micro < kMostMicroBatches;
                         });
       if (!good) {
         ops.resize(before);
-        problems.push_back({{file, static_cast<int>(line) + 1, offset}, fmt::format("rank {}, column {}", line, column), why_not(trim(cell)),
-                            "write stage, kind and micro-batch: 0F1, 2B0, 1I3, 1W3, 1R3 or (0F3;7B5)OVERLAP_F_B", "syntax"});
+        problems.push_back({{file, static_cast<int>(line) + 1, offset},
+                            fmt::format("rank {}, column {}", line, column),
+                            why_not(trim(cell)),
+                            "write stage, kind and micro-batch: 0F1, 2B0, 1I3, 1W3, 1R3 or (0F3;7B5)OVERLAP_F_B",
+                            "syntax"});
       }
       columns.resize(ops.size(), column);
       for (std::size_t i = before; i < ops.size(); ++i) {
@@ -73,7 +101,8 @@ CsvSchedule parse_schedule_csv(std::string_view text, const std::string& file) {
       offset += static_cast<int>(cell.size()) + 1;
     }
   }
-  if (problems.empty() && result.stages == 0) problems.push_back({{file, 1, 1}, {}, "there is no op in this file", {}, "syntax"});
+  if (problems.empty() && result.stages == 0)
+    problems.push_back({{file, 1, 1}, {}, "there is no op in this file", {}, "syntax"});
   if (!problems.empty()) throw InputError(std::move(problems));
   return result;
 }
@@ -106,16 +135,23 @@ Plan implied_plan(const CsvSchedule& csv, std::vector<ScheduleProblem>& problems
       auto& devices = plan.stages[static_cast<std::size_t>(ops[i].stage)].devices;
       if (devices.empty()) devices.emplace_back(static_cast<std::int64_t>(rank));
       if (devices.front() != static_cast<int>(rank) && problems.size() < 20)
-        problems.push_back({"wrong-rank", 2, static_cast<int>(rank), csv.columns[rank][i], to_text(ops[i]),
-                            fmt::format("stage {} runs on rank {} and on rank {}", ops[i].stage.value, devices.front().value, rank)});
+        problems.push_back(
+            {"wrong-rank", 2, static_cast<int>(rank), csv.columns[rank][i], to_text(ops[i]),
+             fmt::format("stage {} runs on rank {} and on rank {}", ops[i].stage.value, devices.front().value, rank)});
       if (ops[i].kind == OpKind::Forward) micros[static_cast<std::size_t>(ops[i].stage)].insert(ops[i].micro);
     }
   }
+  std::vector<int> chain_starts{0};
   for (int s = 0; s < csv.stages; ++s) {
     auto& stage = plan.stages[static_cast<std::size_t>(s)];
     const auto& own = micros[static_cast<std::size_t>(s)];
     if (own.empty()) {
-      problems.push_back({"missing", 2, -1, -1, {}, fmt::format("stage {} runs no forward at all; stages are numbered from 0 without gaps", s)});
+      problems.push_back({"missing",
+                          2,
+                          -1,
+                          -1,
+                          {},
+                          fmt::format("stage {} runs no forward at all; stages are numbered from 0 without gaps", s)});
       if (stage.devices.empty()) stage.devices.emplace_back(0);
       continue;
     }
@@ -124,15 +160,24 @@ Plan implied_plan(const CsvSchedule& csv, std::vector<ScheduleProblem>& problems
     const auto& before = micros[static_cast<std::size_t>(s) - 1];
     std::vector<int> shared;
     std::set_intersection(own.begin(), own.end(), before.begin(), before.end(), std::back_inserter(shared));
-    if (shared.empty()) continue;
+    if (shared.empty()) {
+      chain_starts.push_back(s);
+      continue;
+    }
     plan.edges.push_back({StageId{s - 1}, StageId{s}, {}});
     std::vector<int> odd;
     std::set_symmetric_difference(own.begin(), own.end(), before.begin(), before.end(), std::back_inserter(odd));
     if (!odd.empty())
-      problems.push_back({"chain", 2, stage.devices.front(), -1, {},
-                          fmt::format("stages {} and {} follow one another but do not run the same micro-batches: {} is on {} only", s - 1, s,
-                                      odd.front(), own.contains(odd.front()) ? s : s - 1)});
+      problems.push_back(
+          {"chain",
+           2,
+           stage.devices.front(),
+           -1,
+           {},
+           fmt::format("stages {} and {} follow one another but do not run the same micro-batches: {} is on {} only",
+                       s - 1, s, odd.front(), own.contains(odd.front()) ? s : s - 1)});
   }
+  if (problems.empty()) check_chains(chain_starts, micros, csv, problems);
   return plan;
 }
 

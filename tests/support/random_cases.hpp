@@ -92,7 +92,8 @@ RandomCase random_case(Pick&& pick, int most_stages = 6) {
   std::vector<DeviceId> devices;
   for (Stage& stage : c.plan.stages) {
     stage.devices.resize(static_cast<std::size_t>(pick(0, 2) == 2 ? pick(1, std::min(3, stage.micro_batch_size)) : 1));
-    for (std::size_t i = 0; i < stage.devices.size(); ++i) devices.emplace_back(static_cast<std::int64_t>(devices.size()));
+    for (std::size_t i = 0; i < stage.devices.size(); ++i)
+      devices.emplace_back(static_cast<std::int64_t>(devices.size()));
   }
   for (std::size_t i = devices.size(); i > 1; --i)
     std::swap(devices[i - 1], devices[static_cast<std::size_t>(pick(0, static_cast<int>(i) - 1))]);

@@ -53,7 +53,7 @@ TEST_CASE("uniform: a link for each pair, or one for each device") {
   CHECK(mesh.types.size() == 1);
   CHECK(mesh.types[0].name == "a100-40");
   CHECK(path(mesh, "gpu3", "gpu1") == "gpu1-gpu3 ");
-  const Cluster star = make("uniform", "{devices: 4, name: d, network: star, type: h200, link: {bandwidth: 1 GB/s}}");
+  const Cluster star = make("uniform", "{devices: 4, prefix: d, network: star, type: h200, link: {bandwidth: 1 GB/s}}");
   CHECK(star.links.size() == 4);
   CHECK(path(star, "d3", "d1") == "d3.link d1.link ");
   CHECK(make("uniform", "{devices: 1, type: h200, link: {bandwidth: 1 GB/s}}").links.empty());
@@ -163,6 +163,6 @@ TEST_CASE("explicit: devices that nothing reaches") {
   const std::string error = wrong("explicit",
                                   "devices: {a: {type: h200}, b: {type: h200}, c: {type: h200}}\n"
                                   "links: {ab: {between: [a, b], bandwidth: 1 GB/s}}\n");
-  has(error, "no path leads from 'a' to c");
-  has(error, "1 of 3 devices are cut off");
+  has(error, "no path leads from 'a' to 'c'");
+  has(error, "1 of 3 devices is cut off");
 }

@@ -1,20 +1,33 @@
 #include "tools/stagecraft/command.hpp"
 
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace stagecraft {
+namespace {
+
+constexpr double kLargest = 1e30;  // So that sums of it are numbers still.
+
+[[noreturn]] void refuse_stdout() {
+  throw BackendError(fmt::format("the output cannot be written: {}", std::strerror(errno)));
+}
+
+}  // namespace
 
 bool Arguments::has(const std::string& name) const {
   const auto it = values.find(name);
   return it != values.end() && !it->second.empty();
 }
 
-std::string Arguments::text(const std::string& name) const { return has(name) ? values.at(name).front() : std::string{}; }
+std::string Arguments::text(const std::string& name) const {
+  return has(name) ? values.at(name).front() : std::string{};
+}
 
 double Arguments::number(const std::string& name) const {
   const std::string word = text(name);
@@ -22,6 +35,7 @@ double Arguments::number(const std::string& name) const {
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (error != std::errc{} || end != word.data() + word.size() || !std::isfinite(value) || value < 0)
     throw InputError(fmt::format("--{}: '{}' is not a number that is zero or more", name, word));
+  if (value > kLargest) throw InputError(fmt::format("--{}: {} is too large; {} is the most", name, word, kLargest));
   return value;
 }
 
@@ -36,7 +50,15 @@ std::vector<std::string> Arguments::list(const std::string& name) const {
   return has(name) ? values.at(name) : std::vector<std::string>{};
 }
 
-void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void print(std::string_view text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size()) refuse_stdout();
+}
+
+void flush() {
+  errno = 0;
+  if (std::fflush(stdout) != 0) refuse_stdout();
+}
 
 void check_format(const std::string& format, const std::vector<std::string>& allowed) {
   for (const std::string& word : allowed)
@@ -47,8 +69,13 @@ void check_format(const std::string& format, const std::vector<std::string>& all
 std::string diagnostics_json(const std::vector<Diagnostic>& problems) {
   auto list = nlohmann::ordered_json::array();
   for (const Diagnostic& d : problems)
-    list.push_back({{"file", d.where.file}, {"line", d.where.line}, {"column", d.where.column}, {"path", d.path},
-                    {"message", d.message}, {"help", d.help},       {"code", d.code}});
+    list.push_back({{"file", d.where.file},
+                    {"line", d.where.line},
+                    {"column", d.where.column},
+                    {"path", d.path},
+                    {"message", d.message},
+                    {"help", d.help},
+                    {"code", d.code}});
   return list.dump(2);
 }
 

@@ -34,18 +34,20 @@ class Arguments {
 
 /// One command: one file in tools/stagecraft/commands/.
 struct Command {
-  std::string_view name, summary, source;   ///< `source` holds the group in `--help`.
-  std::string_view example;                 ///< A line that can be pasted.
+  std::string_view name, summary, source;  ///< `source` holds the group in `--help`.
+  std::string_view example;                ///< A line that can be pasted.
   std::vector<Argument> arguments;
-  int (*run)(const Arguments&);             ///< Exit code. Throws what diagnostic.hpp has.
+  int (*run)(const Arguments&);  ///< Exit code. Throws what diagnostic.hpp has.
 };
 
 namespace commands {
 Catalog<Command> all();
 }
 
-/// Prints to stdout; every command writes results through it, so that a closed pipe ends quietly.
+/// Prints to stdout; every command writes results through it. A closed pipe ends the program quietly, a full disk with
+/// BackendError, from flush() at the latest.
 void print(std::string_view text);
+void flush();
 
 /// One of the words text, json, csv, grid...; InputError otherwise.
 void check_format(const std::string& format, const std::vector<std::string>& allowed);

@@ -2,10 +2,11 @@
 #include <cstdio>
 #include <exception>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
 #include "sim/run/version.hpp"
 #include "tools/stagecraft/command.hpp"
 
@@ -19,6 +20,39 @@ std::string key_of(const std::string& flags) {
   return last.substr(last.find_first_not_of('-'));
 }
 
+bool is_option(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' && word.find_first_of("0123456789.") != 1;
+}
+
+/// CLI11 takes a misspelt option for one value too many of another, so the words are looked through before.
+void check_options(const Command& command, int argc, char** argv) {
+  std::vector<std::string> known{"-h", "--help"};
+  for (const Argument& a : command.arguments)
+    for (const std::string& flag : split(a.flags, ','))
+      if (is_option(flag)) known.push_back(flag);
+  for (int i = 2; i < argc && std::string(argv[i]) != "--"; ++i) {
+    const std::string word = argv[i];
+    const std::string name = word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
+    if (!is_option(word) || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const auto near = closest(name, known);
+    throw InputError(fmt::format("'stagecraft {}' has no option '{}'", command.name, name),
+                     near ? fmt::format("did you mean '{}'?", *near)
+                          : fmt::format("stagecraft {} --help shows what there is", command.name));
+  }
+}
+
+/// In the words of a person: CLI11 counts values.
+std::string reworded(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  const std::size_t colon = text.find(": At Most 1 required");
+  if (colon != std::string::npos) return text.substr(0, colon) + " may be given once only";
+  const std::string extra = "The following argument was not expected: ",
+                    extras = "The following arguments were not expected: ";
+  for (const std::string& start : {extra, extras})
+    if (text.starts_with(start)) return fmt::format("nothing is known to do with '{}'", text.substr(start.size()));
+  return text;
+}
+
 void add_command(CLI::App& app, const Command& command, Arguments& arguments) {
   CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.summary));
   sub->group(std::string(command.source));
@@ -27,13 +61,16 @@ void add_command(CLI::App& app, const Command& command, Arguments& arguments) {
     auto& values = arguments.values[key_of(a.flags)];
     CLI::Option* option = nullptr;
     if (a.kind == Argument::Kind::Flag) {
-      option = sub->add_flag_callback(a.flags, [&values] { values = {"true"}; }, a.doc);
+      option = sub->add_flag_callback(
+          a.flags, [&values] { values = {"true"}; }, a.doc);
     } else {
+      const bool positional = a.flags.front() != '-', list = a.kind == Argument::Kind::List;
       option = sub->add_option(a.flags, values, a.doc)->type_size(1);
-      if (a.kind == Argument::Kind::List)
-        option->expected(1, 100000)->allow_extra_args(a.flags.front() != '-');
-      else
-        option->expected(1);
+      option->expected(1, list ? CLI::detail::expected_max_vector_size : 1)->allow_extra_args(list && positional);
+      option->type_name(positional                         ? ""
+                        : a.kind == Argument::Kind::Count  ? "N"
+                        : a.kind == Argument::Kind::Number ? "NUMBER"
+                                                           : "TEXT");
       if (!a.fallback.empty()) option->default_str(a.fallback);
     }
     if (a.required) option->required();
@@ -51,11 +88,18 @@ int run(int argc, char** argv) {
     add_command(app, *commands::all()[i], arguments[i]);
     names.emplace_back(commands::all()[i]->name);
   }
+  if (argc > 1 && std::string(argv[1]) == "help") {  // As many a tool takes it.
+    std::swap(argv[1], argv[argc - 1]);
+    static std::string help = "--help";
+    argv[argc - 1] = help.data();
+  }
+  for (const Command* command : commands::all())
+    if (argc > 1 && command->name == argv[1]) check_options(*command, argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     const auto subs = app.get_subcommands();
-    print(subs.empty() ? app.help() : subs.front()->help());
+    print(subs.empty() ? app.help() : subs.front()->help(app.get_name()));
     return 0;
   } catch (const CLI::CallForVersion& e) {
     print(std::string(e.what()) + "\n");
@@ -63,14 +107,17 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     const std::string word = argc > 1 ? argv[1] : "";
     const bool known = std::find(names.begin(), names.end(), word) != names.end();
-    if (!known && !word.empty() && word.front() != '-') throw InputError("there is no command '" + word + "'", suggest(word, names));
-    throw InputError(e.what(), known ? "stagecraft " + word + " --help shows what there is" : "stagecraft --help shows the commands");
+    if (!known && !word.empty() && word.front() != '-')
+      throw InputError("there is no command '" + word + "'", suggest(word, names));
+    throw InputError(reworded(e), known ? "stagecraft " + word + " --help shows what there is"
+                                        : "stagecraft --help shows the commands");
   }
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const Command& command = *commands::all()[i];
     if (!app.got_subcommand(names[i])) continue;
     for (const Argument& a : command.arguments)
-      if (auto& values = arguments[i].values[key_of(a.flags)]; values.empty() && !a.fallback.empty()) values = {a.fallback};
+      if (auto& values = arguments[i].values[key_of(a.flags)]; values.empty() && !a.fallback.empty())
+        values = {a.fallback};
     return command.run(arguments[i]);
   }
   print(app.help());
@@ -87,15 +134,18 @@ int report(int code, const std::string& text) {
 
 int main(int argc, char** argv) try {
   std::signal(SIGPIPE, SIG_DFL);
-  return run(argc, argv);
+  const int code = run(argc, argv);
+  stagecraft::flush();
+  return code;
 } catch (const stagecraft::InputError& e) {
   return report(2, e.what());
 } catch (const stagecraft::Infeasible& e) {
-  return report(3, std::string("cannot be done: ") + e.what());
+  return report(3, e.problem().where.line > 0 ? render(e.problem()) : std::string("cannot be done: ") + e.what());
 } catch (const stagecraft::BackendError& e) {
-  return report(4, std::string("backend failed: ") + e.what());
+  return report(4, std::string("failed: ") + e.what());
 } catch (const std::bad_alloc&) {
   return report(4, "this machine has not enough memory for it");
 } catch (const std::exception& e) {
-  return report(70, std::string("a bug in stagecraft: ") + e.what() + "\nplease report it with the output of stagecraft --version");
+  return report(70, std::string("a bug in stagecraft: ") + e.what() +
+                        "\nplease report it with the output of stagecraft --version");
 }

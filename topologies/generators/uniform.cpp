@@ -13,7 +13,7 @@ constexpr int kLargestMesh = 2048;  // Above it the links alone would need gigab
 const config::MapSpec kFields{
     "Equal devices, each pair at the same distance.",
     {config::integer("devices", 1, 1e6).doc("How many devices."), type_field(),
-     config::text("name").fallback("gpu").doc("Devices are called this and their number."),
+     config::text("prefix").fallback("gpu").doc("Devices are called this and their number."),
      config::choice("network", std::vector<std::string>{"dedicated", "star"})
          .fallback("dedicated")
          .doc("dedicated: a link for each pair; star: a link from each device to one switch."),
@@ -24,7 +24,7 @@ Cluster build(const config::Value& map) {
   const int count = config::as_int(map.at("devices"));
   const bool star = map.at("network").text == "star";
   const Link kind = writer.link(map.at("link"), "link");
-  const std::string& prefix = map.at("name").text;
+  const std::string& prefix = map.at("prefix").text;
   if (!star && count > kLargestMesh)
     writer.problems().add(map.at("devices").where, "devices",
                           fmt::format("{} devices are too many for a link between each pair", count),

@@ -34,6 +34,8 @@ const config::MapSpec kFields{
          .doc("Device names in the order of the stages, replicas side by side; left out: the order of the cluster."),
      config::boolean("sequential").fallback("false").doc("Whether parallel branches run one after the other.")}};
 
+constexpr Bytes kLargestTable{double(1 << 30)};
+
 /// Time of layers before each position, for one replica of a stage.
 using Prefix = std::vector<double>;
 
@@ -128,10 +130,11 @@ std::vector<DeviceId> choose_devices(const PlannerInput& input, int stages, int 
   }
   const auto there = static_cast<std::int64_t>(devices.size());
   if (there < needed)
-    throw Infeasible("devices",
-                     fmt::format("{} stages of {} devices each need {} devices, but {} {}", stages, replicas, needed,
-                                 names ? "the plan lists" : "the cluster has", there),
-                     fmt::format("at most {} stages, or {} devices more", there / replicas, needed - there));
+    throw Infeasible({input.options.at("stages").where, "plan.stages",
+                      fmt::format("{} stages of {} devices each need {} devices, but {} {}", stages, replicas, needed,
+                                  names ? "the plan lists" : "the cluster has", there),
+                      fmt::format("at most {} stages, or {} devices more", there / replicas, needed - there),
+                      "devices"});
   return devices;
 }
 
@@ -142,8 +145,15 @@ Plan plan_balanced(const PlannerInput& input) {
   const int layers = static_cast<int>(input.model.layers.size());
   const std::vector<DeviceId> devices = choose_devices(input, count, replicas);
   if (layers < count)
-    throw Infeasible("layers", fmt::format("{} stages need {} layers, but the model has {}", count, count, layers),
-                     fmt::format("at most {} stages, or a model cut more finely", layers));
+    throw Infeasible({options.at("stages").where, "plan.stages",
+                      fmt::format("{} stages need {} layers, but the model has {}", count, count, layers),
+                      fmt::format("at most {} stages, or a model cut more finely", layers), "layers"});
+  const Bytes table{static_cast<double>(count) * (layers + 1.0) * sizeof(double)};
+  if (table > kLargestTable)
+    throw Infeasible({options.at("stages").where, "plan.stages",
+                      fmt::format("the search among {} stages and {} layers needs a table of {}; {} is the most", count,
+                                  layers, to_text(table), to_text(kLargestTable)),
+                      "fewer stages, or the planner 'explicit'", "size"});
 
   Plan plan;
   std::map<std::pair<int, std::int64_t>, Prefix> prefixes;  // By device type and samples.

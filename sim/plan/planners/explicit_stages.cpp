@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <unordered_map>
+#include <unordered_set>
 
 #include "sim/core/text.hpp"
 #include "sim/plan/planner.hpp"
@@ -50,7 +51,7 @@ class Reader {
     const Value& stages = input_.options.at("stages");
     for (std::size_t s = 0; s < stages.items.size(); ++s) read_stage(stages.items[s], fmt::format("stages[{}]", s));
     if (stages.items.empty()) problems_.add(stages.where, "stages", "there is no stage", {}, "stages");
-    check_all_placed(stages);
+    if (!unknown_) check_all_placed(stages);  // A misspelt name is reported once.
     problems_.throw_if_any();
     check_convex(stages);
     problems_.throw_if_any();
@@ -62,9 +63,8 @@ class Reader {
     Stage stage;
     const Value* name = value.find("name");
     stage.name = name ? name->text : fmt::format("s{}", plan_.stage_count());
-    for (const Stage& other : plan_.stages)
-      if (other.name == stage.name)
-        problems_.add(value.where, path, fmt::format("another stage is called '{}' too", stage.name), {}, "duplicate");
+    if (!stage_names_.insert(stage.name).second)
+      problems_.add(value.where, path, fmt::format("another stage is called '{}' too", stage.name), {}, "duplicate");
     const Value& layers = value.at("layers");
     for (std::size_t i = 0; i < layers.items.size(); ++i)
       read_layers(layers.items[i], fmt::format("{}.layers[{}]", path, i), stage);
@@ -112,8 +112,12 @@ class Reader {
   int look_up(const std::string& name, const Value& value, const std::string& path) {
     const auto found = index_.find(std::string(trim(name)));
     if (found != index_.end()) return found->second;
-    problems_.add(value.where, path, fmt::format("the model has no layer '{}'", name), suggest(name, names_),
-                  "unknown-layer");
+    std::string help = suggest(name, names_);
+    if (help.empty())
+      help = fmt::format("they are called {} to {}; stagecraft show FILE --what model lists them", names_.front(),
+                         names_.back());
+    problems_.add(value.where, path, fmt::format("the model has no layer '{}'", name), help, "unknown-layer");
+    unknown_ = true;
     return -1;
   }
 
@@ -136,9 +140,23 @@ class Reader {
     std::string names;
     for (int s : cycle) names += "'" + trial.stages[at(s)].name + "' -> ";
     names += "'" + trial.stages[at(cycle.front())].name + "'";
+    std::string reasons;
+    for (std::size_t i = 0; i < cycle.size(); ++i)
+      reasons += need_of(trial, cycle[i], cycle[(i + 1) % cycle.size()]) + (i + 1 < cycle.size() ? ", and " : "");
     problems_.add(stages.items[at(cycle.front())].where, fmt::format("stages[{}]", cycle.front()),
-                  "the stages wait for each other in a circle: " + names,
-                  "a path between two layers of a stage may not leave the stage", "cycle");
+                  fmt::format("the stages wait for each other in a circle: {} ({})", names, reasons),
+                  "a path between two layers of a stage may not leave the stage: move one of these layers", "cycle");
+  }
+
+  /// "'d1' of 'inner' needs 'd0' of 'outer'".
+  std::string need_of(const Plan& plan, int from, int to) const {
+    for (LayerId layer : plan.stages[at(to)].layers)
+      for (LayerId input : input_.model.layers[static_cast<std::size_t>(layer)].inputs)
+        if (owner_[static_cast<std::size_t>(input)] == from)
+          return fmt::format("'{}' of '{}' needs '{}' of '{}'", names_[static_cast<std::size_t>(layer)],
+                             plan.stages[at(to)].name, names_[static_cast<std::size_t>(input)],
+                             plan.stages[at(from)].name);
+    return {};
   }
 
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
@@ -149,6 +167,8 @@ class Reader {
   std::vector<std::string> names_;
   std::unordered_map<std::string, int> index_;
   std::vector<int> owner_;  ///< Stage of each layer, or -1.
+  std::unordered_set<std::string> stage_names_;
+  bool unknown_ = false;  ///< A layer was named that is not there.
 };
 
 Plan plan_explicit(const PlannerInput& input) {

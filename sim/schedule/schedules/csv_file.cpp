@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "sim/schedule/builder.hpp"
@@ -8,19 +10,44 @@ namespace {
 
 const config::MapSpec fields{
     .title = "An order read from a file.",
-    .fields = {config::text("csv").doc("Compute-only schedule in PyTorch's CSV text, one row for each rank.")},
+    .fields = {config::text("csv").optional().doc(
+                   "File with a compute-only schedule in PyTorch's CSV text, one row for each rank."),
+               config::list("rows", config::text("row")).optional().doc("The rows themselves instead.")},
 };
+
+/// The rows may stand in the scenario or in a file of their own; either way each knows its place.
+CsvSchedule read_rows(const config::Value& rows) {
+  std::string text;
+  for (const config::Value& row : rows.items) text += row.text + '\n';
+  try {
+    return parse_schedule_csv(text, {});
+  } catch (const InputError& e) {
+    std::vector<Diagnostic> problems = e.problems();
+    for (Diagnostic& p : problems) {
+      const auto line = static_cast<std::size_t>(std::max(p.where.line, 1)) - 1;
+      const int column = p.where.column;
+      p.where = line < rows.items.size() ? rows.items[line].where : rows.where;
+      p.where.column += column - 1;
+    }
+    throw InputError(std::move(problems));
+  }
+}
 
 // The file gives one iteration; rows are devices 0, 1, ... of the cluster.
 Schedule whole(const ScheduleInput& in) {
-  const std::string& file = in.options->at("csv").text;
-  CsvSchedule csv = parse_schedule_csv(read_file(file), file);
+  const config::Value& rows = in.options->at("rows");
+  CsvSchedule csv = read_rows(rows);
   if (csv.stages != in.plan.stage_count())
-    throw InputError(fmt::format("{} is for {} stages, but the plan has {}", file, csv.stages, in.plan.stage_count()));
+    throw InputError(
+        {{rows.where, "run.schedule",
+          fmt::format("the order is for {} stages, but the plan has {}", csv.stages, in.plan.stage_count()),
+          fmt::format("set plan.stages to {}", csv.stages), "stages"}});
   const int expected = in.plan.micro_batches(StageId{0});
   if (csv.micro_batches != expected)
-    throw InputError(fmt::format("{} is for {} micro-batches, but run.micro_batches is {}", file, csv.micro_batches, expected),
-                     fmt::format("set run.micro_batches to {}", csv.micro_batches));
+    throw InputError(
+        {{rows.where, "run.schedule",
+          fmt::format("the order is for {} micro-batches, but run.micro_batches is {}", csv.micro_batches, expected),
+          fmt::format("set run.micro_batches to {}", csv.micro_batches), "micro-batches"}});
   if (csv.schedule.devices.size() < static_cast<std::size_t>(in.plan.device_count()))
     csv.schedule.devices.resize(static_cast<std::size_t>(in.plan.device_count()));
   return std::move(csv.schedule);

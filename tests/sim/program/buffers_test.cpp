@@ -93,7 +93,8 @@ TEST_CASE("blocking communication uses the same buffers") {
     const Plan plan = test::dag_plan(3, 4, {{0, 1}, {1, 2}}, 10);
     const auto sorted = [&](bool overlap, int device) {
       options.overlap = overlap;
-      auto lines = split(test::buffers_text(test::program_of("1f1b", plan, uniform_costs(plan, sized()), options), device), '\n');
+      auto lines = split(
+          test::buffers_text(test::program_of("1f1b", plan, uniform_costs(plan, sized()), options), device), '\n');
       std::sort(lines.begin(), lines.end());
       return lines;
     };

@@ -6,6 +6,8 @@ using namespace stagecraft;
 
 namespace {
 
+constexpr double kGiB = 1 << 30;
+
 StageCost sized(double weights, double stash) {
   StageCost cost = test::times(1, 1);
   cost.weights = cost.gradients = Bytes{weights / 4};
@@ -38,71 +40,74 @@ bool says(const std::string& text, const char* words) { return text.find(words) 
 
 TEST_CASE("the op that overflows, by how much, and what it is made of") {
   const Plan plan = test::dag_plan(2, 4, {{0, 1}}, 0);
-  const Program program = test::program_of("gpipe", plan, uniform_costs(plan, sized(4e9, 1e9)));
-  CHECK(refusal(program, cluster_with(8e9)).empty());  // 4 GB and four activations of 1 GB, exactly
-  const std::string text = refusal(program, cluster_with(6.5e9));
+  const Program program = test::program_of("gpipe", plan, uniform_costs(plan, sized(4 * kGiB, 1 * kGiB)));
+  CHECK(refusal(program, cluster_with(8 * kGiB)).empty());  // 4 GiB and four activations of 1 GiB, exactly
+  const std::string text = refusal(program, cluster_with(6.5 * kGiB));
   CAPTURE(text);
-  CHECK(says(text, "d0 needs 7 GB at 0F2, but gpu has 6.5 GB (500 MB too much)"));
-  CHECK(says(text, "weights 1 GB, gradients 1 GB, optimizer state 2 GB, activations 3 GB"));
+  CHECK(says(text, "d0 needs 7 GiB at 0F2, but gpu has 6.5 GiB (512 MiB too much)"));
+  CHECK(says(text, "weights 1 GiB, gradients 1 GiB, optimizer state 2 GiB, activations 3 GiB"));
   CHECK(says(text, "recompute: full"));
-  CHECK(says(refusal(program, cluster_with(8e9 - 1)), "at 0F3"));
+  CHECK(says(refusal(program, cluster_with(8 * kGiB - 1)), "at 0F3"));
 }
 
 TEST_CASE("the model alone may be too much") {
   const Plan plan = test::dag_plan(2, 1, {{0, 1}}, 0);
-  const std::string text = refusal(test::program_of("gpipe", plan, uniform_costs(plan, sized(4e9, 1e9))), cluster_with(2e9));
+  const std::string text =
+      refusal(test::program_of("gpipe", plan, uniform_costs(plan, sized(4 * kGiB, 1 * kGiB))), cluster_with(2 * kGiB));
   CAPTURE(text);
-  CHECK(says(text, "d0 needs 4 GB for the model alone, but gpu has 2 GB (2 GB too much)"));
+  CHECK(says(text, "d0 needs 4 GiB for the model alone, but gpu has 2 GiB (2 GiB too much)"));
   CHECK(says(text, "2.00 times the device"));
 }
 
 TEST_CASE("a schedule with less in flight fits where gpipe does not") {
   const Plan plan = test::dag_plan(2, 4, {{0, 1}}, 0);
-  const Cluster cluster = cluster_with(6e9);
-  CHECK_FALSE(refusal(test::program_of("gpipe", plan, uniform_costs(plan, sized(4e9, 1e9))), cluster).empty());
-  CHECK(refusal(test::program_of("1f1b", plan, uniform_costs(plan, sized(4e9, 1e9))), cluster).empty());
-  CHECK_FALSE(refusal(test::program_of("2bw", plan, uniform_costs(plan, sized(4e9, 1e9))), cluster).empty());  // + 1 GB
+  const Cluster cluster = cluster_with(6 * kGiB);
+  CHECK_FALSE(
+      refusal(test::program_of("gpipe", plan, uniform_costs(plan, sized(4 * kGiB, 1 * kGiB))), cluster).empty());
+  CHECK(refusal(test::program_of("1f1b", plan, uniform_costs(plan, sized(4 * kGiB, 1 * kGiB))), cluster).empty());
+  CHECK_FALSE(refusal(test::program_of("2bw", plan, uniform_costs(plan, sized(4 * kGiB, 1 * kGiB))), cluster)
+                  .empty());  // + 1 GiB
 }
 
 TEST_CASE("recomputation fits where the stash does not") {
   Plan plan = test::dag_plan(1, 4, {});
-  StageCost cost = sized(4e9, 1e9);
-  cost.boundary = Bytes{1e8};
-  const Cluster cluster = cluster_with(5.5e9, 1);
+  StageCost cost = sized(4 * kGiB, 1 * kGiB);
+  cost.boundary = Bytes{0.125 * kGiB};
+  const Cluster cluster = cluster_with(5.5 * kGiB, 1);
   CHECK_FALSE(refusal(test::program_of("gpipe", plan, uniform_costs(plan, cost)), cluster).empty());
   plan.stages[0].recompute = true;
   CHECK(refusal(test::program_of("gpipe", plan, uniform_costs(plan, cost)), cluster).empty());
 }
 
 TEST_CASE("the message that an op uses has to be there beside the stash") {
-  const Plan plan = test::dag_plan(2, 1, {{0, 1}}, 1e9);
-  const Program program = test::program_of("gpipe", plan, uniform_costs(plan, sized(4e9, 1e9)));
-  CHECK(refusal(program, cluster_with(6e9)).empty());
-  const std::string text = refusal(program, cluster_with(5.9e9));
-  CHECK(says(text, "d1 needs 6 GB at 1F0"));
+  const Plan plan = test::dag_plan(2, 1, {{0, 1}}, 1 * kGiB);
+  const Program program = test::program_of("gpipe", plan, uniform_costs(plan, sized(4 * kGiB, 1 * kGiB)));
+  CHECK(refusal(program, cluster_with(6 * kGiB)).empty());
+  const std::string text = refusal(program, cluster_with(5.9 * kGiB));
+  CHECK(says(text, "d1 needs 6 GiB at 1F0"));
 }
 
 TEST_CASE("the device that is short is named, and a device without a figure is not checked") {
   const Plan plan = test::dag_plan(2, 1, {{0, 1}}, 0);
   Cluster cluster = cluster_with(0);
-  const Program program = test::program_of("gpipe", plan, uniform_costs(plan, sized(4e9, 1e9)));
+  const Program program = test::program_of("gpipe", plan, uniform_costs(plan, sized(4 * kGiB, 1 * kGiB)));
   CHECK(refusal(program, cluster).empty());
   cluster.types.push_back(cluster.types.front());
   cluster.types[1].name = "small";
-  cluster.types[1].memory = Bytes{4.5e9};
+  cluster.types[1].memory = Bytes{4.5 * kGiB};
   cluster.devices[1].type = 1;
-  CHECK(says(refusal(program, cluster), "d1 needs 5 GB at 1F0, but small has 4.5 GB (500 MB too much)"));
+  CHECK(says(refusal(program, cluster), "d1 needs 5 GiB at 1F0, but small has 4.5 GiB (512 MiB too much)"));
 }
 
 TEST_CASE("the check is on the order of work: no network makes what passes overflow by its stash") {
-  const Plan plan = test::dag_plan(3, 8, {{0, 1}, {1, 2}}, 1e8);
+  const Plan plan = test::dag_plan(3, 8, {{0, 1}, {1, 2}}, 0.125 * kGiB);
   for (const bool overlap : {true, false})
     for (const bool rendezvous : {true, false}) {
       LoweringOptions options;
       options.overlap = overlap;
       options.rendezvous = rendezvous;
-      const Program program = test::program_of("1f1b", plan, uniform_costs(plan, sized(4e9, 1e9)), options);
-      CHECK(refusal(program, cluster_with(7.1e9, 3)).empty());  // three activations and one message
-      CHECK(says(refusal(program, cluster_with(6.9e9, 3)), "d0 needs 7 GB at 0F2"));
+      const Program program = test::program_of("1f1b", plan, uniform_costs(plan, sized(4 * kGiB, 1 * kGiB)), options);
+      CHECK(refusal(program, cluster_with(7.125 * kGiB, 3)).empty());  // three activations and one message
+      CHECK(says(refusal(program, cluster_with(6.9 * kGiB, 3)), "d0 needs 7 GiB at 0F2"));
     }
 }

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "sim/plan/overlap.hpp"
 #include "tests/support/listing.hpp"
 #include "tests/support/random_cases.hpp"
 
@@ -31,8 +32,7 @@ Program program_of(const Plan& plan, const LoweringOptions& options = {}) {
 /// Every send with its bytes, in program order.
 std::string sends(const Program& program) {
   std::string text;
-  for (const Transfer& t : program.transfers)
-    text += to_text(program, t.send) + "=" + std::to_string(t.bytes) + " ";
+  for (const Transfer& t : program.transfers) text += to_text(program, t.send) + "=" + std::to_string(t.bytes) + " ";
   return text;
 }
 
@@ -95,9 +95,11 @@ TEST_CASE("bytes add up: every sample crosses every edge once each way, whatever
     if (!c.options.overlap && c.options.rendezvous) continue;
     const Program program = test::program_of(c);
     std::map<std::pair<bool, int>, std::uint64_t> sent, expected;
-    for (const Transfer& t : program.transfers) sent[{program.at(t.send).gradient, program.at(t.send).stage}] += t.bytes;
+    for (const Transfer& t : program.transfers)
+      sent[{program.at(t.send).gradient, program.at(t.send).stage}] += t.bytes;
     for (const StageEdge& e : c.plan.edges) {
-      const auto bytes = static_cast<std::uint64_t>(e.bytes.value) * static_cast<std::uint64_t>(c.plan.mini_batch * c.options.iterations);
+      const auto bytes = static_cast<std::uint64_t>(e.bytes.value) *
+                         static_cast<std::uint64_t>(c.plan.mini_batch * c.options.iterations);
       expected[{false, e.from}] += bytes;
       if (c.schedule != "inference") expected[{true, e.to}] += bytes;
     }

@@ -19,14 +19,13 @@ TEST_CASE("gpipe") {
 }
 
 TEST_CASE("1f1b") {
-  CHECK(rows_of(build("1f1b", chain_plan(4, 4, 5))) == Rows{"0F0 0F1 0F2 0F3 0B0 0F4 0B1 0B2 0B3 0B4 0U0",
-                                                            "1F0 1F1 1F2 1B0 1F3 1B1 1F4 1B2 1B3 1B4 1U0",
-                                                            "2F0 2F1 2B0 2F2 2B1 2F3 2B2 2F4 2B3 2B4 2U0",
-                                                            "3F0 3B0 3F1 3B1 3F2 3B2 3F3 3B3 3F4 3B4 3U0"});
+  CHECK(rows_of(build("1f1b", chain_plan(4, 4, 5))) ==
+        Rows{"0F0 0F1 0F2 0F3 0B0 0F4 0B1 0B2 0B3 0B4 0U0", "1F0 1F1 1F2 1B0 1F3 1B1 1F4 1B2 1B3 1B4 1U0",
+             "2F0 2F1 2B0 2F2 2B1 2F3 2B2 2F4 2B3 2B4 2U0", "3F0 3B0 3F1 3B1 3F2 3B2 3F3 3B3 3F4 3B4 3U0"});
   // Fewer micro-batches than stages: the warm-up ends with them, and the next iteration warms up again.
-  CHECK(rows_of(build("1f1b", chain_plan(3, 3, 2), 2)) ==
-        Rows{"0F0 0F1 0B0 0B1 0U0 0F2 0F3 0B2 0B3 0U1", "1F0 1F1 1B0 1B1 1U0 1F2 1F3 1B2 1B3 1U1",
-             "2F0 2B0 2F1 2B1 2U0 2F2 2B2 2F3 2B3 2U1"});
+  CHECK(rows_of(build("1f1b", chain_plan(3, 3, 2), 2)) == Rows{"0F0 0F1 0B0 0B1 0U0 0F2 0F3 0B2 0B3 0U1",
+                                                               "1F0 1F1 1B0 1B1 1U0 1F2 1F3 1B2 1B3 1U1",
+                                                               "2F0 2B0 2F1 2B1 2U0 2F2 2B2 2F3 2B3 2U1"});
 }
 
 TEST_CASE("2bw runs on through the update without a drain") {
@@ -43,11 +42,13 @@ TEST_CASE("inference") {
 
 TEST_CASE("graph is 1f1b on a chain, and runs ahead by the longest way out on a graph") {
   for (const int p : {1, 2, 3, 5, 8})
-    for (const int m : {1, 2, 4, 9}) CHECK(build("graph", chain_plan(p, p, m), 2) == build("1f1b", chain_plan(p, p, m), 2));
+    for (const int m : {1, 2, 4, 9})
+      CHECK(build("graph", chain_plan(p, p, m), 2) == build("1f1b", chain_plan(p, p, m), 2));
   // 0 -> 1 -> 3 and 2 -> 3.
   const Plan plan = test::dag_plan(4, 4, {{0, 1}, {1, 3}, {2, 3}});
-  CHECK(rows_of(build("graph", plan)) == Rows{"0F0 0F1 0F2 0B0 0F3 0B1 0B2 0B3 0U0", "1F0 1F1 1B0 1F2 1B1 1F3 1B2 1B3 1U0",
-                                              "2F0 2F1 2B0 2F2 2B1 2F3 2B2 2B3 2U0", "3F0 3B0 3F1 3B1 3F2 3B2 3F3 3B3 3U0"});
+  CHECK(rows_of(build("graph", plan)) ==
+        Rows{"0F0 0F1 0F2 0B0 0F3 0B1 0B2 0B3 0U0", "1F0 1F1 1B0 1F2 1B1 1F3 1B2 1B3 1U0",
+             "2F0 2F1 2B0 2F2 2B1 2F3 2B2 2B3 2U0", "3F0 3B0 3F1 3B1 3F2 3B2 3F3 3B3 3U0"});
 }
 
 TEST_CASE("graph with groups of micro-batches and unequal sizes") {

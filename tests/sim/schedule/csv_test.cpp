@@ -37,8 +37,8 @@ TEST_CASE("rows are ranks, cells are ops, columns are remembered") {
 
 TEST_CASE("line ends of any system, blanks around cells and blank lines at the end") {
   const Schedule expected = read("0F0,0B0\n1F0,1B0\n").schedule;
-  for (const char* text : {"0F0,0B0\r\n1F0,1B0\r\n", "0F0,0B0\r\n1F0,1B0", " 0F0 ,\t0B0\n1F0,  1B0  \n", "0F0,0B0\n1F0,1B0",
-                           "0F0,0B0,,\r\n1F0,1B0,,\r\n", "0F0,0B0\n1F0,1B0\n\n \r\n\n"}) {
+  for (const char* text : {"0F0,0B0\r\n1F0,1B0\r\n", "0F0,0B0\r\n1F0,1B0", " 0F0 ,\t0B0\n1F0,  1B0  \n",
+                           "0F0,0B0\n1F0,1B0", "0F0,0B0,,\r\n1F0,1B0,,\r\n", "0F0,0B0\n1F0,1B0\n\n \r\n\n"}) {
     CAPTURE(text);
     CHECK(read(text).schedule == expected);
   }
@@ -47,15 +47,16 @@ TEST_CASE("line ends of any system, blanks around cells and blank lines at the e
 
 TEST_CASE("all five kinds of op, but no update") {
   CHECK(rows_of(read("0F0,0R0,0I0,0W0,1F0,1B0").schedule) == Rows{"0F0 0R0 0I0 0W0 1F0 1B0"});
-  CHECK(error_of("0F0,0B0,0U0").find("'0U0' is not an op") != std::string::npos);
+  CHECK(error_of("0F0,0B0,0U0").find("'0U0' is an update") != std::string::npos);
 }
 
 TEST_CASE("ops that overlap run as one") {
   const CsvSchedule csv = read("0F0,(0F1;1B0)OVERLAP_F_B, ( 0F2 ; 1B1 ; 0B0 )OVERLAP_F_B ,0B1\n");
   CHECK(rows_of(csv.schedule) == Rows{"0F0 0F1+ 1B0 0F2+ 1B1+ 0B0 0B1"});
   CHECK(csv.columns == std::vector<std::vector<int>>{{0, 1, 1, 2, 2, 2, 3}});
-  for (const char* text : {"(0F1;1B0)", "(0F1)OVERLAP_F_B", "(0F1;)OVERLAP_F_B", "(;)OVERLAP_F_B", "()OVERLAP_F_B",
-                           "0F1;1B0)OVERLAP_F_B", "(0F1;1B0)OVERLAP_F_Bx", "(0F1;1B0)OVERLAP", "((0F1;1B0)OVERLAP_F_B"}) {
+  for (const char* text :
+       {"(0F1;1B0)", "(0F1)OVERLAP_F_B", "(0F1;)OVERLAP_F_B", "(;)OVERLAP_F_B", "()OVERLAP_F_B", "0F1;1B0)OVERLAP_F_B",
+        "(0F1;1B0)OVERLAP_F_Bx", "(0F1;1B0)OVERLAP", "((0F1;1B0)OVERLAP_F_B"}) {
     CAPTURE(text);
     CHECK(problems_of(text).size() == 1);
   }
@@ -152,4 +153,12 @@ TEST_CASE("what makes a plan impossible is said with its cell in the file") {
   const auto partly = problems_in("0F0,0F1,0B0,0B1\n1F0,1B0\n");
   REQUIRE(partly.size() == 1);
   CHECK(partly.front().code == "chain");
+  const auto never = problems_in("0F0,0F2,0B0,0B2\n1F0,1F2,1B0,1B2\n");
+  REQUIRE(never.size() == 1);
+  CHECK(never.front().code == "missing");
+  CHECK(never.front().message.find("micro-batch 1") != std::string::npos);
+  const auto uneven = problems_in("0F0,0B0,2F1,2B1\n1F0,1B0\n");
+  REQUIRE(uneven.size() == 1);
+  CHECK(uneven.front().code == "chain");
+  CHECK(uneven.front().message.find("stages 2 to 2") != std::string::npos);
 }

@@ -26,8 +26,10 @@ bool can_end(const Schedule& schedule, const Plan& plan) {
   const auto has = [&](const Op& op) { return std::find(done.begin(), done.end(), op) != done.end(); };
   const auto ready = [&](const Op& op) {
     for (const StageEdge& e : plan.edges) {
-      if (op.kind == OpKind::Forward && e.to == op.stage && !has({OpKind::Forward, false, e.from, op.micro})) return false;
-      if (op.kind == OpKind::Backward && e.from == op.stage && !has({OpKind::Backward, false, e.to, op.micro})) return false;
+      if (op.kind == OpKind::Forward && e.to == op.stage && !has({OpKind::Forward, false, e.from, op.micro}))
+        return false;
+      if (op.kind == OpKind::Backward && e.from == op.stage && !has({OpKind::Backward, false, e.to, op.micro}))
+        return false;
     }
     return true;
   };
@@ -55,16 +57,18 @@ TEST_CASE("two ranks that wait for each other") {
 }
 
 TEST_CASE("the shortest cycle is named when there are several") {
-  // Ranks 0, 1 and 2 wait in a circle of three: two stages on rank 2, and what feeds the second stands behind on rank 0.
+  // Ranks 0, 1 and 2 wait in a circle of three: two stages on rank 2, and what feeds the second stands behind on rank
+  // 0.
   Plan plan = test::dag_plan(7, 1, {{0, 1}, {1, 2}, {4, 3}, {5, 6}});
   const int rank_of[] = {0, 1, 2, 2, 0, 3, 4};
   for (std::size_t s = 0; s < 7; ++s) plan.stages[s].devices = {DeviceId{rank_of[s]}};
   std::vector<std::string> rows = {"0F0 0B0 4F0 4B0", "1F0 1B0", "3F0 3B0 2F0 2B0", "5F0 5B0", "6F0 6B0"};
   const ScheduleProblem three = only_problem(rows, plan);
-  CHECK(three.message ==
-        "0B0 (rank 0, column 1) waits for 1B0 (rank 1, column 1), which comes behind 1B0 (rank 1, column 1) waits for "
-        "2B0 (rank 2, column 3), which comes behind 3F0 (rank 2, column 0) waits for 4F0 (rank 0, column 2), which comes "
-        "behind 0B0");
+  CHECK(
+      three.message ==
+      "0B0 (rank 0, column 1) waits for 1B0 (rank 1, column 1), which comes behind 1B0 (rank 1, column 1) waits for "
+      "2B0 (rank 2, column 3), which comes behind 3F0 (rank 2, column 0) waits for 4F0 (rank 0, column 2), which comes "
+      "behind 0B0");
   // Two more ranks wait for each other, and rank 5 for one of the circle: the circle of two is the one to mend first.
   plan.stages.resize(9, plan.stages.back());
   plan.stages[7].devices = {DeviceId{3}}, plan.stages[8].devices = {DeviceId{4}};
@@ -100,7 +104,8 @@ TEST_CASE("replicas meet at an update") {
   Plan plan = chain_plan(2, 2, 4);
   plan.stages[0].micro_batch_size = plan.stages[1].micro_batch_size = 2;
   plan.stages[1].devices = {DeviceId{1}, DeviceId{2}};
-  CHECK(validate(schedule_from({"0F0 0F1 0B0 0B1 0U0", "1F0 1B0 1F1 1B1 1U0", "1F0 1F1 1B1 1B0 1U0"}), plan, {}).empty());
+  CHECK(
+      validate(schedule_from({"0F0 0F1 0B0 0B1 0U0", "1F0 1B0 1F1 1B1 1U0", "1F0 1F1 1B1 1B0 1U0"}), plan, {}).empty());
 }
 
 TEST_CASE("the order of turns is complete and every op comes behind what it needs") {

@@ -10,9 +10,12 @@ TEST_CASE("an op is stage, letter and micro-batch, and reads back") {
     OpKind kind;
     int stage, micro;
   } cases[] = {
-      {"0F1", OpKind::Forward, 0, 1},        {"12B0", OpKind::Backward, 12, 0},
-      {"1I3", OpKind::InputGradient, 1, 3},  {"1W30", OpKind::WeightGradient, 1, 30},
-      {"7R2", OpKind::Recompute, 7, 2},      {"0U2", OpKind::Update, 0, 2},
+      {"0F1", OpKind::Forward, 0, 1},
+      {"12B0", OpKind::Backward, 12, 0},
+      {"1I3", OpKind::InputGradient, 1, 3},
+      {"1W30", OpKind::WeightGradient, 1, 30},
+      {"7R2", OpKind::Recompute, 7, 2},
+      {"0U2", OpKind::Update, 0, 2},
       {"2147483647F2147483647", OpKind::Forward, 2147483647, 2147483647},
   };
   for (const auto& c : cases) {
@@ -24,10 +27,10 @@ TEST_CASE("an op is stage, letter and micro-batch, and reads back") {
 }
 
 TEST_CASE("the whole text must match, and numbers have one spelling") {
-  for (const char* text :
-       {"",      "F",     "0",      "0F",    "F0",   "0F3.2", "00F1",  "0F01",       "-1F0",          "0F-1",   "+1F0",
-        "0F+1",  " 0F1",  "0F1 ",   "0 F1",  "0f1",  "0X1",   "0F1x",  "0F1;",       "(0F1)",         "0F1,0F2", "0FF1",
-        "0F0x1", "1.0F1", "0F1e3", "0F1\r", "0F1\n", "\"0F1\"", "0SEND_F1", "99999999999F0", "0F99999999999"}) {
+  for (const char* text : {"",      "F",     "0",     "0F",      "F0",       "0F3.2",         "00F1",         "0F01",
+                           "-1F0",  "0F-1",  "+1F0",  "0F+1",    " 0F1",     "0F1 ",          "0 F1",         "0f1",
+                           "0X1",   "0F1x",  "0F1;",  "(0F1)",   "0F1,0F2",  "0FF1",          "0F0x1",        "1.0F1",
+                           "0F1e3", "0F1\r", "0F1\n", "\"0F1\"", "0SEND_F1", "99999999999F0", "0F99999999999"}) {
     CAPTURE(text);
     CHECK_FALSE(parse_op(text).has_value());
   }

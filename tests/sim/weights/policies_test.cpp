@@ -9,7 +9,8 @@ namespace {
 const WeightsDef& get(std::string_view name) { return get_from(weights::all(), "weights policy", name); }
 
 VersionInput input(int micro, int micro_batches, int updates) {
-  return {.stage_depth = 1, .pipeline_depth = 4, .micro = micro, .micro_batches = micro_batches, .updates_before = updates};
+  return {
+      .stage_depth = 1, .pipeline_depth = 4, .micro = micro, .micro_batches = micro_batches, .updates_before = updates};
 }
 
 }  // namespace

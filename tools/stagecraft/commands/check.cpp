@@ -8,7 +8,8 @@ namespace stagecraft::commands {
 namespace {
 
 /// One line about a file that is right; throws what is wrong with it.
-std::string check_file(const std::string& file, const std::vector<std::string>& sets) {
+std::string check_file(const std::string& given, const std::vector<std::string>& sets) {
+  const std::string file = scenario_file(given);
   config::Problems problems;
   const config::Value root = config::parse_yaml_file(file, problems);
   problems.throw_if_any();
@@ -16,17 +17,18 @@ std::string check_file(const std::string& file, const std::vector<std::string>& 
   const std::string kind = line ? line->text.substr(0, line->text.find('/')) : "scenario";
   if (kind == "model") {
     const ModelGraph model = build_model(load_model_file(file));
-    return fmt::format("model {}: {} layers, {:.4g} parameters, {} forward for one sample", model.name, model.layers.size(), model.parameters(),
-                       to_text(model.forward()));
+    return fmt::format("model {}: {} layers, {:.4g} parameters, {} forward for one sample", model.name,
+                       model.layers.size(), model.parameters(), to_text(model.forward()));
   }
   if (kind == "cluster") {
     const Cluster cluster = build_cluster(load_cluster_file(file));
-    return fmt::format("cluster {}: {} devices of {} types, {} links", cluster.name, cluster.devices.size(), cluster.types.size(), cluster.links.size());
+    return fmt::format("cluster {}: {} devices of {} type{}, {} links", cluster.name, cluster.devices.size(),
+                       cluster.types.size(), cluster.types.size() == 1 ? "" : "s", cluster.links.size());
   }
   const Scenario scenario = load_scenario(file, sets);
   const Prepared p = prepare(scenario);
-  return fmt::format("scenario: {} stages on {} devices, {} instructions, schedule {}, weights {}", p.plan.stage_count(), p.program.devices,
-                     p.program.size(), scenario.schedule, scenario.weights);
+  return fmt::format("scenario: {} stages on {} devices, {} instructions, schedule {}, weights {}",
+                     p.plan.stage_count(), p.program.devices, p.program.size(), scenario.schedule, scenario.weights);
 }
 
 int execute(const Arguments& a) {
@@ -42,7 +44,8 @@ int execute(const Arguments& a) {
       problems.insert(problems.end(), e.problems().begin(), e.problems().end());
       code = 2;
     } catch (const Infeasible& e) {
-      problems.push_back({{file, 0, 0}, {}, e.what(), {}, e.code()});
+      problems.push_back(e.problem());
+      if (problems.back().where.line == 0) problems.back().where = {file, 0, 0};
       code = std::max(code, 3);
     }
   }

@@ -17,15 +17,19 @@ struct Row {
   const char* unit;
   double factor;
 };
-constexpr Row kRows[] = {{"one iteration", "makespan_s", "ms", 1e3},     {"period", "period_s", "ms", 1e3},
+constexpr Row kRows[] = {{"one iteration", "makespan_s", "ms", 1e3},          {"period", "period_s", "ms", 1e3},
                          {"throughput", "throughput_samples_per_s", "/s", 1}, {"bubble", "bubble", "%", 100},
-                         {"steady bubble", "steady_bubble", "%", 100},    {"energy", "energy_J", "J", 1}};
+                         {"steady bubble", "steady_bubble", "%", 100},        {"energy", "energy_J", "J", 1}};
 
 Json read_results(const std::string& given) {
-  const std::string file = std::filesystem::is_directory(given) ? given + "/results.json" : given;
+  const std::string help = "give the folder that stagecraft run --out wrote";
+  std::error_code error;
+  const std::string file = std::filesystem::is_directory(given, error) ? given + "/results.json" : given;
+  if (!std::filesystem::exists(file, error))
+    throw InputError({{{given, 0, 0}, {}, "there are no results here", help, "unreadable-file"}});
   Json json = Json::parse(read_file(file), nullptr, false);
-  if (json.is_discarded() || json.value("schema", "") != "results/1")
-    throw InputError(file + " does not hold the results of a run", "give the folder that stagecraft run --out wrote");
+  if (!json.is_object() || json.value("schema", Json()) != "results/1")
+    throw InputError({{{file, 0, 0}, {}, "these are not the results of a run", help, "not-results"}});
   return json;
 }
 
@@ -35,9 +39,11 @@ double peak_memory(const Json& json) {
   return most;
 }
 
-std::string change(double value, double base) { return base == 0 ? "" : fmt::format("{:+.2f} %", 100 * (value / base - 1)); }
+std::string change(double value, double base) {
+  return base == 0 ? "" : fmt::format("{:+.2f} %", 100 * (value / base - 1));
+}
 
-int execute(const Arguments& a) {
+int compare_runs(const Arguments& a) {
   check_format(a.text("format"), {"text", "csv"});
   const auto files = a.list("RUN");
   if (files.size() < 2) throw InputError("two runs or more are needed", "stagecraft compare out/a out/b");
@@ -62,9 +68,16 @@ int execute(const Arguments& a) {
     text += '\n';
   };
   for (const Row& r : kRows) line(r.name, r.unit, [&](const Json& j) { return j.at(r.key).get<double>() * r.factor; });
-  line("peak memory", "GiB", [](const Json& j) { return peak_memory(j) / (1024.0 * 1024 * 1024); });
+  const double most = peak_memory(runs.front()), mebibyte = 1024.0 * 1024, gibibyte = 1024 * mebibyte;
+  const bool large = most >= gibibyte / 16;
+  line("peak memory", large ? "GiB" : "MiB",
+       [&](const Json& j) { return peak_memory(j) / (large ? gibibyte : mebibyte); });
   print(text);
   return 0;
+}
+
+int execute(const Arguments& a) try { return compare_runs(a); } catch (const Json::exception& e) {
+  throw InputError(fmt::format("a results.json lacks what is compared: {}", e.what()), "run the scenario again");
 }
 
 }  // namespace

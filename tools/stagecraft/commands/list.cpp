@@ -14,27 +14,44 @@ namespace {
 
 template <class Def>
 void print_catalog(Catalog<Def> catalog) {
-  for (const Def* d : catalog) print(fmt::format("{:<14} {}{}\n", d->name, d->summary, d->source.empty() ? "" : fmt::format("  [{}]", d->source)));
+  for (const Def* d : catalog)
+    print(fmt::format("{:<14} {}{}\n", d->name, d->summary, d->source.empty() ? "" : fmt::format("  [{}]", d->source)));
 }
 
 void print_files(FileKind kind) {
-  for (const NamedFile& f : named_files(kind)) print(fmt::format("{:<22} {}\n", f.name, f.path));
+  for (const NamedFile& f : named_files(kind)) {
+    config::Problems ignored;
+    const config::Value root = config::parse_yaml_file(f.path, ignored);
+    const config::Value* title = root.is_map() ? root.find("title") : nullptr;
+    print(fmt::format("{:<22} {}  [{}]\n", f.name, title ? title->text : "(untitled)", f.path));
+  }
 }
 
 int execute(const Arguments& a) {
   const std::string kind = a.text("KIND");
-  const std::vector<std::string> kinds = {"schedules", "planners", "weights", "backends", "builders", "generators", "models", "topologies", "scenarios"};
-  if (kind == "schedules") print_catalog(schedules::all());
-  else if (kind == "planners") print_catalog(planners::all());
-  else if (kind == "weights") print_catalog(weights::all());
-  else if (kind == "backends") print_catalog(backends::all());
-  else if (kind == "builders") print_catalog(model_builders::all());
-  else if (kind == "generators") print_catalog(topology_generators::all());
-  else if (kind == "models") print_files(FileKind::Model);
-  else if (kind == "topologies") print_files(FileKind::Cluster);
-  else if (kind == "scenarios") print_files(FileKind::Scenario);
-  else throw InputError(kind.empty() ? "list what?" : "there is nothing called '" + kind + "' to list",
-                        suggest(kind, kinds).empty() ? "write one of " + join(kinds) : suggest(kind, kinds));
+  const std::vector<std::string> kinds = {"schedules",  "planners", "weights",    "backends", "builders",
+                                          "generators", "models",   "topologies", "scenarios"};
+  if (kind == "schedules")
+    print_catalog(schedules::all());
+  else if (kind == "planners")
+    print_catalog(planners::all());
+  else if (kind == "weights")
+    print_catalog(weights::all());
+  else if (kind == "backends")
+    print_catalog(backends::all());
+  else if (kind == "builders")
+    print_catalog(model_builders::all());
+  else if (kind == "generators")
+    print_catalog(topology_generators::all());
+  else if (kind == "models")
+    print_files(FileKind::Model);
+  else if (kind == "topologies")
+    print_files(FileKind::Cluster);
+  else if (kind == "scenarios")
+    print_files(FileKind::Scenario);
+  else
+    throw InputError(kind.empty() ? "list what?" : "there is nothing called '" + kind + "' to list",
+                     suggest(kind, kinds).empty() ? "write one of " + join(kinds) : suggest(kind, kinds));
   return 0;
 }
 

@@ -1,7 +1,10 @@
+#include <cstring>
 #include <filesystem>
+#include <set>
 
 #include <fmt/format.h>
 
+#include "backends/backend.hpp"
 #include "sim/report/files.hpp"
 #include "sim/report/gantt.hpp"
 #include "sim/report/json.hpp"
@@ -14,7 +17,7 @@ namespace stagecraft::commands {
 namespace {
 
 constexpr int kGanttWidth = 100, kGanttDevices = 16, kGanttOps = 24;
-constexpr std::size_t kMostDrawn = 20000;
+constexpr std::size_t kMostDrawn = 20000, kMostTraced = 1000000;
 
 bool small(const Prepared& p) {
   int used = 0;
@@ -25,26 +28,49 @@ bool small(const Prepared& p) {
   return used <= kGanttDevices;
 }
 
-std::string headline(const Scenario& s, const Prepared& p, const Outcome& o) {
-  const Provenance& from = o.timeline.provenance;
-  return fmt::format("{}\n{} on {}: {}, {} stages on {} devices, {} micro-batches\n{} {}, {} instructions\n\n", s.title.empty() ? "(untitled)" : s.title,
-                     p.model.name, p.cluster.name, s.schedule, p.plan.stage_count(), p.program.devices, s.micro_batches,
-                     o.timeline.clock == Clock::Simulated ? "simulated by" : "measured by",
-                     from.backend_version.empty() ? from.backend : from.backend + " " + from.backend_version, p.program.size());
+std::string counted(std::size_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : what[std::strlen(what) - 1] == 'h' ? "es" : "s");
 }
 
-void write_results(const std::string& folder, const Scenario& s, const Prepared& p, const Outcome& o, const std::string& json) {
+std::string headline(const Scenario& s, const Prepared& p, const Outcome& o) {
+  const Provenance& from = o.timeline.provenance;
+  std::set<DeviceId> devices;
+  for (const Stage& stage : p.plan.stages) devices.insert(stage.devices.begin(), stage.devices.end());
+  return fmt::format(
+      "{}\n{} on {}: {}, {} on {}, {}\n{} {}, {} instructions\n\n", s.title.empty() ? "(untitled)" : s.title,
+      p.model.name, p.cluster.name, s.schedule, counted(p.plan.stages.size(), "stage"),
+      counted(devices.size(), "device"), counted(static_cast<std::size_t>(s.micro_batches), "micro-batch"),
+      o.timeline.clock == Clock::Simulated ? "simulated by" : "measured by",
+      from.backend_version.empty() ? from.backend : from.backend + " " + from.backend_version, p.program.size());
+}
+
+/// Before anything runs, so that nobody waits for results that cannot be kept.
+void make_folder(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) throw InputError(fmt::format("cannot make the folder {}: {}", folder, error.message()));
+  if (error) throw InputError(fmt::format("--out: the folder '{}' cannot be made: {}", folder, error.message()));
+  const std::string probe = folder + "/.stagecraft";
+  write_file(probe, "");
+  std::filesystem::remove(probe, error);
+}
+
+void write_results(const std::string& folder, const Scenario& s, const Prepared& p, const Outcome& o,
+                   const std::string& json) {
   const config::Value* report = s.tree.find("report");
   const auto wanted = [&](const char* what) { return !report || config::as_bool(report->at(what)); };
+  std::error_code none;
+  std::filesystem::remove(folder + "/results.json", none);  // It is written last: where it is, all of it is one run.
   write_file(folder + "/scenario.yaml", config::to_yaml(s.tree, true));
   std::string written = "scenario.yaml";
-  if (wanted("spans")) write_file(folder + "/spans.csv", spans_csv(p.program, o.timeline, o.report, p.cluster)), written += ", spans.csv";
-  if (wanted("trace")) write_file(folder + "/trace.json", chrome_trace(p.program, o.timeline, p.cluster)), written += ", trace.json";
+  if (wanted("spans"))
+    write_file(folder + "/spans.csv", spans_csv(p.program, o.timeline, o.report, p.cluster)), written += ", spans.csv";
+  if (wanted("trace") && p.program.size() > kMostTraced)
+    fmt::print(stderr, "left out trace.json, which no viewer opens with {} instructions\n", p.program.size());
+  else if (wanted("trace"))
+    write_file(folder + "/trace.json", chrome_trace(p.program, o.timeline, p.cluster)), written += ", trace.json";
   if (wanted("svg") && p.program.size() <= kMostDrawn)
-    write_file(folder + "/timeline.svg", timeline_svg(p.program, o.timeline, p.cluster, s.title)), written += ", timeline.svg";
+    write_file(folder + "/timeline.svg", timeline_svg(p.program, o.timeline, p.cluster, s.title)),
+        written += ", timeline.svg";
   write_file(folder + "/results.json", json + "\n");
   fmt::print(stderr, "wrote {}/results.json, {}\n", folder, written);
 }
@@ -52,10 +78,13 @@ void write_results(const std::string& folder, const Scenario& s, const Prepared&
 int execute(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "json"});
+  get_from(backends::all(), "backend", a.text("backend"));  // A slip there is said at once, not behind the planning.
   const Scenario scenario = load_scenario(a.text("FILE"), a.list("set"));
   const Prepared prepared = prepare(scenario);
+  if (a.has("out")) make_folder(a.text("out"));
   const Outcome outcome = run(scenario, prepared, a.text("backend"));
-  const std::string json = results_json(scenario.title, prepared.program, outcome.timeline, outcome.report, prepared.cluster);
+  const std::string json =
+      results_json(scenario.title, prepared.program, outcome.timeline, outcome.report, prepared.cluster);
   if (format == "json") {
     print(json + "\n");
   } else {
@@ -72,11 +101,13 @@ extern const Command run_scenario{
     .name = "run",
     .summary = "Run a scenario on a backend and print its numbers",
     .source = "Run",
-    .example = "stagecraft run scenarios/examples/quickstart.yaml --backend simgrid --set run.micro_batches=16 --out out/a",
+    .example =
+        "stagecraft run scenarios/examples/quickstart.yaml --backend simgrid --set run.micro_batches=16 --out out/a",
     .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
                   {"-b,--backend", Argument::Kind::Text, "Where it runs: stagecraft list backends", "simgrid"},
                   {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
-                  {"-o,--out", Argument::Kind::Text, "Folder for results.json, spans.csv, trace.json and the resolved scenario"},
+                  {"-o,--out", Argument::Kind::Text,
+                   "Folder for results.json, spans.csv, trace.json and the resolved scenario"},
                   {"--no-gantt", Argument::Kind::Flag, "Leave out the drawing of small runs"},
                   {"--format", Argument::Kind::Text, "text or json", "text"}},
     .run = execute,

@@ -6,6 +6,7 @@
 #include "sim/report/gantt.hpp"
 #include "sim/report/json.hpp"
 #include "sim/report/report.hpp"
+#include "sim/run/limits.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/schedule/csv.hpp"
 #include "sim/schedule/validate.hpp"
@@ -15,11 +16,13 @@ namespace stagecraft::commands {
 namespace {
 
 constexpr int kIterations = 4;  // The period is T(4) - T(3).
+constexpr int kMostStages = 1 << 20;
+constexpr std::size_t kMostPeaks = 64;  // Printed one by one.
 
 struct Question {
   std::string name;
   Plan plan;
-  Schedule one;                 ///< One iteration, as given.
+  Schedule one;  ///< One iteration, as given.
   Schedule all;
   std::string weights = "flush";
   bool trains = true;
@@ -52,7 +55,8 @@ Cluster delay_cluster(int ranks, Seconds delay) {
   cluster.switches = {"switch"};
   for (int r = 0; r < ranks; ++r) {
     cluster.devices.push_back({fmt::format("rank{}", r), 0, ""});
-    cluster.links.push_back({fmt::format("link{}", r), {1}, delay / 2, Duplex::Unshared, {VertexId{r}, VertexId{ranks}}});
+    cluster.links.push_back(
+        {fmt::format("link{}", r), {1}, delay / 2, Duplex::Unshared, {VertexId{r}, VertexId{ranks}}});
   }
   return cluster;
 }
@@ -64,7 +68,8 @@ Question from_file(const Arguments& a) {
   Question q{.name = file, .plan = implied_plan(csv, problems), .one = csv.schedule, .all = {}};
   if (problems.empty()) problems = validate(q.one, q.plan, {.iterations = 1, .trains = true, .most = 20});
   for (ScheduleProblem& p : problems)
-    if (p.rank >= 0 && p.column >= 0 && static_cast<std::size_t>(p.column) < csv.columns[static_cast<std::size_t>(p.rank)].size())
+    if (p.rank >= 0 && p.column >= 0 &&
+        static_cast<std::size_t>(p.column) < csv.columns[static_cast<std::size_t>(p.rank)].size())
       p.column = csv.columns[static_cast<std::size_t>(p.rank)][static_cast<std::size_t>(p.column)];
   throw_if_any(problems, file);
   q.all = complete(q.one, q.plan, kIterations);
@@ -74,10 +79,15 @@ Question from_file(const Arguments& a) {
 Question from_catalogue(const Arguments& a) {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", a.text("NAME"));
   if (def.name == "csv") throw InputError("the schedule 'csv' is read from a file", "stagecraft schedule --file X.csv");
-  if (!a.has("ranks") || !a.has("microbatches")) throw InputError("-p RANKS and -m MICROBATCHES are needed", "stagecraft schedule 1f1b -p 4 -m 8");
+  if (!a.has("ranks") || !a.has("microbatches"))
+    throw InputError("-p RANKS and -m MICROBATCHES are needed", "stagecraft schedule 1f1b -p 4 -m 8");
   const int ranks = a.count("ranks", 1, 1 << 16), micro_batches = a.count("microbatches", 1, 1 << 20);
   const int chunks = a.count("chunks", 1, 1024);
-  Question q{.name = std::string(def.name), .plan = chain_plan(ranks * chunks, ranks, micro_batches), .one = {}, .all = {}};
+  if (ranks > kMostStages / chunks)
+    throw InputError(fmt::format("{} ranks of {} chunks are more than {} stages", ranks, chunks, kMostStages));
+  Question q{
+      .name = std::string(def.name), .plan = chain_plan(ranks * chunks, ranks, micro_batches), .one = {}, .all = {}};
+  check_size(q.plan, kIterations, def.trains);
   const StageCosts costs = uniform_costs(q.plan, costs_of(a));
   q.all = build_schedule(def, {.plan = q.plan, .costs = costs, .iterations = kIterations});
   q.one = build_schedule(def, {.plan = q.plan, .costs = costs, .iterations = 1});
@@ -86,26 +96,42 @@ Question from_catalogue(const Arguments& a) {
   return q;
 }
 
+/// As PyTorch has it, and as --file reads it.
+Schedule without_updates(Schedule schedule) {
+  for (auto& ops : schedule.devices) std::erase_if(ops, [](const Op& op) { return op.kind == OpKind::Update; });
+  return schedule;
+}
+
 int execute(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"grid", "csv", "json", "gantt"});
-  if (a.has("NAME") == a.has("file")) throw InputError("give the name of a schedule, or --file X.csv", "stagecraft list schedules shows the names");
+  if (a.has("NAME") == a.has("file"))
+    throw InputError("give the name of a schedule, or --file X.csv", "stagecraft list schedules shows the names");
   const Question q = a.has("file") ? from_file(a) : from_catalogue(a);
-  if (format == "csv") return print(to_csv(q.one)), 0;
+  if (format == "csv") return print(to_csv(without_updates(q.one))), 0;
 
-  const LoweringOptions options{.overlap = true, .rendezvous = false, .streams = StreamModel::None, .fifo_sends = false, .iterations = kIterations};
+  const LoweringOptions options{.overlap = true,
+                                .rendezvous = false,
+                                .streams = StreamModel::None,
+                                .fifo_sends = false,
+                                .iterations = kIterations};
   throw_if_any(validate(q.all, q.plan, {.iterations = kIterations, .trains = q.trains, .most = 20}), q.name);
-  const Program program = lower(q.all, q.plan, uniform_costs(q.plan, costs_of(a)), get_from(weights::all(), "weights policy", q.weights), options);
+  const Program program = lower(q.all, q.plan, uniform_costs(q.plan, costs_of(a)),
+                                get_from(weights::all(), "weights policy", q.weights), options);
   check_program(program);
   const Cluster cluster = delay_cluster(program.devices, {a.number("comm")});
   const Timeline timeline = get_from(backends::all(), "backend", "ideal").run(program, cluster, {});
   const Report report = measure(program, timeline, cluster);
+  check_finite(report.makespan.value);
   if (format == "json") return print(schedule_json(q.name, program, report) + "\n"), 0;
 
   std::string text = format == "gantt" ? gantt(program, timeline, 0, 100) : to_grid(q.one);
-  text += fmt::format("makespan {}  period {}  bubble {:.4g} ({:.4g} of {})  peak activations", shortest(report.makespan.value),
-                      shortest(report.period.value), report.bubble, report.bubble * report.makespan.value, shortest(report.makespan.value));
-  for (const DeviceReport& d : report.devices) text += fmt::format(" {}", d.memory.activations);
+  text += fmt::format("makespan {}  period {}  bubble {:.4g} ({:.4g} of {})  peak activations",
+                      shortest(report.makespan.value), shortest(report.period.value), report.bubble,
+                      report.bubble * report.makespan.value, shortest(report.makespan.value));
+  for (std::size_t d = 0; d < std::min(report.devices.size(), kMostPeaks); ++d)
+    text += fmt::format(" {}", report.devices[d].memory.activations);
+  if (report.devices.size() > kMostPeaks) text += fmt::format(" ... and {} more", report.devices.size() - kMostPeaks);
   return print(text + "\n"), 0;
 }
 

@@ -7,10 +7,14 @@ namespace {
 int execute(const Arguments& a) {
   const std::string kind = a.text("KIND");
   const std::vector<std::string> kinds = {"scenario", "model", "cluster"};
-  if (kind == "scenario") print(config::json_schema(scenario_fields(), kind) + "\n");
-  else if (kind == "model") print(config::json_schema(model_fields(), kind) + "\n");
-  else if (kind == "cluster") print(config::json_schema(cluster_fields(), kind) + "\n");
-  else throw InputError("there is no schema '" + kind + "'", suggest(kind, kinds));
+  if (kind == "scenario")
+    print(config::json_schema(scenario_fields(), kind));
+  else if (kind == "model")
+    print(config::json_schema(model_fields().fields.front(), kind));
+  else if (kind == "cluster")
+    print(config::json_schema(cluster_fields().fields.front(), kind));
+  else
+    throw InputError("there is no schema '" + kind + "'", suggest(kind, kinds));
   return 0;
 }
 

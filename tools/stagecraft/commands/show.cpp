@@ -8,38 +8,55 @@ namespace stagecraft::commands {
 namespace {
 
 std::string model_text(const ModelGraph& model) {
-  std::string text = fmt::format("{:<20} {:<18} {:>12} {:>14} {:>12} {:>12}  {}\n", "layer", "type", "parameters", "forward", "output", "stash", "inputs");
+  std::string text = fmt::format("{:<20} {:<18} {:>12} {:>14} {:>12} {:>12}  {}\n", "layer", "type", "parameters",
+                                 "forward", "output", "stash", "inputs");
   for (const Layer& l : model.layers) {
     std::string inputs;
-    for (const LayerId i : l.inputs) inputs += (inputs.empty() ? "" : " ") + model.layers[static_cast<std::size_t>(i)].name;
-    text += fmt::format("{:<20} {:<18} {:>12.0f} {:>14} {:>12} {:>12}  {}\n", l.name, l.type, l.parameters, l.times ? to_text(l.times->forward) : to_text(l.forward),
-                        to_text(l.output), to_text(l.stash), inputs);
+    for (const LayerId i : l.inputs)
+      inputs += (inputs.empty() ? "" : " ") + model.layers[static_cast<std::size_t>(i)].name;
+    text += fmt::format("{:<20} {:<18} {:>12.0f} {:>14} {:>12} {:>12}  {}\n", l.name, l.type, l.parameters,
+                        l.times ? to_text(l.times->forward) : to_text(l.forward), to_text(l.output), to_text(l.stash),
+                        inputs);
   }
   return text;
 }
 
 std::string costs_text(const Prepared& p) {
-  std::string text = fmt::format("{:<6} {:<10} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "stage", "device", "forward", "backward", "update", "weights", "stash");
+  std::string text = fmt::format("{:<6} {:<10} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "stage", "device", "forward",
+                                 "backward", "update", "weights", "stash");
   for (int s = 0; s < p.plan.stage_count(); ++s)
     for (std::size_t r = 0; r < p.plan.stage(StageId{s}).devices.size(); ++r) {
       const StageCost& c = p.costs[static_cast<std::size_t>(s)][r];
-      text += fmt::format("{:<6} {:<10} {:>12} {:>12} {:>12} {:>12} {:>12}\n", s, p.cluster.devices[static_cast<std::size_t>(p.plan.stage(StageId{s}).devices[r])].name,
-                          to_text(c.forward), to_text(c.backward), to_text(c.update), to_text(c.weights), to_text(c.stash));
+      text +=
+          fmt::format("{:<6} {:<10} {:>12} {:>12} {:>12} {:>12} {:>12}\n", s,
+                      p.cluster.devices[static_cast<std::size_t>(p.plan.stage(StageId{s}).devices[r])].name,
+                      to_text(c.forward), to_text(c.backward), to_text(c.update), to_text(c.weights), to_text(c.stash));
     }
   return text;
+}
+
+/// The first iteration as PyTorch's text has it: without updates.
+Schedule one_iteration(const Prepared& p) {
+  Schedule one = p.schedule;
+  for (auto& ops : one.devices)
+    std::erase_if(
+        ops, [&](const Op& op) { return op.kind == OpKind::Update || op.micro >= p.plan.micro_batches(op.stage); });
+  while (!one.devices.empty() && one.devices.back().empty()) one.devices.pop_back();
+  return one;
 }
 
 int execute(const Arguments& a) {
   const std::string what = a.text("what");
   const Scenario scenario = load_scenario(a.text("FILE"), a.list("set"));
-  if (what == "model") return print(model_text(build_model(scenario.tree.at("model")))), 0;
   const std::vector<std::string> words = {"model", "plan", "costs", "schedule", "csv", "program"};
-  if (std::find(words.begin(), words.end(), what) == words.end()) throw InputError("--what: '" + what + "' is not known here", suggest(what, words));
+  if (std::find(words.begin(), words.end(), what) == words.end())
+    throw InputError("--what: '" + what + "' is not known here", suggest(what, words));
+  if (what == "model") return print(model_text(build_model(scenario.tree.at("model")))), 0;
   const Prepared p = prepare(scenario);
   if (what == "plan") print(to_text(p.plan));
   if (what == "costs") print(costs_text(p));
   if (what == "schedule") print(to_grid(p.schedule));
-  if (what == "csv") print(to_csv(p.schedule));
+  if (what == "csv") print(to_csv(one_iteration(p)));
   if (what == "program") print(to_text(p.program));
   return 0;
 }

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "sim/plan/plan.hpp"
+
+namespace stagecraft {
+
+/// How many instructions the program of a plan will have, about: counted before anything of that size is made.
+double instructions_of(const Plan&, int iterations, bool trains);
+
+/// Throws Infeasible when the program would be more than this machine can hold or than its numbers can count.
+void check_size(const Plan&, int iterations, bool trains);
+
+/// Throws Infeasible when a time has grown beyond what can be reckoned with.
+void check_finite(double seconds);
+
+}  // namespace stagecraft

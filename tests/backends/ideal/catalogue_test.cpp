@@ -1,0 +1,120 @@
+// Every schedule of the catalogue, on every small pipeline, under every way of communicating: valid, lowered, checked,
+// run, and never faster than pure data flow.
+
+#include <doctest/doctest.h>
+
+#include "tests/support/ideal.hpp"
+#include "tests/support/road.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+struct Point {
+  const ScheduleDef* def;
+  int ranks, micro_batches, iterations;
+};
+
+std::vector<Point> points() {
+  std::vector<Point> all;
+  for (const ScheduleDef* def : schedules::all())
+    for (const int p : {1, 2, 3, 4, 7})
+      for (const int m : {1, 2, 3, 8})
+        for (const int iterations : {1, 2, 3})
+          if (def->name != "csv") all.push_back({def, p, m, iterations});
+  return all;
+}
+
+std::vector<LoweringOptions> ways(int iterations) {
+  std::vector<LoweringOptions> all;
+  for (const bool overlap : {true, false})
+    for (const bool rendezvous : {true, false})
+      for (const StreamModel streams :
+           {StreamModel::Single, StreamModel::Pair, StreamModel::Direction, StreamModel::None})
+        for (const bool fifo : {true, false}) {
+          if (!overlap && streams != StreamModel::Direction) continue;  // all is in one stream then
+          all.push_back({overlap, rendezvous, streams, fifo, iterations});
+        }
+  return all;
+}
+
+/// What a program computes, by device: the same whatever the communication.
+std::vector<std::string> computing(const Program& program) {
+  std::vector<std::string> rows(static_cast<std::size_t>(program.devices));
+  for (std::size_t n = 0; n < program.size(); ++n)
+    if (program.instructions[n].is_compute())
+      rows[static_cast<std::size_t>(program.instructions[n].device)] +=
+          to_text(program, InstructionId{static_cast<std::int64_t>(n)}) + " ";
+  return rows;
+}
+
+bool waits_hold(const Program& program, const Timeline& t) {
+  for (std::size_t n = 0; n < program.size(); ++n)
+    for (const InstructionId w : program.waits_for(InstructionId{static_cast<std::int64_t>(n)}))
+      if (t.start[n] < t.end_of(w).value) return false;
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("every entry, size and way of communicating") {
+  int runs = 0, refused = 0;
+  for (const Point& point : points()) {
+    CAPTURE(point.def->name);
+    CAPTURE(point.ranks);
+    CAPTURE(point.micro_batches);
+    CAPTURE(point.iterations);
+    Plan plan = chain_plan(point.ranks, point.ranks, point.micro_batches);
+    for (StageEdge& e : plan.edges) e.bytes = Bytes{2e5};
+    const StageCosts costs = uniform_costs(plan, test::times(1, 2, 0.5));
+    const Cluster cluster = test::star(point.ranks, 1e6, 0.05);
+    if (point.def->name == "2bw" && point.micro_batches < point.ranks - 1) {
+      CHECK_THROWS_AS(test::program_of("2bw", plan, costs), Infeasible);
+      ++refused;
+      continue;
+    }
+    const Program free = test::program_of(point.def->name, plan, costs, test::pure_delays(point.iterations));
+    const double bound = test::run_ideal(free, cluster).last_end().value;
+    for (const LoweringOptions& options : ways(point.iterations)) {
+      // On a chain with one stage on each rank the exchanges of neighbours always match, so not even blocking
+      // rendezvous may say deadlock.
+      const Program program = test::program_of(point.def->name, plan, costs, options);
+      const Timeline t = test::run_ideal(program, cluster);
+      CHECK(waits_hold(program, t));
+      CHECK(computing(program) == computing(free));
+      CHECK(program.transfers.size() == free.transfers.size());
+      CHECK(t.last_end().value >= bound - 1e-9);
+      ++runs;
+    }
+  }
+  CHECK(runs > 5000);
+  CHECK(refused == 3 * (1 + 2 + 3));  // 2bw with p = 3, 4 and 7: m below p - 1, three numbers of iterations
+}
+
+TEST_CASE("more freedom never costs time: eager under rendezvous, more streams under fewer") {
+  for (const char* name : {"gpipe", "1f1b", "2bw", "inference"}) {
+    Plan plan = chain_plan(4, 4, 8);
+    for (StageEdge& e : plan.edges) e.bytes = Bytes{4e5};
+    const StageCosts costs = uniform_costs(plan, test::times(1, 2));
+    const Cluster cluster = test::star(4, 1e6, 0.05);
+    const auto length = [&](bool rendezvous, StreamModel streams, bool fifo) {
+      return test::run_ideal(test::program_of(name, plan, costs, {true, rendezvous, streams, fifo, 2}), cluster)
+          .last_end()
+          .value;
+    };
+    CAPTURE(name);
+    for (const bool rendezvous : {true, false})
+      for (const bool fifo : {true, false}) {
+        const double single = length(rendezvous, StreamModel::Single, fifo),
+                     pair = length(rendezvous, StreamModel::Pair, fifo);
+        const double direction = length(rendezvous, StreamModel::Direction, fifo),
+                     none = length(rendezvous, StreamModel::None, fifo);
+        CHECK(single >= pair - 1e-9);
+        CHECK(pair >= direction - 1e-9);
+        CHECK(direction >= none - 1e-9);
+      }
+    for (const StreamModel streams :
+         {StreamModel::Single, StreamModel::Pair, StreamModel::Direction, StreamModel::None})
+      CHECK(length(true, streams, true) >= length(false, streams, true) - 1e-9);
+  }
+}

@@ -1,0 +1,133 @@
+// Two simulators that share no code for time, one truth: where no two transfers share a link at the same time, the
+// longest path and SimGrid agree on the start and end of every instruction to 1e-9.
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <set>
+
+#include "backends/backend.hpp"
+#include "tests/support/random_cases.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+constexpr double kTolerance = 1e-9;
+
+Timeline run(const char* backend, const Program& program, const Cluster& cluster) {
+  return get_from(backends::all(), "backend", backend).run(program, cluster, {});
+}
+
+/// The instruction whose times differ by more than 1e-9 of themselves, or nothing.
+std::string difference(const Program& program, const Timeline& a, const Timeline& b) {
+  const auto same = [](double x, double y) {
+    return std::abs(x - y) <= kTolerance * std::max(std::abs(x), std::abs(y));
+  };
+  for (std::size_t i = 0; i < program.size(); ++i)
+    if (!same(a.start[i], b.start[i]) || !same(a.end[i], b.end[i]))
+      return to_text(program, InstructionId{static_cast<std::int64_t>(i)}) + ": " + shortest(a.start[i]) + " to " +
+             shortest(a.end[i]) + " against " + shortest(b.start[i]) + " to " + shortest(b.end[i]);
+  return {};
+}
+
+/// A cable of its own for every pair that talks, both directions apart.
+Cluster cables(const Program& program, test::Draw& draw) {
+  Cluster cluster = test::bare_cluster(program.devices);
+  std::set<std::pair<int, int>> known;
+  for (const RouteEnds& r : program.routes) {
+    const int low = std::min<int>(r.from, r.to), high = std::max<int>(r.from, r.to);
+    if (low == high || !known.emplace(low, high).second) continue;
+    test::connect(cluster, {low, high}, 1e6 * draw(50, 20000), 1e-6 * draw(0, 300));
+  }
+  return cluster;
+}
+
+/// Cards of different speeds on one switch, shared by nobody whatever goes over them.
+Cluster unshared_star(const Program& program, test::Draw& draw) {
+  Cluster cluster = test::bare_cluster(program.devices, 1);
+  for (int d = 0; d < program.devices; ++d)
+    test::connect(cluster, {d, program.devices}, 1e6 * draw(50, 20000), 1e-6 * draw(0, 300), Duplex::Unshared);
+  return cluster;
+}
+
+/// Messages of one direction between one pair follow each other: in a stream of their own or in one of all, or because
+/// a device sends one at a time.
+bool pairs_take_turns(const LoweringOptions& options) {
+  return options.fifo_sends || (options.overlap && options.streams != StreamModel::None);
+}
+
+}  // namespace
+
+TEST_CASE("random programs: every start and end") {
+  test::Draw draw{Rng(41, "differential")};
+  int compared = 0, deadlocked = 0;
+  std::set<std::string> schedules;
+  int ways[2][2][4] = {}, replicated = 0, recomputed = 0, mixed = 0;
+  for (int trial = 0; compared < 700; ++trial) {
+    REQUIRE(trial < 1500);
+    const test::RandomCase c = test::random_case(draw, 6);
+    CAPTURE(to_text(c));
+    Program program;
+    try {
+      program = test::program_of(c);
+    } catch (const Infeasible& error) {
+      CHECK(error.code() == "deadlock");
+      CHECK_FALSE(c.options.overlap);
+      CHECK(c.options.rendezvous);
+      ++deadlocked;
+      continue;
+    }
+    const bool own_cables = pairs_take_turns(c.options) && draw(0, 3) != 0;
+    const Cluster cluster = own_cables ? cables(program, draw) : unshared_star(program, draw);
+    CHECK(difference(program, run("ideal", program, cluster), run("simgrid", program, cluster)) == "");
+    ++compared;
+    schedules.insert(c.schedule);
+    ++ways[c.options.overlap][c.options.rendezvous][static_cast<int>(c.options.streams)];
+    replicated += !program.collectives.empty();
+    for (const Stage& stage : c.plan.stages) {
+      recomputed += stage.recompute;
+      mixed += stage.micro_batch_size != c.plan.stages.front().micro_batch_size;
+    }
+  }
+  // The cases do reach everything they are meant to.
+  CHECK(schedules == std::set<std::string>{"1f1b", "2bw", "gpipe", "graph", "inference"});
+  for (const auto& overlap : ways)
+    for (const auto& rendezvous : overlap)
+      for (const int count : rendezvous) CHECK(count >= 8);
+  CHECK(replicated >= 50);
+  CHECK(recomputed >= 50);
+  CHECK(mixed >= 50);
+  MESSAGE(compared << " programs compared, " << deadlocked << " deadlocked");
+}
+
+TEST_CASE("several stages on a device, and rings among devices that also exchange messages") {
+  test::Draw draw{Rng(42, "shared devices")};
+  for (int trial = 0; trial < 60; ++trial) {
+    const int ranks = draw(1, 3), chunks = draw(2, 3);
+    Plan plan = chain_plan(ranks * chunks, ranks, draw(1, 5));
+    StageCosts costs;
+    for (StageEdge& e : plan.edges) e.bytes = Bytes{1e3 * draw(0, 500)};
+    for (int s = 0; s < plan.stage_count(); ++s) costs.push_back({test::random_cost(draw)});
+    LoweringOptions options;
+    options.rendezvous = draw(0, 1) == 0;
+    options.streams = static_cast<StreamModel>(draw(0, 2));
+    options.iterations = draw(1, 2);
+    const Program program = test::program_of("inference", plan, costs, options);
+    const Cluster cluster = cables(program, draw);
+    CHECK(difference(program, run("ideal", program, cluster), run("simgrid", program, cluster)) == "");
+  }
+}
+
+TEST_CASE("a long run does not drift") {
+  Plan plan = chain_plan(4, 4, 64);
+  for (StageEdge& e : plan.edges) e.bytes = Bytes{123457};
+  test::Draw draw{Rng(43, "long")};
+  StageCosts costs;
+  for (int s = 0; s < 4; ++s) costs.push_back({test::random_cost(draw)});
+  LoweringOptions options;
+  options.iterations = 8;
+  const Program program = test::program_of("1f1b", plan, costs, options);
+  const Cluster cluster = cables(program, draw);
+  CHECK(difference(program, run("ideal", program, cluster), run("simgrid", program, cluster)) == "");
+}

@@ -1,0 +1,186 @@
+// Whatever is planned: a valid schedule, a sound program, and numbers that agree with each other.
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <map>
+
+#include "backends/backend.hpp"
+#include "sim/report/memory.hpp"
+#include "sim/report/report.hpp"
+#include "tests/support/properties.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+struct Run {
+  test::RandomCase c;
+  Program program;
+  Cluster cluster;
+  Timeline timeline;
+  Report report;
+};
+
+Run any_run(const char* backend = "ideal") {
+  Run run;
+  run.c = test::any_case();
+  RC_LOG() << to_text(run.c);
+  run.program = test::program_or_discard(run.c);
+  run.cluster = test::any_star(run.program.devices);
+  run.timeline = get_from(backends::all(), "backend", backend).run(run.program, run.cluster, {});
+  run.report = measure(run.program, run.timeline, run.cluster);
+  return run;
+}
+
+bool same(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(std::abs(a), std::abs(b)) + 1e-15; }
+
+/// Spans of the instructions that `wanted` picks, by device, in order of start.
+template <class Wanted>
+std::map<int, std::vector<std::pair<double, double>>> spans(const Run& run, Wanted&& wanted) {
+  std::map<int, std::vector<std::pair<double, double>>> all;
+  for (std::size_t n = 0; n < run.program.size(); ++n)
+    if (wanted(run.program.instructions[n]))
+      all[run.program.instructions[n].device].emplace_back(run.timeline.start[n], run.timeline.end[n]);
+  for (auto& device : all) std::sort(device.second.begin(), device.second.end());
+  return all;
+}
+
+void check_apart(const std::map<int, std::vector<std::pair<double, double>>>& all) {
+  for (const auto& device : all)
+    for (std::size_t i = 1; i < device.second.size(); ++i)
+      RC_ASSERT(device.second[i - 1].second <= device.second[i].first * (1 + 1e-12));
+}
+
+}  // namespace
+
+TEST_CASE("everything an instruction waits for is over when it starts, and a computation takes its time") {
+  for (const char* backend : {"ideal", "simgrid"})
+    CHECK(test::holds("waits", [&] {
+      const Run run = any_run(backend);
+      for (std::size_t n = 0; n < run.program.size(); ++n) {
+        const Instruction& i = run.program.instructions[n];
+        for (const InstructionId w : run.program.waits_for(InstructionId{static_cast<std::int64_t>(n)}))
+          RC_ASSERT(run.timeline.start[n] >= run.timeline.end_of(w).value * (1 - 1e-12));
+        RC_ASSERT(run.timeline.end[n] >= run.timeline.start[n]);
+        if (i.is_compute()) RC_ASSERT(same(run.timeline.end[n], run.timeline.start[n] + i.duration.value));
+      }
+      for (const Transfer& t : run.program.transfers) {
+        RC_ASSERT(run.timeline.end_of(t.receive) >= run.timeline.end_of(t.send));
+        if (run.program.rendezvous) RC_ASSERT(run.timeline.start_of(t.send) == run.timeline.start_of(t.receive));
+      }
+    }));
+}
+
+TEST_CASE("a device computes one op at a time, and sends one message at a time when asked to") {
+  for (const char* backend : {"ideal", "simgrid"})
+    CHECK(test::holds("exclusive", [&] {
+      const Run run = any_run(backend);
+      check_apart(spans(run, [](const Instruction& i) { return i.is_compute(); }));
+      if (run.c.options.fifo_sends)
+        check_apart(spans(run, [](const Instruction& i) { return i.kind == InstructionKind::Send; }));
+    }));
+}
+
+TEST_CASE("busy and idle are the length of the run on every device, and waiting for links is part of idle") {
+  CHECK(test::holds("busy", [] {
+    const Run run = any_run();
+    for (std::size_t d = 0; d < run.report.devices.size(); ++d) {
+      double busy = 0, idle = 0, at = 0;
+      const auto own =
+          spans(run, [&](const Instruction& i) { return i.is_compute() && i.device == static_cast<int>(d); });
+      const auto found = own.find(static_cast<int>(d));
+      if (found != own.end())
+        for (const auto& span : found->second)
+          busy += span.second - span.first, idle += span.first - at, at = span.second;
+      idle += run.report.length.value - at;
+      const DeviceReport& r = run.report.devices[d];
+      RC_ASSERT(same(busy + idle, run.report.length.value));
+      RC_ASSERT(same(busy, r.utilisation * run.report.length.value));
+      RC_ASSERT(r.exposed.value <= idle * (1 + 1e-9) + 1e-15);
+      RC_ASSERT(r.used == (found != own.end()));
+    }
+    RC_ASSERT(run.report.bubble >= -1e-12);
+    RC_ASSERT(run.report.bubble < 1);
+    RC_ASSERT(run.report.makespan <= run.report.length);
+    if (run.program.iterations == 1) RC_ASSERT(run.report.period == run.report.makespan);
+  }));
+}
+
+TEST_CASE("memory returns to what stays, never goes under it, and the peak is the highest point of the curve") {
+  for (const char* backend : {"ideal", "simgrid"})
+    CHECK(test::holds("memory", [&] {
+      const Run run = any_run(backend);
+      const MemoryHistory history(run.program, run.timeline);
+      for (int d = 0; d < run.program.devices; ++d) {
+        const MemoryCurve curve = history.curve(DeviceId{d});
+        double highest = 0;
+        int activations = 0;
+        for (const MemorySample& s : curve) {
+          for (const Bytes part : {s.stash, s.received, s.outgoing}) RC_ASSERT(part.value >= -1e-3);
+          RC_ASSERT(s.activations >= 0);
+          highest = std::max(highest, s.total().value);
+          activations = std::max(activations, s.activations);
+        }
+        if (!curve.empty()) RC_ASSERT(std::abs(curve.back().total().value) <= 1e-3);
+        if (!curve.empty()) RC_ASSERT(curve.back().activations == 0);
+        const MemoryPeak& peak = run.report.devices[static_cast<std::size_t>(d)].memory;
+        RC_ASSERT(same(peak.total.value, peak.resident.value + highest));
+        RC_ASSERT(same(peak.total.value, (peak.resident + peak.stash + peak.received + peak.outgoing).value));
+        RC_ASSERT(peak.activations == activations);
+      }
+    }));
+}
+
+TEST_CASE("the parts of the critical path add up to the length, and it is a path") {
+  for (const char* backend : {"ideal", "simgrid"})
+    CHECK(test::holds("critical path", [&] {
+      const Run run = any_run(backend);
+      const Report& r = run.report;
+      RC_ASSERT(same((r.critical_compute + r.critical_transfer + r.critical_wait).value, r.length.value));
+      RC_ASSERT(!r.critical_path.empty());
+      RC_ASSERT(run.timeline.end_of(r.critical_path.back()) == run.timeline.last_end());
+      for (std::size_t i = 1; i < r.critical_path.size(); ++i)
+        RC_ASSERT(run.timeline.end_of(r.critical_path[i - 1]) <= run.timeline.end_of(r.critical_path[i]));
+      // The longest path explains every moment: on the ideal network nothing waits without a reason.
+      if (std::string_view(backend) == "ideal") RC_ASSERT(std::abs(r.critical_wait.value) <= 1e-9 * r.length.value);
+    }));
+}
+
+TEST_CASE("sharing links never makes a run on exclusive links faster") {
+  CHECK(test::holds("contention", [] {
+    const Run run = any_run("simgrid");
+    // Each message alone: latency and bytes over the slowest link. It never takes less.
+    for (const Transfer& t : run.program.transfers) {
+      const RouteEnds& ends = run.program.routes[static_cast<std::size_t>(t.route)];
+      const Route route = Router(run.cluster).require(ends.from, ends.to);
+      const double alone = route.latency.value + static_cast<double>(t.bytes) / route.bandwidth.value;
+      RC_ASSERT(run.timeline.end_of(t.send).value - run.timeline.start_of(t.send).value >= alone * (1 - 1e-9));
+    }
+    // Nor does any link carry more than it can.
+    for (const LinkReport& l : run.report.links) RC_ASSERT(l.utilisation <= 1 + 1e-9);
+  }));
+}
+
+TEST_CASE("weights: a version is read only when it is there and still kept") {
+  CHECK(test::holds("versions", [] {
+    const test::RandomCase c = test::any_case();
+    const Program program = test::program_or_discard(c);
+    const int copies = c.schedule == "2bw" ? 2 : 1;
+    std::map<std::pair<int, int>, int> newest;  // by stage and device
+    std::map<std::tuple<int, int, int>, int> forward;
+    for (const Instruction& i : program.instructions) {
+      if (!i.is_compute()) continue;
+      int& version = newest[{i.stage, i.device}];
+      if (i.kind == InstructionKind::Update) {
+        RC_ASSERT(i.version == version + 1);
+        version = i.version;
+        continue;
+      }
+      RC_ASSERT(i.version <= version);
+      RC_ASSERT(i.version > version - copies);
+      const auto [place, first] = forward.try_emplace({i.stage, i.device, i.micro}, i.version);
+      if (!first) RC_ASSERT(place->second == i.version);  // forward and backward agree
+    }
+  }));
+}

@@ -1,0 +1,195 @@
+// The numbers of a run, worked out by hand.
+//
+// 1F1B on two stages, two micro-batches, F = 1, B = 2, U = 0.5, every message 0.5:
+//   rank 0: F0 0-1, F1 1-2, B0 5-7, B1 8-10, U 10-10.5
+//   rank 1: F0 1.5-2.5, B0 2.5-4.5, F1 4.5-5.5, B1 5.5-7.5, U 7.5-8
+//   messages: F0 1-1.5, F1 2-2.5, B0 4.5-5, B1 7.5-8
+
+#include <doctest/doctest.h>
+
+#include "sim/report/report.hpp"
+#include "tests/support/ideal.hpp"
+#include "tests/support/program_builder.hpp"
+#include "tests/support/road.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+struct Run {
+  Program program;
+  Cluster cluster;
+  Timeline timeline;
+  Report report;
+};
+
+Run run_of(Program program, Cluster cluster) {
+  Timeline timeline = test::run_ideal(program, cluster);
+  Report report = measure(program, timeline, cluster);
+  return {std::move(program), std::move(cluster), std::move(timeline), std::move(report)};
+}
+
+StageCost sized() {
+  StageCost cost = test::times(1, 2, 0.5);
+  cost.stash = Bytes{100};
+  cost.weights = Bytes{1000}, cost.gradients = Bytes{500}, cost.optimizer = Bytes{2000};
+  return cost;
+}
+
+Run two_stages(int iterations = 1, const char* schedule = "1f1b", const LoweringOptions& how = {}) {
+  const Plan plan = test::dag_plan(2, 2, {{0, 1}}, 10);
+  LoweringOptions options = how;
+  options.iterations = iterations;
+  return run_of(test::program_of(schedule, plan, uniform_costs(plan, sized()), options), test::star(2, 20, 0));
+}
+
+doctest::Approx near(double value) { return doctest::Approx(value).epsilon(1e-12); }
+
+}  // namespace
+
+TEST_CASE("makespan, bubble, utilisation, throughput") {
+  const Report r = two_stages().report;
+  CHECK(r.makespan.value == 10.5);
+  CHECK(r.length.value == 10.5);
+  CHECK(r.period.value == 10.5);
+  CHECK(r.devices[0].busy.value == 6.5);
+  CHECK(r.devices[1].busy.value == 6.5);
+  CHECK(r.devices[0].utilisation == near(6.5 / 10.5));
+  CHECK(r.bubble == near(1 - 13.0 / 21));
+  CHECK(r.steady_bubble == near(1 - 6.5 / 10.5));
+  CHECK(r.throughput == near(2 / 10.5));
+}
+
+TEST_CASE("several iterations: the first is the makespan, the last difference the period") {
+  const Report flush = two_stages(3).report;
+  CHECK(flush.makespan.value == 10.5);
+  CHECK(flush.period.value == 10.5);
+  CHECK(flush.length.value == 31.5);
+  CHECK(flush.devices[0].busy.value == 6.5);
+  CHECK(flush.devices[0].utilisation == near(6.5 / 10.5));
+
+  // Continuous, and rank 0 is never without work: F and B of two micro-batches and an update, once each period.
+  const Report continuous = run_of(test::program_of("2bw", chain_plan(2, 2, 2),
+                                                    uniform_costs(chain_plan(2, 2, 2), sized()), test::pure_delays(4)),
+                                   test::delay_cluster(2, 0))
+                                .report;
+  CHECK(continuous.period.value == near(2 * 3 + 0.5));
+  CHECK(continuous.steady_bubble == near(0));
+}
+
+TEST_CASE("exposed communication is waiting for what is on the wire, not for what is not sent yet") {
+  const Report r = two_stages().report;
+  CHECK(r.devices[0].exposed.value == near(1.0));  // B0 and B1, half a second each
+  CHECK(r.devices[1].exposed.value == near(0.5));  // F0; F1 came while B0 ran
+}
+
+TEST_CASE("peak memory: the moment, the op, and what it is made of") {
+  const Run run = two_stages();
+  const MemoryPeak& first = run.report.devices[0].memory;
+  CHECK(to_text(run.program, first.at) == "0F1");  // two activations, and both messages still on their way out
+  CHECK(first.resident.value == 3500);
+  CHECK(first.stash.value == 200);
+  CHECK(first.outgoing.value == 20);
+  CHECK(first.received.value == 0);
+  CHECK(first.total.value == 3720);
+  CHECK(first.activations == 2);
+  const MemoryPeak& second = run.report.devices[1].memory;
+  CHECK(to_text(run.program, second.at) ==
+        "1<0:0F1");  // 1F0 has its activation and its input, and the next input comes
+  CHECK(second.stash.value == 100);
+  CHECK(second.received.value == 20);
+  CHECK(second.outgoing.value == 0);
+  CHECK(second.total.value == 3620);
+  CHECK(second.activations == 1);
+  CHECK(second.capacity.value == 0);
+}
+
+TEST_CASE("what ends makes room for what starts at the same moment") {
+  const Plan plan = test::dag_plan(1, 4, {});
+  const Run run = run_of(test::program_of("1f1b", plan, uniform_costs(plan, sized())), test::star(1, 1, 0));
+  CHECK(run.report.devices[0].memory.stash.value == 100);
+  CHECK(run.report.devices[0].memory.activations == 1);
+}
+
+TEST_CASE("the critical path goes from the last end to the first start, and its parts are the length") {
+  const Run run = two_stages();
+  std::string path;
+  for (const InstructionId id : run.report.critical_path) path += to_text(run.program, id) + " ";
+  CHECK(path == "0F0 1<0:0F0 1F0 1B0 1F1 1B1 0<1:1B1 0B1 0U0 ");  // one end stands for both of a rendezvous
+  CHECK(run.report.critical_compute.value == near(9.5));
+  CHECK(run.report.critical_transfer.value == near(1.0));
+  CHECK(run.report.critical_wait.value == near(0));
+}
+
+TEST_CASE("waiting that nothing explains is on the path as waiting") {
+  // A timeline in which the second op starts late.
+  test::ProgramBuilder builder(1);
+  builder.compute(0, 1);
+  builder.compute(0, 1);
+  const Program program = builder.build();
+  Timeline timeline;
+  timeline.start = {0, 3}, timeline.end = {1, 4};
+  const Report r = measure(program, timeline, test::bare_cluster(1));
+  CHECK(r.critical_compute.value == 2);
+  CHECK(r.critical_wait.value == 2);
+  CHECK(r.length.value == 4);
+}
+
+TEST_CASE("a run that does not begin at zero is measured from its first op") {
+  test::ProgramBuilder builder(1);
+  builder.compute(0, 1);
+  const Program program = builder.build();
+  Timeline timeline;
+  timeline.start = {100}, timeline.end = {101};
+  const Report r = measure(program, timeline, test::bare_cluster(1));
+  CHECK(r.makespan.value == 1);
+  CHECK(r.length.value == 1);
+  CHECK(r.bubble == 0);
+}
+
+TEST_CASE("traffic of every link and direction, and its share of what the link could carry") {
+  const Run run = two_stages();
+  REQUIRE(run.report.links.size() == 4);  // two cables, both ways
+  for (const LinkReport& l : run.report.links) {
+    CHECK(l.traffic.value == 20);
+    CHECK(l.utilisation == near(20 / (20 * 10.5)));
+  }
+  Cluster bus = test::bare_cluster(2);
+  test::connect(bus, {0, 1}, 20, 0, Duplex::Half);
+  const Report half = measure(run.program, run.timeline, bus);
+  REQUIRE(half.links.size() == 1);
+  CHECK(half.links[0].traffic.value == 40);
+}
+
+TEST_CASE("traffic of an all-reduce: 2(n-1)/n of the bytes over every edge of the ring") {
+  test::ProgramBuilder builder(4);
+  builder.all_reduce({0, 1, 2}, 300);
+  const Run run = run_of(builder.build(), test::star(4, 100, 0));
+  CHECK(run.report.links.size() == 6);  // the fourth device has no part in it
+  for (const LinkReport& l : run.report.links) CHECK(l.traffic.value == 400);
+}
+
+TEST_CASE("links come busiest first") {
+  test::ProgramBuilder builder(3);
+  builder.send(0, 1, 100);
+  builder.send(0, 2, 300);
+  const Report r = run_of(builder.build(), test::star(3, 100, 0)).report;
+  REQUIRE(r.links.size() == 3);
+  CHECK(r.links[0].traffic.value == 400);
+  CHECK(r.links[1].traffic.value == 300);
+  CHECK(r.links[2].traffic.value == 100);
+}
+
+TEST_CASE("devices without a stage are left out of means and energy") {
+  Plan plan = test::dag_plan(2, 2, {{0, 1}});
+  plan.stages[1].devices = {DeviceId{3}};
+  Cluster cluster = test::star(5, 1, 0);
+  cluster.types[0].busy = Watts{10}, cluster.types[0].idle = Watts{1};
+  const Report r = run_of(test::program_of("gpipe", plan, uniform_costs(plan, test::times(1, 2))), cluster).report;
+  CHECK(r.makespan.value == 9);
+  CHECK(r.bubble == near(1 - 12.0 / 18));
+  REQUIRE(r.devices.size() == 4);
+  CHECK(r.devices[0].used);
+  CHECK_FALSE(r.devices[1].used);
+  CHECK(r.energy.value == near(2 * (6 * 10 + 3 * 1)));
+}

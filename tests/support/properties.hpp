@@ -1,0 +1,41 @@
+#pragma once
+
+#include <rapidcheck.h>
+
+#include <cstdlib>
+
+#include "tests/support/random_cases.hpp"
+
+namespace stagecraft::test {
+
+/// Numbers of a case from rapidcheck, so that a counterexample is made as small as it can be.
+inline int pick(int low, int high) { return *rc::gen::inRange(low, high + 1); }
+
+/// Checks `property` on a few hundred cases, the same ones in every run unless RC_PARAMS says otherwise.
+template <class Property>
+bool holds(const char* what, Property&& property) {
+  setenv("RC_PARAMS", "seed=20240731 max_success=150 max_size=60 max_discard_ratio=20", 0);
+  return rc::check(what, std::forward<Property>(property));
+}
+
+inline RandomCase any_case() { return random_case(pick, 5); }
+
+/// Its program. Blocking rendezvous may say deadlock, which is another test's business.
+inline Program program_or_discard(const RandomCase& c) {
+  try {
+    return program_of(c);
+  } catch (const Infeasible& error) {
+    RC_ASSERT(error.code() == "deadlock");
+    RC_ASSERT(!c.options.overlap && c.options.rendezvous);
+    RC_DISCARD("deadlock");
+  }
+}
+
+/// Cards of different speeds on one switch.
+inline Cluster any_star(int devices) {
+  Cluster cluster = bare_cluster(devices, 1);
+  for (int d = 0; d < devices; ++d) connect(cluster, {d, devices}, 1e6 * pick(100, 10000), 1e-6 * pick(0, 200));
+  return cluster;
+}
+
+}  // namespace stagecraft::test
