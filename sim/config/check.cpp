@@ -148,7 +148,8 @@ class Checker {
     }
     for (const Member& member : value.members) {
       if (member.key.starts_with("x-") || shape.has(member.key)) continue;
-      std::string help = place_elsewhere(member.key, shape);
+      std::string help = glued(member, shape, path);
+      if (help.empty()) help = place_elsewhere(member.key, shape);
       if (help.empty()) {
         const auto near = closest(member.key, absent);
         if (near) excused_.insert(under(path, *near));
@@ -156,6 +157,15 @@ class Checker {
       }
       problems_.add(member.where, under(path, member.key), "no such field", help, "unknown-field");
     }
+  }
+
+  // {schedule:1f1b} is a key without a value to YAML.
+  std::string glued(const Member& member, const Shape& shape, const std::string& path) {
+    const std::size_t colon = member.key.find(':');
+    const std::string name = member.key.substr(0, colon);
+    if (colon == std::string::npos || !shape.has(name)) return {};
+    excused_.insert(under(path, name));
+    return fmt::format("put a space behind the colon: '{}: {}'", name, member.key.substr(colon + 1));
   }
 
   std::string place_elsewhere(const std::string& key, const Shape& shape) {

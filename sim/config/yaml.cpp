@@ -275,12 +275,8 @@ Value parse_yaml_file(const std::string& file, Problems& problems) {
   try {
     return parse_yaml(read_file(file), file, problems);
   } catch (const InputError& error) {
-    const std::string name = fmt::format("'{}' ", file);  // The place says it already.
-    for (const Diagnostic& problem : error.problems()) {
-      const bool repeats = problem.message.starts_with(name);
-      problems.add({file, 0, 0}, {}, repeats ? "this " + problem.message.substr(name.size()) : problem.message,
-                   problem.help, "unreadable-file");
-    }
+    for (const Diagnostic& problem : error.problems())
+      problems.add({file, 0, 0}, {}, problem.message, problem.help, "unreadable-file");
     return stand_in(file);
   }
 }

@@ -45,7 +45,9 @@ Plan make_plan(const PlannerDef& planner, const PlannerInput& input, const confi
   } catch (const Infeasible& e) {
     if (e.code() != "devices") throw;
     Diagnostic problem = e.problem();
-    problem.message += fmt::format(" ({}:{})", cluster.where.file, cluster.where.line);
+    const config::Value* list = input.options.find("devices");
+    const Where& place = list ? list->where : cluster.where;
+    problem.message += fmt::format(" ({}:{})", place.file, place.line);
     throw Infeasible(std::move(problem));
   }
 }

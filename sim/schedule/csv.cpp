@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/config/source.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
@@ -72,6 +73,9 @@ void check_chains(std::vector<int> starts, const std::vector<std::set<int>>& mic
 CsvSchedule parse_schedule_csv(std::string_view text, const std::string& file) {
   CsvSchedule result;
   std::vector<Diagnostic> problems;
+  if (config::first_odd_byte(text) != std::string_view::npos)
+    throw InputError(
+        {{{file, 0, 0}, {}, "this is not a text file", "give a schedule in PyTorch's CSV text", "not-text"}});
   auto lines = split(text, '\n');
   while (!lines.empty() && trim(lines.back()).empty()) lines.pop_back();
   for (std::size_t line = 0; line < lines.size(); ++line) {

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "backends/backend.hpp"
 #include "tests/support/random_cases.hpp"
 
 namespace stagecraft::test {
@@ -29,6 +30,14 @@ inline Program program_or_discard(const RandomCase& c) {
     RC_ASSERT(!c.options.overlap && c.options.rendezvous);
     RC_DISCARD("deadlock");
   }
+}
+
+/// The simulators that this build can run.
+inline std::vector<const BackendDef*> simulators() {
+  std::vector<const BackendDef*> found;
+  for (const BackendDef* def : backends::all())
+    if (def->clock == Clock::Simulated && def->why_not().empty()) found.push_back(def);
+  return found;
 }
 
 /// Cards of different speeds on one switch.

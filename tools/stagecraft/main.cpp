@@ -46,6 +46,8 @@ std::string reworded(const CLI::ParseError& error) {
   const std::string text = error.what();
   const std::size_t colon = text.find(": At Most 1 required");
   if (colon != std::string::npos) return text.substr(0, colon) + " may be given once only";
+  if (text.ends_with(" missing") && text.find(" required ") != std::string::npos)
+    return text.substr(0, text.find(':')) + " needs a value";
   const std::string extra = "The following argument was not expected: ",
                     extras = "The following arguments were not expected: ";
   for (const std::string& start : {extra, extras})

@@ -51,7 +51,7 @@ class Reader {
     const Value& stages = input_.options.at("stages");
     for (std::size_t s = 0; s < stages.items.size(); ++s) read_stage(stages.items[s], fmt::format("stages[{}]", s));
     if (stages.items.empty()) problems_.add(stages.where, "stages", "there is no stage", {}, "stages");
-    if (!unknown_) check_all_placed(stages);  // A misspelt name is reported once.
+    check_all_placed(stages);
     problems_.throw_if_any();
     check_convex(stages);
     problems_.throw_if_any();
@@ -117,7 +117,7 @@ class Reader {
       help = fmt::format("they are called {} to {}; stagecraft show FILE --what model lists them", names_.front(),
                          names_.back());
     problems_.add(value.where, path, fmt::format("the model has no layer '{}'", name), help, "unknown-layer");
-    unknown_ = true;
+    ++unknown_;
     return -1;
   }
 
@@ -125,7 +125,7 @@ class Reader {
     std::vector<std::string> missing;
     for (std::size_t i = 0; i < owner_.size(); ++i)
       if (owner_[i] < 0) missing.push_back("'" + names_[i] + "'");
-    if (missing.empty()) return;
+    if (missing.size() <= unknown_) return;  // A misspelt name is reported once.
     const std::size_t count = missing.size();
     if (count > 8) missing.resize(8), missing.push_back("...");
     problems_.add(stages.where, "stages", fmt::format("{} layers are in no stage: {}", count, join(missing)),
@@ -168,7 +168,7 @@ class Reader {
   std::unordered_map<std::string, int> index_;
   std::vector<int> owner_;  ///< Stage of each layer, or -1.
   std::unordered_set<std::string> stage_names_;
-  bool unknown_ = false;  ///< A layer was named that is not there.
+  std::size_t unknown_ = 0;  ///< Names of layers that are not there.
 };
 
 Plan plan_explicit(const PlannerInput& input) {

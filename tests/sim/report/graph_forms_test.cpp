@@ -124,6 +124,23 @@ TEST_CASE("equal branches side by side also keep less alive") {
   CHECK(in_flight_samples(sequence) == std::vector<int>{9, 8, 7, 6, 5, 4, 3, 2, 1});
 }
 
+TEST_CASE("a large micro-batch in front of small ones: one less in flight starves them, one more gains nothing") {
+  Plan plan = chain_plan(4, 4, 64);
+  plan.stages[0].micro_batch_size = 4;
+  const auto samples = in_flight_samples(plan);
+  StageCosts costs = uniform_costs(plan, test::times(1, 1));
+  costs[0][0] = test::times(4, 4);
+  const auto length = [&](int more) {
+    const auto order = [&](StageId s, OpList& ops) {
+      const int ahead = samples[static_cast<std::size_t>(s)] / plan.stage(s).micro_batch_size + (s == 0 ? more : 0);
+      alternate(plan.micro_batches(s), ahead, 1, ops);
+    };
+    return makespan(complete(by_stage(plan, "ahead", false, order), plan, 1), plan, costs);
+  };
+  CHECK(length(-1) > length(0));
+  CHECK(length(+1) == length(0));
+}
+
 TEST_CASE("nested sizes and groups never deadlock, and unequal costs stay within the bounds") {
   test::Draw draw{Rng(33, "mixed")};
   for (int trial = 0; trial < 200; ++trial) {

@@ -104,6 +104,18 @@ TEST_CASE("peak memory: the moment, the op, and what it is made of") {
   CHECK(second.capacity.value == 0);
 }
 
+TEST_CASE("peak memory where one op ends and the next starts: the one that starts made it") {
+  // Blocking: F1 starts when F0's message has gone, which frees its buffer at that moment.
+  LoweringOptions options;
+  options.overlap = false;
+  const Run run = two_stages(1, "gpipe", options);
+  const MemoryPeak& peak = run.report.devices[0].memory;
+  CHECK(to_text(run.program, peak.at) == "0F1");
+  CHECK(peak.stash.value == 200);
+  CHECK(peak.outgoing.value == 10);
+  CHECK(peak.total.value == 3710);
+}
+
 TEST_CASE("what ends makes room for what starts at the same moment") {
   const Plan plan = test::dag_plan(1, 4, {});
   const Run run = run_of(test::program_of("1f1b", plan, uniform_costs(plan, sized())), test::star(1, 1, 0));

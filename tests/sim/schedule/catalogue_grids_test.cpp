@@ -75,6 +75,12 @@ TEST_CASE("samples in flight: the rule, its rounding and its cap") {
   CHECK(in_flight_samples(larger_first) == std::vector<int>{16, 4});  // 4 + 4 + 2 (8 - 4)
 }
 
+TEST_CASE("samples in flight: a large micro-batch in front of a deep pipeline of small ones") {
+  Plan plan = chain_plan(4, 4, 32);
+  plan.stages[0].micro_batch_size = 4;
+  CHECK(in_flight_samples(plan) == std::vector<int>{12, 3, 2, 1});  // 3 + 1 + 2 (4 - 1) = 10, in fours 12
+}
+
 TEST_CASE("a stage on several devices gives each the same order") {
   Plan plan = chain_plan(2, 2, 4);
   plan.stages[0].micro_batch_size = plan.stages[1].micro_batch_size = 2;

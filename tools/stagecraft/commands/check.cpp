@@ -1,3 +1,5 @@
+#include <set>
+
 #include <fmt/format.h>
 
 #include "sim/run/references.hpp"
@@ -27,8 +29,10 @@ std::string check_file(const std::string& given, const std::vector<std::string>&
   }
   const Scenario scenario = load_scenario(file, sets);
   const Prepared p = prepare(scenario);
+  std::set<DeviceId> devices;
+  for (const Stage& stage : p.plan.stages) devices.insert(stage.devices.begin(), stage.devices.end());
   return fmt::format("scenario: {} stages on {} devices, {} instructions, schedule {}, weights {}",
-                     p.plan.stage_count(), p.program.devices, p.program.size(), scenario.schedule, scenario.weights);
+                     p.plan.stage_count(), devices.size(), p.program.size(), scenario.schedule, scenario.weights);
 }
 
 int execute(const Arguments& a) {

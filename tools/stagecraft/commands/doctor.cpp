@@ -13,9 +13,11 @@ namespace {
 int execute(const Arguments&) {
   print(version_text() + "\n");
   print(fmt::format("  cores    {}\n", std::thread::hardware_concurrency()));
-  for (const auto& [kind, name] : {std::pair{FileKind::Model, "models"}, {FileKind::Cluster, "topologies"}, {FileKind::Scenario, "scenarios"}}) {
+  for (const auto& [kind, name] :
+       {std::pair{FileKind::Model, "models"}, {FileKind::Cluster, "topologies"}, {FileKind::Scenario, "scenarios"}}) {
     const auto where = folders(kind);
-    print(fmt::format("  {:<10} {} in {}\n", name, named_files(kind).size(), where.empty() ? "no folder" : join(where)));
+    print(
+        fmt::format("  {:<10} {} in {}\n", name, named_files(kind).size(), where.empty() ? "no folder" : join(where)));
   }
   bool all = true;
   for (const BackendDef* b : backends::all()) all = all && b->why_not().empty();

@@ -13,8 +13,8 @@ std::string model_text(const ModelGraph& model) {
   for (const Layer& l : model.layers) {
     std::string inputs;
     for (const LayerId i : l.inputs)
-      inputs += (inputs.empty() ? "" : " ") + model.layers[static_cast<std::size_t>(i)].name;
-    text += fmt::format("{:<20} {:<18} {:>12.0f} {:>14} {:>12} {:>12}  {}\n", l.name, l.type, l.parameters,
+      inputs += (inputs.empty() ? "  " : " ") + model.layers[static_cast<std::size_t>(i)].name;
+    text += fmt::format("{:<20} {:<18} {:>12.0f} {:>14} {:>12} {:>12}{}\n", l.name, l.type, l.parameters,
                         l.times ? to_text(l.times->forward) : to_text(l.forward), to_text(l.output), to_text(l.stash),
                         inputs);
   }

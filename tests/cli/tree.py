@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Every scenario, model and topology of the project loads, resolves, runs and keeps to its schema:
+tree.py STAGECRAFT, from the root of the project."""
+import importlib.util
+import json
+import pathlib
+import subprocess
+import sys
+
+binary = str(pathlib.Path(sys.argv[1]).resolve())
+FOLDERS = {"scenario": "scenarios", "model": "models", "cluster": "topologies"}
+passed, problems = 0, []
+
+
+def stagecraft(*words):
+    return subprocess.run([binary, *words], capture_output=True, text=True, timeout=300)
+
+
+def expect(holds, what, text=""):
+    global passed
+    passed += bool(holds)
+    if not holds:
+        problems.append(f"{what}\n{text}")
+
+
+def files(kind):
+    """A folder may hold files of other kinds: profiles, sweeps."""
+    every = sorted(pathlib.Path(FOLDERS[kind]).rglob("*.yaml"))
+    return [f for f in every if f"schema: {kind}/1" in f.read_text().splitlines()]
+
+
+def check(kind, file):
+    done = stagecraft("check", str(file))
+    expect(done.returncode == 0 and f"{file}: ok, {kind}" in done.stdout, f"check {file}", done.stderr)
+
+
+def check_scenario(file):
+    done = stagecraft("resolve", str(file), "--format", "json")
+    expect(done.returncode == 0 and json.loads(done.stdout)["schema"] == "scenario/1", f"resolve {file}", done.stderr)
+    done = stagecraft("run", str(file), "--backend", "ideal", "--format", "json")
+    expect(done.returncode == 0 and json.loads(done.stdout)["makespan_s"] > 0, f"run {file}", done.stderr)
+
+
+def check_schemas():
+    """Files as they are written, and scenarios as they are resolved, against `stagecraft schema`."""
+    missing = [name for name in ("jsonschema", "yaml") if not importlib.util.find_spec(name)]
+    if missing:
+        return print(f"SKIPPED the schemas: {sys.executable} has no {' and no '.join(missing)}; "
+                     "apt install python3-jsonschema python3-yaml")
+    import jsonschema
+    import yaml
+    for kind in FOLDERS:
+        schema = json.loads(stagecraft("schema", kind).stdout)
+        jsonschema.Draft202012Validator.check_schema(schema)
+        validator = jsonschema.Draft202012Validator(schema)
+        for file in files(kind):
+            wrong = [e.message[:300] for e in validator.iter_errors(yaml.safe_load(file.read_text()))]
+            expect(not wrong, f"{file} against the schema", "\n".join(wrong))
+            if kind == "scenario":
+                resolved = json.loads(stagecraft("resolve", str(file), "--format", "json").stdout)
+                wrong = [e.message[:300] for e in validator.iter_errors(resolved)]
+                expect(not wrong, f"{file}, resolved, against the schema", "\n".join(wrong))
+        nonsense = {"schema": f"{kind}/1", "nonsense": 1}
+        expect(not validator.is_valid(nonsense), f"the schema of a {kind} refuses nonsense")
+
+
+for kind in FOLDERS:
+    for file in files(kind):
+        check(kind, file)
+        if kind == "scenario":
+            check_scenario(file)
+check_schemas()
+print("\n".join(problems))
+print(f"{passed} passed, {len(problems)} failed")
+sys.exit(1 if problems or passed < 30 else 0)
