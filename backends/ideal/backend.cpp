@@ -55,12 +55,18 @@ class LongestPath {
     const Instruction& instruction = p_.instructions[i];
     const double start = ready(i);
     switch (instruction.kind) {
-      case InstructionKind::Send: return send(i, start);
+      case InstructionKind::Send:
+        return send(i, start);
       case InstructionKind::Receive:
-        set(i, start, std::max(start, timeline_.end[static_cast<std::size_t>(p_.transfers[static_cast<std::size_t>(instruction.link)].send)]));
+        set(i, start,
+            std::max(start, timeline_.end[static_cast<std::size_t>(
+                                p_.transfers[static_cast<std::size_t>(instruction.link)].send)]));
         return 1;
-      case InstructionKind::AllReduce: return all_reduce(i);
-      default: set(i, start, start + instruction.duration.value); return 1;
+      case InstructionKind::AllReduce:
+        return all_reduce(i);
+      default:
+        set(i, start, start + instruction.duration.value);
+        return 1;
     }
   }
 
@@ -97,7 +103,9 @@ class LongestPath {
   Timeline timeline_;
 };
 
-Timeline run(const Program& program, const Cluster& cluster, const RunOptions&) { return LongestPath(program, cluster).run(); }
+Timeline run(const Program& program, const Cluster& cluster, const RunOptions&) {
+  return LongestPath(program, cluster).run();
+}
 
 }  // namespace
 

@@ -12,12 +12,12 @@ namespace stagecraft {
 /// A kind of machine that computes.
 struct DeviceType {
   std::string name;
-  FlopRate peak{};              ///< Of the arithmetic the model uses.
-  double efficiency = 1;        ///< Share of `peak` that dense layers reach.
+  FlopRate peak{};        ///< Of the arithmetic the model uses.
+  double efficiency = 1;  ///< Share of `peak` that dense layers reach.
   Bandwidth memory_bandwidth{};
   Bytes memory{};
-  Seconds launch{};             ///< Paid once for every layer.
-  double speed = 1;             ///< Divides the times of layers whose times are given instead of computed.
+  Seconds launch{};  ///< Paid once for every layer.
+  double speed = 1;  ///< Divides the times of layers whose times are given instead of computed.
   Watts idle{}, busy{};
 };
 
@@ -30,7 +30,7 @@ enum class Duplex {
 
 struct Device {
   std::string name;
-  int type = 0;       ///< Index into Cluster::types.
+  int type = 0;  ///< Index into Cluster::types.
   std::string host;
 };
 
@@ -65,7 +65,9 @@ struct Cluster {
   std::vector<std::string> switches;
   std::vector<Link> links;
 
-  const DeviceType& type_of(DeviceId d) const { return types[static_cast<std::size_t>(devices[static_cast<std::size_t>(d)].type)]; }
+  const DeviceType& type_of(DeviceId d) const {
+    return types[static_cast<std::size_t>(devices[static_cast<std::size_t>(d)].type)];
+  }
   VertexId vertex(DeviceId d) const { return VertexId{d.value}; }
   VertexId switch_vertex(int index) const { return VertexId{static_cast<std::int64_t>(devices.size()) + index}; }
   std::string vertex_name(VertexId v) const;
@@ -84,8 +86,8 @@ class Router {
 
  private:
   const Cluster* cluster_;
-  std::vector<std::vector<LinkId>> attached_;  ///< All links of a vertex.
-  std::vector<std::vector<LinkId>> trunks_;    ///< Those that lead on to a switch.
+  std::vector<std::vector<LinkId>> attached_;       ///< All links of a vertex.
+  std::vector<std::vector<LinkId>> trunks_;         ///< Those that lead on to a switch.
   std::vector<std::vector<VertexId>> switch_ends_;  ///< Of each link.
 };
 

@@ -11,8 +11,8 @@ namespace stagecraft {
 /// One way to make a cluster: one file in topologies/generators/.
 struct TopologyGenerator {
   std::string_view name, summary, source;
-  const config::MapSpec* fields;              ///< Its parameters in `cluster:`.
-  Cluster (*build)(const config::Value&);     ///< Gets the checked map.
+  const config::MapSpec* fields;           ///< Its parameters in `cluster:`.
+  Cluster (*build)(const config::Value&);  ///< Gets the checked map.
 };
 
 namespace topology_generators {

@@ -35,8 +35,8 @@ struct Field {
     List,      ///< A list of `item`; when that is a map with a `name`, also a map from name to item.
     Table,     ///< A map from free names to `item`.
     Variant,   ///< A map whose key `selector` picks one of `variants()`, which adds its fields to `map`'s. A bare word
-              ///< is short for the selector alone; {csv: x} picks the variant `csv` if that has a field `csv`.
-    Any,  ///< Anything: checked elsewhere.
+               ///< is short for the selector alone; {csv: x} picks the variant `csv` if that has a field `csv`.
+    Any,       ///< Anything: checked elsewhere.
   };
 
   std::string name;

@@ -15,8 +15,8 @@ struct Value {
   enum class Kind { Null, Scalar, List, Map };
 
   Kind kind = Kind::Null;
-  std::string text;             ///< Scalar: the text without quotes.
-  bool quoted = false;          ///< Scalar: was written in quotes, so it is never a number.
+  std::string text;     ///< Scalar: the text without quotes.
+  bool quoted = false;  ///< Scalar: was written in quotes, so it is never a number.
   Where where;
   std::string origin;           ///< Why the value is here when nobody wrote it: "default", "computed"; else empty.
   bool unreadable = false;      ///< A stand-in behind a problem that is already reported; check() says no more of it.
@@ -28,7 +28,7 @@ struct Value {
   bool is_map() const { return kind == Kind::Map; }
   const Value* find(std::string_view key) const;  ///< Map member, or nullptr.
   Value* find(std::string_view key);
-  const Value& at(std::string_view key) const;    ///< Map member that a check has promised; InternalError if absent.
+  const Value& at(std::string_view key) const;  ///< Map member that a check has promised; InternalError if absent.
   bool has(std::string_view key) const { return find(key) != nullptr; }
 
   static Value scalar(std::string text, Where where, std::string origin = {});
@@ -56,7 +56,8 @@ class Problems {
 Value parse_yaml(std::string_view text, const std::string& file, Problems&);
 /// The same from a file; a missing or binary file is one problem.
 Value parse_yaml_file(const std::string& file, Problems&);
-/// Writes a tree back as YAML that reads to the same tree; `comments` appends "# default" and the like behind values nobody wrote.
+/// Writes a tree back as YAML that reads to the same tree; `comments` appends "# default" and the like behind values
+/// nobody wrote.
 std::string to_yaml(const Value&, bool comments);
 /// Numbers, true, false and null without quotes where they were written so; two spaces a level.
 std::string to_json(const Value&);

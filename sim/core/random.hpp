@@ -17,9 +17,9 @@ class Rng {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
     return z ^ (z >> 31);
   }
-  double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }             ///< In [0, 1).
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }  ///< In [0, 1).
   double uniform(double low, double high) { return low + (high - low) * uniform(); }
-  int integer(int low, int high) {                                                        ///< Both ends included.
+  int integer(int low, int high) {  ///< Both ends included.
     return low + static_cast<int>(next() % static_cast<std::uint64_t>(high - low + 1));
   }
 

@@ -11,8 +11,8 @@ namespace stagecraft {
 /// One way to make a model: one file in models/builders/.
 struct ModelBuilder {
   std::string_view name, summary, source;
-  const config::MapSpec* fields;                 ///< Its parameters in `model:`.
-  ModelGraph (*build)(const config::Value&);     ///< Gets the checked map.
+  const config::MapSpec* fields;              ///< Its parameters in `model:`.
+  ModelGraph (*build)(const config::Value&);  ///< Gets the checked map.
 };
 
 namespace model_builders {

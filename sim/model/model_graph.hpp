@@ -17,13 +17,13 @@ struct LayerTimes {
 /// One node of the network that is trained. All amounts are for one sample.
 struct Layer {
   std::string name;
-  std::string type;              ///< "transformer_layer", "dense", ...: a word for people and importers.
+  std::string type;  ///< "transformer_layer", "dense", ...: a word for people and importers.
   std::vector<LayerId> inputs;
   Flops forward, input_gradient, weight_gradient;
-  double parameters = 0;         ///< Number of parameters it owns; tied weights are counted once.
-  Bytes output;                  ///< Sent to every consumer forward; its gradient comes back with the same size.
-  Bytes stash;                   ///< Kept from forward to backward.
-  std::string tie;               ///< Layers with the same word share their parameters.
+  double parameters = 0;  ///< Number of parameters it owns; tied weights are counted once.
+  Bytes output;           ///< Sent to every consumer forward; its gradient comes back with the same size.
+  Bytes stash;            ///< Kept from forward to backward.
+  std::string tie;        ///< Layers with the same word share their parameters.
   std::optional<LayerTimes> times;
 };
 

@@ -7,7 +7,8 @@ PieceIndex::PieceIndex(const Plan& plan, int iterations) {
   for (int s = 0; s < plan.stage_count(); ++s) {
     const StageId stage{s};
     replicas_.push_back(plan.stage(stage).devices.size());
-    base_.push_back(base_.back() + static_cast<std::size_t>(plan.micro_batches(stage)) * static_cast<std::size_t>(iterations) * replicas_.back());
+    base_.push_back(base_.back() + static_cast<std::size_t>(plan.micro_batches(stage)) *
+                                       static_cast<std::size_t>(iterations) * replicas_.back());
   }
 }
 

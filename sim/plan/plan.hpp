@@ -12,33 +12,35 @@ namespace stagecraft {
 /// A convex part of the model and the devices that run it.
 struct Stage {
   std::string name;
-  std::vector<LayerId> layers;      ///< Empty in plans made without a model.
-  std::vector<DeviceId> devices;    ///< More than one: replicas, each with its share of every micro-batch.
-  int micro_batch_size = 1;         ///< Samples.
-  int group = 1;                    ///< k of kFkB: micro-batches done forward, then backward, together.
+  std::vector<LayerId> layers;    ///< Empty in plans made without a model.
+  std::vector<DeviceId> devices;  ///< More than one: replicas, each with its share of every micro-batch.
+  int micro_batch_size = 1;       ///< Samples.
+  int group = 1;                  ///< k of kFkB: micro-batches done forward, then backward, together.
   bool recompute = false;
-  std::vector<int> micros;          ///< Micro-batches of one iteration that it runs, ascending; empty: all. Pipelines in
-                                    ///< both directions divide an iteration.
+  std::vector<int> micros;  ///< Micro-batches of one iteration that it runs, ascending; empty: all. Pipelines in
+                            ///< both directions divide an iteration.
 };
 
 /// Data that flows from one stage to another: forward, and its gradient back.
 struct StageEdge {
   StageId from, to;
-  Bytes bytes;                      ///< For one sample. Zero: an order without data.
+  Bytes bytes;  ///< For one sample. Zero: an order without data.
 };
 
 /// Who does what: stages as a DAG, with devices and replicas.
 struct Plan {
   std::vector<Stage> stages;
   std::vector<StageEdge> edges;
-  int mini_batch = 1;               ///< Samples in one iteration.
+  int mini_batch = 1;  ///< Samples in one iteration.
 
   int stage_count() const { return static_cast<int>(stages.size()); }
   const Stage& stage(StageId s) const { return stages[static_cast<std::size_t>(s)]; }
   /// Micro-batches of this stage's size in one iteration.
   int micro_batches(StageId s) const { return mini_batch / stage(s).micro_batch_size; }
   /// Those of them that the stage runs itself.
-  int own_micro_batches(StageId s) const { return stage(s).micros.empty() ? micro_batches(s) : static_cast<int>(stage(s).micros.size()); }
+  int own_micro_batches(StageId s) const {
+    return stage(s).micros.empty() ? micro_batches(s) : static_cast<int>(stage(s).micros.size());
+  }
   Digraph graph() const;
   /// Last device that any stage names, plus one.
   int device_count() const;

@@ -15,8 +15,8 @@ struct PlannerInput {
   const ModelGraph& model;
   const Cluster& cluster;
   const CostTable& costs;
-  const config::Value& options;   ///< The checked `plan:` map.
-  int micro_batches;              ///< In one iteration.
+  const config::Value& options;  ///< The checked `plan:` map.
+  int micro_batches;             ///< In one iteration.
 };
 
 /// One way to cut and place: one file in sim/plan/planners/.

@@ -10,11 +10,11 @@ namespace stagecraft {
 /// What one micro-batch costs on one replica of a stage, and what the stage keeps in memory there.
 struct StageCost {
   Seconds forward, input_gradient, weight_gradient, backward, recompute, update;
-  Bytes weights;                ///< One version.
+  Bytes weights;  ///< One version.
   Bytes gradients, optimizer;
-  Bytes stash;                  ///< One micro-batch, from forward to backward.
-  Bytes boundary;               ///< What remains of the stash when the stage recomputes.
-  Bytes gradient_traffic;       ///< Reduced among the replicas in every update.
+  Bytes stash;             ///< One micro-batch, from forward to backward.
+  Bytes boundary;          ///< What remains of the stash when the stage recomputes.
+  Bytes gradient_traffic;  ///< Reduced among the replicas in every update.
 };
 
 /// costs[stage][replica].

@@ -78,11 +78,13 @@ class Blocking {
     const auto each_op = [&](auto&& visit) {
       for (std::size_t d = 0; d < slots_.size(); ++d)
         for (std::size_t s = 0; s < slots_[d].size(); ++s)
-          for (std::size_t i = 0; i < slots_[d][s].count; ++i) visit(static_cast<int>(d), s, schedule_.devices[d][slots_[d][s].first + i]);
+          for (std::size_t i = 0; i < slots_[d][s].count; ++i)
+            visit(static_cast<int>(d), s, schedule_.devices[d][slots_[d][s].first + i]);
     };
     each_op([&](int d, std::size_t s, const Op& op) {
       if (op.kind == OpKind::Update) return;
-      const std::size_t piece = writer_.pieces().of(op.stage, op.micro, replica_on(writer_.plan().stage(op.stage), DeviceId{d}));
+      const std::size_t piece =
+          writer_.pieces().of(op.stage, op.micro, replica_on(writer_.plan().stage(op.stage), DeviceId{d}));
       if (op.kind == OpKind::Forward) forward_slot[piece] = static_cast<int>(s);
       if (op.kind == OpKind::Backward || op.kind == OpKind::InputGradient) backward_slot[piece] = static_cast<int>(s);
     });
@@ -132,7 +134,8 @@ class Blocking {
   /// Writes the device's next slot when its group is through; false when it has to wait.
   bool advance(int d) {
     auto& position = position_[static_cast<std::size_t>(d)];
-    if (position == slots_[static_cast<std::size_t>(d)].size() || !current(d).launched || current(d).pending != 0) return false;
+    if (position == slots_[static_cast<std::size_t>(d)].size() || !current(d).launched || current(d).pending != 0)
+      return false;
     const Slot slot = slots_[static_cast<std::size_t>(d)][position];
     const std::span<const Op> ops{schedule_.devices[static_cast<std::size_t>(d)].data() + slot.first, slot.count};
     Group& g = current(d);
@@ -171,6 +174,24 @@ class Blocking {
     return fmt::format("rank {} before {}", d, to_text(schedule_.devices[i][slots_[i][position_[i]].first]));
   }
 
+  /// A device at an update waits for the replicas that have not come to it.
+  void wait_for_replicas(int d, Digraph& graph) const {
+    const auto i = static_cast<std::size_t>(d);
+    const auto update_at = [&](std::size_t device) -> const Op* {
+      if (position_[device] == slots_[device].size() || !groups_[device][position_[device]].launched ||
+          groups_[device][position_[device]].pending != 0)
+        return nullptr;
+      const Op& op = schedule_.devices[device][slots_[device][position_[device]].first];
+      return op.kind == OpKind::Update ? &op : nullptr;
+    };
+    const Op* const own = update_at(i);
+    if (own == nullptr) return;
+    for (const DeviceId other : writer_.plan().stage(own->stage).devices) {
+      const Op* const theirs = update_at(static_cast<std::size_t>(other));
+      if (other != d && (theirs == nullptr || !(*theirs == *own))) graph.add(d, other);
+    }
+  }
+
   [[noreturn]] void explain() {
     Digraph graph(static_cast<int>(slots_.size()));
     std::vector<std::vector<std::size_t>> stuck(slots_.size());
@@ -184,21 +205,28 @@ class Blocking {
           stuck[static_cast<std::size_t>(d)].push_back(m);
         }
     }
+    for (int d = 0; d < graph.size(); ++d) wait_for_replicas(d, graph);
     const auto cycle = shortest_cycle(graph);
     std::string text;
     for (std::size_t i = 0; i < cycle.size(); ++i) {
       const int d = cycle[i], other = cycle[(i + 1) % cycle.size()];
+      bool message_found = false;
       for (const std::size_t m : stuck[static_cast<std::size_t>(d)]) {
         const Message& message = traffic_[m].message;
         if (message.from != other && message.to != other) continue;
+        message_found = true;
         const char kind = message.gradient ? 'B' : 'F';
-        text += fmt::format("{}{} waits to {} {}{}{} {} rank {}", text.empty() ? "" : "; ", at(d), message.from == d ? "send" : "receive",
-                            message.stage.value, kind, message.micro, message.from == d ? "to" : "from", other);
+        text += fmt::format("{}{} waits to {} {}{}{} {} rank {}", text.empty() ? "" : "; ", at(d),
+                            message.from == d ? "send" : "receive", message.stage.value, kind, message.micro,
+                            message.from == d ? "to" : "from", other);
         break;
       }
+      if (!message_found)
+        text += fmt::format("{}{} waits for rank {} to join the all-reduce", text.empty() ? "" : "; ", at(d), other);
     }
-    throw Infeasible("deadlock", "communication blocks for ever: " + text,
-                     "set run.overlap: true, or run.transfers: eager, so that an exchange is not in the way of the op it waits for");
+    throw Infeasible(
+        "deadlock", "communication blocks for ever: " + text,
+        "set run.overlap: true, or run.transfers: eager, so that an exchange is not in the way of the op it waits for");
   }
 
   const Schedule& schedule_;

@@ -34,8 +34,9 @@ class Checker {
     for (const Transfer& t : p_.transfers) transfer(t, used);
     for (const Collective& c : p_.collectives) collective(c);
     for (const Buffer& b : p_.buffers)
-      require(b.allocated_by.valid() && b.allocated_by <= b.freed_by && b.freed_by < static_cast<std::int64_t>(p_.size()), b.allocated_by,
-              "has a buffer that ends before it begins");
+      require(
+          b.allocated_by.valid() && b.allocated_by <= b.freed_by && b.freed_by < static_cast<std::int64_t>(p_.size()),
+          b.allocated_by, "has a buffer that ends before it begins");
   }
 
  private:
@@ -51,7 +52,9 @@ class Checker {
 
   void in_range(InstructionId id) const {
     const Instruction& i = p_.at(id);
-    const auto exists = [](std::int32_t index, std::size_t count) { return index >= 0 && static_cast<std::size_t>(index) < count; };
+    const auto exists = [](std::int32_t index, std::size_t count) {
+      return index >= 0 && static_cast<std::size_t>(index) < count;
+    };
     // A message is named by its transfer, so one without cannot be named.
     const bool reduces = i.kind == InstructionKind::AllReduce;
     require(i.is_compute() || exists(i.link, reduces ? p_.collectives.size() : p_.transfers.size()), InstructionId{},
@@ -78,20 +81,24 @@ class Checker {
     require(t.send.valid() && t.receive.valid(), t.send, "is half a transfer");
     const Instruction &s = p_.at(t.send), &r = p_.at(t.receive);
     const RouteEnds& route = p_.routes[static_cast<std::size_t>(t.route)];
-    require(s.kind == InstructionKind::Send && r.kind == InstructionKind::Receive, t.send, "is paired with the wrong kind");
-    require(s.link == r.link && s.stage == r.stage && s.micro == r.micro && s.gradient == r.gradient, t.send, "does not match its receive");
+    require(s.kind == InstructionKind::Send && r.kind == InstructionKind::Receive, t.send,
+            "is paired with the wrong kind");
+    require(s.link == r.link && s.stage == r.stage && s.micro == r.micro && s.gradient == r.gradient, t.send,
+            "does not match its receive");
     require(s.device == route.from && r.device == route.to && s.device != r.device, t.send, "does not match its route");
     require(!p_.rendezvous || t.receive == t.send + 1, t.send, "is not next to its receive");
     require(used[static_cast<std::size_t>(t.receive)], t.receive, "is received but never used");
     bool producer = false;
-    for (const InstructionId w : p_.waits_for(t.send)) producer = producer || (p_.at(w).is_compute() && p_.at(w).device == s.device);
+    for (const InstructionId w : p_.waits_for(t.send))
+      producer = producer || (p_.at(w).is_compute() && p_.at(w).device == s.device);
     require(producer, t.send, "does not wait for the op that makes its data");
   }
 
   void collective(const Collective& c) const {
     for (int m = 0; m < c.members; ++m) {
       const InstructionId id{static_cast<std::int64_t>(c.first) + m};
-      require(p_.at(id).kind == InstructionKind::AllReduce && p_.at(id).link == p_.at(c.first).link, id, "is not a member of its collective");
+      require(p_.at(id).kind == InstructionKind::AllReduce && p_.at(id).link == p_.at(c.first).link, id,
+              "is not a member of its collective");
       const RouteEnds& edge = p_.routes[static_cast<std::size_t>(c.first_route + m)];
       const DeviceId next = p_.at(InstructionId{c.first + (m + 1) % c.members}).device;
       require(edge.from == p_.at(id).device && edge.to == next, id, "does not match the ring");
@@ -103,18 +110,22 @@ class Checker {
 };
 
 std::string breakdown(const ResidentMemory& m, Bytes activations) {
-  return fmt::format("weights {}, gradients {}, optimizer state {}, activations {}", to_text(m.weights), to_text(m.gradients),
-                     to_text(m.optimizer), to_text(activations));
+  return fmt::format("weights {}, gradients {}, optimizer state {}, activations {}", to_text(m.weights),
+                     to_text(m.gradients), to_text(m.optimizer), to_text(activations));
 }
 
 std::string remedy(Bytes resident, Bytes peak, Bytes capacity) {
   if (resident > capacity)
-    return fmt::format("weights, gradients and optimizer state alone take {:.2f} times the device: cut the model into more stages, or use "
-                       "devices with at least {}",
-                       resident / capacity, to_text(resident));
-  return fmt::format("bring the activations down by {}: smaller micro-batches, recompute: full, a schedule with fewer micro-batches in "
-                     "flight, or more stages",
-                     to_text(peak - capacity));
+    return fmt::format(
+        "weights, gradients and optimizer state alone take {:.2f} times the device: cut the model into more stages, or "
+        "use "
+        "devices with at least {}",
+        resident / capacity, to_text(resident));
+  return fmt::format(
+      "bring the activations down by {}: smaller micro-batches, recompute: full, a schedule with fewer micro-batches "
+      "in "
+      "flight, or more stages",
+      to_text(peak - capacity));
 }
 
 }  // namespace
@@ -128,7 +139,8 @@ void check_memory(const Program& program, const Cluster& cluster) {
   if (!known) return;
   std::vector<double> taken(program.size(), 0), given(program.size(), 0), arriving(program.size(), 0);
   for (const Buffer& b : program.buffers) {
-    if (b.kind == BufferKind::Received && program.at(b.freed_by).is_compute()) arriving[static_cast<std::size_t>(b.freed_by)] += b.size.value;
+    if (b.kind == BufferKind::Received && program.at(b.freed_by).is_compute())
+      arriving[static_cast<std::size_t>(b.freed_by)] += b.size.value;
     if (b.kind != BufferKind::Stash && b.kind != BufferKind::Boundary) continue;
     taken[static_cast<std::size_t>(b.allocated_by)] += b.size.value;
     given[static_cast<std::size_t>(b.freed_by)] += b.size.value;
@@ -139,12 +151,14 @@ void check_memory(const Program& program, const Cluster& cluster) {
     const Bytes capacity = cluster.types[static_cast<std::size_t>(device.type)].memory;
     throw Infeasible("memory",
                      fmt::format("{} needs {}{}, but {} has {} ({} too much): {}", device.name, to_text(need), at,
-                                 cluster.types[static_cast<std::size_t>(device.type)].name, to_text(capacity), to_text(need - capacity),
-                                 breakdown(program.memory[d], need - resident(d))),
+                                 cluster.types[static_cast<std::size_t>(device.type)].name, to_text(capacity),
+                                 to_text(need - capacity), breakdown(program.memory[d], need - resident(d))),
                      remedy(resident(d), need, capacity));
   };
   std::vector<double> live(static_cast<std::size_t>(program.devices), 0);
-  const auto capacity_of = [&](std::size_t d) { return cluster.types[static_cast<std::size_t>(cluster.devices[d].type)].memory.value; };
+  const auto capacity_of = [&](std::size_t d) {
+    return cluster.types[static_cast<std::size_t>(cluster.devices[d].type)].memory.value;
+  };
   for (std::size_t d = 0; d < live.size(); ++d) {
     live[d] = resident(d).value;
     if (capacity_of(d) > 0 && live[d] > capacity_of(d)) overflow(d, resident(d), " for the model alone");

@@ -44,7 +44,8 @@ class Beside {
     for (const Op& op : group) {
       writer_.for_each_message(device, op, [&](const Message& m) {
         const InstructionId send = writer_.send(m, last, InstructionId{});
-        push(m.gradient ? backward_inputs_[m.consumer] : forward_inputs_[m.consumer], writer_.receive(m, send, InstructionId{}));
+        push(m.gradient ? backward_inputs_[m.consumer] : forward_inputs_[m.consumer],
+             writer_.receive(m, send, InstructionId{}));
       });
     }
     return group.size();

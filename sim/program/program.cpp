@@ -7,16 +7,23 @@ namespace {
 
 constexpr std::string_view kLetters = "FBIWRU";
 
-std::string payload(const Instruction& i) { return fmt::format("{}{}{}", i.stage.value, i.gradient ? 'B' : 'F', i.micro); }
+std::string payload(const Instruction& i) {
+  return fmt::format("{}{}{}", i.stage.value, i.gradient ? 'B' : 'F', i.micro);
+}
 
 std::string stream_name(const Stream& s) {
   const std::string peer = s.peer.valid() ? fmt::format(" {}", s.peer.value) : "";
   switch (s.kind) {
-    case StreamKind::Compute: return fmt::format("device {} compute", s.device.value);
-    case StreamKind::Communication: return fmt::format("device {} communication{}", s.device.value, peer);
-    case StreamKind::Send: return fmt::format("device {} send{}", s.device.value, peer);
-    case StreamKind::Receive: return fmt::format("device {} receive{}", s.device.value, peer);
-    case StreamKind::Collective: return fmt::format("device {} collective", s.device.value);
+    case StreamKind::Compute:
+      return fmt::format("device {} compute", s.device.value);
+    case StreamKind::Communication:
+      return fmt::format("device {} communication{}", s.device.value, peer);
+    case StreamKind::Send:
+      return fmt::format("device {} send{}", s.device.value, peer);
+    case StreamKind::Receive:
+      return fmt::format("device {} receive{}", s.device.value, peer);
+    case StreamKind::Collective:
+      return fmt::format("device {} collective", s.device.value);
   }
   return {};
 }
@@ -37,7 +44,8 @@ std::string to_text(const Program& program) {
   std::vector<std::string> rows(program.streams.size() + 1);
   for (std::size_t i = 0; i < program.size(); ++i) {
     const StreamId stream = program.instructions[i].stream;
-    rows[stream.valid() ? static_cast<std::size_t>(stream) : program.streams.size()] += " " + to_text(program, InstructionId{static_cast<std::int64_t>(i)});
+    rows[stream.valid() ? static_cast<std::size_t>(stream) : program.streams.size()] +=
+        " " + to_text(program, InstructionId{static_cast<std::int64_t>(i)});
   }
   std::string text;
   for (std::size_t s = 0; s < program.streams.size(); ++s)

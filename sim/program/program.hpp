@@ -11,21 +11,29 @@
 namespace stagecraft {
 
 enum class InstructionKind : std::uint8_t {
-  Forward, Backward, InputGradient, WeightGradient, Recompute, Update,  // in the order of OpKind
-  Send, Receive, AllReduce
+  Forward,
+  Backward,
+  InputGradient,
+  WeightGradient,
+  Recompute,
+  Update,  // in the order of OpKind
+  Send,
+  Receive,
+  AllReduce
 };
 
 /// One entry of one stream of one device.
 struct Instruction {
-  Seconds duration;            ///< Of computation. Communication takes what the network gives it.
-  StreamId stream;             ///< Not valid: in no stream, so bound by its dependencies alone.
+  Seconds duration;  ///< Of computation. Communication takes what the network gives it.
+  StreamId stream;   ///< Not valid: in no stream, so bound by its dependencies alone.
   DeviceId device;
-  StageId stage;               ///< Of communication: the stage that made the data.
-  std::int32_t micro = 0;      ///< Micro-batch of `stage`, counted through the iterations; of Update and AllReduce: its number.
-  std::int32_t link = -1;      ///< Send, Receive: index into transfers. AllReduce: index into collectives.
-  std::int32_t version = 0;    ///< Weights version that is read; of Update: that is written.
+  StageId stage;  ///< Of communication: the stage that made the data.
+  std::int32_t micro =
+      0;  ///< Micro-batch of `stage`, counted through the iterations; of Update and AllReduce: its number.
+  std::int32_t link = -1;    ///< Send, Receive: index into transfers. AllReduce: index into collectives.
+  std::int32_t version = 0;  ///< Weights version that is read; of Update: that is written.
   InstructionKind kind = InstructionKind::Forward;
-  bool gradient = false;       ///< Communication: a gradient, not an activation.
+  bool gradient = false;  ///< Communication: a gradient, not an activation.
 
   bool is_compute() const { return kind < InstructionKind::Send; }
 };
@@ -34,12 +42,12 @@ struct Instruction {
 struct Transfer {
   std::uint64_t bytes = 0;
   InstructionId send, receive;
-  std::int32_t route = 0;      ///< Index into Program::routes.
+  std::int32_t route = 0;  ///< Index into Program::routes.
 };
 
 /// An all-reduce among `members` instructions with consecutive ids.
 struct Collective {
-  std::uint64_t bytes = 0;     ///< Reduced on every member.
+  std::uint64_t bytes = 0;  ///< Reduced on every member.
   InstructionId first;
   std::int32_t members = 0;
   std::int32_t first_route = 0;  ///< Routes of the ring: member i to the next one, `members` in a row.
@@ -54,7 +62,7 @@ enum class StreamKind : std::uint8_t { Compute, Communication, Send, Receive, Co
 struct Stream {
   DeviceId device;
   StreamKind kind = StreamKind::Compute;
-  DeviceId peer;               ///< Valid when the stream serves one peer only.
+  DeviceId peer;  ///< Valid when the stream serves one peer only.
 };
 
 enum class BufferKind : std::uint8_t { Stash, Boundary, Received, Outgoing };
@@ -83,23 +91,24 @@ struct ResidentMemory {
 /// A backend reorders, adds and drops nothing.
 struct Program {
   std::vector<Instruction> instructions;
-  std::vector<std::uint32_t> first_wait;   ///< waits_for(i) is waits[first_wait[i] .. first_wait[i + 1]).
+  std::vector<std::uint32_t> first_wait;  ///< waits_for(i) is waits[first_wait[i] .. first_wait[i + 1]).
   std::vector<InstructionId> waits;
   std::vector<Transfer> transfers;
   std::vector<Collective> collectives;
-  std::vector<RouteEnds> routes;           ///< Each pair of devices that talk, once; rings of collectives in a row.
+  std::vector<RouteEnds> routes;  ///< Each pair of devices that talk, once; rings of collectives in a row.
   std::vector<Stream> streams;
   std::vector<Buffer> buffers;
-  std::vector<ResidentMemory> memory;      ///< Of each device.
-  std::vector<int> micro_batches;          ///< Of each stage, in one iteration.
+  std::vector<ResidentMemory> memory;  ///< Of each device.
+  std::vector<int> micro_batches;      ///< Of each stage, in one iteration.
   int devices = 0;
   int iterations = 1;
-  int mini_batch = 1;                      ///< Samples in one iteration.
+  int mini_batch = 1;  ///< Samples in one iteration.
   bool rendezvous = true;
 
   std::size_t size() const { return instructions.size(); }
   std::span<const InstructionId> waits_for(InstructionId i) const {
-    return {waits.data() + first_wait[static_cast<std::size_t>(i)], waits.data() + first_wait[static_cast<std::size_t>(i) + 1]};
+    return {waits.data() + first_wait[static_cast<std::size_t>(i)],
+            waits.data() + first_wait[static_cast<std::size_t>(i) + 1]};
   }
   const Instruction& at(InstructionId i) const { return instructions[static_cast<std::size_t>(i)]; }
   int iteration_of(const Instruction& i) const {

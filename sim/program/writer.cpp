@@ -13,22 +13,34 @@ static_assert(static_cast<int>(InstructionKind::Update) == static_cast<int>(OpKi
 
 Seconds duration(const StageCost& cost, OpKind kind) {
   switch (kind) {
-    case OpKind::Forward: return cost.forward;
-    case OpKind::Backward: return cost.backward;
-    case OpKind::InputGradient: return cost.input_gradient;
-    case OpKind::WeightGradient: return cost.weight_gradient;
-    case OpKind::Recompute: return cost.recompute;
-    case OpKind::Update: return cost.update;
+    case OpKind::Forward:
+      return cost.forward;
+    case OpKind::Backward:
+      return cost.backward;
+    case OpKind::InputGradient:
+      return cost.input_gradient;
+    case OpKind::WeightGradient:
+      return cost.weight_gradient;
+    case OpKind::Recompute:
+      return cost.recompute;
+    case OpKind::Update:
+      return cost.update;
   }
   return {};
 }
 
 }  // namespace
 
-ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const StageCosts& costs, const WeightsDef& policy,
-                             const LoweringOptions& options)
-    : plan_(plan), costs_(costs), policy_(policy), options_(options), pieces_(plan, options.iterations), edges_(plan),
-      depth_(depth_to_sink(plan.graph())), pipeline_depth_(*std::max_element(depth_.begin(), depth_.end())) {
+ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const StageCosts& costs,
+                             const WeightsDef& policy, const LoweringOptions& options)
+    : plan_(plan),
+      costs_(costs),
+      policy_(policy),
+      options_(options),
+      pieces_(plan, options.iterations),
+      edges_(plan),
+      depth_(depth_to_sink(plan.graph())),
+      pipeline_depth_(*std::max_element(depth_.begin(), depth_.end())) {
   program_.devices = static_cast<int>(schedule.devices.size());
   program_.iterations = options.iterations;
   program_.mini_batch = plan.mini_batch;
@@ -75,7 +87,8 @@ void ProgramWriter::keep_resident(bool trains) {
     for (std::size_t r = 0; r < stage.devices.size(); ++r) {
       const StageCost& c = cost(StageId{s}, static_cast<int>(r));
       auto& memory = program_.memory[static_cast<std::size_t>(stage.devices[r])];
-      const VersionInput in{depth_[static_cast<std::size_t>(s)] - 1, pipeline_depth_, 0, plan_.micro_batches(StageId{s}), 0};
+      const VersionInput in{depth_[static_cast<std::size_t>(s)] - 1, pipeline_depth_, 0,
+                            plan_.micro_batches(StageId{s}), 0};
       memory.weights += c.weights * (trains ? policy_.copies(in) : 1);
       if (!trains) continue;
       memory.gradients += c.gradients;
@@ -106,8 +119,11 @@ void ProgramWriter::open_channels() {
   const auto stream_of = [&](DeviceId device, DeviceId peer, bool sends) -> StreamId {
     if (!options_.overlap) return StreamId{device.value};
     switch (options_.streams) {
-      case StreamModel::None: return {};
-      case StreamModel::Single: peer = DeviceId{}; [[fallthrough]];
+      case StreamModel::None:
+        return {};
+      case StreamModel::Single:
+        peer = DeviceId{};
+        [[fallthrough]];
       case StreamModel::Pair: {
         const auto [it, fresh] = streams.try_emplace(Key{device, peer, 0});
         if (fresh) it->second = stream(device, StreamKind::Communication, peer);
@@ -170,10 +186,12 @@ void ProgramWriter::follow(StreamId stream) {
 
 VersionInput ProgramWriter::version_input(const Op& op, int replica) const {
   const auto s = static_cast<std::size_t>(op.stage);
-  return {depth_[s] - 1, pipeline_depth_, op.micro, plan_.micro_batches(op.stage), updates_[s][static_cast<std::size_t>(replica)]};
+  return {depth_[s] - 1, pipeline_depth_, op.micro, plan_.micro_batches(op.stage),
+          updates_[s][static_cast<std::size_t>(replica)]};
 }
 
-InstructionId ProgramWriter::compute(DeviceId device, std::span<const Op> group, std::span<const InstructionId> inputs) {
+InstructionId ProgramWriter::compute(DeviceId device, std::span<const Op> group,
+                                     std::span<const InstructionId> inputs) {
   InstructionId id;
   for (const Op& op : group) {
     const int replica = replica_on(plan_.stage(op.stage), device);
@@ -207,8 +225,12 @@ void ProgramWriter::keep_activations(InstructionId id, const Op& op, int replica
   const StageCost& c = cost(op.stage, replica);
   const DeviceId device = program_.at(id).device;
   switch (op.kind) {
-    case OpKind::Forward: forward_[piece] = id; break;
-    case OpKind::Recompute: recomputed_[piece] = id; break;
+    case OpKind::Forward:
+      forward_[piece] = id;
+      break;
+    case OpKind::Recompute:
+      recomputed_[piece] = id;
+      break;
     case OpKind::Backward:
     case OpKind::WeightGradient:
       if (recomputed_[piece].valid()) {
@@ -219,7 +241,8 @@ void ProgramWriter::keep_activations(InstructionId id, const Op& op, int replica
       }
       break;
     case OpKind::InputGradient:
-    case OpKind::Update: break;
+    case OpKind::Update:
+      break;
   }
 }
 
@@ -243,7 +266,8 @@ InstructionId ProgramWriter::send(const Message& message, InstructionId producer
     previous = id;
   }
   program_.transfers.push_back({message.bytes, id, InstructionId{}, channel.route[message.gradient]});
-  program_.buffers.push_back({Bytes{static_cast<double>(message.bytes)}, producer, id, message.from, BufferKind::Outgoing});
+  program_.buffers.push_back(
+      {Bytes{static_cast<double>(message.bytes)}, producer, id, message.from, BufferKind::Outgoing});
   return id;
 }
 
@@ -259,8 +283,8 @@ InstructionId ProgramWriter::receive(const Message& message, InstructionId send,
   program_.transfers[static_cast<std::size_t>(i.link)].receive = id;
   received_buffer_.resize(program_.transfers.size());
   received_buffer_[static_cast<std::size_t>(i.link)] = static_cast<std::int32_t>(program_.buffers.size());
-  program_.buffers.push_back(
-      {Bytes{static_cast<double>(message.bytes)}, options_.rendezvous ? id : send, id, message.to, BufferKind::Received});
+  program_.buffers.push_back({Bytes{static_cast<double>(message.bytes)}, options_.rendezvous ? id : send, id,
+                              message.to, BufferKind::Received});
   return id;
 }
 

@@ -10,8 +10,8 @@ namespace stagecraft {
 
 /// A piece of data that one op makes and another, on another device, needs.
 struct Message {
-  StageId stage;             ///< That makes it.
-  int micro = 0;             ///< Of `stage`.
+  StageId stage;  ///< That makes it.
+  int micro = 0;  ///< Of `stage`.
   bool gradient = false;
   DeviceId from, to;
   std::uint64_t bytes = 0;
@@ -74,7 +74,7 @@ class ProgramWriter {
   EdgeLists edges_;
   std::vector<int> depth_;
   int pipeline_depth_ = 1;
-  std::vector<std::size_t> first_channel_;           ///< Of each edge.
+  std::vector<std::size_t> first_channel_;  ///< Of each edge.
   std::vector<Channel> channels_;
   std::vector<InstructionId> last_;                  ///< In each stream.
   std::vector<InstructionId> last_send_;             ///< Of each device.
@@ -100,9 +100,11 @@ void ProgramWriter::for_each_message(DeviceId device, const Op& op, Visit&& visi
     for_each_overlap(stage, op.micro, replica, other, [&](int m, int r, int samples) {
       const DeviceId to = other.devices[static_cast<std::size_t>(r)];
       if (to == device) return;
-      const std::size_t pair = gradient ? static_cast<std::size_t>(r) * stage.devices.size() + static_cast<std::size_t>(replica)
-                                        : static_cast<std::size_t>(replica) * other.devices.size() + static_cast<std::size_t>(r);
-      visit(Message{op.stage, op.micro, gradient, device, to, static_cast<std::uint64_t>(edge.bytes.value * samples + 0.5),
+      const std::size_t pair =
+          gradient ? static_cast<std::size_t>(r) * stage.devices.size() + static_cast<std::size_t>(replica)
+                   : static_cast<std::size_t>(replica) * other.devices.size() + static_cast<std::size_t>(r);
+      visit(Message{op.stage, op.micro, gradient, device, to,
+                    static_cast<std::uint64_t>(edge.bytes.value * samples + 0.5),
                     static_cast<int>(first_channel_[static_cast<std::size_t>(e)] + pair), pieces_.of(other_id, m, r)});
     });
   }

@@ -33,19 +33,22 @@ std::string gantt(const Program& program, const Timeline& timeline, int iteratio
   // One column for the shortest op when that fits, so that small cases with whole times come out exact.
   double shortest_op = last - first;
   for (std::size_t n = 0; n < program.size(); ++n)
-    if (const double t = timeline.end[n] - timeline.start[n]; shown(program.instructions[n]) && t > 0) shortest_op = std::min(shortest_op, t);
+    if (const double t = timeline.end[n] - timeline.start[n]; shown(program.instructions[n]) && t > 0)
+      shortest_op = std::min(shortest_op, t);
   double scale = 3 / shortest_op;
   if ((last - first) * scale > width) scale = width / (last - first);
   const auto column = [&](double t) { return static_cast<int>(std::lround((t - first) * scale)); };
 
   std::vector<bool> works(static_cast<std::size_t>(program.devices), false);
-  std::vector<std::string> rows(static_cast<std::size_t>(program.devices), std::string(static_cast<std::size_t>(column(last)), '.'));
+  std::vector<std::string> rows(static_cast<std::size_t>(program.devices),
+                                std::string(static_cast<std::size_t>(column(last)), '.'));
   for (std::size_t n = 0; n < program.size(); ++n) {
     const Instruction& i = program.instructions[n];
     const int from = column(timeline.start[n]), to = column(timeline.end[n]);
     if (!shown(i) || to <= from) continue;
     works[static_cast<std::size_t>(i.device)] = true;
-    rows[static_cast<std::size_t>(i.device)].replace(static_cast<std::size_t>(from), static_cast<std::size_t>(to - from), bar(i, to - from));
+    rows[static_cast<std::size_t>(i.device)].replace(static_cast<std::size_t>(from),
+                                                     static_cast<std::size_t>(to - from), bar(i, to - from));
   }
   std::string text;
   for (std::size_t d = 0; d < rows.size(); ++d)

@@ -11,8 +11,12 @@ using Json = nlohmann::ordered_json;
 Json provenance(const Timeline& timeline) {
   const Provenance& p = timeline.provenance;
   const char* const clocks[] = {"simulated", "host", "device"};
-  return {{"backend", p.backend},       {"backend_version", p.backend_version}, {"clock", clocks[static_cast<int>(timeline.clock)]},
-          {"stagecraft", p.stagecraft_version}, {"scenario_sha256", p.scenario_hash},   {"seed", p.seed},
+  return {{"backend", p.backend},
+          {"backend_version", p.backend_version},
+          {"clock", clocks[static_cast<int>(timeline.clock)]},
+          {"stagecraft", p.stagecraft_version},
+          {"scenario_sha256", p.scenario_hash},
+          {"seed", p.seed},
           {"machine", p.machine}};
 }
 
@@ -37,8 +41,8 @@ Json device_json(const DeviceReport& d, const Device& device, const DeviceType& 
 
 }  // namespace
 
-std::string results_json(const std::string& title, const Program& program, const Timeline& timeline, const Report& report,
-                         const Cluster& cluster) {
+std::string results_json(const std::string& title, const Program& program, const Timeline& timeline,
+                         const Report& report, const Cluster& cluster) {
   Json json{{"schema", "results/1"},
             {"title", title},
             {"provenance", provenance(timeline)},
@@ -58,7 +62,8 @@ std::string results_json(const std::string& title, const Program& program, const
               {"wait_s", report.critical_wait.value}}}};
   json["devices"] = Json::array();
   for (std::size_t d = 0; d < report.devices.size() && d < cluster.devices.size(); ++d)
-    json["devices"].push_back(device_json(report.devices[d], cluster.devices[d], cluster.type_of(DeviceId{static_cast<std::int64_t>(d)}), program));
+    json["devices"].push_back(device_json(report.devices[d], cluster.devices[d],
+                                          cluster.type_of(DeviceId{static_cast<std::int64_t>(d)}), program));
   json["links"] = Json::array();
   for (const LinkReport& l : report.links)
     json["links"].push_back({{"name", cluster.links[static_cast<std::size_t>(l.link)].name},

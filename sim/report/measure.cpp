@@ -9,7 +9,8 @@ namespace {
 
 class Measurement {
  public:
-  Measurement(const Program& program, const Timeline& timeline, const Cluster& cluster) : p_(program), t_(timeline), cluster_(cluster) {
+  Measurement(const Program& program, const Timeline& timeline, const Cluster& cluster)
+      : p_(program), t_(timeline), cluster_(cluster) {
     report_.devices.resize(static_cast<std::size_t>(p_.devices));
   }
 
@@ -21,7 +22,8 @@ class Measurement {
     critical_path();
     const MemoryHistory memory(p_, t_);
     for (int d = 0; d < p_.devices; ++d)
-      report_.devices[static_cast<std::size_t>(d)].memory = peak_of(memory.curve(DeviceId{d}), p_, cluster_, DeviceId{d});
+      report_.devices[static_cast<std::size_t>(d)].memory =
+          peak_of(memory.curve(DeviceId{d}), p_, cluster_, DeviceId{d});
     return std::move(report_);
   }
 
@@ -32,16 +34,26 @@ class Measurement {
   /// Makespan, period and length from the last end of every iteration.
   void times() {
     std::vector<double> last(static_cast<std::size_t>(p_.iterations), 0);
+    std::vector<int> newest(report_.devices.size(), 0);
     double first = p_.size() ? t_.end[0] : 0;
+    bool drains = true;
     for (std::size_t i = 0; i < p_.size(); ++i) {
-      auto& end_of_iteration = last[static_cast<std::size_t>(p_.iteration_of(p_.instructions[i]))];
+      const Instruction& instruction = p_.instructions[i];
+      const int iteration = p_.iteration_of(instruction);
+      auto& end_of_iteration = last[static_cast<std::size_t>(iteration)];
       end_of_iteration = std::max(end_of_iteration, t_.end[i]);
-      if (p_.instructions[i].is_compute()) first = std::min(first, t_.start[i]);
+      if (!instruction.is_compute()) continue;
+      first = std::min(first, t_.start[i]);
+      auto& seen = newest[static_cast<std::size_t>(instruction.device)];
+      drains = drains && iteration >= seen;
+      seen = std::max(seen, iteration);
     }
     for (std::size_t i = 1; i < last.size(); ++i) last[i] = std::max(last[i], last[i - 1]);
     report_.makespan = {last.front() - first};
     report_.length = {last.back() - first};
-    report_.period = last.size() > 1 ? Seconds{last.back() - last[last.size() - 2]} : report_.makespan;
+    // Where iterations run into each other, the last one has nothing behind it in its way: the one before counts.
+    const std::size_t k = last.size() - (!drains && last.size() > 2 ? 2 : 1);
+    report_.period = k > 0 ? Seconds{last[k] - last[k - 1]} : report_.makespan;
     begin_ = first;
   }
 
@@ -91,7 +103,8 @@ class Measurement {
     for (const Transfer& t : p_.transfers) traffic[static_cast<std::size_t>(t.route)] += static_cast<double>(t.bytes);
     for (const Collective& c : p_.collectives)
       for (int m = 0; m < c.members; ++m)
-        traffic[static_cast<std::size_t>(c.first_route + m)] += std::round(2.0 * (c.members - 1) / c.members * static_cast<double>(c.bytes));
+        traffic[static_cast<std::size_t>(c.first_route + m)] +=
+            std::round(2.0 * (c.members - 1) / c.members * static_cast<double>(c.bytes));
     const Router router(cluster_);
     std::vector<double> forward(cluster_.links.size(), 0), backward(forward);
     for (std::size_t r = 0; r < traffic.size(); ++r) {
@@ -106,7 +119,9 @@ class Measurement {
       for (const bool way : {true, false}) {
         const double bytes = (way ? forward : backward)[l];
         const double capacity = cluster_.links[l].bandwidth.value * report_.length.value;
-        if (bytes > 0) report_.links.push_back({LinkId{static_cast<std::int64_t>(l)}, way, {bytes}, capacity > 0 ? bytes / capacity : 0});
+        if (bytes > 0)
+          report_.links.push_back(
+              {LinkId{static_cast<std::int64_t>(l)}, way, {bytes}, capacity > 0 ? bytes / capacity : 0});
       }
     }
     std::stable_sort(report_.links.begin(), report_.links.end(),

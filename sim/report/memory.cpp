@@ -13,7 +13,8 @@ struct Event {
 
 }  // namespace
 
-MemoryHistory::MemoryHistory(const Program& program, const Timeline& timeline) : program_(&program), timeline_(&timeline) {
+MemoryHistory::MemoryHistory(const Program& program, const Timeline& timeline)
+    : program_(&program), timeline_(&timeline) {
   first_.assign(static_cast<std::size_t>(program.devices) + 1, 0);
   for (const Buffer& b : program.buffers) ++first_[static_cast<std::size_t>(b.device) + 1];
   for (std::size_t d = 1; d < first_.size(); ++d) first_[d] += first_[d - 1];
@@ -35,16 +36,26 @@ MemoryCurve MemoryHistory::curve(DeviceId device) const {
     events.push_back({end, &b, false});
   }
   // What ends at a moment makes room for what starts then.
-  std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.time != b.time ? a.time < b.time : a.takes < b.takes; });
+  std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+    return a.time != b.time ? a.time < b.time : a.takes < b.takes;
+  });
   MemoryCurve curve;
   MemorySample now;
   for (const Event& e : events) {
     const double sign = e.takes ? 1 : -1;
     switch (e.buffer->kind) {
-      case BufferKind::Stash: now.activations += e.takes ? 1 : -1; [[fallthrough]];
-      case BufferKind::Boundary: now.stash += sign * e.buffer->size; break;
-      case BufferKind::Received: now.received += sign * e.buffer->size; break;
-      case BufferKind::Outgoing: now.outgoing += sign * e.buffer->size; break;
+      case BufferKind::Stash:
+        now.activations += e.takes ? 1 : -1;
+        [[fallthrough]];
+      case BufferKind::Boundary:
+        now.stash += sign * e.buffer->size;
+        break;
+      case BufferKind::Received:
+        now.received += sign * e.buffer->size;
+        break;
+      case BufferKind::Outgoing:
+        now.outgoing += sign * e.buffer->size;
+        break;
     }
     now.cause = e.takes ? e.buffer->allocated_by : e.buffer->freed_by;
     const bool same_moment = !curve.empty() && now.time == e.time;

@@ -8,9 +8,9 @@ namespace stagecraft {
 
 /// Memory of one device after each change, resident memory left out.
 struct MemorySample {
-  double time = 0;           ///< Seconds.
+  double time = 0;  ///< Seconds.
   Bytes stash, received, outgoing;
-  int activations = 0;       ///< Micro-batches between forward and backward.
+  int activations = 0;  ///< Micro-batches between forward and backward.
   InstructionId cause;
 
   Bytes total() const { return stash + received + outgoing; }
@@ -26,7 +26,7 @@ class MemoryHistory {
  private:
   const Program* program_;
   const Timeline* timeline_;
-  std::vector<std::uint32_t> first_;    ///< buffers_[first_[d] .. first_[d + 1]) are those of device d.
+  std::vector<std::uint32_t> first_;  ///< buffers_[first_[d] .. first_[d + 1]) are those of device d.
   std::vector<std::uint32_t> buffers_;
 };
 

@@ -12,16 +12,16 @@ namespace stagecraft {
 /// Peak memory of a device, split at the moment of the peak.
 struct MemoryPeak {
   Bytes total, resident, stash, received, outgoing;
-  Bytes capacity;               ///< Zero when not known.
-  InstructionId at;             ///< The instruction whose start made the peak; not valid when nothing comes and goes.
-  int activations = 0;          ///< Most micro-batches between forward and backward at any time.
+  Bytes capacity;       ///< Zero when not known.
+  InstructionId at;     ///< The instruction whose start made the peak; not valid when nothing comes and goes.
+  int activations = 0;  ///< Most micro-batches between forward and backward at any time.
 };
 
 struct DeviceReport {
-  bool used = false;            ///< Any stage runs here; what follows is zero otherwise, and totals leave it out.
-  Seconds busy;                 ///< Computing, in the measured iteration(s).
-  Seconds exposed;              ///< Idle while the input it waits for is on the wire.
-  double utilisation = 0;       ///< busy / length of the run.
+  bool used = false;       ///< Any stage runs here; what follows is zero otherwise, and totals leave it out.
+  Seconds busy;            ///< Computing, in the measured iteration(s).
+  Seconds exposed;         ///< Idle while the input it waits for is on the wire.
+  double utilisation = 0;  ///< busy / length of the run.
   MemoryPeak memory;
   Joules energy;
 };
@@ -30,21 +30,23 @@ struct LinkReport {
   LinkId link;
   bool forward = true;
   Bytes traffic;
-  double utilisation = 0;       ///< traffic / (bandwidth * length of the run).
+  double utilisation = 0;  ///< traffic / (bandwidth * length of the run).
 };
 
 /// Every number of a run, from its Program and Timeline alone, so that a prediction and a measurement of the same
 /// quantity cannot differ by definition.
 struct Report {
-  Seconds makespan;             ///< The first iteration, from its first start to its last end: fill and drain included.
-  Seconds period;               ///< T(K) - T(K-1) of back-to-back iterations; the makespan when only one ran.
-  Seconds length;               ///< Of the whole run, all iterations.
-  double bubble = 0;            ///< Idle share of the compute streams in the first iteration, mean over used devices.
-  double steady_bubble = 0;     ///< 1 - busiest device's work in an iteration / period.
-  double throughput = 0;        ///< Samples per second at the period.
-  Joules energy;                ///< Zero when the cluster gives no power figures.
+  Seconds makespan;  ///< The first iteration, from its first start to its last end: fill and drain included.
+  /// What one more iteration costs back to back: last end of iteration K minus that of K-1. Without a drain between
+  /// iterations, K is the last but one. The makespan when only one ran.
+  Seconds period;
+  Seconds length;            ///< Of the whole run, all iterations.
+  double bubble = 0;         ///< Idle share of the compute streams in the first iteration, mean over used devices.
+  double steady_bubble = 0;  ///< 1 - busiest device's work in an iteration / period.
+  double throughput = 0;     ///< Samples per second at the period.
+  Joules energy;             ///< Zero when the cluster gives no power figures.
   std::vector<DeviceReport> devices;
-  std::vector<LinkReport> links;          ///< Busiest first; only links with traffic.
+  std::vector<LinkReport> links;  ///< Busiest first; only links with traffic.
   std::vector<InstructionId> critical_path;
   Seconds critical_compute, critical_transfer, critical_wait;  ///< Sum to `length`.
 };

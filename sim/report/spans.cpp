@@ -7,7 +7,16 @@
 namespace stagecraft {
 namespace {
 
-constexpr const char* kKinds[] = {"forward", "backward", "input_gradient", "weight_gradient", "recompute", "update", "send", "receive", "all_reduce"};
+constexpr const char* kKinds[] = {"forward", "backward", "input_gradient", "weight_gradient", "recompute",
+                                  "update",  "send",     "receive",        "all_reduce"};
+
+/// A field that may hold a comma or a quote (RFC 4180).
+std::string field(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
 
 std::uint64_t bytes_of(const Program& program, const Instruction& i) {
   if (i.kind == InstructionKind::AllReduce) return program.collectives[static_cast<std::size_t>(i.link)].bytes;
@@ -19,13 +28,17 @@ std::uint64_t bytes_of(const Program& program, const Instruction& i) {
 std::string spans_csv(const Program& program, const Timeline& timeline, const Report& report, const Cluster& cluster) {
   std::vector<bool> critical(program.size(), false);
   for (const InstructionId i : report.critical_path) critical[static_cast<std::size_t>(i)] = true;
-  std::string text = "id,instruction,kind,device,stream,stage,micro_batch,iteration,version,bytes,start_ns,end_ns,critical\n";
+  std::string text =
+      "id,instruction,kind,device,stream,stage,micro_batch,iteration,version,bytes,start_ns,end_ns,critical\n";
   auto out = std::back_inserter(text);
   for (std::size_t n = 0; n < program.size(); ++n) {
     const Instruction& i = program.instructions[n];
-    fmt::format_to(out, "{},{},{},{},{},{},{},{},{},{},{:.3f},{:.3f},{:d}\n", n, to_text(program, InstructionId{static_cast<std::int64_t>(n)}),
-                   kKinds[static_cast<std::size_t>(i.kind)], cluster.devices[static_cast<std::size_t>(i.device)].name, i.stream.value, i.stage.value,
-                   i.micro, program.iteration_of(i), i.version, bytes_of(program, i), timeline.start[n] * 1e9, timeline.end[n] * 1e9, static_cast<bool>(critical[n]));
+    fmt::format_to(out, "{},{},{},{},{},{},{},{},{},{},{:.3f},{:.3f},{:d}\n", n,
+                   to_text(program, InstructionId{static_cast<std::int64_t>(n)}),
+                   kKinds[static_cast<std::size_t>(i.kind)],
+                   field(cluster.devices[static_cast<std::size_t>(i.device)].name), i.stream.value, i.stage.value,
+                   i.micro, program.iteration_of(i), i.version, bytes_of(program, i), timeline.start[n] * 1e9,
+                   timeline.end[n] * 1e9, static_cast<bool>(critical[n]));
   }
   return text;
 }

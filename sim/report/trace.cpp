@@ -10,8 +10,15 @@
 namespace stagecraft {
 namespace {
 
-constexpr const char* kColours[] = {"thread_state_running", "rail_animation", "rail_response", "rail_load", "thread_state_iowait", "good",
-                                    "grey", "grey", "terrible"};
+constexpr const char* kColours[] = {"thread_state_running",
+                                    "rail_animation",
+                                    "rail_response",
+                                    "rail_load",
+                                    "thread_state_iowait",
+                                    "good",
+                                    "grey",
+                                    "grey",
+                                    "terrible"};
 
 /// A JSON string without its quotes.
 std::string escaped(std::string_view text) {
@@ -29,23 +36,30 @@ std::string escaped(std::string_view text) {
 std::string stream_title(const Stream& stream, const Cluster& cluster) {
   const std::string peer = stream.peer.valid() ? cluster.devices[static_cast<std::size_t>(stream.peer)].name : "";
   switch (stream.kind) {
-    case StreamKind::Compute: return "compute";
-    case StreamKind::Communication: return peer.empty() ? "communication" : "communication with " + peer;
-    case StreamKind::Send: return "send to " + peer;
-    case StreamKind::Receive: return "receive from " + peer;
-    case StreamKind::Collective: return "collective";
+    case StreamKind::Compute:
+      return "compute";
+    case StreamKind::Communication:
+      return peer.empty() ? "communication" : "communication with " + peer;
+    case StreamKind::Send:
+      return "send to " + peer;
+    case StreamKind::Receive:
+      return "receive from " + peer;
+    case StreamKind::Collective:
+      return "collective";
   }
   return {};
 }
 
 class TraceWriter {
  public:
-  TraceWriter(const Program& program, const Timeline& timeline, const Cluster& cluster) : p_(program), t_(timeline), cluster_(cluster) {}
+  TraceWriter(const Program& program, const Timeline& timeline, const Cluster& cluster)
+      : p_(program), t_(timeline), cluster_(cluster) {}
 
   std::string run() {
     text_ = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
     for (int d = 0; d < p_.devices; ++d)
-      event(R"("ph":"M","name":"process_name","pid":{},"args":{{"name":"{}"}})", d, escaped(cluster_.devices[static_cast<std::size_t>(d)].name));
+      event(R"("ph":"M","name":"process_name","pid":{},"args":{{"name":"{}"}})", d,
+            escaped(cluster_.devices[static_cast<std::size_t>(d)].name));
     assign_tracks();
     for (std::size_t n = 0; n < p_.size(); ++n) slice(n);
     for (std::size_t t = 0; t < p_.transfers.size(); ++t) arrow(t);
@@ -74,19 +88,23 @@ class TraceWriter {
     std::vector<std::vector<Track>> tracks(p_.streams.size() + static_cast<std::size_t>(p_.devices));
     std::vector<std::uint32_t> order(p_.size());
     for (std::size_t n = 0; n < order.size(); ++n) order[n] = static_cast<std::uint32_t>(n);
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return t_.start[a] < t_.start[b]; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return t_.start[a] < t_.start[b]; });
     track_.resize(p_.size());
     int next = 0;
     for (const std::uint32_t n : order) {
       const Instruction& i = p_.instructions[n];
       const bool ordered = i.stream.valid();
-      auto& own = tracks[ordered ? static_cast<std::size_t>(i.stream) : p_.streams.size() + static_cast<std::size_t>(i.device)];
+      auto& own =
+          tracks[ordered ? static_cast<std::size_t>(i.stream) : p_.streams.size() + static_cast<std::size_t>(i.device)];
       auto free = std::find_if(own.begin(), own.end(), [&](const Track& t) { return t.free_at <= t_.start[n]; });
       if (free == own.end()) {
-        const std::string title = ordered ? stream_title(p_.streams[static_cast<std::size_t>(i.stream)], cluster_) : "messages";
-        event(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}})", i.device.value, next, escaped(title));
-        event(R"("ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}})", i.device.value, next,
-              ordered ? i.stream.value : static_cast<int>(p_.streams.size()));
+        const std::string title =
+            ordered ? stream_title(p_.streams[static_cast<std::size_t>(i.stream)], cluster_) : "messages";
+        event(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}})", i.device.value, next,
+              escaped(title));
+        event(R"("ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}})", i.device.value,
+              next, ordered ? i.stream.value : static_cast<int>(p_.streams.size()));
         own.push_back({next++, 0});
         free = own.end() - 1;
       }
@@ -97,17 +115,20 @@ class TraceWriter {
 
   void slice(std::size_t n) {
     const Instruction& i = p_.instructions[n];
-    event(R"("ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},"ts":{:.6f},"dur":{:.6f},"cname":"{}","args":{{"id":{},"iteration":{},"version":{}}})",
-          to_text(p_, InstructionId{static_cast<std::int64_t>(n)}), i.is_compute() ? "compute" : "communication", i.device.value, track_[n],
-          us(t_.start[n]), us(t_.end[n]) - us(t_.start[n]), kColours[static_cast<std::size_t>(i.kind)], n, p_.iteration_of(i), i.version);
+    event(
+        R"("ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},"ts":{:.6f},"dur":{:.6f},"cname":"{}","args":{{"id":{},"iteration":{},"version":{}}})",
+        to_text(p_, InstructionId{static_cast<std::int64_t>(n)}), i.is_compute() ? "compute" : "communication",
+        i.device.value, track_[n], us(t_.start[n]), us(t_.end[n]) - us(t_.start[n]),
+        kColours[static_cast<std::size_t>(i.kind)], n, p_.iteration_of(i), i.version);
   }
 
   void arrow(std::size_t t) {
     const Transfer& transfer = p_.transfers[t];
     const auto s = static_cast<std::size_t>(transfer.send), r = static_cast<std::size_t>(transfer.receive);
-    event(R"("ph":"s","name":"message","cat":"message","id":{},"pid":{},"tid":{},"ts":{:.6f})", t, p_.instructions[s].device.value, track_[s], us(t_.start[s]));
-    event(R"("ph":"f","bp":"e","name":"message","cat":"message","id":{},"pid":{},"tid":{},"ts":{:.6f})", t, p_.instructions[r].device.value, track_[r],
-          us(t_.end[r]));
+    event(R"("ph":"s","name":"message","cat":"message","id":{},"pid":{},"tid":{},"ts":{:.6f})", t,
+          p_.instructions[s].device.value, track_[s], us(t_.start[s]));
+    event(R"("ph":"f","bp":"e","name":"message","cat":"message","id":{},"pid":{},"tid":{},"ts":{:.6f})", t,
+          p_.instructions[r].device.value, track_[r], us(t_.end[r]));
   }
 
   void memory() {
@@ -115,8 +136,9 @@ class TraceWriter {
     for (int d = 0; d < p_.devices; ++d) {
       const Bytes resident = p_.memory[static_cast<std::size_t>(d)].total();
       const auto counter = [&](double time, const MemorySample& s) {
-        event(R"("ph":"C","name":"memory MB","pid":{},"ts":{:.6f},"args":{{"model":{:.3f},"activations":{:.3f},"messages":{:.3f}}})", d, us(time),
-              resident.value / 1e6, s.stash.value / 1e6, (s.received + s.outgoing).value / 1e6);
+        event(
+            R"("ph":"C","name":"memory MB","pid":{},"ts":{:.6f},"args":{{"model":{:.3f},"activations":{:.3f},"messages":{:.3f}}})",
+            d, us(time), resident.value / 1e6, s.stash.value / 1e6, (s.received + s.outgoing).value / 1e6);
       };
       counter(0, {});
       for (const MemorySample& s : history.curve(DeviceId{d})) counter(s.time, s);

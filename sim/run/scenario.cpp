@@ -60,6 +60,16 @@ void settle_weights(Value& tree, const ScheduleDef& schedule, Problems& problems
                  fmt::format("write weights: {}", schedule.weights), "weights");
 }
 
+/// Without a drain the first iteration fills, the last one runs out, and only what is between them shows a period.
+void require_steady_iteration(const Value& run, const ScheduleDef& schedule, Problems& problems) {
+  const Value& iterations = run.at("iterations");
+  if (schedule.flushes || config::as_int(iterations) >= 3) return;
+  problems.add(iterations.where, "run.iterations",
+               fmt::format("the schedule '{}' never drains, so {} iterations do not show what one more would cost",
+                           schedule.name, iterations.text),
+               "write 3 or more", "iterations");
+}
+
 StreamModel stream_model(const std::string& word) {
   if (word == "single") return StreamModel::Single;
   if (word == "pair") return StreamModel::Pair;
@@ -126,7 +136,9 @@ Scenario load_scenario(const std::string& given, const std::vector<std::string>&
   problems.throw_if_any();
   Value& schedule = *tree.find("run")->find("schedule");
   if (schedule.at("name").text == "csv") read_csv(schedule, problems);
-  settle_weights(tree, get_from(schedules::all(), "schedule", schedule.at("name").text), problems);
+  const ScheduleDef& def = get_from(schedules::all(), "schedule", schedule.at("name").text);
+  settle_weights(tree, def, problems);
+  require_steady_iteration(tree.at("run"), def, problems);
   problems.throw_if_any();
   return read(std::move(tree));
 }

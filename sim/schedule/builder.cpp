@@ -32,10 +32,12 @@ void require_equal_sizes(const Plan& plan, std::string_view schedule) {
   for (std::size_t s = 1; s < plan.stages.size(); ++s) {
     const Stage& stage = plan.stages[s];
     if (stage.micro_batch_size == first.micro_batch_size && stage.group == first.group) continue;
-    throw InputError(fmt::format("the schedule '{}' needs the same micro-batch size and group on every stage, but stage 0 has {} and "
-                                 "{}, and stage {} has {} and {}",
-                                 schedule, first.micro_batch_size, first.group, s, stage.micro_batch_size, stage.group),
-                     "use the schedule 'graph'");
+    throw InputError(
+        fmt::format(
+            "the schedule '{}' needs the same micro-batch size and group on every stage, but stage 0 has {} and "
+            "{}, and stage {} has {} and {}",
+            schedule, first.micro_batch_size, first.group, s, stage.micro_batch_size, stage.group),
+        "use the schedule 'graph'");
   }
 }
 
@@ -94,8 +96,8 @@ Schedule by_stage(const Plan& plan, std::string_view schedule, bool share,
     for (const DeviceId device : plan.stage(stage).devices) {
       const StageId other = owner[static_cast<std::size_t>(device)];
       if (other.valid() && !share)
-        throw InputError(fmt::format("the schedule '{}' runs one stage on a device, but device {} has stages {} and {}", schedule,
-                                     device.value, other.value, s),
+        throw InputError(fmt::format("the schedule '{}' runs one stage on a device, but device {} has stages {} and {}",
+                                     schedule, device.value, other.value, s),
                          "give every stage a device of its own, or give the order yourself with the schedule 'csv'");
       owner[static_cast<std::size_t>(device)] = stage;
       OpList list(result.devices[static_cast<std::size_t>(device)], stage);
@@ -110,7 +112,9 @@ Schedule build_schedule(const ScheduleDef& def, ScheduleInput in) {
   in.depth = depth_to_sink(in.plan.graph());
   if (def.whole) return complete(def.whole(in), in.plan, in.iterations);
   const int passes = def.flushes ? 1 : in.iterations;
-  const auto order = [&](StageId stage, OpList& ops) { def.stage(in, stage, in.plan.own_micro_batches(stage) * passes, ops); };
+  const auto order = [&](StageId stage, OpList& ops) {
+    def.stage(in, stage, in.plan.own_micro_batches(stage) * passes, ops);
+  };
   return complete(by_stage(in.plan, def.name, !def.trains, order), in.plan, def.flushes ? in.iterations : 1);
 }
 

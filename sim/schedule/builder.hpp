@@ -42,10 +42,10 @@ void alternate(int micro_batches, int warmup, int group, OpList& ops);
 /// the last backward of each iteration, and recomputation are added by build_schedule.
 struct ScheduleDef {
   std::string_view name, summary, source;
-  std::string_view weights = "flush";   ///< The weights policy it goes with.
-  bool flushes = true;                  ///< False: `stage` is asked once for the micro-batches of all iterations.
-  bool trains = true;                   ///< False: forward only, no updates.
-  bool equal_sizes = true;              ///< Needs the same micro-batch size on every stage.
+  std::string_view weights = "flush";  ///< The weights policy it goes with.
+  bool flushes = true;                 ///< False: `stage` is asked once for the micro-batches of all iterations.
+  bool trains = true;                  ///< False: forward only, no updates.
+  bool equal_sizes = true;             ///< Needs the same micro-batch size on every stage.
   const config::MapSpec* fields = nullptr;
   void (*stage)(const ScheduleInput&, StageId, int micro_batches, OpList&) = nullptr;
   Schedule (*whole)(const ScheduleInput&) = nullptr;
@@ -59,7 +59,8 @@ Catalog<ScheduleDef> all();
 Schedule build_schedule(const ScheduleDef&, ScheduleInput);
 
 /// Puts the order of each stage on each of its devices. InputError when stages share a device, unless `share`.
-Schedule by_stage(const Plan&, std::string_view schedule, bool share, const std::function<void(StageId, OpList&)>& order);
+Schedule by_stage(const Plan&, std::string_view schedule, bool share,
+                  const std::function<void(StageId, OpList&)>& order);
 
 /// Repeats one iteration, with an update of each stage behind its last backward (or weight gradient), and an R
 /// before each B of stages that recompute, unless the order has it. Ops that run as one stay together.

@@ -161,7 +161,8 @@ class Walk {
       };
       if (!ready(d, i) && op.kind == OpKind::Update)
         for (const DeviceId other : plan_.stage(op.stage).devices)
-          if (other != d && !(row(other)[head_[static_cast<std::size_t>(other)]] == op)) look(other, [&](const Op& o) { return o == op; });
+          if (other != d && !(row(other)[head_[static_cast<std::size_t>(other)]] == op))
+            look(other, [&](const Op& o) { return o == op; });
       if (!ready(d, i) && op.kind != OpKind::Update) {
         const bool forward = op.kind == OpKind::Forward;
         const auto s = static_cast<std::size_t>(op.stage);
@@ -193,8 +194,9 @@ class Walk {
       order.blocked.emplace_back(DeviceId{d}, static_cast<int>(at));
       for (const Wait& w : waits_of(d)) {
         if (w.device != other) continue;
-        order.cycle += fmt::format("{}{} (rank {}, column {}) waits for {} (rank {}, column {})", order.cycle.empty() ? "" : ", which comes behind ",
-                                   to_text(row(d)[at]), d, at, to_text(row(other)[w.index]), other, w.index);
+        order.cycle += fmt::format("{}{} (rank {}, column {}) waits for {} (rank {}, column {})",
+                                   order.cycle.empty() ? "" : ", which comes behind ", to_text(row(d)[at]), d, at,
+                                   to_text(row(other)[w.index]), other, w.index);
         break;
       }
     }

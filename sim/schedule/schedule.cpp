@@ -49,7 +49,8 @@ std::string to_grid(const Schedule& schedule) {
     bool inside = false;
     for (const Op& op : schedule.devices[d]) {
       const bool opens = op.fused && !inside;
-      text += fmt::format(" {:>5}", fmt::format("{}{}{}", opens ? "(" : "", to_text(op), inside && !op.fused ? ")" : ""));
+      text +=
+          fmt::format(" {:>5}", fmt::format("{}{}{}", opens ? "(" : "", to_text(op), inside && !op.fused ? ")" : ""));
       inside = op.fused;
     }
     text += '\n';

@@ -17,7 +17,8 @@ enum class OpKind : std::uint8_t { Forward, Backward, InputGradient, WeightGradi
 /// through the iterations; an Update carries the number of the update instead.
 struct Op {
   OpKind kind = OpKind::Forward;
-  bool fused = false;  ///< Runs together with the next op of the list, as one: both wait for all inputs, both end at the end.
+  bool fused =
+      false;  ///< Runs together with the next op of the list, as one: both wait for all inputs, both end at the end.
   StageId stage;
   std::int32_t micro = 0;
 
@@ -32,9 +33,9 @@ struct Schedule {
   std::size_t op_count() const;
 };
 
-char letter(OpKind);                              ///< F B I W R U
-std::string to_text(const Op&);                   ///< "0F1" is stage 0, forward, micro-batch 1; "0U2" its third update.
-std::optional<Op> parse_op(std::string_view);     ///< The whole text must match.
-std::string to_grid(const Schedule&);             ///< One row a device, in order.
+char letter(OpKind);                           ///< F B I W R U
+std::string to_text(const Op&);                ///< "0F1" is stage 0, forward, micro-batch 1; "0U2" its third update.
+std::optional<Op> parse_op(std::string_view);  ///< The whole text must match.
+std::string to_grid(const Schedule&);          ///< One row a device, in order.
 
 }  // namespace stagecraft

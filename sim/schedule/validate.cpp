@@ -13,12 +13,21 @@ namespace {
 class LocalCheck {
  public:
   LocalCheck(const Schedule& schedule, const Plan& plan, const ValidateOptions& options)
-      : schedule_(schedule), plan_(plan), options_(options), index_(plan, options.iterations), seen_(index_.size(), 0) {}
+      : schedule_(schedule),
+        plan_(plan),
+        options_(options),
+        index_(plan, options.iterations),
+        seen_(index_.size(), 0) {}
 
   std::vector<ScheduleProblem> run() {
     if (schedule_.devices.size() < static_cast<std::size_t>(plan_.device_count()))
-      add({"missing", 2, -1, -1, {},
-           fmt::format("the plan uses {} devices, the schedule has {} rows", plan_.device_count(), schedule_.devices.size())});
+      add({"missing",
+           2,
+           -1,
+           -1,
+           {},
+           fmt::format("the plan uses {} devices, the schedule has {} rows", plan_.device_count(),
+                       schedule_.devices.size())});
     for (std::size_t d = 0; d < schedule_.devices.size() && !full(); ++d) walk(static_cast<int>(d));
     if (problems_.empty()) find_missing();
     return std::move(problems_);
@@ -40,7 +49,8 @@ class LocalCheck {
         add({code, level, rank, static_cast<int>(i), to_text(op), std::move(message)});
       };
       if (op.stage < 0 || op.stage >= plan_.stage_count()) {
-        bad("out-of-range", 2, fmt::format("there is no stage {}; the plan has {}", op.stage.value, plan_.stage_count()));
+        bad("out-of-range", 2,
+            fmt::format("there is no stage {}; the plan has {}", op.stage.value, plan_.stage_count()));
         continue;
       }
       const Stage& stage = plan_.stage(op.stage);
@@ -55,8 +65,9 @@ class LocalCheck {
         if (op.micro < next)
           bad("duplicate", 2, fmt::format("{} runs twice", to_text(op)));
         else if (count != (op.micro + 1) * plan_.own_micro_batches(op.stage))
-          bad("local-order", 3, fmt::format("update {} comes after {} backwards instead of {}", op.micro, count,
-                                            (op.micro + 1) * plan_.own_micro_batches(op.stage)));
+          bad("local-order", 3,
+              fmt::format("update {} comes after {} backwards instead of {}", op.micro, count,
+                          (op.micro + 1) * plan_.own_micro_batches(op.stage)));
         next = std::max(next, op.micro + 1);
         continue;
       }
@@ -64,7 +75,8 @@ class LocalCheck {
         bad("out-of-range", 2, fmt::format("stage {} has no micro-batch {}", op.stage.value, op.micro));
         continue;
       }
-      if (op.kind == OpKind::Backward || op.kind == OpKind::WeightGradient) ++finished[static_cast<std::size_t>(op.stage)];
+      if (op.kind == OpKind::Backward || op.kind == OpKind::WeightGradient)
+        ++finished[static_cast<std::size_t>(op.stage)];
       piece(op, seen_[index_.of(op.stage, op.micro, replica)], bad);
     }
   }
@@ -87,15 +99,19 @@ class LocalCheck {
     switch (op.kind) {
       case OpKind::Backward:
         if (has(OpKind::InputGradient) || has(OpKind::WeightGradient))
-          bad("duplicate", 2, fmt::format("{} repeats what {} or {} did", to_text(op), text(OpKind::InputGradient), text(OpKind::WeightGradient)));
+          bad("duplicate", 2,
+              fmt::format("{} repeats what {} or {} did", to_text(op), text(OpKind::InputGradient),
+                          text(OpKind::WeightGradient)));
         before(OpKind::Forward);
         break;
       case OpKind::InputGradient:
-        if (has(OpKind::Backward)) bad("duplicate", 2, fmt::format("{} repeats part of {}", to_text(op), text(OpKind::Backward)));
+        if (has(OpKind::Backward))
+          bad("duplicate", 2, fmt::format("{} repeats part of {}", to_text(op), text(OpKind::Backward)));
         before(OpKind::Forward);
         break;
       case OpKind::WeightGradient:
-        if (has(OpKind::Backward)) bad("duplicate", 2, fmt::format("{} repeats part of {}", to_text(op), text(OpKind::Backward)));
+        if (has(OpKind::Backward))
+          bad("duplicate", 2, fmt::format("{} repeats part of {}", to_text(op), text(OpKind::Backward)));
         before(OpKind::InputGradient);
         break;
       case OpKind::Recompute:
@@ -104,7 +120,8 @@ class LocalCheck {
           bad("local-order", 3, fmt::format("{} comes after the backward it is for", to_text(op)));
         break;
       case OpKind::Forward:
-      case OpKind::Update: break;
+      case OpKind::Update:
+        break;
     }
     seen = static_cast<std::uint8_t>(seen | bit(op.kind));
   }
@@ -116,7 +133,9 @@ class LocalCheck {
       for (int i = 0; i < options_.iterations; ++i)
         for (int n = 0; n < plan_.own_micro_batches(stage); ++n)
           for (std::size_t r = 0; r < plan_.stage(stage).devices.size() && !full(); ++r)
-            missing_of(stage, i * plan_.micro_batches(stage) + (micros.empty() ? n : micros[static_cast<std::size_t>(n)]), static_cast<int>(r));
+            missing_of(stage,
+                       i * plan_.micro_batches(stage) + (micros.empty() ? n : micros[static_cast<std::size_t>(n)]),
+                       static_cast<int>(r));
     }
   }
 
@@ -124,7 +143,8 @@ class LocalCheck {
     const int seen = seen_[index_.of(stage, micro, replica)];
     const auto lacks = [&](OpKind kind) {
       const std::string op = to_text(Op{kind, false, stage, micro});
-      add({"missing", 2, plan_.stage(stage).devices[static_cast<std::size_t>(replica)], -1, op, fmt::format("{} never runs", op)});
+      add({"missing", 2, plan_.stage(stage).devices[static_cast<std::size_t>(replica)], -1, op,
+           fmt::format("{} never runs", op)});
     };
     if (!(seen & bit(OpKind::Forward))) lacks(OpKind::Forward);
     if (!options_.trains || (seen & bit(OpKind::Backward))) return;

@@ -12,17 +12,17 @@ namespace stagecraft {
 /// One broken rule. `code` is a stable word: duplicate, missing, out-of-range, wrong-rank, local-order, cycle, ...
 struct ScheduleProblem {
   std::string code;
-  int level = 0;         ///< 1 syntax, 2 structure, 3 local order, 4 dependencies across devices.
-  int rank = -1;         ///< Row of the op; -1 when no op is to blame.
-  int column = -1;       ///< Its place in the row, from 0.
-  std::string op;        ///< "1B1"
-  std::string message;   ///< One sentence.
+  int level = 0;        ///< 1 syntax, 2 structure, 3 local order, 4 dependencies across devices.
+  int rank = -1;        ///< Row of the op; -1 when no op is to blame.
+  int column = -1;      ///< Its place in the row, from 0.
+  std::string op;       ///< "1B1"
+  std::string message;  ///< One sentence.
 };
 
 struct ValidateOptions {
   int iterations = 1;
-  bool trains = true;    ///< Every forward needs its backward.
-  std::size_t most = 20; ///< Stop after so many.
+  bool trains = true;     ///< Every forward needs its backward.
+  std::size_t most = 20;  ///< Stop after so many.
 };
 
 /// Everything that keeps the schedule from running on the plan; empty when it can run. Levels 2 and 3 first; level 4,

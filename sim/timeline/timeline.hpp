@@ -15,8 +15,8 @@ enum class Clock : std::uint8_t { Simulated, Host, Device };
 struct Provenance {
   std::string backend, backend_version;  ///< "simgrid", "3.32".
   std::string stagecraft_version;
-  std::string machine;                   ///< Empty for simulated clocks: the answer does not depend on it.
-  std::string scenario_hash;             ///< SHA-256 of the resolved scenario.
+  std::string machine;        ///< Empty for simulated clocks: the answer does not depend on it.
+  std::string scenario_hash;  ///< SHA-256 of the resolved scenario.
   std::uint64_t seed = 0;
 };
 

@@ -1,7 +1,7 @@
 // How long the road takes and how much memory it needs as pipelines grow: schedule, validate, lower, check, run on
-// `ideal`, measure. Arguments: stages micro_batches ["simgrid" to run that backend too]. CPU seconds, children included;
-// memory is the highest of the process so far. `ideal` runs six times: the first ones pay for memory that the system
-// hands out for the first time, a search that asks again and again does not.
+// `ideal`, measure. Arguments: stages micro_batches ["simgrid" to run that backend too]. CPU seconds, children
+// included; memory is the highest of the process so far. `ideal` runs six times: the first ones pay for memory that the
+// system hands out for the first time, a search that asks again and again does not.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -26,7 +26,8 @@ double cpu_seconds() {
   for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
     rusage usage{};
     getrusage(who, &usage);
-    for (const timeval& t : {usage.ru_utime, usage.ru_stime}) total += static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+    for (const timeval& t : {usage.ru_utime, usage.ru_stime})
+      total += static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
   }
   return total;
 }
@@ -56,7 +57,8 @@ Cluster star(int devices) {
   cluster.switches = {"switch"};
   for (int d = 0; d < devices; ++d) {
     cluster.devices.push_back({fmt::format("gpu{}", d), 0, ""});
-    cluster.links.push_back({fmt::format("link{}", d), {12.5e9}, {2.5e-6}, Duplex::Full, {VertexId{d}, VertexId{devices}}});
+    cluster.links.push_back(
+        {fmt::format("link{}", d), {12.5e9}, {2.5e-6}, Duplex::Full, {VertexId{d}, VertexId{devices}}});
   }
   return cluster;
 }
@@ -81,9 +83,13 @@ int main(int argc, char** argv) {
   Timeline timeline;
   Report report;
   const BackendDef& ideal = get_from(backends::all(), "backend", "ideal");
-  timed("schedule", ops, [&] { schedule = build_schedule(get_from(schedules::all(), "schedule", "1f1b"), {.plan = plan, .costs = costs}); });
+  timed("schedule", ops, [&] {
+    schedule = build_schedule(get_from(schedules::all(), "schedule", "1f1b"), {.plan = plan, .costs = costs});
+  });
   timed("validate", ops, [&] { throw_if_any(validate(schedule, plan, {}), "1f1b"); });
-  timed("lower", ops, [&] { program = lower(schedule, plan, costs, get_from(weights::all(), "policy", "flush"), {.rendezvous = false}); });
+  timed("lower", ops, [&] {
+    program = lower(schedule, plan, costs, get_from(weights::all(), "policy", "flush"), {.rendezvous = false});
+  });
   const auto size = static_cast<double>(program.size());
   timed("check", size, [&] { check_program(program); });
   double best = 1e9;
@@ -94,11 +100,12 @@ int main(int argc, char** argv) {
   }
   show("ideal, best", size, best);
   if (argc > 3) {
-    const double other = seconds_of([&] { timeline = get_from(backends::all(), "backend", argv[3]).run(program, cluster, {}); });
+    const double other =
+        seconds_of([&] { timeline = get_from(backends::all(), "backend", argv[3]).run(program, cluster, {}); });
     show(argv[3], size, other);
     fmt::print("ideal is {:.0f} times as fast\n", other / best);
   }
   timed("measure", size, [&] { report = measure(program, timeline, cluster); });
-  fmt::print("{:.0f} instructions, {:.1f} bytes each at the peak, makespan {:.9f} s\n", size, peak_gib() * 1024 * 1024 * 1024 / size,
-             report.makespan.value);
+  fmt::print("{:.0f} instructions, {:.1f} bytes each at the peak, makespan {:.9f} s\n", size,
+             peak_gib() * 1024 * 1024 * 1024 / size, report.makespan.value);
 }

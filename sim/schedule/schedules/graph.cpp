@@ -12,13 +12,15 @@ const config::MapSpec fields{
     .title = "kFkB on a DAG of stages.",
     .fields = {integer("extra_in_flight", 0, 1 << 20)
                    .fallback("0")
-                   .doc("Samples that every edge keeps on the way beyond the rule, so that slow links do not starve a stage.")},
+                   .doc("Samples that every edge keeps on the way beyond the rule, so that slow links do not starve a "
+                        "stage.")},
 };
 
 // Each stage runs ahead by the in-flight rule, then `group` backwards and `group` forwards in turn. On a chain of equal
 // stages this is 1F1B; on any DAG of equal stages it cannot deadlock and has makespan 2(m + D - 1) at unit costs.
 Schedule whole(const ScheduleInput& in) {
-  const int extra = in.options && in.options->has("extra_in_flight") ? config::as_int(in.options->at("extra_in_flight")) : 0;
+  const int extra =
+      in.options && in.options->has("extra_in_flight") ? config::as_int(in.options->at("extra_in_flight")) : 0;
   const auto samples = in_flight_samples(in.plan, std::vector<double>(in.plan.edges.size(), extra));
   return by_stage(in.plan, "graph", false, [&](StageId s, OpList& ops) {
     const Stage& stage = in.plan.stage(s);

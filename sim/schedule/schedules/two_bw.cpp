@@ -10,11 +10,12 @@ namespace {
 void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
   const int depth = in.depth[static_cast<std::size_t>(stage)];
   if (in.plan.own_micro_batches(stage) < depth - 1)
-    throw Infeasible("micro-batches",
-                     fmt::format("2bw keeps two weight versions, which needs at least {} micro-batches in an iteration for a "
-                                 "pipeline {} stages deep; there are {}",
-                                 depth - 1, depth, in.plan.own_micro_batches(stage)),
-                     fmt::format("set run.micro_batches to {} or more", depth - 1));
+    throw Infeasible(
+        "micro-batches",
+        fmt::format("2bw keeps two weight versions, which needs at least {} micro-batches in an iteration for a "
+                    "pipeline {} stages deep; there are {}",
+                    depth - 1, depth, in.plan.own_micro_batches(stage)),
+        fmt::format("set run.micro_batches to {} or more", depth - 1));
   alternate(micro_batches, depth, 1, ops);
 }
 

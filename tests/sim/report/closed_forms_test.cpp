@@ -81,6 +81,18 @@ TEST_CASE("2bw: no bubble, period m(F + B) from m = p - 1 on") {
       }
 }
 
+TEST_CASE("2bw on unequal stages: the period is the slowest stage's work, not what the last iteration takes alone") {
+  const Plan plan = chain_plan(4, 4, 6);
+  for (int slow = 0; slow < 4; ++slow) {
+    CAPTURE(slow);
+    StageCosts costs = uniform_costs(plan, test::times(0.5, 1));
+    costs[static_cast<std::size_t>(slow)].front() = test::times(2, 3);
+    const Program program = test::program_of("2bw", plan, costs, test::pure_delays(6));
+    const Cluster cluster = test::delay_cluster(program.devices, 0);
+    CHECK(measure(program, test::run_ideal(program, cluster), cluster).period.value == 6 * 5);
+  }
+}
+
 TEST_CASE("2bw: at most two versions are in use, and the older is never needed again behind its last backward") {
   for (const int p : {2, 4, 7})
     for (const int m : {p - 1, p, 2 * p}) {
