@@ -21,7 +21,7 @@ std::string bar(const Instruction& i, int columns) {
 
 }  // namespace
 
-std::string gantt(const Program& program, const Timeline& timeline, int iteration, int width) {
+std::string gantt(const Program& program, const Timeline& timeline, const Cluster& cluster, int iteration, int width) {
   double first = timeline.last_end().value, last = 0;
   const auto shown = [&](const Instruction& i) { return i.is_compute() && program.iteration_of(i) == iteration; };
   for (std::size_t n = 0; n < program.size(); ++n) {
@@ -50,9 +50,12 @@ std::string gantt(const Program& program, const Timeline& timeline, int iteratio
     rows[static_cast<std::size_t>(i.device)].replace(static_cast<std::size_t>(from),
                                                      static_cast<std::size_t>(to - from), bar(i, to - from));
   }
+  std::size_t widest = 0;
+  for (std::size_t d = 0; d < rows.size(); ++d)
+    if (works[d]) widest = std::max(widest, cluster.devices[d].name.size());
   std::string text;
   for (std::size_t d = 0; d < rows.size(); ++d)
-    if (works[d]) text += fmt::format("{:>4} |{}|\n", d, rows[d]);
+    if (works[d]) text += fmt::format("  {:<{}} |{}|\n", cluster.devices[d].name, widest, rows[d]);
   return text;
 }
 

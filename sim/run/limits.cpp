@@ -80,4 +80,10 @@ void check_finite(double seconds) {
                    "look for a time, size or bandwidth that is far too large or too small");
 }
 
+StageCosts checked(StageCosts costs) {
+  for (const auto& stage : costs)
+    for (const StageCost& c : stage) check_finite((c.forward + c.backward + c.update).value);
+  return costs;
+}
+
 }  // namespace stagecraft

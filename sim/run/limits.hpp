@@ -1,6 +1,6 @@
 #pragma once
 
-#include "sim/plan/plan.hpp"
+#include "sim/plan/stage_cost.hpp"
 
 namespace stagecraft {
 
@@ -12,5 +12,7 @@ void check_size(const Plan&, int iterations, bool trains);
 
 /// Throws Infeasible when a time has grown beyond what can be reckoned with.
 void check_finite(double seconds);
+/// The costs themselves, when their times are within that.
+StageCosts checked(StageCosts);
 
 }  // namespace stagecraft

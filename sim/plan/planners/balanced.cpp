@@ -131,7 +131,8 @@ std::vector<DeviceId> choose_devices(const PlannerInput& input, int stages, int 
   const auto there = static_cast<std::int64_t>(devices.size());
   if (there < needed)
     throw Infeasible({input.options.at("stages").where, "plan.stages",
-                      fmt::format("{} stages of {} devices each need {} devices, but {} {}", stages, replicas, needed,
+                      fmt::format("{} stages{} need {} devices, but {} {}", stages,
+                                  replicas == 1 ? "" : fmt::format(" of {} devices each", replicas), needed,
                                   names ? "the plan lists" : "the cluster has", there),
                       fmt::format("at most {} stages, or {} devices more", there / replicas, needed - there),
                       "devices"});

@@ -119,7 +119,7 @@ TEST_CASE("balanced: device order, recompute, and what does not fit") {
     }
     return std::string();
   };
-  CHECK(code("{stages: 3}").find("devices: 3 stages of 1 devices each need 3 devices, but the cluster has 2") == 0);
+  CHECK(code("{stages: 3}").find("devices: 3 stages need 3 devices, but the cluster has 2") == 0);
   CHECK(code("{stages: 2, replicas: 2, micro_batch_size: 2}").find("devices: ") == 0);
   CHECK_FALSE(code("{stages: 3}").empty());
   const ModelGraph one = chain({1});

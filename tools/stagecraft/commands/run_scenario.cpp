@@ -89,7 +89,8 @@ int execute(const Arguments& a) {
     print(json + "\n");
   } else {
     print(headline(scenario, prepared, outcome) + summary_text(prepared.program, outcome.report, prepared.cluster));
-    if (small(prepared) && !a.flag("no-gantt")) print("\n" + gantt(prepared.program, outcome.timeline, 0, kGanttWidth));
+    if (small(prepared) && !a.flag("no-gantt"))
+      print("\n" + gantt(prepared.program, outcome.timeline, prepared.cluster, 0, kGanttWidth));
   }
   if (a.has("out")) write_results(a.text("out"), scenario, prepared, outcome, json);
   return 0;

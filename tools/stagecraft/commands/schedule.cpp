@@ -125,7 +125,7 @@ int execute(const Arguments& a) {
   check_finite(report.makespan.value);
   if (format == "json") return print(schedule_json(q.name, program, report) + "\n"), 0;
 
-  std::string text = format == "gantt" ? gantt(program, timeline, 0, 100) : to_grid(q.one);
+  std::string text = format == "gantt" ? gantt(program, timeline, cluster, 0, 100) : to_grid(q.one);
   text += fmt::format("makespan {}  period {}  bubble {:.4g} ({:.4g} of {})  peak activations",
                       shortest(report.makespan.value), shortest(report.period.value), report.bubble,
                       report.bubble * report.makespan.value, shortest(report.makespan.value));
