@@ -11,11 +11,6 @@
 // frees; nothing is allocated after the constructor.
 
 namespace stagecraft::des {
-std::uint64_t ring_bytes(std::uint64_t bytes, std::int32_t members) {
-  const double share = 2.0 * (members - 1) / members;
-  return static_cast<std::uint64_t>(std::llround(share * static_cast<double>(bytes)));
-}
-
 Core::Core(const Program& program, std::span<const Route> routes, Network& network, std::span<double> start,
            std::span<double> end)
     : program_(program), routes_(routes), network_(network), start_(start), end_(end), nodes_(program.size() + 1) {

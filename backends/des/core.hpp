@@ -92,7 +92,4 @@ class Core {
   double now_ = 0;
 };
 
-/// Bytes that a ring all-reduce of `bytes` among `members` moves over each edge: 2(n-1)/n of them, in whole bytes.
-std::uint64_t ring_bytes(std::uint64_t bytes, std::int32_t members);
-
 }  // namespace stagecraft::des

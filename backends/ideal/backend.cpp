@@ -86,7 +86,7 @@ class LongestPath {
   std::size_t all_reduce(std::size_t i) {
     const Collective& c = p_.collectives[static_cast<std::size_t>(p_.instructions[i].link)];
     const auto n = static_cast<std::size_t>(c.members);
-    const double steps = 2.0 * (c.members - 1), bytes = std::round(steps / c.members * static_cast<double>(c.bytes));
+    const double steps = 2.0 * (c.members - 1), bytes = static_cast<double>(ring_bytes(c.bytes, c.members));
     double start = 0, latency = 0, transfer = 0;
     for (std::size_t m = 0; m < n; ++m) {
       const RouteCost& cost = costs_[static_cast<std::size_t>(c.first_route) + m];

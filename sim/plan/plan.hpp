@@ -24,7 +24,7 @@ struct Stage {
 /// Data that flows from one stage to another: forward, and its gradient back.
 struct StageEdge {
   StageId from, to;
-  Bytes bytes;  ///< For one sample. Zero: an order without data.
+  Bytes bytes;  ///< For one sample. Zero: an order, which costs a message of no bytes each way.
 };
 
 /// Who does what: stages as a DAG, with devices and replicas.

@@ -1,6 +1,7 @@
 #include "sim/plan/stage_cost.hpp"
 
 #include <set>
+#include <string>
 
 #include "sim/plan/overlap.hpp"
 
@@ -23,6 +24,24 @@ Bytes entering(const Stage& stage, const ModelGraph& model) {
   return total;
 }
 
+/// Parameters the stage keeps: its own, and one copy of those that its layers share with a layer of another stage.
+double parameters_of(const Stage& stage, const ModelGraph& model) {
+  std::set<std::string> held;
+  double total = 0;
+  const auto layer_of = [&](LayerId id) -> const Layer& { return model.layers[static_cast<std::size_t>(id)]; };
+  for (LayerId id : stage.layers) {
+    total += layer_of(id).parameters;
+    if (layer_of(id).parameters > 0) held.insert(layer_of(id).tie);
+  }
+  for (LayerId id : stage.layers) {
+    const std::string& tie = layer_of(id).tie;
+    if (tie.empty() || !held.insert(tie).second) continue;
+    for (const Layer& owner : model.layers)
+      if (owner.tie == tie) total += owner.parameters;
+  }
+  return total;
+}
+
 StageCost replica_cost(const Stage& stage, int replica, const CostTable& costs) {
   const ModelGraph& model = costs.model();
   const SampleRange share = samples_of(stage, 0, replica);
@@ -31,7 +50,7 @@ StageCost replica_cost(const Stage& stage, int replica, const CostTable& costs) 
   const int type = costs.cluster().devices[static_cast<std::size_t>(device)].type;
 
   StageCost cost;
-  double parameters = 0;
+  const double parameters = parameters_of(stage, model);
   for (LayerId id : stage.layers) {
     const Layer& layer = model.layers[static_cast<std::size_t>(id)];
     const LayerCost one = costs.at(id, type, samples);
@@ -39,7 +58,6 @@ StageCost replica_cost(const Stage& stage, int replica, const CostTable& costs) 
     cost.input_gradient += one.input_gradient;
     cost.weight_gradient += one.weight_gradient;
     cost.stash += layer.stash * samples;
-    parameters += layer.parameters;
   }
   cost.backward = cost.input_gradient + cost.weight_gradient;
   cost.recompute = cost.forward;

@@ -65,8 +65,7 @@ class Blocking {
     const auto& row = schedule_.devices[static_cast<std::size_t>(d)];
     auto& slots = slots_[static_cast<std::size_t>(d)];
     for (std::size_t i = 0; i < row.size();) {
-      std::size_t end = i + 1;
-      while (row[end - 1].fused && end < row.size()) ++end;
+      const std::size_t end = group_end(row, i);
       slots.push_back({i, end - i});
       i = end;
     }
@@ -86,7 +85,7 @@ class Blocking {
       const std::size_t piece =
           writer_.pieces().of(op.stage, op.micro, replica_on(writer_.plan().stage(op.stage), DeviceId{d}));
       if (op.kind == OpKind::Forward) forward_slot[piece] = static_cast<int>(s);
-      if (op.kind == OpKind::Backward || op.kind == OpKind::InputGradient) backward_slot[piece] = static_cast<int>(s);
+      if (passes_gradient(op.kind)) backward_slot[piece] = static_cast<int>(s);
     });
     each_op([&](int d, std::size_t s, const Op& op) {
       writer_.for_each_message(DeviceId{d}, op, [&](const Message& m) {
@@ -116,7 +115,7 @@ class Blocking {
     const bool receiver = group(t.message.to, static_cast<std::size_t>(t.to_group)).launched;
     if (writer_.options().rendezvous && !(sender && receiver)) return;
     if (sender && !t.send.valid()) {
-      t.send = writer_.send(t.message, writer_.last_compute(t.message.from), InstructionId{});
+      t.send = writer_.send(t.message, writer_.last_compute(t.message.from));
       finish(t.message.from, t.from_group, t.send);
     }
     if (receiver && t.send.valid() && !t.receive.valid()) {

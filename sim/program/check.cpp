@@ -33,10 +33,12 @@ class Checker {
     }
     for (const Transfer& t : p_.transfers) transfer(t, used);
     for (const Collective& c : p_.collectives) collective(c);
-    for (const Buffer& b : p_.buffers)
+    for (const Buffer& b : p_.buffers) {
       require(
           b.allocated_by.valid() && b.allocated_by <= b.freed_by && b.freed_by < static_cast<std::int64_t>(p_.size()),
           b.allocated_by, "has a buffer that ends before it begins");
+      require(b.size.value >= 0, b.allocated_by, "has a buffer of negative size");
+    }
   }
 
  private:

@@ -31,8 +31,7 @@ class Beside {
   std::size_t step(DeviceId device) {
     auto& head = head_[static_cast<std::size_t>(device)];
     const auto& row = schedule_.devices[static_cast<std::size_t>(device)];
-    std::size_t end = head + 1;
-    while (row[end - 1].fused && end < row.size()) ++end;
+    const std::size_t end = group_end(row, head);
     const std::span<const Op> group{row.data() + head, row.data() + end};
     head = end;
 
@@ -43,7 +42,7 @@ class Beside {
       if (group.front().kind != OpKind::Update) writer_.consume(input, last);
     for (const Op& op : group) {
       writer_.for_each_message(device, op, [&](const Message& m) {
-        const InstructionId send = writer_.send(m, last, InstructionId{});
+        const InstructionId send = writer_.send(m, last);
         push(m.gradient ? backward_inputs_[m.consumer] : forward_inputs_[m.consumer],
              writer_.receive(m, send, InstructionId{}));
       });
@@ -63,7 +62,7 @@ class Beside {
       return;
     }
     const bool forward = op.kind == OpKind::Forward;
-    if (!forward && op.kind != OpKind::Backward && op.kind != OpKind::InputGradient) return;
+    if (!forward && !passes_gradient(op.kind)) return;
     auto& list = (forward ? forward_inputs_ : backward_inputs_)[writer_.pieces().of(op.stage, op.micro, replica)];
     while (list >= 0) {
       Input& node = pool_[static_cast<std::size_t>(list)];

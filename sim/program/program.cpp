@@ -1,11 +1,13 @@
 #include "sim/program/program.hpp"
 
+#include <cmath>
+
 #include <fmt/format.h>
+
+#include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr std::string_view kLetters = "FBIWRU";
 
 std::string payload(const Instruction& i) {
   return fmt::format("{}{}{}", i.stage.value, i.gradient ? 'B' : 'F', i.micro);
@@ -30,10 +32,17 @@ std::string stream_name(const Stream& s) {
 
 }  // namespace
 
+std::uint64_t ring_bytes(std::uint64_t bytes, std::int32_t members) {
+  const double share = 2.0 * (members - 1) / members;
+  return static_cast<std::uint64_t>(std::llround(share * static_cast<double>(bytes)));
+}
+
+char letter(InstructionKind kind) { return letter(static_cast<OpKind>(kind)); }
+
 std::string to_text(const Program& program, InstructionId id) {
   const Instruction& i = program.at(id);
   if (i.kind == InstructionKind::AllReduce) return fmt::format("{}AR{}", i.stage.value, i.micro);
-  if (i.is_compute()) return fmt::format("{}{}{}", i.stage.value, kLetters[static_cast<std::size_t>(i.kind)], i.micro);
+  if (i.is_compute()) return fmt::format("{}{}{}", i.stage.value, letter(i.kind), i.micro);
   const Transfer& t = program.transfers[static_cast<std::size_t>(i.link)];
   const RouteEnds& ends = program.routes[static_cast<std::size_t>(t.route)];
   if (i.kind == InstructionKind::Send) return fmt::format("{}>{}:{}", ends.from.value, ends.to.value, payload(i));

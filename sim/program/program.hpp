@@ -117,7 +117,11 @@ struct Program {
   }
 };
 
-/// "2F5", "0>1:F2" (send), "1<0:F2" (receive), "3AR0" (all-reduce).
+/// Bytes that a ring all-reduce of `bytes` among `members` moves over each edge: 2(n-1)/n of them, in whole bytes.
+std::uint64_t ring_bytes(std::uint64_t bytes, std::int32_t members);
+
+char letter(InstructionKind);  ///< Of computation: F B I W R U.
+/// "2F5", "0>1:0F2" (the output of 0F2 sent from device 0 to 1), "1<0:0F2" (received), "3AR0" (all-reduce).
 std::string to_text(const Program&, InstructionId);
 /// Every stream as text, one line each.
 std::string to_text(const Program&);

@@ -234,8 +234,9 @@ void ProgramWriter::keep_activations(InstructionId id, const Op& op, int replica
     case OpKind::Backward:
     case OpKind::WeightGradient:
       if (recomputed_[piece].valid()) {
-        program_.buffers.push_back({c.boundary, forward_[piece], id, device, BufferKind::Boundary});
-        program_.buffers.push_back({c.stash - c.boundary, recomputed_[piece], id, device, BufferKind::Stash});
+        const Bytes kept = std::min(c.boundary, c.stash);
+        program_.buffers.push_back({kept, forward_[piece], id, device, BufferKind::Boundary});
+        program_.buffers.push_back({c.stash - kept, recomputed_[piece], id, device, BufferKind::Stash});
       } else {
         program_.buffers.push_back({c.stash, forward_[piece], id, device, BufferKind::Stash});
       }
@@ -246,7 +247,7 @@ void ProgramWriter::keep_activations(InstructionId id, const Op& op, int replica
   }
 }
 
-InstructionId ProgramWriter::send(const Message& message, InstructionId producer, InstructionId after) {
+InstructionId ProgramWriter::send(const Message& message, InstructionId producer) {
   const Channel& channel = channels_[static_cast<std::size_t>(message.channel)];
   Instruction i;
   i.kind = InstructionKind::Send;
@@ -258,7 +259,6 @@ InstructionId ProgramWriter::send(const Message& message, InstructionId producer
   i.link = static_cast<std::int32_t>(program_.transfers.size());
   const InstructionId id = begin(i);
   wait(producer);
-  wait(after);
   if (options_.overlap) follow(i.stream);
   if (options_.fifo_sends) {
     auto& previous = last_send_[static_cast<std::size_t>(message.from)];

@@ -28,7 +28,7 @@ class ProgramWriter {
   /// Ops that run as one. The first waits for the device's last computation and `inputs`; returns the last.
   InstructionId compute(DeviceId, std::span<const Op> group, std::span<const InstructionId> inputs);
   /// The two ends of a message; each also waits for what its stream and the order of sends ask.
-  InstructionId send(const Message&, InstructionId producer, InstructionId after);
+  InstructionId send(const Message&, InstructionId producer);
   InstructionId receive(const Message&, InstructionId send, InstructionId after);
   /// One all-reduce among the replicas of a stage behind their last computations; the id of the first member.
   InstructionId all_reduce(StageId, int number);
@@ -89,7 +89,7 @@ class ProgramWriter {
 template <class Visit>
 void ProgramWriter::for_each_message(DeviceId device, const Op& op, Visit&& visit) const {
   const bool gradient = op.kind != OpKind::Forward;
-  if (gradient && op.kind != OpKind::Backward && op.kind != OpKind::InputGradient) return;
+  if (gradient && !passes_gradient(op.kind)) return;
   const Stage& stage = plan_.stage(op.stage);
   const int replica = stage.devices.size() == 1 ? 0 : replica_on(stage, device);
   const auto s = static_cast<std::size_t>(op.stage);

@@ -8,11 +8,9 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::string_view kLetters = "FBIWRU";
-
 /// "F3" cut to what fits, the rest filled with the letter's mark.
 std::string bar(const Instruction& i, int columns) {
-  const char mark = kLetters[static_cast<std::size_t>(i.kind)];
+  const char mark = letter(i.kind);
   std::string text = fmt::format("{}{}", mark, i.micro);
   if (static_cast<int>(text.size()) > columns) text = std::string(1, mark);
   text.resize(static_cast<std::size_t>(columns), i.kind == InstructionKind::Forward ? '-' : '=');
@@ -30,7 +28,7 @@ std::string gantt(const Program& program, const Timeline& timeline, const Cluste
     last = std::max(last, timeline.end[n]);
   }
   if (last <= first) return {};
-  // One column for the shortest op when that fits, so that small cases with whole times come out exact.
+  // Three columns for the shortest op when that fits, so that small cases with whole times come out exact.
   double shortest_op = last - first;
   for (std::size_t n = 0; n < program.size(); ++n)
     if (const double t = timeline.end[n] - timeline.start[n]; shown(program.instructions[n]) && t > 0)

@@ -51,6 +51,11 @@ std::string results_json(const std::string& title, const Program& program, const
             {"makespan_s", report.makespan.value},
             {"period_s", report.period.value},
             {"length_s", report.length.value},
+            {"fits", std::none_of(report.devices.begin(), report.devices.end(),
+                                  [](const DeviceReport& d) {
+                                    return d.memory.capacity.value > 0 && d.memory.total > d.memory.capacity;
+                                  })},
+            {"drains", report.drains},
             {"bubble", report.bubble},
             {"steady_bubble", report.steady_bubble},
             {"throughput_samples_per_s", report.throughput},

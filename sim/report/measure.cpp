@@ -1,11 +1,14 @@
 #include <algorithm>
-#include <cmath>
+#include <limits>
+#include <utility>
 
 #include "sim/report/memory.hpp"
 #include "sim/report/report.hpp"
 
 namespace stagecraft {
 namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class Measurement {
  public:
@@ -33,45 +36,56 @@ class Measurement {
 
   /// Makespan, period and length from the last end of every iteration.
   void times() {
-    std::vector<double> last(static_cast<std::size_t>(p_.iterations), 0);
+    std::vector<double> last(static_cast<std::size_t>(p_.iterations), 0), first(last.size(), kNever);
     std::vector<int> newest(report_.devices.size(), 0);
-    double first = p_.size() ? t_.end[0] : 0;
-    bool drains = true;
-    for (std::size_t i = 0; i < p_.size(); ++i) {
-      const Instruction& instruction = p_.instructions[i];
-      const int iteration = p_.iteration_of(instruction);
-      auto& end_of_iteration = last[static_cast<std::size_t>(iteration)];
-      end_of_iteration = std::max(end_of_iteration, t_.end[i]);
-      if (!instruction.is_compute()) continue;
-      first = std::min(first, t_.start[i]);
-      auto& seen = newest[static_cast<std::size_t>(instruction.device)];
-      drains = drains && iteration >= seen;
+    report_.drains = true;
+    for (std::size_t n = 0; n < p_.size(); ++n) {
+      const Instruction& i = p_.instructions[n];
+      const int iteration = p_.iteration_of(i);
+      const auto k = static_cast<std::size_t>(iteration);
+      last[k] = std::max(last[k], t_.end[n]);
+      if (!i.is_compute()) continue;
+      first[k] = std::min(first[k], t_.start[n]);
+      auto& seen = newest[static_cast<std::size_t>(i.device)];
+      report_.drains = report_.drains && iteration >= seen;
       seen = std::max(seen, iteration);
     }
-    for (std::size_t i = 1; i < last.size(); ++i) last[i] = std::max(last[i], last[i - 1]);
-    report_.makespan = {last.front() - first};
-    report_.length = {last.back() - first};
-    // Where iterations run into each other, the last one has nothing behind it in its way: the one before counts.
-    const std::size_t k = last.size() - (!drains && last.size() > 2 ? 2 : 1);
-    report_.period = k > 0 ? Seconds{last[k] - last[k - 1]} : report_.makespan;
-    begin_ = first;
+    bool apart = true;
+    for (std::size_t k = 1; k < last.size(); ++k) {
+      apart = apart && first[k] >= last[k - 1] * (1 - 1e-12);
+      last[k] = std::max(last[k], last[k - 1]);
+    }
+    begin_ = first.front() == kNever ? 0 : first.front();
+    report_.makespan = {last.front() - begin_};
+    report_.length = {last.back() - begin_};
+    report_.period = last.size() < 2 ? report_.makespan : slope(last, apart);
   }
 
-  /// Work of every device, and the part of its waiting that a transfer under way explains.
+  /// What one more iteration costs. Iterations that stand apart are alike, so the last one will do. Where they overlap,
+  /// the last has nothing behind it in its way and the first ones still fill: the mean over the second half of those
+  /// between counts.
+  static Seconds slope(const std::vector<double>& last, bool apart) {
+    const std::size_t k = last.size() - (!apart && last.size() > 2 ? 2 : 1);
+    const std::size_t from = apart ? k - 1 : std::min(k - 1, (k + 1) / 2);
+    return {(last[k] - last[from]) / static_cast<double>(k - from)};
+  }
+
+  /// Work of every device, and the part of its waiting that messages under way explain.
   void computing() {
     std::vector<double> total(report_.devices.size(), 0), previous(report_.devices.size(), begin_);
+    inside_.assign(report_.devices.size(), 0);
+    const double until = begin_ + report_.makespan.value;
     for (std::size_t n = 0; n < p_.size(); ++n) {
       const Instruction& i = p_.instructions[n];
       if (!i.is_compute()) continue;
       const auto d = static_cast<std::size_t>(i.device);
       total[d] += t_.end[n] - t_.start[n];
+      inside_[d] += std::max(0.0, std::min(t_.end[n], until) - t_.start[n]);
       report_.devices[d].used = true;
-      if (p_.iteration_of(i) == 0) report_.devices[d].busy += Seconds{t_.end[n] - t_.start[n]};
-      InstructionId latest;
-      for (const InstructionId w : p_.waits_for(InstructionId{static_cast<std::int64_t>(n)}))
-        if (!latest.valid() || end(w) > end(latest)) latest = w;
-      if (latest.valid() && !p_.at(latest).is_compute())
-        report_.devices[d].exposed += Seconds{std::max(0.0, end(latest) - std::max(previous[d], start(latest)))};
+      if (p_.iteration_of(i) == 0) {
+        report_.devices[d].busy += Seconds{t_.end[n] - t_.start[n]};
+        report_.devices[d].exposed += on_the_wire(n, previous[d]);
+      }
       previous[d] = t_.end[n];
     }
     const double length = report_.length.value;
@@ -85,13 +99,35 @@ class Measurement {
     }
   }
 
+  /// How long any message that instruction n waits for is under way between `from` and its start.
+  Seconds on_the_wire(std::size_t n, double from) {
+    spans_.clear();
+    for (const InstructionId w : p_.waits_for(InstructionId{static_cast<std::int64_t>(n)})) {
+      const Instruction& i = p_.at(w);
+      if (i.is_compute()) continue;
+      const bool received = i.kind == InstructionKind::Receive;
+      const InstructionId begins = received ? p_.transfers[static_cast<std::size_t>(i.link)].send : w;
+      spans_.emplace_back(std::max(start(begins), from), std::min(end(w), t_.start[n]));
+    }
+    std::sort(spans_.begin(), spans_.end());
+    double total = 0;
+    for (const auto& [begins, ends] : spans_) {
+      total += std::max(0.0, ends - std::max(begins, from));
+      from = std::max(from, ends);
+    }
+    return {total};
+  }
+
   void summary() {
     double busy = 0, most = 0, used = 0;
-    for (const DeviceReport& d : report_.devices) {
-      used += d.used;
-      busy += d.busy.value;
-      most = std::max(most, d.busy.value);
+    for (std::size_t d = 0; d < report_.devices.size(); ++d) {
+      const DeviceReport& r = report_.devices[d];
+      used += r.used;
+      busy += report_.drains ? r.busy.value : inside_[d];
+      most = std::max(most, r.busy.value);
     }
+    // No iteration can follow another sooner than the busiest device is through with it.
+    if (p_.iterations > 1) report_.period = std::max(report_.period, Seconds{most});
     const double makespan = report_.makespan.value, period = report_.period.value;
     if (makespan > 0) report_.bubble = 1 - busy / (makespan * used);
     if (period > 0) report_.steady_bubble = 1 - most / period;
@@ -103,8 +139,7 @@ class Measurement {
     for (const Transfer& t : p_.transfers) traffic[static_cast<std::size_t>(t.route)] += static_cast<double>(t.bytes);
     for (const Collective& c : p_.collectives)
       for (int m = 0; m < c.members; ++m)
-        traffic[static_cast<std::size_t>(c.first_route + m)] +=
-            std::round(2.0 * (c.members - 1) / c.members * static_cast<double>(c.bytes));
+        traffic[static_cast<std::size_t>(c.first_route + m)] += static_cast<double>(ring_bytes(c.bytes, c.members));
     const Router router(cluster_);
     std::vector<double> forward(cluster_.links.size(), 0), backward(forward);
     for (std::size_t r = 0; r < traffic.size(); ++r) {
@@ -118,7 +153,8 @@ class Measurement {
     for (std::size_t l = 0; l < forward.size(); ++l) {
       for (const bool way : {true, false}) {
         const double bytes = (way ? forward : backward)[l];
-        const double capacity = cluster_.links[l].bandwidth.value * report_.length.value;
+        const bool shared = cluster_.links[l].duplex != Duplex::Unshared;
+        const double capacity = shared ? cluster_.links[l].bandwidth.value * report_.length.value : 0;
         if (bytes > 0)
           report_.links.push_back(
               {LinkId{static_cast<std::int64_t>(l)}, way, {bytes}, capacity > 0 ? bytes / capacity : 0});
@@ -169,6 +205,8 @@ class Measurement {
   const Timeline& t_;
   const Cluster& cluster_;
   double begin_ = 0;
+  std::vector<double> inside_;  ///< Of each device: work within the makespan, of any iteration.
+  std::vector<std::pair<double, double>> spans_;
   Report report_;
 };
 

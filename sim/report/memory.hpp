@@ -10,7 +10,7 @@ namespace stagecraft {
 struct MemorySample {
   double time = 0;  ///< Seconds.
   Bytes stash, received, outgoing;
-  int activations = 0;  ///< Micro-batches between forward and backward.
+  int activations = 0;  ///< Whole stashes alive.
   InstructionId cause;
 
   Bytes total() const { return stash + received + outgoing; }

@@ -14,14 +14,14 @@ struct MemoryPeak {
   Bytes total, resident, stash, received, outgoing;
   Bytes capacity;       ///< Zero when not known.
   InstructionId at;     ///< The instruction whose start made the peak; not valid when nothing comes and goes.
-  int activations = 0;  ///< Most micro-batches between forward and backward at any time.
+  int activations = 0;  ///< Most whole stashes alive: from forward, or recomputation, to backward.
 };
 
 struct DeviceReport {
   bool used = false;       ///< Any stage runs here; what follows is zero otherwise, and totals leave it out.
-  Seconds busy;            ///< Computing, in the measured iteration(s).
-  Seconds exposed;         ///< Idle while the input it waits for is on the wire.
-  double utilisation = 0;  ///< busy / length of the run.
+  Seconds busy;            ///< Computing, in the first iteration.
+  Seconds exposed;         ///< Idle in the first iteration while what it waits for is on the wire.
+  double utilisation = 0;  ///< Share of the whole run in which it computes.
   MemoryPeak memory;
   Joules energy;
 };
@@ -30,18 +30,20 @@ struct LinkReport {
   LinkId link;
   bool forward = true;
   Bytes traffic;
-  double utilisation = 0;  ///< traffic / (bandwidth * length of the run).
+  double utilisation = 0;  ///< traffic / (bandwidth * length of the run); 0 when it is not shared.
 };
 
 /// Every number of a run, from its Program and Timeline alone, so that a prediction and a measurement of the same
 /// quantity cannot differ by definition.
 struct Report {
   Seconds makespan;  ///< The first iteration, from its first start to its last end: fill and drain included.
-  /// What one more iteration costs back to back: last end of iteration K minus that of K-1. Without a drain between
-  /// iterations, K is the last but one. The makespan when only one ran.
+  /// What one more iteration costs back to back, from the last ends of the iterations: T(K) - T(K-1) where they stand
+  /// apart; else the mean slope over the second half of those between the first and the last. Never less than the work
+  /// of the busiest device. The makespan when only one ran.
   Seconds period;
   Seconds length;            ///< Of the whole run, all iterations.
-  double bubble = 0;         ///< Idle share of the compute streams in the first iteration, mean over used devices.
+  bool drains = true;        ///< Every device is through with an iteration before it starts the next.
+  double bubble = 0;         ///< Idle share of the compute streams within the makespan, mean over used devices.
   double steady_bubble = 0;  ///< 1 - busiest device's work in an iteration / period.
   double throughput = 0;     ///< Samples per second at the period.
   Joules energy;             ///< Zero when the cluster gives no power figures.

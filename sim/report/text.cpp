@@ -55,7 +55,8 @@ std::string summary_text(const Program& program, const Report& report, const Clu
       std::max_element(report.devices.begin(), report.devices.end(),
                        [](const DeviceReport& a, const DeviceReport& b) { return a.memory.total < b.memory.total; });
   std::string text;
-  text += row("one iteration", to_text(report.makespan), "fill and drain included");
+  text += row("one iteration", to_text(report.makespan),
+              report.drains ? "fill and drain included" : "the first; the next is already under way");
   if (program.iterations > 1) text += row("period", to_text(report.period), "one more iteration, back to back");
   text += row("throughput", fmt::format("{:.4g}/s", report.throughput),
               fmt::format("samples; {} in an iteration", program.mini_batch));

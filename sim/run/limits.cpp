@@ -47,7 +47,6 @@ double instructions_of(const Plan& plan, int iterations, bool trains) {
     count += pieces * (trains ? 2 + stage.recompute : 1);
   }
   for (const StageEdge& edge : plan.edges) {
-    if (edge.bytes.value == 0 && plan.stage(edge.from).layers.size() + plan.stage(edge.to).layers.size() > 0) continue;
     const Stage &from = plan.stage(edge.from), &to = plan.stage(edge.to);
     const auto pieces =
         static_cast<double>(std::max(plan.own_micro_batches(edge.from), plan.own_micro_batches(edge.to)));

@@ -10,15 +10,21 @@
 namespace stagecraft {
 namespace {
 
-/// Where an op stands in a row that somebody wrote: a cell holds one op, a fused group several.
-std::optional<Where> place_in(const config::Value& row, int op) {
+/// The cell of a row that holds an op, alone or in a group; of an op that is there twice, the second one.
+std::optional<Where> place_in(const config::Value& row, const std::string& op, bool second) {
   Where where = row.where;
+  std::optional<Where> found;
   for (const std::string& cell : split(row.text, ',')) {
-    if (!trim(cell).empty()) op -= 1 + static_cast<int>(std::count(cell.begin(), cell.end(), ';'));
-    if (op < 0) return where;
+    std::string ops = cell.substr(0, cell.find(')'));
+    std::erase(ops, '(');
+    for (const std::string& part : split(ops, ';')) {
+      if (trim(part) != op) continue;
+      if (found || !second) return where;
+      found = where;
+    }
     where.column += static_cast<int>(cell.size()) + 1;
   }
-  return {};
+  return found;
 }
 
 }  // namespace
@@ -48,7 +54,9 @@ void throw_if_any(const std::vector<ScheduleProblem>& problems, const std::strin
   std::vector<Diagnostic> list;
   for (const ScheduleProblem& p : problems) {
     const auto rank = static_cast<std::size_t>(std::max(p.rank, 0));
-    const auto where = p.column >= 0 && rank < rows->items.size() ? place_in(rows->items[rank], p.column) : rows->where;
+    const auto where = p.column >= 0 && rank < rows->items.size()
+                           ? place_in(rows->items[rank], p.op, p.code == "duplicate")
+                           : rows->where;
     if (!where && !list.empty()) continue;  // The same again, in a later iteration.
     list.push_back({where.value_or(rows->where), "run.schedule", p.message,
                     p.level >= 4 ? "an op of the cycle has to move before the op that waits for it" : "", p.code});

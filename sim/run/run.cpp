@@ -32,7 +32,6 @@ Prepared prepare(const Scenario& scenario) {
       throw with_second_place(e, part, tree.at("cluster"));
     }
   });
-  for_part(tree, "plan", [&](const Value&) { check_plan(p.plan); });
   p.costs = for_part(tree, "plan", [&](const Value&) { return checked(stage_costs(p.plan, costs)); });
 
   p.schedule = for_part(tree, "run", [&](const Value& part) {

@@ -63,11 +63,13 @@ void settle_weights(Value& tree, const ScheduleDef& schedule, Problems& problems
 /// Without a drain the first iteration fills, the last one runs out, and only what is between them shows a period.
 void require_steady_iteration(const Value& run, const ScheduleDef& schedule, Problems& problems) {
   const Value& iterations = run.at("iterations");
-  if (schedule.flushes || config::as_int(iterations) >= 3) return;
+  const int count = config::as_int(iterations);
+  const bool drains = schedule.flushes && schedule.trains;
+  if (drains || count >= 3 || (count == 1 && schedule.flushes)) return;
   problems.add(iterations.where, "run.iterations",
                fmt::format("the schedule '{}' never drains, so {} iterations do not show what one more would cost",
                            schedule.name, iterations.text),
-               "write 3 or more", "iterations");
+               schedule.flushes ? "write 1, or 3 or more" : "write 3 or more", "iterations");
 }
 
 StreamModel stream_model(const std::string& word) {
@@ -112,6 +114,18 @@ Value load_part(const std::string& file, FileKind kind, const char* key, const c
   return wrapped.at(key);
 }
 
+/// "report.trace=false" is about a part that the file may leave out.
+void add_part_of(const std::string& set, Value& tree) {
+  for (const config::Field& f : scenario_fields().fields) {
+    if (f.kind != config::Field::Kind::Map || f.required || tree.has(f.name) || !set.starts_with(f.name + "."))
+      continue;
+    Value part;
+    part.kind = Value::Kind::Map;
+    part.where = {"<--set " + set + ">", 1, 1};
+    tree.members.push_back({f.name, part.where, std::move(part)});
+  }
+}
+
 }  // namespace
 
 std::string Scenario::hash() const { return sha256(config::to_yaml(tree, false)); }
@@ -127,6 +141,7 @@ Scenario load_scenario(const std::string& given, const std::vector<std::string>&
   if (Value* cluster = tree.find("cluster")) expand_reference(*cluster, FileKind::Cluster, "cluster", problems);
   for (const std::string& set : sets) {
     if (Value* model = tree.find("model"); model && model->is_map() && set.starts_with("model.")) drop_facts(*model);
+    add_part_of(set, tree);
     config::apply_set(tree, set, problems);
     // A reference may come from the command line as well.
     if (set.starts_with("model=")) expand_reference(*tree.find("model"), FileKind::Model, "model", problems);

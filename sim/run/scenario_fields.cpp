@@ -51,7 +51,8 @@ const MapSpec run_fields{
             boolean("overlap").fallback("true").doc("Communication beside computation; false: in its way."),
             choice("transfers", {"rendezvous", "eager"})
                 .fallback("rendezvous")
-                .doc("A send waits for its receive (NCCL), or goes at once."),
+                .doc("A send waits for its receive (NCCL), or goes at once. With overlap, receives are posted early, "
+                     "so that only one stream in all makes a difference."),
             choice("streams", {"direction", "pair", "single", "none"})
                 .fallback("direction")
                 .doc("Which communication of a device waits for which: one stream for each peer and direction, for "
@@ -60,7 +61,7 @@ const MapSpec run_fields{
             choice("sends", {"fifo", "shared"})
                 .fallback("fifo")
                 .doc("A device sends one message at a time, or all that are ready share its link."),
-            integer("seed", 0, 9e15).fallback("1").doc("For everything that draws random numbers."),
+            integer("seed", 0, 9e15).fallback("1").doc("Recorded with the results; nothing draws random numbers yet."),
         },
 };
 

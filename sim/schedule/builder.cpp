@@ -9,15 +9,7 @@
 namespace stagecraft {
 namespace {
 
-bool starts_backward(OpKind kind) { return kind == OpKind::Backward || kind == OpKind::InputGradient; }
 bool ends_backward(OpKind kind) { return kind == OpKind::Backward || kind == OpKind::WeightGradient; }
-
-/// One behind the last of the ops that run as one with op `begin`.
-std::size_t end_of_group(const std::vector<Op>& row, std::size_t begin) {
-  std::size_t end = begin + 1;
-  while (row[end - 1].fused && end < row.size()) ++end;
-  return end;
-}
 
 /// Stage and micro-batch of every recomputation that the order has itself.
 std::set<std::pair<int, int>> recomputed_in(const std::vector<Op>& row) {
@@ -29,6 +21,10 @@ std::set<std::pair<int, int>> recomputed_in(const std::vector<Op>& row) {
 
 void require_equal_sizes(const Plan& plan, std::string_view schedule) {
   const Stage& first = plan.stages.front();
+  if (first.group != 1)
+    throw InputError(
+        fmt::format("the schedule '{}' takes one micro-batch at a time, but stage 0 groups {}", schedule, first.group),
+        "use the schedule 'graph', or group: 1");
   for (std::size_t s = 1; s < plan.stages.size(); ++s) {
     const Stage& stage = plan.stages[s];
     if (stage.micro_batch_size == first.micro_batch_size && stage.group == first.group) continue;
@@ -63,10 +59,10 @@ Schedule complete(const Schedule& iteration, const Plan& plan, int iterations) {
     ops.reserve(row.size() * static_cast<std::size_t>(iterations));
     for (int i = 0; i < iterations; ++i) {
       for (std::size_t begin = 0, end = 0; begin < row.size(); begin = end) {
-        end = end_of_group(row, begin);
+        end = group_end(row, begin);
         for (std::size_t n = begin; n < end; ++n) {
           const Op& op = row[n];
-          if (plan.stage(op.stage).recompute && starts_backward(op.kind) && !recomputed.contains({op.stage, op.micro}))
+          if (plan.stage(op.stage).recompute && passes_gradient(op.kind) && !recomputed.contains({op.stage, op.micro}))
             ops.push_back({OpKind::Recompute, false, op.stage, op.micro + i * plan.micro_batches(op.stage)});
         }
         for (std::size_t n = begin; n < end; ++n) {

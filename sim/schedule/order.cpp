@@ -61,7 +61,6 @@ class Walk {
 
  private:
   const std::vector<Op>& row(int d) const { return schedule_.devices[static_cast<std::size_t>(d)]; }
-  static bool is_backward(OpKind kind) { return kind == OpKind::Backward || kind == OpKind::InputGradient; }
 
   void count_inputs(StageId s, int iterations) {
     const Stage& stage = plan_.stage(s);
@@ -84,7 +83,7 @@ class Walk {
     const Op& op = row(d)[i];
     if (op.kind == OpKind::Update)
       return plan_.stage(op.stage).devices.size() == 1 || released_[static_cast<std::size_t>(op.stage)] > op.micro;
-    if (op.kind != OpKind::Forward && !is_backward(op.kind)) return true;
+    if (op.kind != OpKind::Forward && !passes_gradient(op.kind)) return true;
     const std::size_t piece = index_.of(op.stage, op.micro, replica_on(plan_.stage(op.stage), DeviceId{d}));
     return (op.kind == OpKind::Forward ? forward_missing_ : backward_missing_)[piece] == 0;
   }
@@ -132,7 +131,7 @@ class Walk {
 
   void release(int d, const Op& op) {
     const bool forward = op.kind == OpKind::Forward;
-    if (!forward && !is_backward(op.kind)) return;
+    if (!forward && !passes_gradient(op.kind)) return;
     const Stage& stage = plan_.stage(op.stage);
     const auto s = static_cast<std::size_t>(op.stage);
     auto& missing = forward ? forward_missing_ : backward_missing_;
@@ -171,7 +170,8 @@ class Walk {
           const StageId other = forward ? edge.from : edge.to;
           for_each_overlap(plan_.stage(op.stage), op.micro, replica, plan_.stage(other), [&](int m, int r, int) {
             look(plan_.stage(other).devices[static_cast<std::size_t>(r)], [&](const Op& o) {
-              return o.stage == other && o.micro == m && (forward ? o.kind == OpKind::Forward : is_backward(o.kind));
+              return o.stage == other && o.micro == m &&
+                     (forward ? o.kind == OpKind::Forward : passes_gradient(o.kind));
             });
           });
         }
@@ -194,14 +194,13 @@ class Walk {
       order.blocked.emplace_back(DeviceId{d}, static_cast<int>(at));
       for (const Wait& w : waits_of(d)) {
         if (w.device != other) continue;
-        order.cycle += fmt::format("{}{} (rank {}, column {}) waits for {} (rank {}, column {})",
-                                   order.cycle.empty() ? "" : ", which comes behind ", to_text(row(d)[at]), d, at,
-                                   to_text(row(other)[w.index]), other, w.index);
+        const std::size_t head = head_[static_cast<std::size_t>(other)];
+        order.cycle += fmt::format("{}{} (rank {}) waits for {} (rank {})", order.cycle.empty() ? "" : "; ",
+                                   to_text(row(d)[at]), d, to_text(row(other)[w.index]), other);
+        if (w.index != head) order.cycle += ", which comes behind " + to_text(row(other)[head]);
         break;
       }
     }
-    const int first = cycle.front();
-    order.cycle += fmt::format(", which comes behind {}", to_text(row(first)[head_[static_cast<std::size_t>(first)]]));
     return order;
   }
 

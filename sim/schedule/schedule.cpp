@@ -27,6 +27,11 @@ std::size_t Schedule::op_count() const {
   return count;
 }
 
+std::size_t group_end(const std::vector<Op>& ops, std::size_t first) {
+  while (ops[first].fused && first + 1 < ops.size()) ++first;
+  return first + 1;
+}
+
 char letter(OpKind kind) { return kLetters[static_cast<std::size_t>(kind)]; }
 
 std::string to_text(const Op& op) { return fmt::format("{}{}{}", op.stage.value, letter(op.kind), op.micro); }

@@ -17,8 +17,8 @@ enum class OpKind : std::uint8_t { Forward, Backward, InputGradient, WeightGradi
 /// through the iterations; an Update carries the number of the update instead.
 struct Op {
   OpKind kind = OpKind::Forward;
-  bool fused =
-      false;  ///< Runs together with the next op of the list, as one: both wait for all inputs, both end at the end.
+  bool fused = false;  ///< Runs together with the next op of the list, as one: the first waits for all inputs, outputs
+                       ///< leave at the end.
   StageId stage;
   std::int32_t micro = 0;
 
@@ -32,6 +32,11 @@ struct Schedule {
   friend bool operator==(const Schedule&, const Schedule&) = default;
   std::size_t op_count() const;
 };
+
+/// Sends a gradient on: B, or I when the halves are apart.
+inline bool passes_gradient(OpKind kind) { return kind == OpKind::Backward || kind == OpKind::InputGradient; }
+/// The index behind the ops that run as one with the op at `first`.
+std::size_t group_end(const std::vector<Op>& ops, std::size_t first);
 
 char letter(OpKind);                           ///< F B I W R U
 std::string to_text(const Op&);                ///< "0F1" is stage 0, forward, micro-batch 1; "0U2" its third update.

@@ -189,7 +189,7 @@ std::string to_text(const ScheduleProblem& p) {
 void throw_if_any(const std::vector<ScheduleProblem>& problems, const std::string& what) {
   if (problems.empty()) return;
   if (problems.front().level >= 4)
-    throw Infeasible(problems.front().code, fmt::format("{}: {}", what, problems.front().message),
+    throw Infeasible(problems.front().code, fmt::format("{}: {}", what, to_text(problems.front())),
                      "an op of the cycle has to move before the op that waits for it");
   std::vector<Diagnostic> list;
   for (const auto& p : problems) list.push_back({{what, 0, 0}, {}, to_text(p), {}, p.code});

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "backends/backend.hpp"
+#include "sim/report/report.hpp"
 #include "tests/support/road.hpp"
 
 using namespace stagecraft;
@@ -148,4 +149,19 @@ TEST_CASE("the ring of an all-reduce: both directions at once, or shared on half
   // Half duplex: both edges of the ring cross both cards.
   CHECK(end_of(program, run("simgrid", program, test::star(2, kBandwidth, kLatency, Duplex::Half)), "0AR0") ==
         near(2 * kForward + 2 * 2 * kLatency + 2 * 8e6 / kBandwidth));
+}
+
+TEST_CASE("no period is shorter than the time its messages keep a shared medium busy") {
+  // Three stages, four micro-batches of 1 GB over two hops: 8 s on a medium of 1 GB/s in every iteration.
+  Plan plan = chain_plan(3, 3, 4);
+  for (StageEdge& e : plan.edges) e.bytes = Bytes{1e9};
+  Cluster cluster = test::star(3, 1e9, 0);
+  cluster.links = {{"air", {1e9}, {0}, Duplex::Half, {VertexId{0}, VertexId{1}, VertexId{2}}}};
+  for (const int iterations : {3, 4, 7}) {
+    LoweringOptions options;
+    options.iterations = iterations;
+    const Program program = test::program_of("inference", plan, uniform_costs(plan, test::times(1, 0)), options);
+    const Report report = measure(program, run("simgrid", program, cluster), cluster);
+    CHECK(report.period.value == near(8));
+  }
 }

@@ -96,6 +96,7 @@ TEST_CASE("busy and idle are the length of the run on every device, and waiting 
       const DeviceReport& r = run.report.devices[d];
       RC_ASSERT(same(busy + idle, run.report.length.value));
       RC_ASSERT(same(busy, r.utilisation * run.report.length.value));
+      RC_ASSERT(run.report.period >= r.busy * (1 - 1e-12));
       RC_ASSERT(r.exposed.value <= idle * (1 + 1e-9) + 1e-15);
       RC_ASSERT(r.used == (found != own.end()));
     }

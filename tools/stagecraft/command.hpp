@@ -34,8 +34,8 @@ class Arguments {
 
 /// One command: one file in tools/stagecraft/commands/.
 struct Command {
-  std::string_view name, summary, source;  ///< `source` holds the group in `--help`.
-  std::string_view example;                ///< A line that can be pasted.
+  std::string_view name, summary, group;  ///< `group` is its heading in `--help`.
+  std::string_view example;               ///< A line that can be pasted.
   std::vector<Argument> arguments;
   int (*run)(const Arguments&);  ///< Exit code. Throws what diagnostic.hpp has.
 };

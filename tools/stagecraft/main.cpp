@@ -57,7 +57,7 @@ std::string reworded(const CLI::ParseError& error) {
 
 void add_command(CLI::App& app, const Command& command, Arguments& arguments) {
   CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.summary));
-  sub->group(std::string(command.source));
+  sub->group(std::string(command.group));
   if (!command.example.empty()) sub->footer("Example:\n  " + std::string(command.example));
   for (const Argument& a : command.arguments) {
     auto& values = arguments.values[key_of(a.flags)];

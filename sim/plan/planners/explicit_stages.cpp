@@ -27,8 +27,8 @@ const config::MapSpec& stage_fields() {
        config::integer("group", 1, 1e6)
            .fallback("1")
            .doc("k of kFkB: micro-batches that go forward, then backward, together."),
-       config::boolean("recompute")
-           .fallback("false")
+       config::choice("recompute", {"none", "full"})
+           .fallback("none")
            .doc("Whether the stage runs its forward again before backward.")}};
   return spec;
 }
@@ -78,7 +78,7 @@ class Reader {
     if (devices && !device) stage.devices = read_devices(*devices, input_.cluster, path + ".devices", problems_);
     stage.micro_batch_size = config::as_int(value.at("micro_batch_size"));
     stage.group = config::as_int(value.at("group"));
-    stage.recompute = config::as_bool(value.at("recompute"));
+    stage.recompute = value.at("recompute").text == "full";
     plan_.stages.push_back(std::move(stage));
   }
 

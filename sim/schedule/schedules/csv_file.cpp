@@ -42,7 +42,8 @@ Schedule whole(const ScheduleInput& in) {
         {{rows.where, "run.schedule",
           fmt::format("the order is for {} stages, but the plan has {}", csv.stages, in.plan.stage_count()),
           fmt::format("set plan.stages to {}", csv.stages), "stages"}});
-  const int expected = in.plan.micro_batches(StageId{0});
+  int expected = 0;
+  for (int s = 0; s < in.plan.stage_count(); ++s) expected = std::max(expected, in.plan.micro_batches(StageId{s}));
   if (csv.micro_batches != expected)
     throw InputError(
         {{rows.where, "run.schedule",

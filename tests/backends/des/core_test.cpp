@@ -146,10 +146,10 @@ TEST_CASE("a collective of one member, or of no bytes, is no flow") {
 }
 
 TEST_CASE("bytes of a ring edge are whole") {
-  CHECK(des::ring_bytes(100, 1) == 0);
-  CHECK(des::ring_bytes(100, 2) == 100);
-  CHECK(des::ring_bytes(100, 3) == 133);
-  CHECK(des::ring_bytes(1'000'000'000'000'000, 16384) == 1'999'877'929'687'500);
+  CHECK(ring_bytes(100, 1) == 0);
+  CHECK(ring_bytes(100, 2) == 100);
+  CHECK(ring_bytes(100, 3) == 133);
+  CHECK(ring_bytes(1'000'000'000'000'000, 16384) == 1'999'877'929'687'500);
 }
 
 TEST_CASE("what blocks is named") {

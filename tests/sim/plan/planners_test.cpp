@@ -144,7 +144,7 @@ TEST_CASE("explicit: ranges, replicas and sizes") {
   const Plan made = plan("explicit", model, cluster,
                          "stages:\n"
                          "  - {name: first, layers: [l0..l1, l2], devices: [d0, d2], micro_batch_size: 2}\n"
-                         "  - {layers: [l3], device: d1, micro_batch_size: 4, recompute: true}\n");
+                         "  - {layers: [l3], device: d1, micro_batch_size: 4, recompute: full}\n");
   CHECK(made.stages[0].name == "first");
   CHECK(made.stages[0].layers.size() == 3);
   CHECK(made.stages[0].devices == std::vector<DeviceId>{DeviceId{0}, DeviceId{2}});

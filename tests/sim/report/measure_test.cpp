@@ -77,6 +77,25 @@ TEST_CASE("several iterations: the first is the makespan, the last difference th
   CHECK(continuous.steady_bubble == near(0));
 }
 
+TEST_CASE("exposed communication is the same whether two messages come one after the other or side by side") {
+  // Two sources of 1 s each feed a third device, which then waits 2 s for 1 GB from each.
+  Plan plan = test::dag_plan(3, 1, {{0, 2}, {1, 2}});
+  for (StageEdge& e : plan.edges) e.bytes = Bytes{1e9};
+  const Cluster cluster = test::star(3, 1e9, 0);
+  for (const StreamModel streams : {StreamModel::Single, StreamModel::Direction}) {
+    LoweringOptions options;
+    options.streams = streams;
+    const Program program = test::program_of("inference", plan, uniform_costs(plan, test::times(1, 0)), options);
+    Timeline timeline = test::run_ideal(program, cluster);
+    if (streams == StreamModel::Direction)  // What sharing the last link does to both.
+      for (const char* name : {"0>2:0F0", "2<0:0F0", "1>2:1F0", "2<1:1F0"})
+        timeline.end[static_cast<std::size_t>(test::find(program, name))] = 3;
+    const auto last = static_cast<std::size_t>(test::find(program, "2F0"));
+    timeline.start[last] = 3, timeline.end[last] = 4;
+    CHECK(measure(program, timeline, cluster).devices[2].exposed.value == near(2));
+  }
+}
+
 TEST_CASE("exposed communication is waiting for what is on the wire, not for what is not sent yet") {
   const Report r = two_stages().report;
   CHECK(r.devices[0].exposed.value == near(1.0));  // B0 and B1, half a second each

@@ -67,7 +67,7 @@ int execute(const Arguments& a) {
 extern const Command check{
     .name = "check",
     .summary = "Say everything that is wrong with scenarios, models and clusters",
-    .source = "Look before you run",
+    .group = "Look before you run",
     .example = "stagecraft check scenarios/examples/*.yaml",
     .arguments = {{"FILE", Argument::Kind::List, "Files", {}, true},
                   {"-s,--set", Argument::Kind::List, "path=value, applied to each scenario"},

@@ -85,7 +85,7 @@ int execute(const Arguments& a) try { return compare_runs(a); } catch (const Jso
 extern const Command compare{
     .name = "compare",
     .summary = "Put runs side by side; changes are against the first",
-    .source = "Run",
+    .group = "Run",
     .example = "stagecraft compare out/a out/b",
     .arguments = {{"RUN", Argument::Kind::List, "Folders that run --out wrote", {}, true},
                   {"--format", Argument::Kind::Text, "text or csv", "text"}},

@@ -30,7 +30,7 @@ int execute(const Arguments&) {
 extern const Command doctor{
     .name = "doctor",
     .summary = "Say what this build and this machine can do",
-    .source = "Around",
+    .group = "Around",
     .example = "stagecraft doctor",
     .arguments = {},
     .run = execute,

@@ -18,7 +18,7 @@ int execute(const Arguments& a) {
 extern const Command explain{
     .name = "explain",
     .summary = "Describe a field of a scenario by its path",
-    .source = "Look before you run",
+    .group = "Look before you run",
     .example = "stagecraft explain run.schedule",
     .arguments = {{"PATH", Argument::Kind::Text, "Dotted path; without one, the top of the file"},
                   {"--reference", Argument::Kind::Flag, "Every field, as Markdown"}},

@@ -60,7 +60,7 @@ int execute(const Arguments& a) {
 extern const Command list{
     .name = "list",
     .summary = "List schedules, planners, weights, backends, builders, generators, models, topologies or scenarios",
-    .source = "Look before you run",
+    .group = "Look before you run",
     .example = "stagecraft list schedules",
     .arguments = {{"KIND", Argument::Kind::Text, "What to list", {}, true}},
     .run = execute,

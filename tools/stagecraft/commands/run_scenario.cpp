@@ -101,7 +101,7 @@ int execute(const Arguments& a) {
 extern const Command run_scenario{
     .name = "run",
     .summary = "Run a scenario on a backend and print its numbers",
-    .source = "Run",
+    .group = "Run",
     .example =
         "stagecraft run scenarios/examples/quickstart.yaml --backend simgrid --set run.micro_batches=16 --out out/a",
     .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},

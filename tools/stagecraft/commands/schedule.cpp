@@ -15,7 +15,7 @@
 namespace stagecraft::commands {
 namespace {
 
-constexpr int kIterations = 4;  // The period is T(4) - T(3).
+constexpr int kIterations = 5;  // The period is T(4) - T(3); the last one keeps the pipeline full.
 constexpr int kMostStages = 1 << 20;
 constexpr std::size_t kMostPeaks = 64;  // Printed one by one.
 
@@ -140,12 +140,12 @@ int execute(const Arguments& a) {
 extern const Command schedule{
     .name = "schedule",
     .summary = "A schedule without a scenario: order, makespan, period, bubble, peak activations",
-    .source = "Look before you run",
+    .group = "Look before you run",
     .example = "stagecraft schedule 1f1b -p 4 -m 8 --f 1 --b 2",
     .arguments = {{"NAME", Argument::Kind::Text, "Name of a schedule"},
                   {"-p,--ranks", Argument::Kind::Count, "Devices"},
                   {"-m,--microbatches", Argument::Kind::Count, "Micro-batches in one iteration"},
-                  {"-v,--chunks", Argument::Kind::Count, "Stages on each device", "1"},
+                  {"-v,--chunks", Argument::Kind::Count, "Stages on each device, where the schedule allows it", "1"},
                   {"--file", Argument::Kind::Text, "Check and time a schedule in PyTorch's CSV text instead"},
                   {"--f", Argument::Kind::Number, "Time of a forward", "1"},
                   {"--b", Argument::Kind::Number, "Time of a backward (default: twice the forward, or I + W)"},

@@ -23,7 +23,7 @@ int execute(const Arguments& a) {
 extern const Command schema{
     .name = "schema",
     .summary = "Print the JSON Schema of a kind of file, for editors",
-    .source = "Around",
+    .group = "Around",
     .example = "stagecraft schema scenario > scenario.schema.json",
     .arguments = {{"KIND", Argument::Kind::Text, "scenario, model or cluster", {}, true}},
     .run = execute,
