@@ -1,6 +1,4 @@
 # Finds what the project uses. Required libraries stop the configuration; optional ones answer to AUTO|ON|OFF.
-include(CheckLanguage)
-
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}" CACHE STRING "Compiler cache" FORCE)
@@ -38,12 +36,13 @@ if(NOT ENABLE_SIMGRID STREQUAL "OFF")
 endif()
 stagecraft_optional(SIMGRID "${SIMGRID_FOUND}" "no simulation with contention")
 
-if(NOT ENABLE_CUDA STREQUAL "OFF")
-  check_language(CUDA)
-endif()
-# The CUDA backend is not written yet; the search is here so that the summary tells the truth about the machine.
-set_property(GLOBAL APPEND PROPERTY STAGECRAFT_SUMMARY "  CUDA: the backend is not part of this version")
-set_property(GLOBAL APPEND PROPERTY STAGECRAFT_SUMMARY "  MPI: the backend is not part of this version")
+# Real execution is not written yet: AUTO and OFF say so, ON fails.
+foreach(name CUDA MPI)
+  if(ENABLE_${name} STREQUAL "ON")
+    message(FATAL_ERROR "ENABLE_${name}=ON, but the ${name} backend is not part of this version.")
+  endif()
+  set_property(GLOBAL APPEND PROPERTY STAGECRAFT_SUMMARY "  ${name}: the backend is not part of this version")
+endforeach()
 
 add_library(stagecraft_warnings INTERFACE)
 target_compile_options(stagecraft_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
