@@ -62,7 +62,7 @@ void check_size(const Plan& plan, int iterations, bool trains) {
     throw Infeasible(
         "size",
         fmt::format("{} micro-batches in each of {} iterations are more than can be numbered", most, iterations),
-        "fewer iterations: two show the period");
+        "fewer iterations: a few show the period");
   const double count = instructions_of(plan, iterations, trains);
   const Bytes needed{count * kBytesOfInstruction}, there = free_memory();
   if (needed.value <= kMostOfMemory * there.value) return;
