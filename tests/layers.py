@@ -8,6 +8,7 @@ root = pathlib.Path(sys.argv[1])
 core = {"sim/core"}
 config = core | {"sim/config"}
 cluster = config | {"sim/cluster"}
+training = config | {"sim/model", "sim/training"}
 cost = cluster | {"sim/model", "sim/cost"}
 plan = cost | {"sim/plan"}
 schedule = plan | {"sim/schedule"}
@@ -16,18 +17,20 @@ program = weights | {"sim/program"}
 timeline = program | {"sim/timeline"}
 report = timeline | {"sim/report"}
 backend = {"sim/core", "sim/cluster", "sim/program", "sim/timeline", "backends"}
-run = report | {"backends", "models", "topologies", "sim/run"}
+real = backend | weights | {"sim/training", "backends/real"}
+run = report | {"backends", "models", "topologies", "sim/training", "sim/run"}
 allowed = {
-    "sim/core": core, "sim/config": config, "sim/model": config | {"sim/model"}, "sim/cluster": cluster,
+    "sim/core": core, "sim/config": config, "sim/training": training, "sim/model": config | {"sim/model"}, "sim/cluster": cluster,
     "sim/cost": cost, "sim/plan": plan, "sim/schedule": schedule, "sim/weights": weights, "sim/program": program,
     "sim/timeline": timeline, "sim/report": report, "sim/run": run, "tools/stagecraft": run | {"tools/stagecraft"},
     "models": config | {"sim/model", "models"}, "topologies": cluster | {"topologies"},
     "backends/ideal": backend, "backends/des": backend | {"backends/des"},
-    "backends/simgrid": backend | {"backends/des", "backends/simgrid"}, "backends": backend,
+    "backends/simgrid": backend | {"backends/des", "backends/simgrid"},
+    "backends/real": real, "backends/cpu": real | {"backends/cpu"}, "backends": backend | {"sim/plan", "sim/model", "sim/training", "sim/weights"},
 }
 # A library, and the only folder whose files may include it.
 libraries = {r"simgrid/": "backends/simgrid", r"yaml-cpp/": "sim/config", r"CLI/": "tools/stagecraft",
-             r"sqlite3\.h": "sim/run", r"(cuda|cublas|nccl)": "backends/cuda"}
+             r"sqlite3\.h": "sim/run", r"(Eigen/|unsupported/)": "backends/cpu", r"mpi\.h": "backends/real", r"(cuda|cublas|nccl)": "backends/cuda"}
 
 
 def room_of(path):

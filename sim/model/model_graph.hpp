@@ -6,6 +6,7 @@
 
 #include "sim/core/ids.hpp"
 #include "sim/core/quantity.hpp"
+#include "sim/model/operation.hpp"
 
 namespace stagecraft {
 
@@ -20,10 +21,12 @@ struct Layer {
   std::string type;  ///< "transformer_layer", "dense", ...: a word for people and importers.
   std::vector<LayerId> inputs;
   Flops forward, input_gradient, weight_gradient;
-  double parameters = 0;  ///< Number of parameters it owns; tied weights are counted once.
-  Bytes output;           ///< Sent to every consumer forward; its gradient comes back with the same size.
-  Bytes stash;            ///< Kept from forward to backward.
-  std::string tie;        ///< Layers with the same word share their parameters.
+  double parameters = 0;              ///< Number of parameters it owns; tied weights are counted once.
+  Bytes output;                       ///< Sent to every consumer forward; its gradient comes back with the same size.
+  Bytes stash;                        ///< Kept from forward to backward.
+  std::string tie;                    ///< Layers with the same word share their parameters.
+  std::vector<Operation> operations;  ///< What it computes, inputs first; the last is its output. Empty: only known by
+                                      ///< its amounts, so no real backend can run it.
   std::optional<LayerTimes> times;
 };
 

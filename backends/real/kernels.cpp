@@ -1,0 +1,59 @@
+#include "backends/real/kernels.hpp"
+
+namespace stagecraft::real {
+namespace {
+
+std::int64_t aligned(std::int64_t numbers, std::size_t width) {
+  const auto step = static_cast<std::int64_t>(64 / width);
+  return (numbers + step - 1) / step * step;
+}
+
+}  // namespace
+
+Keeps keeps(const Operation& op) {
+  const std::int64_t rows = op.rows, numbers = rows * op.columns;
+  switch (op.kind) {
+    case OperationKind::Linear:
+    case OperationKind::Gelu:
+    case OperationKind::Embedding:
+      return {.inputs = true};
+    case OperationKind::Relu:
+    case OperationKind::Tanh:
+      return {.output = true};
+    case OperationKind::LayerNorm:
+      return {.numbers = numbers + rows};  // The normalised rows, and one over each standard deviation.
+    case OperationKind::Attention:
+      return {.inputs = true, .numbers = op.heads * rows * rows};  // The probabilities.
+    case OperationKind::CrossEntropy:
+    case OperationKind::MeanSquare:
+    case OperationKind::SumSquare:
+      return {.numbers = numbers};  // The gradient.
+    case OperationKind::Input:
+    case OperationKind::Add:
+    case OperationKind::Concat:
+      return {};
+  }
+  return {};
+}
+
+Blocks blocks(const Operation& op, std::size_t width) {
+  std::int64_t first = 0, second = 0;
+  switch (op.kind) {
+    case OperationKind::Linear:
+      first = static_cast<std::int64_t>(op.columns) * op.inner;
+      second = op.bias ? op.columns : 0;
+      break;
+    case OperationKind::LayerNorm:
+      first = second = op.columns;
+      break;
+    case OperationKind::Embedding:
+      first = static_cast<std::int64_t>(op.inner) * op.columns;
+      second = static_cast<std::int64_t>(op.rows) * op.columns;
+      break;
+    default:
+      break;
+  }
+  return {first, second, aligned(first, width) + aligned(second, width)};
+}
+
+}  // namespace stagecraft::real

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "sim/model/operation.hpp"
+#include "sim/training/optimizer.hpp"
+#include "sim/weights/rule.hpp"
+
+namespace stagecraft::real {
+
+/// Row-major numbers of the kernels' type, in memory of the device, at a multiple of 64 bytes.
+struct Tensor {
+  void* data = nullptr;
+  std::int64_t rows = 0, columns = 0;
+
+  std::int64_t size() const { return rows * columns; }
+  explicit operator bool() const { return data != nullptr; }
+};
+
+/// What an operation keeps from forward to backward.
+struct Keeps {
+  bool inputs = false, output = false;
+  std::int64_t numbers = 0;  ///< Of `saved`, for one sample.
+};
+Keeps keeps(const Operation&);
+
+/// Where the weights of an operation lie inside the weights of its stage: every block starts at a multiple of 64 bytes,
+/// counted in numbers of `width` bytes. Linear: W, bias. LayerNorm: gamma, beta. Embedding: words, positions.
+struct Blocks {
+  std::int64_t first = 0, second = 0, total = 0;
+};
+Blocks blocks(const Operation&, std::size_t width);
+
+/// One operation on the samples of one micro-batch.
+struct Call {
+  const Operation* operation = nullptr;
+  std::int64_t samples = 1;
+  std::span<const Tensor> inputs;  ///< Of a loss: what was computed, and the targets.
+  const void* weights = nullptr;   ///< Of the operation.
+  Tensor output;                   ///< Of a loss: one number.
+  Tensor saved;                    ///< `keeps(operation).numbers` for each sample, in one row a sample.
+  double scale = 1;                ///< Of a loss: one over the samples that one update averages; 1 for SumSquare.
+};
+
+/// Gradient of an input, written or added to. Without data: nobody needs it.
+struct Gradient {
+  Tensor tensor;
+  bool add = false;
+};
+
+/// State of an optimizer for the weights of one stage. `first` is momentum, `second` the mean of squares; `last` the
+/// last gradient, `bare` the momentum of bare gradients, `average` what a reconstruction needs; null where not kept.
+struct OptimizerState {
+  void *first = nullptr, *second = nullptr, *last = nullptr, *bare = nullptr, *average = nullptr;
+  int steps = 0;  ///< Done.
+};
+
+/// Constants of one update beside the rule: PipeMare's factor of the learning rate, and the delay of the stage.
+struct UpdateOptions {
+  double rate_scale = 1;
+  int delay = 0;  ///< Most updates between a forward and its backward.
+  bool spike_compensation = false;
+  Reconstruction reconstruction = Reconstruction::UpdateAverage;  ///< Which average `average` is.
+};
+
+/// The arithmetic of one device, in one number type. Calls take effect in order. Gradients of weights are added to what
+/// is there, in the order of the calls; nothing depends on addresses, so equal calls give equal bits.
+class Kernels {
+ public:
+  virtual ~Kernels() = default;
+  virtual std::size_t width() const = 0;  ///< Bytes of a number.
+
+  virtual void* allocate(std::size_t bytes) = 0;  ///< At a multiple of 64 bytes; BackendError when there is none.
+  virtual void release(void*, std::size_t bytes) = 0;
+  virtual void copy(const void* from, void* to, std::size_t bytes) = 0;
+  virtual void zero(void*, std::size_t bytes) = 0;
+  virtual void upload(std::span<const double> from, void* to) = 0;
+  virtual void download(const void* from, std::span<double> to) = 0;
+  virtual bool finite(Tensor) = 0;
+
+  virtual void forward(const Call&) = 0;
+  /// `d_inputs` has one entry for each input of the operation, without the targets.
+  virtual void input_gradient(const Call&, Tensor d_output, std::span<const Gradient> d_inputs) = 0;
+  virtual void weight_gradient(const Call&, Tensor d_output, void* d_weights) = 0;
+  virtual void add(Tensor from, Tensor to) = 0;
+
+  /// `to` may be `from`: then in place.
+  virtual void update(const OptimizerRule&, const UpdateOptions&, std::int64_t count, const void* gradient,
+                      OptimizerState&, const void* from, void* to) = 0;
+  /// W - lr * horizon * direction.
+  virtual void predict(const OptimizerRule&, Direction, int horizon, std::int64_t count, const OptimizerState&,
+                       const void* from, void* to) = 0;
+  virtual void reconstruct(const OptimizerRule&, Reconstruction, int delay, std::int64_t count, const OptimizerState&,
+                           const void* from, void* to) = 0;
+};
+
+}  // namespace stagecraft::real

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+
+namespace stagecraft {
+
+enum class ForwardWeights : std::uint8_t {
+  Current,       ///< The newest version of the stage.
+  DoubleBuffer,  ///< One update behind: max(0, u - 1) in iteration u since the drain.
+  Vertical,      ///< The same version on every stage: max(0, q - (D - 1)) / T for micro-batch q since the drain.
+  Predict,       ///< The newest, moved on by a prediction.
+};
+
+enum class BackwardWeights : std::uint8_t {
+  Current,
+  SameAsForward,  ///< The very weights of the forward, kept.
+  Predict,
+  Reconstruct,  ///< The newest, moved back by an average of the updates since.
+};
+
+/// Where a prediction goes: W - lr * horizon * direction.
+enum class Direction : std::uint8_t {
+  Optimizer,     ///< The last step of the optimizer itself, over lr.
+  NextMomentum,  ///< Momentum after one more equal gradient: mu m + (1 - dampening) g; Adam as Optimizer.
+  Momentum,      ///< Momentum of the bare gradients, whatever the optimizer.
+  Geometric,     ///< The sum of the next `horizon` steps with zero gradients.
+};
+
+/// Over how many updates a prediction reaches. k is the stage (0: input), D the depth, T micro-batches per update.
+enum class Horizon : std::uint8_t {
+  Exact,              ///< Updates between the forward and its backward, counted in the list of ops.
+  StageDepth,         ///< ceil((D - 1 - k) / T), always.
+  StageDepthPlusOne,  ///< ceil((D - k) / T), always.
+  ToCompletion,       ///< Until the micro-batch is through at stage 0: forward floor(k/2) + D-1-k, backward floor(k/2).
+  PerMiniBatch,  ///< XPipe: forward round((T + D - k/2 - 2) / T), backward floor((T + floor(k/2) - 1) / T), predicted
+                 ///< by the first micro-batch of each update for all of them.
+};
+
+enum class Reconstruction : std::uint8_t {
+  UpdateAverage,    ///< PipeMare: W - tau * average of the updates.
+  GradientAverage,  ///< LayerPipe2: W + tau * lr * average of the gradients.
+};
+
+/// The full form of a weights policy: a point in the space of all of them.
+struct WeightsRule {
+  ForwardWeights forward = ForwardWeights::Current;
+  BackwardWeights backward = BackwardWeights::Current;
+  Direction direction = Direction::Optimizer;
+  Horizon horizon = Horizon::Exact;
+  Reconstruction reconstruction = Reconstruction::UpdateAverage;
+  int shrink_updates = 0;           ///< PipeMare's K: lr * tau^-(1 - min(t/K, 1)); 0: lr as it is.
+  bool spike_compensation = false;  ///< W -= lr (mu^tau v + (1 - mu^tau) / (1 - mu) g): Kosson et al., MLSys 2021.
+
+  bool predicts() const { return forward == ForwardWeights::Predict || backward == BackwardWeights::Predict; }
+};
+
+}  // namespace stagecraft
