@@ -6,14 +6,29 @@
 
 #include "sim/cluster/cluster.hpp"
 #include "sim/core/catalog.hpp"
+#include "sim/model/model_graph.hpp"
+#include "sim/plan/plan.hpp"
 #include "sim/program/program.hpp"
 #include "sim/timeline/timeline.hpp"
+#include "sim/training/training.hpp"
+#include "sim/weights/rule.hpp"
 
 namespace stagecraft {
 
+/// What is computed, for backends that really compute.
+struct Work {
+  const ModelGraph& model;
+  const Plan& plan;
+  const WeightsRule& weights;
+  const Training& training;
+  bool emulated = false;  ///< Sleep for the time of the cost table instead; messages are real.
+};
+
 struct RunOptions {
   std::uint64_t seed = 1;
-  Seconds timeout{0};  ///< Of wall time; zero: none.
+  Seconds timeout{0};  ///< Of wall time; of a real run: without any progress. Zero: none, or the backend's own.
+  const Work* work = nullptr;
+  bool one_thread = false;  ///< Of a real run: all devices on one thread, in the order of the program.
 };
 
 /// One way to execute a Program: one directory in backends/. The program has passed check_program().

@@ -26,12 +26,17 @@ LayerAmounts cross_entropy(double rows, double classes) {
   return {0, 5 * scores, scores, 0, 1, scores};
 }
 
+LayerAmounts square_error(double numbers) { return {0, 3 * numbers, numbers, 0, 1, numbers}; }
+
 LayerAmounts source(double output) { return {0, 0, 0, 0, output, 0}; }
 
 config::Field precision_field() {
-  return config::choice("precision", std::vector<std::string>{"fp32", "mixed"})
+  return config::choice("precision", std::vector<std::string>{"fp32", "fp64", "mixed"})
       .fallback("fp32")
-      .doc("fp32: 4 bytes everywhere and Adam's two moments; mixed: 16-bit work with a 32-bit copy of the weights.");
+      .doc(
+          "fp32: 4 bytes everywhere and Adam's two moments; fp64: 8 bytes; mixed: 16-bit work with a 32-bit copy of "
+          "the "
+          "weights.");
 }
 
 // Mixed precision with Adam keeps 2 + 2 + 12 bytes for each parameter: weight and gradient in the 16-bit format of the
@@ -39,7 +44,7 @@ config::Field precision_field() {
 // al., ZeRO, SC 2020, section 3.1).
 Precision read_precision(const config::Value& checked) {
   if (checked.at("precision").text == "mixed") return {2, 2, 12, 2};
-  return {4, 4, 8, 4};
+  return checked.at("precision").text == "fp64" ? Precision{8, 8, 16, 8} : Precision{4, 4, 8, 4};
 }
 
 GraphWriter::GraphWriter(std::string name, const config::Value& checked) {
@@ -47,7 +52,8 @@ GraphWriter::GraphWriter(std::string name, const config::Value& checked) {
   model_.precision = read_precision(checked);
 }
 
-LayerId GraphWriter::add(std::string name, std::string type, std::vector<LayerId> inputs, LayerAmounts amounts) {
+LayerId GraphWriter::add(std::string name, std::string type, std::vector<LayerId> inputs, LayerAmounts amounts,
+                         Operations operations) {
   if (model_.layers.size() >= kMostLayers)
     throw InputError(fmt::format("the model has more than {} layers", kMostLayers));
   Layer layer;
@@ -61,6 +67,7 @@ LayerId GraphWriter::add(std::string name, std::string type, std::vector<LayerId
   layer.output = {amounts.output * model_.precision.activation};
   layer.stash = {amounts.stash * model_.precision.activation};
   layer.tie = std::move(amounts.tie);
+  layer.operations = std::move(operations);
   model_.layers.push_back(std::move(layer));
   return LayerId{static_cast<std::int64_t>(model_.layers.size()) - 1};
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "models/operations.hpp"
 #include "sim/model/builder.hpp"
 
 namespace stagecraft {
@@ -22,9 +23,11 @@ LayerAmounts dense(double rows, double inputs, double outputs);
 LayerAmounts layer_norm(double rows, double width);
 /// Softmax and cross-entropy over `classes` at each row: five operations forward, one backward.
 LayerAmounts cross_entropy(double rows, double classes);
+/// Three operations for each number forward, one backward.
+LayerAmounts square_error(double numbers);
 LayerAmounts source(double output);
 
-/// `precision: fp32|mixed`, which every builder has.
+/// `precision: fp32|fp64|mixed`, which every builder has.
 config::Field precision_field();
 Precision read_precision(const config::Value& checked);
 
@@ -33,7 +36,8 @@ class GraphWriter {
  public:
   GraphWriter(std::string name, const config::Value& checked);
 
-  LayerId add(std::string name, std::string type, std::vector<LayerId> inputs, LayerAmounts amounts);
+  LayerId add(std::string name, std::string type, std::vector<LayerId> inputs, LayerAmounts amounts,
+              Operations operations = {});
   Layer& layer(LayerId id) { return model_.layers[static_cast<std::size_t>(id)]; }
   ModelGraph finish();
 

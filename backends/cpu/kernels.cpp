@@ -1,1 +1,131 @@
 #include "backends/cpu/kernels.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include "backends/cpu/loops.hpp"
+#include "backends/cpu/operations.hpp"
+#include "backends/cpu/optimizer.hpp"
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::cpu {
+namespace {
+
+template <class T>
+OperationKernels kernels_of(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::Input:
+      return {};
+    case OperationKind::Linear:
+      return linear_kernels<T>();
+    case OperationKind::LayerNorm:
+      return layer_norm_kernels<T>();
+    case OperationKind::Relu:
+      return relu_kernels<T>();
+    case OperationKind::Tanh:
+      return tanh_kernels<T>();
+    case OperationKind::Gelu:
+      return gelu_kernels<T>();
+    case OperationKind::Attention:
+      return attention_kernels<T>();
+    case OperationKind::Embedding:
+      return embedding_kernels<T>();
+    case OperationKind::Add:
+      return add_kernels<T>();
+    case OperationKind::Concat:
+      return concat_kernels<T>();
+    case OperationKind::CrossEntropy:
+      return cross_entropy_kernels<T>();
+    case OperationKind::MeanSquare:
+      return mean_square_kernels<T>();
+    case OperationKind::SumSquare:
+      return sum_square_kernels<T>();
+  }
+  return {};
+}
+
+/// All bits of the exponent are set in infinities and in what is not a number.
+template <class T>
+bool all_finite(std::int64_t count, const T* numbers) {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  constexpr Bits mask = sizeof(T) == 4 ? Bits{0x7f800000U} : static_cast<Bits>(0x7ff0000000000000U);
+  Bits largest = 0;
+  for (std::int64_t i = 0; i < count; ++i) largest = std::max(largest, std::bit_cast<Bits>(numbers[i]) & mask);
+  return largest != mask;
+}
+
+template <class T>
+class CpuKernels final : public real::Kernels {
+ public:
+  std::size_t width() const override { return sizeof(T); }
+
+  void* allocate(std::size_t bytes) override { return pool_.allocate(bytes); }
+  void release(void* block, std::size_t bytes) override { pool_.release(block, bytes); }
+  void copy(const void* from, void* to, std::size_t bytes) override {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  }
+  void zero(void* to, std::size_t bytes) override {
+    if (bytes > 0) std::memset(to, 0, bytes);
+  }
+  void upload(std::span<const double> from, void* to) override {
+    std::transform(from.begin(), from.end(), static_cast<T*>(to), [](double x) { return static_cast<T>(x); });
+  }
+  void download(const void* from, std::span<double> to) override {
+    std::copy_n(static_cast<const T*>(from), to.size(), to.begin());
+  }
+  bool finite(real::Tensor tensor) override { return all_finite(tensor.size(), numbers<T>(tensor)); }
+
+  void forward(const real::Call& call) override {
+    const auto kernel = kernels_of<T>(call.operation->kind).forward;
+    STAGECRAFT_CHECK(kernel);
+    kernel(call);
+  }
+  void input_gradient(const real::Call& call, real::Tensor d_output,
+                      std::span<const real::Gradient> d_inputs) override {
+    if (std::none_of(d_inputs.begin(), d_inputs.end(), [](const real::Gradient& d) { return bool(d.tensor); })) return;
+    const auto kernel = kernels_of<T>(call.operation->kind).input_gradient;
+    STAGECRAFT_CHECK(kernel);
+    kernel(call, d_output, d_inputs, pool_);
+  }
+  void weight_gradient(const real::Call& call, real::Tensor d_output, void* d_weights) override {
+    if (const auto kernel = kernels_of<T>(call.operation->kind).weight_gradient) kernel(call, d_output, d_weights);
+  }
+  void add(real::Tensor from, real::Tensor to) override {
+    put(true, to.size(), numbers<T>(to), [x = numbers<T>(from)](std::int64_t i) { return x[i]; });
+  }
+
+  void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
+              real::OptimizerState& state, const void* from, void* to) override {
+    cpu::update<T>(rule, options, count, as<const T>(gradient), state, as<const T>(from), as<T>(to));
+  }
+  void predict(const OptimizerRule& rule, Direction direction, int horizon, std::int64_t count,
+               const real::OptimizerState& state, const void* from, void* to) override {
+    cpu::predict<T>(rule, direction, horizon, count, state, as<const T>(from), as<T>(to));
+  }
+  void reconstruct(const OptimizerRule& rule, Reconstruction reconstruction, int delay, std::int64_t count,
+                   const real::OptimizerState& state, const void* from, void* to) override {
+    cpu::reconstruct<T>(rule, reconstruction, delay, count, state, as<const T>(from), as<T>(to));
+  }
+
+ private:
+  template <class To, class From>
+  static To* as(From* data) {
+    return static_cast<To*>(data);
+  }
+
+  MemoryPool pool_;
+};
+
+}  // namespace
+
+std::unique_ptr<real::Kernels> make_kernels(std::size_t width) {
+  STAGECRAFT_CHECK(width == sizeof(float) || width == sizeof(double));
+  if (width == sizeof(float)) return std::make_unique<CpuKernels<float>>();
+  return std::make_unique<CpuKernels<double>>();
+}
+
+}  // namespace stagecraft::cpu

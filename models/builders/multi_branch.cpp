@@ -37,22 +37,30 @@ ModelGraph build(const config::Value& map) {
   n.sequence = config::as_real(map.at("sequence"));
   const int branches = config::as_int(map.at("branches")), layers = config::as_int(map.at("layers"));
 
+  const int rows = config::as_int(map.at("sequence")), width = config::as_int(map.at("hidden"));
+  const int heads = config::as_int(map.at("heads")), inner = static_cast<int>(n.feed_forward);
+
   GraphWriter writer(fmt::format("mmt-{}x{}", branches, layers), map);
   std::vector<LayerId> ends;
   for (int b = 0; b < branches; ++b) {
-    LayerId last = writer.add(fmt::format("in{}", b), "input", {}, source(n.sequence * n.hidden));
+    LayerId last =
+        writer.add(fmt::format("in{}", b), "input", {}, source(n.sequence * n.hidden), {source_of(rows, width)});
     for (int l = 0; l < layers; ++l) {
       const std::string name = fmt::format("b{}.l{}", b, l);
-      last = writer.add(name + ".mha", "mha", {last}, attention(n));
-      last = writer.add(name + ".ff1", "dense", {last}, dense(n.sequence, n.hidden, n.feed_forward));
-      last = writer.add(name + ".ff2", "dense", {last}, dense(n.sequence, n.feed_forward, n.hidden));
+      last = writer.add(name + ".mha", "mha", {last}, attention(n), attention_operations(rows, width, heads, false));
+      last = writer.add(name + ".ff1", "dense", {last}, dense(n.sequence, n.hidden, n.feed_forward),
+                        dense_operations(rows, width, inner));
+      last = writer.add(name + ".ff2", "dense", {last}, dense(n.sequence, n.feed_forward, n.hidden),
+                        dense_operations(rows, inner, width));
     }
     ends.push_back(last);
   }
   const double joined = branches * n.sequence * n.hidden;
-  const LayerId concat = writer.add("concat", "concat", ends, source(joined));
-  // Mean squared error: three operations for each number forward, one backward.
-  writer.add("loss", "loss", {concat}, {0, 3 * joined, joined, 0, 1, joined});
+  Operation join{.kind = OperationKind::Concat, .rows = rows, .columns = branches * width};
+  for (int b = 0; b < branches; ++b) join.inputs.push_back(-1 - b);
+  const LayerId concat = writer.add("concat", "concat", ends, source(joined), {join});
+  writer.add("loss", "loss", {concat}, square_error(joined),
+             {loss_of(OperationKind::MeanSquare, rows, branches * width)});
   return writer.finish();
 }
 

@@ -30,12 +30,14 @@ const config::MapSpec kFields{
          .doc("Pixels of one side of a patch, for vit; it divides the image."),
      config::integer("channels", 1, 1e4).fallback("3").doc("Colours of a pixel, for vit."),
      config::integer("classes", 1, 1e8).fallback("1000").doc("Classes told apart, for vit."),
+     config::boolean("tied").fallback("true").doc(
+         "Whether the scores over the vocabulary use the weights of the embedding, for gpt."),
      config::boolean("flash_attention").fallback("false").doc("Whether backward makes the probabilities anew."),
      precision_field()}};
 
 struct Shape {
   double layers = 0, hidden = 0, heads = 0, feed_forward = 0, sequence = 0, vocabulary = 0;
-  bool keeps_probabilities = true;
+  bool keeps_probabilities = true, tied = true;
 };
 
 LayerAmounts transformer_layer(const Shape& n) {
@@ -44,9 +46,12 @@ LayerAmounts transformer_layer(const Shape& n) {
                   9 * s * h + 2 * s * f + (n.keeps_probabilities ? n.heads * s * s : 0));
 }
 
-LayerId add_layers(GraphWriter& writer, const Shape& n, LayerId last) {
+LayerId add_layers(GraphWriter& writer, const Shape& n, LayerId last, bool causal) {
+  const Operations operations =
+      transformer_operations(static_cast<int>(n.sequence), static_cast<int>(n.hidden), static_cast<int>(n.feed_forward),
+                             static_cast<int>(n.heads), causal);
   for (int l = 0; l < static_cast<int>(n.layers); ++l)
-    last = writer.add(fmt::format("l{}", l), "transformer_layer", {last}, transformer_layer(n));
+    last = writer.add(fmt::format("l{}", l), "transformer_layer", {last}, transformer_layer(n), operations);
   return last;
 }
 
@@ -61,12 +66,20 @@ LayerAmounts tied_head(const Shape& n, double own_parameters) {
 // Radford et al., Language Models are Unsupervised Multitask Learners, 2019; Brown et al., NeurIPS 2020.
 void build_gpt(GraphWriter& writer, const Shape& n) {
   const double s = n.sequence, h = n.hidden;
-  LayerId last = writer.add("tok", "input", {}, source(s));
-  last = writer.add("embed", "embedding", {last}, {(n.vocabulary + s) * h, 0, 0, s * h, s * h, s, "wte"});
-  last = add_layers(writer, n, last);
-  last = writer.add("lnf", "layernorm", {last}, layer_norm(s, h));
-  last = writer.add("lm_head", "dense", {last}, tied_head(n, 0));
-  writer.add("loss", "softmax_xent", {last}, cross_entropy(s, n.vocabulary));
+  const int rows = static_cast<int>(s), width = static_cast<int>(h), words = static_cast<int>(n.vocabulary);
+  Operation scores = linear(rows, width, words);
+  scores.bias = false;
+  LayerAmounts head = tied_head(n, n.tied ? 0 : h * n.vocabulary);
+  if (!n.tied) head.tie.clear();
+  LayerId last = writer.add("tok", "input", {}, source(s), {source_of(rows, 1)});
+  last =
+      writer.add("embed", "embedding", {last}, {(n.vocabulary + s) * h, 0, 0, s * h, s * h, s, n.tied ? "wte" : ""},
+                 {{.kind = OperationKind::Embedding, .inputs = {-1}, .rows = rows, .columns = width, .inner = words}});
+  last = add_layers(writer, n, last, true);
+  last = writer.add("lnf", "layernorm", {last}, layer_norm(s, h), norm_operations(rows, width));
+  last = writer.add("lm_head", "dense", {last}, head, {scores});
+  writer.add("loss", "softmax_xent", {last}, cross_entropy(s, n.vocabulary),
+             {loss_of(OperationKind::CrossEntropy, rows, words)});
 }
 
 // Devlin et al., NAACL 2019: token, position and two segment embeddings with a norm; masked words and next sentence.
@@ -75,7 +88,7 @@ void build_bert(GraphWriter& writer, const Shape& n) {
   LayerId last = writer.add("tok", "input", {}, source(2 * s));
   last = writer.add("embed", "embedding", {last},
                     {(n.vocabulary + s + 2) * h + 2 * h, 5 * s * h, 0, s * h, s * h, s * h + 2 * s, "wte"});
-  last = add_layers(writer, n, last);
+  last = add_layers(writer, n, last, false);
   const LayerId pooler = writer.add("pooler", "dense", {last}, dense(1, h, h));
   LayerAmounts transform = dense(s, h, h);
   transform.stash += s * h;  // The input of its activation.
@@ -95,7 +108,7 @@ void build_vit(GraphWriter& writer, const Shape& n, const Value& map) {
   LayerId last = writer.add("img", "input", {}, source(numbers));
   last = writer.add("patch_embed", "conv", {last},
                     weighted(patch * h + h + h + n.sequence * h, 2 * patches * patch * h, n.sequence * h, numbers));
-  last = add_layers(writer, n, last);
+  last = add_layers(writer, n, last, false);
   last = writer.add("lnf", "layernorm", {last}, layer_norm(n.sequence, h));
   last = writer.add("head", "dense", {last}, dense(1, h, classes));
   writer.add("loss", "softmax_xent", {last}, cross_entropy(1, classes));
@@ -108,6 +121,7 @@ Shape read_shape(const Value& map) {
   n.hidden = config::as_real(map.at("hidden"));
   n.heads = config::as_real(map.at("heads"));
   n.feed_forward = map.has("feed_forward") ? config::as_real(map.at("feed_forward")) : 4 * n.hidden;
+  n.tied = config::as_bool(map.at("tied"));
   n.keeps_probabilities = !config::as_bool(map.at("flash_attention"));
   if (config::as_int(map.at("hidden")) % config::as_int(map.at("heads")) != 0)
     problems.add(map.at("heads").where, "heads", fmt::format("{} heads do not divide a width of {}", n.heads, n.hidden),

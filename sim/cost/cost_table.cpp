@@ -62,4 +62,9 @@ Seconds CostTable::update(double parameters, int device_type) const {
   return Seconds{seconds(parameters * (p.gradient + 2 * p.weight + 2 * p.optimizer), type.memory_bandwidth.value)};
 }
 
+Seconds CostTable::touch(double parameters, int device_type) const {
+  const DeviceType& type = cluster_->types[static_cast<std::size_t>(device_type)];
+  return Seconds{seconds(parameters * model_->precision.weight, type.memory_bandwidth.value)};
+}
+
 }  // namespace stagecraft

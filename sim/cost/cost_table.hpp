@@ -29,6 +29,8 @@ class CostTable {
   /// Time of one optimizer step on `parameters` numbers, memory traffic only: gradients read, weights and optimizer
   /// state read and written.
   Seconds update(double parameters, int device_type) const;
+  /// Time to read or write `parameters` weights once; 0 where the memory's bandwidth is not known.
+  Seconds touch(double parameters, int device_type) const;
 
   const ModelGraph& model() const { return *model_; }
   const Cluster& cluster() const { return *cluster_; }

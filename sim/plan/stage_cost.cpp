@@ -62,6 +62,7 @@ StageCost replica_cost(const Stage& stage, int replica, const CostTable& costs) 
   cost.backward = cost.input_gradient + cost.weight_gradient;
   cost.recompute = cost.forward;
   cost.update = costs.update(parameters, type);
+  cost.touch = costs.touch(parameters, type);
   cost.weights = {parameters * model.precision.weight};
   cost.gradients = {parameters * model.precision.gradient};
   cost.optimizer = {parameters * model.precision.optimizer};

@@ -10,6 +10,7 @@ namespace stagecraft {
 /// What one micro-batch costs on one replica of a stage, and what the stage keeps in memory there.
 struct StageCost {
   Seconds forward, input_gradient, weight_gradient, backward, recompute, update;
+  Seconds touch;  ///< To read or write the weights once.
   Bytes weights;  ///< One version.
   Bytes gradients, optimizer;
   Bytes stash;             ///< One micro-batch, from forward to backward.

@@ -136,10 +136,10 @@ class Blocking {
     if (position == slots_[static_cast<std::size_t>(d)].size() || !current(d).launched || current(d).pending != 0)
       return false;
     const Slot slot = slots_[static_cast<std::size_t>(d)][position];
-    const std::span<const Op> ops{schedule_.devices[static_cast<std::size_t>(d)].data() + slot.first, slot.count};
+    const Op& front = schedule_.devices[static_cast<std::size_t>(d)][slot.first];
     Group& g = current(d);
-    if (ops.front().kind == OpKind::Update && !reduce(d, ops.front(), g)) return false;
-    const InstructionId last = writer_.compute(DeviceId{d}, ops, g.written);
+    if (front.kind == OpKind::Update && !reduce(d, front, g)) return false;
+    const InstructionId last = writer_.compute(DeviceId{d}, slot.first, slot.first + slot.count, g.written);
     for (const std::size_t m : g.receives) writer_.consume(traffic_[m].receive, last);
     g.written = {};
     ++position;

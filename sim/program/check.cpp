@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/program/check_weights.hpp"
 
 namespace stagecraft {
 namespace {
@@ -21,6 +22,7 @@ class Checker {
                 std::is_sorted(p_.first_wait.begin(), p_.first_wait.end()),
             whole, "has wait lists that do not match its instructions");
     require(p_.memory.size() == static_cast<std::size_t>(p_.devices), whole, "has no memory figures for some device");
+    require(p_.delays.size() == p_.micro_batches.size(), whole, "has no delay for some stage");
     std::vector<bool> used(p_.size(), false);
     for (std::size_t n = 0; n < p_.size(); ++n) {
       const InstructionId id{static_cast<std::int64_t>(n)};
@@ -31,6 +33,7 @@ class Checker {
       }
       stream_order(id);
     }
+    check_weights(p_);
     for (const Transfer& t : p_.transfers) transfer(t, used);
     for (const Collective& c : p_.collectives) collective(c);
     for (const Buffer& b : p_.buffers) {
@@ -87,6 +90,7 @@ class Checker {
             "is paired with the wrong kind");
     require(s.link == r.link && s.stage == r.stage && s.micro == r.micro && s.gradient == r.gradient, t.send,
             "does not match its receive");
+    require(t.edge >= 0 && t.to_micro >= 0, t.send, "is for no edge or no micro-batch");
     require(s.device == route.from && r.device == route.to && s.device != r.device, t.send, "does not match its route");
     require(!p_.rendezvous || t.receive == t.send + 1, t.send, "is not next to its receive");
     require(used[static_cast<std::size_t>(t.receive)], t.receive, "is received but never used");

@@ -31,13 +31,13 @@ class Beside {
   std::size_t step(DeviceId device) {
     auto& head = head_[static_cast<std::size_t>(device)];
     const auto& row = schedule_.devices[static_cast<std::size_t>(device)];
-    const std::size_t end = group_end(row, head);
-    const std::span<const Op> group{row.data() + head, row.data() + end};
+    const std::size_t first = head, end = group_end(row, first);
+    const std::span<const Op> group{row.data() + first, row.data() + end};
     head = end;
 
     inputs_.clear();
     for (const Op& op : group) gather(device, op);
-    const InstructionId last = writer_.compute(device, group, inputs_);
+    const InstructionId last = writer_.compute(device, first, end, inputs_);
     for (const InstructionId input : inputs_)
       if (group.front().kind != OpKind::Update) writer_.consume(input, last);
     for (const Op& op : group) {
@@ -102,11 +102,11 @@ class Beside {
 
 }  // namespace
 
-Program lower(const Schedule& schedule, const Plan& plan, const StageCosts& costs, const WeightsDef& policy,
+Program lower(const Schedule& schedule, const Plan& plan, const StageCosts& costs, const WeightsRule& weights,
               const LoweringOptions& options) {
   const GlobalOrder order = global_order(schedule, plan, options.iterations);
   if (!order.cycle.empty()) throw Infeasible("cycle", "the order of work can never end: " + order.cycle);
-  ProgramWriter writer(schedule, plan, costs, policy, options);
+  ProgramWriter writer(schedule, plan, costs, weights, options);
   if (options.overlap)
     Beside(schedule, writer).run(order);
   else

@@ -5,7 +5,7 @@
 #include "sim/plan/stage_cost.hpp"
 #include "sim/program/program.hpp"
 #include "sim/schedule/schedule.hpp"
-#include "sim/weights/policy.hpp"
+#include "sim/weights/rule.hpp"
 
 namespace stagecraft {
 
@@ -23,12 +23,15 @@ struct LoweringOptions {
   StreamModel streams = StreamModel::Direction;
   bool fifo_sends = true;  ///< A device sends one message at a time, in program order.
   int iterations = 1;
+  int optimizer_states = 2;     ///< Tensors of the size of the weights that the optimizer keeps: Adam's two.
+  bool keeps_momentum = false;  ///< One of them is the momentum of the bare gradients.
 };
 
-/// Adds everything a schedule leaves out: sends, receives, all-reduces, buffers, weight versions.
+/// Adds everything a schedule leaves out: sends, receives, all-reduces, buffers, weight versions, predictions.
 ///
 /// Throws Infeasible "cycle" when the order of work itself can never run, and "deadlock" when only the communication
-/// blocks; both name the shortest cycle. O(ops log devices).
-Program lower(const Schedule&, const Plan&, const StageCosts&, const WeightsDef&, const LoweringOptions&);
+/// blocks; both name the shortest cycle; and "weights" when an op would read a version that is not made before it.
+/// O(ops log devices).
+Program lower(const Schedule&, const Plan&, const StageCosts&, const WeightsRule&, const LoweringOptions&);
 
 }  // namespace stagecraft

@@ -37,11 +37,12 @@ std::uint64_t ring_bytes(std::uint64_t bytes, std::int32_t members) {
   return static_cast<std::uint64_t>(std::llround(share * static_cast<double>(bytes)));
 }
 
-char letter(InstructionKind kind) { return letter(static_cast<OpKind>(kind)); }
+char letter(InstructionKind kind) { return kind == InstructionKind::Predict ? 'P' : letter(static_cast<OpKind>(kind)); }
 
 std::string to_text(const Program& program, InstructionId id) {
   const Instruction& i = program.at(id);
   if (i.kind == InstructionKind::AllReduce) return fmt::format("{}AR{}", i.stage.value, i.micro);
+  if (i.kind == InstructionKind::Predict) return fmt::format("{}P{}{}", i.stage.value, i.gradient ? 'B' : 'F', i.micro);
   if (i.is_compute()) return fmt::format("{}{}{}", i.stage.value, letter(i.kind), i.micro);
   const Transfer& t = program.transfers[static_cast<std::size_t>(i.link)];
   const RouteEnds& ends = program.routes[static_cast<std::size_t>(t.route)];

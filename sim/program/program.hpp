@@ -7,6 +7,7 @@
 
 #include "sim/core/ids.hpp"
 #include "sim/core/quantity.hpp"
+#include "sim/weights/rule.hpp"
 
 namespace stagecraft {
 
@@ -16,7 +17,8 @@ enum class InstructionKind : std::uint8_t {
   InputGradient,
   WeightGradient,
   Recompute,
-  Update,  // in the order of OpKind
+  Update,   // in the order of OpKind
+  Predict,  // or reconstruct, right before the op that uses it
   Send,
   Receive,
   AllReduce
@@ -30,19 +32,24 @@ struct Instruction {
   StageId stage;  ///< Of communication: the stage that made the data.
   std::int32_t micro =
       0;  ///< Micro-batch of `stage`, counted through the iterations; of Update and AllReduce: its number.
-  std::int32_t link = -1;    ///< Send, Receive: index into transfers. AllReduce: index into collectives.
-  std::int32_t version = 0;  ///< Weights version that is read; of Update: that is written.
+  std::int32_t link = -1;    ///< Send, Receive: index into transfers. AllReduce: index into collectives. Predict: its
+                             ///< horizon in updates.
+  std::int32_t version = 0;  ///< Weights version that is read, or that a prediction starts from; of Update: written.
   InstructionKind kind = InstructionKind::Forward;
-  bool gradient = false;  ///< Communication: a gradient, not an activation.
+  bool gradient = false;  ///< Communication: a gradient, not an activation. Predict: for a backward.
+  WeightsFrom weights = WeightsFrom::Version;  ///< Of computation that reads weights.
 
   bool is_compute() const { return kind < InstructionKind::Send; }
 };
+static_assert(sizeof(Instruction) == 40);
 
 /// A message. With rendezvous its receive is the instruction right behind its send.
 struct Transfer {
   std::uint64_t bytes = 0;
   InstructionId send, receive;
-  std::int32_t route = 0;  ///< Index into Program::routes.
+  std::int32_t route = 0;     ///< Index into Program::routes.
+  std::int32_t edge = 0;      ///< Index into the edges of the plan.
+  std::int32_t to_micro = 0;  ///< Micro-batch of the stage that uses it.
 };
 
 /// An all-reduce among `members` instructions with consecutive ids.
@@ -77,7 +84,8 @@ struct Buffer {
 
 /// Memory that stays.
 struct ResidentMemory {
-  Bytes weights, gradients, optimizer;  ///< `weights` counts every version.
+  Bytes weights, gradients, optimizer;  ///< `weights` counts every buffer.
+  int weight_buffers = 0;  ///< Versions, predictions and averages at the worst moment, of all stages on the device.
 
   Bytes total() const { return weights + gradients + optimizer; }
 };
@@ -100,6 +108,7 @@ struct Program {
   std::vector<Buffer> buffers;
   std::vector<ResidentMemory> memory;  ///< Of each device.
   std::vector<int> micro_batches;      ///< Of each stage, in one iteration.
+  std::vector<int> delays;             ///< Of each stage: most updates between a forward and its backward.
   int devices = 0;
   int iterations = 1;
   int mini_batch = 1;  ///< Samples in one iteration.
@@ -120,8 +129,9 @@ struct Program {
 /// Bytes that a ring all-reduce of `bytes` among `members` moves over each edge: 2(n-1)/n of them, in whole bytes.
 std::uint64_t ring_bytes(std::uint64_t bytes, std::int32_t members);
 
-char letter(InstructionKind);  ///< Of computation: F B I W R U.
-/// "2F5", "0>1:0F2" (the output of 0F2 sent from device 0 to 1), "1<0:0F2" (received), "3AR0" (all-reduce).
+char letter(InstructionKind);  ///< Of computation: F B I W R U P.
+/// "2F5", "2PF5" (the prediction for it), "0>1:0F2" (the output of 0F2 sent from device 0 to 1), "1<0:0F2" (received),
+/// "3AR0" (all-reduce).
 std::string to_text(const Program&, InstructionId);
 /// Every stream as text, one line each.
 std::string to_text(const Program&);

@@ -32,23 +32,21 @@ Seconds duration(const StageCost& cost, OpKind kind) {
 }  // namespace
 
 ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const StageCosts& costs,
-                             const WeightsDef& policy, const LoweringOptions& options)
-    : plan_(plan),
+                             const WeightsRule& weights, const LoweringOptions& options)
+    : schedule_(schedule),
+      plan_(plan),
       costs_(costs),
-      policy_(policy),
+      weights_(weights),
       options_(options),
+      reads_(schedule, plan, weights),
       pieces_(plan, options.iterations),
-      edges_(plan),
-      depth_(depth_to_sink(plan.graph())),
-      pipeline_depth_(*std::max_element(depth_.begin(), depth_.end())) {
+      edges_(plan) {
   program_.devices = static_cast<int>(schedule.devices.size());
   program_.iterations = options.iterations;
   program_.mini_batch = plan.mini_batch;
   program_.rendezvous = options.rendezvous;
-  for (int s = 0; s < plan.stage_count(); ++s) {
-    program_.micro_batches.push_back(plan.micro_batches(StageId{s}));
-    updates_.emplace_back(plan.stage(StageId{s}).devices.size(), 0);
-  }
+  for (int s = 0; s < plan.stage_count(); ++s) program_.micro_batches.push_back(plan.micro_batches(StageId{s}));
+  program_.delays.assign(plan.stages.size(), 0);
   for (int d = 0; d < program_.devices; ++d) stream(DeviceId{d}, StreamKind::Compute, DeviceId{});
   last_send_.resize(static_cast<std::size_t>(program_.devices));
   open_channels();
@@ -69,6 +67,7 @@ void ProgramWriter::count(const Schedule& schedule) {
       for_each_message(DeviceId{d}, op, [&](const Message&) { ++messages; });
     }
   }
+  if (weights_.predicts() || weights_.reconstructs()) ops += ops / 2;
   const std::size_t total = ops + 2 * messages + reductions;
   reserve_column(program_.instructions, total);
   reserve_column(program_.first_wait, total + 1);
@@ -86,13 +85,16 @@ void ProgramWriter::keep_resident(bool trains) {
     const Stage& stage = plan_.stage(StageId{s});
     for (std::size_t r = 0; r < stage.devices.size(); ++r) {
       const StageCost& c = cost(StageId{s}, static_cast<int>(r));
+      const StageNeeds needs = reads_.needs(StageId{s}, static_cast<int>(r));
       auto& memory = program_.memory[static_cast<std::size_t>(stage.devices[r])];
-      const VersionInput in{depth_[static_cast<std::size_t>(s)] - 1, pipeline_depth_, 0,
-                            plan_.micro_batches(StageId{s}), 0};
-      memory.weights += c.weights * (trains ? policy_.copies(in) : 1);
+      auto& delay = program_.delays[static_cast<std::size_t>(s)];
+      delay = std::max(delay, needs.delay);
+      memory.weights += c.weights * needs.buffers;
+      memory.weight_buffers += needs.buffers;
       if (!trains) continue;
       memory.gradients += c.gradients;
       memory.optimizer += c.optimizer;
+      if (weights_.needs_momentum() && !options_.keeps_momentum) memory.optimizer += c.weights;
     }
   }
 }
@@ -184,34 +186,50 @@ void ProgramWriter::follow(StreamId stream) {
   last = InstructionId{static_cast<std::int64_t>(program_.instructions.size()) - 1};
 }
 
-VersionInput ProgramWriter::version_input(const Op& op, int replica) const {
-  const auto s = static_cast<std::size_t>(op.stage);
-  return {depth_[s] - 1, pipeline_depth_, op.micro, plan_.micro_batches(op.stage),
-          updates_[s][static_cast<std::size_t>(replica)]};
+Instruction ProgramWriter::instruction_of(DeviceId device, const Op& op, int replica, const WeightRead& read) const {
+  const StageCost& c = cost(op.stage, replica);
+  Instruction i;
+  i.kind = instruction_kind(op.kind);
+  i.duration = duration(c, op.kind);
+  if (op.kind == OpKind::Update)
+    i.duration += update_extra(weights_, c.touch, reads_.needs(op.stage, replica).delay, options_);
+  i.stream = StreamId{device.value};
+  i.device = device;
+  i.stage = op.stage;
+  i.micro = op.micro;
+  i.version = read.version;
+  i.weights = read.from;
+  return i;
 }
 
-InstructionId ProgramWriter::compute(DeviceId device, std::span<const Op> group,
+/// With communication in the way of computation a prediction has to wait for it like any other computation.
+void ProgramWriter::predict(const Instruction& user, int replica, int horizon, std::span<const InstructionId> inputs) {
+  Instruction i = user;
+  i.kind = InstructionKind::Predict;
+  i.gradient = user.kind != InstructionKind::Forward;
+  i.weights = WeightsFrom::Version;
+  i.link = horizon;
+  i.duration = predict_time(weights_, i.gradient, cost(user.stage, replica).touch, options_);
+  begin(i);
+  follow(i.stream);
+  if (!options_.overlap)
+    for (const InstructionId input : inputs) wait(input);
+}
+
+InstructionId ProgramWriter::compute(DeviceId device, std::size_t first, std::size_t end,
                                      std::span<const InstructionId> inputs) {
+  const auto& row = schedule_.devices[static_cast<std::size_t>(device)];
   InstructionId id;
-  for (const Op& op : group) {
+  for (std::size_t n = first; n < end; ++n) {
+    const Op& op = row[n];
     const int replica = replica_on(plan_.stage(op.stage), device);
-    const VersionInput in = version_input(op, replica);
-    Instruction i;
-    i.kind = instruction_kind(op.kind);
-    i.duration = duration(cost(op.stage, replica), op.kind);
-    i.stream = StreamId{device.value};
-    i.device = device;
-    i.stage = op.stage;
-    i.micro = op.micro;
-    if (op.kind == OpKind::Update)
-      i.version = ++updates_[static_cast<std::size_t>(op.stage)][static_cast<std::size_t>(replica)];
-    else
-      i.version = op.kind == OpKind::Forward ? policy_.forward(in) : policy_.backward(in);
-    const bool first = !id.valid();
+    const WeightRead read = reads_.at(device, n);
+    const Instruction i = instruction_of(device, op, replica, read);
+    const auto needed = n == first ? inputs : std::span<const InstructionId>{};
+    if (read.horizon > 0) predict(i, replica, read.horizon, needed);
     id = begin(i);
     follow(i.stream);
-    if (first)
-      for (const InstructionId input : inputs) wait(input);
+    for (const InstructionId input : needed) wait(input);
     keep_activations(id, op, replica);
   }
   return id;
@@ -265,7 +283,8 @@ InstructionId ProgramWriter::send(const Message& message, InstructionId producer
     wait(previous);
     previous = id;
   }
-  program_.transfers.push_back({message.bytes, id, InstructionId{}, channel.route[message.gradient]});
+  program_.transfers.push_back(
+      {message.bytes, id, InstructionId{}, channel.route[message.gradient], message.edge, message.to_micro});
   program_.buffers.push_back(
       {Bytes{static_cast<double>(message.bytes)}, producer, id, message.from, BufferKind::Outgoing});
   return id;

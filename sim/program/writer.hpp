@@ -5,6 +5,8 @@
 
 #include "sim/plan/overlap.hpp"
 #include "sim/program/lower.hpp"
+#include "sim/program/weights_cost.hpp"
+#include "sim/weights/reads.hpp"
 
 namespace stagecraft {
 
@@ -15,7 +17,9 @@ struct Message {
   bool gradient = false;
   DeviceId from, to;
   std::uint64_t bytes = 0;
-  int channel = 0;           ///< Index of the pair of replicas it goes between.
+  int channel = 0;  ///< Index of the pair of replicas it goes between.
+  int edge = 0;
+  int to_micro = 0;          ///< Of the stage that needs it.
   std::size_t consumer = 0;  ///< Piece of the op that needs it.
 };
 
@@ -23,10 +27,12 @@ struct Message {
 /// routes, streams, versions, buffers, resident memory.
 class ProgramWriter {
  public:
-  ProgramWriter(const Schedule&, const Plan&, const StageCosts&, const WeightsDef&, const LoweringOptions&);
+  ProgramWriter(const Schedule&, const Plan&, const StageCosts&, const WeightsRule&, const LoweringOptions&);
 
-  /// Ops that run as one. The first waits for the device's last computation and `inputs`; returns the last.
-  InstructionId compute(DeviceId, std::span<const Op> group, std::span<const InstructionId> inputs);
+  /// Ops [first, end) of the device's list, which run as one. The first waits for the device's last computation and
+  /// `inputs`; returns the last. A prediction stands before the op that it is for; beside communication it does not
+  /// wait for the inputs.
+  InstructionId compute(DeviceId, std::size_t first, std::size_t end, std::span<const InstructionId> inputs);
   /// The two ends of a message; each also waits for what its stream and the order of sends ask.
   InstructionId send(const Message&, InstructionId producer);
   InstructionId receive(const Message&, InstructionId send, InstructionId after);
@@ -64,22 +70,22 @@ class ProgramWriter {
   const StageCost& cost(StageId s, int replica) const {
     return costs_[static_cast<std::size_t>(s)][static_cast<std::size_t>(replica)];
   }
-  VersionInput version_input(const Op&, int replica) const;
+  Instruction instruction_of(DeviceId, const Op&, int replica, const WeightRead&) const;
+  void predict(const Instruction& user, int replica, int horizon, std::span<const InstructionId> inputs);
 
+  const Schedule& schedule_;
   const Plan& plan_;
   const StageCosts& costs_;
-  const WeightsDef& policy_;
+  WeightsRule weights_;
   LoweringOptions options_;
+  WeightReads reads_;
   PieceIndex pieces_;
   EdgeLists edges_;
-  std::vector<int> depth_;
-  int pipeline_depth_ = 1;
   std::vector<std::size_t> first_channel_;  ///< Of each edge.
   std::vector<Channel> channels_;
   std::vector<InstructionId> last_;                  ///< In each stream.
   std::vector<InstructionId> last_send_;             ///< Of each device.
   std::vector<InstructionId> forward_, recomputed_;  ///< Of each piece.
-  std::vector<std::vector<int>> updates_;            ///< Of each stage and replica.
   std::vector<std::int32_t> received_buffer_;        ///< Of each transfer.
   std::vector<std::int32_t> first_ring_;             ///< Of each stage: index of its first ring route.
   std::vector<StreamId> reduce_stream_;              ///< Of each device.
@@ -103,9 +109,9 @@ void ProgramWriter::for_each_message(DeviceId device, const Op& op, Visit&& visi
       const std::size_t pair =
           gradient ? static_cast<std::size_t>(r) * stage.devices.size() + static_cast<std::size_t>(replica)
                    : static_cast<std::size_t>(replica) * other.devices.size() + static_cast<std::size_t>(r);
-      visit(Message{op.stage, op.micro, gradient, device, to,
-                    static_cast<std::uint64_t>(edge.bytes.value * samples + 0.5),
-                    static_cast<int>(first_channel_[static_cast<std::size_t>(e)] + pair), pieces_.of(other_id, m, r)});
+      visit(Message{
+          op.stage, op.micro, gradient, device, to, static_cast<std::uint64_t>(edge.bytes.value * samples + 0.5),
+          static_cast<int>(first_channel_[static_cast<std::size_t>(e)] + pair), e, m, pieces_.of(other_id, m, r)});
     });
   }
 }

@@ -17,4 +17,7 @@ std::string spans_csv(const Program&, const Timeline&, const Report&, const Clus
 /// receive, and one memory counter for each device. Streams "in no order" are spread over as many tracks as needed.
 std::string chrome_trace(const Program&, const Timeline&, const Cluster&);
 
+/// losses.csv: the loss of every iteration of a real run.
+std::string losses_csv(const Learnt&);
+
 }  // namespace stagecraft

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "sim/core/sha256.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -37,6 +39,33 @@ Json device_json(const DeviceReport& d, const Device& device, const DeviceType& 
           {"received_bytes", m.received.value},
           {"outgoing_bytes", m.outgoing.value},
           {"peak_activations", m.activations}};
+}
+
+/// A fingerprint of the final weights: two runs that agree to the last bit have the same.
+std::string weights_sha256(const Learnt& learnt) {
+  std::string bytes;
+  for (const auto& stage : learnt.weights)
+    bytes.append(reinterpret_cast<const char*>(stage.data()), stage.size() * sizeof(double));
+  return sha256(bytes);
+}
+
+Json learnt_json(const Learnt& learnt, const Cluster& cluster) {
+  Json json{{"losses", learnt.losses}, {"weights_sha256", weights_sha256(learnt)}};
+  json["evaluations"] = Json::array();
+  for (const Evaluation& e : learnt.evaluations)
+    json["evaluations"].push_back({{"updates", e.updates}, {"loss", e.loss}});
+  json["memory"] = Json::array();
+  for (std::size_t d = 0; d < learnt.memory.size() && d < cluster.devices.size(); ++d) {
+    const MeasuredMemory& m = learnt.memory[d];
+    json["memory"].push_back({{"name", cluster.devices[d].name},
+                              {"total_bytes", m.total.value},
+                              {"weights_bytes", m.weights.value},
+                              {"weight_buffers", m.weight_buffers},
+                              {"gradients_bytes", m.gradients.value},
+                              {"optimizer_bytes", m.optimizer.value},
+                              {"activations_bytes", m.activations.value}});
+  }
+  return json;
 }
 
 }  // namespace
@@ -75,6 +104,7 @@ std::string results_json(const std::string& title, const Program& program, const
                              {"forward", l.forward},
                              {"traffic_bytes", l.traffic.value},
                              {"utilisation", l.utilisation}});
+  if (timeline.learnt) json["learnt"] = learnt_json(*timeline.learnt, cluster);
   return json.dump(2);
 }
 

@@ -8,7 +8,7 @@ namespace stagecraft {
 namespace {
 
 constexpr const char* kKinds[] = {"forward", "backward", "input_gradient", "weight_gradient", "recompute",
-                                  "update",  "send",     "receive",        "all_reduce"};
+                                  "update",  "predict",  "send",           "receive",         "all_reduce"};
 
 /// A field that may hold a comma or a quote (RFC 4180).
 std::string field(const std::string& text) {

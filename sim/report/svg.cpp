@@ -10,8 +10,9 @@ namespace {
 
 constexpr double kLeft = 120, kTop = 44, kRow = 34, kBox = 22, kWidth = 1180, kRight = 20;
 
-// Forward, backward, input gradient, weight gradient, recomputation, update: told apart without red and green too.
-constexpr const char* kFill[] = {"#4c78a8", "#f2b447", "#e8913c", "#88bfae", "#b7c9de", "#7d6b91"};
+// Forward, backward, input gradient, weight gradient, recomputation, update, prediction: told apart without red and
+// green too.
+constexpr const char* kFill[] = {"#4c78a8", "#f2b447", "#e8913c", "#88bfae", "#b7c9de", "#7d6b91", "#d58fa8"};
 
 std::string escaped(const std::string& text) {
   std::string out;
@@ -80,7 +81,8 @@ class Drawing {
     add(R"(<rect x="{:.2f}" y="{}" width="{:.2f}" height="{}" fill="{}" stroke="white" stroke-width="0.6"><title>{}</title></rect>)",
         from, y, width, kBox, kFill[static_cast<std::size_t>(i.kind)],
         to_text(p_, InstructionId{static_cast<std::int64_t>(n)}));
-    const std::string label = i.kind == InstructionKind::Update ? "U" : std::to_string(i.micro);
+    const bool numbered = i.kind != InstructionKind::Update && i.kind != InstructionKind::Predict;
+    const std::string label = numbered ? std::to_string(i.micro) : std::string(1, letter(i.kind));
     if (width > 7.0 * static_cast<double>(label.size()))
       add(R"(<text x="{:.2f}" y="{}" text-anchor="middle" font-size="11" fill="{}">{}</text>)", from + width / 2,
           y + 15, i.kind == InstructionKind::Forward || i.kind == InstructionKind::Update ? "white" : "black", label);

@@ -16,6 +16,7 @@ constexpr const char* kColours[] = {"thread_state_running",
                                     "rail_load",
                                     "thread_state_iowait",
                                     "good",
+                                    "rail_idle",
                                     "grey",
                                     "grey",
                                     "terrible"};

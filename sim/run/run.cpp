@@ -18,7 +18,6 @@ Prepared prepare(const Scenario& scenario) {
   const Value& tree = scenario.tree;
   const int iterations = scenario.lowering.iterations;
   const ScheduleDef& schedule = get_from(schedules::all(), "schedule", scenario.schedule);
-  const WeightsDef& policy = get_from(weights::all(), "weights policy", scenario.weights);
 
   p.model = for_part(tree, "model", [](const Value& part) { return build_model(part); });
   p.cluster = for_part(tree, "cluster", [](const Value& part) { return build_cluster(part); });
@@ -42,8 +41,9 @@ Prepared prepare(const Scenario& scenario) {
   throw_if_any(validate(p.schedule, p.plan, {.iterations = iterations, .trains = schedule.trains}), scenario.schedule,
                tree.at("run").at("schedule"));
 
-  p.program = for_part(tree, "run",
-                       [&](const Value&) { return lower(p.schedule, p.plan, p.costs, policy, scenario.lowering); });
+  p.program = for_part(tree, "run", [&](const Value&) {
+    return lower(p.schedule, p.plan, p.costs, scenario.weights_rule, scenario.lowering);
+  });
   check_program(p.program);
   for_part(tree, "plan", [&](const Value&) { check_memory(p.program, p.cluster); });
   return p;
@@ -53,9 +53,11 @@ Outcome run(const Scenario& scenario, const Prepared& p, const std::string& back
   const BackendDef& def = get_from(backends::all(), "backend", backend);
   if (const std::string why = def.why_not(); !why.empty()) throw BackendError(backend + ": " + why);
   Outcome o;
-  o.timeline = def.run(p.program, p.cluster, {.seed = scenario.seed});
+  const Work work{p.model, p.plan, scenario.weights_rule, scenario.training, scenario.emulated};
+  o.timeline = def.run(p.program, p.cluster, {.seed = scenario.seed, .work = &work});
   o.timeline.clock = def.clock;
-  o.timeline.provenance = {backend, def.version(), version(), {}, scenario.hash(), scenario.seed};
+  const std::string where = def.clock == Clock::Simulated ? std::string() : machine();
+  o.timeline.provenance = {backend, def.version(), version(), where, scenario.hash(), scenario.seed};
   o.report = measure(p.program, o.timeline, p.cluster);
   check_finite(o.report.makespan.value);
   return o;

@@ -49,22 +49,33 @@ void read_csv(Value& schedule, Problems& problems) {
 }
 
 /// `auto` becomes the policy that the schedule goes with.
-void settle_weights(Value& tree, const ScheduleDef& schedule, Problems& problems) {
+WeightsRule settle_weights(Value& tree, const ScheduleDef& schedule, Problems& problems) {
   Value& weights = *tree.find("weights");
-  if (weights.text == "auto") weights = Value::scalar(std::string(schedule.weights), weights.where, "computed");
-  const WeightsDef* policy = find_in(weights::all(), weights.text);
-  if (policy && policy->needs_flush && !schedule.flushes)
-    problems.add(weights.where, "weights",
-                 fmt::format("'{}' keeps one version, but the schedule '{}' never drains the pipeline", weights.text,
-                             schedule.name),
+  Value& name = *weights.find("policy");
+  if (name.text == "auto") name = Value::scalar(std::string(schedule.weights), name.where, "computed");
+  const WeightsDef& policy = get_from(weights::all(), "weights policy", name.text);
+  const WeightsRule rule = rule_of(policy, weights);
+  const int every = drain_every(schedule, &tree.at("run").at("schedule"));
+  if (policy.needs_flush && every != 1)
+    problems.add(name.where, "weights",
+                 fmt::format("'{}' keeps one version, but the schedule '{}' {}", name.text, schedule.name,
+                             every == 0 ? "never drains the pipeline" : "does not drain the pipeline every iteration"),
                  fmt::format("write weights: {}", schedule.weights), "weights");
+  if (rule.assumes_staleness() && every == 1)
+    problems.add(
+        name.where, "weights",
+        fmt::format("'{}' looks as far ahead as if the pipeline never drained, but the schedule '{}' drains it "
+                    "every iteration, so that no weights are old",
+                    name.text, schedule.name),
+        "write schedule: pipedream, or weights: flush", "weights");
+  return rule;
 }
 
 /// Without a drain the first iteration fills, the last one runs out, and only what is between them shows a period.
 void require_steady_iteration(const Value& run, const ScheduleDef& schedule, Problems& problems) {
   const Value& iterations = run.at("iterations");
   const int count = config::as_int(iterations);
-  const bool drains = schedule.flushes && schedule.trains;
+  const bool drains = schedule.trains && drain_every(schedule, &run.at("schedule")) == 1;
   if (drains || count >= 3 || (count == 1 && schedule.flushes)) return;
   problems.add(iterations.where, "run.iterations",
                fmt::format("the schedule '{}' never drains, so {} iterations do not show what one more would cost",
@@ -78,12 +89,13 @@ StreamModel stream_model(const std::string& word) {
   return word == "none" ? StreamModel::None : StreamModel::Direction;
 }
 
-Scenario read(Value tree) {
+Scenario read(Value tree, const WeightsRule& weights) {
   Scenario s;
   const Value& run = tree.at("run");
   s.title = tree.at("title").text;
   s.schedule = run.at("schedule").at("name").text;
-  s.weights = tree.at("weights").text;
+  s.weights = tree.at("weights").at("policy").text;
+  s.weights_rule = weights;
   s.micro_batches = config::as_int(run.at("micro_batches"));
   s.seed = static_cast<std::uint64_t>(config::as_real(run.at("seed")));
   s.lowering.iterations = config::as_int(run.at("iterations"));
@@ -91,6 +103,11 @@ Scenario read(Value tree) {
   s.lowering.rendezvous = run.at("transfers").text == "rendezvous";
   s.lowering.streams = stream_model(run.at("streams").text);
   s.lowering.fifo_sends = run.at("sends").text == "fifo";
+  s.emulated = run.at("compute").text == "emulated";
+  if (const Value* training = tree.find("training"))
+    s.training = read_training(*training);
+  else
+    s.training.task = "random";
   s.tree = std::move(tree);
   return s;
 }
@@ -152,10 +169,10 @@ Scenario load_scenario(const std::string& given, const std::vector<std::string>&
   Value& schedule = *tree.find("run")->find("schedule");
   if (schedule.at("name").text == "csv") read_csv(schedule, problems);
   const ScheduleDef& def = get_from(schedules::all(), "schedule", schedule.at("name").text);
-  settle_weights(tree, def, problems);
+  const WeightsRule weights = settle_weights(tree, def, problems);
   require_steady_iteration(tree.at("run"), def, problems);
   problems.throw_if_any();
-  return read(std::move(tree));
+  return read(std::move(tree), weights);
 }
 
 Value load_model_file(const std::string& file) { return load_part(file, FileKind::Model, "model", model_fields()); }

@@ -7,6 +7,7 @@
 #include "sim/config/fields.hpp"
 #include "sim/model/model_graph.hpp"
 #include "sim/program/lower.hpp"
+#include "sim/training/training.hpp"
 
 namespace stagecraft {
 
@@ -15,10 +16,13 @@ struct Scenario {
   config::Value tree;  ///< Itself a valid scenario.
   std::string title;
   std::string schedule;  ///< Name in the catalogue.
-  std::string weights;
+  std::string weights;   ///< Name in the catalogue.
+  WeightsRule weights_rule;
   int micro_batches = 1;
   LoweringOptions lowering;
   std::uint64_t seed = 1;
+  Training training;  ///< Of scenarios without one: a task that fits every model.
+  bool emulated = false;
 
   std::string hash() const;  ///< SHA-256 of the canonical text.
 };

@@ -3,6 +3,7 @@
 #include "sim/plan/planner.hpp"
 #include "sim/run/scenario.hpp"
 #include "sim/schedule/builder.hpp"
+#include "sim/training/training.hpp"
 #include "sim/weights/policy.hpp"
 
 namespace stagecraft {
@@ -61,16 +62,12 @@ const MapSpec run_fields{
             choice("sends", {"fifo", "shared"})
                 .fallback("fifo")
                 .doc("A device sends one message at a time, or all that are ready share its link."),
+            choice("compute", {"real", "emulated"})
+                .fallback("real")
+                .doc("Backends that really run it compute the model, or sleep for as long as the cost table says, so "
+                     "that pipelines larger than the machine can be tried."),
             integer("seed", 0, 9e15).fallback("1").doc("Recorded with the results; nothing draws random numbers yet."),
         },
-};
-
-const MapSpec training_fields{
-    .title = "What is learnt; read by backends that really train.",
-    .fields = {text("task").fallback("teacher").doc("Data and loss."),
-               text("optimizer").fallback("adam").doc("Update rule."),
-               real("learning_rate", 0, 1e6).fallback("0.001").doc("Step size."),
-               integer("seed", 0, 9e15).fallback("1").doc("Of weights and data.")},
 };
 
 const MapSpec report_fields{
@@ -80,10 +77,10 @@ const MapSpec report_fields{
                boolean("spans").fallback("true").doc("spans.csv, one row an instruction.")},
 };
 
-std::vector<std::string> policy_names() {
-  auto names = names_of(weights::all());
-  names.insert(names.begin(), "auto");
-  return names;
+std::vector<Variant> policies() {
+  std::vector<Variant> list = variants_of(weights::all());
+  list.insert(list.begin(), {"auto", "What the schedule goes with", nullptr});
+  return list;
 }
 
 Field model_field() {
@@ -110,10 +107,12 @@ const MapSpec& scenario_fields() {
                  variant("plan", "planner", [] { return variants_of(planners::all()); })
                      .doc("How the model is cut and placed."),
                  map("run", run_fields).doc("How the plan is run."),
-                 choice("weights", policy_names)
+                 variant("weights", "policy", policies, &weights_fields())
                      .fallback("auto")
                      .doc("Which weights version each op uses; auto: what the schedule goes with."),
-                 map("training", training_fields).optional().doc("What is learnt, when it is really run."),
+                 map("training", training_fields())
+                     .optional()
+                     .doc("What is learnt, when it is really run; left out: random numbers, for timing."),
                  map("report", report_fields).optional().doc("What a run writes.")},
   };
   return spec;

@@ -9,4 +9,7 @@ std::string version();
 /// What `stagecraft --version` prints: version, and what this build can do.
 std::string version_text();
 
+/// This machine: its processor and cores. Printed with what was measured on it.
+std::string machine();
+
 }  // namespace stagecraft

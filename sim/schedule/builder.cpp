@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,6 +18,52 @@ std::set<std::pair<int, int>> recomputed_in(const std::vector<Op>& row) {
   for (const Op& op : row)
     if (op.kind == OpKind::Recompute) found.emplace(op.stage, op.micro);
   return found;
+}
+
+/// A stretch between two drains.
+struct Part {
+  const Schedule* order;
+  int first;  ///< Iteration that it begins with.
+};
+
+/// Recomputations, the ops, and the updates behind them, of a group that runs as one.
+void complete_group(std::span<const Op> group, const Plan& plan, int first,
+                    const std::set<std::pair<int, int>>& recomputed, std::vector<int>& finished, std::vector<Op>& ops) {
+  for (const Op& op : group)
+    if (plan.stage(op.stage).recompute && passes_gradient(op.kind) && !recomputed.contains({op.stage, op.micro}))
+      ops.push_back({OpKind::Recompute, false, op.stage, op.micro + first * plan.micro_batches(op.stage)});
+  for (const Op& op : group) {
+    if (op.kind == OpKind::Update) continue;
+    ops.push_back(op);
+    ops.back().micro += first * plan.micro_batches(op.stage);
+  }
+  for (const Op& op : group) {
+    if (!ends_backward(op.kind)) continue;
+    const int own = plan.own_micro_batches(op.stage), count = ++finished[static_cast<std::size_t>(op.stage)];
+    if (count % own == 0) ops.push_back({OpKind::Update, false, op.stage, count / own - 1});
+  }
+}
+
+Schedule join(const std::vector<Part>& parts, const Plan& plan) {
+  Schedule all;
+  if (parts.empty()) return all;
+  all.devices.resize(parts.front().order->devices.size());
+  for (std::size_t d = 0; d < all.devices.size(); ++d) {
+    auto& ops = all.devices[d];
+    std::vector<int> finished(plan.stages.size(), 0);
+    std::size_t count = 0;
+    for (const Part& part : parts) count += part.order->devices[d].size();
+    ops.reserve(count);
+    for (const Part& part : parts) {
+      const auto& row = part.order->devices[d];
+      const auto recomputed = recomputed_in(row);
+      for (std::size_t begin = 0, end = 0; begin < row.size(); begin = end) {
+        end = group_end(row, begin);
+        complete_group({row.data() + begin, row.data() + end}, plan, part.first, recomputed, finished, ops);
+      }
+    }
+  }
+  return all;
 }
 
 void require_equal_sizes(const Plan& plan, std::string_view schedule) {
@@ -49,37 +96,9 @@ void alternate(int micro_batches, int warmup, int group, OpList& ops) {
 }
 
 Schedule complete(const Schedule& iteration, const Plan& plan, int iterations) {
-  Schedule all;
-  all.devices.resize(iteration.devices.size());
-  for (std::size_t d = 0; d < all.devices.size(); ++d) {
-    const auto& row = iteration.devices[d];
-    auto& ops = all.devices[d];
-    std::vector<int> finished(plan.stages.size(), 0);
-    const auto recomputed = recomputed_in(row);
-    ops.reserve(row.size() * static_cast<std::size_t>(iterations));
-    for (int i = 0; i < iterations; ++i) {
-      for (std::size_t begin = 0, end = 0; begin < row.size(); begin = end) {
-        end = group_end(row, begin);
-        for (std::size_t n = begin; n < end; ++n) {
-          const Op& op = row[n];
-          if (plan.stage(op.stage).recompute && passes_gradient(op.kind) && !recomputed.contains({op.stage, op.micro}))
-            ops.push_back({OpKind::Recompute, false, op.stage, op.micro + i * plan.micro_batches(op.stage)});
-        }
-        for (std::size_t n = begin; n < end; ++n) {
-          if (row[n].kind == OpKind::Update) continue;
-          ops.push_back(row[n]);
-          ops.back().micro += i * plan.micro_batches(row[n].stage);
-        }
-        for (std::size_t n = begin; n < end; ++n) {
-          const StageId stage = row[n].stage;
-          if (!ends_backward(row[n].kind)) continue;
-          const int own = plan.own_micro_batches(stage), count = ++finished[static_cast<std::size_t>(stage)];
-          if (count % own == 0) ops.push_back({OpKind::Update, false, stage, count / own - 1});
-        }
-      }
-    }
-  }
-  return all;
+  std::vector<Part> parts;
+  for (int i = 0; i < iterations; ++i) parts.push_back({&iteration, i});
+  return join(parts, plan);
 }
 
 Schedule by_stage(const Plan& plan, std::string_view schedule, bool share,
@@ -103,15 +122,37 @@ Schedule by_stage(const Plan& plan, std::string_view schedule, bool share,
   return result;
 }
 
+config::Field drain_every_field() {
+  return config::integer("drain_every", 0, 10000)
+      .fallback("0")
+      .doc("Iterations until the pipeline drains and fills again; 0: never before the end.");
+}
+
+int drain_every(const ScheduleDef& def, const config::Value* options) {
+  if (def.flushes) return 1;
+  const config::Value* given = options ? options->find("drain_every") : nullptr;
+  return given ? config::as_int(*given) : 0;
+}
+
 Schedule build_schedule(const ScheduleDef& def, ScheduleInput in) {
   if (def.equal_sizes) require_equal_sizes(in.plan, def.name);
   in.depth = depth_to_sink(in.plan.graph());
   if (def.whole) return complete(def.whole(in), in.plan, in.iterations);
-  const int passes = def.flushes ? 1 : in.iterations;
-  const auto order = [&](StageId stage, OpList& ops) {
-    def.stage(in, stage, in.plan.own_micro_batches(stage) * passes, ops);
+  const auto stretch = [&](int iterations) {
+    return by_stage(in.plan, def.name, !def.trains, [&](StageId stage, OpList& ops) {
+      def.stage(in, stage, in.plan.own_micro_batches(stage) * iterations, ops);
+    });
   };
-  return complete(by_stage(in.plan, def.name, !def.trains, order), in.plan, def.flushes ? in.iterations : 1);
+  const int every = drain_every(def, in.options);
+  const int length = every > 0 ? std::min(every, in.iterations) : in.iterations;
+  const Schedule full = stretch(length);
+  const Schedule rest = in.iterations % length == 0 ? Schedule{} : stretch(in.iterations % length);
+  std::vector<Part> parts;
+  for (int first = 0; first < in.iterations; first += length)
+    parts.push_back({first + length <= in.iterations ? &full : &rest, first});
+  Schedule all = join(parts, in.plan);
+  all.drain_every = every;
+  return all;
 }
 
 }  // namespace stagecraft

@@ -43,7 +43,7 @@ void alternate(int micro_batches, int warmup, int group, OpList& ops);
 struct ScheduleDef {
   std::string_view name, summary, source;
   std::string_view weights = "flush";  ///< The weights policy it goes with.
-  bool flushes = true;                 ///< False: `stage` is asked once for the micro-batches of all iterations.
+  bool flushes = true;                 ///< False: `stage` is asked once for all micro-batches between two drains.
   bool trains = true;                  ///< False: forward only, no updates.
   bool equal_sizes = true;             ///< Needs the same micro-batch size on every stage.
   const config::MapSpec* fields = nullptr;
@@ -54,6 +54,11 @@ struct ScheduleDef {
 namespace schedules {
 Catalog<ScheduleDef> all();
 }
+
+/// For the options of a schedule that does not flush.
+config::Field drain_every_field();
+/// Iterations between two drains; 0: none before the end. `options` is the checked `run.schedule` map, or null.
+int drain_every(const ScheduleDef&, const config::Value* options);
 
 /// The schedule of every device for all iterations. Fills in `depth`.
 Schedule build_schedule(const ScheduleDef&, ScheduleInput);

@@ -28,6 +28,7 @@ struct Op {
 /// The order in which each device runs its ops. There is no time in it.
 struct Schedule {
   std::vector<std::vector<Op>> devices;
+  int drain_every = 1;  ///< Iterations between two drains, where nothing is in flight; 0: only the end.
 
   friend bool operator==(const Schedule&, const Schedule&) = default;
   std::size_t op_count() const;

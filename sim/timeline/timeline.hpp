@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,27 @@ struct Provenance {
   std::uint64_t seed = 0;
 };
 
+/// Most memory that was really taken on one device: in all, and of each kind at its own worst moment.
+struct MeasuredMemory {
+  Bytes total, weights, gradients, optimizer, activations;
+  int weight_buffers = 0;  ///< Most weight-sized buffers alive at once, all stages of the device together.
+};
+
+/// The loss of the real weights, all stages after the same number of updates, on samples set apart for it.
+struct Evaluation {
+  int updates = 0;
+  double loss = 0;
+};
+
+/// What only a real run knows.
+struct Learnt {
+  std::vector<double> losses;  ///< Of each iteration: mean over its samples, as the pipeline saw them.
+  std::vector<Evaluation> evaluations;
+  std::vector<MeasuredMemory> memory;  ///< Of each device.
+  std::vector<std::int32_t> versions;  ///< Of each instruction: updates that were in the weights it used; -1: none.
+  std::vector<std::vector<double>> weights;  ///< Of each stage, its first replica, at the end; operations in order.
+};
+
 /// What happened: start and end of every instruction of a Program, by its number.
 ///
 /// Seconds are doubles, not integer nanoseconds: two simulators are compared to 1e-9 of runs that last
@@ -27,6 +49,7 @@ struct Provenance {
 struct Timeline {
   Clock clock = Clock::Simulated;
   std::vector<double> start, end;
+  std::optional<Learnt> learnt;  ///< Of runs that really compute.
   Provenance provenance;
 
   Seconds start_of(InstructionId i) const { return {start[static_cast<std::size_t>(i)]}; }

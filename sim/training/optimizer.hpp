@@ -1,14 +1,16 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
+
+#include "sim/config/fields.hpp"
+#include "sim/core/catalog.hpp"
 
 namespace stagecraft {
 
 enum class OptimizerKind : std::uint8_t {
   Sgd,       ///< W -= lr g
-  Momentum,  ///< m = mu m + (1 - dampening) g;  W -= lr m
+  Momentum,  ///< m = mu m + (1 - dampening) g, m = g at the first step as in PyTorch;  W -= lr m
   Adam,      ///< Kingma and Ba, ICLR 2015; weight decay is added to the gradient
   AdamW,     ///< Loshchilov and Hutter, ICLR 2019; weight decay apart
   RmsProp,   ///< v = alpha v + (1 - alpha) g^2;  W -= lr g / (sqrt(v) + epsilon)
@@ -27,5 +29,15 @@ struct OptimizerRule {
 };
 
 std::string_view to_text(OptimizerKind);
+
+/// An optimizer for people: `training.optimizer` picks one, `fields` are its constants.
+struct OptimizerDef {
+  std::string_view name, summary, source;
+  OptimizerKind kind;
+  const config::MapSpec* fields;  ///< Null: none.
+};
+
+/// All of them, in the order of OptimizerKind.
+Catalog<OptimizerDef> optimizers();
 
 }  // namespace stagecraft

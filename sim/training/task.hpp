@@ -11,7 +11,8 @@
 
 namespace stagecraft {
 
-/// Samples to learn from, and what should come out: the same for the same seed, whoever asks and in which order.
+/// Samples to learn from, and what should come out: the same for the same seed, whoever asks and in which order. May be
+/// asked by several threads at once.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -25,10 +26,11 @@ class Dataset {
 
 /// Inputs and loss of a model, which a task must fit.
 struct TaskShape {
-  std::vector<Operation> inputs;  ///< Input operations in layer order.
+  std::vector<Operation> inputs;  ///< Input operations in layer order; `inner`: the words that the embeddings it feeds
+                                  ///< know, 0 where it feeds numbers.
   std::vector<Operation> losses;  ///< Loss operations; a task serves models with exactly one.
   std::int64_t mini_batch = 1;    ///< Samples of an iteration.
-  int words = 0;                  ///< Words that the embeddings know; 0: there is none.
+  int words = 0;                  ///< Words that every embedding knows; 0: there is none.
 };
 TaskShape task_shape(const ModelGraph&, std::int64_t mini_batch);
 

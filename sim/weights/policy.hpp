@@ -1,32 +1,33 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 
+#include "sim/config/fields.hpp"
 #include "sim/core/catalog.hpp"
+#include "sim/weights/rule.hpp"
 
 namespace stagecraft {
 
-/// Everything a version rule may look at. All counts are of one stage since its last drain.
-struct VersionInput {
-  int stage_depth = 0;     ///< Stages behind this one on the longest path to a sink.
-  int pipeline_depth = 1;  ///< Stages on the longest path of the plan.
-  int micro = 0;           ///< q, counted through the iterations.
-  int micro_batches = 1;   ///< m, in one iteration.
-  int updates_before = 0;  ///< Updates of this stage earlier in its device's list.
-};
-
-/// Which weights version a forward and a backward use: orthogonal to the order of work.
-/// One file in sim/weights/policies/.
+/// A weights policy: which weights a forward and a backward use, orthogonal to the order of work. One file in
+/// sim/weights/policies/.
 struct WeightsDef {
   std::string_view name, summary, source;
   bool needs_flush = false;  ///< True: only right when every iteration drains.
-  int (*forward)(const VersionInput&);
-  int (*backward)(const VersionInput&);
-  int (*copies)(const VersionInput&);  ///< Weight-sized buffers a stage holds.
+  WeightsRule paper;
+  std::optional<WeightsRule> as_released = {};  ///< What the published code does, where it differs from its paper.
+  const config::MapSpec* fields = nullptr;      ///< Beside `fidelity`.
+  /// Puts the fields of a checked map into a rule. Throws InputError for what cannot go together.
+  void (*read)(const config::Value& map, WeightsRule&) = nullptr;
 };
 
 namespace weights {
 Catalog<WeightsDef> all();
 }
+
+/// What stands beside the name of any policy: `fidelity`.
+const config::MapSpec& weights_fields();
+/// The rule that a checked `weights` map asks for. A policy without a released form of its own has one form.
+WeightsRule rule_of(const WeightsDef&, const config::Value& map);
 
 }  // namespace stagecraft

@@ -9,33 +9,49 @@
 
 namespace stagecraft {
 
-enum class WeightsFrom : std::uint8_t {
-  Version,    ///< The version itself.
-  Predicted,  ///< What the stage predicted (or reconstructed) last for this direction.
-  Kept,       ///< What the forward of the same micro-batch used.
-};
-
 /// The weights that one op uses.
 struct WeightRead {
   std::int32_t version = 0;   ///< Updates of the stage that are in it, or in what the prediction starts from.
-  std::int32_t horizon = -1;  ///< Not negative: predict (or reconstruct) so many updates first, right before the op.
+  std::int32_t horizon = -1;  ///< Positive: predict (or reconstruct) so many updates first, right before the op.
   WeightsFrom from = WeightsFrom::Version;
+
+  friend bool operator==(const WeightRead&, const WeightRead&) = default;
 };
 
 /// What a rule asks of one stage on one device.
 struct StageNeeds {
   int delay = 0;    ///< Most updates between a forward and its backward, counted in the list of ops.
-  int buffers = 1;  ///< Weight-sized buffers at the worst moment, scratch and averages included.
+  int buffers = 1;  ///< Weight-sized buffers at the worst moment, scratch and averages included; the momentum that
+                    ///< WeightsRule::needs_momentum() asks for is a state of the optimizer and not among them.
 };
 
-/// Applies a rule to the order of work: versions depend on the lists alone, never on time.
+/// Applies a rule to the order of work: versions depend on the lists alone, never on time. A stage that is never
+/// updated has one version, whatever the rule.
 class WeightReads {
  public:
+  /// The schedule has to stay where it is. Throws Infeasible "weights" when an op would read a version that is not made
+  /// before it. O(ops), and where every op reads the newest version no memory for each.
   WeightReads(const Schedule&, const Plan&, const WeightsRule&);
 
   /// Of op number `index` in the list of `device`; of an update: the version it makes.
   WeightRead at(DeviceId device, std::size_t index) const;
-  StageNeeds needs(StageId stage, int replica) const;
+  StageNeeds needs(StageId stage, int replica) const {
+    return needs_[static_cast<std::size_t>(stage)][static_cast<std::size_t>(replica)];
+  }
+
+ private:
+  /// One stage on one device.
+  struct Part {
+    StageId stage;
+    std::vector<std::uint32_t> updates;  ///< Where they stand in the list of the device.
+  };
+  void find_updates(std::size_t device, std::vector<class StageDelays>&);
+  std::size_t part_of(std::size_t device, StageId) const;
+
+  const Schedule* schedule_;
+  std::vector<std::vector<Part>> parts_;        ///< Of each device.
+  std::vector<std::vector<WeightRead>> reads_;  ///< Of each device and op; empty where all read the newest.
+  std::vector<std::vector<StageNeeds>> needs_;  ///< Of each stage and replica.
 };
 
 }  // namespace stagecraft

@@ -30,7 +30,7 @@ enum class Direction : std::uint8_t {
 enum class Horizon : std::uint8_t {
   Exact,              ///< Updates between the forward and its backward, counted in the list of ops.
   StageDepth,         ///< ceil((D - 1 - k) / T), always.
-  StageDepthPlusOne,  ///< ceil((D - k) / T), always.
+  StageDepthPlusOne,  ///< D - k, always, however many micro-batches an update takes.
   ToCompletion,       ///< Until the micro-batch is through at stage 0: forward floor(k/2) + D-1-k, backward floor(k/2).
   PerMiniBatch,  ///< XPipe: forward round((T + D - k/2 - 2) / T), backward floor((T + floor(k/2) - 1) / T), predicted
                  ///< by the first micro-batch of each update for all of them.
@@ -52,6 +52,22 @@ struct WeightsRule {
   bool spike_compensation = false;  ///< W -= lr (mu^tau v + (1 - mu^tau) / (1 - mu) g): Kosson et al., MLSys 2021.
 
   bool predicts() const { return forward == ForwardWeights::Predict || backward == BackwardWeights::Predict; }
+  bool reconstructs() const { return backward == BackwardWeights::Reconstruct; }
+  /// A momentum of bare gradients has to be there: a state of the optimizer, beside its own unless that is the same.
+  bool needs_momentum() const { return predicts() && direction == Direction::Momentum; }
+  /// A prediction reaches ahead even where nothing is old, which is wrong in an iteration that drains.
+  bool assumes_staleness() const { return predicts() && horizon != Horizon::Exact; }
+  /// Every op reads the newest version.
+  bool reads_newest() const { return forward == ForwardWeights::Current && backward == BackwardWeights::Current; }
+
+  friend bool operator==(const WeightsRule&, const WeightsRule&) = default;
+};
+
+/// Where the weights of an op come from.
+enum class WeightsFrom : std::uint8_t {
+  Version,    ///< The version itself.
+  Predicted,  ///< What the stage predicted (or reconstructed) last for this direction.
+  Kept,       ///< What the forward of the same micro-batch used.
 };
 
 }  // namespace stagecraft

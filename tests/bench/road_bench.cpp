@@ -87,9 +87,7 @@ int main(int argc, char** argv) {
     schedule = build_schedule(get_from(schedules::all(), "schedule", "1f1b"), {.plan = plan, .costs = costs});
   });
   timed("validate", ops, [&] { throw_if_any(validate(schedule, plan, {}), "1f1b"); });
-  timed("lower", ops, [&] {
-    program = lower(schedule, plan, costs, get_from(weights::all(), "policy", "flush"), {.rendezvous = false});
-  });
+  timed("lower", ops, [&] { program = lower(schedule, plan, costs, WeightsRule{}, {.rendezvous = false}); });
   const auto size = static_cast<double>(program.size());
   timed("check", size, [&] { check_program(program); });
   double best = 1e9;

@@ -6,6 +6,7 @@
 #include "sim/program/check.hpp"
 #include "sim/program/lower.hpp"
 #include "sim/schedule/validate.hpp"
+#include "sim/weights/policy.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/schedules.hpp"
 
@@ -23,7 +24,9 @@ inline LoweringOptions pure_delays(int iterations = 1) {
 /// Every rank reaches every other after `delay` seconds, whatever it sends.
 inline Cluster delay_cluster(int ranks, double delay) { return star(ranks, 1e30, delay / 2, Duplex::Unshared); }
 
-inline const WeightsDef& policy(std::string_view name) { return get_from(weights::all(), "weights policy", name); }
+inline const WeightsRule& policy(std::string_view name) {
+  return get_from(weights::all(), "weights policy", name).paper;
+}
 
 /// A schedule by hand, checked and lowered.
 inline Program lowered(const Schedule& schedule, const Plan& plan, const StageCosts& costs,

@@ -71,6 +71,7 @@ void write_results(const std::string& folder, const Scenario& s, const Prepared&
   if (wanted("svg") && p.program.size() <= kMostDrawn)
     write_file(folder + "/timeline.svg", timeline_svg(p.program, o.timeline, p.cluster, s.title)),
         written += ", timeline.svg";
+  if (o.timeline.learnt) write_file(folder + "/losses.csv", losses_csv(*o.timeline.learnt)), written += ", losses.csv";
   write_file(folder + "/results.json", json + "\n");
   fmt::print(stderr, "wrote {}/results.json, {}\n", folder, written);
 }
@@ -89,6 +90,7 @@ int execute(const Arguments& a) {
     print(json + "\n");
   } else {
     print(headline(scenario, prepared, outcome) + summary_text(prepared.program, outcome.report, prepared.cluster));
+    if (outcome.timeline.learnt) print(learnt_text(*outcome.timeline.learnt, prepared.cluster));
     if (small(prepared) && !a.flag("no-gantt"))
       print("\n" + gantt(prepared.program, outcome.timeline, prepared.cluster, 0, kGanttWidth));
   }

@@ -10,6 +10,7 @@
 #include "sim/schedule/builder.hpp"
 #include "sim/schedule/csv.hpp"
 #include "sim/schedule/validate.hpp"
+#include "sim/weights/policy.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {
@@ -117,7 +118,7 @@ int execute(const Arguments& a) {
                                 .iterations = kIterations};
   throw_if_any(validate(q.all, q.plan, {.iterations = kIterations, .trains = q.trains, .most = 20}), q.name);
   const Program program = lower(q.all, q.plan, uniform_costs(q.plan, costs_of(a)),
-                                get_from(weights::all(), "weights policy", q.weights), options);
+                                get_from(weights::all(), "weights policy", q.weights).paper, options);
   check_program(program);
   const Cluster cluster = delay_cluster(program.devices, {a.number("comm")});
   const Timeline timeline = get_from(backends::all(), "backend", "ideal").run(program, cluster, {});

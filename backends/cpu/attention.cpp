@@ -1,0 +1,108 @@
+#include <algorithm>
+#include <cmath>
+
+#include "backends/cpu/matrix.hpp"
+#include "backends/cpu/operations.hpp"
+#include "backends/cpu/softmax.hpp"
+
+namespace stagecraft::cpu {
+namespace {
+
+template <class T>
+T scale(const Operation& op) {
+  return static_cast<T>(1 / std::sqrt(static_cast<double>(op.columns / op.heads)));
+}
+
+/// Head `head` of sample `sample` in a tensor whose rows hold `parts` rows of `op.columns` numbers side by side.
+template <class T>
+View<T> head_view(const real::Tensor& tensor, const Operation& op, std::int64_t sample, std::int64_t head,
+                  int parts = 1, int part = 0) {
+  const std::int64_t width = op.columns / op.heads, stride = std::int64_t{parts} * op.columns;
+  return view(numbers<T>(tensor) + sample * op.rows * stride + std::int64_t{part} * op.columns + head * width, op.rows,
+              width, stride);
+}
+
+/// Q, K and V of one head, or their gradients.
+template <class T>
+struct Parts {
+  View<T> q, k, v;
+};
+template <class T>
+Parts<T> parts(const real::Tensor& tensor, const Operation& op, std::int64_t sample, std::int64_t head) {
+  return {head_view<T>(tensor, op, sample, head, 3, 0), head_view<T>(tensor, op, sample, head, 3, 1),
+          head_view<T>(tensor, op, sample, head, 3, 2)};
+}
+
+template <class T>
+T* probabilities(const real::Call& call, std::int64_t sample, std::int64_t head) {
+  const std::int64_t rows = call.operation->rows;
+  return numbers<T>(call.saved) + (sample * call.operation->heads + head) * rows * rows;
+}
+
+std::int64_t seen(const Operation& op, std::int64_t row) { return op.causal ? row + 1 : op.rows; }
+
+/// softmax of each row of `scores`; 0 for what a row does not see.
+template <class T>
+void normalise(const Operation& op, T* scores) {
+  for (std::int64_t row = 0; row < op.rows; ++row) {
+    T* const s = scores + row * op.rows;
+    const std::int64_t count = seen(op, row);
+    const T inverse = 1 / softmax_exponentials(count, s, scale<T>(op), s).sum;
+    put(false, count, s, [=](std::int64_t i) { return s[i] * inverse; });
+    std::fill(s + count, s + op.rows, T{0});
+  }
+}
+
+/// Turns gradients of probabilities into gradients of Q K^T: scale * p * (d - sum(d * p)).
+template <class T>
+void through_softmax(const Operation& op, const T* p, T* d) {
+  for (std::int64_t row = 0; row < op.rows; ++row, p += op.rows, d += op.rows) {
+    const T factor = scale<T>(op), along = sum<T>(seen(op, row), [=](std::int64_t i) { return d[i] * p[i]; });
+    put(false, op.rows, d, [=](std::int64_t i) { return factor * p[i] * (d[i] - along); });
+  }
+}
+
+template <class T>
+void forward(const real::Call& call) {
+  const Operation& op = *call.operation;
+  for (std::int64_t sample = 0; sample < call.samples; ++sample)
+    for (std::int64_t head = 0; head < op.heads; ++head) {
+      const Parts<T> x = parts<T>(call.inputs[0], op, sample, head);
+      T* const p = probabilities<T>(call, sample, head);
+      put(false, view(p, op.rows, op.rows), x.q * x.k.transpose());
+      normalise(op, p);
+      put(false, head_view<T>(call.output, op, sample, head), view(p, op.rows, op.rows) * x.v);
+    }
+}
+
+template <class T>
+void input_gradient(const real::Call& call, const real::Tensor& d_output, std::span<const real::Gradient> d_inputs,
+                    MemoryPool& pool) {
+  const real::Gradient& to = d_inputs[0];
+  if (!to.tensor) return;
+  const Operation& op = *call.operation;
+  const Scratch<T> scratch(pool, std::int64_t{op.rows} * op.rows);
+  const View<T> d_scores = view(scratch.data(), op.rows, op.rows);
+  for (std::int64_t sample = 0; sample < call.samples; ++sample)
+    for (std::int64_t head = 0; head < op.heads; ++head) {
+      const Parts<T> x = parts<T>(call.inputs[0], op, sample, head), d = parts<T>(to.tensor, op, sample, head);
+      const View<T> dy = head_view<T>(d_output, op, sample, head);
+      T* const p = probabilities<T>(call, sample, head);
+      put(to.add, d.v, view(p, op.rows, op.rows).transpose() * dy);
+      put(false, d_scores, dy * x.v.transpose());
+      through_softmax<T>(op, p, scratch.data());
+      put(to.add, d.q, d_scores * x.k);
+      put(to.add, d.k, d_scores.transpose() * x.q);
+    }
+}
+
+}  // namespace
+
+template <class T>
+OperationKernels attention_kernels() {
+  return {forward<T>, input_gradient<T>, nullptr};
+}
+template OperationKernels attention_kernels<float>();
+template OperationKernels attention_kernels<double>();
+
+}  // namespace stagecraft::cpu

@@ -1,0 +1,39 @@
+#include "backends/backend.hpp"
+
+#include <fmt/format.h>
+#include <Eigen/Core>
+
+#include "backends/cpu/kernels.hpp"
+#include "backends/real/execute.hpp"
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::backends {
+namespace {
+
+std::string eigen_version() {
+  return fmt::format("Eigen {}.{}.{}", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION);
+}
+
+Timeline run(const Program& program, const Cluster&, const RunOptions& options) {
+  if (!options.work) throw InternalError("the cpu backend was not told what to compute");
+  real::WalkOptions walk;
+  walk.one_thread = options.one_thread;
+  if (options.timeout.value > 0) walk.timeout = options.timeout.value;
+  if (options.work->emulated) return real::emulate(program, *options.work, walk);
+  return real::execute(program, *options.work, cpu::make_kernels, walk);
+}
+
+}  // namespace
+
+extern const BackendDef cpu;
+const BackendDef cpu{
+    .name = "cpu",
+    .summary = "Really runs it: one thread a device, kernels on Eigen",
+    .source = "Guennebaud, Jacob et al., Eigen v3, 2010",
+    .clock = Clock::Host,
+    .version = eigen_version,
+    .why_not = [] { return std::string(); },
+    .run = run,
+};
+
+}  // namespace stagecraft::backends

@@ -1,0 +1,54 @@
+#include <algorithm>
+
+#include "backends/cpu/loops.hpp"
+#include "backends/cpu/operations.hpp"
+#include "backends/cpu/whole_number.hpp"
+
+namespace stagecraft::cpu {
+namespace {
+
+template <class T>
+void forward(const real::Call& call) {
+  const Operation& op = *call.operation;
+  const T* const input = numbers<T>(call.inputs[0]);
+  const T* const words = static_cast<const T*>(call.weights);
+  const T* const positions = words + second_block<T>(op);
+  for (std::int64_t row = 0; row < call.samples * op.rows; ++row) {
+    const T* const word = words + whole_number(input[row], op.inner, "word", op) * op.columns;
+    const T* const position = positions + row % op.rows * op.columns;
+    put(false, op.columns, numbers<T>(call.output) + row * op.columns,
+        [=](std::int64_t i) { return word[i] + position[i]; });
+  }
+}
+
+/// A word is a name: its number has no slope.
+template <class T>
+void input_gradient(const real::Call&, const real::Tensor&, std::span<const real::Gradient> d_inputs, MemoryPool&) {
+  const real::Gradient& to = d_inputs[0];
+  if (to.tensor && !to.add) std::fill_n(numbers<T>(to.tensor), to.tensor.size(), T{0});
+}
+
+template <class T>
+void weight_gradient(const real::Call& call, const real::Tensor& d_output, void* d_weights) {
+  const Operation& op = *call.operation;
+  const T* const input = numbers<T>(call.inputs[0]);
+  T* const d_words = static_cast<T*>(d_weights);
+  T* const d_positions = d_words + second_block<T>(op);
+  for (std::int64_t row = 0; row < call.samples * op.rows; ++row) {
+    const T* const gradient = numbers<T>(d_output) + row * op.columns;
+    const auto value = [=](std::int64_t i) { return gradient[i]; };
+    put(true, op.columns, d_words + whole_number(input[row], op.inner, "word", op) * op.columns, value);
+    put(true, op.columns, d_positions + row % op.rows * op.columns, value);
+  }
+}
+
+}  // namespace
+
+template <class T>
+OperationKernels embedding_kernels() {
+  return {forward<T>, input_gradient<T>, weight_gradient<T>};
+}
+template OperationKernels embedding_kernels<float>();
+template OperationKernels embedding_kernels<double>();
+
+}  // namespace stagecraft::cpu

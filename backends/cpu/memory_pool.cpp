@@ -1,0 +1,63 @@
+#include "backends/cpu/memory_pool.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/reserve.hpp"
+
+namespace stagecraft::cpu {
+namespace {
+
+constexpr std::size_t kAlignment = 64, kHugePage = std::size_t{2} << 20;
+
+/// Up to an eighth more than asked for, so that blocks of about one size are shared.
+std::size_t rounded(std::size_t bytes) {
+  const std::size_t step = std::max(kAlignment, std::bit_floor(bytes) / 8);
+  return std::max<std::size_t>((bytes + step - 1) / step, 1) * step;
+}
+
+}  // namespace
+
+void* MemoryPool::allocate(std::size_t bytes) {
+  constexpr std::size_t most = std::numeric_limits<std::size_t>::max() / 4;
+  const std::size_t size = rounded(std::min(bytes, most));
+  const std::lock_guard lock(mutex_);
+  std::vector<void*>& free = free_[size];
+  if (free.empty()) {
+    void* const block =
+        bytes <= most ? std::aligned_alloc(size > 2 * kHugePage ? kHugePage : kAlignment, size) : nullptr;
+    if (!block) throw BackendError(fmt::format("There is no memory for a block of {} bytes.", bytes));
+    prefer_huge_pages(block, size);
+    blocks_.emplace_back(block);
+    free.push_back(block);
+    held_ += size;
+  }
+  void* const block = free.back();
+  free.pop_back();
+  in_use_ += size;
+  return block;
+}
+
+void MemoryPool::release(void* block, std::size_t bytes) {
+  if (!block) return;
+  const std::size_t size = rounded(bytes);
+  const std::lock_guard lock(mutex_);
+  free_[size].push_back(block);
+  in_use_ -= size;
+}
+
+std::size_t MemoryPool::in_use() const {
+  const std::lock_guard lock(mutex_);
+  return in_use_;
+}
+
+std::size_t MemoryPool::held() const {
+  const std::lock_guard lock(mutex_);
+  return held_;
+}
+
+}  // namespace stagecraft::cpu

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "backends/cpu/memory_pool.hpp"
+#include "backends/real/kernels.hpp"
+
+namespace stagecraft::cpu {
+
+/// The three computations of one kind of operation; null where it has none.
+struct OperationKernels {
+  void (*forward)(const real::Call&) = nullptr;
+  void (*input_gradient)(const real::Call&, const real::Tensor& d_output, std::span<const real::Gradient> d_inputs,
+                         MemoryPool& scratch) = nullptr;
+  void (*weight_gradient)(const real::Call&, const real::Tensor& d_output, void* d_weights) = nullptr;
+};
+
+/// T is float or double.
+template <class T>
+OperationKernels linear_kernels();
+template <class T>
+OperationKernels layer_norm_kernels();
+template <class T>
+OperationKernels relu_kernels();
+template <class T>
+OperationKernels tanh_kernels();
+template <class T>
+OperationKernels gelu_kernels();
+template <class T>
+OperationKernels attention_kernels();
+template <class T>
+OperationKernels embedding_kernels();
+template <class T>
+OperationKernels add_kernels();
+template <class T>
+OperationKernels concat_kernels();
+template <class T>
+OperationKernels cross_entropy_kernels();
+template <class T>
+OperationKernels mean_square_kernels();
+template <class T>
+OperationKernels sum_square_kernels();
+
+template <class T>
+T* numbers(const real::Tensor& tensor) {
+  return static_cast<T*>(tensor.data);
+}
+
+/// Where the second block of the weights starts.
+template <class T>
+std::int64_t second_block(const Operation& op) {
+  constexpr std::int64_t step = 64 / sizeof(T);
+  return (real::blocks(op, sizeof(T)).first + step - 1) / step * step;
+}
+
+}  // namespace stagecraft::cpu

@@ -1,0 +1,37 @@
+#include "backends/real/array.hpp"
+
+#include <algorithm>
+
+namespace stagecraft::real {
+
+void* DeviceMemory::take(std::size_t bytes, Use use) {
+  const std::lock_guard lock(mutex_);
+  void* data = kernels_->allocate(bytes);
+  auto& live = live_[static_cast<std::size_t>(use)];
+  live += static_cast<std::int64_t>(bytes);
+  auto& peak = peaks_[static_cast<std::size_t>(use)];
+  peak = std::max(peak, live);
+  most_ = std::max(most_, live_[0] + live_[1] + live_[2] + live_[3]);
+  return data;
+}
+
+void DeviceMemory::give(void* data, std::size_t bytes, Use use) {
+  const std::lock_guard lock(mutex_);
+  kernels_->release(data, bytes);
+  live_[static_cast<std::size_t>(use)] -= static_cast<std::int64_t>(bytes);
+}
+
+MeasuredMemory DeviceMemory::peak() const {
+  const std::lock_guard lock(mutex_);
+  const auto bytes = [&](Use use) { return Bytes{static_cast<double>(peaks_[static_cast<std::size_t>(use)])}; };
+  return {Bytes{static_cast<double>(most_)}, bytes(Use::Weights), bytes(Use::Gradients), bytes(Use::Optimizer),
+          bytes(Use::Activations)};
+}
+
+Array::Array(DeviceMemory& memory, std::int64_t rows, std::int64_t columns, Use use) : tensor_{nullptr, rows, columns} {
+  const std::size_t bytes = static_cast<std::size_t>(rows * columns) * memory.kernels().width();
+  tensor_.data = memory.take(bytes, use);
+  block_ = std::shared_ptr<void>(tensor_.data, [&memory, bytes, use](void* data) { memory.give(data, bytes, use); });
+}
+
+}  // namespace stagecraft::real

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "backends/backend.hpp"
+#include "backends/real/kernels.hpp"
+#include "backends/real/walk.hpp"
+
+namespace stagecraft::real {
+
+/// Makes the kernels of one device; `width` is 4 or 8 bytes a number.
+using KernelFactory = std::function<std::unique_ptr<Kernels>(std::size_t width)>;
+
+/// Executes a program for real and returns what happened, with losses, versions, memory and final weights.
+Timeline execute(const Program&, const Work&, const KernelFactory&, const WalkOptions&);
+
+/// The same with sleeping in place of computing: messages are real, numbers are not.
+Timeline emulate(const Program&, const Work&, const WalkOptions&);
+
+}  // namespace stagecraft::real

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/real/array.hpp"
+#include "backends/real/stage_net.hpp"
+#include "sim/plan/overlap.hpp"
+#include "sim/program/program.hpp"
+
+namespace stagecraft::real {
+
+/// What ops of one stage made for ops of others, and what has arrived for them.
+///
+/// A device's thread puts in what its op made; whoever carries a message takes it out on one side and files it on the
+/// other. Samples of a message are those that its two pieces share.
+class Mail {
+ public:
+  /// `nets` and `memories` of every stage and device; those of other processes are null.
+  Mail(const Program&, const Plan&, std::vector<const StageNet*> nets, std::vector<DeviceMemory*> memories);
+
+  /// Tensors (by value of the stage's net) that the op of a piece sends on; pieces on the same device get theirs at
+  /// once.
+  void post(StageId, int micro, int replica, bool gradient, std::vector<Array> values);
+  /// What arrived over an edge for a piece, one array for each value of the crossing; it is forgotten here.
+  std::vector<Array> collect(int edge, StageId to, int micro, int replica, bool gradient);
+
+  void carry(int transfer);  ///< Both ends are here.
+  std::size_t bytes(int transfer) const;
+  void pack(int transfer, void* into);
+  void unpack(int transfer, const void* from);
+
+ private:
+  struct Letter {
+    int edge = 0;
+    bool gradient = false;
+    StageId from, to;
+    int from_micro = 0, to_micro = 0, from_replica = 0, to_replica = 0;
+    std::int64_t from_first = 0, to_first = 0, samples = 0;  ///< Rows of samples, counted within each piece.
+  };
+  struct Posted {
+    std::vector<Array> values;
+    std::atomic<int> readers{0};
+  };
+  Letter letter(int transfer) const;
+  Letter letter(int edge, bool gradient, int from_micro, int from_replica, int to_micro, int to_replica) const;
+  void deliver(const Letter&);
+  std::vector<Array>& box(const Letter&);
+  const Crossing& crossing(StageId, int edge, bool enters) const;
+  std::size_t key(StageId s, int micro, int replica, bool gradient) const {
+    return 2 * pieces_.of(s, micro, replica) + gradient;
+  }
+
+  const Program& p_;
+  const Plan& plan_;
+  std::vector<const StageNet*> nets_;
+  std::vector<DeviceMemory*> memories_;
+  PieceIndex pieces_;
+  EdgeLists edges_;
+  std::vector<int> expected_;  ///< Transfers that read what an op posted.
+  std::unique_ptr<Posted[]> posted_;
+  std::mutex mutex_;
+  std::unordered_map<std::uint64_t, std::vector<Array>> boxes_;  ///< Filed by edge and receiving piece.
+};
+
+}  // namespace stagecraft::real

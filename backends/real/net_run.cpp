@@ -1,0 +1,163 @@
+#include "backends/real/net_run.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace stagecraft::real {
+
+double NetRun::scale(const Operation& op, const Samples& s) const {
+  return op.kind == OperationKind::SumSquare ? 1 : 1.0 / static_cast<double>(s.mini_batch);
+}
+
+/// Inputs that are not kept any more have their shape, but no data.
+Call NetRun::call(std::size_t n, const Samples& s, const void* weights, const Activations& a) const {
+  const Node& node = net_->nodes[n];
+  inputs_.clear();
+  for (const int v : node.inputs) {
+    const Value& value = net_->values[static_cast<std::size_t>(v)];
+    inputs_.push_back({a.values[static_cast<std::size_t>(v)].data(), s.count * value.rows, value.columns});
+  }
+  Call c;
+  c.operation = node.operation;
+  c.samples = s.count;
+  c.inputs = inputs_;
+  c.weights = node.count == 0 ? nullptr
+                              : static_cast<const char*>(weights) +
+                                    static_cast<std::size_t>(node.weights) * memory_->kernels().width();
+  if (node.output >= 0) {
+    const Value& out = net_->values[static_cast<std::size_t>(node.output)];
+    c.output = {a.values[static_cast<std::size_t>(node.output)].data(), s.count * out.rows, out.columns};
+  }
+  c.saved = a.saved[n].tensor();
+  c.scale = scale(*node.operation, s);
+  return c;
+}
+
+void NetRun::load(const Node& node, const Samples& s, Array& into) const {
+  const auto numbers = static_cast<std::size_t>(net_->values[static_cast<std::size_t>(node.output)].numbers());
+  std::vector<double> host(numbers * static_cast<std::size_t>(s.count));
+  for (std::int64_t i = 0; i < s.count; ++i) {
+    const std::int64_t at = s.first + i;
+    const std::span<double> row{host.data() + static_cast<std::size_t>(i) * numbers, numbers};
+    data_->input(node.input_number, s.evaluation ? -1 : static_cast<int>(at / s.mini_batch),
+                 s.evaluation ? at : at % s.mini_batch, row);
+  }
+  memory_->kernels().upload(host, into.data());
+}
+
+Array NetRun::targets(const Node& node, const Samples& s) const {
+  const Operation& op = *node.operation;
+  const std::int64_t columns = op.kind == OperationKind::CrossEntropy ? 1 : op.columns;
+  const auto numbers = static_cast<std::size_t>(op.rows * columns);
+  std::vector<double> host(numbers * static_cast<std::size_t>(s.count));
+  for (std::int64_t i = 0; i < s.count; ++i) {
+    const std::int64_t at = s.first + i;
+    data_->target(s.evaluation ? -1 : static_cast<int>(at / s.mini_batch), s.evaluation ? at : at % s.mini_batch,
+                  {host.data() + static_cast<std::size_t>(i) * numbers, numbers});
+  }
+  Array array(*memory_, s.count * op.rows, columns, Use::Activations);
+  memory_->kernels().upload(host, array.data());
+  return array;
+}
+
+void NetRun::run_node(const Node& node, std::size_t n, const Samples& s, const void* weights, Activations& a) const {
+  const Operation& op = *node.operation;
+  if (const std::int64_t kept = keeps(op).numbers; kept > 0)
+    a.saved[n] = Array(*memory_, s.count, kept, Use::Activations);
+  if (node.output >= 0) {
+    const Value& out = net_->values[static_cast<std::size_t>(node.output)];
+    a.values[static_cast<std::size_t>(node.output)] =
+        Array(*memory_, s.count * out.rows, out.columns, Use::Activations);
+  }
+  if (op.kind == OperationKind::Input) return load(node, s, a.values[static_cast<std::size_t>(node.output)]);
+  Call c = call(n, s, weights, a);
+  if (!op.is_loss()) return memory_->kernels().forward(c);
+  const Array target = targets(node, s), number(*memory_, 1, 1, Use::Activations);
+  inputs_.push_back(target.tensor());
+  c.inputs = inputs_;
+  c.output = number.tensor();
+  memory_->kernels().forward(c);
+  double loss = 0;
+  memory_->kernels().download(number.data(), {&loss, 1});
+  a.loss += loss;
+}
+
+void NetRun::forward(const Samples& s, const void* weights, bool keep, Activations& a) const {
+  a.values.resize(net_->values.size());
+  a.saved.resize(net_->nodes.size());
+  a.loss = 0;
+  std::vector<int> users(net_->values.size());
+  for (std::size_t v = 0; v < users.size(); ++v) users[v] = net_->values[v].users;
+  for (const Crossing& c : net_->outputs)
+    for (const int v : c.values) ++users[static_cast<std::size_t>(v)];
+  for (std::size_t n = 0; n < net_->nodes.size(); ++n) {
+    const Node& node = net_->nodes[n];
+    run_node(node, n, s, weights, a);
+    if (!keep) a.saved[n] = {};
+    for (const int v : node.inputs) {
+      const auto i = static_cast<std::size_t>(v);
+      if (--users[i] == 0 && !(keep && net_->values[i].kept)) a.values[i] = {};
+    }
+  }
+}
+
+void NetRun::input_side_of(std::size_t n, const Call& c, Activations& a) const {
+  const Node& node = net_->nodes[n];
+  std::vector<Gradient> gradients;
+  bool wanted = false;
+  for (const int v : node.inputs) {
+    const Value& value = net_->values[static_cast<std::size_t>(v)];
+    Array& gradient = a.gradients[static_cast<std::size_t>(v)];
+    Gradient g;
+    if (value.needs_gradient) {
+      g.add = static_cast<bool>(gradient);
+      if (!gradient) gradient = Array(*memory_, c.samples * value.rows, value.columns, Use::Activations);
+      g.tensor = gradient.tensor();
+      wanted = true;
+    }
+    gradients.push_back(g);
+  }
+  if (!wanted) return;
+  if (c.operation->kind == OperationKind::Embedding) {  // Words have no gradient, yet another stage waits for one.
+    if (!gradients.front().add)
+      memory_->kernels().zero(gradients.front().tensor.data,
+                              static_cast<std::size_t>(gradients.front().tensor.size()) * memory_->kernels().width());
+    return;
+  }
+  const Tensor from = node.output >= 0 ? a.gradients[static_cast<std::size_t>(node.output)].tensor() : Tensor{};
+  memory_->kernels().input_gradient(c, from, gradients);
+}
+
+void NetRun::backward(const Samples& s, const void* weights, bool input_side, void* sum, Activations& a) const {
+  a.gradients.resize(net_->values.size());
+  for (std::size_t n = net_->nodes.size(); n-- > 0;) {
+    const Node& node = net_->nodes[n];
+    if (node.operation->kind == OperationKind::Input) continue;
+    const bool flows = node.output < 0 || a.gradients[static_cast<std::size_t>(node.output)];
+    if (!flows) continue;
+    const Call c = call(n, s, weights, a);
+    if (input_side) input_side_of(n, c, a);
+    if (sum != nullptr && node.count > 0) {
+      void* const place = static_cast<char*>(sum) + static_cast<std::size_t>(node.weights) * memory_->kernels().width();
+      memory_->kernels().weight_gradient(c, a.gradients[static_cast<std::size_t>(node.output)].tensor(), place);
+    }
+    // The weights of the node may still wait for it.
+    if (node.output >= 0 && (sum != nullptr || node.count == 0))
+      a.gradients[static_cast<std::size_t>(node.output)] = {};
+  }
+}
+
+std::string NetRun::not_finite(const Activations& a, const ModelGraph& model) const {
+  for (const Node& node : net_->nodes) {
+    if (node.output < 0) continue;
+    const Array& value = a.values[static_cast<std::size_t>(node.output)];
+    if (!value || memory_->kernels().finite(value.tensor())) continue;
+    const Layer& layer = model.layers[static_cast<std::size_t>(node.layer)];
+    return fmt::format("the output of the layer '{}' ({}) has numbers that are not finite", layer.name,
+                       to_text(node.operation->kind));
+  }
+  return {};
+}
+
+}  // namespace stagecraft::real

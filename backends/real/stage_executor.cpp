@@ -1,0 +1,182 @@
+#include "backends/real/stage_executor.hpp"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::real {
+
+StageExecutor::StageExecutor(const StageNet& net, StagePlace place, const Plan& plan, const ModelGraph& model,
+                             DeviceMemory& memory, Mail& mail, const Dataset& data, const Training& training,
+                             std::unique_ptr<WeightStore> weights)
+    : net_(net),
+      place_(place),
+      plan_(plan),
+      model_(model),
+      memory_(memory),
+      mail_(mail),
+      training_(training),
+      weights_(std::move(weights)),
+      run_(net, memory, data) {
+  if (training.evaluate_every > 0) snapshots_[0] = weights_->download();
+}
+
+void StageExecutor::compute(InstructionId id, const Instruction& i) {
+  switch (i.kind) {
+    case InstructionKind::Forward:
+      return forward(i, false);
+    case InstructionKind::Recompute:
+      return forward(i, true);
+    case InstructionKind::Backward:
+    case InstructionKind::InputGradient:
+    case InstructionKind::WeightGradient:
+      return backward(i);
+    case InstructionKind::Update:
+      update(i);
+      last_version_ = weights_->updates();
+      return;
+    case InstructionKind::Predict:
+      weights_->predict(id, i);
+      last_version_ = weights_->updates();
+      return;
+    case InstructionKind::Send:
+    case InstructionKind::Receive:
+    case InstructionKind::AllReduce:
+      break;
+  }
+}
+
+Samples StageExecutor::samples(int micro) const {
+  const SampleRange range = samples_of(plan_.stage(place_.stage), micro, place_.replica);
+  return {range.low, range.high - range.low, plan_.mini_batch, false};
+}
+
+void StageExecutor::forward(const Instruction& i, bool again) {
+  Activations& a = alive_[i.micro];
+  a.values.resize(net_.values.size());
+  if (!again)
+    for (const Crossing& c : net_.inputs) {
+      const auto arrived = mail_.collect(c.edge, place_.stage, i.micro, place_.replica, false);
+      for (std::size_t n = 0; n < arrived.size(); ++n) a.values[static_cast<std::size_t>(c.values[n])] = arrived[n];
+    }
+  const bool keep = again || place_.keeps;
+  std::vector<Array> received;
+  if (!keep)
+    for (const Crossing& c : net_.inputs)
+      for (const int v : c.values) received.push_back(a.values[static_cast<std::size_t>(v)]);
+
+  const Weights weights = weights_->read(i);
+  last_version_ = weights.version;
+  run_.forward(samples(i.micro), weights.numbers.data(), keep, a);
+  weights_->done(i);
+
+  if (!again) {
+    losses_[i.micro] = a.loss;
+    require_finite(i, a);
+    std::vector<Array> values = a.values;
+    post(i, false, values);
+  }
+  for (const Crossing& c : net_.outputs)
+    for (const int v : c.values) {
+      const auto at = static_cast<std::size_t>(v);
+      if (!keep || !net_.values[at].kept) a.values[at] = {};
+    }
+  if (keep) return;
+  if (!place_.learns) {
+    alive_.erase(i.micro);
+    return;
+  }
+  std::size_t next = 0;  // Only what came in waits for the recomputation.
+  for (const Crossing& c : net_.inputs)
+    for (const int v : c.values) a.values[static_cast<std::size_t>(v)] = received[next++];
+}
+
+/// Only what leaves the stage is handed on; the rest of `values` is let go.
+void StageExecutor::post(const Instruction& i, bool gradient, std::vector<Array>& values) {
+  std::vector<Array> leaving(values.size());
+  for (const Crossing& c : gradient ? net_.inputs : net_.outputs)
+    for (const int v : c.values) leaving[static_cast<std::size_t>(v)] = values[static_cast<std::size_t>(v)];
+  mail_.post(place_.stage, i.micro, place_.replica, gradient, std::move(leaving));
+}
+
+void StageExecutor::backward(const Instruction& i) {
+  Activations& a = alive_.at(i.micro);
+  const bool input_side = i.kind != InstructionKind::WeightGradient;
+  const bool weight_side = i.kind != InstructionKind::InputGradient;
+  a.gradients.resize(net_.values.size());
+  if (input_side)
+    for (const Crossing& c : net_.outputs) {
+      const auto arrived = mail_.collect(c.edge, place_.stage, i.micro, place_.replica, true);
+      for (std::size_t n = 0; n < arrived.size(); ++n) {
+        Array& sum = a.gradients[static_cast<std::size_t>(c.values[n])];
+        if (sum)
+          memory_.kernels().add(arrived[n].tensor(), sum.tensor());
+        else
+          sum = arrived[n];
+      }
+    }
+  const Weights weights = weights_->read(i);
+  last_version_ = weights.version;
+  void* const sum = weight_side ? slot(i.micro).data() : nullptr;
+  run_.backward(samples(i.micro), weights.numbers.data(), input_side, sum, a);
+  weights_->done(i);
+  if (input_side) {
+    for (const Crossing& c : net_.inputs)
+      for (const int v : c.values) {
+        Array& gradient = a.gradients[static_cast<std::size_t>(v)];
+        if (gradient) continue;
+        const Value& value = net_.values[static_cast<std::size_t>(v)];
+        gradient = Array(memory_, samples(i.micro).count * value.rows, value.columns, Use::Activations);
+        memory_.kernels().zero(gradient.data(),
+                               static_cast<std::size_t>(gradient.tensor().size()) * memory_.kernels().width());
+      }
+    post(i, true, a.gradients);
+  }
+  if (weight_side) alive_.erase(i.micro);
+}
+
+Array& StageExecutor::slot(int micro) {
+  Array& array = slots_[training_.slots ? micro : 0];
+  if (!array) {
+    array = Array(memory_, 1, net_.weights, Use::Gradients);
+    memory_.kernels().zero(array.data(), static_cast<std::size_t>(net_.weights) * memory_.kernels().width());
+  }
+  return array;
+}
+
+Tensor StageExecutor::gradient() {
+  Array& sum = slots_.empty() ? slot(0) : slots_.begin()->second;
+  for (auto next = std::next(slots_.begin()); next != slots_.end(); next = slots_.erase(next))
+    memory_.kernels().add(next->second.tensor(), sum.tensor());
+  return sum.tensor();
+}
+
+void StageExecutor::update(const Instruction& i) {
+  const Tensor sum = gradient();
+  weights_->update(i, sum.data);
+  if (training_.slots)
+    slots_.clear();
+  else
+    memory_.kernels().zero(sum.data, static_cast<std::size_t>(sum.size()) * memory_.kernels().width());
+  if (training_.evaluate_every > 0 && weights_->updates() % training_.evaluate_every == 0)
+    snapshots_[weights_->updates()] = weights_->download();
+}
+
+void StageExecutor::require_finite(const Instruction& i, const Activations& a) {
+  bool finite = std::isfinite(a.loss);
+  for (const Crossing& c : net_.outputs)
+    for (const int v : c.values)
+      finite = finite && memory_.kernels().finite(a.values[static_cast<std::size_t>(v)].tensor());
+  if (finite) return;
+  const std::string where = run_.not_finite(a, model_);
+  const int iteration = i.micro / plan_.micro_batches(place_.stage);
+  throw Infeasible(
+      "diverged",
+      fmt::format("stage {} in the forward of micro-batch {} (iteration {}, after {} updates): {}", i.stage.value,
+                  i.micro, iteration, weights_->updates(), where.empty() ? "the loss is not a finite number" : where),
+      "a smaller training.learning_rate, or another weights policy: stale weights lower the largest stable rate");
+}
+
+}  // namespace stagecraft::real

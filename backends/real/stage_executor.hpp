@@ -1,0 +1,65 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "backends/real/mail.hpp"
+#include "backends/real/net_run.hpp"
+#include "backends/real/weight_store.hpp"
+
+namespace stagecraft::real {
+
+/// Where a stage runs, and how.
+struct StagePlace {
+  StageId stage;
+  int replica = 0;
+  bool keeps = true;  ///< Activations for a backward: false without training, and with recomputation.
+  bool learns = true;
+};
+
+/// One stage on one device: does what each compute instruction says.
+class StageExecutor {
+ public:
+  StageExecutor(const StageNet&, StagePlace, const Plan&, const ModelGraph&, DeviceMemory&, Mail&, const Dataset&,
+                const Training&, std::unique_ptr<WeightStore>);
+
+  void compute(InstructionId, const Instruction&);
+  /// The gradient of the weights, of all micro-batches so far; for the all-reduce among replicas.
+  Tensor gradient();
+
+  const WeightStore& weights() const { return *weights_; }
+  /// Updates that were in the weights that the newest instruction used.
+  std::int32_t last_version() const { return last_version_; }
+  const StageNet& net() const { return net_; }
+  /// Of each micro-batch so far; of stages without a loss zero.
+  const std::map<int, double>& losses() const { return losses_; }
+  /// The newest weights behind every `evaluate_every` updates, and those at the start.
+  const std::map<int, std::vector<double>>& snapshots() const { return snapshots_; }
+
+ private:
+  void forward(const Instruction&, bool again);
+  void backward(const Instruction&);
+  void update(const Instruction&);
+  void require_finite(const Instruction&, const Activations&);
+  void post(const Instruction&, bool gradient, std::vector<Array>& values);
+  Array& slot(int micro);
+  Samples samples(int micro) const;
+
+  const StageNet& net_;
+  StagePlace place_;
+  const Plan& plan_;
+  const ModelGraph& model_;
+  DeviceMemory& memory_;
+  Mail& mail_;
+  const Training& training_;
+  std::unique_ptr<WeightStore> weights_;
+  NetRun run_;
+  std::map<int, Activations> alive_;  ///< By micro-batch.
+  std::map<int, Array> slots_;        ///< Sums of gradients: one, or one for each micro-batch.
+  std::map<int, double> losses_;
+  std::map<int, std::vector<double>> snapshots_;
+  std::int32_t last_version_ = -1;
+};
+
+}  // namespace stagecraft::real

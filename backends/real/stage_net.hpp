@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backends/real/kernels.hpp"
+#include "sim/model/model_graph.hpp"
+#include "sim/plan/plan.hpp"
+
+namespace stagecraft::real {
+
+/// A tensor of a stage; amounts are for one sample.
+struct Value {
+  std::int64_t rows = 0, columns = 0;
+  bool kept = false;  ///< Its own operation or a user needs it again in the backward.
+  bool needs_gradient = false;
+  int users = 0;  ///< Operations of the stage that read it.
+
+  std::int64_t numbers() const { return rows * columns; }
+};
+
+/// An operation with the places of what it reads and writes.
+struct Node {
+  const Operation* operation = nullptr;
+  std::vector<int> inputs;              ///< Values.
+  int output = -1;                      ///< Value; of a loss none.
+  int layer = 0, place = 0;             ///< In the model; in the layer.
+  int input_number = -1;                ///< Input operations, counted through the model.
+  std::int64_t weights = 0, count = 0;  ///< Where its numbers lie in those of the stage.
+  bool owns_weights = false;            ///< False when tied to those of an earlier node.
+};
+
+/// What flows over one edge of the plan: tensors, one after the other.
+struct Crossing {
+  int edge = 0;
+  std::vector<int> values;
+  std::int64_t numbers = 0;  ///< For one sample.
+};
+
+/// A stage as a list of operations, ready to be run in order.
+struct StageNet {
+  std::vector<Value> values;
+  std::vector<Node> nodes;
+  std::vector<Crossing> inputs;   ///< Of each edge that enters, in the order of the plan.
+  std::vector<Crossing> outputs;  ///< Of each edge that leaves, those to later stages of the list first: gradients are
+                                  ///< added in this order, which is that of a run without stages.
+  std::int64_t weights = 0;       ///< Numbers of all weights, padding included.
+};
+
+/// `width`: bytes of a number. Throws InputError when a layer is known only by its amounts, or shares its weights with
+/// a layer of another stage.
+StageNet compile_stage(const ModelGraph&, const Plan&, StageId, std::size_t width);
+
+/// Weights at the start, each operation's drawn for itself: the same whatever the plan. `whole`: from {-1, 0, 1}.
+std::vector<double> initial_weights(const StageNet&, const ModelGraph&, std::uint64_t seed, bool whole);
+
+}  // namespace stagecraft::real

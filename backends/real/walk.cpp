@@ -1,0 +1,355 @@
+#include "backends/real/walk.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::real {
+namespace {
+
+constexpr std::int32_t kNothing = -1, kStop = -2;
+constexpr int kSpins = 2000;  // About ten microseconds, which is less than being woken takes.
+
+/// Instructions that wait for each instruction.
+struct Followers {
+  std::vector<std::uint32_t> first;
+  std::vector<std::int32_t> of;
+
+  explicit Followers(const Program& p) : first(p.size() + 1, 0), of(p.waits.size()) {
+    for (const InstructionId w : p.waits) ++first[static_cast<std::size_t>(w) + 1];
+    for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
+    auto next = first;
+    for (std::size_t i = 0; i < p.size(); ++i)
+      for (const InstructionId w : p.waits_for(InstructionId{static_cast<std::int64_t>(i)}))
+        of[next[static_cast<std::size_t>(w)]++] = static_cast<std::int32_t>(i);
+  }
+};
+
+class Walk {
+ public:
+  Walk(const Program& p, Actions& actions, Transport* transport, const WalkOptions& options)
+      : p_(p),
+        actions_(actions),
+        transport_(transport),
+        options_(options),
+        followers_(p),
+        missing_(std::make_unique<std::atomic<std::int32_t>[]>(p.size())),
+        ends_ready_(std::make_unique<std::atomic<std::int32_t>[]>(p.transfers.size())),
+        members_ready_(std::make_unique<std::atomic<std::int32_t>[]>(p.collectives.size())),
+        ended_(std::make_unique<std::atomic<bool>[]>(p.size())),
+        next_(std::make_unique<Slot[]>(static_cast<std::size_t>(p.devices))) {
+    times_.start.resize(p.size());
+    times_.end.resize(p.size());
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      missing_[i] = static_cast<std::int32_t>(p.first_wait[i + 1] - p.first_wait[i]);
+      left_ += here(p.instructions[i].device);
+    }
+  }
+
+  Times run() {
+    origin_ = std::chrono::steady_clock::now();
+    std::vector<std::thread> threads;
+    const bool spins = static_cast<unsigned>(p_.devices) <= std::thread::hardware_concurrency();
+    for (int d = 0; d < p_.devices; ++d)
+      if (here(DeviceId{d})) threads.emplace_back([this, d, spins] { serve(DeviceId{d}, spins); });
+    start_all();
+    watch();
+    for (std::thread& t : threads) t.join();
+    if (error_) std::rethrow_exception(error_);
+    return std::move(times_);
+  }
+
+ private:
+  struct alignas(64) Slot {
+    std::atomic<std::int32_t> ready{kNothing};
+  };
+
+  bool here(DeviceId d) const { return !transport_ || transport_->here(d); }
+  double now() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - origin_).count(); }
+
+  /// What waits for nothing.
+  void start_all() {
+    std::vector<std::int32_t> ready;
+    for (std::size_t i = 0; i < p_.size(); ++i)
+      if (p_.first_wait[i + 1] == p_.first_wait[i] && here(p_.instructions[i].device))
+        ready.push_back(static_cast<std::int32_t>(i));
+    guarded([&] { advance(ready); });
+  }
+
+  template <class F>
+  void guarded(F&& f) {
+    try {
+      f();
+    } catch (...) {
+      stop(std::current_exception());
+    }
+  }
+
+  void stop(std::exception_ptr error) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (error && !error_) error_ = error;
+      stopped_ = true;
+    }
+    over_.notify_all();
+    for (int d = 0; d < p_.devices; ++d) {
+      next_[static_cast<std::size_t>(d)].ready = kStop;
+      next_[static_cast<std::size_t>(d)].ready.notify_all();
+    }
+  }
+
+  /// The life of a device's thread.
+  void serve(DeviceId device, bool spins) {
+    if (spins) pin(device);
+    Slot& slot = next_[static_cast<std::size_t>(device)];
+    std::vector<std::int32_t> ready;
+    while (true) {
+      const std::int32_t i = take(slot, spins);
+      if (i == kStop) return;
+      guarded([&] {
+        ++computing_;
+        const auto n = static_cast<std::size_t>(i);
+        times_.start[n] = now();
+        actions_.compute(InstructionId{i});
+        times_.end[n] = now();
+        --computing_;
+        end(i, ready);
+        advance(ready);
+      });
+    }
+  }
+
+  std::int32_t take(Slot& slot, bool spins) {
+    std::vector<Transport::Finished> finished;
+    for (int round = 0;; ++round) {
+      if (slot.ready.load(std::memory_order_acquire) != kNothing) {
+        const std::int32_t i = slot.ready.exchange(kNothing, std::memory_order_acquire);
+        if (i == kStop) slot.ready = kStop;
+        return i;
+      }
+      if (transport_) {
+        poll(finished);
+        if (!spins || round > kSpins) std::this_thread::yield();
+      } else if (spins && round < kSpins) {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+      } else {
+        slot.ready.wait(kNothing, std::memory_order_acquire);
+      }
+    }
+  }
+
+  void poll(std::vector<Transport::Finished>& finished) {
+    const std::unique_lock lock(transport_mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return;
+    finished.clear();
+    guarded([&] {
+      transport_->poll(finished);
+      std::vector<std::int32_t> ready;
+      for (const Transport::Finished& f : finished) {
+        const auto n = static_cast<std::size_t>(f.instruction);
+        times_.start[n] = f.start;
+        times_.end[n] = now();
+        end(f.instruction, ready);
+      }
+      advance(ready);
+    });
+  }
+
+  void pin(DeviceId device) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(static_cast<std::size_t>(device) % std::thread::hardware_concurrency(), &set);
+    pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+  }
+
+  void end(std::int32_t i, std::vector<std::int32_t>& ready) {
+    const auto n = static_cast<std::size_t>(i);
+    ended_[n].store(true, std::memory_order_release);
+    progress_.fetch_add(1, std::memory_order_relaxed);
+    for (std::uint32_t f = followers_.first[n]; f < followers_.first[n + 1]; ++f) {
+      const std::int32_t follower = followers_.of[f];
+      if (missing_[static_cast<std::size_t>(follower)].fetch_sub(1, std::memory_order_acq_rel) == 1)
+        ready.push_back(follower);
+    }
+    if (left_.fetch_sub(1) == 1) stop(nullptr);
+  }
+
+  /// Computation that is ready is handed to its device, communication is done at once.
+  void advance(std::vector<std::int32_t>& ready) {
+    while (!ready.empty()) {
+      hand_out(ready);
+      if (ready.empty()) return;
+      const std::int32_t i = ready.back();
+      ready.pop_back();
+      const Instruction& instruction = p_.instructions[static_cast<std::size_t>(i)];
+      if (instruction.kind == InstructionKind::AllReduce)
+        reduce(instruction.link, i, ready);
+      else
+        message(instruction, i, ready);
+    }
+  }
+
+  void hand_out(std::vector<std::int32_t>& ready) {
+    std::erase_if(ready, [&](std::int32_t i) {
+      const Instruction& instruction = p_.instructions[static_cast<std::size_t>(i)];
+      if (!instruction.is_compute()) return false;
+      Slot& slot = next_[static_cast<std::size_t>(instruction.device)];
+      std::int32_t expected = kNothing;
+      if (slot.ready.compare_exchange_strong(expected, i, std::memory_order_acq_rel)) slot.ready.notify_one();
+      return true;
+    });
+  }
+
+  void message(const Instruction& instruction, std::int32_t i, std::vector<std::int32_t>& ready) {
+    const Transfer& t = p_.transfers[static_cast<std::size_t>(instruction.link)];
+    if (!here(p_.at(t.send).device) || !here(p_.at(t.receive).device)) {
+      if (instruction.kind == InstructionKind::Send)
+        transport_->send(instruction.link);
+      else
+        transport_->receive(instruction.link);
+      return;
+    }
+    const auto s = static_cast<std::size_t>(t.send), r = static_cast<std::size_t>(t.receive);
+    auto& ends_ready = ends_ready_[static_cast<std::size_t>(instruction.link)];
+    if (p_.rendezvous) {
+      if (ends_ready.fetch_add(1) == 0) return;
+      times_.start[s] = times_.start[r] = now();
+      actions_.carry(instruction.link);
+      times_.end[s] = times_.end[r] = now();
+      end(t.send, ready);
+      end(t.receive, ready);
+      return;
+    }
+    // Eager: a message goes when it is made, and its receive ends when both are there.
+    times_.start[static_cast<std::size_t>(i)] = now();
+    if (instruction.kind == InstructionKind::Send) {
+      actions_.carry(instruction.link);
+      times_.end[s] = now();
+      end(t.send, ready);
+    }
+    if (ends_ready.fetch_add(1) == 0) return;
+    times_.end[r] = now();
+    end(t.receive, ready);
+  }
+
+  void reduce(int collective, std::int32_t i, std::vector<std::int32_t>& ready) {
+    const Collective& c = p_.collectives[static_cast<std::size_t>(collective)];
+    for (int m = 0; m < c.members; ++m)
+      if (!here(p_.at(InstructionId{c.first + m}).device)) return transport_->reduce(collective, InstructionId{i});
+    if (members_ready_[static_cast<std::size_t>(collective)].fetch_add(1) + 1 < c.members) return;
+    const double start = now();
+    actions_.reduce(collective);
+    const double finish = now();
+    for (int m = 0; m < c.members; ++m) {
+      times_.start[static_cast<std::size_t>(c.first + m)] = start;
+      times_.end[static_cast<std::size_t>(c.first + m)] = finish;
+      end(c.first + m, ready);
+    }
+  }
+
+  /// Until all is done, something failed, or nothing has moved for too long while nobody computes.
+  void watch() {
+    std::unique_lock lock(mutex_);
+    std::int64_t seen = -1;
+    auto since = std::chrono::steady_clock::now();
+    while (!stopped_) {
+      over_.wait_for(lock, std::chrono::milliseconds(20));
+      const std::int64_t progress = progress_.load();
+      const auto moment = std::chrono::steady_clock::now();
+      if (progress != seen || computing_.load() > 0) {
+        seen = progress;
+        since = moment;
+      }
+      if (stopped_ || std::chrono::duration<double>(moment - since).count() < options_.timeout) continue;
+      std::vector<bool> ended(p_.size());
+      for (std::size_t i = 0; i < ended.size(); ++i) ended[i] = ended_[i].load();
+      lock.unlock();
+      stop(std::make_exception_ptr(BackendError(fmt::format("nothing has moved for {:.3g} s, so the run is stuck:\n{}",
+                                                            options_.timeout, waiting(p_, ended)))));
+      return;
+    }
+  }
+
+  const Program& p_;
+  Actions& actions_;
+  Transport* transport_;
+  WalkOptions options_;
+  Followers followers_;
+  std::unique_ptr<std::atomic<std::int32_t>[]> missing_, ends_ready_, members_ready_;
+  std::unique_ptr<std::atomic<bool>[]> ended_;
+  std::unique_ptr<Slot[]> next_;
+  Times times_;
+  std::chrono::steady_clock::time_point origin_;
+  std::atomic<std::int64_t> left_{0}, progress_{0};
+  std::atomic<int> computing_{0};
+  std::mutex mutex_, transport_mutex_;
+  std::condition_variable over_;
+  bool stopped_ = false;
+  std::exception_ptr error_;
+};
+
+/// Instructions are numbered so that each comes behind all it waits for.
+Times in_order(const Program& p, Actions& actions) {
+  Times times;
+  times.start.resize(p.size());
+  times.end.resize(p.size());
+  const auto origin = std::chrono::steady_clock::now();
+  const auto now = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - origin).count(); };
+  for (std::size_t n = 0; n < p.size(); ++n) {
+    const Instruction& i = p.instructions[n];
+    times.start[n] = now();
+    if (i.is_compute()) actions.compute(InstructionId{static_cast<std::int64_t>(n)});
+    if (i.kind == InstructionKind::Send) actions.carry(i.link);
+    if (i.kind == InstructionKind::AllReduce) {
+      const Collective& c = p.collectives[static_cast<std::size_t>(i.link)];
+      if (static_cast<std::int64_t>(n) == c.first + c.members - 1) actions.reduce(i.link);
+    }
+    times.end[n] = now();
+  }
+  return times;
+}
+
+}  // namespace
+
+Times walk(const Program& program, Actions& actions, Transport* transport, const WalkOptions& options) {
+  if (options.one_thread && !transport) return in_order(program, actions);
+  if (program.size() == 0) return {};
+  return Walk(program, actions, transport, options).run();
+}
+
+std::string waiting(const Program& program, const std::vector<bool>& ended) {
+  constexpr int kMostLines = 16;
+  std::string text;
+  std::vector<bool> named(program.streams.size(), false);
+  int lines = 0;
+  for (std::size_t n = 0; n < program.size() && lines < kMostLines; ++n) {
+    const InstructionId id{static_cast<std::int64_t>(n)};
+    const Instruction& i = program.at(id);
+    if (ended[n]) continue;
+    if (i.stream.valid()) {
+      if (named[static_cast<std::size_t>(i.stream)]) continue;
+      named[static_cast<std::size_t>(i.stream)] = true;
+    }
+    std::string waits;
+    for (const InstructionId w : program.waits_for(id))
+      if (!ended[static_cast<std::size_t>(w)]) waits += (waits.empty() ? "" : ", ") + to_text(program, w);
+    text += fmt::format("  device {}: {} {}\n", i.device.value, to_text(program, id),
+                        waits.empty() ? "has not ended" : "waits for " + waits);
+    ++lines;
+  }
+  return text;
+}
+
+}  // namespace stagecraft::real

@@ -1,0 +1,175 @@
+#include "backends/real/weight_store.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::real {
+namespace {
+
+bool reads_weights(InstructionKind kind) { return kind < InstructionKind::Update; }
+
+/// Gradients go back to what the forward used, but only a forward looks ahead.
+bool backward_side(const Instruction& i) {
+  return i.kind == InstructionKind::Predict ? i.gradient : i.kind != InstructionKind::Forward;
+}
+
+}  // namespace
+
+Readers count_readers(const Program& program, StageId stage, DeviceId device) {
+  Readers readers;
+  int newest[2] = {-1, -1};
+  for (std::size_t n = 0; n < program.size(); ++n) {
+    const Instruction& i = program.instructions[n];
+    if (i.device != device || i.stage != stage || !i.is_compute()) continue;
+    if (i.kind == InstructionKind::Predict) newest[backward_side(i)] = static_cast<int>(n);
+    if (!reads_weights(i.kind)) continue;
+    if (i.weights == WeightsFrom::Version) {
+      if (readers.of_version.size() <= static_cast<std::size_t>(i.version))
+        readers.of_version.resize(static_cast<std::size_t>(i.version) + 1, 0);
+      ++readers.of_version[static_cast<std::size_t>(i.version)];
+    } else if (i.weights == WeightsFrom::Predicted) {
+      ++readers.of_prediction[newest[backward_side(i)]];
+    } else {
+      readers.kept[i.micro] = true;
+    }
+  }
+  return readers;
+}
+
+WeightStore::WeightStore(DeviceMemory& memory, std::span<const double> start, const Training& training,
+                         const WeightsRule& rule, bool learns, Readers readers, int delay)
+    : memory_(&memory),
+      training_(&training),
+      rule_(&rule),
+      readers_(std::move(readers)),
+      delay_(delay),
+      size_(static_cast<std::int64_t>(start.size())) {
+  Array first(memory, 1, size_, Use::Weights);
+  memory.kernels().upload(start, first.data());
+  versions_[0] = first;
+  const auto state = [&](bool wanted, Use use) -> void* {
+    if (!wanted || !learns) return nullptr;
+    Array array(memory, 1, size_, use);
+    memory.kernels().zero(array.data(), static_cast<std::size_t>(size_) * memory.kernels().width());
+    state_arrays_.push_back(array);
+    return array.data();
+  };
+  const OptimizerKind kind = training.optimizer.kind;
+  const bool adam = kind == OptimizerKind::Adam || kind == OptimizerKind::AdamW;
+  const bool moves = kind == OptimizerKind::Momentum || kind == OptimizerKind::Integer || adam;
+  const bool predicts = rule.predicts();
+  state_.first = state(moves, Use::Optimizer);
+  state_.second = state(adam || kind == OptimizerKind::RmsProp, Use::Optimizer);
+  state_.last = state(
+      predicts && !adam &&
+          (rule.direction == Direction::NextMomentum || kind == OptimizerKind::RmsProp || kind == OptimizerKind::Sgd),
+      Use::Optimizer);
+  state_.bare =
+      state(predicts && rule.direction == Direction::Momentum && kind != OptimizerKind::Momentum, Use::Optimizer);
+  averages_ = learns && rule.backward == BackwardWeights::Reconstruct && delay > 0;
+  state_.average = state(averages_, Use::Weights);
+  count();
+}
+
+Weights WeightStore::read(const Instruction& i) {
+  if (i.weights == WeightsFrom::Kept) return kept_.at(i.micro);
+  Weights weights;
+  if (i.weights == WeightsFrom::Predicted) {
+    weights = predicted_[backward_side(i)].weights;
+  } else {
+    const auto found = versions_.find(i.version);
+    if (found != versions_.end()) weights = {found->second, i.version};
+  }
+  if (!weights.numbers || weights.version != i.version)
+    throw InternalError(fmt::format("stage {}: micro-batch {} wants weights version {}, which is not there",
+                                    i.stage.value, i.micro, i.version));
+  if (i.kind == InstructionKind::Forward && readers_.kept.contains(i.micro)) kept_[i.micro] = weights;
+  return weights;
+}
+
+void WeightStore::done(const Instruction& i) {
+  if (i.weights == WeightsFrom::Version) {
+    --readers_.of_version[static_cast<std::size_t>(i.version)];
+    release(i.version);
+  } else if (i.weights == WeightsFrom::Predicted) {
+    Prediction& p = predicted_[backward_side(i)];
+    if (--p.readers == 0) p.weights = {};
+  }
+  const bool last = i.kind == InstructionKind::Backward || i.kind == InstructionKind::WeightGradient;
+  if (last) kept_.erase(i.micro);
+  count();
+}
+
+void WeightStore::release(int version) {
+  const auto v = static_cast<std::size_t>(version);
+  if (version != newest_ && (v >= readers_.of_version.size() || readers_.of_version[v] == 0)) versions_.erase(version);
+}
+
+void WeightStore::predict(InstructionId id, const Instruction& i) {
+  Prediction& p = predicted_[backward_side(i)];
+  p = {};
+  if (i.version != newest_)
+    throw InternalError(fmt::format("stage {}: a prediction starts from version {}, but the newest is {}",
+                                    i.stage.value, i.version, newest_));
+  p.weights = {Array(*memory_, 1, size_, Use::Weights), newest_};
+  p.readers = readers_.of_prediction[id];
+  const void* from = versions_.at(newest_).data();
+  Kernels& kernels = memory_->kernels();
+  const int horizon = i.link;
+  if (i.gradient && rule_->backward == BackwardWeights::Reconstruct)
+    kernels.reconstruct(training_->optimizer, rule_->reconstruction, horizon, size_, state_, from,
+                        p.weights.numbers.data());
+  else
+    kernels.predict(training_->optimizer, rule_->direction, horizon, size_, state_, from, p.weights.numbers.data());
+  count();
+}
+
+void WeightStore::update(const Instruction& i, const void* gradient) {
+  UpdateOptions options;
+  options.delay = delay_;
+  options.spike_compensation = rule_->spike_compensation;
+  options.reconstruction = rule_->reconstruction;
+  if (rule_->shrink_updates > 0 && delay_ > 0) {
+    const double share = std::min(1.0, static_cast<double>(newest_) / rule_->shrink_updates);
+    options.rate_scale = std::pow(delay_, -(1 - share));
+  }
+  const Array from = versions_.at(newest_);
+  const auto v = static_cast<std::size_t>(newest_);
+  const bool wanted = v < readers_.of_version.size() && readers_.of_version[v] > 0;
+  // Predictions that kept the tensor itself hold it too.
+  Array to = wanted ? Array(*memory_, 1, size_, Use::Weights) : from;
+  memory_->kernels().update(training_->optimizer, options, size_, gradient, state_, from.data(), to.data());
+  const int old = newest_++;
+  if (newest_ != i.version)
+    throw InternalError(
+        fmt::format("stage {}: update {} makes version {}, not {}", i.stage.value, i.micro, newest_, i.version));
+  versions_[newest_] = to;
+  release(old);
+  count();
+}
+
+void WeightStore::count() {
+  int buffers = static_cast<int>(versions_.size()) + averages_;
+  std::vector<void*> seen;
+  for (const auto& [version, array] : versions_) seen.push_back(array.data());
+  const auto add = [&](const Array& array) {
+    if (!array || std::find(seen.begin(), seen.end(), array.data()) != seen.end()) return;
+    seen.push_back(array.data());
+    ++buffers;
+  };
+  for (const Prediction& p : predicted_) add(p.weights.numbers);
+  for (const auto& [micro, weights] : kept_) add(weights.numbers);
+  most_buffers_ = std::max(most_buffers_, buffers);
+}
+
+std::vector<double> WeightStore::download() const {
+  std::vector<double> numbers(static_cast<std::size_t>(size_));
+  memory_->kernels().download(versions_.at(newest_).data(), numbers);
+  return numbers;
+}
+
+}  // namespace stagecraft::real

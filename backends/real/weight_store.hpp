@@ -1,0 +1,68 @@
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "backends/real/array.hpp"
+#include "sim/program/program.hpp"
+#include "sim/training/training.hpp"
+#include "sim/weights/rule.hpp"
+
+namespace stagecraft::real {
+
+/// How often each version and each prediction of one stage on one device will be read, from the Program alone: what
+/// nobody reads any more is given back.
+struct Readers {
+  std::vector<int> of_version;
+  std::map<int, int> of_prediction;  ///< By the instruction that predicts.
+  std::map<int, bool> kept;          ///< By micro-batch: its backward uses the very weights of its forward.
+};
+Readers count_readers(const Program&, StageId, DeviceId);
+
+/// Weights, and how many updates are in them.
+struct Weights {
+  Array numbers;
+  int version = 0;
+};
+
+/// The weights of one stage on one device: its versions, predictions, and the state of the optimizer.
+class WeightStore {
+ public:
+  /// Without `learns` there is no state of an optimizer.
+  WeightStore(DeviceMemory&, std::span<const double> start, const Training&, const WeightsRule&, bool learns, Readers,
+              int delay);
+
+  /// Weights for an op, as the Program says; `done` when the op has ended.
+  Weights read(const Instruction&);
+  void done(const Instruction&);
+  void predict(InstructionId, const Instruction&);
+  /// One step from the newest version with this gradient, which becomes the next version.
+  void update(const Instruction&, const void* gradient);
+
+  int updates() const { return newest_; }
+  int most_buffers() const { return most_buffers_; }
+  std::vector<double> download() const;  ///< The newest version.
+
+ private:
+  struct Prediction {
+    Weights weights;
+    int readers = 0;
+  };
+  void count();
+  void release(int version);
+
+  DeviceMemory* memory_;
+  const Training* training_;
+  const WeightsRule* rule_;
+  Readers readers_;
+  int delay_ = 0, newest_ = 0, most_buffers_ = 0;
+  std::int64_t size_ = 0;
+  std::map<int, Array> versions_;
+  Prediction predicted_[2];      ///< For forwards, for backwards.
+  std::map<int, Weights> kept_;  ///< By micro-batch.
+  OptimizerState state_;
+  std::vector<Array> state_arrays_;
+  bool averages_ = false;
+};
+
+}  // namespace stagecraft::real

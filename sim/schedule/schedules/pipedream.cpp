@@ -1,0 +1,26 @@
+#include "sim/schedule/builder.hpp"
+
+namespace stagecraft::schedules {
+namespace {
+
+const config::MapSpec fields{.title = "1F1B without a flush, an update every iteration.",
+                             .fields = {drain_every_field()}};
+
+// 1F1B whose micro-batches run on through the updates: a stage keeps as many in flight as there are stages from it on.
+void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
+  alternate(micro_batches, in.depth[static_cast<std::size_t>(stage)], 1, ops);
+}
+
+}  // namespace
+
+extern const ScheduleDef pipedream{
+    .name = "pipedream",
+    .summary = "1F1B without a flush, with an update after any number of micro-batches",
+    .source = "Narayanan et al., PipeDream, SOSP 2019",
+    .weights = "stash",
+    .flushes = false,
+    .fields = &fields,
+    .stage = order,
+};
+
+}  // namespace stagecraft::schedules

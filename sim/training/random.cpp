@@ -1,0 +1,39 @@
+#include "sim/training/random.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <string>
+
+namespace stagecraft {
+
+Rng stream(std::uint64_t seed, std::string_view purpose, std::initializer_list<std::int64_t> place) {
+  std::string name(purpose);
+  for (const std::int64_t i : place) name += fmt::format(" {}", i);
+  return Rng(seed, name);
+}
+
+double normal(Rng& rng) {
+  const double radius = std::sqrt(-2 * std::log(1 - rng.uniform()));
+  return radius * std::cos(2 * std::numbers::pi * rng.uniform());
+}
+
+// Swap-or-not: in each round partners key - x and x (mod count) change places or both stay (Hoang, Morris and Rogaway,
+// CRYPTO 2012). Six rounds for each binary digit of `count` are theirs.
+std::int64_t shuffled(std::int64_t place, std::int64_t count, std::uint64_t key) {
+  Rng rounds(key, "shuffle");
+  for (std::int64_t left = count; left > 0; left /= 2) {
+    for (int round = 0; round < 6; ++round) {
+      const auto sum = static_cast<std::int64_t>(rounds.next() % static_cast<std::uint64_t>(count));
+      const std::uint64_t salt = rounds.next();
+      const std::int64_t partner = sum >= place ? sum - place : sum - place + count;
+      Rng coin(salt ^ static_cast<std::uint64_t>(std::max(place, partner)), {});
+      if (coin.next() & 1) place = partner;
+    }
+  }
+  return place;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+
+#include "sim/training/task.hpp"
+
+namespace stagecraft {
+
+/// Which row of a fixed table each sample of each iteration is: every epoch is all of them in a new order.
+struct Epochs {
+  std::uint64_t seed = 1;
+  std::int64_t rows = 1, mini_batch = 1;
+
+  std::int64_t row(int iteration, std::int64_t sample) const;
+};
+
+/// A table that is never stored: each row is computed when it is asked for. Samples for evaluation are the first rows;
+/// rows from `kRows` on exist too, and are never trained on.
+class Rows : public Dataset {
+ public:
+  static constexpr std::int64_t kRows = 2048;
+
+  Rows(const TaskShape&, std::uint64_t seed);
+  void input(int input, int iteration, std::int64_t sample, std::span<double> out) const final;
+  void target(int iteration, std::int64_t sample, std::span<double> out) const final;
+  std::int64_t evaluation_samples() const final { return 512; }
+
+ protected:
+  /// Numbers of all inputs, one after the other.
+  virtual void inputs_of(std::int64_t row, std::span<double> out) const = 0;
+  virtual void target_of(std::int64_t row, std::span<double> out) const = 0;
+
+ private:
+  std::int64_t row_of(int iteration, std::int64_t sample) const;
+
+  Epochs epochs_;
+  std::vector<std::size_t> starts_;  ///< Of each input among all numbers, and their end.
+};
+
+/// All numbers of some operations.
+std::int64_t numbers(const std::vector<Operation>&);
+
+/// What tasks ask of a model; each throws InputError with `task` and what would fit when it is not so.
+const Operation& one_loss(const TaskShape&, std::string_view task);
+void need_numbers(const TaskShape&, std::string_view task);
+[[noreturn]] void refuse(std::string_view task, const std::string& why, const std::string& help);
+
+}  // namespace stagecraft

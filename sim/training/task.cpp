@@ -1,0 +1,51 @@
+#include "sim/training/task.hpp"
+
+#include <algorithm>
+
+namespace stagecraft {
+namespace {
+
+/// Place of an operation: layer, then operation.
+struct Place {
+  std::size_t layer, operation;
+};
+
+/// Where input `from` of an operation of layer `user` is computed.
+Place source_of(const ModelGraph& model, std::size_t user, int from) {
+  if (from >= 0) return {user, static_cast<std::size_t>(from)};
+  const auto layer = static_cast<std::size_t>(model.layers[user].inputs[static_cast<std::size_t>(-1 - from)]);
+  return {layer, model.layers[layer].operations.size() - 1};
+}
+
+}  // namespace
+
+TaskShape task_shape(const ModelGraph& model, std::int64_t mini_batch) {
+  TaskShape shape;
+  shape.mini_batch = mini_batch;
+  std::vector<Place> places;
+  const auto take_words = [&](Place source, int words) {
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      if (places[i].layer != source.layer || places[i].operation != source.operation) continue;
+      int& known = shape.inputs[i].inner;
+      known = known == 0 ? words : std::min(known, words);
+    }
+  };
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    const auto& operations = model.layers[l].operations;
+    for (std::size_t o = 0; o < operations.size(); ++o) {
+      const Operation& op = operations[o];
+      if (op.is_loss()) shape.losses.push_back(op);
+      if (op.kind == OperationKind::Input) {
+        shape.inputs.push_back(op);
+        shape.inputs.back().inner = 0;
+        places.push_back({l, o});
+      }
+      if (op.kind != OperationKind::Embedding) continue;
+      shape.words = shape.words == 0 ? op.inner : std::min(shape.words, op.inner);
+      for (const int from : op.inputs) take_words(source_of(model, l, from), op.inner);
+    }
+  }
+  return shape;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,116 @@
+// The next character of a text that a small grammar makes. A sample starts anywhere in the text, which is a ring.
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "sim/training/random.hpp"
+#include "sim/training/rows.hpp"
+
+namespace stagecraft::tasks {
+namespace {
+
+constexpr std::string_view kAlphabet = " .,abcdefghijklmnopqrstuvwxyz";
+constexpr std::size_t kLength = 2600;
+
+using Words = std::array<std::string_view, 12>;
+constexpr Words kThings = {"pipe",  "valve", "river", "miller", "wheel",  "bucket",
+                           "ferry", "crane", "smith", "kettle", "garden", "lantern"};
+constexpr Words kKinds = {"old",   "quick", "heavy", "quiet",  "brown",  "narrow",
+                          "empty", "young", "plain", "wooden", "hidden", "bright"};
+constexpr Words kActs = {"fills", "turns", "lifts",  "waits for", "finds",  "carries",
+                         "keeps", "opens", "leaves", "mends",     "paints", "follows"};
+constexpr Words kPlaces = {"by the mill",   "at noon",          "in the yard",    "over the hill",
+                           "before dawn",   "under the bridge", "near the wall",  "without a word",
+                           "every evening", "in the rain",      "with some care", "on the far side"};
+
+std::string_view pick(const Words& words, Rng& rng) { return words[static_cast<std::size_t>(rng.integer(0, 11))]; }
+
+std::string thing(Rng& rng) {
+  const bool bare = rng.integer(0, 1) == 0;
+  const std::string_view kind = bare ? "" : pick(kKinds, rng);
+  return fmt::format("the {}{}{}", kind, bare ? "" : " ", pick(kThings, rng));
+}
+
+std::string clause(Rng& rng) {
+  std::string text = thing(rng);
+  text += fmt::format(" {} ", pick(kActs, rng));
+  return text += thing(rng);
+}
+
+std::string sentence(Rng& rng) {
+  const int pattern = rng.integer(0, 2);
+  if (pattern == 0) return clause(rng) + ". ";
+  std::string text = clause(rng);
+  if (pattern == 1) return text += fmt::format(" {}. ", pick(kPlaces, rng));
+  return text += ", and " + clause(rng) + ". ";
+}
+
+/// The text as places in the alphabet.
+std::vector<double> text_of(std::uint64_t seed) {
+  Rng rng(seed, "charlm");
+  std::string text;
+  while (text.size() < kLength) text += sentence(rng);
+  std::vector<double> words;
+  for (std::size_t i = 0; i < kLength; ++i) words.push_back(static_cast<double>(kAlphabet.find(text[i])));
+  return words;
+}
+
+class CharLm final : public Dataset {
+ public:
+  CharLm(const TaskShape& shape, std::uint64_t seed)
+      : text_(text_of(seed)),
+        tokens_(static_cast<std::size_t>(shape.inputs.front().rows)),
+        epochs_{seed, kLength, shape.mini_batch} {}
+
+  void input(int, int iteration, std::int64_t sample, std::span<double> out) const override {
+    copy(start(iteration, sample), out);
+  }
+  void target(int iteration, std::int64_t sample, std::span<double> out) const override {
+    copy(start(iteration, sample) + 1, out);
+  }
+  /// The whole text once.
+  std::int64_t evaluation_samples() const override {
+    return static_cast<std::int64_t>((kLength + tokens_ - 1) / tokens_);
+  }
+
+ private:
+  std::size_t start(int iteration, std::int64_t sample) const {
+    const auto place = static_cast<std::size_t>(sample);
+    return iteration < 0 ? place * tokens_ : static_cast<std::size_t>(epochs_.row(iteration, sample));
+  }
+  void copy(std::size_t start, std::span<double> out) const {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = text_[(start + i) % kLength];
+  }
+
+  std::vector<double> text_;
+  std::size_t tokens_;
+  Epochs epochs_;
+};
+
+std::unique_ptr<Dataset> make(const TaskShape& shape, std::uint64_t seed) {
+  constexpr const char* help = "take a gpt with a vocabulary of at least 29, or the task random";
+  constexpr int characters = static_cast<int>(kAlphabet.size());
+  const Operation& loss = one_loss(shape, "charlm");
+  if (shape.inputs.size() != 1 || shape.inputs[0].inner == 0 || shape.inputs[0].columns != 1)
+    refuse("charlm", "it needs one input, of one word a row", help);
+  if (loss.kind != OperationKind::CrossEntropy || loss.rows != shape.inputs[0].rows)
+    refuse("charlm", fmt::format("its loss is {}, not a class for each word", to_text(loss)), help);
+  if (shape.inputs[0].inner < characters || loss.columns < characters)
+    refuse("charlm",
+           fmt::format("it knows {} words and tells {} apart, but there are {} characters", shape.inputs[0].inner,
+                       loss.columns, characters),
+           help);
+  return std::make_unique<CharLm>(shape, seed);
+}
+
+}  // namespace
+
+extern const TaskDef charlm{
+    .name = "charlm",
+    .summary = "The next character of 2600 that a small grammar makes",
+    .source = "written for this project",
+    .make = make,
+};
+
+}  // namespace stagecraft::tasks

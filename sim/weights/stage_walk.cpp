@@ -1,0 +1,171 @@
+#include "sim/weights/stage_walk.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft {
+namespace {
+
+template <class T>
+T& at_micro(std::vector<T>& list, int micro, const T& absent) {
+  const auto m = static_cast<std::size_t>(micro);
+  if (list.size() <= m) list.resize(m + 1, absent);
+  return list[m];
+}
+
+}  // namespace
+
+void StageDelays::add(const Op& op) {
+  if (op.kind == OpKind::Update) ++updates_;
+  if (op.kind == OpKind::Forward) at_micro(forward_, op.micro, -1) = updates_;
+  if (!passes_gradient(op.kind)) return;
+  at_micro(backward_, op.micro, -1) = updates_;
+  most_ = std::max(most_, of(op.micro));
+}
+
+int StageDelays::of(int micro) const {
+  const auto m = static_cast<std::size_t>(micro);
+  const bool both = m < forward_.size() && m < backward_.size() && forward_[m] >= 0 && backward_[m] >= 0;
+  return both ? backward_[m] - forward_[m] : 0;
+}
+
+int Lifetimes::make(int at) {
+  first_.push_back(at);
+  last_.push_back(at);
+  return static_cast<int>(first_.size()) - 1;
+}
+
+int Lifetimes::most() const {
+  const std::int32_t end = last_.empty() ? 0 : *std::max_element(last_.begin(), last_.end());
+  std::vector<int> change(static_cast<std::size_t>(end) + 2, 0);
+  for (std::size_t i = 0; i < first_.size(); ++i) {
+    ++change[static_cast<std::size_t>(first_[i])];
+    --change[static_cast<std::size_t>(last_[i]) + 1];
+  }
+  int alive = 0, most = 0;
+  for (const int c : change) most = std::max(most, alive += c);
+  return most;
+}
+
+StageWalk::StageWalk(const Plan& plan, StageId stage, const StagePlace& place, int drain_every, const WeightsRule& rule,
+                     const StageDelays& all)
+    : stage_(plan.stage(stage)),
+      place_(place),
+      per_iteration_(plan.micro_batches(stage)),
+      drain_every_(drain_every),
+      rule_(rule),
+      all_(all) {
+  versions_.push_back(lifetimes_.make(0));
+}
+
+StageNeeds StageWalk::needs() const {
+  const bool averages = rule_.reconstructs() && all_.most() > 0;
+  return {all_.most(), lifetimes_.most() + averages};
+}
+
+WeightRead StageWalk::next(const Op& op) {
+  if (op.kind == OpKind::Update) {
+    update();
+    ++at_;
+    return {.version = updates_};
+  }
+  enter_iteration(op.micro);
+  WeightRead read;
+  int thing = 0;
+  if (all_.updates() > 0) {
+    read = op.kind == OpKind::Forward ? forward(op, thing) : backward(op, thing);
+    Used& used = at_micro(used_, op.micro, Used{});
+    const bool is_forward = op.kind == OpKind::Forward;
+    (is_forward ? used.forward : used.backward) = read;
+    (is_forward ? used.forward_thing : used.backward_thing) = thing;
+  }
+  lifetimes_.use(thing, at_++);
+  return read;
+}
+
+/// The version before lives until here at least: the step starts from it, in its place when nobody else reads it.
+void StageWalk::update() {
+  const int before = versions_.back();
+  if (at_ > 0) lifetimes_.use(before, at_ - 1);
+  versions_.push_back(lifetimes_.make(at_));
+  ++updates_;
+}
+
+/// After a drain every update is done, so the newest version is what counting starts from again.
+void StageWalk::enter_iteration(int micro) {
+  iteration_ = micro / per_iteration_;
+  const int drained = drain_every_ > 0 ? iteration_ / drain_every_ * drain_every_ : 0;
+  if (drained == drained_) return;
+  drained_ = drained;
+  base_ = updates_;
+}
+
+/// Position among the micro-batches that the stage runs itself, since the drain.
+int StageWalk::own_index(int micro) const {
+  int inside = micro % per_iteration_;
+  if (!stage_.micros.empty())
+    inside =
+        static_cast<int>(std::lower_bound(stage_.micros.begin(), stage_.micros.end(), inside) - stage_.micros.begin());
+  return (iteration_ - drained_) * place_.micro_batches + inside;
+}
+
+WeightRead StageWalk::version(int number, const Op& op, int& thing) {
+  if (number > updates_)
+    throw Infeasible("weights",
+                     fmt::format("{} would read version {} of its weights, but only {} are made before it", to_text(op),
+                                 number, updates_),
+                     fmt::format("set run.micro_batches to {} or more, or choose other weights", place_.depth - 1));
+  thing = versions_[static_cast<std::size_t>(number)];
+  return {.version = number};
+}
+
+WeightRead StageWalk::forward(const Op& op, int& thing) {
+  switch (rule_.forward) {
+    case ForwardWeights::Current:
+      return version(updates_, op, thing);
+    case ForwardWeights::DoubleBuffer:
+      return version(base_ + std::max(0, iteration_ - drained_ - 1), op, thing);
+    case ForwardWeights::Vertical:
+      return version(base_ + std::max(0, own_index(op.micro) - (place_.depth - 1)) / place_.micro_batches, op, thing);
+    case ForwardWeights::Predict:
+      return predict(false, forward_horizon(rule_.horizon, place_, all_.of(op.micro)), thing);
+  }
+  return {};
+}
+
+/// A recomputation comes first and predicts; the backward, and the weight gradient behind it, use the same.
+WeightRead StageWalk::backward(const Op& op, int& thing) {
+  if (rule_.backward == BackwardWeights::Current) return version(updates_, op, thing);
+  const Used& used = at_micro(used_, op.micro, Used{});
+  if (rule_.backward == BackwardWeights::SameAsForward) {
+    thing = used.forward_thing;
+    const bool predicted = used.forward.from == WeightsFrom::Predicted;
+    return {.version = used.forward.version, .from = predicted ? WeightsFrom::Kept : WeightsFrom::Version};
+  }
+  if (used.backward_thing >= 0) {
+    thing = used.backward_thing;
+    return {.version = used.backward.version, .from = used.backward.from};
+  }
+  // A reconstruction goes back to the version of the forward.
+  const int horizon = rule_.reconstructs() ? updates_ - used.forward.version : backward_horizon(rule_.horizon, place_);
+  return predict(true, horizon, thing);
+}
+
+WeightRead StageWalk::predict(bool backward, int horizon, int& thing) {
+  Prediction& last = predictions_[backward];
+  const bool shared = rule_.predicts() && rule_.horizon == Horizon::PerMiniBatch;
+  const bool again = shared && last.iteration == iteration_;
+  last.iteration = iteration_;
+  if (horizon <= 0) {
+    thing = versions_.back();
+    return {.version = updates_};
+  }
+  if (!again) last.version = updates_, last.thing = lifetimes_.make(at_);
+  thing = last.thing;
+  return {.version = last.version, .horizon = again ? -1 : horizon, .from = WeightsFrom::Predicted};
+}
+
+}  // namespace stagecraft

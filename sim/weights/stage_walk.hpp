@@ -1,0 +1,74 @@
+#pragma once
+
+#include <vector>
+
+#include "sim/weights/horizon.hpp"
+#include "sim/weights/reads.hpp"
+
+namespace stagecraft {
+
+/// Updates that stand before the forward and the backward of each micro-batch of one stage on one device.
+class StageDelays {
+ public:
+  void add(const Op&);
+  bool empty() const { return forward_.empty() && backward_.empty() && updates_ == 0; }
+  int updates() const { return updates_; }
+  int most() const { return most_; }
+  int of(int micro) const;  ///< 0 for a micro-batch without a backward.
+
+ private:
+  std::vector<std::int32_t> forward_, backward_;  ///< By micro-batch; -1: none.
+  int updates_ = 0, most_ = 0;
+};
+
+/// How many things are alive at once, when each lives from where it is made to where it is used last.
+class Lifetimes {
+ public:
+  int make(int at);
+  void use(int thing, int at) { last_[static_cast<std::size_t>(thing)] = at; }
+  int most() const;
+
+ private:
+  std::vector<std::int32_t> first_, last_;
+};
+
+/// Goes through the ops of one stage on one device in the order of the list, and says what each reads.
+class StageWalk {
+ public:
+  /// `all` has seen every op of the stage on the device.
+  StageWalk(const Plan&, StageId, const StagePlace&, int drain_every, const WeightsRule&, const StageDelays& all);
+  WeightRead next(const Op&);
+  /// When all ops have been read.
+  StageNeeds needs() const;
+
+ private:
+  struct Prediction {
+    int version = 0, thing = -1;
+    int iteration = -1;  ///< That shares it.
+  };
+  struct Used {
+    WeightRead forward, backward;
+    int forward_thing = 0, backward_thing = -1;
+  };
+  void update();
+  void enter_iteration(int micro);
+  WeightRead forward(const Op&, int& thing);
+  WeightRead backward(const Op&, int& thing);
+  WeightRead predict(bool backward, int horizon, int& thing);
+  WeightRead version(int number, const Op&, int& thing);
+  int own_index(int micro) const;
+
+  const Stage& stage_;
+  StagePlace place_;
+  int per_iteration_, drain_every_;
+  WeightsRule rule_;
+  const StageDelays& all_;
+  int at_ = 0, updates_ = 0;
+  int iteration_ = 0, drained_ = 0, base_ = 0;  ///< Of the op; its first since the drain; updates done by then.
+  std::vector<int> versions_;                   ///< What lives, by version.
+  Prediction predictions_[2];                   ///< The last for forwards, and for backwards.
+  std::vector<Used> used_;                      ///< By micro-batch.
+  Lifetimes lifetimes_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,216 @@
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/cpu/kernels.hpp"
+#include "sim/core/random.hpp"
+
+namespace stagecraft::test {
+
+/// An operation with the shape of what it reads; a loss reads its targets last.
+struct Trial {
+  std::string name;
+  Operation op;
+  std::int64_t samples = 1;
+  std::vector<int> columns;  ///< Of each input.
+  double scale = 1;          ///< Of a loss.
+
+  std::int64_t rows() const { return samples * op.rows; }
+  std::size_t gradients() const { return op.is_loss() ? 1 : columns.size(); }
+};
+
+/// On the host; the weights lie as real::Blocks says for numbers of `width` bytes.
+struct TrialData {
+  std::size_t width = 8;
+  std::vector<std::vector<double>> inputs;
+  std::vector<double> weights, d_output;
+};
+
+struct TrialResult {
+  std::vector<double> output;
+  std::vector<std::vector<double>> d_inputs;
+  std::vector<double> d_weights;
+
+  friend bool operator==(const TrialResult&, const TrialResult&) = default;
+};
+
+inline std::vector<double> drawn(Rng& rng, std::int64_t count, bool whole) {
+  std::vector<double> numbers(static_cast<std::size_t>(count));
+  // Exact in single precision, below 2, and never at the kink of ReLU.
+  for (double& x : numbers) x = (2 * rng.integer(-1024, 1023) + 1) / 1024.0;
+  if (whole)
+    for (double& x : numbers) x = rng.integer(0, 1) ? rng.integer(1, 3) : -rng.integer(1, 3);
+  return numbers;
+}
+
+inline TrialData data_for(const Trial& t, std::size_t width, bool whole = false) {
+  Rng rng(7, t.name);
+  TrialData data;
+  data.width = width;
+  for (const int columns : t.columns) data.inputs.push_back(drawn(rng, t.rows() * columns, whole));
+  const auto name_numbers = [&](std::vector<double>& numbers, int count) {
+    for (double& x : numbers) x = rng.integer(0, count - 1);
+  };
+  if (t.op.kind == OperationKind::Embedding) name_numbers(data.inputs[0], t.op.inner);
+  if (t.op.kind == OperationKind::CrossEntropy) name_numbers(data.inputs[1], t.op.columns);
+  data.weights = drawn(rng, real::blocks(t.op, width).total, whole);
+  data.d_output = drawn(rng, t.rows() * t.op.columns, whole);
+  return data;
+}
+
+/// A tensor on the device, `shift` times 64 bytes into its block.
+class Place {
+ public:
+  Place(real::Kernels& kernels, const std::vector<double>& numbers, std::int64_t columns, std::size_t shift = 0)
+      : kernels_(&kernels), bytes_(numbers.size() * kernels.width() + 64 * shift), block_(kernels.allocate(bytes_)) {
+    const auto size = static_cast<std::int64_t>(numbers.size());
+    tensor = {static_cast<char*>(block_) + 64 * shift, columns > 0 ? size / columns : 0, columns};
+    kernels.upload(numbers, tensor.data);
+  }
+  Place(Place&& other) noexcept
+      : tensor(other.tensor), kernels_(other.kernels_), bytes_(other.bytes_), block_(std::exchange(other.block_, nullptr)) {}
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+  Place& operator=(Place&&) = delete;
+  ~Place() {
+    if (block_) kernels_->release(block_, bytes_);
+  }
+
+  std::vector<double> download() const {
+    std::vector<double> numbers(static_cast<std::size_t>(tensor.size()));
+    kernels_->download(tensor.data, numbers);
+    return numbers;
+  }
+
+  real::Tensor tensor;
+
+ private:
+  real::Kernels* kernels_;
+  std::size_t bytes_;
+  void* block_;
+};
+
+/// A trial in memory of the device: forward at once, then as many backwards as one likes. What real::Keeps does not
+/// promise is wiped out after the forward.
+class Device {
+ public:
+  Device(real::Kernels& kernels, const Trial& t, const TrialData& data, std::size_t shift = 0)
+      : kernels_(&kernels), trial_(t), shift_(shift), weights_(kernels, data.weights, 1, shift),
+        output_(kernels, std::vector<double>(t.op.is_loss() ? 1 : data.d_output.size(), kJunk),
+                t.op.is_loss() ? 1 : t.op.columns, shift),
+        saved_(kernels, std::vector<double>(static_cast<std::size_t>(t.samples * real::keeps(t.op).numbers), kJunk),
+               real::keeps(t.op).numbers, shift),
+        d_output_(kernels, data.d_output, t.op.columns, shift) {
+    for (std::size_t i = 0; i < t.columns.size(); ++i) {
+      inputs_.emplace_back(kernels, data.inputs[i], t.columns[i], shift);
+      tensors_.push_back(inputs_.back().tensor);
+    }
+    call_ = {&trial_.op, t.samples, tensors_, weights_.tensor.data, output_.tensor, saved_.tensor, t.scale};
+    kernels.forward(call_);
+    output = output_.download();
+    const real::Keeps keeps = real::keeps(t.op);
+    if (!keeps.inputs)
+      for (real::Tensor& tensor : tensors_) tensor.data = nullptr;
+    if (!keeps.output) call_.output.data = nullptr;
+  }
+
+  /// The gradients of the inputs, on top of `start` when `add`; those not `wanted` stay as they are.
+  std::vector<std::vector<double>> input_gradient(bool add = false, double start = kJunk, std::vector<bool> wanted = {}) {
+    wanted.resize(trial_.gradients(), wanted.empty());
+    std::vector<Place> places;
+    std::vector<real::Gradient> gradients;
+    for (std::size_t i = 0; i < trial_.gradients(); ++i) {
+      const std::vector<double> numbers(static_cast<std::size_t>(trial_.rows() * trial_.columns[i]), start);
+      places.emplace_back(*kernels_, numbers, trial_.columns[i], shift_);
+      gradients.push_back({wanted[i] ? places[i].tensor : real::Tensor{}, add});
+    }
+    kernels_->input_gradient(call_, trial_.op.is_loss() ? real::Tensor{} : d_output_.tensor, gradients);
+    std::vector<std::vector<double>> results;
+    for (const Place& place : places) results.push_back(place.download());
+    return results;
+  }
+
+  /// On top of `start`, `times` times.
+  std::vector<double> weight_gradient(double start = 0, int times = 1) {
+    const Place sum(*kernels_, std::vector<double>(static_cast<std::size_t>(weights_.tensor.size()), start), 1, shift_);
+    for (int i = 0; i < times; ++i) kernels_->weight_gradient(call_, d_output_.tensor, sum.tensor.data);
+    return sum.download();
+  }
+
+  std::vector<double> saved() const { return saved_.download(); }
+
+  std::vector<double> output;
+
+ private:
+  static constexpr double kJunk = 12345;  // What nobody may read.
+
+  real::Kernels* kernels_;
+  Trial trial_;
+  std::size_t shift_;
+  Place weights_, output_, saved_, d_output_;
+  std::vector<Place> inputs_;
+  std::vector<real::Tensor> tensors_;
+  real::Call call_;
+};
+
+inline TrialResult compute(real::Kernels& kernels, const Trial& t, const TrialData& data, std::size_t shift = 0) {
+  Device device(kernels, t, data, shift);
+  return {device.output, device.input_gradient(), device.weight_gradient()};
+}
+
+/// Every kind of operation, in shapes with and without a remainder for every vector length.
+inline std::vector<Trial> all_trials() {
+  using enum OperationKind;
+  const auto op = [](OperationKind kind, int rows, int columns) {
+    Operation o;
+    o.kind = kind;
+    o.rows = rows;
+    o.columns = columns;
+    return o;
+  };
+  const auto linear = [&](int rows, int columns, int inner, bool bias) {
+    Operation o = op(Linear, rows, columns);
+    o.inner = inner;
+    o.bias = bias;
+    return o;
+  };
+  const auto attention = [&](int rows, int columns, int heads, bool causal) {
+    Operation o = op(Attention, rows, columns);
+    o.heads = heads;
+    o.causal = causal;
+    return o;
+  };
+  Operation embedding = op(Embedding, 4, 6);
+  embedding.inner = 9;
+  return {
+      {"linear", linear(3, 4, 5, true), 2, {5}},
+      {"linear without bias", linear(4, 37, 40, false), 3, {40}},
+      {"linear of one row", linear(1, 19, 33, true), 1, {33}},
+      {"linear to one number", linear(3, 1, 17, true), 5, {17}},
+      {"linear 1x1", linear(1, 1, 21, true), 1, {21}},
+      {"layer_norm", op(LayerNorm, 3, 10), 2, {10}},
+      {"layer_norm, wider", op(LayerNorm, 2, 77), 3, {77}},
+      {"relu", op(Relu, 3, 37), 2, {37}},
+      {"tanh", op(Tanh, 3, 37), 2, {37}},
+      {"gelu", op(Gelu, 3, 37), 2, {37}},
+      {"attention", attention(5, 8, 2, false), 2, {24}},
+      {"attention, causal", attention(5, 8, 2, true), 2, {24}},
+      {"attention, longer", attention(37, 12, 3, true), 2, {36}},
+      {"attention of one row", attention(1, 6, 6, true), 2, {18}},
+      {"embedding", embedding, 3, {1}},
+      {"add", op(Add, 3, 7), 2, {7, 7}},
+      {"add of three", op(Add, 2, 33), 1, {33, 33, 33}},
+      {"add of one", op(Add, 2, 33), 1, {33}},
+      {"concat", op(Concat, 3, 22), 2, {5, 1, 16}},
+      {"cross_entropy", op(CrossEntropy, 4, 11), 3, {11, 1}, 0.125},
+      {"cross_entropy, wider", op(CrossEntropy, 1, 70), 2, {70, 1}, 0.5},
+      {"mean_square", op(MeanSquare, 3, 13), 2, {13, 13}, 0.25},
+      {"sum_square", op(SumSquare, 3, 13), 2, {13, 13}},
+  };
+}
+
+}  // namespace stagecraft::test

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "backends/cpu/kernels.hpp"
+#include "backends/real/execute.hpp"
+#include "tests/support/road.hpp"
+
+namespace stagecraft::test {
+
+/// A schedule of the catalogue, lowered under a rule and really run.
+struct RealRun {
+  Program program;
+  Timeline timeline;
+  const Learnt& learnt() const { return *timeline.learnt; }
+};
+
+inline Program real_program(std::string_view schedule, const Plan& plan, const WeightsRule& rule, int iterations,
+                            const config::Value* options = nullptr, LoweringOptions lowering = {}) {
+  const ScheduleDef& def = get_from(schedules::all(), "schedule", schedule);
+  const StageCosts costs = uniform_costs(plan, times(1e-4, 2e-4));
+  const Schedule order =
+      build_schedule(def, {.plan = plan, .costs = costs, .iterations = iterations, .options = options});
+  lowering.iterations = iterations;
+  Program program = lower(order, plan, costs, rule, lowering);
+  check_program(program);
+  return program;
+}
+
+inline RealRun really_run(Program program, const ModelGraph& model, const Plan& plan, const WeightsRule& rule,
+                          const Training& training, bool one_thread = false) {
+  RealRun run{std::move(program), {}};
+  const Work work{model, plan, rule, training};
+  real::WalkOptions options;
+  options.one_thread = one_thread;
+  run.timeline = real::execute(run.program, work, cpu::make_kernels, options);
+  return run;
+}
+
+}  // namespace stagecraft::test

@@ -1,0 +1,170 @@
+// Synchronous schedules against training without a pipeline: bit for bit, with the same micro-batches in the same
+// kernels.
+
+#include <doctest/doctest.h>
+
+#include "tests/backends/real/oracle.hpp"
+#include "tests/backends/real/run_case.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+const WeightsRule& flush() { return test::policy("flush"); }
+
+/// All weights of a model, by layer and operation.
+std::vector<double> flat(const std::vector<std::vector<double>>& stages) {
+  std::vector<double> all;
+  for (const auto& stage : stages) all.insert(all.end(), stage.begin(), stage.end());
+  return all;
+}
+
+void compare(std::string_view schedule, const ModelGraph& model, const Plan& plan, const Training& training,
+             int iterations = 5, LoweringOptions lowering = {}) {
+  CAPTURE(schedule);
+  CAPTURE(plan.stage_count());
+  const test::RealRun run = test::really_run(test::real_program(schedule, plan, flush(), iterations, nullptr, lowering),
+                                             model, plan, flush(), training);
+  const Stage& first = plan.stages.front();
+  const test::Expected expected =
+      test::sequential(model, training, plan.micro_batches(StageId{0}), first.micro_batch_size, iterations);
+  CHECK(run.learnt().losses == expected.losses);
+  CHECK(flat(run.learnt().weights) == flat(expected.weights));
+}
+
+/// input -> two or three branches of dense layers -> concat -> dense -> loss. Stages: trunk, branches, join.
+struct Branched {
+  ModelGraph model;
+  Plan plan;
+};
+
+Branched branched(int branches, int micro_batches) {
+  Branched b;
+  b.model.precision = {8, 8, 16, 8};
+  auto& layers = b.model.layers;
+  const auto dense = [&](std::string name, int from, int inputs, int outputs) {
+    layers.push_back(
+        test::layer_of(std::move(name), {LayerId{from}},
+                       {{.kind = OperationKind::Linear, .inputs = {-1}, .columns = outputs, .inner = inputs},
+                        {.kind = OperationKind::Tanh, .inputs = {0}, .columns = outputs}},
+                       8));
+    return static_cast<int>(layers.size()) - 1;
+  };
+  const auto stage = [&](std::vector<int> ids) {
+    Stage& s = b.plan.stages.emplace_back();
+    for (const int id : ids) s.layers.emplace_back(id);
+    s.devices = {DeviceId{b.plan.stage_count() - 1}};
+    s.micro_batch_size = 2;
+  };
+  layers.push_back(test::layer_of("input", {}, {{.kind = OperationKind::Input, .columns = 6}}, 8));
+  const int trunk = dense("trunk", 0, 6, 8);
+  stage({0, trunk});
+  Operation concat{.kind = OperationKind::Concat, .columns = branches * 5};
+  std::vector<LayerId> ends;
+  for (int i = 0; i < branches; ++i) {
+    const int low = dense("low" + std::to_string(i), trunk, 8, 7), high = dense("high" + std::to_string(i), low, 7, 5);
+    stage({low, high});
+    ends.emplace_back(high);
+    concat.inputs.push_back(-1 - i);
+  }
+  layers.push_back(test::layer_of("concat", ends, {concat}, 8));
+  const int join = static_cast<int>(layers.size()) - 1;
+  const int head = dense("head", join, branches * 5, 3);
+  layers.push_back(
+      test::layer_of("loss", {LayerId{head}}, {{.kind = OperationKind::MeanSquare, .inputs = {-1}, .columns = 3}}, 8));
+  stage({join, head, head + 1});
+  b.plan.mini_batch = 2 * micro_batches;
+  test::connect(b.plan, b.model);
+  return b;
+}
+
+}  // namespace
+
+TEST_CASE("chains of two to eight stages equal training without stages, to the last bit") {
+  for (const int depth : {2, 3, 4, 8})
+    for (const char* schedule : {"gpipe", "1f1b", "graph"})
+      for (const OptimizerKind kind : {OptimizerKind::Momentum, OptimizerKind::AdamW}) {
+        const ModelGraph model = test::deep_net(depth, 6, 8, 3);
+        compare(schedule, model, test::stage_each(model, 6), test::training_of(kind, 0.01, "teacher"));
+      }
+}
+
+TEST_CASE("fork and join: gradients of branches are added in the order of a run without stages") {
+  for (const int branches : {2, 3}) {
+    const Branched b = branched(branches, 4);
+    compare("graph", b.model, b.plan, test::training_of(OptimizerKind::Adam, 0.01, "teacher"));
+    compare("gpipe", b.model, b.plan, test::training_of(OptimizerKind::Momentum, 0.01, "teacher"));
+  }
+}
+
+TEST_CASE("how communication is laid out changes nothing") {
+  const ModelGraph model = test::deep_net(4, 6, 8, 3);
+  const Plan plan = test::stage_each(model, 5);
+  const Training training = test::training_of(OptimizerKind::Adam, 0.01, "teacher");
+  for (const bool overlap : {true, false})
+    for (const bool rendezvous : {true, false})
+      for (const StreamModel streams :
+           {StreamModel::Single, StreamModel::Pair, StreamModel::Direction, StreamModel::None}) {
+        LoweringOptions options;
+        options.overlap = overlap;
+        options.rendezvous = rendezvous;
+        options.streams = streams;
+        compare("1f1b", model, plan, training, 4, options);
+      }
+}
+
+TEST_CASE("recomputation, one thread and 32-bit numbers change no bit") {
+  const ModelGraph model = test::deep_net(4, 6, 8, 3);
+  Plan plan = test::stage_each(model, 4);
+  const Training training = test::training_of(OptimizerKind::Adam, 0.01, "teacher");
+  const auto weights = [&](const ModelGraph& m, const Plan& p, const Training& t, bool one_thread) {
+    return test::really_run(test::real_program("1f1b", p, flush(), 4), m, p, flush(), t, one_thread).learnt().weights;
+  };
+  const auto plain = weights(model, plan, training, false);
+  CHECK(weights(model, plan, training, true) == plain);
+  for (Stage& stage : plan.stages) stage.recompute = true;
+  CHECK(weights(model, plan, training, false) == plain);
+
+  const ModelGraph narrow = test::deep_net(4, 6, 8, 3, OperationKind::Tanh, OperationKind::MeanSquare, 4);
+  compare("1f1b", narrow, test::stage_each(narrow, 4), training);
+}
+
+TEST_CASE("replicas add up their halves: within rounding of one device, and the same on every replica") {
+  const ModelGraph model = test::deep_net(3, 6, 8, 3);
+  Plan plan = test::stage_each(model, 4, 4);
+  plan.stages[1].devices = {DeviceId{1}, DeviceId{3}};
+  const Training training = test::training_of(OptimizerKind::Momentum, 0.01, "teacher");
+  const auto run = test::really_run(test::real_program("1f1b", plan, flush(), 5), model, plan, flush(), training);
+  const test::Expected expected = test::sequential(model, training, 4, 4, 5);
+  const auto ours = flat(run.learnt().weights), theirs = flat(expected.weights);
+  REQUIRE(ours.size() == theirs.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    worst = std::max(worst, std::abs(ours[i] - theirs[i]) / std::max(1.0, std::abs(theirs[i])));
+  CHECK(worst <= 1e-12);
+}
+
+TEST_CASE("whole numbers: no difference at all, whatever the order, the stages and the replicas") {
+  const ModelGraph model = test::deep_net(4, 6, 12, 4, OperationKind::Relu, OperationKind::SumSquare);
+  Training training = test::training_of(OptimizerKind::Integer, 1, "integers");
+  const test::Expected expected = test::sequential(model, training, 8, 4, 20);
+  const auto start = test::sequential(model, training, 8, 4, 0);
+  CHECK(flat(start.weights) != flat(expected.weights));
+  for (const char* schedule : {"gpipe", "1f1b", "graph"})
+    for (const int replicas : {1, 2}) {
+      Plan plan = test::stage_each(model, 8, 4);
+      if (replicas == 2) plan.stages[1].devices = {DeviceId{1}, DeviceId{4}};
+      if (replicas == 2) plan.stages[2].devices = {DeviceId{2}, DeviceId{5}};
+      const auto run =
+          test::really_run(test::real_program(schedule, plan, flush(), 20), model, plan, flush(), training);
+      CHECK(run.learnt().losses == expected.losses);
+      CHECK(flat(run.learnt().weights) == flat(expected.weights));
+    }
+  // Micro-batches of different sizes, and one sample at a time.
+  Plan mixed = test::stage_each(model, 8, 4);
+  mixed.stages[1].micro_batch_size = 2;
+  mixed.stages[3].micro_batch_size = 1;
+  const auto run = test::really_run(test::real_program("graph", mixed, flush(), 20), model, mixed, flush(), training);
+  CHECK(run.learnt().losses == expected.losses);
+  CHECK(flat(run.learnt().weights) == flat(expected.weights));
+}

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/model/model_graph.hpp"
+#include "sim/plan/plan.hpp"
+#include "sim/training/training.hpp"
+
+namespace stagecraft::test {
+
+inline Layer layer_of(std::string name, std::vector<LayerId> inputs, std::vector<Operation> operations, double width) {
+  Layer layer;
+  layer.name = std::move(name);
+  layer.inputs = std::move(inputs);
+  for (const Operation& op : operations) layer.parameters += op.parameters();
+  const Operation& last = operations.back();
+  if (!last.is_loss()) layer.output = Bytes{last.rows * last.columns * width};
+  layer.operations = std::move(operations);
+  return layer;
+}
+
+/// Dense layers with one bend behind each but the last, then a loss: input, d0, d1, ..., loss.
+inline ModelGraph dense_net(const std::vector<int>& widths, OperationKind bend = OperationKind::Tanh,
+                            OperationKind loss = OperationKind::MeanSquare, double width = 8) {
+  ModelGraph model;
+  model.name = "net";
+  model.precision = {width, width, 2 * width, width};
+  model.layers.push_back(
+      layer_of("input", {}, {{.kind = OperationKind::Input, .rows = 1, .columns = widths.front()}}, width));
+  for (std::size_t i = 1; i < widths.size(); ++i) {
+    std::vector<Operation> ops{
+        {.kind = OperationKind::Linear, .inputs = {-1}, .columns = widths[i], .inner = widths[i - 1]}};
+    if (i + 1 < widths.size()) ops.push_back({.kind = bend, .inputs = {0}, .columns = widths[i]});
+    model.layers.push_back(
+        layer_of("d" + std::to_string(i - 1), {LayerId{static_cast<std::int64_t>(i) - 1}}, ops, width));
+  }
+  model.layers.push_back(layer_of("loss", {LayerId{static_cast<std::int64_t>(widths.size()) - 1}},
+                                  {{.kind = loss, .inputs = {-1}, .columns = widths.back()}}, width));
+  return model;
+}
+
+/// The same with `stages` dense layers of one width between input and output.
+inline ModelGraph deep_net(int stages, int inputs = 16, int inner = 32, int outputs = 4,
+                           OperationKind bend = OperationKind::Tanh, OperationKind loss = OperationKind::MeanSquare,
+                           double width = 8) {
+  std::vector<int> widths(static_cast<std::size_t>(stages) + 1, inner);
+  widths.front() = inputs;
+  widths.back() = outputs;
+  return dense_net(widths, bend, loss, width);
+}
+
+/// Bytes that flow between stages, one edge for each pair that a layer joins, in the order of the stages.
+inline void connect(Plan& plan, const ModelGraph& model) {
+  std::vector<int> stage_of(model.layers.size(), -1);
+  for (int s = 0; s < plan.stage_count(); ++s)
+    for (const LayerId l : plan.stage(StageId{s}).layers) stage_of[static_cast<std::size_t>(l)] = s;
+  for (int from = 0; from < plan.stage_count(); ++from)
+    for (int to = 0; to < plan.stage_count(); ++to) {
+      std::vector<bool> crosses(model.layers.size(), false);
+      for (std::size_t l = 0; l < model.layers.size(); ++l)
+        for (const LayerId input : model.layers[l].inputs)
+          if (stage_of[l] == to && stage_of[static_cast<std::size_t>(input)] == from && from != to)
+            crosses[static_cast<std::size_t>(input)] = true;
+      Bytes bytes;
+      for (std::size_t l = 0; l < crosses.size(); ++l)
+        if (crosses[l]) bytes += model.layers[l].output;
+      if (bytes.value > 0) plan.edges.push_back({StageId{from}, StageId{to}, bytes});
+    }
+}
+
+/// One dense layer a stage, one device each; the input goes with the first and the loss with the last.
+inline Plan stage_each(const ModelGraph& model, int micro_batches, int micro_batch_size = 2) {
+  Plan plan;
+  const int dense = static_cast<int>(model.layers.size()) - 2;
+  plan.mini_batch = micro_batches * micro_batch_size;
+  for (int s = 0; s < dense; ++s) {
+    Stage& stage = plan.stages.emplace_back();
+    stage.name = "s" + std::to_string(s);
+    if (s == 0) stage.layers.emplace_back(0);
+    stage.layers.emplace_back(s + 1);
+    if (s + 1 == dense) stage.layers.emplace_back(dense + 1);
+    stage.devices = {DeviceId{s}};
+    stage.micro_batch_size = micro_batch_size;
+  }
+  connect(plan, model);
+  return plan;
+}
+
+inline Training training_of(OptimizerKind kind, double learning_rate, std::string task = "random") {
+  Training training;
+  training.task = std::move(task);
+  training.optimizer.kind = kind;
+  training.optimizer.learning_rate = learning_rate;
+  return training;
+}
+
+}  // namespace stagecraft::test
