@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/cluster/cluster.hpp"
 #include "sim/core/catalog.hpp"
+#include "sim/cost/profile.hpp"
 #include "sim/model/model_graph.hpp"
 #include "sim/plan/plan.hpp"
 #include "sim/program/program.hpp"
@@ -31,6 +33,15 @@ struct RunOptions {
   bool one_thread = false;  ///< Of a real run: all devices on one thread, in the order of the program.
 };
 
+/// What is to be measured for a profile.
+struct ProfileRequest {
+  const ModelGraph& model;
+  const Training& training;
+  std::vector<int> samples;  ///< Micro-batch sizes.
+  int threads = 1;           ///< Devices that are busy at the same time.
+  double seconds = 1;        ///< Of measuring, for each micro-batch size; a few runs are made in any case.
+};
+
 /// One way to execute a Program: one directory in backends/. The program has passed check_program().
 struct BackendDef {
   std::string_view name, summary, source;
@@ -38,6 +49,7 @@ struct BackendDef {
   std::string (*version)();  ///< Of the library behind it; empty when there is none.
   std::string (*why_not)();  ///< Empty when it can run here; else one sentence.
   Timeline (*run)(const Program&, const Cluster&, const RunOptions&);
+  Profile (*profile)(const ProfileRequest&) = nullptr;  ///< Of backends that really compute.
 };
 
 namespace backends {

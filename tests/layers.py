@@ -26,7 +26,7 @@ allowed = {
     "models": config | {"sim/model", "models"}, "topologies": cluster | {"topologies"},
     "backends/ideal": backend, "backends/des": backend | {"backends/des"},
     "backends/simgrid": backend | {"backends/des", "backends/simgrid"},
-    "backends/real": real, "backends/cpu": real | {"backends/cpu"}, "backends": backend | {"sim/plan", "sim/model", "sim/training", "sim/weights"},
+    "backends/real": real, "backends/cpu": real | {"backends/cpu"}, "backends": backend | {"sim/plan", "sim/model", "sim/cost", "sim/training", "sim/weights"},
 }
 # A library, and the only folder whose files may include it.
 libraries = {r"simgrid/": "backends/simgrid", r"yaml-cpp/": "sim/config", r"CLI/": "tools/stagecraft",

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/kernels.hpp"
 #include "backends/real/execute.hpp"
+#include "backends/real/measure.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::backends {
@@ -34,6 +35,7 @@ const BackendDef cpu{
     .version = eigen_version,
     .why_not = [] { return std::string(); },
     .run = run,
+    .profile = [](const ProfileRequest& request) { return real::measure(request, cpu::make_kernels); },
 };
 
 }  // namespace stagecraft::backends

@@ -1,10 +1,31 @@
 #include "backends/real/net_run.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include <fmt/format.h>
 
 namespace stagecraft::real {
+namespace {
+
+/// Adds the time between its making and its end to a place, when there is one.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double* sum) : sum_(sum) {
+    if (sum_) since_ = std::chrono::steady_clock::now();
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  ~Stopwatch() {
+    if (sum_) *sum_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - since_).count();
+  }
+
+ private:
+  double* sum_;
+  std::chrono::steady_clock::time_point since_;
+};
+
+}  // namespace
 
 double NetRun::scale(const Operation& op, const Samples& s) const {
   return op.kind == OperationKind::SumSquare ? 1 : 1.0 / static_cast<double>(s.mini_batch);
@@ -93,6 +114,7 @@ void NetRun::forward(const Samples& s, const void* weights, bool keep, Activatio
     for (const int v : c.values) ++users[static_cast<std::size_t>(v)];
   for (std::size_t n = 0; n < net_->nodes.size(); ++n) {
     const Node& node = net_->nodes[n];
+    const Stopwatch watch(times_ ? &times_->forward[n] : nullptr);
     run_node(node, n, s, weights, a);
     if (!keep) a.saved[n] = {};
     for (const int v : node.inputs) {
@@ -137,8 +159,12 @@ void NetRun::backward(const Samples& s, const void* weights, bool input_side, vo
     const bool flows = node.output < 0 || a.gradients[static_cast<std::size_t>(node.output)];
     if (!flows) continue;
     const Call c = call(n, s, weights, a);
-    if (input_side) input_side_of(n, c, a);
+    if (input_side) {
+      const Stopwatch watch(times_ ? &times_->input_gradient[n] : nullptr);
+      input_side_of(n, c, a);
+    }
     if (sum != nullptr && node.count > 0) {
+      const Stopwatch watch(times_ ? &times_->weight_gradient[n] : nullptr);
       void* const place = static_cast<char*>(sum) + static_cast<std::size_t>(node.weights) * memory_->kernels().width();
       memory_->kernels().weight_gradient(c, a.gradients[static_cast<std::size_t>(node.output)].tensor(), place);
     }

@@ -23,10 +23,17 @@ struct Activations {
   double loss = 0;
 };
 
+/// Seconds that each node of a net took, all calls so far together.
+struct NodeTimes {
+  std::vector<double> forward, input_gradient, weight_gradient;
+};
+
 /// The operations of a stage on some samples, in one device's memory.
 class NetRun {
  public:
-  NetRun(const StageNet& net, DeviceMemory& memory, const Dataset& data) : net_(&net), memory_(&memory), data_(&data) {}
+  /// `times`, where it is not null, is added to; it has to stay where it is.
+  NetRun(const StageNet& net, DeviceMemory& memory, const Dataset& data, NodeTimes* times = nullptr)
+      : net_(&net), memory_(&memory), data_(&data), times_(times) {}
 
   /// Runs all operations. Values that nobody reads any more are dropped, unless `keep` and the backward needs them, or
   /// they leave the stage.
@@ -47,6 +54,7 @@ class NetRun {
   const StageNet* net_;
   DeviceMemory* memory_;
   const Dataset* data_;
+  NodeTimes* times_;
   mutable std::vector<Tensor> inputs_;  ///< Of the call being made.
 };
 

@@ -17,8 +17,14 @@ Seconds roofline(const DeviceType& type, double flops, double bytes) {
 
 }  // namespace
 
-CostTable::CostTable(const ModelGraph& model, const Cluster& cluster)
-    : model_(&model), cluster_(&cluster), weights_(model.layers.size()), moved_(model.layers.size()) {
+CostTable::CostTable(const ModelGraph& model, const Cluster& cluster, const Profile* profile)
+    : model_(&model),
+      cluster_(&cluster),
+      profile_(profile),
+      weights_(model.layers.size()),
+      moved_(model.layers.size()) {
+  if (profile)
+    for (const Layer& layer : model.layers) signatures_.push_back(signature(layer, model.precision));
   std::map<std::string, double> tied;
   for (const Layer& layer : model.layers)
     if (!layer.tie.empty()) tied[layer.tie] = std::max(tied[layer.tie], layer.parameters);
@@ -41,6 +47,10 @@ LayerCost CostTable::at(LayerId id, int device_type, double samples) const {
     return {layer.times->forward * scale, layer.times->input_gradient * scale, layer.times->weight_gradient * scale};
   }
 
+  if (const Profile* profile = profile_of(device_type))
+    if (const auto measured = profile->find(signatures_[i], samples))
+      return {measured->forward, measured->input_gradient, measured->weight_gradient};
+
   // A pass without flops is a look-up or a copy: it touches rows of the weights, not all of them.
   const auto pass = [&](Flops flops, double bytes_per_weight) {
     const double dense = flops.value > 0 ? weights_[i] * bytes_per_weight : 0;
@@ -55,7 +65,19 @@ LayerCost CostTable::at(LayerId id, int device_type, double samples) const {
   return cost;
 }
 
+const Profile* CostTable::profile_of(int device_type) const {
+  return profile_ && cluster_->types[static_cast<std::size_t>(device_type)].name == profile_->device ? profile_
+                                                                                                     : nullptr;
+}
+
+Seconds CostTable::operation(int device_type) const {
+  const Profile* profile = profile_of(device_type);
+  return profile ? profile->operation : Seconds{0};
+}
+
 Seconds CostTable::update(double parameters, int device_type) const {
+  if (const Profile* profile = profile_of(device_type))
+    if (const auto measured = profile->update(parameters)) return *measured;
   const Precision& p = model_->precision;
   const DeviceType& type = cluster_->types[static_cast<std::size_t>(device_type)];
   // Gradients are read; weights and optimizer state are read and written.

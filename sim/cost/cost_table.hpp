@@ -5,6 +5,7 @@
 #include "sim/cluster/cluster.hpp"
 #include "sim/core/ids.hpp"
 #include "sim/core/quantity.hpp"
+#include "sim/cost/profile.hpp"
 #include "sim/model/model_graph.hpp"
 
 namespace stagecraft {
@@ -18,17 +19,21 @@ struct LayerCost {
 
 /// Seconds of every layer on every device type.
 ///
-/// A layer with given times costs time * samples / speed. Otherwise the roofline holds:
+/// A layer with given times costs time * samples / speed; one that the profile of its device type knows costs what was
+/// measured. Otherwise the roofline holds:
 /// max(flops / (peak * efficiency), bytes / memory_bandwidth) + launch, where the bytes are the weights once and the
 /// inputs and outputs of every sample (Williams, Waterman, Patterson, CACM 2009). A rate of zero sets no limit. A
 /// pass without flops reads no weights; layers without inputs and flops, and gradients nobody needs, cost nothing.
 class CostTable {
  public:
-  CostTable(const ModelGraph& model, const Cluster& cluster);
+  /// The profile may be null. All three have to stay where they are.
+  CostTable(const ModelGraph& model, const Cluster& cluster, const Profile* profile = nullptr);
   LayerCost at(LayerId layer, int device_type, double samples) const;
   /// Time of one optimizer step on `parameters` numbers, memory traffic only: gradients read, weights and optimizer
   /// state read and written.
   Seconds update(double parameters, int device_type) const;
+  /// Of each op of a stage, beside its layers: known from a profile alone.
+  Seconds operation(int device_type) const;
   /// Time to read or write `parameters` weights once; 0 where the memory's bandwidth is not known.
   Seconds touch(double parameters, int device_type) const;
 
@@ -36,8 +41,12 @@ class CostTable {
   const Cluster& cluster() const { return *cluster_; }
 
  private:
+  const Profile* profile_of(int device_type) const;
+
   const ModelGraph* model_;
   const Cluster* cluster_;
+  const Profile* profile_;
+  std::vector<std::string> signatures_;
   std::vector<double> weights_;  ///< Parameters that each layer reads, its own or tied.
   std::vector<Bytes> moved_;     ///< Inputs and output of each layer for one sample.
 };

@@ -59,9 +59,13 @@ StageCost replica_cost(const Stage& stage, int replica, const CostTable& costs) 
     cost.weight_gradient += one.weight_gradient;
     cost.stash += layer.stash * samples;
   }
-  cost.backward = cost.input_gradient + cost.weight_gradient;
+  const Seconds operation = costs.operation(type);
+  cost.backward = cost.input_gradient + cost.weight_gradient + operation;
+  cost.forward += operation;
+  cost.input_gradient += operation;
+  cost.weight_gradient += operation;
   cost.recompute = cost.forward;
-  cost.update = costs.update(parameters, type);
+  cost.update = costs.update(parameters, type) + operation;
   cost.touch = costs.touch(parameters, type);
   cost.weights = {parameters * model.precision.weight};
   cost.gradients = {parameters * model.precision.gradient};

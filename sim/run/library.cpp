@@ -22,6 +22,8 @@ std::string folder_name(FileKind kind) {
       return "topologies";
     case FileKind::Scenario:
       return "scenarios";
+    case FileKind::Profile:
+      return "models/profiles";
   }
   return {};
 }
@@ -61,7 +63,9 @@ std::vector<NamedFile> named_files(FileKind kind) {
   for (const std::string& folder : folders(kind)) {
     std::error_code error;
     for (fs::recursive_directory_iterator it(folder, error), end; it != end; it.increment(error)) {
-      if (error || it->path().extension() != ".yaml" || it->path().parent_path().filename() == "profiles") continue;
+      if (error || it->path().extension() != ".yaml" ||
+          (kind != FileKind::Profile && it->path().parent_path().filename() == "profiles"))
+        continue;
       std::string name = fs::relative(it->path(), folder, error).replace_extension().string();
       const bool known = std::any_of(files.begin(), files.end(), [&](const NamedFile& f) { return f.name == name; });
       if (!known) files.push_back({std::move(name), shown(it->path())});

@@ -5,6 +5,7 @@
 #include "sim/program/check.hpp"
 #include "sim/run/limits.hpp"
 #include "sim/run/places.hpp"
+#include "sim/run/profiles.hpp"
 #include "sim/run/version.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/schedule/validate.hpp"
@@ -21,7 +22,8 @@ Prepared prepare(const Scenario& scenario) {
 
   p.model = for_part(tree, "model", [](const Value& part) { return build_model(part); });
   p.cluster = for_part(tree, "cluster", [](const Value& part) { return build_cluster(part); });
-  const CostTable costs(p.model, p.cluster);
+  if (scenario.profile) apply(*scenario.profile, p.cluster);
+  const CostTable costs(p.model, p.cluster, scenario.profile ? &*scenario.profile : nullptr);
 
   p.plan = for_part(tree, "plan", [&](const Value& part) {
     const PlannerDef& planner = get_from(planners::all(), "planner", part.at("planner").text);

@@ -11,6 +11,7 @@
 #include "sim/core/sha256.hpp"
 #include "sim/core/text.hpp"
 #include "sim/model/builder.hpp"
+#include "sim/run/profiles.hpp"
 #include "sim/run/references.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/weights/policy.hpp"
@@ -108,6 +109,9 @@ Scenario read(Value tree, const WeightsRule& weights) {
     s.training = read_training(*training);
   else
     s.training.task = "random";
+  s.lowering.optimizer_states = s.training.optimizer.state_tensors();
+  s.lowering.keeps_momentum = s.training.optimizer.kind == OptimizerKind::Momentum;
+  if (const Value* profile = tree.find("profile")) s.profile = read_profile(*profile);
   s.tree = std::move(tree);
   return s;
 }
@@ -165,6 +169,7 @@ Scenario load_scenario(const std::string& given, const std::vector<std::string>&
     if (set.starts_with("cluster=")) expand_reference(*tree.find("cluster"), FileKind::Cluster, "cluster", problems);
   }
   tree = config::check(tree, scenario_fields(), "", problems);
+  if (Value* profile = tree.find("profile")) expand_profile(*profile, problems);
   problems.throw_if_any();
   Value& schedule = *tree.find("run")->find("schedule");
   if (schedule.at("name").text == "csv") read_csv(schedule, problems);

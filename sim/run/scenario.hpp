@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/cluster/cluster.hpp"
 #include "sim/config/fields.hpp"
+#include "sim/cost/profile.hpp"
 #include "sim/model/model_graph.hpp"
 #include "sim/program/lower.hpp"
 #include "sim/training/training.hpp"
@@ -23,6 +25,7 @@ struct Scenario {
   std::uint64_t seed = 1;
   Training training;  ///< Of scenarios without one: a task that fits every model.
   bool emulated = false;
+  std::optional<Profile> profile;  ///< Measured costs.
 
   std::string hash() const;  ///< SHA-256 of the canonical text.
 };

@@ -102,18 +102,22 @@ Field cluster_field() {
 const MapSpec& scenario_fields() {
   static const MapSpec spec{
       .title = "One question: this model, on this cluster, with this pipeline.",
-      .fields = {choice("schema", {"scenario/1"}).doc("Kind and version of the file."),
-                 text("title").fallback("\"\"").doc("One line for people."), model_field(), cluster_field(),
-                 variant("plan", "planner", [] { return variants_of(planners::all()); })
-                     .doc("How the model is cut and placed."),
-                 map("run", run_fields).doc("How the plan is run."),
-                 variant("weights", "policy", policies, &weights_fields())
-                     .fallback("auto")
-                     .doc("Which weights version each op uses; auto: what the schedule goes with."),
-                 map("training", training_fields())
-                     .optional()
-                     .doc("What is learnt, when it is really run; left out: random numbers, for timing."),
-                 map("report", report_fields).optional().doc("What a run writes.")},
+      .fields =
+          {choice("schema", {"scenario/1"}).doc("Kind and version of the file."),
+           text("title").fallback("\"\"").doc("One line for people."), model_field(), cluster_field(),
+           variant("plan", "planner", [] { return variants_of(planners::all()); })
+               .doc("How the model is cut and placed."),
+           map("run", run_fields).doc("How the plan is run."),
+           variant("weights", "policy", policies, &weights_fields())
+               .fallback("auto")
+               .doc("Which weights version each op uses; auto: what the schedule goes with."),
+           any("profile").optional().doc(
+               "Measured costs, in place of reckoned ones: a name from models/profiles/, or a file. They hold for "
+               "devices of the type that the profile names."),
+           map("training", training_fields())
+               .optional()
+               .doc("What is learnt, when it is really run; left out: random numbers, for timing."),
+           map("report", report_fields).optional().doc("What a run writes.")},
   };
   return spec;
 }

@@ -61,7 +61,8 @@ StageWalk::StageWalk(const Plan& plan, StageId stage, const StagePlace& place, i
   versions_.push_back(lifetimes_.make(0));
 }
 
-StageNeeds StageWalk::needs() const {
+StageNeeds StageWalk::needs() {
+  if (at_ > 0) lifetimes_.use(versions_.back(), at_ - 1);
   const bool averages = rule_.reconstructs() && all_.most() > 0;
   return {all_.most(), lifetimes_.most() + averages};
 }

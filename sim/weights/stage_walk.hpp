@@ -39,7 +39,7 @@ class StageWalk {
   StageWalk(const Plan&, StageId, const StagePlace&, int drain_every, const WeightsRule&, const StageDelays& all);
   WeightRead next(const Op&);
   /// When all ops have been read.
-  StageNeeds needs() const;
+  StageNeeds needs();
 
  private:
   struct Prediction {

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 binary = str(pathlib.Path(sys.argv[1]).resolve())
-FOLDERS = {"scenario": "scenarios", "model": "models", "cluster": "topologies"}
+FOLDERS = {"scenario": "scenarios", "model": "models", "cluster": "topologies", "profile": "models/profiles"}
 passed, problems = 0, []
 
 

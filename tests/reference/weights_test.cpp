@@ -1,8 +1,9 @@
-// Weight versions of asynchronous pipelines against the golden file: for D stages and an update every T micro-batches,
-// the version that each forward and backward sees is the number of updates before it in its stage's list.
+// Weight versions and horizons of asynchronous pipelines against the golden file: every column of every row, from what
+// the policies read on a 1F1B order without a flush of D stages with an update every T micro-batches.
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <map>
 
 #include "tests/support/checked.hpp"
@@ -12,11 +13,25 @@ using namespace stagecraft;
 
 namespace {
 
-struct Row {
-  int micro, stage, forward, backward, staleness, two_bw;
+enum Column {
+  kDepth,
+  kEach,
+  kMicro,
+  kStage,
+  kForward,
+  kBackward,
+  kStaleness,
+  kPaperHorizon,
+  kExactHorizon,
+  kSpectrainForward,
+  kSpectrainBackward,
+  kVertical,
+  kTwoBw,
+  kColumns
 };
+using Row = std::array<int, kColumns>;
 
-/// Rows by (D, T). The last column is empty where 2BW does not apply.
+/// Rows by (D, T). An empty cell is -1: the file has 2BW for T = D alone.
 std::map<std::pair<int, int>, std::vector<Row>> golden(const std::string& file) {
   std::map<std::pair<int, int>, std::vector<Row>> all;
   const auto lines = split(read_file(file), '\n');
@@ -26,95 +41,83 @@ std::map<std::pair<int, int>, std::vector<Row>> golden(const std::string& file) 
   for (std::size_t i = 1; i < lines.size(); ++i) {
     if (trim(lines[i]).empty()) continue;
     const auto cells = split(std::string(trim(lines[i])), ',');
-    REQUIRE(cells.size() == 13);
-    const auto number = [&](std::size_t c) { return cells[c].empty() ? -1 : std::stoi(cells[c]); };
-    all[{number(0), number(1)}].push_back({number(2), number(3), number(4), number(5), number(6), number(12)});
+    REQUIRE(cells.size() == kColumns);
+    Row row{};
+    for (std::size_t c = 0; c < cells.size(); ++c) row[c] = cells[c].empty() ? -1 : std::stoi(cells[c]);
+    all[{row[kDepth], row[kEach]}].push_back(row);
   }
   return all;
 }
 
-/// 1F1B that never drains, with an update every T micro-batches. This is the schedule 2bw where that is allowed.
-Schedule continuous(const Plan& plan, int iterations) {
-  const int depth = plan.stage_count(), total = plan.mini_batch * iterations;
-  return complete(
-      by_stage(plan, "continuous", false, [&](StageId s, OpList& ops) { alternate(total, depth - s, 1, ops); }), plan,
-      1);
-}
-
-/// Updates in front of an op of its stage.
-int updates_before(const Schedule& schedule, StageId stage, OpKind kind, int micro) {
-  int updates = 0;
-  for (const Op& op : schedule.devices[static_cast<std::size_t>(stage)]) {
-    if (op.kind == kind && op.micro == micro) return updates;
-    updates += op.kind == OpKind::Update;
+/// What one policy reads, by stage, kind and micro-batch.
+class Reads {
+ public:
+  Reads(const Schedule& schedule, const Plan& plan, std::string_view policy) {
+    const WeightReads reads(schedule, plan, test::policy(policy));
+    for (std::size_t d = 0; d < schedule.devices.size(); ++d)
+      for (std::size_t i = 0; i < schedule.devices[d].size(); ++i) {
+        const Op& op = schedule.devices[d][i];
+        found_[{op.stage, op.kind, op.micro}] = reads.at(DeviceId{static_cast<std::int64_t>(d)}, i);
+      }
   }
-  FAIL("no such op");
-  return -1;
-}
+  int version(const Row& row, OpKind kind) const { return at(row, kind).version; }
+  int horizon(const Row& row, OpKind kind) const { return std::max(0, at(row, kind).horizon); }
+
+ private:
+  const WeightRead& at(const Row& row, OpKind kind) const { return found_.at({row[kStage], kind, row[kMicro]}); }
+  std::map<std::tuple<int, OpKind, int>, WeightRead> found_;
+};
 
 }  // namespace
 
-TEST_CASE("versions are the updates that come before, and 2bw reads one behind") {
+TEST_CASE("versions and horizons of every policy, cell by cell") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
-  int rows = 0, with_two_bw = 0;
+  int rows = 0, cells = 0;
+  const auto same = [&](int found, int expected) {
+    CHECK(found == expected);
+    ++cells;
+  };
   for (const auto& [key, list] : golden(folder + "/weights/golden_versions.csv")) {
     const int depth = key.first, each = key.second;
-    CAPTURE(depth);
-    CAPTURE(each);
     int last = 0;
-    for (const Row& row : list) last = std::max(last, row.micro);
+    for (const Row& row : list) last = std::max(last, row[kMicro]);
     const int iterations = last / each + 1;
     const Plan plan = chain_plan(depth, depth, each);
-    const Schedule schedule = continuous(plan, iterations);
+    const Schedule schedule = test::build("pipedream", plan, iterations);
+    const Reads naive(schedule, plan, "naive"), stash(schedule, plan, "stash"), paper(schedule, plan, "pipeoptim"),
+        exact(schedule, plan, "geometric"), spectrain(schedule, plan, "spectrain"),
+        vertical(schedule, plan, "vertical-sync");
     const bool allowed = each >= depth - 1;
-    if (allowed) {
+    if (allowed)
       CHECK(schedule == test::build("2bw", plan, iterations));
-    } else {
+    else
       CHECK_THROWS_AS(test::build("2bw", plan, iterations), Infeasible);
-    }
-    LoweringOptions options;
-    options.iterations = iterations;
-    const Program program = test::lowered(schedule, plan, uniform_costs(plan, test::times(1, 1)), options, "2bw");
+    const Reads two_bw(schedule, plan, allowed ? "2bw" : "stash");
     for (const Row& row : list) {
-      CAPTURE(row.micro);
-      CAPTURE(row.stage);
-      const StageId stage{row.stage};
-      const int forward = updates_before(schedule, stage, OpKind::Forward, row.micro);
-      const int backward = updates_before(schedule, stage, OpKind::Backward, row.micro);
-      CHECK(forward == row.forward);
-      CHECK(backward == row.backward);
-      CHECK(backward - forward == row.staleness);
+      CAPTURE(depth);
+      CAPTURE(each);
+      CAPTURE(row[kMicro]);
+      CAPTURE(row[kStage]);
+      same(stash.version(row, OpKind::Forward), row[kForward]);
+      CHECK(stash.version(row, OpKind::Backward) == row[kForward]);
+      same(naive.version(row, OpKind::Backward), row[kBackward]);
+      same(naive.version(row, OpKind::Backward) - naive.version(row, OpKind::Forward), row[kStaleness]);
+      same(paper.horizon(row, OpKind::Forward), row[kPaperHorizon]);
+      same(exact.horizon(row, OpKind::Forward), row[kExactHorizon]);
+      same(spectrain.horizon(row, OpKind::Forward), row[kSpectrainForward]);
+      same(spectrain.horizon(row, OpKind::Backward), row[kSpectrainBackward]);
+      same(vertical.version(row, OpKind::Forward), row[kVertical]);
+      CHECK(vertical.version(row, OpKind::Backward) == row[kVertical]);
       ++rows;
-      if (row.two_bw < 0) continue;
-      ++with_two_bw;
-      for (const char* kind : {"F", "B"}) {
-        const std::string op = std::to_string(row.stage) + kind + std::to_string(row.micro);
-        CHECK(program.at(test::find(program, op)).version == row.two_bw);
-      }
-      CHECK(row.two_bw <= forward);       // it exists at the forward,
-      CHECK(row.two_bw >= backward - 1);  // and is one of two at the backward
+      if (row[kTwoBw] < 0) continue;
+      REQUIRE(allowed);
+      same(two_bw.version(row, OpKind::Forward), row[kTwoBw]);
+      CHECK(two_bw.version(row, OpKind::Backward) == row[kTwoBw]);
+      CHECK(row[kTwoBw] >= row[kBackward] - 1);  // one of two at the backward
     }
   }
-  CHECK(rows >= 160);
-  CHECK(with_two_bw >= 80);
-}
-
-TEST_CASE("2bw: T = D - 1 is enough, T = D - 2 would read a version that is not there yet") {
-  for (const int depth : {3, 4, 8}) {
-    const auto missing = [&](int each) {
-      const Plan plan = chain_plan(depth, depth, each);
-      const Schedule schedule = continuous(plan, 4);
-      int count = 0;
-      for (int q = 0; q < 4 * each; ++q)
-        for (int s = 0; s < depth; ++s) {
-          const int version = std::max(0, q / each - 1);
-          count += version > updates_before(schedule, StageId{s}, OpKind::Forward, q);
-        }
-      return count;
-    };
-    CHECK(missing(depth) == 0);
-    CHECK(missing(depth - 1) == 0);
-    CHECK(missing(depth - 2) > 0);
-  }
+  CHECK(rows == 160);
+  CHECK(cells == 160 * 8 + 80);
+  MESSAGE(rows << " rows, " << cells << " cells");
 }

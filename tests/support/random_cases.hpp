@@ -14,6 +14,7 @@ namespace stagecraft::test {
 /// included, the low end being the simplest.
 struct RandomCase {
   std::string schedule;
+  std::string weights;
   Plan plan;
   StageCosts costs;
   LoweringOptions options;
@@ -57,6 +58,7 @@ StageCost random_cost(Pick&& pick) {
   cost.backward = cost.input_gradient + cost.weight_gradient;
   cost.recompute = seconds();
   cost.update = Seconds{1e-6 * pick(0, 500)};
+  cost.touch = Seconds{1e-6 * pick(0, 100)};
   cost.weights = bytes();
   cost.gradients = cost.weights;
   cost.optimizer = 2 * cost.weights;
@@ -66,11 +68,21 @@ StageCost random_cost(Pick&& pick) {
   return cost;
 }
 
+/// What goes with the schedule, and where that never drains sometimes any other that is right there.
+template <class Pick>
+std::string random_weights(Pick&& pick, const std::string& schedule) {
+  const char* const names[] = {"stash", "naive",     "vertical-sync", "spectrain", "spectrain-v2",
+                               "xpipe", "pipeoptim", "geometric",     "pipemare",  "spike-compensation"};
+  if (schedule == "pipedream") return names[pick(0, 9)];
+  return std::string(get_from(schedules::all(), "schedule", schedule).weights);
+}
+
 template <class Pick>
 RandomCase random_case(Pick&& pick, int most_stages = 6) {
   RandomCase c;
-  const char* const names[] = {"1f1b", "gpipe", "inference", "2bw", "graph", "graph", "graph"};
-  c.schedule = names[pick(0, 6)];
+  const char* const names[] = {"1f1b", "gpipe", "inference", "2bw", "graph", "graph", "graph", "pipedream"};
+  c.schedule = names[pick(0, 7)];
+  c.weights = random_weights(pick, c.schedule);
   const int stages = pick(1, most_stages);
   c.plan = chain_plan(stages, stages, 1);
   c.plan.edges.clear();
@@ -115,11 +127,15 @@ RandomCase random_case(Pick&& pick, int most_stages = 6) {
   return c;
 }
 
-inline Program program_of(const RandomCase& c) { return program_of(c.schedule, c.plan, c.costs, c.options); }
+inline Program program_of(const RandomCase& c) {
+  const ScheduleDef& def = get_from(schedules::all(), "schedule", c.schedule);
+  const Schedule schedule = build_schedule(def, {.plan = c.plan, .costs = c.costs, .iterations = c.options.iterations});
+  return lowered(schedule, c.plan, c.costs, c.options, c.weights, def.trains);
+}
 
 inline std::string to_text(const RandomCase& c) {
   const char* const models[] = {"single", "pair", "direction", "none"};
-  return c.schedule + (c.options.overlap ? ", overlap" : ", blocking") +
+  return c.schedule + ", " + c.weights + (c.options.overlap ? ", overlap" : ", blocking") +
          (c.options.rendezvous ? ", rendezvous, " : ", eager, ") + models[static_cast<int>(c.options.streams)] +
          (c.options.fifo_sends ? ", fifo, " : ", any order, ") + std::to_string(c.options.iterations) +
          " iterations\n" + to_text(c.plan);

@@ -6,9 +6,9 @@
 #include "sim/program/check.hpp"
 #include "sim/program/lower.hpp"
 #include "sim/schedule/validate.hpp"
-#include "sim/weights/policy.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/schedules.hpp"
+#include "tests/support/weights.hpp"
 
 namespace stagecraft::test {
 
@@ -23,10 +23,6 @@ inline LoweringOptions pure_delays(int iterations = 1) {
 
 /// Every rank reaches every other after `delay` seconds, whatever it sends.
 inline Cluster delay_cluster(int ranks, double delay) { return star(ranks, 1e30, delay / 2, Duplex::Unshared); }
-
-inline const WeightsRule& policy(std::string_view name) {
-  return get_from(weights::all(), "weights policy", name).paper;
-}
 
 /// A schedule by hand, checked and lowered.
 inline Program lowered(const Schedule& schedule, const Plan& plan, const StageCosts& costs,

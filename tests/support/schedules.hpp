@@ -27,6 +27,16 @@ inline Schedule build(std::string_view name, const Plan& plan, int iterations = 
                         {.plan = plan, .costs = costs, .iterations = iterations});
 }
 
+/// A schedule of the catalogue that drains every so many iterations; 0: never.
+inline Schedule draining(std::string_view name, const Plan& plan, int iterations, int every) {
+  const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
+  const StageCosts costs = uniform_costs(plan, times(1, 1));
+  config::Value options;
+  options.kind = config::Value::Kind::Map;
+  options.members.push_back({"drain_every", {}, config::Value::scalar(std::to_string(every), {})});
+  return build_schedule(def, {.plan = plan, .costs = costs, .iterations = iterations, .options = &options});
+}
+
 /// "0F0 0B0", one row a device.
 inline std::vector<std::string> rows_of(const Schedule& schedule) {
   std::vector<std::string> rows;

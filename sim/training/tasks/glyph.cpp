@@ -1,5 +1,6 @@
-// Ten digits of 5 x 7 pixels, somewhere in 8 x 8, brighter or darker, in noise. The constants were chosen so that eight
-// dense tanh layers of width 32 learn about as fast as staleness needs to be seen: see tests/sim/training.
+// Ten digits of 5 x 7 pixels, somewhere in 8 x 8, brighter or darker, in noise. With these constants eight dense tanh
+// layers of width 32, trained with momentum 0.9 at a rate of 0.01, come to a loss of about 0.5 after 600 updates of 32
+// samples: far enough to tell what stale weights cost.
 
 #include <fmt/format.h>
 
@@ -12,7 +13,7 @@ namespace stagecraft::tasks {
 namespace {
 
 constexpr int kSide = 8, kWidth = 5, kHeight = 7, kClasses = 10;
-constexpr double kDarkest = 0.5, kBrightest = 1, kNoise = 0.35;
+constexpr double kDarkest = 0.7, kBrightest = 1.3, kNoise = 0.35;
 
 constexpr std::array<std::string_view, kClasses> kDigits = {
     ".###."

@@ -110,7 +110,7 @@ void check_places(OptimizerKind kind) {
 
   Trained<T> whole = start;
   whole.update(rule, gradient);
-  for (std::size_t offset : {1, 2, 3, 5, 8, 13}) {
+  for (const std::size_t offset : {1U, 2U, 3U, 5U, 8U, 13U}) {
     Trained<T> part = start;
     real::OptimizerState state = part.state(offset);
     std::vector<T> to(count - offset);

@@ -88,3 +88,11 @@ TEST_CASE("an update is memory traffic: w, g and o read, w and o written") {
   const ModelGraph model = two_layers();
   CHECK(CostTable(model, cluster).update(10, 0).value == doctest::Approx(10 * (4 + 2 * 4 + 2 * 8) / 10.0));
 }
+
+TEST_CASE("touching the weights once: their bytes over the bandwidth of the memory, nothing where that is not known") {
+  const ModelGraph model = two_layers();
+  Cluster cluster = one_type();
+  CHECK(CostTable(model, cluster).touch(5, 0).value == 5 * model.precision.weight / 10);
+  cluster.types.front().memory_bandwidth.value = 0;
+  CHECK(CostTable(model, cluster).touch(5, 0).value == 0);
+}

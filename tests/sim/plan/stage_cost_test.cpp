@@ -73,6 +73,18 @@ TEST_CASE("a foreign tensor enters once, and is sent once to each stage") {
   CHECK(stage_costs(plan, CostTable(model, cluster))[2][0].boundary.value == 400);
 }
 
+TEST_CASE("all weights of a stage are touched, whatever the share of a replica") {
+  const ModelGraph model = diamond();
+  Cluster cluster = test::bare_cluster(3);
+  cluster.types.front().memory_bandwidth.value = 20;
+  Plan plan;
+  plan.stages = {stage({LayerId{0}, LayerId{1}}, {DeviceId{0}, DeviceId{1}}, 8),
+                 stage({LayerId{2}, LayerId{3}}, {DeviceId{2}}, 8)};
+  const StageCosts costs = stage_costs(plan, CostTable(model, cluster));
+  for (const auto& replicas : costs)
+    for (const StageCost& cost : replicas) CHECK(cost.touch.value == 2 * 10 * 4 / 20.0);
+}
+
 TEST_CASE("uniform costs for every stage and replica") {
   StageCost cost;
   cost.forward.value = 3;

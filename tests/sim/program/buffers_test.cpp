@@ -16,9 +16,10 @@ StageCost sized() {
   return cost;
 }
 
-Program two_stages(Plan plan, bool rendezvous, const char* schedule = "1f1b") {
+Program two_stages(Plan plan, bool rendezvous, const char* schedule = "1f1b", int iterations = 1) {
   LoweringOptions options;
   options.rendezvous = rendezvous;
+  options.iterations = iterations;
   return test::program_of(schedule, plan, uniform_costs(plan, sized()), options);
 }
 
@@ -104,16 +105,20 @@ TEST_CASE("blocking communication uses the same buffers") {
 
 TEST_CASE("resident memory: versions of the weights, one gradient, one optimizer state, for each stage on the device") {
   const auto memory = [](const char* schedule) {
-    return two_stages(test::dag_plan(2, 2, {{0, 1}}, 10), true, schedule).memory.front();
+    return two_stages(test::dag_plan(2, 2, {{0, 1}}, 10), true, schedule, 3).memory.front();
   };
   CHECK(memory("1f1b").weights.value == 1000);
   CHECK(memory("1f1b").gradients.value == 500);
   CHECK(memory("1f1b").optimizer.value == 2000);
   CHECK(memory("1f1b").total().value == 3500);
+  CHECK(memory("1f1b").weight_buffers == 1);
   CHECK(memory("2bw").weights.value == 2000);
+  CHECK(memory("2bw").weight_buffers == 2);
   CHECK(memory("2bw").total().value == 4500);
   const Plan shared = chain_plan(4, 2, 1);
-  CHECK(test::program_of("inference", shared, uniform_costs(shared, sized())).memory[1].weights.value == 2000);
+  const ResidentMemory two = test::program_of("inference", shared, uniform_costs(shared, sized())).memory[1];
+  CHECK(two.weights.value == 2000);
+  CHECK(two.weight_buffers == 2);  // one of each stage
 }
 
 TEST_CASE("versions with a flush: every op reads the newest") {

@@ -42,6 +42,15 @@ void redirect(Program& program, std::string_view later, std::string_view from, I
   FAIL("there is no such wait");
 }
 
+/// Two stages that predict for the forward and, on the second, go back for the backward as well.
+Program predicting() {
+  const Plan plan = test::dag_plan(3, 1, {{0, 1}, {1, 2}}, 10);
+  LoweringOptions options;
+  options.iterations = 4;
+  return test::lowered(test::build("pipedream", plan, 4), plan, uniform_costs(plan, test::times(1, 1)), options,
+                       "spectrain");
+}
+
 std::string verdict(const Program& program) {
   try {
     check_program(program);
@@ -113,6 +122,43 @@ TEST_CASE("each broken promise is caught and named") {
   };
   for (const auto& c : cases) {
     Program program = sound();
+    c.act(program);
+    const std::string found = verdict(program);
+    CAPTURE(found);
+    CHECK_MESSAGE(found.find(c.message) != std::string::npos, c.message);
+  }
+}
+
+TEST_CASE("broken promises about weights") {
+  const struct {
+    const char* message;
+    std::function<void(Program&)> act;
+  } cases[] = {
+      {"the program has no delay for some stage", [](Program& p) { p.delays.pop_back(); }},
+      {"0>1:0F0 is for no edge or no micro-batch", [](Program& p) { transfer_of(p, "0>1:0F0").edge = -1; }},
+      {"0>1:0F0 is for no edge or no micro-batch", [](Program& p) { transfer_of(p, "0>1:0F0").to_micro = -1; }},
+      {"1B0 reads a version that is not made before it", [](Program& p) { at(p, "1B0").version = 1; }},
+      {"0B1 reads a version that is not made before it", [](Program& p) { at(p, "0B1").version = -1; }},
+      {"0U1 does not make the next version", [](Program& p) { at(p, "0U1").version = 3; }},
+      {"0PF1 looks ahead by an impossible number of updates", [](Program& p) { at(p, "0PF1").link = 0; }},
+      {"0PF1 looks ahead by an impossible number of updates", [](Program& p) { at(p, "0PF1").link = 5; }},
+      {"0PF3 does not start from the newest version", [](Program& p) { at(p, "0PF3").version = 0; }},
+      {"0F3 reads a prediction that is not made before it", [](Program& p) { at(p, "0F3").version = 0; }},
+      {"0B0 reads a prediction that is not made before it",
+       [](Program& p) { at(p, "0B0").weights = WeightsFrom::Predicted; }},
+      {"0PF1 is not right before the op that it is for",
+       [](Program& p) { at(p, "0F1").weights = WeightsFrom::Version; }},
+      {"0PB1 is not right before the op that it is for", [](Program& p) { at(p, "0PF1").gradient = true; }},
+      {"2PB1 is not right before the op that it is for", [](Program& p) { at(p, "2B1").micro = 2; }},
+      {"0F1 keeps weights that no forward predicted",
+       [](Program& p) {
+         at(p, "0PF1").kind = InstructionKind::Forward;
+         at(p, "0F1").weights = WeightsFrom::Kept;
+       }},
+  };
+  CHECK(verdict(predicting()) == "sound");
+  for (const auto& c : cases) {
+    Program program = predicting();
     c.act(program);
     const std::string found = verdict(program);
     CAPTURE(found);

@@ -44,7 +44,7 @@ TEST_CASE("an order that recomputes already does not do so twice") {
 
 TEST_CASE("a device has one stage unless nothing is trained") {
   const Plan plan = chain_plan(4, 2, 4);
-  for (const char* name : {"gpipe", "1f1b", "2bw", "graph"}) {
+  for (const char* name : {"gpipe", "1f1b", "2bw", "pipedream", "graph"}) {
     CAPTURE(name);
     CHECK(test::input_error_of([&] { build(name, plan); }).find("device 0 has stages 0 and 2") != std::string::npos);
   }
@@ -54,7 +54,7 @@ TEST_CASE("a device has one stage unless nothing is trained") {
 TEST_CASE("equal sizes are asked for where the order counts micro-batches") {
   Plan plan = chain_plan(2, 2, 4);
   plan.stages[1].micro_batch_size = 2;
-  for (const char* name : {"gpipe", "1f1b", "2bw", "inference"}) {
+  for (const char* name : {"gpipe", "1f1b", "2bw", "pipedream", "inference"}) {
     CAPTURE(name);
     CHECK(test::input_error_of([&] { build(name, plan); }).find("use the schedule 'graph'") != std::string::npos);
   }
@@ -75,6 +75,11 @@ TEST_CASE("2bw needs as many micro-batches as a stage runs ahead, less one") {
       CHECK(std::string(error.what()).find("at least " + std::to_string(p - 1)) != std::string::npos);
     }
   }
+}
+
+TEST_CASE("pipedream takes any number of micro-batches") {
+  for (const int p : {1, 2, 5})
+    for (const int m : {1, 2, 3}) CHECK_NOTHROW(build("pipedream", chain_plan(p, p, m), 3));
 }
 
 TEST_CASE("a schedule that is not known is refused with a suggestion") {

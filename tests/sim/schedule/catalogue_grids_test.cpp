@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/schedule/in_flight.hpp"
+#include "sim/schedule/validate.hpp"
 #include "tests/support/schedules.hpp"
 
 using namespace stagecraft;
@@ -33,6 +34,36 @@ TEST_CASE("2bw runs on through the update without a drain") {
         Rows{"0F0 0F1 0F2 0B0 0F3 0B1 0U0 0F4 0B2 0F5 0B3 0U1 0B4 0B5 0U2",
              "1F0 1F1 1B0 1F2 1B1 1U0 1F3 1B2 1F4 1B3 1U1 1F5 1B4 1B5 1U2",
              "2F0 2B0 2F1 2B1 2U0 2F2 2B2 2F3 2B3 2U1 2F4 2B4 2F5 2B5 2U2"});
+}
+
+TEST_CASE("pipedream runs on through every update, however few micro-batches one takes") {
+  CHECK(rows_of(build("pipedream", chain_plan(3, 3, 1), 4)) == Rows{"0F0 0F1 0F2 0B0 0U0 0F3 0B1 0U1 0B2 0U2 0B3 0U3",
+                                                                    "1F0 1F1 1B0 1U0 1F2 1B1 1U1 1F3 1B2 1U2 1B3 1U3",
+                                                                    "2F0 2B0 2U0 2F1 2B1 2U1 2F2 2B2 2U2 2F3 2B3 2U3"});
+  for (const int m : {2, 3, 5})  // where both are there, they are the same order
+    CHECK(build("pipedream", chain_plan(3, 3, m), 3) == build("2bw", chain_plan(3, 3, m), 3));
+  CHECK(build("pipedream", chain_plan(3, 3, 2), 3).drain_every == 0);
+  CHECK(build("1f1b", chain_plan(3, 3, 2), 3).drain_every == 1);
+}
+
+TEST_CASE("a drain every so many iterations; what is left over is a shorter stretch") {
+  const Plan plan = chain_plan(2, 2, 2);
+  CHECK(rows_of(test::draining("pipedream", plan, 3, 2)) ==
+        Rows{"0F0 0F1 0B0 0F2 0B1 0U0 0F3 0B2 0B3 0U1 0F4 0F5 0B4 0B5 0U2",
+             "1F0 1B0 1F1 1B1 1U0 1F2 1B2 1F3 1B3 1U1 1F4 1B4 1F5 1B5 1U2"});
+  CHECK(rows_of(test::draining("pipedream", plan, 3, 1)) == rows_of(build("1f1b", plan, 3)));
+  for (const char* name : {"pipedream", "2bw"}) {
+    CHECK(test::draining(name, plan, 3, 1).drain_every == 1);
+    CHECK(rows_of(test::draining(name, plan, 3, 0)) == rows_of(build(name, plan, 3)));
+    CHECK(rows_of(test::draining(name, plan, 3, 3)) == rows_of(build(name, plan, 3)));
+    CHECK(rows_of(test::draining(name, plan, 3, 50)) == rows_of(build(name, plan, 3)));
+    for (const int every : {1, 2, 3, 4, 7})
+      CHECK(validate(test::draining(name, plan, 7, every), plan, {.iterations = 7}).empty());
+  }
+  Plan recomputed = chain_plan(1, 1, 2);
+  recomputed.stages[0].recompute = true;
+  CHECK(rows_of(test::draining("pipedream", recomputed, 3, 2)) ==
+        Rows{"0F0 0R0 0B0 0F1 0R1 0B1 0U0 0F2 0R2 0B2 0F3 0R3 0B3 0U1 0F4 0R4 0B4 0F5 0R5 0B5 0U2"});
 }
 
 TEST_CASE("inference") {
@@ -90,7 +121,7 @@ TEST_CASE("a stage on several devices gives each the same order") {
 
 TEST_CASE("every entry names its source, and its weights and options exist once") {
   const auto all = schedules::all();
-  CHECK(all.size() >= 6);
+  CHECK(all.size() >= 7);
   auto names = names_of(all);
   for (const ScheduleDef* def : all) {
     CAPTURE(def->name);

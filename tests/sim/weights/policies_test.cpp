@@ -1,66 +1,132 @@
+// The catalogue: what each policy is a point of, and the field that names it.
+
 #include <doctest/doctest.h>
 
-#include "sim/weights/policy.hpp"
+#include "tests/support/checked.hpp"
+#include "tests/support/weights.hpp"
 
 using namespace stagecraft;
+using config::Value;
 
 namespace {
 
-const WeightsDef& get(std::string_view name) { return get_from(weights::all(), "weights policy", name); }
+const config::MapSpec& spec() {
+  static const config::MapSpec made{
+      .title = "",
+      .fields = {config::variant(
+          "weights", "policy",
+          [] {
+            std::vector<config::Variant> list;
+            for (const WeightsDef* def : weights::all())
+              list.push_back({std::string(def->name), std::string(def->summary), def->fields});
+            return list;
+          },
+          &weights_fields())}};
+  return made;
+}
 
-VersionInput input(int micro, int micro_batches, int updates) {
-  return {
-      .stage_depth = 1, .pipeline_depth = 4, .micro = micro, .micro_batches = micro_batches, .updates_before = updates};
+WeightsRule rule(const std::string& yaml) {
+  const Value tree = test::checked("weights: " + yaml, spec());
+  const Value& map = tree.at("weights");
+  return rule_of(get_from(weights::all(), "weights policy", map.at("policy").text), map);
+}
+
+std::string refusal(const std::string& yaml) {
+  return test::input_error_of([&] { rule(yaml); });
 }
 
 }  // namespace
 
 TEST_CASE("every policy says what it is and where it comes from") {
-  CHECK(weights::all().size() >= 2);
+  CHECK(weights::all().size() == 14);
   for (const WeightsDef* def : weights::all()) {
     CAPTURE(def->name);
     CHECK_FALSE(def->summary.empty());
     CHECK_FALSE(def->source.empty());
-    REQUIRE((def->forward != nullptr));
-    REQUIRE((def->backward != nullptr));
-    REQUIRE((def->copies != nullptr));
-    CHECK(def->copies(input(0, 4, 0)) >= 1);
+    CHECK((def->fields == nullptr) == (def->read == nullptr));
+    if (def->as_released) CHECK_FALSE(*def->as_released == def->paper);
   }
 }
 
-TEST_CASE("a version is never read before it is made, in the order the policy is for") {
+TEST_CASE("a word names a policy, and its paper form is the default") {
   for (const WeightsDef* def : weights::all()) {
     CAPTURE(def->name);
-    for (int micro_batches : {1, 3, 8})
-      for (int micro = 0; micro < 5 * micro_batches; ++micro) {
-        const VersionInput in = input(micro, micro_batches, micro / micro_batches);
-        CHECK(def->forward(in) >= 0);
-        CHECK(def->forward(in) <= in.updates_before);
-        CHECK(def->backward(in) <= in.updates_before);
-        CHECK(def->backward(in) > in.updates_before - def->copies(in));  // older ones are not kept
-      }
+    const std::string name(def->name);
+    CHECK(rule(name) == def->paper);
+    CHECK(rule("{policy: " + name + "}") == def->paper);
+    CHECK(rule("{policy: " + name + ", fidelity: paper}") == def->paper);
+    CHECK(rule("{policy: " + name + ", fidelity: as_released}") == def->as_released.value_or(def->paper));
   }
 }
 
-TEST_CASE("flush: the newest version, one copy, and only with a drain") {
-  const WeightsDef& flush = get("flush");
-  CHECK(flush.needs_flush);
-  for (int updates : {0, 1, 7}) {
-    CHECK(flush.forward(input(3, 2, updates)) == updates);
-    CHECK(flush.backward(input(3, 2, updates)) == updates);
-    CHECK(flush.copies(input(3, 2, updates)) == 1);
-  }
+TEST_CASE("the released code differs where it is known to") {
+  const WeightsRule pipeoptim = rule("{policy: pipeoptim, fidelity: as_released}");
+  CHECK(pipeoptim.direction == Direction::NextMomentum);
+  CHECK(pipeoptim.horizon == Horizon::StageDepthPlusOne);
+  CHECK(rule("{policy: spectrain, fidelity: as_released}").direction == Direction::NextMomentum);
+  for (const char* same : {"flush", "naive", "stash", "2bw", "geometric"})
+    CHECK_FALSE(get_from(weights::all(), "", same).as_released.has_value());
 }
 
-TEST_CASE("2bw: one update behind, both ways, whatever was updated meanwhile") {
-  const WeightsDef& two = get("2bw");
-  CHECK_FALSE(two.needs_flush);
-  // m = 4: both first batches read W(0), the third reads W(1).
-  const int expected[] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2};
-  for (int q = 0; q < 16; ++q)
-    for (int updates : {0, 1, 2, 3}) {
-      CHECK(two.forward(input(q, 4, updates)) == expected[q]);
-      CHECK(two.backward(input(q, 4, updates)) == expected[q]);
-      CHECK(two.copies(input(q, 4, updates)) == 2);
-    }
+TEST_CASE("the full form says everything that the named policies say") {
+  CHECK(rule("custom") == rule("naive"));
+  CHECK(rule("{policy: custom, backward_weights: same_as_forward}") == rule("stash"));
+  CHECK(rule("{policy: custom, forward_weights: double_buffer, backward_weights: same_as_forward}") == rule("2bw"));
+  CHECK(rule("{policy: custom, forward_weights: vertical, backward_weights: same_as_forward}") ==
+        rule("vertical-sync"));
+  CHECK(rule("{policy: custom, forward_weights: predict, predictor: {horizon: stage_depth}}") == rule("pipeoptim"));
+  CHECK(rule("{policy: custom, forward_weights: predict, predictor: {direction: next_momentum, horizon: "
+             "stage_depth_plus_one}}") == rule("{policy: pipeoptim, fidelity: as_released}"));
+  CHECK(rule("{policy: custom, forward_weights: predict, predictor: {direction: geometric}}") == rule("geometric"));
+  CHECK(rule("{policy: custom, forward_weights: predict, backward_weights: predict, predictor: {direction: momentum, "
+             "horizon: to_completion}}") == rule("spectrain"));
+  CHECK(rule("{policy: custom, forward_weights: predict, backward_weights: same_as_forward, predictor: {direction: "
+             "momentum, horizon: stage_depth}}") == rule("spectrain-v2"));
+  CHECK(rule("{policy: custom, forward_weights: predict, backward_weights: predict, predictor: {horizon: "
+             "per_mini_batch}}") == rule("xpipe"));
+  CHECK(rule("{policy: custom, backward_weights: reconstruct, reconstruction: update_average, update: "
+             "{shrink_updates: 100}}") == rule("pipemare"));
+  CHECK(rule("{policy: custom, backward_weights: reconstruct, reconstruction: gradient_average}") ==
+        rule("layerpipe2"));
+  CHECK(rule("{policy: custom, update: {spike_compensation: true}}") == rule("spike-compensation"));
+  CHECK(rule("{policy: pipemare, shrink_updates: 7}").shrink_updates == 7);
+}
+
+TEST_CASE("what cannot go together is refused with what to write instead") {
+  const auto says = [](const std::string& yaml, const char* words) {
+    const std::string text = refusal(yaml);
+    CAPTURE(yaml);
+    CHECK_MESSAGE(text.find(words) != std::string::npos, text);
+  };
+  says(
+      "{policy: custom, forward_weights: double_buffer, backward_weights: predict, predictor: {horizon: "
+      "to_completion}}",
+      "weights.backward_weights: a forward on double_buffer weights was not predicted");
+  says("{policy: custom, forward_weights: vertical, backward_weights: predict}",
+       "[write backward_weights: same_as_forward]");
+  for (const char* forward : {"double_buffer", "vertical", "predict"})
+    says(std::string("{policy: custom, backward_weights: reconstruct, forward_weights: ") + forward + "}",
+         "only the weights of a forward on the newest version can be reconstructed");
+  says("{policy: custom, predictor: {horizon: exact}}", "weights.predictor: nothing is predicted");
+  says("{policy: custom, reconstruction: update_average}", "weights.reconstruction: nothing is reconstructed");
+  for (const char* horizon : {"exact", "stage_depth", "stage_depth_plus_one"})
+    says(std::string("{policy: custom, forward_weights: predict, backward_weights: predict, predictor: {horizon: ") +
+             horizon + "}}",
+         "leaves nothing for it to predict");
+  says("{policy: custom, forward_weights: predict, backward_weights: predict}", "weights.predictor.horizon: ");
+}
+
+TEST_CASE("words and fields that are not known") {
+  const auto says = [](const std::string& yaml, const char* words) {
+    const std::string text = refusal(yaml);
+    CAPTURE(yaml);
+    CHECK_MESSAGE(text.find(words) != std::string::npos, text);
+  };
+  says("stahs", "weights: 'stahs' is not known [did you mean 'stash'?]");
+  says("{policy: pipeoptim, fidelity: released}", "weights.fidelity: 'released' is not known");
+  says("{policy: stash, forward_weights: predict}", "'forward_weights' is a field of custom, not of stash");
+  says("{policy: custom, forward_weights: stashed}", "weights.forward_weights: 'stashed' is not known");
+  says("{policy: custom, update: {shrink_updates: -1}}", "weights.update.shrink_updates");
+  says("{policy: pipemare, shrink_updates: some}", "weights.shrink_updates");
+  says("{fidelity: paper}", "weights.policy: this field is missing");
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/run/profiles.hpp"
 #include "sim/run/references.hpp"
 #include "sim/run/run.hpp"
 #include "tools/stagecraft/command.hpp"
@@ -21,6 +22,11 @@ std::string check_file(const std::string& given, const std::vector<std::string>&
     const ModelGraph model = build_model(load_model_file(file));
     return fmt::format("model {}: {} layers, {:.4g} parameters, {} forward for one sample", model.name,
                        model.layers.size(), model.parameters(), to_text(model.forward()));
+  }
+  if (kind == "profile") {
+    const Profile profile = read_profile(load_profile_file(file));
+    return fmt::format("profile of {}: {} layers, measured on {}", profile.device, profile.layers.size(),
+                       profile.machine);
   }
   if (kind == "cluster") {
     const Cluster cluster = build_cluster(load_cluster_file(file));

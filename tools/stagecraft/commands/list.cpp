@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
@@ -6,6 +8,8 @@
 #include "sim/plan/planner.hpp"
 #include "sim/run/library.hpp"
 #include "sim/schedule/builder.hpp"
+#include "sim/training/optimizer.hpp"
+#include "sim/training/task.hpp"
 #include "sim/weights/policy.hpp"
 #include "tools/stagecraft/command.hpp"
 
@@ -14,8 +18,11 @@ namespace {
 
 template <class Def>
 void print_catalog(Catalog<Def> catalog) {
+  std::size_t widest = 14;
+  for (const Def* d : catalog) widest = std::max(widest, d->name.size());
   for (const Def* d : catalog)
-    print(fmt::format("{:<14} {}{}\n", d->name, d->summary, d->source.empty() ? "" : fmt::format("  [{}]", d->source)));
+    print(fmt::format("{:<{}} {}{}\n", d->name, widest, d->summary,
+                      d->source.empty() ? "" : fmt::format("  [{}]", d->source)));
 }
 
 void print_files(FileKind kind) {
@@ -29,8 +36,8 @@ void print_files(FileKind kind) {
 
 int execute(const Arguments& a) {
   const std::string kind = a.text("KIND");
-  const std::vector<std::string> kinds = {"schedules",  "planners", "weights",    "backends", "builders",
-                                          "generators", "models",   "topologies", "scenarios"};
+  const std::vector<std::string> kinds = {"schedules", "planners",   "weights", "backends",   "builders",  "generators",
+                                          "tasks",     "optimizers", "models",  "topologies", "scenarios", "profiles"};
   if (kind == "schedules")
     print_catalog(schedules::all());
   else if (kind == "planners")
@@ -43,6 +50,12 @@ int execute(const Arguments& a) {
     print_catalog(model_builders::all());
   else if (kind == "generators")
     print_catalog(topology_generators::all());
+  else if (kind == "tasks")
+    print_catalog(tasks::all());
+  else if (kind == "optimizers")
+    print_catalog(optimizers());
+  else if (kind == "profiles")
+    print_files(FileKind::Profile);
   else if (kind == "models")
     print_files(FileKind::Model);
   else if (kind == "topologies")
@@ -59,7 +72,8 @@ int execute(const Arguments& a) {
 
 extern const Command list{
     .name = "list",
-    .summary = "List schedules, planners, weights, backends, builders, generators, models, topologies or scenarios",
+    .summary =
+        "List schedules, planners, weights, tasks, optimizers, backends, models, topologies, scenarios or profiles",
     .group = "Look before you run",
     .example = "stagecraft list schedules",
     .arguments = {{"KIND", Argument::Kind::Text, "What to list", {}, true}},

@@ -1,3 +1,4 @@
+#include "sim/cost/profile.hpp"
 #include "sim/run/scenario.hpp"
 #include "tools/stagecraft/command.hpp"
 
@@ -6,13 +7,15 @@ namespace {
 
 int execute(const Arguments& a) {
   const std::string kind = a.text("KIND");
-  const std::vector<std::string> kinds = {"scenario", "model", "cluster"};
+  const std::vector<std::string> kinds = {"scenario", "model", "cluster", "profile"};
   if (kind == "scenario")
     print(config::json_schema(scenario_fields(), kind));
   else if (kind == "model")
     print(config::json_schema(model_fields().fields.front(), kind));
   else if (kind == "cluster")
     print(config::json_schema(cluster_fields().fields.front(), kind));
+  else if (kind == "profile")
+    print(config::json_schema(profile_fields(), kind));
   else
     throw InputError("there is no schema '" + kind + "'", suggest(kind, kinds));
   return 0;
@@ -25,7 +28,7 @@ extern const Command schema{
     .summary = "Print the JSON Schema of a kind of file, for editors",
     .group = "Around",
     .example = "stagecraft schema scenario > scenario.schema.json",
-    .arguments = {{"KIND", Argument::Kind::Text, "scenario, model or cluster", {}, true}},
+    .arguments = {{"KIND", Argument::Kind::Text, "scenario, model, cluster or profile", {}, true}},
     .run = execute,
 };
 

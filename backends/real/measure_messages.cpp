@@ -1,0 +1,113 @@
+#include "backends/real/measure_messages.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "backends/real/walk.hpp"
+
+namespace stagecraft::real {
+namespace {
+
+constexpr int kRounds = 300;
+
+/// Computes nothing; a message is copied from one place to another that has been touched before.
+class PingPong : public Actions {
+ public:
+  explicit PingPong(std::size_t bytes) : from_(bytes, 'x'), to_(bytes, 'y') {}
+  void compute(InstructionId) override {}
+  void carry(int) override { std::memcpy(to_.data(), from_.data(), from_.size()); }
+  void reduce(int) override {}
+
+ private:
+  std::vector<char> from_, to_;
+};
+
+/// Device 0 computes and sends, device 1 computes and sends back, round after round.
+Program to_and_fro(int rounds) {
+  Program p;
+  p.devices = 2;
+  p.micro_batches = {rounds, rounds};
+  p.streams = {{DeviceId{0}, StreamKind::Compute, {}}, {DeviceId{1}, StreamKind::Compute, {}}};
+  p.routes = {{DeviceId{0}, DeviceId{1}}, {DeviceId{1}, DeviceId{0}}};
+  p.memory.resize(2);
+  p.first_wait.push_back(0);
+  const auto add = [&](Instruction i, std::vector<InstructionId> waits) {
+    p.instructions.push_back(i);
+    for (const InstructionId w : waits)
+      if (w.valid()) p.waits.push_back(w);
+    p.first_wait.push_back(static_cast<std::uint32_t>(p.waits.size()));
+    return InstructionId{static_cast<std::int64_t>(p.instructions.size()) - 1};
+  };
+  InstructionId received, last[2];
+  for (int round = 0; round < 2 * rounds; ++round) {
+    const int d = round % 2;
+    Instruction compute;
+    compute.stream = StreamId{d};
+    compute.device = DeviceId{d};
+    compute.stage = StageId{d};
+    compute.micro = round / 2;
+    const InstructionId op = last[d] = add(compute, {last[d], received});
+    Instruction send = compute;
+    send.kind = InstructionKind::Send;
+    send.stream = {};
+    send.link = static_cast<std::int32_t>(p.transfers.size());
+    Instruction receive = send;
+    receive.kind = InstructionKind::Receive;
+    receive.device = DeviceId{1 - d};
+    const InstructionId s = add(send, {op});
+    received = add(receive, {});
+    Transfer t;
+    t.send = s;
+    t.receive = received;
+    t.route = d;
+    p.transfers.push_back(t);
+  }
+  return p;
+}
+
+double median_gap(const Program& p, const Times& t) {
+  std::vector<double> gaps;
+  for (std::size_t n = 3; n < p.size(); n += 3) gaps.push_back(t.start[n] - t.end[n - 3]);
+  std::nth_element(gaps.begin(), gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 2), gaps.end());
+  return gaps[gaps.size() / 2];
+}
+
+double message_seconds(std::size_t bytes) {
+  PingPong actions(bytes);
+  const Program p = to_and_fro(kRounds);
+  return median_gap(p, walk(p, actions, nullptr, {}));
+}
+
+/// Ops of one device, one behind the other.
+double op_seconds() {
+  Program p;
+  p.devices = 1;
+  p.micro_batches = {kRounds};
+  p.streams = {{DeviceId{0}, StreamKind::Compute, {}}};
+  p.memory.resize(1);
+  p.first_wait.push_back(0);
+  for (int n = 0; n < kRounds; ++n) {
+    Instruction i;
+    i.stream = StreamId{0};
+    i.device = DeviceId{0};
+    i.stage = StageId{0};
+    i.micro = n;
+    p.instructions.push_back(i);
+    if (n > 0) p.waits.emplace_back(n - 1);
+    p.first_wait.push_back(static_cast<std::uint32_t>(p.waits.size()));
+  }
+  PingPong actions(1);
+  const Times t = walk(p, actions, nullptr, {});
+  return (t.end.back() - t.start.front()) / kRounds;
+}
+
+}  // namespace
+
+MessageFigures measure_messages() {
+  constexpr std::size_t kFew = 64, kMany = std::size_t{4} << 20;
+  const double few = message_seconds(kFew), many = message_seconds(kMany);
+  return {Seconds{op_seconds()}, Seconds{few}, Bandwidth{(kMany - kFew) / std::max(1e-9, many - few)}};
+}
+
+}  // namespace stagecraft::real

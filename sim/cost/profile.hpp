@@ -1,0 +1,53 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/config/fields.hpp"
+#include "sim/core/quantity.hpp"
+#include "sim/model/model_graph.hpp"
+
+namespace stagecraft {
+
+/// Seconds of one kind of layer with one number of samples: medians.
+struct MeasuredLayer {
+  std::string layer;  ///< signature() of it.
+  int samples = 1;
+  Seconds forward, input_gradient, weight_gradient;
+  double spread = 0;  ///< Half the distance between the quartiles of all three together, over their median.
+};
+
+/// Seconds of one update of so many numbers.
+struct MeasuredUpdate {
+  double parameters = 0;
+  Seconds time;
+};
+
+/// What layers, updates and messages cost on one type of device, as measured. Figures of a machine, not of a model:
+/// layers are known by their operations.
+struct Profile {
+  std::string title, device, machine, date, commit, backend, precision, optimizer;
+  int threads = 1;  ///< Devices that were busy at the same time.
+  std::vector<MeasuredLayer> layers;
+  std::vector<MeasuredUpdate> updates;
+  Seconds operation;  ///< Of each op of a stage, beside its layers.
+  Seconds latency;    ///< From the end of an op to the start of the one that its message lets go, without bytes.
+  Bandwidth bandwidth;
+
+  /// Interpolated between the numbers of samples that were measured; beyond them in proportion to the nearest. Nothing
+  /// when the layer was not measured.
+  std::optional<MeasuredLayer> find(const std::string& layer, double samples) const;
+  std::optional<Seconds> update(double parameters) const;
+};
+
+/// The operations of a layer and the width of its numbers as one text: "fp32: linear 64x512 from 512; gelu 64x512".
+/// Empty when they are not known.
+std::string signature(const Layer&, const Precision&);
+
+const config::MapSpec& profile_fields();
+Profile read_profile(const config::Value& checked);
+/// As a file that reads back to the same.
+std::string to_yaml(const Profile&);
+
+}  // namespace stagecraft

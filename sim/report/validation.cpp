@@ -1,0 +1,144 @@
+#include "sim/report/validation.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+
+namespace stagecraft {
+namespace {
+
+double quantile(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+/// Readings of one thing under both clocks.
+struct Both {
+  std::vector<double> simulated, measured;
+
+  Pair pair(std::string name) const {
+    return {std::move(name), quantile(simulated, 0.5), quantile(measured, 0.5),
+            (quantile(measured, 0.75) - quantile(measured, 0.25)) / 2, measured.size()};
+  }
+};
+
+/// Seconds between the ends of the iterations, without those before and at the first.
+std::vector<double> iteration_times(const Program& p, const Timeline& t) {
+  std::vector<double> last(static_cast<std::size_t>(p.iterations), 0), times;
+  for (std::size_t n = 0; n < p.size(); ++n) {
+    auto& end = last[static_cast<std::size_t>(p.iteration_of(p.instructions[n]))];
+    end = std::max(end, t.end[n]);
+  }
+  for (std::size_t k = 1; k < last.size(); ++k) times.push_back(last[k] - last[k - 1]);
+  return times;
+}
+
+/// From the start of a message to the start of the op that waited for nothing longer; nothing for other messages.
+std::vector<double> hop_times(const Program& p, const Timeline& t) {
+  std::vector<double> times;
+  for (std::size_t n = 0; n < p.size(); ++n) {
+    const Instruction& op = p.instructions[n];
+    if (!op.is_compute() || p.iteration_of(op) == 0) continue;
+    InstructionId latest;
+    for (const InstructionId w : p.waits_for(InstructionId{static_cast<std::int64_t>(n)}))
+      if (!latest.valid() || t.end_of(w) > t.end_of(latest)) latest = w;
+    if (!latest.valid() || p.at(latest).kind != InstructionKind::Receive) continue;
+    const Transfer& transfer = p.transfers[static_cast<std::size_t>(p.at(latest).link)];
+    times.push_back(t.start[n] - t.start_of(transfer.send).value);
+  }
+  return times;
+}
+
+struct Collected {
+  std::map<char, Both> kinds;
+  std::map<std::pair<int, char>, Both> ops;
+  std::vector<std::pair<double, double>> busy;  ///< Of each device.
+};
+
+Collected collect(const Program& p, const Timeline& simulated, const Timeline& measured) {
+  Collected c;
+  c.busy.resize(static_cast<std::size_t>(p.devices));
+  for (std::size_t n = 0; n < p.size(); ++n) {
+    const Instruction& i = p.instructions[n];
+    if (!i.is_compute() || p.iteration_of(i) == 0) continue;
+    const double s = simulated.end[n] - simulated.start[n], m = measured.end[n] - measured.start[n];
+    for (Both* both : {&c.kinds[letter(i.kind)], &c.ops[{i.stage, letter(i.kind)}]}) {
+      both->simulated.push_back(s);
+      both->measured.push_back(m);
+    }
+    auto& [busy_simulated, busy_measured] = c.busy[static_cast<std::size_t>(i.device)];
+    busy_simulated += s;
+    busy_measured += m;
+  }
+  return c;
+}
+
+std::string percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
+
+std::string row(const Pair& p, const std::string& simulated, const std::string& measured, const std::string& spread) {
+  return fmt::format("  {:<18}  {:>12}  {:>12}  {:>12}  {:>9}  {:>8}\n", p.name, simulated, measured, spread,
+                     percent(p.error()), p.count);
+}
+
+std::string rows(const char* title, const std::vector<Pair>& pairs, std::size_t most = 12) {
+  if (pairs.empty()) return {};
+  std::string text = fmt::format("\n  {:<18}  {:>12}  {:>12}  {:>12}  {:>9}  {:>8}\n", title, "simulated", "measured",
+                                 "+- spread", "error", "readings");
+  for (std::size_t i = 0; i < pairs.size() && i < most; ++i) {
+    const Pair& p = pairs[i];
+    text += row(p, to_text(Seconds{p.simulated}), to_text(Seconds{p.measured}), to_text(Seconds{p.spread}));
+  }
+  if (pairs.size() > most) text += fmt::format("  ... and {} more\n", pairs.size() - most);
+  return text;
+}
+
+}  // namespace
+
+double Pair::error() const {
+  if (measured == 0) return simulated == 0 ? 0 : 1;
+  return (simulated - measured) / measured;
+}
+
+Validation compare(const Program& p, const Timeline& simulated, const Report& report, const Timeline& measured,
+                   const Cluster& cluster) {
+  Validation v;
+  v.iterations = iteration_times(p, measured);
+  v.iteration = Both{iteration_times(p, simulated), v.iterations}.pair("iteration");
+  const Collected c = collect(p, simulated, measured);
+  for (const auto& [kind, both] : c.kinds) v.kinds.push_back(both.pair(std::string(1, kind)));
+  if (const Both hops{hop_times(p, simulated), hop_times(p, measured)}; !hops.measured.empty())
+    v.kinds.push_back(hops.pair("message"));
+  for (const auto& [key, both] : c.ops) v.ops.push_back(both.pair(fmt::format("stage {} {}", key.first, key.second)));
+  const auto harm = [](const Pair& a) { return std::abs(a.simulated - a.measured) * static_cast<double>(a.count); };
+  std::stable_sort(v.ops.begin(), v.ops.end(), [&](const Pair& a, const Pair& b) { return harm(a) > harm(b); });
+  const double iterations = std::max(1, p.iterations - 1);
+  for (std::size_t d = 0; d < c.busy.size(); ++d)
+    if (c.busy[d].second > 0)
+      v.devices.push_back({cluster.devices[d].name, c.busy[d].first / iterations, c.busy[d].second / iterations, 0,
+                           static_cast<std::size_t>(iterations)});
+  if (measured.learnt)
+    for (std::size_t d = 0; d < measured.learnt->memory.size() && d < report.devices.size(); ++d)
+      if (report.devices[d].used)
+        v.memory.push_back({cluster.devices[d].name, report.devices[d].memory.total.value,
+                            measured.learnt->memory[d].total.value, 0, 1});
+  return v;
+}
+
+std::string to_text(const Validation& v, double tolerance) {
+  std::string text = rows("time", {v.iteration});
+  text += rows("instruction", v.kinds);
+  text += rows("by stage", v.ops);
+  text += rows("busy, iteration", v.devices);
+  if (!v.memory.empty()) text += fmt::format("\n  {:<18}  {:>12}  {:>12}\n", "peak memory", "simulated", "measured");
+  for (const Pair& p : v.memory)
+    text += row({p.name, p.simulated, p.measured, 0, 1}, to_text(Bytes{p.simulated}), to_text(Bytes{p.measured}), "");
+  text += fmt::format("\n  {} within {:.0f} %: the simulated iteration is {} off the measured median\n",
+                      std::abs(v.iteration.error()) <= tolerance ? "yes," : "no, not", 100 * tolerance,
+                      percent(v.iteration.error()));
+  return text;
+}
+
+}  // namespace stagecraft

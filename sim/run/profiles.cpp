@@ -1,0 +1,57 @@
+#include "sim/run/profiles.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/run/library.hpp"
+#include "sim/run/references.hpp"
+
+namespace stagecraft {
+namespace {
+
+using config::Problems;
+using config::Value;
+
+Value read_file_of(const std::string& file, Problems& problems) {
+  Value root = config::parse_yaml_file(file, problems);
+  if (!problems.empty() || !check_schema_line(root, "profile", problems)) return root;
+  return config::check(root, profile_fields(), "", problems);
+}
+
+}  // namespace
+
+void expand_profile(Value& profile, Problems& problems) {
+  if (profile.is_map()) {
+    profile = config::check(profile, profile_fields(), "profile", problems);
+    return;
+  }
+  const std::string file = find_file(FileKind::Profile, profile.text, profile.where.file);
+  if (file.empty()) {
+    problems.add(profile.where, "profile", fmt::format("there is no profile '{}'", profile.text),
+                 "stagecraft list profiles shows those that are there; stagecraft profile measures one",
+                 "unreadable-file");
+    return;
+  }
+  profile = read_file_of(file, problems);
+}
+
+Value load_profile_file(const std::string& file) {
+  Problems problems;
+  Value root = read_file_of(file, problems);
+  problems.throw_if_any();
+  return root;
+}
+
+void apply(const Profile& profile, Cluster& cluster) {
+  const bool all = std::all_of(cluster.devices.begin(), cluster.devices.end(), [&](const Device& d) {
+    return cluster.types[static_cast<std::size_t>(d.type)].name == profile.device;
+  });
+  if (!all) return;
+  for (Link& link : cluster.links) {
+    link.latency = profile.latency;
+    link.bandwidth = profile.bandwidth;
+  }
+}
+
+}  // namespace stagecraft

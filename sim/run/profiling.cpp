@@ -1,0 +1,71 @@
+#include "sim/run/profiling.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <set>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "backends/backend.hpp"
+#include "sim/plan/overlap.hpp"
+#include "sim/run/version.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[16];
+  std::strftime(text, sizeof text, "%Y-%m-%d", &utc);
+  return text;
+}
+
+}  // namespace
+
+Profile take_profile(const Scenario& scenario, const Prepared& p, const std::string& backend, double seconds) {
+  const BackendDef& def = get_from(backends::all(), "backend", backend);
+  if (!def.profile)
+    throw InputError(fmt::format("the backend '{}' does not really compute, so there is nothing to measure", backend),
+                     "--backend cpu");
+  std::set<int> sizes;
+  std::set<DeviceId> devices;
+  for (const Stage& stage : p.plan.stages) {
+    for (std::size_t r = 0; r < stage.devices.size(); ++r) {
+      const SampleRange share = samples_of(stage, 0, static_cast<int>(r));
+      sizes.insert(static_cast<int>(share.high - share.low));
+    }
+    devices.insert(stage.devices.begin(), stage.devices.end());
+  }
+  ProfileRequest request{p.model, scenario.training, {sizes.begin(), sizes.end()}};
+  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  request.threads = std::min(cores, static_cast<int>(devices.size()));
+  request.seconds = seconds;
+  Profile profile = def.profile(request);
+  profile.title = fmt::format("{} on {}", p.model.name, machine());
+  profile.device = p.cluster.type_of(*devices.begin()).name;
+  profile.machine = machine();
+  profile.date = today();
+  profile.commit = version();
+  profile.backend = fmt::format("{} {}", backend, def.version());
+  profile.precision = fmt::format("fp{:.0f}", 8 * p.model.precision.activation);
+  profile.optimizer = std::string(to_text(scenario.training.optimizer.kind));
+  return profile;
+}
+
+Validated validate_scenario(Scenario scenario, const std::string& backend, const std::string& simulator,
+                            double seconds) {
+  Validated v;
+  if (!scenario.profile) scenario.profile = take_profile(scenario, prepare(scenario), backend, seconds);
+  v.profile = *scenario.profile;
+  v.prepared = prepare(scenario);
+  v.simulated = run(scenario, v.prepared, simulator);
+  v.measured = run(scenario, v.prepared, backend);
+  v.validation =
+      compare(v.prepared.program, v.simulated.timeline, v.simulated.report, v.measured.timeline, v.prepared.cluster);
+  return v;
+}
+
+}  // namespace stagecraft

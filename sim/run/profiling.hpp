@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "sim/report/validation.hpp"
+#include "sim/run/run.hpp"
+
+namespace stagecraft {
+
+/// Measures what the plan of a scenario runs: its layers with its micro-batch sizes, with as many devices busy at the
+/// same time as it has, or as this machine has cores.
+Profile take_profile(const Scenario&, const Prepared&, const std::string& backend, double seconds);
+
+/// One scenario, simulated with a profile of this machine and then really run.
+struct Validated {
+  Profile profile;
+  Prepared prepared;
+  Outcome simulated, measured;
+  Validation validation;
+};
+
+/// Profiles (unless the scenario names a profile), simulates, runs, compares.
+Validated validate_scenario(Scenario, const std::string& backend, const std::string& simulator, double seconds);
+
+}  // namespace stagecraft

@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "tests/backends/cpu/reference.hpp"
+
+using namespace stagecraft;
+using namespace stagecraft::test;
+
+namespace {
+
+/// A sum of n products of numbers below 2 is wrong by less than n u 4 n in any order, with u half of epsilon. No sum
+/// here is longer than `terms`, and nothing needs more than 40 roundings otherwise.
+double tolerance(const Trial& t, std::size_t width) {
+  const double terms = std::max<double>(40, std::max(t.op.inner, t.op.columns));
+  return 2 * terms * terms * (width == 4 ? 0x1p-23 : 0x1p-52);
+}
+
+/// The index of the first number that is too far away, with both; "" when all are near.
+std::string far_away(const std::vector<double>& found, const std::vector<Real>& expected, double tolerance) {
+  if (found.size() != expected.size()) return "sizes differ";
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto want = static_cast<double>(expected[i]);
+    if (!(std::abs(found[i] - want) <= tolerance * std::max(1.0, std::abs(want))))
+      return std::to_string(i) + ": " + std::to_string(found[i]) + " is not " + std::to_string(want) + ", off by " +
+             std::to_string((found[i] - want) / tolerance) + " tolerances";
+  }
+  return "";
+}
+
+struct Expected {
+  std::vector<Real> output;
+  std::vector<std::vector<Real>> d_inputs;
+  std::vector<Real> d_weights;
+};
+
+Expected expected_of(const Trial& t, const TrialData& data) {
+  ReferenceData d = reference_data_of(t, data);
+  Expected e;
+  e.output = reference_forward(t, d);
+  for (std::size_t i = 0; i < t.gradients(); ++i)
+    e.d_inputs.push_back(t.op.kind == OperationKind::Embedding ? std::vector<Real>(d.inputs[i].size())
+                                                               : differences(t, data, d, d.inputs[i]));
+  e.d_weights = differences(t, data, d, d.weights);
+  return e;
+}
+
+void check(const Trial& t, std::size_t width, bool whole, double allowed, double allowed_slope) {
+  CAPTURE(t.name);
+  CAPTURE(width);
+  const auto kernels = cpu::make_kernels(width);
+  const TrialData data = data_for(t, width, whole);
+  const TrialResult found = compute(*kernels, t, data);
+  const Expected expected = expected_of(t, data);
+  CHECK(far_away(found.output, expected.output, allowed) == "");
+  for (std::size_t i = 0; i < t.gradients(); ++i)
+    CHECK(far_away(found.d_inputs[i], expected.d_inputs[i], allowed_slope) == "");
+  CHECK(far_away(found.d_weights, expected.d_weights, allowed_slope) == "");
+}
+
+bool exact_in_whole_numbers(OperationKind kind) {
+  using enum OperationKind;
+  return kind == Linear || kind == Relu || kind == Add || kind == Concat || kind == SumSquare || kind == Embedding;
+}
+
+}  // namespace
+
+TEST_CASE("every operation and its gradients are what the definition says") {
+  for (const Trial& t : all_trials())
+    for (const std::size_t width : {4, 8}) {
+      const double allowed = tolerance(t, width);
+      check(t, width, false, allowed, std::max(allowed, 1e-9));
+    }
+}
+
+TEST_CASE("whole numbers stay whole and exact") {
+  for (const Trial& t : all_trials())
+    if (exact_in_whole_numbers(t.op.kind))
+      for (const std::size_t width : {4, 8}) check(t, width, true, 0, 0);
+}
+
+TEST_CASE("gradients are added to what is there") {
+  for (const Trial& t : all_trials())
+    for (const std::size_t width : {4, 8}) {
+      CAPTURE(t.name);
+      const auto kernels = cpu::make_kernels(width);
+      Device device(*kernels, t, data_for(t, width));
+      const auto once = device.input_gradient(), added = device.input_gradient(true, 3);
+      for (std::size_t i = 0; i < once.size(); ++i) {
+        std::vector<Real> sums;
+        for (const double x : once[i]) sums.push_back(Real{3} + x);
+        CHECK(far_away(added[i], sums, tolerance(t, width)) == "");
+      }
+      std::vector<Real> sums;
+      for (const double x : device.weight_gradient()) sums.push_back(Real{3} + Real{2} * x);
+      CHECK(far_away(device.weight_gradient(3, 2), sums, tolerance(t, width)) == "");
+    }
+}
+
+TEST_CASE("gradients that nobody needs are left alone") {
+  for (const Trial& t : all_trials()) {
+    CAPTURE(t.name);
+    const auto kernels = cpu::make_kernels(8);
+    Device device(*kernels, t, data_for(t, 8));
+    const auto all = device.input_gradient();
+    for (std::size_t left_out = 0; left_out < all.size(); ++left_out) {
+      std::vector<bool> wanted(all.size(), true);
+      wanted[left_out] = false;
+      auto some = device.input_gradient(false, 5, wanted);
+      CHECK(some[left_out] == std::vector<double>(all[left_out].size(), 5));
+      some[left_out] = all[left_out];
+      CHECK(some == all);
+    }
+  }
+}
+
+TEST_CASE("operations that have no kernel say so") {
+  const auto kernels = cpu::make_kernels(8);
+  Operation input;
+  real::Call call;
+  call.operation = &input;
+  CHECK_THROWS_AS(kernels->forward(call), InternalError);
+}

@@ -1,0 +1,126 @@
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "backends/real/walk.hpp"
+#include "sim/core/random.hpp"
+#include "tests/support/random_cases.hpp"
+#include "tests/support/road.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+/// Notes the order in which things happen; every action may take a random while.
+class Noted : public real::Actions {
+ public:
+  explicit Noted(const Program& p, bool dawdles) : at_(p.size()), p_(p), dawdles_(dawdles) {}
+  void compute(InstructionId i) override { note(i); }
+  void carry(int t) override {
+    if (drop == t) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const Transfer& transfer = p_.transfers[static_cast<std::size_t>(t)];
+    note(transfer.send);
+    at_[static_cast<std::size_t>(transfer.receive)] = at_[static_cast<std::size_t>(transfer.send)].load();
+  }
+  void reduce(int c) override {
+    const Collective& collective = p_.collectives[static_cast<std::size_t>(c)];
+    for (int m = 0; m < collective.members; ++m) note(InstructionId{collective.first + m});
+  }
+
+  std::vector<std::atomic<int>> at_;  ///< When each was done, counted from 1.
+  int drop = -1;
+
+ private:
+  void note(InstructionId i) {
+    if (dawdles_) {
+      thread_local Rng rng(std::hash<std::thread::id>{}(std::this_thread::get_id()), "dawdle");
+      std::this_thread::sleep_for(std::chrono::microseconds(rng.integer(0, 30)));
+    }
+    CHECK(at_[static_cast<std::size_t>(i)] == 0);
+    at_[static_cast<std::size_t>(i)] = ++count_;
+  }
+
+  const Program& p_;
+  bool dawdles_;
+  std::atomic<int> count_{0};
+};
+
+/// Fails in one instruction.
+class Failing : public real::Actions {
+ public:
+  explicit Failing(InstructionId at) : at_(at) {}
+  void compute(InstructionId i) override {
+    if (i == at_) throw Infeasible("diverged", "not a number");
+  }
+  void carry(int) override {}
+  void reduce(int) override {}
+
+ private:
+  InstructionId at_;
+};
+
+class Idle : public real::Actions {
+ public:
+  void compute(InstructionId) override {}
+  void carry(int) override {}
+  void reduce(int) override {}
+};
+
+}  // namespace
+
+TEST_CASE("every instruction once, behind all it waits for, whatever takes how long") {
+  Rng rng(7, "walk");
+  const auto pick = [&](int low, int high) { return rng.integer(low, high); };
+  for (int n = 0; n < 60; ++n) {
+    const test::RandomCase c = test::random_case(pick);
+    CAPTURE(test::to_text(c));
+    const Program p = test::program_of(c);
+    for (const bool one_thread : {false, true}) {
+      Noted actions(p, !one_thread);
+      real::WalkOptions options;
+      options.one_thread = one_thread;
+      const real::Times t = real::walk(p, actions, nullptr, options);
+      for (std::size_t i = 0; i < p.size(); ++i) {
+        REQUIRE(actions.at_[i] > 0);
+        REQUIRE(t.start[i] <= t.end[i]);
+        for (const InstructionId w : p.waits_for(InstructionId{static_cast<std::int64_t>(i)})) {
+          REQUIRE(t.end[static_cast<std::size_t>(w)] <= t.start[i]);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("what an instruction throws ends the run, on every thread, at once") {
+  const Program p =
+      test::program_of("1f1b", chain_plan(4, 4, 4), uniform_costs(chain_plan(4, 4, 4), test::times(1, 1)));
+  Failing actions(test::find(p, "2F1"));
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK_THROWS_WITH_AS(real::walk(p, actions, nullptr, {}), doctest::Contains("not a number"), Infeasible);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+}
+
+TEST_CASE("a run in which nothing moves ends and says what every device waits for") {
+  // An instruction that waits for itself: check_program would refuse it.
+  Program p = test::program_of("gpipe", chain_plan(3, 3, 2), uniform_costs(chain_plan(3, 3, 2), test::times(1, 1)));
+  const InstructionId stuck = test::find(p, "1F1");
+  for (std::uint32_t w = p.first_wait[static_cast<std::size_t>(stuck)];
+       w < p.first_wait[static_cast<std::size_t>(stuck) + 1]; ++w)
+    p.waits[w] = stuck;
+  Idle actions;
+  real::WalkOptions options;
+  options.timeout = 0.2;
+  try {
+    real::walk(p, actions, nullptr, options);
+    FAIL("it ended");
+  } catch (const BackendError& e) {
+    const std::string text = e.what();
+    CAPTURE(text);
+    CHECK(text.find("nothing has moved") != std::string::npos);
+    CHECK(text.find("device 1: 1F1 waits for 1F1") != std::string::npos);
+    CHECK(text.find("device 2: 2F1 waits for 2<1:1F1") != std::string::npos);
+    CHECK(text.find("device 0: 0B0 waits for 0<1:1B0") != std::string::npos);
+  }
+}

@@ -1,0 +1,179 @@
+// Predictions as instructions: where they stand, what they wait for, what they cost, and what they take.
+
+#include <doctest/doctest.h>
+
+#include "sim/program/weights_cost.hpp"
+#include "tests/support/listing.hpp"
+#include "tests/support/road.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+StageCost with_weights() {
+  StageCost cost = test::times(1, 2, 5);
+  cost.touch = Seconds{0.25};
+  cost.weights = Bytes{1000}, cost.gradients = Bytes{500}, cost.optimizer = Bytes{2000};
+  return cost;
+}
+
+Program two_stages(std::string_view policy, const LoweringOptions& given = {}, int iterations = 3) {
+  const Plan plan = test::dag_plan(2, 1, {{0, 1}}, 10);
+  LoweringOptions options = given;
+  options.iterations = iterations;
+  return test::lowered(test::build("pipedream", plan, iterations), plan, uniform_costs(plan, with_weights()), options,
+                       policy);
+}
+
+const Instruction& at(const Program& program, std::string_view text) { return program.at(test::find(program, text)); }
+
+std::string waits_of(const Program& program, std::string_view text) {
+  std::string all;
+  for (const InstructionId w : program.waits_for(test::find(program, text))) all += to_text(program, w) + " ";
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a prediction is right before the op it is for, and does not wait for what the op waits for") {
+  const Program program = two_stages("pipemare");
+  CHECK(to_text(program).find("device 0 compute        | 0F0 0F1 0B0 0U0 0F2 0PB1 0B1 0U1 0PB2 0B2 0U2\n") !=
+        std::string::npos);
+  CHECK(waits_of(program, "0PB1") == "0F2 ");
+  CHECK(waits_of(program, "0B1") == "0PB1 0<1:1B1 ");
+  const Instruction& made = at(program, "0PB1");
+  CHECK(made.kind == InstructionKind::Predict);
+  CHECK(made.is_compute());
+  CHECK(letter(made.kind) == 'P');
+  CHECK(made.gradient);
+  CHECK(made.link == 1);
+  CHECK(made.version == 1);
+  CHECK(program.iteration_of(made) == 1);
+  CHECK(at(program, "0B1").weights == WeightsFrom::Predicted);
+  CHECK(at(program, "0B0").weights == WeightsFrom::Version);
+}
+
+TEST_CASE("with communication in the way it waits like any computation") {
+  LoweringOptions options;
+  options.overlap = false;
+  const Program program = two_stages("spectrain", options);
+  CHECK(waits_of(program, "0PF1") == "0F0 0>1:0F0 ");
+  CHECK(waits_of(program, "0F1") == "0PF1 0>1:0F0 ");
+}
+
+TEST_CASE("the two directions are told apart, and what is kept is said") {
+  const Program both =
+      test::lowered(test::build("pipedream", chain_plan(3, 3, 1), 3), chain_plan(3, 3, 1),
+                    uniform_costs(chain_plan(3, 3, 1), with_weights()), test::pure_delays(3), "spectrain");
+  CHECK(to_text(both).find("device 2 compute        | 2PF0 2F0 2PB0 2B0 2U0 2PF1 2F1 2PB1 2B1 2U1") !=
+        std::string::npos);
+  CHECK_FALSE(at(both, "2PF0").gradient);
+  CHECK(at(both, "2PB0").gradient);
+  const Program kept = two_stages("spectrain-v2");
+  CHECK(at(kept, "0F1").weights == WeightsFrom::Predicted);
+  CHECK(at(kept, "0B1").weights == WeightsFrom::Kept);
+  CHECK(at(kept, "1B1").weights == WeightsFrom::Version);
+}
+
+TEST_CASE("inside ops that run as one, it stands before its own op") {
+  const Plan plan = chain_plan(1, 1, 1);
+  Schedule schedule = test::schedule_from({"0F0 0B0 0U0 0F1+ 0B1 0U1"});
+  schedule.drain_every = 0;
+  WeightsRule rule = *get_from(weights::all(), "", "pipeoptim").as_released;
+  LoweringOptions options;
+  options.iterations = 2;
+  const Program program = lower(schedule, plan, uniform_costs(plan, with_weights()), rule, options);
+  check_program(program);
+  CHECK(to_text(program) == "device 0 compute        | 0PF0 0F0 0B0 0U0 0PF1 0F1 0B1 0U1\n");
+}
+
+TEST_CASE("a prediction reads the weights and what leads on, and writes: memory traffic alone") {
+  LoweringOptions sgd, momentum, adam;
+  sgd.optimizer_states = 0, momentum.optimizer_states = 1, adam.optimizer_states = 2;
+  momentum.keeps_momentum = true;
+  const auto touches = [](const WeightsRule& rule, const LoweringOptions& options, bool backward = false) {
+    return predict_time(rule, backward, Seconds{1}, options).value;
+  };
+  const WeightsRule& optimizer = test::policy("pipeoptim");
+  const WeightsRule released = *get_from(weights::all(), "", "pipeoptim").as_released;
+  // PipeOptim's traffic: W and m read, W' written, with SGDM; Adam reads m and v, and the released SGDM g as well.
+  CHECK(touches(optimizer, momentum) == 3);
+  CHECK(touches(optimizer, adam) == 4);
+  CHECK(touches(optimizer, sgd) == 3);  // the last gradient is all there is
+  CHECK(touches(released, momentum) == 4);
+  CHECK(touches(released, adam) == 4);
+  CHECK(touches(test::policy("spectrain"), adam) == 3);
+  CHECK(touches(test::policy("spectrain"), adam, true) == 3);
+  CHECK(touches(test::policy("geometric"), momentum) == 3);
+  // PipeMare: W and delta read, W' written.
+  CHECK(touches(test::policy("pipemare"), adam, true) == 3);
+  CHECK(touches(test::policy("layerpipe2"), adam, true) == 3);
+  CHECK(at(two_stages("pipeoptim", adam), "0PF1").duration.value == 4 * 0.25);
+  CHECK(at(two_stages("pipeoptim", momentum), "0PF1").duration.value == 3 * 0.25);
+}
+
+TEST_CASE("updates take longer where they keep averages, and only where something is old") {
+  const auto update = [](std::string_view policy, const char* text, const LoweringOptions& options = {}) {
+    return at(two_stages(policy, options), text).duration.value;
+  };
+  for (const char* plain : {"naive", "stash", "2bw", "pipeoptim", "geometric", "xpipe"})
+    CHECK(update(plain, "0U1") == 5);
+  CHECK(update("pipemare", "0U1") == 5 + 4 * 0.25);
+  CHECK(update("layerpipe2", "0U1") == 5 + 3 * 0.25);
+  CHECK(update("spike-compensation", "0U1") == 5 + 0.25);
+  for (const char* policy : {"pipemare", "layerpipe2", "spike-compensation"}) CHECK(update(policy, "1U1") == 5);
+  // A momentum of bare gradients beside Adam's state is read and written; momentum SGD has it already.
+  LoweringOptions momentum;
+  momentum.keeps_momentum = true;
+  CHECK(update("spectrain", "1U1") == 5 + 2 * 0.25);
+  CHECK(update("spectrain", "1U1", momentum) == 5);
+}
+
+TEST_CASE("delays and buffers of a stage") {
+  const Program stash = two_stages("stash");
+  CHECK(stash.delays == std::vector<int>{1, 0});
+  CHECK(stash.memory[0].weight_buffers == 2);
+  CHECK(stash.memory[0].weights.value == 2000);
+  CHECK(stash.memory[1].weights.value == 1000);
+  const Program spectrain = two_stages("spectrain");
+  CHECK(spectrain.memory[0].weight_buffers == 2);
+  CHECK(spectrain.memory[0].optimizer.value == 2000 + 1000);  // the momentum of bare gradients is a state
+  LoweringOptions momentum;
+  momentum.keeps_momentum = true;
+  CHECK(two_stages("spectrain", momentum).memory[0].optimizer.value == 2000);
+}
+
+TEST_CASE("every replica predicts for itself, and the delay of a stage is the largest") {
+  Plan plan = test::dag_plan(2, 4, {{0, 1}}, 10);
+  plan.stages[0].micro_batch_size = plan.stages[1].micro_batch_size = 2;
+  plan.stages[0].devices = {DeviceId{0}, DeviceId{2}};
+  LoweringOptions options;
+  options.iterations = 3;
+  const Program program =
+      test::lowered(test::build("pipedream", plan, 3), plan, uniform_costs(plan, with_weights()), options, "pipeoptim");
+  int predictions[3] = {0, 0, 0};
+  for (const Instruction& i : program.instructions)
+    if (i.kind == InstructionKind::Predict) ++predictions[static_cast<std::size_t>(i.device)];
+  CHECK(predictions[0] == 6);
+  CHECK(predictions[1] == 0);
+  CHECK(predictions[2] == 6);
+  CHECK(program.delays == std::vector<int>{1, 0});
+}
+
+TEST_CASE("a message says which edge it goes along, and which micro-batch of the consumer it is for") {
+  Plan plan = test::dag_plan(3, 2, {{0, 2}, {1, 2}}, 10);
+  plan.stages[2].micro_batch_size = 2;
+  const Program program = test::program_of("graph", plan, uniform_costs(plan, test::times(1, 1)));
+  const auto of = [&](std::string_view send) -> const Transfer& {
+    return program.transfers[static_cast<std::size_t>(at(program, send).link)];
+  };
+  CHECK(of("0>2:0F1").edge == 0);
+  CHECK(of("0>2:0F1").to_micro == 0);
+  CHECK(of("1>2:1F0").edge == 1);
+  // 2B0 feeds both micro-batches of each stage in front of it.
+  std::vector<std::pair<int, int>> back;
+  for (const Transfer& t : program.transfers)
+    if (program.at(t.send).gradient) back.emplace_back(t.edge, t.to_micro);
+  std::sort(back.begin(), back.end());
+  CHECK(back == std::vector<std::pair<int, int>>{{0, 0}, {0, 1}, {1, 0}, {1, 1}});
+}

@@ -1,0 +1,86 @@
+// The field `weights` of a scenario: its words and maps, what it becomes, and what it refuses beside a schedule.
+
+#include <doctest/doctest.h>
+
+#include "sim/run/scenario.hpp"
+#include "sim/weights/policy.hpp"
+#include "tests/support/checked.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+Scenario loaded(const std::string& schedule, const std::string& weights, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> sets = {"run.schedule=" + schedule, "weights=" + weights};
+  sets.insert(sets.end(), more.begin(), more.end());
+  return load_scenario("examples/quickstart", sets);
+}
+
+std::string refusal(const std::string& schedule, const std::string& weights) {
+  return test::input_error_of([&] { loaded(schedule, weights); });
+}
+
+const WeightsRule& paper(std::string_view name) { return get_from(weights::all(), "weights policy", name).paper; }
+
+}  // namespace
+
+TEST_CASE("auto is what the schedule goes with") {
+  const std::pair<const char*, const char*> goes[] = {
+      {"1f1b", "flush"}, {"gpipe", "flush"}, {"2bw", "2bw"}, {"pipedream", "stash"}};
+  for (const auto& [schedule, policy] : goes) {
+    const Scenario scenario = loaded(schedule, "auto");
+    CHECK(scenario.weights == policy);
+    CHECK(scenario.weights_rule == paper(policy));
+    CHECK(scenario.tree.at("weights").at("policy").text == policy);
+  }
+  CHECK(load_scenario("examples/quickstart", {}).weights == "flush");
+}
+
+TEST_CASE("a word, a map, and one field of a map") {
+  CHECK(loaded("pipedream", "naive").weights_rule == paper("naive"));
+  CHECK(loaded("pipedream", "{policy: spectrain}").weights_rule == paper("spectrain"));
+  const WeightsRule released = *get_from(weights::all(), "", "pipeoptim").as_released;
+  CHECK(loaded("pipedream", "{policy: pipeoptim, fidelity: as_released}").weights_rule == released);
+  CHECK(loaded("pipedream", "{policy: pipeoptim}", {"weights.fidelity=as_released"}).weights_rule == released);
+  const Scenario custom =
+      loaded("pipedream", "{policy: custom, forward_weights: predict, predictor: {horizon: exact}}");
+  CHECK(custom.weights == "custom");
+  CHECK(custom.weights_rule.forward == ForwardWeights::Predict);
+}
+
+TEST_CASE("what a resolved scenario says reads back as the same rule") {
+  const Scenario first = loaded("pipedream", "{policy: custom, backward_weights: reconstruct}");
+  config::Problems problems;
+  const config::Value again = config::check(config::parse_yaml(config::to_yaml(first.tree, false), "again", problems),
+                                            scenario_fields(), "", problems);
+  CHECK(problems.list().empty());
+  const config::Value& map = again.at("weights");
+  CHECK(rule_of(get_from(weights::all(), "", map.at("policy").text), map) == first.weights_rule);
+}
+
+TEST_CASE("one version needs a drain every iteration") {
+  CHECK(refusal("pipedream", "flush").find("never drains the pipeline") != std::string::npos);
+  CHECK(refusal("2bw", "flush").find("[write weights: 2bw]") != std::string::npos);
+  CHECK(refusal("{name: pipedream, drain_every: 2}", "flush").find("does not drain the pipeline every iteration") !=
+        std::string::npos);
+  CHECK(loaded("{name: pipedream, drain_every: 1}", "flush").weights == "flush");
+}
+
+TEST_CASE("predictions that assume old weights are wrong where every iteration drains; the others do nothing there") {
+  for (const WeightsDef* def : weights::all()) {
+    CAPTURE(def->name);
+    const std::string name(def->name), why = refusal("1f1b", name);
+    const bool blind = def->paper.predicts() && def->paper.horizon != Horizon::Exact;
+    CHECK((why == "nothing") == !blind);
+    if (blind) CHECK(why.find("[write schedule: pipedream, or weights: flush]") != std::string::npos);
+    if (!def->needs_flush) CHECK(refusal("pipedream", name) == "nothing");
+  }
+  CHECK(refusal("{name: pipedream, drain_every: 1}", "pipeoptim") != "nothing");
+}
+
+TEST_CASE("the state of the optimizer decides what predictions touch") {
+  CHECK(loaded("pipedream", "pipeoptim").lowering.optimizer_states == 2);  // Adam, when nothing is said
+  const Scenario momentum = loaded("pipedream", "pipeoptim", {"training={optimizer: momentum}"});
+  CHECK(momentum.lowering.optimizer_states == 1);
+  CHECK(momentum.lowering.keeps_momentum);
+}

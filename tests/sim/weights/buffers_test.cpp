@@ -1,0 +1,117 @@
+// How many buffers of the size of the weights a stage needs, against the formulas of the papers.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/support/weights.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+struct Case {
+  int depth, each, stage;
+
+  int behind() const { return depth - 1 - stage; }
+  int delay() const { return (behind() + each - 1) / each; }
+};
+
+/// Long enough for the steady state.
+int buffers(const Case& c, const WeightsRule& rule) {
+  const Plan plan = chain_plan(c.depth, c.depth, c.each);
+  const Schedule schedule = test::build("pipedream", plan, 3 * c.depth / c.each + 4);
+  return WeightReads(schedule, plan, rule).needs(StageId{c.stage}, 0).buffers;
+}
+
+template <class Check>
+void for_all(Check&& check) {
+  for (const int depth : {2, 4, 8})
+    for (const int each : {1, 4, depth})
+      for (int stage = 0; stage < depth; ++stage) {
+        CAPTURE(depth);
+        CAPTURE(each);
+        CAPTURE(stage);
+        check(Case{depth, each, stage});
+      }
+}
+
+}  // namespace
+
+TEST_CASE("one version where nothing is kept") {
+  for_all([](const Case& c) {
+    for (const char* name : {"flush", "naive", "spike-compensation"}) CHECK(buffers(c, test::policy(name)) == 1);
+  });
+}
+
+TEST_CASE("stashing: one for each update between forward and backward, and the newest") {
+  for_all([](const Case& c) {
+    const int kept = buffers(c, test::policy("stash"));
+    CHECK(kept == c.delay() + 1);
+    if (c.each == 1) CHECK(kept == c.depth - c.stage);  // PipeDream's num_versions
+  });
+}
+
+TEST_CASE("vertical sync: every stage keeps what the first one reads late") {
+  // T = 1: D. In general micro-batch q reads (q - (D-1)) / T while q / T are made.
+  for_all([](const Case& c) {
+    const int kept = buffers(c, test::policy("vertical-sync"));
+    CHECK(kept == (c.depth - 1 + c.each - 1) / c.each + 1);
+    if (c.each == 1) CHECK(kept == c.depth);
+  });
+}
+
+TEST_CASE("2bw: two, wherever it is allowed") {
+  for_all([](const Case& c) {
+    if (c.each >= c.depth - 1) CHECK(buffers(c, test::policy("2bw")) == 2);
+  });
+}
+
+TEST_CASE("a prediction for the forward alone is one scratch buffer where it is made") {
+  for_all([](const Case& c) {
+    CHECK(buffers(c, test::policy("pipeoptim")) == (c.behind() > 0 ? 2 : 1));
+    CHECK(buffers(c, test::policy("geometric")) == (c.behind() > 0 ? 2 : 1));
+    CHECK(buffers(c, *get_from(weights::all(), "", "pipeoptim").as_released) == 2);
+  });
+}
+
+TEST_CASE("spectrain: forward and backward take turns with one scratch buffer, beside the momentum") {
+  CHECK(test::policy("spectrain").needs_momentum());
+  for_all([](const Case& c) {
+    const int predictions = (c.stage / 2 + c.behind() > 0) + (c.stage / 2 > 0);
+    CHECK(buffers(c, test::policy("spectrain")) == (predictions > 0 ? 2 : 1));
+  });
+}
+
+TEST_CASE("spectrain-v2: a prediction for each micro-batch in flight") {
+  for_all([](const Case& c) {
+    CHECK(buffers(c, test::policy("spectrain-v2")) == (c.behind() > 0 ? 1 + c.depth - c.stage : 1));
+  });
+}
+
+TEST_CASE("xpipe: one prediction for the forwards of an update and one for its backwards") {
+  // Its horizon forward is never 0 when D > 1, even on the last stage. With T = 1 the two are never there at a time.
+  for_all([](const Case& c) {
+    const int backward = (c.each + c.stage / 2 - 1) / c.each;
+    CHECK(buffers(c, test::policy("xpipe")) == (c.each > 1 && backward > 0 ? 3 : 2));
+  });
+}
+
+TEST_CASE("reconstruction: the average, and the weights it makes, where a backward is late") {
+  for_all([](const Case& c) {
+    for (const char* name : {"pipemare", "layerpipe2"})
+      CHECK(buffers(c, test::policy(name)) == (c.delay() > 0 ? 3 : 1));
+  });
+}
+
+TEST_CASE("a run too short for the steady state needs less") {
+  const Plan plan = chain_plan(4, 4, 1);
+  const auto first_stage = [&](int iterations) {
+    return WeightReads(test::build("pipedream", plan, iterations), plan, test::policy("stash"))
+        .needs(StageId{0}, 0)
+        .buffers;
+  };
+  CHECK(first_stage(1) == 1);
+  CHECK(first_stage(2) == 2);
+  CHECK(first_stage(20) == 4);
+}

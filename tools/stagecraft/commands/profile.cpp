@@ -1,0 +1,46 @@
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "sim/report/files.hpp"
+#include "sim/run/profiling.hpp"
+#include "tools/stagecraft/command.hpp"
+
+namespace stagecraft::commands {
+namespace {
+
+int execute(const Arguments& a) {
+  const std::string backend = a.text("backend");
+  const Scenario scenario = load_scenario(a.text("FILE"), a.list("set"));
+  const Prepared prepared = prepare(scenario);
+  const Profile profile = take_profile(scenario, prepared, backend, a.number("seconds"));
+  const std::string yaml = to_yaml(profile);
+  if (!a.has("out")) {
+    print(yaml);
+    return 0;
+  }
+  const std::string file = a.text("out");
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder);
+  write_file(file, yaml);
+  fmt::print(stderr, "wrote {}: {} layers, {} at once on {}\n", file, profile.layers.size(), profile.threads,
+             profile.machine);
+  return 0;
+}
+
+}  // namespace
+
+extern const Command profile{
+    .name = "profile",
+    .summary = "Measure the layers of a scenario's model, updates and messages on this machine",
+    .group = "Run",
+    .example = "stagecraft profile scenarios/examples/cpu-transformer.yaml --out models/profiles/this-machine.yaml",
+    .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
+                  {"-b,--backend", Argument::Kind::Text, "What is measured", "cpu"},
+                  {"-s,--set", Argument::Kind::List, "path=value, such as model.hidden=256; may be repeated"},
+                  {"--seconds", Argument::Kind::Number, "Time to measure, for each micro-batch size", "1"},
+                  {"-o,--out", Argument::Kind::Text, "File to write; left out: printed"}},
+    .run = execute,
+};
+
+}  // namespace stagecraft::commands

@@ -1,0 +1,58 @@
+#include <fmt/format.h>
+
+#include "sim/report/files.hpp"
+#include "sim/run/profiling.hpp"
+#include "tools/stagecraft/command.hpp"
+
+namespace stagecraft::commands {
+namespace {
+
+constexpr double kTolerance = 0.05;
+constexpr int kFewest = 21;  // The first warms up; twenty count.
+
+Scenario load(const Arguments& a, std::vector<std::string> more = {}) {
+  std::vector<std::string> sets = a.list("set");
+  sets.insert(sets.end(), more.begin(), more.end());
+  return load_scenario(a.text("FILE"), sets);
+}
+
+int execute(const Arguments& a) {
+  const std::string iterations = "run.iterations=" + std::to_string(a.count("iterations", kFewest, 10000));
+  const Scenario scenario = load(a, {iterations});
+  const Validated v = validate_scenario(scenario, a.text("backend"), a.text("simulator"), a.number("seconds"));
+  print(fmt::format("{}\n{} stages on {} devices; profile of {}, {} at once\n",
+                    scenario.title.empty() ? "(untitled)" : scenario.title, v.prepared.plan.stage_count(),
+                    v.prepared.plan.device_count(), v.profile.machine, v.profile.threads));
+  print(to_text(v.validation, kTolerance));
+  if (!a.flag("no-control")) {
+    const Scenario alone =
+        load(a, {iterations, "plan.planner=balanced", "plan.stages=1", "run.schedule=gpipe", "weights=flush"});
+    const Validated control = validate_scenario(alone, a.text("backend"), a.text("simulator"), a.number("seconds"));
+    print("\nControl: the same in one stage on one device\n" + to_text(control.validation, kTolerance));
+  }
+  if (a.has("out")) {
+    write_file(a.text("out"), to_yaml(v.profile));
+    fmt::print(stderr, "wrote the profile to {}\n", a.text("out"));
+  }
+  return 0;
+}
+
+}  // namespace
+
+extern const Command validate{
+    .name = "validate",
+    .summary = "Profile, simulate, really run, and show how far apart the two are",
+    .group = "Run",
+    .example = "stagecraft validate scenarios/examples/cpu-transformer.yaml",
+    .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
+                  {"-b,--backend", Argument::Kind::Text, "Where it really runs", "cpu"},
+                  {"--simulator", Argument::Kind::Text, "What it is compared with", "simgrid"},
+                  {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
+                  {"--iterations", Argument::Kind::Count, "How many are run, the first not counted", "25"},
+                  {"--seconds", Argument::Kind::Number, "Time to profile, for each micro-batch size", "2"},
+                  {"--no-control", Argument::Kind::Flag, "Leave out the same model on one device"},
+                  {"-o,--out", Argument::Kind::Text, "File for the profile"}},
+    .run = execute,
+};
+
+}  // namespace stagecraft::commands
