@@ -78,19 +78,25 @@ auto momentum_step(const OptimizerRule& rule, const UpdateOptions& options, doub
   };
 }
 
+// Spike compensation was written for momentum. Adam's average of gradients is a momentum of (1 - beta1) g, so the same
+// argument gives beta1^tau m + (1 - beta1^tau) g: a reading of ours, not of the paper. Rules without a momentum have
+// nothing to compensate.
 template <class T>
-auto adam_step(const OptimizerRule& rule, double rate, const T* gradient, const OptimizerState& state) {
+auto adam_step(const OptimizerRule& rule, const UpdateOptions& options, double rate, const T* gradient,
+               const OptimizerState& state) {
   T *const m = state_numbers<T>(state.first), *const v = state_numbers<T>(state.second);
   const T coupled = static_cast<T>(coupled_decay(rule));
   const T shrink = static_cast<T>(rule.kind == OptimizerKind::AdamW ? 1 - rate * rule.weight_decay : 1);
   const T beta1 = static_cast<T>(rule.beta1), rest1 = static_cast<T>(1 - rule.beta1);
   const T beta2 = static_cast<T>(rule.beta2), rest2 = static_cast<T>(1 - rule.beta2);
   const Corrections<T> corrections(rule, rate, state.steps + 1);
+  const double left = std::pow(rule.beta1, options.spike_compensation ? options.delay : 0);
+  const T of_m = static_cast<T>(left), of_g = static_cast<T>(1 - left);
   return [=](std::int64_t i, T w) {
     const T g = gradient[i] + coupled * w;
     m[i] = beta1 * m[i] + rest1 * g;
     v[i] = beta2 * v[i] + rest2 * g * g;
-    return shrink * w - corrections.step(m[i], v[i]);
+    return shrink * w - corrections.step(of_m * m[i] + of_g * g, v[i]);
   };
 }
 
@@ -121,8 +127,6 @@ template <class T>
 void update(const OptimizerRule& rule, const UpdateOptions& options, std::int64_t count, const T* gradient,
             OptimizerState& state, const T* from, T* to) {
   const double rate = rule.learning_rate * options.rate_scale;
-  const bool plain = rule.kind == OptimizerKind::Sgd || rule.kind == OptimizerKind::Momentum;
-  STAGECRAFT_CHECK(plain || !options.spike_compensation);
   remember_gradient(rule, options, count, gradient, state, from);
   const auto apply = [&](auto step) { move(options, count, state, from, to, step); };
   switch (rule.kind) {
@@ -136,7 +140,7 @@ void update(const OptimizerRule& rule, const UpdateOptions& options, std::int64_
       break;
     case OptimizerKind::Adam:
     case OptimizerKind::AdamW:
-      apply(adam_step(rule, rate, gradient, state));
+      apply(adam_step(rule, options, rate, gradient, state));
       break;
     case OptimizerKind::RmsProp:
       apply(rmsprop_step(rule, rate, gradient, state));

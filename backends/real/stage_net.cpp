@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numbers>
 
 #include <fmt/format.h>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/core/random.hpp"
+#include "sim/training/random.hpp"
 
 namespace stagecraft::real {
 namespace {
@@ -172,12 +171,6 @@ class Compiler {
   std::map<std::string, std::int64_t> tied_;  ///< Tie to place of weights.
   StageNet net_;
 };
-
-/// Box and Muller, 1958.
-double normal(Rng& rng) {
-  const double radius = std::sqrt(-2 * std::log(1 - rng.uniform()));
-  return radius * std::cos(2 * std::numbers::pi * rng.uniform());
-}
 
 }  // namespace
 

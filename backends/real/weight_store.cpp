@@ -68,8 +68,8 @@ WeightStore::WeightStore(DeviceMemory& memory, std::span<const double> start, co
       predicts && !adam &&
           (rule.direction == Direction::NextMomentum || kind == OptimizerKind::RmsProp || kind == OptimizerKind::Sgd),
       Use::Optimizer);
-  state_.bare =
-      state(predicts && rule.direction == Direction::Momentum && kind != OptimizerKind::Momentum, Use::Optimizer);
+  const bool bare = rule.direction == Direction::Momentum && !moves;
+  state_.bare = state(predicts && bare, Use::Optimizer);
   averages_ = learns && rule.backward == BackwardWeights::Reconstruct && delay > 0;
   state_.average = state(averages_, Use::Weights);
   count();

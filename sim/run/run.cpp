@@ -51,15 +51,20 @@ Prepared prepare(const Scenario& scenario) {
   return p;
 }
 
-Outcome run(const Scenario& scenario, const Prepared& p, const std::string& backend) {
+Timeline execute(const Scenario& scenario, const Prepared& p, const std::string& backend, bool one_thread) {
   const BackendDef& def = get_from(backends::all(), "backend", backend);
   if (const std::string why = def.why_not(); !why.empty()) throw BackendError(backend + ": " + why);
-  Outcome o;
   const Work work{p.model, p.plan, scenario.weights_rule, scenario.training, scenario.emulated};
-  o.timeline = def.run(p.program, p.cluster, {.seed = scenario.seed, .work = &work});
-  o.timeline.clock = def.clock;
+  Timeline timeline = def.run(p.program, p.cluster, {.seed = scenario.seed, .work = &work, .one_thread = one_thread});
+  timeline.clock = def.clock;
   const std::string where = def.clock == Clock::Simulated ? std::string() : machine();
-  o.timeline.provenance = {backend, def.version(), version(), where, scenario.hash(), scenario.seed};
+  timeline.provenance = {backend, def.version(), version(), where, scenario.hash(), scenario.seed};
+  return timeline;
+}
+
+Outcome run(const Scenario& scenario, const Prepared& p, const std::string& backend) {
+  Outcome o;
+  o.timeline = execute(scenario, p, backend);
   o.report = measure(p.program, o.timeline, p.cluster);
   check_finite(o.report.makespan.value);
   return o;

@@ -29,7 +29,10 @@ struct Outcome {
 /// The road from a scenario to a program that has passed every check.
 Prepared prepare(const Scenario&);
 
-/// Runs it on a backend of the catalogue and measures the timeline.
+/// Runs it on a backend of the catalogue. `one_thread`: a real run in the order of the program.
+Timeline execute(const Scenario&, const Prepared&, const std::string& backend, bool one_thread = false);
+
+/// The same, and measures the timeline.
 Outcome run(const Scenario&, const Prepared&, const std::string& backend);
 
 }  // namespace stagecraft

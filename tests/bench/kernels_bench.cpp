@@ -111,7 +111,7 @@ void others(const Operation& op, std::int64_t samples) {
   const std::vector<double> s =
       medians({[&] { kernels->forward(call); }, [&] { kernels->input_gradient(call, d_output, d_inputs); }});
   const double numbers = 1e-9 * static_cast<double>(rows) * op.columns;
-  fmt::print("{:<7}{:<24}{:>10.2f}{:>10.2f}\n", sizeof(T) == 4 ? "float" : "double", to_text(op), s[0] / numbers,
+  fmt::print("{:<7}{:<34}{:>8.2f}{:>10.2f}\n", sizeof(T) == 4 ? "float" : "double", to_text(op), s[0] / numbers,
              s[1] / numbers);
 }
 
@@ -137,7 +137,7 @@ int main() {
   fmt::print("rows x inner x columns     GFLOP/s:           ours   Eigen  ratio\n");
   all_linear<float>();
   all_linear<double>();
-  fmt::print("\nns for each number of the output      forward  backward\n");
+  fmt::print("\nns for each number of the output           forward  backward\n");
   all_others<float>();
   all_others<double>();
 }

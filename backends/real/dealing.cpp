@@ -1,0 +1,25 @@
+#include "backends/real/dealing.hpp"
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::real {
+
+Dealing::Dealing(const Program& program, World world)
+    : world_(world), owner_(static_cast<std::size_t>(program.devices), -1) {
+  std::vector<bool> used(owner_.size(), false);
+  for (const Instruction& i : program.instructions) used[static_cast<std::size_t>(i.device)] = true;
+  std::int64_t count = 0;
+  for (const bool u : used) count += u;
+  if (world.size > 1 && world.size > count)
+    throw InputError(
+        fmt::format("{} processes were started, but only {} device{} anything to do", world.size, count,
+                    count == 1 ? " has" : "s have"),
+        count > 1 ? fmt::format("mpirun -n {}, or a plan with more devices", count) : "start it without mpirun");
+  std::int64_t next = 0;
+  for (std::size_t d = 0; d < owner_.size(); ++d)
+    if (used[d]) owner_[d] = static_cast<int>(next++ * world.size / count);
+}
+
+}  // namespace stagecraft::real

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <vector>
+
+#include "backends/world.hpp"
+#include "sim/program/program.hpp"
+
+namespace stagecraft::real {
+
+/// Which process owns which device: those that have anything to do, in blocks of neighbours as equal as can be.
+class Dealing {
+ public:
+  /// InputError when there are more processes than such devices.
+  Dealing(const Program&, World);
+
+  int owner(DeviceId d) const { return owner_[static_cast<std::size_t>(d)]; }  ///< -1: it has nothing to do.
+  bool here(DeviceId d) const { return owner(d) == world_.rank; }
+  World world() const { return world_; }
+
+ private:
+  World world_;
+  std::vector<int> owner_;
+};
+
+}  // namespace stagecraft::real

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backends/real/dealing.hpp"
+#include "backends/real/walk.hpp"
+
+namespace stagecraft::real {
+
+/// What the first process knows about a run in the end; empty in the others.
+struct Joint {
+  Times times;                    ///< Of all instructions, on the clock of the first process.
+  double uncertainty = 0;         ///< Seconds that times of another process may be off.
+  std::vector<std::string> told;  ///< By each process.
+};
+
+/// Walks the devices that are here while the other processes of the world walk theirs; `tell` is asked in the end.
+/// Throws what failed here, or FailedElsewhere.
+Joint walk_together(const Program&, const Dealing&, Actions&, Parcels&, const WalkOptions&,
+                    const std::function<std::string()>& tell);
+
+}  // namespace stagecraft::real

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sim/program/program.hpp"
+
+namespace stagecraft::real {
+
+/// Messages as bytes, for those that go to another process.
+class Parcels {
+ public:
+  virtual ~Parcels() = default;
+  virtual std::size_t bytes(int transfer) const = 0;
+  virtual void pack(int transfer, void* into) = 0;
+  virtual void unpack(int transfer, const void* from) = 0;
+
+  /// What a member brings to its reduction.
+  virtual std::size_t share_bytes(InstructionId member) = 0;
+  virtual void pack_share(InstructionId member, void* into) = 0;
+  /// Adds up the shares of all members, in their order, for those that are here.
+  virtual void sum(int collective, std::span<const void* const> shares) = 0;
+};
+
+/// Carries messages to and from devices of other processes. Any thread may call it at any time.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual bool here(DeviceId) const = 0;
+  virtual void send(int transfer) = 0;  ///< The message is made; with eager transfers its send has ended.
+  virtual void receive(int transfer) = 0;                         ///< Its receive may start.
+  virtual void reduce(int collective, InstructionId member) = 0;  ///< A member that is here may start.
+  /// What has ended since the last call; nothing while another thread asks.
+  virtual void poll(std::vector<InstructionId>& ended) = 0;
+
+  /// How a process is getting on: how many of these are true of it. Of all processes together: the sums.
+  struct Pulse {
+    int moving = 0, failed = 0, stuck = 0, unfinished = 0;
+  };
+  /// Gives the others this process's, unless it has done so; the sums once all have given theirs.
+  virtual std::optional<Pulse> pulse(const Pulse& own) = 0;
+  virtual bool told_to_stop() const = 0;  ///< By whoever started the processes.
+};
+
+}  // namespace stagecraft::real

@@ -1,0 +1,80 @@
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "sim/core/text.hpp"
+#include "sim/report/files.hpp"
+#include "sim/run/convergence.hpp"
+#include "tools/stagecraft/command.hpp"
+
+namespace stagecraft::commands {
+namespace {
+
+std::vector<double> targets_of(const Arguments& a) {
+  std::vector<double> targets;
+  for (const std::string& word : a.list("target")) {
+    char* end = nullptr;
+    targets.push_back(std::strtod(word.c_str(), &end));
+    if (*end != '\0' || word.empty() || !(targets.back() > 0))
+      throw InputError(fmt::format("--target: '{}' is not a loss", word), "a number above 0, such as 0.4");
+  }
+  return targets;
+}
+
+int execute(const Arguments& a) {
+  ConvergenceOptions o;
+  o.file = a.text("FILE");
+  o.sets = a.list("set");
+  o.methods = split(a.text("methods"), ',');
+  o.backend = a.text("backend");
+  o.simulator = a.text("simulator");
+  o.updates = a.count("updates", 1, 1000000);
+  o.evaluate_every = a.count("evaluate-every", 1, 1000000);
+  o.seeds = a.count("seeds", 1, 1000);
+  o.measure = !a.flag("no-measure");
+  const std::vector<double> targets = targets_of(a);
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  const Convergence c = converge(o, [&](const std::string& what) {
+    fmt::print(stderr, "{}{}{}", terminal ? "\r\033[K" : "", what, terminal ? "" : "\n");
+  });
+  if (terminal) fmt::print(stderr, "\r\033[K");
+  print(fmt::format("{} updates of {} samples, {} seeds; loss of the weights themselves\n\n", o.updates,
+                    c.samples_per_update, o.seeds) +
+        to_text(c, targets));
+  if (a.has("out")) {
+    const std::string folder = a.text("out");
+    std::filesystem::create_directories(folder);
+    write_file(folder + "/convergence.csv", convergence_csv(c));
+    write_file(folder + "/tta.csv", tta_csv(c, targets));
+    write_file(folder + "/convergence.svg", convergence_svg(c, load_scenario(o.file, o.sets).title));
+    fmt::print(stderr, "wrote {}/convergence.csv, tta.csv, convergence.svg\n", folder);
+  }
+  return 0;
+}
+
+}  // namespace
+
+extern const Command convergence{
+    .name = "convergence",
+    .summary = "Train with several weights policies: loss against updates and time, and which of them pays",
+    .group = "Run",
+    .example = "stagecraft convergence scenarios/examples/teacher.yaml --methods sync,naive,2bw,pipeoptim --target 0.5",
+    .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
+                  {"-m,--methods", Argument::Kind::Text,
+                   "Commas between sync, weights policies, pipeoptim:as_released, stash@4; the first is the measure",
+                   "sync,naive,stash,2bw,spectrain,pipeoptim,pipeoptim:as_released"},
+                  {"-t,--target", Argument::Kind::List, "Loss to be reached; may be repeated"},
+                  {"--updates", Argument::Kind::Count, "Updates of each run", "600"},
+                  {"--evaluate-every", Argument::Kind::Count, "Updates between two evaluations", "20"},
+                  {"--seeds", Argument::Kind::Count, "Runs of each method, seeds 1, 2, ...", "5"},
+                  {"-s,--set", Argument::Kind::List, "path=value, such as training.learning_rate=0.005"},
+                  {"-b,--backend", Argument::Kind::Text, "Where it really trains", "cpu"},
+                  {"--simulator", Argument::Kind::Text, "Where the time of an update is simulated", "ideal"},
+                  {"--no-measure", Argument::Kind::Flag, "Leave out the time of an update on threads"},
+                  {"-o,--out", Argument::Kind::Text, "Folder for convergence.csv, tta.csv and convergence.svg"}},
+    .run = execute,
+};
+
+}  // namespace stagecraft::commands
