@@ -20,6 +20,14 @@ std::size_t rounded(std::size_t bytes) {
   return std::max<std::size_t>((bytes + step - 1) / step, 1) * step;
 }
 
+/// Null when there is none. Large blocks start with a huge page.
+void* from_system(std::size_t size) {
+  const std::size_t alignment = size > 2 * kHugePage ? kHugePage : kAlignment;
+  void* const block = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  if (block) prefer_huge_pages(block, size);
+  return block;
+}
+
 }  // namespace
 
 void* MemoryPool::allocate(std::size_t bytes) {
@@ -28,10 +36,8 @@ void* MemoryPool::allocate(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   std::vector<void*>& free = free_[size];
   if (free.empty()) {
-    void* const block =
-        bytes <= most ? std::aligned_alloc(size > 2 * kHugePage ? kHugePage : kAlignment, size) : nullptr;
+    void* const block = bytes <= most ? from_system(size) : nullptr;
     if (!block) throw BackendError(fmt::format("There is no memory for a block of {} bytes.", bytes));
-    prefer_huge_pages(block, size);
     blocks_.emplace_back(block);
     free.push_back(block);
     held_ += size;

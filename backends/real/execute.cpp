@@ -3,14 +3,16 @@
 #include <time.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "backends/real/session.hpp"
+#include "backends/real/together.hpp"
 
 namespace stagecraft::real {
 namespace {
 
 /// Sleeps where it should compute, and moves as many bytes as the messages have.
-class Emulation : public Actions {
+class Emulation : public Actions, public Parcels {
  public:
   explicit Emulation(const Program& program) : p_(program) {
     std::uint64_t most = 0;
@@ -25,6 +27,15 @@ class Emulation : public Actions {
     const Collective& c = p_.collectives[static_cast<std::size_t>(collective)];
     for (int m = 0; m < c.members; ++m) move(c.bytes);
   }
+
+  std::size_t bytes(int transfer) const override { return p_.transfers[static_cast<std::size_t>(transfer)].bytes; }
+  void pack(int transfer, void* into) override { std::memcpy(into, from_.data(), bytes(transfer)); }
+  void unpack(int, const void*) override {}
+  std::size_t share_bytes(InstructionId member) override {
+    return p_.collectives[static_cast<std::size_t>(p_.at(member).link)].bytes;
+  }
+  void pack_share(InstructionId member, void* into) override { std::memcpy(into, from_.data(), share_bytes(member)); }
+  void sum(int collective, std::span<const void* const>) override { reduce(collective); }
 
  private:
   static void sleep(double seconds) {
@@ -52,18 +63,37 @@ Timeline timeline_of(Times times) {
   return timeline;
 }
 
+Timeline timeline_of(Joint joint) {
+  Timeline timeline = timeline_of(std::move(joint.times));
+  timeline.processes = world().size;
+  timeline.elsewhere = world().rank > 0;
+  timeline.clock_uncertainty = {joint.uncertainty};
+  return timeline;
+}
+
 }  // namespace
 
 Timeline execute(const Program& program, const Work& work, const KernelFactory& factory, const WalkOptions& options) {
-  Session session(program, work, factory, [](DeviceId) { return true; });
-  Timeline timeline = timeline_of(walk(program, session, nullptr, options));
-  timeline.learnt = session.learnt();
+  const Dealing dealing(program, world());
+  Session session(program, work, factory, [&](DeviceId d) { return dealing.here(d); });
+  if (world().size == 1) {
+    Timeline timeline = timeline_of(walk(program, session, nullptr, options));
+    timeline.learnt = session.learnt(session.records());
+    return timeline;
+  }
+  Joint joint = walk_together(program, dealing, session, session, options, [&] { return to_bytes(session.records()); });
+  std::vector<Records> records;
+  for (const std::string& bytes : joint.told) records.push_back(records_from(bytes));
+  Timeline timeline = timeline_of(std::move(joint));
+  if (!timeline.elsewhere) timeline.learnt = session.learnt(merged(std::move(records)));
   return timeline;
 }
 
 Timeline emulate(const Program& program, const Work&, const WalkOptions& options) {
   Emulation emulation(program);
-  return timeline_of(walk(program, emulation, nullptr, options));
+  if (world().size == 1) return timeline_of(walk(program, emulation, nullptr, options));
+  const Dealing dealing(program, world());
+  return timeline_of(walk_together(program, dealing, emulation, emulation, options, [] { return std::string(); }));
 }
 
 }  // namespace stagecraft::real

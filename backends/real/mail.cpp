@@ -6,11 +6,12 @@
 namespace stagecraft::real {
 
 Mail::Mail(const Program& program, const Plan& plan, std::vector<const StageNet*> nets,
-           std::vector<DeviceMemory*> memories)
+           std::vector<DeviceMemory*> memories, std::size_t width)
     : p_(program),
       plan_(plan),
       nets_(std::move(nets)),
       memories_(std::move(memories)),
+      width_(width),
       pieces_(plan, program.iterations),
       edges_(plan),
       expected_(2 * pieces_.size(), 0),
@@ -110,7 +111,8 @@ void Mail::carry(int transfer) {
 }
 
 std::size_t Mail::bytes(int transfer) const {
-  return static_cast<std::size_t>(p_.transfers[static_cast<std::size_t>(transfer)].bytes);
+  const Letter l = letter(transfer);
+  return static_cast<std::size_t>(crossing(l.from, l.edge, l.gradient).numbers * l.samples) * width_;
 }
 
 void Mail::pack(int transfer, void* into) {

@@ -20,8 +20,9 @@ namespace stagecraft::real {
 /// other. Samples of a message are those that its two pieces share.
 class Mail {
  public:
-  /// `nets` and `memories` of every stage and device; those of other processes are null.
-  Mail(const Program&, const Plan&, std::vector<const StageNet*> nets, std::vector<DeviceMemory*> memories);
+  /// `nets` of every stage, `memories` of every device; those of other processes are null. `width`: bytes of a number.
+  Mail(const Program&, const Plan&, std::vector<const StageNet*> nets, std::vector<DeviceMemory*> memories,
+       std::size_t width);
 
   /// Tensors (by value of the stage's net) that the op of a piece sends on; pieces on the same device get theirs at
   /// once.
@@ -29,8 +30,8 @@ class Mail {
   /// What arrived over an edge for a piece, one array for each value of the crossing; it is forgotten here.
   std::vector<Array> collect(int edge, StageId to, int micro, int replica, bool gradient);
 
-  void carry(int transfer);  ///< Both ends are here.
-  std::size_t bytes(int transfer) const;
+  void carry(int transfer);               ///< Both ends are here.
+  std::size_t bytes(int transfer) const;  ///< That pack() writes.
   void pack(int transfer, void* into);
   void unpack(int transfer, const void* from);
 
@@ -59,6 +60,7 @@ class Mail {
   const Plan& plan_;
   std::vector<const StageNet*> nets_;
   std::vector<DeviceMemory*> memories_;
+  std::size_t width_;
   PieceIndex pieces_;
   EdgeLists edges_;
   std::vector<int> expected_;  ///< Transfers that read what an op posted.

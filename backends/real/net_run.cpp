@@ -141,12 +141,6 @@ void NetRun::input_side_of(std::size_t n, const Call& c, Activations& a) const {
     gradients.push_back(g);
   }
   if (!wanted) return;
-  if (c.operation->kind == OperationKind::Embedding) {  // Words have no gradient, yet another stage waits for one.
-    if (!gradients.front().add)
-      memory_->kernels().zero(gradients.front().tensor.data,
-                              static_cast<std::size_t>(gradients.front().tensor.size()) * memory_->kernels().width());
-    return;
-  }
   const Tensor from = node.output >= 0 ? a.gradients[static_cast<std::size_t>(node.output)].tensor() : Tensor{};
   memory_->kernels().input_gradient(c, from, gradients);
 }

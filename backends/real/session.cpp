@@ -59,7 +59,7 @@ Session::Session(const Program& program, const Work& work, const KernelFactory& 
   }
   std::vector<DeviceMemory*> memories;
   for (const auto& m : memories_) memories.push_back(m.get());
-  mail_ = std::make_unique<Mail>(program, plan, nets, memories);
+  mail_ = std::make_unique<Mail>(program, plan, nets, memories, width_);
   const bool whole = work.training.optimizer.kind == OptimizerKind::Integer;
   for (int s = 0; s < plan.stage_count(); ++s) {
     const StageId id{s};
@@ -94,21 +94,96 @@ void Session::compute(InstructionId id) {
   versions_[static_cast<std::size_t>(id)] = stage.last_version();
 }
 
+Tensor Session::gradient(InstructionId member) {
+  const Instruction& i = p_.at(member);
+  return stage_on(i.stage, i.device).gradient();
+}
+
 /// Sums in the order of the replicas, so that nothing depends on who comes last.
 void Session::reduce(int collective) {
   const Collective& c = p_.collectives[static_cast<std::size_t>(collective)];
   std::vector<Tensor> parts;
-  for (int m = 0; m < c.members; ++m) {
-    const Instruction& i = p_.at(InstructionId{c.first + m});
-    parts.push_back(stage_on(i.stage, i.device).gradient());
-  }
+  for (int m = 0; m < c.members; ++m) parts.push_back(gradient(InstructionId{c.first + m}));
   Kernels& kernels = *kernels_[static_cast<std::size_t>(p_.at(c.first).device)];
   for (std::size_t m = 1; m < parts.size(); ++m) kernels.add(parts[m], parts[0]);
   for (std::size_t m = 1; m < parts.size(); ++m)
     kernels.copy(parts[0].data, parts[m].data, static_cast<std::size_t>(parts[0].size()) * width_);
 }
 
-std::vector<Evaluation> Session::evaluations() const {
+std::size_t Session::share_bytes(InstructionId member) {
+  const auto numbers = nets_[static_cast<std::size_t>(p_.at(member).stage)].weights;
+  return static_cast<std::size_t>(numbers) * width_;
+}
+
+void Session::pack_share(InstructionId member, void* into) {
+  const Tensor own = gradient(member);
+  kernels_[static_cast<std::size_t>(p_.at(member).device)]->copy(own.data, into, share_bytes(member));
+}
+
+/// The same additions in the same order as reduce(), once in every process.
+void Session::sum(int collective, std::span<const void* const> shares) {
+  const Collective& c = p_.collectives[static_cast<std::size_t>(collective)];
+  std::vector<InstructionId> here;
+  for (int m = 0; m < c.members; ++m)
+    if (kernels_[static_cast<std::size_t>(p_.at(InstructionId{c.first + m}).device)]) here.emplace_back(c.first + m);
+  const std::size_t bytes = share_bytes(here.front());
+  const Tensor total = gradient(here.front());
+  Kernels& kernels = *kernels_[static_cast<std::size_t>(p_.at(here.front()).device)];
+  const auto release = [&](void* part) { kernels.release(part, bytes); };
+  const std::unique_ptr<void, decltype(release)> part(kernels.allocate(bytes), release);
+  kernels.copy(shares[0], total.data, bytes);
+  for (std::size_t m = 1; m < shares.size(); ++m) {
+    kernels.copy(shares[m], part.get(), bytes);
+    kernels.add({part.get(), total.rows, total.columns}, total);
+  }
+  for (std::size_t m = 1; m < here.size(); ++m) kernels.copy(total.data, gradient(here[m]).data, bytes);
+}
+
+Records Session::records() const {
+  Records records;
+  for (std::size_t s = 0; s < stages_.size(); ++s)
+    for (std::size_t r = 0; r < stages_[s].size(); ++r) {
+      const StageExecutor* const stage = stages_[s][r].get();
+      if (!stage) continue;
+      SeatRecord& seat = records.seats.emplace_back();
+      seat.stage = static_cast<int>(s);
+      seat.replica = static_cast<int>(r);
+      seat.weight_buffers = stage->weights().most_buffers();
+      seat.losses = stage->losses();
+      if (r > 0) continue;
+      seat.snapshots = stage->snapshots();
+      seat.weights = stage->weights().download();
+    }
+  for (std::size_t d = 0; d < memories_.size(); ++d)
+    if (memories_[d]) records.devices.push_back({DeviceId{static_cast<std::int64_t>(d)}, memories_[d]->peak()});
+  for (std::size_t i = 0; i < versions_.size(); ++i)
+    if (versions_[i] >= 0) records.versions.push_back({InstructionId{static_cast<std::int64_t>(i)}, versions_[i]});
+  return records;
+}
+
+Learnt Session::learnt(const Records& records) const {
+  Learnt learnt;
+  learnt.versions.assign(p_.size(), -1);
+  for (const VersionRecord& v : records.versions) learnt.versions[static_cast<std::size_t>(v.instruction)] = v.version;
+  learnt.memory.resize(memories_.size());
+  for (const DeviceRecord& d : records.devices) learnt.memory[static_cast<std::size_t>(d.device)] = d.memory;
+  learnt.losses.assign(static_cast<std::size_t>(p_.iterations), 0);
+  learnt.weights.resize(stages_.size());
+  for (const SeatRecord& seat : records.seats) {
+    const Stage& stage = work_.plan.stage(StageId{seat.stage});
+    const int micro_batches = work_.plan.micro_batches(StageId{seat.stage});
+    for (const auto& [micro, loss] : seat.losses)
+      learnt.losses[static_cast<std::size_t>(micro / micro_batches)] += loss;
+    learnt.memory[static_cast<std::size_t>(stage.devices[static_cast<std::size_t>(seat.replica)])].weight_buffers +=
+        seat.weight_buffers;
+    if (seat.replica == 0) learnt.weights[static_cast<std::size_t>(seat.stage)] = seat.weights;
+  }
+  learnt.evaluations = evaluations(records);
+  return learnt;
+}
+
+/// With the weights of all stages after the same number of updates, put together as one stage.
+std::vector<Evaluation> Session::evaluations(const Records& records) const {
   std::vector<Evaluation> all;
   if (work_.training.evaluate_every == 0 || data_->evaluation_samples() == 0) return all;
   Plan whole;
@@ -117,15 +192,17 @@ std::vector<Evaluation> Session::evaluations() const {
   stage.devices = {DeviceId{0}};
   const StageNet net = compile_stage(work_.model, whole, StageId{0}, width_);
   const std::unique_ptr<Kernels> kernels = factory_(width_);
-  for (const auto& [updates, first] : stages_.front().front()->snapshots()) {
+  std::vector<const SeatRecord*> first;
+  for (const SeatRecord& seat : records.seats)
+    if (seat.replica == 0) first.push_back(&seat);
+  for (const auto& [updates, unused] : first.front()->snapshots) {
     std::vector<double> numbers(static_cast<std::size_t>(net.weights), 0);
     bool complete = true;
-    for (std::size_t s = 0; s < stages_.size(); ++s) {
-      const auto& snapshots = stages_[s].front()->snapshots();
-      const auto found = snapshots.find(updates);
-      complete = complete && found != snapshots.end();
+    for (const SeatRecord* seat : first) {
+      const auto found = seat->snapshots.find(updates);
+      complete = complete && found != seat->snapshots.end();
       if (!complete) break;
-      for (const Node& from : nets_[s].nodes)
+      for (const Node& from : nets_[static_cast<std::size_t>(seat->stage)].nodes)
         for (const Node& to : net.nodes)
           if (to.owns_weights && from.owns_weights && from.layer == to.layer && from.place == to.place)
             std::copy_n(found->second.begin() + from.weights, from.count, numbers.begin() + to.weights);
@@ -133,29 +210,6 @@ std::vector<Evaluation> Session::evaluations() const {
     if (complete) all.push_back({updates, evaluate(*data_, *kernels, net, numbers)});
   }
   return all;
-}
-
-Learnt Session::learnt() const {
-  Learnt learnt;
-  learnt.versions = versions_;
-  learnt.losses.assign(static_cast<std::size_t>(p_.iterations), 0);
-  for (std::size_t s = 0; s < stages_.size(); ++s) {
-    const int micro_batches = work_.plan.micro_batches(StageId{static_cast<std::int64_t>(s)});
-    for (const auto& replica : stages_[s])
-      if (replica)
-        for (const auto& [micro, loss] : replica->losses())
-          learnt.losses[static_cast<std::size_t>(micro / micro_batches)] += loss;
-    learnt.weights.push_back(stages_[s].front() ? stages_[s].front()->weights().download() : std::vector<double>{});
-  }
-  for (std::size_t d = 0; d < memories_.size(); ++d)
-    learnt.memory.push_back(memories_[d] ? memories_[d]->peak() : MeasuredMemory{});
-  for (int s = 0; s < work_.plan.stage_count(); ++s)
-    for (std::size_t r = 0; r < stages_[static_cast<std::size_t>(s)].size(); ++r)
-      if (const auto& stage = stages_[static_cast<std::size_t>(s)][r])
-        learnt.memory[static_cast<std::size_t>(work_.plan.stage(StageId{s}).devices[r])].weight_buffers +=
-            stage->weights().most_buffers();
-  learnt.evaluations = evaluations();
-  return learnt;
 }
 
 }  // namespace stagecraft::real

@@ -6,13 +6,14 @@
 #include "backends/backend.hpp"
 #include "backends/real/execute.hpp"
 #include "backends/real/mail.hpp"
+#include "backends/real/records.hpp"
 #include "backends/real/stage_executor.hpp"
 #include "backends/real/walk.hpp"
 
 namespace stagecraft::real {
 
 /// Everything that a real run holds: stages, memories, mail. Instructions find their stage here.
-class Session : public Actions {
+class Session : public Actions, public Parcels {
  public:
   Session(const Program&, const Work&, const KernelFactory&, const std::function<bool(DeviceId)>& here);
 
@@ -20,12 +21,20 @@ class Session : public Actions {
   void carry(int transfer) override { mail_->carry(transfer); }
   void reduce(int collective) override;
 
-  Learnt learnt() const;
-  Mail& mail() { return *mail_; }
+  std::size_t bytes(int transfer) const override { return mail_->bytes(transfer); }
+  void pack(int transfer, void* into) override { mail_->pack(transfer, into); }
+  void unpack(int transfer, const void* from) override { mail_->unpack(transfer, from); }
+  std::size_t share_bytes(InstructionId member) override;
+  void pack_share(InstructionId member, void* into) override;
+  void sum(int collective, std::span<const void* const> shares) override;
+
+  Records records() const;              ///< Of what is here.
+  Learnt learnt(const Records&) const;  ///< From those of all processes.
   StageExecutor& stage_on(StageId, DeviceId);
 
  private:
-  std::vector<Evaluation> evaluations() const;
+  std::vector<Evaluation> evaluations(const Records&) const;
+  Tensor gradient(InstructionId member);
 
   const Program& p_;
   const Work& work_;

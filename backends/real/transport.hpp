@@ -28,8 +28,8 @@ class Transport {
  public:
   virtual ~Transport() = default;
   virtual bool here(DeviceId) const = 0;
-  virtual void send(int transfer) = 0;  ///< The message is made; with eager transfers its send has ended.
-  virtual void receive(int transfer) = 0;                         ///< Its receive may start.
+  virtual void send(int transfer) = 0;     ///< The message is made; with eager transfers its send has ended.
+  virtual void receive(int transfer) = 0;  ///< Its receive may start.
   virtual void reduce(int collective, InstructionId member) = 0;  ///< A member that is here may start.
   /// What has ended since the last call; nothing while another thread asks.
   virtual void poll(std::vector<InstructionId>& ended) = 0;

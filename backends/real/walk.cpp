@@ -9,16 +9,21 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "backends/real/pause.hpp"
+#include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::real {
 namespace {
 
 constexpr std::int32_t kNothing = -1, kStop = -2;
-constexpr int kSpins = 2000;  // About ten microseconds, which is less than being woken takes.
+constexpr int kSpins = 2000;    // About ten microseconds, which is less than being woken takes.
+constexpr double kPulse = 0.1;  // Seconds between two times that processes tell each other how they get on.
+constexpr std::chrono::microseconds kLongestPause{100};  // A message that has come waits no longer than this.
 
 /// Instructions that wait for each instruction.
 struct Followers {
@@ -57,13 +62,13 @@ class Walk {
   }
 
   Times run() {
-    origin_ = std::chrono::steady_clock::now();
+    times_.origin = steady_seconds();
     std::vector<std::thread> threads;
     const bool spins = static_cast<unsigned>(p_.devices) <= std::thread::hardware_concurrency();
     for (int d = 0; d < p_.devices; ++d)
       if (here(DeviceId{d})) threads.emplace_back([this, d, spins] { serve(DeviceId{d}, spins); });
     start_all();
-    watch();
+    transport_ ? watch_together() : watch();
     for (std::thread& t : threads) t.join();
     if (error_) std::rethrow_exception(error_);
     return std::move(times_);
@@ -75,7 +80,7 @@ class Walk {
   };
 
   bool here(DeviceId d) const { return !transport_ || transport_->here(d); }
-  double now() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - origin_).count(); }
+  double now() const { return steady_seconds() - times_.origin; }
 
   /// What waits for nothing.
   void start_all() {
@@ -87,11 +92,13 @@ class Walk {
   }
 
   template <class F>
-  void guarded(F&& f) {
+  bool guarded(F&& f) {
     try {
       f();
+      return true;
     } catch (...) {
       stop(std::current_exception());
+      return false;
     }
   }
 
@@ -110,7 +117,7 @@ class Walk {
 
   /// The life of a device's thread.
   void serve(DeviceId device, bool spins) {
-    if (spins) pin(device);
+    if (spins && !transport_) pin(device);  // Whoever started several processes has placed them.
     Slot& slot = next_[static_cast<std::size_t>(device)];
     std::vector<std::int32_t> ready;
     while (true) {
@@ -130,16 +137,14 @@ class Walk {
   }
 
   std::int32_t take(Slot& slot, bool spins) {
-    std::vector<Transport::Finished> finished;
     for (int round = 0;; ++round) {
       if (slot.ready.load(std::memory_order_acquire) != kNothing) {
         const std::int32_t i = slot.ready.exchange(kNothing, std::memory_order_acquire);
         if (i == kStop) slot.ready = kStop;
         return i;
       }
-      if (transport_) {
-        poll(finished);
-        if (!spins || round > kSpins) std::this_thread::yield();
+      if (transport_ && round < kSpins) {
+        if (!poll()) std::this_thread::yield();
       } else if (spins && round < kSpins) {
 #if defined(__x86_64__)
         __builtin_ia32_pause();
@@ -150,21 +155,19 @@ class Walk {
     }
   }
 
-  void poll(std::vector<Transport::Finished>& finished) {
-    const std::unique_lock lock(transport_mutex_, std::try_to_lock);
-    if (!lock.owns_lock()) return;
-    finished.clear();
+  /// Whether anything has come or gone.
+  bool poll() {
+    std::vector<InstructionId> ended;
     guarded([&] {
-      transport_->poll(finished);
+      transport_->poll(ended);
       std::vector<std::int32_t> ready;
-      for (const Transport::Finished& f : finished) {
-        const auto n = static_cast<std::size_t>(f.instruction);
-        times_.start[n] = f.start;
-        times_.end[n] = now();
-        end(f.instruction, ready);
+      for (const InstructionId i : ended) {
+        times_.end[static_cast<std::size_t>(i)] = now();
+        end(i, ready);
       }
       advance(ready);
     });
+    return !ended.empty();
   }
 
   void pin(DeviceId device) {
@@ -214,13 +217,7 @@ class Walk {
 
   void message(const Instruction& instruction, std::int32_t i, std::vector<std::int32_t>& ready) {
     const Transfer& t = p_.transfers[static_cast<std::size_t>(instruction.link)];
-    if (!here(p_.at(t.send).device) || !here(p_.at(t.receive).device)) {
-      if (instruction.kind == InstructionKind::Send)
-        transport_->send(instruction.link);
-      else
-        transport_->receive(instruction.link);
-      return;
-    }
+    if (!here(p_.at(t.send).device) || !here(p_.at(t.receive).device)) return pass(instruction, i, ready);
     const auto s = static_cast<std::size_t>(t.send), r = static_cast<std::size_t>(t.receive);
     auto& ends_ready = ends_ready_[static_cast<std::size_t>(instruction.link)];
     if (p_.rendezvous) {
@@ -244,10 +241,23 @@ class Walk {
     end(t.receive, ready);
   }
 
+  /// A message from or to another process.
+  void pass(const Instruction& instruction, std::int32_t i, std::vector<std::int32_t>& ready) {
+    times_.start[static_cast<std::size_t>(i)] = now();
+    if (instruction.kind == InstructionKind::Receive) return transport_->receive(instruction.link);
+    transport_->send(instruction.link);
+    if (p_.rendezvous) return;
+    times_.end[static_cast<std::size_t>(i)] = now();
+    end(i, ready);
+  }
+
   void reduce(int collective, std::int32_t i, std::vector<std::int32_t>& ready) {
     const Collective& c = p_.collectives[static_cast<std::size_t>(collective)];
-    for (int m = 0; m < c.members; ++m)
-      if (!here(p_.at(InstructionId{c.first + m}).device)) return transport_->reduce(collective, InstructionId{i});
+    for (int m = 0; m < c.members; ++m) {
+      if (here(p_.at(InstructionId{c.first + m}).device)) continue;
+      times_.start[static_cast<std::size_t>(i)] = now();
+      return transport_->reduce(collective, InstructionId{i});
+    }
     if (members_ready_[static_cast<std::size_t>(collective)].fetch_add(1) + 1 < c.members) return;
     const double start = now();
     actions_.reduce(collective);
@@ -273,13 +283,65 @@ class Walk {
         since = moment;
       }
       if (stopped_ || std::chrono::duration<double>(moment - since).count() < options_.timeout) continue;
-      std::vector<bool> ended(p_.size());
-      for (std::size_t i = 0; i < ended.size(); ++i) ended[i] = ended_[i].load();
       lock.unlock();
-      stop(std::make_exception_ptr(BackendError(fmt::format("nothing has moved for {:.3g} s, so the run is stuck:\n{}",
-                                                            options_.timeout, waiting(p_, ended)))));
-      return;
+      return stop(stuck());
     }
+  }
+
+  std::string whereabouts() const {
+    std::vector<bool> ended(p_.size());
+    for (std::size_t i = 0; i < ended.size(); ++i) ended[i] = ended_[i].load();
+    return waiting(p_, ended, [this](DeviceId d) { return here(d); });
+  }
+
+  std::exception_ptr stuck() const {
+    return std::make_exception_ptr(BackendError(
+        fmt::format("nothing has moved for {:.3g} s, so the run is stuck:\n{}", options_.timeout, whereabouts())));
+  }
+
+  bool stopped() {
+    const std::lock_guard lock(mutex_);
+    return stopped_;
+  }
+
+  /// As long as any process is not through: they leave at the same pulse, and learn from it when one has failed.
+  void watch_together() {
+    Pause pause(kLongestPause);
+    double next = 0, moved = 0, asked = 0;
+    std::int64_t told = 0;
+    bool under_way = false;
+    Transport::Pulse own;
+    while (true) {
+      poll() ? pause.reset() : pause();
+      if (transport_->told_to_stop())
+        return stop(std::make_exception_ptr(BackendError("told to stop in the middle of the run:\n" + whereabouts())));
+      const double moment = now();
+      if (!under_way && (stopped() || moment >= next)) {
+        own = pulse_of(told, moment - moved > options_.timeout);
+        asked = moment;
+        under_way = true;
+      }
+      if (!under_way) continue;
+      std::optional<Transport::Pulse> all;
+      if (!guarded([&] { all = transport_->pulse(own); })) return;
+      if (!all && moment - asked > options_.timeout)
+        return stop(std::make_exception_ptr(BackendError(
+            fmt::format("another process has not answered for {:.3g} s:\n{}", options_.timeout, whereabouts()))));
+      if (!all) continue;
+      if (all->stuck > 0 && left_.load() > 0) return stop(stuck());
+      if (all->stuck + all->failed > 0) return stop(std::make_exception_ptr(FailedElsewhere()));
+      if (all->unfinished == 0) return;
+      if (all->moving > 0) moved = moment;
+      next = moment + kPulse;
+      under_way = false;
+    }
+  }
+
+  Transport::Pulse pulse_of(std::int64_t& told, bool still) {
+    const std::int64_t progress = progress_.load();
+    const bool moving = std::exchange(told, progress) != progress || computing_.load() > 0;
+    const std::lock_guard lock(mutex_);
+    return {moving, error_ != nullptr, still && !moving && left_.load() > 0, left_.load() > 0};
   }
 
   const Program& p_;
@@ -291,10 +353,9 @@ class Walk {
   std::unique_ptr<std::atomic<bool>[]> ended_;
   std::unique_ptr<Slot[]> next_;
   Times times_;
-  std::chrono::steady_clock::time_point origin_;
   std::atomic<std::int64_t> left_{0}, progress_{0};
   std::atomic<int> computing_{0};
-  std::mutex mutex_, transport_mutex_;
+  std::mutex mutex_;
   std::condition_variable over_;
   bool stopped_ = false;
   std::exception_ptr error_;
@@ -305,8 +366,8 @@ Times in_order(const Program& p, Actions& actions) {
   Times times;
   times.start.resize(p.size());
   times.end.resize(p.size());
-  const auto origin = std::chrono::steady_clock::now();
-  const auto now = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - origin).count(); };
+  times.origin = steady_seconds();
+  const auto now = [&] { return steady_seconds() - times.origin; };
   for (std::size_t n = 0; n < p.size(); ++n) {
     const Instruction& i = p.instructions[n];
     times.start[n] = now();
@@ -327,29 +388,6 @@ Times walk(const Program& program, Actions& actions, Transport* transport, const
   if (options.one_thread && !transport) return in_order(program, actions);
   if (program.size() == 0) return {};
   return Walk(program, actions, transport, options).run();
-}
-
-std::string waiting(const Program& program, const std::vector<bool>& ended) {
-  constexpr int kMostLines = 16;
-  std::string text;
-  std::vector<bool> named(program.streams.size(), false);
-  int lines = 0;
-  for (std::size_t n = 0; n < program.size() && lines < kMostLines; ++n) {
-    const InstructionId id{static_cast<std::int64_t>(n)};
-    const Instruction& i = program.at(id);
-    if (ended[n]) continue;
-    if (i.stream.valid()) {
-      if (named[static_cast<std::size_t>(i.stream)]) continue;
-      named[static_cast<std::size_t>(i.stream)] = true;
-    }
-    std::string waits;
-    for (const InstructionId w : program.waits_for(id))
-      if (!ended[static_cast<std::size_t>(w)]) waits += (waits.empty() ? "" : ", ") + to_text(program, w);
-    text += fmt::format("  device {}: {} {}\n", i.device.value, to_text(program, id),
-                        waits.empty() ? "has not ended" : "waits for " + waits);
-    ++lines;
-  }
-  return text;
 }
 
 }  // namespace stagecraft::real

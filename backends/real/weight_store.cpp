@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/weights/optimizer_state.hpp"
 
 namespace stagecraft::real {
 namespace {
@@ -58,18 +59,11 @@ WeightStore::WeightStore(DeviceMemory& memory, std::span<const double> start, co
     state_arrays_.push_back(array);
     return array.data();
   };
-  const OptimizerKind kind = training.optimizer.kind;
-  const bool adam = kind == OptimizerKind::Adam || kind == OptimizerKind::AdamW;
-  const bool moves = kind == OptimizerKind::Momentum || kind == OptimizerKind::Integer || adam;
-  const bool predicts = rule.predicts();
-  state_.first = state(moves, Use::Optimizer);
-  state_.second = state(adam || kind == OptimizerKind::RmsProp, Use::Optimizer);
-  state_.last = state(
-      predicts && !adam &&
-          (rule.direction == Direction::NextMomentum || kind == OptimizerKind::RmsProp || kind == OptimizerKind::Sgd),
-      Use::Optimizer);
-  const bool bare = rule.direction == Direction::Momentum && !moves;
-  state_.bare = state(predicts && bare, Use::Optimizer);
+  const OptimizerStateTensors tensors = state_tensors(training.optimizer.kind, rule);
+  state_.first = state(tensors.first, Use::Optimizer);
+  state_.second = state(tensors.second, Use::Optimizer);
+  state_.last = state(tensors.last, Use::Optimizer);
+  state_.bare = state(tensors.bare, Use::Optimizer);
   averages_ = learns && rule.backward == BackwardWeights::Reconstruct && delay > 0;
   state_.average = state(averages_, Use::Weights);
   count();

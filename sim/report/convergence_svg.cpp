@@ -92,7 +92,7 @@ class Plot {
         kPanelHeight);
     for (int i = 0; i <= 4; ++i) {
       const double x = left + kPanelWidth * i / 4;
-      add(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="middle">{:.3g}</text>)", x, kTop + kPanelHeight + 18,
+      add(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="middle">{:.4g}</text>)", x, kTop + kPanelHeight + 18,
           most * i / 4);
       const double loss = std::pow(10, low_ + (high_ - low_) * i / 4);
       add(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="end">{:.3g}</text>)", left - 6, y(loss) + 4, loss);

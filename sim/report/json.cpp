@@ -1,6 +1,7 @@
 #include "sim/report/json.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "sim/core/sha256.hpp"
@@ -105,6 +106,32 @@ std::string results_json(const std::string& title, const Program& program, const
                              {"traffic_bytes", l.traffic.value},
                              {"utilisation", l.utilisation}});
   if (timeline.learnt) json["learnt"] = learnt_json(*timeline.learnt, cluster);
+  return json.dump(2);
+}
+
+std::string validation_json(const std::string& title, const Validation& v, const Timeline& simulated,
+                            const Timeline& measured, double tolerance) {
+  const auto pair = [](const Pair& p) {
+    return Json{{"name", p.name},     {"simulated", p.simulated}, {"measured", p.measured},
+                {"spread", p.spread}, {"error", p.error()},       {"readings", p.count}};
+  };
+  const auto pairs = [&](const std::vector<Pair>& list) {
+    Json all = Json::array();
+    for (const Pair& p : list) all.push_back(pair(p));
+    return all;
+  };
+  const Json json{{"schema", "validation/1"},
+                  {"title", title},
+                  {"simulated", provenance(simulated)},
+                  {"measured", provenance(measured)},
+                  {"tolerance", tolerance},
+                  {"within_tolerance", std::abs(v.iteration.error()) <= tolerance},
+                  {"iteration_s", pair(v.iteration)},
+                  {"iterations_measured_s", v.iterations},
+                  {"instructions_s", pairs(v.kinds)},
+                  {"by_stage_s", pairs(v.ops)},
+                  {"device_busy_s", pairs(v.devices)},
+                  {"peak_memory_bytes", pairs(v.memory)}};
   return json.dump(2);
 }
 

@@ -129,6 +129,10 @@ Validation compare(const Program& p, const Timeline& simulated, const Report& re
 
 std::string to_text(const Validation& v, double tolerance) {
   std::string text = rows("time", {v.iteration});
+  if (!v.iterations.empty())
+    text += fmt::format("  {} iterations measured, the fastest {}, the slowest {}\n", v.iterations.size(),
+                        to_text(Seconds{*std::min_element(v.iterations.begin(), v.iterations.end())}),
+                        to_text(Seconds{*std::max_element(v.iterations.begin(), v.iterations.end())}));
   text += rows("instruction", v.kinds);
   text += rows("by stage", v.ops);
   text += rows("busy, iteration", v.devices);

@@ -32,7 +32,7 @@ Prepared prepare(const Scenario&);
 /// Runs it on a backend of the catalogue. `one_thread`: a real run in the order of the program.
 Timeline execute(const Scenario&, const Prepared&, const std::string& backend, bool one_thread = false);
 
-/// The same, and measures the timeline.
+/// The same, and measures the timeline, unless another process has it.
 Outcome run(const Scenario&, const Prepared&, const std::string& backend);
 
 }  // namespace stagecraft

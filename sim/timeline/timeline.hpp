@@ -51,6 +51,9 @@ struct Timeline {
   std::vector<double> start, end;
   std::optional<Learnt> learnt;  ///< Of runs that really compute.
   Provenance provenance;
+  int processes = 1;          ///< That ran it together.
+  Seconds clock_uncertainty;  ///< Between times of different processes.
+  bool elsewhere = false;     ///< Another process has it; here is nothing.
 
   Seconds start_of(InstructionId i) const { return {start[static_cast<std::size_t>(i)]}; }
   Seconds end_of(InstructionId i) const { return {end[static_cast<std::size_t>(i)]}; }

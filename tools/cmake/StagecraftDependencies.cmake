@@ -37,13 +37,24 @@ if(NOT ENABLE_SIMGRID STREQUAL "OFF")
 endif()
 stagecraft_optional(SIMGRID "${SIMGRID_FOUND}" "no simulation with contention")
 
-# Real execution is not written yet: AUTO and OFF say so, ON fails.
-foreach(name CUDA MPI)
-  if(ENABLE_${name} STREQUAL "ON")
-    message(FATAL_ERROR "ENABLE_${name}=ON, but the ${name} backend is not part of this version.")
-  endif()
-  set_property(GLOBAL APPEND PROPERTY STAGECRAFT_SUMMARY "  ${name}: the backend is not part of this version")
-endforeach()
+if(NOT ENABLE_MPI STREQUAL "OFF")
+  set(MPI_CXX_SKIP_MPICXX ON)
+  find_package(MPI COMPONENTS CXX)
+endif()
+stagecraft_optional(MPI "${MPI_CXX_FOUND}" "real execution within one process only")
+if(STAGECRAFT_WITH_MPI AND STAGECRAFT_WITH_SIMGRID)
+  # libsimgrid has an MPI of its own, for simulated programs, and the loader takes the first. Options stand before all
+  # libraries, whose order is CMake's; old C++ bindings are not used.
+  list(FILTER MPI_CXX_LIBRARIES EXCLUDE REGEX "cxx[^/]*$")
+  list(JOIN MPI_CXX_LIBRARIES "," libraries)
+  target_link_options(MPI::MPI_CXX INTERFACE "LINKER:--push-state,--no-as-needed,${libraries},--pop-state")
+endif()
+
+# Real execution on GPUs is not written yet: AUTO and OFF say so, ON fails.
+if(ENABLE_CUDA STREQUAL "ON")
+  message(FATAL_ERROR "ENABLE_CUDA=ON, but the CUDA backend is not part of this version.")
+endif()
+set_property(GLOBAL APPEND PROPERTY STAGECRAFT_SUMMARY "  CUDA: the backend is not part of this version")
 
 add_library(stagecraft_warnings INTERFACE)
 target_compile_options(stagecraft_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion

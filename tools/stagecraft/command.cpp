@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "backends/world.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -51,6 +53,7 @@ std::vector<std::string> Arguments::list(const std::string& name) const {
 }
 
 void print(std::string_view text) {
+  if (launched().rank > 0) return;
   errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size()) refuse_stdout();
 }

@@ -38,6 +38,8 @@ struct Command {
   std::string_view example;               ///< A line that can be pasted.
   std::vector<Argument> arguments;
   int (*run)(const Arguments&);  ///< Exit code. Throws what diagnostic.hpp has.
+  /// Whether processes that a launcher started together share the work; else the first does it alone.
+  bool (*shared)(const Arguments&) = nullptr;
 };
 
 namespace commands {
@@ -45,7 +47,7 @@ Catalog<Command> all();
 }
 
 /// Prints to stdout; every command writes results through it. A closed pipe ends the program quietly, a full disk with
-/// BackendError, from flush() at the latest.
+/// BackendError, from flush() at the latest. Of processes started together only the first prints.
 void print(std::string_view text);
 void flush();
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
 #include "sim/run/version.hpp"
@@ -120,34 +121,42 @@ int run(int argc, char** argv) {
     for (const Argument& a : command.arguments)
       if (auto& values = arguments[i].values[key_of(a.flags)]; values.empty() && !a.fallback.empty())
         values = {a.fallback};
-    return command.run(arguments[i]);
+    const bool shared = launched().size > 1 && command.shared && command.shared(arguments[i]);
+    if (shared) join_world();
+    return shared || launched().rank == 0 ? command.run(arguments[i]) : 0;
   }
   print(app.help());
   return 0;
 }
 
-int report(int code, const std::string& text) {
-  std::fflush(stdout);
-  fmt::print(stderr, "{}{}", text, text.empty() || text.back() != '\n' ? "\n" : "");
-  return code;
+/// The exit code, and what is wrong when it is not zero.
+Ending attempt(int argc, char** argv) try {
+  const int code = run(argc, argv);
+  flush();
+  return {code, {}};
+} catch (const InputError& e) {
+  return {2, e.what()};
+} catch (const Infeasible& e) {
+  return {3, e.problem().where.line > 0 ? render(e.problem()) : std::string("cannot be done: ") + e.what()};
+} catch (const BackendError& e) {
+  return {4, std::string("failed: ") + e.what()};
+} catch (const FailedElsewhere&) {
+  return {4, {}};
+} catch (const std::bad_alloc&) {
+  return {4, "this machine has not enough memory for it"};
+} catch (const std::exception& e) {
+  return {70, std::string("a bug in stagecraft: ") + e.what() +
+                  "\nplease report it with the output of stagecraft --version"};
 }
 
 }  // namespace
 
-int main(int argc, char** argv) try {
+int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_DFL);
-  const int code = run(argc, argv);
-  stagecraft::flush();
-  return code;
-} catch (const stagecraft::InputError& e) {
-  return report(2, e.what());
-} catch (const stagecraft::Infeasible& e) {
-  return report(3, e.problem().where.line > 0 ? render(e.problem()) : std::string("cannot be done: ") + e.what());
-} catch (const stagecraft::BackendError& e) {
-  return report(4, std::string("failed: ") + e.what());
-} catch (const std::bad_alloc&) {
-  return report(4, "this machine has not enough memory for it");
-} catch (const std::exception& e) {
-  return report(70, std::string("a bug in stagecraft: ") + e.what() +
-                        "\nplease report it with the output of stagecraft --version");
+  const Ending ending = settle(attempt(argc, argv));
+  std::fflush(stdout);
+  if (ending.code != 0 && !ending.text.empty())
+    fmt::print(stderr, "{}{}", ending.text, ending.text.back() == '\n' ? "" : "\n");
+  leave_world(ending.code);
+  return ending.code;
 }

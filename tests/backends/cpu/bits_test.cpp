@@ -53,13 +53,13 @@ double by_formula(OperationKind kind, T x) {
 
 TEST_CASE("equal calls give equal bits wherever things lie") {
   for (const Trial& t : all_trials())
-    for (const std::size_t width : {4, 8}) {
+    for (const std::size_t width : kWidths) {
       CAPTURE(t.name);
       const TrialData data = data_for(t, width);
       const auto first_kernels = cpu::make_kernels(width);
       const TrialResult first = compute(*first_kernels, t, data);
       CHECK(first == compute(*first_kernels, t, data));
-      for (const std::size_t shift : {1, 3, 7, 64, 65}) {
+      for (const std::size_t shift : {1U, 3U, 7U, 64U, 65U}) {
         const auto kernels = cpu::make_kernels(width);
         void* const gap = kernels->allocate(shift * 1000);
         CHECK(first == compute(*kernels, t, data, shift));
@@ -69,7 +69,7 @@ TEST_CASE("equal calls give equal bits wherever things lie") {
 }
 
 TEST_CASE("a number is treated alike at every position of every length") {
-  for (const std::size_t width : {4, 8})
+  for (const std::size_t width : kWidths)
     for (const OperationKind kind : kElementwise)
       for (const double x : some_numbers(width)) {
         const auto kernels = cpu::make_kernels(width);
@@ -83,7 +83,7 @@ TEST_CASE("a number is treated alike at every position of every length") {
 }
 
 TEST_CASE("vectors and single numbers follow the same formula") {
-  for (const std::size_t width : {4, 8})
+  for (const std::size_t width : kWidths)
     for (const OperationKind kind : {OperationKind::Relu, OperationKind::Tanh}) {
       const auto kernels = cpu::make_kernels(width);
       const std::vector<double> x = some_numbers(width);
@@ -96,7 +96,7 @@ TEST_CASE("vectors and single numbers follow the same formula") {
 
 TEST_CASE("rows of layer norm and softmax do not depend on their neighbours") {
   using enum OperationKind;
-  for (const std::size_t width : {4, 8})
+  for (const std::size_t width : kWidths)
     for (const OperationKind kind : {LayerNorm, CrossEntropy})
       for (const int columns : {1, 2, 7, 8, 31, 33, 64, 70}) {
         CAPTURE(columns);
@@ -127,7 +127,7 @@ TEST_CASE("rows of layer norm and softmax do not depend on their neighbours") {
 }
 
 TEST_CASE("equal numbers have equal probabilities") {
-  for (const std::size_t width : {4, 8})
+  for (const std::size_t width : kWidths)
     for (int columns = 1; columns < 70; ++columns) {
       Trial t{"flat", {}, 1, {columns, 1}};
       t.op.kind = OperationKind::CrossEntropy;

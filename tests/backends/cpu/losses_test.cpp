@@ -58,7 +58,7 @@ TEST_CASE("cross entropy by hand") {
 }
 
 TEST_CASE("cross entropy of large numbers does not overflow") {
-  for (const std::size_t width : {4, 8}) {
+  for (const std::size_t width : kWidths) {
     const LossAndGradient found = run(loss(OperationKind::CrossEntropy, 1, 3, 1, 1), {1000, 0, -1000}, {1}, width);
     CHECK(found.loss == 1000);
     CHECK(found.gradient == std::vector<double>{1, -1, 0});
@@ -68,7 +68,7 @@ TEST_CASE("cross entropy of large numbers does not overflow") {
 TEST_CASE("mean and sum of squares by hand") {
   // Differences 1, -2, 3, 0: squares 1, 4, 9, 0.
   const std::vector<double> y = {1, 0, 5, 7}, t = {0, 2, 2, 7};
-  for (const std::size_t width : {4, 8}) {
+  for (const std::size_t width : kWidths) {
     const LossAndGradient mean = run(loss(OperationKind::MeanSquare, 2, 1, 2, 0.5), y, t, width);
     CHECK(mean.loss == 0.5 * (5.0 / 2 + 9.0 / 2));
     CHECK(mean.gradient == std::vector<double>{0.5, -1, 1.5, 0});

@@ -65,7 +65,7 @@ TEST_CASE("memory that is not there is an error of the machine") {
 }
 
 TEST_CASE("numbers go to the device and back") {
-  for (const std::size_t width : {4, 8}) {
+  for (const std::size_t width : test::kWidths) {
     const auto kernels = cpu::make_kernels(width);
     CHECK(kernels->width() == width);
     const test::Place from(*kernels, {1, -2.5, 0.1, 1e300}, 4), to(*kernels, {9, 9, 9, 9}, 4);
@@ -80,8 +80,8 @@ TEST_CASE("numbers go to the device and back") {
 }
 
 TEST_CASE("tensors are added number by number") {
-  for (const std::size_t width : {4, 8})
-    for (const std::size_t count : {1, 8, 31, 100}) {
+  for (const std::size_t width : test::kWidths)
+    for (const std::size_t count : {1U, 8U, 31U, 100U}) {
       const auto kernels = cpu::make_kernels(width);
       std::vector<double> x, y, sums;
       for (std::size_t i = 0; i < count; ++i) {
@@ -98,7 +98,7 @@ TEST_CASE("tensors are added number by number") {
 
 TEST_CASE("numbers that are not finite are found wherever they are") {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  for (const std::size_t width : {4, 8}) {
+  for (const std::size_t width : test::kWidths) {
     const auto kernels = cpu::make_kernels(width);
     const double most = width == 4 ? static_cast<double>(std::numeric_limits<float>::max()) : 1.7e308;
     for (std::size_t count = 1; count < 40; ++count) {

@@ -68,7 +68,7 @@ bool exact_in_whole_numbers(OperationKind kind) {
 
 TEST_CASE("every operation and its gradients are what the definition says") {
   for (const Trial& t : all_trials())
-    for (const std::size_t width : {4, 8}) {
+    for (const std::size_t width : kWidths) {
       const double allowed = tolerance(t, width);
       check(t, width, false, allowed, std::max(allowed, 1e-9));
     }
@@ -77,12 +77,12 @@ TEST_CASE("every operation and its gradients are what the definition says") {
 TEST_CASE("whole numbers stay whole and exact") {
   for (const Trial& t : all_trials())
     if (exact_in_whole_numbers(t.op.kind))
-      for (const std::size_t width : {4, 8}) check(t, width, true, 0, 0);
+      for (const std::size_t width : kWidths) check(t, width, true, 0, 0);
 }
 
 TEST_CASE("gradients are added to what is there") {
   for (const Trial& t : all_trials())
-    for (const std::size_t width : {4, 8}) {
+    for (const std::size_t width : kWidths) {
       CAPTURE(t.name);
       const auto kernels = cpu::make_kernels(width);
       Device device(*kernels, t, data_for(t, width));

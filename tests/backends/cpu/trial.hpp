@@ -11,6 +11,8 @@
 
 namespace stagecraft::test {
 
+constexpr std::size_t kWidths[] = {4, 8};  ///< Bytes of the kernels' numbers.
+
 /// An operation with the shape of what it reads; a loss reads its targets last.
 struct Trial {
   std::string name;

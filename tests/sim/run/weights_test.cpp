@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/run/scenario.hpp"
+#include "sim/run/run.hpp"
 #include "sim/weights/policy.hpp"
 #include "tests/support/checked.hpp"
 
@@ -83,4 +83,37 @@ TEST_CASE("the state of the optimizer decides what predictions touch") {
   const Scenario momentum = loaded("pipedream", "pipeoptim", {"training={optimizer: momentum}"});
   CHECK(momentum.lowering.optimizer_states == 1);
   CHECK(momentum.lowering.keeps_momentum);
+}
+
+TEST_CASE("what is planned is what is executed: versions of every op, and buffers of every device") {
+  const std::vector<std::string> small = {
+      "model={builder: mlp, widths: [8, 8, 8, 8, 8, 8, 8, 8, 4], activation: tanh, loss: mean_square}",
+      "plan.micro_batch_size=2", "run.iterations=10", "training.task=teacher"};
+  const std::pair<const char*, const char*> orders[] = {
+      {"pipedream", "1"}, {"pipedream", "2"}, {"{name: pipedream, drain_every: 4}", "3"}, {"2bw", "3"}};
+  int runs = 0;
+  for (const WeightsDef* def : weights::all())
+    for (const char* fidelity : {"paper", "as_released"})
+      for (const auto& [schedule, micro_batches] : orders) {
+        if (def->needs_flush || (def->name == "2bw" && std::string_view(micro_batches) != "3")) continue;
+        std::vector<std::string> sets = small;
+        sets.push_back(std::string("run.micro_batches=") + micro_batches);
+        const std::string weights = "{policy: " + std::string(def->name) + ", fidelity: " + fidelity + "}";
+        CAPTURE(weights);
+        CAPTURE(schedule);
+        CAPTURE(micro_batches);
+        const Scenario scenario = loaded(schedule, weights, sets);
+        const Prepared p = prepare(scenario);
+        const Timeline timeline = execute(scenario, p, "cpu", true);
+        REQUIRE(timeline.learnt.has_value());
+        for (std::size_t d = 0; d < p.program.memory.size(); ++d)
+          CHECK(timeline.learnt->memory[d].weight_buffers == p.program.memory[d].weight_buffers);
+        bool same = true;
+        for (std::size_t n = 0; n < p.program.size(); ++n)
+          if (const Instruction& i = p.program.instructions[n]; i.is_compute())
+            same = same && timeline.learnt->versions[n] == i.version;
+        CHECK(same);
+        ++runs;
+      }
+  CHECK(runs == (12 * 4 + 2) * 2);
 }

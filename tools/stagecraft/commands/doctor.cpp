@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "backends/backend.hpp"
+#include "backends/world.hpp"
 #include "sim/run/library.hpp"
 #include "sim/run/version.hpp"
 #include "tools/stagecraft/command.hpp"
@@ -12,6 +13,9 @@ namespace {
 
 int execute(const Arguments&) {
   print(version_text() + "\n");
+  const std::string mpi = mpi_version();
+  print(fmt::format("  mpi      {}\n",
+                    mpi.empty() ? "not built with it: real runs within one process only" : "yes " + mpi));
   print(fmt::format("  cores    {}\n", std::thread::hardware_concurrency()));
   for (const auto& [kind, name] :
        {std::pair{FileKind::Model, "models"}, {FileKind::Cluster, "topologies"}, {FileKind::Scenario, "scenarios"}}) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
+#include "backends/world.hpp"
 #include "sim/report/files.hpp"
 #include "sim/report/gantt.hpp"
 #include "sim/report/json.hpp"
@@ -82,8 +83,12 @@ int execute(const Arguments& a) {
   get_from(backends::all(), "backend", a.text("backend"));  // A slip there is said at once, not behind the planning.
   const Scenario scenario = load_scenario(a.text("FILE"), a.list("set"));
   const Prepared prepared = prepare(scenario);
-  if (a.has("out")) make_folder(a.text("out"));
+  if (a.has("out") && world().rank == 0) make_folder(a.text("out"));
   const Outcome outcome = run(scenario, prepared, a.text("backend"));
+  if (outcome.timeline.elsewhere) return 0;
+  if (outcome.timeline.processes > 1)
+    fmt::print(stderr, "{} processes ran it together; between them clocks are known to {}\n",
+               outcome.timeline.processes, to_text(outcome.timeline.clock_uncertainty));
   const std::string json =
       results_json(scenario.title, prepared.program, outcome.timeline, outcome.report, prepared.cluster);
   if (format == "json") {
@@ -114,6 +119,10 @@ extern const Command run_scenario{
                   {"--no-gantt", Argument::Kind::Flag, "Leave out the drawing of small runs"},
                   {"--format", Argument::Kind::Text, "text or json", "text"}},
     .run = execute,
+    .shared =
+        [](const Arguments& a) {
+          return get_from(backends::all(), "backend", a.text("backend")).clock != Clock::Simulated;
+        },
 };
 
 }  // namespace stagecraft::commands

@@ -1,6 +1,9 @@
+#include <filesystem>
+
 #include <fmt/format.h>
 
-#include "sim/report/files.hpp"
+#include "sim/core/text.hpp"
+#include "sim/report/json.hpp"
 #include "sim/run/profiling.hpp"
 #include "tools/stagecraft/command.hpp"
 
@@ -31,8 +34,13 @@ int execute(const Arguments& a) {
     print("\nControl: the same in one stage on one device\n" + to_text(control.validation, kTolerance));
   }
   if (a.has("out")) {
-    write_file(a.text("out"), to_yaml(v.profile));
-    fmt::print(stderr, "wrote the profile to {}\n", a.text("out"));
+    const std::string folder = a.text("out");
+    std::filesystem::create_directories(folder);
+    write_file(folder + "/profile.yaml", to_yaml(v.profile));
+    write_file(
+        folder + "/validation.json",
+        validation_json(scenario.title, v.validation, v.simulated.timeline, v.measured.timeline, kTolerance) + "\n");
+    fmt::print(stderr, "wrote {}/profile.yaml, validation.json\n", folder);
   }
   return 0;
 }
@@ -51,7 +59,7 @@ extern const Command validate{
                   {"--iterations", Argument::Kind::Count, "How many are run, the first not counted", "25"},
                   {"--seconds", Argument::Kind::Number, "Time to profile, for each micro-batch size", "2"},
                   {"--no-control", Argument::Kind::Flag, "Leave out the same model on one device"},
-                  {"-o,--out", Argument::Kind::Text, "File for the profile"}},
+                  {"-o,--out", Argument::Kind::Text, "Folder for profile.yaml and validation.json"}},
     .run = execute,
 };
 

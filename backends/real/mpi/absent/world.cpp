@@ -1,0 +1,27 @@
+#include "backends/world.hpp"
+
+#include <fmt/format.h>
+
+#include "backends/real/together.hpp"
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft {
+
+World world() { return {}; }
+
+void join_world() {
+  if (const int size = launched().size; size > 1)
+    throw BackendError(fmt::format(
+        "{} processes were started, but this is built without MPI: install libopenmpi-dev and configure again", size));
+}
+
+Ending settle(const Ending& own) { return launched().rank == 0 ? own : Ending{}; }
+void leave_world(int) {}
+std::string mpi_version() { return {}; }
+
+real::Joint real::walk_together(const Program&, const Dealing&, Actions&, Parcels&, const WalkOptions&,
+                                const std::function<std::string()>&) {
+  throw InternalError("several processes without MPI");
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,87 @@
+#include "backends/real/mpi/meeting.hpp"
+
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "backends/real/byte_text.hpp"
+#include "backends/real/mpi/wire.hpp"
+#include "sim/core/text.hpp"
+
+namespace stagecraft::real {
+namespace {
+
+constexpr std::chrono::seconds kPatience{5};
+
+Standing where = Standing::Working;
+Ending final_ending;
+
+Deadline soon() { return std::chrono::steady_clock::now() + kPatience; }
+
+std::string to_bytes(const Ending& ending) {
+  ByteWriter out;
+  out.put(ending.code);
+  return out.take() + ending.text;
+}
+
+Ending ending_from(const std::string& bytes) {
+  ByteReader in(bytes);
+  const int code = in.get<int>();
+  return {code, std::string(in.rest())};
+}
+
+/// The first that has something to say counts. Of others that begin alike, as all do that are stuck, the rest is added.
+void add(Ending& sum, const Ending& other) {
+  if (other.code == 0) return;
+  if (sum.text.empty()) {
+    if (sum.code == 0 || !other.text.empty()) sum = other;
+    return;
+  }
+  const auto headline = [](const std::string& text) { return text.substr(0, text.find('\n')); };
+  if (headline(sum.text) != headline(other.text) || other.text == sum.text) return;
+  sum.text += (sum.text.back() == '\n' ? "" : "\n") + other.text.substr(headline(other.text).size() + 1);
+}
+
+Ending tell_the_first(const Ending& own) {
+  const Deadline deadline = own.code ? soon() : Deadline{};
+  const auto answer = send_text(0, to_bytes(own), deadline) ? receive_text(0, deadline) : std::nullopt;
+  if (answer) return ending_from(*answer);
+  where = Standing::Unheard;
+  return own;
+}
+
+Ending hear_all(const Ending& own) {
+  Ending sum = own;
+  Deadline deadline = own.code ? soon() : Deadline{};
+  std::vector<int> heard, silent;
+  for (int r = 1; r < world().size; ++r) {
+    const auto words = receive_text(r, deadline);
+    (words ? heard : silent).push_back(r);
+    if (words) add(sum, ending_from(*words));
+    if (sum.code != 0 && !deadline) deadline = soon();
+  }
+  if (sum.code != 0 && sum.text.empty()) sum.text = "failed: a process ended without a word";
+  for (const int r : silent) sum.text += fmt::format("\nno answer from process {} of {}", r, world().size);
+  if (!silent.empty()) where = Standing::Unheard;
+  for (const int r : heard) send_text(r, to_bytes({sum.code, {}}), deadline);
+  return sum;
+}
+
+}  // namespace
+
+Standing standing() { return where; }
+void part() { where = Standing::Parted; }
+
+Ending meet(const Ending& own) {
+  if (where != Standing::Working) return final_ending;
+  Ending sum = world().rank == 0 ? hear_all(own) : tell_the_first(own);
+  if (sum.code == 0) return sum;
+  if (where == Standing::Working) where = Standing::Failed;
+  return final_ending = sum;
+}
+
+void meet() {
+  if (meet(Ending{}).code != 0) throw FailedElsewhere();
+}
+
+}  // namespace stagecraft::real

@@ -1,0 +1,133 @@
+#include "backends/real/together.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "backends/real/byte_text.hpp"
+#include "backends/real/mpi/clocks.hpp"
+#include "backends/real/mpi/meeting.hpp"
+#include "backends/real/mpi/stop_signal.hpp"
+#include "backends/real/mpi/transport.hpp"
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::real {
+namespace {
+
+/// FNV-1a over all that decides what a program does, in pieces of eight bytes.
+std::uint64_t fingerprint(const Program& p) {
+  std::uint64_t hash = 14695981039346656037U;
+  const auto add = [&](std::int64_t n) { hash = (hash ^ static_cast<std::uint64_t>(n)) * 1099511628211U; };
+  for (const Instruction& i : p.instructions) {
+    for (const int n : {i.stream.value, i.device.value, i.stage.value, i.micro, i.link, i.version}) add(n);
+    add(static_cast<int>(i.kind) * 1000 + static_cast<int>(i.weights) * 10 + i.gradient);
+  }
+  for (const InstructionId w : p.waits) add(w.value);
+  for (const Transfer& t : p.transfers) add(static_cast<std::int64_t>(t.bytes)), add(t.to_micro);
+  add(p.iterations), add(p.mini_batch), add(p.rendezvous);
+  return hash;
+}
+
+void require_same_program(const Program& program) {
+  const std::uint64_t own = fingerprint(program);
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(world().size));
+  check(MPI_Allgather(&own, 1, MPI_UINT64_T, all.data(), 1, MPI_UINT64_T, wires().words));
+  if (std::count(all.begin(), all.end(), all.front()) != world().size)
+    throw BackendError("the processes have read different scenarios, or are different versions of this program");
+}
+
+struct Clocks {
+  ClockReading before, after;
+};
+
+std::string told_times(const Program& p, const Dealing& dealing, const Times& times, const Clocks& clocks,
+                       const std::string& more) {
+  ByteWriter out;
+  const double begin = times.origin;
+  std::vector<double> seconds;
+  for (std::size_t n = 0; n < p.size(); ++n)
+    if (dealing.here(p.instructions[n].device))
+      for (const double t : {times.start[n], times.end[n]})
+        seconds.push_back(on_first_clock(begin + t, clocks.before, clocks.after));
+  out.put(std::max(clocks.before.uncertainty, clocks.after.uncertainty));
+  out.put(on_first_clock(begin, clocks.before, clocks.after));
+  out.put(seconds);
+  return out.take() + more;
+}
+
+Joint put_together(const Program& p, const Dealing& dealing, const std::vector<std::string>& texts) {
+  Joint joint;
+  Times& times = joint.times;
+  times.start.resize(p.size());
+  times.end.resize(p.size());
+  times.origin = std::numeric_limits<double>::infinity();
+  for (std::size_t r = 0; r < texts.size(); ++r) {
+    ByteReader in(texts[r]);
+    joint.uncertainty = std::max(joint.uncertainty, in.get<double>());
+    times.origin = std::min(times.origin, in.get<double>());
+    const auto seconds = in.get_list<double>();
+    std::size_t next = 0;
+    for (std::size_t n = 0; n < p.size(); ++n) {
+      if (dealing.owner(p.instructions[n].device) != static_cast<int>(r)) continue;
+      times.start[n] = seconds.at(next++);
+      times.end[n] = seconds.at(next++);
+    }
+    joint.told.emplace_back(in.rest());
+  }
+  for (auto* column : {&times.start, &times.end})
+    for (double& t : *column) t -= times.origin;
+  return joint;
+}
+
+/// What several processes do at once starts when the last of them is ready, which none of them knew. Nothing starts
+/// behind its end, though clocks are not quite even.
+void start_together(const Program& p, const Dealing& dealing, Times& times) {
+  const auto level = [&](std::int32_t first, std::int32_t count) {
+    const int owner = dealing.owner(p.at(InstructionId{first}).device);
+    bool alone = true;
+    double ready = 0;
+    for (std::int32_t n = first; n < first + count; ++n) {
+      alone = alone && dealing.owner(p.at(InstructionId{n}).device) == owner;
+      ready = std::max(ready, times.start[static_cast<std::size_t>(n)]);
+    }
+    for (auto n = static_cast<std::size_t>(first); !alone && n < static_cast<std::size_t>(first + count); ++n)
+      ready = std::min(ready, times.end[n]);
+    for (auto n = static_cast<std::size_t>(first); !alone && n < static_cast<std::size_t>(first + count); ++n)
+      times.start[n] = ready;
+  };
+  for (const Collective& c : p.collectives) level(c.first, c.members);
+  if (p.rendezvous)
+    for (const Transfer& t : p.transfers) level(t.send, 2);
+}
+
+}  // namespace
+
+Joint walk_together(const Program& program, const Dealing& dealing, Actions& actions, Parcels& parcels,
+                    const WalkOptions& options, const std::function<std::string()>& tell) {
+  MpiTransport transport(program, dealing, parcels);
+  meet();
+  require_same_program(program);
+  Clocks clocks;
+  clocks.before = read_clock();
+  Times times;
+  {
+    const StopSignal signal;
+    times = walk(program, actions, &transport, options);
+  }
+  transport.finish();
+  clocks.after = read_clock();
+  const std::string own = told_times(program, dealing, times, clocks, tell());
+  meet();
+  if (world().rank > 0) {
+    send_text(0, own);
+    part();
+    return {};
+  }
+  std::vector<std::string> texts{own};
+  for (int r = 1; r < world().size; ++r) texts.push_back(receive_text(r).value());
+  part();
+  Joint joint = put_together(program, dealing, texts);
+  start_together(program, dealing, joint.times);
+  return joint;
+}
+
+}  // namespace stagecraft::real

@@ -1,0 +1,217 @@
+#include "backends/real/mpi/transport.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "backends/real/mpi/stop_signal.hpp"
+#include "backends/real/pause.hpp"
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::real {
+namespace {
+
+/// Memory that MPI may write to or read from as long as the process lives.
+std::vector<std::shared_ptr<char[]>>& left_behind() {
+  static std::vector<std::shared_ptr<char[]>> blocks;
+  return blocks;
+}
+
+std::shared_ptr<char[]> block_of(std::size_t bytes) { return std::shared_ptr<char[]>(new char[bytes]); }
+
+void require_length(std::size_t bytes, const std::string& what) {
+  if (bytes > static_cast<std::size_t>(std::numeric_limits<int>::max()))
+    throw BackendError(
+        fmt::format("{} has {} bytes, and MPI takes {} at once", what, bytes, std::numeric_limits<int>::max()));
+}
+
+}  // namespace
+
+bool messages_left() { return !left_behind().empty(); }
+
+MpiTransport::MpiTransport(const Program& program, const Dealing& dealing, Parcels& parcels)
+    : p_(program), dealing_(dealing), parcels_(parcels) {
+  require_possible();
+}
+
+void MpiTransport::require_possible() const {
+  int* most = nullptr;
+  int found = 0;
+  check(MPI_Comm_get_attr(wires().messages, MPI_TAG_UB, static_cast<void*>(&most), &found));
+  if (found && p_.size() > static_cast<std::size_t>(*most))
+    throw BackendError(fmt::format(
+        "this MPI tells {} messages apart, too few for {} instructions: run fewer iterations", *most, p_.size()));
+  for (std::size_t t = 0; t < p_.transfers.size(); ++t)
+    if (const Transfer& transfer = p_.transfers[t];
+        here(p_.at(transfer.send).device) != here(p_.at(transfer.receive).device))
+      require_length(parcels_.bytes(static_cast<int>(t)), to_text(p_, transfer.send));
+  for (const Collective& c : p_.collectives)
+    for (int m = 0; m < c.members; ++m)
+      if (const InstructionId member{c.first + m}; here(p_.at(member).device))
+        require_length(parcels_.share_bytes(member), to_text(p_, member));
+}
+
+MpiTransport::~MpiTransport() {
+  for (std::size_t n = 0; n < requests_.size(); ++n) {
+    const bool receives = under_way_[n].kind == Kind::Received || under_way_[n].kind == Kind::ShareReceived;
+    if (receives) MPI_Cancel(&requests_[n]);
+    MPI_Request_free(&requests_[n]);
+    left_behind().push_back(under_way_[n].block);
+  }
+}
+
+void MpiTransport::add(MPI_Request request, UnderWay what) {
+  requests_.push_back(request);
+  under_way_.push_back(std::move(what));
+}
+
+void MpiTransport::send(int transfer) {
+  const std::size_t bytes = parcels_.bytes(transfer);
+  const Block block = block_of(bytes);
+  parcels_.pack(transfer, block.get());
+  const Transfer& t = p_.transfers[static_cast<std::size_t>(transfer)];
+  const int to = dealing_.owner(p_.at(t.receive).device);
+  const std::lock_guard lock(mpi_);
+  MPI_Request request;
+  check((p_.rendezvous ? MPI_Issend : MPI_Isend)(block.get(), static_cast<int>(bytes), MPI_BYTE, to, transfer,
+                                                 wires().messages, &request));
+  add(request, {Kind::Sent, transfer, 0, block});
+}
+
+void MpiTransport::receive(int transfer) {
+  const std::size_t bytes = parcels_.bytes(transfer);
+  const Block block = block_of(bytes);
+  const Transfer& t = p_.transfers[static_cast<std::size_t>(transfer)];
+  const int from = dealing_.owner(p_.at(t.send).device);
+  const std::lock_guard lock(mpi_);
+  MPI_Request request;
+  check(MPI_Irecv(block.get(), static_cast<int>(bytes), MPI_BYTE, from, transfer, wires().messages, &request));
+  add(request, {Kind::Received, transfer, 0, block});
+}
+
+void MpiTransport::reduce(int collective, InstructionId member) {
+  const Collective& c = p_.collectives[static_cast<std::size_t>(collective)];
+  const std::size_t bytes = parcels_.share_bytes(member);
+  const Block block = block_of(bytes);
+  parcels_.pack_share(member, block.get());
+  const std::lock_guard lock(mpi_);
+  exchange(c, collective, member - c.first, block, bytes);
+}
+
+/// A member's share goes to each process that has another member. Receives for the shares of those are posted with the
+/// first member that is here.
+void MpiTransport::exchange(const Collective& c, int collective, int member, const Block& block, std::size_t bytes) {
+  const auto count = static_cast<int>(bytes);
+  auto [found, fresh] = sums_.try_emplace(collective);
+  Sum& sum = found->second;
+  if (fresh) {
+    sum.shares.resize(static_cast<std::size_t>(c.members));
+    sum.missing = c.members;
+  }
+  std::set<int> others;
+  for (int m = 0; m < c.members; ++m) {
+    const InstructionId id{c.first + m};
+    const int owner = dealing_.owner(p_.at(id).device);
+    if (owner == dealing_.world().rank) continue;
+    others.insert(owner);
+    if (!fresh) continue;
+    const Block theirs = sum.shares[static_cast<std::size_t>(m)] = block_of(bytes);
+    MPI_Request request;
+    check(MPI_Irecv(theirs.get(), count, MPI_BYTE, owner, id, wires().shares, &request));
+    add(request, {Kind::ShareReceived, collective, m, theirs});
+  }
+  sum.shares[static_cast<std::size_t>(member)] = block;
+  for (const int other : others) {
+    MPI_Request request;
+    check(MPI_Isend(block.get(), count, MPI_BYTE, other, c.first + member, wires().shares, &request));
+    add(request, {Kind::ShareSent, collective, member, block});
+  }
+  note_share(collective);
+}
+
+void MpiTransport::note_share(int collective) {
+  if (--sums_.at(collective).missing == 0) complete_.push_back(collective);
+}
+
+/// Takes out what MPI is through with.
+std::vector<MpiTransport::UnderWay> MpiTransport::arrived() {
+  const std::lock_guard lock(mpi_);
+  std::vector<UnderWay> through;
+  if (requests_.empty()) return through;
+  int count = 0;
+  std::vector<int> indices(requests_.size());
+  check(
+      MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, indices.data(), MPI_STATUSES_IGNORE));
+  if (count <= 0) return through;
+  std::sort(indices.begin(), indices.begin() + count);
+  for (int n = 0; n < count; ++n)
+    through.push_back(std::move(under_way_[static_cast<std::size_t>(indices[static_cast<std::size_t>(n)])]));
+  std::size_t kept = 0;
+  for (std::size_t n = 0; n < requests_.size(); ++n) {
+    if (requests_[n] == MPI_REQUEST_NULL) continue;
+    requests_[kept] = requests_[n];
+    under_way_[kept++] = std::move(under_way_[n]);
+  }
+  requests_.resize(kept);
+  under_way_.resize(kept);
+  for (const UnderWay& u : through)
+    if (u.kind == Kind::ShareReceived) note_share(u.index);
+  return through;
+}
+
+void MpiTransport::poll(std::vector<InstructionId>& ended) {
+  const std::unique_lock alone(polling_, std::try_to_lock);
+  if (!alone.owns_lock()) return;
+  for (const UnderWay& u : arrived()) end(u, ended);
+  end_sums(ended);
+}
+
+void MpiTransport::end(const UnderWay& u, std::vector<InstructionId>& ended) {
+  if (u.kind == Kind::Received) parcels_.unpack(u.index, u.block.get());
+  if (u.kind == Kind::Received) ended.push_back(p_.transfers[static_cast<std::size_t>(u.index)].receive);
+  if (u.kind == Kind::Sent && p_.rendezvous) ended.push_back(p_.transfers[static_cast<std::size_t>(u.index)].send);
+}
+
+void MpiTransport::end_sums(std::vector<InstructionId>& ended) {
+  std::vector<std::pair<int, Sum>> sums;
+  {
+    const std::lock_guard lock(mpi_);
+    for (const int collective : complete_) sums.emplace_back(collective, std::move(sums_.extract(collective).mapped()));
+    complete_.clear();
+  }
+  for (const auto& [collective, sum] : sums) {
+    std::vector<const void*> shares;
+    for (const Block& b : sum.shares) shares.push_back(b.get());
+    parcels_.sum(collective, shares);
+    const Collective& c = p_.collectives[static_cast<std::size_t>(collective)];
+    for (int m = 0; m < c.members; ++m)
+      if (const InstructionId member{c.first + m}; here(p_.at(member).device)) ended.push_back(member);
+  }
+}
+
+std::optional<Transport::Pulse> MpiTransport::pulse(const Pulse& own) {
+  const std::lock_guard lock(mpi_);
+  if (pulse_ == MPI_REQUEST_NULL) {
+    own_pulse_ = {own.moving, own.failed, own.stuck, own.unfinished};
+    check(MPI_Iallreduce(own_pulse_.data(), all_pulses_.data(), 4, MPI_INT, MPI_SUM, wires().pulses, &pulse_));
+  }
+  int done = 0;
+  check(MPI_Test(&pulse_, &done, MPI_STATUS_IGNORE));
+  if (!done) return {};
+  return Pulse{all_pulses_[0], all_pulses_[1], all_pulses_[2], all_pulses_[3]};
+}
+
+bool MpiTransport::told_to_stop() const { return real::told_to_stop(); }
+
+void MpiTransport::finish() {
+  Pause pause(std::chrono::microseconds(1000));
+  std::vector<InstructionId> ended;
+  while (!requests_.empty()) {
+    poll(ended);
+    pause();
+  }
+}
+
+}  // namespace stagecraft::real

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/real/dealing.hpp"
+#include "backends/real/mpi/wire.hpp"
+#include "backends/real/transport.hpp"
+
+namespace stagecraft::real {
+
+/// Messages over MPI, in plain host memory that counts to no device. A rendezvous send ends when its receive has
+/// started (MPI_Issend). A message is known by its transfer, a share by its member, so that nothing depends on who is
+/// first.
+class MpiTransport : public Transport {
+ public:
+  /// BackendError when a message is longer, or there are more of them, than MPI can tell.
+  MpiTransport(const Program&, const Dealing&, Parcels&);
+  ~MpiTransport() override;
+
+  bool here(DeviceId d) const override { return dealing_.here(d); }
+  void send(int transfer) override;
+  void receive(int transfer) override;
+  void reduce(int collective, InstructionId member) override;
+  void poll(std::vector<InstructionId>& ended) override;
+  std::optional<Pulse> pulse(const Pulse& own) override;
+  bool told_to_stop() const override;
+
+  void finish();  ///< Waits until every message has left, as all do when their receives have ended.
+
+ private:
+  using Block = std::shared_ptr<char[]>;
+  enum class Kind : std::uint8_t { Sent, Received, ShareSent, ShareReceived };
+  struct UnderWay {
+    Kind kind;
+    int index = 0;   ///< Of the transfer; of a share its collective.
+    int member = 0;  ///< Of the collective.
+    Block block;
+  };
+  struct Sum {
+    std::vector<Block> shares;
+    int missing = 0;
+  };
+
+  void require_possible() const;
+  Sum& sum_of(int collective);
+  void exchange(const Collective&, int collective, int member, const Block&, std::size_t bytes);
+  void add(MPI_Request, UnderWay);
+  std::vector<UnderWay> arrived();
+  void note_share(int collective);
+  void end(const UnderWay&, std::vector<InstructionId>& ended);
+  void end_sums(std::vector<InstructionId>& ended);
+
+  const Program& p_;
+  const Dealing& dealing_;
+  Parcels& parcels_;
+  std::mutex mpi_;  ///< Around every call of MPI, and what follows.
+  std::vector<MPI_Request> requests_;
+  std::vector<UnderWay> under_way_;  ///< Of each request.
+  std::unordered_map<int, Sum> sums_;
+  std::vector<int> complete_;  ///< Collectives with all their shares.
+  std::mutex polling_;
+  std::array<int, 4> own_pulse_{}, all_pulses_{};
+  MPI_Request pulse_ = MPI_REQUEST_NULL;
+};
+
+/// Whether a run that failed has left messages under way; they keep their memory.
+bool messages_left();
+
+}  // namespace stagecraft::real

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+namespace stagecraft::real {
+
+/// The world once for each kind of talk, so that none takes the messages of another.
+struct Wires {
+  MPI_Comm words = MPI_COMM_NULL, messages = MPI_COMM_NULL, shares = MPI_COMM_NULL, pulses = MPI_COMM_NULL;
+};
+Wires open_wires();
+const Wires& wires();  ///< Of the world that was joined.
+
+/// BackendError in the words of MPI, unless it says that all is well.
+void check(int result);
+
+using Deadline = std::optional<std::chrono::steady_clock::time_point>;
+/// Without keeping a core from others; false when the deadline has passed.
+bool wait(MPI_Request&, const Deadline& = {});
+
+/// Texts of any length; of two from the same process the first is received first.
+bool send_text(int to, const std::string&, const Deadline& = {});
+std::optional<std::string> receive_text(int from, const Deadline& = {});
+
+}  // namespace stagecraft::real

@@ -1,0 +1,30 @@
+#include <fmt/format.h>
+
+#include "backends/real/walk.hpp"
+
+namespace stagecraft::real {
+
+std::string waiting(const Program& program, const std::vector<bool>& ended, const std::function<bool(DeviceId)>& here) {
+  constexpr int kMostLines = 16;
+  std::string text;
+  std::vector<bool> named(program.streams.size(), false);
+  int lines = 0;
+  for (std::size_t n = 0; n < program.size() && lines < kMostLines; ++n) {
+    const InstructionId id{static_cast<std::int64_t>(n)};
+    const Instruction& i = program.at(id);
+    if (ended[n] || !here(i.device)) continue;
+    if (i.stream.valid()) {
+      if (named[static_cast<std::size_t>(i.stream)]) continue;
+      named[static_cast<std::size_t>(i.stream)] = true;
+    }
+    std::string waits;
+    for (const InstructionId w : program.waits_for(id))
+      if (!ended[static_cast<std::size_t>(w)]) waits += (waits.empty() ? "" : ", ") + to_text(program, w);
+    text += fmt::format("  device {}: {} {}\n", i.device.value, to_text(program, id),
+                        waits.empty() ? "has not ended" : "waits for " + waits);
+    ++lines;
+  }
+  return text;
+}
+
+}  // namespace stagecraft::real
