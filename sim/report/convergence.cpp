@@ -68,16 +68,16 @@ std::vector<double> last_losses(const MethodRuns& m) {
 }
 
 std::string end_table(const Convergence& c) {
-  std::string text = fmt::format("  {:<24} {:>10}  {:>23}  {:>10}  {:>12}  {:>12}  {:>11}\n", "method", "last loss",
-                                 "[lowest - highest]", "diverged", "update, sim.", "update, meas.", "peak memory");
+  std::string text = fmt::format("  {:<24} {:>10}  {:>23}  {:>10}  {:>12}  {:>10}  {:>12}  {:>11}\n", "method", "last loss",
+                                 "[lowest - highest]", "diverged", "update, sim.", "pays below", "update, meas.", "peak memory");
   for (const MethodRuns& m : c.methods) {
     const auto losses = last_losses(m);
     const auto diverged = std::count_if(m.curves.begin(), m.curves.end(), [](const Curve& k) { return k.diverged; });
-    text += fmt::format("  {:<24} {:>10}  {:>23}  {:>10}  {:>12}  {:>12}  {:>11}\n", m.name,
+    text += fmt::format("  {:<24} {:>10}  {:>23}  {:>10}  {:>12}  {:>10.2f}  {:>12}  {:>11}\n", m.name,
                         number(median(losses), "{:.4g}"),
                         fmt::format("[{} - {}]", number(*std::min_element(losses.begin(), losses.end()), "{:.4g}"),
                                     number(*std::max_element(losses.begin(), losses.end()), "{:.4g}")),
-                        fmt::format("{}/{}", diverged, m.curves.size()), to_text(m.update),
+                        fmt::format("{}/{}", diverged, m.curves.size()), to_text(m.update), c.methods.front().update / m.update,
                         m.measured.value > 0 ? to_text(m.measured) : "-", to_text(m.memory));
   }
   return text;

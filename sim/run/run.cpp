@@ -20,7 +20,8 @@ namespace {
 /// The optimizer that was asked for takes the place of the two moments that models assume; mixed precision keeps its
 /// 32-bit copy of the weights.
 void keep_state(const Scenario& scenario, ModelGraph& model) {
-  const int tensors = state_tensors(scenario.training.optimizer.kind, scenario.weights_rule).count();
+  const OptimizerStateTensors kept = state_tensors(scenario.training.optimizer.kind, scenario.weights_rule);
+  const int tensors = kept.count() - kept.bare;  // The program itself charges for the momentum of bare gradients.
   Precision& p = model.precision;
   p.optimizer = p.weight < 4 ? 4 + 4.0 * tensors : p.weight * tensors;
 }

@@ -79,7 +79,8 @@ void require_steady_iteration(const Value& run, const ScheduleDef& schedule, Pro
   const bool drains = schedule.trains && drain_every(schedule, &run.at("schedule")) == 1;
   if (drains || count >= 3 || (count == 1 && schedule.flushes)) return;
   problems.add(iterations.where, "run.iterations",
-               fmt::format("the schedule '{}' never drains, so {} iterations do not show what one more would cost",
+               fmt::format("the schedule '{}' does not drain every iteration, so {} iterations do not show what one "
+                           "more would cost",
                            schedule.name, iterations.text),
                schedule.flushes ? "write 1, or 3 or more" : "write 3 or more", "iterations");
 }
