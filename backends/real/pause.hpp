@@ -10,21 +10,41 @@ inline double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Between two looks at something: at first only others get the core, then it sleeps, longer each time.
-class Pause {
+/// Between two looks at something, by who has nothing else to do: naps that get longer by a microsecond each, so that
+/// what happens is seen within a small part of the time that nothing happened.
+class Nap {
  public:
-  explicit Pause(std::chrono::microseconds longest) : longest_(longest) {}
-
-  void reset() { rounds_ = 0; }
+  void reset() { length_ = 0; }
   void operator()() {
-    constexpr int kYields = 200;
-    if (++rounds_ <= kYields) return std::this_thread::yield();
-    std::this_thread::sleep_for(std::min(longest_, std::chrono::microseconds(rounds_ - kYields)));
+    length_ = std::min(length_ + 1, kLongest);
+    std::this_thread::sleep_for(std::chrono::microseconds(length_));
   }
 
  private:
-  std::chrono::microseconds longest_;
-  int rounds_ = 0;
+  static constexpr int kLongest = 1000;
+  int length_ = 0;
+};
+
+/// Between two looks by who is in a hurry: others get the core, for as long as it comes back at once. Where more wants
+/// to run than there are cores, who yields is put behind all of it, and who is woken is not.
+class Yield {
+ public:
+  void reset() { count_ = 0; }
+  /// False when there has been enough of it.
+  bool operator()() {
+    if (crowded_ > 0) return --crowded_, false;
+    if (count_ == kMost) return false;
+    ++count_;
+    const double begin = steady_seconds();
+    std::this_thread::yield();
+    if (steady_seconds() - begin > kAtOnce) crowded_ = kForget;
+    return true;
+  }
+
+ private:
+  static constexpr int kMost = 2000, kForget = 1000;
+  static constexpr double kAtOnce = 1e-3;
+  int count_ = 0, crowded_ = 0;
 };
 
 }  // namespace stagecraft::real

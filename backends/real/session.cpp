@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/host.hpp"
+#include "sim/program/check.hpp"
 
 namespace stagecraft::real {
 namespace {
@@ -15,9 +17,24 @@ std::size_t width_of(const ModelGraph& model) {
   const bool whole = p.weight == p.activation && p.weight == p.gradient && (p.weight == 4 || p.weight == 8);
   if (!whole)
     throw InputError(
-        fmt::format("the model '{}' mixes 16-bit and 32-bit numbers, which this backend cannot", model.name),
+        fmt::format("the model '{}' mixes 16-bit and 32-bit numbers, which this backend does not compute with",
+                    model.name),
         "--set model.precision=fp32, or fp64");
   return static_cast<std::size_t>(p.weight);
+}
+
+/// All devices that run here live in the memory of one machine.
+void require_memory(const Program& program, const std::function<bool(DeviceId)>& here) {
+  const std::vector<Bytes> needs = memory_needs(program);
+  Bytes sum;
+  for (std::size_t d = 0; d < needs.size(); ++d)
+    if (here(DeviceId{static_cast<std::int64_t>(d)})) sum += needs[d];
+  const Bytes there = free_memory();
+  if (sum <= there) return;
+  throw Infeasible(
+      "memory",
+      fmt::format("to really run it takes about {} on this machine, which has {} free", to_text(sum), to_text(there)),
+      "a smaller model, or fewer or smaller micro-batches; run.compute: emulated sleeps in place of computing");
 }
 
 bool trains(const Program& program, StageId stage) {
@@ -41,9 +58,8 @@ double evaluate(const Dataset& data, Kernels& kernels, const StageNet& net, std:
 Session::Session(const Program& program, const Work& work, const KernelFactory& factory,
                  const std::function<bool(DeviceId)>& here)
     : p_(program), work_(work), factory_(factory), width_(width_of(work.model)), versions_(program.size(), -1) {
+  require_memory(program, here);
   const Plan& plan = work.plan;
-  const TaskDef& task = get_from(tasks::all(), "task", work.training.task);
-  data_ = task.make(task_shape(work.model, plan.mini_batch), work.training.seed);
   kernels_.resize(static_cast<std::size_t>(program.devices));
   memories_.resize(kernels_.size());
   nets_.reserve(plan.stages.size());
@@ -57,6 +73,8 @@ Session::Session(const Program& program, const Work& work, const KernelFactory& 
       memories_[at] = std::make_unique<DeviceMemory>(*kernels_[at]);
     }
   }
+  const TaskDef& task = get_from(tasks::all(), "task", work.training.task);
+  data_ = task.make(task_shape(work.model, plan.mini_batch), work.training.seed);
   std::vector<DeviceMemory*> memories;
   for (const auto& m : memories_) memories.push_back(m.get());
   mail_ = std::make_unique<Mail>(program, plan, nets, memories, width_);

@@ -174,9 +174,11 @@ void StageExecutor::require_finite(const Instruction& i, const Activations& a) {
   const int iteration = i.micro / plan_.micro_batches(place_.stage);
   throw Infeasible(
       "diverged",
-      fmt::format("stage {} in the forward of micro-batch {} (iteration {}, after {} updates): {}", i.stage.value,
+      fmt::format("stage {} in the forward of micro-batch {} (iteration {}, updates done: {}): {}", i.stage.value,
                   i.micro, iteration, weights_->updates(), where.empty() ? "the loss is not a finite number" : where),
-      "a smaller training.learning_rate, or another weights policy: stale weights lower the largest stable rate");
+      weights_->delay() > 0
+          ? "a smaller training.learning_rate, or another weights policy: stale weights lower the largest stable rate"
+          : "a smaller training.learning_rate");
 }
 
 }  // namespace stagecraft::real

@@ -23,7 +23,6 @@ namespace {
 constexpr std::int32_t kNothing = -1, kStop = -2;
 constexpr int kSpins = 2000;    // About ten microseconds, which is less than being woken takes.
 constexpr double kPulse = 0.1;  // Seconds between two times that processes tell each other how they get on.
-constexpr std::chrono::microseconds kLongestPause{100};  // A message that has come waits no longer than this.
 
 /// Instructions that wait for each instruction.
 struct Followers {
@@ -77,15 +76,16 @@ class Walk {
  private:
   struct alignas(64) Slot {
     std::atomic<std::int32_t> ready{kNothing};
+    Yield yield;  ///< Of the device's thread.
   };
 
   bool here(DeviceId d) const { return !transport_ || transport_->here(d); }
   double now() const { return steady_seconds() - times_.origin; }
 
-  /// What waits for nothing.
+  /// What waits for nothing, the first last: there it is taken from.
   void start_all() {
     std::vector<std::int32_t> ready;
-    for (std::size_t i = 0; i < p_.size(); ++i)
+    for (std::size_t i = p_.size(); i-- > 0;)
       if (p_.first_wait[i + 1] == p_.first_wait[i] && here(p_.instructions[i].device))
         ready.push_back(static_cast<std::int32_t>(i));
     guarded([&] { advance(ready); });
@@ -137,15 +137,16 @@ class Walk {
   }
 
   std::int32_t take(Slot& slot, bool spins) {
+    slot.yield.reset();
     for (int round = 0;; ++round) {
       if (slot.ready.load(std::memory_order_acquire) != kNothing) {
         const std::int32_t i = slot.ready.exchange(kNothing, std::memory_order_acquire);
         if (i == kStop) slot.ready = kStop;
         return i;
       }
-      if (transport_ && round < kSpins) {
-        if (!poll()) std::this_thread::yield();
-      } else if (spins && round < kSpins) {
+      if (transport_ && slot.yield()) {
+        poll();
+      } else if (!transport_ && spins && round < kSpins) {
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
@@ -306,13 +307,13 @@ class Walk {
 
   /// As long as any process is not through: they leave at the same pulse, and learn from it when one has failed.
   void watch_together() {
-    Pause pause(kLongestPause);
+    Nap nap;
     double next = 0, moved = 0, asked = 0;
     std::int64_t told = 0;
     bool under_way = false;
     Transport::Pulse own;
     while (true) {
-      poll() ? pause.reset() : pause();
+      poll() ? nap.reset() : nap();
       if (transport_->told_to_stop())
         return stop(std::make_exception_ptr(BackendError("told to stop in the middle of the run:\n" + whereabouts())));
       const double moment = now();

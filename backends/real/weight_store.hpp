@@ -40,6 +40,7 @@ class WeightStore {
   void update(const Instruction&, const void* gradient);
 
   int updates() const { return newest_; }
+  int delay() const { return delay_; }
   int most_buffers() const { return most_buffers_; }
   std::vector<double> download() const;  ///< The newest version.
 

@@ -7,6 +7,7 @@
 #include "sim/config/fields.hpp"
 #include "sim/core/catalog.hpp"
 #include "sim/cost/cost_table.hpp"
+#include "sim/plan/placement.hpp"
 #include "sim/plan/plan.hpp"
 
 namespace stagecraft {
@@ -17,6 +18,7 @@ struct PlannerInput {
   const CostTable& costs;
   const config::Value& options;  ///< The checked `plan:` map.
   int micro_batches;             ///< In one iteration.
+  Placing placing = {};          ///< Where the schedule wants the stages.
 };
 
 /// One way to cut and place: one file in sim/plan/planners/.

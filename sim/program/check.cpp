@@ -134,15 +134,10 @@ std::string remedy(Bytes resident, Bytes peak, Bytes capacity) {
       to_text(peak - capacity));
 }
 
-}  // namespace
-
-void check_program(const Program& program) { Checker(program).run(); }
-
-void check_memory(const Program& program, const Cluster& cluster) {
-  const bool known = std::any_of(cluster.devices.begin(), cluster.devices.end(), [&](const Device& d) {
-    return cluster.types[static_cast<std::size_t>(d.type)].memory.value > 0;
-  });
-  if (!known) return;
+/// Memory of every device over its computations, in program order: the stash, what an op receives, what is resident.
+/// Calls visit(device, instruction, live) at each.
+template <class Visit>
+void for_each_need(const Program& program, Visit&& visit) {
   std::vector<double> taken(program.size(), 0), given(program.size(), 0), arriving(program.size(), 0);
   for (const Buffer& b : program.buffers) {
     if (b.kind == BufferKind::Received && program.at(b.freed_by).is_compute())
@@ -151,32 +146,52 @@ void check_memory(const Program& program, const Cluster& cluster) {
     taken[static_cast<std::size_t>(b.allocated_by)] += b.size.value;
     given[static_cast<std::size_t>(b.freed_by)] += b.size.value;
   }
-  const auto resident = [&](std::size_t d) { return program.memory[d].total(); };
-  const auto overflow = [&](std::size_t d, Bytes need, const std::string& at) {
-    const Device& device = cluster.devices[d];
-    const Bytes capacity = cluster.types[static_cast<std::size_t>(device.type)].memory;
-    throw Infeasible("memory",
-                     fmt::format("{} needs {}{}, but {} has {} ({} too much): {}", device.name, to_text(need), at,
-                                 cluster.types[static_cast<std::size_t>(device.type)].name, to_text(capacity),
-                                 to_text(need - capacity), breakdown(program.memory[d], need - resident(d))),
-                     remedy(resident(d), need, capacity));
-  };
-  std::vector<double> live(static_cast<std::size_t>(program.devices), 0);
-  const auto capacity_of = [&](std::size_t d) {
-    return cluster.types[static_cast<std::size_t>(cluster.devices[d].type)].memory.value;
-  };
-  for (std::size_t d = 0; d < live.size(); ++d) {
-    live[d] = resident(d).value;
-    if (capacity_of(d) > 0 && live[d] > capacity_of(d)) overflow(d, resident(d), " for the model alone");
-  }
+  std::vector<double> live;
+  for (const ResidentMemory& memory : program.memory) live.push_back(memory.total().value);
   for (std::size_t i = 0; i < program.size(); ++i) {
     if (!program.instructions[i].is_compute()) continue;
     const auto d = static_cast<std::size_t>(program.instructions[i].device);
     live[d] += taken[i];
-    if (const double need = live[d] + arriving[i]; capacity_of(d) > 0 && need > capacity_of(d))
-      overflow(d, Bytes{need}, " at " + to_text(program, InstructionId{static_cast<std::int64_t>(i)}));
+    visit(d, InstructionId{static_cast<std::int64_t>(i)}, live[d] + arriving[i]);
     live[d] -= given[i];
   }
+}
+
+}  // namespace
+
+void check_program(const Program& program) { Checker(program).run(); }
+
+std::vector<Bytes> memory_needs(const Program& program) {
+  std::vector<Bytes> most;
+  for (const ResidentMemory& memory : program.memory) most.push_back(memory.total());
+  for_each_need(program, [&](std::size_t d, InstructionId, double need) { most[d] = std::max(most[d], Bytes{need}); });
+  return most;
+}
+
+void check_memory(const Program& program, const Cluster& cluster) {
+  const auto capacity_of = [&](std::size_t d) {
+    return cluster.types[static_cast<std::size_t>(cluster.devices[d].type)].memory;
+  };
+  const auto overflow = [&](std::size_t d, Bytes need, const std::string& at) {
+    const Device& device = cluster.devices[d];
+    const Bytes capacity = capacity_of(d), resident = program.memory[d].total();
+    throw Infeasible("memory",
+                     fmt::format("{} needs {}{}, but {} has {} ({} too much): {}", device.name, to_text(need), at,
+                                 cluster.types[static_cast<std::size_t>(device.type)].name, to_text(capacity),
+                                 to_text(need - capacity), breakdown(program.memory[d], need - resident)),
+                     remedy(resident, need, capacity));
+  };
+  bool known = false;
+  for (std::size_t d = 0; d < program.memory.size(); ++d) {
+    if (capacity_of(d).value <= 0) continue;
+    known = true;
+    if (program.memory[d].total() > capacity_of(d)) overflow(d, program.memory[d].total(), " for the model alone");
+  }
+  if (!known) return;
+  for_each_need(program, [&](std::size_t d, InstructionId id, double need) {
+    if (capacity_of(d).value > 0 && need > capacity_of(d).value)
+      overflow(d, Bytes{need}, " at " + to_text(program, id));
+  });
 }
 
 }  // namespace stagecraft

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "sim/cluster/cluster.hpp"
 #include "sim/program/program.hpp"
 
@@ -8,6 +10,9 @@ namespace stagecraft {
 /// The promises of Program, checked apart from the code that made them: numbers, pairs, streams, buffers.
 /// Throws InternalError for the first broken one. O(instructions).
 void check_program(const Program&);
+
+/// Most memory of every device, as check_memory() reckons it.
+std::vector<Bytes> memory_needs(const Program&);
 
 /// Throws Infeasible "memory" when the stash, one received buffer and the resident memory already exceed a device:
 /// names the device, the op where it overflows, and by how much. Which order the network gives does not matter.

@@ -17,7 +17,7 @@ constexpr int kResamples = 2000;
 double median(std::vector<double> values) {
   if (values.empty()) return kNever;
   std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 
 std::vector<double> updates_of(const MethodRuns& method, double target) {
@@ -29,9 +29,13 @@ std::vector<double> updates_of(const MethodRuns& method, double target) {
   return all;
 }
 
+/// Not a number where either is never reached.
 double ratio(double a, double b) {
-  if (std::isinf(b)) return std::isinf(a) ? std::numeric_limits<double>::quiet_NaN() : 0;
-  return a / b;
+  return std::isinf(a) || std::isinf(b) ? std::numeric_limits<double>::quiet_NaN() : a / b;
+}
+
+double cost_of(double updates, double of_first) {
+  return std::isinf(updates) && std::isfinite(of_first) ? kNever : ratio(updates, of_first);
 }
 
 /// 5 % and 95 % of the ratios of medians when seeds are drawn again, the same ones for both methods.
@@ -45,8 +49,8 @@ std::pair<double, double> bootstrap(const std::vector<double>& ours, const std::
       a.push_back(ours[pick]);
       b.push_back(first[pick]);
     }
-    const double r = ratio(median(a), median(b));
-    ratios.push_back(std::isnan(r) ? kNever : r);
+    const double mine = median(a), theirs = median(b);
+    ratios.push_back(std::isinf(theirs) && std::isfinite(mine) ? 0 : std::isinf(mine) ? kNever : mine / theirs);
   }
   std::sort(ratios.begin(), ratios.end());
   return {ratios[kResamples / 20], ratios[kResamples - kResamples / 20]};
@@ -57,28 +61,33 @@ std::string number(double value, const char* format = "{:.0f}") {
   return std::isinf(value) ? "never" : fmt::format(fmt::runtime(format), value);
 }
 
+std::string loss(double value) { return std::isfinite(value) ? fmt::format("{:.4g}", value) : "-"; }
+
 std::string seconds(double value) { return std::isfinite(value) ? to_text(Seconds{value}) : "never"; }
 
 /// Losses at the last evaluation, runs that diverged as infinite.
 std::vector<double> last_losses(const MethodRuns& m) {
   std::vector<double> all;
-  for (const Curve& c : m.curves)
-    all.push_back(c.diverged || c.evaluations.empty() ? kNever : c.evaluations.back().loss);
+  for (const Curve& c : m.curves) {
+    const bool there = !c.diverged && !c.evaluations.empty() && !std::isnan(c.evaluations.back().loss);
+    all.push_back(there ? c.evaluations.back().loss : kNever);
+  }
   return all;
 }
 
 std::string end_table(const Convergence& c) {
-  std::string text = fmt::format("  {:<24} {:>10}  {:>23}  {:>10}  {:>12}  {:>10}  {:>12}  {:>11}\n", "method", "last loss",
-                                 "[lowest - highest]", "diverged", "update, sim.", "pays below", "update, meas.", "peak memory");
+  std::string text =
+      fmt::format("  {:<24} {:>10}  {:>23}  {:>10}  {:>12}  {:>10}  {:>12}  {:>11}\n", "method", "last loss",
+                  "[lowest - highest]", "diverged", "update, sim.", "pays below", "update, meas.", "peak memory");
   for (const MethodRuns& m : c.methods) {
     const auto losses = last_losses(m);
     const auto diverged = std::count_if(m.curves.begin(), m.curves.end(), [](const Curve& k) { return k.diverged; });
-    text += fmt::format("  {:<24} {:>10}  {:>23}  {:>10}  {:>12}  {:>10.2f}  {:>12}  {:>11}\n", m.name,
-                        number(median(losses), "{:.4g}"),
-                        fmt::format("[{} - {}]", number(*std::min_element(losses.begin(), losses.end()), "{:.4g}"),
-                                    number(*std::max_element(losses.begin(), losses.end()), "{:.4g}")),
-                        fmt::format("{}/{}", diverged, m.curves.size()), to_text(m.update), c.methods.front().update / m.update,
-                        m.measured.value > 0 ? to_text(m.measured) : "-", to_text(m.memory));
+    text += fmt::format(
+        "  {:<24} {:>10}  {:>23}  {:>10}  {:>12}  {:>10.2f}  {:>12}  {:>11}\n", m.name, loss(median(losses)),
+        fmt::format("[{} - {}]", loss(*std::min_element(losses.begin(), losses.end())),
+                    loss(*std::max_element(losses.begin(), losses.end()))),
+        fmt::format("{}/{}", diverged, m.curves.size()), to_text(m.update), c.methods.front().update / m.update,
+        m.measured.value > 0 ? to_text(m.measured) : "-", to_text(m.memory));
   }
   return text;
 }
@@ -128,7 +137,7 @@ Standing standing(const Convergence& c, std::size_t method, double target) {
   s.updates = median(updates);
   s.low = *std::min_element(updates.begin(), updates.end());
   s.high = *std::max_element(updates.begin(), updates.end());
-  s.cost = ratio(s.updates, median(of_first));
+  s.cost = cost_of(s.updates, median(of_first));
   std::tie(s.cost_low, s.cost_high) = bootstrap(updates, of_first);
   s.hardware = first.update / m.update;
   s.time = s.updates * m.update.value + m.fill.value;

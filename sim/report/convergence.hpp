@@ -41,7 +41,8 @@ std::optional<int> updates_to(const Curve&, double target);
 struct Standing {
   int reached = 0, total = 0;
   double updates = 0, low = 0, high = 0;         ///< Median and range over seeds; infinite where not reached.
-  double cost = 0, cost_low = 0, cost_high = 0;  ///< Updates over those of the first, and 90 % of bootstrap samples.
+  double cost = 0, cost_low = 0, cost_high = 0;  ///< Updates over those of the first, and 90 % of bootstrap samples;
+                                                 ///< not a number where the first never gets there.
   double hardware = 0;                           ///< Time of an update of the first over that of this one, simulated.
   double time = 0;                               ///< Simulated seconds to the target.
   double measured_time = 0;                      ///< Measured seconds to the target; 0: not measured.

@@ -1,16 +1,14 @@
 #include "sim/run/limits.hpp"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
 #include <limits>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/host.hpp"
 
 namespace stagecraft {
 namespace {
@@ -19,22 +17,6 @@ namespace {
 constexpr double kBytesOfInstruction = 250;
 constexpr double kMostOfMemory = 0.8;
 constexpr double kLongest = 1e40;  // Seconds; what is added to them later stays a number.
-
-/// Memory that this process may still take; infinite when nobody knows.
-Bytes free_memory() {
-  double bytes = std::numeric_limits<double>::infinity();
-  std::ifstream info("/proc/meminfo");
-  std::string word;
-  while (info >> word)
-    if (double kibibytes = 0; word == "MemAvailable:" && info >> kibibytes) bytes = kibibytes * 1024;
-  // A container may have less than its machine.
-  std::ifstream most("/sys/fs/cgroup/memory.max"), taken("/sys/fs/cgroup/memory.current");
-  if (double limit = 0, current = 0; most >> limit && taken >> current) bytes = std::min(bytes, limit - current);
-  rlimit allowed{};
-  if (getrlimit(RLIMIT_AS, &allowed) == 0 && allowed.rlim_cur != RLIM_INFINITY)
-    bytes = std::min(bytes, static_cast<double>(allowed.rlim_cur));
-  return {bytes};
-}
 
 }  // namespace
 

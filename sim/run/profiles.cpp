@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/text.hpp"
 #include "sim/run/library.hpp"
 #include "sim/run/references.hpp"
 
@@ -26,11 +27,16 @@ void expand_profile(Value& profile, Problems& problems) {
     profile = config::check(profile, profile_fields(), "profile", problems);
     return;
   }
+  if (!profile.is_scalar())
+    return problems.add(profile.where, "profile", "a list cannot stand here", "write the name of a profile, or a file",
+                        "wrong-type");
   const std::string file = find_file(FileKind::Profile, profile.text, profile.where.file);
   if (file.empty()) {
+    std::vector<std::string> names;
+    for (const NamedFile& f : named_files(FileKind::Profile)) names.push_back(f.name);
+    const std::string near = suggest(profile.text, names);
     problems.add(profile.where, "profile", fmt::format("there is no profile '{}'", profile.text),
-                 "stagecraft list profiles shows those that are there; stagecraft profile measures one",
-                 "unreadable-file");
+                 near.empty() ? "stagecraft profile measures one" : near, "unreadable-file");
     return;
   }
   profile = read_file_of(file, problems);
@@ -44,10 +50,14 @@ Value load_profile_file(const std::string& file) {
 }
 
 void apply(const Profile& profile, Cluster& cluster) {
-  const bool all = std::all_of(cluster.devices.begin(), cluster.devices.end(), [&](const Device& d) {
+  const auto meant = std::count_if(cluster.devices.begin(), cluster.devices.end(), [&](const Device& d) {
     return cluster.types[static_cast<std::size_t>(d.type)].name == profile.device;
   });
-  if (!all) return;
+  if (meant == 0)
+    throw InputError(fmt::format("the profile is of devices of the type '{}', but the cluster '{}' has none",
+                                 profile.device, cluster.name),
+                     "take a profile of its devices, or leave the profile out");
+  if (static_cast<std::size_t>(meant) < cluster.devices.size()) return;
   for (Link& link : cluster.links) {
     link.latency = profile.latency;
     link.bandwidth = profile.bandwidth;

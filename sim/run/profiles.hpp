@@ -14,7 +14,8 @@ void expand_profile(config::Value& profile, config::Problems&);
 /// A profile file on its own, checked.
 config::Value load_profile_file(const std::string& file);
 
-/// Gives the measured figures of messages to the links of a cluster whose devices are all of the profile's type.
+/// Gives the measured figures of messages to the links of a cluster whose devices are all of the profile's type;
+/// InputError when none is.
 void apply(const Profile&, Cluster&);
 
 }  // namespace stagecraft

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "backends/backend.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/run/version.hpp"
 
@@ -25,11 +24,24 @@ std::string today() {
 
 }  // namespace
 
-Profile take_profile(const Scenario& scenario, const Prepared& p, const std::string& backend, double seconds) {
-  const BackendDef& def = get_from(backends::all(), "backend", backend);
+const BackendDef& real_backend(const std::string& name) {
+  const BackendDef& def = get_from(backends::all(), "backend", name);
   if (!def.profile)
-    throw InputError(fmt::format("the backend '{}' does not really compute, so there is nothing to measure", backend),
+    throw InputError(fmt::format("the backend '{}' does not really compute, so there is nothing to measure", name),
                      "--backend cpu");
+  return def;
+}
+
+const BackendDef& simulating_backend(const std::string& name) {
+  const BackendDef& def = get_from(backends::all(), "backend", name);
+  if (def.clock != Clock::Simulated)
+    throw InputError(fmt::format("the backend '{}' measures times and does not simulate them", name),
+                     "--simulator ideal, or simgrid");
+  return def;
+}
+
+Profile take_profile(const Scenario& scenario, const Prepared& p, const std::string& backend, double seconds) {
+  const BackendDef& def = real_backend(backend);
   std::set<int> sizes;
   std::set<DeviceId> devices;
   for (const Stage& stage : p.plan.stages) {
@@ -57,6 +69,8 @@ Profile take_profile(const Scenario& scenario, const Prepared& p, const std::str
 
 Validated validate_scenario(Scenario scenario, const std::string& backend, const std::string& simulator,
                             double seconds) {
+  real_backend(backend);
+  simulating_backend(simulator);
   Validated v;
   if (!scenario.profile) scenario.profile = take_profile(scenario, prepare(scenario), backend, seconds);
   v.profile = *scenario.profile;

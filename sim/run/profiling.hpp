@@ -2,10 +2,15 @@
 
 #include <string>
 
+#include "backends/backend.hpp"
 #include "sim/report/validation.hpp"
 #include "sim/run/run.hpp"
 
 namespace stagecraft {
+
+/// The backend of this name, which has to be one that really computes, or one that simulates; else InputError.
+const BackendDef& real_backend(const std::string& name);
+const BackendDef& simulating_backend(const std::string& name);
 
 /// Measures what the plan of a scenario runs: its layers with its micro-batch sizes, with as many devices busy at the
 /// same time as it has, or as this machine has cores.

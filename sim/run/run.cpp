@@ -43,7 +43,8 @@ Prepared prepare(const Scenario& scenario) {
   p.plan = for_part(tree, "plan", [&](const Value& part) {
     const PlannerDef& planner = get_from(planners::all(), "planner", part.at("planner").text);
     try {
-      return planner.plan({p.model, p.cluster, costs, part, scenario.micro_batches});
+      return planner.plan({p.model, p.cluster, costs, part, scenario.micro_batches,
+                           placing_of(schedule, &tree.at("run").at("schedule"))});
     } catch (const Infeasible& e) {
       throw with_second_place(e, part, tree.at("cluster"));
     }
@@ -53,7 +54,9 @@ Prepared prepare(const Scenario& scenario) {
   p.schedule = for_part(tree, "run", [&](const Value& part) {
     check_size(p.plan, iterations, schedule.trains);
     const Value& options = part.at("schedule");
-    return build_schedule(schedule, {.plan = p.plan, .costs = p.costs, .iterations = iterations, .options = &options});
+    return build_schedule(
+        schedule,
+        {.plan = p.plan, .costs = p.costs, .iterations = iterations, .options = &options, .cluster = &p.cluster});
   });
   throw_if_any(validate(p.schedule, p.plan, {.iterations = iterations, .trains = schedule.trains}), scenario.schedule,
                tree.at("run").at("schedule"));

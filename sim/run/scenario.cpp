@@ -14,6 +14,7 @@
 #include "sim/run/profiles.hpp"
 #include "sim/run/references.hpp"
 #include "sim/schedule/builder.hpp"
+#include "sim/weights/optimizer_state.hpp"
 #include "sim/weights/policy.hpp"
 
 namespace stagecraft {
@@ -111,7 +112,7 @@ Scenario read(Value tree, const WeightsRule& weights) {
   else
     s.training.task = "random";
   s.lowering.optimizer_states = s.training.optimizer.state_tensors();
-  s.lowering.keeps_momentum = s.training.optimizer.kind == OptimizerKind::Momentum;
+  s.lowering.keeps_momentum = state_tensors(s.training.optimizer.kind, weights).first;
   if (const Value* profile = tree.find("profile")) s.profile = read_profile(*profile);
   s.tree = std::move(tree);
   return s;

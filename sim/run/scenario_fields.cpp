@@ -48,7 +48,7 @@ const MapSpec run_fields{
                 .doc("Order of forward and backward work."),
             integer("micro_batches", 1, 1 << 20)
                 .doc("Micro-batches in one iteration, of the largest size that a stage uses."),
-            integer("iterations", 1, 10000).fallback("3").doc("Iterations, back to back."),
+            integer("iterations", 1, 1e6).fallback("3").doc("Iterations, back to back."),
             boolean("overlap").fallback("true").doc("Communication beside computation; false: in its way."),
             choice("transfers", {"rendezvous", "eager"})
                 .fallback("rendezvous")

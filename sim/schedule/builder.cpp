@@ -128,6 +128,74 @@ config::Field drain_every_field() {
       .doc("Iterations until the pipeline drains and fills again; 0: never before the end.");
 }
 
+int option_or(const ScheduleInput& in, std::string_view name, int fallback) {
+  const config::Value* given = in.options ? in.options->find(name) : nullptr;
+  return given ? config::as_int(*given) : fallback;
+}
+
+double option_or(const ScheduleInput& in, std::string_view name, double fallback) {
+  const config::Value* given = in.options ? in.options->find(name) : nullptr;
+  return given ? config::as_real(*given) : fallback;
+}
+
+bool option_is(const ScheduleInput& in, std::string_view name, std::string_view word) {
+  const config::Value* given = in.options ? in.options->find(name) : nullptr;
+  return given && given->text == word;
+}
+
+void require_micro_batches(bool enough, std::string_view schedule, std::string_view need, int micro_batches) {
+  if (enough) return;
+  throw Infeasible("micro-batches",
+                   fmt::format("the schedule '{}' needs {}; there are {} micro-batches", schedule, need, micro_batches),
+                   "change run.micro_batches");
+}
+
+config::Field chunks_field() {
+  return config::integer("chunks", 1, 1024)
+      .optional()
+      .doc("Stages on each device; left out: as few as the devices allow.");
+}
+
+Placing placing_of(const ScheduleDef& def, const config::Value* options) {
+  const config::Value* given = options ? options->find("chunks") : nullptr;
+  if (!given) return {def.placement, def.chunks};
+  const int chunks = config::as_int(*given);
+  if (!def.chunks.has(chunks))
+    throw InputError({{given->where,
+                       "run.schedule.chunks",
+                       fmt::format("the schedule '{}' cannot have {} stages on each device", def.name, chunks),
+                       {},
+                       "chunks"}});
+  return {def.placement, {chunks, chunks, 1}};
+}
+
+Plan plan_for(const ScheduleDef& def, int ranks, int chunks, int micro_batches) {
+  if (def.placement == Placement::Any) return chain_plan(ranks * chunks, ranks, micro_batches);
+  if (!def.chunks.has(chunks))
+    throw InputError(fmt::format("the schedule '{}' cannot have {} stages on each device", def.name, chunks),
+                     fmt::format("it has {}{}", def.chunks.least,
+                                 def.chunks.most == def.chunks.least ? ""
+                                 : def.chunks.step == 1              ? " or more"
+                                                                     : ", or twice, three times ... as many"));
+  if (def.placement == Placement::Bidirectional)
+    require_micro_batches(micro_batches >= 2, def.name, "a micro-batch in each direction", micro_batches);
+  return placed_plan(def.placement, ranks, chunks, micro_batches, def.turn ? def.turn(ranks, micro_batches) : 0);
+}
+
+Schedule by_rank(const ScheduleInput& in, int micro_batches,
+                 const std::function<void(const RankInput&, RankOps&)>& order) {
+  Schedule result;
+  result.devices.resize(static_cast<std::size_t>(in.plan.device_count()));
+  for (int r = 0; r < in.layout.ranks(); ++r) {
+    std::vector<Op> row;
+    RankOps ops(row, in.layout.stages[static_cast<std::size_t>(r)]);
+    order({in, r, in.layout.ranks(), in.layout.chunks(), micro_batches}, ops);
+    for (const DeviceId device : in.layout.devices[static_cast<std::size_t>(r)])
+      result.devices[static_cast<std::size_t>(device)] = row;
+  }
+  return result;
+}
+
 int drain_every(const ScheduleDef& def, const config::Value* options) {
   if (def.flushes) return 1;
   const config::Value* given = options ? options->find("drain_every") : nullptr;
@@ -137,8 +205,10 @@ int drain_every(const ScheduleDef& def, const config::Value* options) {
 Schedule build_schedule(const ScheduleDef& def, ScheduleInput in) {
   if (def.equal_sizes) require_equal_sizes(in.plan, def.name);
   in.depth = depth_to_sink(in.plan.graph());
+  if (def.placement != Placement::Any) in.layout = layout_of(in.plan, placing_of(def, in.options), def.name);
   if (def.whole) return complete(def.whole(in), in.plan, in.iterations);
   const auto stretch = [&](int iterations) {
+    if (def.rank) return by_rank(in, in.plan.micro_batches(StageId{0}) * iterations, def.rank);
     return by_stage(in.plan, def.name, !def.trains, [&](StageId stage, OpList& ops) {
       def.stage(in, stage, in.plan.own_micro_batches(stage) * iterations, ops);
     });

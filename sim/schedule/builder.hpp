@@ -8,6 +8,7 @@
 #include "sim/core/catalog.hpp"
 #include "sim/plan/plan.hpp"
 #include "sim/plan/stage_cost.hpp"
+#include "sim/schedule/layout.hpp"
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
@@ -18,15 +19,23 @@ struct ScheduleInput {
   const StageCosts& costs;
   int iterations = 1;
   const config::Value* options = nullptr;  ///< The checked `run.schedule` map; null when made without a scenario.
+  const Cluster* cluster = nullptr;        ///< What messages cross; null: they cost nothing.
   std::vector<int> depth = {};             ///< Of each stage: stages on the longest path to a sink, itself included.
+  Layout layout = {};                      ///< Of plans for schedules with a placement.
 };
+
+/// An option of the schedule as a number, or `fallback` when it is not given.
+int option_or(const ScheduleInput&, std::string_view name, int fallback);
+double option_or(const ScheduleInput&, std::string_view name, double fallback);
+bool option_is(const ScheduleInput&, std::string_view name, std::string_view word);
 
 /// Appends the ops of one stage.
 class OpList {
  public:
   OpList(std::vector<Op>& ops, StageId stage) : ops_(&ops), stage_(stage) {}
-  void forward(int micro) { ops_->push_back({OpKind::Forward, false, stage_, micro}); }
-  void backward(int micro) { ops_->push_back({OpKind::Backward, false, stage_, micro}); }
+  void add(OpKind kind, int micro) { ops_->push_back({kind, false, stage_, micro}); }
+  void forward(int micro) { add(OpKind::Forward, micro); }
+  void backward(int micro) { add(OpKind::Backward, micro); }
 
  private:
   std::vector<Op>* ops_;
@@ -36,18 +45,29 @@ class OpList {
 /// `warmup` forwards, then a backward and a forward in turn, `group` at a time, then the backwards that are left.
 void alternate(int micro_batches, int warmup, int group, OpList& ops);
 
+/// One rank of a schedule with a placement.
+struct RankInput {
+  const ScheduleInput& in;
+  int rank, ranks, chunks, micro_batches;
+};
+
 /// One entry of the catalogue: one file in sim/schedule/schedules/.
 ///
-/// A family gives either the order of one stage, or the whole schedule of one iteration. Iterations, updates behind
-/// the last backward of each iteration, and recomputation are added by build_schedule.
+/// A family gives the order of one stage, the order of one rank (where the stages lie as `placement` says), or the
+/// whole schedule of one iteration. Iterations, updates behind the last backward of each iteration, and recomputation
+/// are added by build_schedule.
 struct ScheduleDef {
   std::string_view name, summary, source;
   std::string_view weights = "flush";  ///< The weights policy it goes with.
-  bool flushes = true;                 ///< False: `stage` is asked once for all micro-batches between two drains.
+  bool flushes = true;                 ///< False: asked once for all micro-batches between two drains.
   bool trains = true;                  ///< False: forward only, no updates.
   bool equal_sizes = true;             ///< Needs the same micro-batch size on every stage.
+  Placement placement = Placement::Any;
+  ChunkRange chunks = {};  ///< Stages on each rank.
   const config::MapSpec* fields = nullptr;
+  int (*turn)(int ranks, int micro_batches) = nullptr;  ///< Both directions: micro-batches that follow each other.
   void (*stage)(const ScheduleInput&, StageId, int micro_batches, OpList&) = nullptr;
+  void (*rank)(const RankInput&, RankOps&) = nullptr;
   Schedule (*whole)(const ScheduleInput&) = nullptr;
 };
 
@@ -60,15 +80,29 @@ config::Field drain_every_field();
 /// Iterations between two drains; 0: none before the end. `options` is the checked `run.schedule` map, or null.
 int drain_every(const ScheduleDef&, const config::Value* options);
 
-/// The schedule of every device for all iterations. Fills in `depth`.
+/// For the options of a schedule with any number of stages on a device.
+config::Field chunks_field();
+/// Where the schedule wants the stages, with these options.
+Placing placing_of(const ScheduleDef&, const config::Value* options);
+
+/// A plan without a model for p ranks; InputError when the schedule cannot have so many chunks or micro-batches.
+Plan plan_for(const ScheduleDef&, int ranks, int chunks, int micro_batches);
+
+/// The schedule of every device for all iterations. Fills in `depth` and `layout`.
 Schedule build_schedule(const ScheduleDef&, ScheduleInput);
 
 /// Puts the order of each stage on each of its devices. InputError when stages share a device, unless `share`.
 Schedule by_stage(const Plan&, std::string_view schedule, bool share,
                   const std::function<void(StageId, OpList&)>& order);
 
+/// Puts the order of each rank on each of its devices.
+Schedule by_rank(const ScheduleInput&, int micro_batches, const std::function<void(const RankInput&, RankOps&)>& order);
+
 /// Repeats one iteration, with an update of each stage behind its last backward (or weight gradient), and an R
 /// before each B of stages that recompute, unless the order has it. Ops that run as one stay together.
 Schedule complete(const Schedule& iteration, const Plan& plan, int iterations);
+
+/// Infeasible unless the condition holds: what the schedule needs of the micro-batches, such as "an even number".
+void require_micro_batches(bool enough, std::string_view schedule, std::string_view need, int micro_batches);
 
 }  // namespace stagecraft

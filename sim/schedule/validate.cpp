@@ -77,6 +77,7 @@ class LocalCheck {
       }
       if (op.kind == OpKind::Backward || op.kind == OpKind::WeightGradient)
         ++finished[static_cast<std::size_t>(op.stage)];
+      if (options_.slices > 1) slice(op, replica, bad);
       piece(op, seen_[index_.of(op.stage, op.micro, replica)], bad);
     }
   }
@@ -86,6 +87,21 @@ class LocalCheck {
     if (op.micro < 0 || op.micro >= per_iteration * options_.iterations) return false;
     const auto& micros = plan_.stage(op.stage).micros;
     return micros.empty() || std::binary_search(micros.begin(), micros.end(), op.micro % per_iteration);
+  }
+
+  /// The keys and values of earlier slices are there forward, the gradients of later ones backward.
+  template <class Bad>
+  void slice(const Op& op, int replica, const Bad& bad) const {
+    const bool gradient = passes_gradient(op.kind);
+    if (!gradient && op.kind != OpKind::Forward) return;
+    const int last = gradient ? options_.slices - 1 : 0, other = op.micro + (gradient ? 1 : -1);
+    if (op.micro % options_.slices == last || !in_range({op.kind, false, op.stage, other})) return;
+    const int done = seen_[index_.of(op.stage, other, replica)];
+    if (gradient ? (done & (bit(OpKind::Backward) | bit(OpKind::InputGradient))) : (done & bit(OpKind::Forward)))
+      return;
+    bad("slice-order", 3,
+        fmt::format("{} comes before {}; slices go forward in order and backward the other way round", to_text(op),
+                    to_text(Op{op.kind, false, op.stage, other})));
   }
 
   template <class Bad>
@@ -177,6 +193,22 @@ std::vector<ScheduleProblem> validate(const Schedule& schedule, const Plan& plan
   return {p};
 }
 
+bool cannot_be_done(const ScheduleProblem& p) { return p.level == 4 || p.level == 6 || p.level == 7 || p.level == 9; }
+
+const char* help_for(int level) {
+  switch (level) {
+    case 4:
+      return "an op of the cycle has to move before the op that waits for it";
+    case 6:
+      return "move a receive behind the send that its peer waits for, group neighbouring messages, or use a stream for "
+             "each peer and direction";
+    case 7:
+      return "use an order with fewer micro-batches in flight, recompute, or more stages";
+    default:
+      return "";
+  }
+}
+
 std::string to_text(const ScheduleProblem& p) {
   std::string place;
   if (p.rank >= 0) place += fmt::format("rank {}, ", p.rank);
@@ -188,9 +220,9 @@ std::string to_text(const ScheduleProblem& p) {
 
 void throw_if_any(const std::vector<ScheduleProblem>& problems, const std::string& what) {
   if (problems.empty()) return;
-  if (problems.front().level >= 4)
+  if (cannot_be_done(problems.front()))
     throw Infeasible(problems.front().code, fmt::format("{}: {}", what, to_text(problems.front())),
-                     "an op of the cycle has to move before the op that waits for it");
+                     help_for(problems.front().level));
   std::vector<Diagnostic> list;
   for (const auto& p : problems) list.push_back({{what, 0, 0}, {}, to_text(p), {}, p.code});
   throw InputError(std::move(list));

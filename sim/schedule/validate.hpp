@@ -12,10 +12,11 @@ namespace stagecraft {
 /// One broken rule. `code` is a stable word: duplicate, missing, out-of-range, wrong-rank, local-order, cycle, ...
 struct ScheduleProblem {
   std::string code;
-  int level = 0;        ///< 1 syntax, 2 structure, 3 local order, 4 dependencies across devices.
-  int rank = -1;        ///< Row of the op; -1 when no op is to blame.
-  int column = -1;      ///< Its place in the row, from 0.
-  std::string op;       ///< "1B1"
+  int level = 0;    ///< 1 syntax, 2 structure, 3 local order, 4 dependencies across devices, 5 messages, 6 rendezvous,
+                    ///< 7 memory, 8 sharded weights, 9 weight versions, 10 warnings.
+  int rank = -1;    ///< Row of the op; -1 when no op is to blame.
+  int column = -1;  ///< Its place in the row, from 0.
+  std::string op;   ///< "1B1"
   std::string message;  ///< One sentence.
 };
 
@@ -23,6 +24,7 @@ struct ValidateOptions {
   int iterations = 1;
   bool trains = true;     ///< Every forward needs its backward.
   std::size_t most = 20;  ///< Stop after so many.
+  int slices = 1;         ///< Of each micro-batch along the sequence: forward in order, backward the other way round.
 };
 
 /// Everything that keeps the schedule from running on the plan; empty when it can run. Levels 2 and 3 first; level 4,
@@ -40,7 +42,10 @@ GlobalOrder global_order(const Schedule&, const Plan&, int iterations);
 
 /// "cycle: rank 1, column 3 (1B1): ..." in one line.
 std::string to_text(const ScheduleProblem&);
-/// Throws InputError for problems of level 1 to 3, Infeasible for level 4.
+/// A schedule that is well formed but never ends, does not fit, or learns with mixed versions: levels 4, 6, 7 and 9.
+bool cannot_be_done(const ScheduleProblem&);
+const char* help_for(int level);  ///< What would help, or "".
+/// Throws Infeasible where the first one cannot be done, InputError otherwise.
 void throw_if_any(const std::vector<ScheduleProblem>&, const std::string& what);
 
 }  // namespace stagecraft

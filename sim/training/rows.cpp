@@ -7,6 +7,11 @@
 #include "sim/training/random.hpp"
 
 namespace stagecraft {
+namespace {
+
+constexpr std::size_t kMostKept = std::size_t{1} << 22;  // Numbers.
+
+}  // namespace
 
 std::int64_t Epochs::row(int iteration, std::int64_t sample) const {
   const std::int64_t drawn = iteration * mini_batch + sample;
@@ -15,6 +20,21 @@ std::int64_t Epochs::row(int iteration, std::int64_t sample) const {
 
 Rows::Rows(const TaskShape& shape, std::uint64_t seed) : epochs_{seed, kRows, shape.mini_batch}, starts_{0} {
   for (const Operation& op : shape.inputs) starts_.push_back(starts_.back() + static_cast<std::size_t>(numbers({op})));
+  for (const Operation& op : shape.losses)
+    target_numbers_ += static_cast<std::size_t>(op.kind == OperationKind::CrossEntropy ? op.rows : numbers({op}));
+  if (starts_.back() + target_numbers_ <= kMostKept / kRows) kept_ = std::make_unique<Kept[]>(kRows);
+}
+
+const Rows::Kept* Rows::kept(std::int64_t row) const {
+  if (!kept_ || row >= kRows) return nullptr;
+  Kept& k = kept_[static_cast<std::size_t>(row)];
+  std::call_once(k.once, [&] {
+    k.inputs.resize(starts_.back());
+    k.target.resize(target_numbers_);
+    inputs_of(row, k.inputs);
+    target_of(row, k.target);
+  });
+  return &k;
 }
 
 std::int64_t Rows::row_of(int iteration, std::int64_t sample) const {
@@ -22,8 +42,14 @@ std::int64_t Rows::row_of(int iteration, std::int64_t sample) const {
 }
 
 void Rows::input(int input, int iteration, std::int64_t sample, std::span<double> out) const {
-  std::vector<double> all(starts_.back());
-  inputs_of(row_of(iteration, sample), all);
+  const std::int64_t row = row_of(iteration, sample);
+  std::vector<double> fresh;
+  const Kept* const known = kept(row);
+  if (!known) {
+    fresh.resize(starts_.back());
+    inputs_of(row, fresh);
+  }
+  const std::vector<double>& all = known ? known->inputs : fresh;
   STAGECRAFT_CHECK(out.size() ==
                    starts_.at(static_cast<std::size_t>(input) + 1) - starts_[static_cast<std::size_t>(input)]);
   std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(starts_[static_cast<std::size_t>(input)]), out.size(),
@@ -31,7 +57,11 @@ void Rows::input(int input, int iteration, std::int64_t sample, std::span<double
 }
 
 void Rows::target(int iteration, std::int64_t sample, std::span<double> out) const {
-  target_of(row_of(iteration, sample), out);
+  const std::int64_t row = row_of(iteration, sample);
+  if (const Kept* const known = kept(row))
+    std::copy_n(known->target.begin(), out.size(), out.begin());
+  else
+    target_of(row, out);
 }
 
 std::int64_t numbers(const std::vector<Operation>& operations) {

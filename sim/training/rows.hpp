@@ -1,6 +1,9 @@
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "sim/training/task.hpp"
 
@@ -14,8 +17,8 @@ struct Epochs {
   std::int64_t row(int iteration, std::int64_t sample) const;
 };
 
-/// A table that is never stored: each row is computed when it is asked for. Samples for evaluation are the first rows;
-/// rows from `kRows` on exist too, and are never trained on.
+/// A table whose rows are computed when they are first asked for, and kept where that takes little memory. Samples for
+/// evaluation are the first rows; rows from `kRows` on exist too, and are never trained on.
 class Rows : public Dataset {
  public:
   static constexpr std::int64_t kRows = 2048;
@@ -31,10 +34,17 @@ class Rows : public Dataset {
   virtual void target_of(std::int64_t row, std::span<double> out) const = 0;
 
  private:
+  struct Kept {
+    std::once_flag once;
+    std::vector<double> inputs, target;
+  };
   std::int64_t row_of(int iteration, std::int64_t sample) const;
+  const Kept* kept(std::int64_t row) const;
 
   Epochs epochs_;
   std::vector<std::size_t> starts_;  ///< Of each input among all numbers, and their end.
+  std::size_t target_numbers_ = 0;
+  std::unique_ptr<Kept[]> kept_;  ///< Of the first rows; null where they are too large to keep.
 };
 
 /// All numbers of some operations.

@@ -27,6 +27,26 @@ inline Schedule build(std::string_view name, const Plan& plan, int iterations = 
                         {.plan = plan, .costs = costs, .iterations = iterations});
 }
 
+/// Whether a schedule without options can have these numbers; the others it says it cannot.
+inline bool takes(const ScheduleDef& def, int ranks, int micro_batches) {
+  const std::string_view name = def.name;
+  if (name == "2bw") return micro_batches >= ranks - 1;
+  if (name == "dualpipe") return ranks % 2 == 0 && micro_batches % 2 == 0 && micro_batches >= 2 * ranks;
+  if (name == "dualpipev") return micro_batches >= 2 * ranks;
+  if (name == "chimera") return ranks % 2 == 0 && micro_batches >= 2;
+  if (name == "gems") return micro_batches >= 2;
+  return name != "seq1f1b" || micro_batches % 2 == 0;
+}
+
+/// Whether on a chain the messages of neighbours always meet, so that not even blocking rendezvous ends in a deadlock:
+/// one stage on each rank, which runs at most two forwards further ahead than the next.
+inline bool neighbours_meet(const ScheduleDef& def) { return def.placement == Placement::Any && def.name != "spp-pe"; }
+
+/// The plan with the fewest stages that the schedule goes with.
+inline Plan least_plan(const ScheduleDef& def, int ranks, int micro_batches) {
+  return plan_for(def, ranks, def.chunks.least, micro_batches);
+}
+
 /// A schedule of the catalogue that drains every so many iterations; 0: never.
 inline Schedule draining(std::string_view name, const Plan& plan, int iterations, int every) {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", name);

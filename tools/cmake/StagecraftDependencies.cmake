@@ -39,7 +39,7 @@ stagecraft_optional(SIMGRID "${SIMGRID_FOUND}" "no simulation with contention")
 
 if(NOT ENABLE_MPI STREQUAL "OFF")
   set(MPI_CXX_SKIP_MPICXX ON)
-  find_package(MPI COMPONENTS CXX)
+  find_package(MPI QUIET COMPONENTS CXX)
 endif()
 stagecraft_optional(MPI "${MPI_CXX_FOUND}" "real execution within one process only")
 if(STAGECRAFT_WITH_MPI AND STAGECRAFT_WITH_SIMGRID)

@@ -26,8 +26,8 @@ ClockReading ask() {
     const double asked = steady_seconds();
     check(MPI_Send(nullptr, 0, MPI_BYTE, 0, 0, wires().words));
     check(MPI_Recv(&there, 1, MPI_DOUBLE, 0, 0, wires().words, MPI_STATUS_IGNORE));
-    const double answered = steady_seconds(), half = (answered - asked) / 2;
-    if (round == 0 || half < best.uncertainty) best = {answered, there - (asked + half), half};
+    const ClockReading reading = clock_reading(asked, there, steady_seconds());
+    if (round == 0 || reading.uncertainty < best.uncertainty) best = reading;
   }
   return best;
 }
@@ -38,12 +38,6 @@ ClockReading read_clock() {
   if (world().rank > 0) return ask();
   for (int process = 1; process < world().size; ++process) answer(process);
   return {};
-}
-
-double on_first_clock(double seconds, const ClockReading& before, const ClockReading& after) {
-  const double apart = after.here - before.here;
-  const double drift = apart > 0 ? (after.offset - before.offset) / apart : 0;
-  return seconds + before.offset + drift * (seconds - before.here);
 }
 
 }  // namespace stagecraft::real

@@ -11,12 +11,13 @@
 namespace stagecraft::real {
 namespace {
 
-constexpr std::chrono::seconds kPatience{5};
+// Of the first process with silent ones; of the others with it: twice that.
+constexpr std::chrono::seconds kPatience{3};
 
 Standing where = Standing::Working;
 Ending final_ending;
 
-Deadline soon() { return std::chrono::steady_clock::now() + kPatience; }
+Deadline soon(int patience) { return std::chrono::steady_clock::now() + patience * kPatience; }
 
 std::string to_bytes(const Ending& ending) {
   ByteWriter out;
@@ -30,6 +31,10 @@ Ending ending_from(const std::string& bytes) {
   return {code, std::string(in.rest())};
 }
 
+void add_lines(std::string& text, const std::string& more) {
+  text += (text.empty() || text.back() == '\n' ? "" : "\n") + more;
+}
+
 /// The first that has something to say counts. Of others that begin alike, as all do that are stuck, the rest is added.
 void add(Ending& sum, const Ending& other) {
   if (other.code == 0) return;
@@ -37,13 +42,13 @@ void add(Ending& sum, const Ending& other) {
     if (sum.code == 0 || !other.text.empty()) sum = other;
     return;
   }
-  const auto headline = [](const std::string& text) { return text.substr(0, text.find('\n')); };
-  if (headline(sum.text) != headline(other.text) || other.text == sum.text) return;
-  sum.text += (sum.text.back() == '\n' ? "" : "\n") + other.text.substr(headline(other.text).size() + 1);
+  const std::size_t headline = other.text.find('\n');
+  const bool alike = headline != std::string::npos && sum.text.starts_with(other.text.substr(0, headline + 1));
+  if (alike && sum.text != other.text) add_lines(sum.text, other.text.substr(headline + 1));
 }
 
 Ending tell_the_first(const Ending& own) {
-  const Deadline deadline = own.code ? soon() : Deadline{};
+  const Deadline deadline = own.code ? soon(2) : Deadline{};
   const auto answer = send_text(0, to_bytes(own), deadline) ? receive_text(0, deadline) : std::nullopt;
   if (answer) return ending_from(*answer);
   where = Standing::Unheard;
@@ -52,16 +57,16 @@ Ending tell_the_first(const Ending& own) {
 
 Ending hear_all(const Ending& own) {
   Ending sum = own;
-  Deadline deadline = own.code ? soon() : Deadline{};
+  Deadline deadline = own.code ? soon(1) : Deadline{};
   std::vector<int> heard, silent;
   for (int r = 1; r < world().size; ++r) {
     const auto words = receive_text(r, deadline);
     (words ? heard : silent).push_back(r);
     if (words) add(sum, ending_from(*words));
-    if (sum.code != 0 && !deadline) deadline = soon();
+    if (sum.code != 0 && !deadline) deadline = soon(1);
   }
   if (sum.code != 0 && sum.text.empty()) sum.text = "failed: a process ended without a word";
-  for (const int r : silent) sum.text += fmt::format("\nno answer from process {} of {}", r, world().size);
+  for (const int r : silent) add_lines(sum.text, fmt::format("no answer from process {} of {}", r, world().size));
   if (!silent.empty()) where = Standing::Unheard;
   for (const int r : heard) send_text(r, to_bytes({sum.code, {}}), deadline);
   return sum;

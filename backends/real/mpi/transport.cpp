@@ -13,9 +13,11 @@
 namespace stagecraft::real {
 namespace {
 
+constexpr std::size_t kMostReceives = 64;
+
 /// Memory that MPI may write to or read from as long as the process lives.
-std::vector<std::shared_ptr<char[]>>& left_behind() {
-  static std::vector<std::shared_ptr<char[]>> blocks;
+std::vector<std::shared_ptr<void>>& left_behind() {
+  static std::vector<std::shared_ptr<void>> blocks;
   return blocks;
 }
 
@@ -60,6 +62,7 @@ MpiTransport::~MpiTransport() {
     MPI_Request_free(&requests_[n]);
     left_behind().push_back(under_way_[n].block);
   }
+  if (pulse_ != MPI_REQUEST_NULL) left_behind().push_back(pulses_);
 }
 
 void MpiTransport::add(MPI_Request request, UnderWay what) {
@@ -81,14 +84,24 @@ void MpiTransport::send(int transfer) {
 }
 
 void MpiTransport::receive(int transfer) {
-  const std::size_t bytes = parcels_.bytes(transfer);
-  const Block block = block_of(bytes);
-  const Transfer& t = p_.transfers[static_cast<std::size_t>(transfer)];
-  const int from = dealing_.owner(p_.at(t.send).device);
   const std::lock_guard lock(mpi_);
-  MPI_Request request;
-  check(MPI_Irecv(block.get(), static_cast<int>(bytes), MPI_BYTE, from, transfer, wires().messages, &request));
-  add(request, {Kind::Received, transfer, 0, block});
+  waiting_.insert(transfer);
+  post_receives();
+}
+
+/// Where receives wait for nothing all of them may start at once, and each takes memory. No message waits for one with
+/// a greater number, so a run can go on as long as the first is posted.
+void MpiTransport::post_receives() {
+  while (!waiting_.empty() && (posted_.size() < kMostReceives || *waiting_.begin() < *posted_.begin())) {
+    const int transfer = waiting_.extract(waiting_.begin()).value();
+    posted_.insert(transfer);
+    const std::size_t bytes = parcels_.bytes(transfer);
+    const Block block = block_of(bytes);
+    const int from = dealing_.owner(p_.at(p_.transfers[static_cast<std::size_t>(transfer)].send).device);
+    MPI_Request request;
+    check(MPI_Irecv(block.get(), static_cast<int>(bytes), MPI_BYTE, from, transfer, wires().messages, &request));
+    add(request, {Kind::Received, transfer, 0, block});
+  }
 }
 
 void MpiTransport::reduce(int collective, InstructionId member) {
@@ -156,8 +169,11 @@ std::vector<MpiTransport::UnderWay> MpiTransport::arrived() {
   }
   requests_.resize(kept);
   under_way_.resize(kept);
-  for (const UnderWay& u : through)
+  for (const UnderWay& u : through) {
     if (u.kind == Kind::ShareReceived) note_share(u.index);
+    if (u.kind == Kind::Received) posted_.erase(u.index);
+  }
+  post_receives();
   return through;
 }
 
@@ -194,23 +210,24 @@ void MpiTransport::end_sums(std::vector<InstructionId>& ended) {
 std::optional<Transport::Pulse> MpiTransport::pulse(const Pulse& own) {
   const std::lock_guard lock(mpi_);
   if (pulse_ == MPI_REQUEST_NULL) {
-    own_pulse_ = {own.moving, own.failed, own.stuck, own.unfinished};
-    check(MPI_Iallreduce(own_pulse_.data(), all_pulses_.data(), 4, MPI_INT, MPI_SUM, wires().pulses, &pulse_));
+    pulses_->own = {own.moving, own.failed, own.stuck, own.unfinished};
+    check(MPI_Iallreduce(pulses_->own.data(), pulses_->all.data(), 4, MPI_INT, MPI_SUM, wires().pulses, &pulse_));
   }
   int done = 0;
   check(MPI_Test(&pulse_, &done, MPI_STATUS_IGNORE));
   if (!done) return {};
-  return Pulse{all_pulses_[0], all_pulses_[1], all_pulses_[2], all_pulses_[3]};
+  const auto& all = pulses_->all;
+  return Pulse{all[0], all[1], all[2], all[3]};
 }
 
 bool MpiTransport::told_to_stop() const { return real::told_to_stop(); }
 
 void MpiTransport::finish() {
-  Pause pause(std::chrono::microseconds(1000));
+  Nap nap;
   std::vector<InstructionId> ended;
   while (!requests_.empty()) {
     poll(ended);
-    pause();
+    nap();
   }
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -49,6 +50,7 @@ class MpiTransport : public Transport {
   Sum& sum_of(int collective);
   void exchange(const Collective&, int collective, int member, const Block&, std::size_t bytes);
   void add(MPI_Request, UnderWay);
+  void post_receives();
   std::vector<UnderWay> arrived();
   void note_share(int collective);
   void end(const UnderWay&, std::vector<InstructionId>& ended);
@@ -60,10 +62,14 @@ class MpiTransport : public Transport {
   std::mutex mpi_;  ///< Around every call of MPI, and what follows.
   std::vector<MPI_Request> requests_;
   std::vector<UnderWay> under_way_;  ///< Of each request.
+  std::set<int> waiting_, posted_;   ///< Transfers to receive.
   std::unordered_map<int, Sum> sums_;
   std::vector<int> complete_;  ///< Collectives with all their shares.
   std::mutex polling_;
-  std::array<int, 4> own_pulse_{}, all_pulses_{};
+  struct Pulses {
+    std::array<int, 4> own{}, all{};
+  };
+  std::shared_ptr<Pulses> pulses_ = std::make_shared<Pulses>();
   MPI_Request pulse_ = MPI_REQUEST_NULL;
 };
 

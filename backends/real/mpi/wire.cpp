@@ -11,7 +11,6 @@ namespace stagecraft::real {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 30;  // MPI counts in int.
-constexpr std::chrono::microseconds kLongestPause{1000};
 
 MPI_Comm copy_of_world() {
   MPI_Comm copy = MPI_COMM_NULL;
@@ -45,13 +44,13 @@ void check(int result) {
 }
 
 bool wait(MPI_Request& request, const Deadline& deadline) {
-  Pause pause(kLongestPause);
+  Nap nap;
   while (true) {
     int done = 0;
     check(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
     if (done) return true;
     if (deadline && std::chrono::steady_clock::now() > *deadline) return false;
-    pause();
+    nap();
   }
 }
 

@@ -24,6 +24,11 @@ namespace {
 const config::MapSpec kFields{
     "Consecutive stages with the least time of the slowest one.",
     {config::integer("stages", 1, 1e6).doc("How many stages."),
+     config::choice("placement", std::vector<std::string>{"auto", "linear", "loop", "v", "wave"})
+         .fallback("auto")
+         .doc(
+             "Which device runs which stages: one each, round and round, there and back, or to and fro; auto: what the "
+             "schedule goes with."),
      config::integer("replicas", 1, 1e6).fallback("1").doc("Devices of each stage, which divide every micro-batch."),
      config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch."),
      config::choice("recompute", std::vector<std::string>{"none", "full"})
@@ -116,11 +121,28 @@ class Partition {
   std::vector<std::vector<double>> best_;  ///< f[s][l], s counted from 0: stages 0..s take layers 0..l-1.
 };
 
-std::vector<DeviceId> choose_devices(const PlannerInput& input, int stages, int replicas) {
-  const std::int64_t needed = static_cast<std::int64_t>(stages) * replicas;
+/// The placement that was asked for, with as many stages on a device as it allows, or the schedule's own.
+Placing placing_of(const PlannerInput& input) {
+  const config::Value& word = input.options.at("placement");
+  const auto asked = parse_placement(word.text);
+  if (!asked) {
+    if (input.placing.placement != Placement::Bidirectional) return input.placing;
+    throw InputError(
+        {{input.options.at("stages").where, "plan.stages",
+          "the schedule runs two copies of every stage in opposite directions, whose gradients have to be "
+          "added up; a plan has one copy",
+          "stagecraft schedule shows such schedules without a scenario; dualpipev runs one copy", "placement"}});
+  }
+  const ChunkRange chunks = *asked == Placement::Linear ? ChunkRange{1, 1}
+                            : *asked == Placement::Loop ? ChunkRange{1, kManyChunks}
+                            : *asked == Placement::V    ? ChunkRange{2, 2}
+                                                        : ChunkRange{2, kManyChunks, 2};
+  return {*asked, *asked == input.placing.placement ? input.placing.chunks : chunks};
+}
+
+std::vector<DeviceId> available_devices(const PlannerInput& input) {
   std::vector<DeviceId> devices;
-  const config::Value* names = input.options.find("devices");
-  if (names) {
+  if (const config::Value* names = input.options.find("devices")) {
     config::Problems problems;
     devices = read_devices(*names, input.cluster, "devices", problems);
     problems.throw_if_any();
@@ -128,15 +150,39 @@ std::vector<DeviceId> choose_devices(const PlannerInput& input, int stages, int 
     for (std::size_t d = 0; d < input.cluster.devices.size(); ++d)
       devices.push_back(DeviceId{static_cast<std::int64_t>(d)});
   }
-  const auto there = static_cast<std::int64_t>(devices.size());
-  if (there < needed)
-    throw Infeasible({input.options.at("stages").where, "plan.stages",
-                      fmt::format("{} stages{} need {} devices, but {} {}", stages,
-                                  replicas == 1 ? "" : fmt::format(" of {} devices each", replicas), needed,
-                                  names ? "the plan lists" : "the cluster has", there),
-                      fmt::format("at most {} stages, or {} devices more", there / replicas, needed - there),
-                      "devices"});
   return devices;
+}
+
+[[noreturn]] void refuse(const PlannerInput& input, const Placing& placing, int stages, int replicas, int there) {
+  const Where& where = input.options.at("stages").where;
+  const int least = placing.chunks.least;
+  if (stages % least != 0)
+    throw InputError({{where, "plan.stages",
+                       fmt::format("{} stages cannot lie {} on each device, as the schedule wants", stages, least),
+                       fmt::format("a multiple of {}", least), "placement"}});
+  const std::string each = replicas == 1 ? "" : fmt::format(" of {} devices each", replicas);
+  const std::int64_t needed = static_cast<std::int64_t>(stages) / least * replicas;
+  throw Infeasible({where, "plan.stages",
+                    fmt::format("{} stages{}{} need {} devices, but {} {}", stages, each,
+                                least == 1 ? "" : fmt::format(", {} on each device,", least), needed,
+                                input.options.has("devices") ? "the plan lists" : "the cluster has", there),
+                    fmt::format("at most {} stages, or {} devices more", there / replicas * least, needed - there),
+                    "devices"});
+}
+
+/// Devices of each rank, replicas side by side.
+std::vector<std::vector<DeviceId>> choose_ranks(const PlannerInput& input, const Placing& placing, int stages,
+                                                int replicas) {
+  const std::vector<DeviceId> devices = available_devices(input);
+  const auto there = static_cast<int>(devices.size());
+  const int ranks = ranks_for(placing, stages, there / replicas);
+  if (ranks == 0) refuse(input, placing, stages, replicas, there);
+  std::vector<std::vector<DeviceId>> chosen;
+  for (int r = 0; r < ranks; ++r) {
+    const auto first = devices.begin() + static_cast<std::ptrdiff_t>(r) * replicas;
+    chosen.emplace_back(first, first + replicas);
+  }
+  return chosen;
 }
 
 Plan plan_balanced(const PlannerInput& input) {
@@ -144,7 +190,8 @@ Plan plan_balanced(const PlannerInput& input) {
   const int count = config::as_int(options.at("stages")), replicas = config::as_int(options.at("replicas"));
   const bool recompute = options.at("recompute").text == "full";
   const int layers = static_cast<int>(input.model.layers.size());
-  const std::vector<DeviceId> devices = choose_devices(input, count, replicas);
+  const Placing placing = placing_of(input);
+  const auto ranks = choose_ranks(input, placing, count, replicas);
   if (layers < count)
     throw Infeasible({options.at("stages").where, "plan.stages",
                       fmt::format("{} stages need {} layers, but the model has {}", count, count, layers),
@@ -160,10 +207,9 @@ Plan plan_balanced(const PlannerInput& input) {
   std::map<std::pair<int, std::int64_t>, Prefix> prefixes;  // By device type and samples.
   Partition partition(layers);
   for (int s = 0; s < count; ++s) {
-    const auto first = devices.begin() + static_cast<std::ptrdiff_t>(s) * replicas;
     Stage stage;
     stage.name = fmt::format("s{}", s);
-    stage.devices.assign(first, first + replicas);
+    stage.devices = ranks[static_cast<std::size_t>(rank_of(placing.placement, s, static_cast<int>(ranks.size())))];
     stage.micro_batch_size = config::as_int(options.at("micro_batch_size"));
     stage.recompute = recompute;
     std::vector<const Prefix*> sums;

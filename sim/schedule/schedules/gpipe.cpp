@@ -3,10 +3,27 @@
 namespace stagecraft::schedules {
 namespace {
 
+const config::MapSpec fields{
+    .title = "All forwards, then all backwards.",
+    .fields = {config::choice("backward", std::vector<std::string>{"forward", "reverse"})
+                   .fallback("forward")
+                   .doc("Order of the micro-batches on the way back: as they came, or the last first (torchgpipe)."),
+               config::boolean("keep_last")
+                   .fallback("false")
+                   .doc("Recompute for every micro-batch but the last (torchgpipe's except_last); plan.recompute stays "
+                        "none.")}};
+
 // Everything forward, then everything backward: every activation is alive in between.
-void order(const ScheduleInput&, StageId, int micro_batches, OpList& ops) {
+void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
+  const bool reverse = option_is(in, "backward", "reverse"), keep_last = option_is(in, "keep_last", "true");
+  if (keep_last && in.plan.stage(stage).recompute)
+    throw InputError("gpipe with keep_last recomputes by itself", "write plan.recompute: none");
   for (int m = 0; m < micro_batches; ++m) ops.forward(m);
-  for (int m = 0; m < micro_batches; ++m) ops.backward(m);
+  for (int i = 0; i < micro_batches; ++i) {
+    const int m = reverse ? micro_batches - 1 - i : i;
+    if (keep_last && m + 1 < micro_batches) ops.add(OpKind::Recompute, m);
+    ops.backward(m);
+  }
 }
 
 }  // namespace
@@ -14,7 +31,8 @@ void order(const ScheduleInput&, StageId, int micro_batches, OpList& ops) {
 extern const ScheduleDef gpipe{
     .name = "gpipe",
     .summary = "All forwards, then all backwards, then a flush",
-    .source = "Huang et al., GPipe, NeurIPS 2019",
+    .source = "Huang et al., GPipe, NeurIPS 2019; Kim et al., torchgpipe, 2020",
+    .fields = &fields,
     .stage = order,
 };
 

@@ -162,3 +162,29 @@ TEST_CASE("what makes a plan impossible is said with its cell in the file") {
   CHECK(uneven.front().code == "chain");
   CHECK(uneven.front().message.find("stages 2 to 2") != std::string::npos);
 }
+
+TEST_CASE("either kind of file reads back what was written") {
+  const std::string text =
+      "0UNSHARD,0F0,0SEND_F0,(0F1;0B0)OVERLAP_F_B,0RECV_B1,0REDUCE_GRAD,0RESHARD\n1RECV_F0,1F0,1I0,1SEND_B0,1W0,1R1\n";
+  std::vector<CellProblem> problems;
+  const CsvFile csv = read_csv(text, "x.csv", {}, problems);
+  CHECK(problems.empty());
+  CHECK(csv.communicates);
+  CHECK(to_csv(csv.actions) == text);
+  CHECK(rows_of(compute_of(csv).schedule) == Rows{"0F0 0F1+ 0B0", "1F0 1I0 1W0 1R1"});
+  CHECK(compute_of(csv).columns == std::vector<std::vector<int>>{{1, 3, 3}, {1, 2, 4, 5}});
+}
+
+TEST_CASE("what torch's own reader lets through or mistakes") {
+  std::vector<CellProblem> problems;
+  for (const char* text : {"0F3.2", "0F3x", "0SEND_F1x", "0UNSHARD1", "0SEND_F", "SEND_F0", "0SEND_X0", "0BW1",
+                           "(0SEND_F0;0F1)OVERLAP_F_B", "0f1", "0 F1"}) {
+    CAPTURE(text);
+    problems.clear();
+    read_csv(text, "x.csv", {}, problems);
+    REQUIRE(problems.size() == 1);
+    CHECK(problems.front().problem.code == "syntax");
+    CHECK(problems.front().problem.level == 1);
+    CHECK(problems.front().problem.op == text);
+  }
+}

@@ -122,6 +122,16 @@ TEST_CASE("each replica needs every op") {
   check({"one replica short", {"0F0 0B0", "0F0"}, "missing", 2, 1, -1, "0B0", "0B0 never runs"}, plan);
 }
 
+TEST_CASE("slices of a micro-batch go forward in order and backward the other way round") {
+  const Plan plan = chain_plan(1, 1, 4);  // Two micro-batches of two slices.
+  const ValidateOptions two{.slices = 2};
+  CHECK(validate(schedule_from({"0F0 0F1 0B1 0B0 0F2 0F3 0B3 0B2"}), plan, two).empty());
+  CHECK(validate(schedule_from({"0F2 0F0 0F1 0F3 0B1 0B3 0B0 0I2 0W2"}), plan, two).empty());
+  CHECK(validate(schedule_from({"0F0 0F1 0B0 0B1 0F2 0F3 0B2 0B3"}), plan, {}).empty());
+  check({"F", {"0F1 0F0 0B1 0B0 0F2 0F3 0B3 0B2"}, "slice-order", 3, 0, 0, "0F1", "0F1 comes before 0F0"}, plan, two);
+  check({"B", {"0F0 0F1 0B1 0B0 0F2 0F3 0B2 0B3"}, "slice-order", 3, 0, 6, "0B2", "0B2 comes before 0B3"}, plan, two);
+}
+
 TEST_CASE("all problems are listed, up to the number asked for") {
   const Plan plan = chain_plan(2, 2, 8);
   CHECK(validate(schedule_from({"", ""}), plan, {}).size() == 20);
@@ -134,5 +144,7 @@ TEST_CASE("problems become one line each, and the right kind of exception") {
   CHECK(to_text(ScheduleProblem{"missing", 2, -1, -1, "", "gone"}) == "missing: gone");
   CHECK_NOTHROW(throw_if_any({}, "x"));
   CHECK_THROWS_AS(throw_if_any({{"duplicate", 2, 0, 0, "0F0", "x"}}, "x"), InputError);
-  CHECK_THROWS_AS(throw_if_any({{"cycle", 4, 0, 0, "0F0", "x"}}, "x"), Infeasible);
+  for (const int level : {1, 2, 3, 5, 8})
+    CHECK_THROWS_AS(throw_if_any({{"x", level, 0, 0, "0F0", "x"}}, "x"), InputError);
+  for (const int level : {4, 6, 7, 9}) CHECK_THROWS_AS(throw_if_any({{"x", level, 0, 0, "0F0", "x"}}, "x"), Infeasible);
 }

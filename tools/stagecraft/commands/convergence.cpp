@@ -40,8 +40,8 @@ int execute(const Arguments& a) {
     fmt::print(stderr, "{}{}{}", terminal ? "\r\033[K" : "", what, terminal ? "" : "\n");
   });
   if (terminal) fmt::print(stderr, "\r\033[K");
-  print(fmt::format("{} updates of {} samples, {} seeds; loss of the weights themselves\n\n", o.updates,
-                    c.samples_per_update, o.seeds) +
+  print(fmt::format("{} updates of {} samples, {} seed{}; loss of the weights themselves\n\n", o.updates,
+                    c.samples_per_update, o.seeds, o.seeds == 1 ? "" : "s") +
         to_text(c, targets));
   if (a.has("out")) {
     const std::string folder = a.text("out");

@@ -87,8 +87,8 @@ int execute(const Arguments& a) {
   const Outcome outcome = run(scenario, prepared, a.text("backend"));
   if (outcome.timeline.elsewhere) return 0;
   if (outcome.timeline.processes > 1)
-    fmt::print(stderr, "{} processes ran it together; between them clocks are known to {}\n",
-               outcome.timeline.processes, to_text(outcome.timeline.clock_uncertainty));
+    fmt::print(stderr, "{} processes ran it together; their clocks agree to {}\n", outcome.timeline.processes,
+               to_text(outcome.timeline.clock_uncertainty));
   const std::string json =
       results_json(scenario.title, prepared.program, outcome.timeline, outcome.report, prepared.cluster);
   if (format == "json") {

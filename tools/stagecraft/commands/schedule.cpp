@@ -1,6 +1,9 @@
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
+#include "sim/config/override.hpp"
 #include "sim/program/check.hpp"
 #include "sim/program/lower.hpp"
 #include "sim/report/gantt.hpp"
@@ -12,6 +15,7 @@
 #include "sim/schedule/validate.hpp"
 #include "sim/weights/policy.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/schedule_file.hpp"
 
 namespace stagecraft::commands {
 namespace {
@@ -62,19 +66,28 @@ Cluster delay_cluster(int ranks, Seconds delay) {
   return cluster;
 }
 
-Question from_file(const Arguments& a) {
-  const std::string file = a.text("file");
-  const CsvSchedule csv = parse_schedule_csv(read_file(file), file);
-  std::vector<ScheduleProblem> problems;
-  Question q{.name = file, .plan = implied_plan(csv, problems), .one = csv.schedule, .all = {}};
-  if (problems.empty()) problems = validate(q.one, q.plan, {.iterations = 1, .trains = true, .most = 20});
-  for (ScheduleProblem& p : problems)
-    if (p.rank >= 0 && p.column >= 0 &&
-        static_cast<std::size_t>(p.column) < csv.columns[static_cast<std::size_t>(p.rank)].size())
-      p.column = csv.columns[static_cast<std::size_t>(p.rank)][static_cast<std::size_t>(p.column)];
-  throw_if_any(problems, file);
-  q.all = complete(q.one, q.plan, kIterations);
-  return q;
+Question from_file(const CheckedFile& f, const std::string& file) {
+  throw_if_bad(f, file);
+  return {.name = file,
+          .plan = f.plan,
+          .one = f.compute.schedule,
+          .all = complete(f.compute.schedule, f.plan, kIterations)};
+}
+
+/// The schedule's options, from key=value; nothing when it has none.
+std::optional<config::Value> options_of(const ScheduleDef& def, const std::vector<std::string>& sets) {
+  if (!def.fields) {
+    if (sets.empty()) return {};
+    throw InputError(fmt::format("the schedule '{}' has no options", def.name));
+  }
+  config::Problems problems;
+  config::Value tree;
+  tree.kind = config::Value::Kind::Map;
+  for (const std::string& set : sets) config::apply_set(tree, set, problems);
+  problems.throw_if_any();
+  config::Value checked = config::check(tree, *def.fields, "", problems);
+  problems.throw_if_any();
+  return checked;
 }
 
 Question from_catalogue(const Arguments& a) {
@@ -83,15 +96,22 @@ Question from_catalogue(const Arguments& a) {
   if (!a.has("ranks") || !a.has("microbatches"))
     throw InputError("-p RANKS and -m MICROBATCHES are needed", "stagecraft schedule 1f1b -p 4 -m 8");
   const int ranks = a.count("ranks", 1, 1 << 16), micro_batches = a.count("microbatches", 1, 1 << 20);
-  const int chunks = a.count("chunks", 1, 1024);
+  const int chunks = a.has("chunks") ? a.count("chunks", 1, 1024) : def.chunks.least;
   if (ranks > kMostStages / chunks)
     throw InputError(fmt::format("{} ranks of {} chunks are more than {} stages", ranks, chunks, kMostStages));
-  Question q{
-      .name = std::string(def.name), .plan = chain_plan(ranks * chunks, ranks, micro_batches), .one = {}, .all = {}};
+  const std::optional<config::Value> options = options_of(def, a.list("set"));
+  Question q{.name = std::string(def.name), .plan = plan_for(def, ranks, chunks, micro_batches), .one = {}, .all = {}};
   check_size(q.plan, kIterations, def.trains);
   const StageCosts costs = uniform_costs(q.plan, costs_of(a));
-  q.all = build_schedule(def, {.plan = q.plan, .costs = costs, .iterations = kIterations});
-  q.one = build_schedule(def, {.plan = q.plan, .costs = costs, .iterations = 1});
+  const Cluster cluster = delay_cluster(ranks, {a.number("comm")});
+  ScheduleInput input{.plan = q.plan,
+                      .costs = costs,
+                      .iterations = kIterations,
+                      .options = options ? &*options : nullptr,
+                      .cluster = &cluster};
+  q.all = build_schedule(def, input);
+  input.iterations = 1;
+  q.one = build_schedule(def, input);
   q.weights = def.weights;
   q.trains = def.trains;
   return q;
@@ -108,7 +128,12 @@ int execute(const Arguments& a) {
   check_format(format, {"grid", "csv", "json", "gantt"});
   if (a.has("NAME") == a.has("file"))
     throw InputError("give the name of a schedule, or --file X.csv", "stagecraft list schedules shows the names");
-  const Question q = a.has("file") ? from_file(a) : from_catalogue(a);
+  const CheckedFile file = a.has("file") ? checked_file(a) : CheckedFile{};
+  if (format == "json" && !file.good()) {
+    print(with_findings("{}", file) + "\n");
+    return exit_code(file);
+  }
+  const Question q = a.has("file") ? from_file(file, a.text("file")) : from_catalogue(a);
   if (format == "csv") return print(to_csv(without_updates(q.one))), 0;
 
   const LoweringOptions options{.overlap = true,
@@ -124,7 +149,10 @@ int execute(const Arguments& a) {
   const Timeline timeline = get_from(backends::all(), "backend", "ideal").run(program, cluster, {});
   const Report report = measure(program, timeline, cluster);
   check_finite(report.makespan.value);
-  if (format == "json") return print(schedule_json(q.name, program, report) + "\n"), 0;
+  if (format == "json") {
+    const std::string json = schedule_json(q.name, program, report);
+    return print((a.has("file") ? with_findings(json, file) : json) + "\n"), 0;
+  }
 
   std::string text = format == "gantt" ? gantt(program, timeline, cluster, 0, 100) : to_grid(q.one);
   text += fmt::format("makespan {}  period {}  bubble {:.4g} ({:.4g} of {})  peak activations",
@@ -133,7 +161,30 @@ int execute(const Arguments& a) {
   for (std::size_t d = 0; d < std::min(report.devices.size(), kMostPeaks); ++d)
     text += fmt::format(" {}", report.devices[d].memory.activations);
   if (report.devices.size() > kMostPeaks) text += fmt::format(" ... and {} more", report.devices.size() - kMostPeaks);
-  return print(text + "\n"), 0;
+  text += '\n';
+  for (const ScheduleProblem& w : file.warnings) text += "warning: " + to_text(w) + '\n';
+  return print(text), 0;
+}
+
+std::vector<Argument> arguments() {
+  using Kind = Argument::Kind;
+  std::vector<Argument> list = {
+      {"NAME", Kind::Text, "Name of a schedule"},
+      {"-p,--ranks", Kind::Count, "Devices"},
+      {"-m,--microbatches", Kind::Count, "Micro-batches in one iteration"},
+      {"-v,--chunks", Kind::Count, "Stages on each device (default: the fewest that the schedule has)"},
+      {"-s,--set", Kind::List, "An option of the schedule, key=value; may be repeated"},
+      {"--file", Kind::Text, "Check and time a schedule in PyTorch's CSV text instead"},
+      {"--f", Kind::Number, "Time of a forward", "1"},
+      {"--b", Kind::Number, "Time of a backward (default: twice the forward, or I + W)"},
+      {"--i", Kind::Number, "Time of an input gradient"},
+      {"--w", Kind::Number, "Time of a weight gradient"},
+      {"--r", Kind::Number, "Time of a recomputation (default: the forward)"},
+      {"--u", Kind::Number, "Time of an update", "0"},
+      {"--comm", Kind::Number, "Delay between two devices", "0"},
+      {"--format", Kind::Text, "grid, gantt, csv or json", "grid"}};
+  for (Argument& argument : file_check_arguments()) list.push_back(std::move(argument));
+  return list;
 }
 
 }  // namespace
@@ -143,19 +194,7 @@ extern const Command schedule{
     .summary = "A schedule without a scenario: order, makespan, period, bubble, peak activations",
     .group = "Look before you run",
     .example = "stagecraft schedule 1f1b -p 4 -m 8 --f 1 --b 2",
-    .arguments = {{"NAME", Argument::Kind::Text, "Name of a schedule"},
-                  {"-p,--ranks", Argument::Kind::Count, "Devices"},
-                  {"-m,--microbatches", Argument::Kind::Count, "Micro-batches in one iteration"},
-                  {"-v,--chunks", Argument::Kind::Count, "Stages on each device, where the schedule allows it", "1"},
-                  {"--file", Argument::Kind::Text, "Check and time a schedule in PyTorch's CSV text instead"},
-                  {"--f", Argument::Kind::Number, "Time of a forward", "1"},
-                  {"--b", Argument::Kind::Number, "Time of a backward (default: twice the forward, or I + W)"},
-                  {"--i", Argument::Kind::Number, "Time of an input gradient"},
-                  {"--w", Argument::Kind::Number, "Time of a weight gradient"},
-                  {"--r", Argument::Kind::Number, "Time of a recomputation (default: the forward)"},
-                  {"--u", Argument::Kind::Number, "Time of an update", "0"},
-                  {"--comm", Argument::Kind::Number, "Delay between two devices", "0"},
-                  {"--format", Argument::Kind::Text, "grid, gantt, csv or json", "grid"}},
+    .arguments = arguments(),
     .run = execute,
 };
 

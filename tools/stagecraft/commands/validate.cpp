@@ -26,6 +26,9 @@ int execute(const Arguments& a) {
   print(fmt::format("{}\n{} stages on {} devices; profile of {}, {} at once\n",
                     scenario.title.empty() ? "(untitled)" : scenario.title, v.prepared.plan.stage_count(),
                     v.prepared.plan.device_count(), v.profile.machine, v.profile.threads));
+  if (v.profile.threads < v.prepared.plan.device_count())
+    print(fmt::format("note: {} devices share {} cores of this machine, which the simulation does not know\n",
+                      v.prepared.plan.device_count(), v.profile.threads));
   print(to_text(v.validation, kTolerance));
   if (!a.flag("no-control")) {
     const Scenario alone =

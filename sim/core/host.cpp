@@ -1,0 +1,27 @@
+#include "sim/core/host.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <string>
+
+namespace stagecraft {
+
+Bytes free_memory() {
+  double bytes = std::numeric_limits<double>::infinity();
+  std::ifstream info("/proc/meminfo");
+  std::string word;
+  while (info >> word)
+    if (double kibibytes = 0; word == "MemAvailable:" && info >> kibibytes) bytes = kibibytes * 1024;
+  // A container may have less than its machine.
+  std::ifstream most("/sys/fs/cgroup/memory.max"), taken("/sys/fs/cgroup/memory.current");
+  if (double limit = 0, current = 0; most >> limit && taken >> current) bytes = std::min(bytes, limit - current);
+  rlimit allowed{};
+  if (getrlimit(RLIMIT_AS, &allowed) == 0 && allowed.rlim_cur != RLIM_INFINITY)
+    bytes = std::min(bytes, static_cast<double>(allowed.rlim_cur));
+  return {bytes};
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,60 @@
+#include "sim/plan/placement.hpp"
+
+#include <algorithm>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::string_view kNames[] = {"any", "linear", "loop", "v", "wave", "bidirectional"};
+
+/// The second copy of a chain, and the micro-batches of each.
+void add_way_back(Plan& plan, int ranks, int micro_batches, int turn) {
+  if (turn <= 0) turn = std::max(1, micro_batches / 2);
+  std::vector<int> down, up;
+  for (int m = 0; m < micro_batches; ++m) (m / turn % 2 == 0 ? down : up).push_back(m);
+  STAGECRAFT_CHECK(!up.empty());
+  for (int s = 0; s < ranks; ++s) {
+    Stage stage = plan.stages[static_cast<std::size_t>(s)];
+    stage.name = "s" + std::to_string(ranks + s);
+    stage.devices = {DeviceId{rank_of(Placement::Bidirectional, ranks + s, ranks)}};
+    plan.stages.push_back(std::move(stage));
+    if (s > 0) plan.edges.push_back({StageId{ranks + s - 1}, StageId{ranks + s}, {}});
+  }
+  for (int s = 0; s < 2 * ranks; ++s) plan.stages[static_cast<std::size_t>(s)].micros = s < ranks ? down : up;
+}
+
+}  // namespace
+
+std::string_view to_text(Placement placement) { return kNames[static_cast<std::size_t>(placement)]; }
+
+std::optional<Placement> parse_placement(std::string_view word) {
+  for (std::size_t i = 0; i < std::size(kNames); ++i)
+    if (kNames[i] == word) return static_cast<Placement>(i);
+  return {};
+}
+
+int rank_of(Placement placement, int stage, int ranks) {
+  const int along = stage % ranks;
+  const bool back = placement == Placement::V || placement == Placement::Wave || placement == Placement::Bidirectional;
+  return back && stage / ranks % 2 == 1 ? ranks - 1 - along : along;
+}
+
+int ranks_for(const Placing& placing, int stages, int devices) {
+  for (int chunks = placing.chunks.least; chunks <= std::min(placing.chunks.most, stages);
+       chunks += placing.chunks.step)
+    if (stages % chunks == 0 && stages / chunks <= devices) return stages / chunks;
+  return 0;
+}
+
+Plan placed_plan(Placement placement, int ranks, int chunks, int micro_batches, int turn) {
+  const bool both_ways = placement == Placement::Bidirectional;
+  Plan plan = chain_plan(both_ways ? ranks : ranks * chunks, ranks, micro_batches);
+  for (int s = 0; s < plan.stage_count(); ++s)
+    plan.stages[static_cast<std::size_t>(s)].devices = {DeviceId{rank_of(placement, s, ranks)}};
+  if (both_ways) add_way_back(plan, ranks, micro_batches, turn);
+  return plan;
+}
+
+}  // namespace stagecraft

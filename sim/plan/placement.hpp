@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "sim/plan/plan.hpp"
+
+namespace stagecraft {
+
+/// Which rank runs which stage of a chain, p ranks.
+enum class Placement {
+  Any,           ///< No rule: each stage has a rank of its own, as the plan has it.
+  Linear,        ///< Stage s on rank s.
+  Loop,          ///< s % p: round and round.
+  V,             ///< There and back once: rank r has stages r and 2p-1-r.
+  Wave,          ///< There and back any number of times.
+  Bidirectional  ///< A second copy of the p stages runs the other way: stage p+s on rank p-1-s.
+};
+
+std::string_view to_text(Placement);
+std::optional<Placement> parse_placement(std::string_view);
+
+/// Stages on each rank that a schedule can have: `least`, `least + step`, ... up to `most`.
+struct ChunkRange {
+  int least = 1, most = 1, step = 1;
+  bool has(int chunks) const { return chunks >= least && chunks <= most && (chunks - least) % step == 0; }
+};
+constexpr int kManyChunks = 1 << 20;
+
+/// Where a schedule wants the stages.
+struct Placing {
+  Placement placement = Placement::Any;
+  ChunkRange chunks;
+};
+
+int rank_of(Placement, int stage, int ranks);
+
+/// The most ranks, at most `devices`, that divide the stages into as many chunks as are allowed; 0 when there are none.
+int ranks_for(const Placing&, int stages, int devices);
+
+/// A plan without a model. In pipelines of both directions the micro-batches go down and up in turns of `turn`, which
+/// is half of them when it is 0.
+Plan placed_plan(Placement, int ranks, int chunks, int micro_batches, int turn = 0);
+
+}  // namespace stagecraft

@@ -1,0 +1,85 @@
+#include "sim/schedule/actions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace stagecraft {
+namespace {
+
+constexpr std::array<std::string_view, 13> kWords = {
+    "F", "B", "I", "W", "R", "U", "SEND_F", "RECV_F", "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD"};
+
+bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || c == '_'; }
+
+std::optional<int> read_number(std::string_view& text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto digits = static_cast<std::size_t>(end - text.data());
+  if (error != std::errc{} || text.front() == '-' || (digits > 1 && text.front() == '0')) return {};
+  text.remove_prefix(digits);
+  return value;
+}
+
+std::optional<ActionKind> read_kind(std::string_view& text) {
+  std::size_t length = 0;
+  while (length < text.size() && is_letter(text[length])) ++length;
+  const std::string_view word = text.substr(0, length);
+  for (std::size_t k = 0; k < kWords.size(); ++k) {
+    if (word != kWords[k]) continue;
+    text.remove_prefix(length);
+    return static_cast<ActionKind>(k);
+  }
+  return {};
+}
+
+}  // namespace
+
+Action action_of(const Op& op) { return {static_cast<ActionKind>(op.kind), op.fused, op.stage, op.micro}; }
+
+ActionTable actions_of(const Schedule& schedule) {
+  ActionTable table;
+  for (const auto& ops : schedule.devices) {
+    auto& row = table.ranks.emplace_back();
+    row.reserve(ops.size());
+    for (const Op& op : ops) row.push_back(action_of(op));
+  }
+  return table;
+}
+
+Schedule compute_of(const ActionTable& table) {
+  Schedule schedule;
+  for (const auto& row : table.ranks) {
+    auto& ops = schedule.devices.emplace_back();
+    const auto computes = [](const Action& action) { return action.is_compute(); };
+    ops.reserve(static_cast<std::size_t>(std::count_if(row.begin(), row.end(), computes)));
+    for (const Action& action : row)
+      if (action.is_compute()) ops.push_back(action.op());
+  }
+  return schedule;
+}
+
+std::string to_text(const Action& action) {
+  const std::string_view word = kWords[static_cast<std::size_t>(action.kind)];
+  if (action.kind >= ActionKind::Unshard) return fmt::format("{}{}", action.stage.value, word);
+  return fmt::format("{}{}{}", action.stage.value, word, action.micro);
+}
+
+std::optional<Action> parse_action(std::string_view text) {
+  const auto stage = read_number(text);
+  if (!stage) return {};
+  const auto kind = read_kind(text);
+  if (!kind) return {};
+  Action action{*kind, false, StageId{*stage}, 0};
+  if (action.kind < ActionKind::Unshard) {
+    const auto micro = read_number(text);
+    if (!micro) return {};
+    action.micro = *micro;
+  }
+  if (!text.empty()) return {};
+  return action;
+}
+
+}  // namespace stagecraft

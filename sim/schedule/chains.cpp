@@ -1,0 +1,43 @@
+#include "sim/schedule/chains.hpp"
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft {
+
+int Chains::source(StageId s, bool gradient) const {
+  const StageId other{gradient ? s + 1 : s - 1};
+  if (!(gradient ? feeds(s) : is_fed(s))) return -1;
+  return rank_of(other) == rank_of(s) ? -1 : rank_of(other);
+}
+
+std::string why_no_chains(const Plan& plan) {
+  for (int s = 0; s < plan.stage_count(); ++s) {
+    const Stage& stage = plan.stage(StageId{s});
+    if (stage.devices.size() != 1)
+      return fmt::format("stage {} has {} replicas, but a rank is one device here", s, stage.devices.size());
+    if (stage.micro_batch_size != plan.stages.front().micro_batch_size)
+      return fmt::format("stage {} has micro-batches of another size than stage 0", s);
+  }
+  for (const StageEdge& e : plan.edges)
+    if (e.to != e.from + 1)
+      return fmt::format("stage {} feeds stage {}, but a stage talks to its neighbours in the chain only", e.from.value,
+                         e.to.value);
+  return {};
+}
+
+Chains chains_of(const Plan& plan) {
+  if (const std::string why = why_no_chains(plan); !why.empty())
+    throw InputError(why, "give a chain of stages, each on one rank");
+  Chains chains;
+  chains.fed.assign(plan.stages.size(), false);
+  for (int s = 0; s < plan.stage_count(); ++s) {
+    chains.rank.push_back(plan.stage(StageId{s}).devices.front());
+    chains.micro_batches = std::max(chains.micro_batches, plan.micro_batches(StageId{s}));
+  }
+  for (const StageEdge& e : plan.edges) chains.fed[static_cast<std::size_t>(e.to)] = true;
+  return chains;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,72 @@
+#include "sim/schedule/layout.hpp"
+
+#include <set>
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::string devices_text(const Stage& stage) {
+  std::string text = stage.devices.size() == 1 ? "device" : "devices";
+  for (const DeviceId d : stage.devices) text += fmt::format(" {}", d.value);
+  return text;
+}
+
+std::string chunks_text(const ChunkRange& range) {
+  if (range.least == range.most) return fmt::format("{}", range.least);
+  return fmt::format("{}{}", range.least, range.step > 1 ? ", or twice, three times ... as many" : " or more");
+}
+
+int count_ranks(const Plan& plan, const Placing& placing, std::string_view schedule) {
+  std::set<DeviceId> first;
+  for (const Stage& stage : plan.stages) first.insert(stage.devices.front());
+  const int ranks = static_cast<int>(first.size());
+  if (plan.stage_count() % ranks != 0 || !placing.chunks.has(plan.stage_count() / ranks))
+    throw InputError(
+        fmt::format("the schedule '{}' has {} stages on each device, but the plan has {} stages on {}", schedule,
+                    chunks_text(placing.chunks), plan.stage_count(), ranks),
+        fmt::format("write plan.placement: auto, or {}, with stages for all devices", to_text(placing.placement)));
+  return ranks;
+}
+
+void require_chain(const Plan& plan, const Placing& placing, std::string_view schedule) {
+  if (placing.placement == Placement::Bidirectional && plan.stages.front().micros.empty())
+    throw InputError(
+        fmt::format("the schedule '{}' runs two copies of the model in opposite directions, whose gradients have to be "
+                    "added up; a plan has one copy of each stage",
+                    schedule),
+        fmt::format("stagecraft schedule {} shows it without a scenario; dualpipev does with one copy", schedule));
+  for (const StageEdge& edge : plan.edges)
+    if (edge.to < edge.from)
+      throw InputError(fmt::format("the schedule '{}' takes the stages in their order, but stage {} feeds stage {}",
+                                   schedule, edge.from.value, edge.to.value),
+                       "number the stages so that data goes to later ones");
+}
+
+}  // namespace
+
+Layout layout_of(const Plan& plan, const Placing& placing, std::string_view schedule) {
+  require_chain(plan, placing, schedule);
+  const int ranks = count_ranks(plan, placing, schedule);
+  Layout layout;
+  layout.stages.resize(static_cast<std::size_t>(ranks));
+  for (int r = 0; r < ranks; ++r) layout.devices.push_back(plan.stage(StageId{r}).devices);
+  for (int s = 0; s < plan.stage_count(); ++s) {
+    const auto rank = static_cast<std::size_t>(rank_of(placing.placement, s, ranks));
+    const Stage& stage = plan.stage(StageId{s});
+    if (stage.devices != layout.devices[rank])
+      throw InputError(
+          fmt::format("the schedule '{}' goes with the placement '{}', where stage {} runs with stage {}, but it is on "
+                      "{} instead of {}",
+                      schedule, to_text(placing.placement), s, rank, devices_text(stage),
+                      devices_text(plan.stage(StageId{static_cast<std::int64_t>(rank)}))),
+          fmt::format("write plan.placement: {}, or auto", to_text(placing.placement)));
+    layout.stages[rank].push_back(StageId{s});
+  }
+  return layout;
+}
+
+}  // namespace stagecraft

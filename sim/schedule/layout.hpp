@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "sim/plan/placement.hpp"
+#include "sim/schedule/schedule.hpp"
+
+namespace stagecraft {
+
+/// A plan seen as ranks with an equal number of stages each.
+struct Layout {
+  std::vector<std::vector<StageId>> stages;    ///< [rank][chunk], in the order of the chain.
+  std::vector<std::vector<DeviceId>> devices;  ///< Of each rank; more than one: replicas, which run the same row.
+
+  int ranks() const { return static_cast<int>(stages.size()); }
+  int chunks() const { return stages.empty() ? 0 : static_cast<int>(stages.front().size()); }
+};
+
+/// Reads the ranks out of a plan. InputError when its stages do not lie as the schedule wants them.
+Layout layout_of(const Plan&, const Placing&, std::string_view schedule);
+
+/// Appends the ops of one rank, which has a stage for each chunk.
+class RankOps {
+ public:
+  RankOps(std::vector<Op>& ops, const std::vector<StageId>& chunks) : ops_(&ops), chunks_(&chunks) {}
+  void add(OpKind kind, int chunk, int micro) {
+    ops_->push_back({kind, false, (*chunks_)[static_cast<std::size_t>(chunk)], micro});
+  }
+  void forward(int chunk, int micro) { add(OpKind::Forward, chunk, micro); }
+  void backward(int chunk, int micro) { add(OpKind::Backward, chunk, micro); }
+  void input_gradient(int chunk, int micro) { add(OpKind::InputGradient, chunk, micro); }
+  void weight_gradient(int chunk, int micro) { add(OpKind::WeightGradient, chunk, micro); }
+  void recompute(int chunk, int micro) { add(OpKind::Recompute, chunk, micro); }
+  /// The last op runs as one with the next.
+  void join_next() { ops_->back().fused = true; }
+
+ private:
+  std::vector<Op>* ops_;
+  const std::vector<StageId>* chunks_;
+};
+
+}  // namespace stagecraft

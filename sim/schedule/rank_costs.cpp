@@ -1,0 +1,44 @@
+#include <algorithm>
+
+#include "sim/cluster/cluster.hpp"
+#include "sim/schedule/zero_bubble.hpp"
+
+namespace stagecraft {
+
+std::vector<std::vector<RankCost>> rank_costs(const ScheduleInput& in) {
+  double largest = 0;
+  for (const auto& replicas : in.costs) largest = std::max(largest, replicas.front().stash.value);
+  std::vector<std::vector<RankCost>> ranks;
+  for (const auto& stages : in.layout.stages) {
+    auto& chunks = ranks.emplace_back();
+    for (const StageId s : stages) {
+      RankCost cost;
+      for (const StageCost& c : in.costs[static_cast<std::size_t>(s)]) {
+        cost.forward = std::max(cost.forward, c.forward);
+        cost.input_gradient = std::max(cost.input_gradient, c.input_gradient);
+        cost.weight_gradient = std::max(cost.weight_gradient, c.weight_gradient);
+      }
+      if (largest > 0) cost.memory = in.costs[static_cast<std::size_t>(s)].front().stash.value / largest;
+      chunks.push_back(cost);
+    }
+  }
+  return ranks;
+}
+
+Seconds slowest_hop(const ScheduleInput& in) {
+  Seconds slowest{0};
+  if (!in.cluster) return slowest;
+  const Router router(*in.cluster);
+  for (const StageEdge& edge : in.plan.edges) {
+    const Stage &from = in.plan.stage(edge.from), &to = in.plan.stage(edge.to);
+    if (from.devices.front() == to.devices.front()) continue;
+    const Route route = router.require(from.devices.front(), to.devices.front());
+    const Bytes bytes =
+        edge.bytes * (static_cast<double>(from.micro_batch_size) / static_cast<double>(from.devices.size()));
+    const Seconds time = route.latency + (bytes.value > 0 ? bytes / route.bandwidth : Seconds{0});
+    slowest = std::max(slowest, time);
+  }
+  return slowest;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,302 @@
+#include "sim/schedule/rendezvous.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "sim/core/dag.hpp"
+#include "sim/schedule/chains.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// Computations that run as one.
+struct Slot {
+  std::int32_t first = 0;    ///< Its place in the row.
+  std::int32_t missing = 0;  ///< Messages that have not come.
+};
+
+/// Neighbouring messages of a stream that start together: `count` actions from `first` on, those of its stream.
+struct Batch {
+  std::int32_t stream = -1, first = -1;
+  std::int32_t unmade = 0, open = 0;  ///< Sends whose op has not run; messages that have not ended.
+  bool started = false;
+};
+
+/// Each message knows its batches and the slots on both sides.
+struct Message {
+  std::int32_t sender = -1, receiver = -1;  ///< Batches.
+  std::int32_t maker = -1, user = -1;       ///< Slots on their ranks.
+  bool sent = false, received = false;
+};
+
+struct Stream {
+  int rank = -1;
+  std::vector<std::int32_t> batches;
+  std::size_t head = 0;
+};
+
+/// Who waits for whom when nothing moves any more, and where each stands.
+struct WaitGraph {
+  Digraph graph;
+  std::map<std::pair<int, int>, std::string> why;
+  std::vector<std::pair<int, int>> place;  ///< Rank and index in its row.
+
+  explicit WaitGraph(std::size_t nodes) : graph(static_cast<int>(nodes)), place(nodes, {-1, -1}) {}
+  void add(int from, int to, std::string text) {
+    graph.add(from, to);
+    why.try_emplace({from, to}, std::move(text));
+  }
+};
+
+bool is_gradient_op(const Action& a) { return a.kind == ActionKind::Backward || a.kind == ActionKind::InputGradient; }
+
+class Rendezvous {
+ public:
+  Rendezvous(const ActionTable& table, const Plan& plan, const RendezvousOptions& options)
+      : table_(table), chains_(chains_of(plan)), options_(options), messages_(chains_.outputs()) {
+    slots_.resize(table.ranks.size());
+    done_.assign(table.ranks.size(), 0);
+    for (std::size_t r = 0; r < table.ranks.size(); ++r) read_row(static_cast<int>(r));
+  }
+
+  std::vector<ScheduleProblem> run() {
+    for (std::size_t s = 0; s < streams_.size(); ++s) start_head(streams_[s]);
+    for (std::size_t r = 0; r < slots_.size(); ++r) compute(static_cast<int>(r));
+    while (!work_.empty()) {
+      const std::size_t message = work_.back();
+      work_.pop_back();
+      advance(messages_[message]);
+    }
+    for (std::size_t r = 0; r < slots_.size(); ++r)
+      if (static_cast<std::size_t>(done_[r]) < slots_[r].size()) return {explain()};
+    for (const Stream& s : streams_)
+      if (s.head < s.batches.size()) return {explain()};
+    return {};
+  }
+
+ private:
+  struct OwnStream {
+    int peer;
+    bool gradient;
+    std::int32_t stream;
+  };
+  using Open = std::vector<std::pair<std::int32_t, std::int32_t>>;  ///< Stream, and the batch its next message joins.
+
+  bool eager() const { return options_.message < options_.eager_below; }
+  Batch& batch(std::int32_t b) { return batches_[static_cast<std::size_t>(b)]; }
+  const std::vector<Action>& row(int rank) const { return table_.ranks[static_cast<std::size_t>(rank)]; }
+  std::size_t output(const Action& a) const {
+    const int step = a.is_send() ? 0 : a.is_gradient() ? 1 : -1;
+    return chains_.output(StageId{a.stage + step}, a.micro, a.is_gradient());
+  }
+  int peer_of(const Action& a) const {
+    return a.is_send() ? chains_.target(a.stage, a.is_gradient()) : chains_.source(a.stage, a.is_gradient());
+  }
+
+  void read_row(int rank) {
+    auto& slots = slots_[static_cast<std::size_t>(rank)];
+    own_streams_.clear();
+    Open open;
+    bool inside = false;
+    for (std::size_t i = 0; i < row(rank).size(); ++i) {
+      const Action& a = row(rank)[i];
+      if (a.is_message()) {
+        read_message(rank, static_cast<std::int32_t>(i), open);
+        if (!options_.grouped && !a.fused) open.clear();
+        continue;
+      }
+      open.clear();
+      if (!a.is_compute()) continue;
+      if (!inside) slots.push_back({static_cast<std::int32_t>(i), 0});
+      inside = a.fused;
+      note_op(a, static_cast<std::int32_t>(slots.size()) - 1);
+    }
+  }
+
+  void read_message(int rank, std::int32_t index, Open& open) {
+    const Action& a = row(rank)[static_cast<std::size_t>(index)];
+    const std::int32_t stream = stream_of(rank, a);
+    auto it = std::find_if(open.begin(), open.end(), [&](const auto& o) { return o.first == stream; });
+    if (it == open.end()) {
+      it = open.insert(it, {stream, static_cast<std::int32_t>(batches_.size())});
+      batches_.push_back({stream, index, 0, 0, false});
+      streams_[static_cast<std::size_t>(stream)].batches.push_back(it->second);
+    }
+    Batch& b = batch(it->second);
+    ++b.open;
+    b.unmade += a.is_send() ? 1 : 0;
+    (a.is_send() ? messages_[output(a)].sender : messages_[output(a)].receiver) = it->second;
+  }
+
+  std::int32_t stream_of(int rank, const Action& a) {
+    const int peer = options_.streams == CommStreams::Single ? -1 : peer_of(a);
+    const bool gradient = options_.streams == CommStreams::Direction && a.is_gradient();
+    for (const OwnStream& own : own_streams_)
+      if (own.peer == peer && own.gradient == gradient) return own.stream;
+    own_streams_.push_back({peer, gradient, static_cast<std::int32_t>(streams_.size())});
+    streams_.push_back({rank, {}, 0});
+    return own_streams_.back().stream;
+  }
+
+  void note_op(const Action& a, std::int32_t slot) {
+    const bool gradient = is_gradient_op(a);
+    if (!gradient && a.kind != ActionKind::Forward) return;
+    messages_[chains_.output(a.stage, a.micro, gradient)].maker = slot;
+    if (chains_.source(a.stage, gradient) < 0) return;
+    messages_[chains_.output(StageId{gradient ? a.stage + 1 : a.stage - 1}, a.micro, gradient)].user = slot;
+    ++slots_[static_cast<std::size_t>(chains_.rank_of(a.stage))][static_cast<std::size_t>(slot)].missing;
+  }
+
+  /// Runs slots until one lacks a message.
+  void compute(int rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    for (auto& done = done_[r];
+         static_cast<std::size_t>(done) < slots_[r].size() && slots_[r][static_cast<std::size_t>(done)].missing == 0;) {
+      const auto first = static_cast<std::size_t>(slots_[r][static_cast<std::size_t>(done)].first);
+      ++done;
+      for (std::size_t i = first; i < row(rank).size(); ++i) {
+        made(row(rank)[i]);
+        if (!row(rank)[i].fused) break;
+      }
+    }
+  }
+
+  void made(const Action& a) {
+    const bool gradient = is_gradient_op(a);
+    if (!gradient && a.kind != ActionKind::Forward) return;
+    const std::int32_t sender = messages_[chains_.output(a.stage, a.micro, gradient)].sender;
+    if (sender < 0) return;
+    Stream& stream = streams_[static_cast<std::size_t>(batch(sender).stream)];
+    if (--batch(sender).unmade == 0 && stream.head < stream.batches.size() && stream.batches[stream.head] == sender)
+      start_head(stream);
+  }
+
+  void start_head(Stream& stream) {
+    if (stream.head == stream.batches.size()) return;
+    Batch& b = batch(stream.batches[stream.head]);
+    if (b.unmade > 0 || b.started) return;
+    b.started = true;
+    each_of(stream, b, [&](const Action& a) { work_.push_back(output(a)); });
+  }
+
+  /// The messages of a batch.
+  template <class Visit>
+  void each_of(const Stream& stream, const Batch& b, Visit&& visit) const {
+    std::int32_t left = b.open;
+    for (auto i = static_cast<std::size_t>(b.first); left > 0; ++i) {
+      const Action& a = row(stream.rank)[i];
+      const Message& m = messages_[output(a)];
+      if (&batches_[static_cast<std::size_t>(a.is_send() ? m.sender : m.receiver)] != &b) continue;
+      --left;
+      visit(a);
+    }
+  }
+
+  void advance(Message& m) {
+    const bool sending = batch(m.sender).started, receiving = batch(m.receiver).started;
+    if (sending && !m.sent && (receiving || eager())) {
+      m.sent = true;
+      close(m.sender);
+    }
+    if (!sending || !receiving || m.received) return;
+    m.received = true;
+    const int rank = streams_[static_cast<std::size_t>(batch(m.receiver).stream)].rank;
+    close(m.receiver);
+    const auto r = static_cast<std::size_t>(rank);
+    if (--slots_[r][static_cast<std::size_t>(m.user)].missing == 0 && done_[r] == m.user) compute(rank);
+  }
+
+  void close(std::int32_t b) {
+    if (--batch(b).open > 0) return;
+    Stream& stream = streams_[static_cast<std::size_t>(batch(b).stream)];
+    ++stream.head;
+    start_head(stream);
+  }
+
+  int node_of(std::int32_t b) const {
+    return static_cast<int>(slots_.size()) + batches_[static_cast<std::size_t>(b)].stream;
+  }
+  void wait_of_rank(int rank, WaitGraph&) const;
+  void wait_of_stream(std::size_t stream, WaitGraph&) const;
+  ScheduleProblem explain() const;
+
+  const ActionTable& table_;
+  Chains chains_;
+  RendezvousOptions options_;
+  std::vector<std::vector<Slot>> slots_;  ///< Of each rank.
+  std::vector<std::int32_t> done_;        ///< Slots of each rank that have run.
+  std::vector<Batch> batches_;
+  std::vector<Message> messages_;  ///< By output.
+  std::vector<Stream> streams_;
+  std::vector<OwnStream> own_streams_;  ///< Of the rank that is read; a rank has few.
+  std::vector<std::size_t> work_;       ///< Messages that may go on.
+};
+
+/// What the next slot of a rank waits for.
+void Rendezvous::wait_of_rank(int rank, WaitGraph& waits) const {
+  const auto& slots = slots_[static_cast<std::size_t>(rank)];
+  const auto done = static_cast<std::size_t>(done_[static_cast<std::size_t>(rank)]);
+  if (done == slots.size()) return;
+  waits.place[static_cast<std::size_t>(rank)] = {rank, slots[done].first};
+  for (auto i = static_cast<std::size_t>(slots[done].first); i < row(rank).size(); ++i) {
+    const Action& a = row(rank)[i];
+    const bool gradient = is_gradient_op(a);
+    if ((gradient || a.kind == ActionKind::Forward) && chains_.source(a.stage, gradient) >= 0) {
+      const Message& m = messages_[chains_.output(StageId{gradient ? a.stage + 1 : a.stage - 1}, a.micro, gradient)];
+      if (!m.received) waits.add(rank, node_of(m.receiver), fmt::format("{} waits for what it receives", to_text(a)));
+    }
+    if (!a.fused) break;
+  }
+}
+
+/// What the batch at the head of a stream waits for.
+void Rendezvous::wait_of_stream(std::size_t s, WaitGraph& waits) const {
+  const Stream& stream = streams_[s];
+  if (stream.head == stream.batches.size()) return;
+  const auto node = slots_.size() + s;
+  const Batch& b = batches_[static_cast<std::size_t>(stream.batches[stream.head])];
+  waits.place[node] = {stream.rank, b.first};
+  for (auto i = static_cast<std::size_t>(b.first); i < row(stream.rank).size() && row(stream.rank)[i].is_message();
+       ++i) {
+    const Action& a = row(stream.rank)[i];
+    const Message& m = messages_[output(a)];
+    if (&batches_[static_cast<std::size_t>(a.is_send() ? m.sender : m.receiver)] != &b) continue;
+    if (!b.started && a.is_send() && m.maker >= done_[static_cast<std::size_t>(stream.rank)])
+      waits.add(static_cast<int>(node), stream.rank, fmt::format("{} waits for its op", to_text(a)));
+    if (b.started && !(a.is_send() ? m.sent : m.received))
+      waits.add(static_cast<int>(node), node_of(a.is_send() ? m.receiver : m.sender),
+                fmt::format("{} waits for rank {} to {}", to_text(a), peer_of(a), a.is_send() ? "receive" : "send"));
+  }
+}
+
+/// Nodes are the ranks' next slots and the heads of the streams; a circle of them waits for itself.
+ScheduleProblem Rendezvous::explain() const {
+  WaitGraph waits(slots_.size() + streams_.size());
+  for (std::size_t r = 0; r < slots_.size(); ++r) wait_of_rank(static_cast<int>(r), waits);
+  for (std::size_t s = 0; s < streams_.size(); ++s) wait_of_stream(s, waits);
+  const auto cycle = shortest_cycle(waits.graph);
+  STAGECRAFT_CHECK(!cycle.empty());
+  ScheduleProblem problem{"deadlock", 6, -1, -1, {}, {}};
+  for (std::size_t i = 0; i < cycle.size(); ++i) {
+    const auto& [rank, index] = waits.place[static_cast<std::size_t>(cycle[i])];
+    if (i == 0) {
+      problem.rank = rank, problem.column = index;
+      problem.op = to_text(row(rank)[static_cast<std::size_t>(index)]);
+    }
+    problem.message +=
+        fmt::format("{}rank {}: {}", i == 0 ? "" : "; ", rank, waits.why[{cycle[i], cycle[(i + 1) % cycle.size()]}]);
+  }
+  return problem;
+}
+
+}  // namespace
+
+std::vector<ScheduleProblem> check_rendezvous(const ActionTable& table, const Plan& plan,
+                                              const RendezvousOptions& options) {
+  return Rendezvous(table, plan, options).run();
+}
+
+}  // namespace stagecraft

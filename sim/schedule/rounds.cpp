@@ -1,0 +1,65 @@
+#include "sim/schedule/rounds.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace stagecraft {
+
+Rounds::Visit Rounds::forward(int k) const {
+  const int first = k / (group_ * chunks_) * group_, size = std::min(group_, micro_batches_ - first);
+  const int within = k - first * chunks_;
+  return {within / size, first + within % size};
+}
+
+Rounds::Visit Rounds::backward(int k) const {
+  const Visit visit = forward(k);
+  return {chunks_ - 1 - visit.chunk, visit.micro};
+}
+
+Rounds rounds_of(const RankInput& r, std::string_view schedule) {
+  const int p = r.ranks, m = r.micro_batches;
+  const auto leaves = [&](int group) { return m % group != 0 && m % group < p; };
+  int group = option_or(r.in, "group", 0);
+  if (group == 0)
+    for (group = std::min(p, m); group < m && leaves(group);) ++group;
+  group = std::min(group, m);
+  if (group < std::min(p, m) || leaves(group))
+    throw Infeasible("group",
+                     fmt::format("the schedule '{}' on {} ranks cannot take {} micro-batches in groups of {}: a group "
+                                 "of fewer micro-batches than ranks would wait for itself",
+                                 schedule, p, m, group),
+                     "leave run.schedule.group out, or choose one that divides the micro-batches");
+  return {r.chunks, m, group};
+}
+
+config::Field group_field() {
+  return config::integer("group", 1, 1 << 20)
+      .optional()
+      .doc(
+          "Micro-batches that go through a chunk before the next chunk's turn; left out: as many as ranks, or a few "
+          "more where that leaves no shorter group over.");
+}
+
+void split_backward(const RankInput& r, const Rounds& rounds, RankOps& ops) {
+  const int total = rounds.size();
+  const int ahead = std::min((r.chunks - 1) * rounds.group() + r.ranks - 1 - r.rank, total);
+  int weights = 0;
+  const auto weight = [&] {
+    const auto [chunk, micro] = rounds.backward(weights++);
+    ops.weight_gradient(chunk, micro);
+  };
+  for (int k = 0; k < total + ahead; ++k) {
+    if (k < total) {
+      const auto [chunk, micro] = rounds.forward(k);
+      ops.forward(chunk, micro);
+    }
+    if (k < ahead) continue;
+    const auto [chunk, micro] = rounds.backward(k - ahead);
+    ops.input_gradient(chunk, micro);
+    if (k - ahead >= r.rank) weight();
+  }
+  while (weights < total) weight();
+}
+
+}  // namespace stagecraft

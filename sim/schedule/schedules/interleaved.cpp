@@ -1,0 +1,47 @@
+#include <algorithm>
+
+#include "sim/schedule/rounds.hpp"
+
+namespace stagecraft::schedules {
+namespace {
+
+const config::MapSpec fields{
+    .title = "1F1B over several stages on each device.",
+    .fields = {chunks_field(), group_field(),
+               config::boolean("overlap_moe")
+                   .fallback("false")
+                   .doc("One forward more ahead, and each forward as one op with a backward that does not need it "
+                        "(Megatron's overlap of expert communication).")}};
+
+// Rank r runs 2(p - 1 - r) + (v - 1) group forwards ahead, so that the micro-batch that comes back from the last chunk
+// finds it free.
+void order(const RankInput& r, RankOps& ops) {
+  const Rounds rounds = rounds_of(r, "interleaved");
+  const bool overlap = option_is(r.in, "overlap_moe", "true");
+  const int total = rounds.size();
+  const int ahead = std::min(2 * (r.ranks - 1 - r.rank) + (r.chunks - 1) * rounds.group() + overlap, total);
+  for (int k = 0; k < total + ahead; ++k) {
+    if (k < total) {
+      const auto [chunk, micro] = rounds.forward(k);
+      ops.forward(chunk, micro);
+      if (overlap && k >= ahead) ops.join_next();
+    }
+    if (k < ahead) continue;
+    const auto [chunk, micro] = rounds.backward(k - ahead);
+    ops.backward(chunk, micro);
+  }
+}
+
+}  // namespace
+
+extern const ScheduleDef interleaved{
+    .name = "interleaved",
+    .summary = "1F1B over several stages on each device: the bubble shrinks by as much, messages grow by as much",
+    .source = "Narayanan et al., Efficient Large-Scale Language Model Training (Megatron-LM), SC 2021",
+    .placement = Placement::Loop,
+    .chunks = {2, kManyChunks},
+    .fields = &fields,
+    .rank = order,
+};
+
+}  // namespace stagecraft::schedules

@@ -1,0 +1,36 @@
+#include "sim/schedule/builder.hpp"
+
+namespace stagecraft::schedules {
+namespace {
+
+const config::MapSpec fields{
+    .title = "All micro-batches through one chunk, then through the next.",
+    .fields = {chunks_field(),
+               config::choice("backward", std::vector<std::string>{"forward", "reverse"})
+                   .fallback("forward")
+                   .doc("Order of the micro-batches on the way back: as they came (the paper), or the last first "
+                        "(PyTorch's LoopedBFS).")}};
+
+// Weights of a chunk are needed once forward and once backward, which suits weights that are gathered for use.
+void order(const RankInput& r, RankOps& ops) {
+  const bool reverse = option_is(r.in, "backward", "reverse");
+  const int m = r.micro_batches;
+  for (int chunk = 0; chunk < r.chunks; ++chunk)
+    for (int i = 0; i < m; ++i) ops.forward(chunk, i);
+  for (int chunk = r.chunks; chunk-- > 0;)
+    for (int i = 0; i < m; ++i) ops.backward(chunk, reverse ? m - 1 - i : i);
+}
+
+}  // namespace
+
+extern const ScheduleDef looped_bfs{
+    .name = "looped-bfs",
+    .summary = "All micro-batches through one chunk, then the next: few gathers of weights, all activations kept",
+    .source = "Lamy-Poirier, Breadth-First Pipeline Parallelism, MLSys 2023",
+    .placement = Placement::Loop,
+    .chunks = {1, kManyChunks},
+    .fields = &fields,
+    .rank = order,
+};
+
+}  // namespace stagecraft::schedules

@@ -1,0 +1,38 @@
+#include <fmt/format.h>
+
+#include "sim/schedule/builder.hpp"
+
+namespace stagecraft::schedules {
+namespace {
+
+const config::MapSpec fields{
+    .title = "1F1B over slices of sequences.",
+    .fields = {config::integer("slices", 1, 1 << 16)
+                   .fallback("2")
+                   .doc("Slices of a sequence; run.micro_batches counts slices, those of one sequence side by side.")}};
+
+// Slices go forward in order. Attention of a later slice reads the keys and values of the earlier, so the gradients of
+// a sequence come back last slice first, and a rank runs ahead by one whole sequence more than 1F1B less one slice.
+void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
+  const int slices = option_or(in, "slices", 2);
+  require_micro_batches(micro_batches % slices == 0, "seq1f1b", fmt::format("a multiple of {} slices", slices),
+                        micro_batches);
+  const int ahead = std::min(in.depth[static_cast<std::size_t>(stage)] - 2 + slices, micro_batches);
+  for (int k = 0; k < micro_batches + ahead; ++k) {
+    if (k < micro_batches) ops.forward(k);
+    const int i = k - ahead;
+    if (i >= 0) ops.backward(i / slices * slices + slices - 1 - i % slices);
+  }
+}
+
+}  // namespace
+
+extern const ScheduleDef seq1f1b{
+    .name = "seq1f1b",
+    .summary = "1F1B over slices of sequences: the bubble and the activations of a slice instead of a micro-batch",
+    .source = "Sun et al., Seq1F1B, 2024; sail-sg/zero-bubble-pipeline-parallelism, seq1f1b.py",
+    .fields = &fields,
+    .stage = order,
+};
+
+}  // namespace stagecraft::schedules

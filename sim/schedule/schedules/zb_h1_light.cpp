@@ -1,0 +1,43 @@
+#include <algorithm>
+#include <vector>
+
+#include "sim/schedule/builder.hpp"
+
+namespace stagecraft::schedules {
+namespace {
+
+// 1F1B where rank r leaves out its first r weight gradients and makes up for them at the end, the latest first. A
+// weight gradient right behind its input gradient runs as one backward with it, which keeps the gradient back by W;
+// only where all forwards are done, and on all ranks but the first, the halves stay apart.
+void order(const RankInput& r, RankOps& ops) {
+  const int m = r.micro_batches, ahead = std::min(r.ranks - 1 - r.rank, m);
+  std::vector<int> left;
+  for (int k = 0; k < m + ahead; ++k) {
+    if (k < m) ops.forward(0, k);
+    if (k < ahead) continue;
+    const int micro = k - ahead;
+    const bool apart = r.rank > 0 && k >= m - 1;
+    if (micro < r.rank) {
+      ops.input_gradient(0, micro);
+      left.push_back(micro);
+    } else if (apart) {
+      ops.input_gradient(0, micro);
+      ops.weight_gradient(0, micro);
+    } else {
+      ops.backward(0, micro);
+    }
+  }
+  for (; !left.empty(); left.pop_back()) ops.weight_gradient(0, left.back());
+}
+
+}  // namespace
+
+extern const ScheduleDef zb_h1_light{
+    .name = "zb-h1-light",
+    .summary = "ZB-H1 as released for Megatron-LM: most backwards whole, so less exact than zb-h1",
+    .source = "sail-sg/zero-bubble-pipeline-parallelism, zbpp_light, 2023",
+    .placement = Placement::Linear,
+    .rank = order,
+};
+
+}  // namespace stagecraft::schedules

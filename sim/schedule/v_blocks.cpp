@@ -1,0 +1,241 @@
+#include "sim/schedule/v_blocks.hpp"
+
+#include <algorithm>
+
+namespace stagecraft {
+namespace {
+
+constexpr int kPeriod = 6, kLegs = 4, kWeights = 4;  // The leg behind the four is weight gradients.
+
+/// Of one rank: the times of each leg, one for each micro-batch; weight gradients may be there or not.
+using Legs = std::vector<std::vector<int>>;
+using Times = std::vector<Legs>;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+bool goes_down(int leg) { return leg % 2 == 0; }
+
+int last_time(const Legs& legs) {
+  int last = 0;
+  for (const auto& leg : legs) last = std::max(last, leg.back());
+  return last;
+}
+
+/// Which leg each step of a rank has, or -1.
+std::vector<int> steps_of(const Legs& legs) {
+  std::vector<int> steps(at(last_time(legs) + 1), -1);
+  for (int leg = 0; leg < static_cast<int>(legs.size()); ++leg)
+    for (const int t : legs[at(leg)]) steps[at(t)] = leg;
+  return steps;
+}
+
+/// Calls weight(time, chunk) for the weight gradients that free steps have room for, the second chunk first, and for
+/// those left at the end.
+template <class Weight>
+void fill_weights(const Legs& legs, Weight&& weight) {
+  int due[2] = {0, 0}, time = 0;
+  const auto one = [&](int t) {
+    const int chunk = due[1] > 0 ? 1 : 0;
+    if (due[chunk] == 0) return false;
+    --due[chunk];
+    weight(t, chunk);
+    return true;
+  };
+  for (const int leg : steps_of(legs)) {
+    if (leg < 0)
+      one(time);
+    else if (leg == 2 || leg == 3)
+      ++due[leg == 2];
+    ++time;
+  }
+  while (one(time)) ++time;
+}
+
+void add_weights(Legs& legs) {
+  std::vector<int> times;
+  fill_weights(legs, [&](int t, int) { times.push_back(t); });
+  legs.push_back(std::move(times));
+}
+
+struct Pass {
+  int time, rank, leg, micro;
+};
+
+/// Every op in the order of time, ranks, legs.
+std::vector<Pass> in_order(const Times& times) {
+  std::vector<Pass> passes;
+  for (int r = 0; r < static_cast<int>(times.size()); ++r)
+    for (int leg = 0; leg < static_cast<int>(times[at(r)].size()); ++leg) {
+      const auto& list = times[at(r)][at(leg)];
+      for (int m = 0; m < static_cast<int>(list.size()); ++m) passes.push_back({list[at(m)], r, leg, m});
+    }
+  std::sort(passes.begin(), passes.end(), [](const Pass& a, const Pass& b) {
+    if (a.time != b.time) return a.time < b.time;
+    return a.rank != b.rank ? a.rank < b.rank : a.leg < b.leg;
+  });
+  return passes;
+}
+
+/// The latest time among what a pass of the first four legs needs; -1 when nothing.
+int inputs_at(const Times& times, const Pass& p) {
+  if (p.leg == kWeights) return -1;
+  const auto time = [&](int rank, int leg) { return times[at(rank)][at(leg)][at(p.micro)]; };
+  int latest = p.leg > 0 ? time(p.rank, p.leg - 1) : -1;
+  const int before = goes_down(p.leg) ? p.rank - 1 : p.rank + 1;
+  if (before >= 0 && before < static_cast<int>(times.size())) latest = std::max(latest, time(before, p.leg));
+  return latest;
+}
+
+/// What one rank keeps alive at each step, where weight gradients free it. Without a leg of their own they are taken to
+/// run in the free steps.
+class Memory {
+ public:
+  explicit Memory(const Legs& legs) : steps_(steps_of(legs)), has_weights_(legs.size() > kLegs) {
+    alive_.resize(steps_.size());
+    due_.resize(steps_.size());
+    State now;
+    for (std::size_t t = 0; t < steps_.size(); ++t)
+      peak_ = std::max(peak_, (now = after(now, steps_[t])).alive), save(t, now);
+  }
+  int peak() const { return peak_; }
+  bool free(int t) const { return steps_[at(t)] < 0; }
+
+  /// Moves an op ahead to a free step unless more than `most` were alive then.
+  bool move(int from, int to, int most) {
+    const int leg = steps_[at(from)];
+    steps_[at(from)] = -1, steps_[at(to)] = leg;
+    if (settle(to, from, most)) return true;
+    steps_[at(to)] = -1, steps_[at(from)] = leg;
+    settle(to, from, 1 << 30);
+    return false;
+  }
+
+ private:
+  struct State {
+    int alive = 0, due = 0;
+  };
+  State after(State s, int leg) const {
+    if (leg == 0 || leg == 1) ++s.alive;
+    if (leg == 2 || leg == 3) ++s.due;
+    const bool frees = has_weights_ ? leg == kWeights : leg < 0 && s.due > 0;
+    if (frees) --s.alive, --s.due;
+    return s;
+  }
+  void save(std::size_t t, State s) { alive_[t] = s.alive, due_[t] = s.due; }
+
+  /// Walks on from `from` until nothing differs any more behind `to`. False as soon as more than `most` are alive.
+  bool settle(int from, int to, int most) {
+    State now;
+    if (from > 0) now = {alive_[at(from) - 1], due_[at(from) - 1]};
+    for (std::size_t t = at(from); t < steps_.size(); ++t) {
+      now = after(now, steps_[t]);
+      if (now.alive > most) return false;
+      if (t > at(to) && alive_[t] == now.alive && due_[t] == now.due) break;
+      save(t, now);
+    }
+    return true;
+  }
+
+  std::vector<int> steps_;
+  bool has_weights_;
+  std::vector<int> alive_, due_;
+  int peak_ = 0;
+};
+
+/// ASAP in the given order, every op one step.
+void squeeze(Times& times) {
+  std::vector<int> next(times.size(), 0);
+  for (const Pass& p : in_order(times)) {
+    const int start = std::max(next[at(p.rank)], inputs_at(times, p) + 1);
+    times[at(p.rank)][at(p.leg)][at(p.micro)] = start;
+    next[at(p.rank)] = start + 1;
+  }
+}
+
+/// Moves ops of the warm-up and of the end into free steps ahead of them. The steady part, between the first gradient
+/// that is back on rank 0 and its last forward, stays; so does the warm-up when weight gradients have no times yet.
+class Reorder {
+ public:
+  Reorder(Times& times, bool warm_up) : times_(times), warm_up_(warm_up), gradients_(times.size()) {
+    for (const Legs& legs : times) memory_.emplace_back(legs), peak_ = std::max(peak_, memory_.back().peak());
+  }
+
+  void run() {
+    const int last = static_cast<int>(times_[0][0].size()) - 1;
+    enum { WarmUp, Steady, End } part = WarmUp;
+    for (const Pass& p : in_order(times_)) {
+      if (part == WarmUp && p.leg == 3 && p.rank == 0) part = Steady;
+      const bool stays = part == Steady || (part == WarmUp && !warm_up_);
+      if (part == Steady && p.leg == 0 && p.micro == last) part = End;
+      if (!stays) move(p);
+      if (p.leg == 2 || p.leg == 3) note_gradient(p);
+    }
+  }
+
+ private:
+  void move(const Pass& p) {
+    int& time = times_[at(p.rank)][at(p.leg)][at(p.micro)];
+    int after = inputs_at(times_, p);
+    if (p.micro > 0) after = std::max(after, times_[at(p.rank)][at(p.leg)][at(p.micro) - 1]);
+    if (p.leg == kWeights) after = std::max(after, gradients_[at(p.rank)][at(p.micro)]);
+    Memory& memory = memory_[at(p.rank)];
+    for (int t = after + 1; t < time; ++t)
+      if (memory.free(t) && memory.move(time, t, peak_)) {
+        time = t;
+        return;
+      }
+  }
+
+  /// Keeps the times of a rank's gradients in order: the n-th weight gradient follows the n-th of them.
+  void note_gradient(const Pass& p) {
+    auto& list = gradients_[at(p.rank)];
+    const int time = times_[at(p.rank)][at(p.leg)][at(p.micro)];
+    list.insert(std::upper_bound(list.begin(), list.end(), time), time);
+  }
+
+  Times& times_;
+  bool warm_up_;
+  std::vector<Memory> memory_;
+  std::vector<std::vector<int>> gradients_;
+  int peak_ = 0;
+};
+
+void drop_weights(Times& times) {
+  for (Legs& legs : times) legs.resize(kLegs);
+}
+
+void append_row(const Legs& legs, RankOps& ops) {
+  std::vector<Pass> row;
+  for (const Pass& p : in_order({legs})) row.push_back(p);
+  int done[2] = {0, 0};
+  fill_weights(legs, [&](int t, int chunk) { row.push_back({t, chunk, kWeights, done[chunk]++}); });
+  std::sort(row.begin(), row.end(), [](const Pass& a, const Pass& b) { return a.time < b.time; });
+  for (const Pass& p : row) {
+    if (p.leg == kWeights)
+      ops.weight_gradient(p.rank, p.micro);
+    else
+      ops.add(p.leg < 2 ? OpKind::Forward : OpKind::InputGradient, p.leg == 1 || p.leg == 2 ? 1 : 0, p.micro);
+  }
+}
+
+}  // namespace
+
+Schedule from_v_blocks(const ScheduleInput& in, const std::vector<VBlock>& blocks) {
+  const int m = in.plan.micro_batches(StageId{0});
+  Times times;
+  for (const VBlock& block : blocks) {
+    Legs& legs = times.emplace_back(kLegs);
+    for (int leg = 0; leg < kLegs; ++leg)
+      for (int k = 0; k < m; ++k) legs[at(leg)].push_back(block[at(leg)] + kPeriod * k);
+  }
+  for (Legs& legs : times) add_weights(legs);
+  Reorder(times, true).run();
+  squeeze(times);
+  drop_weights(times);
+  Reorder(times, false).run();
+  for (Legs& legs : times) add_weights(legs);
+  squeeze(times);
+  drop_weights(times);
+  return by_rank(in, m, [&](const RankInput& r, RankOps& ops) { append_row(times[at(r.rank)], ops); });
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "backends/real/dealing.hpp"
+#include "backends/real/walk.hpp"
+
+namespace stagecraft::test {
+
+/// What several walks of one process, as if they were processes, have under way between them.
+struct MemoryWorld {
+  int size = 1;
+  std::mutex mutex;
+  std::map<int, std::vector<char>> messages, shares;  ///< By transfer; by member.
+  std::map<int, bool> taken;                          ///< Transfers.
+  std::map<int, std::vector<real::Transport::Pulse>> pulses;
+  int lost = -1;  ///< A transfer whose message goes astray.
+};
+
+/// A transport through plain memory.
+class MemoryTransport : public real::Transport {
+ public:
+  MemoryTransport(MemoryWorld& world, const Program& p, const real::Dealing& dealing, real::Parcels& parcels)
+      : world_(world), p_(p), dealing_(dealing), parcels_(parcels) {}
+
+  bool here(DeviceId d) const override { return dealing_.here(d); }
+
+  void send(int transfer) override {
+    std::vector<char> bytes(parcels_.bytes(transfer));
+    parcels_.pack(transfer, bytes.data());
+    const std::lock_guard lock(world_.mutex);
+    if (transfer != world_.lost) world_.messages[transfer] = std::move(bytes);
+    if (p_.rendezvous) sending_.push_back(transfer);
+  }
+
+  void receive(int transfer) override {
+    const std::lock_guard lock(world_.mutex);
+    receiving_.push_back(transfer);
+  }
+
+  void reduce(int collective, InstructionId member) override {
+    std::vector<char> bytes(parcels_.share_bytes(member));
+    parcels_.pack_share(member, bytes.data());
+    const std::lock_guard lock(world_.mutex);
+    world_.shares[member] = std::move(bytes);
+    if (std::find(reducing_.begin(), reducing_.end(), collective) == reducing_.end()) reducing_.push_back(collective);
+  }
+
+  void poll(std::vector<InstructionId>& ended) override {
+    const std::lock_guard lock(world_.mutex);
+    std::erase_if(receiving_, [&](int t) {
+      const auto found = world_.messages.find(t);
+      if (found == world_.messages.end()) return false;
+      parcels_.unpack(t, found->second.data());
+      world_.taken[t] = true;
+      ended.push_back(p_.transfers[static_cast<std::size_t>(t)].receive);
+      return true;
+    });
+    std::erase_if(sending_, [&](int t) {
+      if (!world_.taken[t]) return false;
+      ended.push_back(p_.transfers[static_cast<std::size_t>(t)].send);
+      return true;
+    });
+    std::erase_if(reducing_, [&](int c) { return add_up(c, ended); });
+  }
+
+  std::optional<Pulse> pulse(const Pulse& own) override {
+    const std::lock_guard lock(world_.mutex);
+    auto& all = world_.pulses[round_];
+    if (!given_) all.push_back(own);
+    given_ = true;
+    if (static_cast<int>(all.size()) < world_.size) return {};
+    ++round_;
+    given_ = false;
+    Pulse sum;
+    for (const Pulse& p : all) {
+      sum.moving += p.moving;
+      sum.failed += p.failed;
+      sum.stuck += p.stuck;
+      sum.unfinished += p.unfinished;
+    }
+    return sum;
+  }
+
+  bool told_to_stop() const override { return false; }
+
+ private:
+  bool add_up(int collective, std::vector<InstructionId>& ended) {
+    const Collective& c = p_.collectives[static_cast<std::size_t>(collective)];
+    std::vector<const void*> shares;
+    for (int m = 0; m < c.members; ++m) {
+      const auto found = world_.shares.find(c.first + m);
+      if (found == world_.shares.end()) return false;
+      shares.push_back(found->second.data());
+    }
+    parcels_.sum(collective, shares);
+    for (int m = 0; m < c.members; ++m)
+      if (here(p_.at(InstructionId{c.first + m}).device)) ended.emplace_back(c.first + m);
+    return true;
+  }
+
+  MemoryWorld& world_;
+  const Program& p_;
+  const real::Dealing& dealing_;
+  real::Parcels& parcels_;
+  std::vector<int> sending_, receiving_, reducing_;
+  int round_ = 0;
+  bool given_ = false;
+};
+
+}  // namespace stagecraft::test

@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""Real runs of several processes: run.py STAGECRAFT MPIRUN TOGETHER, from the root of the project. TOGETHER is the
+program of together.cpp. Without MPIRUN: what a build without MPI says; exit code 77."""
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+stagecraft = sys.argv[1]
+mpirun = sys.argv[2:3]
+together = sys.argv[3:4]
+environment = {**os.environ, "LC_ALL": "C.UTF-8", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+               "OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+SOON = 10  # Seconds in which a failure has to be over: it is said at once, mpirun takes two, the machine may be busy.
+
+chain = """
+schema: scenario/1
+model: {builder: mlp, widths: [12, 24, 20, 16, 4], activation: tanh, loss: mean_square, precision: fp64}
+cluster: threads-8
+plan: {planner: balanced, stages: 4, micro_batch_size: 4}
+run: {schedule: 1f1b, micro_batches: 6, iterations: 12}
+training: {task: teacher, optimizer: adam, learning_rate: 0.01, evaluate_every: 5}
+"""
+whole = """
+schema: scenario/1
+model: {builder: mlp, widths: [6, 12, 12, 12, 4], activation: relu, loss: sum_square, precision: fp64}
+cluster: threads-8
+plan: {planner: balanced, stages: 2, replicas: 4, micro_batch_size: 4}
+run: {schedule: 1f1b, micro_batches: 4, iterations: 12}
+training: {task: integers, optimizer: integer, learning_rate: 1}
+"""
+forked = """
+schema: scenario/1
+model: {builder: multi_branch, branches: 2, layers: 1, hidden: 16, heads: 2, sequence: 4, precision: fp32}
+cluster: threads-8
+plan:
+  planner: explicit
+  stages:
+    left: {layers: [in0..b0.l0.ff2], device: thread0, micro_batch_size: 4}
+    right: {layers: [in1..b1.l0.ff2], device: thread1, micro_batch_size: 2}
+    join: {layers: [concat, loss], device: thread2, micro_batch_size: 4}
+run: {schedule: graph, micro_batches: 4, iterations: 6}
+training: {task: random, optimizer: momentum, learning_rate: 0.01}
+"""
+
+failures = []
+checks = 0
+
+
+def check(holds, what, more=""):
+    global checks
+    checks += 1
+    if not holds:
+        failures.append(what)
+        print(f"FAILED: {what}\n{more}")
+
+
+def run(command, extra={}):
+    begin = time.monotonic()
+    done = subprocess.run(command, env={**environment, **extra}, capture_output=True, text=True, timeout=60)
+    done.seconds = time.monotonic() - begin
+    return done
+
+
+def on(ranks, *words):
+    return [*mpirun, "-n", str(ranks), *words]
+
+
+def scenario_run(folder, name, *sets):
+    return [stagecraft, "run", str(folder / f"{name}.yaml"), "--backend", "cpu", "--format", "json",
+            *(word for s in sets for word in ("--set", s))]
+
+
+def spans_are_sane(folder, what, said):
+    """No receive ends before its send has started, on the one clock of all processes, and nothing is negative. Each of
+    two clocks may be off by as much as was said."""
+    amount, unit = re.search(r"their clocks agree to ([0-9.e+-]+) (ns|us|ms|s)\n", said).groups()
+    uncertainty = 2 * float(amount) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit]
+    rows = [line.split(",") for line in (folder / "spans.csv").read_text().splitlines()]
+    columns = {name: i for i, name in enumerate(rows[0])}
+    at = lambda row, name: row[columns[name]]
+    sends = {}
+    for row in rows[1:]:
+        start, end = float(at(row, "start_ns")), float(at(row, "end_ns"))
+        check(0 <= start <= end, f"{what}: {at(row, 'instruction')} from {start} to {end}")
+        if at(row, "kind") == "send":
+            a, rest = at(row, "instruction").split(">")
+            sends[(a, *rest.split(":"))] = start
+        if at(row, "kind") == "receive":
+            b, rest = at(row, "instruction").split("<")
+            a, letter = rest.split(":")
+            check(end >= sends[(a, b, letter)] - uncertainty, f"{what}: {at(row, 'instruction')} before its send")
+    check(len(sends) > 0, f"{what}: no message in spans.csv")
+
+
+def same_numbers(folder, name, ranks, *sets):
+    what = f"{name} {' '.join(sets)}"
+    alone = run(scenario_run(folder, name, *sets))
+    check(alone.returncode == 0, f"{what} alone", alone.stderr)
+    if alone.returncode:
+        return
+    expected = json.loads(alone.stdout)
+    for n in ranks:
+        out = folder / f"{name}-{n}-{abs(hash(sets))}"
+        done = run(on(n, *scenario_run(folder, name, *sets), "--out", str(out)))
+        check(done.returncode == 0, f"{what} on {n}", done.stderr)
+        if done.returncode:
+            continue
+        got = json.loads(done.stdout)
+        for key in ("losses", "weights_sha256", "evaluations"):
+            check(got["learnt"][key] == expected["learnt"][key], f"{what} on {n}: {key} differ")
+        check(got["instructions"] == expected["instructions"], f"{what} on {n}: another program")
+        check(f"{n} processes ran it together" in done.stderr, f"{what} on {n}: not together", done.stderr)
+        used = [m for m in got["learnt"]["memory"] if m["total_bytes"] > 0]
+        check(len(used) == len([d for d in got["devices"] if d["used"]]), f"{what} on {n}: memory is missing")
+        spans_are_sane(out, f"{what} on {n}", done.stderr)
+
+
+def fails(what, command, code, text):
+    done = run(command)
+    check(done.returncode == code, f"{what}: exit code {done.returncode}, not {code}", done.stderr)
+    check(done.stderr.count(text) == 1, f"{what}: says '{text}' {done.stderr.count(text)} times", done.stderr)
+    check(done.stdout == "", f"{what}: prints results", done.stdout)
+    check(done.seconds < SOON, f"{what}: takes {done.seconds:.1f} s")
+    return done
+
+
+def children_of(pid):
+    return [int(c) for c in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def gone(pids):
+    for _ in range(30):
+        if not any(pathlib.Path(f"/proc/{p}").exists() for p in pids):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def killed(folder):
+    command = on(4, *scenario_run(folder, "chain", "run.compute=emulated", "run.iterations=10000"))
+    program = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    ranks = []
+    while len(ranks) < 4 or any(len(list(pathlib.Path(f"/proc/{r}/task").iterdir())) < 4 for r in ranks):
+        ranks = children_of(program.pid)  # The main thread, two of MPI, and that of a device.
+        time.sleep(0.05)
+    time.sleep(0.3)
+    begin = time.monotonic()
+    os.kill(ranks[1], signal.SIGKILL)
+    stdout, stderr = program.communicate(timeout=60)
+    seconds = time.monotonic() - begin
+    check(program.returncode == 137, f"killed: exit code {program.returncode}", stderr)
+    check(seconds < SOON, f"killed: over after {seconds:.1f} s")
+    check(stdout == "", "killed: prints results", stdout)
+    check("told to stop in the middle of the run" in stderr and "has not ended" in stderr, "killed: says nothing", stderr)
+    check(gone(ranks), "killed: processes are left")
+
+
+def alone_under_mpirun():
+    """Only the first process answers what is not shared."""
+    done = run(on(3, stagecraft, "run", "examples/quickstart", "--backend", "ideal"))
+    check(done.returncode == 0 and done.stdout.count("simulated by ideal") == 1, "simulated on 3", done.stdout)
+    done = run(on(3, stagecraft, "list", "tasks"))
+    check(done.returncode == 0 and done.stdout.count("glyph") == 1, "list on 3", done.stdout)
+
+
+def stuck(how, lines):
+    done = fails(how, on(2, *together, how), 4, lines[0])
+    for line in lines[1:]:
+        check(done.stderr.count(line) == 1, f"{how}: does not say '{line}' once", done.stderr)
+
+
+def without_mpi():
+    command = [stagecraft, "run", "examples/cpu-transformer", "--backend", "cpu"]
+    for names in (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")):
+        first = run(command, dict(zip(names, ("0", "2"))))
+        check(first.returncode == 4 and "2 processes were started, but this is built without MPI" in first.stderr,
+              "without MPI: the first says so", first.stderr)
+        second = run(command, dict(zip(names, ("1", "2"))))
+        check((second.returncode, second.stdout, second.stderr) == (0, "", ""), "without MPI: the second is silent",
+              second.stderr)
+
+
+def with_mpi(folder):
+    chain_sets = [((), (2, 4)), (("run.schedule=gpipe", "run.transfers=eager"), (4,)),
+                  (("run.overlap=false", "run.transfers=eager", "run.schedule=gpipe"), (3,)),
+                  (("run.streams=none", "run.iterations=60", "training.evaluate_every=0"), (3,)),
+                  (("plan.stages=2", "plan.replicas=4"), (3,)),
+                  (("plan.stages=2", "plan.replicas=4", "training.gradient_sum=slots", "run.transfers=eager"), (4,)),
+                  (("model.widths=[64,512,512,512,512,10]", "plan.micro_batch_size=32", "run.iterations=3"), (4,)),
+                  (("run.schedule=pipedream", "run.micro_batches=1", "weights=stash", "run.streams=pair"), (2, 4))]
+    jobs = [lambda s=s, n=n: same_numbers(folder, "chain", n, *s) for s, n in chain_sets]
+    jobs += [lambda: same_numbers(folder, "forked", (3,)),
+             lambda: same_numbers(folder, "whole", (3,)),
+             lambda: same_numbers(folder, "whole", (4,), "run.transfers=eager", "model.precision=fp32"),
+             lambda: fails("diverged", on(4, *scenario_run(folder, "chain", "training.learning_rate=1000000",
+                                                           "run.iterations=1000", "training.optimizer=sgd")), 3, "is not a finite number"),
+             lambda: fails("too many", on(5, *scenario_run(folder, "chain")), 2,
+                           "5 processes were started, but only 4 devices have anything to do"),
+             lambda: fails("bad input", on(2, *scenario_run(folder, "chain", "run.micro_batches=x")), 2, "error"),
+             lambda: stuck("stuck", ["nothing has moved for 0.5 s, so the run is stuck",
+                                     "device 0: 0<1:1B0 has not ended", "device 1: 1<0:0F0 has not ended"]),
+             lambda: stuck("broken", ["the second computation is broken"]),
+             lambda: killed(folder), alone_under_mpirun]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for job in [pool.submit(job) for job in jobs]:
+            job.result()
+
+
+with tempfile.TemporaryDirectory() as name:
+    for title, text in (("chain", chain), ("whole", whole), ("forked", forked)):
+        (pathlib.Path(name) / f"{title}.yaml").write_text(text)
+    with_mpi(pathlib.Path(name)) if mpirun else without_mpi()
+print(f"{checks} checks, {len(failures)} failed")
+if failures or not checks:
+    sys.exit(1)
+if not mpirun:
+    print("SKIPPED: not built with MPI; only what it says about that was looked at")
+    sys.exit(77)

@@ -1,0 +1,90 @@
+// Two processes and a program that goes wrong: mpirun -n 2 together stuck|broken.
+// stuck: each waits for the other's message before it sends its own, which no checked program does.
+// broken: the second fails in the middle of computing.
+
+#include <cstdio>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "backends/real/together.hpp"
+#include "backends/world.hpp"
+#include "sim/core/diagnostic.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+class Nothing : public real::Actions, public real::Parcels {
+ public:
+  explicit Nothing(bool breaks) : breaks_(breaks) {}
+  void compute(InstructionId i) override {
+    if (breaks_ && i == 1) throw BackendError("the second computation is broken");
+  }
+  void carry(int) override {}
+  void reduce(int) override {}
+  std::size_t bytes(int) const override { return 8; }
+  void pack(int, void*) override {}
+  void unpack(int, const void*) override {}
+  std::size_t share_bytes(InstructionId) override { return 0; }
+  void pack_share(InstructionId, void*) override {}
+  void sum(int, std::span<const void* const>) override {}
+
+ private:
+  bool breaks_;
+};
+
+/// On each of two devices: a computation, a receive, and a send behind both.
+Program crossed() {
+  Program p;
+  p.devices = 2;
+  p.micro_batches = {1, 1};
+  p.first_wait.push_back(0);
+  const auto add = [&](InstructionKind kind, int device, int stage, int link, std::vector<InstructionId> waits) {
+    Instruction& i = p.instructions.emplace_back();
+    i.kind = kind;
+    i.device = DeviceId{device};
+    i.stage = StageId{stage};
+    i.link = link;
+    i.gradient = stage == 1;
+    p.waits.insert(p.waits.end(), waits.begin(), waits.end());
+    p.first_wait.push_back(static_cast<std::uint32_t>(p.waits.size()));
+    return InstructionId{static_cast<std::int64_t>(p.size()) - 1};
+  };
+  p.routes = {{DeviceId{0}, DeviceId{1}}, {DeviceId{1}, DeviceId{0}}};
+  p.transfers.resize(2);
+  for (const int d : {0, 1}) add(InstructionKind::Forward, d, d, -1, {});
+  for (const int d : {0, 1})
+    p.transfers[static_cast<std::size_t>(1 - d)].receive = add(InstructionKind::Receive, d, 1 - d, 1 - d, {});
+  for (const int d : {0, 1}) {
+    Transfer& t = p.transfers[static_cast<std::size_t>(d)];
+    t.route = d;
+    t.send =
+        add(InstructionKind::Send, d, d, d, {InstructionId{d}, p.transfers[static_cast<std::size_t>(1 - d)].receive});
+  }
+  return p;
+}
+
+Ending attempt(const std::string& how) try {
+  join_world();
+  const Program program = crossed();
+  const real::Dealing dealing(program, world());
+  Nothing nothing(how == "broken");
+  real::WalkOptions options;
+  options.timeout = 0.5;
+  real::walk_together(program, dealing, nothing, nothing, options, [] { return std::string(); });
+  return {};
+} catch (const BackendError& e) {
+  return {4, e.what()};
+} catch (const FailedElsewhere&) {
+  return {4, {}};
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+  const Ending ending = settle(attempt(argv[1]));
+  if (!ending.text.empty()) fmt::print(stderr, "{}\n", ending.text);
+  leave_world(ending.code);
+  return ending.code;
+}

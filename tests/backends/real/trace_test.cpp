@@ -1,0 +1,124 @@
+// Which version of the weights each op used, as the executor recorded it: what the Program says, what the closed forms
+// say, and never a matter of time.
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "backends/backend.hpp"
+#include "tests/backends/real/oracle.hpp"
+#include "tests/backends/real/run_case.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+constexpr int kDepth = 4;
+
+// The third stage has eighty times the work of the first.
+ModelGraph uneven_net() { return test::dense_net({6, 8, 64, 64, 3}); }
+
+/// Versions of everything that computes, by what it is: "2F5", "2PF5", "0U3".
+using Trace = std::map<std::string, int>;
+
+Trace trace_of(const Program& program, const std::vector<std::int32_t>& versions) {
+  Trace trace;
+  for (std::size_t i = 0; i < program.size(); ++i)
+    if (program.instructions[i].is_compute())
+      trace[to_text(program, InstructionId{static_cast<std::int64_t>(i)})] = versions[i];
+  return trace;
+}
+
+Trace planned(const Program& program) {
+  std::vector<std::int32_t> versions;
+  for (const Instruction& i : program.instructions) versions.push_back(i.version);
+  return trace_of(program, versions);
+}
+
+struct Asynchronous {
+  ModelGraph model = uneven_net();
+  Plan plan;
+  WeightsRule rule;
+  int iterations;
+
+  Asynchronous(const char* policy, int each)
+      : plan(test::stage_each(model, each)), rule(test::policy(policy)), iterations(3 * kDepth / each + 6) {}
+
+  Program lowered(const StageCosts& costs) const {
+    const Schedule order = build_schedule(get_from(schedules::all(), "schedule", "pipedream"),
+                                          {.plan = plan, .costs = costs, .iterations = iterations});
+    LoweringOptions options;
+    options.iterations = iterations;
+    Program program = lower(order, plan, costs, rule, options);
+    check_program(program);
+    return program;
+  }
+  StageCosts costs(const std::vector<double>& forward) const {
+    StageCosts all;
+    for (const double seconds : forward) all.push_back({test::times(seconds, 2 * seconds)});
+    return all;
+  }
+  test::RealRun run(Program program) const {
+    return test::really_run(std::move(program), model, plan, rule,
+                            test::training_of(OptimizerKind::Momentum, 0.001, "teacher"));
+  }
+};
+
+/// v_F and v_B of micro-batch q at stage k; bF = max(0, q - (D - 1 - k)) backwards come before F, q before B.
+int expected(const test::PolicyFormulas& policy, const Instruction& i) {
+  const int k = i.stage, q = i.micro;
+  switch (i.kind) {
+    case InstructionKind::Forward:
+      return policy.forward(k, q);
+    case InstructionKind::Backward:
+      return policy.same_as_forward() ? policy.forward(k, q) : policy.newest_backward(q);
+    case InstructionKind::Predict:
+      return policy.newest_forward(k, q);
+    default:
+      return q + 1;  // An update makes the next version.
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the executor used the versions of the program, which are those of the closed forms") {
+  for (const char* name : {"naive", "stash", "2bw", "vertical-sync", "pipeoptim"})
+    for (const int each : {1, 4}) {
+      if (name == std::string_view("2bw") && each < kDepth - 1) continue;  // Two versions are not enough.
+      CAPTURE(name);
+      CAPTURE(each);
+      const Asynchronous a(name, each);
+      const test::RealRun run = a.run(a.lowered(a.costs({1, 1, 1, 1})));
+      const test::PolicyFormulas formulas{name, kDepth, each};
+      REQUIRE(run.learnt().versions.size() == run.program.size());
+      int most_behind = 0;
+      for (std::size_t n = 0; n < run.program.size(); ++n) {
+        const Instruction& i = run.program.instructions[n];
+        const int recorded = run.learnt().versions[n];
+        CAPTURE(to_text(run.program, InstructionId{static_cast<std::int64_t>(n)}));
+        REQUIRE(recorded == (i.is_compute() ? i.version : -1));
+        if (!i.is_compute()) continue;
+        REQUIRE(recorded == expected(formulas, i));
+        if (i.kind == InstructionKind::Forward) most_behind = std::max(most_behind, i.micro / each - recorded);
+      }
+      CHECK(most_behind == (kDepth - 1 + each - 1) / each);
+    }
+}
+
+TEST_CASE("unequal stages: other times under every simulator and for real, the same versions") {
+  for (const char* name : {"naive", "stash", "vertical-sync", "pipeoptim"}) {
+    CAPTURE(name);
+    const Asynchronous a(name, 1);
+    const Program even = a.lowered(a.costs({1e-3, 1e-3, 1e-3, 1e-3}));
+    const Program uneven = a.lowered(a.costs({2e-4, 3e-3, 5e-4, 3e-4}));
+    CHECK(planned(even) == planned(uneven));
+    const Cluster cluster = test::star(kDepth, 1e6, 1e-5);
+    for (const BackendDef* backend : backends::all()) {
+      if (backend->clock != Clock::Simulated || !backend->why_not().empty()) continue;
+      CAPTURE(backend->name);
+      CHECK(backend->run(even, cluster, {}).end != backend->run(uneven, cluster, {}).end);
+    }
+    const test::RealRun run = a.run(uneven);
+    CHECK(trace_of(run.program, run.learnt().versions) == planned(even));
+  }
+}

@@ -1,0 +1,314 @@
+// PyTorch's files and messages: read, checked, lowered, and simulated as the reference systems did.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "sim/core/text.hpp"
+#include "sim/schedule/check_file.hpp"
+#include "sim/schedule/comms_check.hpp"
+#include "tests/support/checked.hpp"
+
+using namespace stagecraft;
+using Json = nlohmann::json;
+
+namespace {
+
+std::string text_of(const std::string& folder, const std::string& name) {
+  return read_file(folder + "/schedules/" + name);
+}
+Json json_of(const std::string& folder, const std::string& name) { return Json::parse(text_of(folder, name)); }
+
+/// Passed and tried.
+struct Count {
+  int passed = 0, tried = 0;
+};
+
+/// "jit/pair/fused" of every family.
+using Matrix = std::map<std::string, std::map<std::string, Count>>;
+
+void simulate(const std::string& variant, const ActionTable& table, const Plan& plan,
+              std::map<std::string, Count>& row) {
+  const std::pair<const char*, CommStreams> models[] = {
+      {"single", CommStreams::Single}, {"pair", CommStreams::Pair}, {"dir", CommStreams::Direction}};
+  for (const auto& [name, streams] : models)
+    for (const bool fused : {false, true}) {
+      Count& count = row[variant + "/" + name + (fused ? "/fused" : "")];
+      ++count.tried;
+      count.passed += check_rendezvous(table, plan, {.streams = streams, .grouped = fused}).empty() ? 1 : 0;
+    }
+}
+
+/// Drops, moves or repeats one action of a lowered file; the code and rank that have to come.
+struct Mutation {
+  std::string what, code;
+  int rank;
+  ActionTable table;
+};
+
+bool is(const Action& a, ActionKind kind) { return a.kind == kind; }
+
+/// One of each kind, at the middle of the file so that different files are broken at different places.
+std::vector<Mutation> mutations_of(const ActionTable& good, const Plan& plan) {
+  std::vector<Mutation> list;
+  const auto once = [&](const char* what, const char* code, auto&& applies, auto&& change) {
+    std::vector<std::pair<std::size_t, std::size_t>> places;
+    for (std::size_t r = 0; r < good.ranks.size(); ++r)
+      for (std::size_t i = 0; i < good.ranks[r].size(); ++i)
+        if (applies(good.ranks[r][i]) && !good.ranks[r][i].fused && !(i > 0 && good.ranks[r][i - 1].fused))
+          places.emplace_back(r, i);
+    if (places.empty()) return;
+    const auto [rank, index] = places[places.size() / 2];
+    Mutation m{what, code, static_cast<int>(rank), good};
+    change(m, m.table.ranks[rank], static_cast<std::ptrdiff_t>(index));
+    list.push_back(std::move(m));
+  };
+  const auto kind = [](ActionKind k) { return [k](const Action& a) { return is(a, k); }; };
+  const auto drop = [](Mutation&, std::vector<Action>& row, std::ptrdiff_t i) { row.erase(row.begin() + i); };
+  const auto repeat = [](Mutation&, std::vector<Action>& row, std::ptrdiff_t i) {
+    row.insert(row.begin() + i, row[static_cast<std::size_t>(i)]);
+  };
+  const auto to_front = [](Mutation&, std::vector<Action>& row, std::ptrdiff_t i) {
+    std::rotate(row.begin(), row.begin() + i, row.begin() + i + 1);
+  };
+  const auto to_back = [](Mutation&, std::vector<Action>& row, std::ptrdiff_t i) {
+    std::rotate(row.begin() + i, row.begin() + i + 1, row.end());
+  };
+  const auto peer = [&](int step, bool gradient) {
+    return [&plan, step, gradient](Mutation& m, std::vector<Action>& row, std::ptrdiff_t i) {
+      const Action a = row[static_cast<std::size_t>(i)];
+      row.erase(row.begin() + i);
+      m.rank = plan.stage(StageId{a.stage + (gradient ? -step : step)}).devices.front();
+    };
+  };
+  once("send dropped", "unmatched-receive", kind(ActionKind::SendForward), peer(1, false));
+  once("gradient send dropped", "unmatched-receive", kind(ActionKind::SendBackward), peer(1, true));
+  once("receive dropped", "unmatched-send", kind(ActionKind::ReceiveForward), peer(-1, false));
+  once("gradient receive dropped", "unmatched-send", kind(ActionKind::ReceiveBackward), peer(-1, true));
+  once("send twice", "duplicate", kind(ActionKind::SendForward), repeat);
+  once("send first of all", "send-before-op", kind(ActionKind::SendBackward), to_front);
+  once("receive last of all", "receive-after-use", kind(ActionKind::ReceiveForward), to_back);
+  once("forward twice", "duplicate", kind(ActionKind::Forward), repeat);
+  once("backward dropped", "missing", kind(ActionKind::Backward), drop);
+  once("backward twice", "duplicate", kind(ActionKind::Backward), repeat);
+  once("weight gradient dropped", "missing", kind(ActionKind::WeightGradient), drop);
+  once("weight gradient first of all", "local-order", kind(ActionKind::WeightGradient), to_front);
+  once("not gathered", "sharded", kind(ActionKind::Unshard), drop);
+  once("never reduced", "never-reduced", kind(ActionKind::ReduceGradient), drop);
+  once("reduced twice", "reduce-twice", kind(ActionKind::ReduceGradient), repeat);
+  once("reduced first of all", "reduce-early", kind(ActionKind::ReduceGradient), to_front);
+  once("never resharded", "never-resharded", kind(ActionKind::Reshard),
+       [&](Mutation&, std::vector<Action>& row, std::ptrdiff_t) {
+         row.erase(std::find_if(row.rbegin(), row.rend(), kind(ActionKind::Reshard)).base() - 1);
+       });
+  return list;
+}
+
+}  // namespace
+
+TEST_CASE("every file reads back what it wrote, and our lowering is PyTorch's, action by action") {
+  const std::string folder = test::reference_data();
+  if (folder.empty()) return;
+  int compute_only = 0, lowered = 0;
+  const Json index = json_of(folder, "index.json");
+  for (const Json& entry : index["entries"]) {
+    const std::string name = entry["file"];
+    CAPTURE(name);
+    const CheckedFile f = check_file(text_of(folder, name), name, {.slices = entry["seq_slices"]});
+    REQUIRE(f.good());
+    std::vector<CellProblem> cells;
+    CHECK(read_csv(to_csv(f.csv.actions), name, {}, cells).actions == f.csv.actions);
+    ++compute_only;
+    const bool loadable = entry["torch_loadable"];
+    const bool refused = !why_not_torch(f.csv.actions, f.plan, entry["seq_slices"], TorchVersion::V2_11).empty();
+    CHECK(refused == !loadable);
+    if (!entry.contains("comms_file")) continue;
+    const std::string comms_name = entry["comms_file"], text = text_of(folder, comms_name);
+    CHECK(to_csv(lower_for_torch(f.compute.schedule, f.plan, TorchVersion::V2_11)) == text);
+    const CheckedFile comms = check_file(text, comms_name, {.torch = TorchVersion::V2_11});
+    REQUIRE(comms.good());
+    CHECK(to_csv(comms.csv.actions) == text);
+    CHECK(comms.compute.schedule == f.compute.schedule);
+    const bool overlaps = text.find("OVERLAP") != std::string::npos;
+    const std::string old = to_csv(lower_for_torch(f.compute.schedule, f.plan, TorchVersion::V2_8));
+    CHECK(check_file(old, comms_name, {.torch = TorchVersion::V2_8}).good() == !overlaps);
+    ++lowered;
+  }
+  MESSAGE(compute_only << " compute-only files and " << lowered << " lowered ones");
+  CHECK(compute_only == 205);
+  CHECK(lowered == 175);
+}
+
+TEST_CASE("peaks of stashed activations are the reference's, freed at I or at W") {
+  const std::string folder = test::reference_data();
+  if (folder.empty()) return;
+  int compared = 0;
+  const Json index = json_of(folder, "index.json");
+  for (const Json& entry : index["entries"]) {
+    const std::string name = entry["file"];
+    CAPTURE(name);
+    const CheckedFile f = check_file(text_of(folder, name), name, {});
+    REQUIRE(f.good());
+    for (const double share : {0.0, 0.5}) {
+      const StashModel model{.freed_at_input = share};
+      const auto peaks = stash_peaks(f.csv.actions, f.plan, model);
+      const Json& expected = entry[share == 0 ? "peak_act_chunks_alpha0" : "peak_act_chunks_alpha0.5"];
+      for (std::size_t r = 0; r < peaks.size(); ++r) CHECK(peaks[r].size == expected[r].get<double>());
+      double most = 0;
+      for (const StashPeak& p : peaks) most = std::max(most, p.size);
+      StashModel tight = model;
+      tight.capacity = most;
+      CHECK(check_stash(f.csv.actions, f.plan, tight).empty());
+      tight.capacity = most - 0.5;
+      CHECK_FALSE(check_stash(f.csv.actions, f.plan, tight).empty());
+      ++compared;
+    }
+  }
+  CHECK(compared == 410);
+}
+
+// The published counts are of more files than the reference data has: 268 against 205. A family whose files are all
+// there has to agree exactly; of the others, as many must pass as the missing ones leave over. Two cells do not agree:
+// of the eight orders of zb_auto_1.5p that there are, six pass grouped, and five are published.
+TEST_CASE("the published matrix of deadlocks, under the same models of streams") {
+  const std::string folder = test::reference_data();
+  if (folder.empty()) return;
+  Matrix ours;
+  const Json index = json_of(folder, "index.json");
+  for (const Json& entry : index["entries"]) {
+    const std::string name = entry["file"];
+    const CheckedFile f = check_file(text_of(folder, name), name, {});
+    REQUIRE(f.good());
+    auto& row = ours[entry["name"]];
+    const auto placed = [&](CommsPlacement p) { return add_comms(f.compute.schedule, f.plan, p); };
+    simulate("jit", placed(CommsPlacement::JustInTime), f.plan, row);
+    simulate("prefetch1", placed(CommsPlacement::Prefetch), f.plan, row);
+    if (!entry.contains("comms_file")) continue;
+    std::vector<CellProblem> cells;
+    simulate("lowered", read_csv(text_of(folder, entry["comms_file"]), name, {}, cells).actions, f.plan, row);
+  }
+  int cells = 0, exact = 0, decided = 0;
+  const Json published = json_of(folder, "published/nccl_results.json");
+  for (const auto& [family, row] : published.items())
+    for (const auto& [key, counts] : row.items()) {
+      CAPTURE(family);
+      CAPTURE(key);
+      const int passed = counts[0], tried = counts[1];
+      const Count count = ours[family][key];
+      CAPTURE(count.passed);
+      CAPTURE(count.tried);
+      REQUIRE(count.tried > 0);
+      if (family == "zb_auto_1.5p" && (key == "jit/single/fused" || key == "jit/pair/fused")) {
+        CHECK(count.passed == 6);
+        CHECK(passed == 5);
+      } else if (count.tried <= tried) {
+        CHECK(count.passed <= passed);
+        CHECK(count.tried - count.passed <= tried - passed);
+      } else {
+        CHECK(count.passed >= passed);
+      }
+      ++cells;
+      exact += count.tried == tried ? 1 : 0;
+      decided += count.tried <= tried && (count.tried == tried || passed == 0 || passed == tried) ? 1 : 0;
+    }
+  MESSAGE(cells << " cells, " << exact << " of complete families and equal, " << decided << " with one possible value");
+  CHECK(cells == 531);
+  CHECK(exact == 174);
+}
+
+TEST_CASE("DualPipe's batches pass as batches, and block one message after the other") {
+  const std::string folder = test::reference_data();
+  if (folder.empty()) return;
+  for (const std::string name : {"DualPipe_p4_v2_m8", "DualPipe_p8_v2_m20"}) {
+    CAPTURE(name);
+    const CheckedFile f = check_file(text_of(folder, name + ".csv"), name, {});
+    REQUIRE(f.good());
+    const Json batches = json_of(folder, name + "_p2p_batches.json");
+    const std::map<std::string, ActionKind> kinds = {{"SEND_F", ActionKind::SendForward},
+                                                     {"RECV_F", ActionKind::ReceiveForward},
+                                                     {"SEND_B", ActionKind::SendBackward},
+                                                     {"RECV_B", ActionKind::ReceiveBackward}};
+    ActionTable batched;
+    for (std::size_t r = 0; r < f.csv.actions.ranks.size(); ++r) {
+      auto& row = batched.ranks.emplace_back();
+      const auto& ops = f.csv.actions.ranks[r];
+      std::size_t next = 0;
+      const auto messages_before = [&](int cell) {
+        for (; next < batches[r].size() && batches[r][next]["before_op"] == cell; ++next) {
+          for (const Json& op : batches[r][next]["ops"])
+            row.push_back({kinds.at(op[0]), true, StageId{op[1].get<int>()}, op[2]});
+          row.back().fused = false;
+        }
+      };
+      int cell = 0;
+      for (std::size_t i = 0; i < ops.size(); ++i) {
+        if (i == 0 || !ops[i - 1].fused) messages_before(cell++);
+        row.push_back(ops[i]);
+      }
+      messages_before(cell);
+      CHECK(next == batches[r].size());
+    }
+    CHECK(check_comms(batched, f.plan, CommStreams::Single).empty());
+    CHECK(check_rendezvous(batched, f.plan, {.streams = CommStreams::Single}).empty());
+    ActionTable apart = batched;
+    for (auto& row : apart.ranks)
+      for (Action& a : row) a.fused = a.fused && a.is_compute();
+    const auto problems = check_rendezvous(apart, f.plan, {.streams = CommStreams::Single});
+    REQUIRE(problems.size() == 1);
+    CHECK(problems.front().code == "deadlock");
+  }
+}
+
+TEST_CASE("bad files are refused with their code, and so is what PyTorch's own checks let through") {
+  const std::string folder = test::reference_data();
+  if (folder.empty()) return;
+  const std::map<std::string, std::pair<const char*, int>> expected = {
+      {"invalid/W_before_I.csv", {"local-order", 3}},
+      {"invalid/deadlock_cycle.csv", {"cycle", 4}},
+      {"invalid/dup_B.csv", {"duplicate", 2}},
+      {"invalid/missing_B.csv", {"missing", 2}},
+      {"invalid/stage_on_two_ranks.csv", {"wrong-rank", 2}},
+      {"invalid/torch280_1F1B_ir_p4_m4.csv", {"chain", 2}}};
+  int files = 0;
+  const Json index = json_of(folder, "index.json");
+  for (const Json& entry : index["invalid"]) {
+    const std::string name = entry["file"];
+    CAPTURE(name);
+    const CheckedFile f = check_file(text_of(folder, name), name, {});
+    REQUIRE_FALSE(f.problems.empty());
+    CHECK(f.problems.front().code == expected.at(name).first);
+    CHECK(f.problems.front().level == expected.at(name).second);
+    ++files;
+  }
+  CHECK(files == 6);
+}
+
+TEST_CASE("one action of a good file broken: the right code at the right rank") {
+  const std::string folder = test::reference_data();
+  if (folder.empty()) return;
+  std::map<std::string, int> found;
+  int broken = 0;
+  const Json index = json_of(folder, "index.json");
+  for (const Json& entry : index["entries"]) {
+    if (!entry.contains("comms_file")) continue;
+    const std::string name = entry["comms_file"];
+    const CheckedFile good = check_file(text_of(folder, name), name, {.torch = TorchVersion::V2_11});
+    REQUIRE(good.good());
+    for (const Mutation& m : mutations_of(good.csv.actions, good.plan)) {
+      CAPTURE(name);
+      CAPTURE(m.what);
+      const CheckedFile f = check_file(to_csv(m.table), name, {.torch = TorchVersion::V2_11});
+      REQUIRE_FALSE(f.problems.empty());
+      CAPTURE(to_text(f.problems.front()));
+      CHECK(f.problems.front().code == m.code);
+      CHECK(f.problems.front().rank == m.rank);
+      ++found[m.code];
+      ++broken;
+    }
+  }
+  MESSAGE(broken << " broken files, " << found.size() << " codes");
+  CHECK(found.size() == 12);
+  CHECK(broken > 2000);
+}

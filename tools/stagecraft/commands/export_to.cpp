@@ -1,0 +1,103 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/run/limits.hpp"
+#include "sim/run/run.hpp"
+#include "sim/schedule/builder.hpp"
+#include "sim/schedule/comms.hpp"
+#include "sim/schedule/csv.hpp"
+#include "tools/stagecraft/command.hpp"
+
+namespace stagecraft::commands {
+namespace {
+
+constexpr int kMostStages = 1 << 20;
+
+/// One iteration and where it runs.
+struct Order {
+  Plan plan;
+  Schedule schedule;
+};
+
+/// The first iteration without updates, on ranks 0, 1, ... in the order of the devices that run something.
+Order one_iteration(Plan plan, Schedule schedule) {
+  std::vector<DeviceId> rank(schedule.devices.size());
+  std::int64_t ranks = 0;
+  Schedule one;
+  for (std::size_t d = 0; d < schedule.devices.size(); ++d) {
+    auto& ops = schedule.devices[d];
+    std::erase_if(ops,
+                  [&](const Op& op) { return op.kind == OpKind::Update || op.micro >= plan.micro_batches(op.stage); });
+    if (ops.empty()) continue;
+    rank[d] = DeviceId{ranks++};
+    one.devices.push_back(std::move(ops));
+  }
+  for (Stage& stage : plan.stages)
+    for (DeviceId& device : stage.devices) device = rank[static_cast<std::size_t>(device)];
+  return {std::move(plan), std::move(one)};
+}
+
+Order from_catalogue(const Arguments& a) {
+  const ScheduleDef& def = get_from(schedules::all(), "schedule", a.text("schedule"));
+  if (!a.has("ranks") || !a.has("microbatches"))
+    throw InputError("-p RANKS and -m MICROBATCHES are needed",
+                     "stagecraft export pytorch-csv --schedule 1f1b -p 4 -m 8");
+  if (def.name == "csv") throw InputError("the schedule 'csv' is a file already");
+  const int ranks = a.count("ranks", 1, 1 << 16), micro_batches = a.count("microbatches", 1, 1 << 20);
+  const int chunks = a.has("chunks")                   ? a.count("chunks", 1, 1024)
+                     : def.placement == Placement::Any ? 1
+                                                       : def.chunks.least;
+  if (ranks > kMostStages / chunks)
+    throw InputError(fmt::format("{} ranks of {} chunks are more than {} stages", ranks, chunks, kMostStages));
+  const Plan plan = plan_for(def, ranks, chunks, micro_batches);
+  check_size(plan, 1, def.trains);
+  const StageCosts costs = uniform_costs(plan, StageCost{});
+  return one_iteration(plan, build_schedule(def, {.plan = plan, .costs = costs}));
+}
+
+Order from_scenario(const Arguments& a) {
+  Prepared p = prepare(load_scenario(a.text("FILE"), a.list("set")));
+  return one_iteration(std::move(p.plan), std::move(p.schedule));
+}
+
+int execute(const Arguments& a) {
+  if (a.text("KIND") != "pytorch-csv")
+    throw InputError("there is no kind '" + a.text("KIND") + "' to export", "write pytorch-csv");
+  if (a.has("FILE") == a.has("schedule"))
+    throw InputError("give a scenario, or --schedule NAME", "stagecraft export pytorch-csv --schedule 1f1b -p 4 -m 8");
+  const TorchVersion version = torch_version(a.text("torch"));
+  const Order order = a.has("FILE") ? from_scenario(a) : from_catalogue(a);
+  const std::string name = a.has("FILE") ? a.text("FILE") : a.text("schedule");
+  const int slices = a.count("slices", 1, 1 << 20);
+  throw_if_any(validate(order.schedule, order.plan, {}), name);
+  throw_if_any(why_not_torch(actions_of(order.schedule), order.plan, slices, version), name);
+  const std::string text =
+      a.flag("comms") ? to_csv(lower_for_torch(order.schedule, order.plan, version)) : to_csv(order.schedule);
+  if (!a.has("out")) return print(text), 0;
+  write_file(a.text("out"), text);
+  return print("wrote " + a.text("out") + "\n"), 0;
+}
+
+}  // namespace
+
+extern const Command export_to{
+    .name = "export",
+    .summary = "Write a schedule for PyTorch's pipeline runtime",
+    .group = "Files of others",
+    .example = "stagecraft export pytorch-csv --schedule 1f1b -p 4 -m 8 --comms --out 1f1b.csv",
+    .arguments = {{"KIND", Argument::Kind::Text, "pytorch-csv", {}, true},
+                  {"FILE", Argument::Kind::Text, "Scenario"},
+                  {"-s,--set", Argument::Kind::List, "path=value of the scenario; may be repeated"},
+                  {"--schedule", Argument::Kind::Text, "Name of a schedule instead"},
+                  {"-p,--ranks", Argument::Kind::Count, "Its devices"},
+                  {"-m,--microbatches", Argument::Kind::Count, "Micro-batches in one iteration"},
+                  {"-v,--chunks", Argument::Kind::Count, "Stages on each device, where the schedule allows it"},
+                  {"--slices", Argument::Kind::Count, "Slices of a micro-batch along the sequence", "1"},
+                  {"--torch", Argument::Kind::Text, "Version that reads it: 2.8 or 2.11", "2.11"},
+                  {"--comms", Argument::Kind::Flag, "Lowered, as compute_comms; else compute_only"},
+                  {"--out", Argument::Kind::Text, "File to write; else the terminal"}},
+    .run = execute,
+};
+
+}  // namespace stagecraft::commands

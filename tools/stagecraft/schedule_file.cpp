@@ -1,0 +1,156 @@
+#include "tools/stagecraft/schedule_file.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "sim/weights/policy.hpp"
+#include "sim/weights/reads.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class Value>
+Value word_of(const Arguments& a, const std::string& name, const std::vector<std::string>& words,
+              const std::vector<Value>& values) {
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if (a.text(name) == words[i]) return values[i];
+  throw InputError(fmt::format("--{}: '{}' is not known here", name, a.text(name)), suggest(a.text(name), words));
+}
+
+Json problem_json(const ScheduleProblem& p) {
+  return {{"code", p.code},     {"level", p.level}, {"rank", p.rank},
+          {"column", p.column}, {"op", p.op},       {"message", p.message}};
+}
+
+/// The order of the file, run on without a drain, with an update behind every `update_every` backwards of a stage.
+Schedule with_updates(const CsvSchedule& csv, const Plan& plan, int update_every) {
+  Schedule schedule;
+  schedule.drain_every = 0;
+  std::vector<int> finished(plan.stages.size(), 0);
+  for (const auto& row : csv.schedule.devices) {
+    auto& ops = schedule.devices.emplace_back();
+    std::vector<Op> due;
+    for (const Op& op : row) {
+      ops.push_back(op);
+      const bool ends = op.kind == OpKind::Backward || op.kind == OpKind::WeightGradient;
+      if (int& count = finished[static_cast<std::size_t>(op.stage)]; ends && ++count % update_every == 0)
+        due.push_back({OpKind::Update, false, op.stage, count / update_every - 1});
+      if (op.fused) continue;
+      ops.insert(ops.end(), due.begin(), due.end());
+      due.clear();
+    }
+  }
+  return schedule;
+}
+
+}  // namespace
+
+std::vector<Argument> file_check_arguments() {
+  using Kind = Argument::Kind;
+  return {{"--torch", Kind::Text, "The file is for this PyTorch: 2.8 or 2.11"},
+          {"--streams", Kind::Text, "Look for deadlocks with one stream of messages a rank: single, pair or direction"},
+          {"--grouped", Kind::Flag, "Neighbouring messages of a stream are one batch"},
+          {"--messages", Kind::Text, "Where a compute-only file gets its messages: lowered, just-in-time or prefetch",
+           "lowered"},
+          {"--message-size", Kind::Number, "Size of a message", "0"},
+          {"--eager-below", Kind::Number, "Messages smaller than this leave without their receiver", "0"},
+          {"--capacity", Kind::Number, "Of a rank: refuse what needs more"},
+          {"--stash", Kind::Number, "What a stage keeps of one micro-batch", "1"},
+          {"--resident", Kind::Number, "What stays on a rank: weights, gradients, optimizer", "0"},
+          {"--freed-at-input", Kind::Number, "Share of the stash that I gives back", "0"},
+          {"--slices", Kind::Count, "Slices of a micro-batch along the sequence", "1"},
+          {"--weights", Kind::Text, "Without a drain: compare the weights of forward and backward under this policy"},
+          {"--update-every", Kind::Count, "Micro-batches in an update then", "1"},
+          {"--lint", Kind::Flag, "Warn of what runs but may not be meant"}};
+}
+
+FileCheckOptions file_check_options(const Arguments& a) {
+  FileCheckOptions options;
+  if (a.has("torch")) options.torch = torch_version(a.text("torch"));
+  if (a.has("streams"))
+    options.rendezvous = RendezvousOptions{
+        .streams = word_of<CommStreams>(a, "streams", {"single", "pair", "direction"},
+                                        {CommStreams::Single, CommStreams::Pair, CommStreams::Direction}),
+        .grouped = a.flag("grouped"),
+        .message = a.number("message-size"),
+        .eager_below = a.number("eager-below")};
+  else if (a.flag("grouped"))
+    throw InputError("--grouped needs --streams", "add --streams single, pair or direction");
+  options.placement =
+      word_of<CommsPlacement>(a, "messages", {"lowered", "just-in-time", "prefetch"},
+                              {CommsPlacement::Lowered, CommsPlacement::JustInTime, CommsPlacement::Prefetch});
+  options.memory.freed_at_input = a.number("freed-at-input");
+  if (options.memory.freed_at_input > 1) throw InputError("--freed-at-input is a share from 0 to 1");
+  options.memory.message = a.number("message-size");
+  options.memory.resident = a.number("resident");
+  options.memory.each_stash = a.number("stash");
+  if (a.has("capacity")) options.memory.capacity = a.number("capacity");
+  options.slices = a.count("slices", 1, 1 << 20);
+  options.lint = a.flag("lint");
+  return options;
+}
+
+std::vector<ScheduleProblem> check_versions(const CheckedFile& f, const std::string& policy, int update_every) {
+  const WeightsDef& def = get_from(weights::all(), "weights policy", policy);
+  if (f.compute.micro_batches % update_every != 0)
+    throw InputError(
+        fmt::format("--update-every: {} micro-batches are not updates of {}", f.compute.micro_batches, update_every));
+  Plan plan = f.plan;
+  plan.mini_batch = update_every;
+  for (Stage& stage : plan.stages)
+    if (!stage.micros.empty()) throw InputError("--weights is for pipelines in one direction");
+  const Schedule schedule = with_updates(f.compute, plan, update_every);
+  const WeightReads reads(schedule, plan, def.paper);
+  std::vector<ScheduleProblem> problems;
+  std::vector<WeightRead> forward(plan.stages.size() * static_cast<std::size_t>(f.compute.micro_batches));
+  for (std::size_t d = 0; d < schedule.devices.size(); ++d) {
+    int index = -1;  // Among the ops of the file.
+    for (std::size_t i = 0; i < schedule.devices[d].size() && problems.size() < 20; ++i) {
+      const Op& op = schedule.devices[d][i];
+      if (op.kind == OpKind::Update) continue;
+      ++index;
+      const WeightRead read = reads.at(DeviceId{static_cast<std::int64_t>(d)}, i);
+      WeightRead& first =
+          forward[static_cast<std::size_t>(op.stage) * static_cast<std::size_t>(f.compute.micro_batches) +
+                  static_cast<std::size_t>(op.micro)];
+      if (op.kind == OpKind::Forward) first = read;
+      const bool both = read.from == WeightsFrom::Version && first.from == WeightsFrom::Version;
+      if (!both || read.version == first.version) continue;
+      problems.push_back(
+          {"weight-version", 9, static_cast<int>(d), f.compute.columns[d][static_cast<std::size_t>(index)], to_text(op),
+           fmt::format("it uses version {} of the weights, its forward used version {}", read.version, first.version)});
+    }
+  }
+  return problems;
+}
+
+CheckedFile checked_file(const Arguments& a) {
+  const std::string file = a.text("file");
+  CheckedFile f = check_file(read_file(file), file, file_check_options(a));
+  if (f.good() && a.has("weights"))
+    f.problems = check_versions(f, a.text("weights"), a.count("update-every", 1, 1 << 20));
+  return f;
+}
+
+void throw_if_bad(const CheckedFile& f, const std::string& file) {
+  throw_if_any(f.cells);
+  throw_if_any(f.problems, file);
+}
+
+std::string with_findings(const std::string& report, const CheckedFile& f) {
+  Json json = Json::parse(report);
+  Json &problems = json["problems"] = Json::array(), &warnings = json["warnings"] = Json::array();
+  for (const CellProblem& p : f.cells) problems.push_back(problem_json(p.problem));
+  for (const ScheduleProblem& p : f.problems) problems.push_back(problem_json(p));
+  for (const ScheduleProblem& p : f.warnings) warnings.push_back(problem_json(p));
+  return json.dump(2);
+}
+
+int exit_code(const CheckedFile& f) {
+  if (f.good()) return 0;
+  return !f.problems.empty() && cannot_be_done(f.problems.front()) ? 3 : 2;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/schedule/check_file.hpp"
+#include "tools/stagecraft/command.hpp"
+
+namespace stagecraft {
+
+/// What `schedule --file` looks for, and the arguments that ask for it.
+FileCheckOptions file_check_options(const Arguments&);
+std::vector<Argument> file_check_arguments();
+
+/// Level 9: every backward uses the weights of its forward when the stages are updated every `update_every`
+/// micro-batches without a drain, under a policy of the catalogue. Predictions are taken as right.
+std::vector<ScheduleProblem> check_versions(const CheckedFile&, const std::string& policy, int update_every);
+
+/// Reads and checks the file that --file names, level 9 included.
+CheckedFile checked_file(const Arguments&);
+/// Throws what is wrong with it.
+void throw_if_bad(const CheckedFile&, const std::string& file);
+/// JSON with `problems` and `warnings`, each with code, level, rank, column, op and message, behind what stands in
+/// `report` (JSON too).
+std::string with_findings(const std::string& report, const CheckedFile&);
+/// 0, 2 or 3.
+int exit_code(const CheckedFile&);
+
+}  // namespace stagecraft
