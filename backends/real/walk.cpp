@@ -63,9 +63,10 @@ class Walk {
   Times run() {
     times_.origin = steady_seconds();
     std::vector<std::thread> threads;
-    const bool spins = static_cast<unsigned>(p_.devices) <= std::thread::hardware_concurrency();
-    for (int d = 0; d < p_.devices; ++d)
-      if (here(DeviceId{d})) threads.emplace_back([this, d, spins] { serve(DeviceId{d}, spins); });
+    const std::vector<DeviceId> busy = busy_devices();
+    const bool spins = busy.size() <= std::thread::hardware_concurrency();
+    for (std::size_t n = 0; n < busy.size(); ++n)
+      threads.emplace_back([this, device = busy[n], core = n, spins] { serve(device, core, spins); });
     start_all();
     transport_ ? watch_together() : watch();
     for (std::thread& t : threads) t.join();
@@ -79,6 +80,15 @@ class Walk {
     Yield yield;  ///< Of the device's thread.
   };
 
+  /// Those of this process that have anything to do.
+  std::vector<DeviceId> busy_devices() const {
+    std::vector<bool> busy(static_cast<std::size_t>(p_.devices), false);
+    for (const Instruction& i : p_.instructions) busy[static_cast<std::size_t>(i.device)] = true;
+    std::vector<DeviceId> devices;
+    for (int d = 0; d < p_.devices; ++d)
+      if (busy[static_cast<std::size_t>(d)] && here(DeviceId{d})) devices.emplace_back(d);
+    return devices;
+  }
   bool here(DeviceId d) const { return !transport_ || transport_->here(d); }
   double now() const { return steady_seconds() - times_.origin; }
 
@@ -116,8 +126,8 @@ class Walk {
   }
 
   /// The life of a device's thread.
-  void serve(DeviceId device, bool spins) {
-    if (spins && !transport_) pin(device);  // Whoever started several processes has placed them.
+  void serve(DeviceId device, std::size_t core, bool spins) {
+    if (spins && !transport_) pin(core);  // Whoever started several processes has placed them.
     Slot& slot = next_[static_cast<std::size_t>(device)];
     std::vector<std::int32_t> ready;
     while (true) {
@@ -171,10 +181,10 @@ class Walk {
     return !ended.empty();
   }
 
-  void pin(DeviceId device) {
+  void pin(std::size_t core) {
     cpu_set_t set;
     CPU_ZERO(&set);
-    CPU_SET(static_cast<std::size_t>(device) % std::thread::hardware_concurrency(), &set);
+    CPU_SET(core % std::thread::hardware_concurrency(), &set);
     pthread_setaffinity_np(pthread_self(), sizeof set, &set);
   }
 

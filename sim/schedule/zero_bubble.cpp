@@ -103,9 +103,12 @@ class Trial {
       }
       gradient = std::max(end, arrives) + seconds(r, I);
     }
-    for (int r = 1; r <= last(); ++r)
-      while (more[at(r)] > 0 && more[at(r)] >= more[at(r) - 1] && 1 + more[at(r)] < problem_.micro_batches)
-        --more[at(r)];
+    // Each rank one fewer than the one before it, as long as there are micro-batches left to start, and never more.
+    for (int r = 1; r <= last(); ++r) {
+      const int before = more[at(r) - 1];
+      const bool all = before + 1 == problem_.micro_batches;
+      more[at(r)] = std::min(more[at(r)], std::max(0, all ? before : before - 1));
+    }
     for (int r = 0; r <= last(); ++r)
       for (int i = 0; i < more[at(r)]; ++i) put(r, F);
     for (int r = last(); r >= 0; --r) put(r, I);

@@ -30,9 +30,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!problems.empty() || !(again.actions == given)) std::abort();
   if (!f.good() || f.csv.communicates) return 0;
   // A good order has messages that are good too.
-  const CheckedFile lowered =
-      check_file(to_csv(add_comms(f.compute.schedule, f.plan, CommsPlacement::Lowered)), "lowered.csv",
-                 {.rendezvous = RendezvousOptions{}});
+  const CheckedFile lowered = check_file(to_csv(add_comms(f.compute.schedule, f.plan, CommsPlacement::Lowered)),
+                                         "lowered.csv", {.rendezvous = RendezvousOptions{}});
   if (!lowered.good()) std::abort();
   return 0;
 }

@@ -191,8 +191,10 @@ TEST_CASE("the published matrix of deadlocks, under the same models of streams")
   }
   int cells = 0, exact = 0, decided = 0;
   const Json published = json_of(folder, "published/nccl_results.json");
-  for (const auto& [family, row] : published.items())
-    for (const auto& [key, counts] : row.items()) {
+  for (const auto& row : published.items())
+    for (const auto& cell : row.value().items()) {
+      const std::string family = row.key(), key = cell.key();
+      const Json& counts = cell.value();
       CAPTURE(family);
       CAPTURE(key);
       const int passed = counts[0], tried = counts[1];

@@ -92,22 +92,32 @@ Schedule ours_of(const Family& family, const std::string& name, const Json& entr
 
 }  // namespace
 
-TEST_CASE("families with one canonical order are the reference's, op by op") {
+/// Those that no generator gives: written by hand, solved, searched, or made from costs that are not given in full.
+const std::map<std::string, int> kWithout{
+    {"torchtest_Unbalanced", 1}, {"torchtest_VShaped", 1},    {"torchtest_WithW", 1}, {"zb_ILP", 6},
+    {"zb_ILP_het", 12},          {"zb_auto_measured_het", 1}, {"zb_v_adaptive", 4}};
+
+TEST_CASE("every order that a generator of ours is for is the reference's, op by op") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   const Json index = Json::parse(read_file(folder + "/schedules/index.json"));
-  std::map<std::string, std::pair<int, int>> same;
+  std::map<std::string, int> same, without;
   for (const Json& entry : index["entries"]) {
     const std::string name = entry["name"], file = entry["file"];
     const auto family = kFamilies.find(name);
-    auto& [equal, all] = same[name];
-    ++all;
-    if (family == kFamilies.end() || !find_in(schedules::all(), family->second.ours)) continue;
+    if (family == kFamilies.end()) {
+      ++without[name];
+      continue;
+    }
     CAPTURE(file);
     const Schedule ours = ours_of(family->second, name, entry);
     const Schedule theirs = parse_schedule_csv(read_file(folder + "/schedules/" + file), file).schedule;
-    if (ours == theirs) ++equal;
     CHECK_MESSAGE(ours == theirs, "\nours\n", to_csv(ours), "theirs\n", to_csv(theirs));
+    same[name] += ours == theirs;
   }
-  for (const auto& [name, count] : same) MESSAGE(name, " ", count.first, "/", count.second);
+  int total = 0;
+  for (const auto& [name, count] : same) total += count;
+  CHECK(total == 179);
+  CHECK(same.size() == kFamilies.size());
+  CHECK(without == kWithout);
 }

@@ -140,11 +140,12 @@ void throw_if_bad(const CheckedFile& f, const std::string& file) {
 }
 
 std::string with_findings(const std::string& report, const CheckedFile& f) {
-  Json json = Json::parse(report);
-  Json &problems = json["problems"] = Json::array(), &warnings = json["warnings"] = Json::array();
+  Json json = Json::parse(report), problems = Json::array(), warnings = Json::array();
   for (const CellProblem& p : f.cells) problems.push_back(problem_json(p.problem));
   for (const ScheduleProblem& p : f.problems) problems.push_back(problem_json(p));
   for (const ScheduleProblem& p : f.warnings) warnings.push_back(problem_json(p));
+  json["problems"] = std::move(problems);
+  json["warnings"] = std::move(warnings);
   return json.dump(2);
 }
 

@@ -121,13 +121,14 @@ TEST_CASE("a stage on several devices gives each the same order") {
 
 TEST_CASE("every entry names its source, and its weights and options exist once") {
   const auto all = schedules::all();
-  CHECK(all.size() >= 7);
+  CHECK(all.size() >= 30);
   auto names = names_of(all);
   for (const ScheduleDef* def : all) {
     CAPTURE(def->name);
     CHECK_FALSE(def->summary.empty());
     CHECK_FALSE(def->source.empty());
-    CHECK((def->stage == nullptr) != (def->whole == nullptr));
+    CHECK((def->stage != nullptr) + (def->rank != nullptr) + (def->whole != nullptr) == 1);
+    CHECK((def->placement != Placement::Any || def->rank == nullptr));
   }
   std::sort(names.begin(), names.end());
   CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());

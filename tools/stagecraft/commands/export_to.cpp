@@ -5,9 +5,10 @@
 #include "sim/run/limits.hpp"
 #include "sim/run/run.hpp"
 #include "sim/schedule/builder.hpp"
+#include "sim/schedule/check_file.hpp"
 #include "sim/schedule/comms.hpp"
-#include "sim/schedule/csv.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/schedule_file.hpp"
 
 namespace stagecraft::commands {
 namespace {
@@ -45,15 +46,20 @@ Order from_catalogue(const Arguments& a) {
                      "stagecraft export pytorch-csv --schedule 1f1b -p 4 -m 8");
   if (def.name == "csv") throw InputError("the schedule 'csv' is a file already");
   const int ranks = a.count("ranks", 1, 1 << 16), micro_batches = a.count("microbatches", 1, 1 << 20);
-  const int chunks = a.has("chunks")                   ? a.count("chunks", 1, 1024)
-                     : def.placement == Placement::Any ? 1
-                                                       : def.chunks.least;
+  const int chunks = a.has("chunks") ? a.count("chunks", 1, 1024) : def.chunks.least;
   if (ranks > kMostStages / chunks)
     throw InputError(fmt::format("{} ranks of {} chunks are more than {} stages", ranks, chunks, kMostStages));
   const Plan plan = plan_for(def, ranks, chunks, micro_batches);
   check_size(plan, 1, def.trains);
   const StageCosts costs = uniform_costs(plan, StageCost{});
   return one_iteration(plan, build_schedule(def, {.plan = plan, .costs = costs}));
+}
+
+/// Of either kind; messages are put in anew.
+Order from_file(const std::string& file) {
+  const CheckedFile f = check_file(read_file(file), file, {});
+  throw_if_bad(f, file);
+  return {f.plan, f.compute.schedule};
 }
 
 Order from_scenario(const Arguments& a) {
@@ -65,9 +71,12 @@ int execute(const Arguments& a) {
   if (a.text("KIND") != "pytorch-csv")
     throw InputError("there is no kind '" + a.text("KIND") + "' to export", "write pytorch-csv");
   if (a.has("FILE") == a.has("schedule"))
-    throw InputError("give a scenario, or --schedule NAME", "stagecraft export pytorch-csv --schedule 1f1b -p 4 -m 8");
+    throw InputError("give a scenario, a file X.csv, or --schedule NAME",
+                     "stagecraft export pytorch-csv --schedule 1f1b -p 4 -m 8");
   const TorchVersion version = torch_version(a.text("torch"));
-  const Order order = a.has("FILE") ? from_scenario(a) : from_catalogue(a);
+  const Order order = !a.has("FILE")                     ? from_catalogue(a)
+                      : a.text("FILE").ends_with(".csv") ? from_file(a.text("FILE"))
+                                                         : from_scenario(a);
   const std::string name = a.has("FILE") ? a.text("FILE") : a.text("schedule");
   const int slices = a.count("slices", 1, 1 << 20);
   throw_if_any(validate(order.schedule, order.plan, {}), name);
@@ -87,7 +96,7 @@ extern const Command export_to{
     .group = "Files of others",
     .example = "stagecraft export pytorch-csv --schedule 1f1b -p 4 -m 8 --comms --out 1f1b.csv",
     .arguments = {{"KIND", Argument::Kind::Text, "pytorch-csv", {}, true},
-                  {"FILE", Argument::Kind::Text, "Scenario"},
+                  {"FILE", Argument::Kind::Text, "Scenario, or a schedule X.csv"},
                   {"-s,--set", Argument::Kind::List, "path=value of the scenario; may be repeated"},
                   {"--schedule", Argument::Kind::Text, "Name of a schedule instead"},
                   {"-p,--ranks", Argument::Kind::Count, "Its devices"},

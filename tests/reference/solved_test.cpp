@@ -1,0 +1,161 @@
+// Orders that were solved or searched for: how ours, found by rules, compare under the costs they were made for.
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/report/report.hpp"
+#include "sim/schedule/csv.hpp"
+#include "tests/support/checked.hpp"
+#include "tests/support/ideal.hpp"
+#include "tests/support/road.hpp"
+
+using namespace stagecraft;
+using Json = nlohmann::json;
+
+namespace {
+
+StageCost times(double forward, double input, double weight, double stash = 1) {
+  StageCost cost;
+  cost.forward = cost.recompute = Seconds{forward};
+  cost.input_gradient = Seconds{input};
+  cost.weight_gradient = Seconds{weight};
+  cost.backward = cost.input_gradient + cost.weight_gradient;
+  cost.stash = Bytes{stash};
+  return cost;
+}
+
+/// One cost for all stages, or a list with one for each.
+double at(const Json& value, int stage) { return value.is_array() ? value[static_cast<std::size_t>(stage)] : value; }
+
+struct Made {
+  Schedule order;
+  Program program;
+  Timeline timeline;
+  Cluster cluster;
+
+  /// The longest time from the first start to the last end on a device.
+  double span() const {
+    double longest = 0;
+    for (int d = 0; d < program.devices; ++d) {
+      double first = 1e300, last = 0;
+      for (std::size_t n = 0; n < program.size(); ++n) {
+        const Instruction& i = program.instructions[n];
+        if (i.device != d || !i.is_compute() || i.kind == InstructionKind::Update) continue;
+        first = std::min(first, timeline.start[n]), last = std::max(last, timeline.end[n]);
+      }
+      longest = std::max(longest, last - first);
+    }
+    return longest;
+  }
+};
+
+Made made(std::string_view name, const std::string& options, const Plan& plan, const StageCosts& costs, double hop,
+          int iterations = 1) {
+  const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
+  const config::Value map = def.fields ? test::checked(options, *def.fields) : config::Value{};
+  Made m;
+  m.cluster = test::delay_cluster(plan.device_count(), hop);
+  m.order = build_schedule(def, {.plan = plan,
+                                 .costs = costs,
+                                 .iterations = iterations,
+                                 .options = def.fields ? &map : nullptr,
+                                 .cluster = &m.cluster});
+  m.program = test::lowered(m.order, plan, costs, test::pure_delays(iterations));
+  m.timeline = test::run_ideal(m.program, m.cluster);
+  return m;
+}
+
+std::string memory(double limit, int ranks) { return "{memory: " + std::to_string(limit / (2.0 * ranks)) + "}"; }
+
+Json index_of(const std::string& folder) { return Json::parse(read_file(folder + "/schedules/index.json")); }
+
+}  // namespace
+
+TEST_CASE("uniform costs: our span is the optimum of the integer program in 10 of 10 points") {
+  const std::string folder = test::reference_data();
+  if (folder.empty()) return;
+  int points = 0;
+  for (const Json& point : Json::parse(read_file(folder + "/schedules/published/ilp_results.json"))) {
+    const Json& pt = point["pt"];  // p, m, F, I, W, hop, memory with 2 for a forward
+    const int p = pt[0], m = pt[1];
+    CAPTURE(pt.dump());
+    const Plan plan = chain_plan(p, p, m);
+    const Made ours = made("zb-2p", memory(pt[6], p), plan, uniform_costs(plan, times(pt[2], pt[3], pt[4])), pt[5]);
+    CHECK(ours.span() == doctest::Approx(point["ilp"].get<double>()).epsilon(1e-12));
+    ++points;
+  }
+  CHECK(points == 10);
+}
+
+TEST_CASE("unequal stages: our span is the published heuristic's, the optimum in 6 of these 12 points") {
+  const std::string folder = test::reference_data();
+  if (folder.empty()) return;
+  int points = 0, optimal = 0;
+  const Json index = index_of(folder);
+  for (const Json& entry : index["entries"]) {
+    if (entry["name"] != "zb_ILP_het") continue;
+    const std::string file = entry["file"];
+    CAPTURE(file);
+    const int p = entry["p"], m = entry["m"];
+    const Json &used = entry["costs_used"], &result = entry["measured_result"];
+    const Plan plan = chain_plan(p, p, m);
+    StageCosts costs;
+    for (int s = 0; s < p; ++s) costs.push_back({times(at(used["F"], s), at(used["I"], s), at(used["W"], s))});
+    const double span = made("zb-2p", memory(used["limit"], p), plan, costs, used["comm"]).span();
+    CHECK(span <= result["heuristic_objective"].get<double>() + 1e-9);
+    CHECK(span >= result["ilp_objective"].get<double>() - 1e-9);
+    optimal += span <= result["ilp_objective"].get<double>() + 1e-9;
+    MESSAGE(file, ": ours ", span, ", optimum ", result["ilp_objective"].get<double>());
+    ++points;
+  }
+  CHECK(points == 12);
+  CHECK(optimal == 6);
+}
+
+TEST_CASE("orders searched for under a limit of memory: the family that fits is as good in 3 of 4 points") {
+  const std::string folder = test::reference_data();
+  if (folder.empty()) return;
+  int points = 0, as_good = 0;
+  const Json index = index_of(folder);
+  for (const Json& entry : index["entries"]) {
+    if (entry["name"] != "zb_v_adaptive") continue;
+    const std::string file = entry["file"];
+    CAPTURE(file);
+    const int p = entry["p"], limit = entry["mem_limit_chunks"];
+    const char* name = limit == 2 * p ? "zb-v" : limit == 2 * ((p + 2) / 2) ? "v-half" : "v-min";
+    const Plan plan = placed_plan(Placement::V, p, 2, entry["m"]);
+    const Made ours = made(name, "{}", plan, uniform_costs(plan, times(1, 1, 1)), 0, 4);
+    const Report report = measure(ours.program, ours.timeline, ours.cluster);
+    const Json& theirs = entry["metrics"]["unit_c0"];
+    const double searched = theirs["steady_period_nosync"];
+    MESSAGE(file, ": ours ", report.period.value, ", searched ", searched);
+    as_good += report.period.value <= searched + 1e-9;
+    for (const DeviceReport& d : report.devices) CHECK(d.memory.activations <= limit);
+    ++points;
+  }
+  CHECK(points == 4);
+  CHECK(as_good >= 3);
+}
+
+TEST_CASE("stages as measured: no longer than the heuristic made it, in no more memory") {
+  const std::string folder = test::reference_data();
+  if (folder.empty()) return;
+  const Json index = index_of(folder);
+  for (const Json& entry : index["entries"]) {
+    if (entry["name"] != "zb_auto_measured_het") continue;
+    const int p = entry["p"], m = entry["m"];
+    const Json& used = entry["costs_used"];
+    const Plan plan = chain_plan(p, p, m);
+    StageCosts costs;
+    double largest = 0;
+    for (int s = 0; s < p; ++s) {
+      const double stash = at(used["mem_f"], s);
+      largest = std::max(largest, stash);
+      costs.push_back({times(at(used["F"], s), at(used["I"], s), at(used["W"], s), stash)});
+    }
+    const double limit = used["limit"].get<double>() / largest * 2;  // ours has 2 for the largest forward
+    const Made ours = made("zb-2p", memory(limit, p), plan, costs, used["comm"]);
+    CHECK(ours.span() <= entry["measured_result"]["span_max"].get<double>() + 1e-6);
+  }
+}

@@ -1,0 +1,242 @@
+// Bubbles and activations of the families with a placement, against the formulas of their papers.
+
+#include <doctest/doctest.h>
+
+#include "sim/report/report.hpp"
+#include "tests/support/checked.hpp"
+#include "tests/support/ideal.hpp"
+#include "tests/support/road.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+constexpr int kIterations = 4;  // the period is T(4) - T(3)
+
+/// Of one op on one chunk; dyadic, so that sums are exact and equal means equal.
+struct Times {
+  double forward, input, weight;
+};
+constexpr Times kUnit{1, 1, 1};
+
+struct Figures {
+  double bubble = 0, period = 0, busy = 0;  ///< Of one iteration: makespan without the busiest device's work.
+  std::vector<double> activations;          ///< In chunks.
+};
+
+Figures figures(std::string_view name, int p, int v, int m, Times t, const std::string& options = "{}") {
+  const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
+  const config::Value map = def.fields ? test::checked(options, *def.fields) : config::Value{};
+  const Plan plan = plan_for(def, p, v, m);
+  StageCost cost = test::times(t.forward, t.input + t.weight);
+  cost.input_gradient = Seconds{t.input};
+  cost.weight_gradient = Seconds{t.weight};
+  const StageCosts costs = uniform_costs(plan, cost);
+  const auto report = [&](int iterations) {
+    const Schedule order = build_schedule(
+        def, {.plan = plan, .costs = costs, .iterations = iterations, .options = def.fields ? &map : nullptr});
+    const Program program = test::lowered(order, plan, costs, test::pure_delays(iterations));
+    const Cluster cluster = test::delay_cluster(program.devices, 0);
+    return measure(program, test::run_ideal(program, cluster), cluster);
+  };
+  const Report one = report(1), several = report(kIterations);
+  Figures f;
+  for (const DeviceReport& d : one.devices) {
+    f.busy = std::max(f.busy, d.busy.value);
+    f.activations.push_back(static_cast<double>(d.memory.activations));
+  }
+  f.bubble = one.makespan.value - f.busy;
+  f.period = several.period.value;
+  return f;
+}
+
+double most(const std::vector<double>& values) { return *std::max_element(values.begin(), values.end()); }
+double least(const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); }
+
+constexpr int kRanks[] = {2, 4, 8, 16};
+constexpr Times kTimes[] = {{1, 1, 1}, {1, 1, 0.5}, {0.5, 1, 0.25}, {2, 1.5, 1}};  // W <= I
+
+}  // namespace
+
+TEST_CASE("eager 1f1b: the bubble of 1f1b, min(2(p - 1 - r) + 1, m) activations") {
+  for (const int p : kRanks)
+    for (const int m : {1, 3, p, 2 * p + 1})
+      for (const Times t : kTimes) {
+        CAPTURE(p), CAPTURE(m);
+        const Figures f = figures("eager-1f1b", p, 1, m, t);
+        CHECK(f.bubble == (p - 1) * (t.forward + t.input + t.weight));
+        for (int r = 0; r < p; ++r)
+          CHECK(f.activations[static_cast<std::size_t>(r)] == std::min(2 * (p - 1 - r) + 1, m));
+      }
+}
+
+TEST_CASE("spp-pe: at most (m + 4p - 4) times the work of a stage on one micro-batch") {
+  for (const int p : kRanks)
+    for (const int m : {1, p, 4 * p})
+      for (const Times t : kTimes) {
+        const Figures f = figures("spp-pe", p, 1, m, t);
+        CHECK(f.bubble + f.busy <= (m + 4 * p - 4) * (t.forward + t.input + t.weight));
+      }
+}
+
+TEST_CASE("interleaved: (p - 1)(F + B) of a chunk, min(2(p - 1 - r) + (v - 1)p + 1, mv) chunks alive") {
+  for (const int p : kRanks)
+    for (const int v : {2, 4})
+      for (const int m : {p, 2 * p, 4 * p})
+        for (const Times t : kTimes) {
+          CAPTURE(p), CAPTURE(v), CAPTURE(m);
+          const Figures f = figures("interleaved", p, v, m, t);
+          CHECK(f.bubble == (p - 1) * (t.forward + t.input + t.weight));
+          for (int r = 0; r < p; ++r)
+            CHECK(f.activations[static_cast<std::size_t>(r)] == std::min(2 * (p - 1 - r) + (v - 1) * p + 1, m * v));
+        }
+}
+
+TEST_CASE("looped bfs: (p - 1)(F + B) of a chunk, everything alive") {
+  for (const char* order : {"{backward: forward}", "{backward: reverse}"})
+    for (const int p : kRanks)
+      for (const int v : {1, 2, 4})
+        for (const int m : {p, 2 * p}) {
+          CAPTURE(order), CAPTURE(p), CAPTURE(v), CAPTURE(m);
+          const Figures f = figures("looped-bfs", p, v, m, {1, 1, 0.5}, order);
+          CHECK(f.bubble == (p - 1) * 2.5);
+          CHECK(least(f.activations) == m * v);
+        }
+}
+
+TEST_CASE("zero bubble H1, one chunk or several: (p - 1)(F + I - W) of a chunk, pv chunks alive on every rank") {
+  for (const int p : kRanks)
+    for (const int v : {1, 2, 4})
+      for (const int m : {2 * p, 3 * p})
+        for (const Times t : kTimes) {
+          CAPTURE(p), CAPTURE(v), CAPTURE(m);
+          const Figures f = figures(v == 1 ? "zb-h1" : "interleaved-zb", p, v, m, t);
+          CHECK(f.bubble == (p - 1) * (t.forward + t.input - t.weight));
+          CHECK(least(f.activations) == p * v);
+          CHECK(most(f.activations) == p * v);
+        }
+}
+
+TEST_CASE("zero bubble H2 where F = I = W: nothing between iterations, 2p - 1 alive") {
+  for (const int p : kRanks)
+    for (const int m : {3 * p, 4 * p}) {
+      CAPTURE(p), CAPTURE(m);
+      const Figures f = figures("zb-h2", p, 1, m, kUnit);
+      CHECK(f.bubble == p - 1);  // the last rank starts so late
+      CHECK(f.period == f.busy);
+      CHECK(most(f.activations) == 2 * p - 1);
+    }
+}
+
+TEST_CASE("zero bubble from the costs: never longer than the one by hand, in the memory it is given") {
+  for (const int p : kRanks)
+    for (const int m : {2 * p, 4 * p})
+      for (const Times t : kTimes) {
+        CAPTURE(p), CAPTURE(m);
+        CHECK(figures("zb-1p", p, 1, m, t).period <= figures("1f1b", p, 1, m, t).period);
+        CHECK(figures("zb-2p", p, 1, m, t).period <= figures("zb-1p", p, 1, m, t).period);
+        CHECK(figures("zb-2p", p, 1, 4 * p, kUnit).period == 3 * 4 * p);
+      }
+}
+
+TEST_CASE("there and back where F = I = W: zb-v has no bubble between iterations in the memory of 1f1b") {
+  for (const int p : kRanks)
+    for (const int m : {2 * p, 3 * p})
+      for (const char* name : {"zb-v", "zb-v-auto"}) {
+        CAPTURE(name), CAPTURE(p), CAPTURE(m);
+        const Figures f = figures(name, p, 2, m, kUnit);
+        CHECK(f.bubble == p - 1);
+        CHECK(f.period == f.busy);
+        CHECK(most(f.activations) <= 2 * p);
+      }
+}
+
+TEST_CASE("v-half and v-min where F = I = W: 2 floor((p + 2) / 2) and 2 floor((p + 4) / 3) chunks alive") {
+  for (const int p : kRanks)
+    for (const int m : {2 * p, 3 * p}) {
+      CAPTURE(p), CAPTURE(m);
+      const Figures half = figures("v-half", p, 2, m, kUnit), least_memory = figures("v-min", p, 2, m, kUnit);
+      CHECK(most(half.activations) == 2 * ((p + 2) / 2));
+      CHECK(most(least_memory.activations) == 2 * ((p + 4) / 3));
+      CHECK(least_memory.bubble == 4 * p - 5);
+      if (p > 2) CHECK(half.bubble == 3 * (p - 1) - 4);
+    }
+}
+
+TEST_CASE("1f1b-v: two thirds of the memory of 1f1b") {
+  for (const int p : {4, 8, 16}) {
+    const Figures f = figures("1f1b-v", p, 2, 3 * p, kUnit);
+    CHECK(most(f.activations) <= 2 * (2 * p / 3 + 1));
+    CHECK(f.bubble < 2 * 3 * (p - 1));  // of 1f1b, in chunks
+  }
+}
+
+TEST_CASE("dualpipe: (p / 2 - 1)(2F + I - W) with F >= I, p + 1 alive; dualpipev on half the ranks is the same") {
+  for (const int p : {2, 4, 8, 16})
+    for (const Times t : {Times{1, 1, 1}, Times{1, 1, 0.5}, Times{2, 1.5, 1}}) {
+      const double bubble = 2 * t.forward + t.input - t.weight;
+      for (const int m : {2 * p, 2 * p + 4, 4 * p}) {
+        CAPTURE(p), CAPTURE(m);
+        const Figures both = figures("dualpipe", p, 2, m, t), one = figures("dualpipev", p, 2, m, t);
+        CHECK(both.bubble == (p / 2 - 1) * bubble);
+        CHECK(least(both.activations) == p + 1);
+        CHECK(most(both.activations) == p + 1);
+        CHECK(one.bubble == (p - 1) * bubble);
+        CHECK(most(one.activations) == 2 * p + 1);
+      }
+    }
+}
+
+TEST_CASE("chimera where F = B: bubble (p - 2) / (2m + p - 2), however many micro-batches; p/2 + 1 to p alive") {
+  for (const int p : kRanks)
+    for (const int m : {p, 2 * p, 3 * p, 5 * p}) {
+      CAPTURE(p), CAPTURE(m);
+      const Figures f = figures("chimera", p, 2, m, {1, 0.5, 0.5});
+      CHECK(f.busy == 2 * m);
+      CHECK(f.bubble == p - 2);
+      CHECK(f.activations.front() == p / 2 + 1);
+      CHECK(most(f.activations) == p);
+    }
+}
+
+TEST_CASE("chimera where B = 2F and m = p: bubble (p - 2)B") {
+  for (const int p : kRanks) CHECK(figures("chimera", p, 2, p, kUnit).bubble == (p - 2) * 2);
+}
+
+TEST_CASE("gems: two alive") {
+  for (const int p : kRanks)
+    for (const int m : {2, 5, 8}) CHECK(most(figures("gems", p, 2, m, kUnit).activations) == 2);
+}
+
+TEST_CASE("hanayo where B = 2F: as wide a bubble as two stages to go, the smaller the more waves") {
+  for (const int p : {2, 4, 8}) {
+    double before = 1e9;
+    for (const int v : {2, 4, 8}) {
+      const Figures f = figures("hanayo", p, v, p, kUnit);
+      const double share = f.bubble / (f.bubble + f.busy);
+      CHECK(share < before);
+      before = share;
+    }
+  }
+}
+
+TEST_CASE("group-interleaved: the smaller the group, the less memory; never below ceil(p / 2) micro-batches") {
+  for (const int p : {4, 8, 16}) {
+    const int m = 3 * p;
+    const Figures half = figures("group-interleaved", p, 2, m, kUnit), whole = figures("interleaved", p, 2, m, kUnit);
+    CHECK(most(half.activations) < most(whole.activations));
+    CHECK(half.bubble < whole.bubble);
+  }
+}
+
+TEST_CASE("seq1f1b: (p - 1)(F + B) of a slice, p - 1 - r + slices alive") {
+  for (const int p : kRanks)
+    for (const int slices : {1, 2, 4})
+      for (const int sequences : {p, 2 * p}) {
+        CAPTURE(p), CAPTURE(slices), CAPTURE(sequences);
+        const Figures f =
+            figures("seq1f1b", p, 1, sequences * slices, {1, 1, 0.5}, "{slices: " + std::to_string(slices) + "}");
+        CHECK(f.bubble == (p - 1) * 2.5);
+        for (int r = 0; r < p; ++r) CHECK(f.activations[static_cast<std::size_t>(r)] == p - 1 - r + slices);
+      }
+}
