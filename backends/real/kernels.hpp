@@ -68,7 +68,8 @@ struct UpdateOptions {
 };
 
 /// The arithmetic of one device, in one number type. Calls take effect in order. Gradients of weights are added to what
-/// is there, in the order of the calls; nothing depends on addresses, so equal calls give equal bits.
+/// is there, in the order of the calls; nothing depends on addresses, so equal calls give equal bits. One thread
+/// computes at a time; memory, copy and add may be called by others meanwhile, for messages.
 class Kernels {
  public:
   virtual ~Kernels() = default;

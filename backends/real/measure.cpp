@@ -7,8 +7,14 @@
 #include <map>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "backends/real/measure_messages.hpp"
+#include "backends/real/measure_operation.hpp"
 #include "backends/real/net_run.hpp"
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/host.hpp"
+#include "sim/weights/optimizer_state.hpp"
 
 namespace stagecraft::real {
 namespace {
@@ -19,6 +25,7 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
 double quantile(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
   return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
 }
@@ -43,7 +50,7 @@ class LayerRuns {
   LayerRuns(const ProfileRequest& request, int samples, const KernelFactory& factory)
       : model_(request.model),
         samples_(samples),
-        kernels_(factory(static_cast<std::size_t>(request.model.precision.activation))),
+        kernels_(factory(width_of(request.model))),
         memory_(*kernels_),
         plan_(whole_model(model_, samples)),
         net_(compile_stage(model_, plan_, StageId{0}, kernels_->width())) {
@@ -60,7 +67,8 @@ class LayerRuns {
     times.forward.assign(net_.nodes.size(), 0);
     times.input_gradient = times.weight_gradient = times.forward;
     const NetRun run(net_, memory_, *data_, &times);
-    const Samples samples{0, samples_, samples_, false};
+    // Other samples each time, as in training: what was looked up once is cheaper the second time.
+    const Samples samples{samples_ * round_++, samples_, samples_, false};
     Activations a;
     run.forward(samples, weights_.data(), true, a);
     run.backward(samples, weights_.data(), true, sum_.data(), a);
@@ -78,7 +86,7 @@ class LayerRuns {
         f += times.forward[n], i += times.input_gradient[n], w += times.weight_gradient[n];
       Readings& r = readings[signature(model_.layers[static_cast<std::size_t>(layer)], model_.precision)];
       r.forward.push_back(f);
-      r.input_gradient.push_back(i);
+      if (i > 0) r.input_gradient.push_back(i);  // None where it would be that of data.
       r.weight_gradient.push_back(w);
       r.total.push_back(f + i + w);
     }
@@ -86,6 +94,7 @@ class LayerRuns {
 
   const ModelGraph& model_;
   int samples_;
+  std::int64_t round_ = 0;
   std::unique_ptr<Kernels> kernels_;
   DeviceMemory memory_;
   Plan plan_;
@@ -132,48 +141,89 @@ void measure_layers(const ProfileRequest& request, int samples, const KernelFact
   }
 }
 
-/// An update reads and writes more than fits a cache, or less: sizes from small to that of the whole model.
-void measure_updates(const ProfileRequest& request, const KernelFactory& factory, Profile& profile) {
-  const double most = std::max(1024.0, request.model.parameters());
-  const std::unique_ptr<Kernels> kernels = factory(static_cast<std::size_t>(request.model.precision.activation));
-  DeviceMemory memory(*kernels);
-  for (double size = 256; size < 8 * most; size *= 8) {
-    const auto count = static_cast<std::int64_t>(std::min(size, most));
-    const std::size_t bytes = static_cast<std::size_t>(count) * kernels->width();
-    std::vector<Array> arrays;
-    for (int i = 0; i < 4; ++i) {
-      arrays.emplace_back(memory, 1, count, Use::Weights);
-      kernels->zero(arrays.back().data(), bytes);
+/// Arrays and optimizer state of so many numbers.
+class UpdateRuns {
+ public:
+  UpdateRuns(const ProfileRequest& request, std::int64_t count, Kernels& kernels)
+      : rule_(request.training.optimizer), count_(count), kernels_(kernels), memory_(kernels) {
+    for (int i = 0; i < 5; ++i) {
+      arrays_.emplace_back(memory_, 1, count, Use::Weights);
+      kernels.zero(arrays_.back().data(), bytes());
     }
-    OptimizerState state;
-    const OptimizerKind kind = request.training.optimizer.kind;
-    const bool adam = kind == OptimizerKind::Adam || kind == OptimizerKind::AdamW;
-    if (adam || kind == OptimizerKind::Momentum || kind == OptimizerKind::Integer) state.first = arrays[2].data();
-    if (adam || kind == OptimizerKind::RmsProp) state.second = arrays[3].data();
+    const OptimizerStateTensors tensors = state_tensors(rule_.kind, {});
+    if (tensors.first) state_.first = arrays_[2].data();
+    if (tensors.second) state_.second = arrays_[3].data();
+    state_.last = state_.first ? nullptr : arrays_[4].data();
+  }
+
+  Seconds update() {
+    return median([&] {
+      kernels_.update(rule_, {}, count_, arrays_[1].data(), state_, arrays_[0].data(), arrays_[0].data());
+      kernels_.zero(arrays_[1].data(), bytes());
+    });
+  }
+  Seconds predict() {
+    return median([&] {
+      kernels_.predict(rule_, Direction::Optimizer, 1, count_, state_, arrays_[0].data(), arrays_[1].data());
+    });
+  }
+
+ private:
+  std::size_t bytes() const { return static_cast<std::size_t>(count_) * kernels_.width(); }
+
+  template <class F>
+  static Seconds median(F&& f) {
     std::vector<double> times;
     const Clock::time_point begin = Clock::now();
     while (times.size() < kFewest + kWarmUps || (times.size() < kMost && seconds_since(begin) < 0.05)) {
       const Clock::time_point start = Clock::now();
-      kernels->update(request.training.optimizer, {}, count, arrays[1].data(), state, arrays[0].data(),
-                      arrays[0].data());
-      kernels->zero(arrays[1].data(), bytes);
+      f();
       times.push_back(seconds_since(start));
     }
     times.erase(times.begin(), times.begin() + kWarmUps);
-    profile.updates.push_back({static_cast<double>(count), Seconds{quantile(times, 0.5)}});
+    return Seconds{quantile(times, 0.5)};
+  }
+
+  OptimizerRule rule_;
+  std::int64_t count_;
+  Kernels& kernels_;
+  DeviceMemory memory_;
+  std::vector<Array> arrays_;
+  OptimizerState state_;
+};
+
+/// An update reads and writes more than fits a cache, or less: sizes from small to that of the whole model.
+void measure_updates(const ProfileRequest& request, const KernelFactory& factory, Profile& profile) {
+  const double most = std::max(1024.0, request.model.parameters());
+  const std::unique_ptr<Kernels> kernels = factory(width_of(request.model));
+  for (double size = 256; size < 8 * most; size *= 8) {
+    UpdateRuns runs(request, static_cast<std::int64_t>(std::min(size, most)), *kernels);
+    profile.updates.push_back({std::floor(std::min(size, most)), runs.update(), runs.predict()});
     if (size >= most) break;
   }
+}
+
+/// Every thread has weights and gradients of its own.
+void require_memory(const ProfileRequest& request) {
+  const Bytes needed{request.threads * 2.0 * request.model.parameters() * static_cast<double>(width_of(request.model))};
+  const Bytes there = free_memory();
+  if (needed > there)
+    throw Infeasible("memory",
+                     fmt::format("to measure the model takes about {} on this machine, which has {} free",
+                                 to_text(needed), to_text(there)),
+                     "a smaller model: layers are known by their shapes, so a few of each kind will do");
 }
 
 }  // namespace
 
 Profile measure(const ProfileRequest& request, const KernelFactory& factory) {
+  require_memory(request);
   Profile profile;
   profile.threads = request.threads;
   for (const int samples : request.samples) measure_layers(request, samples, factory, profile);
   measure_updates(request, factory, profile);
+  profile.operation = measure_operation(factory);
   const MessageFigures messages = measure_messages();
-  profile.operation = messages.operation;
   profile.latency = messages.latency;
   profile.bandwidth = messages.bandwidth;
   return profile;

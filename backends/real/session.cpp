@@ -11,18 +11,6 @@
 namespace stagecraft::real {
 namespace {
 
-/// A number on the device is as wide as the model says.
-std::size_t width_of(const ModelGraph& model) {
-  const Precision& p = model.precision;
-  const bool whole = p.weight == p.activation && p.weight == p.gradient && (p.weight == 4 || p.weight == 8);
-  if (!whole)
-    throw InputError(
-        fmt::format("the model '{}' mixes 16-bit and 32-bit numbers, which this backend does not compute with",
-                    model.name),
-        "--set model.precision=fp32, or fp64");
-  return static_cast<std::size_t>(p.weight);
-}
-
 /// All devices that run here live in the memory of one machine.
 void require_memory(const Program& program, const std::function<bool(DeviceId)>& here) {
   const std::vector<Bytes> needs = memory_needs(program);
@@ -73,8 +61,13 @@ Session::Session(const Program& program, const Work& work, const KernelFactory& 
       memories_[at] = std::make_unique<DeviceMemory>(*kernels_[at]);
     }
   }
+  const TaskShape shape = task_shape(work.model, plan.mini_batch);
+  if (work.training.optimizer.kind == OptimizerKind::Integer &&
+      (shape.losses.empty() || shape.losses.front().kind != OperationKind::SumSquare))
+    throw InputError("the optimizer 'integer' is for whole numbers, and this model's loss makes others",
+                     "give the model relu and the loss sum_square, and take the task integers");
   const TaskDef& task = get_from(tasks::all(), "task", work.training.task);
-  data_ = task.make(task_shape(work.model, plan.mini_batch), work.training.seed);
+  data_ = task.make(shape, work.training.seed);
   std::vector<DeviceMemory*> memories;
   for (const auto& m : memories_) memories.push_back(m.get());
   mail_ = std::make_unique<Mail>(program, plan, nets, memories, width_);

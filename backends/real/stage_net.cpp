@@ -174,6 +174,17 @@ class Compiler {
 
 }  // namespace
 
+std::size_t width_of(const ModelGraph& model) {
+  const Precision& p = model.precision;
+  const bool whole = p.weight == p.activation && p.weight == p.gradient && (p.weight == 4 || p.weight == 8);
+  if (!whole)
+    throw InputError(
+        fmt::format("the model '{}' mixes 16-bit and 32-bit numbers, which this backend does not compute with",
+                    model.name),
+        "--set model.precision=fp32, or fp64");
+  return static_cast<std::size_t>(p.weight);
+}
+
 StageNet compile_stage(const ModelGraph& model, const Plan& plan, StageId stage, std::size_t width) {
   return Compiler(model, plan, stage, width).run();
 }

@@ -47,6 +47,9 @@ struct StageNet {
   std::int64_t weights = 0;       ///< Numbers of all weights, padding included.
 };
 
+/// Bytes of a number, where all numbers of the model have the same; else InputError.
+std::size_t width_of(const ModelGraph&);
+
 /// `width`: bytes of a number. Throws InputError when a layer is known only by its amounts, or shares its weights with
 /// a layer of another stage.
 StageNet compile_stage(const ModelGraph&, const Plan&, StageId, std::size_t width);

@@ -182,10 +182,15 @@ class Walk {
   }
 
   void pin(std::size_t core) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(core % std::thread::hardware_concurrency(), &set);
-    pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+    cpu_set_t allowed, one;
+    CPU_ZERO(&one);
+    if (pthread_getaffinity_np(pthread_self(), sizeof allowed, &allowed) != 0) return;
+    std::vector<int> cores;
+    for (int c = 0; c < CPU_SETSIZE; ++c)
+      if (CPU_ISSET(c, &allowed)) cores.push_back(c);
+    if (cores.empty()) return;
+    CPU_SET(cores[core % cores.size()], &one);
+    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
   }
 
   void end(std::int32_t i, std::vector<std::int32_t>& ready) {
@@ -221,7 +226,10 @@ class Walk {
       if (!instruction.is_compute()) return false;
       Slot& slot = next_[static_cast<std::size_t>(instruction.device)];
       std::int32_t expected = kNothing;
-      if (slot.ready.compare_exchange_strong(expected, i, std::memory_order_acq_rel)) slot.ready.notify_one();
+      if (slot.ready.compare_exchange_strong(expected, i, std::memory_order_acq_rel))
+        slot.ready.notify_one();
+      else
+        STAGECRAFT_CHECK(expected == kStop);  // Computations of a device follow each other.
       return true;
     });
   }

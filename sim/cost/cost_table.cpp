@@ -49,7 +49,7 @@ LayerCost CostTable::at(LayerId id, int device_type, double samples) const {
 
   if (const Profile* profile = profile_of(device_type))
     if (const auto measured = profile->find(signatures_[i], samples))
-      return {measured->forward, measured->input_gradient, measured->weight_gradient};
+      return {measured->forward, reads_data(layer) ? Seconds{0} : measured->input_gradient, measured->weight_gradient};
 
   // A pass without flops is a look-up or a copy: it touches rows of the weights, not all of them.
   const auto pass = [&](Flops flops, double bytes_per_weight) {
@@ -63,6 +63,14 @@ LayerCost CostTable::at(LayerId id, int device_type, double samples) const {
   if (layer.input_gradient.value > 0 || copies) cost.input_gradient = pass(layer.input_gradient, precision.weight);
   if (layer.weight_gradient.value > 0) cost.weight_gradient = pass(layer.weight_gradient, precision.gradient);
   return cost;
+}
+
+/// Nobody needs the gradient of data, and a real backend does not compute it.
+bool CostTable::reads_data(const Layer& layer) const {
+  return std::all_of(layer.inputs.begin(), layer.inputs.end(), [&](LayerId id) {
+    const auto& operations = model_->layers[static_cast<std::size_t>(id)].operations;
+    return operations.size() == 1 && operations.front().kind == OperationKind::Input;
+  });
 }
 
 const Profile* CostTable::profile_of(int device_type) const {
@@ -85,6 +93,10 @@ Seconds CostTable::update(double parameters, int device_type) const {
 }
 
 Seconds CostTable::touch(double parameters, int device_type) const {
+  // A prediction reads the weights and what the optimizer keeps, and writes weights.
+  if (const Profile* profile = profile_of(device_type))
+    if (const auto predicted = profile->predict(parameters); predicted && predicted->value > 0)
+      return *predicted / (2 + model_->precision.optimizer / model_->precision.weight);
   const DeviceType& type = cluster_->types[static_cast<std::size_t>(device_type)];
   return Seconds{seconds(parameters * model_->precision.weight, type.memory_bandwidth.value)};
 }

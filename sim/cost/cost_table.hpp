@@ -42,6 +42,7 @@ class CostTable {
 
  private:
   const Profile* profile_of(int device_type) const;
+  bool reads_data(const Layer&) const;
 
   const ModelGraph* model_;
   const Cluster* cluster_;

@@ -8,14 +8,14 @@
 namespace stagecraft {
 namespace {
 
-/// The value at x on the line through two points, or in proportion to the nearest where x is beyond all of them.
+/// The value at x on the line through the two nearest points; in proportion where there is one, and below all of them.
 template <class Point, class X, class Y>
 double interpolate(const std::vector<const Point*>& sorted, double x, X x_of, Y y_of) {
   const Point &first = *sorted.front(), &last = *sorted.back();
   if (x <= x_of(first)) return y_of(first) * x / x_of(first);
-  if (x >= x_of(last)) return y_of(last) * x / x_of(last);
+  if (sorted.size() == 1) return y_of(last) * x / x_of(last);
   std::size_t i = 1;
-  while (x_of(*sorted[i]) < x) ++i;
+  while (i + 1 < sorted.size() && x_of(*sorted[i]) < x) ++i;
   const Point &a = *sorted[i - 1], &b = *sorted[i];
   const double share = (x - x_of(a)) / (x_of(b) - x_of(a));
   return y_of(a) + share * (y_of(b) - y_of(a));
@@ -44,6 +44,14 @@ std::optional<MeasuredLayer> Profile::find(const std::string& layer, double samp
 }
 
 std::optional<Seconds> Profile::update(double parameters) const {
+  return of_updates(parameters, &MeasuredUpdate::time);
+}
+
+std::optional<Seconds> Profile::predict(double parameters) const {
+  return of_updates(parameters, &MeasuredUpdate::predict);
+}
+
+std::optional<Seconds> Profile::of_updates(double parameters, Seconds MeasuredUpdate::*member) const {
   if (updates.empty() || parameters <= 0) return std::nullopt;
   std::vector<const MeasuredUpdate*> sorted;
   for (const MeasuredUpdate& u : updates) sorted.push_back(&u);
@@ -51,7 +59,7 @@ std::optional<Seconds> Profile::update(double parameters) const {
             [](const MeasuredUpdate* a, const MeasuredUpdate* b) { return a->parameters < b->parameters; });
   return Seconds{interpolate(
       sorted, parameters, [](const MeasuredUpdate& u) { return u.parameters; },
-      [](const MeasuredUpdate& u) { return u.time.value; })};
+      [&](const MeasuredUpdate& u) { return (u.*member).value; })};
 }
 
 std::string signature(const Layer& layer, const Precision& precision) {

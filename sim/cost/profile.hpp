@@ -18,10 +18,10 @@ struct MeasuredLayer {
   double spread = 0;  ///< Half the distance between the quartiles of all three together, over their median.
 };
 
-/// Seconds of one update of so many numbers.
+/// Seconds of one update of so many numbers, and of one prediction of them.
 struct MeasuredUpdate {
   double parameters = 0;
-  Seconds time;
+  Seconds time, predict;
 };
 
 /// What layers, updates and messages cost on one type of device, as measured. Figures of a machine, not of a model:
@@ -35,10 +35,14 @@ struct Profile {
   Seconds latency;    ///< From the end of an op to the start of the one that its message lets go, without bytes.
   Bandwidth bandwidth;
 
-  /// Interpolated between the numbers of samples that were measured; beyond them in proportion to the nearest. Nothing
-  /// when the layer was not measured.
+  /// On the line through the two nearest numbers of samples that were measured; in proportion where there is one, and
+  /// below all of them. Nothing when the layer was not measured.
   std::optional<MeasuredLayer> find(const std::string& layer, double samples) const;
   std::optional<Seconds> update(double parameters) const;
+  std::optional<Seconds> predict(double parameters) const;
+
+ private:
+  std::optional<Seconds> of_updates(double parameters, Seconds MeasuredUpdate::*member) const;
 };
 
 /// The operations of a layer and the width of its numbers as one text: "fp32: linear 64x512 from 512; gelu 64x512".

@@ -21,9 +21,11 @@ const MapSpec& layer_fields() {
 }
 
 const MapSpec& update_fields() {
-  static const MapSpec spec{.title = "One update.",
-                            .fields = {real("parameters", 1, 1e15).doc("Numbers that are updated."),
-                                       quantity("time", Dimension::Time).doc("Median.")}};
+  static const MapSpec spec{
+      .title = "One update.",
+      .fields = {real("parameters", 1, 1e15).doc("Numbers that are updated."),
+                 quantity("time", Dimension::Time).doc("Median of an update."),
+                 quantity("predict", Dimension::Time).fallback("0").doc("Median of a prediction.")}};
   return spec;
 }
 
@@ -32,6 +34,12 @@ const MapSpec& message_fields() {
                             .fields = {quantity("latency", Dimension::Time).doc("Of a message without bytes."),
                                        quantity("bandwidth", Dimension::Bandwidth).doc("Of a long one.")}};
   return spec;
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+  return out + "\"";
 }
 
 std::string time(Seconds s) { return fmt::format("{:.6g} us", s.value * 1e6); }
@@ -72,7 +80,7 @@ Profile read_profile(const Value& v) {
                         as_seconds(l.at("input_gradient")), as_seconds(l.at("weight_gradient")),
                         as_real(l.at("spread"))});
   for (const Value& u : v.at("updates").items)
-    p.updates.push_back({as_real(u.at("parameters")), as_seconds(u.at("time"))});
+    p.updates.push_back({as_real(u.at("parameters")), as_seconds(u.at("time")), as_seconds(u.at("predict"))});
   p.operation = as_seconds(v.at("operation"));
   p.latency = as_seconds(v.at("messages").at("latency"));
   p.bandwidth = as_bandwidth(v.at("messages").at("bandwidth"));
@@ -81,14 +89,15 @@ Profile read_profile(const Value& v) {
 
 std::string to_yaml(const Profile& p) {
   std::string text = fmt::format(
-      "schema: profile/1\ntitle: \"{}\"\ndevice: {}\nmachine: \"{}\"\ndate: \"{}\"\ncommit: \"{}\"\nbackend: "
-      "\"{}\"\nprecision: {}\n"
+      "schema: profile/1\ntitle: {}\ndevice: {}\nmachine: {}\ndate: {}\ncommit: {}\nbackend: {}\nprecision: {}\n"
       "optimizer: {}\nthreads: {}\n",
-      p.title, p.device, p.machine, p.date, p.commit, p.backend, p.precision, p.optimizer, p.threads);
+      quoted(p.title), quoted(p.device), quoted(p.machine), quoted(p.date), quoted(p.commit), quoted(p.backend),
+      p.precision, p.optimizer, p.threads);
   text += fmt::format("operation: {}\nmessages: {{latency: {}, bandwidth: {:.6g} GB/s}}\nupdates:\n", time(p.operation),
                       time(p.latency), p.bandwidth.value / 1e9);
   for (const MeasuredUpdate& u : p.updates)
-    text += fmt::format("  - {{parameters: {:.0f}, time: {}}}\n", u.parameters, time(u.time));
+    text +=
+        fmt::format("  - {{parameters: {:.0f}, time: {}, predict: {}}}\n", u.parameters, time(u.time), time(u.predict));
   text += "layers:\n";
   for (const MeasuredLayer& l : p.layers)
     text += fmt::format(

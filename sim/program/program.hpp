@@ -111,7 +111,8 @@ struct Program {
   std::vector<int> delays;             ///< Of each stage: most updates between a forward and its backward.
   int devices = 0;
   int iterations = 1;
-  int mini_batch = 1;  ///< Samples in one iteration.
+  int mini_batch = 1;   ///< Samples in one iteration.
+  int drain_every = 1;  ///< Iterations between two drains; 0: only the end.
   bool rendezvous = true;
 
   std::size_t size() const { return instructions.size(); }

@@ -44,6 +44,7 @@ ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const S
   program_.devices = static_cast<int>(schedule.devices.size());
   program_.iterations = options.iterations;
   program_.mini_batch = plan.mini_batch;
+  program_.drain_every = schedule.drain_every;
   program_.rendezvous = options.rendezvous;
   for (int s = 0; s < plan.stage_count(); ++s) program_.micro_batches.push_back(plan.micro_batches(StageId{s}));
   program_.delays.assign(plan.stages.size(), 0);
@@ -92,7 +93,7 @@ void ProgramWriter::keep_resident(bool trains) {
       memory.weights += c.weights * needs.buffers;
       memory.weight_buffers += needs.buffers;
       if (!trains) continue;
-      memory.gradients += c.gradients;
+      memory.gradients += c.gradients * (options_.gradient_slots ? plan_.own_micro_batches(StageId{s}) : 1);
       memory.optimizer += c.optimizer;
       if (weights_.needs_momentum() && !options_.keeps_momentum) memory.optimizer += c.weights;
     }

@@ -76,18 +76,18 @@ std::vector<double> last_losses(const MethodRuns& m) {
 }
 
 std::string end_table(const Convergence& c) {
-  std::string text =
-      fmt::format("  {:<24} {:>10}  {:>23}  {:>10}  {:>12}  {:>10}  {:>12}  {:>11}\n", "method", "last loss",
-                  "[lowest - highest]", "diverged", "update, sim.", "pays below", "update, meas.", "peak memory");
+  std::string text = fmt::format("  {:<24} {:>10}  {:>23}  {:>10}  {:>12}  {:>10}  {:>12}  {:>11}  {}\n", "method",
+                                 "last loss", "[lowest - highest]", "diverged", "update, sim.", "pays below",
+                                 "update, meas.", "peak memory", "an update is");
   for (const MethodRuns& m : c.methods) {
     const auto losses = last_losses(m);
     const auto diverged = std::count_if(m.curves.begin(), m.curves.end(), [](const Curve& k) { return k.diverged; });
     text += fmt::format(
-        "  {:<24} {:>10}  {:>23}  {:>10}  {:>12}  {:>10.2f}  {:>12}  {:>11}\n", m.name, loss(median(losses)),
+        "  {:<24} {:>10}  {:>23}  {:>10}  {:>12}  {:>10.2f}  {:>12}  {:>11}  {}\n", m.name, loss(median(losses)),
         fmt::format("[{} - {}]", loss(*std::min_element(losses.begin(), losses.end())),
                     loss(*std::max_element(losses.begin(), losses.end()))),
         fmt::format("{}/{}", diverged, m.curves.size()), to_text(m.update), c.methods.front().update / m.update,
-        m.measured.value > 0 ? to_text(m.measured) : "-", to_text(m.memory));
+        m.measured.value > 0 ? to_text(m.measured) : "-", to_text(m.memory), m.spelt);
   }
   return text;
 }

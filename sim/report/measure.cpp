@@ -58,7 +58,25 @@ class Measurement {
     begin_ = first.front() == kNever ? 0 : first.front();
     report_.makespan = {last.front() - begin_};
     report_.length = {last.back() - begin_};
-    report_.period = last.size() < 2 ? report_.makespan : slope(last, apart);
+    report_.period = last.size() < 2 ? report_.makespan : one_more(last, apart);
+  }
+
+  Seconds one_more(const std::vector<double>& last, bool apart) const {
+    const auto every = static_cast<std::size_t>(p_.drain_every);
+    if (every > 1 && last.size() >= 2 * every) {
+      const std::size_t end = last.size() / every * every - 1;
+      return {(last[end] - last[end - every]) / static_cast<double>(every)};
+    }
+    return measured() ? median_step(last) : slope(last, apart);
+  }
+
+  /// Real iterations are never alike, and the first warms up.
+  bool measured() const { return t_.clock != Clock::Simulated; }
+  static Seconds median_step(const std::vector<double>& last) {
+    std::vector<double> steps;
+    for (std::size_t k = 1; k < last.size(); ++k) steps.push_back(last[k] - last[k - 1]);
+    std::nth_element(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2), steps.end());
+    return {steps[steps.size() / 2]};
   }
 
   /// What one more iteration costs. Iterations that stand apart are alike, so the last one will do. Where they overlap,
@@ -72,7 +90,7 @@ class Measurement {
 
   /// Work of every device, and the part of its waiting that messages under way explain.
   void computing() {
-    std::vector<double> total(report_.devices.size(), 0), previous(report_.devices.size(), begin_);
+    std::vector<double> total(report_.devices.size(), 0), warm(total), previous(report_.devices.size(), begin_);
     inside_.assign(report_.devices.size(), 0);
     const double until = begin_ + report_.makespan.value;
     for (std::size_t n = 0; n < p_.size(); ++n) {
@@ -80,6 +98,7 @@ class Measurement {
       if (!i.is_compute()) continue;
       const auto d = static_cast<std::size_t>(i.device);
       total[d] += t_.end[n] - t_.start[n];
+      if (p_.iteration_of(i) > 0) warm[d] += t_.end[n] - t_.start[n];
       inside_[d] += std::max(0.0, std::min(t_.end[n], until) - t_.start[n]);
       report_.devices[d].used = true;
       if (p_.iteration_of(i) == 0) {
@@ -88,6 +107,7 @@ class Measurement {
       }
       previous[d] = t_.end[n];
     }
+    warm_ = *std::max_element(warm.begin(), warm.end()) / std::max(1, p_.iterations - 1);
     const double length = report_.length.value;
     for (std::size_t d = 0; d < total.size(); ++d) {
       DeviceReport& r = report_.devices[d];
@@ -127,9 +147,10 @@ class Measurement {
       most = std::max(most, r.busy.value);
     }
     // No iteration can follow another sooner than the busiest device is through with it.
-    if (p_.iterations > 1) report_.period = std::max(report_.period, Seconds{most});
+    if (p_.iterations > 1 && !measured()) report_.period = std::max(report_.period, Seconds{most});
     const double makespan = report_.makespan.value, period = report_.period.value;
     if (makespan > 0) report_.bubble = 1 - busy / (makespan * used);
+    if (measured() && p_.iterations > 1) most = warm_;
     if (period > 0) report_.steady_bubble = 1 - most / period;
     if (period > 0) report_.throughput = p_.mini_batch / period;
   }
@@ -205,6 +226,7 @@ class Measurement {
   const Timeline& t_;
   const Cluster& cluster_;
   double begin_ = 0;
+  double warm_ = 0;             ///< Work of the busiest device in an iteration, the first left out.
   std::vector<double> inside_;  ///< Of each device: work within the makespan, of any iteration.
   std::vector<std::pair<double, double>> spans_;
   Report report_;

@@ -39,7 +39,8 @@ struct Report {
   Seconds makespan;  ///< The first iteration, from its first start to its last end: fill and drain included.
   /// What one more iteration costs back to back, from the last ends of the iterations: T(K) - T(K-1) where they stand
   /// apart; else the mean slope over the second half of those between the first and the last. Never less than the work
-  /// of the busiest device. The makespan when only one ran.
+  /// of the busiest device. With drains every few iterations: the mean over the last whole interval. Of a real run: the
+  /// median of T(K) - T(K-1), the first iteration left out. The makespan when only one ran.
   Seconds period;
   Seconds length;            ///< Of the whole run, all iterations.
   bool drains = true;        ///< Every device is through with an iteration before it starts the next.

@@ -50,7 +50,7 @@ std::string critical_path_text(const Report& report) {
 
 }  // namespace
 
-std::string summary_text(const Program& program, const Report& report, const Cluster& cluster) {
+std::string summary_text(const Program& program, const Report& report, const Cluster& cluster, bool measured) {
   const auto fullest =
       std::max_element(report.devices.begin(), report.devices.end(),
                        [](const DeviceReport& a, const DeviceReport& b) { return a.memory.total < b.memory.total; });
@@ -66,13 +66,13 @@ std::string summary_text(const Program& program, const Report& report, const Clu
     const auto d = static_cast<std::size_t>(fullest - report.devices.begin());
     const MemoryPeak& m = fullest->memory;
     text +=
-        row("peak memory", to_text(m.total),
+        row(measured ? "memory, as planned" : "peak memory", to_text(m.total),
             fmt::format("on {}{}{}", cluster.devices[d].name, m.capacity.value > 0 ? " of " + to_text(m.capacity) : "",
                         m.at.valid() ? " at " + to_text(program, m.at) : ""));
   }
   if (!report.links.empty()) {
     const LinkReport& l = report.links.front();
-    text += row("busiest link", percent(l.utilisation),
+    text += row(measured ? "busiest link, planned" : "busiest link", percent(l.utilisation),
                 fmt::format("{}, {} in all", cluster.links[static_cast<std::size_t>(l.link)].name, to_text(l.traffic)));
   }
   if (report.energy.value > 0)

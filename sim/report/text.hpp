@@ -9,7 +9,8 @@
 namespace stagecraft {
 
 /// The table that `stagecraft run` prints: the numbers of the run, then one row for each device.
-std::string summary_text(const Program&, const Report&, const Cluster&);
+/// `measured`: times are of a real run; memory and traffic are those of the program in any case, and are called so.
+std::string summary_text(const Program&, const Report&, const Cluster&, bool measured = false);
 
 /// What only a real run knows: losses, and the memory that was really taken.
 std::string learnt_text(const Learnt&, const Cluster&);

@@ -32,7 +32,12 @@ std::vector<double> iteration_times(const Program& p, const Timeline& t) {
     auto& end = last[static_cast<std::size_t>(p.iteration_of(p.instructions[n]))];
     end = std::max(end, t.end[n]);
   }
-  for (std::size_t k = 1; k < last.size(); ++k) times.push_back(last[k] - last[k - 1]);
+  // With drains every few iterations, their mean over each interval: single ones are not alike.
+  const std::size_t each = p.drain_every > 1 && last.size() >= 2 * static_cast<std::size_t>(p.drain_every)
+                               ? static_cast<std::size_t>(p.drain_every)
+                               : 1;
+  for (std::size_t k = 2 * each - 1; k < last.size(); k += each)
+    times.push_back((last[k] - last[k - each]) / static_cast<double>(each));
   return times;
 }
 

@@ -34,7 +34,8 @@ void take_times(const ConvergenceOptions& o, const Method& method, MethodRuns& r
       joined(joined(o.sets, method.sets), {fmt::format("run.iterations={}", kTimed), "training.learning_rate=0"}));
   const Prepared prepared = prepare(scenario);
   const Outcome simulated = run(scenario, prepared, o.simulator);
-  runs.spelt = fmt::format("{}, {}, {} micro-batches", scenario.schedule, scenario.weights, scenario.micro_batches);
+  runs.spelt = fmt::format("{}, {}, {} x {} samples", scenario.schedule, scenario.weights, scenario.micro_batches,
+                           prepared.plan.mini_batch / scenario.micro_batches);
   runs.update = simulated.report.period;
   runs.fill = std::max(Seconds{0}, simulated.report.makespan - simulated.report.period);
   runs.memory = most_memory(simulated.report);
@@ -121,13 +122,17 @@ Method parse_method(const std::string& word, const Scenario& scenario) {
     throw InputError(fmt::format("{} samples of an update cannot be cut into {} micro-batches", samples, each),
                      fmt::format("'{}@N' with an N that divides {}", name, samples));
   const ScheduleDef& own = get_from(schedules::all(), "schedule", scenario.schedule);
-  const std::string schedule = sync ? (own.flushes ? scenario.schedule : "1f1b") : whole ? name : "pipedream";
+  const bool flushes = own.flushes && own.trains;
+  const std::string schedule = sync ? (flushes ? scenario.schedule : "1f1b") : whole ? name : "pipedream";
   std::string policy = sync ? "flush" : name;
   if (colon != std::string::npos)
     policy = fmt::format("{{policy: {}, fidelity: {}}}", policy, word.substr(colon + 1, at - colon - 1));
-  return {word,
-          {"run.schedule=" + schedule, "weights=" + policy, fmt::format("run.micro_batches={}", each),
-           fmt::format("plan.micro_batch_size={}", samples / each)}};
+  Method method{word,
+                {"weights=" + policy, fmt::format("run.micro_batches={}", each),
+                 fmt::format("plan.micro_batch_size={}", samples / each)}};
+  // A schedule that stays keeps its options.
+  if (schedule != scenario.schedule) method.sets.insert(method.sets.begin(), "run.schedule=" + schedule);
+  return method;
 }
 
 Convergence converge(const ConvergenceOptions& o, const std::function<void(const std::string&)>& progress) {

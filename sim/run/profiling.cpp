@@ -51,6 +51,12 @@ Profile take_profile(const Scenario& scenario, const Prepared& p, const std::str
     }
     devices.insert(stage.devices.begin(), stage.devices.end());
   }
+  for (const DeviceId d : devices)
+    if (p.cluster.devices[static_cast<std::size_t>(d)].type !=
+        p.cluster.devices[static_cast<std::size_t>(*devices.begin())].type)
+      throw InputError(fmt::format("the plan uses devices of the types '{}' and '{}', and this machine is of one",
+                                   p.cluster.type_of(*devices.begin()).name, p.cluster.type_of(d).name),
+                       "take a cluster of equal devices, such as threads-8");
   ProfileRequest request{p.model, scenario.training, {sizes.begin(), sizes.end()}};
   const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   request.threads = std::min(cores, static_cast<int>(devices.size()));
@@ -71,10 +77,18 @@ Validated validate_scenario(Scenario scenario, const std::string& backend, const
                             double seconds) {
   real_backend(backend);
   simulating_backend(simulator);
+  if (scenario.emulated)
+    throw InputError("an emulated run sleeps for as long as the simulation says, so there is nothing to validate",
+                     "run.compute: real");
+  scenario.training.evaluate_every = 0;  // Looking at the weights takes time that no simulation knows.
   Validated v;
   if (!scenario.profile) scenario.profile = take_profile(scenario, prepare(scenario), backend, seconds);
   v.profile = *scenario.profile;
   v.prepared = prepare(scenario);
+  for (const Layer& layer : v.prepared.model.layers) {
+    ++v.layers;
+    v.layers_measured += v.profile.find(signature(layer, v.prepared.model.precision), 1).has_value();
+  }
   v.simulated = run(scenario, v.prepared, simulator);
   v.measured = run(scenario, v.prepared, backend);
   v.validation =

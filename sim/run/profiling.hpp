@@ -22,6 +22,7 @@ struct Validated {
   Prepared prepared;
   Outcome simulated, measured;
   Validation validation;
+  int layers_measured = 0, layers = 0;  ///< Of the model: those that the profile knows, and all.
 };
 
 /// Profiles (unless the scenario names a profile), simulates, runs, compares.

@@ -76,7 +76,9 @@ Timeline execute(const Scenario& scenario, const Prepared& p, const std::string&
   Timeline timeline = def.run(p.program, p.cluster, {.seed = scenario.seed, .work = &work, .one_thread = one_thread});
   timeline.clock = def.clock;
   const std::string where = def.clock == Clock::Simulated ? std::string() : machine();
-  timeline.provenance = {backend, def.version(), version(), where, scenario.hash(), scenario.seed};
+  timeline.provenance = {backend,         def.version(),
+                         version(),       where,
+                         scenario.hash(), def.clock == Clock::Simulated ? scenario.seed : scenario.training.seed};
   return timeline;
 }
 

@@ -111,9 +111,17 @@ Scenario read(Value tree, const WeightsRule& weights) {
     s.training = read_training(*training);
   else
     s.training.task = "random";
+  s.lowering.gradient_slots = s.training.slots;
   s.lowering.optimizer_states = s.training.optimizer.state_tensors();
   s.lowering.keeps_momentum = state_tensors(s.training.optimizer.kind, weights).first;
-  if (const Value* profile = tree.find("profile")) s.profile = read_profile(*profile);
+  if (const Value* profile = tree.find("profile")) {
+    s.profile = read_profile(*profile);
+    if (const auto kind = to_text(s.training.optimizer.kind); s.profile->optimizer != kind)
+      throw InputError({{profile->where, "profile",
+                         fmt::format("the profile was measured with the optimizer {}, and the training asks for {}",
+                                     s.profile->optimizer, kind),
+                         "measure another one, or change training.optimizer", "profile"}});
+  }
   s.tree = std::move(tree);
   return s;
 }

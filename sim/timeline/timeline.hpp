@@ -27,7 +27,7 @@ struct MeasuredMemory {
   int weight_buffers = 0;  ///< Most weight-sized buffers alive at once, all stages of the device together.
 };
 
-/// The loss of the real weights, all stages after the same number of updates, on samples set apart for it.
+/// The loss of the real weights, all stages after the same number of updates, on a fixed set of samples.
 struct Evaluation {
   int updates = 0;
   double loss = 0;

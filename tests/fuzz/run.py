@@ -46,7 +46,7 @@ if not seconds:
 corpus = folder / "corpus"
 subprocess.run([sys.executable, str(root / "tests/fuzz/corpus.py"), str(corpus)], check=True)
 done = subprocess.run([program, str(corpus), f"-dict={root}/tests/fuzz/words.dict", f"-max_total_time={seconds}",
-                       "-max_len=2000", "-timeout=10", "-rss_limit_mb=2000", "-print_final_stats=1", "-verbosity=1",
+                       "-max_len=2000", "-timeout=60", "-rss_limit_mb=2000", "-print_final_stats=1", "-verbosity=1",
                        f"-artifact_prefix={folder}/"], stderr=subprocess.PIPE, text=True,
                       env={**os.environ, "ASAN_OPTIONS": "detect_leaks=1"})
 lines = done.stderr.splitlines()

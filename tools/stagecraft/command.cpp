@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include <filesystem>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -61,6 +63,15 @@ void print(std::string_view text) {
 void flush() {
   errno = 0;
   if (std::fflush(stdout) != 0) refuse_stdout();
+}
+
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw InputError(fmt::format("--out: the folder '{}' cannot be made: {}", folder, error.message()));
+  const std::string probe = folder + "/.stagecraft";
+  write_file(probe, "");
+  std::filesystem::remove(probe, error);
 }
 
 void check_format(const std::string& format, const std::vector<std::string>& allowed) {

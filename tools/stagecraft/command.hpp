@@ -51,6 +51,9 @@ Catalog<Command> all();
 void print(std::string_view text);
 void flush();
 
+/// Makes a folder for results, before anything runs, so that nobody waits for what cannot be kept; else InputError.
+void make_folder(const std::string& folder);
+
 /// One of the words text, json, csv, grid...; InputError otherwise.
 void check_format(const std::string& format, const std::vector<std::string>& allowed);
 

@@ -111,7 +111,8 @@ int run(int argc, char** argv) {
     const std::string word = argc > 1 ? argv[1] : "";
     const bool known = std::find(names.begin(), names.end(), word) != names.end();
     if (!known && !word.empty() && word.front() != '-')
-      throw InputError("there is no command '" + word + "'", suggest(word, names));
+      throw InputError("there is no command '" + word + "'",
+                       closest(word, names) ? suggest(word, names) : "stagecraft --help shows the commands");
     throw InputError(reworded(e), known ? "stagecraft " + word + " --help shows what there is"
                                         : "stagecraft --help shows the commands");
   }

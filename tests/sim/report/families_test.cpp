@@ -62,7 +62,8 @@ TEST_CASE("eager 1f1b: the bubble of 1f1b, min(2(p - 1 - r) + 1, m) activations"
   for (const int p : kRanks)
     for (const int m : {1, 3, p, 2 * p + 1})
       for (const Times t : kTimes) {
-        CAPTURE(p), CAPTURE(m);
+        CAPTURE(p);
+        CAPTURE(m);
         const Figures f = figures("eager-1f1b", p, 1, m, t);
         CHECK(f.bubble == (p - 1) * (t.forward + t.input + t.weight));
         for (int r = 0; r < p; ++r)
@@ -84,7 +85,9 @@ TEST_CASE("interleaved: (p - 1)(F + B) of a chunk, min(2(p - 1 - r) + (v - 1)p +
     for (const int v : {2, 4})
       for (const int m : {p, 2 * p, 4 * p})
         for (const Times t : kTimes) {
-          CAPTURE(p), CAPTURE(v), CAPTURE(m);
+          CAPTURE(p);
+          CAPTURE(v);
+          CAPTURE(m);
           const Figures f = figures("interleaved", p, v, m, t);
           CHECK(f.bubble == (p - 1) * (t.forward + t.input + t.weight));
           for (int r = 0; r < p; ++r)
@@ -97,7 +100,10 @@ TEST_CASE("looped bfs: (p - 1)(F + B) of a chunk, everything alive") {
     for (const int p : kRanks)
       for (const int v : {1, 2, 4})
         for (const int m : {p, 2 * p}) {
-          CAPTURE(order), CAPTURE(p), CAPTURE(v), CAPTURE(m);
+          CAPTURE(order);
+          CAPTURE(p);
+          CAPTURE(v);
+          CAPTURE(m);
           const Figures f = figures("looped-bfs", p, v, m, {1, 1, 0.5}, order);
           CHECK(f.bubble == (p - 1) * 2.5);
           CHECK(least(f.activations) == m * v);
@@ -109,7 +115,9 @@ TEST_CASE("zero bubble H1, one chunk or several: (p - 1)(F + I - W) of a chunk, 
     for (const int v : {1, 2, 4})
       for (const int m : {2 * p, 3 * p})
         for (const Times t : kTimes) {
-          CAPTURE(p), CAPTURE(v), CAPTURE(m);
+          CAPTURE(p);
+          CAPTURE(v);
+          CAPTURE(m);
           const Figures f = figures(v == 1 ? "zb-h1" : "interleaved-zb", p, v, m, t);
           CHECK(f.bubble == (p - 1) * (t.forward + t.input - t.weight));
           CHECK(least(f.activations) == p * v);
@@ -120,7 +128,8 @@ TEST_CASE("zero bubble H1, one chunk or several: (p - 1)(F + I - W) of a chunk, 
 TEST_CASE("zero bubble H2 where F = I = W: nothing between iterations, 2p - 1 alive") {
   for (const int p : kRanks)
     for (const int m : {3 * p, 4 * p}) {
-      CAPTURE(p), CAPTURE(m);
+      CAPTURE(p);
+      CAPTURE(m);
       const Figures f = figures("zb-h2", p, 1, m, kUnit);
       CHECK(f.bubble == p - 1);  // the last rank starts so late
       CHECK(f.period == f.busy);
@@ -132,7 +141,8 @@ TEST_CASE("zero bubble from the costs: never longer than the one by hand, in the
   for (const int p : kRanks)
     for (const int m : {2 * p, 4 * p})
       for (const Times t : kTimes) {
-        CAPTURE(p), CAPTURE(m);
+        CAPTURE(p);
+        CAPTURE(m);
         CHECK(figures("zb-1p", p, 1, m, t).period <= figures("1f1b", p, 1, m, t).period);
         CHECK(figures("zb-2p", p, 1, m, t).period <= figures("zb-1p", p, 1, m, t).period);
         CHECK(figures("zb-2p", p, 1, 4 * p, kUnit).period == 3 * 4 * p);
@@ -143,7 +153,9 @@ TEST_CASE("there and back where F = I = W: zb-v has no bubble between iterations
   for (const int p : kRanks)
     for (const int m : {2 * p, 3 * p})
       for (const char* name : {"zb-v", "zb-v-auto"}) {
-        CAPTURE(name), CAPTURE(p), CAPTURE(m);
+        CAPTURE(name);
+        CAPTURE(p);
+        CAPTURE(m);
         const Figures f = figures(name, p, 2, m, kUnit);
         CHECK(f.bubble == p - 1);
         CHECK(f.period == f.busy);
@@ -154,7 +166,8 @@ TEST_CASE("there and back where F = I = W: zb-v has no bubble between iterations
 TEST_CASE("v-half and v-min where F = I = W: 2 floor((p + 2) / 2) and 2 floor((p + 4) / 3) chunks alive") {
   for (const int p : kRanks)
     for (const int m : {2 * p, 3 * p}) {
-      CAPTURE(p), CAPTURE(m);
+      CAPTURE(p);
+      CAPTURE(m);
       const Figures half = figures("v-half", p, 2, m, kUnit), least_memory = figures("v-min", p, 2, m, kUnit);
       CHECK(most(half.activations) == 2 * ((p + 2) / 2));
       CHECK(most(least_memory.activations) == 2 * ((p + 4) / 3));
@@ -176,7 +189,8 @@ TEST_CASE("dualpipe: (p / 2 - 1)(2F + I - W) with F >= I, p + 1 alive; dualpipev
     for (const Times t : {Times{1, 1, 1}, Times{1, 1, 0.5}, Times{2, 1.5, 1}}) {
       const double bubble = 2 * t.forward + t.input - t.weight;
       for (const int m : {2 * p, 2 * p + 4, 4 * p}) {
-        CAPTURE(p), CAPTURE(m);
+        CAPTURE(p);
+        CAPTURE(m);
         const Figures both = figures("dualpipe", p, 2, m, t), one = figures("dualpipev", p, 2, m, t);
         CHECK(both.bubble == (p / 2 - 1) * bubble);
         CHECK(least(both.activations) == p + 1);
@@ -190,7 +204,8 @@ TEST_CASE("dualpipe: (p / 2 - 1)(2F + I - W) with F >= I, p + 1 alive; dualpipev
 TEST_CASE("chimera where F = B: bubble (p - 2) / (2m + p - 2), however many micro-batches; p/2 + 1 to p alive") {
   for (const int p : kRanks)
     for (const int m : {p, 2 * p, 3 * p, 5 * p}) {
-      CAPTURE(p), CAPTURE(m);
+      CAPTURE(p);
+      CAPTURE(m);
       const Figures f = figures("chimera", p, 2, m, {1, 0.5, 0.5});
       CHECK(f.busy == 2 * m);
       CHECK(f.bubble == p - 2);
@@ -233,7 +248,9 @@ TEST_CASE("seq1f1b: (p - 1)(F + B) of a slice, p - 1 - r + slices alive") {
   for (const int p : kRanks)
     for (const int slices : {1, 2, 4})
       for (const int sequences : {p, 2 * p}) {
-        CAPTURE(p), CAPTURE(slices), CAPTURE(sequences);
+        CAPTURE(p);
+        CAPTURE(slices);
+        CAPTURE(sequences);
         const Figures f =
             figures("seq1f1b", p, 1, sequences * slices, {1, 1, 0.5}, "{slices: " + std::to_string(slices) + "}");
         CHECK(f.bubble == (p - 1) * 2.5);

@@ -22,9 +22,12 @@ Words sets_of(const std::string& word, const Scenario& scenario = teacher()) {
   return parse_method(word, scenario).sets;
 }
 
+/// An empty schedule is that of the scenario, with its options.
 Words sets(const std::string& schedule, const std::string& policy, int each, int size) {
-  return {"run.schedule=" + schedule, "weights=" + policy, "run.micro_batches=" + std::to_string(each),
-          "plan.micro_batch_size=" + std::to_string(size)};
+  Words words{"weights=" + policy, "run.micro_batches=" + std::to_string(each),
+              "plan.micro_batch_size=" + std::to_string(size)};
+  if (!schedule.empty()) words.insert(words.begin(), "run.schedule=" + schedule);
+  return words;
 }
 
 /// Two narrow stages, few updates, two seeds.
@@ -53,10 +56,12 @@ std::string refusal(const ConvergenceOptions& o, const Words& more = {}) {
 }  // namespace
 
 TEST_CASE("a method is a schedule, a policy and micro-batches, with as many samples an update as the scenario") {
-  CHECK(sets_of("sync") == sets("1f1b", "flush", 8, 4));
-  CHECK(sets_of("sync", load_scenario("examples/teacher", {"run.schedule=gpipe"})) == sets("gpipe", "flush", 8, 4));
+  CHECK(sets_of("sync") == sets("", "flush", 8, 4));
+  CHECK(sets_of("sync", load_scenario("examples/teacher", {"run.schedule=gpipe"})) == sets("", "flush", 8, 4));
+  CHECK(sets_of("sync", load_scenario("examples/teacher", {"run.schedule=inference", "run.iterations=3"})) ==
+        sets("1f1b", "flush", 8, 4));
   CHECK(sets_of("sync", load_scenario("examples/teacher", {"run.schedule=pipedream"})) == sets("1f1b", "flush", 8, 4));
-  CHECK(sets_of("sync@2") == sets("1f1b", "flush", 2, 16));
+  CHECK(sets_of("sync@2") == sets("", "flush", 2, 16));
   CHECK(sets_of("naive") == sets("pipedream", "naive", 1, 32));
   CHECK(sets_of("stash@4") == sets("pipedream", "stash", 4, 8));
   CHECK(sets_of("2bw") == sets("2bw", "2bw", 8, 4));

@@ -45,10 +45,11 @@ class Folder {
 Profile by_hand() {
   Profile p;
   p.device = "cpu-thread";
-  p.machine = p.date = p.commit = p.backend = p.precision = p.optimizer = "by hand";
+  p.machine = p.date = p.commit = p.backend = p.precision = "by hand";
+  p.optimizer = "momentum";
   for (const char* layer : {"fp64: linear 1x32 from 16; tanh 1x32", "fp64: linear 1x32 from 32; tanh 1x32"})
     p.layers.push_back({layer, 4, Seconds{3e-3}, Seconds{4e-3}, Seconds{5e-3}, 0});
-  p.updates = {{1000, Seconds{1e-3}}};
+  p.updates = {{1000, Seconds{1e-3}, {}}};
   p.operation = Seconds{1e-6};
   p.latency = Seconds{7e-6};
   p.bandwidth = Bandwidth{5e9};

@@ -83,5 +83,5 @@ TEST_CASE("pipedream takes any number of micro-batches") {
 }
 
 TEST_CASE("a schedule that is not known is refused with a suggestion") {
-  CHECK(test::input_error_of([] { build("1b1f", chain_plan(1, 1, 1)); }).find("1f1b") != std::string::npos);
+  CHECK(test::input_error_of([] { build("1fb1", chain_plan(1, 1, 1)); }).find("1f1b") != std::string::npos);
 }

@@ -1,5 +1,4 @@
 #include <cstdlib>
-#include <filesystem>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -35,6 +34,7 @@ int execute(const Arguments& a) {
   o.seeds = a.count("seeds", 1, 1000);
   o.measure = !a.flag("no-measure");
   const std::vector<double> targets = targets_of(a);
+  if (a.has("out")) make_folder(a.text("out"));
   const bool terminal = isatty(STDERR_FILENO) != 0;
   const Convergence c = converge(o, [&](const std::string& what) {
     fmt::print(stderr, "{}{}{}", terminal ? "\r\033[K" : "", what, terminal ? "" : "\n");
@@ -45,7 +45,6 @@ int execute(const Arguments& a) {
         to_text(c, targets));
   if (a.has("out")) {
     const std::string folder = a.text("out");
-    std::filesystem::create_directories(folder);
     write_file(folder + "/convergence.csv", convergence_csv(c));
     write_file(folder + "/tta.csv", tta_csv(c, targets));
     write_file(folder + "/convergence.svg", convergence_svg(c, load_scenario(o.file, o.sets).title));

@@ -11,6 +11,9 @@ namespace {
 
 int execute(const Arguments& a) {
   const std::string backend = a.text("backend");
+  if (a.has("out"))
+    if (const std::string folder = std::filesystem::path(a.text("out")).parent_path().string(); !folder.empty())
+      make_folder(folder);
   const Scenario scenario = load_scenario(a.text("FILE"), a.list("set"));
   const Prepared prepared = prepare(scenario);
   const Profile profile = take_profile(scenario, prepared, backend, a.number("seconds"));
@@ -20,8 +23,6 @@ int execute(const Arguments& a) {
     return 0;
   }
   const std::string file = a.text("out");
-  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
-  if (!folder.empty()) std::filesystem::create_directories(folder);
   write_file(file, yaml);
   fmt::print(stderr, "wrote {}: {} layers, {} at once on {}\n", file, profile.layers.size(), profile.threads,
              profile.machine);

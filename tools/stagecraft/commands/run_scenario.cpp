@@ -45,16 +45,6 @@ std::string headline(const Scenario& s, const Prepared& p, const Outcome& o) {
       from.backend_version.empty() ? from.backend : from.backend + " " + from.backend_version, p.program.size());
 }
 
-/// Before anything runs, so that nobody waits for results that cannot be kept.
-void make_folder(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw InputError(fmt::format("--out: the folder '{}' cannot be made: {}", folder, error.message()));
-  const std::string probe = folder + "/.stagecraft";
-  write_file(probe, "");
-  std::filesystem::remove(probe, error);
-}
-
 void write_results(const std::string& folder, const Scenario& s, const Prepared& p, const Outcome& o,
                    const std::string& json) {
   const config::Value* report = s.tree.find("report");
@@ -94,7 +84,8 @@ int execute(const Arguments& a) {
   if (format == "json") {
     print(json + "\n");
   } else {
-    print(headline(scenario, prepared, outcome) + summary_text(prepared.program, outcome.report, prepared.cluster));
+    print(headline(scenario, prepared, outcome) +
+          summary_text(prepared.program, outcome.report, prepared.cluster, outcome.timeline.clock != Clock::Simulated));
     if (outcome.timeline.learnt) print(learnt_text(*outcome.timeline.learnt, prepared.cluster));
     if (small(prepared) && !a.flag("no-gantt"))
       print("\n" + gantt(prepared.program, outcome.timeline, prepared.cluster, 0, kGanttWidth));

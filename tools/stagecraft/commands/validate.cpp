@@ -1,5 +1,3 @@
-#include <filesystem>
-
 #include <fmt/format.h>
 
 #include "sim/core/text.hpp"
@@ -20,6 +18,7 @@ Scenario load(const Arguments& a, std::vector<std::string> more = {}) {
 }
 
 int execute(const Arguments& a) {
+  if (a.has("out")) make_folder(a.text("out"));
   const std::string iterations = "run.iterations=" + std::to_string(a.count("iterations", kFewest, 10000));
   const Scenario scenario = load(a, {iterations});
   const Validated v = validate_scenario(scenario, a.text("backend"), a.text("simulator"), a.number("seconds"));
@@ -29,6 +28,9 @@ int execute(const Arguments& a) {
   if (v.profile.threads < v.prepared.plan.device_count())
     print(fmt::format("note: {} devices share {} cores of this machine, which the simulation does not know\n",
                       v.prepared.plan.device_count(), v.profile.threads));
+  if (v.layers_measured < v.layers)
+    print(fmt::format("note: {} of {} layers are not in the profile, and were reckoned\n", v.layers - v.layers_measured,
+                      v.layers));
   print(to_text(v.validation, kTolerance));
   if (!a.flag("no-control")) {
     const Scenario alone =
@@ -38,7 +40,6 @@ int execute(const Arguments& a) {
   }
   if (a.has("out")) {
     const std::string folder = a.text("out");
-    std::filesystem::create_directories(folder);
     write_file(folder + "/profile.yaml", to_yaml(v.profile));
     write_file(
         folder + "/validation.json",

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "backends/real/execute.hpp"
+
+namespace stagecraft::real {
+
+/// What an op of a stage takes beside its layers: the median op of a model whose layers take next to no time.
+Seconds measure_operation(const KernelFactory&);
+
+}  // namespace stagecraft::real

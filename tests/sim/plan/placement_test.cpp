@@ -1,0 +1,72 @@
+#include "sim/plan/placement.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace stagecraft;
+
+namespace {
+
+std::vector<int> ranks(Placement placement, int stages, int ranks) {
+  std::vector<int> all;
+  for (int s = 0; s < stages; ++s) all.push_back(rank_of(placement, s, ranks));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("which rank runs which stage") {
+  CHECK(ranks(Placement::Linear, 3, 3) == std::vector<int>{0, 1, 2});
+  CHECK(ranks(Placement::Loop, 6, 3) == std::vector<int>{0, 1, 2, 0, 1, 2});
+  CHECK(ranks(Placement::V, 6, 3) == std::vector<int>{0, 1, 2, 2, 1, 0});
+  CHECK(ranks(Placement::Wave, 8, 2) == std::vector<int>{0, 1, 1, 0, 0, 1, 1, 0});
+  CHECK(ranks(Placement::Bidirectional, 6, 3) == std::vector<int>{0, 1, 2, 2, 1, 0});
+}
+
+TEST_CASE("a placement reads back from its word") {
+  for (const Placement p :
+       {Placement::Any, Placement::Linear, Placement::Loop, Placement::V, Placement::Wave, Placement::Bidirectional})
+    CHECK(parse_placement(to_text(p)) == p);
+  CHECK_FALSE(parse_placement("auto"));
+}
+
+TEST_CASE("as many ranks as divide the stages into chunks that are allowed") {
+  CHECK(ranks_for({Placement::Linear, {1, 1}}, 6, 8) == 6);
+  CHECK(ranks_for({Placement::Linear, {1, 1}}, 6, 5) == 0);
+  CHECK(ranks_for({Placement::Loop, {1, kManyChunks}}, 8, 6) == 4);
+  CHECK(ranks_for({Placement::Loop, {2, kManyChunks}}, 8, 8) == 4);
+  CHECK(ranks_for({Placement::Loop, {4, 4}}, 8, 8) == 2);
+  CHECK(ranks_for({Placement::V, {2, 2}}, 7, 8) == 0);
+  CHECK(ranks_for({Placement::V, {2, 2}}, 8, 3) == 0);
+  CHECK(ranks_for({Placement::Wave, {2, kManyChunks, 2}}, 16, 4) == 4);
+}
+
+TEST_CASE("chunks: at least so many, in steps, at most so many") {
+  const ChunkRange wave{2, kManyChunks, 2}, two{2, 2};
+  CHECK(wave.has(2));
+  CHECK(wave.has(8));
+  CHECK_FALSE(wave.has(3));
+  CHECK_FALSE(wave.has(0));
+  CHECK(two.has(2));
+  CHECK_FALSE(two.has(4));
+}
+
+TEST_CASE("a plan of two chains has every micro-batch once, in turns") {
+  const Plan plan = placed_plan(Placement::Bidirectional, 2, 2, 6, 2);
+  CHECK(plan.stage_count() == 4);
+  CHECK(plan.edges.size() == 2);
+  CHECK(plan.edges[1].from == 2);
+  CHECK(plan.stages[0].micros == std::vector<int>{0, 1, 4, 5});
+  CHECK(plan.stages[3].micros == std::vector<int>{2, 3});
+  CHECK(plan.stages[3].devices == std::vector<DeviceId>{DeviceId{0}});
+  CHECK(placed_plan(Placement::Bidirectional, 2, 2, 6).stages[2].micros == std::vector<int>{3, 4, 5});
+  check_plan(plan);
+}
+
+TEST_CASE("a plan there and back is one chain") {
+  const Plan plan = placed_plan(Placement::V, 3, 2, 4);
+  CHECK(plan.stage_count() == 6);
+  CHECK(plan.edges.size() == 5);
+  CHECK(plan.stages[4].devices == std::vector<DeviceId>{DeviceId{1}});
+  CHECK(plan.device_count() == 3);
+  CHECK(plan.stages[5].micros.empty());
+}
