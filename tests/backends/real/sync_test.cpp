@@ -89,6 +89,23 @@ TEST_CASE("chains of two to eight stages equal training without stages, to the l
       }
 }
 
+TEST_CASE("several stages on a device, halves of the backward apart, there and back: still the same bits") {
+  const ModelGraph model = test::deep_net(8, 6, 8, 3);
+  const Training training = test::training_of(OptimizerKind::Adam, 0.01, "teacher");
+  const auto placed = [&](bool there_and_back) {
+    Plan plan = test::stage_each(model, 8);
+    for (int s = 0; s < 8; ++s)
+      plan.stages[static_cast<std::size_t>(s)].devices = {DeviceId{there_and_back && s >= 4 ? 7 - s : s % 4}};
+    return plan;
+  };
+  for (const char* schedule : {"interleaved", "interleaved-zb", "looped-bfs"})
+    compare(schedule, model, placed(false), training);
+  for (const char* schedule : {"zb-v", "v-half", "v-min", "1f1b-v", "dualpipev"})
+    compare(schedule, model, placed(true), training);
+  for (const char* schedule : {"eager-1f1b", "zb-h1", "zb-h2", "zb-2p"})
+    compare(schedule, model, test::stage_each(model, 8), training);
+}
+
 TEST_CASE("fork and join: gradients of branches are added in the order of a run without stages") {
   for (const int branches : {2, 3}) {
     const Branched b = branched(branches, 4);
