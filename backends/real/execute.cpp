@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -59,7 +60,13 @@ class Emulation : public Actions, public Parcels {
   mutable std::atomic<char> sink_{0};
 };
 
+/// Time begins with the first instruction: threads take their time to start.
 Timeline timeline_of(Times times) {
+  if (!times.start.empty()) {
+    const double first = *std::min_element(times.start.begin(), times.start.end());
+    for (double& t : times.start) t -= first;
+    for (double& t : times.end) t -= first;
+  }
   Timeline timeline;
   timeline.clock = Clock::Host;
   timeline.start = std::move(times.start);
