@@ -9,6 +9,7 @@
 
 #include "backends/real/session.hpp"
 #include "backends/real/together.hpp"
+#include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::real {
 namespace {
@@ -88,8 +89,18 @@ Timeline execute(const Program& program, const Work& work, const KernelFactory& 
   const Dealing dealing(program, world());
   Session session(program, work, factory, [&](DeviceId d) { return dealing.here(d); });
   if (world().size == 1) {
-    Timeline timeline = timeline_of(walk(program, session, nullptr, options));
+    bool diverged = false;
+    Times times;
+    try {
+      times = walk(program, session, nullptr, options);
+    } catch (const Infeasible& e) {
+      // Runs for their losses alone, on one thread, end there.
+      diverged = options.one_thread && e.problem().code == "diverged";
+      if (!diverged) throw;
+    }
+    Timeline timeline = timeline_of(std::move(times));
     timeline.learnt = session.learnt(session.records());
+    timeline.learnt->diverged = diverged;
     return timeline;
   }
   Joint joint = walk_together(program, dealing, session, session, options, [&] { return to_bytes(session.records()); });

@@ -49,14 +49,10 @@ Curve train(const ConvergenceOptions& o, const Method& method, int seed) {
                                                    fmt::format("training.seed={}", seed)}));
   Curve curve;
   curve.seed = static_cast<std::uint64_t>(seed);
-  try {
-    const Timeline timeline = execute(scenario, prepare(scenario), o.backend, true);
-    curve.evaluations = timeline.learnt->evaluations;
-    curve.losses = timeline.learnt->losses;
-  } catch (const Infeasible& e) {
-    if (e.problem().code != "diverged") throw;
-    curve.diverged = true;
-  }
+  const Timeline timeline = execute(scenario, prepare(scenario), o.backend, true);
+  curve.diverged = timeline.learnt->diverged;
+  curve.evaluations = timeline.learnt->evaluations;
+  curve.losses = timeline.learnt->losses;
   return curve;
 }
 

@@ -35,6 +35,7 @@ struct Evaluation {
 
 /// What only a real run knows.
 struct Learnt {
+  bool diverged = false;       ///< Numbers grew beyond all bounds; what is known is from before.
   std::vector<double> losses;  ///< Of each iteration: mean over its samples, as the pipeline saw them.
   std::vector<Evaluation> evaluations;
   std::vector<MeasuredMemory> memory;  ///< Of each device.
