@@ -38,7 +38,8 @@ double cost_of(double updates, double of_first) {
   return std::isinf(updates) && std::isfinite(of_first) ? kNever : ratio(updates, of_first);
 }
 
-/// 5 % and 95 % of the ratios of medians when seeds are drawn again, the same ones for both methods.
+/// 5 % and 95 % of the ratios of medians when seeds are drawn again, the same ones for both methods
+/// where both have them.
 std::pair<double, double> bootstrap(const std::vector<double>& ours, const std::vector<double>& first) {
   Rng rng(1, "bootstrap");
   std::vector<double> ratios;
@@ -47,7 +48,7 @@ std::pair<double, double> bootstrap(const std::vector<double>& ours, const std::
     for (std::size_t i = 0; i < ours.size(); ++i) {
       const auto pick = static_cast<std::size_t>(rng.integer(0, static_cast<int>(ours.size()) - 1));
       a.push_back(ours[pick]);
-      b.push_back(first[pick]);
+      b.push_back(first[pick % first.size()]);
     }
     const double mine = median(a), theirs = median(b);
     ratios.push_back(std::isinf(theirs) && std::isfinite(mine) ? 0 : std::isinf(mine) ? kNever : mine / theirs);

@@ -107,7 +107,7 @@ class Measurement {
       }
       previous[d] = t_.end[n];
     }
-    warm_ = *std::max_element(warm.begin(), warm.end()) / std::max(1, p_.iterations - 1);
+    for (const double w : warm) warm_ = std::max(warm_, w / std::max(1, p_.iterations - 1));
     const double length = report_.length.value;
     for (std::size_t d = 0; d < total.size(); ++d) {
       DeviceReport& r = report_.devices[d];
