@@ -94,7 +94,9 @@ TEST_CASE("what is planned is what is executed: versions of every op, and buffer
   int runs = 0;
   for (const WeightsDef* def : weights::all())
     for (const char* fidelity : {"paper", "as_released"})
-      for (const auto& [schedule, micro_batches] : orders) {
+      for (const auto& order : orders) {
+        const auto& schedule = order.first;
+        const auto& micro_batches = order.second;
         if (def->needs_flush || (def->name == "2bw" && std::string_view(micro_batches) != "3")) continue;
         std::vector<std::string> sets = small;
         sets.push_back(std::string("run.micro_batches=") + micro_batches);
