@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -116,5 +117,14 @@ void write_file(const std::string& path, std::string_view content) {
 }
 
 std::string shortest(double value) { return fmt::format("{}", value); }
+
+std::optional<int> read_number(std::string_view& text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto digits = static_cast<std::size_t>(end - text.data());
+  if (error != std::errc{} || text.front() == '-' || (digits > 1 && text.front() == '0')) return {};
+  text.remove_prefix(digits);
+  return value;
+}
 
 }  // namespace stagecraft

@@ -23,6 +23,10 @@ std::string read_file(const std::string& path);
 /// Writes to a neighbour file and renames it, so that a reader never sees half of it.
 void write_file(const std::string& path, std::string_view content);
 
+/// Takes a whole number without sign or leading zeros off the front; nothing, and the text as it was, where there is
+/// none.
+std::optional<int> read_number(std::string_view& text);
+
 /// A double with the fewest digits that read back the same.
 std::string shortest(double value);
 

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+
+#include "sim/core/text.hpp"
 
 namespace stagecraft {
 namespace {
@@ -13,15 +14,6 @@ constexpr std::array<std::string_view, 13> kWords = {
     "F", "B", "I", "W", "R", "U", "SEND_F", "RECV_F", "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD"};
 
 bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || c == '_'; }
-
-std::optional<int> read_number(std::string_view& text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const auto digits = static_cast<std::size_t>(end - text.data());
-  if (error != std::errc{} || text.front() == '-' || (digits > 1 && text.front() == '0')) return {};
-  text.remove_prefix(digits);
-  return value;
-}
 
 std::optional<ActionKind> read_kind(std::string_view& text) {
   std::size_t length = 0;

@@ -3,21 +3,13 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
+
+#include "sim/core/text.hpp"
 
 namespace stagecraft {
 namespace {
 
 constexpr std::string_view kLetters = "FBIWRU";
-
-std::optional<int> read_number(std::string_view& text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const auto digits = static_cast<std::size_t>(end - text.data());
-  if (error != std::errc{} || text.front() == '-' || (digits > 1 && text.front() == '0')) return {};
-  text.remove_prefix(digits);
-  return value;
-}
 
 }  // namespace
 
