@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -17,33 +19,43 @@ std::string bar(const Instruction& i, int columns) {
   return text;
 }
 
-}  // namespace
+bool shown(const Program& program, const Instruction& i, int iteration) {
+  return i.is_compute() && program.iteration_of(i) == iteration;
+}
 
-std::string gantt(const Program& program, const Timeline& timeline, const Cluster& cluster, int iteration, int width) {
-  double first = timeline.last_end().value, last = 0;
-  const auto shown = [&](const Instruction& i) { return i.is_compute() && program.iteration_of(i) == iteration; };
+struct Window {
+  double first = 0, last = 0, shortest_op = 0;
+
+  double length() const { return last - first; }
+};
+
+/// When the iteration computes; empty when nothing in it takes time.
+Window window_of(const Program& program, const Timeline& timeline, int iteration) {
+  Window w{timeline.last_end().value, 0, timeline.last_end().value};
   for (std::size_t n = 0; n < program.size(); ++n) {
-    if (!shown(program.instructions[n])) continue;
-    first = std::min(first, timeline.start[n]);
-    last = std::max(last, timeline.end[n]);
+    if (!shown(program, program.instructions[n], iteration)) continue;
+    const double start = timeline.start[n], end = timeline.end[n];
+    w.first = std::min(w.first, start);
+    w.last = std::max(w.last, end);
+    if (end > start) w.shortest_op = std::min(w.shortest_op, end - start);
   }
-  if (last <= first) return {};
-  // Three columns for the shortest op when that fits, so that small cases with whole times come out exact.
-  double shortest_op = last - first;
-  for (std::size_t n = 0; n < program.size(); ++n)
-    if (const double t = timeline.end[n] - timeline.start[n]; shown(program.instructions[n]) && t > 0)
-      shortest_op = std::min(shortest_op, t);
-  double scale = 3 / shortest_op;
-  if ((last - first) * scale > width) scale = width / (last - first);
-  const auto column = [&](double t) { return static_cast<int>(std::lround((t - first) * scale)); };
+  return w.length() > 0 ? w : Window{};
+}
+
+/// Columns a second. Three for the shortest op when that fits, so that small cases with whole times come out exact.
+double scale_of(const Window& w, int width) { return std::min(3 / w.shortest_op, width / w.length()); }
+
+std::string rows_of(const Program& program, const Timeline& timeline, const Cluster& cluster, int iteration,
+                    const Window& window, double scale) {
+  const auto column = [&](double t) { return static_cast<int>(std::lround((t - window.first) * scale)); };
 
   std::vector<bool> works(static_cast<std::size_t>(program.devices), false);
   std::vector<std::string> rows(static_cast<std::size_t>(program.devices),
-                                std::string(static_cast<std::size_t>(column(last)), '.'));
+                                std::string(static_cast<std::size_t>(column(window.last)), '.'));
   for (std::size_t n = 0; n < program.size(); ++n) {
     const Instruction& i = program.instructions[n];
     const int from = column(timeline.start[n]), to = column(timeline.end[n]);
-    if (!shown(i) || to <= from) continue;
+    if (!shown(program, i, iteration) || to <= from) continue;
     works[static_cast<std::size_t>(i.device)] = true;
     rows[static_cast<std::size_t>(i.device)].replace(static_cast<std::size_t>(from),
                                                      static_cast<std::size_t>(to - from), bar(i, to - from));
@@ -54,6 +66,29 @@ std::string gantt(const Program& program, const Timeline& timeline, const Cluste
   std::string text;
   for (std::size_t d = 0; d < rows.size(); ++d)
     if (works[d]) text += fmt::format("  {:<{}} |{}|\n", cluster.devices[d].name, widest, rows[d]);
+  return text;
+}
+
+}  // namespace
+
+std::string gantt(const Program& program, const Timeline& timeline, const Cluster& cluster, int iteration, int width) {
+  const Window window = window_of(program, timeline, iteration);
+  if (window.length() <= 0) return {};
+  return rows_of(program, timeline, cluster, iteration, window, scale_of(window, width));
+}
+
+std::string gantt_strips(std::span<const Strip> strips, const Cluster& cluster, int width) {
+  double scale = std::numeric_limits<double>::infinity();
+  std::vector<Window> windows;
+  for (const Strip& s : strips) {
+    windows.push_back(window_of(s.program, s.timeline, 0));
+    if (windows.back().length() > 0) scale = std::min(scale, scale_of(windows.back(), width));
+  }
+  std::string text;
+  for (std::size_t i = 0; i < strips.size(); ++i) {
+    text += fmt::format("{}{}\n", i == 0 ? "" : "\n", strips[i].title);
+    if (windows[i].length() > 0) text += rows_of(strips[i].program, strips[i].timeline, cluster, 0, windows[i], scale);
+  }
   return text;
 }
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -9,10 +12,14 @@ namespace stagecraft {
 namespace {
 
 constexpr double kLeft = 120, kTop = 44, kRow = 34, kBox = 22, kWidth = 1180, kRight = 20;
+constexpr double kStripTitle = 26, kLegend = 130;
 
 // Forward, backward, input gradient, weight gradient, recomputation, update, prediction: told apart without red and
 // green too.
 constexpr const char* kFill[] = {"#4c78a8", "#f2b447", "#e8913c", "#88bfae", "#b7c9de", "#7d6b91", "#d58fa8"};
+constexpr const char* kMeaning[] = {"forward",       "backward", "input gradient", "weight gradient",
+                                    "recomputation", "update",   "prediction"};
+static_assert(std::size(kMeaning) == std::size(kFill));
 
 std::string escaped(const std::string& text) {
   std::string out;
@@ -29,97 +36,164 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
+template <class... Args>
+void add(std::string& text, fmt::format_string<Args...> format, Args&&... args) {
+  fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
+  text += '\n';
+}
+
+/// Pixels a second.
+double scale_of(Seconds longest) { return longest.value > 0 ? (kWidth - kLeft - kRight) / longest.value : 0; }
+
+void begin(std::string& text, double height, const std::string& title) {
+  add(text, R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" font-family="sans-serif" font-size="12">)",
+      kWidth, height);
+  add(text, R"(<rect width="{}" height="{}" fill="white"/><text x="12" y="20" font-size="15">{}</text>)", kWidth,
+      height, escaped(title));
+}
+
+void axis(std::string& text, double y, Seconds longest) {
+  for (int tick = 0; tick <= 8; ++tick) {
+    const double at = longest.value * tick / 8;
+    add(text, R"(<text x="{:.2f}" y="{}" text-anchor="{}" fill="#555">{}</text>)", kLeft + at * scale_of(longest), y,
+        tick == 8 ? "end" : "middle", to_text(Seconds{at}));
+  }
+}
+
+/// One timeline, its first row at `top`.
 class Drawing {
  public:
-  Drawing(const Program& program, const Timeline& timeline, const Cluster& cluster)
-      : p_(program), t_(timeline), cluster_(cluster) {
+  /// Without a number: all iterations.
+  Drawing(const Program& program, const Timeline& timeline, std::optional<int> iteration)
+      : p_(program), t_(timeline), iteration_(iteration) {
     row_.assign(static_cast<std::size_t>(p_.devices), -1);
     std::vector<bool> used(row_.size(), false);
-    for (const Instruction& i : p_.instructions)
-      if (i.is_compute()) used[static_cast<std::size_t>(i.device)] = true;
+    for (std::size_t n = 0; n < p_.size(); ++n) {
+      const Instruction& i = p_.instructions[n];
+      if (!i.is_compute() || !shown(i)) continue;
+      used[static_cast<std::size_t>(i.device)] = true;
+      length_ = std::max(length_, t_.end[n]);
+    }
+    if (!iteration_) length_ = t_.last_end().value;
     for (std::size_t d = 0; d < used.size(); ++d)
       if (used[d]) row_[d] = rows_++;
-    scale_ = t_.last_end().value > 0 ? (kWidth - kLeft - kRight) / t_.last_end().value : 0;
   }
 
-  std::string run(const std::string& title) {
-    const double height = kTop + kRow * rows_ + 34;
-    add(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" font-family="sans-serif" font-size="12">)",
-        kWidth, height);
-    add(R"(<rect width="{}" height="{}" fill="white"/><text x="12" y="20" font-size="15">{}</text>)", kWidth, height,
-        escaped(title));
+  Seconds length() const { return {length_}; }
+  double height() const { return kRow * rows_; }
+
+  void draw(std::string& text, const Cluster& cluster, double top, double scale) const {
+    Pen pen{text, top, scale};
     for (std::size_t d = 0; d < row_.size(); ++d) {
       if (row_[d] < 0) continue;
-      add(R"(<text x="{}" y="{}" text-anchor="end">{}</text>)", kLeft - 8, top(d) + 15,
-          escaped(cluster_.devices[d].name));
-      add(R"(<rect x="{}" y="{}" width="{}" height="{}" fill="#f1f1f1"/>)", kLeft, top(d), kWidth - kLeft - kRight,
+      add(text, R"(<text x="{}" y="{}" text-anchor="end">{}</text>)", kLeft - 8, y(pen, d) + 15,
+          escaped(cluster.devices[d].name));
+      add(text, R"(<rect x="{}" y="{}" width="{:.6g}" height="{}" fill="#f1f1f1"/>)", kLeft, y(pen, d), length_ * scale,
           kBox);
     }
-    for (std::size_t n = 0; n < p_.size(); ++n)
+    for (std::size_t n = 0; n < p_.size(); ++n) {
+      if (!shown(p_.instructions[n])) continue;
       if (p_.instructions[n].is_compute())
-        box(n);
+        box(pen, n);
       else
-        message(n);
-    axis(height);
-    text_ += "</svg>\n";
-    return std::move(text_);
+        message(pen, n);
+    }
   }
 
  private:
-  template <class... Args>
-  void add(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
-    text_ += '\n';
-  }
-  double x(double seconds) const { return kLeft + seconds * scale_; }
-  double top(std::size_t d) const { return kTop + kRow * row_[d]; }
+  struct Pen {
+    std::string& text;
+    double top, scale;
 
-  void box(std::size_t n) {
+    double x(double seconds) const { return kLeft + seconds * scale; }
+  };
+
+  bool shown(const Instruction& i) const { return !iteration_ || p_.iteration_of(i) == *iteration_; }
+  double y(const Pen& pen, std::size_t d) const { return pen.top + kRow * row_[d]; }
+
+  void box(const Pen& pen, std::size_t n) const {
     const Instruction& i = p_.instructions[n];
-    const double from = x(t_.start[n]), width = x(t_.end[n]) - from, y = top(static_cast<std::size_t>(i.device));
+    const double from = pen.x(t_.start[n]), width = pen.x(t_.end[n]) - from;
+    const double top = y(pen, static_cast<std::size_t>(i.device));
     if (width <= 0) return;
-    add(R"(<rect x="{:.2f}" y="{}" width="{:.2f}" height="{}" fill="{}" stroke="white" stroke-width="0.6"><title>{}</title></rect>)",
-        from, y, width, kBox, kFill[static_cast<std::size_t>(i.kind)],
+    add(pen.text,
+        R"(<rect x="{:.2f}" y="{}" width="{:.2f}" height="{}" fill="{}" stroke="white" stroke-width="0.6"><title>{}</title></rect>)",
+        from, top, width, kBox, kFill[static_cast<std::size_t>(i.kind)],
         to_text(p_, InstructionId{static_cast<std::int64_t>(n)}));
     const bool numbered = i.kind != InstructionKind::Update && i.kind != InstructionKind::Predict;
     const std::string label = numbered ? std::to_string(i.micro) : std::string(1, letter(i.kind));
     if (width > 7.0 * static_cast<double>(label.size()))
-      add(R"(<text x="{:.2f}" y="{}" text-anchor="middle" font-size="11" fill="{}">{}</text>)", from + width / 2,
-          y + 15, i.kind == InstructionKind::Forward || i.kind == InstructionKind::Update ? "white" : "black", label);
+      add(pen.text, R"(<text x="{:.2f}" y="{}" text-anchor="middle" font-size="11" fill="{}">{}</text>)",
+          from + width / 2, top + 15,
+          i.kind == InstructionKind::Forward || i.kind == InstructionKind::Update ? "white" : "black", label);
   }
 
-  void message(std::size_t n) {
+  void message(const Pen& pen, std::size_t n) const {
     const Instruction& i = p_.instructions[n];
     if (i.kind != InstructionKind::Send) return;
-    const double y = top(static_cast<std::size_t>(i.device)) + kBox + 3;
-    add(R"(<rect x="{:.2f}" y="{}" width="{:.2f}" height="3" fill="{}"><title>{}</title></rect>)", x(t_.start[n]),
-        y + (i.gradient ? 4 : 0), std::max(0.5, x(t_.end[n]) - x(t_.start[n])), kFill[i.gradient],
-        to_text(p_, InstructionId{static_cast<std::int64_t>(n)}));
-  }
-
-  void axis(double height) {
-    const double last = t_.last_end().value;
-    for (int tick = 0; tick <= 8; ++tick) {
-      const double at = last * tick / 8;
-      add(R"(<text x="{:.2f}" y="{}" text-anchor="{}" fill="#555">{}</text>)", x(at), height - 12,
-          tick == 8 ? "end" : "middle", to_text(Seconds{at}));
-    }
+    const double top = y(pen, static_cast<std::size_t>(i.device)) + kBox + 3;
+    add(pen.text, R"(<rect x="{:.2f}" y="{}" width="{:.2f}" height="3" fill="{}"><title>{}</title></rect>)",
+        pen.x(t_.start[n]), top + (i.gradient ? 4 : 0), std::max(0.5, pen.x(t_.end[n]) - pen.x(t_.start[n])),
+        kFill[i.gradient], to_text(p_, InstructionId{static_cast<std::int64_t>(n)}));
   }
 
   const Program& p_;
   const Timeline& t_;
-  const Cluster& cluster_;
+  std::optional<int> iteration_;
   std::vector<int> row_;  ///< Of each device; -1 when nothing runs there.
   int rows_ = 0;
-  double scale_ = 0;
-  std::string text_;
+  double length_ = 0;
 };
+
+/// What the colours of the boxes mean, of those that are there.
+void legend(std::string& text, std::span<const Strip> strips, double top) {
+  bool there[std::size(kFill)] = {};
+  for (const Strip& s : strips)
+    for (const Instruction& i : s.program.instructions)
+      if (i.is_compute()) there[static_cast<std::size_t>(i.kind)] = true;
+  double x = kLeft;
+  for (std::size_t kind = 0; kind < std::size(kFill); ++kind) {
+    if (!there[kind]) continue;
+    add(text, R"(<rect x="{}" y="{}" width="14" height="12" fill="{}"/><text x="{}" y="{}">{}</text>)", x, top,
+        kFill[kind], x + 20, top + 11, kMeaning[kind]);
+    x += kLegend;
+  }
+}
 
 }  // namespace
 
 std::string timeline_svg(const Program& program, const Timeline& timeline, const Cluster& cluster,
                          const std::string& title) {
-  return Drawing(program, timeline, cluster).run(title);
+  const Drawing drawing(program, timeline, {});
+  const double height = kTop + drawing.height() + 34;
+  std::string text;
+  begin(text, height, title);
+  drawing.draw(text, cluster, kTop, scale_of(drawing.length()));
+  axis(text, height - 12, drawing.length());
+  return text + "</svg>\n";
+}
+
+std::string strips_svg(std::span<const Strip> strips, const Cluster& cluster, const std::string& title) {
+  std::vector<Drawing> drawings;
+  Seconds longest;
+  double height = kTop + kStripTitle;
+  for (const Strip& s : strips) {
+    const Drawing& drawing = drawings.emplace_back(s.program, s.timeline, 0);
+    longest = std::max(longest, drawing.length());
+    height += kStripTitle + drawing.height();
+  }
+  std::string text;
+  begin(text, height + 34, title);
+  legend(text, strips, kTop - 10);
+  double top = kTop + kStripTitle;
+  for (std::size_t i = 0; i < strips.size(); ++i) {
+    add(text, R"(<text x="{}" y="{}" font-weight="bold">{}</text>)", kLeft, top + kStripTitle - 8,
+        escaped(strips[i].title));
+    drawings[i].draw(text, cluster, top + kStripTitle, scale_of(longest));
+    top += kStripTitle + drawings[i].height();
+  }
+  axis(text, height + 22, longest);
+  return text + "</svg>\n";
 }
 
 }  // namespace stagecraft

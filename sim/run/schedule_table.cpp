@@ -1,0 +1,202 @@
+#include "sim/run/schedule_table.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "backends/backend.hpp"
+#include "sim/core/text.hpp"
+#include "sim/plan/planner.hpp"
+#include "sim/run/places.hpp"
+#include "sim/run/run.hpp"
+#include "sim/run/safe_streams.hpp"
+#include "sim/schedule/builder.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr int kFewestIterations = 5;
+
+/// The scenario as it stands: what all rows have in common.
+struct Frame {
+  ScheduleTableOptions asked;
+  Scenario own;
+  Plan plan;
+  Cluster cluster;
+  std::string model;
+  int ranks = 0;  ///< Devices, replicas counted once.
+  int iterations = 0;
+};
+
+/// What prepare() begins with. The order of work of the scenario need not fit into the memory.
+void lay_out(Frame& f) {
+  const config::Value& tree = f.own.tree;
+  const ModelGraph model = for_part(tree, "model", [](const config::Value& part) { return build_model(part); });
+  f.model = model.name;
+  f.cluster = for_part(tree, "cluster", [](const config::Value& part) { return build_cluster(part); });
+  const CostTable costs(model, f.cluster, f.own.profile ? &*f.own.profile : nullptr);
+  const Placing placing =
+      placing_of(get_from(schedules::all(), "schedule", f.own.schedule), &tree.at("run").at("schedule"));
+  f.plan = for_part(tree, "plan", [&](const config::Value& part) {
+    return get_from(planners::all(), "planner", part.at("planner").text)
+        .plan({model, f.cluster, costs, part, f.own.micro_batches, placing});
+  });
+  std::set<DeviceId> first;
+  for (const Stage& stage : f.plan.stages) first.insert(stage.devices.front());
+  f.ranks = static_cast<int>(first.size());
+  const int through = (f.plan.stage_count() + f.own.micro_batches - 1) / f.own.micro_batches;
+  f.iterations = std::max({f.own.lowering.iterations, kFewestIterations, kFewestIterations - 1 + through});
+}
+
+/// Stages on each device: as the scenario has them, or the fewest that are more than one.
+int chunks_for(const ScheduleDef& def, const Frame& f) {
+  const ChunkRange& range = def.chunks;
+  if (range.most == 1 || def.placement == Placement::Bidirectional) return 1;
+  const int own = f.plan.stage_count() / f.ranks;
+  if (own > 1 && range.has(own)) return own;
+  return range.least > 1 ? range.least : range.least + range.step;
+}
+
+/// What another schedule changes in the scenario. A plan that is written out stays as it is.
+std::vector<std::string> changes(const ScheduleDef& def, const Frame& f) {
+  const config::Value& plan = f.own.tree.at("plan");
+  if (const config::Value* stages = plan.find("stages"); !stages || !stages->is_scalar())
+    return {fmt::format("run.schedule={}", def.name)};
+  const int chunks = chunks_for(def, f);
+  const bool asks = def.fields && def.fields->find("chunks");
+  return {asks ? fmt::format("run.schedule={{name: {}, chunks: {}}}", def.name, chunks)
+               : fmt::format("run.schedule={}", def.name),
+          fmt::format("plan.stages={}", f.ranks * chunks), "plan.placement=auto"};
+}
+
+void check_backend(const std::string& name) {
+  const BackendDef& def = get_from(backends::all(), "backend", name);
+  if (def.clock != Clock::Simulated)
+    throw InputError(fmt::format("the backend '{}' measures times and does not simulate them", name),
+                     "--backend ideal, or simgrid");
+  if (const std::string why = def.why_not(); !why.empty()) throw BackendError(name + ": " + why);
+}
+
+bool only_about_weights(const InputError& e) {
+  return std::all_of(e.problems().begin(), e.problems().end(), [](const Diagnostic& d) { return d.code == "weights"; });
+}
+
+Scenario scenario_with(const ScheduleDef& def, const Frame& f) {
+  std::vector<std::string> sets = f.asked.sets;
+  sets.push_back(fmt::format("run.iterations={}", f.iterations));
+  if (def.name == f.own.schedule) return load_scenario(f.asked.file, sets);
+  for (std::string& set : changes(def, f)) sets.push_back(std::move(set));
+  try {
+    return load_scenario(f.asked.file, sets);
+  } catch (const InputError& e) {
+    if (!only_about_weights(e)) throw;
+    sets.emplace_back("weights=auto");
+    return load_scenario(f.asked.file, sets);
+  }
+}
+
+/// An update makes version u + 1 of version u, so gradients from version v are u - v updates behind.
+int staleness(const Program& program) {
+  int most = 0;
+  for (const Instruction& i : program.instructions)
+    if (i.kind == InstructionKind::Forward) most = std::max(most, program.iteration_of(i) - i.version);
+  return most;
+}
+
+Bytes traffic(const Program& program) {
+  double bytes = 0;
+  for (const Transfer& t : program.transfers) bytes += static_cast<double>(t.bytes);
+  return {bytes / program.iterations};
+}
+
+ScheduleRow measured(ScheduleRow row, const Scenario& scenario, const Frame& f) {
+  Prepared p = prepare(scenario);
+  Outcome o = run(scenario, p, f.asked.backend);
+  for (std::size_t d = 0; d < o.report.devices.size(); ++d) {
+    const MemoryPeak& m = o.report.devices[d].memory;
+    const std::string& name = p.cluster.devices[d].name;
+    if (m.capacity.value > 0 && m.total > m.capacity)
+      throw Infeasible("memory", fmt::format("{} needs {} of {} with the messages that are on their way", name,
+                                             to_text(m.total), to_text(m.capacity)));
+    if (m.total > row.memory) row.memory = m.total, row.fullest = name;
+    row.activations = std::max(row.activations, m.activations);
+  }
+  row.stages = p.plan.stage_count();
+  row.makespan = o.report.makespan;
+  row.period = o.report.period;
+  row.bubble = o.report.bubble;
+  row.steady_bubble = o.report.steady_bubble;
+  row.traffic = traffic(p.program);
+  row.safe = safe_streams(p.schedule, p.plan, p.program.iterations);
+  row.staleness = staleness(p.program);
+  if (f.asked.keep) row.kept = {std::move(p.program), std::move(o.timeline)};
+  return row;
+}
+
+ScheduleRow row_of(const std::string& name, const Frame& f) {
+  ScheduleRow row;
+  row.name = name;
+  try {
+    return measured(row, scenario_with(get_from(schedules::all(), "schedule", name), f), f);
+  } catch (const InputError& e) {
+    row.why_not = e.problems().front().message;
+  } catch (const Infeasible& e) {
+    row.why_not = e.problem().message.substr(0, e.problem().message.find(": "));  // What follows is a list of details.
+  } catch (const BackendError& e) {
+    row.why_not = e.what();
+  }
+  return row;
+}
+
+}  // namespace
+
+std::vector<std::string> parse_schedules(const std::string& words, const Scenario& scenario) {
+  const auto readable = [&](const ScheduleDef& def) { return def.name != "csv" || scenario.schedule == "csv"; };
+  std::vector<std::string> names;
+  if (words == "all") {
+    for (const ScheduleDef* def : schedules::all())
+      if (def->trains && readable(*def)) names.emplace_back(def->name);
+    return names;
+  }
+  for (const std::string& word : split(words, ',')) {
+    const std::string name(trim(word));
+    const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
+    if (!def.trains)
+      throw InputError(fmt::format("the schedule '{}' does not train, so it cannot be compared with others", name),
+                       "stagecraft run shows what it takes");
+    if (!readable(def))
+      throw InputError("the schedule 'csv' is an order from a file, and the scenario names none",
+                       "take a scenario with run.schedule: {csv: order.csv}");
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+ScheduleTable compare_schedules(const ScheduleTableOptions& asked,
+                                const std::function<void(const std::string&)>& progress) {
+  check_backend(asked.backend);
+  Frame f;
+  f.asked = asked;
+  f.own = load_scenario(asked.file, asked.sets);
+  const std::vector<std::string> names = parse_schedules(asked.schedules, f.own);
+  lay_out(f);
+  ScheduleTable table;
+  table.title = f.own.title.empty() ? "(untitled)" : f.own.title;
+  table.model = f.model;
+  table.backend = asked.backend;
+  table.own = f.own.schedule;
+  table.micro_batches = f.own.micro_batches;
+  table.iterations = f.iterations;
+  std::set<DeviceId> devices;
+  for (const Stage& stage : f.plan.stages) devices.insert(stage.devices.begin(), stage.devices.end());
+  table.devices = static_cast<int>(devices.size());
+  for (const std::string& name : names) {
+    progress(fmt::format("{} ({} of {})", name, table.rows.size() + 1, names.size()));
+    table.rows.push_back(row_of(name, f));
+  }
+  table.cluster = std::move(f.cluster);
+  return table;
+}
+
+}  // namespace stagecraft
