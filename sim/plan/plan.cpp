@@ -3,10 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft {
+namespace {
+
+std::string_view to_text(StageTask task) {
+  constexpr std::string_view kNames[] = {"all", "forward", "input gradient", "weight gradient"};
+  return kNames[static_cast<std::size_t>(task)];
+}
+
+}  // namespace
 
 Digraph Plan::graph() const {
   Digraph graph(stage_count());
@@ -55,6 +64,7 @@ std::string to_text(const Plan& plan) {
                         stage.micro_batch_size);
     if (stage.group > 1) text += fmt::format(", group {}", stage.group);
     if (stage.recompute) text += ", recompute";
+    if (stage.task != StageTask::Whole) text += fmt::format(", {} alone", to_text(stage.task));
     for (const StageEdge& edge : plan.edges) {
       if (edge.from != StageId{s}) continue;
       const std::string what = edge.bytes.value > 0 ? to_text(edge.bytes) + " a sample" : std::string("order only");

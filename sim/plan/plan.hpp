@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,10 @@
 
 namespace stagecraft {
 
+/// What of the training of its layers a stage does. One that does a single task runs it as its forward, and gradients
+/// come and go as activations do.
+enum class StageTask : std::uint8_t { Whole, Forward, InputGradient, WeightGradient };
+
 /// A convex part of the model and the devices that run it.
 struct Stage {
   std::string name;
@@ -17,6 +22,7 @@ struct Stage {
   int micro_batch_size = 1;       ///< Samples.
   int group = 1;                  ///< k of kFkB: micro-batches done forward, then backward, together.
   bool recompute = false;
+  StageTask task = StageTask::Whole;
   std::vector<int> micros;  ///< Micro-batches of one iteration that it runs, ascending; empty: all. Pipelines in
                             ///< both directions divide an iteration.
 };

@@ -30,7 +30,7 @@ void add_data_edges(Plan& plan, const ModelGraph& model) {
   for (const auto& [ends, bytes] : edges) plan.edges.push_back({StageId{ends.first}, StageId{ends.second}, bytes});
 }
 
-void finish_plan(Plan& plan, const PlannerInput& input, bool sequential) {
+void count_samples(Plan& plan, const PlannerInput& input) {
   int largest = 1;
   for (const Stage& stage : plan.stages) largest = std::max(largest, stage.micro_batch_size);
   if (largest > std::numeric_limits<int>::max() / input.micro_batches)
@@ -38,6 +38,10 @@ void finish_plan(Plan& plan, const PlannerInput& input, bool sequential) {
         fmt::format("{} micro-batches of {} samples are more than can be counted", input.micro_batches, largest),
         fmt::format("at most {} samples in an iteration", std::numeric_limits<int>::max()));
   plan.mini_batch = input.micro_batches * largest;
+}
+
+void finish_plan(Plan& plan, const PlannerInput& input, bool sequential) {
+  count_samples(plan, input);
   add_data_edges(plan, input.model);
   if (sequential) make_sequential(plan);
   check_plan(plan);
@@ -60,6 +64,19 @@ std::vector<DeviceId> read_devices(const config::Value& names, const Cluster& cl
   };
   if (names.is_scalar()) look_up(names, path);
   for (std::size_t i = 0; i < names.items.size(); ++i) look_up(names.items[i], fmt::format("{}[{}]", path, i));
+  return devices;
+}
+
+std::vector<DeviceId> available_devices(const PlannerInput& input) {
+  std::vector<DeviceId> devices;
+  if (const config::Value* names = input.options.find("devices")) {
+    config::Problems problems;
+    devices = read_devices(*names, input.cluster, "devices", problems);
+    problems.throw_if_any();
+  } else {
+    for (std::size_t d = 0; d < input.cluster.devices.size(); ++d)
+      devices.push_back(DeviceId{static_cast<std::int64_t>(d)});
+  }
   return devices;
 }
 

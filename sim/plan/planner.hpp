@@ -35,12 +35,17 @@ Catalog<PlannerDef> all();
 /// The edges that a division of the layers implies: one for each pair of stages with a tensor between them.
 void add_data_edges(Plan&, const ModelGraph&);
 
-/// What every planner ends with: mini-batch (micro-batches of the largest stage size), data edges, the sequence when
-/// it is asked for, and check_plan().
+/// Sets the mini-batch: micro-batches of the largest stage size.
+void count_samples(Plan&, const PlannerInput&);
+
+/// What every planner of whole stages ends with: count_samples(), data edges, the sequence when it is asked for, and
+/// check_plan().
 void finish_plan(Plan&, const PlannerInput&, bool sequential);
 
 /// The devices with these names (a list, or one alone); an unknown name is a problem at its place.
 std::vector<DeviceId> read_devices(const config::Value& names, const Cluster&, const std::string& path,
                                    config::Problems&);
+/// Those of the option `devices`, or all of the cluster where it is left out.
+std::vector<DeviceId> available_devices(const PlannerInput&);
 
 }  // namespace stagecraft

@@ -42,6 +42,18 @@ double parameters_of(const Stage& stage, const ModelGraph& model) {
   return total;
 }
 
+/// A program that only runs forward counts nothing but weights, so all that a task keeps stands there: a copy of the
+/// weights, and beside the weight gradient what an update needs.
+StageCost task_cost(StageTask task, const StageCost& whole) {
+  StageCost cost;
+  cost.forward = task == StageTask::Forward         ? whole.forward
+                 : task == StageTask::InputGradient ? whole.input_gradient
+                                                    : whole.weight_gradient;
+  cost.weights = whole.weights;
+  if (task == StageTask::WeightGradient) cost.weights += whole.gradients + whole.optimizer;
+  return cost;
+}
+
 StageCost replica_cost(const Stage& stage, int replica, const CostTable& costs) {
   const ModelGraph& model = costs.model();
   const SampleRange share = samples_of(stage, 0, replica);
@@ -72,7 +84,7 @@ StageCost replica_cost(const Stage& stage, int replica, const CostTable& costs) 
   cost.optimizer = {parameters * model.precision.optimizer};
   cost.gradient_traffic = cost.gradients;
   cost.boundary = entering(stage, model) * samples;
-  return cost;
+  return stage.task == StageTask::Whole ? cost : task_cost(stage.task, cost);
 }
 
 }  // namespace

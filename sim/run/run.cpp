@@ -1,5 +1,7 @@
 #include "sim/run/run.hpp"
 
+#include <fmt/format.h>
+
 #include "backends/backend.hpp"
 #include "sim/plan/planner.hpp"
 #include "sim/program/check.hpp"
@@ -24,6 +26,16 @@ void keep_state(const Scenario& scenario, ModelGraph& model) {
   const int tensors = kept.count() - kept.bare;  // The program itself charges for the momentum of bare gradients.
   Precision& p = model.precision;
   p.optimizer = p.weight < 4 ? 4 + 4.0 * tensors : p.weight * tensors;
+}
+
+/// Tasks apart, as LayerPipe has them, have no way yet to move weights between devices.
+void require_whole_stages(const Plan& plan, const std::string& backend) {
+  for (const Stage& stage : plan.stages)
+    if (stage.task != StageTask::Whole)
+      throw InputError(fmt::format("the backend '{}' really trains, which plans of single tasks, as of stage '{}', "
+                                   "are too coarse for: they do not say where weights go",
+                                   backend, stage.name),
+                       "--backend ideal or simgrid, or another planner");
 }
 
 }  // namespace
@@ -72,6 +84,7 @@ Prepared prepare(const Scenario& scenario) {
 Timeline execute(const Scenario& scenario, const Prepared& p, const std::string& backend, bool one_thread) {
   const BackendDef& def = get_from(backends::all(), "backend", backend);
   if (const std::string why = def.why_not(); !why.empty()) throw BackendError(backend + ": " + why);
+  if (def.clock != Clock::Simulated) require_whole_stages(p.plan, backend);
   const Work work{p.model, p.plan, scenario.weights_rule, scenario.training, scenario.emulated};
   Timeline timeline = def.run(p.program, p.cluster, {.seed = scenario.seed, .work = &work, .one_thread = one_thread});
   timeline.clock = def.clock;

@@ -84,6 +84,15 @@ void require_equal_sizes(const Plan& plan, std::string_view schedule) {
   }
 }
 
+void require_whole_stages(const Plan& plan, std::string_view schedule) {
+  for (const Stage& stage : plan.stages)
+    if (stage.task != StageTask::Whole)
+      throw InputError(fmt::format("the schedule '{}' runs forward and backward of a stage on the same devices, but "
+                                   "stage '{}' is one of them alone",
+                                   schedule, stage.name),
+                       "write schedule: layerpipe, or take another planner");
+}
+
 }  // namespace
 
 void alternate(int micro_batches, int warmup, int group, OpList& ops) {
@@ -206,8 +215,13 @@ Schedule build_schedule(const ScheduleDef& def, ScheduleInput in) {
   if (def.equal_sizes) require_equal_sizes(in.plan, def.name);
   in.depth = depth_to_sink(in.plan.graph());
   if (def.placement != Placement::Any) in.layout = layout_of(in.plan, placing_of(def, in.options), def.name);
-  if (def.whole) return complete(def.whole(in), in.plan, in.iterations);
+  if (def.trains) require_whole_stages(in.plan, def.name);
   const auto stretch = [&](int iterations) {
+    if (def.whole) {
+      ScheduleInput part = in;
+      part.iterations = iterations;
+      return def.whole(part);
+    }
     if (def.rank) return by_rank(in, in.plan.micro_batches(StageId{0}) * iterations, def.rank);
     return by_stage(in.plan, def.name, !def.trains, [&](StageId stage, OpList& ops) {
       def.stage(in, stage, in.plan.own_micro_batches(stage) * iterations, ops);

@@ -54,8 +54,8 @@ struct RankInput {
 /// One entry of the catalogue: one file in sim/schedule/schedules/.
 ///
 /// A family gives the order of one stage, the order of one rank (where the stages lie as `placement` says), or the
-/// whole schedule of one iteration. Iterations, updates behind the last backward of each iteration, and recomputation
-/// are added by build_schedule.
+/// whole schedule of one iteration (of `in.iterations` where it does not flush). Iterations, updates behind the last
+/// backward of each iteration, and recomputation are added by build_schedule.
 struct ScheduleDef {
   std::string_view name, summary, source;
   std::string_view weights = "flush";  ///< The weights policy it goes with.

@@ -31,6 +31,7 @@ inline Schedule build(std::string_view name, const Plan& plan, int iterations = 
 inline bool takes(const ScheduleDef& def, int ranks, int micro_batches) {
   const std::string_view name = def.name;
   if (name == "2bw") return micro_batches >= ranks - 1;
+  if (name == "wpipe") return micro_batches >= 2 * (ranks - 1);
   if (name == "dualpipe") return ranks % 2 == 0 && micro_batches % 2 == 0 && micro_batches >= 2 * ranks;
   if (name == "dualpipev") return micro_batches >= 2 * ranks;
   if (name == "chimera") return ranks % 2 == 0 && micro_batches >= 2;

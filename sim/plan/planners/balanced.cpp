@@ -140,19 +140,6 @@ Placing placing_of(const PlannerInput& input) {
   return {*asked, *asked == input.placing.placement ? input.placing.chunks : chunks};
 }
 
-std::vector<DeviceId> available_devices(const PlannerInput& input) {
-  std::vector<DeviceId> devices;
-  if (const config::Value* names = input.options.find("devices")) {
-    config::Problems problems;
-    devices = read_devices(*names, input.cluster, "devices", problems);
-    problems.throw_if_any();
-  } else {
-    for (std::size_t d = 0; d < input.cluster.devices.size(); ++d)
-      devices.push_back(DeviceId{static_cast<std::int64_t>(d)});
-  }
-  return devices;
-}
-
 [[noreturn]] void refuse(const PlannerInput& input, const Placing& placing, int stages, int replicas, int there) {
   const Where& where = input.options.at("stages").where;
   const int least = placing.chunks.least;

@@ -68,11 +68,16 @@ TEST_CASE("every policy on every schedule") {
           how.overlap = overlap;
           how.rendezvous = overlap;  // a blocking rendezvous may deadlock without any prediction
           how.iterations = kIterations;
+          ++programs;
+          // The second group's turn lies between, so the first is not as far as the number of stages says.
+          if (def->name == "wpipe" && rule.forward == ForwardWeights::Vertical) {
+            CHECK_THROWS_AS(lower(schedule, plan, costs, rule, how), Infeasible);
+            continue;
+          }
           const Program program = lower(schedule, plan, costs, rule, how);
           check_program(program);
           const Timeline timeline = test::run_ideal(program, test::delay_cluster(3, 0.1));
           CHECK(timeline.end.size() == program.size());
-          ++programs;
         }
     }
   }

@@ -1,0 +1,159 @@
+// Each layer's forward, input gradient and weight gradient as tasks of their own, on whichever device ends first with
+// them: longest processing time first (Graham, SIAM J. Appl. Math. 17 (1969)). The next micro-batch may come as soon as
+// the busiest device is through.
+//
+// F of layer l waits for F of l - 1; dX and dW of l for dX of l + 1, at the end for the loss, which F of the last layer
+// makes; dW also for the input of the layer. What a layer keeps beside its input goes from F to dX.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "sim/plan/planner.hpp"
+
+namespace stagecraft::planners {
+namespace {
+
+const config::MapSpec kFields{
+    "The forward and both gradients of each layer as tasks of their own, each on the device that ends it first.",
+    {config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch."),
+     config::list("devices", config::text("device"))
+         .optional()
+         .doc("Names of the devices to use; left out: all of the cluster.")}};
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// The tasks of one layer; not valid: nobody needs it.
+struct LayerTasks {
+  StageId forward, input_gradient, weight_gradient;
+};
+
+bool learns(const Layer& layer) {
+  return layer.parameters > 0 || !layer.tie.empty() || layer.weight_gradient.value > 0 ||
+         (layer.times && layer.times->weight_gradient.value > 0);
+}
+
+/// Forwards in the order of the model, then gradients in reverse.
+std::vector<LayerTasks> add_tasks(Plan& plan, const ModelGraph& model, int size) {
+  const int layers = static_cast<int>(model.layers.size());
+  std::vector<LayerTasks> tasks(model.layers.size());
+  const auto add = [&](int layer, const char* word, StageTask task) {
+    Stage stage;
+    stage.name = fmt::format("{}.{}", model.layers[at(layer)].name, word);
+    stage.layers = {LayerId{layer}};
+    stage.micro_batch_size = size;
+    stage.task = task;
+    plan.stages.push_back(std::move(stage));
+    return StageId{plan.stage_count() - 1};
+  };
+  std::vector<bool> goes_back(model.layers.size()), wanted(model.layers.size());  // Gradients of input and output.
+  for (int l = 0; l < layers; ++l) {
+    for (const LayerId input : model.layers[at(l)].inputs)
+      goes_back[at(l)] = goes_back[at(l)] || wanted[static_cast<std::size_t>(input)];
+    wanted[at(l)] = goes_back[at(l)] || learns(model.layers[at(l)]);
+    tasks[at(l)].forward = add(l, "F", StageTask::Forward);
+  }
+  for (int l = layers - 1; l >= 0; --l) {
+    if (goes_back[at(l)]) tasks[at(l)].input_gradient = add(l, "dX", StageTask::InputGradient);
+    if (learns(model.layers[at(l)])) tasks[at(l)].weight_gradient = add(l, "dW", StageTask::WeightGradient);
+  }
+  return tasks;
+}
+
+void connect(Plan& plan, const std::vector<LayerTasks>& tasks, const ModelGraph& model) {
+  std::map<std::pair<StageId, StageId>, Bytes> edges;
+  const auto send = [&](StageId from, StageId to, Bytes bytes) {
+    if (from.valid() && to.valid()) edges[{from, to}] += bytes;
+  };
+  std::vector<bool> used(model.layers.size());
+  for (const Layer& layer : model.layers)
+    for (const LayerId input : layer.inputs) used[static_cast<std::size_t>(input)] = true;
+  for (std::size_t l = 0; l < tasks.size(); ++l) {
+    const Layer& layer = model.layers[l];
+    const LayerTasks& own = tasks[l];
+    Bytes inputs;
+    for (const LayerId input : layer.inputs) {
+      const LayerTasks& before = tasks[static_cast<std::size_t>(input)];
+      const Bytes bytes = model.layers[static_cast<std::size_t>(input)].output;
+      inputs += bytes;
+      send(before.forward, own.forward, bytes);
+      send(before.forward, own.weight_gradient, bytes);
+      send(own.input_gradient, before.input_gradient, bytes);
+      send(own.input_gradient, before.weight_gradient, bytes);
+    }
+    if (layer.stash > inputs) send(own.forward, own.input_gradient, layer.stash - inputs);
+    if (used[l]) continue;
+    send(own.forward, own.input_gradient, layer.output);
+    send(own.forward, own.weight_gradient, layer.output);
+  }
+  for (const auto& [ends, bytes] : edges) plan.edges.push_back({ends.first, ends.second, bytes});
+}
+
+double seconds_of(const Stage& stage, DeviceId device, const CostTable& costs) {
+  const int type = costs.cluster().devices[static_cast<std::size_t>(device)].type;
+  const LayerCost one = costs.at(stage.layers.front(), type, stage.micro_batch_size);
+  const Seconds task = stage.task == StageTask::Forward         ? one.forward
+                       : stage.task == StageTask::InputGradient ? one.input_gradient
+                                                                : one.weight_gradient;
+  return (task + costs.operation(type)).value;
+}
+
+std::vector<DeviceId> different_devices(const PlannerInput& input) {
+  const std::vector<DeviceId> devices = available_devices(input);
+  const std::set<DeviceId> different(devices.begin(), devices.end());
+  if (!devices.empty() && different.size() == devices.size()) return devices;
+  throw InputError({{input.options.at("devices").where, "plan.devices",
+                     devices.empty() ? "there is no device to use" : "a device is named twice",
+                     "name each device once, or leave plan.devices out", "devices"}});
+}
+
+/// The longest task first, by its time on the device that is quickest with it; each to the device that ends it first,
+/// and of equal ones to the first.
+void assign(Plan& plan, const PlannerInput& input) {
+  const std::vector<DeviceId> devices = different_devices(input);
+  std::vector<std::vector<double>> seconds;  // [task][device]
+  std::vector<double> quickest;
+  for (const Stage& stage : plan.stages) {
+    std::vector<double>& row = seconds.emplace_back();
+    for (const DeviceId device : devices) row.push_back(seconds_of(stage, device, input.costs));
+    quickest.push_back(*std::min_element(row.begin(), row.end()));
+  }
+  std::vector<std::size_t> order(plan.stages.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return quickest[a] > quickest[b]; });
+  std::vector<double> load(devices.size(), 0);
+  for (const std::size_t task : order) {
+    std::vector<double> ends = load;
+    for (std::size_t d = 0; d < devices.size(); ++d) ends[d] += seconds[task][d];
+    const auto best = static_cast<std::size_t>(std::min_element(ends.begin(), ends.end()) - ends.begin());
+    load[best] = ends[best];
+    plan.stages[task].devices = {devices[best]};
+  }
+}
+
+Plan plan_layerpipe(const PlannerInput& input) {
+  Plan plan;
+  const auto tasks = add_tasks(plan, input.model, config::as_int(input.options.at("micro_batch_size")));
+  assign(plan, input);
+  count_samples(plan, input);
+  connect(plan, tasks, input.model);
+  check_plan(plan);
+  return plan;
+}
+
+}  // namespace
+
+extern const PlannerDef layerpipe{
+    .name = "layerpipe",
+    .summary =
+        "Each layer's forward, input gradient and weight gradient apart, longest first to the device that ends it "
+        "first.",
+    .source = "Unnikrishnan and Parhi, LayerPipe, ICCAD 2021",
+    .fields = &kFields,
+    .plan = plan_layerpipe,
+};
+
+}  // namespace stagecraft::planners

@@ -1,0 +1,80 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/plan/overlap.hpp"
+#include "sim/schedule/builder.hpp"
+
+namespace stagecraft::schedules {
+namespace {
+
+const config::MapSpec fields{
+    .title = "A modulo schedule of tasks: every device runs each of its tasks once in every interval.",
+    .fields = {config::integer("slack", 0, 1000)
+                   .fallback("1")
+                   .doc("Intervals that a message between two devices has to arrive in; 0: messages cost nothing.")}};
+
+void require_tasks(const Plan& plan) {
+  for (const Stage& stage : plan.stages)
+    if (stage.task == StageTask::Whole && !stage.layers.empty())
+      throw InputError(
+          fmt::format(
+              "the schedule 'layerpipe' runs forward and gradients of a layer apart, but stage '{}' does all of "
+              "them",
+              stage.name),
+          "write plan: {planner: layerpipe}");
+}
+
+/// Intervals that each task runs behind the first: none behind what it needs from its own device, and the interval in
+/// which another device makes it, with the slack, behind that.
+std::vector<int> intervals_behind(const Plan& plan, const std::vector<int>& order, int slack) {
+  std::vector<int> behind(plan.stages.size(), 0);
+  const EdgeLists edges(plan);
+  for (const int s : order)
+    for (const int e : edges.out[static_cast<std::size_t>(s)]) {
+      const StageId to = plan.edges[static_cast<std::size_t>(e)].to;
+      const bool apart = plan.stage(to).devices != plan.stage(StageId{s}).devices;
+      int& own = behind[static_cast<std::size_t>(to)];
+      own = std::max(own, behind[static_cast<std::size_t>(s)] + (apart ? 1 + slack : 0));
+    }
+  return behind;
+}
+
+// In every interval each device runs its tasks in the order of the graph, each on the micro-batch whose turn it is. No
+// task waits for one of its own interval on another device, so an interval lasts as long as the busiest device works.
+Schedule order(const ScheduleInput& in) {
+  require_tasks(in.plan);
+  const std::vector<int> sorted = topological_order(in.plan.graph()).value();
+  const std::vector<int> behind = intervals_behind(in.plan, sorted, option_or(in, "slack", 1));
+  const int total = in.plan.micro_batches(StageId{0}) * in.iterations;
+  const int intervals = total + *std::max_element(behind.begin(), behind.end());
+  Schedule schedule;
+  schedule.devices.resize(static_cast<std::size_t>(in.plan.device_count()));
+  for (int interval = 0; interval < intervals; ++interval)
+    for (const int s : sorted) {
+      const int micro = interval - behind[static_cast<std::size_t>(s)];
+      if (micro < 0 || micro >= total) continue;
+      for (const DeviceId device : in.plan.stage(StageId{s}).devices)
+        schedule.devices[static_cast<std::size_t>(device)].push_back({OpKind::Forward, false, StageId{s}, micro});
+    }
+  return schedule;
+}
+
+}  // namespace
+
+// Left out: weights on their way from the weight gradient to the other tasks of a layer, their updates, and the
+// versions that delays ask for. With S stages behind a layer its gradient comes 2S micro-batches late (LayerPipe2).
+extern const ScheduleDef layerpipe{
+    .name = "layerpipe",
+    .summary =
+        "Passes of layers as tasks apart, a micro-batch each interval as long as the busiest device works; moving "
+        "weights is left out",
+    .source = "Unnikrishnan and Parhi, LayerPipe, ICCAD 2021",
+    .weights = "stash",
+    .flushes = false,
+    .trains = false,
+    .fields = &fields,
+    .whole = order,
+};
+
+}  // namespace stagecraft::schedules

@@ -1,0 +1,50 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/schedule/rounds.hpp"
+
+namespace stagecraft::schedules {
+namespace {
+
+const config::MapSpec fields{.title = "Two groups of stages, updated in turn, without a flush.",
+                             .fields = {drain_every_field()}};
+
+// The interleaved order in groups of all micro-batches of an iteration. Rank r runs 2(p - 1 - r) + m forwards ahead.
+// From m = 2(p - 1) on, each forward of the second group comes behind the update of the iteration before, so nothing in
+// it is old; each of the first group comes in front of that update and behind the one before it, so it is one update
+// old.
+void order(const RankInput& r, RankOps& ops) {
+  const int m = r.in.plan.micro_batches(StageId{0}), least = 2 * (r.ranks - 1);
+  require_micro_batches(m >= least, "wpipe",
+                        fmt::format("at least {} on {} ranks, so that two weight versions are enough", least, r.ranks),
+                        m);
+  const Rounds rounds(r.chunks, r.micro_batches, m);
+  const int total = rounds.size(), ahead = std::min(2 * (r.ranks - 1 - r.rank) + m, total);
+  for (int k = 0; k < total + ahead; ++k) {
+    if (k < total) {
+      const auto [chunk, micro] = rounds.forward(k);
+      ops.forward(chunk, micro);
+    }
+    if (k < ahead) continue;
+    const auto [chunk, micro] = rounds.backward(k - ahead);
+    ops.backward(chunk, micro);
+  }
+}
+
+}  // namespace
+
+extern const ScheduleDef wpipe{
+    .name = "wpipe",
+    .summary =
+        "Two groups of stages updated in turn, without a flush: half the old weights of 2bw, and half the copies",
+    .source = "Yang et al., Group-based Interleaved Pipeline Parallelism, ICLR 2022",
+    .weights = "stash",
+    .flushes = false,
+    .placement = Placement::Loop,
+    .chunks = {2, 2},
+    .fields = &fields,
+    .rank = order,
+};
+
+}  // namespace stagecraft::schedules

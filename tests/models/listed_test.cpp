@@ -1,0 +1,72 @@
+#include <doctest/doctest.h>
+
+#include "sim/model/builder.hpp"
+#include "tests/support/checked.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+ModelGraph make(const std::string& yaml) {
+  const ModelBuilder& def = get_from(model_builders::all(), "builder", "listed");
+  return def.build(test::checked(yaml, *def.fields));
+}
+
+}  // namespace
+
+TEST_CASE("listed: what is left out follows from the layer and the one before") {
+  const ModelGraph model = make(
+      "layers:\n"
+      "  - {name: a, forward: 2 MFLOP, parameters: 5, output: 1 KiB}\n"
+      "  - {name: b, forward: 3 MFLOP, output: 2 KiB}\n"
+      "  - {name: c, forward: 4 MFLOP, inputs: [a, b], input_gradient: 1 MFLOP, weight_gradient: 0, stash: 7 B}\n"
+      "precision: mixed\n");
+  REQUIRE(model.layers.size() == 3);
+  const Layer &a = model.layers[0], &b = model.layers[1], &c = model.layers[2];
+  CHECK(a.inputs.empty());
+  CHECK(a.forward.value == 2e6);
+  CHECK(a.input_gradient.value == 0);  // Nobody needs the gradient of data.
+  CHECK(a.weight_gradient.value == 2e6);
+  CHECK(a.parameters == 5);
+  CHECK(a.stash.value == 0);
+  CHECK(b.inputs == std::vector<LayerId>{LayerId{0}});
+  CHECK(b.input_gradient.value == 3e6);
+  CHECK(b.stash.value == 1024);
+  CHECK(c.inputs == std::vector<LayerId>{LayerId{0}, LayerId{1}});
+  CHECK(c.input_gradient.value == 1e6);
+  CHECK(c.weight_gradient.value == 0);
+  CHECK(c.stash.value == 7);
+  CHECK(model.precision.weight == 2);
+}
+
+TEST_CASE("listed: names by themselves, and everything wrong at its place") {
+  CHECK(make("layers: {a: {forward: 1 FLOP}, b: {forward: 1 FLOP}}").layers[1].name == "b");
+  CHECK(test::input_error_of([] { make("layers: []"); }).find("1: layers: there is no layer") == 0);
+  CHECK(test::input_error_of([] {
+          make("layers: [{name: a, forward: 1 FLOP}, {name: a, forward: 1 FLOP}]");
+        }).find("the name 'a' is taken") != std::string::npos);
+  const std::string error = test::input_error_of([] {
+    make(
+        "layers:\n"
+        "  - {name: front, forward: 1 FLOP, inputs: [front]}\n"
+        "  - {name: back, forward: 1 FLOP, inputs: [frnt, behind]}\n"
+        "  - {name: behind, forward: 1 FLOP}\n");
+  });
+  CHECK(error.find("2: layers[0].inputs[0]: no layer in front of this one is called 'front'") != std::string::npos);
+  CHECK(error.find("3: layers[1].inputs[0]: no layer in front of this one is called 'frnt' [did you mean 'front'?]") !=
+        std::string::npos);
+  CHECK(error.find("3: layers[1].inputs[1]: no layer in front of this one is called 'behind'") != std::string::npos);
+}
+
+TEST_CASE("listed: vgg16, 15,470 million multiplications forward") {
+  // The sum of the layers' figures, each to 0.1 million; 15,470.26 without rounding.
+  config::Problems problems;
+  const config::Value tree = config::parse_yaml_file("models/vgg16.yaml", problems);
+  problems.throw_if_any();
+  const ModelBuilder& def = get_from(model_builders::all(), "builder", "listed");
+  const ModelGraph model = def.build(
+      config::check(test::without(tree, {"schema", "title", "builder", "expect"}), *def.fields, "", problems));
+  CHECK(model.forward().value == doctest::Approx(2e6 * 15470.2).epsilon(1e-12));
+  CHECK(model.layers.front().output.value == 224 * 224 * 64 * 4);
+  CHECK(model.layers.back().output.value == 4000);
+}

@@ -1,0 +1,162 @@
+// Tasks of layers on devices, against figures by hand and against whole layers in stages.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/plan/planner.hpp"
+#include "sim/plan/stage_cost.hpp"
+#include "tests/support/checked.hpp"
+#include "tests/support/clusters.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+// Multiplications of VGG-16 forward, in millions (Simonyan and Zisserman, ICLR 2015, configuration D).
+const std::vector<double> kVgg16 = {86.7,   1849.7, 924.8, 1849.7, 924.8, 1849.7, 1849.7, 924.8,
+                                    1849.7, 1849.7, 462.4, 462.4,  462.4, 102.8,  16.8,   4.1};
+
+/// A chain whose gradients each take as long as the forward; nobody needs the first layer's input gradient.
+ModelGraph chain(const std::vector<double>& seconds) {
+  ModelGraph model;
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    Layer layer;
+    layer.name = "l" + std::to_string(i);
+    if (i > 0) layer.inputs = {LayerId{static_cast<std::int64_t>(i) - 1}};
+    layer.times = LayerTimes{{seconds[i]}, {i > 0 ? seconds[i] : 0}, {seconds[i]}};
+    layer.output = Bytes{10 * (static_cast<double>(i) + 1)};
+    layer.stash = i > 0 ? model.layers[i - 1].output : Bytes{0};
+    layer.parameters = 1;
+    model.layers.push_back(std::move(layer));
+  }
+  return model;
+}
+
+Cluster devices_with(const std::vector<double>& speeds) {
+  Cluster cluster = test::bare_cluster(static_cast<int>(speeds.size()));
+  cluster.types.clear();
+  for (std::size_t d = 0; d < speeds.size(); ++d) {
+    cluster.types.emplace_back();
+    cluster.types.back().speed = speeds[d];
+    cluster.devices[d].type = static_cast<int>(d);
+  }
+  return cluster;
+}
+
+Plan plan(const std::string& name, const ModelGraph& model, const Cluster& cluster, const std::string& yaml = "{}") {
+  const PlannerDef& def = get_from(planners::all(), "planner", name);
+  const config::Value options = test::checked(yaml, *def.fields);
+  return def.plan({model, cluster, CostTable(model, cluster), options, 4});
+}
+
+/// Work of the busiest device.
+double largest_load(const Plan& made, const ModelGraph& model, const Cluster& cluster) {
+  std::vector<double> load(cluster.devices.size(), 0);
+  const StageCosts costs = stage_costs(made, CostTable(model, cluster));
+  for (int s = 0; s < made.stage_count(); ++s) {
+    const StageCost& cost = costs[static_cast<std::size_t>(s)].front();
+    load[static_cast<std::size_t>(made.stage(StageId{s}).devices.front())] += (cost.forward + cost.backward).value;
+  }
+  return *std::max_element(load.begin(), load.end());
+}
+
+/// "l0.F>l1.F=10", in the order of the plan.
+std::vector<std::string> edges_of(const Plan& made) {
+  std::vector<std::string> all;
+  for (const StageEdge& e : made.edges)
+    all.push_back(made.stage(e.from).name + ">" + made.stage(e.to).name + "=" +
+                  std::to_string(std::lround(e.bytes.value)));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("layerpipe: VGG-16 on two to ten devices, against whole layers in stages") {
+  const double whole[] = {23954.4, 16647.0, 13872.6, 11098.2, 10081.8, 8323.5, 8323.5, 8323.5, 5722.5};
+  const double tasks[] = {23162.7, 15449.3, 11581.4, 9267.8, 7861.1, 6936.2, 6011.4, 5189.4, 4643.6};
+  const ModelGraph model = chain(kVgg16);
+  double gains = 0;
+  for (int p = 2; p <= 10; ++p) {
+    CAPTURE(p);
+    const Cluster cluster = devices_with(std::vector<double>(static_cast<std::size_t>(p), 1.0));
+    const std::string stages = "{stages: " + std::to_string(p) + "}";
+    const double slow = largest_load(plan("balanced", model, cluster, stages), model, cluster);
+    const double fast = largest_load(plan("layerpipe", model, cluster), model, cluster);
+    CHECK(slow == doctest::Approx(whole[p - 2]).epsilon(1e-12));
+    CHECK(fast == doctest::Approx(tasks[p - 2]).epsilon(1e-12));
+    gains += slow / fast - 1;
+    if (p == 9) CHECK(std::round(100 * (slow / fast - 1)) == 60);
+  }
+  CHECK(std::round(1000 * gains / 9) == 246);
+}
+
+TEST_CASE("layerpipe: the tasks of a chain and what they send") {
+  ModelGraph model = chain({1, 2, 3});
+  model.layers[1].stash += Bytes{7};  // Beside its input: what only its gradient needs.
+  const Cluster cluster = devices_with({1, 1});
+  const Plan made = plan("layerpipe", model, cluster, "{micro_batch_size: 2}");
+  std::vector<std::string> names;
+  for (const Stage& stage : made.stages) names.push_back(stage.name);
+  CHECK(names == std::vector<std::string>{"l0.F", "l1.F", "l2.F", "l2.dX", "l2.dW", "l1.dX", "l1.dW", "l0.dW"});
+  CHECK(edges_of(made) == std::vector<std::string>{"l0.F>l1.F=10", "l0.F>l1.dW=10", "l1.F>l2.F=20", "l1.F>l2.dW=20",
+                                                   "l1.F>l1.dX=7", "l2.F>l2.dX=30", "l2.F>l2.dW=30", "l2.dX>l1.dX=20",
+                                                   "l2.dX>l1.dW=20", "l1.dX>l0.dW=10"});
+  CHECK(made.mini_batch == 8);
+  CHECK(to_text(made).find("micro-batch 2, input gradient alone; to 5 (20 B a sample); to 6 (20 B a sample)") !=
+        std::string::npos);
+}
+
+TEST_CASE("layerpipe: layers without weights have no weight gradient, and inputs no gradient at all") {
+  ModelGraph model = chain({0, 2, 1});
+  model.layers[0].parameters = model.layers[2].parameters = 0;
+  model.layers[0].times.reset();
+  model.layers[2].times->weight_gradient = Seconds{0};
+  std::vector<std::string> names;
+  for (const Stage& stage : plan("layerpipe", model, devices_with({1, 1})).stages) names.push_back(stage.name);
+  CHECK(names == std::vector<std::string>{"l0.F", "l1.F", "l2.F", "l2.dX", "l1.dW"});
+}
+
+TEST_CASE("layerpipe: a device twice as fast gets what it ends first") {
+  // Times on the fast device: 3 3 | 2 2 2 | 1 1 1. By turns, as fast + slow end: 3, 6 | 8 or 4; and so on:
+  //   l2.F fast 3, l2.dX: fast 6 or slow 6 -> fast (the first of equals), l2.dW: fast 9 or slow 6 -> slow 6,
+  //   l1.F: fast 8 or slow 10 -> 8, l1.dX: 10 or 10 -> fast 10, l1.dW: 12 or 10 -> slow 10,
+  //   l0.F: 11 or 12 -> 11, l0.dW: 12 or 12 -> fast 12.
+  const ModelGraph model = chain({2, 4, 6});
+  const Cluster cluster = devices_with({2, 1});
+  const Plan made = plan("layerpipe", model, cluster);
+  std::vector<int> devices;
+  for (const Stage& stage : made.stages) devices.push_back(stage.devices.front());
+  CHECK(devices == std::vector<int>{0, 0, 0, 0, 1, 0, 1, 0});
+  CHECK(largest_load(made, model, cluster) == 12);
+}
+
+TEST_CASE("layerpipe: a task costs its own time and keeps weights; what updates them is beside their gradient") {
+  ModelGraph model = chain({1, 2});
+  model.layers[1].parameters = 100;
+  model.layers[1].times = LayerTimes{{2}, {3}, {5}};
+  const Cluster cluster = devices_with({1});
+  const StageCosts costs = stage_costs(plan("layerpipe", model, cluster), CostTable(model, cluster));
+  const double seconds[] = {1, 2, 3, 5, 1}, bytes[] = {4, 400, 400, 1600, 16};  // fp32, Adam: 4 + 4 + 8
+  REQUIRE(costs.size() == 5);
+  for (std::size_t s = 0; s < 5; ++s) {
+    CHECK(costs[s].front().forward.value == seconds[s]);
+    CHECK(costs[s].front().weights.value == bytes[s]);
+    CHECK(costs[s].front().backward.value == 0);
+    CHECK(costs[s].front().stash.value == 0);
+  }
+}
+
+TEST_CASE("layerpipe: devices by name, each once") {
+  const ModelGraph model = chain({1, 1});
+  const Cluster cluster = devices_with({1, 1, 1});
+  for (const Stage& stage : plan("layerpipe", model, cluster, "{devices: [d2, d1]}").stages)
+    CHECK(stage.devices.front() != DeviceId{0});
+  const auto refusal = [&](const std::string& yaml) {
+    return test::input_error_of([&] { plan("layerpipe", model, cluster, yaml); });
+  };
+  CHECK(refusal("{devices: [d1, d1]}").find("1: plan.devices: a device is named twice") == 0);
+  CHECK(refusal("{devices: []}").find("1: plan.devices: there is no device to use") == 0);
+  CHECK(refusal("{devices: [d7]}").find("the cluster has no device 'd7'") != std::string::npos);
+}

@@ -1,0 +1,84 @@
+// LayerPipe against PipeDream on VGG-16, simulated: an interval of either lasts as long as its busiest device works.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/run/run.hpp"
+#include "tests/support/checked.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+constexpr int kMicroBatches = 8;  // of an iteration, as the scenarios have it
+
+/// Microseconds from one micro-batch to the next on the slowest device, in the middle of a long run and from its
+/// timeline alone; a million multiplications take one. Others may still run on in front of it or behind it.
+double interval(const std::string& file, std::vector<std::string> sets) {
+  constexpr int kFrom = 20, kTo = 30;
+  sets.emplace_back("run.iterations=40");
+  const Scenario scenario = load_scenario("scenarios/papers/layerpipe/" + file, sets);
+  const Prepared p = prepare(scenario);
+  const Timeline timeline = execute(scenario, p, "ideal");
+  std::vector<double> from(p.plan.stages.size()), to(from);  // The last end of each device.
+  for (std::size_t n = 0; n < p.program.size(); ++n) {
+    const Instruction& i = p.program.instructions[n];
+    const int iteration = p.program.iteration_of(i);
+    if (!i.is_compute() || (iteration != kFrom && iteration != kTo)) continue;
+    double& end = (iteration == kFrom ? from : to)[static_cast<std::size_t>(i.device)];
+    end = std::max(end, timeline.end[n]);
+  }
+  double slowest = 0;
+  for (std::size_t d = 0; d < from.size(); ++d) slowest = std::max(slowest, to[d] - from[d]);
+  return slowest / (kTo - kFrom) / kMicroBatches * 1e6;
+}
+
+/// The same as the report has it, as the scenario stands.
+double reported(const std::string& file, const std::vector<std::string>& sets) {
+  const Scenario scenario = load_scenario("scenarios/papers/layerpipe/" + file, sets);
+  return run(scenario, prepare(scenario), "ideal").report.period.value / kMicroBatches * 1e6;
+}
+
+std::vector<std::string> delayed(const char* latency, int slack) {
+  return {fmt::format("cluster.link.latency={}", latency),
+          fmt::format("run.schedule={{name: layerpipe, slack: {}}}", slack), "run.transfers=eager", "run.streams=none",
+          "run.sends=shared"};
+}
+
+}  // namespace
+
+TEST_CASE("layerpipe: simulated intervals on two to ten devices are the largest loads") {
+  const double whole[] = {23954.4, 16647.0, 13872.6, 11098.2, 10081.8, 8323.5, 8323.5, 8323.5, 5722.5};
+  const double tasks[] = {23162.7, 15449.3, 11581.4, 9267.8, 7861.1, 6936.2, 6011.4, 5189.4, 4643.6};
+  for (int p = 2; p <= 10; ++p) {
+    CAPTURE(p);
+    const std::string devices = fmt::format("cluster.devices={}", p);
+    const std::vector<std::string> stages = {devices, fmt::format("plan.stages={}", p)};
+    CHECK(interval("vgg16-stages.yaml", stages) == doctest::Approx(whole[p - 2]).epsilon(1e-9));
+    CHECK(reported("vgg16-stages.yaml", stages) == doctest::Approx(whole[p - 2]).epsilon(1e-9));
+    CHECK(interval("vgg16-tasks.yaml", {devices}) == doctest::Approx(tasks[p - 2]).epsilon(1e-9));
+    CHECK(reported("vgg16-tasks.yaml", {devices}) == doctest::Approx(tasks[p - 2]).epsilon(1e-9));
+    CHECK(interval("vgg16-tasks.yaml", {devices, "run.schedule={name: layerpipe, slack: 0}"}) ==
+          doctest::Approx(tasks[p - 2]).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("layerpipe: a message may take as long as the slack without an effect, and not longer") {
+  // On nine devices an interval is 5.1894 ms.
+  CHECK(interval("vgg16-tasks.yaml", delayed("5 ms", 1)) == doctest::Approx(5189.4).epsilon(1e-9));
+  CHECK(interval("vgg16-tasks.yaml", delayed("10 ms", 2)) == doctest::Approx(5189.4).epsilon(1e-9));
+  CHECK(interval("vgg16-tasks.yaml", delayed("5 ms", 0)) > 6000);
+  CHECK(interval("vgg16-tasks.yaml", delayed("10 ms", 1)) > 5300);
+}
+
+TEST_CASE("layerpipe: a plan of tasks and a schedule of whole stages are told apart") {
+  const auto refusal = [](const std::string& file, const std::string& set) {
+    return test::input_error_of([&] { prepare(load_scenario("scenarios/papers/layerpipe/" + file, {set})); });
+  };
+  CHECK(refusal("vgg16-tasks.yaml", "run.schedule=1f1b").find("[write schedule: layerpipe") != std::string::npos);
+  CHECK(refusal("vgg16-stages.yaml", "run.schedule=layerpipe").find("[write plan: {planner: layerpipe}]") !=
+        std::string::npos);
+}

@@ -1,0 +1,61 @@
+// The modulo order of tasks, by hand.
+
+#include <doctest/doctest.h>
+
+#include "sim/schedule/validate.hpp"
+#include "tests/support/checked.hpp"
+#include "tests/support/schedules.hpp"
+
+using namespace stagecraft;
+using Rows = std::vector<std::string>;
+
+namespace {
+
+Rows rows(const Plan& plan, const std::string& options, int iterations = 1) {
+  const ScheduleDef& def = get_from(schedules::all(), "schedule", "layerpipe");
+  const config::Value map = test::checked(options, *def.fields);
+  const StageCosts costs = uniform_costs(plan, test::times(1, 0));
+  const Schedule made = build_schedule(def, {.plan = plan, .costs = costs, .iterations = iterations, .options = &map});
+  CHECK(validate(made, plan, {.iterations = iterations, .trains = false}).empty());
+  CHECK(made.drain_every == 0);
+  return test::rows_of(made);
+}
+
+/// 0 and 3 on one device, 1 and 2 on another.
+Plan there_and_back() {
+  Plan plan = chain_plan(4, 2, 3);
+  plan.stages[2].devices = {DeviceId{1}};
+  plan.stages[3].devices = {DeviceId{0}};
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("layerpipe: a task stands one interval behind what another device makes, and the slack") {
+  CHECK(rows(there_and_back(), "{slack: 0}") == Rows{"0F0 0F1 0F2 3F0 3F1 3F2", "1F0 2F0 1F1 2F1 1F2 2F2"});
+  CHECK(rows(chain_plan(3, 2, 4), "{slack: 0}") == Rows{"0F0 0F1 0F2 2F0 0F3 2F1 2F2 2F3", "1F0 1F1 1F2 1F3"});
+  CHECK(rows(chain_plan(3, 2, 4), "{}") == Rows{"0F0 0F1 0F2 0F3 2F0 2F1 2F2 2F3", "1F0 1F1 1F2 1F3"});
+}
+
+TEST_CASE("layerpipe: iterations follow without a drain") {
+  Plan plan = there_and_back();
+  plan.mini_batch = 2;
+  CHECK(rows(plan, "{slack: 0}", 2) == Rows{"0F0 0F1 0F2 3F0 0F3 3F1 3F2 3F3", "1F0 2F0 1F1 2F1 1F2 2F2 1F3 2F3"});
+}
+
+TEST_CASE("layerpipe: whole stages of a model are refused") {
+  Plan plan = chain_plan(2, 2, 2);
+  plan.stages[0].layers = {LayerId{0}};
+  CHECK(test::input_error_of([&] { rows(plan, "{}"); }).find("[write plan: {planner: layerpipe}]") !=
+        std::string::npos);
+}
+
+TEST_CASE("layerpipe: a plan of tasks is for no schedule that runs whole stages") {
+  Plan plan = chain_plan(2, 2, 2);
+  plan.stages[1].task = StageTask::InputGradient;
+  for (const char* name : {"1f1b", "gpipe", "2bw", "zb-1p"}) {
+    CAPTURE(name);
+    CHECK(test::input_error_of([&] { test::build(name, plan); }).find("[write schedule: layerpipe") !=
+          std::string::npos);
+  }
+}
