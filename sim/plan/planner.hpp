@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,11 +22,21 @@ struct PlannerInput {
   Placing placing = {};          ///< Where the schedule wants the stages.
 };
 
+/// What a planner found, and what it knows about it.
+struct Planned {
+  Plan plan;
+  Seconds predicted = {};    ///< Of one micro-batch in the steady state, by the planner's own model; 0: it has none.
+  Bytes memory = {};         ///< Of the fullest device, by that model; 0: not reckoned.
+  Seconds lower_bound = {};  ///< No plan of its kind takes less, by that model; 0: none is known.
+  std::string bound_reason = {};  ///< What holds it up: "the search was exhaustive", "all work shared evenly".
+  std::int64_t states = 0;        ///< Partial plans that were looked at.
+};
+
 /// One way to cut and place: one file in sim/plan/planners/.
 struct PlannerDef {
   std::string_view name, summary, source;
   const config::MapSpec* fields;
-  Plan (*plan)(const PlannerInput&);
+  Planned (*plan)(const PlannerInput&);
 };
 
 namespace planners {

@@ -55,8 +55,10 @@ Prepared prepare(const Scenario& scenario) {
   p.plan = for_part(tree, "plan", [&](const Value& part) {
     const PlannerDef& planner = get_from(planners::all(), "planner", part.at("planner").text);
     try {
-      return planner.plan({p.model, p.cluster, costs, part, scenario.micro_batches,
-                           placing_of(schedule, &tree.at("run").at("schedule"))});
+      return planner
+          .plan({p.model, p.cluster, costs, part, scenario.micro_batches,
+                 placing_of(schedule, &tree.at("run").at("schedule"))})
+          .plan;
     } catch (const Infeasible& e) {
       throw with_second_place(e, part, tree.at("cluster"));
     }

@@ -40,7 +40,8 @@ void lay_out(Frame& f) {
       placing_of(get_from(schedules::all(), "schedule", f.own.schedule), &tree.at("run").at("schedule"));
   f.plan = for_part(tree, "plan", [&](const config::Value& part) {
     return get_from(planners::all(), "planner", part.at("planner").text)
-        .plan({model, f.cluster, costs, part, f.own.micro_batches, placing});
+        .plan({model, f.cluster, costs, part, f.own.micro_batches, placing})
+        .plan;
   });
   std::set<DeviceId> first;
   for (const Stage& stage : f.plan.stages) first.insert(stage.devices.front());

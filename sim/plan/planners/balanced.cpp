@@ -172,7 +172,7 @@ std::vector<std::vector<DeviceId>> choose_ranks(const PlannerInput& input, const
   return chosen;
 }
 
-Plan plan_balanced(const PlannerInput& input) {
+Planned plan_balanced(const PlannerInput& input) {
   const config::Value& options = input.options;
   const int count = config::as_int(options.at("stages")), replicas = config::as_int(options.at("replicas"));
   const bool recompute = options.at("recompute").text == "full";
@@ -216,7 +216,7 @@ Plan plan_balanced(const PlannerInput& input) {
   for (std::size_t s = 0; s < plan.stages.size(); ++s)
     for (int layer = bounds[s]; layer < bounds[s + 1]; ++layer) plan.stages[s].layers.push_back(LayerId{layer});
   finish_plan(plan, input, config::as_bool(options.at("sequential")));
-  return plan;
+  return {.plan = std::move(plan)};
 }
 
 }  // namespace

@@ -171,10 +171,10 @@ class Reader {
   std::size_t unknown_ = 0;  ///< Names of layers that are not there.
 };
 
-Plan plan_explicit(const PlannerInput& input) {
+Planned plan_explicit(const PlannerInput& input) {
   Plan plan = Reader(input).read();
   finish_plan(plan, input, config::as_bool(input.options.at("sequential")));
-  return plan;
+  return {.plan = std::move(plan)};
 }
 
 }  // namespace

@@ -134,14 +134,14 @@ void assign(Plan& plan, const PlannerInput& input) {
   }
 }
 
-Plan plan_layerpipe(const PlannerInput& input) {
+Planned plan_layerpipe(const PlannerInput& input) {
   Plan plan;
   const auto tasks = add_tasks(plan, input.model, config::as_int(input.options.at("micro_batch_size")));
   assign(plan, input);
   count_samples(plan, input);
   connect(plan, tasks, input.model);
   check_plan(plan);
-  return plan;
+  return {.plan = std::move(plan)};
 }
 
 }  // namespace

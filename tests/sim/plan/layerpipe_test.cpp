@@ -48,7 +48,7 @@ Cluster devices_with(const std::vector<double>& speeds) {
 Plan plan(const std::string& name, const ModelGraph& model, const Cluster& cluster, const std::string& yaml = "{}") {
   const PlannerDef& def = get_from(planners::all(), "planner", name);
   const config::Value options = test::checked(yaml, *def.fields);
-  return def.plan({model, cluster, CostTable(model, cluster), options, 4});
+  return def.plan({model, cluster, CostTable(model, cluster), options, 4}).plan;
 }
 
 /// Work of the busiest device.

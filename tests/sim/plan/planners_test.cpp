@@ -44,7 +44,7 @@ Plan plan(const std::string& name, const ModelGraph& model, const Cluster& clust
   const PlannerDef& def = get_from(planners::all(), "planner", name);
   const config::Value options = test::checked(yaml, *def.fields);
   const CostTable costs(model, cluster);
-  return def.plan({model, cluster, costs, options, micro_batches});
+  return def.plan({model, cluster, costs, options, micro_batches}).plan;
 }
 
 double slowest(const Plan& made, const ModelGraph& model, const Cluster& cluster) {
