@@ -35,6 +35,22 @@ std::optional<Placement> parse_placement(std::string_view word) {
   return {};
 }
 
+ChunkRange chunks_of(Placement placement) {
+  switch (placement) {
+    case Placement::V:
+      return {2, 2};
+    case Placement::Wave:
+      return {2, kManyChunks, 2};
+    case Placement::Any:
+    case Placement::Loop:
+      return {1, kManyChunks};
+    case Placement::Linear:
+    case Placement::Bidirectional:
+      return {1, 1};
+  }
+  return {};
+}
+
 int rank_of(Placement placement, int stage, int ranks) {
   const int along = stage % ranks;
   const bool back = placement == Placement::V || placement == Placement::Wave || placement == Placement::Bidirectional;

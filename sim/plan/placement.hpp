@@ -33,6 +33,9 @@ struct Placing {
   ChunkRange chunks;
 };
 
+/// Stages on each rank that a placement can have.
+ChunkRange chunks_of(Placement);
+
 int rank_of(Placement, int stage, int ranks);
 
 /// The most ranks, at most `devices`, that divide the stages into as many chunks as are allowed; 0 when there are none.

@@ -7,6 +7,7 @@
 #include "sim/program/check.hpp"
 #include "sim/run/limits.hpp"
 #include "sim/run/places.hpp"
+#include "sim/run/play.hpp"
 #include "sim/run/profiles.hpp"
 #include "sim/run/version.hpp"
 #include "sim/schedule/builder.hpp"
@@ -68,9 +69,13 @@ Prepared prepare(const Scenario& scenario) {
   p.schedule = for_part(tree, "run", [&](const Value& part) {
     check_size(p.plan, iterations, schedule.trains);
     const Value& options = part.at("schedule");
-    return build_schedule(
-        schedule,
-        {.plan = p.plan, .costs = p.costs, .iterations = iterations, .options = &options, .cluster = &p.cluster});
+    return build_schedule(schedule, {.plan = p.plan,
+                                     .costs = p.costs,
+                                     .iterations = iterations,
+                                     .options = &options,
+                                     .cluster = &p.cluster,
+                                     .one_send_at_a_time = scenario.lowering.fifo_sends,
+                                     .play = [&](const Schedule& one) { return play(one, p, scenario); }});
   });
   throw_if_any(validate(p.schedule, p.plan, {.iterations = iterations, .trains = schedule.trains}), scenario.schedule,
                tree.at("run").at("schedule"));

@@ -59,11 +59,18 @@ int chunks_for(const ScheduleDef& def, const Frame& f) {
   return range.least > 1 ? range.least : range.least + range.step;
 }
 
+/// The planner cuts the model into any number of stages.
+bool has_stages(const Frame& f) {
+  const config::Value* stages = f.own.tree.at("plan").find("stages");
+  return stages && stages->is_scalar();
+}
+
 /// What another schedule changes in the scenario. A plan that is written out stays as it is.
-std::vector<std::string> changes(const ScheduleDef& def, const Frame& f) {
-  const config::Value& plan = f.own.tree.at("plan");
-  if (const config::Value* stages = plan.find("stages"); !stages || !stages->is_scalar())
-    return {fmt::format("run.schedule={}", def.name)};
+std::vector<std::string> changes(const ScheduleDef& def, const std::string& placement, const Frame& f) {
+  if (!has_stages(f)) return {fmt::format("run.schedule={}", def.name)};
+  if (!placement.empty())
+    return {fmt::format("run.schedule={{name: {}, placement: {}, chunks: 2}}", def.name, placement),
+            fmt::format("plan.stages={}", 2 * f.ranks), "plan.placement=auto"};
   const int chunks = chunks_for(def, f);
   const bool asks = def.fields && def.fields->find("chunks");
   return {asks ? fmt::format("run.schedule={{name: {}, chunks: {}}}", def.name, chunks)
@@ -83,11 +90,11 @@ bool only_about_weights(const InputError& e) {
   return std::all_of(e.problems().begin(), e.problems().end(), [](const Diagnostic& d) { return d.code == "weights"; });
 }
 
-Scenario scenario_with(const ScheduleDef& def, const Frame& f) {
+Scenario scenario_with(const ScheduleDef& def, const std::string& placement, const Frame& f) {
   std::vector<std::string> sets = f.asked.sets;
   sets.push_back(fmt::format("run.iterations={}", f.iterations));
-  if (def.name == f.own.schedule) return load_scenario(f.asked.file, sets);
-  for (std::string& set : changes(def, f)) sets.push_back(std::move(set));
+  if (def.name == f.own.schedule && placement.empty()) return load_scenario(f.asked.file, sets);
+  for (std::string& set : changes(def, placement, f)) sets.push_back(std::move(set));
   try {
     return load_scenario(f.asked.file, sets);
   } catch (const InputError& e) {
@@ -135,11 +142,12 @@ ScheduleRow measured(ScheduleRow row, const Scenario& scenario, const Frame& f) 
   return row;
 }
 
-ScheduleRow row_of(const std::string& name, const Frame& f) {
+/// `placement`: of a search, which goes with any.
+ScheduleRow row_of(const std::string& name, const std::string& placement, const Frame& f) {
   ScheduleRow row;
-  row.name = name;
+  row.name = placement.empty() ? name : fmt::format("{}, {}", name, placement);
   try {
-    return measured(row, scenario_with(get_from(schedules::all(), "schedule", name), f), f);
+    return measured(row, scenario_with(get_from(schedules::all(), "schedule", name), placement, f), f);
   } catch (const InputError& e) {
     row.why_not = e.problems().front().message;
   } catch (const Infeasible& e) {
@@ -194,7 +202,9 @@ ScheduleTable compare_schedules(const ScheduleTableOptions& asked,
   table.devices = static_cast<int>(devices.size());
   for (const std::string& name : names) {
     progress(fmt::format("{} ({} of {})", name, table.rows.size() + 1, names.size()));
-    table.rows.push_back(row_of(name, f));
+    table.rows.push_back(row_of(name, "", f));
+    if (name == "synthesised" && has_stages(f))
+      for (const char* placement : {"loop", "v"}) table.rows.push_back(row_of(name, placement, f));
   }
   table.cluster = std::move(f.cluster);
   return table;

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/config/override.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -165,30 +167,53 @@ config::Field chunks_field() {
       .doc("Stages on each device; left out: as few as the devices allow.");
 }
 
+std::optional<config::Value> options_of(const ScheduleDef& def, const std::vector<std::string>& sets) {
+  if (!def.fields) {
+    if (sets.empty()) return {};
+    throw InputError(fmt::format("the schedule '{}' has no options", def.name));
+  }
+  config::Problems problems;
+  config::Value tree;
+  tree.kind = config::Value::Kind::Map;
+  for (const std::string& set : sets) config::apply_set(tree, set, problems);
+  problems.throw_if_any();
+  config::Value checked = config::check(tree, *def.fields, "", problems);
+  problems.throw_if_any();
+  return checked;
+}
+
 Placing placing_of(const ScheduleDef& def, const config::Value* options) {
+  Placing placing{def.placement, def.chunks};
+  if (const config::Value* asked = options ? options->find("placement") : nullptr)
+    placing = {*parse_placement(asked->text), chunks_of(*parse_placement(asked->text))};
   const config::Value* given = options ? options->find("chunks") : nullptr;
-  if (!given) return {def.placement, def.chunks};
+  if (!given) return placing;
   const int chunks = config::as_int(*given);
-  if (!def.chunks.has(chunks))
+  if (!placing.chunks.has(chunks))
     throw InputError({{given->where,
                        "run.schedule.chunks",
                        fmt::format("the schedule '{}' cannot have {} stages on each device", def.name, chunks),
                        {},
                        "chunks"}});
-  return {def.placement, {chunks, chunks, 1}};
+  return {placing.placement, {chunks, chunks, 1}};
+}
+
+Plan plan_for(const ScheduleDef& def, const Placing& placing, int ranks, int chunks, int micro_batches) {
+  if (placing.placement == Placement::Any) return chain_plan(ranks * chunks, ranks, micro_batches);
+  const ChunkRange& range = placing.chunks;
+  if (!range.has(chunks))
+    throw InputError(fmt::format("the schedule '{}' cannot have {} stages on each device", def.name, chunks),
+                     fmt::format("it has {}{}", range.least,
+                                 range.most == range.least ? ""
+                                 : range.step == 1         ? " or more"
+                                                           : ", or twice, three times ... as many"));
+  if (placing.placement == Placement::Bidirectional)
+    require_micro_batches(micro_batches >= 2, def.name, "a micro-batch in each direction", micro_batches);
+  return placed_plan(placing.placement, ranks, chunks, micro_batches, def.turn ? def.turn(ranks, micro_batches) : 0);
 }
 
 Plan plan_for(const ScheduleDef& def, int ranks, int chunks, int micro_batches) {
-  if (def.placement == Placement::Any) return chain_plan(ranks * chunks, ranks, micro_batches);
-  if (!def.chunks.has(chunks))
-    throw InputError(fmt::format("the schedule '{}' cannot have {} stages on each device", def.name, chunks),
-                     fmt::format("it has {}{}", def.chunks.least,
-                                 def.chunks.most == def.chunks.least ? ""
-                                 : def.chunks.step == 1              ? " or more"
-                                                                     : ", or twice, three times ... as many"));
-  if (def.placement == Placement::Bidirectional)
-    require_micro_batches(micro_batches >= 2, def.name, "a micro-batch in each direction", micro_batches);
-  return placed_plan(def.placement, ranks, chunks, micro_batches, def.turn ? def.turn(ranks, micro_batches) : 0);
+  return plan_for(def, placing_of(def, nullptr), ranks, chunks, micro_batches);
 }
 
 Schedule by_rank(const ScheduleInput& in, int micro_batches,
@@ -236,6 +261,7 @@ Schedule build_schedule(const ScheduleDef& def, ScheduleInput in) {
     parts.push_back({first + length <= in.iterations ? &full : &rest, first});
   Schedule all = join(parts, in.plan);
   all.drain_every = every;
+  all.search = full.search;
   return all;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +14,12 @@
 
 namespace stagecraft {
 
+/// A whole order played through with all that the simulator knows. Times are those of the report.
+struct Played {
+  Seconds makespan, period;
+  std::vector<Bytes> memory;  ///< Most of each device.
+};
+
 /// What a schedule may look at when it decides an order.
 struct ScheduleInput {
   const Plan& plan;
@@ -20,8 +27,11 @@ struct ScheduleInput {
   int iterations = 1;
   const config::Value* options = nullptr;  ///< The checked `run.schedule` map; null when made without a scenario.
   const Cluster* cluster = nullptr;        ///< What messages cross; null: they cost nothing.
-  std::vector<int> depth = {};             ///< Of each stage: stages on the longest path to a sink, itself included.
-  Layout layout = {};                      ///< Of plans for schedules with a placement.
+  bool one_send_at_a_time = true;          ///< A device sends its messages one after the other.
+  /// Plays one iteration of an order again and again; nothing when it cannot run. Not there without a scenario.
+  std::function<std::optional<Played>(const Schedule&)> play = {};
+  std::vector<int> depth = {};  ///< Of each stage: stages on the longest path to a sink, itself included.
+  Layout layout = {};           ///< Of plans for schedules with a placement.
 };
 
 /// An option of the schedule as a number, or `fallback` when it is not given.
@@ -80,13 +90,17 @@ config::Field drain_every_field();
 /// Iterations between two drains; 0: none before the end. `options` is the checked `run.schedule` map, or null.
 int drain_every(const ScheduleDef&, const config::Value* options);
 
+/// The schedule's options from key=value, checked; nothing when it has none.
+std::optional<config::Value> options_of(const ScheduleDef&, const std::vector<std::string>& sets);
+
 /// For the options of a schedule with any number of stages on a device.
 config::Field chunks_field();
 /// Where the schedule wants the stages, with these options.
 Placing placing_of(const ScheduleDef&, const config::Value* options);
 
 /// A plan without a model for p ranks; InputError when the schedule cannot have so many chunks or micro-batches.
-Plan plan_for(const ScheduleDef&, int ranks, int chunks, int micro_batches);
+Plan plan_for(const ScheduleDef&, const Placing&, int ranks, int chunks, int micro_batches);
+Plan plan_for(const ScheduleDef&, int ranks, int chunks, int micro_batches);  ///< Placed as it is without options.
 
 /// The schedule of every device for all iterations. Fills in `depth` and `layout`.
 Schedule build_schedule(const ScheduleDef&, ScheduleInput);

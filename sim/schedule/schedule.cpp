@@ -39,6 +39,14 @@ std::optional<Op> parse_op(std::string_view text) {
   return Op{static_cast<OpKind>(kind), false, StageId{*stage}, *micro};
 }
 
+std::string to_text(const Search& s, const std::function<std::string(Seconds)>& time) {
+  const std::string text = fmt::format("{} {}, ", s.period ? "period" : "iteration", time(s.found));
+  constexpr double kSame = 1e-9;
+  if (s.gap() <= kSame) return text + fmt::format("as short as any order can be ({})", s.reason);
+  return text + fmt::format("at most {:.2g} % too long: no order is shorter than {} ({})", 100 * s.gap(), time(s.bound),
+                            s.reason);
+}
+
 std::string to_grid(const Schedule& schedule) {
   std::string text;
   for (std::size_t d = 0; d < schedule.devices.size(); ++d) {

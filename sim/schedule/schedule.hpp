@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sim/core/ids.hpp"
+#include "sim/core/quantity.hpp"
 
 namespace stagecraft {
 
@@ -25,10 +27,22 @@ struct Op {
   friend bool operator==(const Op&, const Op&) = default;
 };
 
+/// How an order was found that was searched for.
+struct Search {
+  Seconds found, bound;  ///< How long it takes, and what no order can be shorter than.
+  bool period = true;    ///< Of an iteration back to back with others; else of one alone.
+  std::string reason;    ///< What the bound comes from.
+  std::string from;      ///< "search", or the known schedule that could not be improved.
+
+  friend bool operator==(const Search&, const Search&) = default;
+  double gap() const { return bound.value > 0 ? found / bound - 1 : 0; }
+};
+
 /// The order in which each device runs its ops. There is no time in it.
 struct Schedule {
   std::vector<std::vector<Op>> devices;
   int drain_every = 1;  ///< Iterations between two drains, where nothing is in flight; 0: only the end.
+  std::optional<Search> search = {};
 
   friend bool operator==(const Schedule&, const Schedule&) = default;
   std::size_t op_count() const;
@@ -43,5 +57,7 @@ char letter(OpKind);                           ///< F B I W R U
 std::string to_text(const Op&);                ///< "0F1" is stage 0, forward, micro-batch 1; "0U2" its third update.
 std::optional<Op> parse_op(std::string_view);  ///< The whole text must match.
 std::string to_grid(const Schedule&);          ///< One row a device, in order.
+/// "period 77; no order is shorter than 72 (the work of rank 0), so it is at most 6.9 % too long", in any unit.
+std::string to_text(const Search&, const std::function<std::string(Seconds)>& time);
 
 }  // namespace stagecraft

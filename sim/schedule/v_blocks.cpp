@@ -1,6 +1,8 @@
 #include "sim/schedule/v_blocks.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 
 namespace stagecraft {
 namespace {
@@ -236,6 +238,43 @@ Schedule from_v_blocks(const ScheduleInput& in, const std::vector<VBlock>& block
   squeeze(times);
   drop_weights(times);
   return by_rank(in, m, [&](const RankInput& r, RankOps& ops) { append_row(times[at(r.rank)], ops); });
+}
+
+std::vector<std::vector<VBlock>> v_block_shapes(int ranks, double most) {
+  constexpr int kSlowest = 5;
+  struct Shape {
+    double alive;
+    std::vector<VBlock> block;
+  };
+  std::vector<Shape> shapes;
+  const auto add = [&](int first, int second, int turn, const std::array<int, 3>& gaps) {
+    std::vector<VBlock> block(at(ranks));
+    int time = 0;
+    for (int leg = 0; leg < kLegs; ++leg) {
+      for (int i = 0; i < ranks; ++i) {
+        block[at(goes_down(leg) ? i : ranks - 1 - i)][at(leg)] = time;
+        time += goes_down(leg) && i + 1 < ranks ? (i + 1 < turn ? first : second) : 1;
+      }
+      if (leg + 1 < kLegs) time += gaps[at(leg)];
+    }
+    double alive = 0;
+    for (const VBlock& b : block) {
+      unsigned taken = 0;
+      for (const int t : b) taken |= 1U << (t % kPeriod);
+      if (std::popcount(taken) < kLegs) return;
+      alive = std::max(alive, static_cast<double>(b[3] - b[0] + b[2] - b[1]) / kPeriod);
+    }
+    if (alive <= most) shapes.push_back({alive, std::move(block)});
+  };
+  for (int first = 1; first <= kSlowest; ++first)
+    for (int second = 1; second <= kSlowest; ++second)
+      for (int turn = first == second ? ranks : 1; turn <= ranks; ++turn)
+        for (int gaps = 0; gaps < kPeriod * kPeriod * kPeriod; ++gaps)
+          add(first, second, turn, {gaps % kPeriod, gaps / kPeriod % kPeriod, gaps / kPeriod / kPeriod});
+  std::stable_sort(shapes.begin(), shapes.end(), [](const Shape& a, const Shape& b) { return a.alive > b.alive; });
+  std::vector<std::vector<VBlock>> blocks;
+  for (Shape& s : shapes) blocks.push_back(std::move(s.block));
+  return blocks;
 }
 
 }  // namespace stagecraft

@@ -16,4 +16,9 @@ using VBlock = std::array<int, 4>;
 /// with Controllable Memory, NeurIPS 2024). Each move looks at the steps it passes: O(ops * ranks) in practice.
 Schedule from_v_blocks(const ScheduleInput&, const std::vector<VBlock>&);
 
+/// The building blocks in which both ways down the ranks take a number of steps for each of them, one number up to some
+/// rank and another behind it, and both ways up one step; without two ops of a rank in one step. Those that keep most,
+/// but on no rank more than `most` activations when repeated, first (the search of sail-sg, v_auto_schedule.py).
+std::vector<std::vector<VBlock>> v_block_shapes(int ranks, double most);
+
 }  // namespace stagecraft

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "sim/report/report.hpp"
@@ -158,4 +159,37 @@ TEST_CASE("stages as measured: no longer than the heuristic made it, in no more 
     const Made ours = made("zb-2p", memory(limit, p), plan, costs, used["comm"]);
     CHECK(ours.span() <= entry["measured_result"]["span_max"].get<double>() + 1e-6);
   }
+}
+
+TEST_CASE("the search: no longer than the integer program on all 22 points, with uniform and with unequal stages") {
+  const std::string folder = test::reference_data();
+  if (folder.empty()) return;
+  const auto period = [](const Plan& plan, const StageCosts& costs, double hop, double limit) {
+    const std::string options = fmt::format("{{activations: {}, freed_at_input: 0.5, effort: 20}}", limit / 2);
+    const Made ours = made("synthesised", options, plan, costs, hop, 6);
+    return measure(ours.program, ours.timeline, ours.cluster).period.value;
+  };
+  int points = 0;
+  for (const Json& point : Json::parse(read_file(folder + "/schedules/published/ilp_results.json"))) {
+    const Json& pt = point["pt"];
+    const int p = pt[0], m = pt[1];
+    CAPTURE(pt.dump());
+    const Plan plan = chain_plan(p, p, m);
+    CHECK(period(plan, uniform_costs(plan, times(pt[2], pt[3], pt[4])), pt[5], pt[6]) <=
+          point["ilp"].get<double>() + 1e-9);
+    ++points;
+  }
+  const Json index = index_of(folder);
+  for (const Json& entry : index["entries"]) {
+    if (entry["name"] != "zb_ILP_het") continue;
+    CAPTURE(entry["file"].get<std::string>());
+    const int p = entry["p"], m = entry["m"];
+    const Json &used = entry["costs_used"], &result = entry["measured_result"];
+    const Plan plan = chain_plan(p, p, m);
+    StageCosts costs;
+    for (int s = 0; s < p; ++s) costs.push_back({times(at(used["F"], s), at(used["I"], s), at(used["W"], s))});
+    CHECK(period(plan, costs, used["comm"], used["limit"]) <= result["ilp_objective"].get<double>() + 1e-9);
+    ++points;
+  }
+  CHECK(points == 22);
 }

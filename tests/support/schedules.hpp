@@ -41,7 +41,9 @@ inline bool takes(const ScheduleDef& def, int ranks, int micro_batches) {
 
 /// Whether on a chain the messages of neighbours always meet, so that not even blocking rendezvous ends in a deadlock:
 /// one stage on each rank, which runs at most two forwards further ahead than the next.
-inline bool neighbours_meet(const ScheduleDef& def) { return def.placement == Placement::Any && def.name != "spp-pe"; }
+inline bool neighbours_meet(const ScheduleDef& def) {
+  return def.placement == Placement::Any && def.name != "spp-pe" && def.name != "synthesised";
+}
 
 /// The plan with the fewest stages that the schedule goes with.
 inline Plan least_plan(const ScheduleDef& def, int ranks, int micro_batches) {

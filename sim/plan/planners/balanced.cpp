@@ -133,11 +133,7 @@ Placing placing_of(const PlannerInput& input) {
           "added up; a plan has one copy",
           "stagecraft schedule shows such schedules without a scenario; dualpipev runs one copy", "placement"}});
   }
-  const ChunkRange chunks = *asked == Placement::Linear ? ChunkRange{1, 1}
-                            : *asked == Placement::Loop ? ChunkRange{1, kManyChunks}
-                            : *asked == Placement::V    ? ChunkRange{2, 2}
-                                                        : ChunkRange{2, kManyChunks, 2};
-  return {*asked, *asked == input.placing.placement ? input.placing.chunks : chunks};
+  return {*asked, *asked == input.placing.placement ? input.placing.chunks : chunks_of(*asked)};
 }
 
 [[noreturn]] void refuse(const PlannerInput& input, const Placing& placing, int stages, int replicas, int there) {

@@ -74,33 +74,21 @@ Question from_file(const CheckedFile& f, const std::string& file) {
           .all = complete(f.compute.schedule, f.plan, kIterations)};
 }
 
-/// The schedule's options, from key=value; nothing when it has none.
-std::optional<config::Value> options_of(const ScheduleDef& def, const std::vector<std::string>& sets) {
-  if (!def.fields) {
-    if (sets.empty()) return {};
-    throw InputError(fmt::format("the schedule '{}' has no options", def.name));
-  }
-  config::Problems problems;
-  config::Value tree;
-  tree.kind = config::Value::Kind::Map;
-  for (const std::string& set : sets) config::apply_set(tree, set, problems);
-  problems.throw_if_any();
-  config::Value checked = config::check(tree, *def.fields, "", problems);
-  problems.throw_if_any();
-  return checked;
-}
-
 Question from_catalogue(const Arguments& a) {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", a.text("NAME"));
   if (def.name == "csv") throw InputError("the schedule 'csv' is read from a file", "stagecraft schedule --file X.csv");
   if (!a.has("ranks") || !a.has("microbatches"))
     throw InputError("-p RANKS and -m MICROBATCHES are needed", "stagecraft schedule 1f1b -p 4 -m 8");
   const int ranks = a.count("ranks", 1, 1 << 16), micro_batches = a.count("microbatches", 1, 1 << 20);
-  const int chunks = a.has("chunks") ? a.count("chunks", 1, 1024) : def.chunks.least;
+  const std::optional<config::Value> options = options_of(def, a.list("set"));
+  const Placing placing = placing_of(def, options ? &*options : nullptr);
+  const int chunks = a.has("chunks") ? a.count("chunks", 1, 1024) : placing.chunks.least;
   if (ranks > kMostStages / chunks)
     throw InputError(fmt::format("{} ranks of {} chunks are more than {} stages", ranks, chunks, kMostStages));
-  const std::optional<config::Value> options = options_of(def, a.list("set"));
-  Question q{.name = std::string(def.name), .plan = plan_for(def, ranks, chunks, micro_batches), .one = {}, .all = {}};
+  Question q{.name = std::string(def.name),
+             .plan = plan_for(def, placing, ranks, chunks, micro_batches),
+             .one = {},
+             .all = {}};
   check_size(q.plan, kIterations, def.trains);
   const StageCosts costs = uniform_costs(q.plan, costs_of(a));
   const Cluster cluster = delay_cluster(ranks, {a.number("comm")});
@@ -109,9 +97,10 @@ Question from_catalogue(const Arguments& a) {
                       .iterations = kIterations,
                       .options = options ? &*options : nullptr,
                       .cluster = &cluster};
-  q.all = build_schedule(def, input);
+  if (!def.flushes) q.all = build_schedule(def, input);
   input.iterations = 1;
   q.one = build_schedule(def, input);
+  if (def.flushes) q.all = complete(q.one, q.plan, kIterations);
   q.weights = def.weights;
   q.trains = def.trains;
   return q;
@@ -162,6 +151,7 @@ int execute(const Arguments& a) {
     text += fmt::format(" {}", report.devices[d].memory.activations);
   if (report.devices.size() > kMostPeaks) text += fmt::format(" ... and {} more", report.devices.size() - kMostPeaks);
   text += '\n';
+  if (q.one.search) text += to_text(*q.one.search, [](Seconds s) { return shortest(s.value); }) + '\n';
   for (const ScheduleProblem& w : file.warnings) text += "warning: " + to_text(w) + '\n';
   return print(text), 0;
 }

@@ -1,0 +1,156 @@
+#include "sim/schedule/synthesis/breed.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/schedule/synthesis/list_scheduler.hpp"
+
+namespace stagecraft::synthesis {
+namespace {
+
+std::size_t at(int i) { return Problem::at(i); }
+
+constexpr double kFar = 1e4;    // Intervals: more than there are micro-batches.
+constexpr double kNever = 1e9;  // Only where nothing else is ready.
+constexpr std::size_t kLines = 4;
+
+/// The time between micro-batches that the busiest rank allows.
+double pace_of(const Problem& p) {
+  double pace = 0;
+  for (const auto& stages : p.stages) {
+    double busy = 0;
+    int most = 1;
+    for (const int s : stages) {
+      busy += p.micros[at(s)] * p.times[at(s)].whole();
+      most = std::max(most, p.micros[at(s)]);
+    }
+    pace = std::max(pace, busy / most);
+  }
+  return pace > 0 ? pace : 1;
+}
+
+/// When one micro-batch alone comes to the forward and the gradient of each stage. With `wait` it lies for so many
+/// times the step at the first stage of every rank on its way there, and at the last stage on its way back: what goes
+/// down the ranks is slow, what comes up is not, and a pattern of many such micro-batches has room for both.
+struct Lone {
+  std::vector<double> forward, gradient;
+};
+Lone lone_micro_batch(const Problem& p, double wait) {
+  Lone t{std::vector<double>(p.rank_of.size(), 0), std::vector<double>(p.rank_of.size(), 0)};
+  const auto pass_on = [&](std::vector<double>& to, const std::vector<Output>& outputs, double end) {
+    for (const Output& o : outputs) {
+      double& start = to[at(p.stage_of[at(o.piece)])];
+      start = std::max(start, end + o.sending + o.delay);
+    }
+  };
+  for (const int s : p.order) {
+    const double time = p.times[at(s)].forward;
+    if (p.stages[at(p.rank_of[at(s)])].front() == s) t.forward[at(s)] += wait * time;
+    t.gradient[at(s)] = t.forward[at(s)] + time;
+    if (p.micros[at(s)] > 0) pass_on(t.forward, p.forward_outputs[at(p.first_piece[at(s)])], t.gradient[at(s)]);
+  }
+  for (auto it = p.order.rbegin(); it != p.order.rend(); ++it) {
+    const double time = p.times[at(*it)].prelude + p.times[at(*it)].input_gradient;
+    if (p.stages[at(p.rank_of[at(*it)])].back() == *it) t.gradient[at(*it)] += wait * time;
+    if (p.micros[at(*it)] > 0)
+      pass_on(t.gradient, p.gradient_outputs[at(p.first_piece[at(*it)])], t.gradient[at(*it)] + time);
+  }
+  return t;
+}
+
+enum class Habit { BackwardFirst, ForwardFirst, Pattern, SlowPattern, SlowerPattern };
+
+/// `share`: of the micro-batches that are under way when the pipeline is full, how many a stage lets in.
+Genes beginning(const Problem& p, Habit habit, double share, double patience) {
+  const double pace = pace_of(p);
+  const auto stages = static_cast<double>(p.rank_of.size());
+  const double wait = habit == Habit::SlowPattern ? 1 : habit == Habit::SlowerPattern ? 2 : 0;
+  const Lone lone = lone_micro_batch(p, wait);
+  Genes g;
+  g.patience = patience;
+  for (std::size_t s = 0; s < p.rank_of.size(); ++s) {
+    const double there = lone.forward[s] / pace, back = lone.gradient[s] / pace;
+    const double under_way = std::ceil(share * (back - there + p.times[s].whole() / pace));
+    g.ahead.push_back(static_cast<int>(std::clamp(under_way, 1.0, std::max(1.0, double(p.micros[s])))));
+    const double depth = static_cast<double>(s) / stages;  // Of stages that are equal otherwise, the later one.
+    if (habit == Habit::BackwardFirst || habit == Habit::ForwardFirst) {
+      g.forward_offset.push_back(kFar * ((habit == Habit::ForwardFirst ? -3 : 0) - depth));
+      g.gradient_offset.push_back(kFar * (depth - 2));
+      g.weight_offset.push_back(kNever);
+    } else {
+      g.forward_offset.push_back(there);
+      g.gradient_offset.push_back(back);
+      g.weight_offset.push_back(back + 1);
+    }
+  }
+  return g;
+}
+
+/// One gene more or less; one micro-batch from one stage of a rank to another; the same change along the pipeline.
+Genes changed(const Problem& p, Genes g, Rng& rng) {
+  const int stages = static_cast<int>(p.rank_of.size());
+  const int s = rng.integer(0, stages - 1), end = rng.integer(0, 1) ? s + 1 : rng.integer(s + 1, stages);
+  const auto add = [&](int stage, int change) {
+    g.ahead[at(stage)] = std::clamp(g.ahead[at(stage)] + change, 1, std::max(p.micros[at(stage)], 1));
+  };
+  switch (rng.integer(0, 9)) {
+    case 0:
+    case 1:
+    case 2:
+      add(s, rng.integer(0, 1) * 2 - 1);
+      break;
+    case 3:
+    case 4: {
+      const auto& others = p.stages[at(p.rank_of[at(s)])];
+      add(s, -1);
+      add(others[at(rng.integer(0, static_cast<int>(others.size()) - 1))], 1);
+      break;
+    }
+    case 5:
+    case 6: {
+      const int change = rng.integer(0, 1) * 2 - 1;
+      for (int i = s; i < end; ++i) add(i, change);
+      break;
+    }
+    case 7:
+      (rng.integer(0, 1) ? g.patience : g.courtesy) = rng.uniform(0, 1.2);
+      break;
+    default: {
+      std::vector<double>* const lists[] = {&g.forward_offset, &g.gradient_offset, &g.weight_offset};
+      auto& offsets = *lists[rng.integer(0, 2)];
+      const double change = rng.integer(0, 7) == 0 ? rng.uniform(-kFar, kFar) : rng.uniform(-2, 2);
+      for (int i = s; i < end; ++i) offsets[at(i)] += change;
+    }
+  }
+  return g;
+}
+
+}  // namespace
+
+void breed(Pool& pool, Rng& rng, double effort) {
+  const Problem& p = pool.problem;
+  struct Line {
+    Genes genes;
+    double cost;
+  };
+  const auto judged = [&](Genes genes) {
+    genes.whole = !pool.aim.split;
+    const double cost = pool.offer(list_schedule(p, pool.limit, genes));
+    pool.spend(3 * 4 * p.pieces());  // Making a list takes about as long as playing it a few times.
+    return Line{std::move(genes), cost};
+  };
+  std::vector<Line> lines;
+  for (const Habit habit :
+       {Habit::BackwardFirst, Habit::ForwardFirst, Habit::Pattern, Habit::SlowPattern, Habit::SlowerPattern})
+    for (const double share : {1e9, 1.0, 1.3, 1.7, 0.7, 0.4})
+      for (const double patience : {0.0, 0.5, 1.0})
+        if (lines.empty() || !pool.spent(effort)) lines.push_back(judged(beginning(p, habit, share, patience)));
+  std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.cost < b.cost; });
+  lines.resize(std::min(lines.size(), kLines));
+  for (std::size_t i = 0; !pool.spent(effort); i = (i + 1) % lines.size()) {
+    Line next = judged(changed(p, lines[i].genes, rng));
+    if (next.cost <= lines[i].cost) lines[i] = std::move(next);
+  }
+}
+
+}  // namespace stagecraft::synthesis

@@ -1,0 +1,167 @@
+#include "sim/schedule/synthesis/list_scheduler.hpp"
+
+#include <algorithm>
+#include <queue>
+
+namespace stagecraft::synthesis {
+namespace {
+
+std::size_t at(int i) { return Problem::at(i); }
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+class ListScheduler {
+ public:
+  ListScheduler(const Problem& problem, const Limit& limit, const Genes& genes)
+      : problem_(problem),
+        limit_(limit),
+        genes_(genes),
+        rows_(problem.stages.size()),
+        missing_(problem.inputs),
+        ready_(problem.inputs.size(), 0),
+        stages_(problem.rank_of.size()),
+        card_(problem.stages.size(), 0),
+        busy_until_(problem.stages.size(), 0),
+        held_(problem.stages.size(), 0),
+        depth_(problem.rank_of.size(), 0) {
+    for (std::size_t i = 0; i < problem.order.size(); ++i) depth_[at(problem.order[i])] = static_cast<int>(i);
+  }
+
+  Rows run() {
+    for (int r = 0; r < problem_.ranks(); ++r) turns_.push({0, r});
+    while (!turns_.empty()) {
+      const Turn turn = turns_.top();
+      turns_.pop();
+      if (turn.time >= busy_until_[at(turn.rank)]) decide(turn.rank, turn.time);
+    }
+    for (std::size_t s = 0; s < stages_.size(); ++s)
+      if (stages_[s].weight < problem_.micros[s]) return {};
+    return std::move(rows_);
+  }
+
+ private:
+  struct Turn {
+    double time;
+    int rank;
+    bool operator<(const Turn& o) const { return time != o.time ? time > o.time : rank > o.rank; }
+  };
+  struct Progress {
+    int forward = 0, gradient = 0, weight = 0;
+  };
+  struct Choice {
+    int stage = -1;
+    Kind kind = kForward;
+    double key = 0;
+  };
+
+  int piece(int stage, int micro) const { return problem_.first_piece[at(stage)] + micro; }
+
+  /// When the next forward or gradient of a stage can start; never while it is not known.
+  double start_of(int stage, bool forward) const {
+    const Progress& p = stages_[at(stage)];
+    const int micro = forward ? p.forward : p.gradient;
+    if (micro == problem_.micros[at(stage)]) return kNever;
+    if (forward ? p.forward - p.weight >= genes_.ahead[at(stage)] || !has_room(stage) : p.gradient >= p.forward)
+      return kNever;
+    const int slot = 2 * piece(stage, micro) + !forward;
+    return missing_[at(slot)] > 0 ? kNever : ready_[at(slot)];
+  }
+
+  bool has_room(int stage) const {
+    const int rank = problem_.rank_of[at(stage)];
+    double needed = held_[at(rank)] + limit_.stash[at(stage)];
+    for (const int s : problem_.stages[at(rank)]) {
+      const Progress& p = stages_[at(s)];
+      if (depth_[at(s)] > depth_[at(stage)] && p.forward == p.weight && p.forward < problem_.micros[at(s)])
+        needed += limit_.stash[at(s)];
+    }
+    return needed <= limit_.most[at(rank)] * (1 + 1e-12);
+  }
+
+  void decide(int rank, double now) {
+    Choice best, coming;
+    coming.key = kNever;
+    double next = kNever, comes = kNever;
+    int weight = -1;
+    for (const int s : problem_.stages[at(rank)]) {
+      const auto look = [&](bool forward, Kind kind, double key) {
+        const double start = start_of(s, forward);
+        if (start <= now && (best.stage < 0 || key < best.key)) best = {s, kind, key};
+        if (start <= now || start == kNever) return;
+        next = std::min(next, start);
+        if (key < coming.key) coming = {s, kind, key}, comes = start;
+      };
+      const Progress& p = stages_[at(s)];
+      look(true, kForward, genes_.forward_offset[at(s)] + p.forward);
+      look(false, genes_.whole ? kBackward : kInputGradient, genes_.gradient_offset[at(s)] + p.gradient);
+      if (p.weight == p.gradient) continue;
+      if (weight < 0 || tighter(s, weight)) weight = s;
+      const double key = genes_.weight_offset[at(s)] + p.weight;
+      if (best.stage >= 0 && key < best.key) best = {s, kWeightGradient, key};
+    }
+    if (best.stage < 0 && weight >= 0 && next - now >= genes_.patience * problem_.times[at(weight)].weight_gradient)
+      best = {weight, kWeightGradient, 0};
+    if (best.stage >= 0 && coming.key < best.key &&
+        comes - now < genes_.courtesy * problem_.times[at(best.stage)].of(best.kind))
+      best.stage = -1, next = comes;
+    if (best.stage >= 0) return start(rank, now, best);
+    if (next < kNever) turns_.push({next, rank});
+  }
+
+  /// Fewer micro-batches are left to start before the stage is full.
+  bool tighter(int a, int b) const {
+    const auto room = [&](int s) { return genes_.ahead[at(s)] - (stages_[at(s)].forward - stages_[at(s)].weight); };
+    return room(a) < room(b);
+  }
+
+  void start(int rank, double now, const Choice& c) {
+    Progress& p = stages_[at(c.stage)];
+    const StageTimes& times = problem_.times[at(c.stage)];
+    const int micro = c.kind == kForward ? p.forward++ : c.kind == kWeightGradient ? p.weight++ : p.gradient++;
+    if (c.kind == kBackward) p.weight = p.gradient;
+    const double size = limit_.stash[at(c.stage)];
+    if (c.kind == kForward) held_[at(rank)] += size;
+    if (c.kind == kInputGradient) held_[at(rank)] -= size * limit_.freed_at_input;
+    if (c.kind == kWeightGradient) held_[at(rank)] -= size * (1 - limit_.freed_at_input);
+    if (c.kind == kBackward) held_[at(rank)] -= size;
+    const Step step(c.kind, piece(c.stage, micro));
+    rows_[at(rank)].push_back(step);
+    double end = now + times.of(c.kind);
+    if (step.passes_gradient()) end += times.prelude;
+    busy_until_[at(rank)] = end;
+    turns_.push({end, rank});
+    if (c.kind == kForward) send(problem_.forward_outputs[at(step.piece())], 0, rank, end);
+    if (step.passes_gradient()) send(problem_.gradient_outputs[at(step.piece())], 1, rank, end);
+  }
+
+  void send(const std::vector<Output>& outputs, int kind, int rank, double end) {
+    for (const Output& output : outputs) {
+      const auto slot = at(2 * output.piece + kind);
+      double there = end;
+      if (output.sending > 0) there = card_[at(rank)] = std::max(end, card_[at(rank)]) + output.sending;
+      ready_[slot] = std::max(ready_[slot], there + output.delay);
+      if (--missing_[slot] > 0) continue;
+      const int other = problem_.rank_of[at(problem_.stage_of[at(output.piece)])];
+      turns_.push({std::max(busy_until_[at(other)], ready_[slot]), other});
+    }
+  }
+
+  const Problem& problem_;
+  const Limit& limit_;
+  const Genes& genes_;
+  Rows rows_;
+  std::vector<int> missing_;
+  std::vector<double> ready_;
+  std::vector<Progress> stages_;
+  std::vector<double> card_;
+  std::vector<double> busy_until_, held_;
+  std::vector<int> depth_;  ///< Of each stage: its place in the order of the data.
+  std::priority_queue<Turn> turns_;
+};
+
+}  // namespace
+
+Rows list_schedule(const Problem& problem, const Limit& limit, const Genes& genes) {
+  return ListScheduler(problem, limit, genes).run();
+}
+
+}  // namespace stagecraft::synthesis

@@ -1,0 +1,185 @@
+#include "sim/schedule/synthesis/moves.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace stagecraft::synthesis {
+namespace {
+
+std::size_t at(int i) { return Problem::at(i); }
+
+constexpr int kFarthest = 40;  // Steps that one is moved by.
+constexpr int kWindow = 5;
+constexpr double kHeat = 0.002;  // Of the cost: what a worse order may cost more, at the beginning.
+
+/// Takes the step at one index of a row and puts it at another.
+struct Move {
+  int rank = -1, from = 0, to = 0;
+  void apply(std::vector<Step>& row) const {
+    const auto begin = row.begin();
+    if (from < to)
+      std::rotate(begin + from, begin + from + 1, begin + to + 1);
+    else
+      std::rotate(begin + to, begin + from, begin + from + 1);
+  }
+};
+
+/// Steps of the same piece keep their order, and those of the same kind and stage have nothing to gain from another.
+bool may_pass(const Problem& p, Step a, Step b) {
+  if (a.piece() == b.piece()) return false;
+  return p.stage_of[at(a.piece())] != p.stage_of[at(b.piece())] || a.kind() != b.kind();
+}
+
+double freed_by(const Problem& p, const Limit& limit, Step s) {
+  const double size = limit.stash[at(p.stage_of[at(s.piece())])];
+  if (s.kind() == kInputGradient) return size * limit.freed_at_input;
+  if (s.kind() == kWeightGradient) return size * (1 - limit.freed_at_input);
+  return s.kind() == kBackward ? size : 0;
+}
+
+bool row_fits(const Problem& p, const Limit& limit, const std::vector<Step>& row, int rank) {
+  const double most = limit.most[at(rank)] * (1 + 1e-12);
+  double held = 0;
+  for (const Step s : row) {
+    if (s.kind() == kForward && (held += limit.stash[at(p.stage_of[at(s.piece())])]) > most) return false;
+    held -= freed_by(p, limit, s);
+  }
+  return true;
+}
+
+/// Where a forward finds no room, the next step that gives memory back, and could run by then, comes in front of it.
+/// False when there is none.
+bool make_room(const Problem& p, const Limit& limit, std::vector<Step>& row, int rank) {
+  const double most = limit.most[at(rank)] * (1 + 1e-12);
+  double held = 0;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const double size = limit.stash[at(p.stage_of[at(row[i].piece())])];
+    while (row[i].kind() == kForward && held + size > most) {
+      const auto next =
+          std::find_if(row.begin() + static_cast<std::ptrdiff_t>(i), row.end(), [&](Step s) { return s.frees(); });
+      const auto here = row.begin() + static_cast<std::ptrdiff_t>(i);
+      if (next == row.end() || std::any_of(here, next, [&](Step s) { return s.piece() == next->piece(); }))
+        return false;
+      held -= freed_by(p, limit, *next);
+      std::rotate(here, next, next + 1);
+      ++i;
+    }
+    held += row[i].kind() == kForward ? size : -freed_by(p, limit, row[i]);
+  }
+  return true;
+}
+
+/// A stretch of the critical path on one rank: indices first..last of its row.
+struct Block {
+  int rank, first, last;
+};
+std::vector<Block> blocks_of(const std::vector<Place>& path) {
+  std::vector<Block> blocks;
+  for (const Place& p : path) {
+    if (!blocks.empty() && blocks.back().rank == p.rank && blocks.back().first == p.index + 1)
+      --blocks.back().first;
+    else
+      blocks.push_back({p.rank, p.index, p.index});
+  }
+  return blocks;
+}
+
+Move random_move(const Problem& p, const Rows& rows, const std::vector<Block>& blocks, Rng& rng) {
+  const Block& b = blocks[at(rng.integer(0, static_cast<int>(blocks.size()) - 1))];
+  const int length = static_cast<int>(rows[at(b.rank)].size());
+  const int i = rng.integer(b.first, b.last);
+  Move m{b.rank, i, i};
+  switch (rng.integer(0, 4)) {
+    case 0:
+      m.to = i - 1;
+      break;
+    case 1:
+      m.to = i + 1;
+      break;
+    case 2:
+      m.to = std::max(b.first, i - rng.integer(1, kFarthest));
+      break;
+    case 3:
+      m.to = std::min(b.last, i + rng.integer(1, kFarthest));
+      break;
+    default: {  // Out of the block altogether: a weight gradient has time, anything else may come before.
+      const int far = rng.integer(1, kFarthest);
+      m.to = rows[at(b.rank)][at(i)].kind() == kWeightGradient ? b.last + far : b.first - far;
+    }
+  }
+  m.to = std::clamp(m.to, 0, length - 1);
+  // As far as it can go.
+  const int step = m.to < m.from ? -1 : 1;
+  int reached = m.from;
+  while (reached != m.to && may_pass(p, rows[at(b.rank)][at(i)], rows[at(b.rank)][at(reached + step)])) reached += step;
+  m.to = reached;
+  return m;
+}
+
+}  // namespace
+
+void anneal(Pool& pool, Rng& rng, const Rows& from, double effort) {
+  const Problem& p = pool.problem;
+  const double begin = pool.effort();
+  Rows rows = from;
+  double cost = pool.cost(rows), best = cost;
+  std::vector<Block> blocks = blocks_of(pool.clock.critical_path(rows));
+  std::vector<Step> before;
+  while (!pool.spent(effort)) {
+    const Move m = random_move(p, rows, blocks, rng);
+    pool.spend(1);
+    if (m.from == m.to) continue;
+    std::vector<Step>& row = rows[at(m.rank)];
+    before = row;
+    m.apply(row);
+    double next = std::numeric_limits<double>::infinity();
+    pool.spend(static_cast<double>(row.size()) / 4);
+    if (make_room(p, pool.limit, row, m.rank)) next = pool.cost(rows);
+    const double left = 1 - (pool.effort() - begin) / (effort - begin);
+    if (next <= cost || rng.uniform() < std::exp((cost - next) / (kHeat * cost * left * left))) {
+      cost = next;
+      blocks = blocks_of(pool.clock.critical_path(rows));
+      if (cost < best) best = cost, pool.offer(rows);
+    } else {
+      row = before;
+    }
+  }
+}
+
+void polish(Pool& pool, double effort) {
+  if (pool.best().empty()) return;
+  const Problem& p = pool.problem;
+  Rows rows = pool.best().front().rows;
+  for (bool better = true; better;) {
+    better = false;
+    double cost = pool.cost(rows);
+    std::set<std::pair<int, int>> windows;
+    for (const Place& place : pool.clock.critical_path(rows))
+      for (int first = place.index - kWindow + 1; first <= place.index; first += 2)
+        if (first >= 0 && at(first + kWindow) <= rows[at(place.rank)].size()) windows.insert({place.rank, first});
+    for (const auto& [rank, first] : windows) {
+      if (pool.spent(effort)) return;
+      const auto begin = rows[at(rank)].begin() + first, end = begin + kWindow;
+      const std::vector<Step> before(begin, end);
+      std::vector<Step> best = before;
+      std::vector<int> index(kWindow);
+      for (int i = 0; i < kWindow; ++i) index[at(i)] = i;
+      while (std::next_permutation(index.begin(), index.end())) {
+        bool legal = true;
+        for (int a = 0; a < kWindow && legal; ++a)
+          for (int b = a + 1; b < kWindow && legal; ++b)
+            legal = index[at(a)] < index[at(b)] || may_pass(p, before[at(index[at(a)])], before[at(index[at(b)])]);
+        if (!legal) continue;
+        for (int i = 0; i < kWindow; ++i) *(begin + i) = before[at(index[at(i)])];
+        if (!row_fits(p, pool.limit, rows[at(rank)], rank)) continue;
+        const double next = pool.cost(rows);
+        if (next < cost) cost = next, best.assign(begin, end), better = true;
+      }
+      std::copy(best.begin(), best.end(), begin);
+    }
+    if (better) pool.offer(rows);
+  }
+}
+
+}  // namespace stagecraft::synthesis

@@ -1,0 +1,72 @@
+#include "sim/schedule/synthesis/seeds.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/schedule/v_blocks.hpp"
+
+namespace stagecraft::synthesis {
+namespace {
+
+bool suits(const ScheduleDef& def) {
+  return def.trains && def.flushes && def.placement != Placement::Bidirectional && def.name != "csv" &&
+         def.name != "synthesised";
+}
+
+/// What is worth trying beside the defaults.
+std::vector<std::string> variants(const ScheduleDef& def, const Plan& plan) {
+  std::vector<std::string> sets;
+  if (!def.fields) return sets;
+  const int micros = plan.micro_batches(StageId{0}), size = plan.stages.front().micro_batch_size;
+  if (def.fields->find("memory"))
+    for (const double memory : {0.5, 0.75, 1.25, 1.5, 2.0, 3.0, 4.0}) sets.push_back(fmt::format("memory={}", memory));
+  if (def.fields->find("group"))
+    for (const int part : {2, 4, 8})
+      if (micros / part > 1) sets.push_back(fmt::format("group={}", micros / part));
+  if (def.fields->find("extra_in_flight"))
+    for (const int extra : {1, 2, 4}) sets.push_back(fmt::format("extra_in_flight={}", extra * size));
+  return sets;
+}
+
+void add(std::vector<Seed>& seeds, const ScheduleDef& def, ScheduleInput in, const std::vector<std::string>& sets) {
+  try {
+    const std::optional<config::Value> options = options_of(def, sets);
+    in.options = options ? &*options : nullptr;
+    in.iterations = 1;
+    Schedule one = build_schedule(def, in);
+    for (auto& row : one.devices) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
+    seeds.push_back({std::string(def.name), std::move(one), sets.empty()});
+  } catch (const InputError&) {  // It wants other stages or devices, ...
+  } catch (const Infeasible&) {  // ... or other micro-batches.
+  }
+}
+
+}  // namespace
+
+std::vector<Seed> library_seeds(const ScheduleInput& in) {
+  std::vector<Seed> seeds;
+  for (const ScheduleDef* def : schedules::all()) {
+    if (!suits(*def)) continue;
+    add(seeds, *def, in, {});
+    for (const std::string& set : variants(*def, in.plan)) add(seeds, *def, in, {set});
+  }
+  return seeds;
+}
+
+std::vector<Seed> block_seeds(const ScheduleInput& in, double activations, std::size_t most) {
+  std::vector<Seed> seeds;
+  ScheduleInput there_and_back = in;
+  try {
+    there_and_back.layout = layout_of(in.plan, {Placement::V, {2, 2}}, "synthesised");
+  } catch (const InputError&) {
+    return seeds;
+  }
+  auto shapes = v_block_shapes(there_and_back.layout.ranks(), activations);
+  if (shapes.size() > most) shapes.resize(most);
+  for (const auto& block : shapes) seeds.push_back({"blocks", from_v_blocks(there_and_back, block), false});
+  return seeds;
+}
+
+}  // namespace stagecraft::synthesis

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/schedule/builder.hpp"
+
+namespace stagecraft::synthesis {
+
+/// One iteration of a known schedule on this plan, without updates.
+struct Seed {
+  std::string name;
+  Schedule iteration;
+  bool as_known = true;  ///< With the options that it has when nothing is said.
+};
+
+/// Every synchronous schedule of the catalogue that the plan suits, as it is and with some of its options changed.
+std::vector<Seed> library_seeds(const ScheduleInput&);
+
+/// Building blocks repeated there and back, where the plan lies so; at most `most` of them.
+std::vector<Seed> block_seeds(const ScheduleInput&, double activations, std::size_t most);
+
+}  // namespace stagecraft::synthesis

@@ -1,0 +1,116 @@
+// On machines whose parts differ, the search against everything in the catalogue, all judged by the simulator.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "sim/core/random.hpp"
+#include "sim/report/report.hpp"
+#include "sim/schedule/synthesis/seeds.hpp"
+#include "tests/support/checked.hpp"
+#include "tests/support/ideal.hpp"
+#include "tests/support/road.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+struct Instance {
+  Plan plan;
+  StageCosts costs;
+  Cluster cluster;
+  int ranks = 0;
+};
+
+Instance any_instance(Rng& rng) {
+  Instance i;
+  i.ranks = rng.integer(2, 5);
+  const int micro_batches = rng.integer(2, 10);
+  const Placement placements[] = {Placement::Linear, Placement::Loop, Placement::V};
+  const Placement placement = placements[rng.integer(0, 2)];
+  i.plan = placed_plan(placement, i.ranks, placement == Placement::Linear ? 1 : 2, micro_batches);
+  for (StageEdge& e : i.plan.edges) e.bytes = Bytes{static_cast<double>(rng.integer(0, 20000))};
+  for (int s = 0; s < i.plan.stage_count(); ++s) {
+    StageCost c;
+    c.forward = c.recompute = Seconds{rng.uniform(5, 20)};
+    c.input_gradient = Seconds{rng.uniform(5, 20)};
+    c.weight_gradient = Seconds{rng.uniform(3, 15)};
+    c.backward = c.input_gradient + c.weight_gradient;
+    c.stash = Bytes{rng.uniform(50, 100)};
+    c.update = Seconds{rng.uniform(0, 2)};
+    i.costs.push_back({c});
+  }
+  i.cluster = test::star(i.ranks, 1e4, rng.uniform(0, 0.5), Duplex::Unshared);  // A message takes up to two seconds.
+  return i;
+}
+
+LoweringOptions options() {
+  LoweringOptions o;
+  o.iterations = 6;
+  o.rendezvous = false;
+  o.streams = StreamModel::None;
+  return o;
+}
+
+Played played(const Instance& i, const Schedule& iteration) {
+  const Program program = test::lowered(complete(iteration, i.plan, 6), i.plan, i.costs, options());
+  const Timeline timeline = test::run_ideal(program, i.cluster);
+  const Report report = measure(program, timeline, i.cluster);
+  return {report.makespan, report.period, memory_needs(program)};
+}
+
+double fullest(const Played& p) {
+  double most = 0;
+  for (const Bytes b : p.memory) most = std::max(most, b.value);
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("on 60 random machines no known schedule is shorter in the same memory") {
+  Rng rng(2026, "machines");
+  const ScheduleDef& def = get_from(schedules::all(), "schedule", "synthesised");
+  int compared = 0, shorter = 0;
+  double gain = 0, gap = 0, worst_gap = 0;
+  for (int n = 0; n < 60; ++n) {
+    CAPTURE(n);
+    Instance i = any_instance(rng);
+    const bool period = n % 3 != 0;
+    const StageCosts& costs = i.costs;
+    const ScheduleInput in{.plan = i.plan, .costs = costs, .cluster = &i.cluster};
+    // As much memory as some known schedule needs.
+    std::vector<std::pair<std::string, Played>> known;
+    for (const auto& seed : synthesis::library_seeds(in))
+      if (seed.as_known) known.emplace_back(seed.name, played(i, seed.iteration));
+    REQUIRE(!known.empty());
+    const double memory =
+        fullest(known[static_cast<std::size_t>(rng.integer(0, static_cast<int>(known.size()) - 1))].second);
+    i.cluster.types.front().memory = Bytes{memory};
+    const config::Value map =
+        test::checked(std::string("{effort: 2, objective: ") + (period ? "period}" : "makespan}"), *def.fields);
+    ScheduleInput ours = in;
+    ours.options = &map;
+    ours.play = [&](const Schedule& one) { return std::optional(played(i, one)); };
+    const Schedule found = build_schedule(def, ours);
+    const Played best = played(i, found);
+    CHECK(fullest(best) <= memory * (1 + 1e-12));
+    const auto time = [&](const Played& p) { return period ? p.period.value : p.makespan.value; };
+    CHECK(time(best) == doctest::Approx(found.search->found.value).epsilon(1e-9));
+    CHECK(found.search->bound.value <= time(best) * (1 + 1e-9));
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& [name, p] : known) {
+      if (fullest(p) > memory * (1 + 1e-12)) continue;
+      CAPTURE(name);
+      CHECK(time(best) <= time(p) * (1 + 1e-9));
+      least = std::min(least, time(p));
+      ++compared;
+    }
+    shorter += time(best) < least * (1 - 1e-9);
+    gain += least / time(best) - 1;
+    gap += found.search->gap();
+    worst_gap = std::max(worst_gap, found.search->gap());
+  }
+  MESSAGE(compared, " comparisons; shorter than all known ones on ", shorter, " of 60 machines, by ", 100 * gain / 60,
+          " % on average; ", 100 * gap / 60, " % above the bound on average, at most ", 100 * worst_gap, " %");
+  CHECK(shorter > 30);
+}

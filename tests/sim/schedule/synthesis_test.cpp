@@ -1,0 +1,246 @@
+// The search for an order: what it counts and what it promises, against every order there is.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/core/random.hpp"
+#include "sim/schedule/synthesis/bounds.hpp"
+#include "sim/schedule/synthesis/clock.hpp"
+#include "sim/schedule/synthesis/list_scheduler.hpp"
+#include "sim/schedule/synthesis/search.hpp"
+#include "sim/schedule/validate.hpp"
+#include "tests/support/checked.hpp"
+#include "tests/support/schedules.hpp"
+
+using namespace stagecraft;
+using namespace stagecraft::synthesis;
+
+namespace {
+
+StageCost cost_of(double forward, double input, double weight) {
+  StageCost cost = test::times(forward, input + weight);
+  cost.input_gradient = Seconds{input};
+  cost.weight_gradient = Seconds{weight};
+  cost.stash = Bytes{1};
+  return cost;
+}
+
+/// Whole numbers, so that sums in any order are the same.
+StageCosts random_costs(const Plan& plan, Rng& rng) {
+  StageCosts costs;
+  for (int s = 0; s < plan.stage_count(); ++s)
+    costs.push_back({cost_of(rng.integer(1, 9), rng.integer(1, 9), rng.integer(1, 9))});
+  return costs;
+}
+
+Limit at_most(const Problem& p, double micro_batches) {
+  Limit limit;
+  limit.stash.assign(p.rank_of.size(), 1);
+  limit.most.assign(p.stages.size(), micro_batches);
+  return limit;
+}
+
+/// Every row of a rank with one stage: F, I and W of each micro-batch in this order.
+void all_rows(std::vector<Step>& row, std::vector<int>& done, std::vector<std::vector<Step>>& rows, int first_piece) {
+  bool any = false;
+  for (std::size_t m = 0; m < done.size(); ++m) {
+    if (done[m] == 3) continue;
+    any = true;
+    constexpr Kind kKinds[] = {kForward, kInputGradient, kWeightGradient};
+    row.emplace_back(kKinds[done[m]++], first_piece + static_cast<int>(m));
+    all_rows(row, done, rows, first_piece);
+    row.pop_back();
+    --done[m];
+  }
+  if (!any) rows.push_back(row);
+}
+
+struct Best {
+  double makespan = std::numeric_limits<double>::infinity(), period = makespan;
+};
+
+/// The best of all orders that fit, each on its own count.
+Best best_of_all(const Problem& p, const Limit& limit) {
+  std::vector<std::vector<std::vector<Step>>> choices;
+  for (int r = 0; r < p.ranks(); ++r) {
+    const int s = p.stages[static_cast<std::size_t>(r)].front();
+    std::vector<Step> row;
+    std::vector<int> done(static_cast<std::size_t>(p.micros[static_cast<std::size_t>(s)]), 0);
+    all_rows(row, done, choices.emplace_back(), p.first_piece[static_cast<std::size_t>(s)]);
+  }
+  Clock clock(p);
+  Best best;
+  Rows rows(choices.size());
+  const auto walk = [&](const auto& self, std::size_t r) -> void {
+    if (r == choices.size()) {
+      if (!fits(p, rows, limit)) return;
+      const Score score = clock.score(rows, true);
+      best.makespan = std::min(best.makespan, score.makespan);
+      best.period = std::min(best.period, score.period);
+      return;
+    }
+    for (const auto& row : choices[r]) rows[r] = row, self(self, r + 1);
+  };
+  walk(walk, 0);
+  return best;
+}
+
+double searched(const Problem& p, const Limit& limit, bool period) {
+  const Aim aim{.period = period, .effort = 1e6};
+  const auto found = search(p, limit, aim, {}, lower_bound(p, limit));
+  REQUIRE(!found.empty());
+  CHECK(well_formed(p, found.front().rows));
+  CHECK(fits(p, found.front().rows, limit));
+  return period ? found.front().score.period : found.front().score.makespan;
+}
+
+/// One iteration of the schedule with these options, made without a scenario.
+Schedule made(const Plan& plan, const StageCosts& costs, const std::string& options) {
+  const ScheduleDef& def = get_from(schedules::all(), "schedule", "synthesised");
+  const config::Value map = test::checked(options, *def.fields);
+  return build_schedule(def, {.plan = plan, .costs = costs, .options = &map});
+}
+
+}  // namespace
+
+TEST_CASE("a play of 1F1B by hand: ends, period and what they wait for") {
+  // Rank 0: F0 0-1, F1 1-2, B0 4-6 behind B0 of rank 1, B1 7-9; rank 1: F0 1-2, B0 2-4, F1 4-5, B1 5-7.
+  const Plan plan = chain_plan(2, 2, 2);
+  const StageCosts costs = uniform_costs(plan, test::times(1, 2));
+  const Problem p({.plan = plan, .costs = costs});
+  const Rows rows = p.rows_of(test::build("1f1b", plan));
+  Clock clock(p);
+  const Score score = clock.score(rows, true);
+  CHECK(score.makespan == 9);
+  CHECK(score.period == 9);
+  clock.score(rows, false);
+  std::vector<std::string> path;
+  const Schedule order = p.schedule_of(rows);
+  for (const Place& at : clock.critical_path(rows))
+    path.push_back(to_text(order.devices[static_cast<std::size_t>(at.rank)][static_cast<std::size_t>(at.index)]));
+  CHECK(path == std::vector<std::string>{"0B1", "1B1", "1F1", "1B0", "1F0", "0F0"});
+}
+
+TEST_CASE("an order that never ends takes for ever; nothing is lost on the way to rows and back") {
+  const Plan plan = chain_plan(2, 2, 2);
+  const StageCosts costs = uniform_costs(plan, test::times(1, 2));
+  const Problem p({.plan = plan, .costs = costs});
+  Rows rows = p.rows_of(test::build("1f1b", plan));
+  CHECK(p.rows_of(p.schedule_of(rows)) == rows);
+  CHECK(well_formed(p, rows));
+  std::swap(rows[1][1], rows[1][2]);  // F1 in front of B0 is another good order, ...
+  CHECK(well_formed(p, rows));
+  CHECK(std::isfinite(Clock(p).score(rows, true).makespan));
+  rows[0] = {{kForward, 0}, {kBackward, 0}, {kForward, 1}, {kBackward, 1}};  // ... but not with this one beside it.
+  CHECK(Clock(p).score(rows, true).makespan == std::numeric_limits<double>::infinity());
+  rows[0][3] = rows[0][2];
+  CHECK(!well_formed(p, rows));
+}
+
+TEST_CASE("small plans: the search finds the best of all orders, and the bound is not above it") {
+  Rng rng(7, "all orders");
+  int period_met = 0, makespan_met = 0, cases = 0;
+  for (int i = 0; i < 12; ++i) {
+    const int ranks = i % 2 == 0 ? 3 : 2;
+    const Plan plan = chain_plan(ranks, ranks, 2);
+    const StageCosts costs = random_costs(plan, rng);
+    const Problem p({.plan = plan, .costs = costs});
+    for (const double most : {1.0, 2.0}) {
+      CAPTURE(i);
+      CAPTURE(most);
+      const Limit limit = at_most(p, most);
+      const Best best = best_of_all(p, limit);
+      const Bound bound = lower_bound(p, limit);
+      CHECK(bound.period <= best.period * (1 + 1e-9));
+      CHECK(bound.makespan <= best.makespan * (1 + 1e-9));
+      CHECK(searched(p, limit, true) == doctest::Approx(best.period).epsilon(1e-12));
+      CHECK(searched(p, limit, false) == doctest::Approx(best.makespan).epsilon(1e-12));
+      period_met += bound.period >= best.period * (1 - 1e-9);
+      makespan_met += bound.makespan >= best.makespan * (1 - 1e-9);
+      ++cases;
+    }
+  }
+  MESSAGE("the bound is the best in ", period_met, " (period) and ", makespan_met, " (makespan) of ", cases);
+  CHECK(period_met > cases / 4);
+  CHECK(makespan_met > cases / 4);
+}
+
+TEST_CASE("list schedules of any genes are complete orders within the memory") {
+  Rng rng(3, "genes");
+  const Plan plans[] = {chain_plan(4, 4, 6), placed_plan(Placement::V, 3, 2, 5), placed_plan(Placement::Loop, 3, 3, 4),
+                        test::dag_plan(4, 5, {{0, 1}, {0, 2}, {1, 3}, {2, 3}})};
+  for (const Plan& plan : plans)
+    for (int i = 0; i < 60; ++i) {
+      const StageCosts costs = random_costs(plan, rng);
+      const Problem p({.plan = plan, .costs = costs});
+      Genes g;
+      g.whole = rng.integer(0, 1) == 1;
+      for (int s = 0; s < plan.stage_count(); ++s) {
+        g.ahead.push_back(rng.integer(1, 6));
+        for (auto* list : {&g.forward_offset, &g.gradient_offset, &g.weight_offset})
+          list->push_back(rng.uniform(-9, 9));
+      }
+      g.patience = rng.uniform(0, 1.5), g.courtesy = rng.uniform(0, 1.5);
+      const int chunks = plan.stage_count() / p.ranks();
+      const Limit limit = at_most(p, rng.integer(chunks, 3 * chunks));
+      const Rows rows = list_schedule(p, limit, g);
+      CHECK(well_formed(p, rows));
+      CHECK(fits(p, rows, limit));
+      CHECK(std::isfinite(Clock(p).score(rows, true).period));
+    }
+}
+
+TEST_CASE("there and back in little memory: as short as building blocks make it") {
+  struct Point {
+    int ranks, micro_batches, activations;
+    double period;
+  };
+  for (const Point& at : {Point{4, 12, 4, 83}, Point{4, 12, 6, 77}, Point{4, 12, 8, 72}, Point{8, 16, 10, 113},
+                          Point{8, 16, 13, 105}, Point{8, 24, 8, 167}}) {
+    CAPTURE(at.ranks);
+    CAPTURE(at.activations);
+    const Plan plan = placed_plan(Placement::V, at.ranks, 2, at.micro_batches);
+    const Schedule s = made(plan, uniform_costs(plan, cost_of(1, 1, 1)),
+                            "{activations: " + std::to_string(at.activations) + ", effort: 5}");
+    REQUIRE(s.search.has_value());
+    CHECK(s.search->found.value <= at.period + 1e-9);
+    CHECK(s.search->bound.value >= 6.0 * at.micro_batches - 1e-9);
+  }
+}
+
+TEST_CASE("the same seed finds the same order; another effort may find another") {
+  Rng rng(11, "seeds");
+  const Plan plan = chain_plan(4, 4, 8);
+  const StageCosts costs = random_costs(plan, rng);
+  const std::string options = "{activations: 4, effort: 2, seed: 5}";
+  CHECK(made(plan, costs, options) == made(plan, costs, options));
+}
+
+TEST_CASE("whole backwards alone, where they are asked for") {
+  Rng rng(13, "whole");
+  const Plan plan = chain_plan(3, 3, 6);
+  const StageCosts costs = random_costs(plan, rng);
+  for (const auto& row : made(plan, costs, "{split: false, effort: 1}").devices)
+    for (const Op& op : row) CHECK((op.kind != OpKind::InputGradient && op.kind != OpKind::WeightGradient));
+}
+
+TEST_CASE("what cannot be kept so small is refused") {
+  const Plan plan = placed_plan(Placement::V, 3, 2, 4);
+  const StageCosts costs = uniform_costs(plan, cost_of(1, 1, 1));
+  CHECK_THROWS_AS(made(plan, costs, "{activations: 1, effort: 1}"), Infeasible);
+  CHECK(made(plan, costs, "{activations: 2, effort: 1}").search->found.value > 0);
+}
+
+TEST_CASE("a graph of stages with unlike micro-batches, and one that recomputes") {
+  Plan plan = test::dag_plan(4, 4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
+  plan.mini_batch = 8;
+  for (Stage& s : plan.stages) s.micro_batch_size = 2;
+  plan.stages[1].micro_batch_size = 4;
+  plan.stages[2].recompute = true;
+  Rng rng(17, "graphs");
+  const StageCosts costs = random_costs(plan, rng);
+  const Schedule s = made(plan, costs, "{effort: 1}");
+  for (const ScheduleProblem& problem : validate(s, plan, {})) FAIL_CHECK(to_text(problem));
+}
