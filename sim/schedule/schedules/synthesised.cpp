@@ -76,6 +76,12 @@ class Synthesis {
       throw Infeasible("memory", "no order of work was found that keeps so little", "raise run.schedule.activations");
     const Candidate& best = *std::min_element(candidates_.begin(), candidates_.end(),
                                               [&](const Candidate& a, const Candidate& b) { return better(a, b); });
+    if (best.overshoot > 0)
+      throw Infeasible("memory",
+                       fmt::format("no order of work was found that fits: the one that needs least has {} too little "
+                                   "on a device",
+                                   to_text(Bytes{best.overshoot})),
+                       "more stages, recompute: full, or smaller micro-batches");
     Schedule schedule = best.iteration;
     const Seconds found = aim_.period ? best.played.period : best.played.makespan;
     schedule.search = {found, Seconds{aim_.period ? bound.period : bound.makespan}, aim_.period,
@@ -134,6 +140,7 @@ class Synthesis {
       rows.push_back(std::move(one));
     };
     for (const Seed& seed : library_seeds(in_)) add(seed);
+    add(one_by_one(problem_));
     const double largest = *std::max_element(limit_.stash.begin(), limit_.stash.end());
     const double room = *std::min_element(limit_.most.begin(), limit_.most.end());
     const double activations = largest > 0 ? room / largest : room;

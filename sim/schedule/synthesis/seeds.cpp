@@ -55,6 +55,19 @@ std::vector<Seed> library_seeds(const ScheduleInput& in) {
   return seeds;
 }
 
+Seed one_by_one(const Problem& p) {
+  Rows rows(p.stages.size());
+  const auto row_of = [&](int s) -> std::vector<Step>& { return rows[Problem::at(p.rank_of[Problem::at(s)])]; };
+  const int micros = *std::max_element(p.micros.begin(), p.micros.end());
+  for (int m = 0; m < micros; ++m) {
+    for (const int s : p.order)
+      if (m < p.micros[Problem::at(s)]) row_of(s).emplace_back(kForward, p.first_piece[Problem::at(s)] + m);
+    for (auto s = p.order.rbegin(); s != p.order.rend(); ++s)
+      if (m < p.micros[Problem::at(*s)]) row_of(*s).emplace_back(kBackward, p.first_piece[Problem::at(*s)] + m);
+  }
+  return {"one by one", p.schedule_of(rows), true};
+}
+
 std::vector<Seed> block_seeds(const ScheduleInput& in, double activations, std::size_t most) {
   std::vector<Seed> seeds;
   ScheduleInput there_and_back = in;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sim/schedule/builder.hpp"
+#include "sim/schedule/synthesis/problem.hpp"
 
 namespace stagecraft::synthesis {
 
@@ -16,6 +17,10 @@ struct Seed {
 
 /// Every synchronous schedule of the catalogue that the plan suits, as it is and with some of its options changed.
 std::vector<Seed> library_seeds(const ScheduleInput&);
+
+/// One micro-batch after the other, there and back: as little memory as there can be where all stages have as many
+/// micro-batches.
+Seed one_by_one(const Problem&);
 
 /// Building blocks repeated there and back, where the plan lies so; at most `most` of them.
 std::vector<Seed> block_seeds(const ScheduleInput&, double activations, std::size_t most);

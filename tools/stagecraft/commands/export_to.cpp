@@ -2,18 +2,16 @@
 
 #include <fmt/format.h>
 
-#include "sim/run/limits.hpp"
 #include "sim/run/run.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/schedule/check_file.hpp"
 #include "sim/schedule/comms.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/named_schedule.hpp"
 #include "tools/stagecraft/schedule_file.hpp"
 
 namespace stagecraft::commands {
 namespace {
-
-constexpr int kMostStages = 1 << 20;
 
 /// One iteration and where it runs.
 struct Order {
@@ -39,20 +37,15 @@ Order one_iteration(Plan plan, Schedule schedule) {
   return {std::move(plan), std::move(one)};
 }
 
+/// Orders that are made from costs find those of `stagecraft schedule` without --f and --b.
 Order from_catalogue(const Arguments& a) {
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", a.text("schedule"));
-  if (!a.has("ranks") || !a.has("microbatches"))
-    throw InputError("-p RANKS and -m MICROBATCHES are needed",
-                     "stagecraft export pytorch-csv --schedule 1f1b -p 4 -m 8");
-  if (def.name == "csv") throw InputError("the schedule 'csv' is a file already");
-  const int ranks = a.count("ranks", 1, 1 << 16), micro_batches = a.count("microbatches", 1, 1 << 20);
-  const int chunks = a.has("chunks") ? a.count("chunks", 1, 1024) : def.chunks.least;
-  if (ranks > kMostStages / chunks)
-    throw InputError(fmt::format("{} ranks of {} chunks are more than {} stages", ranks, chunks, kMostStages));
-  const Plan plan = plan_for(def, ranks, chunks, micro_batches);
-  check_size(plan, 1, def.trains);
-  const StageCosts costs = uniform_costs(plan, StageCost{});
-  return one_iteration(plan, build_schedule(def, {.plan = plan, .costs = costs}));
+  const NamedSchedule named =
+      named_schedule(a, a.text("schedule"), 1, "stagecraft export pytorch-csv --schedule 1f1b -p 4 -m 8");
+  StageCost cost;
+  cost.forward = cost.input_gradient = cost.weight_gradient = Seconds{1};
+  cost.backward = Seconds{2};
+  const StageCosts costs = uniform_costs(named.plan, cost);
+  return one_iteration(named.plan, build_schedule(*named.def, named.input(costs, 1)));
 }
 
 /// Of either kind; messages are put in anew.
@@ -97,7 +90,8 @@ extern const Command export_to{
     .example = "stagecraft export pytorch-csv --schedule 1f1b -p 4 -m 8 --comms --out 1f1b.csv",
     .arguments = {{"KIND", Argument::Kind::Text, "pytorch-csv", {}, true},
                   {"FILE", Argument::Kind::Text, "Scenario, or a schedule X.csv"},
-                  {"-s,--set", Argument::Kind::List, "path=value of the scenario; may be repeated"},
+                  {"-s,--set", Argument::Kind::List,
+                   "path=value of the scenario, or an option of the schedule; may be repeated"},
                   {"--schedule", Argument::Kind::Text, "Name of a schedule instead"},
                   {"-p,--ranks", Argument::Kind::Count, "Its devices"},
                   {"-m,--microbatches", Argument::Kind::Count, "Micro-batches in one iteration"},

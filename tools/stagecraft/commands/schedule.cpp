@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
-#include "sim/config/override.hpp"
 #include "sim/program/check.hpp"
 #include "sim/program/lower.hpp"
 #include "sim/report/gantt.hpp"
@@ -15,13 +14,13 @@
 #include "sim/schedule/validate.hpp"
 #include "sim/weights/policy.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/named_schedule.hpp"
 #include "tools/stagecraft/schedule_file.hpp"
 
 namespace stagecraft::commands {
 namespace {
 
-constexpr int kIterations = 5;  // The period is T(4) - T(3); the last one keeps the pipeline full.
-constexpr int kMostStages = 1 << 20;
+constexpr int kIterations = 5;          // The period is T(4) - T(3); the last one keeps the pipeline full.
 constexpr std::size_t kMostPeaks = 64;  // Printed one by one.
 
 struct Question {
@@ -75,32 +74,14 @@ Question from_file(const CheckedFile& f, const std::string& file) {
 }
 
 Question from_catalogue(const Arguments& a) {
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", a.text("NAME"));
-  if (def.name == "csv") throw InputError("the schedule 'csv' is read from a file", "stagecraft schedule --file X.csv");
-  if (!a.has("ranks") || !a.has("microbatches"))
-    throw InputError("-p RANKS and -m MICROBATCHES are needed", "stagecraft schedule 1f1b -p 4 -m 8");
-  const int ranks = a.count("ranks", 1, 1 << 16), micro_batches = a.count("microbatches", 1, 1 << 20);
-  const std::optional<config::Value> options = options_of(def, a.list("set"));
-  const Placing placing = placing_of(def, options ? &*options : nullptr);
-  const int chunks = a.has("chunks") ? a.count("chunks", 1, 1024) : placing.chunks.least;
-  if (ranks > kMostStages / chunks)
-    throw InputError(fmt::format("{} ranks of {} chunks are more than {} stages", ranks, chunks, kMostStages));
-  Question q{.name = std::string(def.name),
-             .plan = plan_for(def, placing, ranks, chunks, micro_batches),
-             .one = {},
-             .all = {}};
-  check_size(q.plan, kIterations, def.trains);
+  const NamedSchedule named = named_schedule(a, a.text("NAME"), kIterations, "stagecraft schedule 1f1b -p 4 -m 8");
+  const ScheduleDef& def = *named.def;
+  Question q{.name = std::string(def.name), .plan = named.plan, .one = {}, .all = {}};
   const StageCosts costs = uniform_costs(q.plan, costs_of(a));
-  const Cluster cluster = delay_cluster(ranks, {a.number("comm")});
-  ScheduleInput input{.plan = q.plan,
-                      .costs = costs,
-                      .iterations = kIterations,
-                      .options = options ? &*options : nullptr,
-                      .cluster = &cluster};
-  if (!def.flushes) q.all = build_schedule(def, input);
-  input.iterations = 1;
-  q.one = build_schedule(def, input);
-  if (def.flushes) q.all = complete(q.one, q.plan, kIterations);
+  const Cluster cluster = delay_cluster(q.plan.device_count(), {a.number("comm")});
+  q.one = build_schedule(def, named.input(costs, 1, &cluster));
+  q.all = def.flushes ? complete(q.one, q.plan, kIterations)
+                      : build_schedule(def, named.input(costs, kIterations, &cluster));
   q.weights = def.weights;
   q.trains = def.trains;
   return q;
@@ -151,7 +132,7 @@ int execute(const Arguments& a) {
     text += fmt::format(" {}", report.devices[d].memory.activations);
   if (report.devices.size() > kMostPeaks) text += fmt::format(" ... and {} more", report.devices.size() - kMostPeaks);
   text += '\n';
-  if (q.one.search) text += to_text(*q.one.search, [](Seconds s) { return shortest(s.value); }) + '\n';
+  if (q.one.search) text += to_text(*q.one.search, [](Seconds s) { return fmt::format("{:.10g}", s.value); }) + '\n';
   for (const ScheduleProblem& w : file.warnings) text += "warning: " + to_text(w) + '\n';
   return print(text), 0;
 }

@@ -1,0 +1,35 @@
+#include "tools/stagecraft/named_schedule.hpp"
+
+#include <fmt/format.h>
+
+#include "sim/run/limits.hpp"
+
+namespace stagecraft::commands {
+namespace {
+constexpr int kMostStages = 1 << 20;
+}
+
+ScheduleInput NamedSchedule::input(const StageCosts& costs, int iterations, const Cluster* cluster) const {
+  return {.plan = plan,
+          .costs = costs,
+          .iterations = iterations,
+          .options = options ? &*options : nullptr,
+          .cluster = cluster};
+}
+
+NamedSchedule named_schedule(const Arguments& a, const std::string& name, int iterations, const char* example) {
+  const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
+  if (def.name == "csv") throw InputError("the schedule 'csv' is read from a file", "stagecraft schedule --file X.csv");
+  if (!a.has("ranks") || !a.has("microbatches")) throw InputError("-p RANKS and -m MICROBATCHES are needed", example);
+  const int ranks = a.count("ranks", 1, 1 << 16), micro_batches = a.count("microbatches", 1, 1 << 20);
+  std::optional<config::Value> options = options_of(def, a.list("set"));
+  const Placing placing = placing_of(def, options ? &*options : nullptr);
+  const int chunks = a.has("chunks") ? a.count("chunks", 1, 1024) : placing.chunks.least;
+  if (ranks > kMostStages / chunks)
+    throw InputError(fmt::format("{} ranks of {} chunks are more than {} stages", ranks, chunks, kMostStages));
+  Plan plan = plan_for(def, placing, ranks, chunks, micro_batches);
+  check_size(plan, iterations, def.trains);
+  return {&def, std::move(options), std::move(plan)};
+}
+
+}  // namespace stagecraft::commands
