@@ -7,6 +7,7 @@
 
 #include "sim/cluster/cluster.hpp"
 #include "sim/report/strip.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
 
@@ -24,6 +25,8 @@ struct ScheduleRow {
   /// Of single, pair and direction, the streams of messages that never block for ever; nothing: not known.
   std::optional<std::vector<std::string>> safe;
   int staleness = 0;  ///< Most updates that the weights of a gradient are behind those it is applied to.
+
+  std::optional<Search> search;  ///< Of an order that was searched for.
 
   struct Kept {
     Program program;

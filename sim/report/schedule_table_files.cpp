@@ -78,6 +78,11 @@ std::string schedules_json(const ScheduleTable& table) {
                                  {"safe_streams", r.safe ? Json(*r.safe) : Json()},
                                  {"staleness_updates", r.staleness},
                                  {"pareto", static_cast<bool>(front[i])}});
+    if (r.search)
+      json["schedules"].back()["search"] = {{"objective", r.search->period ? "period" : "makespan"},
+                                            {"found_s", r.search->found.value},
+                                            {"lower_bound_s", r.search->bound.value},
+                                            {"lower_bound_reason", r.search->reason}};
   }
   return json.dump(2);
 }

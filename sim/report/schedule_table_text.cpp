@@ -65,6 +65,8 @@ std::string answer(const ScheduleTable& table) {
   else
     text += line("fastest of all", "the same");
   text += line("least memory", in_words(*best.smallest));
+  for (const ScheduleRow& r : table.rows)
+    if (r.search && r.ran()) text += line(r.name.c_str(), to_text(*r.search, [](Seconds t) { return to_text(t); }));
   std::vector<std::string> front;
   const std::vector<bool> marked = pareto_front(table);
   for (std::size_t i = 0; i < marked.size(); ++i)

@@ -1,9 +1,10 @@
 #include "sim/run/run.hpp"
 
+#include <chrono>
+
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
-#include "sim/plan/planner.hpp"
 #include "sim/program/check.hpp"
 #include "sim/run/limits.hpp"
 #include "sim/run/places.hpp"
@@ -53,17 +54,18 @@ Prepared prepare(const Scenario& scenario) {
   if (scenario.profile) apply(*scenario.profile, p.cluster);
   const CostTable costs(p.model, p.cluster, scenario.profile ? &*scenario.profile : nullptr);
 
-  p.plan = for_part(tree, "plan", [&](const Value& part) {
+  const auto begin = std::chrono::steady_clock::now();
+  p.planned = for_part(tree, "plan", [&](const Value& part) {
     const PlannerDef& planner = get_from(planners::all(), "planner", part.at("planner").text);
     try {
-      return planner
-          .plan({p.model, p.cluster, costs, part, scenario.micro_batches,
-                 placing_of(schedule, &tree.at("run").at("schedule"))})
-          .plan;
+      return planner.plan({p.model, p.cluster, costs, part, scenario.micro_batches,
+                           placing_of(schedule, &tree.at("run").at("schedule"))});
     } catch (const Infeasible& e) {
       throw with_second_place(e, part, tree.at("cluster"));
     }
   });
+  p.planning = Seconds{std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
+  p.plan = std::move(p.planned.plan);
   p.costs = for_part(tree, "plan", [&](const Value&) { return checked(stage_costs(p.plan, costs)); });
 
   p.schedule = for_part(tree, "run", [&](const Value& part) {

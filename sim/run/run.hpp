@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "sim/plan/planner.hpp"
 #include "sim/plan/stage_cost.hpp"
 #include "sim/program/program.hpp"
 #include "sim/report/report.hpp"
@@ -16,6 +17,8 @@ struct Prepared {
   ModelGraph model;
   Cluster cluster;
   Plan plan;
+  Planned planned;   ///< What the planner says of it; its own plan has moved to `plan`.
+  Seconds planning;  ///< The planner took so long.
   StageCosts costs;
   Schedule schedule;
   Program program;

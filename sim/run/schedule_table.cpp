@@ -138,6 +138,7 @@ ScheduleRow measured(ScheduleRow row, const Scenario& scenario, const Frame& f) 
   row.traffic = traffic(p.program);
   row.safe = safe_streams(p.schedule, p.plan, p.program.iterations);
   row.staleness = staleness(p.program);
+  row.search = p.schedule.search;
   if (f.asked.keep) row.kept = {std::move(p.program), std::move(o.timeline)};
   return row;
 }
@@ -145,7 +146,7 @@ ScheduleRow measured(ScheduleRow row, const Scenario& scenario, const Frame& f) 
 /// `placement`: of a search, which goes with any.
 ScheduleRow row_of(const std::string& name, const std::string& placement, const Frame& f) {
   ScheduleRow row;
-  row.name = placement.empty() ? name : fmt::format("{}, {}", name, placement);
+  row.name = placement.empty() ? name : fmt::format("{} {}", name, placement);
   try {
     return measured(row, scenario_with(get_from(schedules::all(), "schedule", name), placement, f), f);
   } catch (const InputError& e) {

@@ -1,0 +1,112 @@
+#include "sim/report/plan_table.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "sim/core/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string time_text(Seconds t) { return t.value > 0 ? to_text(t) : "-"; }
+
+/// How far the prediction is above the bound.
+std::string gap_text(const PlanRow& r) {
+  if (r.lower_bound.value <= 0 || r.predicted.value <= 0) return "-";
+  return fmt::format("{:.2g} %", std::max(0.0, 100 * (r.predicted / r.lower_bound - 1)));
+}
+
+std::string off_text(const PlanRow& r) {
+  if (r.predicted.value <= 0) return "-";
+  return fmt::format("{:+.1f} %", 100 * (r.each / r.predicted - 1));
+}
+
+std::string quoted(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return '"' + out + '"';
+}
+
+}  // namespace
+
+void sort_rows(PlanTable& table) {
+  std::stable_sort(table.rows.begin(), table.rows.end(), [](const PlanRow& a, const PlanRow& b) {
+    if (a.ran() != b.ran()) return a.ran();
+    if (!a.ran()) return a.planner < b.planner;
+    return a.period < b.period;
+  });
+}
+
+std::string to_text(const PlanTable& table) {
+  std::size_t width = 7;
+  for (const PlanRow& r : table.rows) width = std::max(width, r.planner.size());
+  std::string text = fmt::format("{}\n{} on {}: {}, {} micro-batches\n\n", table.title, table.model, table.cluster,
+                                 table.schedule, table.micro_batches);
+  text += fmt::format("  {:<{}}  {:>6}  {:>7}  {:>9}  {:>9}  {:>6}  {:>9}  {:>8}  {:>9}  {:>9}  {:>8}  {:>9}\n",
+                      "planner", width, "stages", "devices", "predicted", "bound", "gap", "simulated", "off", "period",
+                      "memory", "states", "search");
+  for (const PlanRow& r : table.rows) {
+    if (!r.ran()) {
+      text += fmt::format("  {:<{}}  - {}\n", r.planner, width, r.why_not);
+      continue;
+    }
+    text += fmt::format("  {:<{}}  {:>6}  {:>7}  {:>9}  {:>9}  {:>6}  {:>9}  {:>8}  {:>9}  {:>9}  {:>8}  {:>9}\n",
+                        r.planner, width, r.stages, r.devices, time_text(r.predicted), time_text(r.lower_bound),
+                        gap_text(r), to_text(r.each), off_text(r), to_text(r.period), to_text(r.memory), r.states,
+                        to_text(Seconds{r.seconds}));
+  }
+  text +=
+      "\npredicted  one micro-batch in the steady state, by the planner's own model; bound: what no plan of its kind "
+      "can "
+      "beat there\n"
+      "simulated  the same with messages, memory and the schedule; off: how far from the prediction; period: one "
+      "iteration\n";
+  for (const PlanRow& r : table.rows)
+    if (!r.plan.empty()) text += fmt::format("\n{}\n{}", r.planner, r.plan);
+  return text;
+}
+
+std::string plans_csv(const PlanTable& table) {
+  std::string text =
+      "planner,stages,devices,predicted_s,lower_bound_s,simulated_s,period_s,makespan_s,peak_memory_bytes,states,"
+      "search_s,reason\n";
+  for (const PlanRow& r : table.rows)
+    text += r.ran() ? fmt::format("{},{},{},{},{},{},{},{},{},{},{},\n", r.planner, r.stages, r.devices,
+                                  shortest(r.predicted.value), shortest(r.lower_bound.value), shortest(r.each.value),
+                                  shortest(r.period.value), shortest(r.makespan.value), shortest(r.memory.value),
+                                  r.states, shortest(r.seconds))
+                    : fmt::format("{},,,,,,,,,,,{}\n", r.planner, quoted(r.why_not));
+  return text;
+}
+
+std::string plans_json(const PlanTable& table) {
+  Json json{{"schema", "plans/1"},      {"title", table.title},       {"model", table.model},
+            {"cluster", table.cluster}, {"schedule", table.schedule}, {"micro_batches", table.micro_batches},
+            {"plans", Json::array()}};
+  for (const PlanRow& r : table.rows) {
+    if (!r.ran()) {
+      json["plans"].push_back({{"planner", r.planner}, {"ran", false}, {"reason", r.why_not}});
+      continue;
+    }
+    json["plans"].push_back({{"planner", r.planner},
+                             {"ran", true},
+                             {"stages", r.stages},
+                             {"devices", r.devices},
+                             {"predicted_s", r.predicted.value > 0 ? Json(r.predicted.value) : Json()},
+                             {"lower_bound_s", r.lower_bound.value > 0 ? Json(r.lower_bound.value) : Json()},
+                             {"lower_bound_reason", r.bound_reason},
+                             {"simulated_s", r.each.value},
+                             {"period_s", r.period.value},
+                             {"makespan_s", r.makespan.value},
+                             {"peak_memory_bytes", r.memory.value},
+                             {"states", r.states},
+                             {"search_s", r.seconds}});
+  }
+  return json.dump(2);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/core/quantity.hpp"
+
+namespace stagecraft {
+
+/// What one planner makes of a question; only the name and the reason when it has no plan, or one that cannot run.
+struct PlanRow {
+  std::string planner;
+  std::string why_not;  ///< One line; empty when it ran.
+  int stages = 0, devices = 0;
+  Seconds predicted;    ///< Of one micro-batch, by the planner; 0: it says nothing.
+  Seconds lower_bound;  ///< 0: none is known.
+  std::string bound_reason;
+  Seconds makespan, period;  ///< Simulated; the period is that of one iteration.
+  Seconds each;              ///< Simulated period of one micro-batch.
+  Bytes memory;              ///< Simulated, of the fullest device.
+  std::int64_t states = 0;
+  double seconds = 0;  ///< The search took so long.
+  std::string plan;    ///< As text, when it is asked for.
+
+  bool ran() const { return why_not.empty(); }
+};
+
+struct PlanTable {
+  std::string title, model, cluster, schedule;
+  int micro_batches = 0;
+  std::vector<PlanRow> rows;
+};
+
+/// The shortest simulated period first; what did not run last, by name.
+void sort_rows(PlanTable&);
+
+std::string to_text(const PlanTable&);
+std::string plans_csv(const PlanTable&);
+std::string plans_json(const PlanTable&);  ///< Schema plans/1; SI units.
+
+}  // namespace stagecraft

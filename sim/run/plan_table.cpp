@@ -1,0 +1,108 @@
+#include "sim/run/plan_table.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "backends/backend.hpp"
+#include "sim/plan/planner.hpp"
+#include "sim/run/run.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr int kFewestIterations = 5;
+
+/// All are those that search, and the scenario's own.
+std::vector<std::string> names_of(const std::string& words, const std::string& own) {
+  std::vector<std::string> names;
+  if (words == "all") {
+    for (const PlannerDef* def : planners::all())
+      if (def->name != "explicit" || own == "explicit") names.emplace_back(def->name);
+    return names;
+  }
+  for (const std::string& word : split(words, ',')) {
+    const std::string name(get_from(planners::all(), "planner", std::string(trim(word))).name);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+/// The plan of another planner: what the scenario's own says, where that one has the field too.
+std::string plan_for(const PlannerDef& def, const Scenario& own) {
+  const config::Value& plan = own.tree.at("plan");
+  std::string text = fmt::format("{{planner: {}", def.name);
+  bool stages = false;
+  for (const config::Member& m : plan.members) {
+    const bool written = m.value.origin.empty() && !(m.key == "stages" && !m.value.is_scalar());
+    if (m.key == "planner" || !written || !def.fields->find(m.key)) continue;
+    stages |= m.key == "stages";
+    text += fmt::format(", {}: {}", m.key, config::to_json(m.value));
+  }
+  if (def.fields->find("stages") && !stages && def.name != "explicit") {
+    const auto devices = build_cluster(own.tree.at("cluster")).devices.size();
+    text += fmt::format(", stages: {}", devices);
+  }
+  return text + "}";
+}
+
+PlanRow row_of(const std::string& name, const Scenario& own, const PlanTableOptions& asked) {
+  PlanRow row;
+  row.planner = name;
+  try {
+    const PlannerDef& def = get_from(planners::all(), "planner", name);
+    std::vector<std::string> sets = asked.sets;
+    sets.push_back(fmt::format("run.iterations={}", std::max(own.lowering.iterations, kFewestIterations)));
+    if (own.tree.at("plan").at("planner").text != name) sets.push_back("plan=" + plan_for(def, own));
+    if (name == "layerpipe" && own.schedule != name) sets.push_back("run.schedule=layerpipe");
+    const Scenario scenario = load_scenario(asked.file, sets);
+    const Prepared p = prepare(scenario);
+    const Outcome o = run(scenario, p, asked.backend);
+    std::set<DeviceId> devices;
+    for (const Stage& stage : p.plan.stages) devices.insert(stage.devices.begin(), stage.devices.end());
+    row.stages = p.plan.stage_count();
+    row.devices = static_cast<int>(devices.size());
+    row.predicted = p.planned.predicted;
+    row.lower_bound = p.planned.lower_bound;
+    row.bound_reason = p.planned.bound_reason;
+    row.states = p.planned.states;
+    row.seconds = p.planning.value;
+    row.makespan = o.report.makespan;
+    row.period = o.report.period;
+    row.each = o.report.period / static_cast<double>(scenario.micro_batches);
+    for (const DeviceReport& d : o.report.devices) row.memory = std::max(row.memory, d.memory.total);
+    if (asked.show) row.plan = to_text(p.plan);
+  } catch (const InputError& e) {
+    row.why_not = e.problems().front().message;
+  } catch (const Infeasible& e) {
+    row.why_not = e.problem().message.substr(0, e.problem().message.find(": "));
+  } catch (const BackendError& e) {
+    row.why_not = e.what();
+  }
+  return row;
+}
+
+}  // namespace
+
+PlanTable compare_plans(const PlanTableOptions& asked, const std::function<void(const std::string&)>& progress) {
+  if (get_from(backends::all(), "backend", asked.backend).clock != Clock::Simulated)
+    throw InputError(fmt::format("the backend '{}' measures times and does not simulate them", asked.backend),
+                     "--backend ideal, or simgrid");
+  const Scenario own = load_scenario(asked.file, asked.sets);
+  const std::vector<std::string> names = names_of(asked.planners, own.tree.at("plan").at("planner").text);
+  PlanTable table;
+  table.title = own.title.empty() ? "(untitled)" : own.title;
+  table.model = build_model(own.tree.at("model")).name;
+  table.cluster = build_cluster(own.tree.at("cluster")).name;
+  table.schedule = own.schedule;
+  table.micro_batches = own.micro_batches;
+  for (const std::string& name : names) {
+    progress(fmt::format("{} ({} of {})", name, table.rows.size() + 1, names.size()));
+    table.rows.push_back(row_of(name, own, asked));
+  }
+  sort_rows(table);
+  return table;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,46 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "sim/run/plan_table.hpp"
+#include "tools/stagecraft/command.hpp"
+
+namespace stagecraft::commands {
+namespace {
+
+int execute(const Arguments& a) {
+  const std::string format = a.text("format");
+  check_format(format, {"text", "csv", "json"});
+  const PlanTableOptions options{.file = a.text("FILE"),
+                                 .sets = a.list("set"),
+                                 .planners = a.text("planner"),
+                                 .backend = a.text("backend"),
+                                 .show = a.flag("show") && format == "text"};
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  const PlanTable table = compare_plans(options, [&](const std::string& what) {
+    if (terminal) fmt::print(stderr, "\r\033[K{}", what);
+  });
+  if (terminal) fmt::print(stderr, "\r\033[K");
+  print(format == "csv" ? plans_csv(table) : format == "json" ? plans_json(table) + "\n" : to_text(table));
+  return std::any_of(table.rows.begin(), table.rows.end(), [](const PlanRow& r) { return r.ran(); }) ? 0 : 3;
+}
+
+}  // namespace
+
+extern const Command plan{
+    .name = "plan",
+    .summary = "Planners side by side: what they predict, what is simulated, how good it can be",
+    .group = "Run",
+    .example = "stagecraft plan scenarios/examples/quickstart.yaml --planner all --show",
+    .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
+                  {"--planner", Argument::Kind::Text, "all, or names with commas between: stagecraft list planners",
+                   "all"},
+                  {"-b,--backend", Argument::Kind::Text, "What simulates the plans", "ideal"},
+                  {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
+                  {"--show", Argument::Kind::Flag, "Print the plans too"},
+                  {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
+    .run = execute,
+};
+
+}  // namespace stagecraft::commands
