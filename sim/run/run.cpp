@@ -42,10 +42,9 @@ void require_whole_stages(const Plan& plan, const std::string& backend) {
 
 }  // namespace
 
-Prepared prepare(const Scenario& scenario) {
+Prepared lay_out(const Scenario& scenario) {
   Prepared p;
   const Value& tree = scenario.tree;
-  const int iterations = scenario.lowering.iterations;
   const ScheduleDef& schedule = get_from(schedules::all(), "schedule", scenario.schedule);
 
   p.model = for_part(tree, "model", [](const Value& part) { return build_model(part); });
@@ -67,7 +66,14 @@ Prepared prepare(const Scenario& scenario) {
   p.planning = Seconds{std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
   p.plan = std::move(p.planned.plan);
   p.costs = for_part(tree, "plan", [&](const Value&) { return checked(stage_costs(p.plan, costs)); });
+  return p;
+}
 
+Prepared prepare(const Scenario& scenario) {
+  Prepared p = lay_out(scenario);
+  const Value& tree = scenario.tree;
+  const int iterations = scenario.lowering.iterations;
+  const ScheduleDef& schedule = get_from(schedules::all(), "schedule", scenario.schedule);
   p.schedule = for_part(tree, "run", [&](const Value& part) {
     check_size(p.plan, iterations, schedule.trains);
     const Value& options = part.at("schedule");

@@ -29,6 +29,9 @@ struct Outcome {
   Report report;
 };
 
+/// The first half of the road: model, cluster, plan and costs.
+Prepared lay_out(const Scenario&);
+
 /// The road from a scenario to a program that has passed every check.
 Prepared prepare(const Scenario&);
 

@@ -1,0 +1,110 @@
+#include "sim/report/choice_table.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "sim/core/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr double kSame = 1 + 1e-9;
+
+std::string cut_text(const Choice& c) {
+  return c.replicas == 1 ? fmt::format("{}", c.stages) : fmt::format("{} x {}", c.stages, c.replicas);
+}
+
+/// Most rows of a front differ little from one before.
+std::vector<Choice> thinned(const std::vector<Choice>& front) {
+  constexpr double kLess = 0.6;
+  std::vector<Choice> shown;
+  for (const Choice& c : front)
+    if (std::none_of(shown.begin(), shown.end(), [&](const Choice& s) {
+          return s.devices <= c.devices && s.memory.value * kLess <= c.memory.value;
+        }))
+      shown.push_back(c);
+  return shown;
+}
+
+}  // namespace
+
+bool covers(const Choice& a, const Choice& b) {
+  return a.period.value <= b.period.value * kSame && a.memory.value <= b.memory.value * kSame && a.devices <= b.devices;
+}
+
+std::string to_text(const ChoiceTable& t, bool all) {
+  std::string text =
+      fmt::format("{}\n{} on {}: {} samples in an iteration\n\n", t.title, t.model, t.cluster, t.samples);
+  if (t.front.empty())
+    return text + fmt::format("Nothing fits: {} of {} simulated choices need more memory than there is.\n", t.unfit,
+                              t.simulated);
+  const std::vector<Choice> shown = all ? t.front : thinned(t.front);
+  std::size_t width = 8;
+  for (const Choice& c : shown) width = std::max(width, c.schedule.size());
+  text += fmt::format("  {:>9}  {:>10}  {:>9}  {:>7}  {:>8}  {:<9}  {:<{}}  {:>11}  {:<9}  {}\n", "period",
+                      "throughput", "memory", "devices", "stages", "placement", "schedule", width, "micro-batch",
+                      "recompute", "held up by");
+  for (const Choice& c : shown)
+    text += fmt::format("  {:>9}  {:>8}/s  {:>9}  {:>7}  {:>8}  {:<9}  {:<{}}  {:>11}  {:<9}  {}\n", to_text(c.period),
+                        fmt::format("{:.4g}", c.throughput), to_text(c.memory), c.devices, cut_text(c), c.placement,
+                        c.schedule, width, fmt::format("{} x {}", c.micro_batches, c.micro_batch_size),
+                        c.recompute ? "yes" : "no", c.limit);
+  const Choice& best = t.front.front();
+  text += fmt::format(
+      "\n{} plans, {} simulations, {} of them without enough memory; no other is shorter, smaller or on fewer "
+      "devices\n",
+      t.plans, t.simulated, t.unfit);
+  if (shown.size() < t.front.size())
+    text += fmt::format("left out: {} more, with somewhat less memory (--all)\n", t.front.size() - shown.size());
+  if (t.own.value > 0)
+    text += fmt::format("as the scenario has it  {}; the first is {:.1f} % shorter\n", to_text(t.own),
+                        std::max(0.0, 100 * (1 - best.period / t.own)));
+  text += "the first, as options  ";
+  for (const std::string& set : best.sets) text += fmt::format(" --set '{}'", set);
+  return text + "\n";
+}
+
+std::string choices_csv(const ChoiceTable& t) {
+  std::string text =
+      "period_s,makespan_s,throughput_samples_per_s,peak_memory_bytes,devices,stages,replicas,placement,schedule,"
+      "micro_batches,micro_batch_size,recompute\n";
+  for (const Choice& c : t.front)
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", shortest(c.period.value), shortest(c.makespan.value),
+                        shortest(c.throughput), shortest(c.memory.value), c.devices, c.stages, c.replicas, c.placement,
+                        c.schedule, c.micro_batches, c.micro_batch_size, c.recompute ? 1 : 0);
+  return text;
+}
+
+std::string choices_json(const ChoiceTable& t) {
+  Json json{{"schema", "choices/1"},
+            {"title", t.title},
+            {"model", t.model},
+            {"cluster", t.cluster},
+            {"samples", t.samples},
+            {"plans", t.plans},
+            {"simulated", t.simulated},
+            {"unfit", t.unfit},
+            {"own_period_s", t.own.value > 0 ? Json(t.own.value) : Json()},
+            {"choices", Json::array()}};
+  for (const Choice& c : t.front)
+    json["choices"].push_back({{"period_s", c.period.value},
+                               {"makespan_s", c.makespan.value},
+                               {"throughput_samples_per_s", c.throughput},
+                               {"peak_memory_bytes", c.memory.value},
+                               {"devices", c.devices},
+                               {"stages", c.stages},
+                               {"replicas", c.replicas},
+                               {"placement", c.placement},
+                               {"schedule", c.schedule},
+                               {"micro_batches", c.micro_batches},
+                               {"micro_batch_size", c.micro_batch_size},
+                               {"recompute", c.recompute},
+                               {"held_up_by", c.limit},
+                               {"set", c.sets}});
+  return json.dump(2);
+}
+
+}  // namespace stagecraft

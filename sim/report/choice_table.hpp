@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/core/quantity.hpp"
+
+namespace stagecraft {
+
+/// One way to train, simulated.
+struct Choice {
+  int devices = 0, stages = 0, replicas = 1, micro_batch_size = 1, micro_batches = 1;
+  std::string schedule, placement;
+  bool recompute = false;
+  Seconds period, makespan;
+  double throughput = 0;          ///< Samples per second at the period.
+  Bytes memory;                   ///< Of the fullest device.
+  std::string limit;              ///< What holds it up.
+  std::vector<std::string> sets;  ///< That make it of the scenario.
+};
+
+/// Whether a is not worse than b in period, memory and devices. Times that agree to nine digits are equal.
+bool covers(const Choice& a, const Choice& b);
+
+struct ChoiceTable {
+  std::string title, model, cluster;
+  int samples = 0;
+  int plans = 0, simulated = 0, unfit = 0;  ///< Plans, simulations of them, and those without enough memory.
+  Seconds own;                              ///< The period of the scenario as it stands; 0: it cannot run.
+  std::vector<Choice> front;                ///< Covered by no other; shortest period first.
+};
+
+/// The front, or those of it that have much less memory, or fewer devices, than any shorter one that is shown.
+std::string to_text(const ChoiceTable&, bool all);
+std::string choices_csv(const ChoiceTable&);
+std::string choices_json(const ChoiceTable&);  ///< Schema choices/1; SI units.
+
+}  // namespace stagecraft

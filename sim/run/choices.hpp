@@ -1,0 +1,26 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/report/choice_table.hpp"
+#include "sim/run/scenario.hpp"
+
+namespace stagecraft {
+
+struct ChoiceOptions {
+  std::string file;  ///< Scenario, and what --set says of it.
+  std::vector<std::string> sets;
+  std::vector<std::string> schedules;  ///< Empty: the usual synchronous ones.
+  std::string backend = "ideal";       ///< One that simulates.
+  int most = 2000;                     ///< Simulations.
+};
+
+/// How to train the scenario's model on its cluster with as many samples in an iteration: stages, replicas, placement,
+/// schedule, micro-batch size and recomputation are tried together, cut by `balanced`, on the fastest devices where not
+/// all are used. Each that could still be better in time, memory or devices is simulated, shortest bound first; then an
+/// order is searched for on the plans of the front. Deterministic.
+ChoiceTable search_choices(const ChoiceOptions&, const std::function<void(const std::string&)>& progress);
+
+}  // namespace stagecraft

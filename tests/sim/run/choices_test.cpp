@@ -1,0 +1,102 @@
+// The search over ways to train: what it leaves out could not have been better.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "sim/run/choices.hpp"
+#include "sim/run/run.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+const std::string kFile = "scenarios/examples/quickstart.yaml";
+const std::vector<std::string> kSmall = {
+    "model={builder: mlp, widths: [64, 64, 256, 64, 64, 64]}",
+    "cluster={generator: uniform, devices: 3, type: any, types: {any: {peak: 1 TFLOP/s, memory: 1 GiB, "
+    "memory_bandwidth: 100 GB/s}}, link: {bandwidth: 1 GB/s, latency: 1 us}}",
+    "plan={planner: balanced, stages: 3, micro_batch_size: 2}", "run.micro_batches=4"};
+
+ChoiceTable search(std::vector<std::string> schedules, std::vector<std::string> sets = kSmall) {
+  return search_choices({.file = kFile, .sets = std::move(sets), .schedules = std::move(schedules)},
+                        [](const std::string&) {});
+}
+
+Report report_of(const Choice& c) {
+  std::vector<std::string> sets = kSmall;
+  sets.insert(sets.end(), c.sets.begin(), c.sets.end());
+  sets.emplace_back("run.iterations=5");
+  const Scenario scenario = load_scenario(kFile, sets);
+  return run(scenario, prepare(scenario), "ideal").report;
+}
+
+}  // namespace
+
+TEST_CASE("each row is the run of its options, and none covers another") {
+  const ChoiceTable table = search({});
+  REQUIRE(table.front.size() >= 3);
+  for (std::size_t i = 0; i < table.front.size(); ++i) {
+    const Choice& c = table.front[i];
+    const Report report = report_of(c);
+    CHECK(c.period == report.period);
+    CHECK(c.makespan == report.makespan);
+    for (std::size_t j = 0; j < table.front.size(); ++j)
+      if (i != j) CHECK(!covers(table.front[j], c));
+    if (i > 0) CHECK(table.front[i - 1].period <= c.period);
+  }
+  CHECK(table.front.front().period <= table.own);
+  CHECK(table.samples == 8);
+}
+
+TEST_CASE("no plan that was left out is shorter, smaller or on fewer devices") {
+  const std::vector<std::string> schedules = {"1f1b", "zb-h1", "interleaved", "zb-v"};
+  const ChoiceTable table = search(schedules);
+  int tried = 0;
+  for (const int ranks : {1, 2, 3})
+    for (int replicas = 1; ranks * replicas <= 3; ++replicas)
+      for (const int size : {1, 2, 4, 8})
+        for (const char* recompute : {"none", "full"})
+          for (const std::string& schedule : schedules) {
+            const int chunks = schedule == "interleaved" || schedule == "zb-v" ? 2 : 1;
+            std::vector<std::string> sets = kSmall;
+            sets.push_back("plan={planner: balanced, stages: " + std::to_string(ranks * chunks) +
+                           ", replicas: " + std::to_string(replicas) + ", micro_batch_size: " + std::to_string(size) +
+                           ", recompute: " + recompute + "}");
+            sets.push_back("run.schedule=" + schedule);
+            sets.push_back("run.micro_batches=" + std::to_string(8 / size));
+            sets.emplace_back("run.iterations=5");
+            Choice c;
+            try {
+              const Scenario scenario = load_scenario(kFile, sets);
+              const Prepared p = prepare(scenario);
+              const Report report = run(scenario, p, "ideal").report;
+              c.period = report.period;
+              for (const DeviceReport& d : report.devices) c.memory = std::max(c.memory, d.memory.total);
+              std::vector<bool> used(3, false);
+              for (const Stage& s : p.plan.stages)
+                for (const DeviceId d : s.devices) used[static_cast<std::size_t>(d)] = true;
+              c.devices = static_cast<int>(std::count(used.begin(), used.end(), true));
+            } catch (const InputError&) {
+              continue;
+            } catch (const Infeasible&) {
+              continue;
+            }
+            ++tried;
+            CAPTURE(schedule);
+            CAPTURE(sets[4]);
+            CHECK(std::any_of(table.front.begin(), table.front.end(), [&](const Choice& f) { return covers(f, c); }));
+          }
+  CHECK(tried > 60);
+}
+
+TEST_CASE("the same again, and with memory for nothing") {
+  const ChoiceTable a = search({"1f1b"}), b = search({"1f1b"});
+  CHECK(to_text(a, true) == to_text(b, true));
+  std::vector<std::string> sets = kSmall;
+  sets[1] =
+      "cluster={generator: uniform, devices: 3, type: any, types: {any: {peak: 1 TFLOP/s, memory: 1 KiB, "
+      "memory_bandwidth: 100 GB/s}}, link: {bandwidth: 1 GB/s, latency: 1 us}}";
+  CHECK(search({"1f1b"}, sets).front.empty());
+  CHECK_THROWS_AS(search({"chimera"}), InputError);
+}

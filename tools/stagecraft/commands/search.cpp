@@ -1,0 +1,46 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "sim/run/choices.hpp"
+#include "tools/stagecraft/command.hpp"
+
+namespace stagecraft::commands {
+namespace {
+
+int execute(const Arguments& a) {
+  const std::string format = a.text("format");
+  check_format(format, {"text", "csv", "json"});
+  ChoiceOptions options{.file = a.text("FILE"), .sets = a.list("set"), .schedules = {}, .backend = a.text("backend")};
+  if (a.has("schedules"))
+    for (const std::string& word : split(a.text("schedules"), ',')) options.schedules.emplace_back(trim(word));
+  options.most = a.count("most", 1, 1000000);
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  const ChoiceTable table = search_choices(options, [&](const std::string& what) {
+    if (terminal) fmt::print(stderr, "\r\033[K{}", what);
+  });
+  if (terminal) fmt::print(stderr, "\r\033[K");
+  print(format == "csv"    ? choices_csv(table)
+        : format == "json" ? choices_json(table) + "\n"
+                           : to_text(table, a.flag("all")));
+  return table.front.empty() ? 3 : 0;
+}
+
+}  // namespace
+
+extern const Command search{
+    .name = "search",
+    .summary = "How best to train: stages, replicas, schedule, micro-batches and recomputation tried together",
+    .group = "Run",
+    .example = "stagecraft search scenarios/examples/quickstart.yaml",
+    .arguments = {{"FILE", Argument::Kind::Text, "Scenario: its model, cluster and samples in an iteration", {}, true},
+                  {"--schedules", Argument::Kind::Text,
+                   "Names with commas between (default: the usual synchronous ones, then a search for an order)"},
+                  {"--all", Argument::Kind::Flag, "Print all that are not beaten in time, memory and devices at once"},
+                  {"--most", Argument::Kind::Count, "Simulations", "2000"},
+                  {"-b,--backend", Argument::Kind::Text, "What simulates them", "ideal"},
+                  {"-s,--set", Argument::Kind::List, "path=value of the scenario; may be repeated"},
+                  {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
+    .run = execute,
+};
+
+}  // namespace stagecraft::commands
