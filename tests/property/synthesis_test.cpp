@@ -98,11 +98,11 @@ TEST_CASE("on 60 random machines no known schedule is shorter in the same memory
     CHECK(time(best) == doctest::Approx(found.search->found.value).epsilon(1e-9));
     CHECK(found.search->bound.value <= time(best) * (1 + 1e-9));
     double least = std::numeric_limits<double>::infinity();
-    for (const auto& [name, p] : known) {
-      if (fullest(p) > memory * (1 + 1e-12)) continue;
-      CAPTURE(name);
-      CHECK(time(best) <= time(p) * (1 + 1e-9));
-      least = std::min(least, time(p));
+    for (const auto& other : known) {
+      if (fullest(other.second) > memory * (1 + 1e-12)) continue;
+      CAPTURE(other.first);
+      CHECK(time(best) <= time(other.second) * (1 + 1e-9));
+      least = std::min(least, time(other.second));
       ++compared;
     }
     shorter += time(best) < least * (1 - 1e-9);
