@@ -1,7 +1,12 @@
 #include "sim/cost/cost_table.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
 
 namespace stagecraft {
 namespace {
@@ -13,6 +18,19 @@ Seconds roofline(const DeviceType& type, double flops, double bytes) {
   return Seconds{
              std::max(seconds(flops, type.peak.value * type.efficiency), seconds(bytes, type.memory_bandwidth.value))} +
          type.launch;
+}
+
+const LayerTimes& times_on(const Layer& layer, const std::string& type) {
+  const auto found = layer.times_on.find(type);
+  if (found != layer.times_on.end()) return found->second;
+  std::vector<std::string> types;
+  for (const auto& [name, times] : layer.times_on) types.push_back(name);
+  throw InputError(fmt::format("layer '{}' has no times for devices of the type '{}'", layer.name, type),
+                   fmt::format("it has them for {}", join(types)));
+}
+
+LayerCost scaled(const LayerTimes& times, double by) {
+  return {times.forward * by, times.input_gradient * by, times.weight_gradient * by};
 }
 
 }  // namespace
@@ -42,10 +60,8 @@ LayerCost CostTable::at(LayerId id, int device_type, double samples) const {
   const Layer& layer = model_->layers[i];
   const DeviceType& type = cluster_->types[static_cast<std::size_t>(device_type)];
   if (samples <= 0) return {};
-  if (layer.times) {
-    const double scale = samples / type.speed;
-    return {layer.times->forward * scale, layer.times->input_gradient * scale, layer.times->weight_gradient * scale};
-  }
+  if (!layer.times_on.empty()) return scaled(times_on(layer, type.name), samples);
+  if (layer.times) return scaled(*layer.times, samples / type.speed);
 
   if (const Profile* profile = profile_of(device_type))
     if (const auto measured = profile->find(signatures_[i], samples))

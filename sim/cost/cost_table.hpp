@@ -19,11 +19,11 @@ struct LayerCost {
 
 /// Seconds of every layer on every device type.
 ///
-/// A layer with given times costs time * samples / speed; one that the profile of its device type knows costs what was
-/// measured. Otherwise the roofline holds:
-/// max(flops / (peak * efficiency), bytes / memory_bandwidth) + launch, where the bytes are the weights once and the
-/// inputs and outputs of every sample (Williams, Waterman, Patterson, CACM 2009). A rate of zero sets no limit. A
-/// pass without flops reads no weights; layers without inputs and flops, and gradients nobody needs, cost nothing.
+/// A layer with times for each type of device costs time * samples, one with times for all types that / speed; one that
+/// the profile of its device type knows costs what was measured. Otherwise the roofline holds: max(flops / (peak *
+/// efficiency), bytes / memory_bandwidth) + launch, where the bytes are the weights once and the inputs and outputs of
+/// every sample (Williams, Waterman, Patterson, CACM 2009). A rate of zero sets no limit. A pass without flops reads no
+/// weights; layers without inputs and flops, and gradients nobody needs, cost nothing.
 class CostTable {
  public:
   /// The profile may be null. All three have to stay where they are.

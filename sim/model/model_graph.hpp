@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ struct Layer {
   std::vector<Operation> operations;  ///< What it computes, inputs first; the last is its output. Empty: only known by
                                       ///< its amounts, so no real backend can run it.
   std::optional<LayerTimes> times;
+  std::map<std::string, LayerTimes> times_on;  ///< The same by type of device; other types cannot run it then.
 };
 
 /// Bytes of one number, by what it is for.

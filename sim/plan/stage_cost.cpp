@@ -18,7 +18,8 @@ Bytes entering(const Stage& stage, const ModelGraph& model) {
     for (LayerId input : layer.inputs)
       if (own.count(input) == 0 && seen.insert(input).second)
         total += model.layers[static_cast<std::size_t>(input)].output;
-    const bool loaded = layer.inputs.empty() && layer.parameters == 0 && layer.forward.value == 0 && !layer.times;
+    const bool loaded = layer.inputs.empty() && layer.parameters == 0 && layer.forward.value == 0 && !layer.times &&
+                        layer.times_on.empty();
     if (loaded) total += layer.output;
   }
   return total;

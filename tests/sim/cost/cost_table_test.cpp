@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/support/checked.hpp"
 #include "tests/support/clusters.hpp"
 
 using namespace stagecraft;
@@ -81,6 +82,21 @@ TEST_CASE("given times scale with samples and speed") {
   CHECK(cost.forward.value == 1.5);
   CHECK(cost.input_gradient.value == 3);
   CHECK(cost.weight_gradient.value == 6);
+}
+
+TEST_CASE(
+    "times for each type of device are those of the type, whatever its speed; another type cannot run the layer") {
+  Cluster cluster = one_type();
+  cluster.types.front().name = "board";
+  cluster.types.push_back(cluster.types.front());
+  cluster.types.back().name = "phone";
+  ModelGraph model = two_layers();
+  model.layers[1].times_on["board"] = {{1}, {2}, {4}};
+  const CostTable costs(model, cluster);
+  CHECK(costs.at(LayerId{1}, 0, 3).forward.value == 3);
+  CHECK(costs.at(LayerId{1}, 0, 3).backward().value == 18);
+  CHECK(test::input_error_of([&] { costs.at(LayerId{1}, 1, 3); }) ==
+        "0: : layer 'work' has no times for devices of the type 'phone' [it has them for board]\n");
 }
 
 TEST_CASE("an update is memory traffic: w, g and o read, w and o written") {

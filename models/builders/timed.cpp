@@ -1,0 +1,76 @@
+// Any network whose layers are known by the times they take: what profilers of others have measured.
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+
+#include "models/graph_writer.hpp"
+#include "sim/core/text.hpp"
+
+namespace stagecraft::model_builders {
+namespace {
+
+using config::Dimension;
+using config::Value;
+
+const config::MapSpec kLayerFields{
+    "One layer; all amounts are for one sample.",
+    {config::text("name").doc("What plans and reports call it."),
+     config::list("inputs", config::text("layer")).doc("Layers in front of it whose output it reads."),
+     config::quantity("forward", Dimension::Time).doc("On a device of speed 1."),
+     config::quantity("input_gradient", Dimension::Time).fallback("0").doc("On a device of speed 1."),
+     config::quantity("weight_gradient", Dimension::Time).fallback("0").doc("On a device of speed 1."),
+     config::real("parameters", 0, 1e15).fallback("0").doc("How many it owns."),
+     config::quantity("output", Dimension::Size).fallback("0").doc("Sent to each layer that reads it."),
+     config::quantity("stash", Dimension::Size).fallback("0").doc("Kept from forward to backward.")}};
+
+const config::MapSpec kFields{
+    "Layers written out one by one with the times they take.",
+    {config::list("layers", config::map("layer", kLayerFields)).doc("Inputs come before the layers that read them."),
+     precision_field()}};
+
+ModelGraph build(const Value& map) {
+  GraphWriter writer("timed", map);
+  config::Problems problems;
+  std::vector<std::string> names;
+  std::unordered_map<std::string, LayerId> known;
+  const Value& layers = map.at("layers");
+  if (layers.items.empty()) problems.add(layers.where, "layers", "there is no layer", {}, "layers");
+  for (std::size_t l = 0; l < layers.items.size(); ++l) {
+    const Value& value = layers.items[l];
+    std::vector<LayerId> inputs;
+    for (const Value& word : value.at("inputs").items) {
+      const auto found = known.find(word.text);
+      if (found != known.end())
+        inputs.push_back(found->second);
+      else
+        problems.add(word.where, fmt::format("layers[{}].inputs", l),
+                     fmt::format("no layer in front of this one is called '{}'", word.text), suggest(word.text, names),
+                     "unknown-layer");
+    }
+    const std::string& name = value.at("name").text;
+    const LayerId id = writer.add(name, "timed", std::move(inputs), {});
+    known.emplace(name, id);
+    names.push_back(name);
+    Layer& layer = writer.layer(id);
+    layer.times = LayerTimes{config::as_seconds(value.at("forward")), config::as_seconds(value.at("input_gradient")),
+                             config::as_seconds(value.at("weight_gradient"))};
+    layer.parameters = config::as_real(value.at("parameters"));
+    layer.output = config::as_bytes(value.at("output"));
+    layer.stash = config::as_bytes(value.at("stash"));
+  }
+  problems.throw_if_any();
+  return writer.finish();
+}
+
+}  // namespace
+
+extern const ModelBuilder timed{
+    .name = "timed",
+    .summary = "Layers written out one by one, with the times they take and their sizes.",
+    .source = "no particular model",
+    .fields = &kFields,
+    .build = build,
+};
+
+}  // namespace stagecraft::model_builders

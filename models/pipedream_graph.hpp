@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sim/model/model_graph.hpp"
+
+namespace stagecraft {
+
+/// A model from the text that PipeDream's profiler writes (graph.txt of msr-fiddle/pipedream): one line for each layer,
+/// times in milliseconds and sizes in bytes of a mini-batch of `samples`, then one line for each edge.
+///
+/// As its optimizer does, layers called Input... that read nothing are left out (their time is that of the data
+/// loader), and so are `__getitem__` that nobody reads.
+ModelGraph read_pipedream_graph(std::string_view text, const std::string& file, int samples);
+
+/// A model/1 file of the builder `timed`, which reads back to the same.
+std::string timed_model_yaml(const ModelGraph&, const std::string& title);
+
+}  // namespace stagecraft

@@ -1,0 +1,201 @@
+#include "sim/plan/edgepipe/least_sum.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/quantity.hpp"
+#include "sim/plan/edgepipe/counts.hpp"
+#include "sim/plan/edgepipe/reach.hpp"
+
+namespace stagecraft::edgepipe {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kRounding = 1e-12;                         // Of a sum that was added up from its other end.
+constexpr std::size_t kMostEntries = std::size_t{1} << 26;  // 1 GiB.
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// A partial chain: it ends at `cut`, on a machine of this rank among the bandwidths.
+struct Entry {
+  std::int32_t cut, rank;
+  double sum;
+};
+
+class Search {
+ public:
+  Search(const Problem& p, const Allowed& allowed, Sum sum, double ceiling)
+      : p_(p), allowed_(allowed), sum_(sum), ceiling_(ceiling), counts_(p) {
+    for (const Machines& m : p.machines) bandwidths_.push_back(m.bandwidth);
+    std::sort(bandwidths_.begin(), bandwidths_.end());
+    bandwidths_.erase(std::unique(bandwidths_.begin(), bandwidths_.end()), bandwidths_.end());
+    for (const Machines& m : p.machines)
+      rank_.push_back(static_cast<int>(std::lower_bound(bandwidths_.begin(), bandwidths_.end(), m.bandwidth) -
+                                       bandwidths_.begin()));
+    best_.assign(at(p.layers + 1) * bandwidths_.size(), kNever);
+    useful_ = cuts_on_the_way(p, allowed);
+    add_up_rest();
+  }
+
+  std::optional<Summed> run() {
+    first_.push_back(0);
+    entries_.push_back({0, static_cast<int>(bandwidths_.size()) - 1, 0});
+    for (std::int64_t s = 1; s < counts_.total(); ++s) {
+      first_.push_back(entries_.size());
+      for (int u = 0; u < kinds(); ++u)
+        if (counts_.used(s, u) > 0) extend(s - counts_.stride(u), u);
+      keep(s);
+    }
+    first_.push_back(entries_.size());
+    return best();
+  }
+
+  std::int64_t states() const { return static_cast<std::int64_t>(entries_.size()); }
+
+ private:
+  int kinds() const { return static_cast<int>(p_.machines.size()); }
+  std::size_t slot(int cut, int rank) const { return at(cut) * bandwidths_.size() + at(rank); }
+  const Entry* begin(std::int64_t s) const { return entries_.data() + first_[static_cast<std::size_t>(s)]; }
+  const Entry* end(std::int64_t s) const { return entries_.data() + first_[static_cast<std::size_t>(s) + 1]; }
+
+  double hop(const Entry& e, int u) const {
+    if (e.cut == 0) return 0;
+    return hop_seconds(p_.message[at(e.cut)], std::min(bandwidths_[at(e.rank)], p_.machines[at(u)].bandwidth));
+  }
+  double stage(int from, int to, int u) const {
+    return sum_ == Sum::Latency ? p_.machines[at(u)].compute.at(from, to) : 0;
+  }
+
+  /// Puts one more device of u behind the chains of s.
+  void extend(std::int64_t s, int u) {
+    const std::size_t last = first_[static_cast<std::size_t>(s) + 1];
+    for (std::size_t i = first_[static_cast<std::size_t>(s)]; i < last;) {
+      const int from = entries_[i].cut;
+      double before = kNever;
+      for (; i < last && entries_[i].cut == from; ++i) before = std::min(before, entries_[i].sum + hop(entries_[i], u));
+      if (from == p_.layers || !has(allowed_.starts(u), from)) continue;
+      for_each(allowed_.ends(u, from), [&](int to) {
+        double& best = best_[slot(to, rank_[at(u)])];
+        best = std::min(best, before + stage(from, to, u));
+      });
+    }
+  }
+
+  /// What the layers behind each cut add at least: as if there were any number of each kind of machine.
+  void add_up_rest() {
+    rest_.assign(best_.size(), kNever);
+    for (int cut = p_.layers; cut > 0; --cut)
+      for (int rank = 0; rank < static_cast<int>(bandwidths_.size()); ++rank) {
+        double& least = rest_[slot(cut, rank)];
+        if (cut == p_.layers) least = 0;
+        for (int u = 0; u < kinds() && cut < p_.layers; ++u) {
+          if (!has(allowed_.starts(u), cut)) continue;
+          const double before = hop({cut, rank, 0}, u);
+          for_each(allowed_.ends(u, cut), [&](int to) {
+            least = std::min(least, before + stage(cut, to, u) + rest_[slot(to, rank_[at(u)])]);
+          });
+        }
+      }
+  }
+
+  bool too_much(int cut, int rank, double sum) const {
+    return sum > ceiling_ || sum + rest_[slot(cut, rank)] > ceiling_ * (1 + kRounding);
+  }
+
+  /// Of the chains of s that end at one cut: those that no faster or equal link beats.
+  void keep(std::int64_t s) {
+    const std::span<const std::uint64_t> useful{&useful_[static_cast<std::size_t>(s * allowed_.words())],
+                                                at(allowed_.words())};
+    for_each(useful, [&](int cut) {
+      double least = kNever;
+      for (int rank = static_cast<int>(bandwidths_.size()) - 1; rank >= 0; --rank) {
+        const double sum = best_[slot(cut, rank)];
+        if (sum >= least || too_much(cut, rank, sum)) continue;
+        least = sum;
+        entries_.push_back({cut, rank, sum});
+      }
+    });
+    std::fill(best_.begin(), best_.end(), kNever);
+    if (entries_.size() > kMostEntries)
+      throw Infeasible("size",
+                       fmt::format("the search keeps more than {} partial chains, which take {}", kMostEntries,
+                                   to_text(Bytes{static_cast<double>(kMostEntries * sizeof(Entry))})),
+                       "fewer devices, fewer kinds of them, or a model cut less finely");
+  }
+
+  int devices_in(std::int64_t s) const {
+    int devices = 0;
+    for (int u = 0; u < kinds(); ++u) devices += counts_.used(s, u);
+    return devices;
+  }
+
+  std::optional<Summed> best() const {
+    double least = kNever;
+    int fewest = 0;
+    std::int64_t found = 0;
+    for (std::int64_t s = 1; s < counts_.total(); ++s)
+      for (const Entry* e = begin(s); e != end(s); ++e) {
+        if (e->cut != p_.layers || e->sum > least) continue;
+        const int devices = devices_in(s);
+        if (e->sum == least && devices >= fewest) continue;
+        least = e->sum, fewest = devices, found = s;
+      }
+    if (least == kNever) return std::nullopt;
+    return Summed{trace(found, least), least};
+  }
+
+  /// The chain whose sum this is, from its last stage to its first: sums of the same numbers are the same.
+  Chain trace(std::int64_t s, double sum) const {
+    Chain chain;
+    int to = p_.layers;
+    int rank = -1;  // Any.
+    while (to > 0) {
+      const auto [part, before] = step_to(s, to, rank, sum);
+      chain.push_back(part);
+      s -= counts_.stride(part.machines);
+      to = part.from, rank = before.rank, sum = before.sum;
+    }
+    std::reverse(chain.begin(), chain.end());
+    return chain;
+  }
+
+  std::pair<Part, Entry> step_to(std::int64_t s, int to, int rank, double sum) const {
+    for (int u = 0; u < kinds(); ++u) {
+      if (counts_.used(s, u) == 0 || (rank >= 0 && rank_[at(u)] != rank)) continue;
+      const std::int64_t before = s - counts_.stride(u);
+      for (const Entry* e = begin(before); e != end(before); ++e)
+        if (e->cut < to && has(allowed_.starts(u), e->cut) && has(allowed_.ends(u, e->cut), to) &&
+            e->sum + hop(*e, u) + stage(e->cut, to, u) == sum)
+          return {{e->cut, to, u}, *e};
+    }
+    throw InternalError("a chain has no stage in front of it");
+  }
+
+  const Problem& p_;
+  const Allowed& allowed_;
+  Sum sum_;
+  double ceiling_;
+  Counts counts_;
+  std::vector<double> bandwidths_;  ///< Of all machines, rising.
+  std::vector<int> rank_;           ///< Of each kind among them.
+  std::vector<Entry> entries_;      ///< Those of one S side by side, cuts rising.
+  std::vector<std::size_t> first_;  ///< Of each S.
+  std::vector<double> best_;        ///< [cut][rank] of the S that is being made.
+  std::vector<double> rest_;        ///< [cut][rank]: what is still to come, at least.
+  Cuts useful_;                     ///< [S][word]: see cuts_on_the_way().
+};
+
+}  // namespace
+
+std::optional<Summed> least_sum(const Problem& p, const Allowed& allowed, Sum sum, double ceiling,
+                                std::int64_t& states) {
+  Search search(p, allowed, sum, ceiling);
+  std::optional<Summed> found = search.run();
+  states += search.states();
+  return found;
+}
+
+}  // namespace stagecraft::edgepipe

@@ -1,0 +1,59 @@
+#include "sim/plan/edgepipe/problem.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace stagecraft::edgepipe {
+namespace {
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+Runs::Runs(int layers, const std::function<double(int, int)>& value)
+    : layers_(layers), values_(index(layers + 1) * index(layers + 1)) {
+  for (int from = 0; from < layers; ++from)
+    for (int to = from + 1; to <= layers; ++to) values_[index(from * (layers + 1) + to)] = value(from, to);
+}
+
+Runs Runs::sums(const std::vector<double>& layers) {
+  double sum = 0;
+  return Runs(static_cast<int>(layers.size()), [&](int from, int to) {
+    sum = to == from + 1 ? layers[index(from)] : sum + layers[index(to - 1)];
+    return sum;
+  });
+}
+
+double memory_of(const Problem& p, int from, int to) {
+  const double in = p.message[index(from)], out = p.message[index(to)];
+  return p.weights.at(from, to) + (from > 0 ? in * p.buffers_in : 0) + out * p.buffers_out + in + out;
+}
+
+bool fits(const Problem& p, const Part& part) {
+  return p.machines[index(part.machines)].memory > memory_of(p, part.from, part.to);
+}
+
+double hop_seconds(double bytes, double bandwidth) {
+  return bandwidth > 0 ? bytes / bandwidth : std::numeric_limits<double>::infinity();
+}
+
+Figures figures_of(const Problem& p, const Chain& chain) {
+  Figures f;
+  for (std::size_t s = 0; s < chain.size(); ++s) {
+    const Part& part = chain[s];
+    const Machines& own = p.machines[index(part.machines)];
+    const double compute = own.compute.at(part.from, part.to);
+    f.slowest_stage = std::max(f.slowest_stage, compute);
+    f.latency += compute;
+    f.memory = std::max(f.memory, memory_of(p, part.from, part.to));
+    if (s + 1 == chain.size()) continue;
+    const double bandwidth = std::min(own.bandwidth, p.machines[index(chain[s + 1].machines)].bandwidth);
+    const double hop = hop_seconds(p.message[index(part.to)], bandwidth);
+    f.slowest_hop = std::max(f.slowest_hop, hop);
+    f.all_hops += hop;
+    f.latency += hop;
+  }
+  return f;
+}
+
+}  // namespace stagecraft::edgepipe

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+namespace stagecraft::edgepipe {
+
+/// One number for each run of neighbouring layers from..to-1.
+class Runs {
+ public:
+  Runs() = default;
+  Runs(int layers, const std::function<double(int from, int to)>& value);
+  /// The sums over runs, added from left to right.
+  static Runs sums(const std::vector<double>& layers);
+
+  double at(int from, int to) const { return values_[static_cast<std::size_t>(from * (layers_ + 1) + to)]; }
+
+ private:
+  int layers_ = 0;
+  std::vector<double> values_;
+};
+
+/// Equal devices.
+struct Machines {
+  int count = 1;
+  Runs compute;             ///< Seconds of one item.
+  double memory = 0;        ///< Bytes; a stage has to need less.
+  double bandwidth = 0;     ///< Bytes a second of the link, each way; 0: not connected.
+  bool first_only = false;  ///< They hand out the items, so they run the first stage or none.
+};
+
+/// A chain of layers, and devices that each may run a run of it, in any order. One item is a micro-batch.
+struct Problem {
+  int layers = 0;
+  std::vector<double> message;             ///< Bytes of one item in front of each layer, and behind the last.
+  Runs weights;                            ///< Bytes that stay in memory.
+  double buffers_in = 2, buffers_out = 2;  ///< Items that wait at a stage, beside the one that is worked on.
+  std::vector<Machines> machines;
+};
+
+/// Layers from..to-1 on one device of machines[machines].
+struct Part {
+  int from = 0, to = 0, machines = 0;
+};
+
+/// The stages in the order in which items pass them.
+using Chain = std::vector<Part>;
+
+/// What a stage keeps in memory. The first receives from no other, so that nothing queues in front of it.
+///
+///   weights + [from > 0] b_in in + b_out out + in + out
+double memory_of(const Problem&, int from, int to);
+bool fits(const Problem&, const Part&);
+
+/// Seconds of `bytes` on a link; infinite where there is none.
+double hop_seconds(double bytes, double bandwidth);
+
+/// What a chain costs, one item.
+struct Figures {
+  double slowest_stage = 0, slowest_hop = 0;
+  double all_hops = 0;  ///< One behind the other, as on a shared medium.
+  double latency = 0;   ///< Of an item that is alone: all stages and hops.
+  double memory = 0;    ///< Bytes of the fullest stage.
+};
+
+Figures figures_of(const Problem&, const Chain&);
+
+}  // namespace stagecraft::edgepipe

@@ -1,0 +1,116 @@
+#include "sim/plan/msr/cuts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::msr {
+namespace {
+
+using Set = std::vector<std::uint64_t>;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+bool holds(const Set& set, int layer) { return set[at(layer / 64)] >> (layer % 64) & 1; }
+
+void insert(Set& set, int layer) { set[at(layer / 64)] |= std::uint64_t{1} << (layer % 64); }
+
+int size_of(const Set& set) {
+  int size = 0;
+  for (const std::uint64_t word : set) size += std::popcount(word);
+  return size;
+}
+
+/// Each layer with all that it needs.
+std::vector<Set> needs(const Digraph& graph, std::size_t words) {
+  std::vector<Set> sets(at(graph.size()), Set(words, 0));
+  const auto order = topological_order(graph);
+  STAGECRAFT_CHECK(order.has_value());
+  for (const int layer : *order) {
+    insert(sets[at(layer)], layer);
+    for (const int input : graph.previous[at(layer)])
+      for (std::size_t w = 0; w < words; ++w) sets[at(layer)][w] |= sets[at(input)][w];
+  }
+  return sets;
+}
+
+/// Sets grown from nothing by one layer after the other with all that it needs, where `may_grow(set, layer)`.
+template <class MayGrow>
+Cuts grown(const Digraph& graph, int most, MayGrow&& may_grow) {
+  Cuts cuts(graph.size());
+  const std::vector<Set> needed = needs(graph, cuts.words());
+  std::set<Set> known{Set(cuts.words(), 0)};
+  std::vector<Set> found{Set(cuts.words(), 0)};
+  for (std::size_t next = 0; next < found.size(); ++next) {
+    for (int layer = 0; layer < graph.size(); ++layer) {
+      Set set = found[next];
+      if (holds(set, layer) || !may_grow(set, layer)) continue;
+      for (std::size_t w = 0; w < set.size(); ++w) set[w] |= needed[at(layer)][w];
+      if (!known.insert(set).second) continue;
+      found.push_back(std::move(set));
+      if (static_cast<int>(found.size()) > most)
+        throw Infeasible("size", fmt::format("the branches of the model can be cut in more than {} ways", most),
+                         "cut along the order of the model with `cuts: listed`, or merge layers");
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Set& a, const Set& b) { return size_of(a) < size_of(b); });
+  for (const Set& set : found) cuts.add(set);
+  return cuts;
+}
+
+}  // namespace
+
+bool Cuts::has(int cut, int layer) const {
+  return bits_[at(cut) + static_cast<std::size_t>(layer / 64)] >> (layer % 64) & 1;
+}
+
+bool Cuts::contains(int larger, int smaller) const {
+  for (std::size_t w = 0; w < words_; ++w)
+    if (bits_[at(smaller) + w] & ~bits_[at(larger) + w]) return false;
+  return true;
+}
+
+std::vector<int> Cuts::layers_between(int smaller, int larger) const {
+  std::vector<int> between;
+  for (int layer = 0; layer < layers_; ++layer)
+    if (has(larger, layer) && !has(smaller, layer)) between.push_back(layer);
+  return between;
+}
+
+void Cuts::add(const Set& set) {
+  STAGECRAFT_CHECK(set.size() == words_);
+  bits_.insert(bits_.end(), set.begin(), set.end());
+  ++count_;
+}
+
+Cuts all_cuts(const Digraph& graph, int most) {
+  return grown(graph, most, [](const Set&, int) { return true; });
+}
+
+Cuts cuts_after_first(const Digraph& graph, int most) {
+  Cuts cuts = grown(graph, most, [&](const Set& set, int layer) {
+    const std::vector<int>& inputs = graph.previous[at(layer)];
+    return std::any_of(inputs.begin(), inputs.end(), [&](int input) { return holds(set, input); }) ||
+           (layer == 0 && size_of(set) == 0);
+  });
+  if (static_cast<int>(cuts.layers_between(0, cuts.count() - 1).size()) == graph.size()) return cuts;
+  throw Infeasible("cuts", "some layers are not reached from the first one, where the search starts",
+                   "search all cuts with `cuts: all`");
+}
+
+Cuts listed_cuts(int layers) {
+  Cuts cuts(layers);
+  Set set(cuts.words(), 0);
+  cuts.add(set);
+  for (int layer = 0; layer < layers; ++layer) {
+    insert(set, layer);
+    cuts.add(set);
+  }
+  return cuts;
+}
+
+}  // namespace stagecraft::msr

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/plan/msr/workload.hpp"
+
+namespace stagecraft::msr {
+
+/// How replicas and stages pay for their messages.
+enum class Formula {
+  Released,  ///< The sum of compute and all-reduce, the latter of 4(m-1)/m weights; m replicas share what comes in.
+  Paper      ///< The longer of compute and all-reduce, the latter of 2(m-1) weights.
+};
+
+/// Machines of one kind side by side, each made of the machines of the level before.
+struct Level {
+  int machines = 1;
+  double bandwidth = 1;  ///< Bytes a second, of each.
+  int most_replicas = machines;
+};
+
+struct PipeDreamOptions {
+  std::vector<Level> levels;  ///< Innermost first.
+  Formula formula = Formula::Released;
+  double transfers = 1;          ///< Share of the bytes between stages that is sent.
+  bool straight = false;         ///< No replicas.
+  bool fewer = false;            ///< Machines may stand idle.
+  std::optional<double> memory;  ///< Bytes of a machine, which what the released test counts may not exceed.
+};
+
+/// The layers between two cuts, on these devices.
+struct FoundStage {
+  int from = 0, to = 0;
+  std::vector<int> devices;  ///< Numbered through the levels, innermost first.
+};
+
+struct FoundPipeline {
+  double seconds = 0;  ///< Between two micro-batches.
+  std::vector<FoundStage> stages;
+  std::int64_t states = 0;
+};
+
+/// The fastest pipeline on all machines by the dynamic programme of PipeDream; nothing when no pipeline is allowed.
+std::optional<FoundPipeline> search_pipedream(const Workload&, const PipeDreamOptions&);
+
+/// Seconds between two micro-batches of stages one after the other, on one level; infinite where memory forbids one.
+double period_of(const Workload&, const std::vector<FoundStage>&, const PipeDreamOptions&);
+
+}  // namespace stagecraft::msr

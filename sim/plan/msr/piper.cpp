@@ -1,0 +1,229 @@
+// A stage with tensor degree t and data degree d, when s is the sum of the data degrees from it on, takes
+//
+//   sum of seconds / d + (sum over cut edges of 2 bytes / d + sum of 4 (d-1)/d parameters / N) / bandwidth
+//
+// and keeps memory_in_flight ceil(s/d) + memory_once (Piper, section 3; the 4 is its code's, from PipeDream's). Piper
+// tabulates the least time for every number of devices and every s. Here, for one time T after another, f(cut, s) is
+// the least number of devices on which the layers behind the cut take no longer:
+//
+//   f(c, s) = min over cuts c' behind c, t and d whose stage takes at most T with ceil(s/d) of f(c', s-d) + t d
+//
+// That is a minimum over whole rows, in little memory. The least T is found by bisection among the times of all stages.
+
+#include "sim/plan/msr/piper.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/plan/msr/variants.hpp"
+
+namespace stagecraft::msr {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr std::size_t kMostOptions = 5'000'000;
+constexpr int kUnreachable = 1 << 29;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+int ceil_div(int a, int b) { return (a + b - 1) / b; }
+
+/// A stage behind a cut: its time by the number of micro-batches in flight.
+struct Option {
+  int to, tensor, data;
+  int free;                    ///< Up to so many in flight memory does not matter.
+  double seconds;              ///< With up to `free` in flight.
+  std::vector<double> slower;  ///< With one more each, as long as it fits.
+
+  /// The most in flight with which it takes at most `limit`.
+  int most_in_flight(double limit) const {
+    if (seconds > limit) return 0;
+    return free + static_cast<int>(std::upper_bound(slower.begin(), slower.end(), limit) - slower.begin());
+  }
+  double seconds_with(int in_flight) const { return in_flight <= free ? seconds : slower[at(in_flight - free - 1)]; }
+};
+
+class Search {
+ public:
+  Search(const PiperInput& input, const Cuts& cuts)
+      : input_(input), cuts_(cuts), most_degrees_(std::min(input.micro_batches, input.devices)) {
+    for (int d = 1; d <= std::min({input.devices, input.micro_batches, input.most_replicas}); ++d)
+      if (input.micro_batches % d == 0) degrees_.push_back(d);
+    refuse_too_many();
+    options_.resize(at(cuts.count()));
+    for (int from = 0; from < cuts.count(); ++from)
+      for (int to = from + 1; to < cuts.count(); ++to)
+        if (cuts.contains(to, from)) add_options(from, to);
+  }
+
+  std::optional<PiperPlan> run() {
+    std::vector<double> times;  // The answer is the time of some stage.
+    for (const std::vector<Option>& options : options_)
+      for (const Option& option : options) {
+        times.push_back(option.seconds);
+        times.insert(times.end(), option.slower.begin(), option.slower.end());
+      }
+    std::sort(times.begin(), times.end());
+    times.erase(std::unique(times.begin(), times.end()), times.end());
+    std::optional<PiperPlan> best;
+    for (std::size_t low = 0, high = times.size(); low < high;) {
+      const std::size_t middle = best ? (low + high) / 2 : high - 1;
+      if (auto better = within(times[middle]))
+        best = std::move(better), high = middle;
+      else
+        low = middle + 1;
+    }
+    if (best) best->states = states_;
+    return best;
+  }
+
+ private:
+  void refuse_too_many() const {
+    std::size_t stages = 0, tensors = 1;
+    for (const PiperLayer& layer : input_.layers) tensors = std::max(tensors, layer.by_degree.size());
+    for (int from = 0; from < cuts_.count(); ++from)
+      for (int to = from + 1; to < cuts_.count(); ++to) stages += cuts_.contains(to, from);
+    const std::size_t options = stages * degrees_.size() * tensors;
+    if (options <= kMostOptions) return;
+    throw Infeasible(
+        "size", fmt::format("there are {} stages and degrees to choose from; {} is the most", options, kMostOptions),
+        "merge layers, or cut along the order of the model with `cuts: listed`");
+  }
+
+  void add_options(int from, int to) {
+    const std::vector<int> layers = cuts_.layers_between(from, to);
+    for (const auto& [tensor, unused] : input_.layers[at(layers.front())].by_degree) {
+      if (tensor > input_.devices) break;
+      const int degree = tensor;
+      if (!std::all_of(layers.begin(), layers.end(), [&](int l) { return has_variants(input_.layers[at(l)], degree); }))
+        continue;
+      for (const int data : degrees_)
+        if (tensor * data <= input_.devices) add_option(from, to, tensor, data, layers);
+    }
+  }
+
+  static bool has_variants(const PiperLayer& layer, int degree) {
+    const auto found = layer.by_degree.find(degree);
+    return found != layer.by_degree.end() && !found->second.empty();
+  }
+
+  void add_option(int from, int to, int tensor, int data, const std::vector<int>& layers) {
+    const Ways ways = ways_of(from, to, tensor, data, layers);
+    const int most = ceil_div(most_degrees_, data);
+    const auto seconds = [&](int in_flight) {
+      const auto chosen = fit(ways, in_flight);
+      return chosen ? seconds_of(ways, *chosen) : kNever;
+    };
+    Option option{to, tensor, data, 1, seconds(1), {}};
+    if (option.seconds == kNever) return;
+    option.free = most_at_once(ways, most, option.seconds, seconds);
+    double last = option.seconds;
+    for (int y = option.free + 1; y <= most && last != kNever; ++y) {
+      last = std::max(last, seconds(y));
+      if (last != kNever) option.slower.push_back(last);
+    }
+    options_[at(from)].push_back(std::move(option));
+  }
+
+  /// The most in flight for which the fastest variants fit; 1 when they never do.
+  int most_at_once(const Ways& ways, int most, double least, const auto& seconds) const {
+    const std::vector<int> fastest = fastest_of(ways);
+    if (seconds_of(ways, fastest) < least) return 1;
+    int low = 1, high = most;
+    while (low < high) {
+      const int middle = (low + high + 1) / 2;
+      if (seconds(middle) <= least)
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    return low;
+  }
+
+  std::optional<std::vector<int>> fit(const Ways& ways, int in_flight) const {
+    return input_.whole_stages ? fit_stage(ways, in_flight, input_.memory) : fit_layers(ways, in_flight, input_.memory);
+  }
+
+  Ways ways_of(int from, int to, int tensor, int data, const std::vector<int>& layers) const {
+    const auto outside = [&](int layer) { return cuts_.has(from, layer) || !cuts_.has(to, layer); };
+    Ways ways;
+    for (const int layer : layers) {
+      std::vector<Way>& row = ways.emplace_back();
+      const auto &inputs = input_.graph.previous[at(layer)], &users = input_.graph.next[at(layer)];
+      for (const Variant& variant : input_.layers[at(layer)].by_degree.at(tensor)) {
+        double bytes = 0;
+        for (std::size_t i = 0; i < inputs.size(); ++i) bytes += outside(inputs[i]) ? 2 * variant.in[i] : 0;
+        for (std::size_t i = 0; i < users.size(); ++i) bytes += outside(users[i]) ? 2 * variant.out[i] : 0;
+        const double reduced = 4.0 * (data - 1) * variant.parameters / data / input_.micro_batches;
+        row.push_back({(bytes / data + reduced) / input_.bandwidth + variant.seconds / data, variant.memory_in_flight,
+                       variant.memory_once});
+      }
+    }
+    return ways;
+  }
+
+  std::optional<PiperPlan> within(double limit) {
+    const std::size_t width = at(most_degrees_) + 1;
+    fewest_.assign(at(cuts_.count()) * width, kUnreachable);
+    const int last = cuts_.count() - 1;
+    row(last)[0] = 0;
+    for (int from = last - 1; from >= 0; --from) {
+      int* to_fill = row(from);
+      for (const Option& option : options_[at(from)]) {
+        const int most = std::min(most_degrees_, option.most_in_flight(limit) * option.data);
+        const int* behind = row(option.to);
+        const int devices = option.tensor * option.data;
+        for (int s = option.data; s <= most; ++s) to_fill[s] = std::min(to_fill[s], behind[s - option.data] + devices);
+        states_ += std::max(0, most - option.data + 1);
+      }
+    }
+    const int* whole = row(0);
+    const auto fewest = std::min_element(whole, whole + width);
+    if (*fewest > input_.devices) return std::nullopt;
+    return read_off(static_cast<int>(fewest - whole), limit);
+  }
+
+  PiperPlan read_off(int degrees, double limit) {
+    PiperPlan plan;
+    for (int from = 0; from != cuts_.count() - 1;) {
+      const Option& option = chosen_option(from, degrees, limit);
+      const int in_flight = ceil_div(degrees, option.data);
+      const std::vector<int> layers = cuts_.layers_between(from, option.to);
+      const Ways ways = ways_of(from, option.to, option.tensor, option.data, layers);
+      const auto variants = fit(ways, in_flight);
+      STAGECRAFT_CHECK(variants.has_value());
+      plan.seconds = std::max(plan.seconds, option.seconds_with(in_flight));
+      plan.stages.push_back(
+          {from, option.to, option.tensor, option.data, *variants, memory_of(ways, *variants, in_flight)});
+      from = option.to, degrees -= option.data;
+    }
+    return plan;
+  }
+
+  const Option& chosen_option(int from, int degrees, double limit) {
+    for (const Option& option : options_[at(from)]) {
+      if (degrees < option.data || degrees > option.most_in_flight(limit) * option.data) continue;
+      if (row(from)[degrees] == row(option.to)[degrees - option.data] + option.tensor * option.data) return option;
+    }
+    throw InternalError("no stage leads to a number of devices that was found");
+  }
+
+  int* row(int cut) { return fewest_.data() + at(cut) * (at(most_degrees_) + 1); }
+
+  const PiperInput& input_;
+  const Cuts& cuts_;
+  int most_degrees_;
+  std::vector<int> degrees_;                  ///< Of data parallelism.
+  std::vector<std::vector<Option>> options_;  ///< By the cut in front.
+  std::vector<int> fewest_;                   ///< f, row by row.
+  std::int64_t states_ = 0;
+};
+
+}  // namespace
+
+std::optional<PiperPlan> search_piper(const PiperInput& input, const Cuts& cuts) { return Search(input, cuts).run(); }
+
+}  // namespace stagecraft::msr

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/plan/msr/cuts.hpp"
+
+namespace stagecraft::msr {
+
+/// One way to run a layer, on one replica's devices.
+struct Variant {
+  std::string name;
+  double seconds = 0;           ///< Of one micro-batch.
+  double parameters = 0;        ///< Bytes that replicas reduce.
+  double memory_in_flight = 0;  ///< Bytes for each micro-batch in flight.
+  double memory_once = 0;       ///< Bytes.
+  std::vector<double> in, out;  ///< Bytes over each edge when it is cut, in the order of the graph's lists.
+};
+
+struct PiperLayer {
+  std::string name;
+  std::map<int, std::vector<Variant>> by_degree;  ///< Degree of tensor parallelism to the variants there are.
+};
+
+/// The question that Piper answers (Tarnawski, Narayanan, Phanishayee, NeurIPS 2021, section 3).
+struct PiperInput {
+  std::vector<PiperLayer> layers;
+  Digraph graph;
+  int devices = 1;
+  int micro_batches = 1;                                    ///< In a batch; a degree of data parallelism divides them.
+  double memory = std::numeric_limits<double>::infinity();  ///< Bytes of a device.
+  double bandwidth = 1;                                     ///< Bytes a second.
+  int most_replicas = std::numeric_limits<int>::max();
+  bool whole_stages = false;  ///< All layers of a stage run in the variant of the same number.
+};
+
+struct PiperStage {
+  int from = 0, to = 0;  ///< Cuts.
+  int tensor = 1, data = 1;
+  std::vector<int> variants;  ///< Of each layer between the cuts.
+  double memory = 0;          ///< Bytes of each device.
+};
+
+struct PiperPlan {
+  double seconds = 0;  ///< Between two micro-batches.
+  std::vector<PiperStage> stages;
+  std::int64_t states = 0;
+};
+
+/// The stages with the least time of the slowest; nothing when none fit into memory. Exact, but for the choice of
+/// variants: it takes the cheapest byte saved first, as Piper does, unless whole stages choose.
+std::optional<PiperPlan> search_piper(const PiperInput&, const Cuts&);
+
+}  // namespace stagecraft::msr

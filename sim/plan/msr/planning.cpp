@@ -1,0 +1,172 @@
+#include "sim/plan/msr/planning.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::msr {
+namespace {
+
+constexpr int kMostCuts = 5000;
+
+using Words = std::vector<std::string>;
+
+}  // namespace
+
+config::Field micro_batch_field() {
+  return config::integer("micro_batch_size", 1, 1e6)
+      .fallback("1")
+      .doc("Samples of one micro-batch, which replicas divide: a stage has at most so many.");
+}
+
+config::Field devices_field() {
+  return config::list("devices", config::text("device"))
+      .optional()
+      .doc("Device names in the order of the stages, all of one type; left out: all of the cluster.");
+}
+
+config::Field cuts_field() {
+  return config::choice("cuts", Words{"all", "released", "listed"})
+      .fallback("all")
+      .doc(
+          "Where stages may end: all, any set of layers with their inputs; released, those that PipeDream's code "
+          "looks at, sized as it does; listed, between layers in the order of the model.");
+}
+
+std::vector<DeviceId> equal_devices(const PlannerInput& input) {
+  const std::vector<DeviceId> devices = available_devices(input);
+  const std::set<DeviceId> different(devices.begin(), devices.end());
+  const Where where = input.options.has("devices") ? input.options.at("devices").where : Where{};
+  if (devices.empty() || different.size() != devices.size())
+    throw InputError({{where, "plan.devices", devices.empty() ? "there is no device to use" : "a device is named twice",
+                       "name each device once, or leave plan.devices out", "devices"}});
+  for (const DeviceId device : devices) {
+    const DeviceType &first = input.cluster.type_of(devices.front()), &other = input.cluster.type_of(device);
+    if (&first != &other)
+      throw Infeasible(
+          {where, "plan.devices",
+           fmt::format("this planner knows one type of device, but there are '{}' and '{}'", first.name, other.name),
+           "name devices of one type in plan.devices, or take the planner 'balanced'", "device-types"});
+  }
+  return devices;
+}
+
+int type_of(const PlannerInput& input, const std::vector<DeviceId>& devices) {
+  return input.cluster.devices[static_cast<std::size_t>(devices.front())].type;
+}
+
+double ring_bandwidth(const Cluster& cluster, const std::vector<DeviceId>& devices, std::size_t group,
+                      std::size_t step) {
+  const Router router(cluster);
+  double slowest = std::numeric_limits<double>::infinity();
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    const std::size_t first = d / group * group, next_place = first + (d - first + step) % group;
+    const DeviceId next = devices[next_place];
+    if (next != devices[d]) slowest = std::min(slowest, router.require(devices[d], next).bandwidth.value);
+  }
+  return slowest;
+}
+
+int devices_of_host(const Cluster& cluster, const std::vector<DeviceId>& devices) {
+  const auto host = [&](std::size_t d) { return cluster.devices[static_cast<std::size_t>(devices[d])].host; };
+  std::size_t each = 1;
+  while (each < devices.size() && host(each) == host(0)) ++each;
+  std::set<std::string> hosts;
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    if (d % each == 0 ? !hosts.insert(host(d)).second : host(d) != host(d - 1)) return static_cast<int>(devices.size());
+  }
+  return static_cast<int>(devices.size() % each == 0 ? each : devices.size());
+}
+
+Cuts cuts_of(const PlannerInput& input) {
+  const std::string& word = input.options.at("cuts").text;
+  const Digraph graph = layer_graph(input.model);
+  return word == "listed" ? listed_cuts(graph.size())
+         : word == "all"  ? all_cuts(graph, kMostCuts)
+                          : cuts_after_first(graph, kMostCuts);
+}
+
+Workload workload_of(const PlannerInput& input, int device_type) {
+  const Crossing crossing = input.options.at("cuts").text == "released" ? Crossing::Frontier : Crossing::Read;
+  return sum_up(amounts_of(input.costs, device_type, config::as_int(input.options.at("micro_batch_size"))),
+                layer_graph(input.model), cuts_of(input), crossing);
+}
+
+std::vector<config::Field> pipedream_fields() {
+  return {
+      micro_batch_field(),
+      devices_field(),
+      cuts_field(),
+      config::choice("formula", Words{"released", "paper"})
+          .fallback("released")
+          .doc("What replicas cost: released, compute and all-reduce one after the other, as the code has it; paper, "
+               "the longer of both."),
+      config::real("transfers", 0, 1)
+          .fallback("1")
+          .doc("Share of the bytes between stages that is sent: 1 all of them, less when they are compressed."),
+      config::boolean("straight").fallback("false").doc("Whether every stage has one device."),
+      config::boolean("fewer").fallback("false").doc("Whether devices may stand idle."),
+      config::quantity("memory", config::Dimension::Size)
+          .optional()
+          .doc("Most that a stage may keep for the micro-batches behind it, counted as the released code does, which "
+               "leaves out the stage's own; left out: no limit."),
+  };
+}
+
+PipeDreamOptions read_pipedream(const config::Value& options) {
+  PipeDreamOptions read;
+  read.formula = options.at("formula").text == "paper" ? Formula::Paper : Formula::Released;
+  read.transfers = config::as_real(options.at("transfers"));
+  read.straight = config::as_bool(options.at("straight"));
+  read.fewer = config::as_bool(options.at("fewer"));
+  if (const config::Value* memory = options.find("memory")) read.memory = config::as_bytes(*memory).value;
+  return read;
+}
+
+Planned planned(const PlannerInput& input, const Workload& work, const FoundPipeline& found,
+                const std::vector<DeviceId>& devices) {
+  Planned result;
+  const int size = config::as_int(input.options.at("micro_batch_size"));
+  int behind = 0;
+  for (const FoundStage& stage : found.stages) behind += static_cast<int>(stage.devices.size());
+  for (const FoundStage& one : found.stages) {
+    Stage stage;
+    stage.name = fmt::format("s{}", result.plan.stage_count());
+    stage.micro_batch_size = size;
+    const auto replicas = static_cast<int>(one.devices.size());
+    const int in_flight = (behind + replicas - 1) / replicas;
+    behind -= replicas;
+    Bytes memory;
+    for (const int layer : work.cuts.layers_between(one.from, one.to)) {
+      stage.layers.push_back(LayerId{layer});
+      const Layer& known = input.model.layers[static_cast<std::size_t>(layer)];
+      const Precision& precision = input.model.precision;
+      memory += known.stash * (static_cast<double>(size) * in_flight);
+      memory.value += known.parameters * (precision.weight * in_flight + precision.gradient + precision.optimizer);
+    }
+    for (const int device : one.devices) stage.devices.push_back(devices[static_cast<std::size_t>(device)]);
+    result.memory = std::max(result.memory, memory);
+    result.plan.stages.push_back(std::move(stage));
+  }
+  finish_plan(result.plan, input, false);
+  result.predicted = {found.seconds};
+  result.states = found.states;
+  return result;
+}
+
+void refuse(const PlannerInput& input, const Workload& work, std::size_t devices) {
+  const bool limited = input.options.has("memory");
+  const Where where = limited ? input.options.at("memory").where : input.options.at("micro_batch_size").where;
+  throw Infeasible(
+      {where, limited ? "plan.memory" : "plan.micro_batch_size",
+       fmt::format("no pipeline of {} layers uses all of {} devices within the limits", work.cuts.layers(), devices),
+       limited ? "more memory, or `fewer: true` to let devices stand idle"
+               : "larger micro-batches allow more replicas; or `fewer: true` lets devices stand idle",
+       limited ? "memory" : "devices"});
+}
+
+}  // namespace stagecraft::msr

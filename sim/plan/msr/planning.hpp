@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/plan/msr/pipedream.hpp"
+#include "sim/plan/planner.hpp"
+
+namespace stagecraft::msr {
+
+/// Fields that several planners have.
+config::Field micro_batch_field();
+config::Field devices_field();
+config::Field cuts_field();
+
+/// Those to use, each once. The models of these planners know one kind of device; others are refused.
+std::vector<DeviceId> equal_devices(const PlannerInput&);
+int type_of(const PlannerInput&, const std::vector<DeviceId>&);
+
+/// The slowest hop of the rings in each `group` of these devices, from one to that `step` behind it; infinite where
+/// there is none.
+double ring_bandwidth(const Cluster&, const std::vector<DeviceId>&, std::size_t group, std::size_t step = 1);
+
+/// Devices of each host, where hosts follow one another and have equally many; else all of them.
+int devices_of_host(const Cluster&, const std::vector<DeviceId>&);
+
+/// The cuts that the option `cuts` asks for.
+Cuts cuts_of(const PlannerInput&);
+/// Their sums for micro-batches of the option `micro_batch_size`.
+Workload workload_of(const PlannerInput&, int device_type);
+
+/// What PipeDream and its exhaustive search share: `formula`, `transfers`, `straight`, `fewer`, `memory`.
+std::vector<config::Field> pipedream_fields();
+PipeDreamOptions read_pipedream(const config::Value& options);
+
+/// The plan of a pipeline, with what its workers keep: a stage that has w micro-batches in flight keeps w versions of
+/// its weights and w stashes (PipeDream, section 3.3), where w = ceil((machines from it on) / replicas).
+Planned planned(const PlannerInput&, const Workload&, const FoundPipeline&, const std::vector<DeviceId>&);
+
+/// No pipeline was allowed: what would help.
+[[noreturn]] void refuse(const PlannerInput&, const Workload&, std::size_t devices);
+
+}  // namespace stagecraft::msr

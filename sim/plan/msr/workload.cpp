@@ -1,0 +1,98 @@
+#include "sim/plan/msr/workload.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace stagecraft::msr {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+std::vector<int> read_behind(const Cuts& cuts, int cut, const Digraph& graph) {
+  std::vector<int> layers;
+  for (int layer = 0; layer < cuts.layers(); ++layer) {
+    const std::vector<int>& users = graph.next[at(layer)];
+    if (cuts.has(cut, layer) && std::any_of(users.begin(), users.end(), [&](int user) { return !cuts.has(cut, user); }))
+      layers.push_back(layer);
+  }
+  return layers;
+}
+
+/// For each layer those in front of it that have a reader which is not.
+std::vector<std::vector<int>> sent_beside_each(const Digraph& graph) {
+  std::vector<std::vector<int>> beside(at(graph.size()));
+  for (int layer = 0; layer < graph.size(); ++layer) {
+    std::set<int> needed{layer};
+    std::vector<int> open{layer};
+    while (!open.empty()) {
+      const int one = open.back();
+      open.pop_back();
+      for (const int input : graph.previous[at(one)])
+        if (needed.insert(input).second) open.push_back(input);
+    }
+    for (const int one : needed) {
+      const std::vector<int>& users = graph.next[at(one)];
+      const auto elsewhere = [&](int user) { return needed.count(user) == 0; };
+      if (one != layer && std::any_of(users.begin(), users.end(), elsewhere)) beside[at(layer)].push_back(one);
+    }
+  }
+  return beside;
+}
+
+std::vector<int> frontier(const Cuts& cuts, int cut, const Digraph& graph,
+                          const std::vector<std::vector<int>>& beside) {
+  std::set<int> layers;
+  for (int layer = 0; layer < cuts.layers(); ++layer) {
+    const std::vector<int>& users = graph.next[at(layer)];
+    if (!cuts.has(cut, layer) || std::any_of(users.begin(), users.end(), [&](int user) { return cuts.has(cut, user); }))
+      continue;
+    layers.insert(layer);
+    layers.insert(beside[at(layer)].begin(), beside[at(layer)].end());
+  }
+  return {layers.begin(), layers.end()};
+}
+
+}  // namespace
+
+std::vector<LayerAmounts> amounts_of(const CostTable& costs, int device_type, int samples) {
+  const ModelGraph& model = costs.model();
+  std::vector<LayerAmounts> amounts;
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    const LayerCost cost = costs.at(LayerId{static_cast<std::int64_t>(l)}, device_type, samples);
+    amounts.push_back({(cost.forward + cost.backward()).value, (model.layers[l].output * samples).value,
+                       model.layers[l].parameters * model.precision.weight});
+  }
+  return amounts;
+}
+
+Digraph layer_graph(const ModelGraph& model) {
+  Digraph graph(static_cast<int>(model.layers.size()));
+  for (std::size_t l = 0; l < model.layers.size(); ++l)
+    for (const LayerId input : model.layers[l].inputs)
+      graph.add(static_cast<int>(static_cast<std::size_t>(input)), static_cast<int>(l));
+  return graph;
+}
+
+Workload sum_up(const std::vector<LayerAmounts>& layers, const Digraph& graph, Cuts cuts, Crossing crossing) {
+  Workload work{std::move(cuts), {}, {}, {}, {}};
+  const auto beside = crossing == Crossing::Frontier ? sent_beside_each(graph) : std::vector<std::vector<int>>{};
+  for (int cut = 0; cut < work.cuts.count(); ++cut) {
+    LayerAmounts sum;
+    for (int layer = 0; layer < work.cuts.layers(); ++layer) {
+      if (!work.cuts.has(cut, layer)) continue;
+      const LayerAmounts& one = layers[at(layer)];
+      sum.seconds += one.seconds, sum.output += one.output, sum.parameters += one.parameters;
+    }
+    work.seconds.push_back(sum.seconds);
+    work.outputs.push_back(sum.output);
+    work.parameters.push_back(sum.parameters);
+    double sent = 0;
+    for (const int layer :
+         crossing == Crossing::Read ? read_behind(work.cuts, cut, graph) : frontier(work.cuts, cut, graph, beside))
+      sent += layers[at(layer)].output;
+    work.crossing.push_back(sent);
+  }
+  return work;
+}
+
+}  // namespace stagecraft::msr

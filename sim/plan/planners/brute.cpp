@@ -1,0 +1,37 @@
+#include "sim/plan/msr/brute.hpp"
+#include "sim/plan/msr/planning.hpp"
+
+namespace stagecraft::planners {
+namespace {
+
+constexpr std::int64_t kMostDivisions = 5'000'000;
+
+const config::MapSpec kFields{"Every division into stages and replicas, by PipeDream's costs on one level.",
+                              msr::pipedream_fields()};
+
+Planned plan_brute(const PlannerInput& input) {
+  const std::vector<DeviceId> devices = msr::equal_devices(input);
+  const msr::Workload work = msr::workload_of(input, msr::type_of(input, devices));
+  msr::PipeDreamOptions options = msr::read_pipedream(input.options);
+  const auto machines = static_cast<int>(devices.size());
+  options.levels = {{machines, msr::ring_bandwidth(input.cluster, devices, devices.size()),
+                     std::min(machines, config::as_int(input.options.at("micro_batch_size")))}};
+  const auto found = msr::search_all(work, options, kMostDivisions);
+  if (!found) msr::refuse(input, work, devices.size());
+  Planned result = msr::planned(input, work, *found, devices);
+  result.lower_bound = result.predicted;
+  result.bound_reason = "every division was looked at";
+  return result;
+}
+
+}  // namespace
+
+extern const PlannerDef brute{
+    .name = "brute",
+    .summary = "Looks at every division into stages and replicas: for small models, and to check other planners.",
+    .source = "PipeDream's costs (Narayanan et al., SOSP 2019), no pruning",
+    .fields = &kFields,
+    .plan = plan_brute,
+};
+
+}  // namespace stagecraft::planners

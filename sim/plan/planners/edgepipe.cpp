@@ -1,0 +1,264 @@
+// Inference on unequal devices, exactly best over all subsets and orders of the devices and all cuts of the chain of
+// layers: PipeEdge's model (Hu et al., DSD 2022), with its measured times replaced by forwards of the cost table.
+// Devices of one type on equal links are one kind, so that the search grows with their counts and not with 2^devices.
+//
+// What the model leaves out: latency of links, and the ways of the first input and of the last result. A tensor that
+// skips a stage crosses every cut on its way; the plan sends it directly.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "sim/plan/edgepipe/search.hpp"
+#include "sim/plan/planner.hpp"
+
+namespace stagecraft::planners {
+namespace {
+
+using edgepipe::Found;
+using edgepipe::Objective;
+using edgepipe::Problem;
+using edgepipe::Runs;
+
+const config::MapSpec kFields{
+    "Consecutive stages of a forward pass on any of the devices in any order, exactly the best for inference.",
+    {config::choice("objective", std::vector<std::string>{"bottleneck", "latency", "finite", "shared"})
+         .fallback("bottleneck")
+         .doc("What is least: the period, as if no link were shared; the time of one item; the time of all items of "
+              "an iteration with fill and drain; or the period when one medium carries all messages."),
+     config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch: an item."),
+     config::real("buffers_in", 0, 1e6).fallback("2").doc("Items that wait in front of a stage; each takes memory."),
+     config::real("buffers_out", 0, 1e6).fallback("2").doc("Items that wait behind a stage; each takes memory."),
+     config::quantity("input", config::Dimension::Size)
+         .fallback("0")
+         .doc("What one sample brings into the first stage, which keeps one item of it."),
+     config::text("data_device")
+         .optional()
+         .doc("The device that has the data: it runs the first stage or none. Left out: any may run any stage."),
+     config::list("devices", config::text("device"))
+         .optional()
+         .doc("Names of the devices to choose from; left out: all of the cluster.")}};
+
+constexpr double kLargestTables = 1 << 30;  // Bytes.
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+Objective objective_of(const std::string& word) {
+  if (word == "latency") return Objective::Latency;
+  if (word == "finite") return Objective::Finite;
+  return word == "shared" ? Objective::Shared : Objective::Bottleneck;
+}
+
+std::vector<DeviceId> different_devices(const PlannerInput& input) {
+  std::vector<DeviceId> devices = available_devices(input);
+  const std::set<DeviceId> different(devices.begin(), devices.end());
+  if (!devices.empty() && different.size() == devices.size()) return devices;
+  throw InputError({{input.options.at("devices").where, "plan.devices",
+                     devices.empty() ? "there is no device to use" : "a device is named twice",
+                     "name each device once, or leave plan.devices out", "devices"}});
+}
+
+/// The fastest that each device reaches another with; 0: it reaches none. A pair has to have the slower of the two.
+std::vector<double> bandwidths_of(const PlannerInput& input, const std::vector<DeviceId>& devices) {
+  const Router router(input.cluster);
+  const auto n = devices.size();
+  std::vector<double> fastest(n, 0), pairs(n * n, 0);
+  for (std::size_t a = 0; a < n; ++a)
+    for (std::size_t b = a + 1; b < n; ++b) {
+      const auto route = router.route(devices[a], devices[b]);
+      const double bandwidth = pairs[a * n + b] = route ? route->bandwidth.value : 0;
+      fastest[a] = std::max(fastest[a], bandwidth);
+      fastest[b] = std::max(fastest[b], bandwidth);
+    }
+  const auto name = [&](std::size_t d) { return input.cluster.devices[static_cast<std::size_t>(devices[d])].name; };
+  for (std::size_t a = 0; a < n; ++a)
+    for (std::size_t b = a + 1; b < n; ++b)
+      if (const double both = std::min(fastest[a], fastest[b]); pairs[a * n + b] != both)
+        throw InputError(
+            {{input.options.where, "plan.devices",
+              fmt::format("this planner knows one bandwidth for each device, but '{}' and '{}' have {} "
+                          "between them and {} or more to others",
+                          name(a), name(b), to_text(Bandwidth{pairs[a * n + b]}), to_text(Bandwidth{both})),
+              "name devices whose links meet at one switch or medium", "bandwidth"}});
+  return fastest;
+}
+
+void require_one_medium(const PlannerInput& input, const std::vector<DeviceId>& devices) {
+  const Router router(input.cluster);
+  std::set<LinkId> links;
+  bool shared = true;
+  for (const DeviceId a : devices)
+    for (const DeviceId b : devices) {
+      const auto route = router.route(a, b);
+      if (a == b || !route) continue;
+      for (const Hop& hop : route->hops) {
+        links.insert(hop.link);
+        shared = shared && input.cluster.links[static_cast<std::size_t>(hop.link)].duplex == Duplex::Half;
+      }
+    }
+  if (shared && links.size() <= 1) return;
+  throw InputError({{input.options.at("objective").where, "plan.objective",
+                     "'shared' is for devices on one medium, but messages between these take several links",
+                     "write bottleneck, or join the devices with one link: {among: [...], duplex: half}", "medium"}});
+}
+
+/// What crosses each cut for one sample: every tensor that is still read behind it, and at the end what nobody reads.
+std::vector<double> messages_of(const ModelGraph& model, double input) {
+  const int layers = static_cast<int>(model.layers.size());
+  std::vector<int> last_use(model.layers.size(), 0);
+  for (int l = 0; l < layers; ++l)
+    for (const LayerId from : model.layers[at(l)].inputs) last_use[static_cast<std::size_t>(from)] = l;
+  std::vector<double> bytes(at(layers) + 1, 0);
+  bytes.front() = input;
+  for (int l = 0; l < layers; ++l) {
+    const double output = model.layers[at(l)].output.value;
+    for (int cut = l + 1; cut <= last_use[at(l)]; ++cut) bytes[at(cut)] += output;
+    if (last_use[at(l)] == 0) bytes.back() += output;
+  }
+  return bytes;
+}
+
+/// Weights of each run of layers, tied ones once.
+Runs weights_of(const ModelGraph& model) {
+  std::map<std::string, double> tied;
+  for (const Layer& layer : model.layers)
+    if (!layer.tie.empty()) tied[layer.tie] += layer.parameters;
+  double parameters = 0;
+  std::set<std::string> held;
+  return Runs(static_cast<int>(model.layers.size()), [&](int from, int to) {
+    if (to == from + 1) parameters = 0, held.clear();
+    const Layer& last = model.layers[at(to - 1)];
+    if (last.tie.empty())
+      parameters += last.parameters;
+    else if (held.insert(last.tie).second)
+      parameters += tied[last.tie];
+    return parameters * model.precision.weight;
+  });
+}
+
+Runs compute_of(const CostTable& costs, int type, int samples) {
+  double sum = 0;
+  return Runs(static_cast<int>(costs.model().layers.size()), [&](int from, int to) {
+    if (to == from + 1) sum = costs.operation(type).value;
+    return sum += costs.at(LayerId{to - 1}, type, samples).forward.value;
+  });
+}
+
+/// The problem, and the devices of each kind in it.
+struct Asked {
+  Problem problem;
+  std::vector<std::vector<DeviceId>> devices;
+};
+
+Asked problem_of(const PlannerInput& input) {
+  const config::Value& options = input.options;
+  const int size = config::as_int(options.at("micro_batch_size"));
+  const std::vector<DeviceId> devices = different_devices(input);
+  const std::vector<double> bandwidths = bandwidths_of(input, devices);
+  std::vector<DeviceId> data;
+  if (const config::Value* name = options.find("data_device")) {
+    config::Problems problems;
+    data = read_devices(*name, input.cluster, "data_device", problems);
+    problems.throw_if_any();
+  }
+
+  using Kind = std::tuple<int, double, bool>;
+  std::vector<Kind> kinds;
+  Asked asked;
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    const bool first_only = !data.empty() && data.front() == devices[d];
+    const Kind kind{input.cluster.devices[static_cast<std::size_t>(devices[d])].type, bandwidths[d], first_only};
+    const auto k = static_cast<std::size_t>(std::find(kinds.begin(), kinds.end(), kind) - kinds.begin());
+    if (k == kinds.size()) kinds.push_back(kind), asked.devices.emplace_back();
+    asked.devices[k].push_back(devices[d]);
+  }
+
+  Problem& p = asked.problem;
+  p.layers = static_cast<int>(input.model.layers.size());
+  const Bytes tables{8.0 * (p.layers + 1.0) * (p.layers + 1.0) * static_cast<double>(kinds.size() + 1)};
+  if (tables.value > kLargestTables)
+    throw Infeasible("size",
+                     fmt::format("the search among {} layers on {} kinds of devices needs tables of {}; {} is the most",
+                                 p.layers, kinds.size(), to_text(tables), to_text(Bytes{kLargestTables})),
+                     "a model cut less finely, or fewer kinds of devices");
+  p.message = messages_of(input.model, config::as_bytes(options.at("input")).value);
+  for (double& bytes : p.message) bytes *= size;
+  p.weights = weights_of(input.model);
+  p.buffers_in = config::as_real(options.at("buffers_in"));
+  p.buffers_out = config::as_real(options.at("buffers_out"));
+  for (std::size_t k = 0; k < kinds.size(); ++k) {
+    const auto [type, bandwidth, first_only] = kinds[k];
+    const double memory = input.cluster.types[at(type)].memory.value;
+    p.machines.push_back({.count = static_cast<int>(asked.devices[k].size()),
+                          .compute = compute_of(input.costs, type, size),
+                          .memory = memory > 0 ? memory : std::numeric_limits<double>::infinity(),
+                          .bandwidth = bandwidth,
+                          .first_only = first_only});
+  }
+  return asked;
+}
+
+[[noreturn]] void refuse(const PlannerInput& input, const Problem& p) {
+  std::vector<std::string> layers;
+  for (const Layer& layer : input.model.layers) layers.push_back(layer.name);
+  Diagnostic why = edgepipe::why_none(p, layers);
+  why.where = input.options.where;
+  why.path = "plan";
+  throw Infeasible(why);
+}
+
+std::string reason_of(Objective objective) {
+  switch (objective) {
+    case Objective::Bottleneck:
+      return "the search was exhaustive";
+    case Objective::Latency:
+      return "the least period of any plan; the search was exhaustive and for latency";
+    case Objective::Finite:
+      return "the least period of any plan; the search was exhaustive and for all items together";
+    case Objective::Shared:
+      return "the search was exhaustive, on one medium";
+  }
+  throw InternalError("an objective without a reason");
+}
+
+Planned plan_edgepipe(const PlannerInput& input) {
+  const Objective objective = objective_of(input.options.at("objective").text);
+  const Asked asked = problem_of(input);
+  if (objective == Objective::Shared) require_one_medium(input, different_devices(input));
+  const std::optional<Found> found = edgepipe::search(asked.problem, objective, input.micro_batches);
+  if (!found) refuse(input, asked.problem);
+
+  Plan plan;
+  std::vector<std::size_t> used(asked.devices.size(), 0);
+  for (const edgepipe::Part& part : found->chain) {
+    Stage stage;
+    stage.name = fmt::format("s{}", plan.stages.size());
+    const std::size_t kind = at(part.machines);
+    stage.devices = {asked.devices[kind][used[kind]++]};
+    stage.micro_batch_size = config::as_int(input.options.at("micro_batch_size"));
+    for (int layer = part.from; layer < part.to; ++layer) stage.layers.push_back(LayerId{layer});
+    plan.stages.push_back(std::move(stage));
+  }
+  finish_plan(plan, input, false);
+  return {.plan = std::move(plan),
+          .predicted = {found->period},
+          .memory = {edgepipe::figures_of(asked.problem, found->chain).memory},
+          .lower_bound = {found->least_period},
+          .bound_reason = reason_of(objective),
+          .states = found->states};
+}
+
+}  // namespace
+
+extern const PlannerDef edgepipe{
+    .name = "edgepipe",
+    .summary = "Stages of a forward pass on any of the devices in any order, exactly best in period, latency or both.",
+    .source = "Hu et al., PipeEdge, DSD 2022",
+    .fields = &kFields,
+    .plan = plan_edgepipe,
+};
+
+}  // namespace stagecraft::planners

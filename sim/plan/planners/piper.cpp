@@ -1,0 +1,123 @@
+// Piper without tensor parallelism, which plans do not have: each layer plain, or with its forward run again. A plan
+// decides that for whole stages, and so does the search.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/plan/msr/piper.hpp"
+#include "sim/plan/msr/planning.hpp"
+
+namespace stagecraft::planners {
+namespace {
+
+using Words = std::vector<std::string>;
+
+const config::MapSpec kFields{
+    "Stages with replicas that fit into memory, by Piper's search.",
+    {msr::micro_batch_field(), msr::devices_field(),
+     config::choice("cuts", Words{"all", "listed"})
+         .fallback("all")
+         .doc("Where stages may end: all, any set of layers with their inputs; listed, between layers in order."),
+     config::choice("recompute", Words{"auto", "none", "full"})
+         .fallback("auto")
+         .doc("Whether stages run their forward again before backward; auto: those that would not fit without."),
+     config::quantity("memory", config::Dimension::Size)
+         .optional()
+         .doc("Of a device; left out: what its type has, or no limit where that is not known."),
+     config::quantity("bandwidth", config::Dimension::Bandwidth)
+         .optional()
+         .doc("Between any two devices; left out: the slowest link that neighbours cross.")}};
+
+/// What a recomputed layer keeps is its input; the rest comes back once, for the micro-batch in its backward.
+msr::PiperLayer layer_of(const PlannerInput& input, const std::vector<msr::LayerAmounts>& amounts, std::size_t l,
+                         int type, int size) {
+  const Layer& layer = input.model.layers[l];
+  const Precision& precision = input.model.precision;
+  msr::Variant plain;
+  plain.seconds = amounts[l].seconds;
+  plain.parameters = amounts[l].parameters;
+  plain.memory_in_flight = layer.stash.value * size;
+  plain.memory_once = layer.parameters * (precision.weight + precision.gradient + precision.optimizer);
+  double inputs = 0;
+  for (const LayerId from : layer.inputs) {
+    plain.in.push_back(amounts[static_cast<std::size_t>(from)].output);
+    inputs += plain.in.back();
+  }
+  msr::Variant again = plain;
+  again.seconds += input.costs.at(LayerId{static_cast<std::int64_t>(l)}, type, size).forward.value;
+  again.memory_in_flight = std::min(inputs, plain.memory_in_flight);
+  again.memory_once += plain.memory_in_flight - again.memory_in_flight;
+  const std::string& word = input.options.at("recompute").text;
+  std::vector<msr::Variant> variants;
+  if (word != "full") variants.push_back(plain);
+  if (word != "none") variants.push_back(again);
+  return {layer.name, {{1, std::move(variants)}}};
+}
+
+msr::PiperInput question_of(const PlannerInput& input, const std::vector<DeviceId>& devices) {
+  const int type = msr::type_of(input, devices), size = config::as_int(input.options.at("micro_batch_size"));
+  const std::vector<msr::LayerAmounts> amounts = msr::amounts_of(input.costs, type, size);
+  msr::PiperInput question;
+  question.graph = msr::layer_graph(input.model);
+  for (std::size_t l = 0; l < amounts.size(); ++l) {
+    question.layers.push_back(layer_of(input, amounts, l, type, size));
+    for (msr::Variant& variant : question.layers.back().by_degree[1])
+      variant.out.assign(question.graph.next[l].size(), amounts[l].output);
+  }
+  question.devices = static_cast<int>(devices.size());
+  question.micro_batches = input.micro_batches;
+  question.most_replicas = size;
+  question.whole_stages = true;
+  const config::Value *memory = input.options.find("memory"), *rate = input.options.find("bandwidth");
+  const Bytes known = input.cluster.types[static_cast<std::size_t>(type)].memory;
+  if (memory)
+    question.memory = config::as_bytes(*memory).value;
+  else if (known.value > 0)
+    question.memory = known.value;
+  question.bandwidth =
+      rate ? config::as_bandwidth(*rate).value : msr::ring_bandwidth(input.cluster, devices, devices.size());
+  return question;
+}
+
+Planned plan_piper(const PlannerInput& input) {
+  const std::vector<DeviceId> devices = msr::equal_devices(input);
+  const msr::PiperInput question = question_of(input, devices);
+  const msr::Cuts cuts = msr::cuts_of(input);
+  const auto found = msr::search_piper(question, cuts);
+  if (!found)
+    throw Infeasible("memory",
+                     fmt::format("no stages on {} devices with {} each hold the model and its micro-batches",
+                                 devices.size(), to_text(Bytes{question.memory})),
+                     "more devices or memory, smaller micro-batches, or `recompute: auto`");
+  Planned result;
+  auto next = devices.begin();
+  for (const msr::PiperStage& one : found->stages) {
+    Stage stage;
+    stage.name = fmt::format("s{}", result.plan.stage_count());
+    stage.micro_batch_size = config::as_int(input.options.at("micro_batch_size"));
+    stage.recompute = input.options.at("recompute").text == "full" || one.variants.front() == 1;
+    for (const int layer : cuts.layers_between(one.from, one.to)) stage.layers.push_back(LayerId{layer});
+    stage.devices.assign(next, next + one.data);
+    next += one.data;
+    result.memory = std::max(result.memory, Bytes{one.memory});
+    result.plan.stages.push_back(std::move(stage));
+  }
+  finish_plan(result.plan, input, false);
+  result.predicted = result.lower_bound = {found->seconds};
+  result.bound_reason = "the search was exhaustive";
+  result.states = found->states;
+  return result;
+}
+
+}  // namespace
+
+extern const PlannerDef piper{
+    .name = "piper",
+    .summary = "Stages with replicas and recomputation that fit into memory, with least time of the slowest, by Piper.",
+    .source = "Tarnawski, Narayanan and Phanishayee, Piper, NeurIPS 2021",
+    .fields = &kFields,
+    .plan = plan_piper,
+};
+
+}  // namespace stagecraft::planners

@@ -1,0 +1,310 @@
+// PipeDream's optimizer and Piper on the inputs that they came with, against what the released code answered.
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <fstream>
+#include <map>
+#include <unordered_set>
+
+#include "models/pipedream_graph.hpp"
+#include "sim/core/text.hpp"
+#include "sim/plan/msr/pipedream.hpp"
+#include "sim/plan/msr/piper_file.hpp"
+#include "sim/plan/planner.hpp"
+#include "tests/support/checked.hpp"
+#include "tests/support/clusters.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+using Row = std::map<std::string, std::string>;
+
+/// Fields may stand in quotes, and then hold commas.
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> fields{""};
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"')
+      quoted = !quoted;
+    else if (c == ',' && !quoted)
+      fields.emplace_back();
+    else if (c != '\r')
+      fields.back() += c;
+  }
+  return fields;
+}
+
+std::vector<Row> rows_of(const std::string& file) {
+  const std::vector<std::string> lines = split(read_file(file), '\n');
+  const std::vector<std::string> names = fields_of(lines.front());
+  std::vector<Row> rows;
+  for (std::size_t l = 1; l < lines.size(); ++l) {
+    if (lines[l].empty()) continue;
+    const std::vector<std::string> fields = fields_of(lines[l]);
+    for (std::size_t f = 0; f < names.size(); ++f) {
+      if (f == 0) rows.emplace_back();
+      rows.back()[names[f]] = fields.at(f);
+    }
+  }
+  return rows;
+}
+
+bool is_there(const std::string& file) { return std::ifstream(file).good(); }
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+constexpr int kMostCuts = 5000;
+constexpr double kGiB = 1 << 30;
+
+/// The states of the released optimizer, for one mini-batch of the profile scaled by `batch_scale`.
+msr::Workload workload(const std::string& file, double batch_scale) {
+  const ModelGraph model = read_pipedream_graph(read_file(file), file, 1);
+  const Cluster cluster = test::bare_cluster(1);
+  const CostTable costs(model, cluster);
+  std::vector<msr::LayerAmounts> amounts = msr::amounts_of(costs, 0, 1);
+  for (msr::LayerAmounts& one : amounts) one.seconds *= batch_scale, one.output *= batch_scale;
+  const Digraph graph = msr::layer_graph(model);
+  return msr::sum_up(amounts, graph, msr::cuts_after_first(graph, kMostCuts), msr::Crossing::Frontier);
+}
+
+msr::PipeDreamOptions options_of(const Row& row) {
+  msr::PipeDreamOptions options;
+  const std::string machines = row.at("machines"), bandwidths = row.at("bw_Bps");
+  const char by = 'x', over = '/';
+  const std::vector<std::string> m = split(machines, by), b = split(bandwidths, over);
+  for (std::size_t l = 0; l < m.size(); ++l)
+    options.levels.push_back({std::stoi(m[l]), std::stod(b.at(l)), std::stoi(m[l])});
+  options.straight = row.at("straight") == "1";
+  options.fewer = row.at("use_fewer") == "1";
+  options.transfers = row.at("activation_comm").empty() ? 0 : 1 / std::stod(row.at("activation_comm"));
+  if (!row.at("mem_limit").empty()) options.memory = std::stod(row.at("mem_limit"));
+  return options;
+}
+
+/// All layers on all machines.
+msr::FoundStage data_parallel(const msr::Workload& work, const msr::PipeDreamOptions& options) {
+  msr::FoundStage stage{0, work.last(), {}};
+  for (int m = 0; m < options.levels.front().machines; ++m) stage.devices.push_back(m);
+  return stage;
+}
+
+}  // namespace
+
+TEST_CASE("pipedream: every bottleneck of the released optimizer") {
+  const std::string folder = test::reference_data();
+  if (folder.empty()) return;
+  int compared = 0, unfinished = 0;
+  for (const Row& row : rows_of(folder + "/msr/pipedream_optimizer_runs.csv")) {
+    const std::string file = folder + "/msr/profiles/" + row.at("model") + ".graph.txt";
+    if (!is_there(file)) continue;
+    const std::string name = row.at("model") + " " + row.at("setting") + (row.at("straight") == "1" ? " straight" : "");
+    CAPTURE(name);
+    CAPTURE(row.at("mem_limit"));
+    const msr::Workload work = workload(file, std::stod(row.at("batch_scale")));
+    if (!row.at("states").empty()) CHECK(work.cuts.count() - 1 == std::stoi(row.at("states")));
+    const auto start = std::chrono::steady_clock::now();
+    const auto found = msr::search_pipedream(work, options_of(row));
+    const double took = seconds_since(start);
+    REQUIRE(found);
+    if (row.at("bottleneck_s").empty()) {  // It stopped with an error, or after 200 s.
+      if (took > 0.1)
+        MESSAGE(name, ": ", found->seconds, " s a mini-batch, found in ", took, " s; there ", row.at("error"));
+      ++unfinished;
+      continue;
+    }
+    CHECK(found->seconds == doctest::Approx(std::stod(row.at("bottleneck_s"))).epsilon(1e-6));
+    ++compared;
+    if (const msr::PipeDreamOptions options = options_of(row); options.levels.size() == 1)
+      CHECK(msr::period_of(work, {data_parallel(work, options)}, options) ==
+            doctest::Approx(std::stod(row.at("dp_s"))).epsilon(1e-6));
+    const double theirs = std::stod(row.at("cpu_s"));
+    if (theirs < 10) continue;
+    MESSAGE(name, ": ", took, " s, there ", theirs, " s of CPU: ", theirs / took, " times faster");
+    CHECK(took < theirs);
+  }
+  CHECK(compared == 130);
+  CHECK(unfinished == 10);
+}
+
+TEST_CASE("pipedream: VGG-16 on 4 machines is cut where the released runtime cuts it") {
+  const std::string folder = test::reference_data();
+  if (folder.empty()) return;
+  const std::string file = folder + "/msr/profiles/vgg16.graph.txt";
+  const ModelGraph model = read_pipedream_graph(read_file(file), file, 128);
+  const PlannerDef& def = get_from(planners::all(), "planner", "pipedream");
+  const Cluster cluster = test::star(4, 1e9, 0);
+  const config::Value options = test::checked("{micro_batch_size: 128}", *def.fields);
+  const CostTable costs(model, cluster);
+  const Planned made = def.plan({model, cluster, costs, options, 4});
+  REQUIRE(made.plan.stage_count() == 2);
+  CHECK(made.plan.stages[0].devices.size() == 3);
+  CHECK(made.plan.stages[1].devices.size() == 1);
+  // gpus=4 of runtime/image_classification/models/vgg16: nodes 2 to 18, and 19 to 41.
+  CHECK(model.layers[static_cast<std::size_t>(made.plan.stages[0].layers.back())].name == "node18");
+  CHECK(model.layers[static_cast<std::size_t>(made.plan.stages[1].layers.front())].name == "node19");
+  CHECK(made.predicted.value == doctest::Approx(0.205520896).epsilon(1e-9));
+  CHECK(made.lower_bound == made.predicted);
+}
+
+TEST_CASE("pipedream: choices that Table 1 of the paper reports") {
+  const std::string folder = test::reference_data();
+  if (folder.empty()) return;
+  const auto gain = [&](const char* name, int machines, double bandwidth, bool straight) {
+    const msr::Workload work = workload(folder + "/msr/profiles/" + name + ".graph.txt", 1);
+    msr::PipeDreamOptions options;
+    options.levels = {{machines, bandwidth, machines}};
+    options.straight = straight;
+    return msr::period_of(work, {data_parallel(work, options)}, options) /
+           msr::search_pipedream(work, options)->seconds;
+  };
+  // ResNet-50: data parallelism is chosen; here a pipeline would gain at most a tenth.
+  CHECK(gain("resnet50", 16, 1.25e9, false) < 1.1);
+  CHECK(gain("resnet50", 16, 3.125e9, false) < 1.1);
+  // GNMT-16 on four GPUs with PCIe: a straight pipeline, 1.46 times as fast as data parallelism.
+  CHECK(gain("gnmt_large", 4, 1.2e10, false) == gain("gnmt_large", 4, 1.2e10, true));
+  CHECK(gain("gnmt_large", 4, 1.2e10, true) == doctest::Approx(1.46).epsilon(0.01));
+}
+
+TEST_CASE("pipedream: any cut, and what is really sent, is never slower than what the released code looks at") {
+  const std::string folder = test::reference_data();
+  if (folder.empty()) return;
+  const std::string file = folder + "/msr/profiles/gnmt.graph.txt";
+  const ModelGraph model = read_pipedream_graph(read_file(file), file, 1);
+  const Digraph graph = msr::layer_graph(model);
+  const Cluster cluster = test::bare_cluster(1);
+  msr::PipeDreamOptions options;
+  for (const int machines : {2, 4, 8}) {
+    options.levels = {{machines, 1.2e10, machines}};
+    const auto amounts = msr::amounts_of(CostTable(model, cluster), 0, 1);
+    const auto any = msr::search_pipedream(msr::sum_up(amounts, graph, msr::all_cuts(graph, kMostCuts)), options);
+    const auto theirs = msr::search_pipedream(
+        msr::sum_up(amounts, graph, msr::cuts_after_first(graph, kMostCuts), msr::Crossing::Frontier), options);
+    REQUIRE((any && theirs));
+    CHECK(any->seconds <= theirs->seconds * (1 + 1e-12));
+  }
+}
+
+namespace {
+
+/// A copy of an inner transformer layer behind itself, chosen as the released code does, whose input grows so.
+void insert_layer(msr::PiperInput& input) {
+  const auto is_transformer = [&](int l) {
+    return input.layers[static_cast<std::size_t>(l)].name == "ParallelTransformerLayer";
+  };
+  std::unordered_set<int> ids;
+  for (int l = 0; l < input.graph.size(); ++l)
+    if (is_transformer(l)) ids.insert(l);
+  const auto neighbour = [&](const std::vector<int>& list) {
+    const auto found = std::find_if(list.begin(), list.end(), is_transformer);
+    return found == list.end() ? -1 : static_cast<int>(found - list.begin());
+  };
+  for (const int v : ids) {
+    const auto l = static_cast<std::size_t>(v);
+    const int in = neighbour(input.graph.previous[l]), out = neighbour(input.graph.next[l]);
+    if (in < 0 || out < 0) continue;
+    // The copy reads the layer alone, with what that one's inner edge costs, and is read by the layer's old reader.
+    const int fresh = input.graph.size(), next = input.graph.next[l][static_cast<std::size_t>(out)];
+    msr::PiperLayer copy = input.layers[l];
+    for (auto& [degree, variants] : copy.by_degree)
+      for (msr::Variant& variant : variants) {
+        variant.in = {variant.in[static_cast<std::size_t>(in)]};
+        variant.out = {variant.out[static_cast<std::size_t>(out)]};
+      }
+    input.layers.push_back(std::move(copy));
+    input.graph.next[l][static_cast<std::size_t>(out)] = fresh;
+    auto& inputs = input.graph.previous[static_cast<std::size_t>(next)];
+    *std::find(inputs.begin(), inputs.end(), v) = fresh;
+    input.graph.previous.push_back({v});
+    input.graph.next.push_back({next});
+    return;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("piper: every answer of the released code") {
+  const std::string folder = test::reference_data();
+  if (folder.empty()) return;
+  const std::string file = folder + "/msr/piper_bert32a100.json";
+  const msr::PiperFile shipped = msr::read_piper(read_file(file), file);
+  CHECK(shipped.warnings.empty());
+  int compared = 0;
+  for (const Row& row : rows_of(folder + "/msr/piper_bert_runs.csv")) {
+    msr::PiperInput input = shipped.input;
+    for (int layers = 32; layers < std::stoi(row.at("layers")); ++layers) insert_layer(input);
+    input.devices = std::stoi(row.at("k"));
+    input.memory = std::stod(row.at("memGiB")) * kGiB;
+    input.bandwidth = 25 * kGiB;
+    input.micro_batches = std::stoi(row.at("mbs"));
+    const msr::Cuts cuts = msr::all_cuts(input.graph, kMostCuts);
+    CHECK(cuts.count() == std::stoi(row.at("ideals")));
+    CAPTURE(row.at("layers"));
+    CAPTURE(row.at("k"));
+    CAPTURE(row.at("memGiB"));
+    const auto start = std::chrono::steady_clock::now();
+    const auto check = [&](const msr::PiperInput& question, const std::string& expected) {
+      const auto found = msr::search_piper(question, cuts);
+      REQUIRE(found.has_value() == (expected != "1e+30"));
+      if (!found) return;
+      CHECK(found->seconds == doctest::Approx(std::stod(expected)).epsilon(1e-8));
+      ++compared;
+    };
+    check(input, row.at("tps"));
+    if (input.devices >= 512)
+      MESSAGE(row.at("layers"), " layers, ", input.devices, " devices, ", row.at("memGiB"),
+              " GiB: ", seconds_since(start), " s, there ", row.at("cpu_s"), " s of CPU");
+    msr::PiperInput no_data = input, no_tensor = input, no_recompute = input;
+    no_data.most_replicas = 1;
+    for (msr::PiperLayer& layer : no_tensor.layers) layer.by_degree = {{1, layer.by_degree.at(1)}};
+    for (msr::PiperLayer& layer : no_recompute.layers)
+      for (auto& [degree, variants] : layer.by_degree) variants.resize(1);
+    check(no_data, row.at("noDP"));
+    check(no_tensor, row.at("noTP"));
+    check(no_recompute, row.at("noAR"));
+  }
+  CHECK(compared >= 60);
+}
+
+TEST_CASE("piper: the profiles that it ships in milliseconds are noticed") {
+  const std::string folder = test::reference_data();
+  if (folder.empty()) return;
+  for (const char* name : {"gnmt_large", "resnet50", "vgg16", "alexnet"}) {
+    CAPTURE(name);
+    const std::string file = folder + "/msr/profiles/" + name + ".graph.txt";
+    const ModelGraph model = read_pipedream_graph(read_file(file), file, 1);
+    const auto as_piper = [&](double unit) {
+      std::string nodes, edges;
+      const Digraph graph = msr::layer_graph(model);
+      const auto table = [](const std::vector<int>& others) {
+        std::string text;
+        for (const int other : others) text += (text.empty() ? "\"" : ", \"") + std::to_string(other) + "\": 0";
+        return "{" + text + "}";
+      };
+      for (std::size_t l = 0; l < model.layers.size(); ++l) {
+        const Layer& layer = model.layers[l];
+        const LayerTimes& times = *layer.times;
+        const Seconds time = times.forward + times.input_gradient + times.weight_gradient;
+        nodes += (l ? ", " : "") + std::string("{\"id\": ") + std::to_string(l) +
+                 ", \"TMPCs\": {\"1\": [{\"id\": \"vanilla\", \"timePerSample\": " + shortest(time.value * unit) +
+                 ", \"parameterSize\": " + shortest(layer.parameters * 4) + ", \"memoryUsageA\": 1, " +
+                 "\"memoryUsageB\": 1, \"syncTimeFw\": " + table(graph.previous[l]) +
+                 ", \"syncTimeBw\": " + table(graph.next[l]) + "}]}}";
+        for (const LayerId from : layer.inputs)
+          edges += (edges.empty() ? "" : ", ") + std::string("{\"sourceId\": ") + std::to_string(from.value) +
+                   ", \"destId\": " + std::to_string(l) +
+                   ", \"communicationCost\": " + shortest(model.layers[static_cast<std::size_t>(from)].output.value) +
+                   "}";
+      }
+      return msr::read_piper(
+          "{\"maxDevices\": 8, \"maxMemoryPerDevice\": 8e10, \"bandwidth\": 2.5e10, \"mbsInBatch\": " +
+              std::string("256, \"nodes\": [") + nodes + "], \"edges\": [" + edges + "]}",
+          "made.json");
+    };
+    CHECK(as_piper(1).warnings.empty());
+    CHECK(as_piper(1000).warnings.size() == 1);
+  }
+}

@@ -1,0 +1,375 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+#include "sim/core/random.hpp"
+#include "sim/plan/edgepipe/search.hpp"
+#include "sim/plan/planner.hpp"
+#include "tests/support/checked.hpp"
+#include "tests/support/clusters.hpp"
+
+using namespace stagecraft;
+using namespace stagecraft::edgepipe;
+
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+std::vector<double> draw(Rng& rng, int count, double low, double high) {
+  std::vector<double> numbers;
+  for (int i = 0; i < count; ++i) numbers.push_back(rng.integer(0, 3) ? rng.uniform(low, high) : high);
+  return numbers;
+}
+
+/// Memory, links, data devices and buffers that decide something in most of them.
+Problem draw_problem(Rng& rng) {
+  Problem p;
+  p.layers = rng.integer(1, 6);
+  p.message = draw(rng, p.layers + 1, 0, 4);
+  p.weights = Runs::sums(draw(rng, p.layers, 0, 5));
+  p.buffers_in = rng.integer(0, 2);
+  p.buffers_out = rng.integer(0, 2);
+  const int kinds = rng.integer(1, 4);
+  for (int u = 0; u < kinds; ++u)
+    p.machines.push_back({.count = u == 0 ? rng.integer(1, 2) : 1,
+                          .compute = Runs::sums(draw(rng, p.layers, 0, 6)),
+                          .memory = rng.integer(0, 3) ? rng.uniform(2, 30) : 100.0,
+                          .bandwidth = rng.integer(0, 8) ? rng.uniform(0.2, 4) : 0,
+                          .first_only = u > 0 && rng.integer(0, 5) == 0});
+  return p;
+}
+
+/// Every order of every subset of the devices with every cut, priced as it stands in the papers: nothing is shared with
+/// the search but the sums over layers.
+void every_chain(const Problem& p, const std::function<void(const Chain&)>& visit) {
+  std::vector<int> left;
+  for (const Machines& m : p.machines) left.push_back(m.count);
+  Chain chain;
+  const std::function<void(int)> extend = [&](int from) {
+    if (from == p.layers) return visit(chain);
+    for (int u = 0; u < static_cast<int>(left.size()); ++u) {
+      const auto k = static_cast<std::size_t>(u);
+      const Machines& own = p.machines[k];
+      if (left[k] == 0 || (own.first_only && from > 0)) continue;
+      for (int to = from + 1; to <= p.layers; ++to) {
+        const double in = p.message[static_cast<std::size_t>(from)], out = p.message[static_cast<std::size_t>(to)];
+        const double waits = (from > 0 ? p.buffers_in * in : 0) + p.buffers_out * out;
+        if (!(own.memory > p.weights.at(from, to) + waits + in + out)) continue;
+        --left[k];
+        chain.push_back({from, to, u});
+        extend(to);
+        chain.pop_back();
+        ++left[k];
+      }
+    }
+  };
+  extend(0);
+}
+
+/// What the objective measures; infinite over a link that is not there.
+double value_of(const Problem& p, const Chain& chain, Objective objective, int items) {
+  double slowest = 0, hops = 0, slowest_hop = 0, computing = 0;
+  for (std::size_t s = 0; s < chain.size(); ++s) {
+    const Machines& own = p.machines[static_cast<std::size_t>(chain[s].machines)];
+    const double compute = own.compute.at(chain[s].from, chain[s].to);
+    slowest = std::max(slowest, compute);
+    computing += compute;
+    if (s == 0) continue;
+    const Machines& before = p.machines[static_cast<std::size_t>(chain[s - 1].machines)];
+    if (before.bandwidth == 0 || own.bandwidth == 0) return kNever;
+    const double bytes = p.message[static_cast<std::size_t>(chain[s].from)];
+    const double hop = std::max(bytes / before.bandwidth, bytes / own.bandwidth);
+    hops += hop;
+    slowest_hop = std::max(slowest_hop, hop);
+  }
+  const double period = std::max(slowest, slowest_hop);
+  switch (objective) {
+    case Objective::Bottleneck:
+      return period;
+    case Objective::Latency:
+      return computing + hops;
+    case Objective::Finite:
+      return computing + hops + (items - 1) * period;
+    case Objective::Shared:
+      return std::max(slowest, hops);
+  }
+  return kNever;
+}
+
+bool may_stand(const Problem& p, const Chain& chain) {
+  bool found = false;
+  every_chain(p, [&](const Chain& other) {
+    found = found || std::equal(chain.begin(), chain.end(), other.begin(), other.end(), [](Part a, Part b) {
+              return a.from == b.from && a.to == b.to && a.machines == b.machines;
+            });
+  });
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("edgepipe equals brute force: every order, subset and cut, for every objective") {
+  Rng rng(7, "edgepipe");
+  int feasible = 0, infeasible = 0, several = 0;
+  for (int round = 0; round < 1500; ++round) {
+    const Problem p = draw_problem(rng);
+    const int items = rng.integer(1, 12);
+    for (const Objective objective :
+         {Objective::Bottleneck, Objective::Latency, Objective::Finite, Objective::Shared}) {
+      CAPTURE(round);
+      CAPTURE(static_cast<int>(objective));
+      double best = kNever;
+      every_chain(p, [&](const Chain& chain) { best = std::min(best, value_of(p, chain, objective, items)); });
+      const auto found = search(p, objective, items);
+      REQUIRE(found.has_value() == (best < kNever));
+      (found ? feasible : infeasible) += 1;
+      if (!found) continue;
+      several += found->chain.size() > 1 ? 1 : 0;
+      CHECK(may_stand(p, found->chain));
+      CHECK(value_of(p, found->chain, objective, items) == doctest::Approx(best).epsilon(1e-12));
+      double least_period = kNever;
+      const Objective period = objective == Objective::Shared ? Objective::Shared : Objective::Bottleneck;
+      every_chain(p, [&](const Chain& c) { least_period = std::min(least_period, value_of(p, c, period, 1)); });
+      CHECK(found->least_period == doctest::Approx(least_period).epsilon(1e-12));
+      CHECK(found->period == doctest::Approx(value_of(p, found->chain, period, 1)).epsilon(1e-12));
+    }
+  }
+  MESSAGE(feasible << " feasible, " << several << " of them in several stages, " << infeasible << " infeasible");
+  CHECK(feasible > 1000);
+  CHECK(several > 1000);
+  CHECK(infeasible > 500);
+}
+
+TEST_CASE("edgepipe: of equal periods the least latency, then the fewest stages") {
+  Rng rng(8, "ties");
+  for (int round = 0; round < 300; ++round) {
+    const Problem p = draw_problem(rng);
+    const auto found = search(p, Objective::Bottleneck, 1);
+    if (!found) continue;
+    double latency = kNever;
+    every_chain(p, [&](const Chain& chain) {
+      if (value_of(p, chain, Objective::Bottleneck, 1) <= found->period)
+        latency = std::min(latency, value_of(p, chain, Objective::Latency, 1));
+    });
+    CAPTURE(round);
+    CHECK(value_of(p, found->chain, Objective::Latency, 1) == doctest::Approx(latency).epsilon(1e-12));
+  }
+  // Nothing to compute or send: any chain takes no time, so one stage it is.
+  Problem idle;
+  idle.layers = 4;
+  idle.message.assign(5, 0);
+  idle.weights = Runs::sums({1, 1, 1, 1});
+  idle.machines = {{.count = 3, .compute = Runs::sums({0, 0, 0, 0}), .memory = 10, .bandwidth = 1}};
+  CHECK(search(idle, Objective::Bottleneck, 1)->chain.size() == 1);
+}
+
+TEST_CASE("edgepipe: memory has to be more than what is needed, not as much") {
+  Problem p;
+  p.layers = 2;
+  p.message = {1, 2, 4};
+  p.weights = Runs::sums({10, 10});
+  p.machines = {{.count = 2, .compute = Runs::sums({1, 1}), .memory = 33, .bandwidth = 1}};
+  CHECK(memory_of(p, 0, 2) == 20 + 2 * 4 + 1 + 4);          // The first stage has nothing waiting in front.
+  CHECK(memory_of(p, 1, 2) == 10 + 2 * 2 + 2 * 4 + 2 + 4);  // 28, and the other stage 10 + 4 + 1 + 2.
+  CHECK(search(p, Objective::Latency, 1)->chain.size() == 2);
+  p.machines[0].memory = 33.5;
+  CHECK(search(p, Objective::Latency, 1)->chain.size() == 1);
+  p.machines[0].memory = 28;
+  CHECK_FALSE(search(p, Objective::Latency, 1));
+}
+
+TEST_CASE("edgepipe is quick: 16 devices, all of them different, and 96 layers") {
+  Rng rng(9, "distinct");
+  Problem p;
+  p.layers = 96;
+  p.message = draw(rng, 97, 1e6, 2e7);
+  p.weights = Runs::sums(draw(rng, 96, 2e7, 3e7));
+  for (int u = 0; u < 16; ++u) {
+    std::vector<double> times = draw(rng, 96, 0.1, 0.6);
+    for (double& t : times) t *= 1 + 0.2 * u;
+    p.machines.push_back({.count = 1,
+                          .compute = Runs::sums(times),
+                          .memory = rng.uniform(2e8, 2e9),
+                          .bandwidth = rng.uniform(1e6, 1.3e8)});
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const auto found = search(p, Objective::Bottleneck, 1);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  REQUIRE(found);
+  MESSAGE(took.count() << " s, " << found->states << " states, " << found->chain.size() << " stages");
+  // No period is shorter than all the work at once, each layer where it is quickest.
+  double work = 0;
+  for (int l = 0; l < 96; ++l) {
+    double quickest = kNever;
+    for (const Machines& m : p.machines) quickest = std::min(quickest, m.compute.at(l, l + 1));
+    work += quickest;
+  }
+  CHECK(found->period >= work / 16);
+  CHECK(took.count() < 60);
+}
+
+namespace {
+
+/// Layers with these seconds and bytes behind each, one parameter in every layer.
+ModelGraph chain_of(const std::vector<double>& seconds, const std::vector<double>& bytes) {
+  ModelGraph model;
+  for (std::size_t l = 0; l < seconds.size(); ++l) {
+    Layer layer;
+    layer.name = "l" + std::to_string(l);
+    if (l > 0) layer.inputs = {LayerId{static_cast<std::int64_t>(l) - 1}};
+    layer.times = LayerTimes{{seconds[l]}, {0}, {0}};
+    layer.output = Bytes{bytes[l]};
+    layer.parameters = 1;
+    model.layers.push_back(std::move(layer));
+  }
+  return model;
+}
+
+/// Devices d0, d1, ... of these speeds on a switch, with these bandwidths.
+Cluster switched(const std::vector<double>& speeds, const std::vector<double>& bandwidths) {
+  const int n = static_cast<int>(speeds.size());
+  Cluster cluster = test::bare_cluster(n, 1);
+  cluster.types.clear();
+  for (int d = 0; d < n; ++d) {
+    const auto i = static_cast<std::size_t>(d);
+    cluster.types.emplace_back().speed = speeds[i];
+    cluster.devices[i].type = d;
+    test::connect(cluster, {d, n}, bandwidths[i], 0);
+  }
+  return cluster;
+}
+
+Planned plan_with(const ModelGraph& model, const Cluster& cluster, const std::string& yaml, int micro_batches = 4) {
+  const PlannerDef& def = get_from(planners::all(), "planner", "edgepipe");
+  const config::Value options = test::checked(yaml, *def.fields);
+  const CostTable costs(model, cluster);
+  return def.plan({model, cluster, costs, options, micro_batches});
+}
+
+/// "d2 l0-l1, d0 l2".
+std::string text_of(const Plan& plan, const Cluster& cluster) {
+  std::string text;
+  for (const Stage& stage : plan.stages) {
+    const auto first = stage.layers.front(), last = stage.layers.back();
+    text += (text.empty() ? "" : ", ") + cluster.devices[static_cast<std::size_t>(stage.devices.front())].name + " l" +
+            std::to_string(first) + (first == last ? "" : "-l" + std::to_string(last));
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("edgepipe plans: which device, by speed and by link") {
+  const ModelGraph model = chain_of({4, 4, 4, 4, 4, 4}, {10, 10, 10, 10, 10, 1});
+  const auto fast_behind = [&](double bandwidth) {
+    const Cluster cluster = switched({1, 1, 4}, {10, 10, bandwidth});
+    const Planned made = plan_with(model, cluster, "{}");
+    return std::pair(made.predicted.value, text_of(made.plan, cluster));
+  };
+  // d2 takes a second for a layer: four there, and one each for the others.
+  CHECK(fast_behind(10).first == 4);
+  // A hop of 5 s is still less than the 6 s of d2 alone; one of 10 s is more.
+  CHECK(fast_behind(2).first == 5);
+  CHECK(fast_behind(1) == std::pair(6.0, std::string("d2 l0-l5")));
+}
+
+TEST_CASE("edgepipe plans: what it says of them") {
+  const ModelGraph model = chain_of({2, 2, 2, 2}, {10, 10, 10, 1});
+  const Cluster cluster = switched({1, 1, 2}, {10, 10, 5});
+  const Planned made = plan_with(model, cluster, "{micro_batch_size: 2}", 3);
+  // Items of two samples: 4 s a layer, 2 s on d2; a hop of 20 B takes 2 s, or 4 s to or from d2.
+  CHECK(made.predicted.value == 4);
+  CHECK(made.lower_bound.value == 4);
+  CHECK(made.bound_reason == "the search was exhaustive");
+  CHECK(made.plan.stage_count() == 3);
+  CHECK(made.plan.mini_batch == 6);
+  CHECK(made.plan.edges.size() == 2);
+  CHECK(made.states > 0);
+  // d2 is at an end, where one slow hop is enough. The stage between the others has one layer of 4 bytes, an item in
+  // and one out, and two of each that wait.
+  CHECK(made.memory.value == 4 + 20 + 20 + 2 * 20 + 2 * 20);
+  const Planned lean = plan_with(model, cluster, "{micro_batch_size: 2, buffers_in: 0, buffers_out: 1}", 3);
+  CHECK(lean.memory.value == 4 + 20 + 20 + 20);
+}
+
+TEST_CASE("edgepipe plans: the objectives differ") {
+  const ModelGraph model = chain_of({4, 4}, {50, 1});
+  const Cluster cluster = switched({1, 1}, {10, 10});
+  // One stage: period and latency 8 s. Two: period 5 s, for the hop, and latency 13 s.
+  const auto stages = [&](const std::string& objective, int items) {
+    return plan_with(model, cluster, "{objective: " + objective + "}", items).plan.stage_count();
+  };
+  CHECK(stages("bottleneck", 1) == 2);
+  CHECK(stages("latency", 100) == 1);
+  CHECK(stages("finite", 2) == 1);  // 16 s against 18.
+  CHECK(stages("finite", 3) == 2);  // 24 s against 23.
+  const Planned latency = plan_with(model, cluster, "{objective: latency}");
+  CHECK(latency.predicted.value == 8);
+  CHECK(latency.lower_bound.value == 5);
+
+  Cluster medium = test::bare_cluster(2);
+  test::connect(medium, {0, 1}, 5, 0, Duplex::Half);
+  CHECK(plan_with(model, medium, "{objective: shared}").predicted.value == 8);  // The hop would take 10 s.
+}
+
+TEST_CASE("edgepipe plans: the device with the data runs the first stage or none") {
+  const ModelGraph model = chain_of({8, 1, 1, 1}, {1, 1, 1, 1});
+  const Cluster cluster = switched({1, 1.25}, {10, 10});
+  const auto plan = [&](const std::string& yaml) { return text_of(plan_with(model, cluster, yaml).plan, cluster); };
+  CHECK(plan("{}") == "d1 l0, d0 l1-l3");
+  CHECK(plan("{data_device: d1}") == "d1 l0, d0 l1-l3");
+  CHECK(plan("{data_device: d0}") == "d0 l0, d1 l1-l3");  // 8 s; all on d1 would be 8.8 s.
+  CHECK(plan("{data_device: d0, objective: latency}") == "d1 l0-l3");
+}
+
+TEST_CASE("edgepipe plans: a tensor crosses every cut up to its last reader, tied weights are held twice") {
+  ModelGraph model = chain_of({4, 4, 4}, {10, 10, 1});
+  model.layers[2].inputs = {LayerId{0}, LayerId{1}};
+  model.layers[0].tie = model.layers[2].tie = "embedding";
+  model.layers[2].parameters = 0;
+  const Cluster cluster = switched({1, 1, 1}, {2, 2, 2});
+  const Planned made = plan_with(model, cluster, "{}");
+  // In front of l2 there are both tensors, 10 s. Behind l0 it is one, 5 s, and then l1 and l2 take 8 s.
+  CHECK(made.predicted.value == 8);
+  CHECK(made.memory.value == 2 * 4 + 10 + 1 + 2 * 10 + 2 * 1);  // l2 has a copy of what l0 owns.
+}
+
+TEST_CASE("edgepipe plans: what cannot be, and what is wrong") {
+  const ModelGraph model = chain_of({4, 4}, {10, 1});
+  const Cluster cluster = switched({1, 1}, {10, 10});
+  const auto wrong = [&](const Cluster& on, const std::string& yaml) {
+    return test::input_error_of([&] { plan_with(model, on, yaml); });
+  };
+  CHECK(wrong(cluster, "{devices: [d0, d0]}").find("a device is named twice") != std::string::npos);
+  CHECK(wrong(cluster, "{data_device: d7}").find("data_device: the cluster has no device 'd7'") != std::string::npos);
+  CHECK(wrong(cluster, "{objective: shared}").find("messages between these take several links") != std::string::npos);
+
+  Cluster uneven = test::bare_cluster(3);
+  test::connect(uneven, {0, 1}, 10, 0);
+  test::connect(uneven, {1, 2}, 10, 0);
+  test::connect(uneven, {0, 2}, 5, 0);
+  CHECK(wrong(uneven, "{}").find("'d0' and 'd2' have 5 B/s between them and 10 B/s or more to others") !=
+        std::string::npos);
+
+  const auto refused = [&](double parameters, double memory) {
+    ModelGraph heavy = chain_of({4, 4}, {1, 1});
+    for (Layer& layer : heavy.layers) layer.parameters = parameters;
+    Cluster small = switched({1, 1}, {10, 10});
+    for (DeviceType& type : small.types) type.memory = Bytes{memory};
+    try {
+      plan_with(heavy, small, "{devices: [d0]}");
+    } catch (const Infeasible& e) {
+      return e.code() + ": " + e.what();
+    }
+    return std::string("nothing");
+  };
+  CHECK(refused(5, 44) == "nothing");  // 20 B a layer, and 3 B.
+  CHECK(refused(5, 43).find(
+            "memory: the 2 layers keep 40 B and buffers, which no choice and order of the one device") == 0);
+  CHECK(refused(5, 23).find("memory: layer 'l0' alone needs 23 B with its buffers, and no device has more than 23 B") ==
+        0);
+}
