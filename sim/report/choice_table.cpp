@@ -1,6 +1,7 @@
 #include "sim/report/choice_table.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -39,8 +40,8 @@ std::string to_text(const ChoiceTable& t, bool all) {
   std::string text =
       fmt::format("{}\n{} on {}: {} samples in an iteration\n\n", t.title, t.model, t.cluster, t.samples);
   if (t.front.empty())
-    return text + fmt::format("Nothing fits: {} of {} simulated choices need more memory than there is.\n", t.unfit,
-                              t.simulated);
+    return text + fmt::format("Nothing was found: {} plans, {} simulations, {} of them without enough memory{}\n",
+                              t.plans, t.simulated, t.unfit, t.cut_short ? "; others were not tried" : "");
   const std::vector<Choice> shown = all ? t.front : thinned(t.front);
   std::size_t width = 8;
   for (const Choice& c : shown) width = std::max(width, c.schedule.size());
@@ -53,15 +54,15 @@ std::string to_text(const ChoiceTable& t, bool all) {
                         c.schedule, width, fmt::format("{} x {}", c.micro_batches, c.micro_batch_size),
                         c.recompute ? "yes" : "no", c.limit);
   const Choice& best = t.front.front();
-  text += fmt::format(
-      "\n{} plans, {} simulations, {} of them without enough memory; no other is shorter, smaller or on fewer "
-      "devices\n",
-      t.plans, t.simulated, t.unfit);
+  text +=
+      fmt::format("\n{} plans, {} simulations, {} of them without enough memory; {}\n", t.plans, t.simulated, t.unfit,
+                  t.cut_short ? "some that could be better were not simulated (--most, or too many micro-batches)"
+                              : "of these plans no other is shorter, smaller or on fewer devices");
   if (shown.size() < t.front.size())
     text += fmt::format("left out: {} more, with somewhat less memory (--all)\n", t.front.size() - shown.size());
   if (t.own.value > 0)
-    text += fmt::format("as the scenario has it  {}; the first is {:.1f} % shorter\n", to_text(t.own),
-                        std::max(0.0, 100 * (1 - best.period / t.own)));
+    text += fmt::format("as the scenario has it  {}; the first is {:.1f} % {}\n", to_text(t.own),
+                        std::abs(100 * (1 - best.period / t.own)), best.period <= t.own ? "shorter" : "longer");
   text += "the first, as options  ";
   for (const std::string& set : best.sets) text += fmt::format(" --set '{}'", set);
   return text + "\n";
@@ -79,15 +80,11 @@ std::string choices_csv(const ChoiceTable& t) {
 }
 
 std::string choices_json(const ChoiceTable& t) {
-  Json json{{"schema", "choices/1"},
-            {"title", t.title},
-            {"model", t.model},
-            {"cluster", t.cluster},
-            {"samples", t.samples},
-            {"plans", t.plans},
-            {"simulated", t.simulated},
-            {"unfit", t.unfit},
-            {"own_period_s", t.own.value > 0 ? Json(t.own.value) : Json()},
+  Json json{{"schema", "choices/1"},    {"title", t.title},
+            {"model", t.model},         {"cluster", t.cluster},
+            {"samples", t.samples},     {"plans", t.plans},
+            {"simulated", t.simulated}, {"unfit", t.unfit},
+            {"cut_short", t.cut_short}, {"own_period_s", t.own.value > 0 ? Json(t.own.value) : Json()},
             {"choices", Json::array()}};
   for (const Choice& c : t.front)
     json["choices"].push_back({{"period_s", c.period.value},

@@ -46,18 +46,18 @@ std::string to_text(const PlanTable& table) {
   for (const PlanRow& r : table.rows) width = std::max(width, r.planner.size());
   std::string text = fmt::format("{}\n{} on {}: {}, {} micro-batches\n\n", table.title, table.model, table.cluster,
                                  table.schedule, table.micro_batches);
-  text += fmt::format("  {:<{}}  {:>6}  {:>7}  {:>9}  {:>9}  {:>6}  {:>9}  {:>8}  {:>9}  {:>9}  {:>8}  {:>9}\n",
-                      "planner", width, "stages", "devices", "predicted", "bound", "gap", "simulated", "off", "period",
-                      "memory", "states", "search");
+  text += fmt::format("  {:<{}}  {:<9}  {:>6}  {:>7}  {:>9}  {:>9}  {:>6}  {:>9}  {:>8}  {:>9}  {:>9}  {:>8}  {:>9}\n",
+                      "planner", width, "schedule", "stages", "devices", "predicted", "bound", "gap", "simulated",
+                      "off", "period", "memory", "states", "search");
   for (const PlanRow& r : table.rows) {
     if (!r.ran()) {
       text += fmt::format("  {:<{}}  - {}\n", r.planner, width, r.why_not);
       continue;
     }
-    text += fmt::format("  {:<{}}  {:>6}  {:>7}  {:>9}  {:>9}  {:>6}  {:>9}  {:>8}  {:>9}  {:>9}  {:>8}  {:>9}\n",
-                        r.planner, width, r.stages, r.devices, time_text(r.predicted), time_text(r.lower_bound),
-                        gap_text(r), to_text(r.each), off_text(r), to_text(r.period), to_text(r.memory), r.states,
-                        to_text(Seconds{r.seconds}));
+    text += fmt::format(
+        "  {:<{}}  {:<9}  {:>6}  {:>7}  {:>9}  {:>9}  {:>6}  {:>9}  {:>8}  {:>9}  {:>9}  {:>8}  {:>9}\n", r.planner,
+        width, r.schedule, r.stages, r.devices, time_text(r.predicted), time_text(r.lower_bound), gap_text(r),
+        to_text(r.each), off_text(r), to_text(r.period), to_text(r.memory), r.states, to_text(Seconds{r.seconds}));
   }
   text +=
       "\npredicted  one micro-batch in the steady state, by the planner's own model; bound: what no plan of its kind "
@@ -72,14 +72,15 @@ std::string to_text(const PlanTable& table) {
 
 std::string plans_csv(const PlanTable& table) {
   std::string text =
-      "planner,stages,devices,predicted_s,lower_bound_s,simulated_s,period_s,makespan_s,peak_memory_bytes,states,"
+      "planner,schedule,stages,devices,predicted_s,lower_bound_s,simulated_s,period_s,makespan_s,peak_memory_bytes,"
+      "states,"
       "search_s,reason\n";
   for (const PlanRow& r : table.rows)
-    text += r.ran() ? fmt::format("{},{},{},{},{},{},{},{},{},{},{},\n", r.planner, r.stages, r.devices,
+    text += r.ran() ? fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},\n", r.planner, r.schedule, r.stages, r.devices,
                                   shortest(r.predicted.value), shortest(r.lower_bound.value), shortest(r.each.value),
                                   shortest(r.period.value), shortest(r.makespan.value), shortest(r.memory.value),
                                   r.states, shortest(r.seconds))
-                    : fmt::format("{},,,,,,,,,,,{}\n", r.planner, quoted(r.why_not));
+                    : fmt::format("{},,,,,,,,,,,,{}\n", r.planner, quoted(r.why_not));
   return text;
 }
 
@@ -94,6 +95,7 @@ std::string plans_json(const PlanTable& table) {
     }
     json["plans"].push_back({{"planner", r.planner},
                              {"ran", true},
+                             {"schedule", r.schedule},
                              {"stages", r.stages},
                              {"devices", r.devices},
                              {"predicted_s", r.predicted.value > 0 ? Json(r.predicted.value) : Json()},

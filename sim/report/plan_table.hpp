@@ -10,7 +10,8 @@ namespace stagecraft {
 /// What one planner makes of a question; only the name and the reason when it has no plan, or one that cannot run.
 struct PlanRow {
   std::string planner;
-  std::string why_not;  ///< One line; empty when it ran.
+  std::string why_not;   ///< One line; empty when it ran.
+  std::string schedule;  ///< That it was simulated with.
   int stages = 0, devices = 0;
   Seconds predicted;    ///< Of one micro-batch, by the planner; 0: it says nothing.
   Seconds lower_bound;  ///< 0: none is known.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
+#include "sim/run/limits.hpp"
 #include "sim/run/run.hpp"
 #include "sim/schedule/builder.hpp"
 
@@ -15,6 +16,8 @@ namespace {
 const std::vector<std::string> kUsual = {"1f1b",   "gpipe",       "eager-1f1b",     "zb-h1", "zb-2p",
                                          "v-half", "interleaved", "interleaved-zb", "zb-v",  "v-min"};
 constexpr int kIterations = 5;
+constexpr double kMostInstructions = 1e6;  // Of one simulation, which takes less than a second.
+constexpr int kMostMicroBatches = 32;      // Of each rank, or as many as the scenario has; more hide little.
 
 /// Stages in a line on some devices, with micro-batches of a size: what every schedule of a placement has in common.
 struct Cut {
@@ -55,12 +58,20 @@ class ChoiceSearch {
                          "leave --schedules out, or name others");
       schedules_.push_back(&def);
     }
+    if (!get_from(schedules::all(), "schedule", own_.schedule).trains)
+      throw InputError(
+          fmt::format("the scenario's schedule '{}' does not train, and ways to train are searched for", own_.schedule),
+          "set run.schedule to one that does");
     const Prepared p = lay_out(own_);
     table_.title = own_.title.empty() ? "(untitled)" : own_.title;
     table_.model = p.model.name;
     table_.cluster = p.cluster.name;
     table_.samples = samples_ = p.plan.mini_batch;
     layers_ = static_cast<int>(p.model.layers.size());
+    for (const int start : {1, p.plan.stages.front().micro_batch_size}) {
+      for (std::int64_t size = start; size <= samples_; size *= 2) sizes_.insert(static_cast<int>(size));
+      for (int size = start; size % 2 == 0; size /= 2) sizes_.insert(size / 2);
+    }
     std::vector<std::pair<double, std::size_t>> speed;
     for (std::size_t d = 0; d < p.cluster.devices.size(); ++d)
       speed.emplace_back(-p.cluster.types[static_cast<std::size_t>(p.cluster.devices[d].type)].peak.value, d);
@@ -106,11 +117,12 @@ class ChoiceSearch {
     for (const ScheduleDef* def : schedules_) placements.insert(placement_of(*def));
     for (const int ranks : counts_up_to(devices))
       for (const int replicas : counts_up_to(devices / ranks))
-        for (int size = 1; size <= samples_; size *= 2)
+        for (const int size : sizes_)
           for (const Placement placement : placements)
             for (const bool recompute : {false, true}) {
               const Cut cut{ranks, replicas, size, placement, recompute};
               if (samples_ % size != 0 || size < replicas || cut.stages() > layers_) continue;
+              if (samples_ / size > std::max(own_.micro_batches, kMostMicroBatches * ranks)) continue;
               progress_(fmt::format("{} stages, {} replicas, micro-batches of {}", cut.stages(), replicas, size));
               if (const std::optional<Choice> bound = bound_of(cut)) cuts.push_back({cut, *bound});
             }
@@ -125,19 +137,19 @@ class ChoiceSearch {
     for (std::size_t i = 0; i < static_cast<std::size_t>(c.ranks * c.replicas); ++i) {
       std::vector<std::size_t> chosen(fastest_.begin(), fastest_.begin() + c.ranks * c.replicas);
       std::sort(chosen.begin(), chosen.end());
-      devices.push_back(names_[chosen[i]]);
+      devices.push_back(fmt::format("\"{}\"", names_[chosen[i]]));
     }
     return {fmt::format("plan={{planner: balanced, stages: {}, replicas: {}, micro_batch_size: {}, recompute: {}, "
                         "devices: [{}]}}",
                         c.stages(), c.replicas, c.size, c.recompute ? "full" : "none", join(devices)),
-            fmt::format("run.schedule={}", options), fmt::format("run.micro_batches={}", samples_ / c.size)};
+            fmt::format("run.schedule={}", options), fmt::format("run.micro_batches={}", samples_ / c.size),
+            "weights=auto"};
   }
 
   Scenario scenario_of(const Cut& cut, const std::string& schedule) const {
     std::vector<std::string> sets = asked_.sets;
     for (std::string& set : sets_of(cut, schedule)) sets.push_back(std::move(set));
     sets.push_back(fmt::format("run.iterations={}", kIterations));
-    sets.emplace_back("weights=auto");
     return load_scenario(asked_.file, sets);
   }
 
@@ -148,6 +160,10 @@ class ChoiceSearch {
     ++table_.plans;
     try {
       const Prepared p = lay_out(scenario_of(cut, std::string((*schedule)->name)));
+      if (instructions_of(p.plan, kIterations, true) > kMostInstructions) {
+        table_.cut_short = true;
+        return {};
+      }
       std::vector<Seconds> busy(p.cluster.devices.size());
       std::vector<Bytes> held(p.cluster.devices.size()), largest(held);
       for (int s = 0; s < p.plan.stage_count(); ++s)
@@ -171,14 +187,18 @@ class ChoiceSearch {
       }
       return bound;
     } catch (const Infeasible&) {
+    } catch (const InputError&) {  // More micro-batches than can be counted, ...
     }
     return {};
   }
 
   void consider(const Bounded& b, const std::string& schedule) {
-    if (table_.simulated >= asked_.most) return;
     for (const Choice& c : table_.front)
       if (covers(c, b.bound)) return;
+    if (table_.simulated >= asked_.most) {
+      table_.cut_short = true;
+      return;
+    }
     progress_(fmt::format("{} simulated, a period of {} so far", table_.simulated,
                           table_.front.empty() ? std::string("-") : to_text(shortest())));
     ++table_.simulated;
@@ -213,11 +233,7 @@ class ChoiceSearch {
     c.period = report.period;
     c.makespan = report.makespan;
     c.throughput = report.throughput;
-    for (std::size_t d = 0; d < report.devices.size(); ++d) {
-      const MemoryPeak& m = report.devices[d].memory;
-      if (m.capacity.value > 0 && m.total > m.capacity) throw Infeasible("memory", "with its messages it does not fit");
-      c.memory = std::max(c.memory, m.total);
-    }
+    c.memory = fullest_of(report, p.cluster);
     c.limit = limit_of(report, p.cluster);
     c.sets = sets_of(cut, schedule);
     return c;
@@ -256,6 +272,7 @@ class ChoiceSearch {
   std::vector<const ScheduleDef*> schedules_;
   ChoiceTable table_;
   int samples_ = 1, layers_ = 1;
+  std::set<int> sizes_;               ///< Of micro-batches: powers of two, and the scenario's times and by them.
   std::vector<std::string> names_;    ///< Of the devices.
   std::vector<std::size_t> fastest_;  ///< Devices, the one with the highest peak first.
 };

@@ -30,7 +30,7 @@ std::vector<std::string> names_of(const std::string& words, const std::string& o
 }
 
 /// The plan of another planner: what the scenario's own says, where that one has the field too.
-std::string plan_for(const PlannerDef& def, const Scenario& own) {
+std::string plan_for(const PlannerDef& def, const Scenario& own, int devices) {
   const config::Value& plan = own.tree.at("plan");
   std::string text = fmt::format("{{planner: {}", def.name);
   bool stages = false;
@@ -40,21 +40,30 @@ std::string plan_for(const PlannerDef& def, const Scenario& own) {
     stages |= m.key == "stages";
     text += fmt::format(", {}: {}", m.key, config::to_json(m.value));
   }
-  if (def.fields->find("stages") && !stages && def.name != "explicit") {
-    const auto devices = build_cluster(own.tree.at("cluster")).devices.size();
+  if (def.fields->find("stages") && def.fields->find("stages")->required && !stages && def.name != "explicit")
     text += fmt::format(", stages: {}", devices);
-  }
   return text + "}";
 }
 
-PlanRow row_of(const std::string& name, const Scenario& own, const PlanTableOptions& asked) {
+/// Of the scenario's own plan, or all where it has none.
+int used_devices(const Scenario& own) {
+  std::set<DeviceId> used;
+  try {
+    for (const Stage& stage : lay_out(own).plan.stages) used.insert(stage.devices.begin(), stage.devices.end());
+    return static_cast<int>(used.size());
+  } catch (const Infeasible&) {
+    return static_cast<int>(build_cluster(own.tree.at("cluster")).devices.size());
+  }
+}
+
+PlanRow row_of(const std::string& name, const Scenario& own, int own_devices, const PlanTableOptions& asked) {
   PlanRow row;
   row.planner = name;
   try {
     const PlannerDef& def = get_from(planners::all(), "planner", name);
     std::vector<std::string> sets = asked.sets;
     sets.push_back(fmt::format("run.iterations={}", std::max(own.lowering.iterations, kFewestIterations)));
-    if (own.tree.at("plan").at("planner").text != name) sets.push_back("plan=" + plan_for(def, own));
+    if (own.tree.at("plan").at("planner").text != name) sets.push_back("plan=" + plan_for(def, own, own_devices));
     if (name == "layerpipe" && own.schedule != name) sets.push_back("run.schedule=layerpipe");
     const Scenario scenario = load_scenario(asked.file, sets);
     const Prepared p = prepare(scenario);
@@ -71,7 +80,8 @@ PlanRow row_of(const std::string& name, const Scenario& own, const PlanTableOpti
     row.makespan = o.report.makespan;
     row.period = o.report.period;
     row.each = o.report.period / static_cast<double>(scenario.micro_batches);
-    for (const DeviceReport& d : o.report.devices) row.memory = std::max(row.memory, d.memory.total);
+    row.memory = fullest_of(o.report, p.cluster);
+    row.schedule = scenario.schedule;
     if (asked.show) row.plan = to_text(p.plan);
   } catch (const InputError& e) {
     row.why_not = e.problems().front().message;
@@ -97,9 +107,10 @@ PlanTable compare_plans(const PlanTableOptions& asked, const std::function<void(
   table.cluster = build_cluster(own.tree.at("cluster")).name;
   table.schedule = own.schedule;
   table.micro_batches = own.micro_batches;
+  const int devices = used_devices(own);
   for (const std::string& name : names) {
     progress(fmt::format("{} ({} of {})", name, table.rows.size() + 1, names.size()));
-    table.rows.push_back(row_of(name, own, asked));
+    table.rows.push_back(row_of(name, own, devices, asked));
   }
   sort_rows(table);
   return table;

@@ -1,5 +1,6 @@
 #include "sim/run/run.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 #include <fmt/format.h>
@@ -117,6 +118,18 @@ Outcome run(const Scenario& scenario, const Prepared& p, const std::string& back
   o.report = measure(p.program, o.timeline, p.cluster);
   check_finite(o.report.makespan.value);
   return o;
+}
+
+Bytes fullest_of(const Report& report, const Cluster& cluster) {
+  Bytes most;
+  for (std::size_t d = 0; d < report.devices.size(); ++d) {
+    const MemoryPeak& m = report.devices[d].memory;
+    if (m.capacity.value > 0 && m.total > m.capacity)
+      throw Infeasible("memory", fmt::format("{} needs {} of {} with the messages that are on their way",
+                                             cluster.devices[d].name, to_text(m.total), to_text(m.capacity)));
+    most = std::max(most, m.total);
+  }
+  return most;
 }
 
 }  // namespace stagecraft

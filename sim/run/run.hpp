@@ -35,6 +35,9 @@ Prepared lay_out(const Scenario&);
 /// The road from a scenario to a program that has passed every check.
 Prepared prepare(const Scenario&);
 
+/// The fullest device; Infeasible when one needs more than it has, with the messages that are on their way.
+Bytes fullest_of(const Report&, const Cluster&);
+
 /// Runs it on a backend of the catalogue. `one_thread`: a real run in the order of the program.
 Timeline execute(const Scenario&, const Prepared&, const std::string& backend, bool one_thread = false);
 

@@ -47,8 +47,11 @@ struct Candidate {
   std::string name;
   Schedule iteration;
   Played played;
-  double overshoot = 0;  ///< Memory beyond what is there, of a device.
+  std::vector<double> overshoot;  ///< Of each device: memory beyond what is there, or 0.
+  double most_over = 0;
 };
+
+constexpr double kAny = std::numeric_limits<double>::infinity();
 
 class Synthesis {
  public:
@@ -58,30 +61,31 @@ class Synthesis {
     const double steps = 3.0 * problem_.pieces();
     aim_.effort = 1e6 * option_or(in, "effort", std::min(kLeast + kEach * steps, kMost));
     aim_.seed = static_cast<std::uint64_t>(option_or(in, "seed", 1));
-    set_limit();
+    limit_.push_back(bytes());
+    if (const Value* most = option("activations")) limit_.push_back(counted(config::as_real(*most)));
   }
 
   Schedule run() {
-    const Bound bound = lower_bound(problem_, limit_);
+    const Bound bound = lower_bound(problem_, limit_, aim_.split);
     const std::vector<Rows> seeds = known();
     leave_room_for_messages();
     for (int i = 0; i < kTightenings; ++i) {
-      const std::vector<Found> found = search(problem_, limit_, aim_, seeds, bound);
-      for (const Found& f : found) judge("search", problem_.schedule_of(f.rows));
-      const double over = overshoot_of_new();
-      if (over <= 0) break;
-      for (double& most : limit_.most) most -= over;
+      const std::size_t before = candidates_.size();
+      for (const Found& f : search(problem_, limit_, aim_, seeds, bound)) judge("search", problem_.schedule_of(f.rows));
+      if (!tighten(before)) break;
     }
     if (candidates_.empty())
-      throw Infeasible("memory", "no order of work was found that keeps so little", "raise run.schedule.activations");
+      throw Infeasible("memory", "no order of work was found that keeps so little",
+                       limit_.size() > 1 ? "raise run.schedule.activations" : kMoreRoom);
     const Candidate& best = *std::min_element(candidates_.begin(), candidates_.end(),
                                               [&](const Candidate& a, const Candidate& b) { return better(a, b); });
-    if (best.overshoot > 0)
-      throw Infeasible("memory",
-                       fmt::format("no order of work was found that fits: the one that needs least has {} too little "
-                                   "on a device",
-                                   to_text(Bytes{best.overshoot})),
-                       "more stages, recompute: full, or smaller micro-batches");
+    if (best.most_over > 0)
+      throw Infeasible(
+          "memory",
+          fmt::format("no order of work was found that fits: the one that needs least has {} too little "
+                      "on a device",
+                      to_text(Bytes{best.most_over})),
+          option("memory") ? "raise run.schedule.memory, or take more stages or smaller micro-batches" : kMoreRoom);
     Schedule schedule = best.iteration;
     const Seconds found = aim_.period ? best.played.period : best.played.makespan;
     schedule.search = {found, Seconds{aim_.period ? bound.period : bound.makespan}, aim_.period,
@@ -90,43 +94,50 @@ class Synthesis {
   }
 
  private:
+  static constexpr const char* kMoreRoom = "more stages, smaller micro-batches, or plan.recompute: full";
   static std::size_t at(int i) { return Problem::at(i); }
+  const Value* option(std::string_view name) const { return in_.options ? in_.options->find(name) : nullptr; }
 
-  /// Bytes, or micro-batches where they are limited.
-  void set_limit() {
-    const Value* activations = in_.options ? in_.options->find("activations") : nullptr;
-    counted_ = activations != nullptr;
-    limit_.most.assign(at(problem_.ranks()), std::numeric_limits<double>::infinity());
-    limit_.stash.assign(problem_.rank_of.size(), counted_ ? 1 : 0);
-    if (counted_) {
-      limit_.freed_at_input = option_or(in_, "freed_at_input", 0.0);
-      limit_.most.assign(at(problem_.ranks()), config::as_real(*activations));
-    }
-    const Value* memory = in_.options ? in_.options->find("memory") : nullptr;
-    const double asked =
-        memory ? config::as_quantity(*memory, config::Dimension::Size) : std::numeric_limits<double>::infinity();
+  /// What is left beside the weights on each device, or as much as was asked for.
+  Resource bytes() {
+    const Value* memory = option("memory");
+    if (memory && !in_.play)
+      throw InputError("without a scenario nobody knows how large anything is, so a limit in bytes means nothing",
+                       "set activations, a number of micro-batches");
+    const double asked = memory ? config::as_quantity(*memory, config::Dimension::Size) : kAny;
     std::vector<double> resident(at(problem_.devices), 0);
-    for (std::size_t s = 0; s < problem_.rank_of.size(); ++s)
-      for (std::size_t r = 0; r < in_.costs[s].size(); ++r) {
-        const StageCost& c = in_.costs[s][r];
-        resident[static_cast<std::size_t>(in_.plan.stages[s].devices[r])] +=
-            (c.weights + c.gradients + c.optimizer).value;
-        if (!counted_) limit_.stash[s] = std::max(limit_.stash[s], c.stash.value);
+    Resource r;
+    for (std::size_t s = 0; s < problem_.rank_of.size(); ++s) {
+      const Stage& stage = in_.plan.stages[s];
+      r.stash.push_back(0), r.boundary.push_back(0);
+      for (std::size_t replica = 0; replica < in_.costs[s].size(); ++replica) {
+        const StageCost& c = in_.costs[s][replica];
+        resident[static_cast<std::size_t>(stage.devices[replica])] += (c.weights + c.gradients + c.optimizer).value;
+        const double kept = stage.recompute ? std::min(c.boundary, c.stash).value : c.stash.value;
+        r.stash.back() = std::max(r.stash.back(), c.stash.value);
+        r.boundary.back() = std::max(r.boundary.back(), kept);
       }
-    for (int d = 0; d < problem_.devices; ++d) {
-      double own = std::numeric_limits<double>::infinity();
-      if (in_.cluster) {
-        const Bytes size = in_.cluster->types[at(in_.cluster->devices[at(d)].type)].memory;
-        if (size.value > 0) own = size.value;
-      }
-      capacity_.push_back(std::min(asked, own));
     }
-    if (counted_) return;
-    for (int r = 0; r < problem_.ranks(); ++r)
-      for (const DeviceId d : problem_.rank_devices[at(r)]) {
-        const auto device = static_cast<std::size_t>(d);
-        limit_.most[at(r)] = std::min(limit_.most[at(r)], capacity_[device] - resident[device]);
-      }
+    for (int d = 0; d < problem_.devices; ++d) {
+      const Bytes own = in_.cluster ? in_.cluster->types[at(in_.cluster->devices[at(d)].type)].memory : Bytes{0};
+      capacity_.push_back(std::min(asked, own.value > 0 ? own.value : kAny));
+    }
+    for (const auto& devices : problem_.rank_devices) {
+      r.most.push_back(kAny);
+      for (const DeviceId d : devices)
+        r.most.back() =
+            std::min(r.most.back(), capacity_[static_cast<std::size_t>(d)] - resident[static_cast<std::size_t>(d)]);
+    }
+    return r;
+  }
+
+  Resource counted(double most) const {
+    Resource r;
+    r.stash.assign(problem_.rank_of.size(), 1);
+    r.boundary = r.stash;
+    r.most.assign(problem_.stages.size(), most);
+    r.freed_at_input = option_or(in_, "freed_at_input", 0.0);
+    return r;
   }
 
   /// Schedules of the catalogue, judged, and all that the search may begin with.
@@ -135,15 +146,19 @@ class Synthesis {
     const auto add = [&](const Seed& seed) {
       Rows one = problem_.rows_of(seed.iteration);
       if (std::find(rows.begin(), rows.end(), one) != rows.end()) return;
-      if (seed.as_known && (!counted_ || fits(problem_, one, limit_)) && (aim_.split || !halves(seed.iteration)))
+      if (seed.as_known && (limit_.size() == 1 || fits(problem_, one, {limit_.back()})) &&
+          (aim_.split || !halves(seed.iteration)))
         judge(seed.name, seed.iteration);
       rows.push_back(std::move(one));
     };
     for (const Seed& seed : library_seeds(in_)) add(seed);
     add(one_by_one(problem_));
-    const double largest = *std::max_element(limit_.stash.begin(), limit_.stash.end());
-    const double room = *std::min_element(limit_.most.begin(), limit_.most.end());
-    const double activations = largest > 0 ? room / largest : room;
+    double activations = kAny;
+    for (const Resource& r : limit_) {
+      const double largest = *std::max_element(r.stash.begin(), r.stash.end());
+      const double room = *std::min_element(r.most.begin(), r.most.end());
+      if (largest > 0) activations = std::min(activations, room / largest);
+    }
     const double blocks = std::clamp(kBlockPieces / problem_.pieces(), 8.0, kMostBlocks);
     for (const Seed& seed : block_seeds(in_, activations, static_cast<std::size_t>(blocks))) add(seed);
     return rows;
@@ -159,10 +174,11 @@ class Synthesis {
   void judge(const std::string& name, Schedule iteration) {
     std::optional<Played> played = in_.play ? in_.play(iteration) : by_clock(iteration);
     if (!played) return;
-    double over = 0;
-    for (std::size_t d = 0; d < played->memory.size(); ++d)
-      over = std::max(over, played->memory[d].value - capacity_[d]);
-    candidates_.push_back({name, std::move(iteration), std::move(*played), over});
+    Candidate c{name, std::move(iteration), std::move(*played), std::vector<double>(capacity_.size(), 0)};
+    for (std::size_t d = 0; d < c.played.memory.size(); ++d)
+      c.overshoot[d] = std::max(0.0, c.played.memory[d].value - capacity_[d]);
+    c.most_over = *std::max_element(c.overshoot.begin(), c.overshoot.end());
+    candidates_.push_back(std::move(c));
   }
 
   /// Without a scenario messages take no room and do not meet, so the clock is all there is.
@@ -174,48 +190,56 @@ class Synthesis {
 
   /// What messages take beside the stash, as the known schedules have it.
   void leave_room_for_messages() {
-    if (counted_) return;
+    Resource& own = limit_.front();
     for (int r = 0; r < problem_.ranks(); ++r) {
-      double beside = std::numeric_limits<double>::infinity();
+      double beside = kAny;
       for (const Candidate& c : candidates_) {
         if (c.played.memory.empty()) continue;
-        const double held = peaks(problem_, problem_.rows_of(c.iteration), limit_)[at(r)];
+        const double held = peaks(problem_, problem_.rows_of(c.iteration), own)[at(r)];
         for (const DeviceId d : problem_.rank_devices[at(r)])
           beside = std::min(beside, c.played.memory[static_cast<std::size_t>(d)].value - held);
       }
       if (!std::isfinite(beside)) continue;
       for (const DeviceId d : problem_.rank_devices[at(r)])
-        limit_.most[at(r)] = std::min(limit_.most[at(r)], capacity_[static_cast<std::size_t>(d)] - beside);
+        own.most[at(r)] = std::min(own.most[at(r)], capacity_[static_cast<std::size_t>(d)] - beside);
     }
   }
 
-  /// How much all orders of the last search need too much; none when one fits.
-  double overshoot_of_new() {
-    double least = std::numeric_limits<double>::infinity();
-    for (const Candidate& c : candidates_)
-      if (c.name == "search") least = std::min(least, c.overshoot);
-    return std::isfinite(least) ? least : 0;
+  /// Takes what the best of the last search needed too much from the ranks where it did. False when one of them fitted,
+  /// or there is none.
+  bool tighten(std::size_t first) {
+    if (first == candidates_.size()) return false;
+    const auto least =
+        std::min_element(candidates_.begin() + static_cast<std::ptrdiff_t>(first), candidates_.end(),
+                         [](const Candidate& a, const Candidate& b) { return a.most_over < b.most_over; });
+    if (least->most_over <= 0) return false;
+    for (int r = 0; r < problem_.ranks(); ++r) {
+      double over = 0;
+      for (const DeviceId d : problem_.rank_devices[at(r)])
+        over = std::max(over, least->overshoot[static_cast<std::size_t>(d)]);
+      limit_.front().most[at(r)] -= over;
+    }
+    return true;
   }
 
   bool better(const Candidate& a, const Candidate& b) const {
-    if ((a.overshoot > 0) != (b.overshoot > 0)) return b.overshoot > 0;
-    if (a.overshoot > 0) return a.overshoot < b.overshoot;
+    if ((a.most_over > 0) != (b.most_over > 0)) return b.most_over > 0;
+    if (a.most_over > 0) return a.most_over < b.most_over;
     const auto shorter = [](Seconds x, Seconds y) { return x.value * kSame < y.value; };
     const auto pair = [&](const Candidate& c) {
       return aim_.period ? std::pair(c.played.period, c.played.makespan)
                          : std::pair(c.played.makespan, c.played.period);
     };
-    const auto [a_first, a_second] = pair(a);
-    const auto [b_first, b_second] = pair(b);
-    if (shorter(a_first, b_first) || shorter(b_first, a_first)) return a_first < b_first;
-    return shorter(a_second, b_second);
+    const auto a_times = pair(a), b_times = pair(b);
+    if (shorter(a_times.first, b_times.first) || shorter(b_times.first, a_times.first))
+      return a_times.first < b_times.first;
+    return shorter(a_times.second, b_times.second);
   }
 
   const ScheduleInput& in_;
   Problem problem_;
-  Limit limit_;
+  Limit limit_;  ///< Bytes; and micro-batches where they are limited.
   Aim aim_;
-  bool counted_ = false;
   std::vector<double> capacity_;  ///< Of each device.
   std::vector<Candidate> candidates_;
 };
@@ -226,7 +250,7 @@ Schedule whole(const ScheduleInput& in) { return Synthesis(in).run(); }
 
 extern const ScheduleDef synthesised{
     .name = "synthesised",
-    .summary = "Searched for: never worse than any other synchronous schedule on the same stages and memory",
+    .summary = "Searched for: on `ideal` never worse than another synchronous schedule on the same stages",
     .source = "list scheduling with the banker's rule, simulated annealing on critical blocks, building blocks",
     .equal_sizes = false,
     .fields = &fields,

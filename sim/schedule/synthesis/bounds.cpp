@@ -10,10 +10,17 @@ namespace {
 
 std::size_t at(int i) { return Problem::at(i); }
 
-/// B may take less than I and W together, so whichever is shorter.
 double gradients(const StageTimes& t) { return std::min(t.input_gradient + t.weight_gradient, t.backward); }
 double gradient(const StageTimes& t) { return std::min(t.input_gradient, t.backward); }
-double work(const StageTimes& t) { return t.forward + t.prelude + gradients(t); }
+
+/// The quickest replica of each stage. B may take less than I and W together, so whichever is shorter counts, and B
+/// alone where backwards are not split.
+std::vector<StageTimes> least_times(const Problem& p, bool split) {
+  std::vector<StageTimes> times = p.least;
+  for (StageTimes& t : times)
+    if (!split) t.input_gradient = t.backward, t.weight_gradient = 0;
+  return times;
+}
 
 /// A message between two stages, whatever the micro-batch.
 struct Link {
@@ -24,7 +31,7 @@ std::vector<Link> links_of(const Problem& p, int stage, const std::vector<std::v
   std::vector<Link> links;
   if (p.micros[at(stage)] == 0) return links;
   for (const Output& o : outputs[at(p.first_piece[at(stage)])])
-    links.push_back({p.stage_of[at(o.piece)], o.sending + o.delay});
+    links.push_back({p.stage_of[at(o.piece)], o.exact ? o.sending + o.delay : 0});
   return links;
 }
 
@@ -63,8 +70,9 @@ double one_machine(std::vector<Job> jobs) {
 class Ways {
  public:
   static constexpr int kAll = -1;
-  Ways(const Problem& p, int rank)
+  Ways(const Problem& p, const std::vector<StageTimes>& times, int rank)
       : p_(p),
+        times_(times),
         rank_(rank),
         forward_(p.rank_of.size()),
         gradient_(p.rank_of.size()),
@@ -81,12 +89,11 @@ class Ways {
   double there_and_back() const {
     double longest = 0;
     for (std::size_t s = 0; s < forward_.size(); ++s)
-      if (!forward_[s].empty())
-        longest = std::max(longest, forward_[s].front() + p_.times[s].forward + tail_forward_[s]);
+      if (!forward_[s].empty()) longest = std::max(longest, forward_[s].front() + times_[s].forward + tail_forward_[s]);
     return longest;
   }
   void add_jobs(int s, std::vector<Job>& jobs) const {
-    const StageTimes& t = p_.times[at(s)];
+    const StageTimes& t = times_[at(s)];
     const double weight = gradients(t) - gradient(t);
     for (std::size_t k = 0; k < forward_[at(s)].size(); ++k) {
       const double forward = forward_[at(s)][k], back = gradient_[at(s)][k];
@@ -107,28 +114,28 @@ class Ways {
     bool reached = counts(s);
     const std::vector<Link> before = links_of(p_, s, p_.gradient_outputs);
     for (const Link& l : before) reached |= !forward_[at(l.stage)].empty();
-    double tail = counts(s) ? gradients(p_.times[at(s)]) - gradient(p_.times[at(s)]) : kNowhere;
+    double tail = counts(s) ? gradients(times_[at(s)]) - gradient(times_[at(s)]) : kNowhere;
     for (const Link& l : before)
-      tail = std::max(tail, l.time + gradient(p_.times[at(l.stage)]) + tail_gradient_[at(l.stage)]);
+      tail = std::max(tail, l.time + gradient(times_[at(l.stage)]) + tail_gradient_[at(l.stage)]);
     tail_gradient_[at(s)] = tail;
     if (!reached) return;
     list.assign(at(p_.micros[at(s)]), 0);
     for (const Link& l : before) {
       const auto& other = forward_[at(l.stage)];
       if (other.empty()) continue;
-      const double step = p_.times[at(l.stage)].forward + l.time;
+      const double step = times_[at(l.stage)].forward + l.time;
       first = std::max(first, other.front() + step);
       for (std::size_t k = 0; equal_ && k < list.size(); ++k) list[k] = std::max(list[k], other[k] + step);
     }
-    follow(list, first, p_.times[at(s)].forward);
+    follow(list, first, times_[at(s)].forward);
   }
 
   void go_back(int s) {
-    const StageTimes& t = p_.times[at(s)];
+    const StageTimes& t = times_[at(s)];
     double tail = t.prelude + gradient(t) + tail_gradient_[at(s)], away = t.prelude;
     const std::vector<Link> behind = links_of(p_, s, p_.forward_outputs);
     for (const Link& l : behind) {
-      tail = std::max(tail, l.time + p_.times[at(l.stage)].forward + tail_forward_[at(l.stage)]);
+      tail = std::max(tail, l.time + times_[at(l.stage)].forward + tail_forward_[at(l.stage)]);
       away = std::max(away, l.time + trip_[at(l.stage)] + time_back(l.stage, s));
     }
     tail_forward_[at(s)] = tail;
@@ -139,7 +146,7 @@ class Ways {
     double first = list.front();
     for (const Link& l : behind) {
       const auto& other = gradient_[at(l.stage)];
-      const double step = gradient(p_.times[at(l.stage)]) + l.time;
+      const double step = gradient(times_[at(l.stage)]) + l.time;
       first = std::max(first, other.front() + step);
       for (std::size_t k = 0; equal_ && k < list.size(); ++k) list[k] = std::max(list[k], other[k] + step);
     }
@@ -158,6 +165,7 @@ class Ways {
 
   static constexpr double kNowhere = -std::numeric_limits<double>::infinity();
   const Problem& p_;
+  const std::vector<StageTimes>& times_;
   int rank_;
   bool equal_ = true;
   std::vector<std::vector<double>> forward_, gradient_;
@@ -178,29 +186,42 @@ void raise(double& best, std::string& reason, double value, std::string why) {
 
 }  // namespace
 
-Bound lower_bound(const Problem& p, const Limit& limit) {
-  const Ways ways(p, Ways::kAll);
+Bound lower_bound(const Problem& p, const Limit& limit, bool split) {
+  const std::vector<StageTimes> times = least_times(p, split);
+  const Ways ways(p, times, Ways::kAll);
+  // What a rank waits for takes a look at all stages for each rank; beyond some size the simpler bounds have to do.
+  constexpr double kMostLooks = 2e7;
+  const bool each = static_cast<double>(p.ranks()) * p.pieces() <= kMostLooks;
   Bound b;
+  const auto raise_both = [&](double value, const std::string& why) {
+    raise(b.period, b.period_reason, value, why);
+    raise(b.makespan, b.makespan_reason, value, why);
+  };
   raise(b.makespan, b.makespan_reason, ways.there_and_back(), "one micro-batch there and back");
   for (int r = 0; r < p.ranks(); ++r) {
-    double busy = 0, sending = 0, held = 0;
+    double sending = 0;
+    std::vector<double> held(limit.size(), 0);
     for (const int s : p.stages[at(r)]) {
-      const StageTimes& t = p.times[at(s)];
+      const StageTimes& t = times[at(s)];
       const int m = p.micros[at(s)];
-      busy += m * work(t) + t.update;
-      held += limit.stash[at(s)] * m * (ways.trip(s) + (1 - limit.freed_at_input) * (gradients(t) - gradient(t)));
+      const double weight = gradients(t) - gradient(t);
+      for (std::size_t k = 0; k < limit.size(); ++k) {
+        const double last = (1 - limit[k].freed_at_input) * weight;
+        held[k] += m * (limit[k].boundary[at(s)] * (ways.trip(s) + last) +
+                        (limit[k].stash[at(s)] - limit[k].boundary[at(s)]) * (gradient(t) + last));
+      }
       for (int piece = p.first_piece[at(s)]; piece < p.first_piece[at(s)] + m; ++piece) {
-        for (const Output& o : p.forward_outputs[at(piece)]) sending += o.sending;
-        for (const Output& o : p.gradient_outputs[at(piece)]) sending += o.sending;
+        for (const Output& o : p.forward_outputs[at(piece)]) sending += o.exact ? o.sending : 0;
+        for (const Output& o : p.gradient_outputs[at(piece)]) sending += o.exact ? o.sending : 0;
       }
     }
-    raise(b.period, b.period_reason, busy, fmt::format("the work of rank {}", r));
-    raise(b.period, b.period_reason, sending, fmt::format("what rank {} sends", r));
-    raise(b.period, b.period_reason, end_of(p, Ways(p, r), r), fmt::format("what rank {} waits for", r));
+    raise_both(p.busy[at(r)], fmt::format("the work of rank {}", r));
+    raise_both(sending, fmt::format("what rank {} sends", r));
+    if (each)
+      raise(b.period, b.period_reason, end_of(p, Ways(p, times, r), r), fmt::format("what rank {} waits for", r));
     raise(b.makespan, b.makespan_reason, end_of(p, ways, r), fmt::format("the work of rank {}", r));
-    const double needed = limit.most[at(r)] > 0 ? held / limit.most[at(r)] : 0;
-    raise(b.period, b.period_reason, needed, fmt::format("the memory of rank {}", r));
-    raise(b.makespan, b.makespan_reason, needed, fmt::format("the memory of rank {}", r));
+    for (std::size_t k = 0; k < limit.size(); ++k)
+      if (limit[k].most[at(r)] > 0) raise_both(held[k] / limit[k].most[at(r)], fmt::format("the memory of rank {}", r));
   }
   return b;
 }

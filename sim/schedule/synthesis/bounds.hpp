@@ -21,6 +21,6 @@ struct Bound {
 /// - the messages that one network card sends;
 /// - what a rank may hold against how long each micro-batch holds it at least.
 /// O(ranks * steps log steps).
-Bound lower_bound(const Problem&, const Limit&);
+Bound lower_bound(const Problem&, const Limit&, bool split = true);
 
 }  // namespace stagecraft::synthesis

@@ -21,7 +21,7 @@ class ListScheduler {
         stages_(problem.rank_of.size()),
         card_(problem.stages.size(), 0),
         busy_until_(problem.stages.size(), 0),
-        held_(problem.stages.size(), 0),
+        held_(limit.size(), std::vector<double>(problem.stages.size(), 0)),
         depth_(problem.rank_of.size(), 0) {
     for (std::size_t i = 0; i < problem.order.size(); ++i) depth_[at(problem.order[i])] = static_cast<int>(i);
   }
@@ -60,21 +60,39 @@ class ListScheduler {
     const Progress& p = stages_[at(stage)];
     const int micro = forward ? p.forward : p.gradient;
     if (micro == problem_.micros[at(stage)]) return kNever;
-    if (forward ? p.forward - p.weight >= genes_.ahead[at(stage)] || !has_room(stage) : p.gradient >= p.forward)
+    if (forward ? p.forward - p.weight >= genes_.ahead[at(stage)] || !has_room(stage)
+                : p.gradient >= p.forward || !has_room_back(stage))
       return kNever;
     const int slot = 2 * piece(stage, micro) + !forward;
     return missing_[at(slot)] > 0 ? kNever : ready_[at(slot)];
   }
 
+  /// Beside what the rank holds: this forward, one micro-batch of each later stage that holds none, and what the widest
+  /// recomputation takes.
   bool has_room(int stage) const {
     const int rank = problem_.rank_of[at(stage)];
-    double needed = held_[at(rank)] + limit_.stash[at(stage)];
-    for (const int s : problem_.stages[at(rank)]) {
-      const Progress& p = stages_[at(s)];
-      if (depth_[at(s)] > depth_[at(stage)] && p.forward == p.weight && p.forward < problem_.micros[at(s)])
-        needed += limit_.stash[at(s)];
+    for (std::size_t k = 0; k < limit_.size(); ++k) {
+      const Resource& r = limit_[k];
+      double needed = held_[k][at(rank)] + r.boundary[at(stage)], widest = 0;
+      for (const int s : problem_.stages[at(rank)]) {
+        const Progress& p = stages_[at(s)];
+        widest = std::max(widest, r.stash[at(s)] - r.boundary[at(s)]);
+        if (depth_[at(s)] > depth_[at(stage)] && p.forward == p.weight && p.forward < problem_.micros[at(s)])
+          needed += r.boundary[at(s)];
+      }
+      if (needed + widest > r.most[at(rank)] * (1 + 1e-12)) return false;
     }
-    return needed <= limit_.most[at(rank)] * (1 + 1e-12);
+    return true;
+  }
+
+  /// A recomputation may have to wait for a weight gradient to give back what the one before it took.
+  bool has_room_back(int stage) const {
+    const int rank = problem_.rank_of[at(stage)];
+    for (std::size_t k = 0; k < limit_.size(); ++k)
+      if (held_[k][at(rank)] + limit_[k].stash[at(stage)] - limit_[k].boundary[at(stage)] >
+          limit_[k].most[at(rank)] * (1 + 1e-12))
+        return false;
+    return true;
   }
 
   void decide(int rank, double now) {
@@ -118,13 +136,10 @@ class ListScheduler {
     const StageTimes& times = problem_.times[at(c.stage)];
     const int micro = c.kind == kForward ? p.forward++ : c.kind == kWeightGradient ? p.weight++ : p.gradient++;
     if (c.kind == kBackward) p.weight = p.gradient;
-    const double size = limit_.stash[at(c.stage)];
-    if (c.kind == kForward) held_[at(rank)] += size;
-    if (c.kind == kInputGradient) held_[at(rank)] -= size * limit_.freed_at_input;
-    if (c.kind == kWeightGradient) held_[at(rank)] -= size * (1 - limit_.freed_at_input);
-    if (c.kind == kBackward) held_[at(rank)] -= size;
     const Step step(c.kind, piece(c.stage, micro));
     rows_[at(rank)].push_back(step);
+    for (std::size_t k = 0; k < limit_.size(); ++k)
+      held_[k][at(rank)] += limit_[k].taken_by(step, c.stage) - limit_[k].given_by(step, c.stage);
     double end = now + times.of(c.kind);
     if (step.passes_gradient()) end += times.prelude;
     busy_until_[at(rank)] = end;
@@ -153,8 +168,9 @@ class ListScheduler {
   std::vector<double> ready_;
   std::vector<Progress> stages_;
   std::vector<double> card_;
-  std::vector<double> busy_until_, held_;
-  std::vector<int> depth_;  ///< Of each stage: its place in the order of the data.
+  std::vector<double> busy_until_;
+  std::vector<std::vector<double>> held_;  ///< Of each resource and rank.
+  std::vector<int> depth_;                 ///< Of each stage: its place in the order of the data.
   std::priority_queue<Turn> turns_;
 };
 

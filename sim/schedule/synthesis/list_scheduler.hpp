@@ -18,8 +18,8 @@ struct Genes {
 
 /// Every rank, as soon as it is free, takes a step that is ready and fits; a weight gradient when there is none. A
 /// forward fits when it leaves room for one micro-batch of each later stage of the rank that holds none: so the oldest
-/// micro-batch always finds room, and nothing blocks for ever (the banker's rule). Nothing when a rank has no room even
-/// for one of each.
+/// micro-batch always finds room, and nothing blocks for ever (the banker's rule) where all stages have micro-batches
+/// of one size. Nothing when it blocks all the same, or a rank has no room even for one of each.
 Rows list_schedule(const Problem&, const Limit&, const Genes&);
 
 }  // namespace stagecraft::synthesis

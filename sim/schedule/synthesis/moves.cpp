@@ -31,41 +31,33 @@ bool may_pass(const Problem& p, Step a, Step b) {
   return p.stage_of[at(a.piece())] != p.stage_of[at(b.piece())] || a.kind() != b.kind();
 }
 
-double freed_by(const Problem& p, const Limit& limit, Step s) {
-  const double size = limit.stash[at(p.stage_of[at(s.piece())])];
-  if (s.kind() == kInputGradient) return size * limit.freed_at_input;
-  if (s.kind() == kWeightGradient) return size * (1 - limit.freed_at_input);
-  return s.kind() == kBackward ? size : 0;
-}
-
-bool row_fits(const Problem& p, const Limit& limit, const std::vector<Step>& row, int rank) {
-  const double most = limit.most[at(rank)] * (1 + 1e-12);
-  double held = 0;
-  for (const Step s : row) {
-    if (s.kind() == kForward && (held += limit.stash[at(p.stage_of[at(s.piece())])]) > most) return false;
-    held -= freed_by(p, limit, s);
-  }
-  return true;
-}
-
 /// Where a forward finds no room, the next step that gives memory back, and could run by then, comes in front of it.
 /// False when there is none.
 bool make_room(const Problem& p, const Limit& limit, std::vector<Step>& row, int rank) {
-  const double most = limit.most[at(rank)] * (1 + 1e-12);
-  double held = 0;
+  std::vector<double> held(limit.size(), 0);
+  const auto stage_of = [&](Step s) { return p.stage_of[at(s.piece())]; };
+  const auto lacks = [&](Step s) {
+    for (std::size_t k = 0; k < limit.size(); ++k)
+      if (held[k] + limit[k].taken_by(s, stage_of(s)) > limit[k].most[at(rank)] * (1 + 1e-12)) return true;
+    return false;
+  };
+  const auto done = [&](Step s) {
+    for (std::size_t k = 0; k < limit.size(); ++k)
+      held[k] += limit[k].taken_by(s, stage_of(s)) - limit[k].given_by(s, stage_of(s));
+  };
   for (std::size_t i = 0; i < row.size(); ++i) {
-    const double size = limit.stash[at(p.stage_of[at(row[i].piece())])];
-    while (row[i].kind() == kForward && held + size > most) {
-      const auto next =
-          std::find_if(row.begin() + static_cast<std::ptrdiff_t>(i), row.end(), [&](Step s) { return s.frees(); });
+    while (lacks(row[i])) {
       const auto here = row.begin() + static_cast<std::ptrdiff_t>(i);
+      const auto next = std::find_if(here + 1, row.end(), [](Step s) { return s.frees(); });
       if (next == row.end() || std::any_of(here, next, [&](Step s) { return s.piece() == next->piece(); }))
         return false;
-      held -= freed_by(p, limit, *next);
+      const Step freeing = *next;
+      if (lacks(freeing)) return false;
       std::rotate(here, next, next + 1);
+      done(freeing);
       ++i;
     }
-    held += row[i].kind() == kForward ? size : -freed_by(p, limit, row[i]);
+    done(row[i]);
   }
   return true;
 }
@@ -159,7 +151,10 @@ void polish(Pool& pool, double effort) {
       for (int first = place.index - kWindow + 1; first <= place.index; first += 2)
         if (first >= 0 && at(first + kWindow) <= rows[at(place.rank)].size()) windows.insert({place.rank, first});
     for (const auto& [rank, first] : windows) {
-      if (pool.spent(effort)) return;
+      if (pool.spent(effort)) {
+        pool.offer(rows);
+        return;
+      }
       const auto begin = rows[at(rank)].begin() + first, end = begin + kWindow;
       const std::vector<Step> before(begin, end);
       std::vector<Step> best = before;
@@ -172,7 +167,7 @@ void polish(Pool& pool, double effort) {
             legal = index[at(a)] < index[at(b)] || may_pass(p, before[at(index[at(a)])], before[at(index[at(b)])]);
         if (!legal) continue;
         for (int i = 0; i < kWindow; ++i) *(begin + i) = before[at(index[at(i)])];
-        if (!row_fits(p, pool.limit, rows[at(rank)], rank)) continue;
+        if (!row_fits(p, rows[at(rank)], rank, pool.limit)) continue;
         const double next = pool.cost(rows);
         if (next < cost) cost = next, best.assign(begin, end), better = true;
       }

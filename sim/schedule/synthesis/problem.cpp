@@ -14,18 +14,29 @@ namespace {
 
 std::size_t at(int i) { return Problem::at(i); }
 
-/// The slowest replica counts.
-StageTimes times_of(const Stage& stage, const std::vector<StageCost>& replicas) {
+/// `pick` is std::max or std::min over the replicas.
+template <class Pick>
+StageTimes times_of(const Stage& stage, const std::vector<StageCost>& replicas, Pick&& pick) {
+  const auto over = [&](auto&& member) {
+    double value = member(replicas.front()).value;
+    for (const StageCost& c : replicas) value = pick(value, member(c).value);
+    return value;
+  };
   StageTimes t;
-  for (const StageCost& c : replicas) {
-    t.forward = std::max(t.forward, c.forward.value);
-    t.input_gradient = std::max(t.input_gradient, c.input_gradient.value);
-    t.weight_gradient = std::max(t.weight_gradient, c.weight_gradient.value);
-    t.backward = std::max(t.backward, c.backward.value);
-    t.update = std::max(t.update, c.update.value);
-    if (stage.recompute) t.prelude = std::max(t.prelude, c.recompute.value);
-  }
+  t.forward = over([](const StageCost& c) { return c.forward; });
+  t.input_gradient = over([](const StageCost& c) { return c.input_gradient; });
+  t.weight_gradient = over([](const StageCost& c) { return c.weight_gradient; });
+  t.backward = over([](const StageCost& c) { return c.backward; });
+  t.update = over([](const StageCost& c) { return c.update; });
+  if (stage.recompute) t.prelude = over([](const StageCost& c) { return c.recompute; });
   return t;
+}
+
+/// What one replica works in an iteration at least: B may take less than I and W together.
+double work_of(const Stage& stage, const StageCost& c, int micros) {
+  const Seconds backward = std::min(c.backward, c.input_gradient + c.weight_gradient);
+  const Seconds each = c.forward + backward + (stage.recompute ? c.recompute : Seconds{0});
+  return micros * each.value + c.update.value;
 }
 
 /// Samples that a micro-batch of one stage shares with each of another, whatever the replicas.
@@ -42,13 +53,14 @@ class Hops {
     if (in.cluster) router_.emplace(*in.cluster);
   }
   Output hop(const StageEdge& edge, const Stage& from, const Stage& to, int samples, int piece) const {
-    if (!router_ || from.devices.front() == to.devices.front()) return {piece, 0, 0};
+    if (!router_ || from.devices.front() == to.devices.front()) return {piece, 0, 0, true};
     const Route route = router_->require(from.devices.front(), to.devices.front());
     const double share = static_cast<double>(samples) / static_cast<double>(from.devices.size());
     const Bytes bytes = edge.bytes * share;
     const double sending = bytes.value > 0 ? (bytes / route.bandwidth).value : 0;
-    if (!in_.one_send_at_a_time) return {piece, 0, sending + route.latency.value};
-    return {piece, sending, route.latency.value};
+    const bool exact = from.devices.size() == 1 && to.devices.size() == 1;
+    if (!in_.one_send_at_a_time) return {piece, 0, sending + route.latency.value, exact};
+    return {piece, sending, route.latency.value, exact};
   }
 
  private:
@@ -78,6 +90,9 @@ Problem::Problem(const ScheduleInput& in) : devices(in.plan.device_count()) {
   std::set<DeviceId> taken;
   for (int s = 0; s < plan.stage_count(); ++s) {
     const Stage& stage = plan.stage(StageId{s});
+    if (!stage.micros.empty())
+      throw InputError("the schedule 'synthesised' goes with stages that run every micro-batch",
+                       "take a schedule of both directions as it is");
     const auto [found, is_new] = rank_with.try_emplace(stage.devices, ranks());
     if (is_new) {
       stages.emplace_back();
@@ -91,7 +106,10 @@ Problem::Problem(const ScheduleInput& in) : devices(in.plan.device_count()) {
     }
     stages[at(found->second)].push_back(s);
     rank_of.push_back(found->second);
-    times.push_back(times_of(stage, in.costs[at(s)]));
+    const auto slower = [](double a, double b) { return std::max(a, b); };
+    const auto quicker = [](double a, double b) { return std::min(a, b); };
+    times.push_back(times_of(stage, in.costs[at(s)], slower));
+    least.push_back(times_of(stage, in.costs[at(s)], quicker));
     micros.push_back(plan.own_micro_batches(StageId{s}));
     first_piece.push_back(pieces());
     micro_numbers.emplace_back(stage.micros);
@@ -100,6 +118,14 @@ Problem::Problem(const ScheduleInput& in) : devices(in.plan.device_count()) {
     stage_of.resize(stage_of.size() + at(micros.back()), s);
   }
   order = *topological_order(plan.graph());
+  for (int r = 0; r < ranks(); ++r) {
+    busy.push_back(0);
+    for (std::size_t d = 0; d < rank_devices[at(r)].size(); ++d) {
+      double sum = 0;
+      for (const int s : stages[at(r)]) sum += work_of(plan.stage(StageId{s}), in.costs[at(s)][d], micros[at(s)]);
+      busy.back() = std::max(busy.back(), sum);
+    }
+  }
 
   forward_outputs.resize(stage_of.size());
   gradient_outputs.resize(stage_of.size());
@@ -155,26 +181,55 @@ Schedule Problem::schedule_of(const Rows& rows) const {
   return schedule;
 }
 
-std::vector<double> peaks(const Problem& problem, const Rows& rows, const Limit& limit) {
+double Resource::taken_by(Step s, int stage) const {
+  if (s.kind() == kForward) return boundary[at(stage)];
+  return s.passes_gradient() ? stash[at(stage)] - boundary[at(stage)] : 0;
+}
+
+double Resource::given_by(Step s, int stage) const {
+  switch (s.kind()) {
+    case kForward:
+      return 0;
+    case kInputGradient:
+      return stash[at(stage)] * freed_at_input;
+    case kWeightGradient:
+      return stash[at(stage)] * (1 - freed_at_input);
+    case kBackward:
+      return stash[at(stage)];
+  }
+  return 0;
+}
+
+std::vector<double> peaks(const Problem& problem, const Rows& rows, const Resource& resource) {
   std::vector<double> result;
   for (const auto& row : rows) {
     double held = 0, most = 0;
     for (const Step s : row) {
-      const double size = limit.stash[at(problem.stage_of[at(s.piece())])];
-      if (s.kind() == kForward) most = std::max(most, held += size);
-      if (s.kind() == kInputGradient) held -= size * limit.freed_at_input;
-      if (s.kind() == kWeightGradient) held -= size * (1 - limit.freed_at_input);
-      if (s.kind() == kBackward) held -= size;
+      const int stage = problem.stage_of[at(s.piece())];
+      most = std::max(most, held += resource.taken_by(s, stage));
+      held -= resource.given_by(s, stage);
     }
     result.push_back(most);
   }
   return result;
 }
 
+bool row_fits(const Problem& problem, const std::vector<Step>& row, int rank, const Limit& limit) {
+  for (const Resource& resource : limit) {
+    const double most = resource.most[at(rank)] * (1 + 1e-12);
+    double held = 0;
+    for (const Step s : row) {
+      const int stage = problem.stage_of[at(s.piece())];
+      if ((held += resource.taken_by(s, stage)) > most) return false;
+      held -= resource.given_by(s, stage);
+    }
+  }
+  return true;
+}
+
 bool fits(const Problem& problem, const Rows& rows, const Limit& limit) {
-  const std::vector<double> held = peaks(problem, rows, limit);
-  for (std::size_t r = 0; r < held.size(); ++r)
-    if (held[r] > limit.most[r] * (1 + 1e-12)) return false;
+  for (int r = 0; r < problem.ranks(); ++r)
+    if (!row_fits(problem, rows[at(r)], r, limit)) return false;
   return true;
 }
 

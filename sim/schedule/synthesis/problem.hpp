@@ -39,14 +39,20 @@ struct Output {
   int piece = 0;
   double sending = 0;  ///< The sender's network card is taken for so long.
   double delay = 0;    ///< Until it is there, from the end of sending.
+  bool exact = true;   ///< False between replicas, which all have their own ways.
 };
 
-/// What a rank may hold at a time, in units of which one micro-batch of stage s takes `stash[s]`.
-struct Limit {
-  std::vector<double> stash;
-  std::vector<double> most;   ///< Of each rank.
-  double freed_at_input = 0;  ///< Share that I gives back; W, or B, gives the rest.
+/// Something that a rank may hold only so much of: bytes, or micro-batches.
+struct Resource {
+  std::vector<double> stash;     ///< Of each stage: a micro-batch, from F to W, or B.
+  std::vector<double> boundary;  ///< What F takes of it; the op that passes the gradient takes the rest, recomputed.
+  std::vector<double> most;      ///< Of each rank.
+  double freed_at_input = 0;     ///< Share of the stash that I gives back; W, or B, gives the rest.
+
+  double taken_by(Step, int stage) const;
+  double given_by(Step, int stage) const;
 };
+using Limit = std::vector<Resource>;
 
 /// The order of one iteration as a shop with a machine for each rank: what is to be done, what it waits for, and what
 /// it keeps. Memory is counted op by op along a row; no time is needed for it.
@@ -66,7 +72,9 @@ struct Problem {
   std::vector<std::vector<int>> stages;             ///< Of each rank.
   std::vector<std::vector<DeviceId>> rank_devices;  ///< More than one: replicas, which run the same row.
   std::vector<int> rank_of;                         ///< Of each stage.
-  std::vector<StageTimes> times;                    ///< Of each stage.
+  std::vector<StageTimes> times;                    ///< Of each stage: the slowest of its replicas.
+  std::vector<StageTimes> least;                    ///< The quickest of them.
+  std::vector<double> busy;                         ///< Of each rank: the work of its busiest device in an iteration.
   std::vector<int> micros, first_piece;             ///< Of each stage.
   std::vector<int> stage_of;                        ///< Of each piece.
   std::vector<std::vector<int>> micro_numbers;      ///< Of each stage: what its pieces are called in the plan.
@@ -77,7 +85,8 @@ struct Problem {
 };
 
 /// The most that each rank holds along its row.
-std::vector<double> peaks(const Problem&, const Rows&, const Limit&);
+std::vector<double> peaks(const Problem&, const Rows&, const Resource&);
+bool row_fits(const Problem&, const std::vector<Step>& row, int rank, const Limit&);
 bool fits(const Problem&, const Rows&, const Limit&);
 /// Each of F, I, W or F, B once, in this order, for every piece of every rank.
 bool well_formed(const Problem&, const Rows&);

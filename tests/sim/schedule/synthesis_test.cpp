@@ -36,10 +36,11 @@ StageCosts random_costs(const Plan& plan, Rng& rng) {
 }
 
 Limit at_most(const Problem& p, double micro_batches) {
-  Limit limit;
-  limit.stash.assign(p.rank_of.size(), 1);
-  limit.most.assign(p.stages.size(), micro_batches);
-  return limit;
+  Resource r;
+  r.stash.assign(p.rank_of.size(), 1);
+  r.boundary = r.stash;
+  r.most.assign(p.stages.size(), micro_batches);
+  return {r};
 }
 
 /// Every row of a rank with one stage: F, I and W of each micro-batch in this order.

@@ -1,0 +1,151 @@
+// Devices in a line that crosses slow links as seldom as can be, layers and replicas to stretches of the line by
+// dynamic programming over the slowest stage or channel, and among the numbers of stages the one with the shortest
+// iteration when its blocks are taken in list order (the schedule spp-pe).
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <map>
+
+#include "sim/plan/overlap.hpp"
+#include "sim/plan/planner.hpp"
+#include "sim/plan/spp/partition.hpp"
+
+namespace stagecraft::planners {
+namespace {
+
+const config::MapSpec kFields{
+    "Optimal synchronous pipelining over the links that are there.",
+    {config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch."),
+     config::integer("stages", 1, 1e6)
+         .optional()
+         .doc("How many stages; left out: as many as make the iteration shortest."),
+     config::list("devices", config::text("device"))
+         .optional()
+         .doc("Names of the devices to use; left out: all of the cluster.")}};
+
+constexpr double kMostCells = 2e9;
+
+/// Bytes of one sample that enter layer l from layers before it, whichever they are.
+std::vector<double> cuts_of(const ModelGraph& model) {
+  std::vector<double> cut(model.layers.size(), 0);
+  for (std::size_t from = 0; from < model.layers.size(); ++from) {
+    std::size_t last = from;
+    for (std::size_t to = from + 1; to < model.layers.size(); ++to)
+      for (const LayerId input : model.layers[to].inputs)
+        if (static_cast<std::size_t>(input) == from) last = to;
+    for (std::size_t l = from + 1; l <= last; ++l) cut[l] += model.layers[from].output.value;
+  }
+  return cut;
+}
+
+spp::Bandwidths bandwidths_of(const Cluster& cluster, const std::vector<DeviceId>& devices) {
+  const Router router(cluster);
+  spp::Bandwidths all(devices.size(), std::vector<double>(devices.size(), 0));
+  for (std::size_t a = 0; a < devices.size(); ++a)
+    for (std::size_t b = 0; b < devices.size(); ++b)
+      if (a != b) {
+        const double there = router.require(devices[a], devices[b]).bandwidth.value;
+        all[a][b] = a < b ? there : std::min(there, all[b][a]);
+        all[b][a] = all[a][b];
+      }
+  return all;
+}
+
+spp::Problem problem_of(const PlannerInput& input, const std::vector<DeviceId>& line, const spp::Bandwidths& bandwidth,
+                        const std::vector<int>& order, int size) {
+  spp::Problem p;
+  p.micro_batches = input.micro_batches;
+  for (int r = 1; r <= std::min(static_cast<int>(line.size()), size); r *= 2) p.replicas.push_back(r);
+  const ModelGraph& model = input.model;
+  std::map<std::pair<int, int>, std::pair<std::vector<double>, std::vector<double>>> sums;  // By type and replicas.
+  for (const DeviceId d : line) {
+    auto &forward = p.forward.emplace_back(), &backward = p.backward.emplace_back();
+    const int type = input.cluster.devices[static_cast<std::size_t>(d)].type;
+    for (const int r : p.replicas) {
+      auto& [f, b] = sums[{type, r}];
+      if (f.empty()) {
+        f = b = {0};
+        const double samples = (size + r - 1) / r;
+        for (std::size_t l = 0; l < model.layers.size(); ++l) {
+          const LayerCost cost = input.costs.at(LayerId{static_cast<std::int64_t>(l)}, type, samples);
+          f.push_back(f.back() + cost.forward.value);
+          b.push_back(b.back() + cost.backward().value);
+        }
+      }
+      forward.push_back(f), backward.push_back(b);
+    }
+  }
+  p.cut = cuts_of(model);
+  for (double& bytes : p.cut) bytes *= size;
+  p.gradients = {0};
+  for (const Layer& layer : model.layers)
+    p.gradients.push_back(p.gradients.back() + layer.parameters * model.precision.gradient);
+  for (const int a : order) {
+    auto& row = p.bandwidth.emplace_back();
+    for (const int b : order) row.push_back(bandwidth[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)]);
+  }
+  return p;
+}
+
+Planned plan_spp(const PlannerInput& input) {
+  const int size = config::as_int(input.options.at("micro_batch_size"));
+  const std::vector<DeviceId> devices = available_devices(input);
+  if (devices.empty()) throw InputError("there is no device to use", "leave plan.devices out");
+  const spp::Bandwidths bandwidth = bandwidths_of(input.cluster, devices);
+  const std::vector<int> order = spp::order_devices(bandwidth);
+  std::vector<DeviceId> line;
+  for (const int i : order) line.push_back(devices[static_cast<std::size_t>(i)]);
+  const spp::Problem problem = problem_of(input, line, bandwidth, order, size);
+  const double choices = static_cast<double>(problem.replicas.size());
+  const double cells = std::min(problem.layers(), problem.devices()) * double(problem.layers()) * problem.layers() *
+                       problem.devices() * choices * choices;
+  if (cells > kMostCells)
+    throw Infeasible("size",
+                     fmt::format("the search over {} layers and {} devices has {:.2g} steps; {:.2g} are the most",
+                                 problem.layers(), problem.devices(), cells, kMostCells),
+                     "fewer devices, or a model cut less finely");
+
+  Planned planned;
+  const std::vector<spp::Division> divisions = spp::divide(problem, planned.states);
+  const config::Value* asked = input.options.find("stages");
+  const spp::Division* best = nullptr;
+  double shortest = std::numeric_limits<double>::infinity(), bottleneck = shortest;
+  for (const spp::Division& d : divisions) {
+    if (d.parts.empty() || (asked && config::as_int(*asked) != static_cast<int>(d.parts.size()))) continue;
+    bottleneck = std::min(bottleneck, d.bottleneck);
+    if (const double time = spp::play(problem, d.parts); time < shortest) shortest = time, best = &d;
+  }
+  if (!best)
+    throw Infeasible(
+        {asked->where, "plan.stages",
+         fmt::format("{} layers on {} devices cannot make {} stages", problem.layers(), problem.devices(), asked->text),
+         "leave plan.stages out", "stages"});
+  for (std::size_t s = 0; s < best->parts.size(); ++s) {
+    const spp::Part& part = best->parts[s];
+    Stage stage;
+    stage.name = fmt::format("s{}", s);
+    for (int l = part.first_layer; l < part.last_layer; ++l) stage.layers.push_back(LayerId{l});
+    stage.devices.assign(line.begin() + part.first_device, line.begin() + part.first_device + part.replicas);
+    stage.micro_batch_size = size;
+    planned.plan.stages.push_back(std::move(stage));
+  }
+  finish_plan(planned.plan, input, false);
+  planned.predicted = Seconds{shortest / input.micro_batches};
+  planned.lower_bound = Seconds{bottleneck};
+  planned.bound_reason = "the slowest stage or channel of the best division along this line of devices";
+  return planned;
+}
+
+}  // namespace
+
+extern const PlannerDef spp{
+    .name = "spp",
+    .summary =
+        "Devices ordered by least cuts, layers and replicas by their slowest part, stages by the iteration's end.",
+    .source = "Luo et al., Efficient Pipeline Planning for Expedited Distributed DNN Training, INFOCOM 2022",
+    .fields = &kFields,
+    .plan = plan_spp,
+};
+
+}  // namespace stagecraft::planners
