@@ -25,6 +25,18 @@ void require_memory(const Program& program, const std::function<bool(DeviceId)>&
       "a smaller model, or fewer or smaller micro-batches; run.compute: emulated sleeps in place of computing");
 }
 
+/// Gradients meet between devices, so two copies on one device would each learn from half of the samples.
+void require_copies_apart(const Plan& plan) {
+  for (const Stage& stage : plan.stages)
+    for (const DeviceId device : stage.devices)
+      if (stage.twin.valid() && replica_on(plan.stage(stage.twin), device) >= 0)
+        throw Infeasible("devices",
+                         fmt::format("device {} has both copies of stage '{}', whose gradients are not added up there "
+                                     "when it really runs",
+                                     device.value, stage.name),
+                         "an even number of stages; --backend ideal or simgrid");
+}
+
 bool trains(const Program& program, StageId stage) {
   return std::any_of(program.instructions.begin(), program.instructions.end(),
                      [&](const Instruction& i) { return i.stage == stage && i.kind == InstructionKind::Update; });
@@ -46,6 +58,7 @@ double evaluate(const Dataset& data, Kernels& kernels, const StageNet& net, std:
 Session::Session(const Program& program, const Work& work, const KernelFactory& factory,
                  const std::function<bool(DeviceId)>& here)
     : p_(program), work_(work), factory_(factory), width_(width_of(work.model)), versions_(program.size(), -1) {
+  require_copies_apart(work.plan);
   require_memory(program, here);
   const Plan& plan = work.plan;
   kernels_.resize(static_cast<std::size_t>(program.devices));

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/plan/gradient_groups.hpp"
 #include "sim/training/random.hpp"
 
 namespace stagecraft::real {
@@ -15,9 +16,10 @@ namespace {
 class Compiler {
  public:
   Compiler(const ModelGraph& model, const Plan& plan, StageId stage, std::size_t width)
-      : model_(model), plan_(plan), stage_(stage), width_(width), stage_of_(model.layers.size(), -1) {
+      : model_(model), plan_(plan), groups_(plan), stage_(stage), width_(width), stage_of_(model.layers.size(), -1) {
     for (int s = 0; s < plan.stage_count(); ++s)
-      for (const LayerId layer : plan.stage(StageId{s}).layers) stage_of_[static_cast<std::size_t>(layer)] = s;
+      for (const LayerId layer : plan.stage(StageId{s}).layers)
+        stage_of_[static_cast<std::size_t>(layer)] = groups_.of(StageId{s});
   }
 
   StageNet run() {
@@ -40,13 +42,11 @@ class Compiler {
   }
 
   /// Layers of `from` that a layer of `to` reads, in model order.
-  std::vector<int> crossing(int from, int to) const {
+  std::vector<int> crossing(StageId from, StageId to) const {
     std::vector<int> layers;
-    for (std::size_t l = 0; l < model_.layers.size(); ++l) {
-      if (stage_of_[l] != to) continue;
-      for (const LayerId input : model_.layers[l].inputs)
-        if (stage_of_[static_cast<std::size_t>(input)] == from) layers.push_back(input);
-    }
+    for (const LayerId layer : plan_.stage(to).layers)
+      for (const LayerId input : layer_of(layer).inputs)
+        if (stage_of_[static_cast<std::size_t>(input)] == groups_.of(from)) layers.push_back(input);
     std::sort(layers.begin(), layers.end());
     layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
     return layers;
@@ -145,7 +145,7 @@ class Compiler {
 
   void require_ties_here(const Layer& layer) const {
     for (std::size_t l = 0; l < model_.layers.size(); ++l)
-      if (model_.layers[l].tie == layer.tie && stage_of_[l] != stage_)
+      if (model_.layers[l].tie == layer.tie && stage_of_[l] != groups_.of(stage_))
         throw InputError(fmt::format("the layers '{}' and '{}' share their weights but are in different stages, which "
                                      "cannot be computed yet",
                                      layer.name, model_.layers[l].name),
@@ -164,9 +164,10 @@ class Compiler {
 
   const ModelGraph& model_;
   const Plan& plan_;
+  GradientGroups groups_;
   StageId stage_;
   std::size_t width_;
-  std::vector<int> stage_of_;
+  std::vector<int> stage_of_;                 ///< Of each layer: the first that has it.
   std::map<int, int> output_of_;              ///< Layer to value.
   std::map<std::string, std::int64_t> tied_;  ///< Tie to place of weights.
   StageNet net_;

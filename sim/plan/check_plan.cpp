@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/plan/plan.hpp"
@@ -57,6 +59,32 @@ void check_devices(const Stage& stage, Findings& findings) {
     findings.add("devices", path, "it names a device that does not exist");
 }
 
+std::vector<LayerId> sorted_layers(const Stage& stage) {
+  std::vector<LayerId> layers = stage.layers;
+  std::sort(layers.begin(), layers.end());
+  return layers;
+}
+
+/// Two stages with copies of the same weights: the same work, on micro-batches that together are all.
+void check_twin(const Plan& plan, int index, Findings& findings) {
+  const Stage& stage = plan.stages[static_cast<std::size_t>(index)];
+  const std::string path = fmt::format("stage '{}'", stage.name);
+  const auto bad = [&](std::string message) { findings.add("twin", path, std::move(message)); };
+  if (stage.twin < 0 || stage.twin >= plan.stage_count() || stage.twin == index)
+    return bad("its other copy is no other stage");
+  const Stage& other = plan.stage(stage.twin);
+  if (other.twin != index) return bad(fmt::format("its other copy '{}' does not name it in turn", other.name));
+  if (sorted_layers(stage) != sorted_layers(other) || stage.micro_batch_size != other.micro_batch_size ||
+      stage.task != other.task)
+    return bad(fmt::format("its other copy '{}' has other layers or micro-batches of another size", other.name));
+  std::vector<int> both, all(static_cast<std::size_t>(plan.micro_batches(StageId{index})));
+  std::iota(all.begin(), all.end(), 0);
+  std::merge(stage.micros.begin(), stage.micros.end(), other.micros.begin(), other.micros.end(),
+             std::back_inserter(both));
+  if (stage.micros.empty() || other.micros.empty() || both != all)
+    bad(fmt::format("it and its other copy '{}' do not divide the micro-batches between them", other.name));
+}
+
 // Samples of one tensor are sliced by the smaller side, so the larger must be a whole number of slices.
 void check_edge(const Plan& plan, const StageEdge& edge, Findings& findings) {
   const Stage& from = plan.stages[static_cast<std::size_t>(edge.from)];
@@ -83,6 +111,8 @@ void check_plan(const Plan& plan) {
     usable &= check_numbers(plan, s, findings);
     check_devices(plan.stages[static_cast<std::size_t>(s)], findings);
   }
+  for (int s = 0; s < plan.stage_count() && usable; ++s)
+    if (plan.stage(StageId{s}).twin != StageId{}) check_twin(plan, s, findings);
   for (const StageEdge& edge : plan.edges) {
     STAGECRAFT_CHECK(edge.from.valid() && edge.from < plan.stage_count());
     STAGECRAFT_CHECK(edge.to.valid() && edge.to < plan.stage_count());

@@ -9,22 +9,6 @@ namespace {
 
 constexpr std::string_view kNames[] = {"any", "linear", "loop", "v", "wave", "bidirectional"};
 
-/// The second copy of a chain, and the micro-batches of each.
-void add_way_back(Plan& plan, int ranks, int micro_batches, int turn) {
-  if (turn <= 0) turn = std::max(1, micro_batches / 2);
-  std::vector<int> down, up;
-  for (int m = 0; m < micro_batches; ++m) (m / turn % 2 == 0 ? down : up).push_back(m);
-  STAGECRAFT_CHECK(!up.empty());
-  for (int s = 0; s < ranks; ++s) {
-    Stage stage = plan.stages[static_cast<std::size_t>(s)];
-    stage.name = "s" + std::to_string(ranks + s);
-    stage.devices = {DeviceId{rank_of(Placement::Bidirectional, ranks + s, ranks)}};
-    plan.stages.push_back(std::move(stage));
-    if (s > 0) plan.edges.push_back({StageId{ranks + s - 1}, StageId{ranks + s}, {}});
-  }
-  for (int s = 0; s < 2 * ranks; ++s) plan.stages[static_cast<std::size_t>(s)].micros = s < ranks ? down : up;
-}
-
 }  // namespace
 
 std::string_view to_text(Placement placement) { return kNames[static_cast<std::size_t>(placement)]; }
@@ -64,12 +48,34 @@ int ranks_for(const Placing& placing, int stages, int devices) {
   return 0;
 }
 
+void add_way_back(Plan& plan, int turn) {
+  const int stages = plan.stage_count(), micro_batches = plan.micro_batches(StageId{0});
+  if (turn <= 0) turn = std::max(1, micro_batches / 2);
+  std::vector<int> down, up;
+  for (int m = 0; m < micro_batches; ++m) (m / turn % 2 == 0 ? down : up).push_back(m);
+  STAGECRAFT_CHECK(!up.empty());
+  for (int s = 0; s < stages; ++s) {
+    Stage copy = plan.stage(StageId{s});
+    copy.name = "s" + std::to_string(stages + s);
+    copy.devices = plan.stage(StageId{rank_of(Placement::Bidirectional, stages + s, stages)}).devices;
+    copy.micros = up;
+    copy.twin = StageId{s};
+    plan.stages.push_back(std::move(copy));
+    plan.stages[static_cast<std::size_t>(s)].micros = down;
+    plan.stages[static_cast<std::size_t>(s)].twin = StageId{stages + s};
+  }
+  for (std::size_t e = 0, edges = plan.edges.size(); e < edges; ++e) {
+    const StageEdge edge = plan.edges[e];
+    plan.edges.push_back({StageId{stages + edge.from}, StageId{stages + edge.to}, edge.bytes});
+  }
+}
+
 Plan placed_plan(Placement placement, int ranks, int chunks, int micro_batches, int turn) {
   const bool both_ways = placement == Placement::Bidirectional;
   Plan plan = chain_plan(both_ways ? ranks : ranks * chunks, ranks, micro_batches);
   for (int s = 0; s < plan.stage_count(); ++s)
     plan.stages[static_cast<std::size_t>(s)].devices = {DeviceId{rank_of(placement, s, ranks)}};
-  if (both_ways) add_way_back(plan, ranks, micro_batches, turn);
+  if (both_ways) add_way_back(plan, turn);
   return plan;
 }
 

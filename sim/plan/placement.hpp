@@ -31,6 +31,7 @@ constexpr int kManyChunks = 1 << 20;
 struct Placing {
   Placement placement = Placement::Any;
   ChunkRange chunks;
+  int (*turn)(int ranks, int micro_batches) = nullptr;  ///< Both directions: micro-batches that follow each other.
 };
 
 /// Stages on each rank that a placement can have.
@@ -41,8 +42,12 @@ int rank_of(Placement, int stage, int ranks);
 /// The most ranks, at most `devices`, that divide the stages into as many chunks as are allowed; 0 when there are none.
 int ranks_for(const Placing&, int stages, int devices);
 
-/// A plan without a model. In pipelines of both directions the micro-batches go down and up in turns of `turn`, which
-/// is half of them when it is 0.
+/// Adds the second copy of a chain of p stages, which runs the other way: stage p+s is the twin of stage s, on the
+/// devices of stage p-1-s. The micro-batches, at least two, go down and up in turns of `turn`, which is half of them
+/// when it is 0.
+void add_way_back(Plan&, int turn);
+
+/// A plan without a model. `turn`: of pipelines in both directions.
 Plan placed_plan(Placement, int ranks, int chunks, int micro_batches, int turn = 0);
 
 }  // namespace stagecraft

@@ -23,6 +23,12 @@ Digraph Plan::graph() const {
   return graph;
 }
 
+int Plan::different_stages() const {
+  int count = 0;
+  for (int s = 0; s < stage_count(); ++s) count += !stage(StageId{s}).twin.valid() || s < stage(StageId{s}).twin;
+  return count;
+}
+
 int Plan::device_count() const {
   int count = 0;
   for (const Stage& stage : stages)
@@ -64,6 +70,9 @@ std::string to_text(const Plan& plan) {
                         stage.micro_batch_size);
     if (stage.group > 1) text += fmt::format(", group {}", stage.group);
     if (stage.recompute) text += ", recompute";
+    if (stage.twin.valid())
+      text += fmt::format(", {} of {} micro-batches, the others in {}", stage.micros.size(),
+                          plan.micro_batches(StageId{s}), stage.twin.value);
     if (stage.task != StageTask::Whole) text += fmt::format(", {} alone", to_text(stage.task));
     for (const StageEdge& edge : plan.edges) {
       if (edge.from != StageId{s}) continue;

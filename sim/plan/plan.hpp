@@ -25,6 +25,7 @@ struct Stage {
   StageTask task = StageTask::Whole;
   std::vector<int> micros;  ///< Micro-batches of one iteration that it runs, ascending; empty: all. Pipelines in
                             ///< both directions divide an iteration.
+  StageId twin;             ///< The stage that runs the others, with a copy of the same weights; mostly there is none.
 };
 
 /// Data that flows from one stage to another: forward, and its gradient back.
@@ -40,6 +41,8 @@ struct Plan {
   int mini_batch = 1;  ///< Samples in one iteration.
 
   int stage_count() const { return static_cast<int>(stages.size()); }
+  /// Stages of the model: two that hold copies of the same weights count once.
+  int different_stages() const;
   const Stage& stage(StageId s) const { return stages[static_cast<std::size_t>(s)]; }
   /// Micro-batches of this stage's size in one iteration.
   int micro_batches(StageId s) const { return mini_batch / stage(s).micro_batch_size; }

@@ -150,15 +150,16 @@ class Blocking {
     return false;
   }
 
-  /// An update of a replicated stage waits for the all-reduce, which is written when the last replica arrives.
+  /// An update waits for the all-reduce of its gradients, which is written when the last of those devices arrives.
   bool reduce(int d, const Op& op, Group& g) {
-    const auto& devices = writer_.plan().stage(op.stage).devices;
-    if (devices.size() == 1) return true;
-    auto& rounds = reduced_[static_cast<std::size_t>(op.stage)];
+    const GradientGroups& groups = writer_.groups();
+    if (!groups.exchanges(op.stage)) return true;
+    const auto& devices = groups.devices(op.stage);
+    auto& rounds = reduced_[static_cast<std::size_t>(groups.of(op.stage))];
     rounds.resize(std::max(rounds.size(), static_cast<std::size_t>(op.micro) + 1));
     Reduction& r = rounds[static_cast<std::size_t>(op.micro)];
     if (r.id.valid()) {
-      g.written.emplace_back(r.id + replica_on(writer_.plan().stage(op.stage), DeviceId{d}));
+      g.written.emplace_back(r.id + groups.place_of(op.stage, DeviceId{d}));
       return true;
     }
     if (++r.arrived < static_cast<int>(devices.size())) return false;
@@ -173,8 +174,8 @@ class Blocking {
     return fmt::format("rank {} before {}", d, to_text(schedule_.devices[i][slots_[i][position_[i]].first]));
   }
 
-  /// A device at an update waits for the replicas that have not come to it.
-  void wait_for_replicas(int d, Digraph& graph) const {
+  /// A device at an update waits for the devices of its gradient group that have not come to it.
+  void wait_for_group(int d, Digraph& graph) const {
     const auto i = static_cast<std::size_t>(d);
     const auto update_at = [&](std::size_t device) -> const Op* {
       if (position_[device] == slots_[device].size() || !groups_[device][position_[device]].launched ||
@@ -185,9 +186,12 @@ class Blocking {
     };
     const Op* const own = update_at(i);
     if (own == nullptr) return;
-    for (const DeviceId other : writer_.plan().stage(own->stage).devices) {
+    const GradientGroups& groups = writer_.groups();
+    for (const DeviceId other : groups.devices(own->stage)) {
       const Op* const theirs = update_at(static_cast<std::size_t>(other));
-      if (other != d && (theirs == nullptr || !(*theirs == *own))) graph.add(d, other);
+      const bool there =
+          theirs != nullptr && theirs->micro == own->micro && groups.of(theirs->stage) == groups.of(own->stage);
+      if (other != d && !there) graph.add(d, other);
     }
   }
 
@@ -204,7 +208,7 @@ class Blocking {
           stuck[static_cast<std::size_t>(d)].push_back(m);
         }
     }
-    for (int d = 0; d < graph.size(); ++d) wait_for_replicas(d, graph);
+    for (int d = 0; d < graph.size(); ++d) wait_for_group(d, graph);
     const auto cycle = shortest_cycle(graph);
     std::string text;
     for (std::size_t i = 0; i < cycle.size(); ++i) {
@@ -234,7 +238,7 @@ class Blocking {
   std::vector<std::vector<Group>> groups_;
   std::vector<Traffic> traffic_;
   std::vector<std::size_t> position_;
-  std::vector<std::vector<Reduction>> reduced_;  ///< Of each stage and update.
+  std::vector<std::vector<Reduction>> reduced_;  ///< Of each gradient group and update.
   std::vector<int> ready_;
 };
 

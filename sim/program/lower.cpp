@@ -52,17 +52,17 @@ class Beside {
 
   /// Moves what has been received for an op to `inputs_`.
   void gather(DeviceId device, const Op& op) {
-    const Stage& stage = writer_.plan().stage(op.stage);
-    const int replica = replica_on(stage, device);
     if (op.kind == OpKind::Update) {
-      if (stage.devices.size() == 1) return;
-      auto& first = reduced_[static_cast<std::size_t>(op.stage)];
+      const GradientGroups& groups = writer_.groups();
+      if (!groups.exchanges(op.stage)) return;
+      auto& first = reduced_[static_cast<std::size_t>(groups.of(op.stage))];
       if (first.number != op.micro) first = {op.micro, writer_.all_reduce(op.stage, op.micro)};
-      inputs_.emplace_back(first.id + replica);
+      inputs_.emplace_back(first.id + groups.place_of(op.stage, device));
       return;
     }
     const bool forward = op.kind == OpKind::Forward;
     if (!forward && !passes_gradient(op.kind)) return;
+    const int replica = replica_on(writer_.plan().stage(op.stage), device);
     auto& list = (forward ? forward_inputs_ : backward_inputs_)[writer_.pieces().of(op.stage, op.micro, replica)];
     while (list >= 0) {
       Input& node = pool_[static_cast<std::size_t>(list)];
@@ -96,7 +96,7 @@ class Beside {
   std::vector<Input> pool_;
   std::int32_t free_ = -1;
   std::vector<std::size_t> head_;
-  std::vector<Reduction> reduced_;  ///< Of each stage: its newest all-reduce.
+  std::vector<Reduction> reduced_;  ///< Of each gradient group: its newest all-reduce.
   std::vector<InstructionId> inputs_;
 };
 

@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "sim/plan/gradient_groups.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/program/lower.hpp"
 #include "sim/program/weights_cost.hpp"
@@ -36,7 +37,8 @@ class ProgramWriter {
   /// The two ends of a message; each also waits for what its stream and the order of sends ask.
   InstructionId send(const Message&, InstructionId producer);
   InstructionId receive(const Message&, InstructionId send, InstructionId after);
-  /// One all-reduce among the replicas of a stage behind their last computations; the id of the first member.
+  /// One all-reduce among the group of a stage; the id of the first member. Beside computation it waits for their last
+  /// gradients, else for their last computations.
   InstructionId all_reduce(StageId, int number);
   /// The consumer of a received message has been written: its buffer ends there.
   void consume(InstructionId receive, InstructionId consumer);
@@ -48,6 +50,7 @@ class ProgramWriter {
   InstructionId last_compute(DeviceId d) const { return last_[static_cast<std::size_t>(d)]; }
   const PieceIndex& pieces() const { return pieces_; }
   const Plan& plan() const { return plan_; }
+  const GradientGroups& groups() const { return groups_; }
   const LoweringOptions& options() const { return options_; }
   Program finish() { return std::move(program_); }
 
@@ -67,6 +70,7 @@ class ProgramWriter {
   void wait(InstructionId);
   void follow(StreamId);
   void keep_activations(InstructionId, const Op&, int replica);
+  void keep_gradient(InstructionId last, DeviceId, const Op&);
   const StageCost& cost(StageId s, int replica) const {
     return costs_[static_cast<std::size_t>(s)][static_cast<std::size_t>(replica)];
   }
@@ -81,14 +85,16 @@ class ProgramWriter {
   WeightReads reads_;
   PieceIndex pieces_;
   EdgeLists edges_;
+  GradientGroups groups_;
   std::vector<std::size_t> first_channel_;  ///< Of each edge.
   std::vector<Channel> channels_;
-  std::vector<InstructionId> last_;                  ///< In each stream.
-  std::vector<InstructionId> last_send_;             ///< Of each device.
-  std::vector<InstructionId> forward_, recomputed_;  ///< Of each piece.
-  std::vector<std::int32_t> received_buffer_;        ///< Of each transfer.
-  std::vector<std::int32_t> first_ring_;             ///< Of each stage: index of its first ring route.
-  std::vector<StreamId> reduce_stream_;              ///< Of each device.
+  std::vector<InstructionId> last_;                    ///< In each stream.
+  std::vector<InstructionId> last_send_;               ///< Of each device.
+  std::vector<InstructionId> forward_, recomputed_;    ///< Of each piece.
+  std::vector<std::int32_t> received_buffer_;          ///< Of each transfer.
+  std::vector<std::vector<InstructionId>> gradients_;  ///< Of each group and device: what made the newest gradient.
+  std::vector<std::int32_t> first_ring_;               ///< Of each group: index of its first ring route.
+  std::vector<StreamId> reduce_stream_;                ///< Of each device.
   Program program_;
 };
 

@@ -54,7 +54,7 @@ void lay_out(Frame& f) {
 int chunks_for(const ScheduleDef& def, const Frame& f) {
   const ChunkRange& range = def.chunks;
   if (range.most == 1 || def.placement == Placement::Bidirectional) return 1;
-  const int own = f.plan.stage_count() / f.ranks;
+  const int own = f.plan.different_stages() / f.ranks;
   if (own > 1 && range.has(own)) return own;
   return range.least > 1 ? range.least : range.least + range.step;
 }
@@ -130,7 +130,7 @@ ScheduleRow measured(ScheduleRow row, const Scenario& scenario, const Frame& f) 
     if (m.total > row.memory) row.memory = m.total, row.fullest = name;
     row.activations = std::max(row.activations, m.activations);
   }
-  row.stages = p.plan.stage_count();
+  row.stages = p.plan.different_stages();
   row.makespan = o.report.makespan;
   row.period = o.report.period;
   row.bubble = o.report.bubble;

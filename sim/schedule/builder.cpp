@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <set>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "sim/config/override.hpp"
+#include "sim/plan/gradient_groups.hpp"
 
 namespace stagecraft {
 namespace {
@@ -28,9 +30,11 @@ struct Part {
   int first;  ///< Iteration that it begins with.
 };
 
-/// Recomputations, the ops, and the updates behind them, of a group that runs as one.
+/// Recomputations, the ops, and the updates behind them, of a group that runs as one. The updates of a stage with a
+/// copy elsewhere come to `late`.
 void complete_group(std::span<const Op> group, const Plan& plan, int first,
-                    const std::set<std::pair<int, int>>& recomputed, std::vector<int>& finished, std::vector<Op>& ops) {
+                    const std::set<std::pair<int, int>>& recomputed, std::vector<int>& finished, std::vector<Op>& ops,
+                    std::vector<Op>& late) {
   for (const Op& op : group)
     if (plan.stage(op.stage).recompute && passes_gradient(op.kind) && !recomputed.contains({op.stage, op.micro}))
       ops.push_back({OpKind::Recompute, false, op.stage, op.micro + first * plan.micro_batches(op.stage)});
@@ -42,8 +46,20 @@ void complete_group(std::span<const Op> group, const Plan& plan, int first,
   for (const Op& op : group) {
     if (!ends_backward(op.kind)) continue;
     const int own = plan.own_micro_batches(op.stage), count = ++finished[static_cast<std::size_t>(op.stage)];
-    if (count % own == 0) ops.push_back({OpKind::Update, false, op.stage, count / own - 1});
+    auto& list = plan.stage(op.stage).twin.valid() ? late : ops;
+    if (count % own == 0) list.push_back({OpKind::Update, false, op.stage, count / own - 1});
   }
+}
+
+/// An update waits for gradients of another device, which may wait for gradients made here behind it. So updates of
+/// copies stand at the end, on all devices in the same order: that of the backwards, the last stage first.
+void append_late(std::vector<Op>& late, const Plan& plan, std::vector<Op>& ops) {
+  const GradientGroups groups(plan);
+  std::sort(late.begin(), late.end(), [&](const Op& a, const Op& b) {
+    return std::tuple(a.micro, -groups.of(a.stage), a.stage) < std::tuple(b.micro, -groups.of(b.stage), b.stage);
+  });
+  ops.insert(ops.end(), late.begin(), late.end());
+  late.clear();
 }
 
 Schedule join(const std::vector<Part>& parts, const Plan& plan) {
@@ -52,6 +68,7 @@ Schedule join(const std::vector<Part>& parts, const Plan& plan) {
   all.devices.resize(parts.front().order->devices.size());
   for (std::size_t d = 0; d < all.devices.size(); ++d) {
     auto& ops = all.devices[d];
+    std::vector<Op> late;
     std::vector<int> finished(plan.stages.size(), 0);
     std::size_t count = 0;
     for (const Part& part : parts) count += part.order->devices[d].size();
@@ -61,8 +78,9 @@ Schedule join(const std::vector<Part>& parts, const Plan& plan) {
       const auto recomputed = recomputed_in(row);
       for (std::size_t begin = 0, end = 0; begin < row.size(); begin = end) {
         end = group_end(row, begin);
-        complete_group({row.data() + begin, row.data() + end}, plan, part.first, recomputed, finished, ops);
+        complete_group({row.data() + begin, row.data() + end}, plan, part.first, recomputed, finished, ops, late);
       }
+      if (!late.empty()) append_late(late, plan, ops);
     }
   }
   return all;
@@ -161,6 +179,15 @@ void require_micro_batches(bool enough, std::string_view schedule, std::string_v
                    "change run.micro_batches");
 }
 
+void require_even_ranks(int ranks, std::string_view schedule) {
+  if (ranks % 2 == 0) return;
+  throw Infeasible("devices",
+                   fmt::format("the schedule '{}' needs an even number of devices, since two pipelines meet in the "
+                               "middle; there are {}",
+                               schedule, ranks),
+                   fmt::format("{} or {} devices, and as many stages", ranks - 1, ranks + 1));
+}
+
 config::Field chunks_field() {
   return config::integer("chunks", 1, 1024)
       .optional()
@@ -183,7 +210,7 @@ std::optional<config::Value> options_of(const ScheduleDef& def, const std::vecto
 }
 
 Placing placing_of(const ScheduleDef& def, const config::Value* options) {
-  Placing placing{def.placement, def.chunks};
+  Placing placing{def.placement, def.chunks, def.turn};
   if (const config::Value* asked = options ? options->find("placement") : nullptr)
     placing = {*parse_placement(asked->text), chunks_of(*parse_placement(asked->text))};
   const config::Value* given = options ? options->find("chunks") : nullptr;
@@ -195,7 +222,7 @@ Placing placing_of(const ScheduleDef& def, const config::Value* options) {
                        fmt::format("the schedule '{}' cannot have {} stages on each device", def.name, chunks),
                        {},
                        "chunks"}});
-  return {placing.placement, {chunks, chunks, 1}};
+  return {placing.placement, {chunks, chunks, 1}, placing.turn};
 }
 
 Plan plan_for(const ScheduleDef& def, const Placing& placing, int ranks, int chunks, int micro_batches) {

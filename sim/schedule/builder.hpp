@@ -112,11 +112,14 @@ Schedule by_stage(const Plan&, std::string_view schedule, bool share,
 /// Puts the order of each rank on each of its devices.
 Schedule by_rank(const ScheduleInput&, int micro_batches, const std::function<void(const RankInput&, RankOps&)>& order);
 
-/// Repeats one iteration, with an update of each stage behind its last backward (or weight gradient), and an R
-/// before each B of stages that recompute, unless the order has it. Ops that run as one stay together.
+/// Repeats one iteration, with an update of each stage behind its last backward (or weight gradient), of stages with a
+/// twin at the end, and an R before each B of stages that recompute, unless the order has it. Ops that run as one stay
+/// together.
 Schedule complete(const Schedule& iteration, const Plan& plan, int iterations);
 
 /// Infeasible unless the condition holds: what the schedule needs of the micro-batches, such as "an even number".
 void require_micro_batches(bool enough, std::string_view schedule, std::string_view need, int micro_batches);
+/// Infeasible for an odd number: two pipelines meet in the middle.
+void require_even_ranks(int ranks, std::string_view schedule);
 
 }  // namespace stagecraft

@@ -33,12 +33,12 @@ int count_ranks(const Plan& plan, const Placing& placing, std::string_view sched
 }
 
 void require_chain(const Plan& plan, const Placing& placing, std::string_view schedule) {
-  if (placing.placement == Placement::Bidirectional && plan.stages.front().micros.empty())
+  if (placing.placement == Placement::Bidirectional && !plan.stages.front().twin.valid())
     throw InputError(
-        fmt::format("the schedule '{}' runs two copies of the model in opposite directions, whose gradients have to be "
-                    "added up; a plan has one copy of each stage",
+        fmt::format("the schedule '{}' runs two copies of the model in opposite directions, but the plan has one copy "
+                    "of each stage",
                     schedule),
-        fmt::format("stagecraft schedule {} shows it without a scenario; dualpipev does with one copy", schedule));
+        "write plan: {planner: balanced, placement: auto}, which makes both; dualpipev does with one copy");
   for (const StageEdge& edge : plan.edges)
     if (edge.to < edge.from)
       throw InputError(fmt::format("the schedule '{}' takes the stages in their order, but stage {} feeds stage {}",

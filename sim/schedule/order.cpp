@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "sim/plan/gradient_groups.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/schedule/turns.hpp"
 #include "sim/schedule/validate.hpp"
@@ -11,7 +12,12 @@ namespace {
 class Walk {
  public:
   Walk(const Schedule& schedule, const Plan& plan, int iterations)
-      : schedule_(schedule), plan_(plan), edges_(plan), index_(plan, iterations), turns_(schedule.devices.size()) {
+      : schedule_(schedule),
+        plan_(plan),
+        groups_(plan),
+        edges_(plan),
+        index_(plan, iterations),
+        turns_(schedule.devices.size()) {
     forward_missing_.resize(index_.size());
     backward_missing_.resize(index_.size());
     head_.assign(schedule.devices.size(), 0);
@@ -54,7 +60,7 @@ class Walk {
   bool ready(int d, std::size_t i) const {
     const Op& op = row(d)[i];
     if (op.kind == OpKind::Update)
-      return plan_.stage(op.stage).devices.size() == 1 || released_[static_cast<std::size_t>(op.stage)] > op.micro;
+      return !groups_.exchanges(op.stage) || released_[static_cast<std::size_t>(groups_.of(op.stage))] > op.micro;
     if (op.kind != OpKind::Forward && !passes_gradient(op.kind)) return true;
     const std::size_t piece = index_.of(op.stage, op.micro, replica_on(plan_.stage(op.stage), DeviceId{d}));
     return (op.kind == OpKind::Forward ? forward_missing_ : backward_missing_)[piece] == 0;
@@ -84,15 +90,19 @@ class Walk {
     turns_.later(d);
   }
 
-  /// An update waits until every replica of the stage has come to it: their gradients are reduced together.
+  /// An update waits until every device of its group has come to it: their gradients are reduced together.
   void arrive(int d, const Op& op) {
-    const auto s = static_cast<std::size_t>(op.stage);
-    const auto& devices = plan_.stage(op.stage).devices;
+    const auto s = static_cast<std::size_t>(groups_.of(op.stage));
+    const auto& devices = groups_.devices(op.stage);
     if (blocked_[static_cast<std::size_t>(d)] || ++arrived_[s] < static_cast<int>(devices.size())) return;
     arrived_[s] = 0;
     released_[s] = op.micro + 1;
     for (const DeviceId other : devices)
       if (other != d) wake(other, d);
+  }
+
+  bool joins(const Op& update, const Op& o) const {
+    return o.kind == OpKind::Update && o.micro == update.micro && groups_.of(o.stage) == groups_.of(update.stage);
   }
 
   void wake(int d, int current) {
@@ -131,9 +141,9 @@ class Walk {
           if (matches(row(device)[j])) return waits.push_back({device, j});
       };
       if (!ready(d, i) && op.kind == OpKind::Update)
-        for (const DeviceId other : plan_.stage(op.stage).devices)
-          if (other != d && !(row(other)[head_[static_cast<std::size_t>(other)]] == op))
-            look(other, [&](const Op& o) { return o == op; });
+        for (const DeviceId other : groups_.devices(op.stage))
+          if (other != d && !joins(op, row(other)[head_[static_cast<std::size_t>(other)]]))
+            look(other, [&](const Op& o) { return joins(op, o); });
       if (!ready(d, i) && op.kind != OpKind::Update) {
         const bool forward = op.kind == OpKind::Forward;
         const auto s = static_cast<std::size_t>(op.stage);
@@ -178,13 +188,14 @@ class Walk {
 
   const Schedule& schedule_;
   const Plan& plan_;
+  GradientGroups groups_;
   EdgeLists edges_;
   PieceIndex index_;
   Turns turns_;
   std::vector<std::int32_t> forward_missing_, backward_missing_;
   std::vector<std::size_t> head_;
   std::vector<bool> blocked_;
-  std::vector<int> arrived_, released_;
+  std::vector<int> arrived_, released_;  ///< Of each group: devices at an update, and updates that may run.
 };
 
 }  // namespace

@@ -119,6 +119,45 @@ TEST_CASE("several stages on a device, and rings among devices that also exchang
   }
 }
 
+TEST_CASE("copies of the model in both directions, with replicas or without") {
+  test::Draw draw{Rng(44, "both ways")};
+  int reduced = 0;
+  for (int trial = 0; trial < 150; ++trial) {
+    const char* const names[] = {"chimera", "gems", "dualpipe"};
+    const std::string name = names[trial % 3];
+    const int ranks = name == "gems" ? draw(1, 5) : 2 * draw(1, 3), replicas = draw(1, 2);
+    const int micro_batches = name == "dualpipe" ? 2 * (ranks + draw(0, 3)) : draw(2, 9);
+    Plan plan = plan_for(get_from(schedules::all(), "schedule", name), ranks, 2, micro_batches);
+    plan.mini_batch *= replicas;
+    for (StageEdge& e : plan.edges) e.bytes = Bytes{1e3 * draw(0, 500)};
+    StageCosts costs;
+    for (Stage& stage : plan.stages) {
+      const int rank = stage.devices.front();
+      stage.micro_batch_size = replicas;
+      stage.recompute = draw(0, 3) == 0;
+      stage.devices.clear();
+      auto& own = costs.emplace_back();
+      for (int r = 0; r < replicas; ++r) {
+        stage.devices.emplace_back(rank * replicas + r);
+        own.push_back(test::random_cost(draw));
+      }
+    }
+    LoweringOptions options;
+    options.overlap = draw(0, 3) != 0;
+    options.rendezvous = options.overlap && draw(0, 1) == 0;
+    options.streams = static_cast<StreamModel>(draw(0, 3));
+    options.fifo_sends = draw(0, 3) != 3;
+    options.iterations = draw(1, 3);
+    CAPTURE(name);
+    CAPTURE(to_text(plan));
+    const Program program = test::program_of(name, plan, costs, options);
+    const Cluster cluster = unshared_star(program, draw);
+    CHECK(difference(program, run("ideal", program, cluster), run("simgrid", program, cluster)) == "");
+    reduced += !program.collectives.empty();
+  }
+  CHECK(reduced >= 100);
+}
+
 TEST_CASE("a long run does not drift") {
   Plan plan = chain_plan(4, 4, 64);
   for (StageEdge& e : plan.edges) e.bytes = Bytes{123457};

@@ -1,5 +1,5 @@
 // Cuts the layers, in the order of the model, into consecutive stages so that the slowest stage is as fast as it can
-// be.
+// be, and then as evenly over the devices.
 //
 //   f[s][l] = min over j < l of max(f[s-1][j], cost of layers j..l-1 on the devices of stage s)
 //
@@ -7,6 +7,10 @@
 // stage may be empty), but a j with a later j' and f[j'] <= f[j] is never needed. The others form a stack on which f
 // rises, so the best is where the two lines cross, found by bisection: O(stages * layers * log layers), exact.
 // The problem is the "chains on chains" of Pinar and Aykanat, J. Parallel Distrib. Comput. 64 (2004), section 3.
+//
+// Where several stages share a device (round and round, there and back, in both directions) the busiest device counts,
+// not the slowest stage. From the exact division on, single boundaries, and runs of them, move as long as that makes
+// the sorted list of device loads, busiest first, smaller (even_out.hpp). That is a local optimum.
 
 #include <fmt/format.h>
 
@@ -15,6 +19,7 @@
 #include <map>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/plan/even_out.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/plan/planner.hpp"
 
@@ -28,7 +33,7 @@ const config::MapSpec kFields{
          .fallback("auto")
          .doc(
              "Which device runs which stages: one each, round and round, there and back, or to and fro; auto: what the "
-             "schedule goes with."),
+             "schedule goes with, which may also be a second copy of every stage the other way round."),
      config::integer("replicas", 1, 1e6).fallback("1").doc("Devices of each stage, which divide every micro-batch."),
      config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch."),
      config::choice("recompute", std::vector<std::string>{"none", "full"})
@@ -41,11 +46,8 @@ const config::MapSpec kFields{
 
 constexpr Bytes kLargestTable{double(1 << 30)};
 
-/// Time of layers before each position, for one replica of a stage.
-using Prefix = std::vector<double>;
-
-Prefix prefix_of(const CostTable& costs, int type, double samples, bool recompute) {
-  Prefix sums{0};
+LayerSums sums_of(const CostTable& costs, int type, double samples, bool recompute) {
+  LayerSums sums{0};
   for (std::size_t i = 0; i < costs.model().layers.size(); ++i) {
     const LayerCost cost = costs.at(LayerId{static_cast<std::int64_t>(i)}, type, samples);
     const Seconds time = cost.forward * (recompute ? 2 : 1) + cost.backward();
@@ -58,8 +60,8 @@ class Partition {
  public:
   explicit Partition(int layers) : layers_(layers) {}
 
-  /// Adds a stage that runs on replicas with these prefix sums.
-  void add_stage(std::vector<const Prefix*> replicas) {
+  /// Adds a stage that runs on devices with these sums.
+  void add_stage(std::vector<const LayerSums*> replicas) {
     std::sort(replicas.begin(), replicas.end());
     replicas.erase(std::unique(replicas.begin(), replicas.end()), replicas.end());
     replicas_.push_back(std::move(replicas));
@@ -96,7 +98,7 @@ class Partition {
 
   double cost(int s, int from, int to) const {
     double slowest = 0;
-    for (const Prefix* sums : replicas_[at(s)]) slowest = std::max(slowest, (*sums)[at(to)] - (*sums)[at(from)]);
+    for (const LayerSums* sums : replicas_[at(s)]) slowest = std::max(slowest, (*sums)[at(to)] - (*sums)[at(from)]);
     return slowest;
   }
 
@@ -117,23 +119,22 @@ class Partition {
   }
 
   int layers_;
-  std::vector<std::vector<const Prefix*>> replicas_;
+  std::vector<std::vector<const LayerSums*>> replicas_;
   std::vector<std::vector<double>> best_;  ///< f[s][l], s counted from 0: stages 0..s take layers 0..l-1.
 };
 
 /// The placement that was asked for, with as many stages on a device as it allows, or the schedule's own.
 Placing placing_of(const PlannerInput& input) {
-  const config::Value& word = input.options.at("placement");
-  const auto asked = parse_placement(word.text);
-  if (!asked) {
-    if (input.placing.placement != Placement::Bidirectional) return input.placing;
-    throw InputError(
-        {{input.options.at("stages").where, "plan.stages",
-          "the schedule runs two copies of every stage in opposite directions, whose gradients have to be "
-          "added up; a plan has one copy",
-          "stagecraft schedule shows such schedules without a scenario; dualpipev runs one copy", "placement"}});
-  }
-  return {*asked, *asked == input.placing.placement ? input.placing.chunks : chunks_of(*asked)};
+  const auto asked = parse_placement(input.options.at("placement").text);
+  Placing placing = input.placing;
+  if (asked && *asked != placing.placement) placing = {*asked, chunks_of(*asked)};
+  if (placing.placement != Placement::Bidirectional) return placing;
+  if (input.micro_batches < 2)
+    throw Infeasible("micro-batches",
+                     "the schedule runs the model in both directions, but there is one micro-batch alone",
+                     "at least 2 in run.micro_batches");
+  placing.chunks = chunks_of(placing.placement);  // The stages of the model; their copies come with them.
+  return placing;
 }
 
 [[noreturn]] void refuse(const PlannerInput& input, const Placing& placing, int stages, int replicas, int there) {
@@ -168,10 +169,39 @@ std::vector<std::vector<DeviceId>> choose_ranks(const PlannerInput& input, const
   return chosen;
 }
 
+/// First layer of each of `count` stages, and the end. `copies`: all that runs them; stage s of it is stage s % count.
+std::vector<int> divide(const Plan& copies, int count, const PlannerInput& input) {
+  const int layers = static_cast<int>(input.model.layers.size());
+  std::map<std::pair<int, std::int64_t>, LayerSums> known;  // By device type and samples.
+  std::vector<std::vector<const LayerSums*>> sums(static_cast<std::size_t>(count));
+  std::vector<std::vector<StageShare>> devices(input.cluster.devices.size());
+  bool shared = false;
+  for (int s = 0; s < copies.stage_count(); ++s) {
+    const Stage& stage = copies.stage(StageId{s});
+    const double part = double(copies.own_micro_batches(StageId{s})) / copies.micro_batches(StageId{s});
+    for (std::size_t r = 0; r < stage.devices.size(); ++r) {
+      const auto device = static_cast<std::size_t>(stage.devices[r]);
+      const int type = input.cluster.devices[device].type;
+      const SampleRange range = samples_of(stage, 0, static_cast<int>(r));
+      const std::int64_t samples = range.high - range.low;
+      LayerSums& own = known[{type, samples}];
+      if (own.empty()) own = sums_of(input.costs, type, static_cast<double>(samples), stage.recompute);
+      sums[static_cast<std::size_t>(s % count)].push_back(&own);
+      devices[device].push_back({s % count, &own, part});
+      shared |= devices[device].size() > 1;
+    }
+  }
+  Partition partition(layers);
+  for (auto& stage : sums) partition.add_stage(std::move(stage));
+  std::vector<int> bounds = partition.starts();
+  bounds.push_back(layers);
+  if (shared) even_out(bounds, devices);
+  return bounds;
+}
+
 Planned plan_balanced(const PlannerInput& input) {
   const config::Value& options = input.options;
   const int count = config::as_int(options.at("stages")), replicas = config::as_int(options.at("replicas"));
-  const bool recompute = options.at("recompute").text == "full";
   const int layers = static_cast<int>(input.model.layers.size());
   const Placing placing = placing_of(input);
   const auto ranks = choose_ranks(input, placing, count, replicas);
@@ -186,32 +216,27 @@ Planned plan_balanced(const PlannerInput& input) {
                                   layers, to_text(table), to_text(kLargestTable)),
                       "fewer stages, or the planner 'explicit'", "size"});
 
+  const bool both_ways = placing.placement == Placement::Bidirectional;
+  const int turn = placing.turn ? placing.turn(static_cast<int>(ranks.size()), input.micro_batches) : 0;
   Plan plan;
-  std::map<std::pair<int, std::int64_t>, Prefix> prefixes;  // By device type and samples.
-  Partition partition(layers);
   for (int s = 0; s < count; ++s) {
-    Stage stage;
+    Stage& stage = plan.stages.emplace_back();
     stage.name = fmt::format("s{}", s);
     stage.devices = ranks[static_cast<std::size_t>(rank_of(placing.placement, s, static_cast<int>(ranks.size())))];
     stage.micro_batch_size = config::as_int(options.at("micro_batch_size"));
-    stage.recompute = recompute;
-    std::vector<const Prefix*> sums;
-    for (int r = 0; r < replicas; ++r) {
-      const int type = input.cluster.devices[static_cast<std::size_t>(stage.devices[static_cast<std::size_t>(r)])].type;
-      const SampleRange share = samples_of(stage, 0, r);
-      Prefix& prefix = prefixes[{type, share.high - share.low}];
-      if (prefix.empty()) prefix = prefix_of(input.costs, type, static_cast<double>(share.high - share.low), recompute);
-      sums.push_back(&prefix);
-    }
-    partition.add_stage(std::move(sums));
-    plan.stages.push_back(std::move(stage));
+    stage.recompute = options.at("recompute").text == "full";
   }
-
-  std::vector<int> bounds = partition.starts();
-  bounds.push_back(layers);
+  count_samples(plan, input);
+  Plan copies = plan;
+  if (both_ways) add_way_back(copies, turn);
+  const std::vector<int> bounds = divide(copies, count, input);
   for (std::size_t s = 0; s < plan.stages.size(); ++s)
     for (int layer = bounds[s]; layer < bounds[s + 1]; ++layer) plan.stages[s].layers.push_back(LayerId{layer});
   finish_plan(plan, input, config::as_bool(options.at("sequential")));
+  if (both_ways) {
+    add_way_back(plan, turn);
+    check_plan(plan);
+  }
   return {.plan = std::move(plan)};
 }
 
@@ -219,7 +244,7 @@ Planned plan_balanced(const PlannerInput& input) {
 
 extern const PlannerDef balanced{
     .name = "balanced",
-    .summary = "Consecutive stages in the order of the model, with the least time of the slowest stage.",
+    .summary = "Consecutive stages in the order of the model, with the least time of the slowest stage or device.",
     .source = "Pinar and Aykanat, JPDC 2004",
     .fields = &kFields,
     .plan = plan_balanced,

@@ -19,7 +19,7 @@ int turn(int ranks, int micro_batches) { return std::max(1, std::min(ranks, micr
 // steps of a rank in turn, and the groups follow each other without a gap, however many there are.
 void order(const RankInput& r, RankOps& ops) {
   const int p = r.ranks;
-  require_micro_batches(p % 2 == 0, "chimera", "an even number of devices", r.micro_batches);
+  require_even_ranks(p, "chimera");
   std::vector<Slot> slots;
   for (const int chunk : {0, 1}) {
     const StageId stage = r.in.layout.stages[static_cast<std::size_t>(r.rank)][static_cast<std::size_t>(chunk)];

@@ -11,7 +11,7 @@ namespace {
 // Ranks r and p - 1 - r mirror each other: for each, the direction that it is nearer the beginning of comes first.
 void order(const RankInput& r, RankOps& ops) {
   const int p = r.ranks, m = r.micro_batches;
-  require_micro_batches(p % 2 == 0, "dualpipe", "an even number of devices", m);
+  require_even_ranks(p, "dualpipe");
   require_micro_batches(m % 2 == 0 && m >= 2 * p, "dualpipe", fmt::format("an even number from {} on", 2 * p), m);
   const int mirrored = 2 * r.rank >= p;
   dual_pipe(std::min(r.rank, p - 1 - r.rank), p / 2, m / 2, {mirrored, 1 - mirrored},

@@ -19,6 +19,15 @@ std::vector<double> flat(const std::vector<std::vector<double>>& stages) {
   return all;
 }
 
+/// The largest difference, of numbers beyond 1 as a share of them.
+double furthest(const std::vector<double>& ours, const std::vector<double>& theirs) {
+  REQUIRE(ours.size() == theirs.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    worst = std::max(worst, std::abs(ours[i] - theirs[i]) / std::max(1.0, std::abs(theirs[i])));
+  return worst;
+}
+
 void compare(std::string_view schedule, const ModelGraph& model, const Plan& plan, const Training& training,
              int iterations = 5, LoweringOptions lowering = {}) {
   CAPTURE(schedule);
@@ -153,12 +162,44 @@ TEST_CASE("replicas add up their halves: within rounding of one device, and the 
   const Training training = test::training_of(OptimizerKind::Momentum, 0.01, "teacher");
   const auto run = test::really_run(test::real_program("1f1b", plan, flush(), 5), model, plan, flush(), training);
   const test::Expected expected = test::sequential(model, training, 4, 4, 5);
-  const auto ours = flat(run.learnt().weights), theirs = flat(expected.weights);
-  REQUIRE(ours.size() == theirs.size());
-  double worst = 0;
-  for (std::size_t i = 0; i < ours.size(); ++i)
-    worst = std::max(worst, std::abs(ours[i] - theirs[i]) / std::max(1.0, std::abs(theirs[i])));
-  CHECK(worst <= 1e-12);
+  CHECK(furthest(flat(run.learnt().weights), flat(expected.weights)) <= 1e-12);
+}
+
+TEST_CASE("copies of the model in both directions: within rounding of one, and both copies have the same bits") {
+  const ModelGraph model = test::deep_net(4, 6, 8, 3);
+  for (const bool slots : {false, true})
+    for (const char* schedule : {"chimera", "gems", "dualpipe"})
+      for (const int replicas : {1, 2}) {
+        CAPTURE(schedule);
+        CAPTURE(replicas);
+        Plan plan = test::stage_each(model, 8, 4);
+        for (Stage& stage : plan.stages)
+          if (replicas == 2) stage.devices.emplace_back(stage.devices.front() + 4);
+        const ScheduleDef& def = get_from(schedules::all(), "schedule", schedule);
+        add_way_back(plan, def.turn ? def.turn(4, 8) : 0);
+        check_plan(plan);
+        Training training = test::training_of(OptimizerKind::Momentum, 0.01, "teacher");
+        training.slots = slots;
+        for (const bool one_thread : {false, true}) {
+          const auto run = test::really_run(test::real_program(schedule, plan, flush(), 5), model, plan, flush(),
+                                            training, one_thread);
+          const test::Expected expected = test::sequential(model, training, 8, 4, 5);
+          const auto& weights = run.learnt().weights;
+          REQUIRE(weights.size() == 8);
+          for (std::size_t s = 0; s < 4; ++s) CHECK(weights[s] == weights[s + 4]);
+          CHECK(furthest(flat({weights.begin(), weights.begin() + 4}), flat(expected.weights)) <= 1e-12);
+          CHECK(furthest(run.learnt().losses, expected.losses) <= 1e-12);
+        }
+      }
+}
+
+TEST_CASE("two copies on one device are refused: their gradients would not meet") {
+  const ModelGraph model = test::deep_net(3, 6, 8, 3);
+  Plan plan = test::stage_each(model, 4, 4);
+  add_way_back(plan, 1);
+  CHECK_THROWS_WITH_AS(test::really_run(test::real_program("gems", plan, flush(), 1), model, plan, flush(),
+                                        test::training_of(OptimizerKind::Momentum, 0.01, "teacher")),
+                       doctest::Contains("has both copies of stage"), Infeasible);
 }
 
 TEST_CASE("whole numbers: no difference at all, whatever the order, the stages and the replicas") {

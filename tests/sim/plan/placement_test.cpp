@@ -1,4 +1,5 @@
 #include "sim/plan/placement.hpp"
+#include "tests/support/checked.hpp"
 
 #include <doctest/doctest.h>
 
@@ -59,7 +60,27 @@ TEST_CASE("a plan of two chains has every micro-batch once, in turns") {
   CHECK(plan.stages[3].micros == std::vector<int>{2, 3});
   CHECK(plan.stages[3].devices == std::vector<DeviceId>{DeviceId{0}});
   CHECK(placed_plan(Placement::Bidirectional, 2, 2, 6).stages[2].micros == std::vector<int>{3, 4, 5});
+  CHECK(plan.stages[1].twin == 3);
+  CHECK(plan.stages[3].twin == 1);
+  CHECK(plan.different_stages() == 2);
   check_plan(plan);
+}
+
+TEST_CASE("copies of a stage name each other, do the same work and divide the micro-batches") {
+  const Plan good = placed_plan(Placement::Bidirectional, 2, 2, 6, 2);
+  const auto error = [&](auto&& spoil) {
+    Plan plan = good;
+    spoil(plan);
+    return test::input_error_of([&] { check_plan(plan); });
+  };
+  CHECK(error([](Plan& p) { p.stages[3].twin = StageId{0}; }).find("does not name it in turn") != std::string::npos);
+  CHECK(error([](Plan& p) { p.stages[3].twin = StageId{3}; }).find("is no other stage") != std::string::npos);
+  CHECK(error([](Plan& p) { p.stages[3].twin = StageId{4}; }).find("is no other stage") != std::string::npos);
+  CHECK(error([](Plan& p) { p.stages[3].twin = StageId{}; }).find("does not name it in turn") != std::string::npos);
+  CHECK(error([](Plan& p) { p.stages[3].layers = {LayerId{0}}; }).find("has other layers") != std::string::npos);
+  CHECK(error([](Plan& p) { p.stages[3].micro_batch_size = 2; }).find("another size") != std::string::npos);
+  CHECK(error([](Plan& p) { p.stages[3].micros = {2}; }).find("do not divide the micro-batches") != std::string::npos);
+  CHECK(error([](Plan& p) { p.stages[3].micros = {1, 2, 3}; }).find("do not divide") != std::string::npos);
 }
 
 TEST_CASE("a plan there and back is one chain") {

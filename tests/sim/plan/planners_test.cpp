@@ -54,6 +54,37 @@ double slowest(const Plan& made, const ModelGraph& model, const Cluster& cluster
   return worst;
 }
 
+double busiest(const Plan& made, const ModelGraph& model, const Cluster& cluster) {
+  const StageCosts costs = stage_costs(made, CostTable(model, cluster));
+  std::vector<double> loads(cluster.devices.size(), 0);
+  for (std::size_t s = 0; s < costs.size(); ++s)
+    for (std::size_t r = 0; r < costs[s].size(); ++r)
+      loads[static_cast<std::size_t>(made.stages[s].devices[r])] +=
+          costs[s][r].forward.value + costs[s][r].backward.value;
+  return *std::max_element(loads.begin(), loads.end());
+}
+
+/// The least of `judge` over all divisions of the layers into the stages of a plan.
+double least_of_all(Plan trial, int layers, const std::function<double(const Plan&)>& judge) {
+  double best = std::numeric_limits<double>::infinity();
+  const std::function<void(int, int)> cut = [&](int stage, int first) {
+    if (stage == trial.stage_count()) {
+      if (first == layers) best = std::min(best, judge(trial));
+      return;
+    }
+    auto& own = trial.stages[static_cast<std::size_t>(stage)].layers;
+    own.clear();
+    for (int l = first; l < layers; ++l) {
+      own.push_back(LayerId{l});
+      const auto kept = own;
+      cut(stage + 1, l + 1);
+      own = kept;
+    }
+  };
+  cut(0, 0);
+  return best;
+}
+
 }  // namespace
 
 TEST_CASE("balanced: a cut by hand, ties to the left") {
@@ -78,29 +109,72 @@ TEST_CASE("balanced equals brute force, with unequal devices, replicas and layer
                                 ", micro_batch_size: " + std::to_string(replicas + 1) + "}";
     const Plan made = plan("balanced", model, cluster, options);
 
-    double best = std::numeric_limits<double>::infinity();
-    Plan trial = made;
-    const std::function<void(int, int)> cut = [&](int stage, int first) {
-      if (stage == stages) {
-        if (first == layers) best = std::min(best, slowest(trial, model, cluster));
-        return;
-      }
-      auto& own = trial.stages[static_cast<std::size_t>(stage)].layers;
-      own.clear();
-      for (int l = first; l < layers; ++l) {
-        own.push_back(LayerId{l});
-        const auto kept = own;
-        cut(stage + 1, l + 1);
-        own = kept;
-      }
-    };
-    cut(0, 0);
+    const double best = least_of_all(made, layers, [&](const Plan& trial) { return slowest(trial, model, cluster); });
     CAPTURE(round);
     CHECK(slowest(made, model, cluster) == doctest::Approx(best).epsilon(1e-12));
     std::size_t placed = 0;
     for (const Stage& stage : made.stages) placed += stage.layers.size();
     CHECK(placed == static_cast<std::size_t>(layers));
   }
+}
+
+TEST_CASE("balanced: several stages on a device, of different speeds: mostly the least that the busiest can have") {
+  Rng rng(6, "busiest");
+  int best = 0;
+  double sum = 0, worst = 1;
+  constexpr int kRounds = 200;
+  for (int round = 0; round < kRounds; ++round) {
+    const bool loop = round % 2 == 0;
+    const int ranks = rng.integer(2, 3), stages = ranks * 2, layers = stages + rng.integer(0, 6);
+    std::vector<double> seconds, speeds;
+    for (int l = 0; l < layers; ++l) seconds.push_back(rng.integer(1, 20));
+    for (int d = 0; d < ranks; ++d) speeds.push_back(rng.integer(1, 3));
+    const ModelGraph model = chain(seconds);
+    const Cluster cluster = devices_with(speeds);
+    const Plan made = plan("balanced", model, cluster,
+                           "{stages: " + std::to_string(stages) + ", placement: " + (loop ? "loop}" : "v}"));
+    const double least = least_of_all(made, layers, [&](const Plan& trial) { return busiest(trial, model, cluster); });
+    const double ratio = busiest(made, model, cluster) / least;
+    CHECK(ratio >= 1 - 1e-12);
+    best += ratio <= 1 + 1e-12;
+    sum += ratio;
+    worst = std::max(worst, ratio);
+  }
+  MESSAGE("the best in " << best << " of " << kRounds << ", " << sum / kRounds << " times it on average, at worst "
+                         << worst);
+  CHECK(best > kRounds / 2);
+}
+
+TEST_CASE("balanced: both directions give every stage a copy on the opposite device, and even out the devices") {
+  const ModelGraph model = chain({1, 1, 1, 1, 1, 1});
+  const Cluster cluster = devices_with({1, 2});
+  const PlannerDef& def = get_from(planners::all(), "planner", "balanced");
+  const config::Value options = test::checked("{stages: 2}", *def.fields);
+  const CostTable costs(model, cluster);
+  const auto both_ways = [&](int micro_batches) {
+    const Placing placing{Placement::Bidirectional, {2, 2}, [](int, int) { return 1; }};
+    return def.plan({model, cluster, costs, options, micro_batches, placing}).plan;
+  };
+  const Plan made = both_ways(3);
+  REQUIRE(made.stage_count() == 4);
+  CHECK(made.different_stages() == 2);
+  for (int s = 0; s < 4; ++s) {
+    const Stage& stage = made.stage(StageId{s});
+    CHECK(stage.twin == (s + 2) % 4);
+    CHECK(stage.layers == made.stage(stage.twin).layers);
+    CHECK(stage.devices.front() == (s == 0 || s == 3 ? 0 : 1));
+    CHECK(stage.micros == (s < 2 ? std::vector<int>{0, 2} : std::vector<int>{1}));
+  }
+  // Data crosses within each copy alone.
+  REQUIRE(made.edges.size() == 2);
+  CHECK(made.edges[0].from == 0);
+  CHECK(made.edges[0].to == 1);
+  CHECK(made.edges[1].from == 2);
+  CHECK(made.edges[1].to == 3);
+  CHECK(made.edges[1].bytes.value == 8);
+  // Of 3 micro-batches the slow device runs stage 0 twice and stage 1 once, so its stage is the short one.
+  CHECK(made.stages[0].layers.size() == 1);
+  CHECK_THROWS_AS(both_ways(1), Infeasible);
 }
 
 TEST_CASE("balanced: device order, recompute, and what does not fit") {
@@ -136,6 +210,20 @@ TEST_CASE("balanced is quick: 20,000 layers on 256 devices") {
   const Cluster cluster = devices_with(std::vector<double>(256, 1.0));
   const Plan made = plan("balanced", chain(seconds), cluster, "{stages: 256}");
   CHECK(made.stage_count() == 256);
+}
+
+TEST_CASE("balanced is quick where 512 stages share 64 devices of two speeds") {
+  Rng rng(7, "quick");
+  std::vector<double> seconds, speeds;
+  for (int l = 0; l < 4000; ++l) seconds.push_back(rng.uniform(1, 2));
+  for (int d = 0; d < 64; ++d) speeds.push_back(d % 3 == 0 ? 2 : 1);
+  const ModelGraph model = chain(seconds);
+  const Cluster cluster = devices_with(speeds);
+  const Plan made = plan("balanced", model, cluster, "{stages: 512, placement: loop}");
+  double work = 0, speed = 0;
+  for (const double s : seconds) work += s;
+  for (const double s : speeds) speed += s;
+  CHECK(busiest(made, model, cluster) <= 1.02 * work / speed);
 }
 
 TEST_CASE("explicit: ranges, replicas and sizes") {

@@ -1,0 +1,106 @@
+#include "sim/plan/even_out.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace stagecraft {
+namespace {
+
+using Device = std::vector<StageShare>;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+class Boundaries {
+ public:
+  Boundaries(std::vector<int>& bounds, const std::vector<Device>& devices)
+      : bounds_(bounds),
+        devices_(devices),
+        stages_(static_cast<int>(bounds.size()) - 1),
+        all_(devices.size()),
+        touched_(bounds.size()) {
+    std::iota(all_.begin(), all_.end(), std::size_t{0});
+    for (std::size_t d = 0; d < devices.size(); ++d)
+      for (const StageShare& share : devices[d])
+        for (const int b : {share.stage, share.stage + 1})
+          if (touched_[at(b)].empty() || touched_[at(b)].back() != d) touched_[at(b)].push_back(d);
+  }
+
+  /// Moves the boundary in front of `stage` to the best place; whether that is another one.
+  bool move(int stage) {
+    const std::vector<std::size_t>& devices = touched_[at(stage)];
+    const int start = bounds_[at(stage)];
+    int best = start;
+    std::vector<double> least = loads(devices);
+    for (int place = bounds_[at(stage) - 1] + 1; place < bounds_[at(stage) + 1]; ++place) {
+      bounds_[at(stage)] = place;
+      std::vector<double> moved = loads(devices);
+      if (moved < least) least = std::move(moved), best = place;
+    }
+    bounds_[at(stage)] = best;
+    return best != start;
+  }
+
+  /// Moves neighbouring boundaries together by one layer, from or to one of the busiest device; whether that was found
+  /// to help.
+  bool slide() {
+    const auto& busiest = *std::max_element(devices_.begin(), devices_.end(), [&](const Device& a, const Device& b) {
+      return load_of(a, bounds_) < load_of(b, bounds_);
+    });
+    const std::vector<double> before = loads(all_);
+    for (const StageShare& share : busiest)
+      for (const int own : {share.stage, share.stage + 1})
+        for (int other = 1; other < stages_; ++other)
+          for (const int step : {-1, 1})
+            if (own > 0 && own < stages_ && slide(busiest, before, std::min(own, other), std::max(own, other), step))
+              return true;
+    return false;
+  }
+
+ private:
+  bool slide(const Device& busiest, const std::vector<double>& before, int first, int last, int step) {
+    const int loser = step < 0 ? first - 1 : last;
+    if (bounds_[at(loser) + 1] - bounds_[at(loser)] < 2) return false;
+    for (int b = first; b <= last; ++b) bounds_[at(b)] += step;
+    if (load_of(busiest, bounds_) < before.front() && loads(all_) < before) return true;
+    for (int b = first; b <= last; ++b) bounds_[at(b)] -= step;
+    return false;
+  }
+
+  /// Busiest first. What is left out of the sorted list of all devices is the same before and after, so comparing these
+  /// compares the whole.
+  std::vector<double> loads(const std::vector<std::size_t>& devices) const {
+    std::vector<double> result;
+    for (const std::size_t d : devices) result.push_back(load_of(devices_[d], bounds_));
+    std::sort(result.begin(), result.end(), std::greater<>());
+    return result;
+  }
+
+  std::vector<int>& bounds_;
+  const std::vector<Device>& devices_;
+  int stages_;
+  std::vector<std::size_t> all_;                   ///< Devices.
+  std::vector<std::vector<std::size_t>> touched_;  ///< Devices whose load each boundary changes.
+};
+
+}  // namespace
+
+double load_of(const Device& device, const std::vector<int>& bounds) {
+  double total = 0;
+  for (const auto& [stage, sums, micro_batches] : device)
+    total += micro_batches * ((*sums)[at(bounds[at(stage) + 1])] - (*sums)[at(bounds[at(stage)])]);
+  return total;
+}
+
+void even_out(std::vector<int>& bounds, const std::vector<Device>& devices) {
+  Boundaries boundaries(bounds, devices);
+  const int stages = static_cast<int>(bounds.size()) - 1;
+  do {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (int s = 1; s < stages; ++s) moved |= boundaries.move(s);
+    }
+  } while (boundaries.slide());
+}
+
+}  // namespace stagecraft

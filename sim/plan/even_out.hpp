@@ -1,0 +1,25 @@
+#pragma once
+
+#include <vector>
+
+namespace stagecraft {
+
+/// Time of the layers before each position.
+using LayerSums = std::vector<double>;
+
+/// A stage as one device runs it.
+struct StageShare {
+  int stage = 0;
+  const LayerSums* sums = nullptr;
+  double micro_batches = 1;  ///< Of all: the part that this device has.
+};
+
+/// Time of one device, whose stages are layers bounds[s] .. bounds[s+1]-1.
+double load_of(const std::vector<StageShare>& device, const std::vector<int>& bounds);
+
+/// Moves one boundary at a time, anywhere between its neighbours, or several that are neighbours by one layer, as long
+/// as that makes the list of device loads, busiest first, smaller. No stage becomes empty. What it ends with is a local
+/// optimum, never worse than the start.
+void even_out(std::vector<int>& bounds, const std::vector<std::vector<StageShare>>& devices);
+
+}  // namespace stagecraft
