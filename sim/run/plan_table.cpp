@@ -70,7 +70,7 @@ PlanRow row_of(const std::string& name, const Scenario& own, int own_devices, co
     const Outcome o = run(scenario, p, asked.backend);
     std::set<DeviceId> devices;
     for (const Stage& stage : p.plan.stages) devices.insert(stage.devices.begin(), stage.devices.end());
-    row.stages = p.plan.stage_count();
+    row.stages = p.plan.different_stages();
     row.devices = static_cast<int>(devices.size());
     row.predicted = p.planned.predicted;
     row.lower_bound = p.planned.lower_bound;

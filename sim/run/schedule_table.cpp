@@ -65,11 +65,22 @@ bool has_stages(const Frame& f) {
   return stages && stages->is_scalar();
 }
 
+/// What the scenario says to its own schedule, but where the stages lie.
+std::string other_options(const Frame& f, const ScheduleDef& def) {
+  std::string text;
+  if (def.name != f.own.schedule) return text;
+  for (const config::Member& m : f.own.tree.at("run").at("schedule").members)
+    if (m.value.origin.empty() && m.key != "name" && m.key != "placement" && m.key != "chunks")
+      text += fmt::format(", {}: {}", m.key, config::to_json(m.value));
+  return text;
+}
+
 /// What another schedule changes in the scenario. A plan that is written out stays as it is.
 std::vector<std::string> changes(const ScheduleDef& def, const std::string& placement, const Frame& f) {
   if (!has_stages(f)) return {fmt::format("run.schedule={}", def.name)};
   if (!placement.empty())
-    return {fmt::format("run.schedule={{name: {}, placement: {}, chunks: 2}}", def.name, placement),
+    return {fmt::format("run.schedule={{name: {}, placement: {}, chunks: 2{}}}", def.name, placement,
+                        other_options(f, def)),
             fmt::format("plan.stages={}", 2 * f.ranks), "plan.placement=auto"};
   const int chunks = chunks_for(def, f);
   const bool asks = def.fields && def.fields->find("chunks");

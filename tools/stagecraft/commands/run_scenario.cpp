@@ -39,7 +39,7 @@ std::string headline(const Scenario& s, const Prepared& p, const Outcome& o) {
   for (const Stage& stage : p.plan.stages) devices.insert(stage.devices.begin(), stage.devices.end());
   return fmt::format(
       "{}\n{} on {}: {}, {} on {}, {}\n{}{} {}, {} instructions\n\n", s.title.empty() ? "(untitled)" : s.title,
-      p.model.name, p.cluster.name, s.schedule, counted(p.plan.stages.size(), "stage"),
+      p.model.name, p.cluster.name, s.schedule, counted(static_cast<std::size_t>(p.plan.different_stages()), "stage"),
       counted(devices.size(), "device"), counted(static_cast<std::size_t>(s.micro_batches), "micro-batch"),
       p.schedule.search ? "searched for: " + to_text(*p.schedule.search, [](Seconds t) { return to_text(t); }) + "\n"
                         : "",
