@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/core/sha256.hpp"
+#include "sim/report/search_json.hpp"
 
 namespace stagecraft {
 namespace {
@@ -72,7 +73,7 @@ Json learnt_json(const Learnt& learnt, const Cluster& cluster) {
 }  // namespace
 
 std::string results_json(const std::string& title, const Program& program, const Timeline& timeline,
-                         const Report& report, const Cluster& cluster) {
+                         const Report& report, const Cluster& cluster, const std::optional<Search>& search) {
   Json json{{"schema", "results/1"},
             {"title", title},
             {"provenance", provenance(timeline)},
@@ -105,6 +106,7 @@ std::string results_json(const std::string& title, const Program& program, const
                              {"forward", l.forward},
                              {"traffic_bytes", l.traffic.value},
                              {"utilisation", l.utilisation}});
+  if (search) json["search"] = search_json(*search);
   if (timeline.learnt) json["learnt"] = learnt_json(*timeline.learnt, cluster);
   return json.dump(2);
 }

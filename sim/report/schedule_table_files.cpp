@@ -3,6 +3,7 @@
 
 #include "sim/core/text.hpp"
 #include "sim/report/schedule_table.hpp"
+#include "sim/report/search_json.hpp"
 
 namespace stagecraft {
 namespace {
@@ -78,11 +79,7 @@ std::string schedules_json(const ScheduleTable& table) {
                                  {"safe_streams", r.safe ? Json(*r.safe) : Json()},
                                  {"staleness_updates", r.staleness},
                                  {"pareto", static_cast<bool>(front[i])}});
-    if (r.search)
-      json["schedules"].back()["search"] = {{"objective", r.search->period ? "period" : "makespan"},
-                                            {"found_s", r.search->found.value},
-                                            {"lower_bound_s", r.search->bound.value},
-                                            {"lower_bound_reason", r.search->reason}};
+    if (r.search) json["schedules"].back()["search"] = search_json(*r.search);
   }
   return json.dump(2);
 }

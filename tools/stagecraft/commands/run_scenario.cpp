@@ -81,8 +81,8 @@ int execute(const Arguments& a) {
   if (outcome.timeline.processes > 1)
     fmt::print(stderr, "{} processes ran it together; their clocks agree to {}\n", outcome.timeline.processes,
                to_text(outcome.timeline.clock_uncertainty));
-  const std::string json =
-      results_json(scenario.title, prepared.program, outcome.timeline, outcome.report, prepared.cluster);
+  const std::string json = results_json(scenario.title, prepared.program, outcome.timeline, outcome.report,
+                                        prepared.cluster, prepared.schedule.search);
   if (format == "json") {
     print(json + "\n");
   } else {
