@@ -165,7 +165,7 @@ TEST_CASE("the search: no longer than the integer program on all 22 points, with
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   const auto period = [](const Plan& plan, const StageCosts& costs, double hop, double limit) {
-    const std::string options = fmt::format("{{activations: {}, freed_at_input: 0.5, effort: 20}}", limit / 2);
+    const std::string options = fmt::format("{{activations: {}, freed_at_input: 0.5, effort: 5}}", limit / 2);
     const Made ours = made("synthesised", options, plan, costs, hop, 6);
     return measure(ours.program, ours.timeline, ours.cluster).period.value;
   };
