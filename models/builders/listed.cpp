@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <unordered_map>
-
 #include "models/graph_writer.hpp"
-#include "sim/core/text.hpp"
+#include "models/layer_names.hpp"
 
 namespace stagecraft::model_builders {
 namespace {
@@ -35,21 +33,28 @@ const config::MapSpec kFields{
     {config::list("layers", config::map("layer", kLayerFields)).doc("Inputs come before the layers that read them."),
      precision_field()}};
 
-class Reader {
- public:
-  explicit Reader(const Value& map) : writer_("listed", map) {}
-
-  void read(const Value& value, const std::string& path) {
-    const std::string& name = value.at("name").text;
-    const std::vector<LayerId> inputs = inputs_of(value, path);
-    known_.emplace(name, LayerId{static_cast<std::int64_t>(names_.size())});
-    names_.push_back(name);
+ModelGraph build(const Value& map) {
+  GraphWriter writer("listed", map);
+  config::Problems problems;
+  LayerNames names;
+  const Value& layers = map.at("layers");
+  if (layers.items.empty()) problems.add(layers.where, "layers", "there is no layer", {}, "layers");
+  std::vector<LayerId> before;  // The layer written last, which the next reads unless it says otherwise.
+  for (std::size_t l = 0; l < layers.items.size(); ++l) {
+    const Value& value = layers.items[l];
+    const Value* given = value.find("inputs");
+    const std::vector<LayerId> inputs =
+        given ? names.find(*given, fmt::format("layers[{}].inputs", l), problems) : before;
     Bytes kept;
-    for (const LayerId input : inputs) kept += writer_.layer(input).output;
-    Layer& layer = writer_.layer(writer_.add(name, "listed", inputs, {}));
+    for (const LayerId input : inputs) kept += writer.layer(input).output;
+    const std::string& name = value.at("name").text;
+    const LayerId id = writer.add(name, "listed", inputs, {});
+    names.add(name, id);
+    before = {id};
+    Layer& layer = writer.layer(id);
     const auto gradient = [&](const char* key, Flops fallback) {
-      const Value* given = value.find(key);
-      return given ? config::as_flops(*given) : fallback;
+      const Value* own = value.find(key);
+      return own ? config::as_flops(*own) : fallback;
     };
     layer.forward = config::as_flops(value.at("forward"));
     layer.input_gradient = gradient("input_gradient", inputs.empty() ? Flops{0} : layer.forward);
@@ -58,42 +63,8 @@ class Reader {
     layer.output = config::as_bytes(value.at("output"));
     layer.stash = value.has("stash") ? config::as_bytes(value.at("stash")) : kept;
   }
-
-  ModelGraph finish(const Value& layers) {
-    if (layers.items.empty()) problems_.add(layers.where, "layers", "there is no layer", {}, "layers");
-    problems_.throw_if_any();
-    return writer_.finish();
-  }
-
- private:
-  std::vector<LayerId> inputs_of(const Value& value, const std::string& path) {
-    std::vector<LayerId> inputs;
-    const Value* given = value.find("inputs");
-    if (!given && !names_.empty()) inputs.push_back(LayerId{static_cast<std::int64_t>(names_.size()) - 1});
-    for (std::size_t i = 0; given && i < given->items.size(); ++i) {
-      const Value& word = given->items[i];
-      const auto found = known_.find(word.text);
-      if (found != known_.end())
-        inputs.push_back(found->second);
-      else
-        problems_.add(word.where, fmt::format("{}.inputs[{}]", path, i),
-                      fmt::format("no layer in front of this one is called '{}'", word.text),
-                      suggest(word.text, names_), "unknown-layer");
-    }
-    return inputs;
-  }
-
-  GraphWriter writer_;
-  config::Problems problems_;
-  std::vector<std::string> names_;
-  std::unordered_map<std::string, LayerId> known_;
-};
-
-ModelGraph build(const Value& map) {
-  const Value& layers = map.at("layers");
-  Reader reader(map);
-  for (std::size_t l = 0; l < layers.items.size(); ++l) reader.read(layers.items[l], fmt::format("layers[{}]", l));
-  return reader.finish(layers);
+  problems.throw_if_any();
+  return writer.finish();
 }
 
 }  // namespace

@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <unordered_map>
-
 #include "models/graph_writer.hpp"
-#include "sim/core/text.hpp"
+#include "models/layer_names.hpp"
 
 namespace stagecraft::model_builders {
 namespace {
@@ -32,26 +30,15 @@ const config::MapSpec kFields{
 ModelGraph build(const Value& map) {
   GraphWriter writer("timed", map);
   config::Problems problems;
-  std::vector<std::string> names;
-  std::unordered_map<std::string, LayerId> known;
+  LayerNames names;
   const Value& layers = map.at("layers");
   if (layers.items.empty()) problems.add(layers.where, "layers", "there is no layer", {}, "layers");
   for (std::size_t l = 0; l < layers.items.size(); ++l) {
     const Value& value = layers.items[l];
-    std::vector<LayerId> inputs;
-    for (const Value& word : value.at("inputs").items) {
-      const auto found = known.find(word.text);
-      if (found != known.end())
-        inputs.push_back(found->second);
-      else
-        problems.add(word.where, fmt::format("layers[{}].inputs", l),
-                     fmt::format("no layer in front of this one is called '{}'", word.text), suggest(word.text, names),
-                     "unknown-layer");
-    }
     const std::string& name = value.at("name").text;
-    const LayerId id = writer.add(name, "timed", std::move(inputs), {});
-    known.emplace(name, id);
-    names.push_back(name);
+    const LayerId id =
+        writer.add(name, "timed", names.find(value.at("inputs"), fmt::format("layers[{}].inputs", l), problems), {});
+    names.add(name, id);
     Layer& layer = writer.layer(id);
     layer.times = LayerTimes{config::as_seconds(value.at("forward")), config::as_seconds(value.at("input_gradient")),
                              config::as_seconds(value.at("weight_gradient"))};

@@ -116,6 +116,12 @@ void write_file(const std::string& path, std::string_view content) {
   throw BackendError(fmt::format("'{}' cannot be written: {}", path, reason));
 }
 
+std::string csv_quoted(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return '"' + out + '"';
+}
+
 std::string shortest(double value) { return fmt::format("{}", value); }
 
 std::optional<int> read_number(std::string_view& text) {

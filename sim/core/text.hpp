@@ -17,6 +17,8 @@ std::string suggest(std::string_view word, std::span<const std::string> candidat
 std::string join(std::span<const std::string> words, std::string_view separator = ", ");
 std::vector<std::string> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
+/// In quotes, as a cell of a CSV file.
+std::string csv_quoted(std::string_view text);
 
 /// The whole of a file; throws InputError when it cannot be read.
 std::string read_file(const std::string& path);

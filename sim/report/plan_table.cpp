@@ -25,12 +25,6 @@ std::string off_text(const PlanRow& r) {
   return fmt::format("{:+.1f} %", 100 * (r.each / r.predicted - 1));
 }
 
-std::string quoted(const std::string& text) {
-  std::string out;
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return '"' + out + '"';
-}
-
 }  // namespace
 
 void sort_rows(PlanTable& table) {
@@ -80,7 +74,7 @@ std::string plans_csv(const PlanTable& table) {
                                   shortest(r.predicted.value), shortest(r.lower_bound.value), shortest(r.each.value),
                                   shortest(r.period.value), shortest(r.makespan.value), shortest(r.memory.value),
                                   r.states, shortest(r.seconds))
-                    : fmt::format("{},,,,,,,,,,,,{}\n", r.planner, quoted(r.why_not));
+                    : fmt::format("{},,,,,,,,,,,,{}\n", r.planner, csv_quoted(r.why_not));
   return text;
 }
 

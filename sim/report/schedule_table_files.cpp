@@ -10,12 +10,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string quoted(const std::string& text) {
-  std::string out;
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return '"' + out + '"';
-}
-
 std::string safe_text(const ScheduleRow& r) {
   if (!r.safe) return "unknown";
   return r.safe->empty() ? "none" : join(*r.safe, " ");
@@ -31,7 +25,7 @@ std::string schedules_csv(const ScheduleTable& table) {
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const ScheduleRow& r = table.rows[i];
     if (!r.ran()) {
-      text += fmt::format("{},,,,,,,,,,,,,{}\n", r.name, quoted(r.why_not));
+      text += fmt::format("{},,,,,,,,,,,,,{}\n", r.name, csv_quoted(r.why_not));
       continue;
     }
     text +=

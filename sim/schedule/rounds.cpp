@@ -41,6 +41,21 @@ config::Field group_field() {
           "more where that leaves no shorter group over.");
 }
 
+void whole_backward(const Rounds& rounds, int ahead, bool together, RankOps& ops) {
+  const int total = rounds.size();
+  ahead = std::min(ahead, total);
+  for (int k = 0; k < total + ahead; ++k) {
+    if (k < total) {
+      const auto [chunk, micro] = rounds.forward(k);
+      ops.forward(chunk, micro);
+      if (together && k >= ahead) ops.join_next();
+    }
+    if (k < ahead) continue;
+    const auto [chunk, micro] = rounds.backward(k - ahead);
+    ops.backward(chunk, micro);
+  }
+}
+
 void split_backward(const RankInput& r, const Rounds& rounds, RankOps& ops) {
   const int total = rounds.size();
   const int ahead = std::min((r.chunks - 1) * rounds.group() + r.ranks - 1 - r.rank, total);

@@ -27,6 +27,10 @@ class Rounds {
 Rounds rounds_of(const RankInput&, std::string_view schedule);
 config::Field group_field();
 
+/// `ahead` forwards, then a forward and a backward in turn, as one op when they go `together`, then the backwards that
+/// are left.
+void whole_backward(const Rounds&, int ahead, bool together, RankOps&);
+
 /// Forwards before the first backward, then a forward and a backward in turn, weight gradients one behind each input
 /// gradient from the rank's r-th on (so that no rank keeps more than the first does), the rest at the end
 /// (torch.distributed.pipelining, ScheduleInterleavedZeroBubble).

@@ -17,6 +17,18 @@ inline Cluster bare_cluster(int devices, int switches = 0) {
   return cluster;
 }
 
+/// One type for each device.
+inline Cluster devices_with(const std::vector<double>& speeds) {
+  Cluster cluster = bare_cluster(static_cast<int>(speeds.size()));
+  cluster.types.clear();
+  for (std::size_t d = 0; d < speeds.size(); ++d) {
+    cluster.types.emplace_back();
+    cluster.types.back().speed = speeds[d];
+    cluster.devices[d].type = static_cast<int>(d);
+  }
+  return cluster;
+}
+
 /// Ends are vertices: devices first, then switches.
 inline void connect(Cluster& cluster, const std::vector<int>& ends, double bandwidth, double latency,
                     Duplex duplex = Duplex::Full) {

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include "backends/world.hpp"
@@ -64,6 +65,12 @@ void flush() {
   errno = 0;
   if (std::fflush(stdout) != 0) refuse_stdout();
 }
+
+void show_progress(const std::string& what) {
+  if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K{}", what);
+}
+
+void hide_progress() { show_progress({}); }
 
 void make_folder(const std::string& folder) {
   std::error_code error;

@@ -51,6 +51,11 @@ Catalog<Command> all();
 void print(std::string_view text);
 void flush();
 
+/// What a command that takes long is doing now: one line on a terminal, which the next takes the place of; nothing
+/// elsewhere.
+void show_progress(const std::string& what);
+void hide_progress();
+
 /// Makes a folder for results, before anything runs, so that nobody waits for what cannot be kept; else InputError.
 void make_folder(const std::string& folder);
 

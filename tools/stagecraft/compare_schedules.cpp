@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "sim/core/text.hpp"
 #include "sim/report/gantt.hpp"
@@ -26,11 +25,8 @@ ScheduleTable table_of(const Arguments& a, const std::string& file) {
   ScheduleTableOptions o{.file = file, .sets = a.list("set"), .schedules = a.text("schedules")};
   if (a.has("backend")) o.backend = a.text("backend");
   o.keep = a.flag("gantt") || a.has("svg");
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  ScheduleTable table = compare_schedules(o, [&](const std::string& what) {
-    if (terminal) fmt::print(stderr, "\r\033[K{}", what);
-  });
-  if (terminal) fmt::print(stderr, "\r\033[K");
+  ScheduleTable table = compare_schedules(o, show_progress);
+  hide_progress();
   return table;
 }
 

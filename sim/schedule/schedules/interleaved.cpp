@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "sim/schedule/rounds.hpp"
 
 namespace stagecraft::schedules {
@@ -18,18 +16,7 @@ const config::MapSpec fields{
 void order(const RankInput& r, RankOps& ops) {
   const Rounds rounds = rounds_of(r, "interleaved");
   const bool overlap = option_is(r.in, "overlap_moe", "true");
-  const int total = rounds.size();
-  const int ahead = std::min(2 * (r.ranks - 1 - r.rank) + (r.chunks - 1) * rounds.group() + overlap, total);
-  for (int k = 0; k < total + ahead; ++k) {
-    if (k < total) {
-      const auto [chunk, micro] = rounds.forward(k);
-      ops.forward(chunk, micro);
-      if (overlap && k >= ahead) ops.join_next();
-    }
-    if (k < ahead) continue;
-    const auto [chunk, micro] = rounds.backward(k - ahead);
-    ops.backward(chunk, micro);
-  }
+  whole_backward(rounds, 2 * (r.ranks - 1 - r.rank) + (r.chunks - 1) * rounds.group() + overlap, overlap, ops);
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "sim/schedule/rounds.hpp"
 
 namespace stagecraft::schedules {
@@ -19,17 +17,7 @@ void order(const RankInput& r, RankOps& ops) {
   require_micro_batches(m >= least, "wpipe",
                         fmt::format("at least {} on {} ranks, so that two weight versions are enough", least, r.ranks),
                         m);
-  const Rounds rounds(r.chunks, r.micro_batches, m);
-  const int total = rounds.size(), ahead = std::min(2 * (r.ranks - 1 - r.rank) + m, total);
-  for (int k = 0; k < total + ahead; ++k) {
-    if (k < total) {
-      const auto [chunk, micro] = rounds.forward(k);
-      ops.forward(chunk, micro);
-    }
-    if (k < ahead) continue;
-    const auto [chunk, micro] = rounds.backward(k - ahead);
-    ops.backward(chunk, micro);
-  }
+  whole_backward(Rounds(r.chunks, r.micro_batches, m), 2 * (r.ranks - 1 - r.rank) + m, false, ops);
 }
 
 }  // namespace

@@ -34,17 +34,6 @@ ModelGraph chain(const std::vector<double>& seconds) {
   return model;
 }
 
-Cluster devices_with(const std::vector<double>& speeds) {
-  Cluster cluster = test::bare_cluster(static_cast<int>(speeds.size()));
-  cluster.types.clear();
-  for (std::size_t d = 0; d < speeds.size(); ++d) {
-    cluster.types.emplace_back();
-    cluster.types.back().speed = speeds[d];
-    cluster.devices[d].type = static_cast<int>(d);
-  }
-  return cluster;
-}
-
 Plan plan(const std::string& name, const ModelGraph& model, const Cluster& cluster, const std::string& yaml = "{}") {
   const PlannerDef& def = get_from(planners::all(), "planner", name);
   const config::Value options = test::checked(yaml, *def.fields);
@@ -80,7 +69,7 @@ TEST_CASE("layerpipe: VGG-16 on two to ten devices, against whole layers in stag
   double gains = 0;
   for (int p = 2; p <= 10; ++p) {
     CAPTURE(p);
-    const Cluster cluster = devices_with(std::vector<double>(static_cast<std::size_t>(p), 1.0));
+    const Cluster cluster = test::devices_with(std::vector<double>(static_cast<std::size_t>(p), 1.0));
     const std::string stages = "{stages: " + std::to_string(p) + "}";
     const double slow = largest_load(plan("balanced", model, cluster, stages), model, cluster);
     const double fast = largest_load(plan("layerpipe", model, cluster), model, cluster);
@@ -95,7 +84,7 @@ TEST_CASE("layerpipe: VGG-16 on two to ten devices, against whole layers in stag
 TEST_CASE("layerpipe: the tasks of a chain and what they send") {
   ModelGraph model = chain({1, 2, 3});
   model.layers[1].stash += Bytes{7};  // Beside its input: what only its gradient needs.
-  const Cluster cluster = devices_with({1, 1});
+  const Cluster cluster = test::devices_with({1, 1});
   const Plan made = plan("layerpipe", model, cluster, "{micro_batch_size: 2}");
   std::vector<std::string> names;
   for (const Stage& stage : made.stages) names.push_back(stage.name);
@@ -114,7 +103,7 @@ TEST_CASE("layerpipe: layers without weights have no weight gradient, and inputs
   model.layers[0].times.reset();
   model.layers[2].times->weight_gradient = Seconds{0};
   std::vector<std::string> names;
-  for (const Stage& stage : plan("layerpipe", model, devices_with({1, 1})).stages) names.push_back(stage.name);
+  for (const Stage& stage : plan("layerpipe", model, test::devices_with({1, 1})).stages) names.push_back(stage.name);
   CHECK(names == std::vector<std::string>{"l0.F", "l1.F", "l2.F", "l2.dX", "l1.dW"});
 }
 
@@ -124,7 +113,7 @@ TEST_CASE("layerpipe: a device twice as fast gets what it ends first") {
   //   l1.F: fast 8 or slow 10 -> 8, l1.dX: 10 or 10 -> fast 10, l1.dW: 12 or 10 -> slow 10,
   //   l0.F: 11 or 12 -> 11, l0.dW: 12 or 12 -> fast 12.
   const ModelGraph model = chain({2, 4, 6});
-  const Cluster cluster = devices_with({2, 1});
+  const Cluster cluster = test::devices_with({2, 1});
   const Plan made = plan("layerpipe", model, cluster);
   std::vector<int> devices;
   for (const Stage& stage : made.stages) devices.push_back(stage.devices.front());
@@ -136,7 +125,7 @@ TEST_CASE("layerpipe: a task costs its own time and keeps weights; what updates 
   ModelGraph model = chain({1, 2});
   model.layers[1].parameters = 100;
   model.layers[1].times = LayerTimes{{2}, {3}, {5}};
-  const Cluster cluster = devices_with({1});
+  const Cluster cluster = test::devices_with({1});
   const StageCosts costs = stage_costs(plan("layerpipe", model, cluster), CostTable(model, cluster));
   const double seconds[] = {1, 2, 3, 5, 1}, bytes[] = {4, 400, 400, 1600, 16};  // fp32, Adam: 4 + 4 + 8
   REQUIRE(costs.size() == 5);
@@ -150,7 +139,7 @@ TEST_CASE("layerpipe: a task costs its own time and keeps weights; what updates 
 
 TEST_CASE("layerpipe: devices by name, each once") {
   const ModelGraph model = chain({1, 1});
-  const Cluster cluster = devices_with({1, 1, 1});
+  const Cluster cluster = test::devices_with({1, 1, 1});
   for (const Stage& stage : plan("layerpipe", model, cluster, "{devices: [d2, d1]}").stages)
     CHECK(stage.devices.front() != DeviceId{0});
   const auto refusal = [&](const std::string& yaml) {

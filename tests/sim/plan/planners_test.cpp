@@ -28,17 +28,6 @@ ModelGraph chain(const std::vector<double>& seconds) {
   return model;
 }
 
-Cluster devices_with(const std::vector<double>& speeds) {
-  Cluster cluster = test::bare_cluster(static_cast<int>(speeds.size()));
-  cluster.types.clear();
-  for (std::size_t d = 0; d < speeds.size(); ++d) {
-    cluster.types.emplace_back();
-    cluster.types.back().speed = speeds[d];
-    cluster.devices[d].type = static_cast<int>(d);
-  }
-  return cluster;
-}
-
 Plan plan(const std::string& name, const ModelGraph& model, const Cluster& cluster, const std::string& yaml,
           int micro_batches = 4) {
   const PlannerDef& def = get_from(planners::all(), "planner", name);
@@ -88,7 +77,7 @@ double least_of_all(Plan trial, int layers, const std::function<double(const Pla
 }  // namespace
 
 TEST_CASE("balanced: a cut by hand, ties to the left") {
-  const Cluster cluster = devices_with({1, 1, 1});
+  const Cluster cluster = test::devices_with({1, 1, 1});
   const Plan made = plan("balanced", chain({1, 1, 1, 1, 4}), cluster, "{stages: 3, micro_batch_size: 2}");
   CHECK(made.mini_batch == 8);
   CHECK(made.edges.size() == 2);
@@ -104,7 +93,7 @@ TEST_CASE("balanced equals brute force, with unequal devices, replicas and layer
     for (int l = 0; l < layers; ++l) seconds.push_back(rng.integer(0, 3) ? rng.integer(0, 20) : 100);
     for (int d = 0; d < stages * replicas; ++d) speeds.push_back(rng.integer(0, 1) ? 1 : rng.integer(1, 8));
     const ModelGraph model = chain(seconds);
-    const Cluster cluster = devices_with(speeds);
+    const Cluster cluster = test::devices_with(speeds);
     const std::string options = "{stages: " + std::to_string(stages) + ", replicas: " + std::to_string(replicas) +
                                 ", micro_batch_size: " + std::to_string(replicas + 1) + "}";
     const Plan made = plan("balanced", model, cluster, options);
@@ -130,7 +119,7 @@ TEST_CASE("balanced: several stages on a device, of different speeds: mostly the
     for (int l = 0; l < layers; ++l) seconds.push_back(rng.integer(1, 20));
     for (int d = 0; d < ranks; ++d) speeds.push_back(rng.integer(1, 3));
     const ModelGraph model = chain(seconds);
-    const Cluster cluster = devices_with(speeds);
+    const Cluster cluster = test::devices_with(speeds);
     const Plan made = plan("balanced", model, cluster,
                            "{stages: " + std::to_string(stages) + ", placement: " + (loop ? "loop}" : "v}"));
     const double least = least_of_all(made, layers, [&](const Plan& trial) { return busiest(trial, model, cluster); });
@@ -147,7 +136,7 @@ TEST_CASE("balanced: several stages on a device, of different speeds: mostly the
 
 TEST_CASE("balanced: both directions give every stage a copy on the opposite device, and even out the devices") {
   const ModelGraph model = chain({1, 1, 1, 1, 1, 1});
-  const Cluster cluster = devices_with({1, 2});
+  const Cluster cluster = test::devices_with({1, 2});
   const PlannerDef& def = get_from(planners::all(), "planner", "balanced");
   const config::Value options = test::checked("{stages: 2}", *def.fields);
   const CostTable costs(model, cluster);
@@ -178,7 +167,7 @@ TEST_CASE("balanced: both directions give every stage a copy on the opposite dev
 }
 
 TEST_CASE("balanced: device order, recompute, and what does not fit") {
-  const Cluster cluster = devices_with({1, 4});
+  const Cluster cluster = test::devices_with({1, 4});
   const ModelGraph model = chain({1, 1, 1, 1, 1});
   const Plan made = plan("balanced", model, cluster, "{stages: 2, devices: [d1, d0], recompute: full}");
   CHECK(made.stages[0].devices.front() == DeviceId{1});
@@ -207,7 +196,7 @@ TEST_CASE("balanced is quick: 20,000 layers on 256 devices") {
   Rng rng(5, "quick");
   std::vector<double> seconds;
   for (int l = 0; l < 20000; ++l) seconds.push_back(rng.uniform(1, 2));
-  const Cluster cluster = devices_with(std::vector<double>(256, 1.0));
+  const Cluster cluster = test::devices_with(std::vector<double>(256, 1.0));
   const Plan made = plan("balanced", chain(seconds), cluster, "{stages: 256}");
   CHECK(made.stage_count() == 256);
 }
@@ -218,7 +207,7 @@ TEST_CASE("balanced is quick where 512 stages share 64 devices of two speeds") {
   for (int l = 0; l < 4000; ++l) seconds.push_back(rng.uniform(1, 2));
   for (int d = 0; d < 64; ++d) speeds.push_back(d % 3 == 0 ? 2 : 1);
   const ModelGraph model = chain(seconds);
-  const Cluster cluster = devices_with(speeds);
+  const Cluster cluster = test::devices_with(speeds);
   const Plan made = plan("balanced", model, cluster, "{stages: 512, placement: loop}");
   double work = 0, speed = 0;
   for (const double s : seconds) work += s;
@@ -227,7 +216,7 @@ TEST_CASE("balanced is quick where 512 stages share 64 devices of two speeds") {
 }
 
 TEST_CASE("explicit: ranges, replicas and sizes") {
-  const Cluster cluster = devices_with({1, 1, 1});
+  const Cluster cluster = test::devices_with({1, 1, 1});
   const ModelGraph model = chain({1, 1, 1, 1});
   const Plan made = plan("explicit", model, cluster,
                          "stages:\n"
@@ -244,7 +233,7 @@ TEST_CASE("explicit: ranges, replicas and sizes") {
 }
 
 TEST_CASE("explicit: everything wrong, each at its place") {
-  const Cluster cluster = devices_with({1, 1});
+  const Cluster cluster = test::devices_with({1, 1});
   const ModelGraph model = chain({1, 1, 1, 1});
   const std::string error = test::input_error_of([&] {
     plan("explicit", model, cluster,
@@ -263,7 +252,7 @@ TEST_CASE("explicit: everything wrong, each at its place") {
 }
 
 TEST_CASE("explicit: a part that is not convex is a circle with names") {
-  const Cluster cluster = devices_with({1, 1});
+  const Cluster cluster = test::devices_with({1, 1});
   const std::string error = test::input_error_of([&] {
     plan("explicit", chain({1, 1, 1}), cluster,
          "stages:\n"
@@ -277,7 +266,7 @@ TEST_CASE("explicit: branches run side by side, or one after the other when aske
   ModelGraph model = chain({1, 1, 1});
   model.layers[1].inputs.clear();
   model.layers[2].inputs = {LayerId{0}, LayerId{1}};
-  const Cluster cluster = devices_with({1, 1, 1});
+  const Cluster cluster = test::devices_with({1, 1, 1});
   const std::string stages =
       "stages:\n  - {layers: [l0], device: d0}\n  - {layers: [l1], device: d1}\n  - {layers: [l2], device: d2}\n";
   CHECK(plan("explicit", model, cluster, stages).edges.size() == 2);

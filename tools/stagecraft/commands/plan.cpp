@@ -1,8 +1,5 @@
 #include <algorithm>
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include "sim/run/plan_table.hpp"
 #include "tools/stagecraft/command.hpp"
 
@@ -17,11 +14,8 @@ int execute(const Arguments& a) {
                                  .planners = a.text("planner"),
                                  .backend = a.text("backend"),
                                  .show = a.flag("show") && format == "text"};
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  const PlanTable table = compare_plans(options, [&](const std::string& what) {
-    if (terminal) fmt::print(stderr, "\r\033[K{}", what);
-  });
-  if (terminal) fmt::print(stderr, "\r\033[K");
+  const PlanTable table = compare_plans(options, show_progress);
+  hide_progress();
   print(format == "csv" ? plans_csv(table) : format == "json" ? plans_json(table) + "\n" : to_text(table));
   return std::any_of(table.rows.begin(), table.rows.end(), [](const PlanRow& r) { return r.ran(); }) ? 0 : 3;
 }

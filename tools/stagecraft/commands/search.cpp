@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-#include <unistd.h>
 
 #include "sim/run/choices.hpp"
 #include "tools/stagecraft/command.hpp"
@@ -14,11 +12,8 @@ int execute(const Arguments& a) {
   if (a.has("schedules"))
     for (const std::string& word : split(a.text("schedules"), ',')) options.schedules.emplace_back(trim(word));
   options.most = a.count("most", 1, 1000000);
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  const ChoiceTable table = search_choices(options, [&](const std::string& what) {
-    if (terminal) fmt::print(stderr, "\r\033[K{}", what);
-  });
-  if (terminal) fmt::print(stderr, "\r\033[K");
+  const ChoiceTable table = search_choices(options, show_progress);
+  hide_progress();
   print(format == "csv"    ? choices_csv(table)
         : format == "json" ? choices_json(table) + "\n"
                            : to_text(table, a.flag("all")));
