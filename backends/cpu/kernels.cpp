@@ -97,6 +97,10 @@ class CpuKernels final : public real::Kernels {
   void add(real::Tensor from, real::Tensor to) override {
     put(true, to.size(), numbers<T>(to), [x = numbers<T>(from)](std::int64_t i) { return x[i]; });
   }
+  void scale(double factor, real::Tensor t) override {
+    T* const x = numbers<T>(t);
+    put(false, t.size(), x, [=, f = static_cast<T>(factor)](std::int64_t i) { return f * x[i]; });
+  }
 
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {

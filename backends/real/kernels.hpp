@@ -88,6 +88,7 @@ class Kernels {
   virtual void input_gradient(const Call&, Tensor d_output, std::span<const Gradient> d_inputs) = 0;
   virtual void weight_gradient(const Call&, Tensor d_output, void* d_weights) = 0;
   virtual void add(Tensor from, Tensor to) = 0;
+  virtual void scale(double factor, Tensor) = 0;
 
   /// `to` may be `from`: then in place.
   virtual void update(const OptimizerRule&, const UpdateOptions&, std::int64_t count, const void* gradient,

@@ -85,6 +85,7 @@ Session::Session(const Program& program, const Work& work, const KernelFactory& 
   for (const auto& m : memories_) memories.push_back(m.get());
   mail_ = std::make_unique<Mail>(program, plan, nets, memories, width_);
   const bool whole = work.training.optimizer.kind == OptimizerKind::Integer;
+  const bool mean = !shape.losses.empty() && shape.losses.front().kind != OperationKind::SumSquare;
   for (int s = 0; s < plan.stage_count(); ++s) {
     const StageId id{s};
     const Stage& stage = plan.stage(id);
@@ -99,9 +100,10 @@ Session::Session(const Program& program, const Work& work, const KernelFactory& 
       auto store = std::make_unique<WeightStore>(memory, start, work.training, work.weights, learns,
                                                  count_readers(program, id, device),
                                                  program.delays[static_cast<std::size_t>(s)]);
-      replicas[r] =
-          std::make_unique<StageExecutor>(net, StagePlace{id, static_cast<int>(r), learns && !stage.recompute, learns},
-                                          plan, work.model, memory, *mail_, *data_, work.training, std::move(store));
+      const StagePlace place{id, static_cast<int>(r), learns && !stage.recompute, learns,
+                             mean ? program.updates[static_cast<std::size_t>(s)] : 1.0};
+      replicas[r] = std::make_unique<StageExecutor>(net, place, plan, work.model, memory, *mail_, *data_, work.training,
+                                                    std::move(store));
     }
   }
 }

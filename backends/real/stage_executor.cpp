@@ -155,6 +155,7 @@ Tensor StageExecutor::gradient() {
 
 void StageExecutor::update(const Instruction& i) {
   const Tensor sum = gradient();
+  if (place_.gradient_scale != 1) memory_.kernels().scale(place_.gradient_scale, sum);
   weights_->update(i, sum.data);
   if (training_.slots)
     slots_.clear();

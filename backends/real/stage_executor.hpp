@@ -16,6 +16,7 @@ struct StagePlace {
   int replica = 0;
   bool keeps = true;  ///< Activations for a backward: false without training, and with recomputation.
   bool learns = true;
+  double gradient_scale = 1;  ///< From the mean over an iteration to that over the samples of one update.
 };
 
 /// One stage on one device: does what each compute instruction says.

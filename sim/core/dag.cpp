@@ -76,11 +76,16 @@ std::optional<std::vector<int>> topological_order(const Digraph& graph) {
 }
 
 std::vector<int> depth_to_sink(const Digraph& graph) {
+  return depth_to_sink(graph, std::vector<int>(at(graph.size()), 1));
+}
+
+std::vector<int> depth_to_sink(const Digraph& graph, const std::vector<int>& weights) {
   const auto order = topological_order(graph);
   STAGECRAFT_CHECK(order.has_value());
-  std::vector<int> depth(at(graph.size()), 1);
+  std::vector<int> depth = weights;
   for (auto node = order->rbegin(); node != order->rend(); ++node)
-    for (const int other : graph.next[at(*node)]) depth[at(*node)] = std::max(depth[at(*node)], depth[at(other)] + 1);
+    for (const int other : graph.next[at(*node)])
+      depth[at(*node)] = std::max(depth[at(*node)], depth[at(other)] + weights[at(*node)]);
   return depth;
 }
 

@@ -23,6 +23,8 @@ std::optional<std::vector<int>> topological_order(const Digraph&);
 
 /// Number of nodes on the longest path from each node to a sink, itself included. Needs an acyclic graph.
 std::vector<int> depth_to_sink(const Digraph&);
+/// The same where nodes count as many.
+std::vector<int> depth_to_sink(const Digraph&, const std::vector<int>& weights);
 
 /// The nodes of a shortest cycle, in order; empty when there is none. O(nodes * edges): for error messages.
 std::vector<int> shortest_cycle(const Digraph&);

@@ -25,6 +25,19 @@ class Findings {
 
 bool nested(int a, int b) { return a % b == 0 || b % a == 0; }
 
+void check_turns(const Plan& plan, int index, Findings& findings) {
+  const Stage& stage = plan.stages[static_cast<std::size_t>(index)];
+  const std::string path = fmt::format("stage '{}'", stage.name);
+  const int own = plan.own_micro_batches(StageId{index});
+  if (stage.twin.valid())
+    findings.add("replicas", path, "its replicas take micro-batches in turn, but it has a copy in the other direction",
+                 "write share: samples");
+  else if (own % stage.turns() != 0)
+    findings.add("replicas", path,
+                 fmt::format("its {} replicas cannot each take as many of {} micro-batches", stage.turns(), own),
+                 fmt::format("set run.micro_batches to a multiple of {}, or write share: samples", stage.turns()));
+}
+
 bool check_numbers(const Plan& plan, int index, Findings& findings) {
   const Stage& stage = plan.stages[static_cast<std::size_t>(index)];
   const std::string path = fmt::format("stage '{}'", stage.name);
@@ -46,11 +59,11 @@ void check_devices(const Stage& stage, Findings& findings) {
   const std::string path = fmt::format("stage '{}'", stage.name);
   const int replicas = static_cast<int>(stage.devices.size());
   if (replicas == 0) findings.add("devices", path, "it has no device");
-  if (stage.micro_batch_size < replicas)
+  if (stage.share == Share::Samples && stage.micro_batch_size < replicas)
     findings.add("replicas", path,
                  fmt::format("its micro-batch of {} samples cannot be divided among {} replicas",
                              stage.micro_batch_size, replicas),
-                 fmt::format("a micro-batch size of at least {}, or fewer devices", replicas));
+                 fmt::format("a micro-batch size of at least {}, fewer devices, or share: micro_batches", replicas));
   std::vector<DeviceId> sorted = stage.devices;
   std::sort(sorted.begin(), sorted.end());
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
@@ -111,8 +124,10 @@ void check_plan(const Plan& plan) {
     usable &= check_numbers(plan, s, findings);
     check_devices(plan.stages[static_cast<std::size_t>(s)], findings);
   }
-  for (int s = 0; s < plan.stage_count() && usable; ++s)
+  for (int s = 0; s < plan.stage_count() && usable; ++s) {
     if (plan.stage(StageId{s}).twin != StageId{}) check_twin(plan, s, findings);
+    if (plan.stage(StageId{s}).turns() > 1) check_turns(plan, s, findings);
+  }
   for (const StageEdge& edge : plan.edges) {
     STAGECRAFT_CHECK(edge.from.valid() && edge.from < plan.stage_count());
     STAGECRAFT_CHECK(edge.to.valid() && edge.to < plan.stage_count());

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
+#include <map>
 #include <numeric>
 
 namespace stagecraft {
@@ -90,6 +92,31 @@ double load_of(const Device& device, const std::vector<int>& bounds) {
   for (const auto& [stage, sums, micro_batches] : device)
     total += micro_batches * ((*sums)[at(bounds[at(stage) + 1])] - (*sums)[at(bounds[at(stage)])]);
   return total;
+}
+
+double largest_load(const std::vector<std::vector<StageShare>>& devices, const std::vector<int>& bounds) {
+  double largest = 0;
+  for (const auto& device : devices) largest = std::max(largest, load_of(device, bounds));
+  return largest;
+}
+
+double least_load(const std::vector<std::vector<StageShare>>& devices) {
+  std::map<const LayerSums*, double> speed;
+  double all = 0, copies = 0;
+  for (const auto& device : devices) {
+    if (device.empty() || device.front().sums->back() <= 0) continue;
+    const LayerSums* sums = device.front().sums;
+    all += speed[sums] = 1 / sums->back();
+    for (const StageShare& share : device) copies += share.stage == 0 ? share.micro_batches : 0;
+  }
+  if (speed.empty()) return 0;
+  double least = 0;
+  for (std::size_t l = 1; l < speed.begin()->first->size(); ++l) {
+    double smallest = std::numeric_limits<double>::infinity();
+    for (const auto& [sums, y] : speed) smallest = std::min(smallest, y / all * ((*sums)[l] - (*sums)[l - 1]));
+    least += smallest;
+  }
+  return copies * least;
 }
 
 void even_out(std::vector<int>& bounds, const std::vector<Device>& devices) {

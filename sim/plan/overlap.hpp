@@ -13,10 +13,22 @@ struct SampleRange {
   std::int64_t low = 0, high = 0;
 };
 
+/// Whether the replica has a part in the micro-batch.
+inline bool takes_part(const Stage& stage, int micro, int replica) {
+  return stage.share == Share::Samples || micro % stage.turns() == replica;
+}
+
 inline SampleRange samples_of(const Stage& stage, int micro, int replica) {
   const std::int64_t size = stage.micro_batch_size, replicas = static_cast<std::int64_t>(stage.devices.size());
   const std::int64_t start = micro * size;
+  if (stage.share == Share::MicroBatches) return {start, takes_part(stage, micro, replica) ? start + size : start};
   return {start + size * replica / replicas, start + size * (replica + 1) / replicas};
+}
+
+/// Samples of each micro-batch that a replica has a part in.
+inline std::int64_t samples_at_once(const Stage& stage, int replica) {
+  const SampleRange share = samples_of(stage, replica % stage.turns(), replica);
+  return share.high - share.low;
 }
 
 /// Calls visit(micro, replica, samples) for every piece of `other` that shares samples with one piece of `stage`.

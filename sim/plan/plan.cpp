@@ -68,6 +68,7 @@ std::string to_text(const Plan& plan) {
     for (DeviceId device : stage.devices) devices += fmt::format(" {}", device.value);
     text += fmt::format("{} '{}': {} layers, devices{}, micro-batch {}", s, stage.name, stage.layers.size(), devices,
                         stage.micro_batch_size);
+    if (stage.turns() > 1) text += ", in turn";
     if (stage.group > 1) text += fmt::format(", group {}", stage.group);
     if (stage.recompute) text += ", recompute";
     if (stage.twin.valid())

@@ -14,11 +14,16 @@ namespace stagecraft {
 /// come and go as activations do.
 enum class StageTask : std::uint8_t { Whole, Forward, InputGradient, WeightGradient };
 
+/// What the replicas of a stage divide: the samples of each micro-batch, or the micro-batches, which they take in turn
+/// (PipeDream's 1F1B-RR).
+enum class Share : std::uint8_t { Samples, MicroBatches };
+
 /// A convex part of the model and the devices that run it.
 struct Stage {
   std::string name;
   std::vector<LayerId> layers;    ///< Empty in plans made without a model.
-  std::vector<DeviceId> devices;  ///< More than one: replicas, each with its share of every micro-batch.
+  std::vector<DeviceId> devices;  ///< More than one: replicas.
+  Share share = Share::Samples;   ///< Of the replicas.
   int micro_batch_size = 1;       ///< Samples.
   int group = 1;                  ///< k of kFkB: micro-batches done forward, then backward, together.
   bool recompute = false;
@@ -26,6 +31,9 @@ struct Stage {
   std::vector<int> micros;  ///< Micro-batches of one iteration that it runs, ascending; empty: all. Pipelines in
                             ///< both directions divide an iteration.
   StageId twin;             ///< The stage that runs the others, with a copy of the same weights; mostly there is none.
+
+  /// Micro-batches that its replicas work on side by side: replica r has a part in every turns()-th, from number r on.
+  int turns() const { return share == Share::MicroBatches ? static_cast<int>(devices.size()) : 1; }
 };
 
 /// Data that flows from one stage to another: forward, and its gradient back.
@@ -50,6 +58,8 @@ struct Plan {
   int own_micro_batches(StageId s) const {
     return stage(s).micros.empty() ? micro_batches(s) : static_cast<int>(stage(s).micros.size());
   }
+  /// Those that each of its replicas has a part in.
+  int replica_micro_batches(StageId s) const { return own_micro_batches(s) / stage(s).turns(); }
   Digraph graph() const;
   /// Last device that any stage names, plus one.
   int device_count() const;

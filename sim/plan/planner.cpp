@@ -80,4 +80,16 @@ std::vector<DeviceId> available_devices(const PlannerInput& input) {
   return devices;
 }
 
+config::Field share_field() {
+  return config::choice("share", {"samples", "micro_batches"})
+      .fallback("samples")
+      .doc(
+          "What replicas divide: the samples of each micro-batch, or the micro-batches, which they take in turn "
+          "(PipeDream).");
+}
+
+Share share_of(const config::Value& options) {
+  return options.at("share").text == "samples" ? Share::Samples : Share::MicroBatches;
+}
+
 }  // namespace stagecraft

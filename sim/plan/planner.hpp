@@ -53,6 +53,10 @@ void count_samples(Plan&, const PlannerInput&);
 /// check_plan().
 void finish_plan(Plan&, const PlannerInput&, bool sequential);
 
+/// The option `share` of planners that make replicas, and what it says.
+config::Field share_field();
+Share share_of(const config::Value& options);
+
 /// The devices with these names (a list, or one alone); an unknown name is a problem at its place.
 std::vector<DeviceId> read_devices(const config::Value& names, const Cluster&, const std::string& path,
                                    config::Problems&);

@@ -57,8 +57,7 @@ StageCost task_cost(StageTask task, const StageCost& whole) {
 
 StageCost replica_cost(const Stage& stage, int replica, const CostTable& costs) {
   const ModelGraph& model = costs.model();
-  const SampleRange share = samples_of(stage, 0, replica);
-  const auto samples = static_cast<double>(share.high - share.low);
+  const auto samples = static_cast<double>(samples_at_once(stage, replica));
   const DeviceId device = stage.devices[static_cast<std::size_t>(replica)];
   const int type = costs.cluster().devices[static_cast<std::size_t>(device)].type;
 

@@ -20,7 +20,8 @@ class WeightsCheck {
  public:
   explicit WeightsCheck(const Program& program) : p_(program), seats_(program.memory.size()) {
     waiting_.resize(program.memory.size());
-    most_ = std::max(static_cast<int>(program.micro_batches.size()), program.iterations);
+    most_ = static_cast<int>(program.micro_batches.size());
+    for (const int updates : program.updates) most_ = std::max(most_, updates * program.iterations);
   }
 
   void run() {

@@ -108,6 +108,7 @@ struct Program {
   std::vector<Buffer> buffers;
   std::vector<ResidentMemory> memory;  ///< Of each device.
   std::vector<int> micro_batches;      ///< Of each stage, in one iteration.
+  std::vector<int> updates;            ///< Of each stage, in one iteration.
   std::vector<int> delays;             ///< Of each stage: most updates between a forward and its backward.
   int devices = 0;
   int iterations = 1;
@@ -121,9 +122,14 @@ struct Program {
             waits.data() + first_wait[static_cast<std::size_t>(i) + 1]};
   }
   const Instruction& at(InstructionId i) const { return instructions[static_cast<std::size_t>(i)]; }
+  /// Number of the update that the gradient of a forward or backward goes into.
+  int update_of(const Instruction& i) const {
+    const auto s = static_cast<std::size_t>(i.stage);
+    return static_cast<int>(static_cast<std::int64_t>(i.micro) * updates[s] / micro_batches[s]);
+  }
   int iteration_of(const Instruction& i) const {
     const bool numbered = i.kind == InstructionKind::Update || i.kind == InstructionKind::AllReduce;
-    return numbered ? i.micro : i.micro / micro_batches[static_cast<std::size_t>(i.stage)];
+    return i.micro / (numbered ? updates : micro_batches)[static_cast<std::size_t>(i.stage)];
   }
 };
 

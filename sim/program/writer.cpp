@@ -47,7 +47,10 @@ ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const S
   program_.mini_batch = plan.mini_batch;
   program_.drain_every = schedule.drain_every;
   program_.rendezvous = options.rendezvous;
-  for (int s = 0; s < plan.stage_count(); ++s) program_.micro_batches.push_back(plan.micro_batches(StageId{s}));
+  for (int s = 0; s < plan.stage_count(); ++s) {
+    program_.micro_batches.push_back(plan.micro_batches(StageId{s}));
+    program_.updates.push_back(schedule.updates_of(StageId{s}));
+  }
   program_.delays.assign(plan.stages.size(), 0);
   for (int d = 0; d < program_.devices; ++d) stream(DeviceId{d}, StreamKind::Compute, DeviceId{});
   last_send_.resize(static_cast<std::size_t>(program_.devices));
@@ -95,7 +98,8 @@ void ProgramWriter::keep_resident(bool trains) {
       memory.weights += c.weights * needs.buffers;
       memory.weight_buffers += needs.buffers;
       if (!trains) continue;
-      memory.gradients += c.gradients * (options_.gradient_slots ? plan_.own_micro_batches(StageId{s}) : 1);
+      const int each = plan_.replica_micro_batches(StageId{s}) / schedule_.updates_of(StageId{s});
+      memory.gradients += c.gradients * (options_.gradient_slots ? each : 1);
       memory.optimizer += c.optimizer;
       if (weights_.needs_momentum() && !options_.keeps_momentum) memory.optimizer += c.weights;
     }

@@ -25,7 +25,7 @@ double instructions_of(const Plan& plan, int iterations, bool trains) {
   for (int s = 0; s < plan.stage_count(); ++s) {
     const Stage& stage = plan.stage(StageId{s});
     const double pieces =
-        static_cast<double>(plan.own_micro_batches(StageId{s})) * static_cast<double>(stage.devices.size());
+        static_cast<double>(plan.replica_micro_batches(StageId{s})) * static_cast<double>(stage.devices.size());
     count += pieces * (trains ? 2 + stage.recompute : 1);
   }
   for (const StageEdge& edge : plan.edges) {

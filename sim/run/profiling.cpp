@@ -45,10 +45,8 @@ Profile take_profile(const Scenario& scenario, const Prepared& p, const std::str
   std::set<int> sizes;
   std::set<DeviceId> devices;
   for (const Stage& stage : p.plan.stages) {
-    for (std::size_t r = 0; r < stage.devices.size(); ++r) {
-      const SampleRange share = samples_of(stage, 0, static_cast<int>(r));
-      sizes.insert(static_cast<int>(share.high - share.low));
-    }
+    for (std::size_t r = 0; r < stage.devices.size(); ++r)
+      sizes.insert(static_cast<int>(samples_at_once(stage, static_cast<int>(r))));
     devices.insert(stage.devices.begin(), stage.devices.end());
   }
   for (const DeviceId d : devices)

@@ -37,6 +37,8 @@ Schedule computations(const Schedule& schedule, const Plan& plan) {
 std::optional<std::vector<std::string>> safe_streams(const Schedule& schedule, Plan plan, int iterations) {
   constexpr std::pair<const char*, CommStreams> kModels[] = {
       {"single", CommStreams::Single}, {"pair", CommStreams::Pair}, {"direction", CommStreams::Direction}};
+  const auto in_turn = [](const Stage& s) { return s.turns() > 1; };
+  if (std::any_of(plan.stages.begin(), plan.stages.end(), in_turn)) return {};
   plan = one_chain(std::move(plan));
   if (!why_no_chains(plan).empty()) return {};
   plan.mini_batch *= iterations;  // Micro-batches run on through the iterations.

@@ -119,7 +119,7 @@ Scenario scenario_with(const ScheduleDef& def, const std::string& placement, con
 int staleness(const Program& program) {
   int most = 0;
   for (const Instruction& i : program.instructions)
-    if (i.kind == InstructionKind::Forward) most = std::max(most, program.iteration_of(i) - i.version);
+    if (i.kind == InstructionKind::Forward) most = std::max(most, program.update_of(i) - i.version);
   return most;
 }
 

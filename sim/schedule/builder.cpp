@@ -32,7 +32,7 @@ struct Part {
 
 /// Recomputations, the ops, and the updates behind them, of a group that runs as one. The updates of a stage with a
 /// copy elsewhere come to `late`.
-void complete_group(std::span<const Op> group, const Plan& plan, int first,
+void complete_group(std::span<const Op> group, const Plan& plan, const std::vector<int>& each, int first,
                     const std::set<std::pair<int, int>>& recomputed, std::vector<int>& finished, std::vector<Op>& ops,
                     std::vector<Op>& late) {
   for (const Op& op : group)
@@ -45,7 +45,7 @@ void complete_group(std::span<const Op> group, const Plan& plan, int first,
   }
   for (const Op& op : group) {
     if (!ends_backward(op.kind)) continue;
-    const int own = plan.own_micro_batches(op.stage), count = ++finished[static_cast<std::size_t>(op.stage)];
+    const int own = each[static_cast<std::size_t>(op.stage)], count = ++finished[static_cast<std::size_t>(op.stage)];
     auto& list = plan.stage(op.stage).twin.valid() ? late : ops;
     if (count % own == 0) list.push_back({OpKind::Update, false, op.stage, count / own - 1});
   }
@@ -62,9 +62,14 @@ void append_late(std::vector<Op>& late, const Plan& plan, std::vector<Op>& ops) 
   late.clear();
 }
 
-Schedule join(const std::vector<Part>& parts, const Plan& plan) {
+/// `updates` of each stage in an iteration, as in Schedule.
+Schedule join(const std::vector<Part>& parts, const Plan& plan, const std::vector<int>& updates) {
   Schedule all;
   if (parts.empty()) return all;
+  all.updates = updates;
+  std::vector<int> each;  // Micro-batches of a replica from one update to the next.
+  for (int s = 0; s < plan.stage_count(); ++s)
+    each.push_back(plan.replica_micro_batches(StageId{s}) / all.updates_of(StageId{s}));
   all.devices.resize(parts.front().order->devices.size());
   for (std::size_t d = 0; d < all.devices.size(); ++d) {
     auto& ops = all.devices[d];
@@ -78,7 +83,7 @@ Schedule join(const std::vector<Part>& parts, const Plan& plan) {
       const auto recomputed = recomputed_in(row);
       for (std::size_t begin = 0, end = 0; begin < row.size(); begin = end) {
         end = group_end(row, begin);
-        complete_group({row.data() + begin, row.data() + end}, plan, part.first, recomputed, finished, ops, late);
+        complete_group({row.data() + begin, row.data() + end}, plan, each, part.first, recomputed, finished, ops, late);
       }
       if (!late.empty()) append_late(late, plan, ops);
     }
@@ -113,6 +118,32 @@ void require_whole_stages(const Plan& plan, std::string_view schedule) {
                        "write schedule: layerpipe, or take another planner");
 }
 
+void require_equal_shares(const Plan& plan, std::string_view schedule) {
+  for (const Stage& stage : plan.stages)
+    if (stage.turns() > 1)
+      throw InputError(
+          fmt::format("the schedule '{}' gives every replica a part of each micro-batch, but those of stage "
+                      "'{}' take micro-batches in turn",
+                      schedule, stage.name),
+          "write share: samples, or take a schedule such as 1f1b, gpipe or pipedream");
+}
+
+/// Micro-batches in flight for each stage: see ScheduleInput::depth.
+std::vector<int> depths(const Plan& plan) {
+  std::vector<int> turns;
+  for (const Stage& stage : plan.stages) turns.push_back(stage.turns());
+  std::vector<int> depth = depth_to_sink(plan.graph(), turns);
+  for (std::size_t s = 0; s < depth.size(); ++s) depth[s] = (depth[s] + turns[s] - 1) / turns[s];
+  return depth;
+}
+
+std::vector<int> updates_of(const ScheduleInput& in) {
+  if (!option_is(in, "update", "micro_batch")) return {};
+  std::vector<int> updates;
+  for (int s = 0; s < in.plan.stage_count(); ++s) updates.push_back(in.plan.replica_micro_batches(StageId{s}));
+  return updates;
+}
+
 }  // namespace
 
 void alternate(int micro_batches, int warmup, int group, OpList& ops) {
@@ -127,7 +158,7 @@ void alternate(int micro_batches, int warmup, int group, OpList& ops) {
 Schedule complete(const Schedule& iteration, const Plan& plan, int iterations) {
   std::vector<Part> parts;
   for (int i = 0; i < iterations; ++i) parts.push_back({&iteration, i});
-  return join(parts, plan);
+  return join(parts, plan, iteration.updates);
 }
 
 Schedule by_stage(const Plan& plan, std::string_view schedule, bool share,
@@ -137,18 +168,28 @@ Schedule by_stage(const Plan& plan, std::string_view schedule, bool share,
   std::vector<StageId> owner(result.devices.size());
   for (int s = 0; s < plan.stage_count(); ++s) {
     const StageId stage{s};
-    for (const DeviceId device : plan.stage(stage).devices) {
+    for (int r = 0; r < static_cast<int>(plan.stage(stage).devices.size()); ++r) {
+      const DeviceId device = plan.stage(stage).devices[static_cast<std::size_t>(r)];
       const StageId other = owner[static_cast<std::size_t>(device)];
       if (other.valid() && !share)
         throw InputError(fmt::format("the schedule '{}' runs one stage on a device, but device {} has stages {} and {}",
                                      schedule, device.value, other.value, s),
                          "give every stage a device of its own, or give the order yourself with the schedule 'csv'");
       owner[static_cast<std::size_t>(device)] = stage;
-      OpList list(result.devices[static_cast<std::size_t>(device)], stage);
+      const int turns = plan.stage(stage).turns();
+      OpList list(result.devices[static_cast<std::size_t>(device)], stage, r % turns, turns);
       order(stage, list);
     }
   }
   return result;
+}
+
+config::Field update_field() {
+  return config::choice("update", {"iteration", "micro_batch"})
+      .fallback("iteration")
+      .doc(
+          "When weights change: after each iteration, or after each micro-batch, and where replicas take turns after "
+          "each has had one.");
 }
 
 config::Field drain_every_field() {
@@ -265,7 +306,8 @@ int drain_every(const ScheduleDef& def, const config::Value* options) {
 
 Schedule build_schedule(const ScheduleDef& def, ScheduleInput in) {
   if (def.equal_sizes) require_equal_sizes(in.plan, def.name);
-  in.depth = depth_to_sink(in.plan.graph());
+  if (!def.stage || !def.turns) require_equal_shares(in.plan, def.name);
+  in.depth = depths(in.plan);
   if (def.placement != Placement::Any) in.layout = layout_of(in.plan, placing_of(def, in.options), def.name);
   if (def.trains) require_whole_stages(in.plan, def.name);
   const auto stretch = [&](int iterations) {
@@ -276,7 +318,7 @@ Schedule build_schedule(const ScheduleDef& def, ScheduleInput in) {
     }
     if (def.rank) return by_rank(in, in.plan.micro_batches(StageId{0}) * iterations, def.rank);
     return by_stage(in.plan, def.name, !def.trains, [&](StageId stage, OpList& ops) {
-      def.stage(in, stage, in.plan.own_micro_batches(stage) * iterations, ops);
+      def.stage(in, stage, in.plan.replica_micro_batches(stage) * iterations, ops);
     });
   };
   const int every = drain_every(def, in.options);
@@ -286,7 +328,7 @@ Schedule build_schedule(const ScheduleDef& def, ScheduleInput in) {
   std::vector<Part> parts;
   for (int first = 0; first < in.iterations; first += length)
     parts.push_back({first + length <= in.iterations ? &full : &rest, first});
-  Schedule all = join(parts, in.plan);
+  Schedule all = join(parts, in.plan, updates_of(in));
   all.drain_every = every;
   all.search = full.search;
   return all;

@@ -30,8 +30,10 @@ struct ScheduleInput {
   bool one_send_at_a_time = true;          ///< A device sends its messages one after the other.
   /// Plays one iteration of an order again and again; nothing when it cannot run. Not there without a scenario.
   std::function<std::optional<Played>(const Schedule&)> play = {};
-  std::vector<int> depth = {};  ///< Of each stage: stages on the longest path to a sink, itself included.
-  Layout layout = {};           ///< Of plans for schedules with a placement.
+  /// Of each stage: micro-batches in flight that keep it busy, which are the stages on the longest path to a sink,
+  /// itself included. Replicas that take turns count as one more stage each, and share what is in flight.
+  std::vector<int> depth = {};
+  Layout layout = {};  ///< Of plans for schedules with a placement.
 };
 
 /// An option of the schedule as a number, or `fallback` when it is not given.
@@ -39,17 +41,19 @@ int option_or(const ScheduleInput&, std::string_view name, int fallback);
 double option_or(const ScheduleInput&, std::string_view name, double fallback);
 bool option_is(const ScheduleInput&, std::string_view name, std::string_view word);
 
-/// Appends the ops of one stage.
+/// Appends the ops of one replica of a stage, which counts the micro-batches that it takes.
 class OpList {
  public:
-  OpList(std::vector<Op>& ops, StageId stage) : ops_(&ops), stage_(stage) {}
-  void add(OpKind kind, int micro) { ops_->push_back({kind, false, stage_, micro}); }
+  OpList(std::vector<Op>& ops, StageId stage, int first = 0, int turns = 1)
+      : ops_(&ops), stage_(stage), first_(first), turns_(turns) {}
+  void add(OpKind kind, int micro) { ops_->push_back({kind, false, stage_, first_ + micro * turns_}); }
   void forward(int micro) { add(OpKind::Forward, micro); }
   void backward(int micro) { add(OpKind::Backward, micro); }
 
  private:
   std::vector<Op>* ops_;
   StageId stage_;
+  int first_, turns_;
 };
 
 /// `warmup` forwards, then a backward and a forward in turn, `group` at a time, then the backwards that are left.
@@ -72,6 +76,7 @@ struct ScheduleDef {
   bool flushes = true;                 ///< False: asked once for all micro-batches between two drains.
   bool trains = true;                  ///< False: forward only, no updates.
   bool equal_sizes = true;             ///< Needs the same micro-batch size on every stage.
+  bool turns = true;                   ///< Of `stage`: its replicas may take micro-batches in turn.
   Placement placement = Placement::Any;
   ChunkRange chunks = {};  ///< Stages on each rank.
   const config::MapSpec* fields = nullptr;
@@ -87,6 +92,8 @@ Catalog<ScheduleDef> all();
 
 /// For the options of a schedule that does not flush.
 config::Field drain_every_field();
+/// For the options of a schedule that can update more often than once in an iteration.
+config::Field update_field();
 /// Iterations between two drains; 0: none before the end. `options` is the checked `run.schedule` map, or null.
 int drain_every(const ScheduleDef&, const config::Value* options);
 

@@ -41,11 +41,13 @@ struct Search {
 /// The order in which each device runs its ops. There is no time in it.
 struct Schedule {
   std::vector<std::vector<Op>> devices;
-  int drain_every = 1;  ///< Iterations between two drains, where nothing is in flight; 0: only the end.
+  int drain_every = 1;            ///< Iterations between two drains, where nothing is in flight; 0: only the end.
+  std::vector<int> updates = {};  ///< Of each stage: in one iteration; empty: one each.
   std::optional<Search> search = {};
 
   friend bool operator==(const Schedule&, const Schedule&) = default;
   std::size_t op_count() const;
+  int updates_of(StageId s) const { return updates.empty() ? 1 : updates[static_cast<std::size_t>(s)]; }
 };
 
 /// Sends a gradient on: B, or I when the halves are apart.

@@ -61,18 +61,24 @@ class LocalCheck {
       }
       if (op.kind == OpKind::Update) {
         const int count = finished[static_cast<std::size_t>(op.stage)];
+        const int each = plan_.replica_micro_batches(op.stage) / schedule_.updates_of(op.stage);
         auto& next = updated[static_cast<std::size_t>(op.stage)];
         if (op.micro < next)
           bad("duplicate", 2, fmt::format("{} runs twice", to_text(op)));
-        else if (count != (op.micro + 1) * plan_.own_micro_batches(op.stage))
+        else if (count != (op.micro + 1) * each)
           bad("local-order", 3,
-              fmt::format("update {} comes after {} backwards instead of {}", op.micro, count,
-                          (op.micro + 1) * plan_.own_micro_batches(op.stage)));
+              fmt::format("update {} comes after {} backwards instead of {}", op.micro, count, (op.micro + 1) * each));
         next = std::max(next, op.micro + 1);
         continue;
       }
       if (!in_range(op)) {
         bad("out-of-range", 2, fmt::format("stage {} has no micro-batch {}", op.stage.value, op.micro));
+        continue;
+      }
+      if (!takes_part(stage, op.micro, replica)) {
+        bad("wrong-rank", 2,
+            fmt::format("micro-batch {} of stage {} is for rank {}", op.micro, op.stage.value,
+                        stage.devices[static_cast<std::size_t>(op.micro % stage.turns())].value));
         continue;
       }
       if (op.kind == OpKind::Backward || op.kind == OpKind::WeightGradient)
@@ -156,6 +162,7 @@ class LocalCheck {
   }
 
   void missing_of(StageId stage, int micro, int replica) {
+    if (!takes_part(plan_.stage(stage), micro, replica)) return;
     const int seen = seen_[index_.of(stage, micro, replica)];
     const auto lacks = [&](OpKind kind) {
       const std::string op = to_text(Op{kind, false, stage, micro});

@@ -3,13 +3,34 @@
 #include <algorithm>
 #include <optional>
 
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/weights/stage_walk.hpp"
 
 namespace stagecraft {
 
+namespace {
+
+/// Formulas that count the stages of a path do not know of replicas that take turns.
+void require_stages_alone(const Plan& plan, const WeightsRule& rule) {
+  if (rule.forward != ForwardWeights::Vertical && !rule.assumes_staleness()) return;
+  for (const Stage& stage : plan.stages)
+    if (stage.turns() > 1)
+      throw Infeasible(
+          "weights",
+          fmt::format("these weights follow from the number of stages, but the replicas of stage '{}' take "
+                      "micro-batches in turn",
+                      stage.name),
+          "write horizon: exact, weights: stash, or share: samples");
+}
+
+}  // namespace
+
 WeightReads::WeightReads(const Schedule& schedule, const Plan& plan, const WeightsRule& rule)
     : schedule_(&schedule), parts_(schedule.devices.size()), reads_(schedule.devices.size()) {
+  require_stages_alone(plan, rule);
   for (const Stage& stage : plan.stages) needs_.emplace_back(stage.devices.size());
   const std::vector<int> to_sink = depth_to_sink(plan.graph());
   const int depth = to_sink.empty() ? 1 : *std::max_element(to_sink.begin(), to_sink.end());
@@ -19,7 +40,8 @@ WeightReads::WeightReads(const Schedule& schedule, const Plan& plan, const Weigh
     find_updates(d, delays);
     for (const Part& part : parts_[d]) {
       const auto s = static_cast<std::size_t>(part.stage);
-      const StagePlace place{depth - to_sink[s], depth, plan.own_micro_batches(part.stage)};
+      const int each = plan.own_micro_batches(part.stage) / schedule.updates_of(part.stage);
+      const StagePlace place{depth - to_sink[s], depth, each};
       walks[s].emplace(plan, part.stage, place, schedule.drain_every, rule, delays[s]);
     }
     if (!rule.reads_newest())

@@ -55,6 +55,7 @@ StageWalk::StageWalk(const Plan& plan, StageId stage, const StagePlace& place, i
     : stage_(plan.stage(stage)),
       place_(place),
       per_iteration_(plan.micro_batches(stage)),
+      own_(plan.own_micro_batches(stage)),
       drain_every_(drain_every),
       rule_(rule),
       all_(all) {
@@ -73,7 +74,7 @@ WeightRead StageWalk::next(const Op& op) {
     ++at_;
     return {.version = updates_};
   }
-  enter_iteration(op.micro);
+  enter(op.micro);
   WeightRead read;
   int thing = 0;
   if (all_.updates() > 0) {
@@ -96,12 +97,12 @@ void StageWalk::update() {
 }
 
 /// After a drain every update is done, so the newest version is what counting starts from again.
-void StageWalk::enter_iteration(int micro) {
-  iteration_ = micro / per_iteration_;
-  const int drained = drain_every_ > 0 ? iteration_ / drain_every_ * drain_every_ : 0;
-  if (drained == drained_) return;
+void StageWalk::enter(int micro) {
+  const int iteration = micro / per_iteration_;
+  const int drained = drain_every_ > 0 ? iteration / drain_every_ * drain_every_ : 0;
+  if (drained != drained_) base_ = updates_;
   drained_ = drained;
-  base_ = updates_;
+  window_ = own_index(micro) / place_.micro_batches;
 }
 
 /// Position among the micro-batches that the stage runs itself, since the drain.
@@ -110,7 +111,7 @@ int StageWalk::own_index(int micro) const {
   if (!stage_.micros.empty())
     inside =
         static_cast<int>(std::lower_bound(stage_.micros.begin(), stage_.micros.end(), inside) - stage_.micros.begin());
-  return (iteration_ - drained_) * place_.micro_batches + inside;
+  return (micro / per_iteration_ - drained_) * own_ + inside;
 }
 
 WeightRead StageWalk::version(int number, const Op& op, int& thing) {
@@ -128,7 +129,7 @@ WeightRead StageWalk::forward(const Op& op, int& thing) {
     case ForwardWeights::Current:
       return version(updates_, op, thing);
     case ForwardWeights::DoubleBuffer:
-      return version(base_ + std::max(0, iteration_ - drained_ - 1), op, thing);
+      return version(base_ + std::max(0, window_ - 1), op, thing);
     case ForwardWeights::Vertical:
       return version(base_ + std::max(0, own_index(op.micro) - (place_.depth - 1)) / place_.micro_batches, op, thing);
     case ForwardWeights::Predict:
@@ -158,8 +159,8 @@ WeightRead StageWalk::backward(const Op& op, int& thing) {
 WeightRead StageWalk::predict(bool backward, int horizon, int& thing) {
   Prediction& last = predictions_[backward];
   const bool shared = rule_.predicts() && rule_.horizon == Horizon::PerMiniBatch;
-  const bool again = shared && last.iteration == iteration_;
-  last.iteration = iteration_;
+  const bool again = shared && last.window == window_;
+  last.window = window_;
   if (horizon <= 0) {
     thing = versions_.back();
     return {.version = updates_};

@@ -44,14 +44,14 @@ class StageWalk {
  private:
   struct Prediction {
     int version = 0, thing = -1;
-    int iteration = -1;  ///< That shares it.
+    int window = -1;  ///< That shares it.
   };
   struct Used {
     WeightRead forward, backward;
     int forward_thing = 0, backward_thing = -1;
   };
   void update();
-  void enter_iteration(int micro);
+  void enter(int micro);
   WeightRead forward(const Op&, int& thing);
   WeightRead backward(const Op&, int& thing);
   WeightRead predict(bool backward, int horizon, int& thing);
@@ -60,14 +60,15 @@ class StageWalk {
 
   const Stage& stage_;
   StagePlace place_;
-  int per_iteration_, drain_every_;
+  int per_iteration_, own_, drain_every_;  ///< Micro-batches of an iteration, and those that the stage runs itself.
   WeightsRule rule_;
   const StageDelays& all_;
   int at_ = 0, updates_ = 0;
-  int iteration_ = 0, drained_ = 0, base_ = 0;  ///< Of the op; its first since the drain; updates done by then.
-  std::vector<int> versions_;                   ///< What lives, by version.
-  Prediction predictions_[2];                   ///< The last for forwards, and for backwards.
-  std::vector<Used> used_;                      ///< By micro-batch.
+  int drained_ = 0, base_ = 0;  ///< First iteration since the drain before the op, and updates done by then.
+  int window_ = 0;              ///< Updates from the drain to the one that the op's micro-batch goes into.
+  std::vector<int> versions_;   ///< What lives, by version.
+  Prediction predictions_[2];   ///< The last for forwards, and for backwards.
+  std::vector<Used> used_;      ///< By micro-batch.
   Lifetimes lifetimes_;
 };
 

@@ -25,6 +25,7 @@ class ProgramBuilder {
     program_.rendezvous = rendezvous;
     program_.memory.resize(static_cast<std::size_t>(devices));
     program_.micro_batches.assign(static_cast<std::size_t>(devices), 1 << 20);
+    program_.updates.assign(static_cast<std::size_t>(devices), 1);
     program_.delays.assign(static_cast<std::size_t>(devices), 0);
   }
 

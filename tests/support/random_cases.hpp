@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@ namespace stagecraft::test {
 struct RandomCase {
   std::string schedule;
   std::string weights;
+  bool update_often = false;  ///< After each micro-batch.
   Plan plan;
   StageCosts costs;
   LoweringOptions options;
@@ -77,6 +79,12 @@ std::string random_weights(Pick&& pick, const std::string& schedule) {
   return std::string(get_from(schedules::all(), "schedule", schedule).weights);
 }
 
+/// Whether replicas may take turns: not where an order or weights count stages alone.
+inline bool may_take_turns(const RandomCase& c) {
+  const WeightsRule& rule = policy(c.weights);
+  return c.schedule != "graph" && rule.forward != ForwardWeights::Vertical && !rule.assumes_staleness();
+}
+
 template <class Pick>
 RandomCase random_case(Pick&& pick, int most_stages = 6) {
   RandomCase c;
@@ -97,16 +105,19 @@ RandomCase random_case(Pick&& pick, int most_stages = 6) {
     stage.recompute = c.schedule != "inference" && pick(0, 3) == 3;
     largest = std::max(largest, stage.micro_batch_size * stage.group);
   }
-  const std::vector<int> depths = depth_to_sink(c.plan.graph());
-  const int depth = *std::max_element(depths.begin(), depths.end());
-  c.plan.mini_batch = largest * std::max(pick(1, 8), c.schedule == "2bw" ? depth - 1 : 1);
-
   std::vector<DeviceId> devices;
+  int turns = 1;
   for (Stage& stage : c.plan.stages) {
-    stage.devices.resize(static_cast<std::size_t>(pick(0, 2) == 2 ? pick(1, std::min(3, stage.micro_batch_size)) : 1));
+    if (may_take_turns(c) && pick(0, 3) == 3) stage.share = Share::MicroBatches;
+    const int most = stage.share == Share::Samples ? std::min(3, stage.micro_batch_size) : 3;
+    stage.devices.resize(static_cast<std::size_t>(pick(0, 2) == 2 ? pick(1, most) : 1));
+    turns = std::lcm(turns, stage.turns());
     for (std::size_t i = 0; i < stage.devices.size(); ++i)
       devices.emplace_back(static_cast<std::int64_t>(devices.size()));
   }
+  const int needed = c.schedule == "2bw" ? static_cast<int>(devices.size()) - 1 : 1;
+  c.plan.mini_batch = largest * turns * ((std::max(pick(1, 8), needed) + turns - 1) / turns);
+  c.update_often = c.schedule == "pipedream" && pick(0, 3) == 3;
   for (std::size_t i = devices.size(); i > 1; --i)
     std::swap(devices[i - 1], devices[static_cast<std::size_t>(pick(0, static_cast<int>(i) - 1))]);
   for (Stage& stage : c.plan.stages) {
@@ -129,7 +140,11 @@ RandomCase random_case(Pick&& pick, int most_stages = 6) {
 
 inline Program program_of(const RandomCase& c) {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", c.schedule);
-  const Schedule schedule = build_schedule(def, {.plan = c.plan, .costs = c.costs, .iterations = c.options.iterations});
+  const auto options =
+      options_of(def, c.update_often ? std::vector<std::string>{"update=micro_batch"} : std::vector<std::string>{});
+  const Schedule schedule = build_schedule(
+      def,
+      {.plan = c.plan, .costs = c.costs, .iterations = c.options.iterations, .options = options ? &*options : nullptr});
   return lowered(schedule, c.plan, c.costs, c.options, c.weights, def.trains);
 }
 

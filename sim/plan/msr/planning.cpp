@@ -20,7 +20,7 @@ using Words = std::vector<std::string>;
 config::Field micro_batch_field() {
   return config::integer("micro_batch_size", 1, 1e6)
       .fallback("1")
-      .doc("Samples of one micro-batch, which replicas divide: a stage has at most so many.");
+      .doc("Samples of one micro-batch; where replicas divide them, a stage has at most so many.");
 }
 
 config::Field devices_field() {
@@ -99,6 +99,7 @@ Workload workload_of(const PlannerInput& input, int device_type) {
 std::vector<config::Field> pipedream_fields() {
   return {
       micro_batch_field(),
+      share_field(),
       devices_field(),
       cuts_field(),
       config::choice("formula", Words{"released", "paper"})
@@ -115,6 +116,11 @@ std::vector<config::Field> pipedream_fields() {
           .doc("Most that a stage may keep for the micro-batches behind it, counted as the released code does, which "
                "leaves out the stage's own; left out: no limit."),
   };
+}
+
+int most_replicas(const PlannerInput& input) {
+  return share_of(input.options) == Share::Samples ? config::as_int(input.options.at("micro_batch_size"))
+                                                   : static_cast<int>(input.cluster.devices.size());
 }
 
 PipeDreamOptions read_pipedream(const config::Value& options) {
@@ -136,6 +142,7 @@ Planned planned(const PlannerInput& input, const Workload& work, const FoundPipe
   for (const FoundStage& one : found.stages) {
     Stage stage;
     stage.name = fmt::format("s{}", result.plan.stage_count());
+    if (input.options.has("share")) stage.share = share_of(input.options);
     stage.micro_batch_size = size;
     const auto replicas = static_cast<int>(one.devices.size());
     const int in_flight = (behind + replicas - 1) / replicas;

@@ -31,6 +31,8 @@ Workload workload_of(const PlannerInput&, int device_type);
 
 /// What PipeDream and its exhaustive search share: `formula`, `transfers`, `straight`, `fewer`, `memory`.
 std::vector<config::Field> pipedream_fields();
+/// Of a stage, by what they divide.
+int most_replicas(const PlannerInput&);
 PipeDreamOptions read_pipedream(const config::Value& options);
 
 /// The plan of a pipeline, with what its workers keep: a stage that has w micro-batches in flight keeps w versions of

@@ -34,7 +34,7 @@ const config::MapSpec kFields{
          .doc(
              "Which device runs which stages: one each, round and round, there and back, or to and fro; auto: what the "
              "schedule goes with, which may also be a second copy of every stage the other way round."),
-     config::integer("replicas", 1, 1e6).fallback("1").doc("Devices of each stage, which divide every micro-batch."),
+     config::integer("replicas", 1, 1e6).fallback("1").doc("Devices of each stage."), share_field(),
      config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch."),
      config::choice("recompute", std::vector<std::string>{"none", "full"})
          .fallback("none")
@@ -169,8 +169,14 @@ std::vector<std::vector<DeviceId>> choose_ranks(const PlannerInput& input, const
   return chosen;
 }
 
-/// First layer of each of `count` stages, and the end. `copies`: all that runs them; stage s of it is stage s % count.
-std::vector<int> divide(const Plan& copies, int count, const PlannerInput& input) {
+struct Division {
+  std::vector<int> bounds;  ///< First layer of each stage, and the end.
+  double busiest = 0, least = 0;
+  bool exact = false;  ///< Nothing is better.
+};
+
+/// Of `count` stages. `copies`: all that runs them; stage s of it is stage s % count.
+Division divide(const Plan& copies, int count, const PlannerInput& input) {
   const int layers = static_cast<int>(input.model.layers.size());
   std::map<std::pair<int, std::int64_t>, LayerSums> known;  // By device type and samples.
   std::vector<std::vector<const LayerSums*>> sums(static_cast<std::size_t>(count));
@@ -178,12 +184,11 @@ std::vector<int> divide(const Plan& copies, int count, const PlannerInput& input
   bool shared = false;
   for (int s = 0; s < copies.stage_count(); ++s) {
     const Stage& stage = copies.stage(StageId{s});
-    const double part = double(copies.own_micro_batches(StageId{s})) / copies.micro_batches(StageId{s});
+    const double part = double(copies.replica_micro_batches(StageId{s})) / copies.micro_batches(StageId{s});
     for (std::size_t r = 0; r < stage.devices.size(); ++r) {
       const auto device = static_cast<std::size_t>(stage.devices[r]);
       const int type = input.cluster.devices[device].type;
-      const SampleRange range = samples_of(stage, 0, static_cast<int>(r));
-      const std::int64_t samples = range.high - range.low;
+      const std::int64_t samples = samples_at_once(stage, static_cast<int>(r));
       LayerSums& own = known[{type, samples}];
       if (own.empty()) own = sums_of(input.costs, type, static_cast<double>(samples), stage.recompute);
       sums[static_cast<std::size_t>(s % count)].push_back(&own);
@@ -193,10 +198,12 @@ std::vector<int> divide(const Plan& copies, int count, const PlannerInput& input
   }
   Partition partition(layers);
   for (auto& stage : sums) partition.add_stage(std::move(stage));
-  std::vector<int> bounds = partition.starts();
-  bounds.push_back(layers);
-  if (shared) even_out(bounds, devices);
-  return bounds;
+  Division division{partition.starts(), 0, 0, !shared};
+  division.bounds.push_back(layers);
+  if (shared) even_out(division.bounds, devices);
+  division.busiest = largest_load(devices, division.bounds);
+  division.least = shared ? least_load(devices) : division.busiest;
+  return division;
 }
 
 Planned plan_balanced(const PlannerInput& input) {
@@ -223,21 +230,26 @@ Planned plan_balanced(const PlannerInput& input) {
     Stage& stage = plan.stages.emplace_back();
     stage.name = fmt::format("s{}", s);
     stage.devices = ranks[static_cast<std::size_t>(rank_of(placing.placement, s, static_cast<int>(ranks.size())))];
+    stage.share = share_of(options);
     stage.micro_batch_size = config::as_int(options.at("micro_batch_size"));
     stage.recompute = options.at("recompute").text == "full";
   }
   count_samples(plan, input);
   Plan copies = plan;
   if (both_ways) add_way_back(copies, turn);
-  const std::vector<int> bounds = divide(copies, count, input);
+  const Division division = divide(copies, count, input);
   for (std::size_t s = 0; s < plan.stages.size(); ++s)
-    for (int layer = bounds[s]; layer < bounds[s + 1]; ++layer) plan.stages[s].layers.push_back(LayerId{layer});
+    for (int layer = division.bounds[s]; layer < division.bounds[s + 1]; ++layer)
+      plan.stages[s].layers.push_back(LayerId{layer});
   finish_plan(plan, input, config::as_bool(options.at("sequential")));
   if (both_ways) {
     add_way_back(plan, turn);
     check_plan(plan);
   }
-  return {.plan = std::move(plan)};
+  return {.plan = std::move(plan),
+          .predicted = {division.busiest},
+          .lower_bound = {division.least},
+          .bound_reason = division.exact ? "the search was exhaustive" : "all work shared evenly"};
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ Planned plan_brute(const PlannerInput& input) {
   msr::PipeDreamOptions options = msr::read_pipedream(input.options);
   const auto machines = static_cast<int>(devices.size());
   options.levels = {{machines, msr::ring_bandwidth(input.cluster, devices, devices.size()),
-                     std::min(machines, config::as_int(input.options.at("micro_batch_size")))}};
+                     std::min(machines, msr::most_replicas(input))}};
   const auto found = msr::search_all(work, options, kMostDivisions);
   if (!found) msr::refuse(input, work, devices.size());
   Planned result = msr::planned(input, work, *found, devices);

@@ -20,9 +20,8 @@ const config::MapSpec& stage_fields() {
        config::list("layers", config::text("layer"))
            .doc("Names of layers, or ranges `first..last` in the order of the model."),
        config::text("device").optional().doc("The device that runs it."),
-       config::list("devices", config::text("device"))
-           .optional()
-           .doc("Several devices instead: replicas that divide every micro-batch."),
+       config::list("devices", config::text("device")).optional().doc("Several devices instead: replicas."),
+       share_field(),
        config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch on this stage."),
        config::integer("group", 1, 1e6)
            .fallback("1")
@@ -76,6 +75,7 @@ class Reader {
                     "write `device: name`, or `devices: [a, b]` for replicas", "devices");
     if (device) stage.devices = read_devices(*device, input_.cluster, path + ".device", problems_);
     if (devices && !device) stage.devices = read_devices(*devices, input_.cluster, path + ".devices", problems_);
+    stage.share = share_of(value);
     stage.micro_batch_size = config::as_int(value.at("micro_batch_size"));
     stage.group = config::as_int(value.at("group"));
     stage.recompute = value.at("recompute").text == "full";

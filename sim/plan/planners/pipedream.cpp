@@ -54,13 +54,13 @@ std::vector<msr::Level> levels_of(const PlannerInput& input, const std::vector<D
           "one for each level, innermost first", "bandwidth"}});
   std::vector<msr::Level> levels;
   std::size_t inside = 1;
-  int samples = config::as_int(input.options.at("micro_batch_size"));
+  int most = msr::most_replicas(input);
   for (std::size_t l = 0; l < machines.size(); ++l) {
     const std::size_t group = inside * static_cast<std::size_t>(machines[l]);
     const double rate = given ? config::as_bandwidth(given->items[l]).value
                               : msr::ring_bandwidth(input.cluster, devices, group, inside);
-    levels.push_back({machines[l], rate, std::min(machines[l], samples)});
-    samples /= levels.back().most_replicas;
+    levels.push_back({machines[l], rate, std::min(machines[l], most)});
+    most /= levels.back().most_replicas;
     inside = group;
   }
   return levels;
@@ -74,8 +74,7 @@ Planned plan_pipedream(const PlannerInput& input) {
   const auto found = msr::search_pipedream(work, options);
   if (!found) msr::refuse(input, work, devices.size());
   Planned result = msr::planned(input, work, *found, devices);
-  const bool all_replicas = options.levels.size() == 1 ||
-                            config::as_int(input.options.at("micro_batch_size")) >= static_cast<int>(devices.size());
+  const bool all_replicas = options.levels.size() == 1 || msr::most_replicas(input) >= static_cast<int>(devices.size());
   result.lower_bound =
       all_replicas ? result.predicted : Seconds{work.seconds.back() / static_cast<double>(devices.size())};
   result.bound_reason = all_replicas ? "the search was exhaustive" : "all work shared evenly";

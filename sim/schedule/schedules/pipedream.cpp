@@ -3,10 +3,10 @@
 namespace stagecraft::schedules {
 namespace {
 
-const config::MapSpec fields{.title = "1F1B without a flush, an update every iteration.",
-                             .fields = {drain_every_field()}};
+const config::MapSpec fields{.title = "1F1B without a flush.", .fields = {update_field(), drain_every_field()}};
 
-// 1F1B whose micro-batches run on through the updates: a stage keeps as many in flight as there are stages from it on.
+// 1F1B whose micro-batches run on through the updates: a stage keeps as many in flight as there are devices from it on,
+// divided among its replicas where these take turns, rounded up (1F1B-RR).
 void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
   alternate(micro_batches, in.depth[static_cast<std::size_t>(stage)], 1, ops);
 }

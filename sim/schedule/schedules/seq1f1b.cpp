@@ -33,6 +33,7 @@ extern const ScheduleDef seq1f1b{
     .name = "seq1f1b",
     .summary = "1F1B over slices of sequences: the bubble and the activations of a slice instead of a micro-batch",
     .source = "Sun et al., Seq1F1B, 2024; sail-sg/zero-bubble-pipeline-parallelism, seq1f1b.py",
+    .turns = false,
     .fields = &fields,
     .stage = order,
 };

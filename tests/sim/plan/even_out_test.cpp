@@ -111,3 +111,30 @@ TEST_CASE("ranks of different speeds: never worse, no stage empty, and mostly th
   CHECK(gained >= kCases / 2);
   CHECK(best >= kCases / 2);
 }
+
+TEST_CASE(
+    "what the busiest device takes at least: shared work, unequal devices, never more than an exhaustive search") {
+  const LayerSums even{0, 3, 6}, twice{0, 1.5, 3};
+  CHECK(least_load({{{0, &even, 1}}, {{1, &even, 1}}}) == doctest::Approx(3));
+  CHECK(least_load({{{0, &even, 1}}, {{1, &twice, 1}}}) == doctest::Approx(2));  // A third of the work, and two thirds.
+  CHECK(least_load({{{0, &even, 0.5}, {1, &even, 0.5}}, {{0, &even, 0.5}, {1, &even, 0.5}}}) == doctest::Approx(3));
+  Rng rng(23, "least load");
+  for (int trial = 0; trial < 300; ++trial) {
+    const int layers = rng.integer(2, 5);
+    LayerSums a{0}, b{0};  // Each device may be good at other layers.
+    for (int l = 0; l < layers; ++l) {
+      a.push_back(a.back() + rng.integer(1, 9));
+      b.push_back(b.back() + rng.integer(1, 9));
+    }
+    double best = a.back() + b.back();
+    for (int of_a = 0; of_a < 1 << layers; ++of_a) {
+      double on_a = 0, on_b = 0;
+      for (int l = 0; l < layers; ++l) {
+        const auto i = static_cast<std::size_t>(l);
+        (of_a >> l & 1 ? on_a : on_b) += of_a >> l & 1 ? a[i + 1] - a[i] : b[i + 1] - b[i];
+      }
+      best = std::min(best, std::max(on_a, on_b));
+    }
+    CHECK(least_load({{{0, &a, 1}}, {{1, &b, 1}}}) <= best * (1 + 1e-12));
+  }
+}

@@ -39,6 +39,7 @@ Program crossed() {
   Program p;
   p.devices = 2;
   p.micro_batches = {1, 1};
+  p.updates = {1, 1};
   p.first_wait.push_back(0);
   const auto add = [&](InstructionKind kind, int device, int stage, int link, std::vector<InstructionId> waits) {
     Instruction& i = p.instructions.emplace_back();

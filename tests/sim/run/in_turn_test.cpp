@@ -1,0 +1,168 @@
+// Replicas that take whole micro-batches in turn (PipeDream, 1F1B-RR).
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+#include "backends/backend.hpp"
+#include "sim/core/random.hpp"
+#include "sim/plan/overlap.hpp"
+#include "sim/report/report.hpp"
+#include "tests/support/checked.hpp"
+#include "tests/support/road.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+Plan in_turn(const std::vector<int>& replicas, int micro_batches) {
+  const int stages = static_cast<int>(replicas.size());
+  Plan plan = chain_plan(stages, stages, micro_batches);
+  int device = 0;
+  for (int s = 0; s < stages; ++s) {
+    Stage& stage = plan.stages[static_cast<std::size_t>(s)];
+    stage.share = Share::MicroBatches;
+    stage.devices.clear();
+    for (int r = 0; r < replicas[static_cast<std::size_t>(s)]; ++r) stage.devices.emplace_back(device++);
+  }
+  return plan;
+}
+
+Schedule pipedream(const Plan& plan, int iterations, const char* update) {
+  const ScheduleDef& def = get_from(schedules::all(), "schedule", "pipedream");
+  const auto options = options_of(def, {std::string("update=") + update});
+  const StageCosts costs = uniform_costs(plan, test::times(1, 1));
+  return build_schedule(def, {.plan = plan, .costs = costs, .iterations = iterations, .options = &*options});
+}
+
+Report played(const Schedule& schedule, const Plan& plan, const StageCosts& costs, int iterations) {
+  const Program program = test::lowered(schedule, plan, costs, test::pure_delays(iterations), "stash");
+  const Cluster cluster = test::delay_cluster(program.devices, 0);
+  return measure(program, get_from(backends::all(), "backend", "ideal").run(program, cluster, {}), cluster);
+}
+
+}  // namespace
+
+TEST_CASE("samples of replicas that take turns: whole micro-batches, each once") {
+  Stage stage = in_turn({3}, 6).stages.front();
+  stage.micro_batch_size = 2;
+  for (int micro = 0; micro < 6; ++micro)
+    for (int r = 0; r < 3; ++r) {
+      const SampleRange s = samples_of(stage, micro, r);
+      CHECK(s.low == 2 * micro);
+      CHECK(s.high - s.low == (micro % 3 == r ? 2 : 0));
+      CHECK(takes_part(stage, micro, r) == (micro % 3 == r));
+      CHECK(samples_at_once(stage, r) == 2);
+    }
+}
+
+TEST_CASE("2-1: each replica has its own row, with an update for each round") {
+  const auto rows = test::rows_of(pipedream(in_turn({2, 1}, 4), 1, "micro_batch"));
+  CHECK(rows == std::vector<std::string>{"0F0 0F2 0B0 0U0 0B2 0U1", "0F1 0F3 0B1 0U0 0B3 0U1",
+                                         "1F0 1B0 1U0 1F1 1B1 1U1 1F2 1B2 1U2 1F3 1B3 1U3"});
+  CHECK(test::rows_of(pipedream(in_turn({2, 1}, 4), 1, "iteration"))[2] == "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3 1U0");
+}
+
+/// Of an iteration of two rounds where F + B of a stage take as many seconds as it has replicas, times three: with work
+/// on all devices all the time it is 6 rounds' seconds.
+double period(const std::vector<int>& replicas, const char* update) {
+  int round = 1;
+  for (const int r : replicas) round = std::lcm(round, r);
+  const Plan plan = in_turn(replicas, 2 * round);
+  StageCosts costs;
+  for (const int r : replicas) costs.emplace_back(static_cast<std::size_t>(r), test::times(r, 2 * r));
+  return played(pipedream(plan, 8, update), plan, costs, 8).period.value / (6 * round);
+}
+
+TEST_CASE("replicas of the first stage, or of all: every device is busy all the time") {
+  for (const std::vector<int>& replicas : {std::vector<int>{2, 1}, {3, 1}, {15, 1}, {2, 2}, {3, 3, 3}})
+    for (const char* update : {"micro_batch", "iteration"}) CHECK(period(replicas, update) == doctest::Approx(1));
+}
+
+TEST_CASE("replicas further on: what PipeDream lets be in flight is too little") {
+  // 1-2 by hand: the first stage has ceil(3 / 1) = 3 in flight and does B0 at 7..9, F3 at 9..10, so that the second
+  // replica, which is through with micro-batch 1 at 8, waits until 10; and so on in every round.
+  for (const char* update : {"micro_batch", "iteration"}) {
+    CHECK(period({1, 2}, update) == doctest::Approx(15.0 / 12));
+    CHECK(period({1, 1, 2}, update) == doctest::Approx(15.0 / 12));
+  }
+}
+
+TEST_CASE("random chains and replicas: valid, and never faster than the busiest replica") {
+  Rng rng(11, "turns");
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<int> replicas;
+    int round = 1;
+    for (int s = rng.integer(1, 4); s > 0; --s) {
+      replicas.push_back(rng.integer(1, 4));
+      round = std::lcm(round, replicas.back());
+    }
+    const Plan plan = in_turn(replicas, round * rng.integer(1, 3));
+    StageCosts costs;
+    double least = 0;
+    for (const int r : replicas) {
+      const double forward = rng.integer(1, 9);
+      costs.emplace_back(static_cast<std::size_t>(r), test::times(forward, 2 * forward));
+      least = std::max(least, plan.mini_batch * 3 * forward / r);
+    }
+    for (const char* update : {"micro_batch", "iteration"}) {
+      const Schedule schedule = pipedream(plan, 4, update);
+      REQUIRE(validate(schedule, plan, {.iterations = 4}).empty());
+      CHECK(played(schedule, plan, costs, 4).period.value >= least * (1 - 1e-12));
+    }
+    for (const char* name : {"1f1b", "gpipe", "eager-1f1b", "inference", "spp-pe"}) {
+      const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
+      const Schedule schedule = build_schedule(def, {.plan = plan, .costs = costs, .iterations = 2});
+      CHECK(validate(schedule, plan, {.iterations = 2, .trains = def.trains}).empty());
+    }
+  }
+}
+
+TEST_CASE("a message goes to the replica whose turn it is") {
+  const Plan plan = in_turn({2, 3}, 6);
+  const Program program = test::lowered(pipedream(plan, 1, "iteration"), plan, uniform_costs(plan, test::times(1, 1)),
+                                        test::pure_delays(), "stash");
+  int sends = 0;
+  for (const Transfer& t : program.transfers) {
+    const Instruction &send = program.at(t.send), &receive = program.at(t.receive);
+    CHECK(send.micro == t.to_micro);
+    const DeviceId front{send.micro % 2}, back{2 + send.micro % 3};
+    CHECK(send.device == (send.gradient ? back : front));
+    CHECK(receive.device == (send.gradient ? front : back));
+    ++sends;
+  }
+  CHECK(sends == 12);
+}
+
+TEST_CASE("what is not one's turn is found") {
+  const Plan plan = in_turn({2}, 2);
+  const auto problems = validate(test::schedule_from({"0F0 0B0 0U0", "0F0 0B0 0U0"}), plan, {});
+  REQUIRE(!problems.empty());
+  CHECK(to_text(problems.front()) == "wrong-rank: rank 1, column 0, 0F0: micro-batch 0 of stage 0 is for rank 0");
+  CHECK(validate(test::schedule_from({"0F0 0B0 0U0", "0F1 0B1 0U0"}), plan, {}).empty());
+  const auto early = validate(test::schedule_from({"0F0 0B0 0U0 0F2 0B2", "0F1 0B1 0F3 0B3 0U0"}), in_turn({2}, 4), {});
+  REQUIRE(!early.empty());
+  CHECK(to_text(early.front()) == "local-order: rank 0, column 2, 0U0: update 0 comes after 1 backwards instead of 2");
+}
+
+TEST_CASE("plans, orders and weights that cannot have replicas in turn say so") {
+  const auto message = [](auto&& act) { return test::input_error_of(act); };
+  CHECK(
+      message([] {
+        check_plan(in_turn({2, 1}, 3));
+      }) ==
+      "0: stage 's0': its 2 replicas cannot each take as many of 3 micro-batches [set run.micro_batches to a multiple "
+      "of 2, or write share: samples]\n");
+  const Plan plan = in_turn({2, 1}, 4);
+  const StageCosts costs = uniform_costs(plan, test::times(1, 1));
+  for (const char* name : {"graph", "seq1f1b", "zb-h1", "synthesised"}) {
+    CAPTURE(name);
+    const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
+    CHECK(message([&] { build_schedule(def, {.plan = plan, .costs = costs}); }).find("take micro-batches in turn") !=
+          std::string::npos);
+  }
+  const Schedule schedule = pipedream(plan, 2, "micro_batch");
+  CHECK_THROWS_WITH_AS(WeightReads(schedule, plan, test::policy("vertical-sync")),
+                       doctest::Contains("follow from the number of stages"), Infeasible);
+  CHECK_NOTHROW(WeightReads(schedule, plan, test::policy("stash")));
+}
