@@ -15,7 +15,14 @@ using Json = nlohmann::ordered_json;
 constexpr double kSame = 1 + 1e-9;
 
 std::string cut_text(const Choice& c) {
-  return c.replicas == 1 ? fmt::format("{}", c.stages) : fmt::format("{} x {}", c.stages, c.replicas);
+  if (c.replicas == 1) return fmt::format("{}", c.stages);
+  const bool even = c.devices % c.replicas == 0 && c.stages % (c.devices / c.replicas) == 0;
+  return fmt::format("{} x {}{}", c.stages, even ? "" : "<=", c.replicas);
+}
+
+/// What weights it reads, where they are stale.
+std::string order_text(const Choice& c) {
+  return c.weights == "flush" ? c.schedule : fmt::format("{}, {}", c.schedule, c.weights);
 }
 
 /// Most rows of a front differ little from one before.
@@ -43,16 +50,20 @@ std::string to_text(const ChoiceTable& t, bool all) {
     return text + fmt::format("Nothing was found: {} plans, {} simulations, {} of them without enough memory{}\n",
                               t.plans, t.simulated, t.unfit, t.cut_short ? "; others were not tried" : "");
   const std::vector<Choice> shown = all ? t.front : thinned(t.front);
-  std::size_t width = 8;
-  for (const Choice& c : shown) width = std::max(width, c.schedule.size());
-  text += fmt::format("  {:>9}  {:>10}  {:>9}  {:>7}  {:>8}  {:<9}  {:<{}}  {:>11}  {:<9}  {}\n", "period",
-                      "throughput", "memory", "devices", "stages", "placement", "schedule", width, "micro-batch",
-                      "recompute", "held up by");
+  std::size_t width = 8, planner = 7;
+  for (const Choice& c : shown) {
+    width = std::max(width, order_text(c).size());
+    planner = std::max(planner, c.planner.size());
+  }
+  text += fmt::format("  {:>9}  {:>10}  {:>9}  {:>7}  {:<{}}  {:>8}  {:<9}  {:<{}}  {:>11}  {:<9}  {}\n", "period",
+                      "throughput", "memory", "devices", "planner", planner, "stages", "placement", "schedule", width,
+                      "micro-batch", "recompute", "held up by");
   for (const Choice& c : shown)
-    text += fmt::format("  {:>9}  {:>8}/s  {:>9}  {:>7}  {:>8}  {:<9}  {:<{}}  {:>11}  {:<9}  {}\n", to_text(c.period),
-                        fmt::format("{:.4g}", c.throughput), to_text(c.memory), c.devices, cut_text(c), c.placement,
-                        c.schedule, width, fmt::format("{} x {}", c.micro_batches, c.micro_batch_size),
-                        c.recompute ? "yes" : "no", c.limit);
+    text +=
+        fmt::format("  {:>9}  {:>8}/s  {:>9}  {:>7}  {:<{}}  {:>8}  {:<9}  {:<{}}  {:>11}  {:<9}  {}\n",
+                    to_text(c.period), fmt::format("{:.4g}", c.throughput), to_text(c.memory), c.devices, c.planner,
+                    planner, cut_text(c), c.placement, order_text(c), width,
+                    fmt::format("{} x {}", c.micro_batches, c.micro_batch_size), c.recompute ? "yes" : "no", c.limit);
   const Choice& best = t.front.front();
   text +=
       fmt::format("\n{} plans, {} simulations, {} of them without enough memory; {}\n", t.plans, t.simulated, t.unfit,
@@ -60,6 +71,8 @@ std::string to_text(const ChoiceTable& t, bool all) {
                               : "of these plans no other is shorter, smaller or on fewer devices");
   if (shown.size() < t.front.size())
     text += fmt::format("left out: {} more, with somewhat less memory (--all)\n", t.front.size() - shown.size());
+  if (std::any_of(shown.begin(), shown.end(), [](const Choice& c) { return c.weights != "flush"; }))
+    text += "with stale weights it takes more updates to learn as much: stagecraft convergence\n";
   if (t.own.value > 0)
     text += fmt::format("as the scenario has it  {}; the first is {:.1f} % {}\n", to_text(t.own),
                         std::abs(100 * (1 - best.period / t.own)), best.period <= t.own ? "shorter" : "longer");
@@ -70,12 +83,13 @@ std::string to_text(const ChoiceTable& t, bool all) {
 
 std::string choices_csv(const ChoiceTable& t) {
   std::string text =
-      "period_s,makespan_s,throughput_samples_per_s,peak_memory_bytes,devices,stages,replicas,placement,schedule,"
-      "micro_batches,micro_batch_size,recompute\n";
+      "period_s,makespan_s,throughput_samples_per_s,peak_memory_bytes,devices,planner,stages,replicas,placement,"
+      "schedule,weights,micro_batches,micro_batch_size,recompute\n";
   for (const Choice& c : t.front)
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", shortest(c.period.value), shortest(c.makespan.value),
-                        shortest(c.throughput), shortest(c.memory.value), c.devices, c.stages, c.replicas, c.placement,
-                        c.schedule, c.micro_batches, c.micro_batch_size, c.recompute ? 1 : 0);
+    text +=
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", shortest(c.period.value), shortest(c.makespan.value),
+                    shortest(c.throughput), shortest(c.memory.value), c.devices, c.planner, c.stages, c.replicas,
+                    c.placement, c.schedule, c.weights, c.micro_batches, c.micro_batch_size, c.recompute ? 1 : 0);
   return text;
 }
 
@@ -92,10 +106,12 @@ std::string choices_json(const ChoiceTable& t) {
                                {"throughput_samples_per_s", c.throughput},
                                {"peak_memory_bytes", c.memory.value},
                                {"devices", c.devices},
+                               {"planner", c.planner},
                                {"stages", c.stages},
                                {"replicas", c.replicas},
                                {"placement", c.placement},
                                {"schedule", c.schedule},
+                               {"weights", c.weights},
                                {"micro_batches", c.micro_batches},
                                {"micro_batch_size", c.micro_batch_size},
                                {"recompute", c.recompute},

@@ -10,7 +10,7 @@ namespace stagecraft {
 /// One way to train, simulated.
 struct Choice {
   int devices = 0, stages = 0, replicas = 1, micro_batch_size = 1, micro_batches = 1;
-  std::string schedule, placement;
+  std::string planner, placement, schedule, weights;
   bool recompute = false;
   Seconds period, makespan;
   double throughput = 0;          ///< Samples per second at the period.

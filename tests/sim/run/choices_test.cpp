@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "sim/core/random.hpp"
 #include "sim/run/choices.hpp"
+#include "sim/run/plan_table.hpp"
 #include "sim/run/run.hpp"
 
 using namespace stagecraft;
@@ -99,4 +101,43 @@ TEST_CASE("the same again, and with memory for nothing") {
       "memory_bandwidth: 100 GB/s}}, link: {bandwidth: 1 GB/s, latency: 1 us}}";
   CHECK(search({"1f1b"}, sets).front.empty());
   CHECK_THROWS_AS(search({"chimera"}), InputError);
+}
+
+TEST_CASE("never worse than a planner alone: 30 scenarios, every planner, flushed and stale weights") {
+  Rng rng(31, "planners");
+  int compared = 0, by_another = 0;
+  for (int trial = 0; trial < 30; ++trial) {
+    std::string widths = std::to_string(64 * rng.integer(1, 8));
+    for (int l = rng.integer(3, 7); l > 0; --l) widths += ", " + std::to_string(64 * rng.integer(1, 8));
+    const int devices = rng.integer(2, 4), micro_batches = 2 << rng.integer(0, 2);
+    const bool mixed = rng.integer(0, 2) == 0, stale = trial % 3 == 2;
+    std::string groups = "{name: a, count: " + std::to_string(devices - mixed) + ", type: fast, link: wire}";
+    if (mixed) groups += ", {name: b, count: 1, type: slow, link: wire}";
+    const std::vector<std::string> sets = {
+        "model={builder: mlp, widths: [" + widths + "]}",
+        "cluster={generator: star, groups: [" + groups +
+            "], types: {fast: {peak: 2 TFLOP/s, memory: 1 GiB, memory_bandwidth: 100 GB/s}, slow: {peak: 1 TFLOP/s, "
+            "memory: 1 GiB, memory_bandwidth: 100 GB/s}}, links: {wire: {bandwidth: " +
+            std::to_string(rng.integer(1, 20)) + " GB/s, latency: 1 us}}}",
+        "plan={planner: balanced, stages: 2, micro_batch_size: " + std::to_string(1 << rng.integer(0, 2)) + "}",
+        "run.micro_batches=" + std::to_string(micro_batches),
+        stale ? "run.schedule=pipedream" : "run.schedule=1f1b",
+        "weights=auto"};
+    std::vector<std::string> schedules = {"1f1b", "zb-h1"}, weights;
+    if (stale) schedules.insert(schedules.end(), {"pipedream", "2bw"}), weights = {"flush", "stash", "2bw"};
+    const ChoiceTable found = search_choices({.file = kFile, .sets = sets, .schedules = schedules, .weights = weights},
+                                             [](const std::string&) {});
+    REQUIRE(!found.front.empty());
+    CHECK(!found.cut_short);
+    by_another += found.front.front().planner != "balanced";
+    CAPTURE(sets);
+    for (const PlanRow& row : compare_plans({.file = kFile, .sets = sets}, [](const std::string&) {}).rows) {
+      if (!row.ran() || row.planner == "layerpipe") continue;
+      ++compared;
+      CAPTURE(row.planner);
+      CHECK(found.front.front().period.value <= row.period.value * (1 + 1e-9));
+    }
+  }
+  MESSAGE(compared << " plans compared; the shortest was another planner's than balanced in " << by_another);
+  CHECK(compared > 100);
 }

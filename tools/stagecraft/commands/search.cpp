@@ -1,5 +1,6 @@
 
 #include "sim/run/choices.hpp"
+#include "sim/weights/policy.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {
@@ -8,9 +9,15 @@ namespace {
 int execute(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "csv", "json"});
-  ChoiceOptions options{.file = a.text("FILE"), .sets = a.list("set"), .schedules = {}, .backend = a.text("backend")};
+  ChoiceOptions options{.file = a.text("FILE"), .sets = a.list("set"), .backend = a.text("backend")};
   if (a.has("schedules"))
     for (const std::string& word : split(a.text("schedules"), ',')) options.schedules.emplace_back(trim(word));
+  if (a.has("weights") && a.text("weights") == "all") {
+    for (const WeightsDef* def : weights::all())
+      if (def->name != "custom") options.weights.emplace_back(def->name);
+  } else if (a.has("weights")) {
+    for (const std::string& word : split(a.text("weights"), ',')) options.weights.emplace_back(trim(word));
+  }
   options.most = a.count("most", 1, 1000000);
   const ChoiceTable table = search_choices(options, show_progress);
   hide_progress();
@@ -24,12 +31,15 @@ int execute(const Arguments& a) {
 
 extern const Command search{
     .name = "search",
-    .summary = "How best to train: stages, replicas, schedule, micro-batches and recomputation tried together",
+    .summary = "How best to train: plans, schedules, micro-batches, recomputation and weights tried together",
     .group = "Run",
     .example = "stagecraft search scenarios/examples/quickstart.yaml",
     .arguments = {{"FILE", Argument::Kind::Text, "Scenario: its model, cluster and samples in an iteration", {}, true},
                   {"--schedules", Argument::Kind::Text,
                    "Names with commas between (default: the usual synchronous ones, then a search for an order)"},
+                  {"--weights", Argument::Kind::Text,
+                   "Policies with commas between, or all; those that are stale too (default: what each schedule goes "
+                   "with)"},
                   {"--all", Argument::Kind::Flag, "Print all that are not beaten in time, memory and devices at once"},
                   {"--most", Argument::Kind::Count, "Simulations", "2000"},
                   {"-b,--backend", Argument::Kind::Text, "What simulates them", "ideal"},
