@@ -37,6 +37,10 @@ config::Field type_field() {
   return config::any("type").doc("A preset such as h100-sxm, a name from `types`, or a map with the fields of a type.");
 }
 
+config::Field link_field(std::string name, std::string doc) {
+  return config::map(std::move(name), link_fields()).doc(std::move(doc));
+}
+
 int ClusterWriter::type(const Value& value, const std::string& path, const std::string& own_name) {
   const std::string name = value.is_scalar() ? value.text : own_name;
   if (value.is_scalar())
@@ -119,9 +123,23 @@ void ClusterWriter::connect(const std::string& name, const Link& kind, std::vect
   cluster_.links.push_back(std::move(link));
 }
 
+void ClusterWriter::take_turns() {
+  cluster_.turns.resize(cluster_.devices.size());
+  std::iota(cluster_.turns.begin(), cluster_.turns.end(), std::size_t{0});
+}
+
 void ClusterWriter::check_count(std::size_t count, const char* what) const {
   if (count >= kMost)
     throw InputError({{map_->where, {}, fmt::format("the cluster has more than {} {}", kMost, what), {}, "too-many"}});
+}
+
+int ClusterWriter::count(const std::vector<int>& factors, const char* what) const {
+  std::size_t product = 1;
+  for (const int factor : factors) {
+    product *= static_cast<std::size_t>(factor);
+    if (product > kMost) check_count(product, what);
+  }
+  return static_cast<int>(product);
 }
 
 void ClusterWriter::check_joined() {

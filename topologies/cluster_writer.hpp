@@ -13,6 +13,8 @@ namespace stagecraft {
 config::Field types_field();
 config::Field links_field();
 config::Field type_field();
+/// One kind of link, by itself instead of in the table.
+config::Field link_field(std::string name, std::string doc);
 
 /// Puts a cluster together and collects what is wrong with its description.
 /// All devices come first, then switches, then links.
@@ -30,6 +32,13 @@ class ClusterWriter {
   VertexId add_device(const std::string& name, int type, const std::string& host);
   VertexId add_switch(const std::string& name);
   void connect(const std::string& name, const Link& kind, std::vector<VertexId> ends);
+
+  /// The product of counts, or InputError when no cluster may have so many of them.
+  int count(const std::vector<int>& factors, const char* what = "devices") const;
+  /// Targets take turns on links that lead on equally well: by these numbers, which grow along the leaves of the
+  /// network, or by their own.
+  void take_turns(std::vector<std::size_t> numbers) { cluster_.turns = std::move(numbers); }
+  void take_turns();
 
   const Cluster& cluster() const { return cluster_; }
   config::Problems& problems() { return problems_; }

@@ -41,6 +41,7 @@ struct Link {
   Seconds latency;
   Duplex duplex = Duplex::Full;
   std::vector<VertexId> ends;
+  int length = 1;  ///< As how many links it counts when routes are compared.
 };
 
 /// One link crossed by a route. `forward` is from the first end to the second.
@@ -64,6 +65,8 @@ struct Cluster {
   std::vector<Device> devices;
   std::vector<std::string> switches;
   std::vector<Link> links;
+  std::vector<std::size_t> turns;  ///< Number of each device by which targets take turns on links that lead on equally
+                                   ///< well; empty: always those declared first.
 
   const DeviceType& type_of(DeviceId d) const {
     return types[static_cast<std::size_t>(devices[static_cast<std::size_t>(d)].type)];
@@ -74,8 +77,8 @@ struct Cluster {
   std::optional<DeviceId> find_device(const std::string& device_name) const;
 };
 
-/// Routes between devices. Devices do not forward traffic; the fewest links win, then the least time per byte,
-/// then the links declared first.
+/// Routes between devices. Devices do not forward traffic; the fewest links win, then the least time per byte, then the
+/// links declared first, or those whose turn it is for the target.
 class Router {
  public:
   explicit Router(const Cluster& cluster);
@@ -85,6 +88,8 @@ class Router {
   Route require(DeviceId from, DeviceId to) const;
 
  private:
+  class Search;
+
   const Cluster* cluster_;
   std::vector<std::vector<LinkId>> attached_;       ///< All links of a vertex.
   std::vector<std::vector<LinkId>> trunks_;         ///< Those that lead on to a switch.

@@ -13,16 +13,24 @@ struct Figures {
 };
 
 // `efficiency` is what dense layers of training reach: A100 52 % of peak (Narayanan et al., SC 2021, table 1), V100 30
-// % (Shoeybi et al., Megatron-LM, 2019, section 5), H100 38 to 43 % (Llama 3, 2024, table 4). Busy power is the data
-// sheet's limit. Idle power and launch time stand in no data sheet: usual readings of nvidia-smi and of empty kernels.
+// % (Shoeybi et al., Megatron-LM, 2019, section 5), H100 38 to 43 % (Llama 3, 2024, table 4), TPU v4 46 % (Chowdhery et
+// al., PaLM, 2022, table 3); of others it is assumed. Busy power is the data sheet's limit. Idle power and launch time
+// stand in no data sheet of a GPU: usual readings of nvidia-smi and of empty kernels.
 constexpr Figures kFigures[] = {
     {"a100-40", 312, 0.5, 1555, 40, 5, 50, 400, "NVIDIA A100 data sheet (2021), SXM 40 GB: BF16 tensor cores, dense"},
     {"a100-80", 312, 0.5, 2039, 80, 5, 55, 400, "NVIDIA A100 data sheet (2021), SXM 80 GB: BF16 tensor cores, dense"},
     {"h100-sxm", 989.4, 0.4, 3350, 80, 5, 70, 700, "NVIDIA H100 data sheet (2023), SXM5: BF16 tensor cores, dense"},
     {"h200", 989.4, 0.4, 4800, 140, 5, 75, 700,
      "NVIDIA H200 data sheet (2024), SXM: BF16 tensor cores, dense; its 141 GB are 143,771 MiB in nvidia-smi"},
+    {"b200", 2250, 0.4, 8000, 179, 5, 140, 1000,
+     "NVIDIA HGX and DGX B200 data sheets (2024): BF16 tensor cores, dense; its 180 GB are 183,359 MiB in nvidia-smi"},
     {"v100-16", 125, 0.3, 900, 16, 5, 40, 300, "NVIDIA V100 data sheet (2020), SXM2 16 GB: FP16 tensor cores, dense"},
     {"v100-32", 125, 0.3, 900, 32, 5, 40, 300, "NVIDIA V100 data sheet (2020), SXM2 32 GB: FP16 tensor cores, dense"},
+    {"tpu-v4", 275, 0.46, 1200, 32, 1, 90, 192,
+     "Google Cloud, TPU v4: BF16; least and largest power measured; launch time is assumed"},
+    {"jetson-agx-orin", 42.5, 0.5, 204.8, 64, 10, 10, 60,
+     "NVIDIA Jetson AGX Orin technical brief (2022): FP16 tensor cores, dense: a quarter of 170 sparse INT8 TOPS; idle "
+     "power and efficiency are assumed"},
     {"jetson-nano", 0.472, 0.5, 25.6, 4, 10, 1.25, 10,
      "NVIDIA Jetson Nano data sheet (2019): FP16 on CUDA cores; idle power and efficiency are assumed"},
     {"raspberry-pi-4", 0.048, 0.5, 12.8, 4, 1, 2.7, 6.4,

@@ -1,7 +1,12 @@
-// Every link costs one hop, and hops come first in the order of routes, so Dijkstra's algorithm becomes a breadth-first
-// search over the switches, level by level. Devices never forward: the search leaves the source by its own links, walks
-// links between switches only, and is closed by the target's own links. Nothing walks the devices of a large switch.
-// Cost: O(links between switches), O(1) on a star of any size.
+// Links have small whole lengths, mostly one, and lengths come first in the order of routes, so Dijkstra's algorithm
+// becomes a search over the switches by rising length, from the target backwards until the source's own links close it.
+// Then the route is read forwards over links that lead on as well as any: the first of them, or the one whose turn it
+// is for this target. Devices never forward, and nothing walks the devices of a large switch. Cost: O(links of switches
+// no farther from the target than the source is), O(1) on a star of any size.
+//
+// Turns: of k links that lead on, a target with the number n takes link n mod k, and n / k counts from there on. On a
+// fat tree whose devices are numbered along its leaves this is D-mod-k (Zahavi, Fat-tree routing and node ordering
+// providing contention free traffic for MPI global collectives, JPDC 2012): shifts cross it without a meeting.
 
 #include <algorithm>
 #include <cmath>
@@ -13,84 +18,117 @@
 namespace stagecraft {
 namespace {
 
-constexpr int kUnreached = std::numeric_limits<int>::max();
-
-/// The best way found to a switch: how it was entered, and at what cost.
-struct Label {
-  int level = kUnreached;
+/// What is left from a place to the target.
+struct Rest {
+  int length = std::numeric_limits<int>::max();
   double attoseconds = 0;  ///< Time per byte summed over the links.
-  LinkId link;
-  VertexId from;
+
+  bool known() const { return length != std::numeric_limits<int>::max(); }
+  friend auto operator<=>(const Rest&, const Rest&) = default;
 };
+
+constexpr Rest kThere{0, 0};
 
 // Whole attoseconds add up to the same number in any order (exact below 2^53), so ties are ties both ways round.
-double time_per_byte(const Link& link) { return std::nearbyint(1e18 / link.bandwidth.value); }
+Rest before(const Link& link, const Rest& rest) {
+  return {rest.length + link.length, rest.attoseconds + std::nearbyint(1e18 / link.bandwidth.value)};
+}
 
-class Search {
- public:
-  Search(const Cluster& cluster, VertexId source)
-      : cluster_(&cluster), source_(source), labels_(cluster.switches.size()) {}
-
-  const Label& at(VertexId v) const { return labels_[index(v)]; }
-
-  /// Offers the way to `to` over `link`; true when `to` was not reached before.
-  bool offer(const Label& offered, VertexId to) {
-    Label& known = labels_[index(to)];
-    if (known.level < offered.level) return false;
-    const bool fresh = known.level == kUnreached;
-    if (fresh || before(offered, known)) known = offered;
-    return fresh;
-  }
-
-  Label extend(VertexId from, LinkId link) const {
-    const Label base = from == source_ ? Label{0, 0, {}, {}} : at(from);
-    return {base.level + 1, base.attoseconds + time_per_byte(cluster_->links[static_cast<std::size_t>(link)]), link,
-            from};
-  }
-
-  bool before(const Label& a, const Label& b) const {
-    if (a.level != b.level) return a.level < b.level;
-    if (a.attoseconds != b.attoseconds) return a.attoseconds < b.attoseconds;
-    return links_to(a) < links_to(b);
-  }
-
-  /// The vertices that a route ending with `last` leaves, source first, with the link taken from each.
-  std::vector<std::pair<VertexId, LinkId>> steps(const Label& last) const {
-    std::vector<std::pair<VertexId, LinkId>> result{{last.from, last.link}};
-    while (result.back().first != source_)
-      result.emplace_back(at(result.back().first).from, at(result.back().first).link);
-    std::reverse(result.begin(), result.end());
-    return result;
-  }
-
- private:
-  std::size_t index(VertexId v) const { return static_cast<std::size_t>(v) - cluster_->devices.size(); }
-
-  std::vector<std::int32_t> links_to(const Label& last) const {
-    std::vector<std::int32_t> ids;
-    for (const auto& step : steps(last)) ids.push_back(step.second);
-    return ids;
-  }
-
-  const Cluster* cluster_;
-  VertexId source_;
-  std::vector<Label> labels_;
-};
-
-Route make_route(const Cluster& cluster, const Search& search, const Label& last) {
-  Route route;
-  route.bandwidth.value = std::numeric_limits<double>::infinity();
-  for (const auto& step : search.steps(last)) {
-    const Link& link = cluster.links[static_cast<std::size_t>(step.second)];
-    // A shared medium has one direction: every station sends on the same one.
-    route.hops.push_back({step.second, link.ends.size() > 2 || link.ends.front() == step.first});
-    route.latency += link.latency;
-    route.bandwidth = std::min(route.bandwidth, link.bandwidth);
-  }
-  return route;
+template <class T>
+bool contains(const std::vector<T>& all, T one) {
+  return std::find(all.begin(), all.end(), one) != all.end();
 }
 
 }  // namespace
+
+/// The ways from one device to another.
+class Router::Search {
+ public:
+  Search(const Router& router, VertexId source, VertexId target)
+      : router_(router), source_(source), target_(target), rest_(router.cluster_->switches.size()) {}
+
+  /// Learns what is left from the source and from every switch that is nearer; false when no path leads from there.
+  bool find() {
+    for (LinkId id : router_.attached_[index(target_)])
+      if (contains(link(id).ends, source_)) rest_of_source_ = std::min(rest_of_source_, before(link(id), kThere));
+    widen(target_, kThere);
+    for (int length = 1; index(length) < by_length_.size(); ++length) {
+      for (LinkId id : router_.trunks_[index(source_)])
+        for (VertexId end : router_.switch_ends_[index(id)])
+          if (rest(end).length == length) rest_of_source_ = std::min(rest_of_source_, before(link(id), rest(end)));
+      if (rest_of_source_.known() && rest_of_source_.length <= length + 1) break;
+      for (std::size_t i = 0; i < by_length_[index(length)].size(); ++i) {
+        const VertexId place = by_length_[index(length)][i];
+        if (rest(place).length == length) widen(place, rest(place));  // Otherwise a shorter way was found later.
+      }
+    }
+    return rest_of_source_.known();
+  }
+
+  /// The way that `turn` picks; the one of the links declared first when it is 0.
+  std::vector<Hop> read(std::size_t turn) const {
+    std::vector<Hop> hops;
+    std::vector<VertexId> places{source_}, next;  // Over a shared medium several may be next; the links behind decide.
+    while (places.front() != target_) {
+      std::vector<LinkId> ways;
+      for (VertexId place : places) each_way(place, [&](LinkId id, VertexId) { ways.push_back(id); });
+      std::sort(ways.begin(), ways.end());
+      ways.erase(std::unique(ways.begin(), ways.end()), ways.end());
+      const LinkId way = ways[turn % ways.size()];
+      turn /= ways.size();
+      // A shared medium has one direction: every station sends on the same one.
+      hops.push_back({way, link(way).ends.size() > 2 || contains(places, link(way).ends.front())});
+      next.clear();
+      for (VertexId place : places)
+        each_way(place, [&](LinkId id, VertexId end) {
+          if (id == way && !contains(next, end)) next.push_back(end);
+        });
+      places.swap(next);
+    }
+    return hops;
+  }
+
+ private:
+  template <class Id>
+  static std::size_t index(Id id) {
+    return static_cast<std::size_t>(id);
+  }
+  const Link& link(LinkId id) const { return router_.cluster_->links[index(id)]; }
+  const Rest& rest(VertexId place) const {
+    return place == source_ ? rest_of_source_ : rest_[index(place) - router_.cluster_->devices.size()];
+  }
+
+  /// Offers the ways through a place to its neighbours.
+  void widen(VertexId place, const Rest from) {
+    for (LinkId id : router_.trunks_[index(place)])
+      for (VertexId end : router_.switch_ends_[index(id)]) {
+        const Rest offered = before(link(id), from);
+        Rest& known = rest_[index(end) - router_.cluster_->devices.size()];
+        if (offered.length < known.length) {
+          if (index(offered.length) >= by_length_.size()) by_length_.resize(index(offered.length) + 1);
+          by_length_[index(offered.length)].push_back(end);
+        }
+        known = std::min(known, offered);
+      }
+  }
+
+  /// Calls `use` with each link that leads on from a place as well as any, and where to.
+  template <class Use>
+  void each_way(VertexId place, Use use) const {
+    const Rest left = rest(place);
+    for (LinkId id : router_.attached_[index(target_)])
+      if (contains(link(id).ends, place) && before(link(id), kThere) == left) use(id, target_);
+    for (LinkId id : router_.trunks_[index(place)])
+      for (VertexId end : router_.switch_ends_[index(id)])
+        if (end != place && rest(end).known() && before(link(id), rest(end)) == left) use(id, end);
+  }
+
+  const Router& router_;
+  VertexId source_, target_;
+  std::vector<Rest> rest_;                          ///< Of each switch.
+  std::vector<std::vector<VertexId>> by_length_{};  ///< Switches by what is left from them, when it was offered.
+  Rest rest_of_source_;
+};
 
 Router::Router(const Cluster& cluster)
     : cluster_(&cluster),
@@ -113,33 +151,17 @@ Router::Router(const Cluster& cluster)
 }
 
 std::optional<Route> Router::route(DeviceId from, DeviceId to) const {
-  const VertexId source = cluster_->vertex(from), target = cluster_->vertex(to);
-  if (source == target) return Route{{}, {}, {std::numeric_limits<double>::infinity()}};
-  Search search(*cluster_, source);
-  std::optional<Label> best;
-  const auto close = [&](VertexId last, LinkId link) {
-    const Label label = search.extend(last, link);
-    if (!best || search.before(label, *best)) best = label;
-  };
-
-  for (LinkId link : attached_[static_cast<std::size_t>(target)]) {
-    const std::vector<VertexId>& ends = cluster_->links[static_cast<std::size_t>(link)].ends;
-    if (std::find(ends.begin(), ends.end(), source) != ends.end()) close(source, link);
+  Route route{{}, {}, {std::numeric_limits<double>::infinity()}};
+  if (from == to) return route;
+  Search search(*this, cluster_->vertex(from), cluster_->vertex(to));
+  if (!search.find()) return std::nullopt;
+  route.hops = search.read(cluster_->turns.empty() ? 0 : cluster_->turns[static_cast<std::size_t>(to)]);
+  for (const Hop& hop : route.hops) {
+    const Link& link = cluster_->links[static_cast<std::size_t>(hop.link)];
+    route.latency += link.latency;
+    route.bandwidth = std::min(route.bandwidth, link.bandwidth);
   }
-  std::vector<VertexId> frontier{source}, next;
-  for (int level = 0; !best && !frontier.empty(); ++level) {
-    next.clear();
-    for (VertexId vertex : frontier)
-      for (LinkId link : trunks_[static_cast<std::size_t>(vertex)])
-        for (VertexId end : switch_ends_[static_cast<std::size_t>(link)])
-          if (end != vertex && search.offer(search.extend(vertex, link), end)) next.push_back(end);
-    frontier.swap(next);
-    for (LinkId link : trunks_[static_cast<std::size_t>(target)])
-      for (VertexId end : switch_ends_[static_cast<std::size_t>(link)])
-        if (search.at(end).level == level + 1) close(end, link);
-  }
-  if (!best) return std::nullopt;
-  return make_route(*cluster_, search, *best);
+  return route;
 }
 
 Route Router::require(DeviceId from, DeviceId to) const {

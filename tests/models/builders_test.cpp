@@ -89,3 +89,64 @@ TEST_CASE("transformer: flash attention keeps no probabilities, mixed precision 
   CHECK(plain.layers[2].stash.value == 2 * mixed.layers[2].stash.value);
   CHECK(mixed.precision.weight + mixed.precision.gradient + mixed.precision.optimizer == 16);
 }
+
+TEST_CASE("branched_mlp: by hand") {
+  const ModelGraph model =
+      make("branched_mlp",
+           "{dense: {a: {count: 2, input: 3, widths: [5]}}, bags: {w: {words: 7, width: 4, bag: 2}}, top: [1]}");
+  REQUIRE(model.layers.size() == 2 * 2 + 2 + 3);
+  CHECK(model.parameters() == 2 * (3 * 5 + 5) + 7 * 4 + (2 * 5 + 2 * 4) + 1);
+  const Layer& join = model.layers[6];
+  CHECK(join.inputs == std::vector<LayerId>{LayerId{1}, LayerId{3}, LayerId{5}});
+  CHECK(join.output.value == 4 * (2 * 5 + 2 * 4));
+  CHECK(model.layers[0].name == "a0.in");
+  CHECK(model.layers[5].name == "w.emb");
+  CHECK(model.layers[5].operations.empty());
+}
+
+TEST_CASE("branched_mlp: what is wrong, at its place") {
+  const auto wrong = [](const std::string& yaml) { return test::input_error_of([&] { make("branched_mlp", yaml); }); };
+  CHECK(wrong("{top: [1]}").find("the model has no branch [give some under") != std::string::npos);
+  CHECK(wrong("{dense: {a: {input: 1}}, top: []}").find("top: there is no layer behind") != std::string::npos);
+  CHECK(wrong("dense: [{name: a, count: 2, input: 1}]\nbags: [{name: a1, words: 1, width: 1, bag: 1}]\ntop: [1]\n")
+            .find("2: bags: two branches are called 'a1'") != std::string::npos);
+  CHECK(wrong("{bags: {a: {count: 2, words: 1, width: 1e6, bag: 1e6}}, top: [1]}").find("wider than") !=
+        std::string::npos);
+}
+
+TEST_CASE("convnet: shapes by hand") {
+  const ModelGraph model = make("convnet",
+                                "{image: 7, channels: 2, layers: [{conv: 3, stride: 2, repeat: 2}, {pool: max, kernel: "
+                                "2, stride: 3}, {pool: mean}, {dense: 5}]}");
+  REQUIRE(model.layers.size() == 7);
+  CHECK(model.layers[1].output.value == 4 * (4 * 4 * 3));  // 7 over 2, rounded up.
+  CHECK(model.layers[1].forward.value == 2 * 9 * 2 * 3 * 4 * 4);
+  CHECK(model.layers[2].output.value == 4 * (4 * 4 * 3));  // Only the first convolution strides.
+  CHECK(model.layers[3].output.value == 4 * (2 * 2 * 3));
+  CHECK(model.layers[3].forward.value == 4 * 2 * 2 * 3);
+  CHECK(model.layers[4].output.value == 4 * 3);
+  CHECK(model.layers[4].forward.value == 2 * 2 * 3);
+  CHECK(model.parameters() == (9 * 2 * 3 + 3) + (9 * 3 * 3 + 3) + (3 * 5 + 5));
+}
+
+TEST_CASE("convnet: a block has a shortcut of its own only where the shape changes") {
+  const auto layers = [](const std::string& list) {
+    return make("convnet", "{image: 8, channels: 4, batch_norm: true, layers: [" + list + "]}").layers.size();
+  };
+  CHECK(layers("{bottleneck: 1}") == 2 + 4);
+  CHECK(layers("{bottleneck: 1, stride: 2}") == 2 + 5);
+  CHECK(layers("{bottleneck: 2, repeat: 3}") == 2 + 5 + 4 + 4);
+  CHECK(test::input_error_of([&] { layers(""); }).find("layers: there is no layer") != std::string::npos);
+  CHECK(test::input_error_of([&] { layers("{conv: 3, kernal: 5}"); }).find("layers[0].kernal") != std::string::npos);
+  CHECK(test::input_error_of([&] { layers("{pool: mean, stride: 2}"); }).find("takes no step") != std::string::npos);
+}
+
+TEST_CASE("lstm: two layers have no sum around them; one is refused") {
+  const ModelGraph model = make("lstm", "{layers: 2, hidden: 3, vocabulary: 5, sequence: 7}");
+  REQUIRE(model.layers.size() == 2 + 2 + 2 + 1 + 2 + 2);
+  const double narrow = 4 * 3 * 6 + 24, wide = 4 * 3 * 9 + 24;  // The first reads both ways.
+  CHECK(model.parameters() == 5 * 3 + 2 * narrow + wide + narrow + wide + (2 * 9 + 7) + (3 * 5 + 5));
+  CHECK(test::input_error_of([] {
+          make("lstm", "{layers: 1, hidden: 3, vocabulary: 5, sequence: 7}");
+        }).find("layers") != std::string::npos);
+}

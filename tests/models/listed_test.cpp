@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "sim/model/builder.hpp"
-#include "tests/support/checked.hpp"
+#include "tests/support/presets.hpp"
 
 using namespace stagecraft;
 
@@ -60,12 +59,7 @@ TEST_CASE("listed: names by themselves, and everything wrong at its place") {
 
 TEST_CASE("listed: vgg16, 15,470 million multiplications forward") {
   // The sum of the layers' figures, each to 0.1 million; 15,470.26 without rounding.
-  config::Problems problems;
-  const config::Value tree = config::parse_yaml_file("models/vgg16.yaml", problems);
-  problems.throw_if_any();
-  const ModelBuilder& def = get_from(model_builders::all(), "builder", "listed");
-  const ModelGraph model = def.build(
-      config::check(test::without(tree, {"schema", "title", "builder", "expect"}), *def.fields, "", problems));
+  const ModelGraph model = test::model_of(test::file_tree("models/vgg16.yaml"));
   CHECK(model.forward().value == doctest::Approx(2e6 * 15470.2).epsilon(1e-12));
   CHECK(model.layers.front().output.value == 224 * 224 * 64 * 4);
   CHECK(model.layers.back().output.value == 4000);

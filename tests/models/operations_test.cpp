@@ -55,6 +55,8 @@ TEST_CASE("parameters, outputs and flops of a layer are those of its operations"
       make("transformer",
            "{kind: gpt, layers: 2, hidden: 12, heads: 3, sequence: 5, vocabulary: 11, feed_forward: 20, tied: false}"));
   check(make("multi_branch", "{branches: 2, layers: 2, hidden: 8, heads: 2, sequence: 3}"));
+  check(make("branched_mlp", "{dense: {a: {count: 2, input: 3, widths: [4, 5]}, b: {input: 6}}, top: [7, 2]}"));
+  check(make("branched_mlp", "{dense: {a: {count: 2, input: 3, widths: [4]}}, top: [7], bias: false}"));
 }
 
 TEST_CASE("tied scores have no weights of their own, and no bias") {

@@ -4,8 +4,7 @@
 
 #include <filesystem>
 
-#include "sim/model/builder.hpp"
-#include "tests/support/checked.hpp"
+#include "tests/support/presets.hpp"
 
 using namespace stagecraft;
 
@@ -15,17 +14,11 @@ TEST_CASE("every model preset has the parameters that it expects") {
   for (const auto& entry : std::filesystem::directory_iterator(root)) {
     if (entry.path().extension() != ".yaml") continue;
     CAPTURE(entry.path().string());
-    config::Problems problems;
-    const config::Value tree = config::parse_yaml_file(entry.path().string(), problems);
-    problems.throw_if_any();
+    const config::Value tree = test::file_tree(entry.path().string());
     CHECK(tree.at("schema").text == "model/1");
-    const ModelBuilder& def = get_from(model_builders::all(), "builder", tree.at("builder").text);
-    const config::Value own = test::without(tree, {"schema", "title", "builder", "expect"});
-    const config::Value map = config::check(own, *def.fields, "", problems);
-    problems.throw_if_any();
-    const ModelGraph model = def.build(map);
+    const ModelGraph model = test::model_of(tree);
     CHECK(model.parameters() == config::as_real(tree.at("expect").at("parameters")));
     ++seen;
   }
-  CHECK(seen >= 12);
+  CHECK(seen >= 20);
 }

@@ -1,20 +1,13 @@
 #include <doctest/doctest.h>
 
-#include "sim/cluster/generator.hpp"
-#include "tests/support/checked.hpp"
+#include "tests/support/topologies.hpp"
 
 using namespace stagecraft;
 
 namespace {
 
-Cluster make(const std::string& generator, const std::string& yaml) {
-  const TopologyGenerator& def = get_from(topology_generators::all(), "generator", generator);
-  return def.build(test::checked(yaml, *def.fields));
-}
-
-std::string wrong(const std::string& generator, const std::string& yaml) {
-  return test::input_error_of([&] { make(generator, yaml); });
-}
+constexpr auto make = test::make_cluster;
+constexpr auto wrong = test::wrong_cluster;
 
 bool has(const std::string& text, const std::string& part) {
   INFO(text);
@@ -115,6 +108,25 @@ TEST_CASE("nvlink_pods: links for each pair, one node without a fabric, unequal 
   CHECK(path(mixed, "a0.gpu1", "b0.gpu3") == "a0.gpu1.nic b0.nic b0.gpu3.pcie ");
   has(wrong("nvlink_pods", "nodes: {n: {count: 2, type: h200}}\nlinks: {nvlink: {bandwidth: 1 GB/s}}\n"),
       "`links` has no entry 'nic'");
+}
+
+TEST_CASE("nvlink_pods: two sockets, each with its GPUs and its card") {
+  const std::string links = kLinks + "  socket: {bandwidth: 64 GB/s}\n";
+  const auto node = [&](const std::string& more) {
+    return make("nvlink_pods", "nodes: {n: {gpus: 4, sockets: 2, type: v100-16, " + more + "}}\n" + links);
+  };
+  const Cluster cluster = node("count: 2, inside: mesh, nics: shared");
+  CHECK(cluster.links.size() == 2 * (2 * 1 + 4 + 1 + 2));
+  CHECK(path(cluster, "n0.gpu0", "n0.gpu1") == "n0.gpu0-gpu1.nvlink ");
+  CHECK(path(cluster, "n0.gpu1", "n0.gpu2") == "n0.gpu1.pcie n0.socket0-socket1 n0.gpu2.pcie ");
+  CHECK(path(cluster, "n0.gpu3", "n1.gpu0") == "n0.gpu3.pcie n0.socket1.nic n1.socket0.nic n1.gpu0.pcie ");
+  CHECK(path(node("inside: mesh"), "n0.gpu1", "n0.gpu2") == "n0.gpu1.pcie n0.socket0-socket1 n0.gpu2.pcie ");
+  CHECK(node("inside: nvswitch").links.size() == 4);  // The sockets do not matter.
+  CHECK(node("inside: pcie").links.size() == 4 + 1);
+  has(wrong("nvlink_pods", "nodes: {n: {gpus: 5, sockets: 2, type: v100-16}}\n" + links),
+      "1: nodes[0].sockets: 5 GPUs cannot be shared evenly by 2 sockets");
+  has(wrong("nvlink_pods", "nodes: {n: {gpus: 4, sockets: 2, type: v100-16, inside: mesh}}\n" + kLinks),
+      "`links` has no entry 'socket'");
 }
 
 TEST_CASE("explicit: cables, switches and a shared medium") {

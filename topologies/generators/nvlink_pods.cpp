@@ -1,5 +1,5 @@
-// Nodes of GPUs. Inside a node the GPUs meet on an NVSwitch, on links between each pair, or only on PCIe; nodes meet on
-// a fabric switch through one network card for the node, behind PCIe, or through one card for each GPU.
+// Nodes of GPUs. Inside a node the GPUs meet on an NVSwitch, on links between each pair of a socket, or only on PCIe;
+// nodes meet on a fabric switch through one network card for each socket, behind PCIe, or through one for each GPU.
 
 #include <fmt/format.h>
 
@@ -20,12 +20,14 @@ const config::MapSpec& node_fields() {
        config::integer("gpus", 1, 1024).fallback("8").doc("GPUs of one node."), type_field(),
        config::choice("inside", std::vector<std::string>{"nvswitch", "mesh", "pcie"})
            .fallback("nvswitch")
-           .doc("nvswitch: a link from each GPU to one switch; mesh: a link for each pair; pcie: neither."),
+           .doc("nvswitch: a link from each GPU to one switch; mesh: a link for each pair of a socket; pcie: neither."),
+       config::integer("sockets", 1, 64).fallback("1").doc("Processors of one node, which share its GPUs evenly."),
        config::choice("nics", std::vector<std::string>{"each", "shared"})
            .fallback("each")
-           .doc("each: a network card for every GPU; shared: one for the node, behind PCIe."),
+           .doc("each: a network card for every GPU; shared: one for each socket, behind PCIe."),
        config::text("nvlink").fallback("nvlink").doc("Entry of `links` for nvswitch and mesh."),
        config::text("pcie").fallback("pcie").doc("Entry of `links` from each GPU to its host, where PCIe is used."),
+       config::text("socket").fallback("socket").doc("Entry of `links` between two sockets."),
        config::text("nic").fallback("nic").doc("Entry of `links` from each card to the fabric.")}};
   return spec;
 }
@@ -37,17 +39,25 @@ const config::MapSpec kFields{"Nodes of GPUs with NVLink inside and a fabric bet
 
 struct Node {
   std::string name;
-  int first = 0, gpus = 0;  ///< Its devices.
+  int first = 0, gpus = 0, sockets = 1;  ///< Its devices.
   bool nvswitch = false, mesh = false, own_nics = false;
-  Link nvlink, pcie, nic;
+  Link nvlink, pcie, socket, nic;
 
-  bool uses_pcie(bool fabric) const { return (!nvswitch && !mesh && gpus > 1) || (!own_nics && fabric); }
+  int socket_of(int gpu) const { return gpu / (gpus / sockets); }
+  bool uses_pcie(bool fabric) const { return (!nvswitch && (mesh ? sockets > 1 : gpus > 1)) || (!own_nics && fabric); }
+  std::string host(int s) const { return sockets > 1 ? fmt::format("{}.socket{}", name, s) : name + ".host"; }
+  std::string card(int s) const { return sockets > 1 ? host(s) + ".nic" : name + ".nic"; }
 };
 
 Node read_group(const Value& group, const std::string& path, bool fabric, ClusterWriter& writer) {
   Node node;
   node.name = group.at("name").text;
   node.gpus = config::as_int(group.at("gpus"));
+  node.sockets = config::as_int(group.at("sockets"));
+  if (node.gpus % node.sockets != 0)
+    writer.problems().add(group.at("sockets").where, path + ".sockets",
+                          fmt::format("{} GPUs cannot be shared evenly by {} sockets", node.gpus, node.sockets), {},
+                          "sockets");
   node.nvswitch = group.at("inside").text == "nvswitch";
   node.mesh = group.at("inside").text == "mesh";
   node.own_nics = group.at("nics").text == "each";
@@ -56,11 +66,13 @@ Node read_group(const Value& group, const std::string& path, bool fabric, Cluste
   };
   if ((node.nvswitch || node.mesh) && node.gpus > 1) node.nvlink = kind("nvlink");
   if (node.uses_pcie(fabric)) node.pcie = kind("pcie");
+  if (node.uses_pcie(fabric) && node.sockets > 1) node.socket = kind("socket");
   if (fabric) node.nic = kind("nic");
   return node;
 }
 
-void join_inside(const Node& node, bool fabric, ClusterWriter& writer, VertexId& host) {
+/// The sockets as switches, where PCIe is used.
+std::vector<VertexId> join_inside(const Node& node, bool fabric, ClusterWriter& writer) {
   const auto gpu = [&](int i) { return VertexId{node.first + i}; };
   const auto name = [&](int i) { return writer.cluster().devices[static_cast<std::size_t>(node.first + i)].name; };
   if (node.nvswitch && node.gpus > 1) {
@@ -69,12 +81,17 @@ void join_inside(const Node& node, bool fabric, ClusterWriter& writer, VertexId&
   }
   if (node.mesh)
     for (int i = 0; i < node.gpus; ++i)
-      for (int j = i + 1; j < node.gpus; ++j)
+      for (int j = i + 1; j < node.gpus && node.socket_of(j) == node.socket_of(i); ++j)
         writer.connect(fmt::format("{}-gpu{}.nvlink", name(i), j), node.nvlink, {gpu(i), gpu(j)});
-  if (node.uses_pcie(fabric)) {
-    host = writer.add_switch(node.name + ".host");
-    for (int i = 0; i < node.gpus; ++i) writer.connect(name(i) + ".pcie", node.pcie, {gpu(i), host});
-  }
+  std::vector<VertexId> hosts;
+  if (!node.uses_pcie(fabric)) return hosts;
+  for (int s = 0; s < node.sockets; ++s) hosts.push_back(writer.add_switch(node.host(s)));
+  for (int i = 0; i < node.gpus; ++i)
+    writer.connect(name(i) + ".pcie", node.pcie, {gpu(i), hosts[static_cast<std::size_t>(node.socket_of(i))]});
+  for (std::size_t s = 0; s < hosts.size(); ++s)
+    for (std::size_t t = s + 1; t < hosts.size(); ++t)
+      writer.connect(fmt::format("{}-socket{}", node.host(static_cast<int>(s)), t), node.socket, {hosts[s], hosts[t]});
+  return hosts;
 }
 
 Cluster build(const Value& map) {
@@ -101,10 +118,10 @@ Cluster build(const Value& map) {
 
   const VertexId centre = fabric ? writer.add_switch("fabric") : VertexId{};
   for (const Node& node : nodes) {
-    VertexId host;
-    join_inside(node, fabric, writer, host);
+    const std::vector<VertexId> hosts = join_inside(node, fabric, writer);
     if (!fabric) continue;
-    if (!node.own_nics) writer.connect(node.name + ".nic", node.nic, {host, centre});
+    for (int s = 0; !node.own_nics && s < node.sockets; ++s)
+      writer.connect(node.card(s), node.nic, {hosts[static_cast<std::size_t>(s)], centre});
     for (int i = 0; node.own_nics && i < node.gpus; ++i)
       writer.connect(fmt::format("{}.gpu{}.nic", node.name, i), node.nic, {VertexId{node.first + i}, centre});
   }

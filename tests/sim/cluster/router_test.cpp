@@ -90,11 +90,42 @@ TEST_CASE("a shared medium is one hop without directions, and reaches a switch")
   CHECK(router.route(DeviceId{1}, DeviceId{2})->bandwidth.value == 1e6);
 }
 
-// All simple paths over switches, compared by (links, time per byte, links declared first).
+TEST_CASE("a long link counts as several") {
+  Cluster cluster = bare_cluster(2, 2);
+  connect(cluster, {0, 2}, 1e9, 0);
+  connect(cluster, {2, 3}, 1e9, 0);
+  connect(cluster, {3, 1}, 1e9, 0);
+  connect(cluster, {0, 1}, 1e9, 0);
+  cluster.links[3].length = 4;
+  CHECK(links(cluster, 0, 1) == Ids{0, 1, 2});
+  cluster.links[3].length = 3;
+  CHECK(links(cluster, 0, 1) == Ids{3});  // As long, and less time per byte.
+  cluster.links[1].length = 2;
+  CHECK(links(cluster, 1, 0) == Ids{3});
+}
+
+TEST_CASE("targets take turns on equal links") {
+  Cluster cluster = bare_cluster(8, 4);  // Two leaves with four devices each below two spines.
+  for (int d = 0; d < 8; ++d) connect(cluster, {d, 8 + d / 4}, 1e9, 0);
+  for (int leaf : {8, 9})
+    for (int spine : {10, 11}) connect(cluster, {leaf, spine}, 1e9, 0);
+  for (int target : {4, 5, 6, 7}) CHECK(links(cluster, 0, target) == Ids{0, 8, 10, target});
+  cluster.turns = {0, 1, 2, 3, 4, 5, 6, 7};
+  for (int target : {4, 6}) CHECK(links(cluster, 0, target) == Ids{0, 8, 10, target});
+  for (int target : {5, 7}) CHECK(links(cluster, 0, target) == Ids{0, 9, 11, target});
+  CHECK(links(cluster, 5, 4) == Ids{5, 4});
+  connect(cluster, {10, 9}, 1e9, 0);  // A second cable from the first spine to the second leaf, with turns of its own.
+  CHECK(links(cluster, 0, 4) == Ids{0, 8, 10, 4});
+  CHECK(links(cluster, 0, 6) == Ids{0, 8, 12, 6});
+  connect(cluster, {4, 9}, 2e9, 0);  // A better way is not shared with a worse one.
+  CHECK(links(cluster, 0, 4) == Ids{0, 8, 10, 13});
+}
+
+// All simple paths over switches, compared by (length, time per byte, links declared first).
 namespace {
 
 struct Path {
-  std::size_t hops = 0;
+  int length = 0;
   double cost = 0;
   Ids ids;
   friend auto operator<=>(const Path&, const Path&) = default;
@@ -107,7 +138,7 @@ void walk(const Cluster& cluster, int at, int target, Path path, std::vector<boo
     for (VertexId end : ends) {
       if (seen[static_cast<std::size_t>(end)]) continue;
       Path longer = path;
-      longer.hops++;
+      longer.length += cluster.links[l].length;
       longer.cost += 1e9 / cluster.links[l].bandwidth.value;
       longer.ids.push_back(static_cast<int>(l));
       if (end == VertexId{target}) {
@@ -125,7 +156,7 @@ void walk(const Cluster& cluster, int at, int target, Path path, std::vector<boo
 
 TEST_CASE("random graphs: the route is the best of all paths") {
   Rng rng(7, "router");
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 600; ++round) {
     const int devices = rng.integer(2, 4), switches = rng.integer(0, 4), places = devices + switches;
     Cluster cluster = bare_cluster(devices, switches);
     for (int l = rng.integer(1, 9); l > 0; --l) {
@@ -135,6 +166,7 @@ TEST_CASE("random graphs: the route is the best of all paths") {
         if (std::find(ends.begin(), ends.end(), end) == ends.end()) ends.push_back(end);
       }
       if (ends.size() > 1) connect(cluster, ends, rng.integer(0, 1) ? 1e9 : 2e9, 0);
+      if (ends.size() > 1 && round >= 300) cluster.links.back().length = rng.integer(1, 4);
     }
     for (int a = 0; a < devices; ++a) {
       for (int b = 0; b < devices; ++b) {

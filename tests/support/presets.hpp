@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+#include "sim/model/builder.hpp"
+#include "tests/support/checked.hpp"
+
+namespace stagecraft::test {
+
+/// The tree of a YAML file, as it is written.
+inline config::Value file_tree(const std::string& file) {
+  config::Problems problems;
+  config::Value tree = config::parse_yaml_file(file, problems);
+  problems.throw_if_any();
+  return tree;
+}
+
+/// The model that a file of models/ describes.
+inline ModelGraph model_of(const config::Value& tree) {
+  const ModelBuilder& def = get_from(model_builders::all(), "builder", tree.at("builder").text);
+  config::Problems problems;
+  const config::Value own = without(tree, {"schema", "title", "builder", "expect"});
+  const config::Value map = config::check(own, *def.fields, "", problems);
+  problems.throw_if_any();
+  return def.build(map);
+}
+
+}  // namespace stagecraft::test

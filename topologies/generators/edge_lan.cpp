@@ -1,0 +1,75 @@
+// Groups of devices that share one medium, such as a radio channel or a hub: all of them together send no faster than
+// it, and each no faster than its own half-duplex adapter.
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "topologies/cluster_writer.hpp"
+
+namespace stagecraft::topology_generators {
+namespace {
+
+using config::Dimension;
+
+const config::MapSpec kMediumFields{
+    "What all share.",
+    {config::quantity("bandwidth", Dimension::Bandwidth).doc("Of all transfers together."),
+     config::quantity("latency", Dimension::Time).fallback("0").doc("From one station to another.")}};
+
+const config::MapSpec& group_fields() {
+  static const config::MapSpec spec{
+      "Equal devices with equal adapters.",
+      {config::text("name").doc("Devices are called this and their number."), type_field(),
+       config::integer("count", 1, 1e5).fallback("1").doc("How many."),
+       config::quantity("bandwidth", Dimension::Bandwidth)
+           .optional()
+           .doc("Of one adapter, sending and receiving together; left out: that of the medium.")}};
+  return spec;
+}
+
+const config::MapSpec kFields{
+    "Groups of devices on one shared half-duplex medium.",
+    {config::list("groups", config::map("group", group_fields())).doc("The devices, in the order of the cluster."),
+     config::map("medium", kMediumFields).doc("The radio channel or the hub."), types_field()}};
+
+Cluster build(const config::Value& map) {
+  ClusterWriter writer(map);
+  Link medium = writer.link(map.at("medium"), "medium");
+  medium.duplex = Duplex::Half;
+  const config::Value& groups = map.at("groups");
+  std::map<std::string, int> used;  // Groups may share a name: their numbers go on.
+  std::vector<Link> adapters;
+  for (std::size_t g = 0; g < groups.items.size(); ++g) {
+    const config::Value& group = groups.items[g];
+    const std::string path = fmt::format("groups[{}]", g), &name = group.at("name").text;
+    const int type = writer.type(group.at("type"), path + ".type", name);
+    Link adapter{.name = {}, .bandwidth = medium.bandwidth, .latency = {}, .duplex = Duplex::Half, .ends = {}};
+    if (group.has("bandwidth")) adapter.bandwidth = writer.link(group, path).bandwidth;
+    for (int i = 0; i < config::as_int(group.at("count")); ++i) {
+      const std::string device = fmt::format("{}{}", name, used[name]++);
+      writer.add_device(device, type, device);
+      adapters.push_back(adapter);
+    }
+  }
+  std::vector<VertexId> stations;
+  for (std::size_t d = 0; d < adapters.size(); ++d) {
+    const std::string name = writer.cluster().devices[d].name;
+    stations.push_back(writer.add_switch(name + ".adapter"));
+    writer.connect(name + ".link", adapters[d], {VertexId{static_cast<std::int64_t>(d)}, stations.back()});
+  }
+  if (stations.size() > 1) writer.connect("medium", medium, stations);
+  return writer.finish();
+}
+
+}  // namespace
+
+extern const TopologyGenerator edge_lan{
+    .name = "edge_lan",
+    .summary = "Groups of devices on one shared half-duplex medium, each with its own adapter.",
+    .source = "wireless or hubbed LAN",
+    .fields = &kFields,
+    .build = build,
+};
+
+}  // namespace stagecraft::topology_generators

@@ -1,0 +1,31 @@
+// Devices in a circle, each joined to two neighbours. Traffic goes the shorter way round, through the routers of
+// others.
+
+#include "topologies/grid.hpp"
+
+namespace stagecraft::topology_generators {
+namespace {
+
+const config::MapSpec& fields() {
+  static const config::MapSpec spec = [] {
+    config::MapSpec made{"Devices in a circle, each with a router of its own.",
+                         {config::integer("devices", 1, 1e6).doc("How many.")}};
+    for (config::Field& field : grid_fields()) made.fields.push_back(std::move(field));
+    return made;
+  }();
+  return spec;
+}
+
+Cluster build(const config::Value& map) { return grid(map, {config::as_int(map.at("devices"))}, true); }
+
+}  // namespace
+
+extern const TopologyGenerator ring{
+    .name = "ring",
+    .summary = "Devices in a circle, each joined to two neighbours.",
+    .source = "no particular machine",
+    .fields = &fields(),
+    .build = build,
+};
+
+}  // namespace stagecraft::topology_generators
