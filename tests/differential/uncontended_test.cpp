@@ -3,32 +3,19 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <set>
 
 #include "backends/backend.hpp"
+#include "tests/support/differences.hpp"
 #include "tests/support/random_cases.hpp"
 
 using namespace stagecraft;
+using test::difference;
 
 namespace {
 
-constexpr double kTolerance = 1e-9;
-
 Timeline run(const char* backend, const Program& program, const Cluster& cluster) {
   return get_from(backends::all(), "backend", backend).run(program, cluster, {});
-}
-
-/// The instruction whose times differ by more than 1e-9 of themselves, or nothing.
-std::string difference(const Program& program, const Timeline& a, const Timeline& b) {
-  const auto same = [](double x, double y) {
-    return std::abs(x - y) <= kTolerance * std::max(std::abs(x), std::abs(y));
-  };
-  for (std::size_t i = 0; i < program.size(); ++i)
-    if (!same(a.start[i], b.start[i]) || !same(a.end[i], b.end[i]))
-      return to_text(program, InstructionId{static_cast<std::int64_t>(i)}) + ": " + shortest(a.start[i]) + " to " +
-             shortest(a.end[i]) + " against " + shortest(b.start[i]) + " to " + shortest(b.end[i]);
-  return {};
 }
 
 /// A cable of its own for every pair that talks, both directions apart.

@@ -1,8 +1,10 @@
-// The speed of the SimGrid backend on 1F1B pipelines: simgrid_bench [replicas stages micro_batches]...
+// The speed of backends with contention on 1F1B pipelines:
+// contended_bench simgrid|fluid [nodes] [replicas stages micro_batches]...
 //
 // Forward 1 ms, backward 2 ms (each +-5 %), 16 MB messages, a star of full-duplex links of 12.5 GB/s and 5 us, one
-// message at a time out of each device, eager. An activity is a computation or a message. CPU time, as machines are
-// shared; each workload has a process of its own, because SimGrid's clock is never set back.
+// message at a time out of each device, eager. With "nodes", eight devices share such a link: the same stage of eight
+// replicas. An activity is a computation or a message. CPU time, as machines are shared; each workload has a process of
+// its own, because SimGrid's clock is never set back.
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -14,9 +16,11 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <string_view>
 #include <vector>
 
 #include "backends/des/routes.hpp"
+#include "backends/fluid/simulate.hpp"
 #include "backends/simgrid/simulate.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/program_builder.hpp"
@@ -141,14 +145,33 @@ double resident_bytes() {
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-void measure(const Workload& work, const Program& program, const Cluster& cluster) {
+Cluster nodes(const Workload& work) {
+  constexpr std::uint32_t kShare = 8;
+  const int devices = static_cast<int>(work.replicas * work.stages);
+  const auto groups = (work.replicas + kShare - 1) / kShare;
+  const int switches = static_cast<int>(groups * work.stages);
+  Cluster cluster = test::bare_cluster(devices, switches + 1);
+  for (std::uint32_t r = 0; r < work.replicas; ++r)
+    for (std::uint32_t s = 0; s < work.stages; ++s)
+      test::connect(cluster,
+                    {static_cast<int>(r * work.stages + s), devices + static_cast<int>(r / kShare * work.stages + s)},
+                    4 * kBandwidth, 0);
+  for (int n = 0; n < switches; ++n)
+    test::connect(cluster, {devices + n, devices + switches}, kBandwidth, kLatency / 2);
+  return cluster;
+}
+
+void measure(bool on_fluid, const Workload& work, const Program& program, const Cluster& cluster) {
   const double transfers = static_cast<double>(program.transfers.size());
   const double activities = static_cast<double>(program.size()) - transfers;
   std::vector<double> start(program.size()), end(program.size());
   const double before = resident_bytes(), begin = cpu_seconds();
   const std::vector<Route> routes = des::routes_of(program, cluster);
   const double routed = cpu_seconds();
-  sg::simulate(program, cluster, routes, start, end);
+  if (on_fluid)
+    fluid::simulate(program, cluster, routes, start, end);
+  else
+    sg::simulate(program, cluster, routes, start, end);
   const double seconds = cpu_seconds() - routed;
   fmt::print(
       "{}x{}x{}: {} activities, routes {:.3f} s, simulation {:.3f} s CPU, {:.3g} activities/s, {:.3f} us each, "
@@ -161,15 +184,19 @@ void measure(const Workload& work, const Program& program, const Cluster& cluste
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::string_view engine = argc > 1 ? argv[1] : "";
+  if (engine != "simgrid" && engine != "fluid") return 2;
+  const bool shared = argc > 2 && std::string_view(argv[2]) == "nodes";
   std::vector<Workload> workloads;
   const auto number = [&](int i) { return static_cast<std::uint32_t>(std::strtoul(argv[i], nullptr, 10)); };
-  for (int i = 1; i + 2 < argc; i += 3) workloads.push_back({number(i), number(i + 1), number(i + 2)});
+  for (int i = shared ? 3 : 2; i + 2 < argc; i += 3) workloads.push_back({number(i), number(i + 1), number(i + 2)});
   if (workloads.empty()) workloads = {{1, 64, 1024}, {1, 4096, 32}, {16, 64, 64}};
   for (const Workload& work : workloads) {
     const pid_t child = fork();
     if (child == 0) {
       const Program program = make_program(work);
-      measure(work, program, test::star(program.devices, kBandwidth, kLatency / 2));
+      measure(engine == "fluid", work, program,
+              shared ? nodes(work) : test::star(program.devices, kBandwidth, kLatency / 2));
       _exit(0);
     }
     int status = 0;

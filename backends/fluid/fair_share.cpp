@@ -1,0 +1,156 @@
+#include "backends/fluid/fair_share.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+// Progressive filling (Bertsekas and Gallager, Data Networks, 1992, 6.5.2): the rates of all flows grow together until
+// something is full; its flows keep that rate, the others go on. What is left for each of the others in a channel only
+// grows meanwhile, so a heap finds the next full one although its entries may be too low.
+
+namespace stagecraft::fluid {
+
+FairShare::FairShare(const Paths& paths) : paths_(paths), channels_(paths.capacity.size()) {
+  for (std::size_t c = 0; c < channels_.size(); ++c) channels_[c].capacity = paths.capacity[c];
+  for (std::size_t r = 0; r + 1 < paths.first.size(); ++r)
+    most_hops_ = std::max<std::size_t>(most_hops_, paths.first[r + 1] - paths.first[r]);
+}
+
+/// The demand is a running sum: what rounding may have taken from it is far below the millionth that is left free.
+bool FairShare::can_be_full(const Channel& channel) {
+  return channel.members.size() > 1 && channel.demand > channel.capacity * (1 - 1e-6);
+}
+
+void FairShare::touch(std::int32_t channel) {
+  bool& touched = channels_[static_cast<std::size_t>(channel)].touched;
+  if (!touched) touched_.push_back(channel);
+  touched = true;
+}
+
+int FairShare::add(std::int32_t route) {
+  if (free_.empty()) {
+    free_.push_back(static_cast<int>(flows_.size()));
+    flows_.emplace_back();
+    places_.resize(places_.size() + most_hops_);
+  }
+  const int flow = free_.back();
+  free_.pop_back();
+  Flow& added = flows_[static_cast<std::size_t>(flow)];
+  added.route = route;
+  added.rate = 0;
+  fresh_.push_back(flow);
+  std::uint32_t hop = 0;
+  for (const std::int32_t c : paths_.channels_of(route)) {
+    Channel& channel = channels_[static_cast<std::size_t>(c)];
+    place(flow, hop) = static_cast<std::uint32_t>(channel.members.size());
+    channel.members.push_back({flow, hop++});
+    channel.demand += paths_.alone[static_cast<std::size_t>(route)];
+  }
+  return flow;
+}
+
+void FairShare::remove(int flow) {
+  std::int32_t& route = flows_[static_cast<std::size_t>(flow)].route;
+  std::size_t hop = 0;
+  for (const std::int32_t c : paths_.channels_of(route)) {
+    Channel& channel = channels_[static_cast<std::size_t>(c)];
+    if (can_be_full(channel)) touch(c);
+    const std::uint32_t at = place(flow, hop++);
+    const Member last = channel.members.back();
+    channel.members[at] = last;
+    place(last.flow, last.hop) = at;
+    channel.members.pop_back();
+    channel.demand = channel.members.empty() ? 0 : channel.demand - paths_.alone[static_cast<std::size_t>(route)];
+  }
+  route = -1;
+  free_.push_back(flow);
+}
+
+std::span<const int> FairShare::settle() {
+  ++round_;
+  changed_.clear();
+  filling_.clear();
+  levels_.clear();
+  reached_ = 0;
+  for (const std::int32_t c : touched_) {
+    Channel& channel = channels_[static_cast<std::size_t>(c)];
+    channel.touched = false;
+    for (const Member& member : channel.members) visit(member.flow);
+  }
+  for (const int flow : fresh_)
+    if (flows_[static_cast<std::size_t>(flow)].route >= 0) visit(flow);
+  touched_.clear();
+  fresh_.clear();
+  for (std::size_t i = 0; i < filling_.size(); ++i)  // grows while it is gone through
+    for (const Member& member : channels_[static_cast<std::size_t>(filling_[i])].members) visit(member.flow);
+  fill();
+  return changed_;
+}
+
+void FairShare::visit(int flow) {
+  Flow& seen = flows_[static_cast<std::size_t>(flow)];
+  if (seen.seen == round_) return;
+  seen.seen = round_;
+  ++reached_;
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::int32_t c : paths_.channels_of(seen.route)) {
+    Channel& channel = channels_[static_cast<std::size_t>(c)];
+    if (!can_be_full(channel)) continue;
+    least = std::min(least, channel.capacity);
+    if (channel.seen == round_) continue;
+    channel.seen = round_;
+    channel.rest = channel.capacity;
+    channel.open = static_cast<std::uint32_t>(channel.members.size());
+    filling_.push_back(c);
+    levels_.push_back({channel.rest / channel.open, c});
+  }
+  const double alone = paths_.alone[static_cast<std::size_t>(seen.route)];
+  if (least == std::numeric_limits<double>::infinity()) return set(flow, alone);
+  ++waiting_;
+  if (alone < least) levels_.push_back({alone, ~flow});  // else one of the channels is full before
+}
+
+void FairShare::fill() {
+  std::make_heap(levels_.begin(), levels_.end(), std::greater<>{});
+  while (waiting_ > 0) {
+    std::pop_heap(levels_.begin(), levels_.end(), std::greater<>{});
+    Level& level = levels_.back();
+    if (level.of < 0) {
+      give(~level.of, level.rate);
+      levels_.pop_back();
+      continue;
+    }
+    const Channel& channel = channels_[static_cast<std::size_t>(level.of)];
+    const double share = channel.open == 0 ? 0 : channel.rest / channel.open;
+    if (share > level.rate) {
+      level.rate = share;
+      std::push_heap(levels_.begin(), levels_.end(), std::greater<>{});
+      continue;
+    }
+    levels_.pop_back();
+    if (channel.open == 0) continue;
+    for (const Member& member : channel.members) give(member.flow, share);
+  }
+}
+
+void FairShare::give(int flow, double rate) {
+  Flow& given = flows_[static_cast<std::size_t>(flow)];
+  if (given.placed == round_) return;
+  given.placed = round_;
+  --waiting_;
+  for (const std::int32_t c : paths_.channels_of(given.route)) {
+    Channel& channel = channels_[static_cast<std::size_t>(c)];
+    if (channel.seen != round_) continue;
+    channel.rest -= rate;
+    --channel.open;
+  }
+  set(flow, rate);
+}
+
+void FairShare::set(int flow, double rate) {
+  double& now = flows_[static_cast<std::size_t>(flow)].rate;
+  if (now != rate) changed_.push_back(flow);
+  now = rate;
+}
+
+}  // namespace stagecraft::fluid

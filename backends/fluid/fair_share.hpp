@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "backends/fluid/paths.hpp"
+
+namespace stagecraft::fluid {
+
+/// Max-min fair rates of flows that come and go: no flow can have more without taking from one that has no more than
+/// it. A change is followed only over channels that can be full: where all flows could have the rate they have alone
+/// at the same time, nobody feels a neighbour. So the cost of a change is that of the flows it can reach, times the
+/// logarithm of their number.
+class FairShare {
+ public:
+  explicit FairShare(const Paths& paths);
+
+  /// The number of the new flow, until it is removed; numbers are used again, the highest is what was alive at once.
+  int add(std::int32_t route);
+  void remove(int flow);
+  /// Brings all rates up to date. Gives the flows whose rate is not what it was, until the next call.
+  std::span<const int> settle();
+  /// How many flows the last settle() looked at.
+  std::size_t reached() const { return reached_; }
+  double rate(int flow) const { return flows_[static_cast<std::size_t>(flow)].rate; }
+
+ private:
+  struct Flow {
+    double rate = 0;
+    std::int32_t route = -1;   ///< -1: the number is free.
+    std::uint32_t seen = 0;    ///< The last settle() that looked at it.
+    std::uint32_t placed = 0;  ///< The last one that gave it a rate.
+  };
+  struct Member {
+    int flow;
+    std::uint32_t hop;  ///< Which of the flow's channels this is.
+  };
+  struct Channel {
+    double capacity = 0;
+    double demand = 0;  ///< What its flows would have alone, together.
+    double rest = 0;    ///< Of the capacity, while rates are given out.
+    std::uint32_t open = 0;
+    std::uint32_t seen = 0;
+    bool touched = false;
+    std::vector<Member> members;
+  };
+  /// A rate at which something is full: a channel, or a flow (~number) that gets no more even alone.
+  struct Level {
+    double rate;
+    std::int32_t of;
+    bool operator>(const Level& other) const { return rate != other.rate ? rate > other.rate : of > other.of; }
+  };
+
+  static bool can_be_full(const Channel&);
+  std::uint32_t& place(int flow, std::size_t hop) { return places_[static_cast<std::size_t>(flow) * most_hops_ + hop]; }
+  void touch(std::int32_t channel);
+  void visit(int flow);
+  void fill();
+  void give(int flow, double rate);
+  void set(int flow, double rate);
+
+  const Paths& paths_;
+  std::size_t most_hops_ = 0;
+  std::vector<Flow> flows_;
+  std::vector<std::uint32_t> places_;  ///< Of each flow and hop: where it is among the members of the channel.
+  std::vector<int> free_;
+  std::vector<Channel> channels_;
+  std::vector<std::int32_t> touched_;  ///< Channels that could be full until something went.
+  std::vector<int> fresh_;             ///< Flows that came.
+  std::uint32_t round_ = 0;            ///< Counts settle().
+  std::vector<std::int32_t> filling_;
+  std::vector<Level> levels_;
+  std::size_t waiting_ = 0;  ///< Flows that were seen and have no rate yet.
+  std::vector<int> changed_;
+  std::size_t reached_ = 0;
+};
+
+}  // namespace stagecraft::fluid

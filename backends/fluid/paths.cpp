@@ -1,0 +1,21 @@
+#include "backends/fluid/paths.hpp"
+
+namespace stagecraft::fluid {
+
+Paths paths_of(const Cluster& cluster, std::span<const Route> routes) {
+  Paths paths;
+  for (const Link& link : cluster.links) paths.capacity.insert(paths.capacity.end(), 2, link.bandwidth.value);
+  paths.first.push_back(0);
+  for (const Route& route : routes) {
+    paths.alone.push_back(route.bandwidth.value);
+    for (const Hop& hop : route.hops) {
+      const Duplex duplex = cluster.links[static_cast<std::size_t>(hop.link)].duplex;
+      if (duplex == Duplex::Unshared) continue;
+      paths.crossed.push_back(2 * hop.link + (duplex == Duplex::Full && !hop.forward ? 1 : 0));
+    }
+    paths.first.push_back(static_cast<std::uint32_t>(paths.crossed.size()));
+  }
+  return paths;
+}
+
+}  // namespace stagecraft::fluid

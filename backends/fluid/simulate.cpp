@@ -1,0 +1,97 @@
+#include "backends/fluid/simulate.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "backends/des/core.hpp"
+#include "backends/fluid/fair_share.hpp"
+#include "backends/fluid/finish_queue.hpp"
+#include "backends/fluid/paths.hpp"
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::fluid {
+namespace {
+
+/// Says when to stop; looks at the clock once in some thousand calls.
+class Deadline {
+ public:
+  explicit Deadline(Seconds timeout) : timeout_(timeout) {}
+
+  void check() {
+    if (timeout_.value <= 0 || ++calls_ % 4096 != 0) return;
+    if (std::chrono::duration<double>(Wall::now() - begin_).count() > timeout_.value)
+      throw BackendError("fluid: stopped after " + to_text(timeout_) + " of wall time, as asked");
+  }
+
+ private:
+  using Wall = std::chrono::steady_clock;
+  Seconds timeout_;
+  std::uint32_t calls_ = 0;
+  Wall::time_point begin_ = Wall::now();
+};
+
+class Carrier final : public des::Network {
+ public:
+  Carrier(const Program& program, const Paths& paths, std::span<const Route> routes, std::span<double> start,
+          std::span<double> end)
+      : shares_(paths), core_(program, routes, *this, start, end) {}
+
+  void run(Deadline deadline) {
+    core_.begin(0);
+    for (;; deadline.check()) {
+      settle();  // once for all that happens at one time
+      now_ = std::min(core_.next_time(), ends_.next_time());
+      if (now_ == des::kNever) break;
+      while (ends_.next_time() <= now_) arrived(ends_.pop());
+      core_.advance(now_);
+    }
+    core_.require_finished();
+  }
+
+  void start(int sender, std::int32_t route, std::uint64_t bytes) override {
+    const auto flow = static_cast<std::size_t>(shares_.add(route));
+    if (flow >= loads_.size()) loads_.resize(flow + 1);
+    loads_[flow] = {static_cast<double>(bytes), 0, now_, sender};
+  }
+
+ private:
+  struct Load {
+    double left = 0;  ///< Bytes, as of `since`.
+    double rate = 0;
+    double since = 0;
+    int sender = 0;
+  };
+
+  void arrived(int flow) {
+    shares_.remove(flow);
+    core_.flow_done(loads_[static_cast<std::size_t>(flow)].sender, now_);
+  }
+
+  void settle() {
+    for (const int flow : shares_.settle()) {
+      Load& load = loads_[static_cast<std::size_t>(flow)];
+      load.left = std::max(0.0, load.left - load.rate * (now_ - load.since));
+      load.since = now_;
+      load.rate = shares_.rate(flow);
+      ends_.set(flow, now_ + load.left / load.rate);
+    }
+  }
+
+  FairShare shares_;
+  FinishQueue ends_;
+  std::vector<Load> loads_;  ///< By number of the flow.
+  double now_ = 0;
+  des::Core core_;
+};
+
+}  // namespace
+
+void simulate(const Program& program, const Cluster& cluster, std::span<const Route> routes, std::span<double> start,
+              std::span<double> end, Seconds timeout) {
+  const Paths paths = paths_of(cluster, routes);
+  Carrier(program, paths, routes, start, end).run(Deadline(timeout));
+}
+
+}  // namespace stagecraft::fluid

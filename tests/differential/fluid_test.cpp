@@ -1,0 +1,214 @@
+// One physics, two engines: our max-min sharing against SimGrid's, on the start and end of every instruction of random
+// programs over networks where transfers meet; and against the longest path where none does.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <vector>
+
+#include "backends/backend.hpp"
+#include "tests/support/differences.hpp"
+#include "tests/support/random_cases.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+Timeline run(const char* backend, const Program& program, const Cluster& cluster) {
+  return get_from(backends::all(), "backend", backend).run(program, cluster, {});
+}
+
+/// The same times on both, and twice the same bits.
+std::string difference(const Program& program, const Cluster& cluster, const char* other = "simgrid") {
+  const Timeline ours = run("fluid", program, cluster), again = run("fluid", program, cluster);
+  if (ours.start != again.start || ours.end != again.end) return "not the same twice";
+  return test::difference(program, ours, run(other, program, cluster));
+}
+
+double speed(test::Draw& draw) { return 1e6 * draw(50, 20000); }
+double latency(test::Draw& draw) { return 1e-6 * draw(0, 300); }
+
+/// Cards of different speeds and kinds on one switch.
+Cluster star(int devices, test::Draw& draw) {
+  const Duplex kinds[] = {Duplex::Full, Duplex::Full, Duplex::Half, Duplex::Unshared};
+  const bool mixed = draw(0, 1) == 1;
+  const double one_speed = speed(draw);
+  Cluster cluster = test::bare_cluster(devices, 1);
+  for (int d = 0; d < devices; ++d)
+    test::connect(cluster, {d, devices}, mixed ? speed(draw) : one_speed, latency(draw), kinds[mixed ? draw(0, 3) : 0]);
+  return cluster;
+}
+
+/// All on one cable.
+Cluster medium(int devices, test::Draw& draw) {
+  Cluster cluster = test::bare_cluster(devices);
+  std::vector<int> stations;
+  for (int d = 0; d < devices; ++d) stations.push_back(d);
+  if (devices > 1) test::connect(cluster, stations, speed(draw), latency(draw), Duplex::Half);
+  return cluster;
+}
+
+/// Pods of up to three devices, each with a fast switch and one card; the cards on a switch, or on one cable.
+Cluster pods(int devices, test::Draw& draw) {
+  const int size = draw(1, 3), count = (devices + size - 1) / size;
+  const bool cable = draw(0, 1) == 1;
+  Cluster cluster = test::bare_cluster(devices, count + 1);
+  for (int d = 0; d < devices; ++d) test::connect(cluster, {d, devices + d / size}, speed(draw), latency(draw));
+  std::vector<int> switches;
+  for (int p = 0; p < count; ++p) {
+    switches.push_back(devices + p);
+    if (!cable) test::connect(cluster, {devices + p, devices + count}, speed(draw), latency(draw));
+  }
+  if (cable && count > 1) test::connect(cluster, switches, speed(draw), latency(draw), Duplex::Half);
+  return cluster;
+}
+
+/// Two switches and a trunk between them, of either kind.
+Cluster dumbbell(int devices, test::Draw& draw) {
+  Cluster cluster = test::bare_cluster(devices, 2);
+  for (int d = 0; d < devices; ++d) test::connect(cluster, {d, devices + d % 2}, speed(draw), latency(draw));
+  test::connect(cluster, {devices, devices + 1}, speed(draw), latency(draw),
+                draw(0, 1) == 0 ? Duplex::Full : Duplex::Half);
+  return cluster;
+}
+
+constexpr int kNetworks = 4;
+Cluster network(int kind, int devices, test::Draw& draw) {
+  Cluster (*const all[kNetworks])(int, test::Draw&) = {star, medium, pods, dumbbell};
+  return all[kind](devices, draw);
+}
+
+/// Whether some transfer takes longer than it would alone.
+bool contended(const Program& program, const Cluster& cluster) {
+  return test::difference(program, run("fluid", program, cluster), run("ideal", program, cluster)) != "";
+}
+
+}  // namespace
+
+TEST_CASE("random programs over networks that are shared: every start and end") {
+  test::Draw draw{Rng(45, "fluid")};
+  int compared = 0, met[kNetworks] = {}, replicated = 0, simultaneous = 0;
+  std::set<std::string> schedules;
+  for (int trial = 0; compared < 600; ++trial) {
+    REQUIRE(trial < 1500);
+    const test::RandomCase c = test::random_case(draw, 6);
+    CAPTURE(to_text(c));
+    Program program;
+    try {
+      program = test::program_of(c);
+    } catch (const Infeasible& error) {
+      CHECK(error.code() == "deadlock");
+      continue;
+    }
+    const int kind = draw(0, kNetworks - 1);
+    const Cluster cluster = network(kind, program.devices, draw);
+    CAPTURE(kind);
+    CHECK(difference(program, cluster) == "");
+    ++compared;
+    met[kind] += contended(program, cluster);
+    replicated += !program.collectives.empty();
+    simultaneous += !c.options.fifo_sends;
+    schedules.insert(c.schedule);
+  }
+  // The cases do reach everything they are meant to.
+  for (const int count : met) CHECK(count >= 30);
+  CHECK(schedules == std::set<std::string>{"1f1b", "2bw", "gpipe", "graph", "inference", "pipedream"});
+  CHECK(replicated >= 50);
+  CHECK(simultaneous >= 50);
+}
+
+TEST_CASE("copies of the model in both directions over shared networks") {
+  test::Draw draw{Rng(46, "fluid both ways")};
+  int met = 0;
+  for (int trial = 0; trial < 90; ++trial) {
+    const char* const names[] = {"chimera", "gems", "dualpipe"};
+    const std::string name = names[trial % 3];
+    const int ranks = name == "gems" ? draw(2, 5) : 2 * draw(1, 3);
+    const int micro_batches = name == "dualpipe" ? 2 * (ranks + draw(0, 3)) : draw(2, 9);
+    Plan plan = plan_for(get_from(schedules::all(), "schedule", name), ranks, 2, micro_batches);
+    for (StageEdge& e : plan.edges) e.bytes = Bytes{1e3 * draw(0, 2000)};
+    StageCosts costs;
+    for (int s = 0; s < plan.stage_count(); ++s) costs.push_back({test::random_cost(draw)});
+    LoweringOptions options;
+    options.rendezvous = draw(0, 1) == 0;
+    options.iterations = draw(1, 3);
+    const Program program = test::program_of(name, plan, costs, options);
+    const Cluster cluster = network(draw(0, kNetworks - 1), program.devices, draw);
+    CAPTURE(name);
+    CHECK(difference(program, cluster) == "");
+    met += contended(program, cluster);
+  }
+  CHECK(met >= 40);
+}
+
+TEST_CASE("random programs where no two transfers meet: the longest path") {
+  test::Draw draw{Rng(47, "fluid alone")};
+  for (int compared = 0; compared < 300;) {
+    const test::RandomCase c = test::random_case(draw, 6);
+    CAPTURE(to_text(c));
+    Program program;
+    try {
+      program = test::program_of(c);
+    } catch (const Infeasible&) {
+      continue;
+    }
+    Cluster cluster = test::bare_cluster(program.devices, 1);
+    for (int d = 0; d < program.devices; ++d)
+      test::connect(cluster, {d, program.devices}, speed(draw), latency(draw), Duplex::Unshared);
+    CHECK(difference(program, cluster, "ideal") == "");
+    ++compared;
+  }
+}
+
+TEST_CASE("long pipelines whose neighbours share cards, one send at a time: nothing drifts apart") {
+  test::Draw draw{Rng(48, "fluid long")};
+  for (const int stages : {4, 16}) {
+    Plan plan = chain_plan(stages, stages, 48);
+    for (StageEdge& e : plan.edges) e.bytes = Bytes{1234567};
+    StageCosts costs;
+    for (int s = 0; s < stages; ++s) costs.push_back({test::random_cost(draw)});
+    LoweringOptions options;
+    options.rendezvous = false;
+    options.iterations = 4;
+    const Program program = test::program_of("1f1b", plan, costs, options);
+    const Cluster cluster = test::star(stages, 1e9, 5e-6);
+    CHECK(contended(program, cluster));
+    CHECK(difference(program, cluster) == "");
+  }
+}
+
+TEST_CASE("many at once on each card: rounding decides, so means of many runs agree, within 1 %") {
+  // Eight pipelines whose equal stages share a card, each device sending whatever is ready. Of two transfers that start
+  // almost together the gap can double with each pair, so bandwidths that differ in the 13th digit move the length by
+  // percents, on either engine: what can be equal is where these lengths lie.
+  constexpr int kPipelines = 8, kStages = 6, kDevices = kPipelines * kStages, kRuns = 24;
+  test::Draw draw{Rng(49, "fluid crowded")};
+  Plan plan = chain_plan(kDevices, kDevices, 64);
+  plan.edges.clear();
+  for (int s = 0; s < kDevices; ++s)
+    if ((s + 1) % kStages != 0) plan.edges.push_back({StageId{s}, StageId{s + 1}, Bytes{5e6}});
+  StageCosts costs;
+  for (int s = 0; s < kDevices; ++s) costs.push_back({test::random_cost(draw)});
+  LoweringOptions options;
+  options.fifo_sends = options.rendezvous = false;
+  options.streams = StreamModel::None;
+  const Program program = test::program_of("1f1b", plan, costs, options);
+  std::vector<double> ours, theirs;
+  for (int i = 0; i < kRuns; ++i) {
+    Cluster cluster = test::bare_cluster(kDevices, kStages + 1);
+    const auto bandwidth = [&] { return 1e10 * (1 + 1e-13 * draw.rng.uniform()); };
+    for (int d = 0; d < kDevices; ++d) test::connect(cluster, {d, kDevices + d % kStages}, bandwidth(), 0);
+    for (int n = 0; n < kStages; ++n) test::connect(cluster, {kDevices + n, kDevices + kStages}, bandwidth(), 5e-6);
+    ours.push_back(run("fluid", program, cluster).last_end().value);
+    theirs.push_back(run("simgrid", program, cluster).last_end().value);
+  }
+  const auto mean = [](const std::vector<double>& all) { return std::accumulate(all.begin(), all.end(), 0.0) / kRuns; };
+  CHECK(mean(ours) == doctest::Approx(mean(theirs)).epsilon(0.01));
+  for (const std::vector<double>* all : {&ours, &theirs}) {
+    const auto [least, most] = std::minmax_element(all->begin(), all->end());
+    CHECK(*most > *least * 1.01);  // otherwise single runs could be compared
+    MESSAGE(mean(*all) << " s, from " << *least << " to " << *most);
+  }
+}
