@@ -11,7 +11,8 @@ namespace stagecraft {
 namespace {
 
 std::string_view to_text(StageTask task) {
-  constexpr std::string_view kNames[] = {"all", "forward", "input gradient", "weight gradient"};
+  constexpr std::string_view kNames[] = {"all",    "forward",          "input gradient", "weight gradient",
+                                         "update", "taking in weights"};
   return kNames[static_cast<std::size_t>(task)];
 }
 

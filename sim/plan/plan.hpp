@@ -11,8 +11,8 @@
 namespace stagecraft {
 
 /// What of the training of its layers a stage does. One that does a single task runs it as its forward, and gradients
-/// come and go as activations do.
-enum class StageTask : std::uint8_t { Whole, Forward, InputGradient, WeightGradient };
+/// come and go as activations do. An update, and taking in what it makes elsewhere, happen once in an iteration.
+enum class StageTask : std::uint8_t { Whole, Forward, InputGradient, WeightGradient, Update, TakeWeights };
 
 /// What the replicas of a stage divide: the samples of each micro-batch, or the micro-batches, which they take in turn
 /// (PipeDream's 1F1B-RR).

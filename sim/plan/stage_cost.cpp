@@ -47,9 +47,12 @@ double parameters_of(const Stage& stage, const ModelGraph& model) {
 /// weights, and beside the weight gradient what an update needs.
 StageCost task_cost(StageTask task, const StageCost& whole) {
   StageCost cost;
+  if (task == StageTask::TakeWeights) return cost;
   cost.forward = task == StageTask::Forward         ? whole.forward
                  : task == StageTask::InputGradient ? whole.input_gradient
+                 : task == StageTask::Update        ? whole.update
                                                     : whole.weight_gradient;
+  if (task == StageTask::Update) return cost;  // What it works on stays with the weight gradient.
   cost.weights = whole.weights;
   if (task == StageTask::WeightGradient) cost.weights += whole.gradients + whole.optimizer;
   return cost;

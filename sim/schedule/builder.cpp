@@ -305,11 +305,11 @@ int drain_every(const ScheduleDef& def, const config::Value* options) {
 }
 
 Schedule build_schedule(const ScheduleDef& def, ScheduleInput in) {
+  if (def.trains) require_whole_stages(in.plan, def.name);
   if (def.equal_sizes) require_equal_sizes(in.plan, def.name);
   if (!def.stage || !def.turns) require_equal_shares(in.plan, def.name);
   in.depth = depths(in.plan);
   if (def.placement != Placement::Any) in.layout = layout_of(in.plan, placing_of(def, in.options), def.name);
-  if (def.trains) require_whole_stages(in.plan, def.name);
   const auto stretch = [&](int iterations) {
     if (def.whole) {
       ScheduleInput part = in;

@@ -3,7 +3,9 @@
 // the busiest device is through.
 //
 // F of layer l waits for F of l - 1; dX and dW of l for dX of l + 1, at the end for the loss, which F of the last layer
-// makes; dW also for the input of the layer. What a layer keeps beside its input goes from F to dX.
+// makes; dW also for the input of the layer. What a layer keeps beside its input goes from F to dX. Once in an
+// iteration the weights are updated where dW is, and go to the devices of F and dX. Nothing waits for them: gradients
+// are delayed.
 
 #include <fmt/format.h>
 
@@ -92,6 +94,32 @@ void connect(Plan& plan, const std::vector<LayerTasks>& tasks, const ModelGraph&
   for (const auto& [ends, bytes] : edges) plan.edges.push_back({ends.first, ends.second, bytes});
 }
 
+/// Of each layer that has weights: its update, and the new weights on the way to the other devices that use them.
+void add_updates(Plan& plan, const std::vector<LayerTasks>& tasks, const ModelGraph& model) {
+  const auto add = [&](std::size_t layer, const char* word, StageTask task, const std::vector<DeviceId>& devices) {
+    Stage stage;
+    stage.name = fmt::format("{}.{}", model.layers[layer].name, word);
+    stage.layers = {LayerId{static_cast<std::int64_t>(layer)}};
+    stage.devices = devices;
+    stage.micro_batch_size = plan.mini_batch;
+    stage.task = task;
+    plan.stages.push_back(std::move(stage));
+    return StageId{plan.stage_count() - 1};
+  };
+  for (std::size_t l = 0; l < tasks.size(); ++l) {
+    const double parameters = model.layers[l].parameters;
+    if (parameters <= 0) continue;
+    const std::vector<DeviceId> home = plan.stage(tasks[l].weight_gradient).devices;
+    const StageId update = add(l, "U", StageTask::Update, home);
+    plan.edges.push_back({tasks[l].weight_gradient, update, {}});
+    std::set<std::vector<DeviceId>> there{home};
+    for (const StageId task : {tasks[l].forward, tasks[l].input_gradient})
+      if (task.valid() && there.insert(plan.stage(task).devices).second)
+        plan.edges.push_back({update, add(l, "weights", StageTask::TakeWeights, plan.stage(task).devices),
+                              Bytes{parameters * model.precision.weight / plan.mini_batch}});
+  }
+}
+
 double seconds_of(const Stage& stage, DeviceId device, const CostTable& costs) {
   const int type = costs.cluster().devices[static_cast<std::size_t>(device)].type;
   const LayerCost one = costs.at(stage.layers.front(), type, stage.micro_batch_size);
@@ -140,6 +168,7 @@ Planned plan_layerpipe(const PlannerInput& input) {
   assign(plan, input);
   count_samples(plan, input);
   connect(plan, tasks, input.model);
+  add_updates(plan, tasks, input.model);
   check_plan(plan);
   return {.plan = std::move(plan)};
 }

@@ -40,8 +40,9 @@ std::vector<int> intervals_behind(const Plan& plan, const std::vector<int>& orde
   return behind;
 }
 
-// In every interval each device runs its tasks in the order of the graph, each on the micro-batch whose turn it is. No
-// task waits for one of its own interval on another device, so an interval lasts as long as the busiest device works.
+// In every interval each device runs its tasks in the order of the graph, each on the micro-batch whose turn it is, and
+// updates behind the last of an iteration. No task waits for one of its own interval on another device, so an interval
+// lasts as long as the busiest device works.
 Schedule order(const ScheduleInput& in) {
   require_tasks(in.plan);
   const std::vector<int> sorted = topological_order(in.plan.graph()).value();
@@ -52,27 +53,28 @@ Schedule order(const ScheduleInput& in) {
   schedule.devices.resize(static_cast<std::size_t>(in.plan.device_count()));
   for (int interval = 0; interval < intervals; ++interval)
     for (const int s : sorted) {
-      const int micro = interval - behind[static_cast<std::size_t>(s)];
-      if (micro < 0 || micro >= total) continue;
-      for (const DeviceId device : in.plan.stage(StageId{s}).devices)
-        schedule.devices[static_cast<std::size_t>(device)].push_back({OpKind::Forward, false, StageId{s}, micro});
+      const StageId stage{s};
+      const int each = in.plan.micro_batches(StageId{0}) / in.plan.micro_batches(stage);
+      const int done = interval - behind[static_cast<std::size_t>(s)] + 1;
+      if (done < 1 || done > total || done % each != 0) continue;
+      for (const DeviceId device : in.plan.stage(stage).devices)
+        schedule.devices[static_cast<std::size_t>(device)].push_back({OpKind::Forward, false, stage, done / each - 1});
     }
   return schedule;
 }
 
 }  // namespace
 
-// Left out: weights on their way from the weight gradient to the other tasks of a layer, their updates, and the
-// versions that delays ask for. With S stages behind a layer its gradient comes 2S micro-batches late (LayerPipe2).
+// Left out: the older versions of weights that delays ask for. With S stages behind a layer its gradient comes 2S
+// micro-batches late (LayerPipe2).
 extern const ScheduleDef layerpipe{
     .name = "layerpipe",
-    .summary =
-        "Passes of layers as tasks apart, a micro-batch each interval as long as the busiest device works; moving "
-        "weights is left out",
+    .summary = "Passes of layers as tasks apart, a micro-batch each interval as long as the busiest device works",
     .source = "Unnikrishnan and Parhi, LayerPipe, ICCAD 2021",
     .weights = "stash",
     .flushes = false,
     .trains = false,
+    .equal_sizes = false,
     .fields = &fields,
     .whole = order,
 };

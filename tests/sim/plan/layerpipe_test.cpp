@@ -83,15 +83,26 @@ TEST_CASE("layerpipe: VGG-16 on two to ten devices, against whole layers in stag
 
 TEST_CASE("layerpipe: the tasks of a chain and what they send") {
   ModelGraph model = chain({1, 2, 3});
-  model.layers[1].stash += Bytes{7};  // Beside its input: what only its gradient needs.
+  model.layers[1].stash += Bytes{7};                        // Beside its input: what only its gradient needs.
+  for (Layer& layer : model.layers) layer.parameters = 16;  // 64 bytes, once in an iteration of 8 samples.
   const Cluster cluster = test::devices_with({1, 1});
   const Plan made = plan("layerpipe", model, cluster, "{micro_batch_size: 2}");
   std::vector<std::string> names;
   for (const Stage& stage : made.stages) names.push_back(stage.name);
-  CHECK(names == std::vector<std::string>{"l0.F", "l1.F", "l2.F", "l2.dX", "l2.dW", "l1.dX", "l1.dW", "l0.dW"});
+  CHECK(names == std::vector<std::string>{"l0.F", "l1.F", "l2.F", "l2.dX", "l2.dW", "l1.dX", "l1.dW", "l0.dW", "l0.U",
+                                          "l0.weights", "l1.U", "l1.weights", "l2.U", "l2.weights"});
   CHECK(edges_of(made) == std::vector<std::string>{"l0.F>l1.F=10", "l0.F>l1.dW=10", "l1.F>l2.F=20", "l1.F>l2.dW=20",
                                                    "l1.F>l1.dX=7", "l2.F>l2.dX=30", "l2.F>l2.dW=30", "l2.dX>l1.dX=20",
-                                                   "l2.dX>l1.dW=20", "l1.dX>l0.dW=10"});
+                                                   "l2.dX>l1.dW=20", "l1.dX>l0.dW=10", "l0.dW>l0.U=0",
+                                                   "l0.U>l0.weights=8", "l1.dW>l1.U=0", "l1.U>l1.weights=8",
+                                                   "l2.dW>l2.U=0", "l2.U>l2.weights=8"});
+  for (const Stage& stage : made.stages) {  // Each of the two devices has part of every layer.
+    const bool once = stage.task == StageTask::Update || stage.task == StageTask::TakeWeights;
+    CHECK(stage.micro_batch_size == (once ? 8 : 2));
+  }
+  CHECK(made.stages[8].devices == made.stages[7].devices);
+  CHECK(made.stages[9].devices == made.stages[0].devices);
+  CHECK(made.stages[13].devices == made.stages[3].devices);
   CHECK(made.mini_batch == 8);
   CHECK(to_text(made).find("micro-batch 2, input gradient alone; to 5 (20 B a sample); to 6 (20 B a sample)") !=
         std::string::npos);
@@ -104,7 +115,7 @@ TEST_CASE("layerpipe: layers without weights have no weight gradient, and inputs
   model.layers[2].times->weight_gradient = Seconds{0};
   std::vector<std::string> names;
   for (const Stage& stage : plan("layerpipe", model, test::devices_with({1, 1})).stages) names.push_back(stage.name);
-  CHECK(names == std::vector<std::string>{"l0.F", "l1.F", "l2.F", "l2.dX", "l1.dW"});
+  CHECK(names == std::vector<std::string>{"l0.F", "l1.F", "l2.F", "l2.dX", "l1.dW", "l1.U", "l1.weights"});
 }
 
 TEST_CASE("layerpipe: a device twice as fast gets what it ends first") {
@@ -116,7 +127,8 @@ TEST_CASE("layerpipe: a device twice as fast gets what it ends first") {
   const Cluster cluster = test::devices_with({2, 1});
   const Plan made = plan("layerpipe", model, cluster);
   std::vector<int> devices;
-  for (const Stage& stage : made.stages) devices.push_back(stage.devices.front());
+  for (const Stage& stage : made.stages)
+    if (stage.task < StageTask::Update) devices.push_back(stage.devices.front());
   CHECK(devices == std::vector<int>{0, 0, 0, 0, 1, 0, 1, 0});
   CHECK(largest_load(made, model, cluster) == 12);
 }
@@ -127,9 +139,10 @@ TEST_CASE("layerpipe: a task costs its own time and keeps weights; what updates 
   model.layers[1].times = LayerTimes{{2}, {3}, {5}};
   const Cluster cluster = test::devices_with({1});
   const StageCosts costs = stage_costs(plan("layerpipe", model, cluster), CostTable(model, cluster));
-  const double seconds[] = {1, 2, 3, 5, 1}, bytes[] = {4, 400, 400, 1600, 16};  // fp32, Adam: 4 + 4 + 8
-  REQUIRE(costs.size() == 5);
-  for (std::size_t s = 0; s < 5; ++s) {
+  const double seconds[] = {1, 2, 3, 5, 1, 0, 0};
+  const double bytes[] = {4, 400, 400, 1600, 16, 0, 0};  // fp32, Adam: 4 + 4 + 8; the updates find them there
+  REQUIRE(costs.size() == 7);
+  for (std::size_t s = 0; s < 7; ++s) {
     CHECK(costs[s].front().forward.value == seconds[s]);
     CHECK(costs[s].front().weights.value == bytes[s]);
     CHECK(costs[s].front().backward.value == 0);

@@ -74,6 +74,31 @@ TEST_CASE("layerpipe: a message may take as long as the slack without an effect,
   CHECK(interval("vgg16-tasks.yaml", delayed("10 ms", 1)) > 5300);
 }
 
+TEST_CASE("layerpipe: new weights go once in an iteration to the devices that use them, and nothing waits for them") {
+  const Scenario scenario = load_scenario(
+      "scenarios/papers/layerpipe/vgg16-tasks.yaml",
+      {"cluster.types={any: {peak: 2 TFLOP/s, memory: 80 GiB, memory_bandwidth: 1 TB/s}}",
+       "cluster.link={bandwidth: 100 Gbit/s, latency: 1 us}", "run.schedule={name: layerpipe, slack: 4}"});
+  const Prepared p = prepare(scenario);
+  double sent = 0, expected = 0;
+  int updates = 0;
+  for (const Transfer& t : p.program.transfers)
+    if (p.plan.stage(p.program.at(t.send).stage).task == StageTask::Update) sent += static_cast<double>(t.bytes);
+  for (const StageEdge& e : p.plan.edges)
+    if (p.plan.stage(e.to).task == StageTask::TakeWeights)
+      expected += e.bytes.value * p.plan.mini_batch * scenario.lowering.iterations;
+  for (const Instruction& i : p.program.instructions)
+    if (i.is_compute() && p.plan.stage(i.stage).task == StageTask::Update) {
+      ++updates;
+      CHECK(i.duration.value > 0);
+    }
+  CHECK(sent == doctest::Approx(expected));
+  CHECK(sent > 4 * 130e6);  // All weights of VGG-16 move, most to two devices.
+  CHECK(updates == 16 * scenario.lowering.iterations);
+  const Outcome moved = run(scenario, p, "ideal");
+  CHECK(moved.report.period.value < 1.5 * 5189.4e-6 * kMicroBatches);
+}
+
 TEST_CASE("layerpipe: a plan of tasks and a schedule of whole stages are told apart") {
   const auto refusal = [](const std::string& file, const std::string& set) {
     return test::input_error_of([&] { prepare(load_scenario("scenarios/papers/layerpipe/" + file, {set})); });
