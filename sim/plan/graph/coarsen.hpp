@@ -1,0 +1,22 @@
+#pragma once
+
+#include <vector>
+
+#include "sim/plan/graph/problem.hpp"
+
+namespace stagecraft::graph {
+
+/// A problem of blocks, each a chain of layers.
+struct Coarse {
+  Problem problem;
+  std::vector<std::vector<int>> layers;  ///< Of each block.
+};
+
+/// Fuses neighbours in chains, those that are fastest together first and all that are equally fast at once, until at
+/// most so many blocks are left or no chain is longer than one.
+Coarse fuse_chains(const Problem&, int blocks);
+
+/// Parts of blocks as parts of layers.
+std::vector<Part> in_layers(const Coarse&, std::vector<Part>);
+
+}  // namespace stagecraft::graph

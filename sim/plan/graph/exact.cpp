@@ -1,0 +1,346 @@
+#include "sim/plan/graph/exact.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bitset>
+#include <numeric>
+#include <tuple>
+#include <unordered_map>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/plan/graph/twin_chains.hpp"
+
+namespace stagecraft::graph {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kSlack = 1 + 1e-12;  // The same sum in another order is not worse.
+
+using Layers = std::bitset<kMostLayers>;
+
+/// A layer that is not placed yet but one of its readers is: the pipeline behind it.
+struct Next {
+  int layer = 0, depth = 0;
+  double path = 0;
+};
+
+/// A partial partition of one set of layers.
+struct Label {
+  int used = 0, depth = 0;  ///< Devices; stages, of a sequence.
+  double slowest = 0, path = 0;
+  std::vector<Next> next;           ///< By layer.
+  int parent = -1;                  ///< The label before its last stage,
+  Layers stage;                     ///< which has these layers, numbered as in the parent,
+  int choice = 0;                   ///< and these replicas.
+  std::vector<std::uint8_t> moved;  ///< Which chain each exchangeable one was in the parent; empty: itself.
+  double bound = 0;                 ///< No complete partition that continues it is better.
+};
+
+bool no_worse(const Label& a, const Label& b) {
+  if (a.used > b.used || a.depth > b.depth || a.slowest > b.slowest || a.path > b.path) return false;
+  for (std::size_t i = 0; i < a.next.size(); ++i)
+    if (a.next[i].depth > b.next[i].depth || a.next[i].path > b.next[i].path) return false;
+  return true;
+}
+
+class Search {
+ public:
+  Search(const Problem& p, const ExactOptions& options) : p_(p), options_(options), incumbent_(options.incumbent) {
+    if (p.size() > kMostLayers)
+      throw Infeasible("size", fmt::format("{} layers; the exact search takes {} at most", p.size(), kMostLayers),
+                       "fuse layers with `blocks`, or take a coarser model");
+    steady_ = options.bottleneck ? 1 : p.micro_batches - 1;
+    fill_ = options.bottleneck ? 0 : 1;
+    if (options.exchange_twins) twins_ = twin_chains(p);
+    prepare_bounds();
+  }
+
+  std::optional<Exact> run() {
+    by_size_.resize(at(p_.size()) + 1);
+    Label none;
+    for (int layer = 0; layer < p_.size() && !options_.sequential; ++layer)
+      if (p_.layers.next[at(layer)].empty()) none.next.push_back({layer, 0, 0});
+    keep(Layers{}, std::move(none));
+    for (std::size_t size = 0; size + 1 < by_size_.size(); ++size)
+      for (const int set : by_size_[size]) extend(set);
+    if (by_size_.back().empty()) return {};
+    const std::vector<int>& ends = labels_of_[at(by_size_.back().front())];
+    const int best = *std::min_element(ends.begin(), ends.end(), [&](int a, int b) { return value(a) < value(b); });
+    return Exact{parts_of(best), value(best), states_};
+  }
+
+ private:
+  double value(double slowest, double path) const { return steady_ * slowest + fill_ * path; }
+  double value(int label) const { return value(labels_[at(label)].slowest, labels_[at(label)].path); }
+
+  /// Least seconds of each layer, least device seconds, and the longest path of the former from any source.
+  void prepare_bounds() {
+    for (int layer = 0; layer < p_.size(); ++layer) {
+      const Sums& sums = p_.amounts[at(layer)];
+      double least = kNever, work = kNever, before = 0;
+      for (int c = 0; c < p_.choices(); ++c) {
+        least = std::min(least, sums.seconds[at(c)]);
+        work = std::min(work, sums.seconds[at(c)] * p_.replicas[at(c)]);
+      }
+      for (const int input : p_.layers.previous[at(layer)]) before = std::max(before, from_source_[at(input)]);
+      least_.push_back(least);
+      work_.push_back(work);
+      from_source_.push_back(before + least);
+    }
+    total_work_ = std::accumulate(work_.begin(), work_.end(), 0.0);
+    total_least_ = std::accumulate(least_.begin(), least_.end(), 0.0);
+    critical_ = options_.sequential ? total_least_ : *std::max_element(from_source_.begin(), from_source_.end());
+  }
+
+  /// No stage of a plan that beats the incumbent takes longer.
+  double longest_stage() const { return steady_ > 0 ? (incumbent_ - fill_ * critical_) / steady_ * kSlack : kNever; }
+
+  /// What is left to place beside a set.
+  struct Rest {
+    double work = 0, least = 0;
+  };
+
+  void extend(int set) {
+    set_ = sets_[at(set)];
+    live_.clear();
+    for (const int label : labels_of_[at(set)])
+      if (promising(labels_[at(label)])) live_.push_back(label);
+    if (live_.empty()) return;
+    rest_ = {total_work_, total_least_};
+    for (int layer = 0; layer < p_.size(); ++layer)
+      if (set_.test(at(layer))) rest_.work -= work_[at(layer)], rest_.least -= least_[at(layer)];
+    grow(Layers{}, p_.size(), Sums{});
+  }
+
+  /// Adds layers to a stage from the end of the model, each once, so that every stage is made once.
+  void grow(const Layers& stage, int above, const Sums& sums) {
+    for (int layer = above - 1; layer >= 0; --layer) {
+      if (set_.test(at(layer)) || !readers_in(layer, set_ | stage)) continue;
+      Layers larger = stage;
+      larger.set(at(layer));
+      Sums more = sums;
+      add(more, p_.amounts[at(layer)], p_.choices());
+      count();
+      if (!can_be_a_stage(more)) continue;
+      grow(larger, layer, more);
+      place(larger, more);
+    }
+  }
+
+  bool readers_in(int layer, const Layers& layers) const {
+    for (const int reader : p_.layers.next[at(layer)])
+      if (!layers.test(at(reader))) return false;
+    return true;
+  }
+
+  /// More layers take more of both, so what fails here fails with more of them.
+  bool can_be_a_stage(const Sums& sums) const {
+    for (int c = 0; c < p_.choices(); ++c)
+      if (times_of(p_, sums, c).busy <= longest_stage() && memory_of(p_, sums, c, 1) <= p_.memory) return true;
+    return false;
+  }
+
+  void place(const Layers& stage, Sums sums) {
+    Layers inputs;
+    double work = 0, least = 0;
+    for (int layer = 0; layer < p_.size(); ++layer) {
+      if (!stage.test(at(layer))) continue;
+      for (const int input : p_.layers.previous[at(layer)]) inputs.set(at(input));
+      work += work_[at(layer)], least += least_[at(layer)];
+    }
+    inputs &= ~stage;
+    for (int layer = 0; layer < p_.size(); ++layer)
+      if (inputs.test(at(layer))) sums.entering += p_.output[at(layer)];
+    const Rest rest{rest_.work - work, rest_.least - least};
+    const Layers covered = set_ | stage;
+    const bool complete = covered.count() == at(p_.size());
+    for (int c = 0; c < p_.choices(); ++c) {
+      const Times times = times_of(p_, sums, c);
+      if (times.slowest() > longest_stage()) continue;
+      for (const int label : live_) attach(label, stage, inputs, covered, sums, times, c, rest, complete);
+    }
+  }
+
+  void attach(int from, const Layers& stage, const Layers& inputs, const Layers& covered, const Sums& sums,
+              const Times& times, int choice, const Rest& rest, bool complete) {
+    const Label& before = labels_[at(from)];
+    const int used = before.used + p_.replicas[at(choice)];
+    count();
+    if (used > p_.devices || (used == p_.devices && !complete)) return;
+    int depth = before.depth;
+    double path = options_.sequential ? before.path : 0;
+    if (!options_.sequential)
+      for (const Next& next : before.next)
+        if (stage.test(at(next.layer))) depth = std::max(depth, next.depth), path = std::max(path, next.path);
+    ++depth, path += times.once();
+    if (memory_of(p_, sums, choice, depth) > p_.memory) return;
+
+    Label label;
+    label.used = used;
+    label.slowest = std::max(before.slowest, times.slowest());
+    label.path = std::max(before.path, path);
+    const double slowest = complete ? label.slowest : std::max(label.slowest, rest.work / (p_.devices - used));
+    double longest = label.path + (options_.sequential ? rest.least : 0);
+    label.bound = value(slowest, longest);
+    if (!promising(label)) return;
+    if (options_.sequential) {
+      label.depth = depth;
+    } else {
+      label.next = next_of(before, stage, inputs, depth, path);
+      for (const Next& next : label.next) longest = std::max(longest, next.path + from_source_[at(next.layer)]);
+      label.bound = value(slowest, longest);
+      if (!promising(label)) return;
+    }
+    label.parent = from;
+    label.stage = stage;
+    label.choice = choice;
+    if (complete) incumbent_ = std::min(incumbent_, value(label.slowest, label.path));
+    Layers set = covered;
+    label.moved = exchange(set, label.next);
+    keep(set, std::move(label));
+  }
+
+  static std::vector<Next> next_of(const Label& before, const Layers& stage, const Layers& inputs, int depth,
+                                   double path) {
+    std::vector<Next> all;
+    for (const Next& next : before.next) {
+      if (stage.test(at(next.layer))) continue;
+      all.push_back(next);
+      if (inputs.test(at(next.layer))) {
+        all.back().depth = std::max(next.depth, depth);
+        all.back().path = std::max(next.path, path);
+      }
+    }
+    for (std::size_t layer = inputs._Find_first(); layer < inputs.size(); layer = inputs._Find_next(layer)) {
+      const auto known =
+          std::find_if(before.next.begin(), before.next.end(), [&](const Next& n) { return at(n.layer) == layer; });
+      if (known == before.next.end()) all.push_back({static_cast<int>(layer), depth, path});
+    }
+    std::sort(all.begin(), all.end(), [](const Next& a, const Next& b) { return a.layer < b.layer; });
+    return all;
+  }
+
+  /// Puts exchangeable chains in one order: by how much of them is placed, then by the pipeline behind what comes next.
+  /// Gives which chain stands where; empty: all where they were.
+  std::vector<std::uint8_t> exchange(Layers& set, std::vector<Next>& next) const {
+    std::vector<std::uint8_t> moved;
+    bool any = false;
+    for (const TwinChains& chains : twins_) {
+      const Layers before = set;
+      std::vector<State> states;
+      for (std::size_t c = 0; c < chains.size(); ++c) states.push_back(state_of(chains[c], before, next, c));
+      std::stable_sort(states.begin(), states.end(), [](const State& a, const State& b) {
+        return std::tie(b.placed, a.next.depth, a.next.path) < std::tie(a.placed, b.next.depth, b.next.path);
+      });
+      for (std::size_t c = 0; c < chains.size(); ++c) {
+        moved.push_back(static_cast<std::uint8_t>(states[c].chain));
+        any |= states[c].chain != c;
+        for (std::size_t i = 0; i < chains[c].size(); ++i) set.set(at(chains[c][i]), i < states[c].placed);
+        if (states[c].place < next.size()) states[c].next.layer = chains[c][states[c].placed];
+      }
+      for (const State& state : states)
+        if (state.place < next.size()) next[state.place] = state.next;
+    }
+    if (!any) return {};
+    std::sort(next.begin(), next.end(), [](const Next& a, const Next& b) { return a.layer < b.layer; });
+    return moved;
+  }
+
+  struct State {
+    std::size_t chain = 0, placed = 0, place = 0;  ///< Layers placed; where `next` stands in its list, or behind it.
+    Next next;
+  };
+  static State state_of(const std::vector<int>& chain, const Layers& set, const std::vector<Next>& next,
+                        std::size_t index) {
+    State state{index, 0, next.size(), {}};
+    while (state.placed < chain.size() && set.test(at(chain[state.placed]))) ++state.placed;
+    if (state.placed == chain.size()) return state;
+    for (std::size_t n = 0; n < next.size(); ++n)
+      if (next[n].layer == chain[state.placed]) state.place = n, state.next = next[n];
+    return state;
+  }
+
+  bool promising(const Label& label) const { return label.bound <= incumbent_ * kSlack; }
+
+  void keep(const Layers& set, Label label) {
+    const auto known = index_.emplace(set, static_cast<int>(sets_.size()));
+    if (known.second) {
+      sets_.push_back(set);
+      labels_of_.emplace_back();
+      by_size_[set.count()].push_back(known.first->second);
+    }
+    std::vector<int>& others = labels_of_[at(known.first->second)];
+    for (const int other : others)
+      if (no_worse(labels_[at(other)], label)) return;
+    std::erase_if(others, [&](int other) { return no_worse(label, labels_[at(other)]); });
+    others.push_back(static_cast<int>(labels_.size()));
+    labels_.push_back(std::move(label));
+  }
+
+  void count() {
+    if (++states_ <= options_.most_states) return;
+    throw Infeasible("states",
+                     fmt::format("more than {} partial plans of {} layers on {} devices", options_.most_states,
+                                 p_.size(), p_.devices),
+                     "fuse layers with `blocks`, allow more `states`, or take the planner 'graphpipe'");
+  }
+
+  /// Labels number exchangeable chains anew at every step; followed from the end of the model, the steps say which
+  /// layers were meant.
+  std::vector<Part> parts_of(int last) const {
+    std::vector<int> labels;
+    for (int label = last; labels_[at(label)].parent >= 0; label = labels_[at(label)].parent) labels.push_back(label);
+    std::reverse(labels.begin(), labels.end());
+    std::vector<int> real(at(p_.size()));
+    std::iota(real.begin(), real.end(), 0);
+    std::vector<Part> parts;
+    for (const int label : labels) {
+      const Label& step = labels_[at(label)];
+      Part part{{}, step.choice};
+      for (int layer = 0; layer < p_.size(); ++layer)
+        if (step.stage.test(at(layer))) part.layers.push_back(real[at(layer)]);
+      std::sort(part.layers.begin(), part.layers.end());
+      parts.push_back(std::move(part));
+      real = renumbered(real, step.moved);
+    }
+    std::reverse(parts.begin(), parts.end());
+    return parts;
+  }
+
+  std::vector<int> renumbered(const std::vector<int>& real, const std::vector<std::uint8_t>& moved) const {
+    std::vector<int> result = real;
+    std::size_t first = 0;
+    for (const TwinChains& chains : twins_) {
+      for (std::size_t c = 0; c < chains.size() && !moved.empty(); ++c)
+        for (std::size_t i = 0; i < chains[c].size(); ++i)
+          result[at(chains[c][i])] = real[at(chains[moved[first + c]][i])];
+      first += chains.size();
+    }
+    return result;
+  }
+
+  const Problem& p_;
+  const ExactOptions& options_;
+  double incumbent_, steady_ = 0, fill_ = 0;
+  std::vector<TwinChains> twins_;
+  std::vector<double> least_, work_, from_source_;
+  double total_work_ = 0, total_least_ = 0, critical_ = 0;
+
+  std::vector<Label> labels_;
+  std::vector<Layers> sets_;
+  std::vector<std::vector<int>> labels_of_, by_size_;
+  std::unordered_map<Layers, int> index_;
+  std::int64_t states_ = 0;
+
+  Layers set_;             ///< The one that is extended,
+  std::vector<int> live_;  ///< its labels,
+  Rest rest_;              ///< and what it leaves.
+};
+
+}  // namespace
+
+std::optional<Exact> search_exact(const Problem& p, const ExactOptions& options) { return Search(p, options).run(); }
+
+}  // namespace stagecraft::graph

@@ -1,0 +1,235 @@
+#include "sim/plan/graph/partition.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+
+#include "sim/plan/graph/structure.hpp"
+
+namespace stagecraft::graph {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+/// The best stages for the first parts of a kind, with so many devices and so many stages behind.
+struct Cell {
+  int depth = std::numeric_limits<int>::max();  ///< Of its first stage.
+  double memory = kNever;
+  int taken = 0;    ///< Parts that the last step makes a stage of; 0: it divides the last part further.
+  int choice = -1;  ///< Replicas of that stage.
+  int devices = 0;  ///< That the last step spends.
+  int join = -1;    ///< Of the kind: the stage also has a cut of a branch and others as a whole.
+  int whole = 0, cut = 0, for_others = 0, for_branch = 0;  ///< How many, and devices for what they leave.
+
+  bool found() const { return memory < kNever; }
+  bool better(const Cell& other) const { return depth != other.depth ? depth < other.depth : memory < other.memory; }
+};
+
+class Programme {
+ public:
+  Programme(const Problem& p, const Structure& s, double most, std::int64_t& states)
+      : p_(p), s_(s), most_(most), states_(states) {}
+
+  /// Stages of the whole; none when there are none as fast.
+  std::vector<Part> run() {
+    std::vector<Part> parts;
+    const int count = count_of(s_.root.kind);
+    if (solve(s_.root.kind, count, p_.devices, 0).found()) collect(s_.root, count, p_.devices, 0, parts);
+    std::reverse(parts.begin(), parts.end());
+    return parts;
+  }
+
+ private:
+  const PartKind& kind(int k) const { return s_.kinds[at(k)]; }
+  int count_of(int k) const { return static_cast<int>(kind(k).range.size()); }
+  bool series(int k) const { return kind(k).kind == Tree::Kind::Series; }
+
+  /// No fewer devices are fast enough for the first parts.
+  int fewest(int k, int count) const {
+    if (count == 0) return 0;
+    const double work = kind(k).work[at(count)];
+    if (work <= 0) return 1;
+    const double devices = std::ceil(work / most_ * (1 - 1e-12));
+    return std::max(1, static_cast<int>(std::min(devices, p_.devices + 1.0)));
+  }
+
+  Cell solve(int k, int count, int devices, int behind) {
+    if (count == 0) return {behind, 0};
+    if (devices < fewest(k, count)) return {};
+    const std::uint64_t size = at(p_.devices) + 1, length = at(p_.size()) + 1;
+    const std::uint64_t key = ((at(k) * length + at(count)) * size + at(devices)) * length + at(behind);
+    if (const auto known = known_.find(key); known != known_.end()) return known->second;
+    ++states_;
+    Cell best;
+    take_stage(k, count, devices, behind, best);
+    for (std::size_t j = 0; j < kind(k).joins.size(); ++j)
+      take_join(k, static_cast<int>(j), count, devices, behind, best);
+    if (kind(k).kind != Tree::Kind::Layer) divide_last(k, count, devices, behind, best);
+    known_.emplace(key, best);
+    return best;
+  }
+
+  /// The last parts as one stage.
+  void take_stage(int k, int count, int devices, int behind, Cell& best) {
+    for (int first = count - 1; first >= 0; --first) {
+      const Sums& sums = kind(k).range[at(first)][at(count - 1 - first)];
+      bool fast = false;  // More parts only take longer to compute.
+      for (int c = 0; c < p_.choices() && p_.replicas[at(c)] <= devices; ++c) {
+        const Times times = times_of(p_, sums, c);
+        fast |= times.busy <= most_;
+        const double memory = memory_of(p_, sums, c, behind + 1);
+        if (times.slowest() > most_ || memory > p_.memory) continue;
+        const int left = devices - p_.replicas[at(c)];
+        Cell rest = solve(k, first, left, series(k) ? behind + 1 : behind);
+        if (!rest.found()) continue;
+        rest = {std::max(rest.depth, behind + 1), std::max(rest.memory, memory), count - first, c, p_.replicas[at(c)]};
+        if (rest.better(best)) best = rest;
+      }
+      if (!fast) break;
+    }
+  }
+
+  /// What follows parts side by side, with the end of one of them and some others, as one stage.
+  void take_join(int k, int j, int count, int devices, int behind, Cell& best) {
+    const Join& join = kind(k).joins[at(j)];
+    if (join.part + 1 >= count) return;
+    const auto& by_whole = join.stages[at(count - join.part - 2)];
+    for (std::size_t whole = 0; whole < by_whole.size(); ++whole)
+      for (std::size_t cut = 0; cut < by_whole[whole].size(); ++cut)
+        for (int c = 0; c < p_.choices() && p_.replicas[at(c)] <= devices; ++c) {
+          const Sums& sums = by_whole[whole][cut];
+          const double memory = memory_of(p_, sums, c, behind + 1);
+          if (times_of(p_, sums, c).slowest() > most_ || memory > p_.memory) continue;
+          Cell cell{behind + 1, memory, count - join.part - 1, c, p_.replicas[at(c)], j};
+          cell.whole = static_cast<int>(whole), cell.cut = static_cast<int>(cut) + 1;
+          divide_rest(k, devices, behind + 1, cell, best);
+        }
+  }
+
+  /// The devices that a join leaves, among the other branches, the rest of its own and what is before them all.
+  void divide_rest(int k, int devices, int behind, const Cell& stage, Cell& best) {
+    const Join& join = kind(k).joins[at(stage.join)];
+    const int left = devices - stage.devices, others = count_of(join.others) - stage.whole,
+              branch = count_of(join.branch) - stage.cut;
+    const int before = fewest(k, join.part), own = fewest(join.branch, branch);
+    for (int a = fewest(join.others, others); a <= (others > 0 ? left - own - before : 0); ++a) {
+      const Cell first = solve(join.others, others, a, behind);
+      if (!first.found()) continue;
+      for (int b = own; b <= (branch > 0 ? left - a - before : 0); ++b) {
+        const Cell second = solve(join.branch, branch, b, behind);
+        if (!second.found()) continue;
+        const Cell rest = solve(k, join.part, left - a - b, std::max(first.depth, second.depth));
+        if (!rest.found()) continue;
+        Cell all = stage;
+        all.depth = rest.depth;
+        all.memory = std::max({stage.memory, first.memory, second.memory, rest.memory});
+        all.for_others = a, all.for_branch = b;
+        if (all.better(best)) best = all;
+      }
+    }
+  }
+
+  /// The last part as several stages.
+  void divide_last(int k, int count, int devices, int behind, Cell& best) {
+    const int last = kind(k).parts[at(count - 1)];
+    if (kind(last).kind == Tree::Kind::Layer) return;
+    for (int own = fewest(last, count_of(last)); own <= devices - fewest(k, count - 1); ++own) {
+      const Cell inner = solve(last, count_of(last), own, behind);
+      if (!inner.found()) continue;
+      const Cell rest = solve(k, count - 1, devices - own, series(k) ? inner.depth : behind);
+      if (!rest.found()) continue;
+      const Cell both{std::max(inner.depth, rest.depth), std::max(inner.memory, rest.memory), 0, -1, own};
+      if (both.better(best)) best = both;
+    }
+  }
+
+  /// From the end to the beginning.
+  void collect(const PartNode& node, int count, int devices, int behind, std::vector<Part>& parts) {
+    if (count == 0) return;
+    const Cell cell = solve(node.kind, count, devices, behind);
+    if (cell.join >= 0) return collect_join(node, count, devices, behind, cell, parts);
+    const int left = devices - cell.devices;
+    if (cell.taken > 0) {
+      add_part(layers_of(node, at(count - cell.taken), at(count)), cell.choice, parts);
+      return collect(node, count - cell.taken, left, series(node.kind) ? behind + 1 : behind, parts);
+    }
+    const PartNode& last = node.parts[at(count - 1)];
+    const int all = count_of(last.kind);
+    collect(last, all, cell.devices, behind, parts);
+    collect(node, count - 1, left, series(node.kind) ? solve(last.kind, all, cell.devices, behind).depth : behind,
+            parts);
+  }
+
+  void collect_join(const PartNode& node, int count, int devices, int behind, const Cell& cell,
+                    std::vector<Part>& parts) {
+    const Join& join = kind(node.kind).joins[at(cell.join)];
+    const Fork fork = apart(node.parts[at(join.part)], join);
+    const int others = count_of(join.others), branch = count_of(join.branch);
+    std::vector<int> layers = layers_of(node, at(join.part) + 1, at(count));
+    for (const auto& more : {layers_of(fork.others, at(others - cell.whole), at(others)),
+                             layers_of(fork.branch, at(branch - cell.cut), at(branch))})
+      layers.insert(layers.end(), more.begin(), more.end());
+    add_part(std::move(layers), cell.choice, parts);
+    collect(fork.branch, branch - cell.cut, cell.for_branch, behind + 1, parts);
+    collect(fork.others, others - cell.whole, cell.for_others, behind + 1, parts);
+    const int depth = std::max(solve(join.branch, branch - cell.cut, cell.for_branch, behind + 1).depth,
+                               solve(join.others, others - cell.whole, cell.for_others, behind + 1).depth);
+    collect(node, join.part, devices - cell.devices - cell.for_branch - cell.for_others, depth, parts);
+  }
+
+  static void add_part(std::vector<int> layers, int choice, std::vector<Part>& parts) {
+    std::sort(layers.begin(), layers.end());
+    parts.push_back({std::move(layers), choice});
+  }
+
+  const Problem& p_;
+  const Structure& s_;
+  double most_;
+  std::int64_t& states_;
+  std::unordered_map<std::uint64_t, Cell> known_;
+};
+
+/// Every time that the slowest stage can have, rising.
+std::vector<double> times_that_stages_have(const Problem& p, const Structure& s) {
+  std::vector<double> times;
+  const double least = least_bottleneck(p) * (1 - 1e-12);
+  const auto note = [&](const Sums& sums) {
+    for (int c = 0; c < p.choices() && p.replicas[at(c)] <= p.devices; ++c)
+      if (const double time = times_of(p, sums, c).slowest(); time >= least) times.push_back(time);
+  };
+  for (const PartKind& kind : s.kinds) {
+    for (const auto& from : kind.range) std::for_each(from.begin(), from.end(), note);
+    for (const Join& join : kind.joins)
+      for (const auto& by_whole : join.stages)
+        for (const auto& by_cut : by_whole) std::for_each(by_cut.begin(), by_cut.end(), note);
+  }
+  std::sort(times.begin(), times.end());
+  times.erase(std::unique(times.begin(), times.end()), times.end());
+  return times;
+}
+
+}  // namespace
+
+std::optional<Partition> partition(const Problem& p) {
+  const Structure structure = structure_of(p, decompose(p.layers).tree);
+  const std::vector<double> times = times_that_stages_have(p, structure);
+  std::optional<Partition> best;
+  std::int64_t states = 0;
+  std::size_t low = 0, high = times.size();
+  while (low < high) {
+    // The largest first: when memory forbids all, no other time needs a look.
+    const std::size_t middle = best ? low + (high - low) / 2 : high - 1;
+    std::vector<Part> parts = Programme(p, structure, times[middle], states).run();
+    if (parts.empty() && !best) return {};
+    if (parts.empty())
+      low = middle + 1;
+    else
+      best = Partition{std::move(parts), times[middle]}, high = middle;
+  }
+  if (best) best->states = states;
+  return best;
+}
+
+}  // namespace stagecraft::graph

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/plan/graph/problem.hpp"
+#include "sim/plan/planner.hpp"
+
+namespace stagecraft::graph {
+
+/// `micro_batch_size`, `devices`, `memory`, `bandwidth`: the fields of planners of graphs.
+std::vector<config::Field> common_fields();
+
+/// A scenario, and the devices for it in the order of the stages.
+struct Question {
+  Problem problem;
+  std::vector<DeviceId> devices;
+  bool mixed = false;  ///< Several types, which all count as the slowest.
+};
+
+/// A reason for a bound, with what it takes for granted.
+std::string reason_for(const Question&, const std::string& reason);
+Question question_of(const PlannerInput&);
+
+/// Inputs before readers, and each branch to its end before the next begins.
+std::vector<Part> branch_by_branch(const Problem&, const std::vector<Part>&);
+
+/// The plan of these parts on the devices, with the memory they need.
+Planned planned(const PlannerInput&, const Question&, const std::vector<Part>&, bool sequential);
+
+/// No stages of this kind fit into memory.
+[[noreturn]] void refuse(const PlannerInput&, const Question&, const std::string& kind, const std::string& help);
+
+}  // namespace stagecraft::graph

@@ -1,0 +1,100 @@
+#include "sim/plan/graph/problem.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::graph {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+Digraph stage_graph(const Problem& p, const std::vector<Part>& parts, bool sequential) {
+  std::vector<int> part_of(at(p.size()), -1);
+  for (std::size_t s = 0; s < parts.size(); ++s)
+    for (const int layer : parts[s].layers) part_of[at(layer)] = static_cast<int>(s);
+  Digraph graph(static_cast<int>(parts.size()));
+  for (int layer = 0; layer < p.size(); ++layer)
+    for (const int reader : p.layers.next[at(layer)])
+      if (part_of[at(layer)] != part_of[at(reader)]) graph.add(part_of[at(layer)], part_of[at(reader)]);
+  for (int s = 1; sequential && s < graph.size(); ++s) graph.add(s - 1, s);
+  return graph;
+}
+
+void add(Sums& sums, const Sums& layer, int choices) {
+  for (int c = 0; c < choices; ++c) {
+    sums.seconds[at(c)] += layer.seconds[at(c)];
+    sums.stash[at(c)] += layer.stash[at(c)];
+  }
+  sums.update += layer.update;
+  sums.kept += layer.kept;
+  sums.gradients += layer.gradients;
+}
+
+Sums sums_of(const Problem& p, const std::vector<int>& layers) {
+  Sums sums;
+  const std::set<int> own(layers.begin(), layers.end());
+  std::set<int> entered;
+  for (const int layer : layers) {
+    add(sums, p.amounts[at(layer)], p.choices());
+    for (const int input : p.layers.previous[at(layer)])
+      if (own.count(input) == 0 && entered.insert(input).second) sums.entering += p.output[at(input)];
+  }
+  return sums;
+}
+
+Times times_of(const Problem& p, const Sums& sums, int choice) {
+  const double r = p.replicas[at(choice)];
+  const double all_reduce = r > 1 ? 2 * (r - 1) / r * sums.gradients / p.among_replicas[at(choice)] : 0;
+  return {sums.seconds[at(choice)] + p.operations + (all_reduce + sums.update) / p.micro_batches,
+          2 * sums.entering / (r * p.bandwidth)};
+}
+
+double memory_of(const Problem& p, const Sums& sums, int choice, int depth) {
+  return sums.kept + std::min(p.micro_batches, depth) * sums.stash[at(choice)];
+}
+
+Figures figures_of(const Problem& p, const std::vector<Part>& parts, bool sequential) {
+  const Digraph graph = stage_graph(p, parts, sequential);
+  const auto order = topological_order(graph);
+  STAGECRAFT_CHECK(order.has_value());
+  const std::vector<int> depth = depth_to_sink(graph);
+  std::vector<double> path(parts.size(), 0);
+  Figures f;
+  for (auto s = order->rbegin(); s != order->rend(); ++s) {
+    const Part& part = parts[at(*s)];
+    const Sums sums = sums_of(p, part.layers);
+    const Times times = times_of(p, sums, part.choice);
+    for (const int next : graph.next[at(*s)]) path[at(*s)] = std::max(path[at(*s)], path[at(next)]);
+    path[at(*s)] += times.once();
+    f.bottleneck = std::max(f.bottleneck, times.slowest());
+    f.path = std::max(f.path, path[at(*s)]);
+    f.memory = std::max(f.memory, memory_of(p, sums, part.choice, depth[at(*s)]));
+    f.depth = std::max(f.depth, depth[at(*s)]);
+    f.devices += p.replicas[at(part.choice)];
+  }
+  return f;
+}
+
+double iteration_of(const Problem& p, double bottleneck, double path) {
+  return (p.micro_batches - 1) * bottleneck + path;
+}
+
+double least_bottleneck(const Problem& p) {
+  double work = 0, longest = 0;
+  for (const Sums& layer : p.amounts) {
+    double least_work = std::numeric_limits<double>::infinity(), least = least_work;
+    for (int c = 0; c < p.choices(); ++c) {
+      least = std::min(least, layer.seconds[at(c)]);
+      least_work = std::min(least_work, layer.seconds[at(c)] * p.replicas[at(c)]);
+    }
+    work += least_work;
+    longest = std::max(longest, least);
+  }
+  return std::max(work / p.devices, longest);
+}
+
+}  // namespace stagecraft::graph

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <vector>
+
+#include "sim/core/dag.hpp"
+
+namespace stagecraft::graph {
+
+constexpr int kMostChoices = 16;
+
+/// One number for each choice of replicas.
+using ByChoice = std::array<double, kMostChoices>;
+
+inline ByChoice all_choices(double value) {
+  ByChoice all;
+  all.fill(value);
+  return all;
+}
+
+/// What a stage has of its layers, for one micro-batch of its largest replica.
+struct Sums {
+  ByChoice seconds{};    ///< Forward and backward.
+  ByChoice stash{};      ///< Bytes from forward to backward.
+  double update = 0;     ///< Seconds once in an iteration.
+  double kept = 0;       ///< Bytes of weights, gradients and optimizer.
+  double gradients = 0;  ///< Bytes that replicas add up once in an iteration.
+  double entering = 0;   ///< Bytes of the whole micro-batch from other stages, each tensor once.
+};
+
+/// Layers in a DAG for equal devices. All stages have the same micro-batch size.
+struct Problem {
+  Digraph layers;  ///< Numbered in topological order.
+  int devices = 1, micro_batches = 1;
+  std::vector<int> replicas;   ///< Numbers to choose from, rising, from 1; at most kMostChoices.
+  std::vector<Sums> amounts;   ///< Of each layer alone; `entering` is not read.
+  std::vector<double> output;  ///< Bytes of a micro-batch that each layer sends to every stage that reads it.
+  double operations = 0;       ///< Seconds of every stage beside its layers, for one micro-batch.
+  double memory = std::numeric_limits<double>::infinity();     ///< Bytes of a device.
+  double bandwidth = std::numeric_limits<double>::infinity();  ///< Bytes a second between stages.
+  ByChoice among_replicas = all_choices(bandwidth);            ///< The same between neighbours of so many replicas.
+
+  int size() const { return layers.size(); }
+  int choices() const { return static_cast<int>(replicas.size()); }
+};
+
+/// Adds a layer, but for what enters.
+void add(Sums&, const Sums& layer, int choices);
+Sums sums_of(const Problem&, const std::vector<int>& layers);
+
+/// Seconds of a micro-batch in a stage: computing with its share of the all-reduce and the update, and receiving its
+/// inputs and returning their gradients, which go on at the same time as another micro-batch is computed.
+struct Times {
+  double busy = 0, channel = 0;
+
+  double slowest() const { return busy > channel ? busy : channel; }
+  double once() const { return busy + channel; }
+};
+Times times_of(const Problem&, const Sums&, int choice);
+
+/// Bytes on each device of a stage that is `depth` stages from the end, itself included: one micro-batch for each of
+/// them is in flight (GraphPipe, ASPLOS 2025, section 6), and no more than there are.
+double memory_of(const Problem&, const Sums&, int choice, int depth);
+
+/// Some layers, and how many devices share their micro-batches.
+struct Part {
+  std::vector<int> layers;
+  int choice = 0;  ///< Of Problem::replicas.
+};
+
+/// Stages as nodes; a sequence has each behind the one before.
+Digraph stage_graph(const Problem&, const std::vector<Part>&, bool sequential);
+
+/// What a partition costs. A graph: depth and path along its longest chain of stages; a sequence: along all stages, in
+/// the order of the list.
+struct Figures {
+  double bottleneck = 0;  ///< Of the slowest stage or channel, for one micro-batch.
+  double path = 0;        ///< One micro-batch forward and back through an empty pipeline.
+  double memory = 0;      ///< Of the fullest device.
+  int depth = 0, devices = 0;
+};
+Figures figures_of(const Problem&, const std::vector<Part>&, bool sequential);
+
+/// (m - 1) * bottleneck + path: the longest chain of stages fills and drains, the slowest stage sets the pace.
+double iteration_of(const Problem&, double bottleneck, double path);
+
+/// No partition has a lower bottleneck: work shared evenly among all devices, or the longest layer alone.
+double least_bottleneck(const Problem&);
+
+}  // namespace stagecraft::graph

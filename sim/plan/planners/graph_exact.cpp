@@ -1,0 +1,78 @@
+// The shortest iteration of all graphs of stages, or of all sequences of them: (m - 1) times the slowest stage and once
+// the longest path through them. Exhaustive, so for small graphs, or those with chains to fuse and equal branches.
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/plan/graph/coarsen.hpp"
+#include "sim/plan/graph/exact.hpp"
+#include "sim/plan/graph/partition.hpp"
+#include "sim/plan/graph/planning.hpp"
+
+namespace stagecraft::planners {
+namespace {
+
+config::MapSpec fields() {
+  config::MapSpec spec{"The best of all graphs of stages.", graph::common_fields()};
+  spec.fields.push_back(config::boolean("sequential")
+                            .fallback("false")
+                            .doc("Whether stages run one behind the other, and the best sequence is looked for."));
+  spec.fields.push_back(config::integer("blocks", 1, 1e6)
+                            .optional()
+                            .doc("Layers in chains are fused until so many blocks are left, those that are fastest "
+                                 "together first; left out: no layers are."));
+  spec.fields.push_back(config::integer("states", 1, 1e12)
+                            .fallback("2e7")
+                            .doc("Most stages and partial plans to look at before the search gives up."));
+  return spec;
+}
+
+const config::MapSpec kFields = fields();
+
+/// An iteration that is known to be possible: GraphPipe's partition.
+double known_iteration(const graph::Problem& p, bool sequential) {
+  constexpr double kNone = std::numeric_limits<double>::infinity(), kRounding = 1 + 1e-9;
+  const auto found = graph::partition(p);
+  if (!found) return kNone;
+  const graph::Figures figures = graph::figures_of(p, found->parts, sequential);
+  return figures.memory > p.memory ? kNone : graph::iteration_of(p, figures.bottleneck, figures.path) * kRounding;
+}
+
+Planned plan_exactly(const PlannerInput& input) {
+  const graph::Question question = graph::question_of(input);
+  const bool sequential = config::as_bool(input.options.at("sequential"));
+  const config::Value* blocks = input.options.find("blocks");
+  const graph::Problem& p = question.problem;
+  const graph::Coarse coarse = graph::fuse_chains(p, blocks ? config::as_int(*blocks) : p.size());
+  graph::ExactOptions options;
+  options.sequential = sequential;
+  options.incumbent = known_iteration(coarse.problem, sequential);
+  options.most_states = static_cast<std::int64_t>(config::as_real(input.options.at("states")));
+  const auto found = graph::search_exact(coarse.problem, options);
+  if (!found)
+    graph::refuse(input, question, blocks ? "stages of these blocks" : "stages",
+                  blocks ? "more `blocks`, devices or memory, or smaller micro-batches"
+                         : "more devices or memory, or smaller micro-batches");
+
+  std::vector<graph::Part> parts = graph::in_layers(coarse, found->parts);
+  if (!sequential) parts = graph::branch_by_branch(p, parts);
+  Planned result = graph::planned(input, question, parts, sequential);
+  result.predicted = result.lower_bound = {found->value / p.micro_batches};
+  const bool fine = coarse.problem.size() == p.size();
+  const std::string searched = fine ? "the search" : fmt::format("the search over {} blocks", coarse.problem.size());
+  result.bound_reason = graph::reason_for(question, searched + " was exhaustive");
+  result.states = found->states;
+  return result;
+}
+
+}  // namespace
+
+extern const PlannerDef graph_exact{
+    .name = "graph-exact",
+    .summary = "The graph of stages, or the sequence, with the shortest iteration of all, fill and drain included.",
+    .source = "ideals: Tarnawski et al., NeurIPS 2020; in flight: Jeon et al., GraphPipe, ASPLOS 2025",
+    .fields = &kFields,
+    .plan = plan_exactly,
+};
+
+}  // namespace stagecraft::planners

@@ -1,0 +1,36 @@
+// Stages of a graph by GraphPipe's partitioner: branches side by side, the least time of the slowest stage, and then as
+// few micro-batches in flight as can be.
+
+#include "sim/plan/graph/partition.hpp"
+#include "sim/plan/graph/planning.hpp"
+
+namespace stagecraft::planners {
+namespace {
+
+const config::MapSpec kFields{"A graph of stages with the least time of the slowest one.", graph::common_fields()};
+
+Planned plan_graphpipe(const PlannerInput& input) {
+  const graph::Question question = graph::question_of(input);
+  const auto found = graph::partition(question.problem);
+  if (!found)
+    graph::refuse(input, question, "stages of neighbouring layers and whole branches",
+                  "more devices or memory, smaller micro-batches, or the planner 'graph-exact'");
+  Planned result = graph::planned(input, question, found->parts, false);
+  result.predicted = {graph::figures_of(question.problem, found->parts, false).bottleneck};
+  result.lower_bound = {graph::least_bottleneck(question.problem)};
+  result.bound_reason = graph::reason_for(question, "all work shared evenly, or the longest layer alone");
+  result.states = found->states;
+  return result;
+}
+
+}  // namespace
+
+extern const PlannerDef graphpipe{
+    .name = "graphpipe",
+    .summary = "A graph of stages with replicas: branches side by side, the slowest as fast as memory allows.",
+    .source = "Jeon et al., GraphPipe, ASPLOS 2025",
+    .fields = &kFields,
+    .plan = plan_graphpipe,
+};
+
+}  // namespace stagecraft::planners

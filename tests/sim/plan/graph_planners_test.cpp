@@ -1,0 +1,171 @@
+// The planners graphpipe and graph-exact on models and clusters of the project.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/plan/planner.hpp"
+#include "sim/plan/stage_cost.hpp"
+#include "tests/support/checked.hpp"
+#include "tests/support/clusters.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+/// Branches of layers that take a second forward and each gradient, and a layer without work that joins them.
+ModelGraph branches(int count, int length) {
+  ModelGraph model;
+  std::vector<LayerId> ends;
+  for (int b = 0; b < count; ++b)
+    for (int l = 0; l < length; ++l) {
+      Layer layer;
+      layer.name = "b" + std::to_string(b) + "." + std::to_string(l);
+      const LayerId own{static_cast<std::int64_t>(model.layers.size())};
+      if (l > 0) layer.inputs = {LayerId{own.value - 1}};
+      if (l + 1 == length) ends.push_back(own);
+      layer.times = LayerTimes{{1}, {1}, {1}};
+      layer.output.value = layer.stash.value = 8;
+      layer.parameters = 1;
+      model.layers.push_back(std::move(layer));
+    }
+  Layer join;
+  join.name = "join";
+  join.inputs = ends;
+  join.times = LayerTimes{};
+  model.layers.push_back(std::move(join));
+  return model;
+}
+
+Planned plan(const std::string& name, const ModelGraph& model, const Cluster& cluster, const std::string& yaml,
+             int micro_batches = 8) {
+  const PlannerDef& def = get_from(planners::all(), "planner", name);
+  const config::Value options = test::checked(yaml, *def.fields);
+  const CostTable costs(model, cluster);
+  return def.plan({model, cluster, costs, options, micro_batches});
+}
+
+/// Every layer and every device once at most, and no layer left out.
+void check_use(const Planned& made, const ModelGraph& model) {
+  std::set<LayerId> layers;
+  std::set<DeviceId> devices;
+  std::size_t named = 0, used = 0;
+  for (const Stage& stage : made.plan.stages) {
+    layers.insert(stage.layers.begin(), stage.layers.end());
+    devices.insert(stage.devices.begin(), stage.devices.end());
+    named += stage.layers.size(), used += stage.devices.size();
+  }
+  CHECK(layers.size() == model.layers.size());
+  CHECK(named == model.layers.size());
+  CHECK(devices.size() == used);
+}
+
+/// Memory of the fullest stage by the costs of the plan: one micro-batch in flight for each stage from it on.
+double memory_of(const Planned& made, const ModelGraph& model, const Cluster& cluster, int micro_batches) {
+  const StageCosts costs = stage_costs(made.plan, CostTable(model, cluster));
+  const std::vector<int> depth = depth_to_sink(made.plan.graph());
+  double most = 0;
+  for (std::size_t s = 0; s < costs.size(); ++s)
+    for (const StageCost& cost : costs[s])
+      most = std::max(
+          most,
+          (cost.weights + cost.gradients + cost.optimizer + cost.stash * std::min(micro_batches, depth[s])).value);
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("planners: graphpipe and graph-exact put branches side by side") {
+  const ModelGraph model = branches(2, 4);
+  const Cluster cluster = test::star(8, 1e12, 0);
+  const Planned quick = plan("graphpipe", model, cluster, "{}"), exact = plan("graph-exact", model, cluster, "{}");
+  const Planned chain = plan("graph-exact", model, cluster, "{sequential: true}");
+  for (const Planned* made : {&quick, &exact, &chain}) {
+    CHECK(made->plan.stage_count() == 8);
+    CHECK(made->plan.mini_batch == 8);
+    CHECK(made->states > 0);
+    CHECK(made->lower_bound.value <= made->predicted.value * (1 + 1e-12));
+    CHECK(made->memory.value == memory_of(*made, model, cluster, 8));
+    check_use(*made, model);
+  }
+  CHECK(quick.predicted.value == doctest::Approx(3).epsilon(1e-9));
+  CHECK(quick.lower_bound.value == doctest::Approx(3).epsilon(1e-12));
+  // 7 times 3 s and once the way through 5 stages, or 8; the messages take 1e-10 s.
+  CHECK(exact.predicted.value * 8 == doctest::Approx(7 * 3 + 5 * 3).epsilon(1e-9));
+  CHECK(chain.predicted.value * 8 == doctest::Approx(7 * 3 + 8 * 3).epsilon(1e-9));
+  CHECK(exact.bound_reason == "the search was exhaustive");
+  const std::vector<int> shallow = depth_to_sink(exact.plan.graph()), deep = depth_to_sink(chain.plan.graph());
+  CHECK(*std::max_element(shallow.begin(), shallow.end()) == 5);
+  CHECK(*std::max_element(deep.begin(), deep.end()) == 8);
+  // Branches use devices side by side: a stage that follows another one of its branch has the next device.
+  for (const StageEdge& edge : exact.plan.edges)
+    if (edge.to != 7)
+      CHECK(exact.plan.stage(edge.to).devices.front() == exact.plan.stage(edge.from).devices.front() + 1);
+}
+
+TEST_CASE("planners: graph pipelines keep within memory, or say that they cannot") {
+  const ModelGraph model = branches(2, 2);
+  const Cluster cluster = test::star(5, 1e12, 0);
+  for (const char* name : {"graphpipe", "graph-exact"}) {
+    CAPTURE(name);
+    const Planned roomy = plan(name, model, cluster, "{}");
+    // A layer keeps 16 bytes, and 8 of each micro-batch in flight: 16 + 8 depth.
+    const Planned tight = plan(name, model, cluster, "{memory: 40 B}");
+    CHECK(roomy.plan.stage_count() >= 4);
+    CHECK(tight.memory.value <= 40);
+    CHECK(tight.memory.value == memory_of(tight, model, cluster, 8));
+    CHECK_THROWS_AS(plan(name, model, cluster, "{memory: 20 B}"), Infeasible);
+    CHECK_THROWS_AS(plan(name, model, cluster, "{devices: [d0], memory: 90 B}"), Infeasible);
+    CHECK(plan(name, model, cluster, "{devices: [d3]}").plan.stage_count() == 1);
+    CHECK(test::input_error_of([&] { plan(name, model, cluster, "{devices: [d0, d0]}"); }).find("named twice") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("planners: graph pipelines replicate where a layer is too long, in powers of two") {
+  const ModelGraph model = branches(1, 1);
+  const Cluster cluster = test::star(7, 1e12, 0);
+  for (const char* name : {"graphpipe", "graph-exact"}) {
+    CAPTURE(name);
+    const Planned made = plan(name, model, cluster, "{micro_batch_size: 8}");
+    CHECK(made.plan.stages[0].devices.size() == 4);
+    CHECK(made.predicted.value >= 6);
+    CHECK(plan(name, model, cluster, "{micro_batch_size: 2}").plan.stages[0].devices.size() == 2);
+    CHECK(plan(name, model, cluster, "{micro_batch_size: 8, bandwidth: 1 B/s}").predicted.value < 24);
+  }
+  // 4 replicas reduce 4 bytes of gradients: 2 * 3 / 4 * 4 bytes at 1 byte a second, in 8 micro-batches of 6 s.
+  CHECK(plan("graphpipe", model, cluster, "{micro_batch_size: 8, bandwidth: 1 B/s}").predicted.value ==
+        doctest::Approx(6 + 6.0 / 8).epsilon(1e-12));
+}
+
+TEST_CASE("planners: devices of several types count as the slowest") {
+  const ModelGraph model = branches(2, 2);
+  Cluster cluster = test::star(4, 1e12, 0);
+  cluster.types.push_back(cluster.types.front());
+  cluster.types.back().speed = 0.5;
+  cluster.types.back().memory.value = 100;
+  cluster.devices[3].type = 1;
+  for (const char* name : {"graphpipe", "graph-exact"}) {
+    CAPTURE(name);
+    const Planned mixed = plan(name, model, cluster, "{}"),
+                  alike = plan(name, model, cluster, "{devices: [d0, d1, d2]}");
+    CHECK(mixed.predicted.value > alike.predicted.value * 0.99);
+    CHECK(mixed.memory.value <= 100);
+    CHECK(mixed.bound_reason.ends_with("with every device as slow as the slowest"));
+    CHECK(alike.bound_reason.find("slow") == std::string::npos);
+    check_use(mixed, model);
+  }
+  CHECK(plan("graphpipe", model, cluster, "{}").predicted.value == doctest::Approx(6).epsilon(1e-9));
+}
+
+TEST_CASE("planners: graph-exact fuses chains and refuses what is too much") {
+  const ModelGraph model = branches(4, 6);
+  const Cluster cluster = test::star(8, 1e12, 0);
+  const Planned fused = plan("graph-exact", model, cluster, "{blocks: 9}");
+  CHECK(fused.bound_reason == "the search over 9 blocks was exhaustive");
+  check_use(fused, model);
+  CHECK(plan("graph-exact", model, cluster, "{}").predicted <= fused.predicted);
+  CHECK_THROWS_AS(plan("graph-exact", model, cluster, "{states: 10}"), Infeasible);
+}

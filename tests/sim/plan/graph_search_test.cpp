@@ -1,0 +1,467 @@
+// Graph pipelines: the exact search against all partitions, GraphPipe's partitioner against the exact search, and the
+// closed form of equal branches.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <set>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/plan/graph/coarsen.hpp"
+#include "sim/plan/graph/exact.hpp"
+#include "sim/plan/graph/partition.hpp"
+#include "sim/plan/graph/series_parallel.hpp"
+#include "sim/plan/graph/structure.hpp"
+#include "sim/plan/graph/twin_chains.hpp"
+#include "tests/sim/plan/random_graph.hpp"
+
+using namespace stagecraft;
+using namespace stagecraft::graph;
+
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// A layer of these device seconds, which replicas share, and kept and stashed bytes.
+Sums layer(double seconds, double kept, double stash) {
+  Sums sums;
+  for (int c = 0; c < kMostChoices; ++c) {
+    sums.seconds[at(c)] = seconds / (1 << c);
+    sums.stash[at(c)] = stash / (1 << c);
+  }
+  sums.kept = sums.gradients = kept;
+  return sums;
+}
+
+Problem random_problem(Rng& rng, Digraph graph) {
+  Problem p;
+  p.devices = rng.integer(1, 5);
+  p.micro_batches = rng.integer(1, 10);
+  for (int r = 1; r <= rng.integer(1, 4); r *= 2) p.replicas.push_back(r);
+  for (int l = 0; l < graph.size(); ++l) {
+    p.amounts.push_back(layer(rng.integer(0, 20), rng.integer(0, 10), rng.integer(0, 10)));
+    p.amounts.back().update = rng.integer(0, 5);
+    p.output.push_back(rng.integer(0, 3) == 0 ? 0 : rng.integer(1, 30));
+  }
+  p.bandwidth = rng.integer(0, 2) == 0 ? kNever : rng.integer(2, 20);
+  for (double& bandwidth : p.among_replicas) bandwidth = rng.integer(0, 2) == 0 ? kNever : rng.integer(2, 40);
+  if (rng.integer(0, 1) == 0) p.memory = rng.integer(15, 80);
+  p.operations = rng.integer(0, 1);
+  p.layers = std::move(graph);
+  return p;
+}
+
+struct All {
+  double iteration = kNever, bottleneck = kNever;
+};
+
+/// Every division of the layers into sets that do not wait for each other in a circle, every choice of replicas, and,
+/// of a sequence, every order.
+class BruteForce {
+ public:
+  BruteForce(const Problem& p, bool sequential) : p_(p), sequential_(sequential), part_of_(at(p.size()), 0) {}
+  All run() { return divide(0, 0), best_; }
+
+ private:
+  void divide(int layer, int parts) {
+    if (layer == p_.size()) return choose(parts);
+    for (int part = 0; part <= parts; ++part) {
+      part_of_[at(layer)] = part;
+      divide(layer + 1, std::max(parts, part + 1));
+    }
+  }
+
+  void choose(int parts) {
+    std::vector<std::set<int>> readers(at(parts));
+    for (int l = 0; l < p_.size(); ++l)
+      for (const int r : p_.layers.next[at(l)])
+        if (part_of_[at(l)] != part_of_[at(r)]) readers[at(part_of_[at(l)])].insert(part_of_[at(r)]);
+    std::vector<int> order;
+    std::vector<char> placed(at(parts), 0);
+    const std::function<bool()> from_the_end = [&] {
+      if (static_cast<int>(order.size()) == parts) return replicate(order, readers), !sequential_;
+      for (int s = 0; s < parts; ++s) {
+        if (placed[at(s)]) continue;
+        if (!std::all_of(readers[at(s)].begin(), readers[at(s)].end(), [&](int r) { return placed[at(r)]; })) continue;
+        placed[at(s)] = 1, order.push_back(s);
+        const bool enough = from_the_end();
+        placed[at(s)] = 0, order.pop_back();
+        if (enough) return true;
+      }
+      return false;
+    };
+    from_the_end();
+  }
+
+  void replicate(const std::vector<int>& order, const std::vector<std::set<int>>& readers) {
+    const std::size_t parts = order.size();
+    std::vector<int> choice(parts, 0);
+    const std::function<void(std::size_t, int)> walk = [&](std::size_t s, int used) {
+      if (used > p_.devices) return;
+      if (s == parts) return reckon(order, readers, choice);
+      for (std::size_t c = 0; c < p_.replicas.size(); ++c) {
+        choice[s] = static_cast<int>(c);
+        walk(s + 1, used + p_.replicas[c]);
+      }
+    };
+    walk(0, 0);
+  }
+
+  void reckon(const std::vector<int>& order, const std::vector<std::set<int>>& readers,
+              const std::vector<int>& choice) {
+    const std::size_t parts = order.size();
+    std::vector<int> depth(parts, 0);
+    std::vector<double> path(parts, 0);
+    double slowest = 0, longest = 0, behind = 0;
+    for (std::size_t i = 0; i < parts; ++i) {
+      const int s = order[i];
+      const double r = p_.replicas[at(choice[at(s)])];
+      double seconds = p_.operations, update = 0, kept = 0, stash = 0, gradients = 0, entering = 0;
+      std::set<int> entered;
+      for (int l = 0; l < p_.size(); ++l) {
+        if (part_of_[at(l)] != s) continue;
+        seconds += p_.amounts[at(l)].seconds[0] / r, stash += p_.amounts[at(l)].stash[0] / r;
+        update += p_.amounts[at(l)].update;
+        kept += p_.amounts[at(l)].kept, gradients += p_.amounts[at(l)].gradients;
+        for (const int input : p_.layers.previous[at(l)])
+          if (part_of_[at(input)] != s && entered.insert(input).second) entering += p_.output[at(input)];
+      }
+      if (r > 1) update += 2 * (r - 1) / r * gradients / p_.among_replicas[at(choice[at(s)])];
+      seconds += update / p_.micro_batches;
+      const double channel = 2 * entering / r / p_.bandwidth;
+      int below = 0;
+      double after = 0;
+      for (const int t : readers[at(s)]) below = std::max(below, depth[at(t)]), after = std::max(after, path[at(t)]);
+      if (sequential_) below = static_cast<int>(i), after = behind;
+      depth[at(s)] = below + 1;
+      path[at(s)] = behind = after + seconds + channel;
+      if (kept + stash * std::min(below + 1, p_.micro_batches) > p_.memory) return;
+      slowest = std::max({slowest, seconds, channel});
+      longest = std::max(longest, path[at(s)]);
+    }
+    best_.bottleneck = std::min(best_.bottleneck, slowest);
+    best_.iteration = std::min(best_.iteration, (p_.micro_batches - 1) * slowest + longest);
+  }
+
+  const Problem& p_;
+  bool sequential_;
+  std::vector<int> part_of_;
+  All best_;
+};
+
+void check_partition(const Problem& p, const std::vector<Part>& parts) {
+  std::vector<int> layers;
+  for (const Part& part : parts) layers.insert(layers.end(), part.layers.begin(), part.layers.end());
+  std::sort(layers.begin(), layers.end());
+  REQUIRE(static_cast<int>(layers.size()) == p.size());
+  for (int l = 0; l < p.size(); ++l) CHECK(layers[at(l)] == l);
+}
+
+/// Equal chains side by side, and a layer that costs nothing and joins them.
+Problem branches(int count, int length, int devices, int micro_batches, bool joined = true) {
+  Problem p;
+  p.devices = devices, p.micro_batches = micro_batches, p.replicas = {1};
+  p.layers = Digraph(count * length + joined);
+  for (int l = 0; l < count * length; ++l) {
+    const bool last = (l + 1) % length == 0;
+    if (!last || joined) p.layers.add(l, last ? count * length : l + 1);
+  }
+  p.amounts.assign(at(count * length), layer(3, 1, 1));
+  if (joined) p.amounts.push_back(layer(0, 0, 0));
+  p.output.assign(p.amounts.size(), 1);
+  return p;
+}
+
+/// Chains side by side, some alike, between an optional first layer and a last one.
+Problem random_twins(Rng& rng) {
+  const int count = rng.integer(2, 4), length = rng.integer(1, 2), first = rng.integer(0, 1);
+  Digraph graph(first + count * length + 1);
+  for (int b = 0; b < count; ++b)
+    for (int l = 0; l < length; ++l) {
+      const int here = first + b * length + l;
+      if (l > 0) graph.add(here - 1, here);
+      if (l == 0 && first == 1) graph.add(0, here);
+      if (l + 1 == length && rng.integer(0, 4) > 0) graph.add(here, graph.size() - 1);
+    }
+  Problem p = random_problem(rng, std::move(graph));
+  for (int b = 1; b < count; ++b)
+    for (int l = 0; l < length && rng.integer(0, 5) > 0; ++l) {
+      p.amounts[at(first + b * length + l)] = p.amounts[at(first + l)];
+      p.output[at(first + b * length + l)] = p.output[at(first + l)];
+    }
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("graph-exact: the best of all partitions, on 200 random graphs") {
+  Rng rng(1, "exact");
+  int impossible = 0, limited = 0;
+  for (int n = 0; n < 200; ++n) {
+    CAPTURE(n);
+    const Problem p = random_problem(rng, test::random_graph(rng, rng.integer(1, 6), n % 10 == 0));
+    const All all = BruteForce(p, false).run();
+    const auto found = search_exact(p, {});
+    REQUIRE(found.has_value() == (all.iteration < kNever));
+    const auto fastest = search_exact(p, {.bottleneck = true});
+    REQUIRE(fastest.has_value() == found.has_value());
+    impossible += !found;
+    limited += p.memory < kNever;
+    if (!found) continue;
+    CHECK(fastest->value == doctest::Approx(all.bottleneck).epsilon(1e-12));
+    CHECK(found->value == doctest::Approx(all.iteration).epsilon(1e-12));
+    check_partition(p, found->parts);
+    const Figures f = figures_of(p, found->parts, false);
+    CHECK(iteration_of(p, f.bottleneck, f.path) == doctest::Approx(found->value).epsilon(1e-12));
+    CHECK(f.memory <= p.memory);
+    CHECK(f.devices <= p.devices);
+  }
+  CHECK(impossible > 10);
+  CHECK(limited - impossible > 30);
+}
+
+TEST_CASE("graph-exact: the best of all partitions of wider graphs into many stages") {
+  Rng rng(7, "wide");
+  int possible = 0;
+  for (int n = 0; n < 400; ++n) {
+    CAPTURE(n);
+    // From the end: every layer is read by one or two behind it, so there are several ways to the same layers.
+    const int layers = 8;
+    Digraph graph(layers);
+    for (int l = 0; l + 1 < layers; ++l)
+      for (int r = rng.integer(1, 2); r > 0; --r) graph.add(l, rng.integer(l + 1, layers - 1));
+    Problem p = random_problem(rng, graph);
+    p.devices = 8, p.micro_batches = rng.integer(1, 4), p.replicas = {1}, p.operations = 0;
+    p.memory = kNever;
+    if (n % 2 == 1) {  // Memory decides: much is kept for each micro-batch in flight, and some layers take no time.
+      p.micro_batches = 8, p.memory = rng.integer(25, 40);
+      for (Sums& amounts : p.amounts) amounts = layer(rng.integer(0, 2) * 5, rng.integer(0, 3), rng.integer(0, 9));
+    }
+    const All all = BruteForce(p, false).run();
+    const auto found = search_exact(p, {});
+    REQUIRE(found.has_value() == (all.iteration < kNever));
+    if (!found) continue;
+    ++possible;
+    CHECK(found->value == doctest::Approx(all.iteration).epsilon(1e-12));
+  }
+  CHECK(possible > 250);
+}
+
+TEST_CASE("graph-exact: the best of all sequences, on 100 random graphs") {
+  Rng rng(2, "sequences");
+  int possible = 0;
+  for (int n = 0; n < 100; ++n) {
+    CAPTURE(n);
+    const Problem p = random_problem(rng, test::random_graph(rng, rng.integer(1, 5), false));
+    const All all = BruteForce(p, true).run();
+    const auto found = search_exact(p, {.sequential = true});
+    REQUIRE(found.has_value() == (all.iteration < kNever));
+    if (!found) continue;
+    ++possible;
+    CHECK(found->value == doctest::Approx(all.iteration).epsilon(1e-12));
+    const Figures f = figures_of(p, found->parts, true);
+    CHECK(iteration_of(p, f.bottleneck, f.path) == doctest::Approx(found->value).epsilon(1e-12));
+    CHECK(f.depth == static_cast<int>(found->parts.size()));
+    const auto graph = search_exact(p, {});  // A sequence is a graph that waits more and keeps more.
+    REQUIRE(graph.has_value());
+    CHECK(graph->value <= found->value * (1 + 1e-12));
+    CHECK(f.memory <= p.memory);
+  }
+  CHECK(possible > 50);
+}
+
+TEST_CASE("graph-exact: looking at equal branches in one order alone changes nothing but the work") {
+  Rng rng(3, "twins");
+  std::int64_t all = 0, one_order = 0;
+  int twins = 0;
+  for (int n = 0; n < 200; ++n) {
+    CAPTURE(n);
+    const Problem p = random_twins(rng);
+    twins += !twin_chains(p).empty();
+    for (const bool sequential : {false, true}) {
+      const auto slow = search_exact(p, {.sequential = sequential, .exchange_twins = false});
+      const auto fast = search_exact(p, {.sequential = sequential});
+      REQUIRE(slow.has_value() == fast.has_value());
+      if (!slow) continue;
+      CHECK(fast->value == doctest::Approx(slow->value).epsilon(1e-12));
+      check_partition(p, fast->parts);
+      const Figures f = figures_of(p, fast->parts, sequential);
+      CHECK(iteration_of(p, f.bottleneck, f.path) == doctest::Approx(fast->value).epsilon(1e-12));
+      CHECK(f.memory <= p.memory);
+      all += slow->states, one_order += fast->states;
+    }
+  }
+  CHECK(twins > 100);
+  CHECK(one_order < 0.8 * static_cast<double>(all));
+}
+
+TEST_CASE("graph-exact: what is known to be possible changes nothing, what is too many is refused") {
+  Rng rng(4, "incumbent");
+  for (int n = 0; n < 50; ++n) {
+    const Problem p = random_problem(rng, test::random_graph(rng, 6, false));
+    const auto found = search_exact(p, {});
+    if (!found) continue;
+    const auto again = search_exact(p, {.incumbent = found->value});
+    REQUIRE(again.has_value());
+    CHECK(again->value == doctest::Approx(found->value).epsilon(1e-12));
+    CHECK(again->states <= found->states);
+    if (found->value > 0) CHECK_FALSE(search_exact(p, {.incumbent = found->value * 0.99}).has_value());
+  }
+  CHECK_THROWS_AS(search_exact(branches(3, 3, 4, 4), {.most_states = 10}), Infeasible);
+  CHECK_THROWS_AS(search_exact(branches(1, kMostLayers, 2, 4), {}), Infeasible);
+}
+
+TEST_CASE("graph-exact: two branches of four blocks on eight devices are 4 deep, in sequence 8 deep") {
+  for (const int m : {8, 32, 64}) {
+    CAPTURE(m);
+    const Problem p = branches(2, 4, 8, m, false);
+    const auto graph = search_exact(p, {}), chain = search_exact(p, {.sequential = true});
+    REQUIRE((graph && chain));
+    CHECK(graph->parts.size() == 8);
+    CHECK(chain->parts.size() == 8);
+    CHECK(figures_of(p, graph->parts, false).depth == 4);
+    CHECK(figures_of(p, chain->parts, true).depth == 8);
+    CHECK(graph->value == 3.0 * (m + 3));
+    CHECK(chain->value == 3.0 * (m + 7));
+    // A layer that joins them runs with the end of one branch, as one stage, and waits for the other: one deeper.
+    const auto joined = search_exact(branches(2, 4, 8, m), {});
+    REQUIRE(joined.has_value());
+    CHECK(joined->value == 3.0 * (m + 4));
+    CHECK(joined->parts.size() == 8);
+  }
+}
+
+TEST_CASE("graph-exact: q equal branches of p stages, (m + q p - 1) / (m + p - 1)") {
+  for (const int q : {2, 3, 4}) {
+    CAPTURE(q);
+    const int p = 3, m = 40;
+    const Problem problem = branches(q, p, q * p, m, false);
+    const auto graph = search_exact(problem, {}), chain = search_exact(problem, {.sequential = true});
+    REQUIRE((graph && chain));
+    CHECK(chain->value / graph->value == doctest::Approx((m + q * p - 1.0) / (m + p - 1)).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("graphpipe: never below the least bottleneck, within memory, and mostly at it where the graph allows") {
+  Rng rng(5, "graphpipe");
+  int best = 0, found_by_both = 0, missed = 0;
+  for (int n = 0; n < 300; ++n) {
+    CAPTURE(n);
+    const Problem p =
+        n % 3 == 0 ? random_twins(rng) : random_problem(rng, test::random_graph(rng, rng.integer(1, 7), n % 3 == 1));
+    const auto exact = search_exact(p, {.bottleneck = true});
+    const auto found = partition(p);
+    missed += exact && !found;
+    if (!found) continue;
+    REQUIRE(exact.has_value());
+    ++found_by_both;
+    check_partition(p, found->parts);
+    const Figures f = figures_of(p, found->parts, false);
+    CHECK(f.bottleneck <= found->bottleneck * (1 + 1e-12));
+    CHECK(f.bottleneck >= exact->value * (1 - 1e-12));
+    CHECK(f.bottleneck >= least_bottleneck(p) * (1 - 1e-12));
+    CHECK(f.memory <= p.memory);
+    CHECK(f.devices <= p.devices);
+    best += f.bottleneck <= exact->value * (1 + 1e-12);
+  }
+  MESSAGE(best, " of ", found_by_both, " have the least bottleneck of all, ", missed, " were not found");
+  CHECK(found_by_both > 150);
+  CHECK(best > 0.7 * found_by_both);
+}
+
+TEST_CASE("graphpipe: a chain has the least bottleneck, always") {
+  Rng rng(6, "chains");
+  for (int n = 0; n < 150; ++n) {
+    CAPTURE(n);
+    const Problem p = random_problem(rng, test::random_graph(rng, rng.integer(1, 7), true));
+    const auto exact = search_exact(p, {.bottleneck = true});
+    const auto found = partition(p);
+    REQUIRE(found.has_value() == exact.has_value());
+    if (found) CHECK(figures_of(p, found->parts, false).bottleneck == doctest::Approx(exact->value).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("graphpipe: of two partitions as fast, that with fewer micro-batches in flight") {
+  const Problem p = branches(2, 2, 4, 8, false);
+  const auto found = partition(p);
+  REQUIRE(found.has_value());
+  CHECK(found->bottleneck == 3);
+  const Figures f = figures_of(p, found->parts, false);
+  CHECK(f.depth == 2);
+  CHECK(f.memory == 1 + 2);
+}
+
+TEST_CASE("graphpipe: the case study, and what joins branches needs no device") {
+  const Problem p = branches(2, 4, 8, 32, false), joined = branches(2, 4, 8, 32);
+  for (const Problem* one : {&p, &joined}) {
+    const auto found = partition(*one);
+    REQUIRE(found.has_value());
+    CHECK(found->bottleneck == 3);
+    CHECK(found->parts.size() == 8);
+    check_partition(*one, found->parts);
+  }
+  CHECK(figures_of(p, partition(p)->parts, false).depth == 4);
+  CHECK(figures_of(joined, partition(joined)->parts, false).depth == 5);
+  // Four branches for two devices: one takes two of them and the join.
+  const Problem few = branches(4, 3, 2, 8);
+  CHECK(partition(few)->bottleneck == 18);
+}
+
+TEST_CASE("decomposition: parts of chains and branches, and of a graph that is neither") {
+  const auto shape = [](const Digraph& graph) {
+    const std::function<std::string(const Tree&)> text = [&](const Tree& tree) {
+      if (tree.kind == Tree::Kind::Layer) return std::to_string(tree.layer);
+      std::string all;
+      for (const Tree& part : tree.parts)
+        all += (all.empty() ? "" : tree.kind == Tree::Kind::Series ? " " : " | ") + text(part);
+      return tree.kind == Tree::Kind::Series ? all : "(" + all + ")";
+    };
+    const Decomposition d = decompose(graph);
+    return text(d.tree) + " +" + std::to_string(d.added);
+  };
+  CHECK(shape(branches(2, 2, 1, 1).layers) == "(0 1 | 2 3) 4 +0");
+  Digraph residual(4);  // A way round a layer changes nothing.
+  for (const auto& [from, to] : {std::pair{0, 1}, {1, 2}, {0, 2}, {2, 3}}) residual.add(from, to);
+  CHECK(shape(residual) == "0 1 2 3 +0");
+  Digraph n(4);  // 0 -> 2, 0 -> 3, 1 -> 3: the smallest graph that is not series-parallel.
+  for (const auto& [from, to] : {std::pair{0, 2}, {0, 3}, {1, 3}}) n.add(from, to);
+  CHECK(shape(n) == "(0 | 1) (2 | 3) +1");
+}
+
+TEST_CASE("kinds of parts: alike when they cost the same and read the same, within and from outside") {
+  // Two branches of four layers, and one that joins them; a way round layers of one branch, or of both.
+  const auto alike = [](int from, int other_from, double other_cost) {
+    Problem p = branches(2, 4, 4, 8);
+    if (from >= 0) p.layers.add(from, 3);
+    if (other_from >= 0) p.layers.add(4 + other_from, 7);
+    p.amounts[6] = layer(other_cost, 1, 1);
+    const Structure s = structure_of(p, decompose(p.layers).tree);
+    const PartNode& fork = s.root.parts.front();
+    return fork.parts[0].kind == fork.parts[1].kind;
+  };
+  CHECK(alike(-1, -1, 3));
+  CHECK(alike(0, 0, 3));
+  CHECK_FALSE(alike(0, -1, 3));
+  CHECK_FALSE(alike(0, 1, 3));
+  CHECK_FALSE(alike(-1, -1, 4));
+}
+
+TEST_CASE("fused chains: the same work in fewer blocks, equal branches alike") {
+  const Problem p = branches(3, 4, 4, 8);
+  const Coarse coarse = fuse_chains(p, 7);
+  CHECK(coarse.problem.size() == 7);
+  for (const std::vector<int>& block : coarse.layers) CHECK((block.size() == 2 || block.front() == 12));
+  CHECK(twin_chains(coarse.problem).size() == 1);
+  CHECK(fuse_chains(p, 1).problem.size() == 4);
+  const auto fine = search_exact(p, {}), blocks = search_exact(coarse.problem, {});
+  REQUIRE((fine && blocks));
+  CHECK(blocks->value >= fine->value);
+  const std::vector<Part> parts = in_layers(coarse, blocks->parts);
+  check_partition(p, parts);
+  const Figures f = figures_of(p, parts, false);
+  CHECK(iteration_of(p, f.bottleneck, f.path) == doctest::Approx(blocks->value).epsilon(1e-12));
+}
