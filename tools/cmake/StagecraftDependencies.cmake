@@ -35,7 +35,7 @@ endfunction()
 if(NOT ENABLE_SIMGRID STREQUAL "OFF")
   pkg_check_modules(SIMGRID IMPORTED_TARGET simgrid>=3.32)
 endif()
-stagecraft_optional(SIMGRID "${SIMGRID_FOUND}" "no simulation with contention")
+stagecraft_optional(SIMGRID "${SIMGRID_FOUND}" "contention is simulated by fluid alone")
 
 if(NOT ENABLE_MPI STREQUAL "OFF")
   set(MPI_CXX_SKIP_MPICXX ON)

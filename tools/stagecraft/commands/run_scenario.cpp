@@ -69,12 +69,22 @@ void write_results(const std::string& folder, const Scenario& s, const Prepared&
   fmt::print(stderr, "wrote {}/results.json, {}\n", folder, written);
 }
 
+/// SimGrid goes through all transfers under way whenever one of them ends.
+void suggest_fluid(const Program& program, const std::string& backend) {
+  constexpr int kManyDevices = 256;
+  constexpr std::size_t kManyInstructions = 300'000;
+  if (backend == "simgrid" && program.devices >= kManyDevices && program.size() >= kManyInstructions)
+    fmt::print(stderr, "hint: with {} devices --backend fluid is many times faster; it shares links by the same rule\n",
+               program.devices);
+}
+
 int execute(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "json"});
   get_from(backends::all(), "backend", a.text("backend"));  // A slip there is said at once, not behind the planning.
   const Scenario scenario = load_scenario(a.text("FILE"), a.list("set"));
   const Prepared prepared = prepare(scenario);
+  suggest_fluid(prepared.program, a.text("backend"));
   if (a.has("out") && world().rank == 0) make_folder(a.text("out"));
   const Outcome outcome = run(scenario, prepared, a.text("backend"));
   if (outcome.timeline.elsewhere) return 0;
