@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 build, compiler = pathlib.Path(sys.argv[1]), sys.argv[2]
-commands = json.loads((build / "compile_commands.json").read_text())
+commands = [c for c in json.loads((build / "compile_commands.json").read_text()) if not c["file"].endswith(".cu")]
 
 
 def read(entry):

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace stagecraft::cuda {
+
+struct CudaError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+inline void check(cudaError_t result, const char* what) {
+  if (result != cudaSuccess) throw CudaError(std::string(what) + ": " + cudaGetErrorString(result));
+}
+
+inline void check(CUresult result, const char* what) {
+  if (result != CUDA_SUCCESS)
+    throw CudaError(std::string(what) + ": CUresult " + std::to_string(static_cast<int>(result)));
+}
+
+/// Empty when there is a device that can be used; else why not.
+std::string why_no_device();
+
+/// A function of the driver by its name: libcuda is not linked, so a program starts on machines without it.
+template <class Function>
+Function driver_function(const char* name) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult answer{};
+  if (cudaGetDriverEntryPointByVersion(name, &found, 13000, cudaEnableDefault, &answer) != cudaSuccess ||
+      answer != cudaDriverEntryPointSuccess)
+    throw CudaError(std::string("the driver has no ") + name);
+  return reinterpret_cast<Function>(found);
+}
+
+}  // namespace stagecraft::cuda

@@ -1,0 +1,190 @@
+#include <array>
+#include <memory>
+
+#include "backends/cuda/first_run/checks.hpp"
+#include "backends/cuda/first_run/kernels.hpp"
+#include "backends/cuda/libraries.hpp"
+
+namespace stagecraft::cuda::first_run {
+namespace {
+
+constexpr std::size_t kMiB = 1 << 20;
+
+void check_lt(cublasStatus_t status, const char* what) {
+  if (status != CUBLAS_STATUS_SUCCESS) throw CudaError(std::string(what) + ": cublasStatus " + std::to_string(status));
+}
+
+/// D = A^T B of squares of bfloat16, summed in 32 bits.
+class Product {
+ public:
+  Product(const CublasLt& lt, cublasLtHandle_t handle, std::int64_t size, int multiprocessors)
+      : lt_(lt), handle_(handle) {
+    check_lt(lt.cublasLtMatmulDescCreate(&description_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a product");
+    const cublasOperation_t transpose = CUBLAS_OP_T;
+    check_lt(lt.cublasLtMatmulDescSetAttribute(description_, CUBLASLT_MATMUL_DESC_TRANSA, &transpose, sizeof transpose),
+             "transposing");
+    const std::int32_t target = multiprocessors;
+    check_lt(
+        lt.cublasLtMatmulDescSetAttribute(description_, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, &target, sizeof target),
+        "its multiprocessors");
+    const auto n = static_cast<std::uint64_t>(size);
+    check_lt(lt.cublasLtMatrixLayoutCreate(&layout_, CUDA_R_16BF, n, n, size), "a layout");
+    cublasLtMatmulPreference_t preference{};
+    check_lt(lt.cublasLtMatmulPreferenceCreate(&preference), "a preference");
+    const std::uint64_t workspace = kWorkspace;
+    check_lt(lt.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+                                                     sizeof workspace),
+             "its workspace");
+    int found = 0;
+    const cublasStatus_t asked = lt.cublasLtMatmulAlgoGetHeuristic(handle, description_, layout_, layout_, layout_,
+                                                                   layout_, preference, 1, &algorithm_, &found);
+    lt.cublasLtMatmulPreferenceDestroy(preference);
+    check_lt(asked, "an algorithm");
+    if (found == 0) throw CudaError("cuBLASLt knows no algorithm");
+  }
+  Product(const Product&) = delete;
+  Product& operator=(const Product&) = delete;
+  ~Product() {
+    lt_.cublasLtMatrixLayoutDestroy(layout_);
+    lt_.cublasLtMatmulDescDestroy(description_);
+  }
+
+  void run(const void* a, const void* b, void* d, cudaStream_t stream) const {
+    const float one = 1, none = 0;
+    check_lt(lt_.cublasLtMatmul(handle_, description_, &one, a, layout_, b, layout_, &none, d, layout_, d, layout_,
+                                &algorithm_.algo, workspace_.as<void>(), kWorkspace, stream),
+             "cublasLtMatmul");
+  }
+
+ private:
+  static constexpr std::size_t kWorkspace = 32 * kMiB;
+  const CublasLt& lt_;
+  cublasLtHandle_t handle_;
+  cublasLtMatmulDesc_t description_{};
+  cublasLtMatrixLayout_t layout_{};
+  cublasLtMatmulHeuristicResult_t algorithm_{};
+  Block workspace_{kWorkspace};
+};
+
+Json copy_point(const Partitions& partitions, std::size_t active, std::size_t bytes, int blocks, int times) {
+  std::vector<std::unique_ptr<Block>> from, to;
+  std::vector<cudaStream_t> streams = compute_streams(partitions);
+  streams.resize(active);
+  for (std::size_t i = 0; i < active; ++i) {
+    from.push_back(std::make_unique<Block>(bytes));
+    to.push_back(std::make_unique<Block>(bytes));
+    check(cudaMemset(from.back()->as<void>(), 1, bytes), "cudaMemset");
+  }
+  const double ms = milliseconds(streams[0], [&] {
+    together(streams,
+             [&](std::size_t i) { copy(from[i]->as<void>(), to[i]->as<void>(), bytes, times, blocks, streams[i]); });
+  });
+  const double moved = 2.0 * static_cast<double>(bytes) * times;
+  return {{"active", active}, {"bytes", bytes}, {"blocks", blocks},
+          {"times", times},   {"ms", ms},       {"read_and_written_bytes_per_s_each", moved / ms * 1e3}};
+}
+
+}  // namespace
+
+Json copies() {
+  Json all = Json::array();
+  const Partitions partitions(0, {1, 1, 1, 1});
+  const auto whole = static_cast<int>(partitions.parts()[0].multiprocessors);
+  for (const std::size_t bytes : {kMiB / 16, kMiB, 16 * kMiB, 256 * kMiB})
+    for (const int blocks : {2, 4, 8, 16, 2 * whole})
+      for (const std::size_t active : {std::size_t{1}, std::size_t{2}, std::size_t{4}})
+        all.push_back(copy_point(partitions, active, bytes, blocks, 1));
+  for (const std::size_t bytes : {2 * kMiB, 8 * kMiB, 16 * kMiB})  // Read from one and written to the other.
+    for (const std::size_t active : {std::size_t{1}, std::size_t{4}})
+      all.push_back(copy_point(partitions, active, bytes, 2 * whole, 50));
+  return all;
+}
+
+Json matrix_products() {
+  const CublasLt lt;
+  cublasLtHandle_t handle{};
+  check_lt(lt.cublasLtCreate(&handle), "cublasLtCreate");
+  Json all{{"library", lt.library.where()}, {"version", lt.cublasLtGetVersion()}, {"points", Json::array()}};
+  constexpr std::int64_t kSize = 4096;
+  const std::size_t bytes = static_cast<std::size_t>(kSize * kSize) * 2;
+  const Block a(bytes), b(bytes);
+  fill_bfloat16(a.as<void>(), bytes / 2, 1, nullptr);
+  fill_bfloat16(b.as<void>(), bytes / 2, 2, nullptr);
+  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  for (const std::size_t count : {1U, 2U, 4U, 8U}) {
+    const Partitions partitions(0, std::vector<unsigned>(count, 1));
+    const std::vector<cudaStream_t> streams = compute_streams(partitions);
+    const auto own = static_cast<int>(partitions.parts()[0].multiprocessors);
+    for (const int target : {0, own}) {
+      std::vector<std::unique_ptr<Product>> products;
+      std::vector<std::unique_ptr<Block>> results;
+      for (std::size_t i = 0; i < count; ++i) {
+        products.push_back(std::make_unique<Product>(lt, handle, kSize, target));
+        results.push_back(std::make_unique<Block>(bytes));
+      }
+      const auto on = [&](std::size_t i) {
+        for (int r = 0; r < 10; ++r) products[i]->run(a.as<void>(), b.as<void>(), results[i]->as<void>(), streams[i]);
+      };
+      const double alone = milliseconds(streams[0], [&] { on(0); });
+      const double busy = milliseconds(streams[0], [&] { together(streams, on); });
+      const double flops = 10 * 2.0 * kSize * kSize * kSize;
+      all["points"].push_back({{"partitions", count},
+                               {"multiprocessors", own},
+                               {"target", target},
+                               {"alone_flops_per_s", flops / alone * 1e3},
+                               {"all_busy_flops_per_s_each", flops / busy * 1e3}});
+    }
+  }
+  lt.cublasLtDestroy(handle);
+  return all;
+}
+
+Json messages() {
+  const Nccl nccl;
+  const auto check_nccl = [&](ncclResult_t result, const char* what) {
+    if (result != ncclSuccess) throw CudaError(std::string(what) + ": " + nccl.ncclGetErrorString(result));
+  };
+  int version = 0;
+  check_nccl(nccl.ncclGetVersion(&version), "ncclGetVersion");
+  Json all{{"library", nccl.library.where()}, {"version", version}, {"points", Json::array()}};
+  const Partitions partitions(0, {1, 1});
+  const Partitions::Part &a = partitions.parts()[0], &b = partitions.parts()[1];
+  constexpr std::size_t kBytes = 64 * kMiB;
+  const Block from(kBytes), to(kBytes);
+  for (const int blocks : {2, 4, 8, 16}) {
+    ncclUniqueId id;
+    check_nccl(nccl.ncclGetUniqueId(&id), "ncclGetUniqueId");
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.maxCTAs = blocks;
+    config.cgaClusterSize = 0;
+    ncclComm_t comm{};
+    check_nccl(nccl.ncclCommInitRankConfig(&comm, 1, id, 0, &config), "ncclCommInitRankConfig");
+    for (const std::size_t bytes : {kMiB / 16, kMiB, 16 * kMiB, kBytes}) {
+      const auto send = [&] {  // Both streams wait for each other; the time is that of the receiver.
+        check_nccl(nccl.ncclGroupStart(), "ncclGroupStart");
+        check_nccl(nccl.ncclSend(from.as<void>(), bytes, ncclInt8, 0, comm, a.comm), "ncclSend");
+        check_nccl(nccl.ncclRecv(to.as<void>(), bytes, ncclInt8, 0, comm, b.comm), "ncclRecv");
+        check_nccl(nccl.ncclGroupEnd(), "ncclGroupEnd");
+      };
+      // One message alone: behind another nothing would be busy any more.
+      const auto beside = [&](const Partitions::Part& busy) {
+        const Event begin(cudaEventDefault), end(cudaEventDefault);
+        spin(static_cast<int>(busy.multiprocessors) * 16, 100'000'000, nullptr, 0, busy.compute);
+        begin.record(b.comm);
+        send();
+        end.record(b.comm);
+        check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+        return end.milliseconds_since(begin);
+      };
+      all["points"].push_back({{"most_blocks", blocks},
+                               {"bytes", bytes},
+                               {"ms", milliseconds(b.comm, send)},
+                               {"ms_sender_busy", beside(a)},
+                               {"ms_receiver_busy", beside(b)}});
+    }
+    check_nccl(nccl.ncclCommDestroy(comm), "ncclCommDestroy");
+  }
+  return all;
+}
+
+}  // namespace stagecraft::cuda::first_run

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cublasLt.h>
+#include <nccl.h>
+
+#include <string>
+
+namespace stagecraft::cuda {
+
+/// A shared library that is looked for when it is needed, so that a program starts without it: in the folders that
+/// STAGECRAFT_CUDA_LIBRARIES names (with colons between), where the loader looks, and in /usr/local/cuda/lib64.
+class Library {
+ public:
+  explicit Library(const char* name);  ///< Throws CudaError with every place that was tried.
+  void* symbol(const char* name) const;
+  const std::string& where() const { return where_; }
+
+ private:
+  void* handle_ = nullptr;  // Never closed: CUDA libraries do not like to go.
+  std::string where_;
+};
+
+#define STAGECRAFT_SYMBOL(name) decltype(&::name) name = reinterpret_cast<decltype(&::name)>(library.symbol(#name))
+
+struct CublasLt {
+  Library library{"libcublasLt.so.13"};
+  STAGECRAFT_SYMBOL(cublasLtGetVersion);
+  STAGECRAFT_SYMBOL(cublasLtCreate);
+  STAGECRAFT_SYMBOL(cublasLtDestroy);
+  STAGECRAFT_SYMBOL(cublasLtMatmulDescCreate);
+  STAGECRAFT_SYMBOL(cublasLtMatmulDescDestroy);
+  STAGECRAFT_SYMBOL(cublasLtMatmulDescSetAttribute);
+  STAGECRAFT_SYMBOL(cublasLtMatrixLayoutCreate);
+  STAGECRAFT_SYMBOL(cublasLtMatrixLayoutDestroy);
+  STAGECRAFT_SYMBOL(cublasLtMatmulPreferenceCreate);
+  STAGECRAFT_SYMBOL(cublasLtMatmulPreferenceDestroy);
+  STAGECRAFT_SYMBOL(cublasLtMatmulPreferenceSetAttribute);
+  STAGECRAFT_SYMBOL(cublasLtMatmulAlgoGetHeuristic);
+  STAGECRAFT_SYMBOL(cublasLtMatmul);
+};
+
+struct Nccl {
+  Library library{"libnccl.so.2"};
+  STAGECRAFT_SYMBOL(ncclGetVersion);
+  STAGECRAFT_SYMBOL(ncclGetErrorString);
+  STAGECRAFT_SYMBOL(ncclGetUniqueId);
+  STAGECRAFT_SYMBOL(ncclCommInitRankConfig);
+  STAGECRAFT_SYMBOL(ncclCommDestroy);
+  STAGECRAFT_SYMBOL(ncclGroupStart);
+  STAGECRAFT_SYMBOL(ncclGroupEnd);
+  STAGECRAFT_SYMBOL(ncclSend);
+  STAGECRAFT_SYMBOL(ncclRecv);
+};
+
+#undef STAGECRAFT_SYMBOL
+
+}  // namespace stagecraft::cuda

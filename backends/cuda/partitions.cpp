@@ -1,0 +1,65 @@
+#include "backends/cuda/partitions.hpp"
+
+#include <numeric>
+
+namespace stagecraft::cuda {
+
+struct Partitions::Driver {
+#define STAGECRAFT_DRIVER(name) decltype(&::name) name = driver_function<decltype(&::name)>(#name)
+  STAGECRAFT_DRIVER(cuDeviceGetDevResource);
+  STAGECRAFT_DRIVER(cuDevSmResourceSplitByCount);
+  STAGECRAFT_DRIVER(cuDevResourceGenerateDesc);
+  STAGECRAFT_DRIVER(cuGreenCtxCreate);
+  STAGECRAFT_DRIVER(cuGreenCtxDestroy);
+  STAGECRAFT_DRIVER(cuGreenCtxStreamCreate);
+  STAGECRAFT_DRIVER(cuGreenCtxGetDevResource);
+#undef STAGECRAFT_DRIVER
+};
+
+// Split once into the smallest groups and glued together, because what a split gives cannot be split again.
+Partitions::Partitions(int device, const std::vector<unsigned>& shares) {
+  check(cudaSetDevice(device), "cudaSetDevice");
+  check(cudaFree(nullptr), "cudaFree");  // Makes the primary context, to which green contexts belong.
+  const Driver driver;
+  CUdevResource all{}, rest{};
+  check(driver.cuDeviceGetDevResource(device, &all, CU_DEV_RESOURCE_TYPE_SM), "cuDeviceGetDevResource");
+  const unsigned least = all.sm.minSmPartitionSize;
+  check(driver.cuDevSmResourceSplitByCount(nullptr, &groups_, &all, nullptr, 0, least), "counting groups");
+  std::vector<CUdevResource> groups(groups_);
+  check(driver.cuDevSmResourceSplitByCount(groups.data(), &groups_, &all, &rest, 0, least), "splitting");
+  const unsigned sum = std::accumulate(shares.begin(), shares.end(), 0U), each = sum == 0 ? 0 : groups_ / sum;
+  if (each == 0) throw CudaError("more shares than groups of multiprocessors");
+  group_ = groups.front().sm.smCount;
+  unused_ = all.sm.smCount;
+  try {
+    CUdevResource* next = groups.data();
+    for (const unsigned share : shares) {
+      Part& part = parts_.emplace_back();
+      CUdevResourceDesc description{};
+      check(driver.cuDevResourceGenerateDesc(&description, next, each * share), "cuDevResourceGenerateDesc");
+      check(driver.cuGreenCtxCreate(&part.context, description, device, CU_GREEN_CTX_DEFAULT_STREAM),
+            "cuGreenCtxCreate");
+      CUdevResource got{};
+      check(driver.cuGreenCtxGetDevResource(part.context, &got, CU_DEV_RESOURCE_TYPE_SM), "cuGreenCtxGetDevResource");
+      part.multiprocessors = got.sm.smCount;
+      unused_ -= part.multiprocessors;
+      check(driver.cuGreenCtxStreamCreate(&part.compute, part.context, CU_STREAM_NON_BLOCKING, 0), "a stream");
+      check(driver.cuGreenCtxStreamCreate(&part.comm, part.context, CU_STREAM_NON_BLOCKING, -5), "a stream");
+      next += each * share;
+    }
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+void Partitions::release() noexcept {
+  for (const Part& part : parts_) {
+    if (part.compute) cudaStreamDestroy(part.compute);
+    if (part.comm) cudaStreamDestroy(part.comm);
+    if (part.context) driver_function<decltype(&::cuGreenCtxDestroy)>("cuGreenCtxDestroy")(part.context);
+  }
+  parts_.clear();
+}
+
+}  // namespace stagecraft::cuda

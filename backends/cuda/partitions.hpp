@@ -1,0 +1,40 @@
+#pragma once
+
+#include <vector>
+
+#include "backends/cuda/driver.hpp"
+
+namespace stagecraft::cuda {
+
+/// One GPU carved into virtual devices: green contexts that divide its streaming multiprocessors. Memory, level-two
+/// cache, copy engines, power and clock stay shared. Streams of a partition are used with the primary context current,
+/// as any other stream.
+class Partitions {
+ public:
+  struct Part {
+    CUgreenCtx context{};
+    cudaStream_t compute{}, comm{};
+    unsigned multiprocessors = 0;  ///< What it really got.
+  };
+
+  /// A partition for each share, in proportion, in the groups that the driver can give away: {1, 1, 1, 1} are four
+  /// equal ones. Throws CudaError when there are fewer groups than shares.
+  Partitions(int device, const std::vector<unsigned>& shares);
+  Partitions(const Partitions&) = delete;
+  Partitions& operator=(const Partitions&) = delete;
+  ~Partitions() { release(); }
+
+  const std::vector<Part>& parts() const { return parts_; }
+  unsigned group() const { return group_; }    ///< Multiprocessors of the smallest group.
+  unsigned groups() const { return groups_; }  ///< That the device was split into.
+  unsigned unused() const { return unused_; }  ///< Multiprocessors in no partition.
+
+ private:
+  struct Driver;
+  void release() noexcept;
+
+  std::vector<Part> parts_;
+  unsigned group_ = 0, groups_ = 0, unused_ = 0;
+};
+
+}  // namespace stagecraft::cuda
