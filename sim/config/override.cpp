@@ -137,18 +137,23 @@ void set_path(Value& root, std::string_view path, Value value, const Where& wher
   }
 }
 
-void apply_set(Value& root, const std::string& assignment, Problems& problems) {
-  const std::string file = "<--set " + assignment + ">";
+std::optional<Member> read_assignment(const std::string& option, const std::string& assignment, Problems& problems) {
+  const std::string file = fmt::format("<{} {}>", option, assignment);
   const std::size_t equals = assignment.find('=');
   const std::string path = assignment.substr(0, equals);
   if (equals == std::string::npos || trim(assignment.substr(equals + 1)).empty()) {
     problems.add({file, 1, characters(assignment) + 1}, path, "a value is missing", "write path=value", "syntax");
-    return;
+    return {};
   }
   // Spaces in the place of the path keep the columns of the value right.
   const std::string padding(static_cast<std::size_t>(characters(path)) + 1, ' ');
   Value value = parse_yaml(padding + assignment.substr(equals + 1), file, problems);
-  set_path(root, path, std::move(value), {file, 1, 1}, problems);
+  return Member{path, {file, 1, 1}, std::move(value)};
+}
+
+void apply_set(Value& root, const std::string& assignment, Problems& problems) {
+  if (auto set = read_assignment("--set", assignment, problems))
+    set_path(root, set->key, std::move(set->value), set->where, problems);
 }
 
 void apply_overrides(Value& root, const Value& overrides, const std::string& path, Problems& problems) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,11 @@ namespace stagecraft::config {
 /// "devices[2].memory" (by index). The parent must exist; a wrong step is a problem with a suggestion.
 void set_path(Value& root, std::string_view path, Value value, const Where& where, Problems&);
 
-/// One "--set path=value" of the command line; problems point at "<--set path=value>:1:column".
+/// One "path=value" of a command line's option; problems point at "<--set path=value>:1:column". Nothing when the value
+/// is missing.
+std::optional<Member> read_assignment(const std::string& option, const std::string& assignment, Problems&);
+
+/// One "--set path=value" of the command line.
 void apply_set(Value& root, const std::string& assignment, Problems&);
 
 /// A flat map of dotted paths to values, as under `override:`; `path` is where that map stands.

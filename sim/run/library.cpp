@@ -24,6 +24,8 @@ std::string folder_name(FileKind kind) {
       return "scenarios";
     case FileKind::Profile:
       return "models/profiles";
+    case FileKind::Sweep:
+      return "scenarios/sweeps";
   }
   return {};
 }
@@ -33,11 +35,32 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, error);
 }
 
+/// Files of these kinds stand in a folder of another kind.
+bool is_guest(FileKind kind, const fs::path& file) {
+  const fs::path folder = file.parent_path().filename();
+  return (kind != FileKind::Profile && folder == "profiles") || (kind != FileKind::Sweep && folder == "sweeps");
+}
+
 // As people would type it: relative when it lies below the working folder.
 std::string shown(const fs::path& path) {
   std::error_code error;
   const fs::path near = fs::proximate(path, error);
   return error || near.empty() || *near.begin() == ".." ? path.lexically_normal().string() : near.string();
+}
+
+std::string given_file(FileKind kind, const std::string& given, const char* listed) {
+  std::error_code error;
+  if (fs::exists(given, error)) return given;
+  std::vector<std::string> names;
+  for (const NamedFile& file : named_files(kind)) {
+    if (file.name == given) return file.path;
+    names.push_back(file.name);
+    names.push_back(file.path);
+  }
+  const auto near = closest(given, names);
+  const std::string help = near ? fmt::format("did you mean '{}'?", *near)
+                                : fmt::format("stagecraft list {} shows those that are there", listed);
+  throw InputError({{{given, 0, 0}, {}, "there is no such file", help, "unreadable-file"}});
 }
 
 }  // namespace
@@ -63,9 +86,7 @@ std::vector<NamedFile> named_files(FileKind kind) {
   for (const std::string& folder : folders(kind)) {
     std::error_code error;
     for (fs::recursive_directory_iterator it(folder, error), end; it != end; it.increment(error)) {
-      if (error || it->path().extension() != ".yaml" ||
-          (kind != FileKind::Profile && it->path().parent_path().filename() == "profiles"))
-        continue;
+      if (error || it->path().extension() != ".yaml" || is_guest(kind, it->path())) continue;
       std::string name = fs::relative(it->path(), folder, error).replace_extension().string();
       const bool known = std::any_of(files.begin(), files.end(), [&](const NamedFile& f) { return f.name == name; });
       if (!known) files.push_back({std::move(name), shown(it->path())});
@@ -87,19 +108,7 @@ std::string find_file(FileKind kind, const std::string& name, const std::string&
   return {};
 }
 
-std::string scenario_file(const std::string& given) {
-  std::error_code error;
-  if (fs::exists(given, error)) return given;
-  std::vector<std::string> names;
-  for (const NamedFile& file : named_files(FileKind::Scenario)) {
-    if (file.name == given) return file.path;
-    names.push_back(file.name);
-    names.push_back(file.path);
-  }
-  const auto near = closest(given, names);
-  const std::string help =
-      near ? fmt::format("did you mean '{}'?", *near) : "stagecraft list scenarios shows those that are there";
-  throw InputError({{{given, 0, 0}, {}, "there is no such file", help, "unreadable-file"}});
-}
+std::string scenario_file(const std::string& given) { return given_file(FileKind::Scenario, given, "scenarios"); }
+std::string sweep_file(const std::string& given) { return given_file(FileKind::Sweep, given, "sweeps"); }
 
 }  // namespace stagecraft

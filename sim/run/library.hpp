@@ -6,7 +6,7 @@
 namespace stagecraft {
 
 /// A kind of file that is found by name.
-enum class FileKind { Model, Cluster, Scenario, Profile };
+enum class FileKind { Model, Cluster, Scenario, Profile, Sweep };
 
 struct NamedFile {
   std::string name, path;
@@ -22,8 +22,9 @@ std::vector<NamedFile> named_files(FileKind);
 /// in `.yaml` is a path relative to `from`. Empty when there is none.
 std::string find_file(FileKind, const std::string& name, const std::string& from);
 
-/// The scenario that a command is given: a file, or the name of one as `stagecraft list scenarios` shows it. InputError
-/// with a suggestion when there is neither.
+/// The scenario, or the sweep, that a command is given: a file, or the name of one as `stagecraft list scenarios` shows
+/// it. InputError with a suggestion when there is neither.
 std::string scenario_file(const std::string& given);
+std::string sweep_file(const std::string& given);
 
 }  // namespace stagecraft

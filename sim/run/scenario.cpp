@@ -146,41 +146,50 @@ Value load_part(const std::string& file, FileKind kind, const char* key, const c
 }
 
 /// "report.trace=false" is about a part that the file may leave out.
-void add_part_of(const std::string& set, Value& tree) {
+void add_part_of(const config::Member& set, Value& tree) {
   for (const config::Field& f : scenario_fields().fields) {
-    if (f.kind != config::Field::Kind::Map || f.required || tree.has(f.name) || !set.starts_with(f.name + "."))
+    if (f.kind != config::Field::Kind::Map || f.required || tree.has(f.name) || !set.key.starts_with(f.name + "."))
       continue;
     Value part;
     part.kind = Value::Kind::Map;
-    part.where = {"<--set " + set + ">", 1, 1};
+    part.where = set.where;
     tree.members.push_back({f.name, part.where, std::move(part)});
   }
+}
+
+void apply(const config::Member& set, Value& tree, Problems& problems) {
+  if (Value* model = tree.find("model"); model && model->is_map() && set.key.starts_with("model.")) drop_facts(*model);
+  add_part_of(set, tree);
+  config::set_path(tree, set.key, set.value, set.where, problems);
+  // A reference may come with an override as well.
+  if (set.key == "model") expand_reference(*tree.find("model"), FileKind::Model, "model", problems);
+  if (set.key == "cluster") expand_reference(*tree.find("cluster"), FileKind::Cluster, "cluster", problems);
 }
 
 }  // namespace
 
 std::string Scenario::hash() const { return sha256(config::to_yaml(tree, false)); }
 
-Scenario load_scenario(const std::string& given, const std::vector<std::string>& sets) {
-  const std::string file = scenario_file(given);
-  Problems problems;
-  Value tree = config::parse_yaml_file(file, problems);
-  problems.throw_if_any();
-  check_schema_line(tree, "scenario", problems);
-  problems.throw_if_any();
+Value scenario_tree(const std::string& file, Problems& problems) {
+  Problems unreadable;
+  Value tree = config::parse_yaml_file(file, unreadable);
+  unreadable.throw_if_any();
+  check_schema_line(tree, "scenario", unreadable);
+  unreadable.throw_if_any();
   if (Value* model = tree.find("model")) expand_reference(*model, FileKind::Model, "model", problems);
   if (Value* cluster = tree.find("cluster")) expand_reference(*cluster, FileKind::Cluster, "cluster", problems);
-  for (const std::string& set : sets) {
-    if (Value* model = tree.find("model"); model && model->is_map() && set.starts_with("model.")) drop_facts(*model);
-    add_part_of(set, tree);
-    config::apply_set(tree, set, problems);
-    // A reference may come from the command line as well.
-    if (set.starts_with("model=")) expand_reference(*tree.find("model"), FileKind::Model, "model", problems);
-    if (set.starts_with("cluster=")) expand_reference(*tree.find("cluster"), FileKind::Cluster, "cluster", problems);
-  }
+  return tree;
+}
+
+Value checked_scenario(Value tree, const std::vector<config::Member>& overrides, Problems& problems) {
+  for (const config::Member& set : overrides) apply(set, tree, problems);
   tree = config::check(tree, scenario_fields(), "", problems);
   if (Value* profile = tree.find("profile")) expand_profile(*profile, problems);
-  problems.throw_if_any();
+  return tree;
+}
+
+Scenario settled_scenario(Value tree) {
+  Problems problems;
   Value& schedule = *tree.find("run")->find("schedule");
   if (schedule.at("name").text == "csv") read_csv(schedule, problems);
   const ScheduleDef& def = get_from(schedules::all(), "schedule", schedule.at("name").text);
@@ -188,6 +197,17 @@ Scenario load_scenario(const std::string& given, const std::vector<std::string>&
   require_steady_iteration(tree.at("run"), def, problems);
   problems.throw_if_any();
   return read(std::move(tree), weights);
+}
+
+Scenario load_scenario(const std::string& given, const std::vector<std::string>& sets) {
+  Problems problems;
+  Value tree = scenario_tree(scenario_file(given), problems);
+  std::vector<config::Member> overrides;
+  for (const std::string& set : sets)
+    if (auto read = config::read_assignment("--set", set, problems)) overrides.push_back(std::move(*read));
+  tree = checked_scenario(std::move(tree), overrides, problems);
+  problems.throw_if_any();
+  return settled_scenario(std::move(tree));
 }
 
 Value load_model_file(const std::string& file) { return load_part(file, FileKind::Model, "model", model_fields()); }

@@ -39,6 +39,12 @@ const config::MapSpec& cluster_fields();
 /// "path=value" of `sets`, and checks everything. Throws InputError with all problems of all files.
 Scenario load_scenario(const std::string& given, const std::vector<std::string>& sets);
 
+/// The same in steps, for many scenarios that share a file: the file with what its names stand for; the tree with
+/// overrides, every field checked and every default filled in; and what its parts mean together, or InputError.
+config::Value scenario_tree(const std::string& file, config::Problems&);
+config::Value checked_scenario(config::Value tree, const std::vector<config::Member>& overrides, config::Problems&);
+Scenario settled_scenario(config::Value checked);
+
 /// A model or cluster file on its own, checked.
 config::Value load_model_file(const std::string& file);
 config::Value load_cluster_file(const std::string& file);

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Every scenario, model and topology of the project loads, resolves, runs and keeps to its schema:
+"""Every scenario, sweep, model and topology of the project loads, resolves, runs and keeps to its schema:
 tree.py STAGECRAFT, from the root of the project."""
 import importlib.util
 import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 binary = str(pathlib.Path(sys.argv[1]).resolve())
-FOLDERS = {"scenario": "scenarios", "model": "models", "cluster": "topologies", "profile": "models/profiles"}
+FOLDERS = {"scenario": "scenarios", "model": "models", "cluster": "topologies", "profile": "models/profiles", "sweep": "scenarios/sweeps"}
 passed, problems = 0, []
 
 
@@ -41,6 +42,16 @@ def check_scenario(file):
     expect(done.returncode == 0 and json.loads(done.stdout)["makespan_s"] > 0, f"run {file}", done.stderr)
 
 
+def check_sweep(file):
+    done = stagecraft("sweep", str(file), "--list")
+    count = int(done.stdout.splitlines()[-1].split()[0])
+    expect(done.returncode == 0 and count == len(done.stdout.splitlines()) - 1, f"list {file}", done.stderr)
+    with tempfile.TemporaryDirectory() as folder:
+        done = stagecraft("sweep", str(file), "--shard", f"1/{count}", "--out", f"{folder}/a.db", "--format", "json")
+        points = json.loads(done.stdout)["points"] if done.returncode == 0 else []
+        expect([p["status"] for p in points] == ["ok"], f"a point of {file}", done.stderr)
+
+
 def check_schemas():
     """Files as they are written, and scenarios as they are resolved, against `stagecraft schema`."""
     missing = [name for name in ("jsonschema", "yaml") if not importlib.util.find_spec(name)]
@@ -69,6 +80,8 @@ for kind in FOLDERS:
         check(kind, file)
         if kind == "scenario":
             check_scenario(file)
+        if kind == "sweep":
+            check_sweep(file)
 check_schemas()
 print("\n".join(problems))
 print(f"{passed} passed, {len(problems)} failed")

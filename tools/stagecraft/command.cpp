@@ -1,5 +1,6 @@
 #include "tools/stagecraft/command.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -17,6 +18,7 @@
 namespace stagecraft {
 namespace {
 
+constexpr std::size_t kMostWarnings = 5;
 constexpr double kLargest = 1e30;  // So that sums of it are numbers still.
 
 [[noreturn]] void refuse_stdout() {
@@ -85,6 +87,15 @@ void check_format(const std::string& format, const std::vector<std::string>& all
   for (const std::string& word : allowed)
     if (word == format) return;
   throw InputError(fmt::format("--format: '{}' is not known here", format), suggest(format, allowed));
+}
+
+void warn(const std::vector<Diagnostic>& warnings) {
+  for (std::size_t i = 0; i < std::min(warnings.size(), kMostWarnings); ++i) {
+    const Diagnostic& w = warnings[i];
+    fmt::print(stderr, "{}:{}:{}: warning: {}{}{}\n", w.where.file, w.where.line, w.where.column, w.path,
+               w.path.empty() ? "" : ": ", w.message);
+  }
+  if (warnings.size() > kMostWarnings) fmt::print(stderr, "{} more warnings\n", warnings.size() - kMostWarnings);
 }
 
 std::string diagnostics_json(const std::vector<Diagnostic>& problems) {

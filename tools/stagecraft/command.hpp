@@ -62,6 +62,9 @@ void make_folder(const std::string& folder);
 /// One of the words text, json, csv, grid...; InputError otherwise.
 void check_format(const std::string& format, const std::vector<std::string>& allowed);
 
+/// Prints what looks like a slip to stderr, the first few of it.
+void warn(const std::vector<Diagnostic>& warnings);
+
 /// A JSON list with one object for each problem, for editors and scripts.
 std::string diagnostics_json(const std::vector<Diagnostic>&);
 

@@ -5,6 +5,7 @@
 #include "sim/run/profiles.hpp"
 #include "sim/run/references.hpp"
 #include "sim/run/run.hpp"
+#include "sim/run/sweep/drive.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {
@@ -32,6 +33,11 @@ std::string check_file(const std::string& given, const std::vector<std::string>&
     const Cluster cluster = build_cluster(load_cluster_file(file));
     return fmt::format("cluster {}: {} devices of {} type{}, {} links", cluster.name, cluster.devices.size(),
                        cluster.types.size(), cluster.types.size() == 1 ? "" : "s", cluster.links.size());
+  }
+  if (kind == "sweep") {
+    const SweepPlan plan = plan_sweep({.file = file});
+    warn(plan.warnings);
+    return fmt::format("sweep: {} points of {}, backend {}", plan.points.size(), plan.sweep.base_file, plan.backend);
   }
   const Scenario scenario = load_scenario(file, sets);
   const Prepared p = prepare(scenario);

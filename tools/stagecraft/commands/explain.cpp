@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "sim/run/scenario.hpp"
+#include "sim/run/sweep/sweep.hpp"
 #include "sim/schedule/builder.hpp"
 #include "tools/stagecraft/command.hpp"
 
@@ -9,7 +10,11 @@ namespace {
 
 int execute(const Arguments& a) {
   if (a.flag("reference")) return print(config::reference(scenario_fields(), "Scenario")), 0;
-  print(config::explain(scenario_fields(), a.text("PATH")) + "\n");
+  const std::string path = a.text("PATH");
+  const bool sweep = path == "sweep" || path.starts_with("sweep.");
+  print((sweep ? config::explain(sweep_fields(), path.size() > 6 ? path.substr(6) : "")
+               : config::explain(scenario_fields(), path)) +
+        "\n");
   return 0;
 }
 
@@ -17,7 +22,7 @@ int execute(const Arguments& a) {
 
 extern const Command explain{
     .name = "explain",
-    .summary = "Describe a field of a scenario by its path",
+    .summary = "Describe a field of a scenario by its path, or one of a sweep file: sweep.axes",
     .group = "Look before you run",
     .example = "stagecraft explain run.schedule",
     .arguments = {{"PATH", Argument::Kind::Text, "Dotted path; without one, the top of the file"},

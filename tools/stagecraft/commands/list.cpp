@@ -36,8 +36,9 @@ void print_files(FileKind kind) {
 
 int execute(const Arguments& a) {
   const std::string kind = a.text("KIND");
-  const std::vector<std::string> kinds = {"schedules", "planners",   "weights", "backends",   "builders",  "generators",
-                                          "tasks",     "optimizers", "models",  "topologies", "scenarios", "profiles"};
+  const std::vector<std::string> kinds = {"schedules",  "planners", "weights",    "backends", "builders",
+                                          "generators", "tasks",    "optimizers", "models",   "topologies",
+                                          "scenarios",  "profiles", "sweeps"};
   if (kind == "schedules")
     print_catalog(schedules::all());
   else if (kind == "planners")
@@ -62,6 +63,8 @@ int execute(const Arguments& a) {
     print_files(FileKind::Cluster);
   else if (kind == "scenarios")
     print_files(FileKind::Scenario);
+  else if (kind == "sweeps")
+    print_files(FileKind::Sweep);
   else
     throw InputError(kind.empty() ? "list what?" : "there is nothing called '" + kind + "' to list",
                      suggest(kind, kinds).empty() ? "write one of " + join(kinds) : suggest(kind, kinds));
@@ -73,7 +76,8 @@ int execute(const Arguments& a) {
 extern const Command list{
     .name = "list",
     .summary =
-        "List schedules, planners, weights, tasks, optimizers, backends, models, topologies, scenarios or profiles",
+        "List schedules, planners, weights, tasks, optimizers, backends, models, topologies, scenarios, sweeps or "
+        "profiles",
     .group = "Look before you run",
     .example = "stagecraft list schedules",
     .arguments = {{"KIND", Argument::Kind::Text, "What to list", {}, true}},

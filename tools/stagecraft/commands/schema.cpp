@@ -1,5 +1,6 @@
 #include "sim/cost/profile.hpp"
 #include "sim/run/scenario.hpp"
+#include "sim/run/sweep/sweep.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {
@@ -7,7 +8,7 @@ namespace {
 
 int execute(const Arguments& a) {
   const std::string kind = a.text("KIND");
-  const std::vector<std::string> kinds = {"scenario", "model", "cluster", "profile"};
+  const std::vector<std::string> kinds = {"scenario", "model", "cluster", "profile", "sweep"};
   if (kind == "scenario")
     print(config::json_schema(scenario_fields(), kind));
   else if (kind == "model")
@@ -16,6 +17,8 @@ int execute(const Arguments& a) {
     print(config::json_schema(cluster_fields().fields.front(), kind));
   else if (kind == "profile")
     print(config::json_schema(profile_fields(), kind));
+  else if (kind == "sweep")
+    print(config::json_schema(sweep_fields(), kind));
   else
     throw InputError("there is no schema '" + kind + "'", suggest(kind, kinds));
   return 0;
@@ -28,7 +31,7 @@ extern const Command schema{
     .summary = "Print the JSON Schema of a kind of file, for editors",
     .group = "Around",
     .example = "stagecraft schema scenario > scenario.schema.json",
-    .arguments = {{"KIND", Argument::Kind::Text, "scenario, model, cluster or profile", {}, true}},
+    .arguments = {{"KIND", Argument::Kind::Text, "scenario, model, cluster, profile or sweep", {}, true}},
     .run = execute,
 };
 

@@ -1,0 +1,133 @@
+#include "sim/run/sweep/drive.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "backends/backend.hpp"
+#include "sim/run/sweep/store.hpp"
+#include "sim/run/sweep/workers.hpp"
+#include "sim/run/version.hpp"
+
+namespace stagecraft {
+namespace {
+
+bool simulates(const std::string& backend) {
+  return get_from(backends::all(), "backend", backend).clock == Clock::Simulated;
+}
+
+/// Points that say the same twice, and seeds that change nothing.
+void warn(SweepPlan& plan) {
+  if (!plan.sweep.seeds.empty() && simulates(plan.backend))
+    plan.warnings.push_back({plan.sweep.seeds.front().front().where,
+                             "repeat",
+                             fmt::format("'{}' draws no random numbers: every repetition gives the same", plan.backend),
+                             {},
+                             "repeat"});
+  std::map<std::string, const Point*> first;
+  for (std::size_t i = 0; i < plan.points.size(); ++i) {
+    const auto [at, fresh] = first.emplace(plan.hashes[i], &plan.points[i]);
+    if (!fresh && !plan.points[i].settings.empty())
+      plan.warnings.push_back({plan.points[i].settings.front().where,
+                               "",
+                               fmt::format("point {} ({}) is the same scenario as point {} ({})", plan.points[i].number,
+                                           plan.points[i].label, at->second->number, at->second->label),
+                               {},
+                               "same"});
+  }
+}
+
+/// The result of a point whose process did not live to tell.
+PointResult lost(const SweepPlan& plan, const JobEnd& end, Seconds timeout) {
+  const ResolvedPoint resolved = resolve_point(plan.sweep, plan.points[static_cast<std::size_t>(end.job)]);
+  PointResult result;
+  result.hash = resolved.hash;
+  result.scenario = resolved.text;
+  const bool late = end.how == JobEnd::How::TimedOut;
+  result.status = late ? "timeout" : "crash";
+  result.message = late ? fmt::format("stopped after {} of wall time", to_text(timeout))
+                        : fmt::format("the process that ran it ended: {}", end.text);
+  result.seconds = end.seconds;
+  return result;
+}
+
+int processes(const SweepOptions& options, const std::string& backend) {
+  if (options.jobs > 0) return options.jobs;
+  return simulates(backend) ? std::max(1, static_cast<int>(std::thread::hardware_concurrency())) : 1;
+}
+
+}  // namespace
+
+int SweepPlan::count() const { return static_cast<int>(std::count(chosen.begin(), chosen.end(), true)); }
+
+SweepPlan plan_sweep(const SweepOptions& options) {
+  SweepPlan plan;
+  plan.sweep = load_sweep(options.file);
+  plan.backend = options.backend.empty() ? plan.sweep.backend : options.backend;
+  get_from(backends::all(), "backend", plan.backend);
+  plan.out = options.out.empty() ? plan.sweep.name + ".db" : options.out;
+  plan.points = points_of(plan.sweep, plan.warnings);
+  std::set<int> kept;
+  for (const Point& p : options.only.empty() ? plan.points : only(plan.points, options.only)) kept.insert(p.number);
+  plan.hashes = hashes_of(plan.sweep, plan.points);
+  plan.chosen = in_shard(plan.hashes, options.shard);
+  for (std::size_t i = 0; i < plan.points.size(); ++i)
+    plan.chosen[i] = plan.chosen[i] && kept.contains(plan.points[i].number);
+  warn(plan);
+  return plan;
+}
+
+SweepEnd run_sweep(const SweepPlan& plan, const SweepOptions& options,
+                   const std::function<void(const SweepProgress&)>& progress) {
+  const BackendDef& backend = get_from(backends::all(), "backend", plan.backend);
+  if (const std::string why = backend.why_not(); !why.empty()) throw BackendError(plan.backend + ": " + why);
+  const std::string library = backend.version();
+  const Origin origin{plan.backend,
+                      library.empty() ? version() : fmt::format("{}, {} {}", version(), backend.name, library)};
+  Store store(plan.out);
+  store.describe(plan.sweep, plan.points, plan.hashes, origin);
+
+  const std::set<std::string> finished = store.finished(origin, options.retry);
+  std::map<std::string, int> points_with;  // How many of those chosen are the same scenario.
+  std::vector<int> jobs;
+  SweepEnd end;
+  for (std::size_t i = 0; i < plan.points.size(); ++i) {
+    if (!plan.chosen[i]) continue;
+    ++end.progress.all;
+    if (finished.contains(plan.hashes[i]))
+      ++end.progress.there;
+    else if (++points_with[plan.hashes[i]] == 1)
+      jobs.push_back(static_cast<int>(i));
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const auto report = [&] {
+    end.progress.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    progress(end.progress);
+  };
+  const auto stop = [&] {
+    report();
+    return options.stop();
+  };
+  const auto work = [&](int job) {
+    return to_bytes(run_point(plan.sweep, plan.points[static_cast<std::size_t>(job)], plan.backend));
+  };
+  const auto done = [&](const JobEnd& e) {
+    const PointResult result = e.how == JobEnd::How::Done ? result_from_bytes(e.text) : lost(plan, e, options.timeout);
+    store.add(result, origin);
+    const int points = points_with.at(plan.hashes[static_cast<std::size_t>(e.job)]);
+    end.progress.done += points;
+    if (!result.ran()) end.progress.failed += points;
+    report();
+  };
+  end.stopped = !do_in_workers(
+      jobs, {.workers = processes(options, plan.backend), .timeout = options.timeout, .stop = stop}, work, done);
+  end.table = store.table();
+  std::erase_if(end.table.rows,
+                [&](const SweepRow& r) { return !plan.chosen[static_cast<std::size_t>(r.number - 1)]; });
+  return end;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,182 @@
+#include "sim/run/sweep/result.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <new>
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "sim/core/sha256.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Json = nlohmann::json;
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+const DeviceReport* fullest(const Outcome& o) {
+  const auto& devices = o.report.devices;
+  const auto most = std::max_element(devices.begin(), devices.end(), [](const DeviceReport& a, const DeviceReport& b) {
+    return a.memory.total < b.memory.total;
+  });
+  return most == devices.end() ? nullptr : &*most;
+}
+
+double used_devices(const Outcome& o) {
+  return static_cast<double>(
+      std::count_if(o.report.devices.begin(), o.report.devices.end(), [](const DeviceReport& d) { return d.used; }));
+}
+
+double mean_utilisation(const Outcome& o) {
+  double sum = 0;
+  for (const DeviceReport& d : o.report.devices) sum += d.used ? d.utilisation : 0;
+  return used_devices(o) > 0 ? sum / used_devices(o) : kUnknown;
+}
+
+bool fits(const Outcome& o) {
+  return std::none_of(o.report.devices.begin(), o.report.devices.end(), [](const DeviceReport& d) {
+    return d.memory.capacity.value > 0 && d.memory.total > d.memory.capacity;
+  });
+}
+
+constexpr Figure kFigures[] = {
+    {"makespan_s", false, [](const Prepared&, const Outcome& o) { return o.report.makespan.value; }},
+    {"period_s", false, [](const Prepared&, const Outcome& o) { return o.report.period.value; }},
+    {"length_s", false, [](const Prepared&, const Outcome& o) { return o.report.length.value; }},
+    {"throughput_samples_per_s", false, [](const Prepared&, const Outcome& o) { return o.report.throughput; }},
+    {"bubble", false, [](const Prepared&, const Outcome& o) { return o.report.bubble; }},
+    {"steady_bubble", false, [](const Prepared&, const Outcome& o) { return o.report.steady_bubble; }},
+    {"utilisation", false, [](const Prepared&, const Outcome& o) { return mean_utilisation(o); }},
+    {"energy_J", false, [](const Prepared&, const Outcome& o) { return o.report.energy.value; }},
+    {"peak_memory_bytes", false,
+     [](const Prepared&, const Outcome& o) { return fullest(o) ? fullest(o)->memory.total.value : kUnknown; }},
+    {"memory_capacity_bytes", false,
+     [](const Prepared&, const Outcome& o) { return fullest(o) ? fullest(o)->memory.capacity.value : kUnknown; }},
+    {"fits", true, [](const Prepared&, const Outcome& o) { return fits(o) ? 1.0 : 0.0; }},
+    {"peak_activations", true,
+     [](const Prepared&, const Outcome& o) {
+       int most = 0;
+       for (const DeviceReport& d : o.report.devices) most = std::max(most, d.memory.activations);
+       return static_cast<double>(most);
+     }},
+    {"exposed_communication_s", false,
+     [](const Prepared&, const Outcome& o) {
+       double most = 0;
+       for (const DeviceReport& d : o.report.devices) most = std::max(most, d.exposed.value);
+       return most;
+     }},
+    {"traffic_bytes", false,
+     [](const Prepared&, const Outcome& o) {
+       double sum = 0;
+       for (const LinkReport& l : o.report.links) sum += l.traffic.value;
+       return sum;
+     }},
+    {"busiest_link_utilisation", false,
+     [](const Prepared&, const Outcome& o) { return o.report.links.empty() ? 0 : o.report.links.front().utilisation; }},
+    {"critical_compute_s", false, [](const Prepared&, const Outcome& o) { return o.report.critical_compute.value; }},
+    {"critical_transfer_s", false, [](const Prepared&, const Outcome& o) { return o.report.critical_transfer.value; }},
+    {"critical_wait_s", false, [](const Prepared&, const Outcome& o) { return o.report.critical_wait.value; }},
+    {"final_loss", false,
+     [](const Prepared&, const Outcome& o) {
+       return o.timeline.learnt && !o.timeline.learnt->losses.empty() ? o.timeline.learnt->losses.back() : kUnknown;
+     }},
+    {"drains", true, [](const Prepared&, const Outcome& o) { return o.report.drains ? 1.0 : 0.0; }},
+    {"stages", true, [](const Prepared& p, const Outcome&) { return static_cast<double>(p.plan.different_stages()); }},
+    {"devices", true, [](const Prepared&, const Outcome& o) { return used_devices(o); }},
+    {"samples", true, [](const Prepared& p, const Outcome&) { return static_cast<double>(p.program.mini_batch); }},
+    {"iterations", true, [](const Prepared& p, const Outcome&) { return static_cast<double>(p.program.iterations); }},
+    {"instructions", true, [](const Prepared& p, const Outcome&) { return static_cast<double>(p.program.size()); }},
+};
+
+void fail(PointResult& result, const char* status, const std::string& code, const std::string& message) {
+  result.status = status;
+  result.code = code;
+  result.message = message;
+}
+
+std::string message_of(const Diagnostic& problem) {
+  return problem.path.empty() ? problem.message : problem.path + ": " + problem.message;
+}
+
+void try_to_run(const Scenario& scenario, const std::string& backend, PointResult& result) try {
+  const Prepared prepared = prepare(scenario);
+  const Outcome outcome = run(scenario, prepared, backend);
+  result.machine = outcome.timeline.provenance.machine;
+  for (const Figure& f : kFigures) result.figures.push_back(f.of(prepared, outcome));
+} catch (const InputError& e) {
+  fail(result, "input", e.problems().front().code, message_of(e.problems().front()));
+} catch (const Infeasible& e) {
+  fail(result, "infeasible", e.code(), message_of(e.problem()));
+} catch (const BackendError& e) {
+  fail(result, "backend", "", e.what());
+} catch (const std::bad_alloc&) {
+  fail(result, "backend", "memory", "this machine has not enough memory for it");
+} catch (const std::exception& e) {
+  fail(result, "bug", "", e.what());
+}
+
+}  // namespace
+
+std::span<const Figure> figures() { return kFigures; }
+
+std::size_t figure(std::string_view name) {
+  for (std::size_t i = 0; i < std::size(kFigures); ++i)
+    if (name == kFigures[i].name) return i;
+  throw InternalError(fmt::format("no figure '{}'", name));
+}
+
+bool may_pass_another_time(std::string_view status) {
+  return status == "crash" || status == "timeout" || status == "backend";
+}
+
+ResolvedPoint resolve_point(const Sweep& sweep, const Point& point) {
+  ResolvedPoint resolved;
+  config::Problems problems;
+  try {
+    config::Value checked = checked_scenario(sweep.base, point.settings, problems);
+    resolved.problems = problems.list();
+    resolved.ill_formed = !problems.empty();
+    if (problems.empty()) resolved.scenario = settled_scenario(std::move(checked));
+  } catch (const InputError& e) {
+    resolved.problems = e.problems();
+  }
+  resolved.text = resolved.scenario ? config::to_yaml(resolved.scenario->tree, false)
+                                    : fmt::format("{}# {}\n", config::to_yaml(sweep.base, false), point.label);
+  resolved.hash = sha256(resolved.text);
+  return resolved;
+}
+
+PointResult run_point(const Sweep& sweep, const Point& point, const std::string& backend) {
+  const auto begin = std::chrono::steady_clock::now();
+  ResolvedPoint resolved = resolve_point(sweep, point);
+  PointResult result;
+  result.hash = std::move(resolved.hash);
+  result.scenario = std::move(resolved.text);
+  if (resolved.scenario)
+    try_to_run(*resolved.scenario, backend, result);
+  else
+    fail(result, "input", resolved.problems.front().code, message_of(resolved.problems.front()));
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return result;
+}
+
+std::string to_bytes(const PointResult& r) {
+  std::string bytes;
+  Json::to_cbor({r.hash, r.scenario, r.status, r.code, r.message, r.seconds, r.machine, r.figures}, bytes);
+  return bytes;
+}
+
+PointResult result_from_bytes(const std::string& bytes) {
+  const Json json = Json::from_cbor(bytes);
+  PointResult r;
+  r.hash = json[0], r.scenario = json[1], r.status = json[2], r.code = json[3], r.message = json[4];
+  r.seconds = json[5], r.machine = json[6];
+  for (const Json& f : json[7]) r.figures.push_back(f.get<double>());
+  return r;
+}
+
+}  // namespace stagecraft

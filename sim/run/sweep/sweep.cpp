@@ -1,0 +1,206 @@
+#include "sim/run/sweep/sweep.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "backends/backend.hpp"
+#include "sim/config/override.hpp"
+#include "sim/config/walk.hpp"
+#include "sim/core/text.hpp"
+#include "sim/run/library.hpp"
+#include "sim/run/references.hpp"
+#include "sim/run/scenario.hpp"
+
+namespace stagecraft {
+namespace {
+
+using config::Member;
+using config::Problems;
+using config::Value;
+
+bool is_note(const Member& member) { return member.key.starts_with("x-"); }
+
+Step step_of(const Value& map) {
+  Step step;
+  for (const Member& m : map.members)
+    if (!is_note(m)) step.push_back(m);
+  return step;
+}
+
+/// The file of `base:`, as the sweep file says it: a file beside it, or a name from scenarios/.
+std::string base_of(const Value& base, Problems& problems) {
+  std::string file = find_file(FileKind::Scenario, base.text, base.where.file);
+  std::vector<std::string> names;
+  for (const NamedFile& f : named_files(FileKind::Scenario)) {
+    if (file.empty() && f.name == base.text) file = f.path;
+    names.push_back(f.name);
+  }
+  if (file.empty()) {
+    const auto near = closest(base.text, names);
+    problems.add(base.where, "base", fmt::format("there is no scenario '{}'", base.text),
+                 near ? fmt::format("did you mean '{}'?", *near)
+                      : "write a name that stagecraft list scenarios shows, or a file with its .yaml",
+                 "reference");
+  }
+  return file;
+}
+
+void read_axes(const Value& written, Sweep& sweep, Problems& problems) {
+  for (const Member& axis : written.members) {
+    if (is_note(axis)) continue;
+    Axis steps;
+    for (Value& value : axis_values(axis.value, config::under("axes", axis.key), problems))
+      steps.push_back({{axis.key, axis.where, std::move(value)}});
+    if (!steps.empty()) sweep.axes.push_back(std::move(steps));
+  }
+}
+
+void read_together(const Value& written, Sweep& sweep, Problems& problems) {
+  Axis axis;
+  for (std::size_t i = 0; i < written.items.size(); ++i) {
+    axis.push_back(step_of(written.items[i]));
+    const auto has = [](const Step& step, const std::string& path) {
+      return std::any_of(step.begin(), step.end(), [&](const Member& m) { return m.key == path; });
+    };
+    for (const Member& m : axis.front())
+      if (!has(axis.back(), m.key))
+        problems.add(written.items[i].where, fmt::format("together[{}]", i),
+                     fmt::format("'{}' of the first step is missing here", m.key), "every step sets the same paths",
+                     "missing-field");
+    for (const Member& m : axis.back())
+      if (!has(axis.front(), m.key))
+        problems.add(m.where, fmt::format("together[{}].{}", i, m.key), "the first step does not set this",
+                     "every step sets the same paths", "unknown-field");
+  }
+  if (!axis.empty()) sweep.axes.push_back(std::move(axis));
+}
+
+/// Seeds 1, 2, ... of what the scenario learns, or of the run where it learns nothing.
+Axis seeds_of(const Value& repeat, const Value& base) {
+  Axis axis;
+  const int count = config::as_int(repeat);
+  const std::string path = base.has("training") ? "training.seed" : "run.seed";
+  for (int seed = 1; count > 1 && seed <= count; ++seed)
+    axis.push_back({{path, repeat.where, Value::scalar(std::to_string(seed), repeat.where, "computed")}});
+  return axis;
+}
+
+/// Axes are set one behind the other: what one sets, no later one may set or replace again.
+void check_paths(const Sweep& sweep, Problems& problems) {
+  std::vector<const Member*> before;
+  for (const Axis& axis : sweep.axes) {
+    for (const Member& m : axis.front()) {
+      for (const Member* b : before) {
+        if (m.key == b->key)
+          problems.add(m.where, m.key, "this is varied twice", fmt::format("it is already on line {}", b->where.line),
+                       "duplicate-path");
+        else if (b->key.starts_with(m.key + ".") || b->key.starts_with(m.key + "["))
+          problems.add(m.where, m.key, fmt::format("this replaces what '{}' on line {} sets", b->key, b->where.line),
+                       "write it first", "duplicate-path");
+      }
+    }
+    for (const Member& m : axis.front()) before.push_back(&m);
+  }
+}
+
+/// Values that points are left out for have to be of paths that are varied.
+void check_exclude(const Sweep& sweep, Problems& problems) {
+  std::vector<std::string> paths;
+  for (const Axis& axis : sweep.axes)
+    for (const Member& m : axis.front()) paths.push_back(m.key);
+  for (std::size_t i = 0; i < sweep.exclude.size(); ++i)
+    for (const Member& m : sweep.exclude[i])
+      if (std::find(paths.begin(), paths.end(), m.key) == paths.end())
+        problems.add(m.where, fmt::format("exclude[{}].{}", i, m.key), "no axis has this path", suggest(m.key, paths),
+                     "unknown-path");
+}
+
+}  // namespace
+
+const config::MapSpec& sweep_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "Many questions: a scenario, and what of it is varied.",
+      .fields = {
+          choice("schema", {"sweep/1"}).doc("Kind and version of the file."),
+          text("title").fallback("\"\"").doc("One line for people."),
+          text("base").doc("The scenario: a name from scenarios/, or a file."),
+          table("axes", any("values"))
+              .optional()
+              .doc("Every combination, first axis slowest: a path of the scenario, as --set takes it, to a list of "
+                   "values, or to {from: 4, to: 64, times: 2} or {from: 1, to: 9, by: 2}."),
+          list("together", table("step", any("value")))
+              .optional()
+              .doc("One more axis: each item sets several paths at once, the same in all items."),
+          list("exclude", table("values", any("value")))
+              .optional()
+              .doc("Points of the axes that have all values of one of these are left out."),
+          list("also", table("values", any("value")))
+              .optional()
+              .doc("Points beside those of the axes; each is the scenario with these values."),
+          integer("repeat", 1, 1000)
+              .fallback("1")
+              .doc("Every point with seeds 1, 2, ...: training.seed, or run.seed of scenarios that learn nothing."),
+          integer("limit", 1, 1e7).fallback("10000").doc("Refuse to start with more points."),
+          choice("backend", [] { return names_of(backends::all()); })
+              .fallback("simgrid")
+              .doc("Where the points run, unless --backend says otherwise."),
+      }};
+  return spec;
+}
+
+Sweep load_sweep(const std::string& given) {
+  Sweep sweep;
+  sweep.file = sweep_file(given);
+  sweep.name = std::filesystem::path(sweep.file).stem().string();
+  Problems problems;
+  Value root = config::parse_yaml_file(sweep.file, problems);
+  problems.throw_if_any();
+  check_schema_line(root, "sweep", problems);
+  problems.throw_if_any();
+  sweep.text = read_file(sweep.file);
+  root = config::check(root, sweep_fields(), "", problems);
+  problems.throw_if_any();
+
+  sweep.title = root.at("title").text;
+  sweep.backend = root.at("backend").text;
+  sweep.limit = config::as_int(root.at("limit"));
+  sweep.limit_place = root.at("limit").where;
+  sweep.base_file = base_of(root.at("base"), problems);
+  if (!sweep.base_file.empty()) sweep.base = scenario_tree(sweep.base_file, problems);
+  if (const Value* axes = root.find("axes")) read_axes(*axes, sweep, problems);
+  if (const Value* together = root.find("together")) read_together(*together, sweep, problems);
+  sweep.seeds = seeds_of(root.at("repeat"), sweep.base);
+  const bool varied = !sweep.axes.empty();
+  if (const Value* exclude = root.find("exclude"))
+    for (const Value& item : exclude->items) {
+      sweep.exclude.push_back(step_of(item));
+      if (sweep.exclude.back().empty())
+        problems.add(item.where, "exclude", "this would leave out every point", "write {path: value}", "empty");
+    }
+  if (const Value* also = root.find("also"))
+    for (const Value& item : also->items) sweep.also.push_back(step_of(item));
+  check_exclude(sweep, problems);
+  if (!sweep.seeds.empty()) sweep.axes.push_back(sweep.seeds);
+  if (problems.empty() && !varied && sweep.also.empty() && sweep.seeds.empty())
+    problems.add(root.where, "", "nothing is varied", "write axes: {run.micro_batches: [4, 8]}", "missing-field");
+  check_paths(sweep, problems);
+  problems.throw_if_any();
+  return sweep;
+}
+
+std::vector<std::string> paths_of(const Sweep& sweep) {
+  std::vector<std::string> paths;
+  const auto add = [&](const Step& step) {
+    for (const Member& m : step)
+      if (std::find(paths.begin(), paths.end(), m.key) == paths.end()) paths.push_back(m.key);
+  };
+  for (const Axis& axis : sweep.axes) add(axis.front());
+  for (const Step& step : sweep.also) add(step);
+  return paths;
+}
+
+}  // namespace stagecraft

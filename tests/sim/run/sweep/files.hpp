@@ -1,0 +1,49 @@
+#pragma once
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "sim/core/text.hpp"
+#include "sim/run/sweep/drive.hpp"
+
+namespace stagecraft::test {
+
+/// A folder that goes with the test.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "stagecraft-sweep-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string operator/(const std::string& file) const { return path_ + '/' + file; }
+
+ private:
+  std::string path_;
+};
+
+/// A sweep of the quickstart scenario, which goes on as `rest` has it.
+inline std::string write_sweep(const Folder& folder, const std::string& rest) {
+  const std::string file = folder / "sweep.yaml";
+  write_file(file, "schema: sweep/1\nbase: examples/quickstart\nbackend: ideal\n" + rest);
+  return file;
+}
+
+inline std::vector<Point> points_of(const std::string& rest) {
+  const Folder folder;
+  std::vector<Diagnostic> warnings;
+  return stagecraft::points_of(load_sweep(write_sweep(folder, rest)), warnings);
+}
+
+inline std::vector<std::string> labels(const std::vector<Point>& points) {
+  std::vector<std::string> list;
+  for (const Point& p : points) list.push_back(p.label);
+  return list;
+}
+
+}  // namespace stagecraft::test

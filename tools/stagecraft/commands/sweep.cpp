@@ -1,0 +1,90 @@
+#include <fmt/format.h>
+
+#include "backends/backend.hpp"
+#include "sim/run/sweep/drive.hpp"
+#include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/sweep_progress.hpp"
+
+namespace stagecraft::commands {
+namespace {
+
+constexpr int kInterrupted = 130, kSomeFailed = 3;
+
+SweepOptions options_of(const Arguments& a) {
+  SweepOptions o;
+  o.file = a.text("FILE");
+  o.only = a.list("only");
+  if (a.has("shard")) o.shard = parse_shard(a.text("shard"));
+  o.backend = a.text("backend");
+  if (!o.backend.empty()) get_from(backends::all(), "backend", o.backend);
+  if (a.has("jobs")) o.jobs = a.count("jobs", 1, 1024);
+  if (a.has("timeout")) o.timeout = Seconds{a.number("timeout")};
+  o.retry = a.flag("retry");
+  o.out = a.text("out");
+  o.stop = NotedInterrupt::came;
+  return o;
+}
+
+std::string counted(int count, const char* what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
+
+int list_points(const SweepPlan& plan) {
+  const int count = plan.count();
+  const auto digits = std::to_string(plan.points.size()).size();
+  for (std::size_t i = 0; i < plan.points.size(); ++i)
+    if (plan.chosen[i]) print(fmt::format("{:>{}}  {}\n", plan.points[i].number, digits, plan.points[i].label));
+  print(counted(count, "point") +
+        (plan.points.size() == static_cast<std::size_t>(count) ? "\n" : fmt::format(" of {}\n", plan.points.size())));
+  return 0;
+}
+
+int execute(const Arguments& a) {
+  const std::string format = a.text("format");
+  check_format(format, {"text", "csv", "json"});
+  const SweepOptions options = options_of(a);
+  const SweepPlan plan = plan_sweep(options);
+  warn(plan.warnings);
+  if (a.flag("list")) return list_points(plan);
+
+  SweepEnd end;
+  {
+    const NotedInterrupt noted;
+    SweepProgressLine line;
+    end = run_sweep(plan, options, [&](const SweepProgress& p) { line.show(p); });
+  }
+  const SweepProgress& p = end.progress;
+  fmt::print(stderr, "{} on {}: {} there before, {} now, results in {}\n", counted(p.all, "point"), plan.backend,
+             p.there, p.done, plan.out);
+  if (end.stopped) {
+    fmt::print(stderr, "interrupted: {} to go, which the same command does\n", p.all - p.there - p.done);
+    return kInterrupted;
+  }
+  print(format == "csv" ? sweep_csv(end.table) : format == "json" ? sweep_json(end.table) + "\n" : to_text(end.table));
+  flush();
+  const int failed = end.table.failed();
+  if (failed == 0) return 0;
+  fmt::print(stderr, "{} of {} failed:\n{}", failed, counted(p.all, "point"), failures_text(end.table));
+  return kSomeFailed;
+}
+
+}  // namespace
+
+extern const Command sweep{
+    .name = "sweep",
+    .summary = "Run every point of a sweep; goes on where it stopped",
+    .group = "Run",
+    .example = "stagecraft sweep scenarios/sweeps/schedules.yaml --out schedules.db",
+    .arguments =
+        {{"FILE", Argument::Kind::Text, "Sweep: a scenario, and what of it is varied", {}, true},
+         {"--list", Argument::Kind::Flag, "Print the points and run none"},
+         {"--only", Argument::Kind::List, "path=value: points that have it; of one path any, of several paths all"},
+         {"--shard", Argument::Kind::Text, "2/4: the second of four parts, for as many machines"},
+         {"-b,--backend", Argument::Kind::Text, "Where the points run (default: as the sweep says, or simgrid)"},
+         {"-j,--jobs", Argument::Kind::Count, "Processes (default: one a core; one where times are measured)"},
+         {"--timeout", Argument::Kind::Number, "Seconds after which a point is given up (default: none)"},
+         {"--retry", Argument::Kind::Flag, "Try points again that crashed, timed out or failed in the backend"},
+         {"-o,--out", Argument::Kind::Text, "SQLite file for the results (default: the sweep's name with .db)"},
+         {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
+    .run = execute,
+};
+
+}  // namespace stagecraft::commands

@@ -1,0 +1,35 @@
+#include <fmt/format.h>
+
+#include "sim/run/sweep/store.hpp"
+#include "tools/stagecraft/command.hpp"
+
+namespace stagecraft::commands {
+namespace {
+
+int execute(const Arguments& a) {
+  const std::string format = a.text("format");
+  check_format(format, {"text", "csv", "json"});
+  Store store(a.text("into"));
+  for (const std::string& file : a.list("RESULTS")) store.merge(file);
+  const SweepTable table = store.table();
+  print(format == "csv" ? sweep_csv(table) : format == "json" ? sweep_json(table) + "\n" : to_text(table));
+  flush();
+  fmt::print(stderr, "{} points in {}: {} failed, {} not run\n", table.rows.size(), a.text("into"), table.failed(),
+             table.missing());
+  return table.failed() + table.missing() > 0 ? 3 : 0;
+}
+
+}  // namespace
+
+extern const Command sweep_merge{
+    .name = "sweep-merge",
+    .summary = "Put the results of a sweep's parts into one file",
+    .group = "Run",
+    .example = "stagecraft sweep-merge a.db b.db --into all.db",
+    .arguments = {{"RESULTS", Argument::Kind::List, "Files that sweep --out wrote, of one sweep", {}, true},
+                  {"--into", Argument::Kind::Text, "File for all results; it may be there already", {}, true},
+                  {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
+    .run = execute,
+};
+
+}  // namespace stagecraft::commands

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <chrono>
+
+#include "sim/run/sweep/drive.hpp"
+
+namespace stagecraft {
+
+/// How far a sweep is, on stderr: a bar on a terminal, a line every ten seconds elsewhere.
+class SweepProgressLine {
+ public:
+  SweepProgressLine();
+  ~SweepProgressLine();
+  SweepProgressLine(const SweepProgressLine&) = delete;
+  SweepProgressLine& operator=(const SweepProgressLine&) = delete;
+
+  void show(const SweepProgress&);
+
+ private:
+  bool terminal_;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+/// From here to its end, Ctrl-C is noted and does not end the process; one that was to be ignored still is.
+class NotedInterrupt {
+ public:
+  NotedInterrupt();
+  ~NotedInterrupt();
+  NotedInterrupt(const NotedInterrupt&) = delete;
+  NotedInterrupt& operator=(const NotedInterrupt&) = delete;
+
+  static bool came();
+};
+
+}  // namespace stagecraft
