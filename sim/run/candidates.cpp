@@ -11,6 +11,7 @@
 namespace stagecraft {
 namespace {
 
+constexpr int kMostStates = 200'000;   // Of a planner that can say how far it looks: a fraction of a second.
 constexpr int kMostMicroBatches = 32;  // Of each rank, or as many as the scenario has; more hide little.
 
 /// 1, 2, 3 ... up to eight, then powers of two, and `most`.
@@ -107,7 +108,8 @@ class Maker {
         if (samples_ / size > std::max(own_.micro_batches, kMostMicroBatches * static_cast<int>(names_.size())))
           continue;
         progress_(fmt::format("{}, micro-batches of {}", def.name, size));
-        add(def.name, Placement::Linear, size, recompute, {});
+        add(def.name, Placement::Linear, size, recompute,
+            def.fields->find("states") ? fmt::format(", states: {}", kMostStates) : std::string());
       }
   }
 
