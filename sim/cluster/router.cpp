@@ -29,9 +29,11 @@ struct Rest {
 
 constexpr Rest kThere{0, 0};
 
-// Whole attoseconds add up to the same number in any order (exact below 2^53), so ties are ties both ways round.
+// Whole attoseconds add up to the same number in any order (exact below 2^53), so ties are ties both ways round. Who
+// uses a route refuses links whose bandwidth makes no sense.
 Rest before(const Link& link, const Rest& rest) {
-  return {rest.length + link.length, rest.attoseconds + std::nearbyint(1e18 / link.bandwidth.value)};
+  const double time = 1e18 / link.bandwidth.value;
+  return {rest.length + link.length, rest.attoseconds + (std::isfinite(time) ? std::nearbyint(time) : 0)};
 }
 
 template <class T>

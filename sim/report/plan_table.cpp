@@ -17,7 +17,8 @@ std::string time_text(Seconds t) { return t.value > 0 ? to_text(t) : "-"; }
 /// How far the prediction is above the bound.
 std::string gap_text(const PlanRow& r) {
   if (r.lower_bound.value <= 0 || r.predicted.value <= 0) return "-";
-  return fmt::format("{:.2g} %", std::max(0.0, 100 * (r.predicted / r.lower_bound - 1)));
+  const double percent = std::max(0.0, 100 * (r.predicted / r.lower_bound - 1));
+  return percent < 99.5 ? fmt::format("{:.2g} %", percent) : fmt::format("{:.0f} %", percent);
 }
 
 std::string off_text(const PlanRow& r) {

@@ -5,7 +5,9 @@
 namespace stagecraft::backends {
 namespace {
 
-std::string why_not() { return "not built with SimGrid: install libsimgrid-dev and configure again, or take --backend fluid"; }
+std::string why_not() {
+  return "not built with SimGrid: install libsimgrid-dev and configure again, or take --backend fluid";
+}
 
 Timeline run(const Program&, const Cluster&, const RunOptions&) { throw BackendError("simgrid: " + why_not()); }
 
