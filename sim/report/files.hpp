@@ -13,6 +13,10 @@ namespace stagecraft {
 /// start_ns, end_ns, critical (1 on the critical path). Times have three decimals, which is picoseconds.
 std::string spans_csv(const Program&, const Timeline&, const Report&, const Cluster&);
 
+/// One row a change of a device's memory: device, time_ns, resident_bytes (what stays), stash_bytes, received_bytes,
+/// outgoing_bytes. Only devices that are used, from time 0.
+std::string memory_csv(const Program&, const Timeline&, const Report&, const Cluster&);
+
 /// Chrome trace JSON for Perfetto: one track for each stream, so that slices never overlap, flow arrows from send to
 /// receive, and one memory counter for each device. Streams "in no order" are spread over as many tracks as needed.
 std::string chrome_trace(const Program&, const Timeline&, const Cluster&);

@@ -13,6 +13,7 @@
 #include "sim/report/text.hpp"
 #include "sim/run/run.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/kept_run.hpp"
 
 namespace stagecraft::commands {
 namespace {
@@ -55,8 +56,11 @@ void write_results(const std::string& folder, const Scenario& s, const Prepared&
   std::filesystem::remove(folder + "/results.json", none);  // It is written last: where it is, all of it is one run.
   write_file(folder + "/scenario.yaml", config::to_yaml(s.tree, true));
   std::string written = "scenario.yaml";
-  if (wanted("spans"))
-    write_file(folder + "/spans.csv", spans_csv(p.program, o.timeline, o.report, p.cluster)), written += ", spans.csv";
+  if (wanted("spans")) {
+    write_file(folder + "/spans.csv", spans_csv(p.program, o.timeline, o.report, p.cluster));
+    write_file(folder + "/memory.csv", memory_csv(p.program, o.timeline, o.report, p.cluster));
+    written += ", spans.csv, memory.csv";
+  }
   if (wanted("trace") && p.program.size() > kMostTraced)
     fmt::print(stderr, "left out trace.json, which no viewer opens with {} instructions\n", p.program.size());
   else if (wanted("trace"))
@@ -103,6 +107,11 @@ int execute(const Arguments& a) {
       print("\n" + gantt(prepared.program, outcome.timeline, prepared.cluster, 0, kGanttWidth));
   }
   if (a.has("out")) write_results(a.text("out"), scenario, prepared, outcome, json);
+  if (a.has("html")) {
+    const std::string title = scenario.title.empty() ? a.text("FILE") : scenario.title;
+    write_file(a.text("html"), html_page(std::vector{kept_run(a.text("FILE"), scenario, prepared, outcome)}, title));
+    fmt::print(stderr, "wrote {}\n", a.text("html"));
+  }
   return 0;
 }
 
@@ -118,7 +127,9 @@ extern const Command run_scenario{
                   {"-b,--backend", Argument::Kind::Text, "Where it runs: stagecraft list backends", "simgrid"},
                   {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
                   {"-o,--out", Argument::Kind::Text,
-                   "Folder for results.json, spans.csv, trace.json and the resolved scenario"},
+                   "Folder for results.json, spans.csv, memory.csv, trace.json and the resolved scenario"},
+                  {"--html", Argument::Kind::Text,
+                   "File for the run as a page to look at; stagecraft report shows several"},
                   {"--no-gantt", Argument::Kind::Flag, "Leave out the drawing of small runs"},
                   {"--format", Argument::Kind::Text, "text or json", "text"}},
     .run = execute,

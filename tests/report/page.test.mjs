@@ -1,0 +1,277 @@
+// The page in a browser: page.test.mjs STAGECRAFT, from the root of the project. 77 where there is no Chromium.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { accessSync, constants, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { after, before } from 'node:test';
+import { Chromium } from './chromium.mjs';
+
+const stagecraft = process.argv[2], folder = mkdtempSync(join(tmpdir(), 'report-'));
+const runs = (file, mode) => { try { accessSync(file, mode); return true; } catch { return false; } };
+const chromium = process.env.STAGECRAFT_CHROMIUM ??
+  ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(file => runs(file, constants.X_OK));
+if (!chromium) {
+  console.log('SKIPPED: no Chromium; apt install chromium, or name one in STAGECRAFT_CHROMIUM');
+  process.exit(77);
+}
+
+const run = (...words) => execFileSync(stagecraft, words, { stdio: ['ignore', 'ignore', 'pipe'] });
+const results = name => JSON.parse(readFileSync(join(folder, name, 'results.json')));
+const at = name => join(folder, name);
+let browser;
+
+before(async () => {
+  run('run', 'examples/quickstart', '-b', 'ideal', '--out', at('a'));
+  run('run', 'examples/quickstart', '-b', 'ideal', '--set', 'run.schedule=gpipe', '--out', at('b'));
+  run('report', at('a'), at('b'), '--out', at('two.html'));
+  run('report', at('a'), '--out', at('one.html'));
+  browser = await Chromium.start(chromium);
+});
+after(async () => {
+  await browser?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const text = id => browser.evaluate(`document.getElementById('${id}').innerText`);
+const cells = id => browser.evaluate(`[...document.querySelectorAll('#${id} tr')].map(r => [...r.cells].map(c => c.innerText))`);
+const view = () => browser.evaluate('[report.state.view.from, report.state.view.to]');
+const canvas = () => browser.evaluate('(({left, top}) => ({left, top}))(document.getElementById("view").getBoundingClientRect())');
+const picture = () => browser.evaluate('document.getElementById("view").toDataURL()');
+const click = id => browser.evaluate(`document.getElementById('${id}').click()`).then(() => browser.frame());
+/** The middle of a span on the screen, and in the canvas. */
+const place = async (r, name) => {
+  await browser.evaluate('document.getElementById("scroller").scrollIntoView()');
+  const { left, top } = await canvas();
+  const inside = await browser.evaluate(`(() => {
+    const run = report.runs[${r}], i = run.op.findIndex((op, k) => run.ops[op].text + run.micro[k] === '${name}');
+    const row = report.rows().find(a => a.run === ${r} && a.lane && i >= a.lane.from && i < a.lane.to);
+    return { x: report.x((run.start[i] + run.end[i]) / 2), y: row.y + row.height / 2 - document.getElementById('scroller').scrollTop };
+  })()`);
+  return { x: left + inside.x, y: top + inside.y, inside };
+};
+const colourAt = ({ x, y }) => browser.evaluate(`[...document.getElementById('view').getContext('2d', {willReadFrequently: true}).getImageData(${x} * devicePixelRatio, ${y} * devicePixelRatio, 1, 1).data]`);
+const query = async q => {
+  await browser.evaluate(`document.getElementById('query').value = '${q}'; document.getElementById('search').requestSubmit()`);
+  await browser.frame();
+};
+
+test('opens without a request, an error or a message; its policy names what is on it', async () => {
+  await browser.open(at('two.html'));
+  assert.deepEqual(browser.complaints(), []);
+  const page = readFileSync(at('two.html'), 'utf8');
+  for (const [tag, directive] of [['script', 'script-src'], ['style', 'style-src']]) {
+    const [, content] = new RegExp(`<${tag}>(.*)</${tag}>`, 's').exec(page);
+    assert.ok(page.includes(`${directive} 'sha256-${createHash('sha256').update(content).digest('base64')}'`));
+  }
+  assert.deepEqual(browser.events.filter(e => e.method === 'Network.requestWillBeSent').length, 1);
+});
+
+test('scripts and styles of others do not run, and nothing can be fetched', async () => {
+  await browser.open(at('one.html'));
+  await browser.evaluate(`{
+    const s = document.createElement('script'); s.textContent = 'window.intruder = 1'; document.body.append(s);
+    const i = new Image(); i.src = 'data:image/gif;base64,R0lGODlhAQABAAAAACw='; i.onload = () => (window.intruder = 2); document.body.append(i);
+    fetch('https://example.org/').then(() => (window.intruder = 3), () => {});
+  }`);
+  await new Promise(done => setTimeout(done, 200));
+  assert.equal(await browser.evaluate('window.intruder ?? 0'), 0);
+});
+
+test('the tables say what the results say, each run in its own column', async () => {
+  await browser.open(at('two.html'));
+  const [a, b] = [results('a'), results('b')], table = await cells('figures'), row = name => table.find(r => r[0] === name);
+  assert.deepEqual(table[0].slice(1).map(c => c.split('\n')[0]), [at('a'), at('b'), `${at('b')} against the first`]);
+  const ms = seconds => `${Number((seconds * 1e3).toPrecision(4))} ms`, percent = share => `${(100 * share).toFixed(1)} %`;
+  assert.deepEqual(row('one iteration').slice(1, 3), [ms(a.makespan_s), ms(b.makespan_s)]);
+  assert.equal(row('one iteration')[3], `\u2212${(100 * (1 - b.makespan_s / a.makespan_s)).toFixed(1)} %`);
+  assert.deepEqual(row('bubble').slice(1, 3), [percent(a.bubble), percent(b.bubble)]);
+  assert.equal(row('peak memory, planned')[2], '12.98 GiB');
+  const devices = await cells('devices'), used = a.devices.filter(d => d.used);
+  assert.deepEqual(devices[0].slice(1), [at('a'), at('b')]);
+  assert.deepEqual(devices.slice(2).map(r => r[0]), used.map(d => d.name));
+  used.forEach((d, k) => assert.deepEqual(devices[k + 2].slice(1, 6), [percent(d.utilisation), `${Number((d.exposed_communication_s * (d.exposed_communication_s < 1e-3 ? 1e6 : 1e3)).toPrecision(4))} ${d.exposed_communication_s < 1e-3 ? 'us' : 'ms'}`,
+    devices[k + 2][3], d.peak_memory_at, String(d.peak_activations)]));
+  assert.equal((await cells('links')).length, new Set([...a.links, ...b.links].map(l => l.name + l.forward)).size + 2);
+  assert.ok((await cells('origin')).some(r => r[0] === 'scenario, SHA-256' && r[1] === a.provenance.scenario_sha256 && r[2] === b.provenance.scenario_sha256));
+  assert.equal(await browser.evaluate('document.querySelector("#scenarios pre").textContent'), readFileSync(join(at('a'), 'scenario.yaml'), 'utf8'));
+  assert.equal(await browser.evaluate('document.querySelector("#scenarios details").open'), false);
+});
+
+test('the tooltip tells what is under the pointer, and goes with it', async () => {
+  const spans = readFileSync(join(at('a'), 'spans.csv'), 'utf8').split('\n').map(line => line.split(','));
+  const row = spans.find(r => r[1] === '3B5'), p = await place(0, '3B5');
+  await browser.mouse('mouseMoved', p.x, p.y);
+  const tip = await text('tip');
+  assert.match(tip, /^3B5 {2}backward\nstage 3, micro-batch 5, iteration 0\non a100-0\.gpu1, weights version 0\n/);
+  const [, start, length] = /\n([0-9.]+) ms to [0-9.]+ ms, takes ([0-9.]+) ms/.exec(tip);
+  assert.ok(Math.abs(start * 1e6 - row[10]) <= 1 && Math.abs(length * 1e6 - (row[11] - row[10])) <= 10);
+  assert.equal(await browser.evaluate('document.getElementById("tip").hidden'), false);
+  const { left, top } = await canvas();
+  await browser.mouse('mouseMoved', left + 5, top + 5);
+  assert.equal(await browser.evaluate('document.getElementById("tip").hidden'), true);
+});
+
+test('boxes have the colours of the legend, and change with the choice of colours', async () => {
+  const hex = name => browser.evaluate(`getComputedStyle(document.documentElement).getPropertyValue('--${name}')`);
+  for (const [name, kind] of [['0F1', 'forward'], ['2B3', 'backward'], ['0U0', 'update']]) {
+    const p = await place(0, name), colour = (await hex(kind)).trim();
+    const shown = await colourAt({ x: p.inside.x, y: p.inside.y - 9 });  // above the label
+    assert.equal('#' + shown.slice(0, 3).map(v => v.toString(16).padStart(2, '0')).join(''), colour, name);
+  }
+  const byKind = await picture();
+  await browser.evaluate(`document.getElementById('colour').value = 'micro'; document.getElementById('colour').dispatchEvent(new Event('change'))`);
+  await browser.frame();
+  assert.notEqual(await picture(), byKind);
+  const same = await Promise.all(['0F1', '3B1'].map(async n => { const p = await place(0, n); return colourAt({ x: p.inside.x, y: p.inside.y - 9 }); }));
+  assert.deepEqual(same[0], same[1]);
+  await browser.evaluate(`document.getElementById('colour').value = 'kind'; document.getElementById('colour').dispatchEvent(new Event('change'))`);
+  await browser.frame();
+  assert.equal(await picture(), byKind);
+});
+
+test('by keyboard alone: zoom, move, everything, steps, critical path, messages, search', async () => {
+  await browser.open(at('two.html'));
+  await browser.evaluate('document.getElementById("view").focus()');
+  const all = await view(), whole = await picture();
+  for (const [closer, farther] of [['+', '-'], ['w', 's']]) {
+    await browser.key(closer);
+    const near = await view();
+    assert.ok(Math.abs((near[1] - near[0]) / (all[1] - all[0]) - 0.8) < 1e-9);
+    await browser.key('ArrowRight');
+    assert.ok((await view())[0] > near[0]);
+    await browser.key('ArrowLeft');
+    await browser.key(farther);
+    await browser.key('0');
+    assert.deepEqual(await view(), all);
+  }
+  await browser.key('c');
+  assert.notEqual(await picture(), whole);
+  await browser.key('c');
+  assert.equal(await picture(), whole);
+  const rows = await browser.evaluate('report.rows().length');
+  await browser.key('m');
+  assert.ok((await browser.evaluate('report.rows().length')) < rows);
+  await browser.key('m');
+  await browser.key('.');
+  assert.match(await text('status'), /^0F0 +forward/);
+  await browser.key('.');
+  assert.match(await text('status'), /^0F1 +forward/);
+  await browser.key('Enter');
+  assert.ok((await view())[1] - (await view())[0] < (all[1] - all[0]) / 2);
+  await browser.key(',');
+  assert.match(await text('status'), /^0F0 /);
+  await browser.key('Escape');
+  assert.equal(await text('status'), '');
+  await browser.key('/');
+  assert.equal(await browser.evaluate('document.activeElement.id'), 'query');
+});
+
+test('a search shows the op, also when it is out of sight, and the next with each further search', async () => {
+  await browser.open(at('two.html'));
+  const shown = () => browser.evaluate(`(() => {
+    const { run, span } = report.state.chosen, { from, to } = report.state.view, r = report.runs[run], s = document.getElementById('scroller');
+    const row = report.rows().find(a => a.run === run && a.lane && span >= a.lane.from && span < a.lane.to);
+    return { run, seen: r.start[span] >= from && r.end[span] <= to && row.y >= s.scrollTop && row.y + row.height <= s.scrollTop + s.clientHeight,
+             wide: report.x(r.end[span]) - report.x(r.start[span]) };
+  })()`);
+  await query('3f7');
+  assert.match(await text('status'), /^1 of \d+: 3F7 +forward; stage 3, micro-batch 7/);
+  assert.deepEqual((({ run, seen }) => [run, seen])(await shown()), [0, true]);
+  await query('3f7');
+  assert.match(await text('status'), /^2 of /);
+  const second = await shown();
+  assert.deepEqual([second.run, second.seen, second.wide >= 11], [1, true, true]);
+  await query('0>1:0F2');
+  assert.match(await text('status'), /0>1:0F2 +send, 4 MiB; .*on h100-0.gpu0/);
+  assert.ok((await shown()).seen);
+  await query('99F99');
+  assert.match(await text('status'), /^There is no op 99F99/);
+});
+
+test('by mouse: the wheel zooms at the pointer, a drag moves, with Shift it zooms', async () => {
+  await browser.open(at('two.html'));
+  const p = await place(0, '1B4'), all = await view();
+  const under = () => browser.evaluate(`report.hit(${p.inside.x}, ${p.inside.y}).text[0]`);
+  const before = await under();
+  await browser.mouse('mouseWheel', p.x, p.y, { deltaX: 0, deltaY: -400 });
+  await browser.frame();
+  const near = await view();
+  assert.ok(near[1] - near[0] < 0.9 * (all[1] - all[0]));
+  assert.equal(await under(), before);
+  const drag = async (by, modifiers) => {
+    await browser.mouse('mousePressed', p.x, p.y, { button: 'left', clickCount: 1, modifiers });
+    await browser.mouse('mouseMoved', p.x + by / 2, p.y, { button: 'left', buttons: 1, modifiers });
+    await browser.mouse('mouseMoved', p.x + by, p.y, { button: 'left', buttons: 1, modifiers });
+    await browser.mouse('mouseReleased', p.x + by, p.y, { button: 'left', clickCount: 1, modifiers });
+  };
+  await drag(100, 0);
+  const moved = await view();
+  assert.ok(moved[0] < near[0] && Math.abs(moved[1] - moved[0] - (near[1] - near[0])) < 1);
+  await drag(80, 8);
+  assert.ok((await view())[1] - (await view())[0] < 0.2 * (near[1] - near[0]));
+  await click('all');
+  assert.deepEqual(await view(), all);
+  await drag(0, 0);
+  assert.match(await text('status'), new RegExp('^' + before.split(' ')[0]));
+});
+
+test('dark and light differ, paper is light, and all rows are on it', async () => {
+  await browser.open(at('two.html'));
+  const corner = () => colourAt({ x: 2, y: 2 });
+  const media = value => browser.send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value }] });
+  const light = await corner();
+  await media('dark');
+  await browser.frame();
+  const dark = await corner();
+  assert.ok(light[0] > 200 && dark[0] < 60, `${light} and ${dark}`);
+  await browser.evaluate('dispatchEvent(new Event("beforeprint"))');
+  assert.deepEqual(await corner(), light);
+  assert.equal(await browser.evaluate('parseFloat(document.getElementById("view").style.height) === parseFloat(document.getElementById("spacer").style.height)'), true);
+  await browser.evaluate('dispatchEvent(new Event("afterprint"))');
+  assert.deepEqual(await corner(), dark);
+  await media('light');
+  const pdf = Buffer.from((await browser.send('Page.printToPDF', { printBackground: false })).data, 'base64');
+  assert.ok(pdf.subarray(0, 5).toString() === '%PDF-' && pdf.length > 20000);
+});
+
+test('every control and table has a name for those who do not see it', async () => {
+  await browser.open(at('two.html'));
+  await browser.send('Accessibility.enable');
+  const { nodes } = await browser.send('Accessibility.getFullAXTree');
+  const roles = ['button', 'checkbox', 'combobox', 'searchbox', 'application', 'heading', 'search', 'columnheader', 'rowheader'];
+  const nameless = nodes.filter(n => !n.ignored && roles.includes(n.role?.value) && !['search', 'columnheader'].includes(n.role.value) && !n.name?.value);
+  assert.deepEqual(nameless.map(n => n.role.value), []);
+  assert.ok(nodes.filter(n => n.role?.value === 'button').length >= 3);
+  assert.equal(nodes.filter(n => n.role?.value === 'application').length, 1);
+  assert.equal(await browser.evaluate('document.documentElement.lang'), 'en');
+});
+
+test('names with tags and quotes are only text', async () => {
+  const bad = '</script><img src=x onerror=hacked=1><b>"\'&amp;';
+  const hostile = readFileSync(join(at('a'), 'results.json'), 'utf8').replaceAll('h100-0.gpu0', JSON.stringify(bad).slice(1, -1));
+  run('run', 'examples/quickstart', '-b', 'ideal', '--out', at('c'));
+  writeFileSync(join(at('c'), 'results.json'), hostile);
+  for (const file of ['spans.csv', 'memory.csv'])
+    writeFileSync(join(at('c'), file), readFileSync(join(at('c'), file), 'utf8').replaceAll('h100-0.gpu0', '"' + bad.replaceAll('"', '""') + '"'));
+  run('report', at('c'), '--title', bad, '--out', at('bad.html'));
+  await browser.open(at('bad.html'));
+  assert.deepEqual(browser.complaints(), []);
+  assert.equal(await browser.evaluate('document.title'), bad);
+  assert.equal(await text('devices').then(t => t.includes(bad)), true);
+  assert.equal(await browser.evaluate('document.querySelectorAll("b, img").length + (window.hacked ?? 0)'), 0);
+});
+
+test('simulated and really run: a column each, and what was planned stays apart from what was measured', async () => {
+  run('report', 'examples/teacher', '-b', 'ideal', '-b', 'cpu', '--out', at('real.html'));
+  await browser.open(at('real.html'));
+  assert.deepEqual(browser.complaints(), []);
+  const table = await cells('figures');
+  assert.match(table[0][1], /simulated by ideal/);
+  assert.match(table[0][2], /measured by cpu/);
+  const measured = table.find(r => r[0] === 'peak memory, measured');
+  assert.equal(measured[1], '\u2013');
+  assert.match(measured[2], /KiB$/);
+  assert.equal(await browser.evaluate('report.runs.length'), 2);
+});

@@ -1,0 +1,365 @@
+// The page holds what the files of a run hold, no more and no less, and nothing that a name says becomes part of it.
+
+#include "sim/report/html.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+
+#include "sim/core/sha256.hpp"
+#include "sim/report/files.hpp"
+#include "sim/report/json.hpp"
+#include "sim/report/memory.hpp"
+#include "tests/support/ideal.hpp"
+#include "tests/support/random_cases.hpp"
+
+using namespace stagecraft;
+using Json = nlohmann::json;
+
+namespace {
+
+struct Run {
+  std::string what;
+  Program program;
+  Cluster cluster;
+  Timeline timeline;
+  Report report;
+
+  KeptRun kept(const std::string& name = "a run") const {
+    return {name, results_json("a title", program, timeline, report, cluster),
+            spans_csv(program, timeline, report, cluster), memory_csv(program, timeline, report, cluster),
+            "schema: scenario/1\n"};
+  }
+};
+
+Run run_of(std::string what, Program program, Cluster cluster) {
+  Timeline timeline = test::run_ideal(program, cluster);
+  Report report = measure(program, timeline, cluster);
+  return {std::move(what), std::move(program), std::move(cluster), std::move(timeline), std::move(report)};
+}
+
+Run small_run() {
+  Plan plan = test::dag_plan(2, 1, {{0, 1}}, 8);
+  plan.stages[1].devices = {DeviceId{2}};  // so that one does nothing
+  Program program = test::program_of("gpipe", plan, uniform_costs(plan, test::times(1, 1)));
+  return run_of("small", std::move(program), test::star(3, 1, 0));
+}
+
+/// Programs of every kind, messages in no order among them. Those that block for ever are left out.
+std::vector<Run> runs() {
+  std::vector<Run> all;
+  test::Draw draw{Rng(22, "html")};
+  for (int trial = 0; trial < 60; ++trial) {
+    test::RandomCase c = test::random_case(draw, 4);
+    if (!c.options.overlap) c.options.rendezvous = false;
+    Program program = test::program_of(c);
+    Cluster cluster = test::star(program.devices, 1e9, 1e-6);
+    all.push_back(run_of(to_text(c), std::move(program), std::move(cluster)));
+  }
+  return all;
+}
+
+/// What stands between two texts, the first of which comes once.
+std::string between(const std::string& page, const std::string& open, const std::string& close) {
+  const auto from = page.find(open);
+  REQUIRE(from != page.npos);
+  REQUIRE(page.find(open, from + 1) == page.npos);
+  return page.substr(from + open.size(), page.find(close, from + open.size()) - from - open.size());
+}
+const std::string kDataOpen = R"(<script type="application/json" id="data">)";
+
+Json data_of(const std::string& page) { return Json::parse(between(page, kDataOpen, "</script>")); }
+
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t n = 0;
+  for (auto at = text.find(what); at != text.npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+/// device, instruction, kind, stage, iteration, version, bytes, critical, start and end in picoseconds
+using Row =
+    std::tuple<std::string, std::string, std::string, int, int, int, std::uint64_t, bool, std::int64_t, std::int64_t>;
+
+std::int64_t picoseconds(double seconds) { return std::llround(std::stod(fmt::format("{:.3f}", seconds * 1e9)) * 1e3); }
+
+std::multiset<Row> rows_of(const Run& run) {
+  const char* const kinds[] = {"forward", "backward", "input_gradient", "weight_gradient", "recompute",
+                               "update",  "predict",  "send",           "receive",         "all_reduce"};
+  const auto& path = run.report.critical_path;
+  const std::set<InstructionId> critical(path.begin(), path.end());
+  std::multiset<Row> rows;
+  for (std::size_t n = 0; n < run.program.size(); ++n) {
+    const InstructionId id{static_cast<std::int64_t>(n)};
+    const Instruction& i = run.program.at(id);
+    const auto link = static_cast<std::size_t>(i.link);
+    const std::uint64_t bytes = i.kind == InstructionKind::AllReduce ? run.program.collectives[link].bytes
+                                : i.is_compute()                     ? 0
+                                                                     : run.program.transfers[link].bytes;
+    rows.emplace(run.cluster.devices[static_cast<std::size_t>(i.device)].name, to_text(run.program, id),
+                 kinds[static_cast<std::size_t>(i.kind)], static_cast<int>(i.stage.value), run.program.iteration_of(i),
+                 i.version, bytes, critical.count(id) > 0, picoseconds(run.timeline.start[n]),
+                 picoseconds(run.timeline.end[n]));
+  }
+  return rows;
+}
+
+/// The same from the page. Checks on the way that lanes are what they say, and in order.
+std::multiset<Row> rows_of(const Json& run) {
+  std::multiset<Row> rows;
+  const Json& spans = run["spans"];
+  const auto critical = run["critical"].get<std::set<std::size_t>>();
+  std::size_t n = 0;
+  for (const Json& lane : run["lanes"]) {
+    std::int64_t time = 0;
+    for (int left = lane["spans"]; left > 0; --left, ++n) {
+      const std::int64_t gap = spans["gap"].at(n), length = spans["length"].at(n);
+      CHECK(gap >= 0);
+      CHECK(length >= 0);
+      const Json& op = run["ops"].at(spans["op"].at(n).get<std::size_t>());
+      const std::string kind = op["kind"];
+      const bool message = kind == "send" || kind == "receive" || kind == "all_reduce";
+      CHECK(lane["kind"] == (message ? kind : "compute"));
+      rows.emplace(run["devices"].at(lane["device"].get<std::size_t>()),
+                   op["text"].get<std::string>() + std::to_string(spans["micro"].at(n).get<int>()), kind, op["stage"],
+                   spans["iteration"].at(n), spans["version"].at(n), op["bytes"], critical.count(n) > 0, time + gap,
+                   time + gap + length);
+      time += gap + length;
+    }
+  }
+  for (const char* column : {"gap", "length", "op", "micro", "iteration", "version"}) CHECK(spans[column].size() == n);
+  return rows;
+}
+
+std::string problem_with(const KeptRun& run) {
+  try {
+    html_page(std::vector{run}, "t");
+  } catch (const InputError& e) {
+    REQUIRE(e.problems().size() == 1);
+    const Diagnostic& d = e.problems().front();
+    CHECK(!d.help.empty());
+    return fmt::format("{}:{}: {}", d.where.file, d.where.line, d.message);
+  }
+  return "nothing";
+}
+
+/// With as many instructions as it is told.
+std::string results_with(const KeptRun& run, std::size_t instructions) {
+  Json results = Json::parse(run.results);
+  results["instructions"] = instructions;
+  return results.dump();
+}
+
+std::string replaced(std::string text, const std::string& what, const std::string& with) {
+  const auto at = text.find(what);
+  REQUIRE(at != text.npos);
+  return text.replace(at, what.size(), with);
+}
+
+}  // namespace
+
+TEST_CASE("the page has every instruction with its times, and nothing else") {
+  std::size_t overlapping = 0;
+  for (const Run& run : runs()) {
+    CAPTURE(run.what);
+    const Json data = data_of(html_page(std::vector{run.kept()}, "t"));
+    REQUIRE(data["runs"].size() == 1);
+    const Json& shown = data["runs"][0];
+    CHECK(rows_of(shown) == rows_of(run));
+    CHECK(shown["results"] == Json::parse(run.kept().results));
+    CHECK(shown["scenario"] == run.kept().scenario);
+    CHECK(shown["name"] == "a run");
+    std::map<std::pair<int, std::string>, int> lanes;
+    for (const Json& lane : shown["lanes"]) overlapping += ++lanes[{lane["device"], lane["kind"]}] == 2;
+  }
+  CHECK(overlapping > 10);  // Else the lanes were not put to the test.
+}
+
+TEST_CASE("each lane is used as soon as it is free, and there are as many as are needed at once") {
+  for (const Run& run : runs()) {
+    CAPTURE(run.what);
+    std::map<std::pair<std::string, std::string>, std::vector<std::pair<std::int64_t, std::int64_t>>> together;
+    for (const Row& row : rows_of(run)) {
+      const std::string& kind = std::get<2>(row);
+      const bool message = kind == "send" || kind == "receive" || kind == "all_reduce";
+      together[{std::get<0>(row), message ? kind : "compute"}].emplace_back(std::get<8>(row), std::get<9>(row));
+    }
+    std::map<std::pair<std::string, std::string>, std::size_t> lanes;
+    const Json shown = data_of(html_page(std::vector{run.kept()}, "t"))["runs"][0];
+    for (const Json& lane : shown["lanes"])
+      ++lanes[{shown["devices"].at(lane["device"].get<std::size_t>()), lane["kind"]}];
+    CHECK(lanes.size() == together.size());
+    for (auto& group : together) {
+      auto& spans = group.second;
+      std::sort(spans.begin(), spans.end());
+      std::size_t most = 0;
+      for (std::size_t i = 0; i < spans.size(); ++i) {
+        std::size_t at_once = 1;
+        for (std::size_t j = 0; j < i; ++j) at_once += spans[j].second > spans[i].first;
+        most = std::max(most, at_once);
+      }
+      CHECK(lanes[group.first] == most);
+    }
+  }
+}
+
+TEST_CASE("a picosecond makes two lanes, and a byte two kinds of message") {
+  KeptRun run = small_run().kept();
+  run.spans =
+      "id,instruction,kind,device,stream,stage,micro_batch,iteration,version,bytes,start_ns,end_ns,critical\n"
+      "0,0>1:0F0,send,d0,1,0,0,0,0,100,0.000,10.000,0\n"
+      "1,0>1:0F1,send,d0,1,0,1,0,0,101,10.000,20.001,1\n"
+      "2,0>1:0F2,send,d0,1,0,2,0,0,100,20.000,30.000,0\n";
+  run.results = results_with(run, 3);
+  run.memory =
+      "device,time_ns,resident_bytes,stash_bytes,received_bytes,outgoing_bytes\n"
+      "d0,1.000,7,0.5,0.25,1e17\n";
+  const Json shown = data_of(html_page(std::vector{run}, "t"))["runs"][0];
+  CHECK(shown["memory"] ==
+        Json::array(
+            {{{"device", 0}, {"resident", 7.0}, {"gap", {1000}}, {"stash", {0.5}}, {"messages", {1e17 + 0.25}}}}));
+  REQUIRE(shown["lanes"].size() == 2);
+  CHECK(shown["lanes"][0]["spans"] == 2);
+  CHECK(shown["spans"]["gap"] == Json{0, 0, 20000});
+  CHECK(shown["spans"]["length"] == Json{10000, 10001, 10000});
+  CHECK(shown["spans"]["op"] == Json{0, 1, 0});
+  CHECK(shown["ops"].size() == 2);
+  CHECK(shown["ops"][1]["bytes"] == 101);
+  CHECK(shown["critical"] == Json::array({1}));
+}
+
+TEST_CASE("the page has every device's memory, change by change") {
+  std::vector<Run> all = runs();
+  all.push_back(small_run());
+  for (const Run& run : all) {
+    CAPTURE(run.what);
+    const Json shown = data_of(html_page(std::vector{run.kept()}, "t"))["runs"][0];
+    const MemoryHistory history(run.program, run.timeline);
+    std::size_t used = 0;
+    for (const DeviceReport& d : run.report.devices) used += d.used;
+    REQUIRE(shown["memory"].size() == used);
+    for (const Json& m : shown["memory"]) {
+      const DeviceId device{m["device"].get<int>()};
+      const double resident = run.program.memory[static_cast<std::size_t>(device)].total().value;
+      CHECK(m["resident"] == resident);
+      MemoryCurve curve = history.curve(device);
+      if (curve.empty() || curve.front().time > 0) curve.insert(curve.begin(), MemorySample{});
+      REQUIRE(m["gap"].size() == curve.size());
+      std::int64_t time = 0;
+      double most = resident;
+      for (std::size_t i = 0; i < curve.size(); ++i) {
+        time += m["gap"][i].get<std::int64_t>();
+        CHECK(time == picoseconds(curve[i].time));
+        CHECK(m["stash"][i] == curve[i].stash.value);
+        CHECK(m["messages"][i] == (curve[i].received + curve[i].outgoing).value);
+        most = std::max(most, resident + m["stash"][i].get<double>() + m["messages"][i].get<double>());
+      }
+      const double peak = run.report.devices[static_cast<std::size_t>(device)].memory.total.value;
+      CHECK(std::abs(most - peak) <= 1e-12 * peak);
+    }
+  }
+}
+
+TEST_CASE("several runs stand in the order in which they were given") {
+  const Run run = small_run();
+  const Json data = data_of(html_page(std::vector{run.kept("b"), run.kept("a"), run.kept("b")}, "t"));
+  REQUIRE(data["runs"].size() == 3);
+  CHECK(data["runs"][0]["name"] == "b");
+  CHECK(data["runs"][1]["name"] == "a");
+  CHECK(data["runs"][0] == data["runs"][2]);
+}
+
+TEST_CASE("names cannot leave their place") {
+  const std::string bad = "</script><script>alert(\"1\")</script><!-- & 'x', \\ \n{{script}}", no_utf8 = bad + " \xff";
+  Run run = small_run();
+  run.cluster.devices[0].name = bad;
+  KeptRun kept = run.kept(no_utf8);
+  kept.scenario = no_utf8;
+  const std::string page = html_page(std::vector{kept}, no_utf8);
+  CHECK(count(page, "<script") == 2);
+  CHECK(count(page, "</script") == 2);
+  CHECK(count(between(page, kDataOpen, "</script>"), "<") == 0);
+  CHECK(between(page, "<title>", "</title>") ==
+        "&lt;/script&gt;&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&lt;!-- &amp; 'x', \\ \n{{script}} \xff");
+  const Json shown = data_of(page)["runs"][0];
+  CHECK(shown["devices"][0] == bad);
+  CHECK(shown["scenario"] == bad + " \uFFFD");
+  CHECK(shown["name"] == shown["scenario"]);
+  CHECK(rows_of(shown) == rows_of(run));
+}
+
+TEST_CASE("the page asks for nothing, and allows only its own script and style") {
+  const std::string page = html_page(std::vector{small_run().kept()}, "t");
+  const std::string policy = between(page, R"(<meta http-equiv="Content-Security-Policy" content=")", "\"");
+  CHECK(policy.starts_with("default-src 'none'; "));
+  CHECK(count(policy, "unsafe") == 0);
+  CHECK(count(policy, "'sha256-") == 2);
+  // The reverse of how the fingerprints are made.
+  const auto hex = [&](const std::string& directive) {
+    const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::string bits, out;
+    for (const char c : between(policy, directive + " 'sha256-", "='")) {
+      REQUIRE(digits.find(c) != digits.npos);
+      for (int b = 5; b >= 0; --b) bits += (digits.find(c) >> b & 1) != 0 ? '1' : '0';
+    }
+    for (std::size_t i = 0; i + 4 <= 256; i += 4) out += fmt::format("{:x}", std::stoi(bits.substr(i, 4), nullptr, 2));
+    CHECK(bits.substr(256) == "00");
+    return out;
+  };
+  CHECK(hex("script-src") == sha256(between(page, "<script>", "</script>")));
+  CHECK(hex("style-src") == sha256(between(page, "<style>", "</style>")));
+  for (const char* word : {"http:", "https:", "//cdn", " src=", "href=", "url(", "@import", "fetch(", "XMLHttpRequest",
+                           "WebSocket", "innerHTML", "eval(", "style=\"", "{{"})
+    CHECK_MESSAGE(count(page, word) == 0, word);
+}
+
+TEST_CASE("files that are not what they should be") {
+  const KeptRun good = small_run().kept("out/a");
+  CHECK(problem_with(good) == "nothing");
+  const auto with = [&](std::string KeptRun::*file, const std::string& what, const std::string& by) {
+    KeptRun run = good;
+    run.*file = replaced(run.*file, what, by);
+    return problem_with(run);
+  };
+  CHECK(with(&KeptRun::results, "results/1", "plans/1") == "out/a/results.json:0: these are not the results of a run");
+  CHECK(with(&KeptRun::results, "{", "") == "out/a/results.json:0: these are not the results of a run");
+  CHECK(with(&KeptRun::results, "\"devices\"", "\"d\"").find("out/a/results.json lacks what the page shows") !=
+        std::string::npos);
+  CHECK(with(&KeptRun::results, "\"instructions\": ", "\"instructions\": 1")
+            .starts_with("out/a/spans.csv:0: there are "));
+  CHECK(with(&KeptRun::results, "\"name\": \"d0\"", "\"name\": \"other\"") ==
+        "out/a/spans.csv:2: results.json knows no device 'd0'");
+  CHECK(with(&KeptRun::spans, "start_ns", "start") == "out/a/spans.csv:1: there is no column 'start_ns'");
+  CHECK(with(&KeptRun::spans, "\n0,0F0,", "\n0,0F1,") == "out/a/spans.csv:2: '0F1' does not end in its micro-batch");
+  CHECK(with(&KeptRun::spans, ",forward,", ",") == "out/a/spans.csv:2: there are 12 cells, but 13 columns");
+  CHECK(with(&KeptRun::spans, ",0.000,", ",0.00,") == "out/a/spans.csv:2: '0.00' for start_ns has not 3 decimals");
+  CHECK(with(&KeptRun::spans, ",0.000,", ",x.000,") == "out/a/spans.csv:2: 'x.000' is not a time for start_ns");
+  CHECK(with(&KeptRun::spans, ",0.000,", ",,") == "out/a/spans.csv:2: '' for start_ns has not 3 decimals");
+  CHECK(with(&KeptRun::spans, ",0.000,", ",9900000000000000000.000,") ==
+        "out/a/spans.csv:2: the run is longer than 100 days, which a page cannot show");
+  CHECK(with(&KeptRun::spans, ",0.000,", ",9000000000000.000,") == "out/a/spans.csv:2: 0F0 ends before it starts");
+  CHECK(with(&KeptRun::spans, ",d0,", ",\"d0,") == "out/a/spans.csv:2: a quoted cell has no end");
+  CHECK(with(&KeptRun::memory, ",0.000,", ",9000000000000.000,") == "out/a/memory.csv:3: time goes back");
+  CHECK(with(&KeptRun::memory, "\nd0,0.000,", "\nd0,0.000,x").find("out/a/memory.csv:2: 'x") == 0);
+  KeptRun empty = good;
+  empty.spans = good.spans.substr(0, good.spans.find('\n') + 1);
+  CHECK(problem_with(empty) == "out/a/spans.csv:1: there are no instructions");
+  empty.spans.clear();
+  CHECK(problem_with(empty) == "out/a/spans.csv:1: there is no column 'instruction'");
+}
+
+TEST_CASE("a run without memory.csv has no curve; one with too many instructions has no page") {
+  KeptRun run = small_run().kept();
+  run.memory.clear();
+  CHECK(data_of(html_page(std::vector{run}, "t"))["runs"][0]["memory"].empty());
+  const auto end = run.spans.find('\n', run.spans.find('\n') + 1) + 1;
+  const std::string row = run.spans.substr(run.spans.find('\n') + 1, end - run.spans.find('\n') - 1);
+  run.spans.resize(end);
+  for (int n = 0; n < 500'000; ++n) run.spans += row;
+  run.results = results_with(run, 500'001);
+  CHECK_THROWS_AS(html_page(std::vector{run, run}, "t"), Infeasible);
+}

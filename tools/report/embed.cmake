@@ -1,0 +1,16 @@
+# cmake -DPAGE=<this folder> -DOUT=<file.cpp> -P embed.cmake: the page, its style and its script as text of the program.
+# page.js starts what the others define, so it is last.
+set(scripts data.js format.js layout.js draw.js tables.js page.js)
+file(READ "${PAGE}/page.html" page)
+file(READ "${PAGE}/page.css" style)
+set(script "(() => {\n")
+foreach(name IN LISTS scripts)
+  file(READ "${PAGE}/${name}" text)
+  string(APPEND script "${text}")
+endforeach()
+string(APPEND script "})();\n")
+set(code "// Generated.\n#include \"sim/report/html_assets.hpp\"\nnamespace stagecraft::html {\n")
+foreach(name page style script)
+  string(APPEND code "const std::string_view ${name} = R\"asset(${${name}})asset\";\n")
+endforeach()
+file(WRITE "${OUT}" "${code}}\n")

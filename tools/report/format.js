@@ -1,0 +1,37 @@
+// Numbers with units, in the words of the command line.
+
+const TIMES = [['ns', 1e3], ['us', 1e6], ['ms', 1e9], ['s', 1e12]];
+const SIZES = [['B', 1], ['KiB', 2 ** 10], ['MiB', 2 ** 20], ['GiB', 2 ** 30], ['TiB', 2 ** 40]];
+
+function inUnits(value, units, digits) {
+  const rounded = x => Number(x.toPrecision(digits));
+  if (value === 0) return `0 ${units === TIMES ? 's' : units[0][0]}`;
+  let unit = units[0];
+  for (const u of units) if (rounded(Math.abs(value) / u[1]) >= 1) unit = u;
+  return `${rounded(value / unit[1])} ${unit[0]}`;
+}
+function timeText(picoseconds, digits = 4) { return inUnits(picoseconds, TIMES, digits); }
+function sizeText(bytes) { return inUnits(bytes, SIZES, 4); }
+function secondsText(seconds) { return timeText(seconds * 1e12); }
+function percentText(share) { return `${(Math.abs(share) < 5e-4 ? 0 : 100 * share).toFixed(1)} %`; }
+function numberText(value) { return String(Number(value.toPrecision(4))); }
+
+/** What a value is against a first one: shares differ by points, the rest by a share of the first. */
+function changeText(value, base, isShare) {
+  const sign = x => (x < 0 ? '\u2212' : '+');
+  if (isShare) return `${sign(value - base)}${Math.abs(100 * (value - base)).toFixed(1)} points`;
+  if (base === 0) return value === 0 ? '+0.0 %' : '';
+  return `${sign(value / base - 1)}${Math.abs(100 * (value / base - 1)).toFixed(1)} %`;
+}
+
+/** About `count` round times between two, each with digits enough to tell it from its neighbours. */
+function ticks(from, to, count) {
+  const rough = (to - from) / Math.max(1, count), power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].find(m => m * power >= rough * (1 - 1e-9)) * power;
+  const [unit, size] = [...TIMES].reverse().find(u => u[1] <= to) ?? TIMES[0];
+  const decimals = Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9));
+  const list = [];
+  for (let k = Math.ceil(from / step); k * step <= to; ++k)
+    list.push({ time: k * step, text: `${((k * step) / size).toFixed(decimals)} ${unit}` });
+  return list;
+}

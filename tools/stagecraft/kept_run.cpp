@@ -1,0 +1,41 @@
+#include "tools/stagecraft/kept_run.hpp"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "sim/core/text.hpp"
+#include "sim/report/files.hpp"
+#include "sim/report/json.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::string kept_file(const std::string& folder, const std::string& name, const std::string& help) {
+  std::error_code error;
+  if (!std::filesystem::exists(folder + "/" + name, error))
+    throw InputError({{{folder, 0, 0}, {}, fmt::format("there is no {} here", name), help, "unreadable-file"}});
+  return read_file(folder + "/" + name);
+}
+
+}  // namespace
+
+KeptRun read_kept_run(const std::string& folder) {
+  const std::string help = "give the folder that stagecraft run --out wrote";
+  KeptRun run{folder,
+              kept_file(folder, "results.json", help),
+              kept_file(folder, "spans.csv", "run the scenario again with --set report.spans=true"),
+              {},
+              kept_file(folder, "scenario.yaml", help)};
+  std::error_code error;
+  if (std::filesystem::exists(folder + "/memory.csv", error)) run.memory = read_file(folder + "/memory.csv");
+  return run;
+}
+
+KeptRun kept_run(const std::string& name, const Scenario& s, const Prepared& p, const Outcome& o) {
+  return {name, results_json(s.title, p.program, o.timeline, o.report, p.cluster, p.schedule.search),
+          spans_csv(p.program, o.timeline, o.report, p.cluster), memory_csv(p.program, o.timeline, o.report, p.cluster),
+          config::to_yaml(s.tree, true)};
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "sim/report/html.hpp"
+#include "sim/run/run.hpp"
+
+namespace stagecraft {
+
+/// What `run --out` wrote into a folder; InputError when something of it is not there.
+KeptRun read_kept_run(const std::string& folder);
+
+/// The same of a run that was just made.
+KeptRun kept_run(const std::string& name, const Scenario&, const Prepared&, const Outcome&);
+
+}  // namespace stagecraft
