@@ -7,6 +7,7 @@
 #include "sim/schedule/check_file.hpp"
 #include "sim/schedule/comms.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/export_chakra.hpp"
 #include "tools/stagecraft/named_schedule.hpp"
 #include "tools/stagecraft/schedule_file.hpp"
 
@@ -61,8 +62,9 @@ Order from_scenario(const Arguments& a) {
 }
 
 int execute(const Arguments& a) {
+  if (a.text("KIND") == "chakra") return export_chakra(a);
   if (a.text("KIND") != "pytorch-csv")
-    throw InputError("there is no kind '" + a.text("KIND") + "' to export", "write pytorch-csv");
+    throw InputError("there is no kind '" + a.text("KIND") + "' to export", "write pytorch-csv, or chakra");
   if (a.has("FILE") == a.has("schedule"))
     throw InputError("give a scenario, a file X.csv, or --schedule NAME",
                      "stagecraft export pytorch-csv --schedule 1f1b -p 4 -m 8");
@@ -85,10 +87,14 @@ int execute(const Arguments& a) {
 
 extern const Command export_to{
     .name = "export",
-    .summary = "Write a schedule for PyTorch's pipeline runtime",
+    .summary = "Write a schedule for PyTorch's pipeline runtime, or traces for ASTRA-sim",
     .group = "Files of others",
     .example = "stagecraft export pytorch-csv --schedule 1f1b -p 4 -m 8 --comms --out 1f1b.csv",
-    .arguments = {{"KIND", Argument::Kind::Text, "pytorch-csv", {}, true},
+    .arguments = {{"KIND",
+                   Argument::Kind::Text,
+                   "pytorch-csv, or chakra: a scenario's program as traces, --out FOLDER",
+                   {},
+                   true},
                   {"FILE", Argument::Kind::Text, "Scenario, or a schedule X.csv"},
                   {"-s,--set", Argument::Kind::List,
                    "path=value of the scenario, or an option of the schedule; may be repeated"},

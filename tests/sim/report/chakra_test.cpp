@@ -1,0 +1,221 @@
+// Traces for ASTRA-sim: read back, complete, and as long as ASTRA-sim found the same pipeline to be, when they are
+// played by its rules.
+
+#include "sim/report/chakra.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "tests/support/checked.hpp"
+#include "tests/support/road.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+/// A message of Protocol Buffers, taken apart: numbers and bytes by field.
+struct Fields {
+  std::map<int, std::uint64_t> numbers;
+  std::multimap<int, std::string> bytes;
+};
+
+std::uint64_t varint(std::string_view& text) {
+  std::uint64_t value = 0;
+  for (int shift = 0;; shift += 7) {
+    const auto byte = static_cast<unsigned char>(text.front());
+    text.remove_prefix(1);
+    value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
+    if (byte < 0x80) return value;
+  }
+}
+
+Fields parse(std::string_view text) {
+  Fields fields;
+  while (!text.empty()) {
+    const std::uint64_t key = varint(text);
+    const int field = static_cast<int>(key >> 3);
+    if (key % 8 == 0) {
+      fields.numbers[field] = varint(text);
+    } else {
+      REQUIRE(key % 8 == 2);
+      const std::uint64_t size = varint(text);
+      fields.bytes.emplace(field, text.substr(0, size));
+      text.remove_prefix(size);
+    }
+  }
+  return fields;
+}
+
+struct Node {
+  std::uint64_t id = 0, type = 0, microseconds = 0;
+  std::string name;
+  std::vector<std::uint64_t> after;
+  std::map<std::string, std::uint64_t> numbers;  ///< Attributes.
+  std::string group;
+};
+
+std::vector<Node> nodes_of(std::string_view trace) {
+  std::vector<Node> nodes;
+  const auto frame = [&] {
+    const std::uint64_t size = varint(trace);
+    const std::string_view inside = trace.substr(0, size);
+    trace.remove_prefix(size);
+    return parse(inside);
+  };
+  CHECK(frame().bytes.find(1)->second == "0.0.4");
+  while (!trace.empty()) {
+    const Fields f = frame();
+    Node& node = nodes.emplace_back();
+    const auto number = [&](int field) { return f.numbers.count(field) ? f.numbers.at(field) : 0; };
+    node.id = number(1), node.type = number(3), node.microseconds = number(7);
+    node.name = f.bytes.find(2)->second;
+    for (const int list : {4, 5})
+      if (const auto found = f.bytes.find(list); found != f.bytes.end())
+        for (std::string_view rest = found->second; !rest.empty();) node.after.push_back(varint(rest));
+    const auto range = f.bytes.equal_range(10);
+    for (auto a = range.first; a != range.second; ++a) {
+      const Fields attribute = parse(a->second);
+      const std::string name = attribute.bytes.find(1)->second;
+      for (const auto& [field, value] : attribute.numbers) node.numbers[name] = value;
+      if (name == "pg_name") node.group = attribute.bytes.find(29)->second;
+    }
+  }
+  return nodes;
+}
+
+/// Plays traces without collectives as ASTRA-sim does on a full mesh: nodes that are ready start by rising number, one
+/// computation and one send of a rank at a time, any number of receives; a send ends when its message arrives; nothing
+/// takes no time. Ends of each rank in nanoseconds.
+std::vector<std::uint64_t> played(const std::vector<std::vector<Node>>& ranks, double latency_ns, double bytes_per_ns) {
+  using Tag = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>;
+  std::vector<std::map<std::uint64_t, std::uint64_t>> ends(ranks.size());  // Of nodes that have ended.
+  std::vector<std::set<std::uint64_t>> begun(ranks.size());
+  std::vector<std::uint64_t> compute_free(ranks.size(), 0), send_free(ranks.size(), 0);
+  std::map<Tag, std::uint64_t> arrived;
+  const auto tag = [](const Node& n) {
+    return Tag{n.numbers.at("comm_tag"), n.numbers.at("comm_src"), n.numbers.at("comm_dst"), n.numbers.at("comm_size")};
+  };
+  // Nodes begin in the order of the time at which they can.
+  for (bool any = true; any;) {
+    any = false;
+    std::uint64_t soonest = ~0ULL;
+    std::size_t rank = 0;
+    const Node* chosen = nullptr;
+    for (std::size_t r = 0; r < ranks.size(); ++r)
+      for (const Node& n : ranks[r]) {
+        if (begun[r].count(n.id)) continue;
+        std::uint64_t at = n.type == 4 ? compute_free[r] : n.type == 5 ? send_free[r] : 0;
+        bool ready = true;
+        for (const std::uint64_t w : n.after) {
+          ready = ready && ends[r].count(w);
+          if (ready) at = std::max(at, ends[r].at(w));
+        }
+        if (ready && n.type == 6) ready = arrived.count(tag(n)) > 0;
+        if (ready && n.type == 6) at = std::max(at, arrived.at(tag(n)));
+        if (ready && at < soonest) soonest = at, rank = r, chosen = &n;
+      }
+    if (!chosen) break;
+    any = true;
+    begun[rank].insert(chosen->id);
+    std::uint64_t end = soonest;
+    if (chosen->type == 4) end = compute_free[rank] = soonest + std::max<std::uint64_t>(1000 * chosen->microseconds, 1);
+    if (chosen->type == 5)
+      end = send_free[rank] = arrived[tag(*chosen)] =
+          soonest +
+          static_cast<std::uint64_t>(latency_ns + static_cast<double>(chosen->numbers.at("comm_size")) / bytes_per_ns);
+    ends[rank][chosen->id] = end;
+  }
+  std::vector<std::uint64_t> last(ranks.size(), 0);
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    REQUIRE(ends[r].size() == ranks[r].size());
+    for (const auto& [id, end] : ends[r]) last[r] = std::max(last[r], end);
+  }
+  return last;
+}
+
+ChakraTraces traces_of(const Program& program) { return chakra_traces(program); }
+
+}  // namespace
+
+TEST_CASE("chakra: two stages, four micro-batches, as long as ASTRA-sim says") {
+  Plan plan = chain_plan(2, 2, 4);
+  plan.edges.front().bytes = Bytes{1e6};
+  const Program program = test::program_of("1f1b", plan, uniform_costs(plan, test::times(1e-3, 2e-3)));
+  const ChakraTraces made = traces_of(program);
+  REQUIRE(made.traces.size() == 2);
+  CHECK(made.groups.empty());
+  const std::vector<std::vector<Node>> ranks = {nodes_of(made.traces[0]), nodes_of(made.traces[1])};
+  const double bytes_per_ns = 50 * 1073741824.0 / 1e9;  // What ASTRA-sim makes of 50 GB/s.
+  const auto ends = played(ranks, 500, bytes_per_ns);
+  // 5 turns of 3 ms and 4 messages of 500 ns + 1 MB; then the update, which takes nothing and so 1 ns.
+  CHECK(std::abs(static_cast<double>(ends[0]) - 15'076'504) <= 4);
+
+  const std::string folder = test::reference_data();
+  if (folder.empty()) return;
+  const std::string example = folder + "/simulators/chakra_example_2rank/pp2.";
+  const std::vector<std::vector<Node>> theirs = {nodes_of(read_file(example + "0.et")),
+                                                 nodes_of(read_file(example + "1.et"))};
+  const auto known = played(theirs, 500, bytes_per_ns);
+  CHECK(std::abs(static_cast<double>(known[0]) - 15'076'504) <= 4);  // The player keeps to the rules.
+  CHECK(std::abs(static_cast<double>(known[1]) - 13'076'504) <= 4);
+  for (std::size_t r = 0; r < 2; ++r) {  // The same computations in the same order, and the same messages.
+    std::vector<std::string> ours, others;
+    std::multiset<std::uint64_t> sent, received;
+    for (const Node& n : ranks[r])
+      if (n.type == 4 && n.name.find('U') == std::string::npos) ours.push_back(n.name.substr(1));
+    for (const Node& n : theirs[r])
+      if (n.type == 4) others.push_back(n.name);
+    CHECK(ours == others);
+    for (const Node& n : ranks[r])
+      if (n.type != 4) sent.insert(n.type * 10 + n.numbers.at("comm_src"));
+    for (const Node& n : theirs[r])
+      if (n.type != 4) received.insert(n.type * 10 + n.numbers.at("comm_src"));
+    CHECK(sent == received);
+  }
+}
+
+TEST_CASE("chakra: every instruction once, dependencies come before, messages pair, groups are the replicas") {
+  Plan plan = chain_plan(3, 3, 4);
+  plan.stages[1].devices = {DeviceId{1}, DeviceId{4}};
+  plan.stages[2].devices = {DeviceId{5}};  // Devices 2 and 3 do nothing.
+  for (Stage& stage : plan.stages) stage.micro_batch_size = 2;
+  plan.mini_batch = 8;
+  plan.edges[0].bytes = Bytes{10};  // The other edge is an order alone.
+  StageCosts costs = uniform_costs(plan, test::times(1.4e-6, 2e-3, 1e-3));
+  for (auto& stage : costs)
+    for (StageCost& c : stage) c.gradient_traffic = Bytes{64};
+  const Program program = test::program_of("1f1b", plan, costs);
+  const ChakraTraces made = traces_of(program);
+  CHECK(made.devices == std::vector<DeviceId>{DeviceId{0}, DeviceId{1}, DeviceId{4}, DeviceId{5}});
+  CHECK(made.groups == "{\n \"1\": [1, 2]\n}\n");
+  REQUIRE(made.notes.size() == 2);
+  CHECK(made.notes[0] == "computations take whole microseconds there: up to 29 % off");
+  CHECK(made.notes[1].find("messages of no bytes have one there") != std::string::npos);
+  std::size_t count = 0;
+  std::map<std::uint64_t, std::pair<int, int>> tags;
+  for (std::size_t r = 0; r < made.traces.size(); ++r) {
+    const auto nodes = nodes_of(made.traces[r]);
+    count += nodes.size();
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+      CHECK(nodes[n].id == n);
+      CHECK(nodes[n].numbers.at("is_cpu_op") == 0);
+      for (const std::uint64_t w : nodes[n].after) CHECK(w < n);
+      if (nodes[n].type == 5) {
+        CHECK(nodes[n].numbers.at("comm_src") == r);
+        ++tags[nodes[n].numbers.at("comm_tag")].first;
+      }
+      if (nodes[n].type == 6) {
+        CHECK(nodes[n].numbers.at("comm_dst") == r);
+        ++tags[nodes[n].numbers.at("comm_tag")].second;
+      }
+      if (nodes[n].type >= 5) CHECK(nodes[n].numbers.at("comm_size") > 0);
+      if (nodes[n].type == 7) CHECK(nodes[n].group == "1");
+    }
+  }
+  CHECK(count == program.size());
+  for (const auto& [tag, ends] : tags) CHECK(ends == std::pair{1, 1});
+}
