@@ -74,7 +74,9 @@ const MapSpec report_fields{
     .title = "What a run writes.",
     .fields = {boolean("trace").fallback("true").doc("trace.json for Perfetto."),
                boolean("svg").fallback("true").doc("timeline.svg, a picture of runs with up to 20000 instructions."),
-               boolean("spans").fallback("true").doc("spans.csv, one row an instruction.")},
+               boolean("spans").fallback("true").doc("spans.csv, one row an instruction; and memory.csv."),
+               boolean("html").fallback("true").doc(
+                   "report.html, the run as a page to look at, of up to 1000000 instructions.")},
 };
 
 std::vector<Variant> policies() {

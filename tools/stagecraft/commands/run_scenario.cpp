@@ -68,6 +68,10 @@ void write_results(const std::string& folder, const Scenario& s, const Prepared&
   if (wanted("svg") && p.program.size() <= kMostDrawn)
     write_file(folder + "/timeline.svg", timeline_svg(p.program, o.timeline, p.cluster, s.title)),
         written += ", timeline.svg";
+  if (wanted("html") && p.program.size() <= kMostTraced)
+    write_file(folder + "/report.html",
+               html_page(std::vector{kept_run(o.timeline.provenance.backend, s, p, o)}, s.title)),
+        written += ", report.html";
   if (o.timeline.learnt) write_file(folder + "/losses.csv", losses_csv(*o.timeline.learnt)), written += ", losses.csv";
   write_file(folder + "/results.json", json + "\n");
   fmt::print(stderr, "wrote {}/results.json, {}\n", folder, written);
