@@ -21,6 +21,7 @@ Partitions::Partitions(int device, const std::vector<unsigned>& shares) {
   check(cudaSetDevice(device), "cudaSetDevice");
   check(cudaFree(nullptr), "cudaFree");  // Makes the primary context, to which green contexts belong.
   const Driver driver;
+  destroy_ = driver.cuGreenCtxDestroy;
   CUdevResource all{}, rest{};
   check(driver.cuDeviceGetDevResource(device, &all, CU_DEV_RESOURCE_TYPE_SM), "cuDeviceGetDevResource");
   const unsigned least = all.sm.minSmPartitionSize;
@@ -28,6 +29,7 @@ Partitions::Partitions(int device, const std::vector<unsigned>& shares) {
   std::vector<CUdevResource> groups(groups_);
   check(driver.cuDevSmResourceSplitByCount(groups.data(), &groups_, &all, &rest, 0, least), "splitting");
   const unsigned sum = std::accumulate(shares.begin(), shares.end(), 0U), each = sum == 0 ? 0 : groups_ / sum;
+  if (sum == 0) throw CudaError("no partition was asked for");
   if (each == 0) throw CudaError("more shares than groups of multiprocessors");
   group_ = groups.front().sm.smCount;
   unused_ = all.sm.smCount;
@@ -57,7 +59,7 @@ void Partitions::release() noexcept {
   for (const Part& part : parts_) {
     if (part.compute) cudaStreamDestroy(part.compute);
     if (part.comm) cudaStreamDestroy(part.comm);
-    if (part.context) driver_function<decltype(&::cuGreenCtxDestroy)>("cuGreenCtxDestroy")(part.context);
+    if (part.context) destroy_(part.context);
   }
   parts_.clear();
 }

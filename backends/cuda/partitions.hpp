@@ -34,6 +34,7 @@ class Partitions {
   void release() noexcept;
 
   std::vector<Part> parts_;
+  decltype(&cuGreenCtxDestroy) destroy_ = nullptr;
   unsigned group_ = 0, groups_ = 0, unused_ = 0;
 };
 

@@ -1,9 +1,10 @@
 // GNMT: an encoder and a decoder of LSTM layers, with attention from the first decoder layer to the encoder's outcome,
 // which every further decoder layer reads. The first encoder layer reads both ways; sums around a layer start with the
 // third. Amounts for T tokens, inputs i and width h:
-//   LSTM        parameters 4h(i + h) + 8h    flops T(8h(i + h) + 30h)    kept T(i + 6h): input, four gates, cell,
-//   outcome attention   parameters 2h^2 + 2h + 1     flops 4Th^2 + 5T^2 h        kept 3Th + T^2 (Bahdanau et al., ICLR
-//   2015)
+// clang-format off
+//   LSTM        parameters 4h(i + h) + 8h     flops T(8h(i + h) + 30h)    kept T(i + 6h): input, four gates, cell, outcome
+//   attention   parameters 2h^2 + 2h + 1      flops 4Th^2 + 5T^2 h        kept 3Th + T^2 (Bahdanau et al., ICLR 2015)
+// clang-format on
 
 #include <fmt/format.h>
 

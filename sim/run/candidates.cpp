@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr int kMostStates = 200'000;   // Of a planner that can say how far it looks: a fraction of a second.
+constexpr int kMostStates = 200'000, kMostSteps = 5'000'000;  // Of one plan: a fraction of a second.
 constexpr int kMostMicroBatches = 32;  // Of each rank, or as many as the scenario has; more hide little.
 
 /// 1, 2, 3 ... up to eight, then powers of two, and `most`.
@@ -26,6 +26,12 @@ std::vector<int> counts_up_to(int most) {
 /// `brute` finds what others find.
 bool is_tried(const PlannerDef& def) {
   return def.name != "balanced" && def.name != "explicit" && def.name != "layerpipe" && def.name != "brute";
+}
+
+/// For a planner that can say how far it looks.
+std::string effort_of(const PlannerDef& def) {
+  if (def.fields->find("states")) return fmt::format(", states: {}", kMostStates);
+  return def.fields->find("steps") ? fmt::format(", steps: {}", kMostSteps) : std::string();
 }
 
 /// What each device does and keeps whatever the order of work: its computations, weights, and one micro-batch.
@@ -108,8 +114,7 @@ class Maker {
         if (samples_ / size > std::max(own_.micro_batches, kMostMicroBatches * static_cast<int>(names_.size())))
           continue;
         progress_(fmt::format("{}, micro-batches of {}", def.name, size));
-        add(def.name, Placement::Linear, size, recompute,
-            def.fields->find("states") ? fmt::format(", states: {}", kMostStates) : std::string());
+        add(def.name, Placement::Linear, size, recompute, effort_of(def));
       }
   }
 

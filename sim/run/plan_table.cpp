@@ -52,8 +52,20 @@ int used_devices(const Scenario& own) {
     for (const Stage& stage : lay_out(own).plan.stages) used.insert(stage.devices.begin(), stage.devices.end());
     return static_cast<int>(used.size());
   } catch (const Infeasible&) {
-    return static_cast<int>(build_cluster(own.tree.at("cluster")).devices.size());
+  } catch (const InputError&) {
   }
+  return static_cast<int>(build_cluster(own.tree.at("cluster")).devices.size());
+}
+
+/// `stages` of planners that have to be told, where the scenario's plan does not say.
+bool needs_stages(const std::vector<std::string>& names, const Scenario& own) {
+  const config::Value& plan = own.tree.at("plan");
+  const config::Value* given = plan.find("stages");
+  if (given && given->is_scalar()) return false;
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    const config::Field* field = get_from(planners::all(), "planner", name).fields->find("stages");
+    return name != "explicit" && name != plan.at("planner").text && field && field->required;
+  });
 }
 
 PlanRow row_of(const std::string& name, const Scenario& own, int own_devices, const PlanTableOptions& asked) {
@@ -107,7 +119,7 @@ PlanTable compare_plans(const PlanTableOptions& asked, const std::function<void(
   table.cluster = build_cluster(own.tree.at("cluster")).name;
   table.schedule = own.schedule;
   table.micro_batches = own.micro_batches;
-  const int devices = used_devices(own);
+  const int devices = needs_stages(names, own) ? used_devices(own) : 0;
   for (const std::string& name : names) {
     progress(fmt::format("{} ({} of {})", name, table.rows.size() + 1, names.size()));
     table.rows.push_back(row_of(name, own, devices, asked));

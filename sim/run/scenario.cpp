@@ -57,13 +57,22 @@ WeightsRule settle_weights(Value& tree, const ScheduleDef& schedule, Problems& p
   if (name.text == "auto") name = Value::scalar(std::string(schedule.weights), name.where, "computed");
   const WeightsDef& policy = get_from(weights::all(), "weights policy", name.text);
   const WeightsRule rule = rule_of(policy, weights);
-  const int every = drain_every(schedule, &tree.at("run").at("schedule"));
+  const Value& options = tree.at("run").at("schedule");
+  const int every = drain_every(schedule, &options);
+  const Value* update = options.find("update");
+  const bool often = update && update->text == "micro_batch";  // Weights change while others are under way.
+  if (policy.needs_flush && every == 1 && often)
+    problems.add(name.where, "weights",
+                 fmt::format("'{}' keeps one version, but with update: micro_batch the schedule '{}' changes weights "
+                             "while micro-batches are under way",
+                             name.text, schedule.name),
+                 fmt::format("write weights: {}, or update: iteration", schedule.weights), "weights");
   if (policy.needs_flush && every != 1)
     problems.add(name.where, "weights",
                  fmt::format("'{}' keeps one version, but the schedule '{}' {}", name.text, schedule.name,
                              every == 0 ? "never drains the pipeline" : "does not drain the pipeline every iteration"),
                  fmt::format("write weights: {}", schedule.weights), "weights");
-  if (rule.assumes_staleness() && every == 1)
+  if (rule.assumes_staleness() && every == 1 && !often)
     problems.add(
         name.where, "weights",
         fmt::format("'{}' looks as far ahead as if the pipeline never drained, but the schedule '{}' drains it "

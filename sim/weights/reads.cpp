@@ -18,8 +18,7 @@ void require_stages_alone(const Plan& plan, const WeightsRule& rule) {
   if (rule.forward != ForwardWeights::Vertical && !rule.assumes_staleness()) return;
   for (const Stage& stage : plan.stages)
     if (stage.turns() > 1)
-      throw Infeasible(
-          "weights",
+      throw InputError(
           fmt::format("these weights follow from the number of stages, but the replicas of stage '{}' take "
                       "micro-batches in turn",
                       stage.name),

@@ -25,6 +25,7 @@ Json footprints(const Partitions& partitions, bool captured) {
   const std::size_t parts = partitions.parts().size();
   const Block counts(parts * kMostMultiprocessors * sizeof(unsigned));
   check(cudaMemset(counts.as<unsigned>(), 0, parts * kMostMultiprocessors * sizeof(unsigned)), "cudaMemset");
+  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // Streams of partitions do not wait for the legacy one.
   const std::vector<cudaStream_t> streams = compute_streams(partitions);
   const auto work = [&] {
     together(streams, [&](std::size_t i) {

@@ -75,6 +75,7 @@ Json copy_point(const Partitions& partitions, std::size_t active, std::size_t by
     to.push_back(std::make_unique<Block>(bytes));
     check(cudaMemset(from.back()->as<void>(), 1, bytes), "cudaMemset");
   }
+  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   const double ms = milliseconds(streams[0], [&] {
     together(streams,
              [&](std::size_t i) { copy(from[i]->as<void>(), to[i]->as<void>(), bytes, times, blocks, streams[i]); });

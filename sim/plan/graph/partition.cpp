@@ -5,6 +5,9 @@
 #include <limits>
 #include <unordered_map>
 
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
 #include "sim/plan/graph/structure.hpp"
 
 namespace stagecraft::graph {
@@ -27,10 +30,15 @@ struct Cell {
   bool better(const Cell& other) const { return depth != other.depth ? depth < other.depth : memory < other.memory; }
 };
 
+/// What a search has looked at, and how much it may.
+struct Effort {
+  std::int64_t states = 0, steps = 0, most_steps = 0;
+};
+
 class Programme {
  public:
-  Programme(const Problem& p, const Structure& s, double most, std::int64_t& states)
-      : p_(p), s_(s), most_(most), states_(states) {}
+  Programme(const Problem& p, const Structure& s, double most, Effort& effort)
+      : p_(p), s_(s), most_(most), effort_(effort) {}
 
   /// Stages of the whole; none when there are none as fast.
   std::vector<Part> run() {
@@ -57,11 +65,16 @@ class Programme {
 
   Cell solve(int k, int count, int devices, int behind) {
     if (count == 0) return {behind, 0};
+    if (++effort_.steps > effort_.most_steps)
+      throw Infeasible("states",
+                       fmt::format("the search for parts of the graph gives up after {:.2g} steps",
+                                   static_cast<double>(effort_.most_steps)),
+                       "fewer devices, a coarser model, more `steps`, or the planner 'spp' or 'balanced'");
     if (devices < fewest(k, count)) return {};
     const std::uint64_t size = at(p_.devices) + 1, length = at(p_.size()) + 1;
     const std::uint64_t key = ((at(k) * length + at(count)) * size + at(devices)) * length + at(behind);
     if (const auto known = known_.find(key); known != known_.end()) return known->second;
-    ++states_;
+    ++effort_.states;
     Cell best;
     take_stage(k, count, devices, behind, best);
     for (std::size_t j = 0; j < kind(k).joins.size(); ++j)
@@ -187,7 +200,7 @@ class Programme {
   const Problem& p_;
   const Structure& s_;
   double most_;
-  std::int64_t& states_;
+  Effort& effort_;
   std::unordered_map<std::uint64_t, Cell> known_;
 };
 
@@ -212,23 +225,28 @@ std::vector<double> times_that_stages_have(const Problem& p, const Structure& s)
 
 }  // namespace
 
-std::optional<Partition> partition(const Problem& p) {
+std::optional<Partition> partition(const Problem& p, std::int64_t most_steps) {
+  if (p.size() > kMostLayersInParts)
+    throw Infeasible("size",
+                     fmt::format("{} layers are more than the {} that are looked at as parts of a graph", p.size(),
+                                 kMostLayersInParts),
+                     "a coarser model, or the planner 'balanced'");
   const Structure structure = structure_of(p, decompose(p.layers).tree);
   const std::vector<double> times = times_that_stages_have(p, structure);
   std::optional<Partition> best;
-  std::int64_t states = 0;
+  Effort effort{.most_steps = most_steps};
   std::size_t low = 0, high = times.size();
   while (low < high) {
     // The largest first: when memory forbids all, no other time needs a look.
     const std::size_t middle = best ? low + (high - low) / 2 : high - 1;
-    std::vector<Part> parts = Programme(p, structure, times[middle], states).run();
+    std::vector<Part> parts = Programme(p, structure, times[middle], effort).run();
     if (parts.empty() && !best) return {};
     if (parts.empty())
       low = middle + 1;
     else
       best = Partition{std::move(parts), times[middle]}, high = middle;
   }
-  if (best) best->states = states;
+  if (best) best->states = effort.states;
   return best;
 }
 

@@ -159,6 +159,15 @@ Planned planned(const PlannerInput& input, const Workload& work, const FoundPipe
     result.memory = std::max(result.memory, memory);
     result.plan.stages.push_back(std::move(stage));
   }
+  for (const Stage& stage : result.plan.stages)
+    if (input.micro_batches % stage.turns() != 0)
+      throw Infeasible(
+          {input.options.at("share").where, "plan.share",
+           fmt::format("the fastest plan has {} replicas that take turns, which do not divide {} "
+                       "micro-batches",
+                       stage.turns(), input.micro_batches),
+           fmt::format("set run.micro_batches to a multiple of {}, or write share: samples", stage.turns()),
+           "replicas"});
   finish_plan(result.plan, input, false);
   result.predicted = {found.seconds};
   result.states = found.states;

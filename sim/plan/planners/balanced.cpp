@@ -150,7 +150,9 @@ Placing placing_of(const PlannerInput& input) {
                     fmt::format("{} stages{}{} need {} devices, but {} {}", stages, each,
                                 least == 1 ? "" : fmt::format(", {} on each device,", least), needed,
                                 input.options.has("devices") ? "the plan lists" : "the cluster has", there),
-                    fmt::format("at most {} stages, or {} devices more", there / replicas * least, needed - there),
+                    there < replicas ? fmt::format("at most {} replicas, or {} devices more", there, needed - there)
+                                     : fmt::format("at most {} stages, or {} devices more", there / replicas * least,
+                                                   needed - there),
                     "devices"});
 }
 

@@ -29,13 +29,17 @@ config::MapSpec fields() {
 
 const config::MapSpec kFields = fields();
 
-/// An iteration that is known to be possible: GraphPipe's partition.
-double known_iteration(const graph::Problem& p, bool sequential) {
+/// An iteration that is known to be possible: GraphPipe's partition, where it is found in as many steps.
+double known_iteration(const graph::Problem& p, bool sequential, std::int64_t most_steps) {
   constexpr double kNone = std::numeric_limits<double>::infinity(), kRounding = 1 + 1e-9;
-  const auto found = graph::partition(p);
-  if (!found) return kNone;
-  const graph::Figures figures = graph::figures_of(p, found->parts, sequential);
-  return figures.memory > p.memory ? kNone : graph::iteration_of(p, figures.bottleneck, figures.path) * kRounding;
+  try {
+    const auto found = graph::partition(p, most_steps);
+    if (!found) return kNone;
+    const graph::Figures figures = graph::figures_of(p, found->parts, sequential);
+    return figures.memory > p.memory ? kNone : graph::iteration_of(p, figures.bottleneck, figures.path) * kRounding;
+  } catch (const Infeasible&) {
+    return kNone;
+  }
 }
 
 Planned plan_exactly(const PlannerInput& input) {
@@ -46,8 +50,8 @@ Planned plan_exactly(const PlannerInput& input) {
   const graph::Coarse coarse = graph::fuse_chains(p, blocks ? config::as_int(*blocks) : p.size());
   graph::ExactOptions options;
   options.sequential = sequential;
-  options.incumbent = known_iteration(coarse.problem, sequential);
   options.most_states = static_cast<std::int64_t>(config::as_real(input.options.at("states")));
+  options.incumbent = known_iteration(coarse.problem, sequential, options.most_states);
   const auto found = graph::search_exact(coarse.problem, options);
   if (!found)
     graph::refuse(input, question, blocks ? "stages of these blocks" : "stages",

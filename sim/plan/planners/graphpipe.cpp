@@ -7,11 +7,20 @@
 namespace stagecraft::planners {
 namespace {
 
-const config::MapSpec kFields{"A graph of stages with the least time of the slowest one.", graph::common_fields()};
+config::MapSpec fields() {
+  config::MapSpec spec{"A graph of stages with the least time of the slowest one.", graph::common_fields()};
+  spec.fields.push_back(config::integer("steps", 1, 1e15)
+                            .fallback("2e8")
+                            .doc("Most looks at parts of the graph before the search gives up: some seconds."));
+  return spec;
+}
+
+const config::MapSpec kFields = fields();
 
 Planned plan_graphpipe(const PlannerInput& input) {
   const graph::Question question = graph::question_of(input);
-  const auto found = graph::partition(question.problem);
+  const auto steps = static_cast<std::int64_t>(config::as_real(input.options.at("steps")));
+  const auto found = graph::partition(question.problem, steps);
   if (!found)
     graph::refuse(input, question, "stages of neighbouring layers and whole branches",
                   "more devices or memory, smaller micro-batches, or the planner 'graph-exact'");

@@ -94,7 +94,17 @@ void connect(Plan& plan, const std::vector<LayerTasks>& tasks, const ModelGraph&
   for (const auto& [ends, bytes] : edges) plan.edges.push_back({ends.first, ends.second, bytes});
 }
 
-/// Of each layer that has weights: its update, and the new weights on the way to the other devices that use them.
+/// Layers that use the weights of this one: itself, and those that share them.
+std::vector<std::size_t> users_of(std::size_t owner, const ModelGraph& model) {
+  std::vector<std::size_t> users{owner};
+  for (std::size_t l = 0; l < model.layers.size(); ++l)
+    if (l != owner && !model.layers[owner].tie.empty() && model.layers[l].tie == model.layers[owner].tie)
+      users.push_back(l);
+  return users;
+}
+
+/// Of all weights: their update, where the gradients of every layer that uses them come together, and the new weights
+/// on the way to the other devices that use them.
 void add_updates(Plan& plan, const std::vector<LayerTasks>& tasks, const ModelGraph& model) {
   const auto add = [&](std::size_t layer, const char* word, StageTask task, const std::vector<DeviceId>& devices) {
     Stage stage;
@@ -106,17 +116,22 @@ void add_updates(Plan& plan, const std::vector<LayerTasks>& tasks, const ModelGr
     plan.stages.push_back(std::move(stage));
     return StageId{plan.stage_count() - 1};
   };
-  for (std::size_t l = 0; l < tasks.size(); ++l) {
-    const double parameters = model.layers[l].parameters;
-    if (parameters <= 0) continue;
-    const std::vector<DeviceId> home = plan.stage(tasks[l].weight_gradient).devices;
-    const StageId update = add(l, "U", StageTask::Update, home);
-    plan.edges.push_back({tasks[l].weight_gradient, update, {}});
+  for (std::size_t owner = 0; owner < tasks.size(); ++owner) {
+    const double each = model.layers[owner].parameters / plan.mini_batch;
+    if (each <= 0) continue;
+    const std::vector<DeviceId> home = plan.stage(tasks[owner].weight_gradient).devices;
+    const StageId update = add(owner, "U", StageTask::Update, home);
     std::set<std::vector<DeviceId>> there{home};
-    for (const StageId task : {tasks[l].forward, tasks[l].input_gradient})
-      if (task.valid() && there.insert(plan.stage(task).devices).second)
-        plan.edges.push_back({update, add(l, "weights", StageTask::TakeWeights, plan.stage(task).devices),
-                              Bytes{parameters * model.precision.weight / plan.mini_batch}});
+    for (const std::size_t user : users_of(owner, model)) {
+      const Bytes gradient{user == owner ? 0 : each * model.precision.gradient};
+      plan.edges.push_back({tasks[user].weight_gradient, update, gradient});
+      const std::pair<StageId, const char*> readers[] = {{tasks[user].forward, "F.weights"},
+                                                         {tasks[user].input_gradient, "dX.weights"}};
+      for (const auto& [task, word] : readers)
+        if (task.valid() && there.insert(plan.stage(task).devices).second)
+          plan.edges.push_back({update, add(user, word, StageTask::TakeWeights, plan.stage(task).devices),
+                                Bytes{each * model.precision.weight}});
+    }
   }
 }
 

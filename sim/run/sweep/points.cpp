@@ -90,7 +90,9 @@ std::vector<Point> points_of(const Sweep& sweep, std::vector<Diagnostic>& warnin
     if (!out) add(std::move(step));
   }
   for (const Step& also : sweep.also) {
-    if (sweep.seeds.empty()) add(also);
+    const bool own_seed = !sweep.seeds.empty() && find(also, sweep.seeds.front().front().key);
+    if (sweep.seeds.empty() || own_seed) add(also);
+    if (own_seed) continue;  // It says which one itself.
     for (const Step& seed : sweep.seeds) {
       add(also);
       points.back().settings.insert(points.back().settings.end(), seed.begin(), seed.end());

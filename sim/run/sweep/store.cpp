@@ -24,20 +24,19 @@ using Json = nlohmann::ordered_json;
 const std::string& checked_file(const std::string& file) {
   std::error_code error;
   if (std::filesystem::is_directory(file, error))
-    throw InputError(fmt::format("'{}' is a folder", file), "name a file for the results: --out results.db");
+    throw InputError(fmt::format("'{}' is a folder", file), "name a file for the results, such as results.db");
   if (const auto folder = std::filesystem::path(file).parent_path();
       !folder.empty() && !std::filesystem::is_directory(folder, error))
-    throw InputError(fmt::format("there is no folder '{}'", folder.string()),
-                     "make it, or name another file with --out");
+    throw InputError(fmt::format("there is no folder '{}'", folder.string()), "make it, or name another file");
   if (!std::filesystem::exists(file, error) || std::filesystem::file_size(file, error) == 0) return file;
-  const std::string help = "name another file with --out";
+  const std::string help = "name another file";
   std::int64_t application = 0, layout = 0;
   try {
     const Database there(file, Database::Open::Read);
     application = there.number("PRAGMA application_id");
     layout = there.number("PRAGMA user_version");
-  } catch (const BackendError&) {
-    throw InputError(fmt::format("'{}' is not a file of sweep results", file), help);
+  } catch (const BackendError& e) {
+    throw InputError(fmt::format("'{}' cannot be read as results of a sweep: {}", file, e.what()), help);
   }
   if (application != Store::kApplication)
     throw InputError(fmt::format("'{}' is a database of something else, not of sweep results", file), help);
@@ -117,8 +116,7 @@ FileLock::FileLock(const std::string& file) : descriptor_(open(file.c_str(), O_R
   if (descriptor_ < 0) throw InputError(fmt::format("'{}' cannot be written: {}", file, std::strerror(errno)));
   if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
   close(descriptor_);
-  throw InputError(fmt::format("another process is writing '{}'", file),
-                   "wait for it, or name another file with --out");
+  throw InputError(fmt::format("another process is writing '{}'", file), "wait for it, or name another file");
 }
 
 FileLock::~FileLock() { close(descriptor_); }
@@ -135,6 +133,10 @@ Store::Store(const std::string& file) : lock_(checked_file(file)), database_(fil
 void Store::describe(const Sweep& sweep, const std::vector<Point>& points, const std::vector<std::string>& hashes,
                      const Origin& origin) {
   Transaction whole(database_);
+  Statement others(database_, "SELECT name FROM sweep WHERE name <> ?");
+  if (others.set(1, sweep.name); others.step())
+    throw InputError(fmt::format("'{}' has the results of another sweep, '{}'", database_.file(), others.text(0)),
+                     "name another file with --out");
   database_.run("DELETE FROM sweep; DELETE FROM point");
   Statement(database_, "INSERT INTO sweep VALUES (1, ?, ?, ?, ?, ?)")
       .set(1, sweep.name)
@@ -205,10 +207,19 @@ SweepTable Store::table() const {
   return table;
 }
 
-void Store::merge(const std::string& file) {
+void check_results(const std::string& file) {
   std::error_code error;
   if (!std::filesystem::exists(file, error)) throw InputError({{{file, 0, 0}, {}, "there is no such file", {}, ""}});
   checked_file(file);
+  if (std::filesystem::file_size(file, error) == 0)
+    throw InputError(fmt::format("'{}' is empty, and has no results", file), "name a file that sweep --out wrote");
+}
+
+void Store::merge(const std::string& file) {
+  check_results(file);
+  std::error_code error;
+  if (std::filesystem::equivalent(file, database_.file(), error))
+    throw InputError(fmt::format("'{}' is to be merged into itself", file), "name another file");
   const Attached other(database_, file);
   Transaction whole(database_);
   if (database_.number("SELECT count(*) FROM main.sweep") == 0)
@@ -218,6 +229,10 @@ void Store::merge(const std::string& file) {
           "EXISTS (SELECT number, hash FROM other.point EXCEPT SELECT number, hash FROM main.point)") != 0)
     throw InputError(fmt::format("'{}' has other points than '{}'", file, database_.file()),
                      "what can be merged are results of one sweep, as its file is now");
+  if (database_.number("SELECT EXISTS (SELECT 1 FROM main.sweep AS a, other.sweep AS b WHERE a.backend <> b.backend OR "
+                       "a.version <> b.version)") != 0)
+    throw InputError(fmt::format("'{}' has results of another backend or version than '{}'", file, database_.file()),
+                     "run all parts on one backend of one version; what is there already is kept");
   const std::string columns = result_columns();
   database_.run("INSERT OR IGNORE INTO main.scenario SELECT * FROM other.scenario");
   database_.run(

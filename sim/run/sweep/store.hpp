@@ -42,7 +42,8 @@ class Store {
   /// by another process.
   explicit Store(const std::string& file);
 
-  /// The sweep as it is now takes the place of what was there of it; results stay.
+  /// The sweep as it is now takes the place of what was there of it; results stay. InputError when another sweep's are
+  /// there.
   void describe(const Sweep&, const std::vector<Point>&, const std::vector<std::string>& hashes, const Origin&);
 
   /// Hashes with a result of this origin; `retry`: without those that may pass another time.
@@ -54,13 +55,16 @@ class Store {
   /// Points by number with their results of the last origin.
   SweepTable table() const;
 
-  /// Takes over the results of another file of the same sweep; InputError when it is of another one. Where both have a
-  /// result, one that ran goes before one that did not, and else the one that was there stays.
+  /// Takes over the results of another file of the same sweep and origin; InputError when it is of others. Where both
+  /// have a result, one that ran goes before one that did not, and else the one that was there stays.
   void merge(const std::string& file);
 
  private:
   FileLock lock_;
   Database database_;
 };
+
+/// InputError unless there are results of a sweep in this file.
+void check_results(const std::string& file);
 
 }  // namespace stagecraft

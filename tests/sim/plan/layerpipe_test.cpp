@@ -90,12 +90,12 @@ TEST_CASE("layerpipe: the tasks of a chain and what they send") {
   std::vector<std::string> names;
   for (const Stage& stage : made.stages) names.push_back(stage.name);
   CHECK(names == std::vector<std::string>{"l0.F", "l1.F", "l2.F", "l2.dX", "l2.dW", "l1.dX", "l1.dW", "l0.dW", "l0.U",
-                                          "l0.weights", "l1.U", "l1.weights", "l2.U", "l2.weights"});
+                                          "l0.F.weights", "l1.U", "l1.F.weights", "l2.U", "l2.dX.weights"});
   CHECK(edges_of(made) == std::vector<std::string>{"l0.F>l1.F=10", "l0.F>l1.dW=10", "l1.F>l2.F=20", "l1.F>l2.dW=20",
                                                    "l1.F>l1.dX=7", "l2.F>l2.dX=30", "l2.F>l2.dW=30", "l2.dX>l1.dX=20",
                                                    "l2.dX>l1.dW=20", "l1.dX>l0.dW=10", "l0.dW>l0.U=0",
-                                                   "l0.U>l0.weights=8", "l1.dW>l1.U=0", "l1.U>l1.weights=8",
-                                                   "l2.dW>l2.U=0", "l2.U>l2.weights=8"});
+                                                   "l0.U>l0.F.weights=8", "l1.dW>l1.U=0", "l1.U>l1.F.weights=8",
+                                                   "l2.dW>l2.U=0", "l2.U>l2.dX.weights=8"});
   for (const Stage& stage : made.stages) {  // Each of the two devices has part of every layer.
     const bool once = stage.task == StageTask::Update || stage.task == StageTask::TakeWeights;
     CHECK(stage.micro_batch_size == (once ? 8 : 2));
@@ -115,7 +115,7 @@ TEST_CASE("layerpipe: layers without weights have no weight gradient, and inputs
   model.layers[2].times->weight_gradient = Seconds{0};
   std::vector<std::string> names;
   for (const Stage& stage : plan("layerpipe", model, test::devices_with({1, 1})).stages) names.push_back(stage.name);
-  CHECK(names == std::vector<std::string>{"l0.F", "l1.F", "l2.F", "l2.dX", "l1.dW", "l1.U", "l1.weights"});
+  CHECK(names == std::vector<std::string>{"l0.F", "l1.F", "l2.F", "l2.dX", "l1.dW", "l1.U", "l1.F.weights"});
 }
 
 TEST_CASE("layerpipe: a device twice as fast gets what it ends first") {
@@ -161,4 +161,20 @@ TEST_CASE("layerpipe: devices by name, each once") {
   CHECK(refusal("{devices: [d1, d1]}").find("1: plan.devices: a device is named twice") == 0);
   CHECK(refusal("{devices: []}").find("1: plan.devices: there is no device to use") == 0);
   CHECK(refusal("{devices: [d7]}").find("the cluster has no device 'd7'") != std::string::npos);
+}
+
+TEST_CASE("layerpipe: layers that share weights have one update, which gets all gradients and reaches every user") {
+  ModelGraph model = chain({1, 1, 1});
+  model.layers[0].parameters = 16, model.layers[0].tie = "table";
+  model.layers[1].parameters = 0;
+  model.layers[1].times = LayerTimes{{1}, {1}, {0}};
+  model.layers[2].parameters = 0, model.layers[2].tie = "table";
+  const Plan made = plan("layerpipe", model, test::devices_with({1, 1, 1, 1, 1, 1, 1, 1}), "{micro_batch_size: 2}");
+  const std::vector<std::string> edges = edges_of(made);
+  const auto has = [&](const char* edge) { return std::find(edges.begin(), edges.end(), edge) != edges.end(); };
+  CHECK(has("l0.dW>l0.U=0"));
+  CHECK(has("l2.dW>l0.U=8"));  // 64 bytes of gradients in an iteration of 8 samples.
+  for (const char* edge : {"l0.U>l0.F.weights=8", "l0.U>l2.F.weights=8", "l0.U>l2.dX.weights=8"}) CHECK(has(edge));
+  CHECK(std::count_if(made.stages.begin(), made.stages.end(),
+                      [](const Stage& s) { return s.task == StageTask::Update; }) == 1);
 }

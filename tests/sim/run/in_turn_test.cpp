@@ -163,6 +163,6 @@ TEST_CASE("plans, orders and weights that cannot have replicas in turn say so") 
   }
   const Schedule schedule = pipedream(plan, 2, "micro_batch");
   CHECK_THROWS_WITH_AS(WeightReads(schedule, plan, test::policy("vertical-sync")),
-                       doctest::Contains("follow from the number of stages"), Infeasible);
+                       doctest::Contains("follow from the number of stages"), InputError);
   CHECK_NOTHROW(WeightReads(schedule, plan, test::policy("stash")));
 }

@@ -9,6 +9,7 @@ namespace {
 int execute(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "csv", "json"});
+  for (const std::string& file : a.list("RESULTS")) check_results(file);
   Store store(a.text("into"));
   for (const std::string& file : a.list("RESULTS")) store.merge(file);
   const SweepTable table = store.table();

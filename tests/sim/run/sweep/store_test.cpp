@@ -135,15 +135,16 @@ TEST_CASE("files of others are refused and left as they are") {
   Database(other, Database::Open::Write).run("CREATE TABLE cats(name)");
   { Store store(newer); }
   Database(newer, Database::Open::Write).run("PRAGMA user_version = 7");
-  const std::string help = " [name another file with --out]\n";
+  const std::string help = " [name another file]\n";
   const std::string before = read_file(text) + read_file(other) + read_file(newer);
-  CHECK(refusal(text) == "0: : '" + text + "' is not a file of sweep results" + help);
+  CHECK(refusal(text) ==
+        "0: : '" + text + "' cannot be read as results of a sweep: " + text + ": file is not a database" + help);
   CHECK(refusal(other) == "0: : '" + other + "' is a database of something else, not of sweep results" + help);
   CHECK(refusal(newer) ==
         "0: : '" + newer + "' has layout 7 of another stagecraft; this one reads and writes layout 1" + help);
   CHECK(read_file(text) + read_file(other) + read_file(newer) == before);
   CHECK(refusal(folder / "no/such/folder.db").starts_with("0: : there is no folder"));
-  CHECK(refusal(folder / ".").ends_with("[name a file for the results: --out results.db]\n"));
+  CHECK(refusal(folder / ".").ends_with("[name a file for the results, such as results.db]\n"));
 }
 
 TEST_CASE("one process writes") {
@@ -151,8 +152,7 @@ TEST_CASE("one process writes") {
   const std::string file = folder / "a.db";
   {
     const Store store(file);
-    CHECK(refusal(file) ==
-          "0: : another process is writing '" + file + "' [wait for it, or name another file with --out]\n");
+    CHECK(refusal(file) == "0: : another process is writing '" + file + "' [wait for it, or name another file]\n");
   }
   CHECK(refusal(file) == "nothing");
 }
