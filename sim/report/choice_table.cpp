@@ -69,6 +69,10 @@ std::string to_text(const ChoiceTable& t, bool all) {
       fmt::format("\n{} plans, {} simulations, {} of them without enough memory; {}\n", t.plans, t.simulated, t.unfit,
                   t.cut_short ? "some that could be better were not simulated (--most, or too many micro-batches)"
                               : "of these plans no other is shorter, smaller or on fewer devices");
+  if (t.bound.value > 0)
+    text +=
+        fmt::format("no order of work makes any of these plans shorter than {}: the first is at most {:.2g} % above\n",
+                    to_text(t.bound), std::max(0.0, 100 * (best.period / t.bound - 1)));
   if (shown.size() < t.front.size())
     text += fmt::format("left out: {} more, with somewhat less memory (--all)\n", t.front.size() - shown.size());
   if (std::any_of(shown.begin(), shown.end(), [](const Choice& c) { return c.weights != "flush"; }))
@@ -99,7 +103,7 @@ std::string choices_json(const ChoiceTable& t) {
             {"samples", t.samples},     {"plans", t.plans},
             {"simulated", t.simulated}, {"unfit", t.unfit},
             {"cut_short", t.cut_short}, {"own_period_s", t.own.value > 0 ? Json(t.own.value) : Json()},
-            {"choices", Json::array()}};
+            {"bound_s", t.bound.value}, {"choices", Json::array()}};
   for (const Choice& c : t.front)
     json["choices"].push_back({{"period_s", c.period.value},
                                {"makespan_s", c.makespan.value},

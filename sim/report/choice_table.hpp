@@ -28,6 +28,7 @@ struct ChoiceTable {
   int plans = 0, simulated = 0, unfit = 0;  ///< Plans, simulations of them, and those without enough memory.
   bool cut_short = false;                   ///< Some that could have been better were not simulated.
   Seconds own;                              ///< The period of the scenario as it stands; 0: it cannot run.
+  Seconds bound;                            ///< The work of the busiest device in the plan where that is least.
   std::vector<Choice> front;                ///< Covered by no other; shortest period first.
 };
 

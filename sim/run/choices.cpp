@@ -96,6 +96,7 @@ class ChoiceSearch {
     const Candidates candidates = candidate_plans(options, progress_);
     table_.plans = candidates.plans;
     table_.cut_short = candidates.cut_short;
+    if (!candidates.list.empty()) table_.bound = candidates.list.front().bound.period;
     for (const Candidate& c : candidates.list)
       for (const Way& way : ways_)
         if (placement_of(*way.schedule) == c.placement) consider(c, way);

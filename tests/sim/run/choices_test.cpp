@@ -48,6 +48,8 @@ TEST_CASE("each row is the run of its options, and none covers another") {
     if (i > 0) CHECK(table.front[i - 1].period <= c.period);
   }
   CHECK(table.front.front().period <= table.own);
+  CHECK(table.bound.value > 0);
+  CHECK(table.bound.value <= table.front.front().period.value * (1 + 1e-12));
   CHECK(table.samples == 8);
 }
 
