@@ -14,19 +14,6 @@ using Json = nlohmann::json;
 
 namespace {
 
-Plan replicated_chain(const std::vector<int>& replicas, int micro_batches) {
-  const int stages = static_cast<int>(replicas.size());
-  Plan plan = chain_plan(stages, stages, micro_batches);
-  int device = 0;
-  for (int s = 0; s < stages; ++s) {
-    Stage& stage = plan.stages[static_cast<std::size_t>(s)];
-    stage.share = Share::MicroBatches;
-    stage.devices.clear();
-    for (int r = 0; r < replicas[static_cast<std::size_t>(s)]; ++r) stage.devices.emplace_back(device++);
-  }
-  return plan;
-}
-
 struct Case {
   const ScheduleDef* def;
   Plan plan;
@@ -38,8 +25,10 @@ Case case_of(const Json& vector) {
   const std::string name = vector["schedule"];
   const auto def = [](const char* schedule) { return &get_from(schedules::all(), "schedule", schedule); };
   if (name == "pipedream_1f1b_rr")
-    return {
-        def("pipedream"), replicated_chain(vector["replication"], vector["minibatches"]), 1, {"update=micro_batch"}};
+    return {def("pipedream"),
+            test::in_turn(vector["replication"].get<std::vector<int>>(), vector["minibatches"].get<int>()),
+            1,
+            {"update=micro_batch"}};
   const int depth = vector["depth"];
   if (name == "pipedream_2bw")
     return {def("2bw"), chain_plan(depth, depth, vector["microbatches_per_batch"]), vector["batches"], {}};

@@ -27,6 +27,21 @@ inline Schedule build(std::string_view name, const Plan& plan, int iterations = 
                         {.plan = plan, .costs = costs, .iterations = iterations});
 }
 
+/// Gives each stage so many replicas, on devices of their own, which take micro-batches in turn.
+inline Plan in_turn(Plan plan, const std::vector<int>& replicas) {
+  int device = 0;
+  for (std::size_t s = 0; s < replicas.size(); ++s) {
+    plan.stages[s].share = Share::MicroBatches;
+    plan.stages[s].devices.clear();
+    for (int r = 0; r < replicas[s]; ++r) plan.stages[s].devices.emplace_back(device++);
+  }
+  return plan;
+}
+inline Plan in_turn(const std::vector<int>& replicas, int micro_batches) {
+  const int stages = static_cast<int>(replicas.size());
+  return in_turn(chain_plan(stages, stages, micro_batches), replicas);
+}
+
 /// Whether a schedule without options can have these numbers; the others it says it cannot.
 inline bool takes(const ScheduleDef& def, int ranks, int micro_batches) {
   const std::string_view name = def.name;

@@ -11,17 +11,6 @@ using namespace stagecraft;
 
 namespace {
 
-Plan in_turn(const ModelGraph& model, const std::vector<int>& replicas, int micro_batches) {
-  Plan plan = test::stage_each(model, micro_batches);
-  int device = 0;
-  for (std::size_t s = 0; s < replicas.size(); ++s) {
-    plan.stages[s].share = Share::MicroBatches;
-    plan.stages[s].devices.clear();
-    for (int r = 0; r < replicas[s]; ++r) plan.stages[s].devices.emplace_back(device++);
-  }
-  return plan;
-}
-
 /// PipeDream with replicas as formulas: stage s with r of its own and n devices from it on has w = floor((n - 1) / r)
 /// forwards of each replica before its first backward. The j-th of a replica reads version max(0, j - w), forward and
 /// backward, and version j + 1 is version j minus the mean gradient of the j-th micro-batches of all replicas.
@@ -137,7 +126,7 @@ TEST_CASE("PipeDream with replicas equals its recurrence to the last bit, on thr
         CAPTURE(to_text(kind));
         const int micro_batches = 4, iterations = 6;  // Shares of the mean are powers of two, so nothing is rounded.
         const ModelGraph model = test::deep_net(static_cast<int>(replicas.size()), 6, 8, 3);
-        const Plan plan = in_turn(model, replicas, micro_batches);
+        const Plan plan = test::in_turn(test::stage_each(model, micro_batches), replicas);
         const Training training = test::training_of(kind, 0.01, "teacher");
         const WeightsRule& rule = test::policy("stash");
         const auto options = options_of(get_from(schedules::all(), "schedule", "pipedream"), {"update=micro_batch"});
@@ -151,7 +140,7 @@ TEST_CASE("with a flush, replicas in turn train as one device does") {
   for (const std::vector<int>& replicas : {std::vector<int>{2, 1}, {3, 1, 2}, {1, 3}}) {
     CAPTURE(replicas);
     const ModelGraph model = test::deep_net(static_cast<int>(replicas.size()), 6, 8, 3);
-    const Plan plan = in_turn(model, replicas, 6);
+    const Plan plan = test::in_turn(test::stage_each(model, 6), replicas);
     const Training training = test::training_of(OptimizerKind::Adam, 0.01, "teacher");
     for (const char* schedule : {"1f1b", "gpipe"}) {
       const WeightsRule& rule = test::policy("flush");

@@ -8,8 +8,8 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/plan/planner.hpp"
 #include "sim/plan/stage_cost.hpp"
-#include "tests/support/checked.hpp"
 #include "tests/support/clusters.hpp"
+#include "tests/support/planning.hpp"
 
 using namespace stagecraft;
 
@@ -39,13 +39,7 @@ ModelGraph branches(int count, int length) {
   return model;
 }
 
-Planned plan(const std::string& name, const ModelGraph& model, const Cluster& cluster, const std::string& yaml,
-             int micro_batches = 8) {
-  const PlannerDef& def = get_from(planners::all(), "planner", name);
-  const config::Value options = test::checked(yaml, *def.fields);
-  const CostTable costs(model, cluster);
-  return def.plan({model, cluster, costs, options, micro_batches});
-}
+using test::planned;
 
 /// Every layer and every device once at most, and no layer left out.
 void check_use(const Planned& made, const ModelGraph& model) {
@@ -80,8 +74,9 @@ double memory_of(const Planned& made, const ModelGraph& model, const Cluster& cl
 TEST_CASE("planners: graphpipe and graph-exact put branches side by side") {
   const ModelGraph model = branches(2, 4);
   const Cluster cluster = test::star(8, 1e12, 0);
-  const Planned quick = plan("graphpipe", model, cluster, "{}"), exact = plan("graph-exact", model, cluster, "{}");
-  const Planned chain = plan("graph-exact", model, cluster, "{sequential: true}");
+  const Planned quick = planned("graphpipe", model, cluster, "{}"),
+                exact = planned("graph-exact", model, cluster, "{}");
+  const Planned chain = planned("graph-exact", model, cluster, "{sequential: true}");
   for (const Planned* made : {&quick, &exact, &chain}) {
     CHECK(made->plan.stage_count() == 8);
     CHECK(made->plan.mini_batch == 8);
@@ -110,16 +105,16 @@ TEST_CASE("planners: graph pipelines keep within memory, or say that they cannot
   const Cluster cluster = test::star(5, 1e12, 0);
   for (const char* name : {"graphpipe", "graph-exact"}) {
     CAPTURE(name);
-    const Planned roomy = plan(name, model, cluster, "{}");
+    const Planned roomy = planned(name, model, cluster, "{}");
     // A layer keeps 16 bytes, and 8 of each micro-batch in flight: 16 + 8 depth.
-    const Planned tight = plan(name, model, cluster, "{memory: 40 B}");
+    const Planned tight = planned(name, model, cluster, "{memory: 40 B}");
     CHECK(roomy.plan.stage_count() >= 4);
     CHECK(tight.memory.value <= 40);
     CHECK(tight.memory.value == memory_of(tight, model, cluster, 8));
-    CHECK_THROWS_AS(plan(name, model, cluster, "{memory: 20 B}"), Infeasible);
-    CHECK_THROWS_AS(plan(name, model, cluster, "{devices: [d0], memory: 90 B}"), Infeasible);
-    CHECK(plan(name, model, cluster, "{devices: [d3]}").plan.stage_count() == 1);
-    CHECK(test::input_error_of([&] { plan(name, model, cluster, "{devices: [d0, d0]}"); }).find("named twice") !=
+    CHECK_THROWS_AS(planned(name, model, cluster, "{memory: 20 B}"), Infeasible);
+    CHECK_THROWS_AS(planned(name, model, cluster, "{devices: [d0], memory: 90 B}"), Infeasible);
+    CHECK(planned(name, model, cluster, "{devices: [d3]}").plan.stage_count() == 1);
+    CHECK(test::input_error_of([&] { planned(name, model, cluster, "{devices: [d0, d0]}"); }).find("named twice") !=
           std::string::npos);
   }
 }
@@ -129,14 +124,14 @@ TEST_CASE("planners: graph pipelines replicate where a layer is too long, in pow
   const Cluster cluster = test::star(7, 1e12, 0);
   for (const char* name : {"graphpipe", "graph-exact"}) {
     CAPTURE(name);
-    const Planned made = plan(name, model, cluster, "{micro_batch_size: 8}");
+    const Planned made = planned(name, model, cluster, "{micro_batch_size: 8}");
     CHECK(made.plan.stages[0].devices.size() == 4);
     CHECK(made.predicted.value >= 6);
-    CHECK(plan(name, model, cluster, "{micro_batch_size: 2}").plan.stages[0].devices.size() == 2);
-    CHECK(plan(name, model, cluster, "{micro_batch_size: 8, bandwidth: 1 B/s}").predicted.value < 24);
+    CHECK(planned(name, model, cluster, "{micro_batch_size: 2}").plan.stages[0].devices.size() == 2);
+    CHECK(planned(name, model, cluster, "{micro_batch_size: 8, bandwidth: 1 B/s}").predicted.value < 24);
   }
   // 4 replicas reduce 4 bytes of gradients: 2 * 3 / 4 * 4 bytes at 1 byte a second, in 8 micro-batches of 6 s.
-  CHECK(plan("graphpipe", model, cluster, "{micro_batch_size: 8, bandwidth: 1 B/s}").predicted.value ==
+  CHECK(planned("graphpipe", model, cluster, "{micro_batch_size: 8, bandwidth: 1 B/s}").predicted.value ==
         doctest::Approx(6 + 6.0 / 8).epsilon(1e-12));
 }
 
@@ -149,23 +144,23 @@ TEST_CASE("planners: devices of several types count as the slowest") {
   cluster.devices[3].type = 1;
   for (const char* name : {"graphpipe", "graph-exact"}) {
     CAPTURE(name);
-    const Planned mixed = plan(name, model, cluster, "{}"),
-                  alike = plan(name, model, cluster, "{devices: [d0, d1, d2]}");
+    const Planned mixed = planned(name, model, cluster, "{}"),
+                  alike = planned(name, model, cluster, "{devices: [d0, d1, d2]}");
     CHECK(mixed.predicted.value > alike.predicted.value * 0.99);
     CHECK(mixed.memory.value <= 100);
     CHECK(mixed.bound_reason.ends_with("with every device as slow as the slowest"));
     CHECK(alike.bound_reason.find("slow") == std::string::npos);
     check_use(mixed, model);
   }
-  CHECK(plan("graphpipe", model, cluster, "{}").predicted.value == doctest::Approx(6).epsilon(1e-9));
+  CHECK(planned("graphpipe", model, cluster, "{}").predicted.value == doctest::Approx(6).epsilon(1e-9));
 }
 
 TEST_CASE("planners: graph-exact fuses chains and refuses what is too much") {
   const ModelGraph model = branches(4, 6);
   const Cluster cluster = test::star(8, 1e12, 0);
-  const Planned fused = plan("graph-exact", model, cluster, "{blocks: 9}");
+  const Planned fused = planned("graph-exact", model, cluster, "{blocks: 9}");
   CHECK(fused.bound_reason == "the search over 9 blocks was exhaustive");
   check_use(fused, model);
-  CHECK(plan("graph-exact", model, cluster, "{}").predicted <= fused.predicted);
-  CHECK_THROWS_AS(plan("graph-exact", model, cluster, "{states: 10}"), Infeasible);
+  CHECK(planned("graph-exact", model, cluster, "{}").predicted <= fused.predicted);
+  CHECK_THROWS_AS(planned("graph-exact", model, cluster, "{states: 10}"), Infeasible);
 }

@@ -4,8 +4,8 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/plan/planner.hpp"
-#include "tests/support/checked.hpp"
 #include "tests/support/clusters.hpp"
+#include "tests/support/planning.hpp"
 
 using namespace stagecraft;
 
@@ -26,13 +26,7 @@ ModelGraph chain(const std::vector<double>& seconds, double output = 8) {
   return model;
 }
 
-Planned plan(const std::string& name, const ModelGraph& model, const Cluster& cluster, const std::string& yaml,
-             int micro_batches = 8) {
-  const PlannerDef& def = get_from(planners::all(), "planner", name);
-  const config::Value options = test::checked(yaml, *def.fields);
-  const CostTable costs(model, cluster);
-  return def.plan({model, cluster, costs, options, micro_batches});
-}
+using test::planned;
 
 std::string shape(const Plan& plan) {
   std::string text;
@@ -59,34 +53,35 @@ TEST_CASE("planners: pipedream and brute agree, and know hosts") {
   const ModelGraph model = chain({2, 1, 1});
   const Cluster flat = test::star(4, 1e9, 0);
   const std::string options = "{micro_batch_size: 4}";
-  const Planned by_search = plan("pipedream", model, flat, options), by_force = plan("brute", model, flat, options);
+  const Planned by_search = planned("pipedream", model, flat, options),
+                by_force = planned("brute", model, flat, options);
   CHECK(by_search.predicted.value == by_force.predicted.value);
   CHECK(by_search.lower_bound == by_search.predicted);
   CHECK(by_search.bound_reason == "the search was exhaustive");
   CHECK(by_search.states > 0);
   CHECK(by_search.plan.micro_batches(StageId{0}) == 8);
   CHECK(by_search.predicted.value == doctest::Approx(12).epsilon(1e-6));  // 12 s a sample, four samples on four devices
-  CHECK(shape(plan("pipedream", model, test::star(3, 1e9, 0), "{micro_batch_size: 1}").plan) == "1x1-1x1-1x1");
-  CHECK(shape(plan("pipedream", model, test::star(3, 1e9, 0), "{micro_batch_size: 2}").plan) == "2x2-1x1");
-  const Planned straight = plan("pipedream", model, flat, "{micro_batch_size: 4, straight: true, fewer: true}");
+  CHECK(shape(planned("pipedream", model, test::star(3, 1e9, 0), "{micro_batch_size: 1}").plan) == "1x1-1x1-1x1");
+  CHECK(shape(planned("pipedream", model, test::star(3, 1e9, 0), "{micro_batch_size: 2}").plan) == "2x2-1x1");
+  const Planned straight = planned("pipedream", model, flat, "{micro_batch_size: 4, straight: true, fewer: true}");
   CHECK(straight.predicted.value == 24);
   for (const Stage& stage : straight.plan.stages) CHECK(stage.devices.size() == 1);
-  CHECK_THROWS_AS(plan("pipedream", model, flat, "{micro_batch_size: 1}"), Infeasible);  // 4 devices, 3 layers
+  CHECK_THROWS_AS(planned("pipedream", model, flat, "{micro_batch_size: 1}"), Infeasible);  // 4 devices, 3 layers
 
   const Cluster two = hosts(2, 2, 1e12, 1);
   const ModelGraph even = chain({1, 1, 1, 1});
   // A server takes 24 s. 16 bytes of weights over a link of 1 byte a second: (24 + 4 * 16 / 2 / 2) / 2 on both.
-  CHECK(plan("pipedream", even, two, options).predicted.value == doctest::Approx(20).epsilon(1e-9));
+  CHECK(planned("pipedream", even, two, options).predicted.value == doctest::Approx(20).epsilon(1e-9));
   const std::string one_level = "{micro_batch_size: 4, machines: [4]}";
-  CHECK(plan("pipedream", even, two, one_level).predicted == plan("brute", even, two, options).predicted);
+  CHECK(planned("pipedream", even, two, one_level).predicted == planned("brute", even, two, options).predicted);
   const std::string quick = "{micro_batch_size: 4, machines: [4], bandwidth: [1 TB/s]}";
-  CHECK(plan("pipedream", even, two, quick).predicted.value == doctest::Approx(12).epsilon(1e-9));
-  CHECK(test::input_error_of([&] { plan("pipedream", model, flat, "{machines: [3]}"); }).find("3 devices, but 4") !=
+  CHECK(planned("pipedream", even, two, quick).predicted.value == doctest::Approx(12).epsilon(1e-9));
+  CHECK(test::input_error_of([&] { planned("pipedream", model, flat, "{machines: [3]}"); }).find("3 devices, but 4") !=
         std::string::npos);
   CHECK(test::input_error_of([&] {
-          plan("pipedream", model, flat, "{machines: [2, 2], bandwidth: [1 GB/s]}");
+          planned("pipedream", model, flat, "{machines: [2, 2], bandwidth: [1 GB/s]}");
         }).find("1 rates for 2 levels") != std::string::npos);
-  CHECK(test::input_error_of([&] { plan("brute", model, flat, "{devices: [d0, d0]}"); }).find("named twice") !=
+  CHECK(test::input_error_of([&] { planned("brute", model, flat, "{devices: [d0, d0]}"); }).find("named twice") !=
         std::string::npos);
 
   Cluster mixed = flat;
@@ -94,45 +89,45 @@ TEST_CASE("planners: pipedream and brute agree, and know hosts") {
   mixed.types.front().name = "slow", mixed.types.back().name = "fast";
   mixed.devices[3].type = 1;
   for (const char* name : {"pipedream", "piper", "2bw", "brute"}) {
-    CHECK_THROWS_AS(plan(name, model, mixed, "{}"), Infeasible);
-    CHECK(plan(name, model, mixed, "{devices: [d0, d1, d2]}").plan.stage_count() >= 1);
+    CHECK_THROWS_AS(planned(name, model, mixed, "{}"), Infeasible);
+    CHECK(planned(name, model, mixed, "{devices: [d0, d1, d2]}").plan.stage_count() >= 1);
   }
-  CHECK_THROWS_AS(plan("brute", chain(std::vector<double>(30, 1)), test::star(12, 1e9, 0), options), Infeasible);
+  CHECK_THROWS_AS(planned("brute", chain(std::vector<double>(30, 1)), test::star(12, 1e9, 0), options), Infeasible);
 }
 
 TEST_CASE("planners: piper recomputes where memory is short") {
   // Two layers of 3 s and 100 bytes kept; 16 bytes of weights, gradient and optimizer.
   const ModelGraph model = chain({1, 1}, 100);
   const Cluster cluster = test::star(2, 1e9, 0);
-  const Planned roomy = plan("piper", model, cluster, "{memory: 1 kB}");
+  const Planned roomy = planned("piper", model, cluster, "{memory: 1 kB}");
   CHECK(roomy.predicted.value == doctest::Approx(3).epsilon(1e-6));
   CHECK_FALSE(roomy.plan.stages[0].recompute);
   CHECK(roomy.memory.value == 2 * 100 + 16);
   CHECK(roomy.lower_bound == roomy.predicted);
   // The first stage has no input: recomputed it keeps 100 bytes once. The second keeps 100 bytes either way.
-  const Planned tight = plan("piper", model, cluster, "{memory: 150 B}");
+  const Planned tight = planned("piper", model, cluster, "{memory: 150 B}");
   CHECK(tight.plan.stages[0].recompute);
   CHECK_FALSE(tight.plan.stages[1].recompute);
   CHECK(tight.predicted.value == doctest::Approx(4).epsilon(1e-6));
   CHECK(tight.memory.value == 116);
-  CHECK_THROWS_AS(plan("piper", model, cluster, "{memory: 150 B, recompute: none}"), Infeasible);
-  CHECK_THROWS_AS(plan("piper", model, cluster, "{memory: 100 B}"), Infeasible);
+  CHECK_THROWS_AS(planned("piper", model, cluster, "{memory: 150 B, recompute: none}"), Infeasible);
+  CHECK_THROWS_AS(planned("piper", model, cluster, "{memory: 100 B}"), Infeasible);
 }
 
 TEST_CASE("planners: 2bw chooses width where weights are cheap to exchange, depth where memory is short") {
   ModelGraph model = chain({1, 1, 1, 1}, 10);
   const Cluster cluster = test::star(4, 1e9, 0);
-  const Planned wide = plan("2bw", model, cluster, "{largest_micro_batch: 1}");
+  const Planned wide = planned("2bw", model, cluster, "{largest_micro_batch: 1}");
   CHECK(shape(wide.plan) == "4x4");
   CHECK(wide.plan.mini_batch == 32);
   CHECK(wide.predicted.value == 12);
   CHECK(wide.memory.value == 4 * (2 * 4 + 4 + 8 + 10));
-  const Planned deep = plan("2bw", model, cluster, "{largest_micro_batch: 1, memory: 70 B}");
+  const Planned deep = planned("2bw", model, cluster, "{largest_micro_batch: 1, memory: 70 B}");
   CHECK(deep.plan.stage_count() > 1);
   CHECK(deep.memory.value <= 70);
-  CHECK(plan("2bw", model, cluster, "{batch: 64}").plan.mini_batch == 64);
-  CHECK_THROWS_AS(plan("2bw", model, cluster, "{batch: 7}"), Infeasible);
-  CHECK_THROWS_AS(plan("2bw", model, cluster, "{memory: 10 B}"), Infeasible);
+  CHECK(planned("2bw", model, cluster, "{batch: 64}").plan.mini_batch == 64);
+  CHECK_THROWS_AS(planned("2bw", model, cluster, "{batch: 7}"), Infeasible);
+  CHECK_THROWS_AS(planned("2bw", model, cluster, "{memory: 10 B}"), Infeasible);
   // No more stages than micro-batches: two versions of the weights are not enough else (section 3.1).
-  CHECK(plan("2bw", model, cluster, "{memory: 200 B}", 2).plan.stage_count() <= 2);
+  CHECK(planned("2bw", model, cluster, "{memory: 200 B}", 2).plan.stage_count() <= 2);
 }

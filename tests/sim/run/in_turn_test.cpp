@@ -15,19 +15,6 @@ using namespace stagecraft;
 
 namespace {
 
-Plan in_turn(const std::vector<int>& replicas, int micro_batches) {
-  const int stages = static_cast<int>(replicas.size());
-  Plan plan = chain_plan(stages, stages, micro_batches);
-  int device = 0;
-  for (int s = 0; s < stages; ++s) {
-    Stage& stage = plan.stages[static_cast<std::size_t>(s)];
-    stage.share = Share::MicroBatches;
-    stage.devices.clear();
-    for (int r = 0; r < replicas[static_cast<std::size_t>(s)]; ++r) stage.devices.emplace_back(device++);
-  }
-  return plan;
-}
-
 Schedule pipedream(const Plan& plan, int iterations, const char* update) {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", "pipedream");
   const auto options = options_of(def, {std::string("update=") + update});
@@ -44,7 +31,7 @@ Report played(const Schedule& schedule, const Plan& plan, const StageCosts& cost
 }  // namespace
 
 TEST_CASE("samples of replicas that take turns: whole micro-batches, each once") {
-  Stage stage = in_turn({3}, 6).stages.front();
+  Stage stage = test::in_turn({3}, 6).stages.front();
   stage.micro_batch_size = 2;
   for (int micro = 0; micro < 6; ++micro)
     for (int r = 0; r < 3; ++r) {
@@ -57,10 +44,10 @@ TEST_CASE("samples of replicas that take turns: whole micro-batches, each once")
 }
 
 TEST_CASE("2-1: each replica has its own row, with an update for each round") {
-  const auto rows = test::rows_of(pipedream(in_turn({2, 1}, 4), 1, "micro_batch"));
+  const auto rows = test::rows_of(pipedream(test::in_turn({2, 1}, 4), 1, "micro_batch"));
   CHECK(rows == std::vector<std::string>{"0F0 0F2 0B0 0U0 0B2 0U1", "0F1 0F3 0B1 0U0 0B3 0U1",
                                          "1F0 1B0 1U0 1F1 1B1 1U1 1F2 1B2 1U2 1F3 1B3 1U3"});
-  CHECK(test::rows_of(pipedream(in_turn({2, 1}, 4), 1, "iteration"))[2] == "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3 1U0");
+  CHECK(test::rows_of(pipedream(test::in_turn({2, 1}, 4), 1, "iteration"))[2] == "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3 1U0");
 }
 
 /// Of an iteration of two rounds where F + B of a stage take as many seconds as it has replicas, times three: with work
@@ -68,7 +55,7 @@ TEST_CASE("2-1: each replica has its own row, with an update for each round") {
 double period(const std::vector<int>& replicas, const char* update) {
   int round = 1;
   for (const int r : replicas) round = std::lcm(round, r);
-  const Plan plan = in_turn(replicas, 2 * round);
+  const Plan plan = test::in_turn(replicas, 2 * round);
   StageCosts costs;
   for (const int r : replicas) costs.emplace_back(static_cast<std::size_t>(r), test::times(r, 2 * r));
   return played(pipedream(plan, 8, update), plan, costs, 8).period.value / (6 * round);
@@ -97,7 +84,7 @@ TEST_CASE("random chains and replicas: valid, and never faster than the busiest 
       replicas.push_back(rng.integer(1, 4));
       round = std::lcm(round, replicas.back());
     }
-    const Plan plan = in_turn(replicas, round * rng.integer(1, 3));
+    const Plan plan = test::in_turn(replicas, round * rng.integer(1, 3));
     StageCosts costs;
     double least = 0;
     for (const int r : replicas) {
@@ -119,7 +106,7 @@ TEST_CASE("random chains and replicas: valid, and never faster than the busiest 
 }
 
 TEST_CASE("a message goes to the replica whose turn it is") {
-  const Plan plan = in_turn({2, 3}, 6);
+  const Plan plan = test::in_turn({2, 3}, 6);
   const Program program = test::lowered(pipedream(plan, 1, "iteration"), plan, uniform_costs(plan, test::times(1, 1)),
                                         test::pure_delays(), "stash");
   int sends = 0;
@@ -135,12 +122,13 @@ TEST_CASE("a message goes to the replica whose turn it is") {
 }
 
 TEST_CASE("what is not one's turn is found") {
-  const Plan plan = in_turn({2}, 2);
+  const Plan plan = test::in_turn({2}, 2);
   const auto problems = validate(test::schedule_from({"0F0 0B0 0U0", "0F0 0B0 0U0"}), plan, {});
   REQUIRE(!problems.empty());
   CHECK(to_text(problems.front()) == "wrong-rank: rank 1, column 0, 0F0: micro-batch 0 of stage 0 is for rank 0");
   CHECK(validate(test::schedule_from({"0F0 0B0 0U0", "0F1 0B1 0U0"}), plan, {}).empty());
-  const auto early = validate(test::schedule_from({"0F0 0B0 0U0 0F2 0B2", "0F1 0B1 0F3 0B3 0U0"}), in_turn({2}, 4), {});
+  const auto early =
+      validate(test::schedule_from({"0F0 0B0 0U0 0F2 0B2", "0F1 0B1 0F3 0B3 0U0"}), test::in_turn({2}, 4), {});
   REQUIRE(!early.empty());
   CHECK(to_text(early.front()) == "local-order: rank 0, column 2, 0U0: update 0 comes after 1 backwards instead of 2");
 }
@@ -149,11 +137,11 @@ TEST_CASE("plans, orders and weights that cannot have replicas in turn say so") 
   const auto message = [](auto&& act) { return test::input_error_of(act); };
   CHECK(
       message([] {
-        check_plan(in_turn({2, 1}, 3));
+        check_plan(test::in_turn({2, 1}, 3));
       }) ==
       "0: stage 's0': its 2 replicas cannot each take as many of 3 micro-batches [set run.micro_batches to a multiple "
       "of 2, or write share: samples]\n");
-  const Plan plan = in_turn({2, 1}, 4);
+  const Plan plan = test::in_turn({2, 1}, 4);
   const StageCosts costs = uniform_costs(plan, test::times(1, 1));
   for (const char* name : {"graph", "seq1f1b", "zb-h1", "synthesised"}) {
     CAPTURE(name);

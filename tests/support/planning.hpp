@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "sim/plan/planner.hpp"
+#include "tests/support/checked.hpp"
+
+namespace stagecraft::test {
+
+/// What a planner of the catalogue makes of a model and a cluster, with these options.
+inline Planned planned(const std::string& name, const ModelGraph& model, const Cluster& cluster,
+                       const std::string& yaml, int micro_batches = 8) {
+  const PlannerDef& def = get_from(planners::all(), "planner", name);
+  const config::Value options = checked(yaml, *def.fields);
+  const CostTable costs(model, cluster);
+  return def.plan({model, cluster, costs, options, micro_batches});
+}
+
+}  // namespace stagecraft::test
