@@ -26,6 +26,8 @@ std::string folder_name(FileKind kind) {
       return "models/profiles";
     case FileKind::Sweep:
       return "scenarios/sweeps";
+    case FileKind::Published:
+      return "scenarios/papers";
   }
   return {};
 }
@@ -38,6 +40,7 @@ bool is_file(const fs::path& path) {
 /// Files of these kinds stand in a folder of another kind.
 bool is_guest(FileKind kind, const fs::path& file) {
   const fs::path folder = file.parent_path().filename();
+  if ((kind == FileKind::Published) != (file.filename() == "published.yaml")) return true;
   return (kind != FileKind::Profile && folder == "profiles") || (kind != FileKind::Sweep && folder == "sweeps");
 }
 
@@ -87,7 +90,8 @@ std::vector<NamedFile> named_files(FileKind kind) {
     std::error_code error;
     for (fs::recursive_directory_iterator it(folder, error), end; it != end; it.increment(error)) {
       if (error || it->path().extension() != ".yaml" || is_guest(kind, it->path())) continue;
-      std::string name = fs::relative(it->path(), folder, error).replace_extension().string();
+      const fs::path named = kind == FileKind::Published ? it->path().parent_path() : it->path();
+      std::string name = fs::relative(named, folder, error).replace_extension().string();
       const bool known = std::any_of(files.begin(), files.end(), [&](const NamedFile& f) { return f.name == name; });
       if (!known) files.push_back({std::move(name), shown(it->path())});
     }
@@ -109,6 +113,11 @@ std::string find_file(FileKind kind, const std::string& name, const std::string&
 }
 
 std::string scenario_file(const std::string& given) { return given_file(FileKind::Scenario, given, "scenarios"); }
+std::string published_file(const std::string& given) {
+  std::error_code error;
+  const fs::path inside = fs::path(given) / "published.yaml";
+  return is_file(inside) ? shown(inside) : given_file(FileKind::Published, given, "published");
+}
 std::string sweep_file(const std::string& given) { return given_file(FileKind::Sweep, given, "sweeps"); }
 
 }  // namespace stagecraft

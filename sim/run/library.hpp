@@ -6,7 +6,7 @@
 namespace stagecraft {
 
 /// A kind of file that is found by name.
-enum class FileKind { Model, Cluster, Scenario, Profile, Sweep };
+enum class FileKind { Model, Cluster, Scenario, Profile, Sweep, Published };
 
 struct NamedFile {
   std::string name, path;
@@ -26,5 +26,7 @@ std::string find_file(FileKind, const std::string& name, const std::string& from
 /// it. InputError with a suggestion when there is neither.
 std::string scenario_file(const std::string& given);
 std::string sweep_file(const std::string& given);
+/// The same of a publication, whose name is that of its folder in scenarios/papers.
+std::string published_file(const std::string& given);
 
 }  // namespace stagecraft

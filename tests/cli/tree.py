@@ -9,7 +9,8 @@ import sys
 import tempfile
 
 binary = str(pathlib.Path(sys.argv[1]).resolve())
-FOLDERS = {"scenario": "scenarios", "model": "models", "cluster": "topologies", "profile": "models/profiles", "sweep": "scenarios/sweeps"}
+FOLDERS = {"scenario": "scenarios", "model": "models", "cluster": "topologies", "profile": "models/profiles", "sweep": "scenarios/sweeps",
+           "published": "scenarios/papers"}
 passed, problems = 0, []
 
 

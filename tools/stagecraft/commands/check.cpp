@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/run/profiles.hpp"
+#include "sim/run/published/published.hpp"
 #include "sim/run/references.hpp"
 #include "sim/run/run.hpp"
 #include "sim/run/sweep/drive.hpp"
@@ -38,6 +39,13 @@ std::string check_file(const std::string& given, const std::vector<std::string>&
     const SweepPlan plan = plan_sweep({.file = file});
     warn(plan.warnings);
     return fmt::format("sweep: {} points of {}, backend {}", plan.points.size(), plan.sweep.base_file, plan.backend);
+  }
+  if (kind == "published") {
+    const Published published = load_published(file);
+    std::size_t values = 0;
+    for (const PublishedTable& t : published.tables) values += t.rows.size() * t.columns.size();
+    return fmt::format("published: {} figures in {} table{}", values, published.tables.size(),
+                       published.tables.size() == 1 ? "" : "s");
   }
   const Scenario scenario = load_scenario(file, sets);
   const Prepared p = prepare(scenario);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "sim/run/published/published.hpp"
 #include "sim/run/scenario.hpp"
 #include "sim/run/sweep/sweep.hpp"
 #include "sim/schedule/builder.hpp"
@@ -12,6 +13,8 @@ int execute(const Arguments& a) {
   if (a.flag("reference")) return print(config::reference(scenario_fields(), "Scenario")), 0;
   const std::string path = a.text("PATH");
   const bool sweep = path == "sweep" || path.starts_with("sweep.");
+  const bool published = path == "published" || path.starts_with("published.");
+  if (published) return print(config::explain(published_fields(), path.size() > 10 ? path.substr(10) : "") + "\n"), 0;
   print((sweep ? config::explain(sweep_fields(), path.size() > 6 ? path.substr(6) : "")
                : config::explain(scenario_fields(), path)) +
         "\n");
@@ -22,7 +25,7 @@ int execute(const Arguments& a) {
 
 extern const Command explain{
     .name = "explain",
-    .summary = "Describe a field of a scenario by its path, or one of a sweep file: sweep.axes",
+    .summary = "Describe a field of a scenario by its path; of other files: sweep.axes, published.tables",
     .group = "Look before you run",
     .example = "stagecraft explain run.schedule",
     .arguments = {{"PATH", Argument::Kind::Text, "Dotted path; without one, the top of the file"},

@@ -38,7 +38,7 @@ int execute(const Arguments& a) {
   const std::string kind = a.text("KIND");
   const std::vector<std::string> kinds = {"schedules",  "planners", "weights",    "backends", "builders",
                                           "generators", "tasks",    "optimizers", "models",   "topologies",
-                                          "scenarios",  "profiles", "sweeps"};
+                                          "scenarios",  "profiles", "sweeps",     "published"};
   if (kind == "schedules")
     print_catalog(schedules::all());
   else if (kind == "planners")
@@ -65,6 +65,8 @@ int execute(const Arguments& a) {
     print_files(FileKind::Scenario);
   else if (kind == "sweeps")
     print_files(FileKind::Sweep);
+  else if (kind == "published")
+    print_files(FileKind::Published);
   else
     throw InputError(kind.empty() ? "list what?" : "there is nothing called '" + kind + "' to list",
                      suggest(kind, kinds).empty() ? "write one of " + join(kinds) : suggest(kind, kinds));
@@ -76,8 +78,8 @@ int execute(const Arguments& a) {
 extern const Command list{
     .name = "list",
     .summary =
-        "List schedules, planners, weights, tasks, optimizers, backends, models, topologies, scenarios, sweeps or "
-        "profiles",
+        "List schedules, planners, weights, tasks, optimizers, backends, models, topologies, scenarios, sweeps, "
+        "profiles or what is published",
     .group = "Look before you run",
     .example = "stagecraft list schedules",
     .arguments = {{"KIND", Argument::Kind::Text, "What to list", {}, true}},

@@ -1,4 +1,5 @@
 #include "sim/cost/profile.hpp"
+#include "sim/run/published/published.hpp"
 #include "sim/run/scenario.hpp"
 #include "sim/run/sweep/sweep.hpp"
 #include "tools/stagecraft/command.hpp"
@@ -8,7 +9,7 @@ namespace {
 
 int execute(const Arguments& a) {
   const std::string kind = a.text("KIND");
-  const std::vector<std::string> kinds = {"scenario", "model", "cluster", "profile", "sweep"};
+  const std::vector<std::string> kinds = {"scenario", "model", "cluster", "profile", "sweep", "published"};
   if (kind == "scenario")
     print(config::json_schema(scenario_fields(), kind));
   else if (kind == "model")
@@ -19,6 +20,8 @@ int execute(const Arguments& a) {
     print(config::json_schema(profile_fields(), kind));
   else if (kind == "sweep")
     print(config::json_schema(sweep_fields(), kind));
+  else if (kind == "published")
+    print(config::json_schema(published_fields(), kind));
   else
     throw InputError("there is no schema '" + kind + "'", suggest(kind, kinds));
   return 0;
@@ -31,7 +34,7 @@ extern const Command schema{
     .summary = "Print the JSON Schema of a kind of file, for editors",
     .group = "Around",
     .example = "stagecraft schema scenario > scenario.schema.json",
-    .arguments = {{"KIND", Argument::Kind::Text, "scenario, model, cluster, profile or sweep", {}, true}},
+    .arguments = {{"KIND", Argument::Kind::Text, "scenario, model, cluster, profile, sweep or published", {}, true}},
     .run = execute,
 };
 

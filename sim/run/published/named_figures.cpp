@@ -1,0 +1,64 @@
+#include "sim/run/published/named_figures.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/run/sweep/result.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// What the stage that takes longest, from its first start to its last end, idles of that time; updates left out. The
+/// bubble rate of Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 5.3.
+double span_bubble(const Prepared& p, const Outcome& o) {
+  double longest = 0, bubble = 0;
+  for (int d = 0; d < p.program.devices; ++d) {
+    double first = std::numeric_limits<double>::infinity(), last = 0, busy = 0;
+    for (std::size_t n = 0; n < p.program.size(); ++n) {
+      const Instruction& i = p.program.instructions[n];
+      if (i.device != d || !i.is_compute() || i.kind == InstructionKind::Update) continue;
+      first = std::min(first, o.timeline.start[n]);
+      last = std::max(last, o.timeline.end[n]);
+      busy += o.timeline.end[n] - o.timeline.start[n];
+    }
+    if (last - first <= longest) continue;
+    longest = last - first;
+    bubble = 1 - busy / longest;
+  }
+  return bubble;
+}
+
+/// Of one micro-batch in the steady state.
+double micro_batch_period(const Prepared& p, const Outcome& o) {
+  return o.report.period.value / p.plan.micro_batches(StageId{0});
+}
+
+constexpr NamedFigure kMore[] = {
+    {"span_bubble", false, span_bubble},
+    {"micro_batch_period_s", false, micro_batch_period},
+    {"predicted_s", false, [](const Prepared& p, const Outcome&) { return p.planned.predicted.value; }},
+};
+
+bool more_is_better(std::string_view figure) {
+  return figure == "throughput_samples_per_s" || figure == "utilisation" || figure == "fits";
+}
+
+}  // namespace
+
+std::vector<std::string> figure_names() {
+  std::vector<std::string> names;
+  for (const Figure& f : figures()) names.emplace_back(f.name);
+  for (const NamedFigure& q : kMore) names.emplace_back(q.name);
+  return names;
+}
+
+NamedFigure named_figure(std::string_view name) {
+  for (const NamedFigure& q : kMore)
+    if (q.name == name) return q;
+  const Figure& f = figures()[figure(name)];
+  return {f.name, more_is_better(name), f.of};
+}
+
+}  // namespace stagecraft

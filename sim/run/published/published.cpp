@@ -1,0 +1,173 @@
+#include "sim/run/published/published.hpp"
+
+#include <cmath>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "backends/backend.hpp"
+#include "sim/core/text.hpp"
+#include "sim/run/library.hpp"
+#include "sim/run/published/named_figures.hpp"
+#include "sim/run/references.hpp"
+
+namespace stagecraft {
+namespace {
+
+using config::Problems;
+using config::Value;
+
+const config::MapSpec& setting_fields() {
+  using namespace config;
+  static const MapSpec spec{.title = "A scenario, and what is changed in it.",
+                            .fields = {
+                                text("scenario").optional().doc("File beside this one."),
+                                table("set", any("value")).optional().doc("Paths of the scenario, as --set has them."),
+                            }};
+  return spec;
+}
+
+std::vector<config::Field> with_setting(std::vector<config::Field> fields) {
+  fields.insert(fields.end(), setting_fields().fields.begin(), setting_fields().fields.end());
+  return fields;
+}
+
+const config::MapSpec& column_fields() {
+  using namespace config;
+  static const MapSpec spec{.title = "A column of a table.",
+                            .fields = with_setting({text("name").doc("As it is printed.")})};
+  return spec;
+}
+
+const config::MapSpec& row_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "A row of a table.",
+      .fields = with_setting({
+          text("name").doc("As it is printed."),
+          list("values", any("value")).doc("What is published for each column; ~ where nothing is."),
+          text("why").fallback("\"\"").doc("Why our figures are others, where they are."),
+      })};
+  return spec;
+}
+
+const config::MapSpec& table_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "Published figures of one kind.",
+      .fields = with_setting({
+          text("name").doc("Table or figure of the source, and what it shows."),
+          choice("figure", figure_names).doc("Which of our figures is compared."),
+          choice("backend", [] { return names_of(backends::all()); }).fallback("ideal").doc("Where it runs."),
+          integer("decimals", 0, 15).optional().doc("Ours are to agree when both are rounded to so many decimals."),
+          real("tolerance", 0, 10)
+              .optional()
+              .doc("Largest relative difference: 0.05 for 5 %. Without this and "
+                   "decimals the figures are shown and not judged."),
+          list("best_of", map("setting", setting_fields())).optional().doc("Each cell is the best of these settings."),
+          map("over", setting_fields()).optional().doc("Cells are ratios: to this setting of the same row."),
+          list("columns", map("column", column_fields())).doc("What is changed from cell to cell of a row."),
+          list("rows", map("row", row_fields())).doc("Settings with their published figures."),
+      })};
+  return spec;
+}
+
+Setting read_setting(const Value& from, Problems& problems) {
+  Setting setting;
+  if (const Value* scenario = from.find("scenario")) {
+    setting.scenario = find_file(FileKind::Scenario, scenario->text, scenario->where.file);
+    if (setting.scenario.empty())
+      problems.add(scenario->where, "scenario", fmt::format("there is no file '{}' beside this one", scenario->text),
+                   "write a path from this file, with .yaml", "reference");
+  }
+  if (const Value* set = from.find("set")) setting.set = set->members;
+  return setting;
+}
+
+std::optional<double> read_value(const Value& value, Problems& problems) {
+  if (value.kind == Value::Kind::Null) return {};
+  char* end = nullptr;
+  const double number = std::strtod(value.text.c_str(), &end);
+  if (value.is_scalar() && !value.text.empty() && *end == '\0' && std::isfinite(number)) return number;
+  problems.add(value.where, "values", "this is not a number", "write a number, or ~ where nothing is published",
+               "wrong-type");
+  return {};
+}
+
+PublishedTable::Row read_row(const Value& from, std::size_t columns, Problems& problems) {
+  PublishedTable::Row row{from.at("name").text, read_setting(from, problems), {}, from.at("why").text};
+  for (const Value& value : from.at("values").items) row.values.push_back(read_value(value, problems));
+  if (row.values.size() != columns)
+    problems.add(from.at("values").where, "values", fmt::format("{} values for {} columns", row.values.size(), columns),
+                 "write one for each column", "wrong-count");
+  return row;
+}
+
+PublishedTable read_table(const Value& from, Problems& problems) {
+  PublishedTable t;
+  t.name = from.at("name").text;
+  t.figure = from.at("figure").text;
+  t.backend = from.at("backend").text;
+  t.setting = read_setting(from, problems);
+  if (const Value* decimals = from.find("decimals")) t.closeness.decimals = config::as_int(*decimals);
+  if (const Value* tolerance = from.find("tolerance")) t.closeness.tolerance = config::as_real(*tolerance);
+  if (const Value* best = from.find("best_of"))
+    for (const Value& one : best->items) t.best_of.push_back(read_setting(one, problems));
+  if (const Value* over = from.find("over")) t.over = read_setting(*over, problems);
+  for (const Value& column : from.at("columns").items)
+    t.columns.push_back({column.at("name").text, read_setting(column, problems)});
+  for (const Value& row : from.at("rows").items) t.rows.push_back(read_row(row, t.columns.size(), problems));
+  for (std::size_t r = 0; r < t.rows.size(); ++r)
+    if (t.setting.scenario.empty() && t.rows[r].setting.scenario.empty())
+      problems.add(from.at("rows").items[r].where, "scenario", "neither the row nor the table names a scenario",
+                   "write scenario: with a file", "missing-field");
+  return t;
+}
+
+}  // namespace
+
+bool Closeness::holds(double published, double ours) const {
+  if (!std::isfinite(ours)) return false;
+  if (decimals) {
+    const double scale = std::pow(10.0, *decimals);
+    if (std::round(published * scale) != std::round(ours * scale)) return false;
+  }
+  return !tolerance || std::abs(ours - published) <= *tolerance * std::abs(published);
+}
+
+const config::MapSpec& published_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "What a publication says, and scenarios that say it again.",
+      .fields = {
+          choice("schema", {"published/1"}).doc("Kind and version of the file."),
+          text("title").doc("One line for people."),
+          text("source").doc("Authors, title, where and when."),
+          list("assumed", text("sentence")).optional().doc("What had to be assumed, a sentence each."),
+          list("tables", map("table", table_fields())).doc("Its figures."),
+      }};
+  return spec;
+}
+
+Published load_published(const std::string& given) {
+  Published p;
+  p.file = published_file(given);
+  p.name = std::filesystem::absolute(p.file).parent_path().filename().string();
+  Problems problems;
+  Value root = config::parse_yaml_file(p.file, problems);
+  problems.throw_if_any();
+  check_schema_line(root, "published", problems);
+  problems.throw_if_any();
+  root = config::check(root, published_fields(), "", problems);
+  problems.throw_if_any();
+  p.title = root.at("title").text;
+  p.source = root.at("source").text;
+  if (const Value* assumed = root.find("assumed"))
+    for (const Value& sentence : assumed->items) p.assumed.push_back(sentence.text);
+  for (const Value& table : root.at("tables").items) p.tables.push_back(read_table(table, problems));
+  problems.throw_if_any();
+  return p;
+}
+
+}  // namespace stagecraft

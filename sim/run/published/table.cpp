@@ -1,0 +1,171 @@
+#include "sim/run/published/table.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "sim/core/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Verdict = Reproduced::Verdict;
+
+const char* word(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::Met:
+      return "met";
+    case Verdict::Missed:
+      return "missed";
+    case Verdict::Shown:
+      return "shown";
+    case Verdict::Failed:
+      return "failed";
+  }
+  return "";
+}
+
+const PublishedTable& table_of(const Reproduction& r, const Reproduced& cell) { return r.published.tables[cell.table]; }
+const std::string& row_name(const Reproduction& r, const Reproduced& c) { return table_of(r, c).rows[c.row].name; }
+const std::string& column_name(const Reproduction& r, const Reproduced& c) {
+  return table_of(r, c).columns[c.column].name;
+}
+
+std::string number(const PublishedTable& t, double value) {
+  return t.closeness.decimals ? fmt::format("{:.{}f}", value, *t.closeness.decimals) : fmt::format("{:.4g}", value);
+}
+
+std::string ours_text(const PublishedTable& t, const Reproduced& c) {
+  if (c.verdict == Verdict::Failed) return "failed";
+  return number(t, c.ours) + (c.verdict == Verdict::Missed ? " !" : "  ");
+}
+
+std::string rule_text(const PublishedTable& t) {
+  if (t.closeness.decimals) return fmt::format("to {} decimals", *t.closeness.decimals);
+  if (t.closeness.tolerance) return fmt::format("within {:.3g} %", 100 * *t.closeness.tolerance);
+  return "shown, not judged";
+}
+
+/// Published and ours of a row, each column as wide as its widest text.
+class Grid {
+ public:
+  Grid(const Reproduction& r, std::size_t table) : r_(r), t_(r.published.tables[table]) {
+    for (const Reproduced& c : r.cells)
+      if (c.table == table) cells_.push_back(&c);
+    for (const auto& row : t_.rows) first_ = std::max(first_, row.name.size());
+    for (const auto& column : t_.columns) widths_.push_back(std::max<std::size_t>(column.name.size() + 2, 8));
+    for (const Reproduced* c : cells_)
+      widths_[c->column] =
+          std::max({widths_[c->column], number(t_, c->published).size() + 2, ours_text(t_, *c).size()});
+  }
+
+  std::string text() const {
+    std::string text = fmt::format("{}: {} on {}, {}\n  {:<{}}             ", t_.name, t_.figure, t_.backend,
+                                   rule_text(t_), "", first_);
+    for (std::size_t i = 0; i < widths_.size(); ++i)
+      text += fmt::format("{:>{}}", t_.columns[i].name + "  ", widths_[i] + 2);
+    text += "\n";
+    for (std::size_t row = 0; row < t_.rows.size(); ++row) text += rows(row);
+    return text;
+  }
+
+ private:
+  std::string rows(std::size_t row) const {
+    std::string published = fmt::format("  {:<{}}  published  ", t_.rows[row].name, first_);
+    std::string ours = fmt::format("  {:<{}}  ours       ", "", first_), why = t_.rows[row].why, problems;
+    std::size_t at = 0;
+    bool missed = false;
+    for (std::size_t i = 0; i < widths_.size(); ++i) {
+      while (at < cells_.size() && (cells_[at]->row < row || (cells_[at]->row == row && cells_[at]->column < i))) ++at;
+      const bool there = at < cells_.size() && cells_[at]->row == row && cells_[at]->column == i;
+      published += fmt::format("{:>{}}", there ? number(t_, cells_[at]->published) + "  " : "", widths_[i] + 2);
+      ours += fmt::format("{:>{}}", there ? ours_text(t_, *cells_[at]) : "", widths_[i] + 2);
+      if (!there) continue;
+      missed = missed || cells_[at]->verdict == Verdict::Missed || cells_[at]->verdict == Verdict::Failed;
+      if (!cells_[at]->problem.empty()) problems += fmt::format("  {}: {}\n", t_.columns[i].name, cells_[at]->problem);
+    }
+    const std::string reason = missed && !why.empty() ? fmt::format("  {:<{}}  because {}\n", "", first_, why) : "";
+    return published + "\n" + ours + "\n" + problems + reason;
+  }
+
+  const Reproduction& r_;
+  const PublishedTable& t_;
+  std::vector<const Reproduced*> cells_;
+  std::vector<std::size_t> widths_;
+  std::size_t first_ = 3;
+};
+
+std::string counts(const Reproduction& r) {
+  const int met = r.count(Verdict::Met), missed = r.count(Verdict::Missed), shown = r.count(Verdict::Shown),
+            failed = r.count(Verdict::Failed);
+  std::string text = fmt::format("{} of {} met", met, met + missed + failed);
+  if (shown > 0) text += fmt::format(", {} shown", shown);
+  if (failed > 0) text += fmt::format(", {} failed", failed);
+  if (r.unexplained() > 0) text += fmt::format(", {} missed without a reason", r.unexplained());
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(const Reproduction& r) {
+  std::string text = fmt::format("{}: {}\n{}\n", r.published.name, r.published.title, r.published.source);
+  for (std::size_t t = 0; t < r.published.tables.size(); ++t) text += "\n" + Grid(r, t).text();
+  for (std::size_t i = 0; i < r.published.assumed.size(); ++i)
+    text += fmt::format("{}- {}\n", i == 0 ? "\nassumed:\n" : "", r.published.assumed[i]);
+  return text + "\n" + counts(r) + "\n";
+}
+
+std::string summary_text(std::span<const Reproduction> all) {
+  std::size_t width = 0;
+  for (const Reproduction& r : all) width = std::max(width, r.published.name.size());
+  std::string text;
+  for (const Reproduction& r : all) text += fmt::format("{:<{}}  {}\n", r.published.name, width, counts(r));
+  return text;
+}
+
+std::string reproduced_csv(std::span<const Reproduction> all) {
+  std::string text = "publication,table,row,column,figure,backend,published,ours,deviation,verdict,reason\n";
+  for (const Reproduction& r : all)
+    for (const Reproduced& c : r.cells) {
+      const PublishedTable& t = table_of(r, c);
+      const std::string reason = c.problem.empty() ? t.rows[c.row].why : c.problem;
+      text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", r.published.name, csv_quoted(t.name),
+                          csv_quoted(row_name(r, c)), csv_quoted(column_name(r, c)), t.figure, t.backend,
+                          shortest(c.published), shortest(c.ours), shortest(c.deviation()), word(c.verdict),
+                          csv_quoted(reason));
+    }
+  return text;
+}
+
+std::string reproduced_json(std::span<const Reproduction> all) {
+  Json json{{"schema", "reproduced/1"}};
+  json["publications"] = Json::array();
+  for (const Reproduction& r : all) {
+    Json one{{"name", r.published.name},
+             {"title", r.published.title},
+             {"source", r.published.source},
+             {"assumed", r.published.assumed},
+             {"unexplained", r.unexplained()}};
+    one["figures"] = Json::array();
+    for (const Reproduced& c : r.cells) {
+      const PublishedTable& t = table_of(r, c);
+      one["figures"].push_back({{"table", t.name},
+                                {"row", row_name(r, c)},
+                                {"column", column_name(r, c)},
+                                {"figure", t.figure},
+                                {"backend", t.backend},
+                                {"published", c.published},
+                                {"ours", c.verdict == Verdict::Failed ? Json() : Json(c.ours)},
+                                {"deviation", c.verdict == Verdict::Failed ? Json() : Json(c.deviation())},
+                                {"verdict", word(c.verdict)},
+                                {"reason", c.problem.empty() ? t.rows[c.row].why : c.problem}});
+    }
+    json["publications"].push_back(one);
+  }
+  return json.dump(2);
+}
+
+}  // namespace stagecraft

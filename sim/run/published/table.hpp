@@ -1,0 +1,22 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "sim/run/published/reproduce.hpp"
+
+namespace stagecraft {
+
+/// Each table with published figures above ours, what was missed and why, and the count.
+std::string to_text(const Reproduction&);
+
+/// One line for all of them, and one for each.
+std::string summary_text(std::span<const Reproduction>);
+
+std::string reproduced_csv(std::span<const Reproduction>);   ///< A line for each figure.
+std::string reproduced_json(std::span<const Reproduction>);  ///< Schema reproduced/1.
+
+/// A page without scripts: for each table its figures and a plot of ours against the published ones.
+std::string reproduced_html(std::span<const Reproduction>);
+
+}  // namespace stagecraft

@@ -1,0 +1,142 @@
+// Files of published figures, and what comes of running them.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <string>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
+#include "sim/run/library.hpp"
+#include "sim/run/published/named_figures.hpp"
+#include "sim/run/published/table.hpp"
+
+using namespace stagecraft;
+using Verdict = Reproduced::Verdict;
+
+namespace {
+
+const std::filesystem::path kFolder = std::filesystem::temp_directory_path() / "stagecraft-published";
+
+/// Two stages that take 2 ms forward and 4 ms backward for each of m micro-batches, and messages that take no time.
+constexpr const char* kScenario = R"(schema: scenario/1
+model: {builder: uniform, layers: 2, forward: 2 ms, input_gradient: 2 ms, weight_gradient: 2 ms}
+cluster:
+  generator: uniform
+  devices: 2
+  type: any
+  types: {any: {peak: 1 TFLOP/s, memory: 80 GiB, memory_bandwidth: 1 TB/s}}
+  link: {bandwidth: 1 TB/s, latency: 0 s}
+plan: {planner: balanced, stages: 2}
+run: {schedule: gpipe, micro_batches: 4}
+)";
+
+Published published(const std::string& tables) {
+  std::filesystem::create_directories(kFolder);
+  write_file(kFolder / "two.yaml", kScenario);
+  write_file(kFolder / "published.yaml", "schema: published/1\ntitle: T\nsource: S\ntables:\n" + tables);
+  return load_published(kFolder.string());
+}
+
+Reproduction reproduced(const std::string& tables) {
+  return reproduce(published(tables), [](const std::string&) {});
+}
+
+std::string problem_of(const std::string& tables) {
+  try {
+    published(tables);
+  } catch (const InputError& e) {
+    return e.problems().front().message;
+  }
+  return "none";
+}
+
+}  // namespace
+
+TEST_CASE("published: figures are met, missed, shown or not to be had") {
+  // GPipe on p stages with m micro-batches idles (p - 1)/(m + p - 1) of its time: 1/5 and 1/9.
+  const Reproduction r = reproduced(R"(
+  - name: bubbles
+    figure: bubble
+    decimals: 3
+    scenario: two.yaml
+    columns: [{name: four}, {name: eight, set: {run.micro_batches: 8}}]
+    rows:
+      - {name: right, values: [0.2, 0.1111]}
+      - {name: wrong, values: [0.25, ~], why: it is a test}
+      - {name: impossible, values: [0.2, 0.2], set: {plan.stages: 3}}
+  - name: times
+    figure: makespan_s
+    scenario: two.yaml
+    columns: [{name: four}]
+    rows: [{name: shown, values: [0.03]}]
+)");
+  REQUIRE(r.cells.size() == 6);
+  CHECK(r.cells[0].ours == doctest::Approx(1.0 / 5));
+  CHECK(r.cells[1].ours == doctest::Approx(1.0 / 9));
+  CHECK(r.cells[5].ours == doctest::Approx(5 * 6e-3));
+  CHECK(r.count(Verdict::Met) == 2);
+  CHECK(r.count(Verdict::Missed) == 1);
+  CHECK(r.count(Verdict::Failed) == 2);
+  CHECK(r.count(Verdict::Shown) == 1);
+  CHECK(r.unexplained() == 2);
+  CHECK(r.cells[2].deviation() == doctest::Approx(0.2 / 0.25 - 1));
+  const std::string text = to_text(r);
+  CHECK(text.find("because it is a test") != std::string::npos);
+  CHECK(text.find("2 of 5 met, 1 shown, 2 failed, 2 missed without a reason") != std::string::npos);
+}
+
+TEST_CASE("published: ratios, and the best of several settings") {
+  // Iterations of 5, 9 and 6 steps of 6 ms for 4, 8 and 5 micro-batches.
+  const Reproduction r = reproduced(R"(
+  - name: ratio
+    figure: makespan_s
+    tolerance: 1e-9
+    scenario: two.yaml
+    over: {set: {run.micro_batches: 8}}
+    columns: [{name: four}]
+    rows: [{name: a, values: [0.5555555555555556]}]
+  - name: least
+    figure: makespan_s
+    tolerance: 1e-9
+    scenario: two.yaml
+    best_of: [{set: {run.micro_batches: 8}}, {set: {run.micro_batches: 5}}, {set: {plan.stages: 3}}]
+    columns: [{name: best}]
+    rows: [{name: a, values: [0.036]}]
+  - name: most
+    figure: throughput_samples_per_s
+    scenario: two.yaml
+    set: {run.iterations: 1}
+    best_of: [{set: {run.micro_batches: 5}}, {set: {run.micro_batches: 8}}]
+    columns: [{name: best}]
+    rows: [{name: a, values: [148.148]}]
+)");
+  CHECK(r.count(Verdict::Met) == 2);
+  CHECK(r.cells.back().ours == doctest::Approx(8 / 0.054));
+}
+
+TEST_CASE("published: what is wrong with a file") {
+  const std::string head = "  - {name: a, figure: bubble, scenario: two.yaml, columns: [{name: x}], rows: [";
+  CHECK(problem_of(head + "{name: r, values: [1, 2]}]}\n") == "2 values for 1 columns");
+  CHECK(problem_of(head + "{name: r, values: [fast]}]}\n") == "this is not a number");
+  CHECK(problem_of("  - {name: a, figure: bubble, columns: [{name: x}], rows: [{name: r, values: [1]}]}\n") ==
+        "neither the row nor the table names a scenario");
+  CHECK(problem_of("  - {name: a, figure: bubble, scenario: no.yaml, columns: [], rows: []}\n") ==
+        "there is no file 'no.yaml' beside this one");
+  CHECK(problem_of("  - {name: a, figure: buble, scenario: two.yaml, columns: [], rows: []}\n").find("buble") !=
+        std::string::npos);
+}
+
+TEST_CASE("published: closeness") {
+  CHECK(Closeness{4, {}}.holds(0.2431, 0.24314));
+  CHECK_FALSE(Closeness{4, {}}.holds(0.2431, 0.24316));
+  CHECK(Closeness{{}, 0.05}.holds(100, 104.9));
+  CHECK_FALSE(Closeness{{}, 0.05}.holds(100, 105.1));
+  CHECK_FALSE(Closeness{{}, 0.05}.holds(100, std::numeric_limits<double>::quiet_NaN()));
+}
+
+TEST_CASE("published: every figure has a name and can be had") {
+  for (const std::string& name : figure_names()) CHECK(static_cast<bool>(named_figure(name).of));
+}

@@ -1,0 +1,59 @@
+#include <fmt/format.h>
+
+#include "sim/core/text.hpp"
+#include "sim/run/library.hpp"
+#include "sim/run/published/table.hpp"
+#include "tools/stagecraft/command.hpp"
+
+namespace stagecraft::commands {
+namespace {
+
+constexpr int kMissed = 3;
+
+std::vector<Published> chosen(const std::vector<std::string>& names) {
+  std::vector<Published> all;
+  for (const std::string& name : names) all.push_back(load_published(name));
+  if (names.empty())
+    for (const NamedFile& file : named_files(FileKind::Published)) all.push_back(load_published(file.path));
+  return all;
+}
+
+int execute(const Arguments& a) {
+  const std::string format = a.text("format");
+  check_format(format, {"text", "csv", "json"});
+  std::vector<Reproduction> all;
+  int unexplained = 0;
+  for (Published& one : chosen(a.list("NAME"))) {
+    all.push_back(reproduce(std::move(one), show_progress));
+    hide_progress();
+    unexplained += all.back().unexplained();
+    if (format == "text") print((all.size() > 1 ? "\n" : "") + to_text(all.back()));
+  }
+  if (format == "text" && all.size() > 1) print("\n" + summary_text(all));
+  if (format == "csv") print(reproduced_csv(all));
+  if (format == "json") print(reproduced_json(all) + "\n");
+  flush();
+  if (a.has("html")) {
+    write_file(a.text("html"), reproduced_html(all));
+    fmt::print(stderr, "wrote {}\n", a.text("html"));
+  }
+  if (unexplained == 0) return 0;
+  fmt::print(stderr, "{} published figure{} missed, and the file does not say why\n", unexplained,
+             unexplained == 1 ? " is" : "s are");
+  return kMissed;
+}
+
+}  // namespace
+
+extern const Command reproduce{
+    .name = "reproduce",
+    .summary = "Run what was published and put our figures beside it",
+    .group = "Run",
+    .example = "stagecraft reproduce zero-bubble --html published.html",
+    .arguments = {{"NAME", Argument::Kind::List, "Folders of scenarios/papers, or files; without one, all of them"},
+                  {"--html", Argument::Kind::Text, "Also a page with plots"},
+                  {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
+    .run = execute,
+};
+
+}  // namespace stagecraft::commands
