@@ -37,6 +37,13 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, error);
 }
 
+/// An installation that was moved, or unpacked elsewhere: PREFIX/bin/stagecraft has its files in PREFIX/share.
+fs::path beside_program() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  return error ? fs::path() : program.parent_path().parent_path() / "share/stagecraft";
+}
+
 /// Files of these kinds stand in a folder of another kind.
 bool is_guest(FileKind kind, const fs::path& file) {
   const fs::path folder = file.parent_path().filename();
@@ -73,6 +80,7 @@ std::vector<std::string> folders(FileKind kind) {
   if (const char* path = std::getenv("STAGECRAFT_PATH"))
     for (const std::string& folder : split(path, ':'))
       if (!folder.empty()) roots.emplace_back(folder);
+  if (const fs::path data = beside_program(); !data.empty()) roots.push_back(data);
   roots.emplace_back(STAGECRAFT_SOURCE_DIR);
   roots.emplace_back(STAGECRAFT_DATA_DIR);
   std::vector<std::string> result;

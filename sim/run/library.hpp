@@ -12,7 +12,8 @@ struct NamedFile {
   std::string name, path;
 };
 
-/// Folders that are searched for a kind, first come first served: STAGECRAFT_PATH, the project, the installation.
+/// Folders that are searched for a kind, first come first served: STAGECRAFT_PATH, the installation
+/// that the program is part of, the project.
 std::vector<std::string> folders(FileKind);
 
 /// Every file of a kind that has a name there.

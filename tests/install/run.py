@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Installs a build elsewhere and uses what came of it as others would: run.py BUILD COMPILER, from the root of the project.
+
+The program from any folder, completion, the page of the manual, a consumer by CMake and by pkg-config, a Debian package."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+build, compiler = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
+consumer = pathlib.Path("tests/install/consumer").resolve()
+scenario = "examples/quickstart"
+
+
+def out(*words, folder=None, **more):
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, cwd=folder, env={**os.environ, **more})
+    assert done.returncode == 0, f"{' '.join(map(str, words))}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def check_program(prefix, folder):
+    """It finds its own files, from any folder; the makespan of one of them."""
+    program = prefix / "bin/stagecraft"
+    first = out(program, "list", "scenarios", folder=folder).splitlines()[0]
+    assert f"{prefix.relative_to(folder)}/share/stagecraft/scenarios" in first, first
+    facts = json.loads(out(program, "run", scenario, "--set", "run.micro_batches=8", "--backend", "ideal", "--format", "json",
+                           folder=folder))
+    return facts["makespan_s"]
+
+
+def check_consumers(prefix, folder, makespan):
+    data = prefix / "share/stagecraft/scenarios/examples/quickstart.yaml"
+    out("cmake", "-S", consumer, "-B", folder / "c", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={compiler}")
+    out("cmake", "--build", folder / "c")
+    found = next(prefix.rglob("stagecraft.pc")).parent
+    flags = out("pkg-config", "--cflags", "--libs", "stagecraft", PKG_CONFIG_PATH=found).split()
+    out(compiler, "-std=c++20", consumer / "main.cpp", *flags, "-o", folder / "p")
+    for program in (folder / "c/consumer", folder / "p"):
+        assert float(out(program, data, folder=folder)) == makespan, f"{program} computes another makespan"
+
+
+def check_pages(prefix):
+    bash = prefix / "share/bash-completion/completions/stagecraft"
+    words = f"source {bash}; COMP_WORDS=(stagecraft run --back); COMP_CWORD=2; _stagecraft; echo ${{COMPREPLY[@]}}"
+    assert out("bash", "-c", words).split() == ["--backend"]
+    page = next(prefix.rglob("stagecraft.1*"))
+    if shutil.which("groff"):
+        assert not subprocess.run(["groff", "-man", "-Tutf8", "-ww", str(page)], capture_output=True, text=True).stderr
+    if shutil.which("fish"):
+        out("fish", "--no-execute", prefix / "share/fish/vendor_completions.d/stagecraft.fish")
+    if shutil.which("zsh"):
+        out("zsh", "-n", prefix / "share/zsh/vendor-completions/_stagecraft")
+
+
+def check_debian_package(folder, makespan):
+    if not shutil.which("dpkg-shlibdeps"):
+        return print("SKIPPED the Debian package: there is no dpkg-shlibdeps; apt install dpkg-dev")
+    out("cpack", "-G", "DEB", "-B", folder / "deb", "--config", build / "CPackConfig.cmake")
+    package = next((folder / "deb").glob("*.deb"))
+    depends = out("dpkg-deb", "--field", package, "Depends")
+    assert "libyaml-cpp" in depends and "libc6" in depends, depends
+    out("dpkg-deb", "--extract", package, folder / "root")
+    assert check_program(folder / "root/usr", folder) == makespan
+
+
+with tempfile.TemporaryDirectory() as name:
+    folder = pathlib.Path(name)
+    out("cmake", "--install", build, "--prefix", folder / "prefix")
+    makespan = check_program(folder / "prefix", folder)
+    check_pages(folder / "prefix")
+    check_consumers(folder / "prefix", folder, makespan)
+    check_debian_package(folder, makespan)
+print("installed, used by CMake and by pkg-config, packed")

@@ -1,0 +1,71 @@
+# What is installed: the program with its files, completions and page of the manual; one static library of all rooms with
+# its headers, for find_package(stagecraft) and pkg-config. `cpack -G DEB` makes a Debian package of all that.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+get_property(rooms GLOBAL PROPERTY STAGECRAFT_ROOMS)
+list(TRANSFORM rooms REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
+add_library(stagecraft_all STATIC ${objects})
+set_target_properties(stagecraft_all PROPERTIES OUTPUT_NAME stagecraft EXPORT_NAME stagecraft LINKER_LANGUAGE CXX)
+target_include_directories(stagecraft_all INTERFACE "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/stagecraft>")
+target_compile_features(stagecraft_all INTERFACE cxx_std_20)
+set(needs fmt yaml-cpp sqlite3 pthread dl)
+if(STAGECRAFT_WITH_SIMGRID)
+  list(APPEND needs simgrid)
+endif()
+if(STAGECRAFT_WITH_MPI)
+  # Before libsimgrid, as in StagecraftDependencies.cmake.
+  list(JOIN MPI_CXX_LIBRARIES "," mpi)
+  list(PREPEND needs "-Wl,--push-state,--no-as-needed,${mpi},--pop-state")
+endif()
+if(STAGECRAFT_WITH_CUDA)
+  list(APPEND needs "${CUDA_cudart_static_LIBRARY}" rt)
+endif()
+list(TRANSFORM needs REPLACE "(.+)" "$<INSTALL_INTERFACE:\\1>" OUTPUT_VARIABLE links)
+target_link_libraries(stagecraft_all INTERFACE ${links})
+
+# Pages that the program writes about itself.
+set(pages "${CMAKE_CURRENT_BINARY_DIR}/pages")
+file(MAKE_DIRECTORY "${pages}")
+add_custom_command(OUTPUT "${pages}/stagecraft.1" DEPENDS stagecraft
+  COMMAND stagecraft manual > "${pages}/stagecraft.1"
+  COMMAND stagecraft completion bash > "${pages}/stagecraft"
+  COMMAND stagecraft completion zsh > "${pages}/_stagecraft"
+  COMMAND stagecraft completion fish > "${pages}/stagecraft.fish")
+add_custom_target(stagecraft_pages ALL DEPENDS "${pages}/stagecraft.1")
+
+set(data "${CMAKE_INSTALL_DATADIR}")
+install(TARGETS stagecraft)
+install(DIRECTORY models topologies scenarios DESTINATION "${data}/stagecraft" FILES_MATCHING PATTERN "*.yaml" PATTERN "*.csv")
+install(FILES "${pages}/stagecraft.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+install(FILES "${pages}/stagecraft" DESTINATION "${data}/bash-completion/completions")
+install(FILES "${pages}/_stagecraft" DESTINATION "${data}/zsh/vendor-completions")
+install(FILES "${pages}/stagecraft.fish" DESTINATION "${data}/fish/vendor_completions.d")
+install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+
+set(package "${CMAKE_INSTALL_LIBDIR}/cmake/stagecraft")
+install(TARGETS stagecraft_all EXPORT stagecraft DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(EXPORT stagecraft NAMESPACE stagecraft:: FILE stagecraft-config.cmake DESTINATION "${package}")
+write_basic_package_version_file("${pages}/stagecraft-config-version.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${pages}/stagecraft-config-version.cmake" DESTINATION "${package}")
+install(DIRECTORY sim backends DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/stagecraft" FILES_MATCHING
+  REGEX "/(sim/.*|backends/(backend|world))\\.hpp$")
+list(TRANSFORM needs REPLACE "^([^-/].*)" "-l\\1" OUTPUT_VARIABLE flags)
+list(JOIN flags " " flags)
+file(RELATIVE_PATH up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+file(GENERATE OUTPUT "${pages}/stagecraft.pc" CONTENT "prefix=\${pcfiledir}/${up}
+Name: stagecraft
+Description: ${PROJECT_DESCRIPTION}
+Version: ${PROJECT_VERSION}
+Cflags: -I\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}/stagecraft
+Libs: -L\${prefix}/${CMAKE_INSTALL_LIBDIR} -lstagecraft ${flags}
+")
+install(FILES "${pages}/stagecraft.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_CONTACT "the authors of Stagecraft")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+include(CPack)

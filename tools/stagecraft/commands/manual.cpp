@@ -1,0 +1,73 @@
+#include <fmt/format.h>
+
+#include "sim/core/text.hpp"
+#include "sim/run/version.hpp"
+#include "tools/stagecraft/command.hpp"
+
+namespace stagecraft::commands {
+namespace {
+
+/// As troff has it: no line begins with a control character, and dashes and backslashes are themselves.
+std::string troff(std::string_view text) {
+  std::string out;
+  for (const char ch : text) {
+    if ((ch == '.' || ch == '\'') && (out.empty() || out.back() == '\n')) out += "\\&";
+    if (ch == '-')
+      out += "\\-";
+    else if (ch == '\\')
+      out += "\\e";
+    else
+      out += ch;
+  }
+  return out;
+}
+
+std::string usage(const Command& command) {
+  std::string text = fmt::format("\\fBstagecraft {}\\fR [\\fIOPTIONS\\fR]", command.name);
+  for (const Argument& a : command.arguments)
+    if (a.flags.front() != '-')
+      text += fmt::format(" {}\\fI{}\\fR{}{}", a.required ? "" : "[", a.flags, a.required ? "" : "]",
+                          a.kind == Argument::Kind::List ? "..." : "");
+  return text;
+}
+
+std::string argument(const Argument& a) {
+  std::string flags = "\\fB" + troff(join(split(a.flags, ','), ", ")) + "\\fR";
+  const bool takes = a.flags.front() == '-' && a.kind != Argument::Kind::Flag;
+  return fmt::format(".TP\n{}{}\n{}{}\n", flags, takes ? " \\fIVALUE\\fR" : "", troff(a.doc),
+                     a.fallback.empty() ? "" : fmt::format(" (default: {})", troff(a.fallback)));
+}
+
+int execute(const Arguments&) {
+  std::string text = fmt::format(
+      ".TH STAGECRAFT 1 \"\" \"stagecraft {}\"\n.SH NAME\nstagecraft \\- simulate, measure and compare "
+      "pipeline\\-parallel training\n.SH SYNOPSIS\n\\fBstagecraft\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR] "
+      "[\\fIARGUMENTS\\fR]\n.SH COMMANDS\n",
+      troff(version()));
+  for (const Command* c : commands::all()) {
+    text += fmt::format(".SS {}\n{}\n.PP\n{}.\n", c->name, usage(*c), troff(c->summary));
+    for (const Argument& a : c->arguments) text += argument(a);
+    if (!c->example.empty()) text += fmt::format(".PP\nExample:\n.PP\n.nf\n  {}\n.fi\n", troff(c->example));
+  }
+  text +=
+      ".SH EXIT STATUS\n0: done. 2: the input is wrong. 3: it cannot be done. 4: the machine or the backend. 70: a bug "
+      "of ours. 130: interrupted; what is finished is kept.\n"
+      ".SH ENVIRONMENT\n.TP\n\\fBSTAGECRAFT_PATH\\fR\nFolders with models/, topologies/ and scenarios/ that are "
+      "searched first, with colons between.\n.TP\n\\fBSTAGECRAFT_CUDA_LIBRARIES\\fR\nFolders in which cuBLASLt and "
+      "NCCL "
+      "are looked for.\n";
+  return print(text), 0;
+}
+
+}  // namespace
+
+extern const Command manual{
+    .name = "manual",
+    .summary = "Print the page of the manual, for man",
+    .group = "Around",
+    .example = "stagecraft manual | man -l -",
+    .arguments = {},
+    .run = execute,
+};
+
+}  // namespace stagecraft::commands
