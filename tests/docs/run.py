@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Commands in pages of the project do what the pages say: run.py STAGECRAFT, from the root of the project.
+
+In a block, "$ command" is run and what follows is compared; a line "..." stands for any lines. Blocks of the README without
+"$" list commands, which have to end with 0; FILE is the quickstart there. All run in a copy of the scenarios."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+binary = pathlib.Path(sys.argv[1]).resolve()
+root = pathlib.Path.cwd()
+passed, problems = 0, []
+
+
+def blocks(page):
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.M | re.S)
+    return [text for language, text in fenced if not language]
+
+
+def run(command, folder):
+    environment = {**os.environ, "PATH": f"{binary.parent}:{os.environ['PATH']}", "STAGECRAFT_PATH": str(root)}
+    done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    return done.returncode, done.stdout + done.stderr
+
+
+def agrees(expected, came):
+    """Lines of `came` are those expected, with any number of lines for each "..."."""
+    at = 0
+    anything = False
+    for line in expected:
+        if line.strip() == "...":
+            anything = True
+        elif anything:
+            while at < len(came) and came[at] != line:
+                at += 1
+            if at == len(came):
+                return f"nowhere: {line}"
+            at, anything = at + 1, False
+        elif at == len(came) or came[at] != line:
+            return f"instead of: {line}\ncame:       {came[at] if at < len(came) else 'nothing'}"
+        else:
+            at += 1
+    return "" if anything or at == len(came) else f"more came: {came[at]}"
+
+
+def note(where, command, problem):
+    global passed
+    passed += not problem
+    if problem:
+        problems.append(f"{where}: $ {command}\n{problem}\n")
+
+
+def check_sessions(page, folder):
+    for block in blocks(page):
+        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            command, *expected = part.rstrip("\n").split("\n")
+            code, text = run(command.replace("build/release/bin/stagecraft", "stagecraft"), folder)
+            came = [line.rstrip() for line in text.rstrip("\n").split("\n")] if text else []
+            wrong = agrees([line.rstrip() for line in expected], came)
+            note(page, command, wrong or (code != 0 and f"it ended with {code}"))
+
+
+def check_lists(page, folder):
+    """Has two runs to compare and an order to check; other files and other tests' commands are left out."""
+    shutil.copy("scenarios/examples/csv-order.csv", folder / "order.csv")
+    run("stagecraft run examples/quickstart --out out/b", folder)
+    for line in "".join(blocks(page)).split("\n"):
+        command = line.split(" #")[0].strip().replace("FILE", "examples/quickstart")
+        if not command.startswith("stagecraft ") or re.search(r"pipeedge|reproduce|validate|convergence", command):
+            continue
+        code, text = run(command, folder)
+        note(page, command, code != 0 and f"it ended with {code}\n{text}")
+
+
+with tempfile.TemporaryDirectory() as name:
+    folder = pathlib.Path(name)
+    shutil.copytree("scenarios", folder / "scenarios")
+    check_sessions(pathlib.Path("scenarios/guide/README.md"), folder / "scenarios/guide")
+    check_sessions(pathlib.Path("README.md"), folder)
+    check_lists(pathlib.Path("README.md"), folder)
+print("\n".join(problems))
+print(f"{passed} passed, {len(problems)} failed")
+sys.exit(1 if problems or passed < 8 else 0)
