@@ -26,7 +26,8 @@ const config::MapSpec kLayerFields{
      config::quantity("output", Dimension::Size).fallback("0").doc("Sent to each layer that reads it."),
      config::quantity("stash", Dimension::Size)
          .optional()
-         .doc("Kept from forward to backward; left out: as much as its inputs.")}};
+         .doc("Kept from forward to backward; left out: as much as its inputs."),
+     config::text("tie").optional().doc("Layers with the same word share their parameters, which one of them owns.")}};
 
 const config::MapSpec kFields{
     "Layers written out one by one.",
@@ -62,6 +63,7 @@ ModelGraph build(const Value& map) {
     layer.parameters = config::as_real(value.at("parameters"));
     layer.output = config::as_bytes(value.at("output"));
     layer.stash = value.has("stash") ? config::as_bytes(value.at("stash")) : kept;
+    if (value.has("tie")) layer.tie = value.at("tie").text;
   }
   problems.throw_if_any();
   return writer.finish();

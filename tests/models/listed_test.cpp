@@ -18,7 +18,8 @@ TEST_CASE("listed: what is left out follows from the layer and the one before") 
       "layers:\n"
       "  - {name: a, forward: 2 MFLOP, parameters: 5, output: 1 KiB}\n"
       "  - {name: b, forward: 3 MFLOP, output: 2 KiB}\n"
-      "  - {name: c, forward: 4 MFLOP, inputs: [a, b], input_gradient: 1 MFLOP, weight_gradient: 0, stash: 7 B}\n"
+      "  - {name: c, forward: 4 MFLOP, inputs: [a, b], input_gradient: 1 MFLOP, weight_gradient: 0, stash: 7 B, tie: "
+      "a}\n"
       "precision: mixed\n");
   REQUIRE(model.layers.size() == 3);
   const Layer &a = model.layers[0], &b = model.layers[1], &c = model.layers[2];
@@ -35,6 +36,8 @@ TEST_CASE("listed: what is left out follows from the layer and the one before") 
   CHECK(c.input_gradient.value == 1e6);
   CHECK(c.weight_gradient.value == 0);
   CHECK(c.stash.value == 7);
+  CHECK(a.tie.empty());
+  CHECK(c.tie == "a");
   CHECK(model.precision.weight == 2);
 }
 

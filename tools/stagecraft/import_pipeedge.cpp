@@ -152,7 +152,7 @@ int import_pipeedge(const Arguments& a) {
   const bool medium = word_of(a, "medium", "switch", "shared");
   const Profiles profiles =
       pipeedge::read({files[0], files[1], files[2]}, {.model = a.text("model"),
-                                                      .batch = a.count("batch", 1, 1000000),
+                                                      .batch = a.has("batch") ? a.count("batch", 1, 1000000) : 8,
                                                       .dtype = a.text("dtype"),
                                                       .data_host = a.text("data-host"),
                                                       .binary = !word_of(a, "units", "compat", "si")});

@@ -1,0 +1,165 @@
+#include "models/onnx/dimensions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
+
+namespace stagecraft::onnx {
+namespace {
+
+constexpr std::size_t kMostRank = 64;
+
+/// A dimension of an input without a size.
+struct Open {
+  std::string name, input;
+  bool first = false;
+};
+
+std::string name_of(const ValueInfo& input, std::size_t d) {
+  const Dimension& dimension = (*input.shape)[d];
+  return dimension.name.empty() ? fmt::format("{}.{}", input.name, d) : dimension.name;
+}
+
+std::vector<Open> open_dimensions(const std::vector<ValueInfo>& inputs) {
+  std::vector<Open> open;
+  for (const ValueInfo& input : inputs)
+    for (std::size_t d = 0; d < input.shape->size(); ++d)
+      if ((*input.shape)[d].size < 0) open.push_back({name_of(input, d), input.name, d == 0});
+  return open;
+}
+
+bool counts_samples(const std::string& name) {
+  std::string lower;
+  for (const char c : name) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower == "n" || lower.find("batch") != std::string::npos;
+}
+
+std::set<std::string> sample_names(const std::vector<Open>& open) {
+  const bool said = std::any_of(open.begin(), open.end(), [](const Open& o) { return counts_samples(o.name); });
+  std::set<std::string> names;
+  for (const Open& o : open)
+    if (said ? counts_samples(o.name) : o.first) names.insert(o.name);
+  return names;
+}
+
+std::string shown(const ValueInfo& input) {
+  std::vector<std::string> words;
+  for (std::size_t d = 0; d < input.shape->size(); ++d) {
+    const std::int64_t size = (*input.shape)[d].size;
+    words.push_back(size >= 0 ? std::to_string(size) : name_of(input, d));
+  }
+  return fmt::format("'{}' is {}", input.name, words.empty() ? "one number" : join(words, "x"));
+}
+
+void check_inputs(const std::vector<ValueInfo>& inputs) {
+  if (inputs.empty()) throw InputError("the graph has no inputs", "a model reads data");
+  for (const ValueInfo& input : inputs)
+    if (!input.shape || input.shape->size() > kMostRank)
+      throw InputError(fmt::format("the input '{}' has no shape", input.name),
+                       "only tensors with a known number of dimensions can be read");
+}
+
+/// Every name given is one that the inputs have, and the other way round.
+void fill_sizes(const std::vector<Open>& open, const std::map<std::string, std::int64_t>& given, Dimensions& known) {
+  std::vector<Diagnostic> problems;
+  std::set<std::string> names;
+  for (const Open& o : open) names.insert(o.name);
+  for (const auto& [name, size] : given) {
+    if (!names.count(name))
+      problems.push_back({{},
+                          {},
+                          fmt::format("no dimension of the inputs is called '{}'", name),
+                          names.empty() ? "all sizes are fixed in the file"
+                                        : suggest(name, std::vector<std::string>(names.begin(), names.end())),
+                          "unknown-dimension"});
+    known.sizes[name] = size;
+  }
+  for (const Open& o : open)
+    if (known.sizes.emplace(o.name, 1).second)
+      problems.push_back({{},
+                          {},
+                          fmt::format("the dimension '{}' of the input '{}' has no size", o.name, o.input),
+                          fmt::format("give it with --set {}=N", o.name),
+                          "open-dimension"});
+  if (!problems.empty()) throw InputError(std::move(problems));
+}
+
+/// How many samples a file without open dimensions for them is for.
+std::int64_t fixed_samples(const std::vector<ValueInfo>& inputs, std::optional<std::int64_t> batch,
+                           const Dimensions& known) {
+  const Shape first = known.bind(inputs.front()).value();
+  if (!batch) return first.empty() ? 1 : std::max<std::int64_t>(1, first.front());
+  for (const ValueInfo& input : inputs) {
+    const Shape shape = known.bind(input).value();
+    if (std::find(shape.begin(), shape.end(), *batch) != shape.end()) return *batch;
+  }
+  throw InputError(
+      fmt::format("no input has a dimension of {}, the samples said with --batch; {}", *batch, shown(inputs.front())),
+      "export the model with this size, or with an open one");
+}
+
+/// A size given to a name such as batch says the samples; one given to a first dimension says that it counts others.
+std::optional<std::int64_t> samples_said(std::optional<std::int64_t> batch,
+                                         const std::map<std::string, std::int64_t>& sizes,
+                                         std::set<std::string>& samples) {
+  for (const auto& [name, size] : sizes) {
+    if (!samples.count(name)) continue;
+    if (!counts_samples(name)) {
+      samples.erase(name);
+    } else if (batch.value_or(size) != size) {
+      throw InputError(fmt::format("the dimension '{}' counts samples: {} of them, or {}?", name, size, *batch),
+                       "give --batch alone");
+    } else {
+      batch = size;
+    }
+  }
+  return batch;
+}
+
+}  // namespace
+
+std::optional<Shape> Dimensions::bind(const ValueInfo& value) const {
+  if (!value.shape || value.shape->size() > kMostRank) return {};
+  Shape shape;
+  for (std::size_t d = 0; d < value.shape->size(); ++d) {
+    const Dimension& dimension = (*value.shape)[d];
+    const auto found = sizes.find(name_of(value, d));
+    if (dimension.size < 0 && found == sizes.end()) return {};
+    shape.push_back(dimension.size >= 0 ? dimension.size : found->second);
+  }
+  return shape;
+}
+
+std::vector<ValueInfo> data_inputs(const File& file) {
+  std::set<std::string> weights;
+  for (const Constant& c : file.initializers) weights.insert(c.name);
+  std::vector<ValueInfo> inputs;
+  for (const ValueInfo& input : file.inputs)
+    if (!weights.count(input.name)) inputs.push_back(input);
+  return inputs;
+}
+
+Dimensions bind_dimensions(const File& file, std::optional<std::int64_t> batch,
+                           const std::map<std::string, std::int64_t>& sizes) {
+  const std::vector<ValueInfo> inputs = data_inputs(file);
+  check_inputs(inputs);
+  const std::vector<Open> open = open_dimensions(inputs);
+  std::set<std::string> samples = sample_names(open);
+  batch = samples_said(batch, sizes, samples);
+  Dimensions known;
+  for (const std::string& name : samples) known.sizes[name] = batch.value_or(1);
+  fill_sizes(open, sizes, known);
+  known.samples = samples.empty() ? fixed_samples(inputs, batch, known) : batch.value_or(1);
+  for (const auto& [name, size] : known.sizes)
+    known.notes.push_back(
+        fmt::format("the dimension '{}' is {}{}", name, size, samples.count(name) ? ", samples" : ""));
+  if (samples.empty()) known.notes.push_back(fmt::format("the sizes are for {} samples", known.samples));
+  return known;
+}
+
+}  // namespace stagecraft::onnx

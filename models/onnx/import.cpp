@@ -1,0 +1,38 @@
+#include "models/onnx/import.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/onnx/layers.hpp"
+
+namespace stagecraft::onnx {
+namespace {
+
+/// Of the type that most weights have.
+Precision precision_of(const File& file) {
+  std::map<double, double> numbers;
+  for (const Constant& c : file.initializers)
+    if (is_float(c.type)) numbers[bytes_of(c.type)] += numbers_of(c.shape);
+  const double half = numbers[2], single = numbers[4], both = numbers[8];
+  if (half > single && half > both) return {2, 2, 12, 2};
+  return both > single ? Precision{8, 8, 16, 8} : Precision{4, 4, 8, 4};
+}
+
+}  // namespace
+
+Imported import_model(std::string_view bytes, const std::string& name, const ImportOptions& options) {
+  const File file = read_file(bytes, name);
+  const Dimensions dimensions = bind_dimensions(file, options.batch, options.sizes);
+  Walk walked = walk(file, dimensions, options.unknown_is_zero);
+  Layers layers = make_layers(walked, dimensions.samples, options.keep_all);
+  Imported imported{std::move(layers.model), std::move(layers.notes), dimensions.notes, std::move(walked.warnings)};
+  imported.model.name = file.graph.empty() ? "onnx" : file.graph;
+  imported.model.precision = precision_of(file);
+  const auto tied = std::count_if(imported.model.layers.begin(), imported.model.layers.end(),
+                                  [](const Layer& layer) { return !layer.tie.empty(); });
+  if (tied > 0) imported.assumptions.push_back(fmt::format("{} layers share weights (tie)", tied));
+  return imported;
+}
+
+}  // namespace stagecraft::onnx

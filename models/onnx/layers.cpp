@@ -1,0 +1,160 @@
+#include "models/onnx/layers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "models/onnx/owners.hpp"
+#include "models/onnx/readable.hpp"
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::onnx {
+namespace {
+
+class Maker {
+ public:
+  Maker(const Walk& walk, std::int64_t samples, bool keep_all)
+      : walk_(walk), samples_(static_cast<double>(samples)), keep_all_(keep_all), live_(walk.values.size(), false) {
+    mark_live();
+  }
+
+  Layers make() {
+    for (const int id : walk_.inputs)
+      if (live_[static_cast<std::size_t>(id)]) add_input(id);
+    if (result_.model.layers.empty()) throw InputError("no output of the graph depends on its inputs");
+    std::vector<const Step*> steps;
+    for (const Step& step : walk_.steps)
+      if (is_layer(step)) {
+        add_step(step);
+        steps.push_back(&step);
+      }
+    count_outputs();
+    count_stash(steps);
+    give_weights(walk_, steps, &result_.model.layers[result_.model.layers.size() - steps.size()]);
+    check_graph(result_.model);
+    return std::move(result_);
+  }
+
+ private:
+  const Value& value(int id) const { return walk_.values[static_cast<std::size_t>(id)]; }
+  bool reads_data(int id) const { return id >= 0 && !value(id).tensor.constant; }
+  /// The value that a layer hands on when `id` is read.
+  int source(int id) const { return keep_all_ ? id : value(id).part_of; }
+  Layer& layer_of(int id) { return result_.model.layers[static_cast<std::size_t>(layers_.at(source(id)))]; }
+
+  void mark_live() {
+    for (const int id : walk_.outputs) live_[static_cast<std::size_t>(id)] = true;
+    for (auto step = walk_.steps.rbegin(); step != walk_.steps.rend(); ++step)
+      if (is_live(*step))
+        for (const int id : step->inputs)
+          if (reads_data(id)) live_[static_cast<std::size_t>(id)] = true;
+  }
+
+  bool is_live(const Step& step) const {
+    return !step.constant && std::any_of(step.outputs.begin(), step.outputs.end(),
+                                         [&](int id) { return live_[static_cast<std::size_t>(id)]; });
+  }
+
+  bool is_layer(const Step& step) const { return is_live(step) && (keep_all_ || !step.work.view); }
+
+  std::string unique(const std::string& wanted, const std::string& fallback) {
+    const std::string base = wanted.empty() ? fallback : readable(wanted);
+    std::string name = base;
+    for (int& n = used_[base]; !names_.insert(name).second;) name = fmt::format("{}_{}", base, ++n);
+    return name;
+  }
+
+  void add(const std::string& name, const std::string& type, const std::string& note) {
+    Layer layer;
+    layer.name = name;
+    layer.type = type;
+    result_.model.layers.push_back(std::move(layer));
+    result_.notes.push_back(note);
+  }
+
+  void add_input(int id) {
+    layers_[id] = static_cast<int>(result_.model.layers.size());
+    add(unique(value(id).name, "input"), "input", "input " + to_text(value(id).tensor.shape));
+  }
+
+  void add_step(const Step& step) {
+    const std::string& output = value(step.outputs.front()).name;
+    const int index = static_cast<int>(result_.model.layers.size());
+    const std::string type = readable(step.node->type);
+    add(unique(step.node->name.empty() ? output : step.node->name, "layer"), type,
+        type + " " + to_text(value(step.outputs.front()).tensor.shape));
+    Layer& layer = result_.model.layers.back();
+    for (const int id : step.outputs) layers_[id] = index;
+    for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+      if (!reads_data(step.inputs[i])) continue;
+      const LayerId from{layers_.at(source(step.inputs[i]))};
+      if (std::find(layer.inputs.begin(), layer.inputs.end(), from) == layer.inputs.end()) layer.inputs.push_back(from);
+      read_[source(step.inputs[i])].insert(step.inputs[i]);
+    }
+    count_work(step, layer);
+  }
+
+  void count_work(const Step& step, Layer& layer) const {
+    layer.forward = {step.work.forward / samples_};
+    for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+      if (!walk_.wants_gradient(step, i)) continue;
+      Flops& gradient = value(step.inputs[i]).tensor.constant ? layer.weight_gradient : layer.input_gradient;
+      gradient += {step.work.gradients[i]->work / samples_};
+    }
+  }
+
+  /// Parts of a tensor that others read count as much as they have together, but no more than the whole.
+  void count_outputs() {
+    for (const int id : walk_.outputs)
+      if (reads_data(id)) read_[source(id)].insert(id);
+    for (const auto& [from, readers] : read_) {
+      std::map<int, double> parts;
+      for (const int id : readers) parts[value(id).same] = value(id).tensor.bytes();
+      double bytes = 0;
+      for (const auto& [part, size] : parts) bytes += size;
+      layer_of(from).output += {std::min(bytes, value(from).tensor.bytes()) / samples_};
+    }
+  }
+
+  void count_stash(const std::vector<const Step*>& steps) {
+    std::set<int> kept;
+    const auto keep = [&](int id, Layer& layer) {
+      if (reads_data(id) && kept.insert(value(id).same).second)
+        layer.stash += {value(value(id).same).tensor.bytes() / samples_};
+    };
+    for (const bool outputs : {false, true})
+      for (const Step* step : steps) {
+        Layer& layer = result_.model.layers[static_cast<std::size_t>(layers_.at(step->outputs.front()))];
+        bool learns = false;
+        for (std::size_t g = 0; g < step->inputs.size(); ++g) {
+          if (!walk_.wants_gradient(*step, g)) continue;
+          learns = true;
+          const std::uint32_t reads = step->work.gradients[g]->reads;
+          if (outputs && (reads & kReadsOutput) != 0) keep(step->outputs.front(), layer);
+          for (std::size_t i = 0; i < step->inputs.size() && !outputs; ++i)
+            if ((reads & reads_input(i)) != 0) keep(step->inputs[i], layer);
+        }
+        if (learns && outputs) layer.stash += {step->work.kept / samples_};
+      }
+  }
+
+  const Walk& walk_;
+  double samples_;
+  bool keep_all_;
+  std::vector<bool> live_;
+  Layers result_;
+  std::map<int, int> layers_;          ///< By the value that a layer makes.
+  std::map<int, std::set<int>> read_;  ///< By that value, what is read of it: views are values too.
+  std::map<std::string, int> used_;
+  std::set<std::string> names_;
+};
+
+}  // namespace
+
+Layers make_layers(const Walk& walk, std::int64_t samples, bool keep_all) {
+  return Maker(walk, samples, keep_all).make();
+}
+
+}  // namespace stagecraft::onnx

@@ -1,0 +1,129 @@
+#include "models/onnx/operator.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::onnx {
+namespace {
+
+constexpr double kMostNumbers = 1e15;
+constexpr std::size_t kHighestRank = 64;
+
+std::vector<Operators> families() {
+  return {activations(), arithmetic(), products(),   windows(), norms(), reductions(),
+          recurrent(),   attention(),  selections(), views(),   makers()};
+}
+
+}  // namespace
+
+const Tensor& Call::in(std::size_t i) const {
+  if (!has(i)) fail(fmt::format("input {} is missing", i));
+  return *inputs[i];
+}
+
+const std::vector<double>& Call::values(std::size_t i) const {
+  if (!in(i).values)
+    fail(
+        fmt::format("its input {} ('{}') decides on a shape, but is only known when the model runs", i, node.inputs[i]),
+        "export the model with fixed sizes, or simplify the file first");
+  return *in(i).values;
+}
+
+std::vector<std::int64_t> Call::whole(std::size_t i) const {
+  std::vector<std::int64_t> numbers;
+  for (const double value : values(i)) numbers.push_back(to_whole(value));
+  return numbers;
+}
+
+const Attribute* Call::attribute(std::string_view wanted) const {
+  for (const Attribute& a : node.attributes)
+    if (a.name == wanted) return &a;
+  return nullptr;
+}
+
+std::int64_t Call::integer(std::string_view wanted, std::int64_t fallback) const {
+  const Attribute* a = attribute(wanted);
+  return a && a->integer ? *a->integer : fallback;
+}
+
+std::string Call::text(std::string_view wanted, const std::string& fallback) const {
+  const Attribute* a = attribute(wanted);
+  return a && !a->text.empty() ? a->text : fallback;
+}
+
+std::vector<std::int64_t> Call::integers(std::string_view wanted) const {
+  const Attribute* a = attribute(wanted);
+  return a ? a->integers : std::vector<std::int64_t>{};
+}
+
+std::optional<std::vector<std::int64_t>> Call::list(std::string_view wanted, std::size_t i) const {
+  if (has(i)) return whole(i);
+  if (const Attribute* a = attribute(wanted)) return a->integers;
+  return {};
+}
+
+std::size_t Call::axis(std::int64_t written, std::size_t rank) const {
+  const auto most = static_cast<std::int64_t>(rank);
+  if (written < -most || written >= most) fail(fmt::format("axis {} of {} dimensions", written, rank));
+  return static_cast<std::size_t>(written < 0 ? written + most : written);
+}
+
+std::string Call::name() const {
+  std::string made = node.name;
+  if (made.empty() && !node.outputs.empty()) made = node.outputs.front();
+  return fmt::format("{} '{}'", node.type, made);
+}
+
+void Call::fail(const std::string& message, const std::string& help) const {
+  throw InputError(name() + ": " + message, help);
+}
+
+const Operator* find_operator(std::string_view domain, std::string_view name) {
+  for (const Operators family : families())
+    for (const Operator& op : family)
+      if (op.name == name && op.domain == domain) return &op;
+  return nullptr;
+}
+
+std::vector<std::string> operator_names() {
+  std::vector<std::string> names;
+  for (const Operators family : families())
+    for (const Operator& op : family) names.emplace_back(op.name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::int64_t to_whole(double value) {
+  constexpr double kLimit = 9.2e18;
+  if (std::isnan(value)) return 0;
+  return static_cast<std::int64_t>(std::clamp(value, -kLimit, kLimit));
+}
+
+Tensor sized(const Call& c, Type type, Shape shape) {
+  if (shape.size() > kHighestRank) c.fail(fmt::format("it makes {} dimensions", shape.size()));
+  for (const std::int64_t size : shape)
+    if (size < 0)
+      c.fail(fmt::format("it makes a dimension of {}", size),
+             "do the sizes given with --set and --batch fit the model?");
+  if (numbers_of(shape) > kMostNumbers) c.fail(fmt::format("it makes {:.3g} numbers", numbers_of(shape)));
+  return {type, std::move(shape)};
+}
+
+Shape broadcast(const Call& c, const Shape& a, const Shape& b) {
+  Shape shape(std::max(a.size(), b.size()), 1);
+  for (std::size_t back = 0; back < shape.size(); ++back) {
+    const std::int64_t x = back < a.size() ? a[a.size() - 1 - back] : 1;
+    const std::int64_t y = back < b.size() ? b[b.size() - 1 - back] : 1;
+    if (x != y && x != 1 && y != 1)
+      c.fail(fmt::format("{} and {} do not fit together", to_text(a), to_text(b)),
+             "do the sizes given with --set and --batch fit the model?");
+    shape[shape.size() - 1 - back] = x == 1 ? y : x;
+  }
+  return shape;
+}
+
+}  // namespace stagecraft::onnx

@@ -1,0 +1,92 @@
+// One number in, one number out. A comparison, an operation of arithmetic and a function such as exp count one each;
+// gradients are written with what is cheapest to keep, as frameworks do: y(1 - y) of a sigmoid, 1 - y^2 of tanh.
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/onnx/operator.hpp"
+
+namespace stagecraft::onnx {
+namespace {
+
+constexpr std::uint32_t kIn = reads_input(0), kOut = kReadsOutput;
+constexpr std::string_view kMicrosoft = "com.microsoft";
+
+Outcome apply(const Call& c) {
+  Tensor y = sized(c, c.in(0).type, c.in(0).shape);
+  if (c.op.value && c.in(0).values) {
+    y.values = *c.in(0).values;
+    for (double& number : *y.values) number = c.op.value(number, 0);
+  }
+  const double n = y.numbers();
+  Outcome outcome{{std::move(y)}, c.op.forward * n};
+  if (c.op.gradient) outcome.gradients = {Gradient{c.op.gradient->work * n, c.op.gradient->reads}};
+  return outcome;
+}
+
+Outcome logic(const Call& c) {
+  Outcome outcome = apply(c);
+  outcome.outputs.front().type = Type::Bool;
+  return outcome;
+}
+
+/// x * tanh(...) instead of erf: nine operations (Hendrycks and Gimpel, 2016).
+Outcome gelu(const Call& c) {
+  Outcome outcome = apply(c);
+  if (c.text("approximate", "none") == "tanh") outcome.forward = 9 * outcome.outputs.front().numbers();
+  return outcome;
+}
+
+/// A bias, then the activation.
+Outcome with_bias(const Call& c) {
+  Outcome outcome = apply(c);
+  if (c.has(1)) outcome.gradients.emplace_back(Gradient{outcome.outputs.front().numbers(), 0});
+  return outcome;
+}
+
+const Operator kOperators[] = {
+    {"Relu", apply, 1, Gradient{1, kOut}, [](double x, double) { return std::max(x, 0.0); }},
+    {"LeakyRelu", apply, 2, Gradient{2, kOut}},
+    {"ThresholdedRelu", apply, 1, Gradient{1, kOut}},
+    {"Elu", apply, 4, Gradient{3, kOut}},
+    {"Selu", apply, 5, Gradient{3, kOut}},
+    {"Celu", apply, 5, Gradient{3, kOut}},
+    {"Sigmoid", apply, 4, Gradient{3, kOut}},
+    {"HardSigmoid", apply, 4, Gradient{3, kOut}},
+    {"HardSwish", apply, 5, Gradient{5, kIn}},
+    {"Swish", apply, 5, Gradient{6, kIn}},
+    {"Mish", apply, 5, Gradient{10, kIn}},
+    {"Softplus", apply, 3, Gradient{5, kIn}},
+    {"Softsign", apply, 3, Gradient{4, kIn}},
+    {"Tanh", apply, 1, Gradient{3, kOut}},
+    {"Erf", apply, 1, Gradient{5, kIn}},
+    {"Gelu", gelu, 5, Gradient{11, kIn}},
+    {"Gelu", apply, 5, Gradient{11, kIn}, nullptr, kMicrosoft},
+    {"FastGelu", with_bias, 10, Gradient{12, kIn}, nullptr, kMicrosoft},
+    {"BiasGelu", with_bias, 6, Gradient{12, kIn}, nullptr, kMicrosoft},
+    {"QuickGelu", apply, 6, Gradient{7, kIn}, nullptr, kMicrosoft},
+    {"Exp", apply, 1, Gradient{1, kOut}, [](double x, double) { return std::exp(x); }},
+    {"Log", apply, 1, Gradient{1, kIn}, [](double x, double) { return std::log(x); }},
+    {"Sqrt", apply, 1, Gradient{2, kOut}, [](double x, double) { return std::sqrt(x); }},
+    {"Abs", apply, 1, Gradient{1, kIn}, [](double x, double) { return std::abs(x); }},
+    {"Neg", apply, 1, Gradient{1, 0}, [](double x, double) { return -x; }},
+    {"Reciprocal", apply, 1, Gradient{3, kOut}, [](double x, double) { return 1 / x; }},
+    {"Sin", apply, 1, Gradient{2, kIn}},
+    {"Cos", apply, 1, Gradient{3, kIn}},
+    {"Clip", apply, 2, Gradient{2, kIn}},
+    {"Floor", apply, 1, {}, [](double x, double) { return std::floor(x); }},
+    {"Ceil", apply, 1, {}, [](double x, double) { return std::ceil(x); }},
+    {"Round", apply, 1, {}, [](double x, double) { return std::nearbyint(x); }},
+    {"Sign", apply, 1, {}, [](double x, double) { return x > 0   ? 1.0
+                                                         : x < 0 ? -1.0
+                                                                 : 0.0; }},
+    {"Not", logic, 1, {}, [](double x, double) { return x == 0 ? 1.0 : 0.0; }},
+    {"IsNaN", logic, 1},
+    {"IsInf", logic, 1},
+};
+
+}  // namespace
+
+Operators activations() { return kOperators; }
+
+}  // namespace stagecraft::onnx

@@ -1,0 +1,112 @@
+// Whole attentions, as optimizers and newer exporters write them. Scores of q rows over k rows in heads of width d, and
+// the sum of v: 2 q k d and 2 q k v operations a head, five for each score's softmax; twice that for the gradients.
+// Kept: queries, keys, values and the probabilities. Products with weights count 2 (numbers that come out) x (inputs).
+
+#include <fmt/format.h>
+
+#include "models/onnx/operator.hpp"
+
+namespace stagecraft::onnx {
+namespace {
+
+struct Heads {
+  double count, queries, keys, width, values;  ///< Heads of all samples, rows of either side, widths.
+
+  double scores() const { return count * queries * keys; }
+  double work() const { return scores() * (2 * width + 2 * values + 5); }
+};
+
+void want_rank(const Call& c, std::size_t input, std::size_t rank) {
+  if (c.rank(input) != rank)
+    c.fail(fmt::format("input {} is {}; {} dimensions are known here", input, to_text(c.in(input).shape), rank));
+}
+
+double d(std::int64_t size) { return static_cast<double>(size); }
+
+void want_no_past(const Call& c, std::size_t from) {
+  for (std::size_t i = from; i < c.size(); ++i)
+    if (c.has(i) && c.in(i).shape.size() > 3) c.fail("keys and values of earlier tokens are not known here");
+}
+
+/// com.microsoft: one matrix makes queries, keys and values of the input.
+Outcome with_weights(const Call& c) {
+  want_rank(c, 0, 3);
+  want_rank(c, 1, 2);
+  const Shape& x = c.in(0).shape;
+  Shape widths = c.integers("qkv_hidden_sizes");
+  if (widths.empty()) widths.assign(3, c.in(1).shape[1] / 3);
+  if (widths.size() != 3 || c.in(1).shape[0] != x[2]) c.fail(fmt::format("weights of {}", to_text(c.in(1).shape)));
+  const double heads = d(std::max<std::int64_t>(1, c.integer("num_heads", 1)));
+  const Heads h{d(x[0]) * heads, d(x[1]), d(x[1]), d(widths[0]) / heads, d(widths[2]) / heads};
+  Tensor y = sized(c, c.in(0).type, {x[0], x[1], widths[2]});
+  const double projected = d(x[0]) * d(x[1]) * d(c.in(1).shape[1]), product = 2 * projected * d(x[2]);
+  Outcome outcome{{std::move(y)}, product + h.work()};
+  outcome.gradients = {Gradient{product + 2 * h.work(), 0}, Gradient{product, reads_input(0)}, Gradient{}};
+  outcome.kept = (projected + h.scores()) * bytes_of(c.in(0).type);
+  return outcome;
+}
+
+Outcome attended(const Call& c, const Heads& h, Shape shape) {
+  Outcome outcome{{sized(c, c.in(0).type, std::move(shape))}, h.work()};
+  const std::uint32_t reads = reads_input(0) | reads_input(1) | reads_input(2);
+  const double product = 2 * h.scores();
+  outcome.gradients = {Gradient{product * h.width + 5 * h.scores(), reads}, Gradient{product * h.width, reads},
+                       Gradient{product * h.values, reads}};
+  // The gradient of the probabilities, which all three go through.
+  outcome.gradients[0]->work += product * h.values;
+  outcome.kept = h.scores() * bytes_of(c.in(0).type);
+  return outcome;
+}
+
+/// Queries, keys and values of samples x rows x width, or samples x heads x rows x width.
+Outcome of_three(const Call& c) {
+  const bool microsoft = !c.op.domain.empty();
+  want_no_past(c, 4);
+  const Shape &q = c.in(0).shape, &k = c.in(1).shape, &v = c.in(2).shape;
+  if (q.size() == 4 && k.size() == 4 && v.size() == 4)
+    return attended(c, {d(q[0]) * d(q[1]), d(q[2]), d(k[2]), d(q[3]), d(v[3])}, {q[0], q[1], q[2], v[3]});
+  for (const std::size_t i : {0U, 1U, 2U}) want_rank(c, i, 3);
+  const std::int64_t heads = c.integer(microsoft ? "num_heads" : "q_num_heads", 0);
+  const std::int64_t shared = microsoft ? heads : c.integer("kv_num_heads", 0);
+  if (heads < 1 || shared < 1 || heads > q[2] || shared > heads) c.fail(fmt::format("{} heads", heads));
+  const std::int64_t value = v[2] / shared;
+  const Heads h{d(q[0]) * d(heads), d(q[1]), d(k[1]), d(q[2] / heads), d(value)};
+  return attended(c, h, {q[0], q[1], value * heads});
+}
+
+/// Words, positions and segments looked up and added, then a norm: tables are inputs 2, 3 and 4, the norm 5 and 6.
+Outcome embedding(const Call& c) {
+  want_rank(c, 0, 2);
+  want_rank(c, 2, 2);
+  const Shape& words = c.in(0).shape;
+  Tensor y = sized(c, c.in(2).type, {words[0], words[1], c.in(2).shape[1]});
+  const double n = y.numbers(), bytes = y.bytes();
+  Outcome outcome{{std::move(y)}, 7 * n};
+  for (std::size_t i = 1; i < c.node.outputs.size(); ++i) outcome.outputs.push_back({Type::Int32, {words[0]}});
+  outcome.gradients = {{}, {}, Gradient{0, reads_input(0)}, Gradient{}, Gradient{}, Gradient{5 * n, 0}, Gradient{}};
+  outcome.kept = bytes;
+  return outcome;
+}
+
+/// Pairs of numbers turned by an angle: four products and two sums for two numbers; the tables are no weights.
+Outcome rotary(const Call& c) {
+  Tensor y = sized(c, c.in(0).type, c.in(0).shape);
+  const double work = 3 * y.numbers();
+  return {{std::move(y)}, work, {Gradient{work, 0}}};
+}
+
+constexpr std::string_view kMicrosoft = "com.microsoft";
+const Operator kOperators[] = {
+    {"Attention", of_three},
+    {"RotaryEmbedding", rotary},
+    {.name = "Attention", .apply = with_weights, .domain = kMicrosoft},
+    {.name = "MultiHeadAttention", .apply = of_three, .domain = kMicrosoft},
+    {.name = "EmbedLayerNormalization", .apply = embedding, .domain = kMicrosoft},
+    {.name = "RotaryEmbedding", .apply = rotary, .domain = kMicrosoft},
+};
+
+}  // namespace
+
+Operators attention() { return kOperators; }
+
+}  // namespace stagecraft::onnx

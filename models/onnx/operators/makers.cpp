@@ -1,0 +1,83 @@
+// Operators whose numbers follow from the file and from shapes: with them exporters work out where to cut and how to
+// reshape. None is a layer.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/onnx/operators/values.hpp"
+
+namespace stagecraft::onnx {
+namespace {
+
+Outcome made(Tensor y) {
+  y.constant = true;
+  return {{std::move(y)}};
+}
+
+/// Opset 15 can take a part of the shape.
+Outcome shape(const Call& c) {
+  const auto rank = static_cast<std::int64_t>(c.rank(0));
+  const auto placed = [&](std::int64_t at) { return std::clamp<std::int64_t>(at < 0 ? at + rank : at, 0, rank); };
+  const std::int64_t start = placed(c.integer("start", 0)), end = std::max(start, placed(c.integer("end", rank)));
+  Tensor y{Type::Int64, {end - start}};
+  y.values.emplace();
+  for (std::int64_t d = start; d < end; ++d)
+    y.values->push_back(static_cast<double>(c.in(0).shape[static_cast<std::size_t>(d)]));
+  return made(std::move(y));
+}
+
+Outcome size(const Call& c) { return made({Type::Int64, {}, std::vector<double>{c.in(0).numbers()}}); }
+
+Tensor listed(Type type, std::vector<double> values) {
+  Tensor y{type, {static_cast<std::int64_t>(values.size())}};
+  if (y.numbers() <= kMostValues) y.values = std::move(values);
+  return y;
+}
+
+Outcome constant(const Call& c) {
+  for (const Attribute& a : c.node.attributes) {
+    if (a.name == "value" && a.tensor) return made({a.tensor->type, a.tensor->shape, a.tensor->values});
+    if (a.name == "value_int" && a.integer)
+      return made({Type::Int64, {}, std::vector<double>{static_cast<double>(*a.integer)}});
+    if (a.name == "value_float" && a.real) return made({Type::Float, {}, std::vector<double>{*a.real}});
+    if (a.name == "value_ints")
+      return made(listed(Type::Int64, std::vector<double>(a.integers.begin(), a.integers.end())));
+    if (a.name == "value_floats") return made(listed(Type::Float, a.reals));
+  }
+  c.fail("it has no value that is known here");
+}
+
+Outcome constant_of_shape(const Call& c) {
+  const Attribute* a = c.attribute("value");
+  const bool given = a && a->tensor;
+  Tensor y = sized(c, given ? a->tensor->type : Type::Float, c.whole(0));
+  if (!given || (a->tensor->values && a->tensor->values->size() == 1)) {
+    const double value = given ? a->tensor->values->front() : 0;
+    fill(y, [&](const Shape&) { return value; });
+  }
+  return made(std::move(y));
+}
+
+Outcome range(const Call& c) {
+  for (const std::size_t i : {0U, 1U, 2U})
+    if (c.values(i).size() != 1) c.fail(fmt::format("input {} is not one number", i));
+  const double start = c.values(0)[0], step = c.values(2)[0];
+  const double count = step == 0 ? 0 : std::max(0.0, std::ceil((c.values(1)[0] - start) / step));
+  Tensor y = sized(c, c.in(0).type, {to_whole(count)});
+  fill(y, [&](const Shape& place) { return start + step * static_cast<double>(place[0]); });
+  return made(std::move(y));
+}
+
+Outcome eye(const Call& c) { return made(sized(c, static_cast<Type>(c.integer("dtype", 1)), c.in(0).shape)); }
+
+const Operator kOperators[] = {{"Shape", shape},       {"Size", size},
+                               {"Constant", constant}, {"ConstantOfShape", constant_of_shape},
+                               {"Range", range},       {"EyeLike", eye}};
+
+}  // namespace
+
+Operators makers() { return kOperators; }
+
+}  // namespace stagecraft::onnx

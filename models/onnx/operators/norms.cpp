@@ -1,0 +1,85 @@
+// Norms and softmax, as the builders count them: four operations a number for batch normalisation and five for layer
+// normalisation, forward and for each gradient; five for softmax (largest, difference, exp, sum, quotient) and four for
+// its gradient y (g - sum(g y)). Each keeps what it normalises, softmax what came out.
+
+#include "models/onnx/operator.hpp"
+
+namespace stagecraft::onnx {
+namespace {
+
+constexpr std::uint32_t kIn = reads_input(0), kOut = kReadsOutput;
+
+/// Outputs besides the first are statistics of one number for each `per` of the input.
+void add_statistics(const Call& c, Outcome& outcome, const Shape& shape) {
+  for (std::size_t i = 1; i < c.node.outputs.size(); ++i) outcome.outputs.push_back({Type::Float, shape});
+}
+
+/// The norm itself, then scale and bias as inputs 1 and 2 where they are given.
+Outcome norm(const Call& c) {
+  Tensor y = sized(c, c.in(0).type, c.in(0).shape);
+  const double n = y.numbers(), work = c.op.forward * n;
+  Outcome outcome{{std::move(y)}, work, {Gradient{work, kIn}}};
+  if (c.has(1)) outcome.gradients.emplace_back(Gradient{work, kIn});
+  if (c.has(2)) outcome.gradients.emplace_back(Gradient{});
+  return outcome;
+}
+
+/// Inputs 3 and 4, the running mean and variance, are no weights.
+Outcome batch_norm(const Call& c) {
+  Outcome outcome = norm(c);
+  add_statistics(c, outcome, c.in(3).shape);
+  return outcome;
+}
+
+Outcome layer_norm(const Call& c) {
+  Outcome outcome = norm(c);
+  const std::size_t axis = c.axis(c.integer("axis", -1), c.rank(0));
+  Shape shape = c.in(0).shape;
+  for (std::size_t d = axis; d < shape.size(); ++d) shape[d] = 1;
+  add_statistics(c, outcome, shape);
+  return outcome;
+}
+
+/// A sum with a second input and a bias first; weights are inputs 2 and 3. The fourth output is that sum.
+Outcome skip_layer_norm(const Call& c) {
+  Tensor y = sized(c, c.in(0).type, c.in(0).shape);
+  const double n = y.numbers(), work = 5 * n;
+  Outcome outcome{{y}, work + n, {Gradient{work, kIn}, Gradient{}, Gradient{work, kIn}}};
+  for (std::size_t i = 3; i < c.size(); ++i) outcome.gradients.emplace_back(Gradient{});
+  for (std::size_t i = 1; i < c.node.outputs.size(); ++i) outcome.outputs.push_back(y);
+  return outcome;
+}
+
+Outcome softmax(const Call& c) {
+  Tensor y = sized(c, c.in(0).type, c.in(0).shape);
+  const double n = y.numbers();
+  return {{std::move(y)}, c.op.forward * n, {Gradient{4 * n, kOut}}};
+}
+
+/// A window over neighbouring channels.
+Outcome local_response(const Call& c) {
+  Tensor y = sized(c, c.in(0).type, c.in(0).shape);
+  const double work = (2 * static_cast<double>(c.integer("size", 1)) + 4) * y.numbers();
+  return {{std::move(y)}, work, {Gradient{work, kIn | kOut}}};
+}
+
+const Operator kOperators[] = {
+    {"BatchNormalization", batch_norm, 4},
+    {"InstanceNormalization", norm, 5},
+    {"GroupNormalization", norm, 5},
+    {"LayerNormalization", layer_norm, 5},
+    {"SimplifiedLayerNormalization", layer_norm, 4},
+    {"RMSNormalization", layer_norm, 4},
+    {"MeanVarianceNormalization", norm, 5},
+    {"LpNormalization", norm, 3},
+    {.name = "SkipLayerNormalization", .apply = skip_layer_norm, .domain = "com.microsoft"},
+    {"Softmax", softmax, 5},
+    {"LogSoftmax", softmax, 5},
+    {"LRN", local_response},
+};
+
+}  // namespace
+
+Operators norms() { return kOperators; }
+
+}  // namespace stagecraft::onnx

@@ -1,0 +1,113 @@
+// Products of matrices: two operations for a multiplication with an addition, 2 (numbers that come out) x (numbers
+// summed over); each gradient is a product of the same size. A bias of Gemm goes with the last addition.
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "models/onnx/operator.hpp"
+
+namespace stagecraft::onnx {
+namespace {
+
+constexpr std::uint32_t kFirst = reads_input(0), kSecond = reads_input(1);
+
+Outcome multiplied(Tensor y, double inner) {
+  const double work = 2 * y.numbers() * inner;
+  return {{std::move(y)}, work, {Gradient{work, kSecond}, Gradient{work, kFirst}}};
+}
+
+[[noreturn]] void refuse(const Call& c, const Shape& a, const Shape& b) {
+  c.fail(fmt::format("{} times {}", to_text(a), to_text(b)),
+         "do the sizes given with --set and --batch fit the model?");
+}
+
+void transpose_last(Shape& shape, bool wanted) {
+  if (wanted && shape.size() > 1) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+}
+
+Outcome matrices(const Call& c, Shape a, Shape b) {
+  const Shape first = a, second = b;
+  if (a.empty() || b.empty()) refuse(c, a, b);
+  const bool row = a.size() == 1, column = b.size() == 1;
+  if (row) a.insert(a.begin(), 1);
+  if (column) b.push_back(1);
+  const std::int64_t rows = a[a.size() - 2], inner = a.back(), columns = b.back();
+  if (inner != b[b.size() - 2]) refuse(c, first, second);
+  Shape shape = broadcast(c, {a.begin(), a.end() - 2}, {b.begin(), b.end() - 2});
+  if (!row) shape.push_back(rows);
+  if (!column) shape.push_back(columns);
+  return multiplied(sized(c, c.in(0).type, std::move(shape)), static_cast<double>(inner));
+}
+
+Outcome mat_mul(const Call& c) { return matrices(c, c.in(0).shape, c.in(1).shape); }
+
+Outcome fused_mat_mul(const Call& c) {
+  Shape a = c.in(0).shape, b = c.in(1).shape;
+  transpose_last(a, c.integer("transA", 0) != 0);
+  transpose_last(b, c.integer("transB", 0) != 0);
+  return matrices(c, a, b);
+}
+
+Outcome gemm(const Call& c) {
+  Shape a = c.in(0).shape, b = c.in(1).shape;
+  if (a.size() != 2 || b.size() != 2) refuse(c, a, b);
+  transpose_last(a, c.integer("transA", 0) != 0);
+  transpose_last(b, c.integer("transB", 0) != 0);
+  if (a[1] != b[0]) refuse(c, a, b);
+  Outcome outcome = multiplied(sized(c, c.in(0).type, {a[0], b[1]}), static_cast<double>(a[1]));
+  if (c.has(2)) outcome.gradients.emplace_back(Gradient{});
+  return outcome;
+}
+
+/// Sizes of the letters of one term; dots stand for nothing here.
+void read_term(const Call& c, const std::string& term, const Shape& shape, std::map<char, std::int64_t>& sizes) {
+  if (term.size() != shape.size()) c.fail(fmt::format("'{}' for an input of {}", term, to_text(shape)));
+  for (std::size_t i = 0; i < term.size(); ++i) {
+    const auto [place, fresh] = sizes.emplace(term[i], shape[i]);
+    if (!fresh && place->second == 1) place->second = shape[i];
+    if (place->second != shape[i] && shape[i] != 1)
+      c.fail(fmt::format("'{}' is {} and {}", term[i], place->second, shape[i]));
+  }
+}
+
+/// One or two inputs without dots: every combination of the letters is a multiplication with an addition.
+Outcome einsum(const Call& c) {
+  std::string equation;
+  for (const char letter : c.text("equation", ""))
+    if (letter != ' ') equation += letter;
+  const std::size_t arrow = equation.find("->"), comma = equation.find(',');
+  const bool two = comma != std::string::npos;
+  if (arrow == std::string::npos || equation.find('.') != std::string::npos || c.size() != (two ? 2U : 1U))
+    c.fail(fmt::format("the equation '{}' is not understood", equation),
+           "write one or two terms without dots and an ->");
+  std::map<char, std::int64_t> sizes;
+  read_term(c, equation.substr(0, std::min(comma, arrow)), c.in(0).shape, sizes);
+  if (two) read_term(c, equation.substr(comma + 1, arrow - comma - 1), c.in(1).shape, sizes);
+  Shape shape, all;
+  for (const char letter : equation.substr(arrow + 2)) {
+    if (!sizes.count(letter)) c.fail(fmt::format("'{}' of '{}' is in no input", letter, equation));
+    shape.push_back(sizes.at(letter));
+  }
+  for (const auto& [letter, size] : sizes) all.push_back(size);
+  Tensor y = sized(c, c.in(0).type, std::move(shape));
+  if (!two) {
+    const double n = c.in(0).numbers();
+    return {{std::move(y)}, n, {Gradient{n, 0}}};
+  }
+  const double inner = y.numbers() > 0 ? numbers_of(all) / y.numbers() : 0;
+  return multiplied(std::move(y), inner);
+}
+
+const Operator kOperators[] = {
+    {"MatMul", mat_mul},
+    {"Gemm", gemm},
+    {"Einsum", einsum},
+    {.name = "FusedMatMul", .apply = fused_mat_mul, .domain = "com.microsoft"},
+};
+
+}  // namespace
+
+Operators products() { return kOperators; }
+
+}  // namespace stagecraft::onnx

@@ -1,0 +1,55 @@
+// Recurrent layers over T steps of B samples with i inputs and width h, for each direction:
+//   LSTM   T B (8h(i + h) + 30h), as the builder `lstm` counts it; kept: input, outcome, four gates, cell
+//   GRU    T B (6h(i + h) + 20h): six biases, two sigmoids of four operations, tanh, r * h, (1 - z) n + z h
+//   RNN    T B (2h(i + h) + 4h): two biases, a sum and tanh
+// Inputs 1, 2 and 3 are the weights of the inputs, those of the state, and the biases.
+
+#include <fmt/format.h>
+
+#include "models/onnx/operator.hpp"
+
+namespace stagecraft::onnx {
+namespace {
+
+struct Cell {
+  double gates, work, kept;  ///< Matrices; operations besides them and numbers kept, for each unit and step.
+};
+
+Outcome recurrent(const Call& c, const Cell& cell) {
+  const Shape &x = c.in(0).shape, &state = c.in(2).shape;
+  if (x.size() != 3 || state.size() != 3 || c.rank(1) != 3)
+    c.fail(fmt::format("an input of {} and weights of {} and {}; each has three dimensions", to_text(x),
+                       to_text(c.in(1).shape), to_text(state)));
+  const bool samples_first = c.integer("layout", 0) != 0;
+  const std::int64_t steps = x[samples_first ? 1 : 0], samples = x[samples_first ? 0 : 1];
+  const std::int64_t directions = state[0], width = c.integer("hidden_size", state[2]);
+  if (c.in(1).shape[2] != x[2])
+    c.fail(fmt::format("weights of {} on an input of {}", to_text(c.in(1).shape), to_text(x)));
+  const Type type = c.in(0).type;
+  const Shape last = samples_first ? Shape{samples, directions, width} : Shape{directions, samples, width};
+  Outcome outcome;
+  outcome.outputs.push_back(sized(
+      c, type, samples_first ? Shape{samples, steps, directions, width} : Shape{steps, directions, samples, width}));
+  for (std::size_t i = 1; i < c.node.outputs.size(); ++i) outcome.outputs.push_back(sized(c, type, last));
+  const double units = outcome.outputs.front().numbers(), h = static_cast<double>(width);
+  const double inputs = 2 * cell.gates * units * static_cast<double>(x[2]), states = 2 * cell.gates * units * h;
+  outcome.forward = inputs + states + cell.work * units;
+  // The work of the cells goes with the gradient of the state on the one side, with that of its weights on the other.
+  const std::uint32_t reads = reads_input(0) | kReadsOutput;
+  outcome.gradients = {Gradient{outcome.forward, reads}, Gradient{inputs, reads},
+                       Gradient{states + cell.work * units, reads}, Gradient{}};
+  outcome.kept = cell.kept * units * bytes_of(type);
+  return outcome;
+}
+
+Outcome lstm(const Call& c) { return recurrent(c, {4, 30, 5}); }
+Outcome gru(const Call& c) { return recurrent(c, {3, 20, 4}); }
+Outcome rnn(const Call& c) { return recurrent(c, {1, 4, 0}); }
+
+const Operator kOperators[] = {{"LSTM", lstm}, {"GRU", gru}, {"RNN", rnn}};
+
+}  // namespace
+
+Operators recurrent() { return kOperators; }
+
+}  // namespace stagecraft::onnx

@@ -1,0 +1,186 @@
+#include "models/onnx/walk.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
+
+namespace stagecraft::onnx {
+namespace {
+
+constexpr Operator kUnknown{"unknown", nullptr};
+
+bool are_weights(Type type, const Shape& shape) { return is_float(type) && !shape.empty() && numbers_of(shape) > 1; }
+
+std::string full_name(const Node& node) { return node.domain.empty() ? node.type : node.domain + "." + node.type; }
+
+std::string help_for(const File& file, const Node& node) {
+  if (std::find(file.functions.begin(), file.functions.end(), node.type) != file.functions.end())
+    return "the file defines it itself; onnx.inliner puts its nodes in its place";
+  const std::vector<std::string> names = operator_names();
+  const auto near = closest(node.type, names);
+  return (near && *near != node.type ? fmt::format("did you mean '{}'? ", *near) : "") +
+         "--unknown zero counts it as no work, with the shapes that the file has";
+}
+
+/// One problem for each kind of operator that is not known.
+std::vector<Diagnostic> unknown_operators(const File& file) {
+  std::map<std::string, std::pair<const Node*, int>> unknown;
+  for (const Node& node : file.nodes)
+    if (!find_operator(node.domain, node.type)) {
+      auto& [first, count] = unknown.try_emplace(full_name(node), &node, 0).first->second;
+      ++count;
+    }
+  std::vector<Diagnostic> problems;
+  for (const auto& [name, nodes] : unknown)
+    problems.push_back({{},
+                        {},
+                        fmt::format("the operator '{}' is not known; {} node{} of it, the first '{}'", name,
+                                    nodes.second, nodes.second == 1 ? "" : "s", nodes.first->name),
+                        help_for(file, *nodes.first),
+                        "unknown-operator"});
+  return problems;
+}
+
+class Walker {
+ public:
+  Walker(const File& file, const Dimensions& dimensions) : file_(file), dimensions_(dimensions) {
+    for (const auto* list : {&file.values, &file.outputs})
+      for (const ValueInfo& info : *list) infos_.emplace(info.name, &info);
+    for (const Constant& c : file.initializers) {
+      const int id = add(c.name, {c.type, c.shape, c.values, true}, -1);
+      walk_.values[static_cast<std::size_t>(id)].weights = are_weights(c.type, c.shape);
+    }
+    for (const ValueInfo& input : data_inputs(file)) {
+      const Shape shape = dimensions.bind(input).value();
+      if (numbers_of(shape) > 1e15)
+        throw InputError(fmt::format("the input '{}' has {:.3g} numbers", input.name, numbers_of(shape)));
+      walk_.inputs.push_back(add(input.name, {input.type, shape}, -1));
+    }
+  }
+
+  Walk run() {
+    for (const Node& node : file_.nodes) take(node);
+    for (const ValueInfo& output : file_.outputs) walk_.outputs.push_back(look_up(output.name, "the graph's output"));
+    if (differing_ > 0)
+      walk_.warnings.push_back(fmt::format("{} shapes in the file are other than its operators make, the first: {}",
+                                           differing_, first_difference_));
+    return std::move(walk_);
+  }
+
+ private:
+  int add(const std::string& name, Tensor tensor, int step) {
+    const int id = static_cast<int>(walk_.values.size());
+    if (!name.empty() && !ids_.emplace(name, id).second)
+      throw InputError(fmt::format("two things in the graph are called '{}'", name), "a name stands for one tensor");
+    walk_.values.push_back({name, std::move(tensor), step, false, false, id, id});
+    return id;
+  }
+
+  int look_up(const std::string& name, const std::string& reader) const {
+    const auto found = ids_.find(name);
+    if (found == ids_.end())
+      throw InputError(fmt::format("{} reads '{}', which nothing before it makes", reader, name),
+                       "nodes come behind those whose outcome they read");
+    return found->second;
+  }
+
+  Value& value(int id) { return walk_.values[static_cast<std::size_t>(id)]; }
+
+  void take(const Node& node) {
+    const Operator* op = find_operator(node.domain, node.type);
+    Step step{&node, {}, {}, {}, false};
+    std::vector<const Tensor*> inputs;
+    const Call named{kUnknown, node, {}, file_.opset};
+    for (const std::string& name : node.inputs) step.inputs.push_back(name.empty() ? -1 : look_up(name, named.name()));
+    for (const int id : step.inputs) inputs.push_back(id < 0 ? nullptr : &value(id).tensor);
+    step.work = op ? op->apply(Call{*op, node, std::move(inputs), file_.opset}) : unknown(node, named);
+    finish(std::move(step), named);
+  }
+
+  Outcome unknown(const Node& node, const Call& call) {
+    Outcome outcome;
+    for (const std::string& name : node.outputs) {
+      const auto found = infos_.find(name);
+      const auto shape = found == infos_.end() ? std::nullopt : dimensions_.bind(*found->second);
+      if (!shape)
+        call.fail(fmt::format("the operator is not known, and the file has no shape for '{}'", name),
+                  "let onnx.shape_inference write the shapes, or take the operator out");
+      outcome.outputs.push_back(sized(call, found->second->type, *shape));
+    }
+    outcome.gradients.assign(node.inputs.size(), Gradient{});
+    return outcome;
+  }
+
+  /// Makes values of what the step made.
+  void finish(Step step, const Call& call) {
+    std::vector<Tensor> outputs = std::move(step.work.outputs);
+    if (outputs.size() < step.node->outputs.size())
+      call.fail(fmt::format("it has {} outputs; {} are known here", step.node->outputs.size(), outputs.size()));
+    const int index = static_cast<int>(walk_.steps.size());
+    const auto is_constant = [&](int id) { return id < 0 || value(id).tensor.constant; };
+    step.constant = step.work.view ? !step.inputs.empty() && is_constant(step.inputs.front())
+                                   : std::all_of(step.inputs.begin(), step.inputs.end(), is_constant);
+    step.constant = step.constant || (!outputs.empty() && outputs.front().constant);
+    bool reached = false;
+    for (std::size_t i = 0; i < step.inputs.size(); ++i) reached = reached || walk_.wants_gradient(step, i);
+    for (std::size_t o = 0; o < step.node->outputs.size(); ++o) {
+      Tensor& tensor = outputs[o];
+      tensor.constant = step.constant;
+      compare(step.node->outputs[o], tensor);
+      const bool carries = is_float(tensor.type) && reached;
+      const bool made = step.inputs.empty() && are_weights(tensor.type, tensor.shape);  // A Constant.
+      const int id = add(step.node->outputs[o], std::move(tensor), index);
+      value(id).weights = step.constant && (carries || made);
+      value(id).learnt = !step.constant && carries;
+      if (step.work.view && !step.constant) follow(id, step.inputs.front());
+      step.outputs.push_back(id);
+    }
+    walk_.steps.push_back(std::move(step));
+  }
+
+  /// What a view shows: all the numbers of its input, or a part.
+  void follow(int id, int input) {
+    const Tensor &own = value(id).tensor, &from = value(input).tensor;
+    if (own.numbers() >= from.numbers() && own.type == from.type) value(id).same = value(input).same;
+    value(id).part_of = value(input).part_of;
+  }
+
+  void compare(const std::string& name, const Tensor& tensor) {
+    const auto found = infos_.find(name);
+    const auto shape = found == infos_.end() ? std::nullopt : dimensions_.bind(*found->second);
+    if (!shape || *shape == tensor.shape || differing_++ > 0) return;
+    first_difference_ = fmt::format("'{}' is {}, not {}", name, to_text(tensor.shape), to_text(*shape));
+  }
+
+  const File& file_;
+  const Dimensions& dimensions_;
+  std::unordered_map<std::string, const ValueInfo*> infos_;
+  std::unordered_map<std::string, int> ids_;
+  Walk walk_;
+  int differing_ = 0;
+  std::string first_difference_;
+};
+
+}  // namespace
+
+bool Walk::wants_gradient(const Step& step, std::size_t input) const {
+  if (input >= step.work.gradients.size() || !step.work.gradients[input] || input >= step.inputs.size()) return false;
+  if (step.inputs[input] < 0) return false;
+  const Value& value = values[static_cast<std::size_t>(step.inputs[input])];
+  return value.learnt || value.weights;
+}
+
+Walk walk(const File& file, const Dimensions& dimensions, bool unknown_is_zero) {
+  std::vector<Diagnostic> unknown = unknown_operators(file);
+  if (!unknown.empty() && !unknown_is_zero) throw InputError(std::move(unknown));
+  Walk result = Walker(file, dimensions).run();
+  for (const Diagnostic& problem : unknown) result.warnings.push_back(problem.message + "; it counts as no work");
+  return result;
+}
+
+}  // namespace stagecraft::onnx

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Writes small ONNX files: onnx_files.py FOLDER. Field numbers are those of onnx.proto."""
+import pathlib
+import sys
+
+FLOAT, INT64 = 1, 7
+
+
+def varint(number):
+    number &= (1 << 64) - 1
+    out = b""
+    while number >= 0x80:
+        out += bytes([number & 0x7f | 0x80])
+        number >>= 7
+    return out + bytes([number])
+
+
+def number(field, value):
+    return varint(field << 3) + varint(value)
+
+
+def text(field, value):
+    value = value.encode() if isinstance(value, str) else value
+    return varint(field << 3 | 2) + varint(len(value)) + value
+
+
+def value(name, sizes, kind=FLOAT):
+    shape = b"".join(text(1, number(1, s) if isinstance(s, int) else text(2, s)) for s in sizes)
+    return text(1, name) + text(2, text(1, number(1, kind) + text(2, shape)))
+
+
+def weights(name, sizes):
+    return b"".join(number(1, s) for s in sizes) + number(2, FLOAT) + text(8, name) + number(14, 1)
+
+
+def numbers(name, values):
+    return number(1, len(values)) + number(2, INT64) + text(8, name) + b"".join(number(7, v) for v in values)
+
+
+def attribute(name, of):
+    if isinstance(of, list):
+        return text(1, name) + b"".join(number(8, v) for v in of)
+    return text(1, name) + (number(3, of) if isinstance(of, int) else text(4, of))
+
+
+def node(kind, inputs, outputs, **attributes):
+    return (b"".join(text(1, i) for i in inputs) + b"".join(text(2, o) for o in outputs) + text(3, outputs[0]) +
+            text(4, kind) + b"".join(text(5, attribute(n, of)) for n, of in attributes.items()))
+
+
+def model(inputs, initializers, nodes, outputs):
+    graph = (b"".join(text(1, n) for n in nodes) + text(2, "net") + b"".join(text(5, i) for i in initializers) +
+             b"".join(text(11, i) for i in inputs) + b"".join(text(12, text(1, o)) for o in outputs))
+    return number(1, 8) + text(7, graph) + text(8, text(1, "") + number(2, 17))
+
+
+def mlp(activation="Relu"):
+    return model([value("x", ["batch", 64])], [weights("w", [64, 256]), weights("v", [256, 10]), weights("b", [10])],
+                 [node("MatMul", ["x", "w"], ["fc1"]), node(activation, ["fc1"], ["act"]),
+                  node("Gemm", ["act", "v", "b"], ["fc2"]), node("Softmax", ["fc2"], ["p"])], ["p"])
+
+
+def branches():
+    """Words, one branch a product of parts of them, one through weights, side by side."""
+    return model([value("ids", ["batch", "sequence"], INT64)],
+                 [weights("table", [100, 32]), weights("w", [16, 16]), numbers("flat", [0, -1])],
+                 [node("Gather", ["table", "ids"], ["words"]), node("Split", ["words"], ["a", "b"], axis=2),
+                  node("Mul", ["a", "b"], ["gated"]), node("MatMul", ["b", "w"], ["mixed"]),
+                  node("Concat", ["gated", "mixed"], ["both"], axis=-1), node("Reshape", ["both", "flat"], ["rows"]),
+                  node("Transpose", ["table"], ["turned"], perm=[1, 0]), node("MatMul", ["both", "turned"], ["scores"])],
+                 ["scores"])
+
+
+def images():
+    return model([value("image", [2, 3, 16, 16])], [weights("k", [8, 3, 3, 3]), weights("n", [8])],
+                 [node("Conv", ["image", "k"], ["conv"], strides=[2, 2], pads=[1, 1, 1, 1]),
+                  node("BatchNormalization", ["conv", "n", "n", "n", "n"], ["bn"]),
+                  node("MaxPool", ["bn"], ["pool"], kernel_shape=[2, 2], strides=[2, 2]), node("Shape", ["pool"], ["s"]),
+                  node("Reshape", ["pool", "s"], ["same"]), node("ReduceMean", ["same"], ["mean"], axes=[2, 3])], ["mean"])
+
+
+if __name__ == "__main__":
+    folder = pathlib.Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in {"mlp": mlp(), "branches": branches(), "images": images(), "unknown": mlp("Rellu")}.items():
+        (folder / f"{name}.onnx").write_bytes(content)

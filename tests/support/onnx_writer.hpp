@@ -1,0 +1,144 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/onnx/file.hpp"
+
+namespace stagecraft::test {
+
+/// Writes protobuf's wire format; field numbers are those of onnx.proto.
+class Message {
+ public:
+  Message& number(std::uint64_t field, std::int64_t value) {
+    varint(field << 3);
+    varint(static_cast<std::uint64_t>(value));
+    return *this;
+  }
+  Message& text(std::uint64_t field, std::string_view value) {
+    varint(field << 3 | 2);
+    varint(value.size());
+    bytes_ += value;
+    return *this;
+  }
+  Message& message(std::uint64_t field, const Message& value) { return text(field, value.bytes_); }
+  Message& real(std::uint64_t field, float value) {
+    varint(field << 3 | 5);
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    return *this;
+  }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  void varint(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>(value | 0x80);
+    bytes_ += static_cast<char>(value);
+  }
+  std::string bytes_;
+};
+
+struct OnnxAttribute {
+  Message message;
+
+  OnnxAttribute(std::string_view name, std::int64_t value) { message.text(1, name).number(3, value); }
+  OnnxAttribute(std::string_view name, int value) : OnnxAttribute(name, std::int64_t{value}) {}
+  OnnxAttribute(std::string_view name, const char* value) { message.text(1, name).text(4, value); }
+  OnnxAttribute(std::string_view name, const onnx::Shape& values) {
+    message.text(1, name);
+    for (const std::int64_t value : values) message.number(8, value);
+  }
+  OnnxAttribute(std::string_view name, const Message& tensor) { message.text(1, name).message(5, tensor); }
+};
+
+/// A size, or the name of one that is open.
+struct OnnxSize {
+  std::int64_t size = -1;
+  std::string name;
+
+  OnnxSize(std::int64_t s) : size(s) {}  // NOLINT: a shape is written {1, 3, "width"}.
+  OnnxSize(int s) : size(s) {}           // NOLINT
+  OnnxSize(const char* n) : name(n) {}   // NOLINT
+};
+
+/// An ONNX file, piece by piece. Weights have no bytes of their own: they say that these lie elsewhere.
+class OnnxWriter {
+ public:
+  std::int64_t opset = 17;
+  std::string function = {};  ///< An operator that the file defines itself.
+
+  OnnxWriter& input(const std::string& name, const std::vector<OnnxSize>& shape, onnx::Type type = onnx::Type::Float) {
+    graph_.message(11, value(name, shape, type));
+    return *this;
+  }
+  OnnxWriter& output(const std::string& name) {
+    graph_.message(12, Message().text(1, name));
+    return *this;
+  }
+  OnnxWriter& info(const std::string& name, const std::vector<OnnxSize>& shape) {
+    graph_.message(13, value(name, shape, onnx::Type::Float));
+    return *this;
+  }
+  OnnxWriter& weights(const std::string& name, const onnx::Shape& shape, onnx::Type type = onnx::Type::Float) {
+    graph_.message(5, tensor(name, shape, type).number(14, 1));
+    return *this;
+  }
+  OnnxWriter& numbers(const std::string& name, const onnx::Shape& values) {
+    graph_.message(5, whole(name, values));
+    return *this;
+  }
+  /// A node called as its first output, which is also its result.
+  std::string node(const std::string& type, const std::vector<std::string>& inputs, const std::string& output,
+                   const std::vector<OnnxAttribute>& attributes = {}, const std::string& domain = {}) {
+    return nodes(type, inputs, {output}, attributes, domain);
+  }
+  std::string nodes(const std::string& type, const std::vector<std::string>& inputs,
+                    const std::vector<std::string>& outputs, const std::vector<OnnxAttribute>& attributes = {},
+                    const std::string& domain = {}) {
+    Message node;
+    for (const std::string& name : inputs) node.text(1, name);
+    for (const std::string& name : outputs) node.text(2, name);
+    node.text(3, outputs.front()).text(4, type);
+    for (const OnnxAttribute& attribute : attributes) node.message(5, attribute.message);
+    if (!domain.empty()) node.text(7, domain);
+    graph_.message(1, node);
+    return outputs.front();
+  }
+  std::string bytes() const {
+    Message graph = graph_;
+    graph.text(2, "net");
+    const Message version = Message().text(1, "").number(2, opset);
+    Message model = Message().number(1, 8).message(7, graph).message(8, version);
+    if (!function.empty()) model.message(25, Message().text(1, function));
+    return model.bytes();
+  }
+
+  static Message whole(const std::string& name, const onnx::Shape& values) {
+    Message made = tensor(name, {static_cast<std::int64_t>(values.size())}, onnx::Type::Int64);
+    for (const std::int64_t value : values) made.number(7, value);
+    return made;
+  }
+  static Message scalar(std::int64_t value) { return tensor("", {}, onnx::Type::Int64).number(7, value); }
+  static Message scalar(float value) { return tensor("", {}, onnx::Type::Float).real(4, value); }
+
+ private:
+  static Message tensor(const std::string& name, const onnx::Shape& shape, onnx::Type type) {
+    Message made;
+    for (const std::int64_t size : shape) made.number(1, size);
+    return made.number(2, static_cast<std::int64_t>(type)).text(8, name);
+  }
+  static Message value(const std::string& name, const std::vector<OnnxSize>& shape, onnx::Type type) {
+    Message sizes;
+    for (const OnnxSize& size : shape)
+      sizes.message(1, size.name.empty() && size.size < 0 ? Message()
+                       : size.name.empty()                ? Message().number(1, size.size)
+                                                          : Message().text(2, size.name));
+    const Message typed = Message().number(1, static_cast<std::int64_t>(type)).message(2, sizes);
+    return Message().text(1, name).message(2, Message().message(1, typed));
+  }
+  Message graph_;
+};
+
+}  // namespace stagecraft::test
