@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/core/sha256.hpp"
 #include "sim/report/html_assets.hpp"
 #include "sim/report/html_data.hpp"
+#include "sim/report/html_page.hpp"
 
 namespace stagecraft {
 namespace {
@@ -19,73 +19,6 @@ using Json = nlohmann::ordered_json;
 constexpr double kExact = 0x1p53;
 /// As many a browser was seen to draw without trouble, from a page of 60 MB.
 constexpr std::size_t kMostSpans = 1'000'000;
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
-/// Text between script tags: no name can end it, or begin a comment. Bytes that are no UTF-8 are replaced.
-std::string json_block(const Json& json) {
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  std::string out;
-  out.reserve(text.size());
-  for (const char c : text) {
-    if (c == '<')
-      out += "\\u003c";
-    else
-      out += c;
-  }
-  return out;
-}
-
-/// What a Content-Security-Policy calls a script or style.
-std::string fingerprint(std::string_view text) {
-  constexpr const char* kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const std::string hex = sha256(text) + "00";  // 256 bits and two more, in 43 digits of six bits
-  std::string out;
-  for (std::size_t i = 0; i + 3 <= hex.size(); i += 3) {
-    const auto bits = std::stoul(hex.substr(i, 3), nullptr, 16);
-    out += kDigits[bits >> 6];
-    out += kDigits[bits & 63];
-  }
-  return "'sha256-" + out.substr(0, 43) + "='";
-}
-
-std::string policy() {
-  return fmt::format("default-src 'none'; base-uri 'none'; form-action 'none'; style-src {}; script-src {}",
-                     fingerprint(html::style), fingerprint(html::script));
-}
-
-/// The page with what its places {{name}} stand for.
-std::string filled(std::string_view page, const std::map<std::string_view, std::string>& places) {
-  std::string out;
-  for (auto open = page.find("{{"); open != page.npos; open = page.find("{{")) {
-    const auto close = page.find("}}", open);
-    out += page.substr(0, open);
-    out += places.at(page.substr(open + 2, close - open - 2));
-    page.remove_prefix(close + 2);
-  }
-  return out += page;
-}
 
 /// Whole numbers without a point.
 Json sizes(const std::vector<double>& values) {
@@ -162,11 +95,7 @@ std::string html_page(std::span<const KeptRun> runs, const std::string& title) {
       throw InputError(fmt::format("{}/results.json lacks what the page shows: {}", run.name, e.what()),
                        "run the scenario again");
     }
-  return filled(html::page, {{"policy", policy()},
-                             {"title", escaped(title)},
-                             {"style", std::string(html::style)},
-                             {"data", json_block(data)},
-                             {"script", std::string(html::script)}});
+  return html_page(html::runs, title, data.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace stagecraft

@@ -4,7 +4,12 @@
 
 namespace stagecraft::html {
 
-/// tools/report/page.html with places {{like_this}}, page.css, and all scripts in one. CMake writes their text.
-extern const std::string_view page, style, script;
+/// A page of tools/report: its HTML with places {{like_this}}, its style, and all its scripts in one.
+struct Source {
+  std::string_view page, style, script;
+};
+
+/// The page of runs and the page of a sweep. CMake writes their text.
+extern const Source runs, sweep;
 
 }  // namespace stagecraft::html

@@ -1,8 +1,17 @@
 // A browser for tests, spoken to over a pipe in the DevTools protocol, so that no package is needed.
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+
+/** The browser of this machine; without one, the test says so and ends. */
+export function chromiumHere() {
+  const runs = file => { try { accessSync(file, constants.X_OK); return true; } catch { return false; } };
+  const found = process.env.STAGECRAFT_CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(runs);
+  if (found) return found;
+  console.log('SKIPPED: no Chromium; apt install chromium, or name one in STAGECRAFT_CHROMIUM');
+  process.exit(77);
+}
 
 export class Chromium {
   static async start(binary, { width = 1280, height = 900 } = {}) {

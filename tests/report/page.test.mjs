@@ -2,21 +2,13 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { accessSync, constants, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { after, before } from 'node:test';
-import { Chromium } from './chromium.mjs';
+import { Chromium, chromiumHere } from './chromium.mjs';
 
-const stagecraft = process.argv[2], folder = mkdtempSync(join(tmpdir(), 'report-'));
-const runs = (file, mode) => { try { accessSync(file, mode); return true; } catch { return false; } };
-const chromium = process.env.STAGECRAFT_CHROMIUM ??
-  ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(file => runs(file, constants.X_OK));
-if (!chromium) {
-  console.log('SKIPPED: no Chromium; apt install chromium, or name one in STAGECRAFT_CHROMIUM');
-  process.exit(77);
-}
-
+const stagecraft = process.argv[2], folder = mkdtempSync(join(tmpdir(), 'report-')), chromium = chromiumHere();
 const run = (...words) => execFileSync(stagecraft, words, { stdio: ['ignore', 'ignore', 'pipe'] });
 const results = name => JSON.parse(readFileSync(join(folder, name, 'results.json')));
 const at = name => join(folder, name);
@@ -93,6 +85,12 @@ test('the tables say what the results say, each run in its own column', async ()
   assert.deepEqual(devices.slice(2).map(r => r[0]), used.map(d => d.name));
   used.forEach((d, k) => assert.deepEqual(devices[k + 2].slice(1, 6), [percent(d.utilisation), `${Number((d.exposed_communication_s * (d.exposed_communication_s < 1e-3 ? 1e6 : 1e3)).toPrecision(4))} ${d.exposed_communication_s < 1e-3 ? 'us' : 'ms'}`,
     devices[k + 2][3], d.peak_memory_at, String(d.peak_activations)]));
+  const idle = await cells('idle'), causes = ['start_up', 'input', 'drain', 'transfer'];
+  assert.deepEqual(idle[1].slice(2, 7), ['computes', 'start-up', 'input', 'drain', 'transfers']);
+  used.forEach((d, k) => {
+    assert.deepEqual(idle[k + 2].slice(2, 7), [percent(d.utilisation), ...causes.map(c => percent(d.idle[c + '_s'] / a.length_s))]);
+    assert.ok(Math.abs(causes.reduce((sum, c) => sum + d.idle[c + '_s'], d.utilisation * a.length_s) / a.length_s - 1) < 1e-9);
+  });
   assert.equal((await cells('links')).length, new Set([...a.links, ...b.links].map(l => l.name + l.forward)).size + 2);
   assert.ok((await cells('origin')).some(r => r[0] === 'scenario, SHA-256' && r[1] === a.provenance.scenario_sha256 && r[2] === b.provenance.scenario_sha256));
   assert.equal(await browser.evaluate('document.querySelector("#scenarios pre").textContent'), readFileSync(join(at('a'), 'scenario.yaml'), 'utf8'));

@@ -4,13 +4,7 @@ const KINDS = ['forward', 'backward', 'input_gradient', 'weight_gradient', 'reco
 const DARK_TEXT = new Set(['backward', 'input_gradient', 'weight_gradient', 'recompute', 'predict']);
 const HUES = 24, INK_ON_HUE = '#111';
 
-/** The colours of the style sheet, as they are now. */
-function paletteOf(element) {
-  const style = getComputedStyle(element), palette = {};
-  for (const name of ['background', 'ink', 'dim', 'line', 'idle', 'strong', 'resident', 'stash', 'traffic', ...KINDS])
-    palette[name] = style.getPropertyValue('--' + name).trim();
-  return palette;
-}
+const PALETTE = ['background', 'ink', 'dim', 'line', 'idle', 'strong', 'resident', 'stash', 'traffic', ...KINDS];
 
 /** A message has the colour of what it carries. */
 function colourKind(op) {
@@ -86,13 +80,6 @@ function drawHeading(context, { runs, view, palette }, row, y) {
   context.fillStyle = palette.ink;
   const run = runs[row.run];
   context.fillText(run ? `${row.text}: ${originOf(run)}` : row.text, 4, y + row.height / 2, view.width - 8);
-}
-
-/** The name of a device, as much of it as fits. */
-function fitted(context, text, width) {
-  if (context.measureText(text).width <= width) return text;
-  const keep = firstWhere(0, text.length, n => context.measureText(text.slice(0, n + 1) + '\u2026').width > width);
-  return text.slice(0, keep) + '\u2026';
 }
 
 function drawLane(context, scene, row, y, { keyOf, colours, inks }) {

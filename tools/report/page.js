@@ -1,9 +1,8 @@
 // The page: what is in view, and what the user does.
 
-const $ = id => document.getElementById(id);
 const runs = JSON.parse($('data').textContent).runs.map(decodeRun);
 const length = Math.max(1, ...runs.map(run => run.length));
-const canvas = $('view'), context = canvas.getContext('2d'), scroller = $('scroller');
+const canvas = $('view'), scroller = $('scroller');
 const state = { view: { from: 0, to: length }, chosen: null, found: [], next: 0, marked: null, paper: false };
 let layout, palette, waiting = 0;
 
@@ -16,7 +15,7 @@ function arrange() {
   recolour();
 }
 function recolour() {
-  palette = paletteOf(document.documentElement);
+  palette = coloursOf(PALETTE);
   fillLegend($('legend'), runs, $('colour').value === 'micro', palette);
   redraw();
 }
@@ -27,12 +26,8 @@ function redraw() {
 function paint() {
   cancelAnimationFrame(waiting);
   waiting = 0;
-  const view = sizedView(), height = heightNow(), ratio = devicePixelRatio || 1;
-  canvas.width = Math.round(view.width * ratio);
-  canvas.height = Math.round(height * ratio);
-  canvas.style.height = height + 'px';
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  draw(context, {
+  const view = sizedView(), height = heightNow();
+  draw(sizedContext(canvas, view.width, height), {
     runs, rows: layout.rows, view, height, palette, top: state.paper ? 0 : scroller.scrollTop, byMicro: $('colour').value === 'micro',
     critical: $('critical').checked, paired: $('paired').checked, chosen: state.chosen, marked: state.marked,
   });
@@ -80,12 +75,7 @@ function hit(x, y) {
 
 function tip(event) {
   const box = canvas.getBoundingClientRect(), over = event && hit(event.clientX - box.left, event.clientY - box.top);
-  $('tip').hidden = !over;
-  if (!over) return;
-  $('tip').textContent = over.text.join('\n');
-  const { offsetWidth, offsetHeight } = $('tip');
-  $('tip').style.left = Math.max(0, Math.min(event.clientX + 14, innerWidth - offsetWidth - 4)) + 'px';
-  $('tip').style.top = (event.clientY + 18 + offsetHeight > innerHeight ? event.clientY - offsetHeight - 8 : event.clientY + 18) + 'px';
+  showTip(over && over.text, event);
 }
 
 function choose(chosen) {
@@ -216,6 +206,7 @@ function listenToDrags() {
 
 fillFigures($('figures'), runs);
 fillDevices($('devices'), runs);
+fillIdle($('idle'), runs);
 fillLinks($('links'), runs);
 fillOrigin($('origin'), $('scenarios'), runs);
 $('paired-label').hidden = runs.length < 2;

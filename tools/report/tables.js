@@ -1,12 +1,5 @@
 // Everything beside the drawing. Text goes in as text, so that no name can become part of the page.
 
-function element(tag, text, attributes = {}) {
-  const e = document.createElement(tag);
-  if (text !== undefined) e.textContent = text;
-  for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, value);
-  return e;
-}
-
 function isMeasured({ results }) { return results.provenance.clock !== 'simulated'; }
 
 function originOf(run) {
@@ -14,12 +7,19 @@ function originOf(run) {
   return `${isMeasured(run) ? 'measured' : 'simulated'} by ${backend}${version ? ' ' + version : ''}`;
 }
 
+/** A column is its title, or makes it: a list of text and elements. */
+function columnHead(column) {
+  const head = element('th', undefined, { scope: 'col' });
+  head.append(...(typeof column === 'function' ? column() : [column]));
+  return head;
+}
+
 /** A head of one row, or two where columns have a common title; rows: [{name, note, cells: [text or element], kind}]. */
 function fillTable(table, columns, rows, groups = []) {
   const head = table.createTHead();
   if (groups.length > 0)
     head.insertRow().append(element('td'), ...groups.map(g => element('th', g.title, { scope: 'colgroup', colspan: g.columns })));
-  head.insertRow().append(element('td'), ...columns.map(c => element('th', c, { scope: 'col' })));
+  head.insertRow().append(element('td'), ...columns.map(columnHead));
   const body = table.createTBody();
   for (const { name, note, cells, kind } of rows) {
     const row = body.insertRow();
@@ -104,6 +104,36 @@ function fillDevices(table, runs) {
     ['at', d => d.peak_memory_at],
     ['activations', d => String(d.peak_activations)],
   ]);
+}
+
+/** Shares of the whole run, which sum to one with that in which it computes. */
+const IDLE = [
+  ['start_up', 'start-up', 'for input, until it first turns back: the pipeline fills'], ['input', 'input', 'for what another device makes, in between'],
+  ['drain', 'drain', 'behind its last forward: the pipeline empties'], ['transfer', 'transfers', 'for what is on the wire'],
+  ['receiver', 'no receiver', 'for a message of its own that nobody takes yet'], ['other', 'other', 'for nothing that the program knows'],
+];
+function fillIdle(table, runs) {
+  const there = runs.filter(run => run.results.devices.every(d => d.idle)), shares = new Map();
+  for (const run of there)
+    for (const d of run.results.devices) shares.set(d, [d.utilisation, ...IDLE.map(([key]) => share(d.idle[key + '_s'], run.results.length_s))]);
+  const used = run => run.results.devices.filter(d => d.used);
+  const causes = [['computes', 'computes', 'what is not idle'], ...IDLE].map((cause, k) => [...cause, k])
+    .filter(([, , , k]) => k === 0 || there.some(run => used(run).some(d => shares.get(d)[k] > 0)));
+  const swatch = key => element('i', undefined, { class: 'swatch ' + key });
+  fillBeside(table, there, used, d => d.name, [
+    ['', d => stack(causes.map(([key, , , k]) => [key, shares.get(d)[k]]))],
+    ...causes.map(([key, title, note, k]) => [() => [swatch(key), element('span', title, { title: note })], d => percentText(shares.get(d)[k])]),
+  ]);
+}
+/** Parts of a whole beside each other; the numbers stand in the cells behind it. */
+function stack(parts) {
+  const bar = element('span', undefined, { class: 'stack', 'aria-hidden': 'true' });
+  for (const [key, part] of parts) {
+    const piece = element('i', undefined, { class: key });
+    piece.style.width = `${100 * part}%`;
+    bar.append(piece);
+  }
+  return bar;
 }
 
 function fillLinks(table, runs) {

@@ -5,11 +5,17 @@
 
 #include "backends/backend.hpp"
 #include "sim/core/text.hpp"
+#include "sim/run/sweep/drive.hpp"
+#include "sim/run/sweep/store.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/kept_run.hpp"
+#include "tools/stagecraft/sweep_page.hpp"
+#include "tools/stagecraft/sweep_progress.hpp"
 
 namespace stagecraft::commands {
 namespace {
+
+constexpr int kInterrupted = 130;
 
 bool is_folder(const std::string& given) {
   std::error_code error;
@@ -33,7 +39,49 @@ void add_scenario(const std::string& given, const Arguments& a, std::vector<Kept
                             run(scenario, prepared, backend)));
 }
 
+void write_page(const Arguments& a, const std::string& page) {
+  write_file(a.text("out"), page);
+  fmt::print(stderr, "wrote {}\n", a.text("out"));
+}
+
+int write_sweep(const Arguments& a, const SweepTable& table, const std::string& results, const std::string& base) {
+  if (table.rows.empty()) throw InputError(fmt::format("'{}' has no points", results), "run the sweep first");
+  SweepPage page = sweep_page(table, results, base, a.text("out"));
+  if (a.has("title")) page.title = a.text("title");
+  write_page(a, sweep_html(page));
+  return 0;
+}
+
+/// Runs what has no result yet, as the command sweep does.
+int run_and_write_sweep(const Arguments& a, const std::string& given) {
+  const std::vector<std::string> backends = a.list("backend");
+  if (backends.size() > 1) throw InputError("a sweep runs on one backend", "give --backend once");
+  SweepOptions options{.file = given};
+  options.stop = NotedInterrupt::came;
+  if (!backends.empty()) options.backend = get_from(backends::all(), "backend", backends.front()).name;
+  const SweepPlan plan = plan_sweep(options);
+  warn(plan.warnings);
+  const NotedInterrupt noted;
+  SweepProgressLine line;
+  const SweepEnd end = run_sweep(plan, options, [&](const SweepProgress& p) { line.show(p); });
+  if (!end.stopped) return write_sweep(a, results_in(plan.out), plan.out, plan.sweep.base_file);
+  fmt::print(stderr, "interrupted: {} to go, which the same command does\n",
+             end.progress.all - end.progress.there - end.progress.done);
+  return kInterrupted;
+}
+
+int execute_sweep(const Arguments& a, const std::string& given) {
+  if (a.list("RUN").size() > 1)
+    throw InputError(fmt::format("'{}' is a sweep, which has a page of its own", given), "one command for each page");
+  if (a.has("set")) throw InputError("--set is for scenarios, and this is a sweep", "write an axis into its file");
+  if (is_sweep_file(given)) return run_and_write_sweep(a, given);
+  if (a.has("backend")) throw InputError("--backend is for what is to be run, and these points have run already");
+  return write_sweep(a, results_in(given), given, "");
+}
+
 int execute(const Arguments& a) {
+  for (const std::string& given : a.list("RUN"))
+    if (is_sweep_results(given) || is_sweep_file(given)) return execute_sweep(a, given);
   std::vector<KeptRun> runs;
   bool ran = false;
   for (std::string given : a.list("RUN")) {
@@ -48,8 +96,7 @@ int execute(const Arguments& a) {
   for (const char* name : {"set", "backend"})
     if (a.has(name) && !ran)
       throw InputError(fmt::format("--{} is for scenarios, and these have run already", name), "give a scenario file");
-  write_file(a.text("out"), html_page(runs, title_of(a, runs.front())));
-  fmt::print(stderr, "wrote {}\n", a.text("out"));
+  write_page(a, html_page(runs, title_of(a, runs.front())));
   return 0;
 }
 
@@ -57,21 +104,23 @@ int execute(const Arguments& a) {
 
 extern const Command report{
     .name = "report",
-    .summary = "Write runs as one page to look at, above each other on one time axis",
+    .summary = "Write runs, or a sweep, as one page to look at",
     .group = "Run",
     .example =
         "stagecraft report out/a out/b --out page.html\n"
-        "  stagecraft report scenarios/examples/teacher.yaml -b simgrid -b cpu",
-    .arguments = {{"RUN",
-                   Argument::Kind::List,
-                   "Folders that run --out wrote, or scenarios, which are run; held against the first",
-                   {},
-                   true},
-                  {"-b,--backend", Argument::Kind::List,
-                   "Where scenarios run, each on all that are named (default: simgrid)"},
-                  {"-s,--set", Argument::Kind::List, "path=value, applied to each scenario; may be repeated"},
-                  {"-o,--out", Argument::Kind::Text, "File to write", "report.html"},
-                  {"--title", Argument::Kind::Text, "Title of the page (default: that of the first run)"}},
+        "  stagecraft report scenarios/examples/teacher.yaml -b simgrid -b cpu\n"
+        "  stagecraft report schedules.db",
+    .arguments =
+        {{"RUN",
+          Argument::Kind::List,
+          "Folders that run --out wrote, or scenarios, which are run: held against the first on one time axis; "
+          "or one sweep: its results, or its file, of which is run what has no result yet",
+          {},
+          true},
+         {"-b,--backend", Argument::Kind::List, "Where scenarios run, each on all that are named (default: simgrid)"},
+         {"-s,--set", Argument::Kind::List, "path=value, applied to each scenario; may be repeated"},
+         {"-o,--out", Argument::Kind::Text, "File to write", "report.html"},
+         {"--title", Argument::Kind::Text, "Title of the page (default: that of the first run)"}},
     .run = execute,
 };
 

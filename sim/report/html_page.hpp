@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sim/report/html_assets.hpp"
+
+namespace stagecraft {
+
+/// A page with its data, which is JSON in UTF-8, and a policy that lets nothing else run or be fetched.
+std::string html_page(const html::Source&, const std::string& title, std::string_view json);
+
+}  // namespace stagecraft

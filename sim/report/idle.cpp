@@ -1,0 +1,158 @@
+#include "sim/report/idle.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace stagecraft {
+namespace {
+
+enum class Phase : std::uint8_t { Filling, Steady, Draining };
+
+bool goes_forward(const Instruction& i) {
+  return i.kind == InstructionKind::Forward || (i.kind == InstructionKind::Predict && !i.gradient);
+}
+
+/// Iterations between two drains belong together.
+int group_of(const Program& p, const Instruction& i) {
+  return p.drain_every > 0 ? p.iteration_of(i) / p.drain_every : 0;
+}
+
+/// Filling up to a device's first op of a group that does not go forward, draining behind its last one that does. What
+/// only goes forward is filled by its first op.
+std::vector<Phase> phases_of(const Program& p) {
+  struct Place {
+    int group = -1;
+    bool passed = false;
+  };
+  std::vector<Phase> phases(p.size(), Phase::Steady);
+  const auto devices = static_cast<std::size_t>(p.devices);
+  std::vector<bool> turns(devices, false);
+  for (const Instruction& i : p.instructions)
+    if (i.is_compute() && !goes_forward(i) && i.kind != InstructionKind::Update)
+      turns[static_cast<std::size_t>(i.device)] = true;
+  const auto walk = [&](std::size_t n, std::vector<Place>& places, Phase phase) {
+    const Instruction& i = p.instructions[n];
+    if (!i.is_compute()) return;
+    const auto d = static_cast<std::size_t>(i.device);
+    Place& at = places[d];
+    if (const int group = group_of(p, i); at.group != group) at = {group, false};
+    const bool passes = phase == Phase::Draining ? goes_forward(i) : !turns[d] || !goes_forward(i);
+    if (phase == Phase::Draining) at.passed = at.passed || passes;
+    if (!at.passed) phases[n] = phase;
+    at.passed = at.passed || passes;
+  };
+  std::vector<Place> from_end(devices), from_start(devices);
+  for (std::size_t n = p.size(); n-- > 0;) walk(n, from_end, Phase::Draining);
+  for (std::size_t n = 0; n < p.size(); ++n) walk(n, from_start, Phase::Filling);
+  return phases;
+}
+
+class Accounting {
+ public:
+  Accounting(const Program& program, const Timeline& timeline)
+      : p_(program), t_(timeline), phases_(phases_of(program)), idle_(static_cast<std::size_t>(program.devices)) {}
+
+  std::vector<IdleTimes> run() {
+    bounds();
+    std::vector<double> free(idle_.size(), begin_);
+    std::vector<int> group(idle_.size(), 0);
+    std::vector<bool> used(idle_.size(), false);
+    for (std::size_t n = 0; n < p_.size(); ++n) {
+      const Instruction& i = p_.instructions[n];
+      if (!i.is_compute()) continue;
+      const auto d = static_cast<std::size_t>(i.device);
+      const int own = group_of(p_, i);
+      const double emptied = own != group[d] && used[d] ? ends_[static_cast<std::size_t>(group[d])] : free[d];
+      if (t_.start[n] > free[d]) gap(n, free[d], std::clamp(emptied, free[d], t_.start[n]));
+      free[d] = std::max(free[d], t_.end[n]);
+      group[d] = own;
+      used[d] = true;
+    }
+    for (std::size_t d = 0; d < idle_.size(); ++d)
+      if (used[d]) idle_[d].drain += Seconds{end_ - free[d]};
+    return std::move(idle_);
+  }
+
+ private:
+  struct Message {
+    double begin, end;
+    bool own;  ///< Sent from here.
+  };
+
+  void bounds() {
+    begin_ = std::numeric_limits<double>::infinity();
+    for (std::size_t n = 0; n < p_.size(); ++n) {
+      const Instruction& i = p_.instructions[n];
+      if (i.is_compute()) begin_ = std::min(begin_, t_.start[n]);
+      const auto g = static_cast<std::size_t>(group_of(p_, i));
+      if (ends_.size() <= g) ends_.resize(g + 1, 0);
+      ends_[g] = std::max(ends_[g], t_.end[n]);
+      end_ = std::max(end_, t_.end[n]);
+    }
+  }
+
+  /// Splits the time from `from` to the start of n; what other devices did before `emptied` was to drain.
+  void gap(std::size_t n, double from, double emptied) {
+    collect(n, from);
+    cuts_.assign({from, emptied, t_.start[n]});
+    for (const Message& m : messages_)
+      for (const double at : {m.begin, m.end})
+        if (at > from && at < t_.start[n]) cuts_.push_back(at);
+    std::sort(cuts_.begin(), cuts_.end());
+    IdleTimes& idle = idle_[static_cast<std::size_t>(p_.instructions[n].device)];
+    for (std::size_t k = 1; k < cuts_.size(); ++k)
+      cause(idle, cuts_[k - 1], cuts_[k] <= emptied, phases_[n]) += Seconds{cuts_[k] - cuts_[k - 1]};
+  }
+
+  /// The messages that n waits for, and those before them where they share its stream with it.
+  void collect(std::size_t n, double from) {
+    messages_.clear();
+    std::vector<InstructionId>& left = left_;
+    left.assign({InstructionId{static_cast<std::int64_t>(n)}});
+    while (!left.empty()) {
+      const InstructionId at = left.back();
+      left.pop_back();
+      for (const InstructionId w : p_.waits_for(at)) {
+        const Instruction& i = p_.at(w);
+        if (i.is_compute() || t_.end[static_cast<std::size_t>(w)] <= from) continue;
+        const bool received = i.kind == InstructionKind::Receive;
+        const InstructionId begins = received ? p_.transfers[static_cast<std::size_t>(i.link)].send : w;
+        messages_.push_back({t_.start[static_cast<std::size_t>(begins)], t_.end[static_cast<std::size_t>(w)],
+                             i.kind == InstructionKind::Send});
+        if (i.stream.valid() && i.stream == p_.instructions[n].stream) left.push_back(w);
+      }
+    }
+  }
+
+  /// What it waits for from `at` to the next cut: what is on the wire, else the first message that is not there yet.
+  Seconds& cause(IdleTimes& idle, double at, bool before_emptied, Phase phase) const {
+    const Message* next = nullptr;
+    for (const Message& m : messages_) {
+      if (m.begin <= at && at < m.end) return idle.transfer;
+      if (m.begin > at && (!next || m.begin < next->begin)) next = &m;
+    }
+    if (next && next->own) return idle.receiver;
+    if (before_emptied) return idle.drain;
+    if (!next) return idle.other;
+    return phase == Phase::Filling ? idle.start_up : phase == Phase::Draining ? idle.drain : idle.input;
+  }
+
+  const Program& p_;
+  const Timeline& t_;
+  std::vector<Phase> phases_;
+  std::vector<IdleTimes> idle_;
+  double begin_ = 0, end_ = 0;
+  std::vector<double> ends_;  ///< Of each group, on all devices.
+  std::vector<Message> messages_;
+  std::vector<InstructionId> left_;
+  std::vector<double> cuts_;
+};
+
+}  // namespace
+
+std::vector<IdleTimes> idle_times(const Program& program, const Timeline& timeline) {
+  if (program.size() == 0) return std::vector<IdleTimes>(static_cast<std::size_t>(program.devices));
+  return Accounting(program, timeline).run();
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,180 @@
+// Which points of a sweep are shown, in which order, and what the pictures show of them, against the plainest way to say it.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import test from 'node:test';
+import { draws, sweepPage as page } from './scripts.mjs';
+
+const column = (count, make) => Array.from({ length: count }, (_, i) => make(i));
+
+/** A sweep over two axes of sizes and one of names, some points of which set nothing, failed or have not run. */
+function randomSweep(pick, count) {
+  const of = values => column(count, () => pick(-1, values - 1)), ends = column(count, () => pick(-1, 2));
+  const figure = name => ({ name, values: ends.map(e => (e === 0 && pick(0, 9) > 0 ? pick(1, 12) : null)) });
+  return page.decodeSweep({
+    name: 's', title: 't', backend: 'ideal', version: 'v', base: 'b', found: true, folder: 's-ideal', out: 's-ideal',
+    number: column(count, i => i + 1), key: column(count, i => `k${i}`), kept: [],
+    axes: [{ path: 'run.n', values: [8, 4, 16], of: of(3) }, { path: 'run.schedule', values: ['1f1b', 'gpipe'], of: of(2) },
+      { path: 'links.a.bandwidth', values: ['2 GB/s', '10 Gbit/s', '500 MB/s'], of: of(3) }],
+    ends: { values: [{ status: 'ok', code: '', message: '' }, { status: 'infeasible', code: 'memory', message: 'too much' }, { status: 'crash', code: '', message: 'signal 9' }], of: ends },
+    figures: [figure('period_s'), figure('throughput_samples_per_s'), figure('bubble')],
+  });
+}
+
+test('values stand in the order of their size, and points keep theirs', () => {
+  const sweep = randomSweep(draws(1), 200);
+  assert.deepEqual(sweep.axes.map(a => a.texts), [['4', '8', '16'], ['1f1b', 'gpipe'], ['500 MB/s', '10 Gbit/s', '2 GB/s']]);
+  const raw = { path: 'run.n', values: [8, 4, 16], of: [0, 1, 2, -1, 1] }, axis = page.decodeAxis(raw, 'n');
+  assert.deepEqual([...axis.of].map(v => (v < 0 ? null : axis.values[v])), [8, 4, 16, null, 4]);
+});
+
+test('quantities are compared by what they are worth, and names are no quantities', () => {
+  assert.deepEqual(page.sizesOf(['1 GB/s', '8 Gbit/s', '1 MiB/s']), [1e9, 1e9, 2 ** 20]);
+  assert.deepEqual(page.sizesOf(['40 us', '1 ms', '2s']).map(v => Number(v.toPrecision(12))), [4e-5, 1e-3, 2]);
+  assert.deepEqual(page.sizesOf([1, 2.5]), [1, 2.5]);
+  for (const values of [['1f1b', 'gpipe'], [1, '2 GB/s'], ['1 GB', '1 GB/s'], [true], ['. s'], [[1, 2]]]) assert.equal(page.sizesOf(values), null);
+});
+
+test('values are written as --set reads them', () => {
+  assert.deepEqual(['1f1b', '25 GB/s', 8, true, [1, 'a b'], { name: 'interleaved', chunks: 2 }, { a: 'x: y' }].map(v => page.valueText(v)),
+    ['1f1b', '25 GB/s', '8', 'true', '[1, a b]', '{name: interleaved, chunks: 2}', '{a: "x: y"}']);
+});
+
+test('what is shown has every setting, ending and word that is asked for', () => {
+  const pick = draws(2);
+  for (let trial = 0; trial < 200; ++trial) {
+    const sweep = randomSweep(pick, pick(1, 80)), fixed = {}, status = ['', 'ok', 'failed'][pick(0, 2)], words = ['', 'gpipe', 'MEMORY too', 'signal', '1f1b 16'][pick(0, 4)];
+    for (const axis of sweep.axes) if (pick(0, 2) === 0) fixed[axis.path] = axis.texts[pick(0, axis.texts.length - 1)];
+    const all = column(sweep.count, i => i), expected = all.filter(i => {
+      const text = `${i + 1} ${page.labelOf(sweep, i)} ${Object.values(page.endOf(sweep, i)).join(' ')}`.toLowerCase();
+      return sweep.axes.every(a => fixed[a.path] === undefined || (a.of[i] >= 0 && a.texts[a.of[i]] === fixed[a.path])) &&
+        (status === '' || (page.endOf(sweep, i).status === 'ok') === (status === 'ok')) && words.toLowerCase().split(' ').every(w => text.includes(w));
+    });
+    assert.deepEqual(page.shownPoints(sweep, { fixed, status, words }), expected);
+  }
+});
+
+test('sorting keeps all points, puts what is not known last both ways, and leaves equals in order', () => {
+  const pick = draws(3);
+  for (let trial = 0; trial < 100; ++trial) {
+    const sweep = randomSweep(pick, pick(1, 60)), points = column(sweep.count, i => i).filter(() => pick(0, 3) > 0);
+    for (const key of ['number', 'run.n', 'run.schedule', 'period_s'])
+      for (const down of [false, true]) {
+        const sorted = page.sortedPoints(sweep, points, key, down), axis = sweep.axes.find(a => a.path === key);
+        assert.deepEqual([...sorted].sort((a, b) => a - b), points);
+        const value = i => (key === 'number' ? i : axis ? (axis.of[i] < 0 ? NaN : axis.sizes ? axis.sizes[axis.of[i]] : axis.of[i]) : sweep.figures[0].values[i]);
+        for (let k = 1; k < sorted.length; ++k) {
+          const [x, y] = [value(sorted[k - 1]), value(sorted[k])];
+          if (Number.isNaN(x)) assert.ok(Number.isNaN(y));
+          if (x === y || Number.isNaN(x)) assert.ok(sorted[k - 1] < sorted[k]);
+          else if (!Number.isNaN(y)) assert.ok(down ? x > y : x < y);
+        }
+      }
+  }
+});
+
+test('each cell of the map, and each mark of a line, is the best, the mean or the worst of its points', () => {
+  const pick = draws(4);
+  for (let trial = 0; trial < 150; ++trial) {
+    const sweep = randomSweep(pick, pick(1, 120)), points = column(sweep.count, i => i), [x, y] = sweep.axes;
+    for (const metric of sweep.figures)
+      for (const how of ['best', 'mean', 'worst']) {
+        const map = page.heatMap(points, x, y, metric, how);
+        assert.equal(map.cells.reduce((sum, c) => sum + c.count + c.failed, 0), points.length);
+        for (const cell of map.cells) {
+          const own = points.filter(i => x.of[i] === map.xs[cell.x] && y.of[i] === map.ys[cell.y]), known = own.map(i => metric.values[i]).filter(v => !Number.isNaN(v));
+          const most = (how === 'best') === (metric.better > 0), expected = how === 'mean' ? known.reduce((s, v) => s + v, 0) / known.length : most ? Math.max(...known) : Math.min(...known);
+          assert.deepEqual([cell.count, cell.failed], [known.length, own.length - known.length]);
+          assert.ok(own.includes(cell.point));
+          if (known.length === 0) assert.ok(Number.isNaN(cell.value));
+          else assert.ok(Math.abs(cell.value - expected) < 1e-12 && (how === 'mean' || metric.values[cell.point] === expected));
+        }
+        const marks = page.lineSeries(points, x, y, metric, how).flatMap(s => s.marks.map(m => [x.of[m.point], y.of[m.point], m.value, m.count]));
+        const cells = map.cells.map(c => [map.xs[c.x], map.ys[c.y], c.value, c.count]), order = ([a, b], [c, d]) => b - d || a - c;
+        assert.deepEqual(marks.sort(order), cells.sort(order));
+        const best = map.cells.map(c => c.value).filter(v => !Number.isNaN(v));
+        if (best.length > 0) assert.equal(map.best.value, metric.better > 0 ? Math.max(...best) : Math.min(...best));
+      }
+  }
+});
+
+test('on the front is who is beaten by none, and nobody else', () => {
+  const pick = draws(5);
+  for (let trial = 0; trial < 300; ++trial) {
+    const sweep = randomSweep(pick, pick(1, 60)), points = column(sweep.count, i => i), [a, b] = [sweep.figures[pick(0, 2)], sweep.figures[pick(0, 2)]];
+    const { front, rest } = page.paretoFront(points, a, b), cost = (m, i) => -m.better * m.values[i];
+    const known = points.filter(i => !Number.isNaN(a.values[i] + b.values[i]));
+    const beats = (j, i) => cost(a, j) <= cost(a, i) && cost(b, j) <= cost(b, i) && (cost(a, j) < cost(a, i) || cost(b, j) < cost(b, i));
+    assert.deepEqual([...front].sort((i, j) => i - j), known.filter(i => !known.some(j => beats(j, i))));
+    assert.deepEqual([...front, ...rest].sort((i, j) => i - j), known);
+  }
+});
+
+test('axes have round marks within reach, and factors are told from sums', () => {
+  const pick = draws(6);
+  for (let trial = 0; trial < 500; ++trial) {
+    const low = pick(0, 1e6) * 10 ** pick(-3, 3), high = low + pick(1, 999) * 10 ** pick(-2, 6), steps = page.roundSteps(low, high, 6);
+    assert.ok(steps.length >= 2 && steps.length <= 17, `${steps.length} marks`);
+    assert.ok(steps.every(s => s >= low - 1e-6 * high && s <= high + 1e-6 * high));
+    assert.equal(new Set(steps.map(s => page.stepText(s, steps[1] - steps[0]))).size, steps.length);
+  }
+  assert.deepEqual([[4, 8, 16, 32], [1, 2, 3, 4], [1, 10, 100], [8, 40, 72], [0, 1, 2], [1, 64]].map(page.isGeometric), [true, false, true, false, false, false]);
+  const axis = { sizes: [1, 10, 100] };
+  assert.deepEqual(page.places(axis, [0, 1, 2]).map(v => Number(v.toFixed(9))), [0, 0.5, 1]);
+  assert.deepEqual(page.places({ sizes: [0, 1, 4] }, [0, 1, 2]), [0, 0.25, 1]);
+  assert.deepEqual(page.places({ sizes: null }, [0, 1, 2]), [0, 0.5, 1]);
+});
+
+test('colours grow lighter all the way, and words on them can be read', () => {
+  let before = -1;
+  for (let k = 0; k <= 200; ++k) {
+    const rgb = page.rampColour(k / 200), light = page.luminance(rgb), ink = page.inkOn(rgb) === '#000' ? 0 : 1;
+    assert.ok(light > before);
+    before = light;
+    assert.ok((Math.max(light, ink) + 0.05) / (Math.min(light, ink) + 0.05) >= 4.5, 'WCAG 2.1, 1.4.3');
+  }
+});
+
+test('a line of the CSV file reads back as its point', () => {
+  const sweep = randomSweep(draws(7), 30);
+  sweep.axes[1].texts[0] = 'a "quoted", name';
+  const points = [3, 1, 29], lines = page.csvOf(sweep, points).trimEnd().split('\n');
+  assert.equal(lines[0], 'number,run.n,run.schedule,links.a.bandwidth,status,period_s,throughput_samples_per_s,bubble,code,message');
+  points.forEach((i, k) => {
+    const cells = [...lines[k + 1].matchAll(/("(?:[^"]|"")*"|[^,]*)(?:,|$)/g)].map(m => (m[1][0] === '"' ? m[1].slice(1, -1).replaceAll('""', '"') : m[1]));
+    assert.equal(cells[0], String(i + 1));
+    assert.equal(cells[2], sweep.axes[1].of[i] < 0 ? '' : sweep.axes[1].texts[sweep.axes[1].of[i]]);
+    assert.equal(cells[5], Number.isNaN(sweep.figures[0].values[i]) ? '' : String(sweep.figures[0].values[i]));
+  });
+});
+
+test('a view goes into the address and comes back; what is not there is left out', () => {
+  const first = { metric: 'a', sort: 'number', words: '', point: '', fixed: {} };
+  const choices = { metric: ['a', 'b'], sort: ['number', '-a'], words: null, point: ['1', '2'], 'fix.run.schedule': ['1f1b', 'x & y=z'] };
+  const state = { metric: 'b', sort: '-a', words: '50 % & more', point: '2', fixed: { 'run.schedule': 'x & y=z' } };
+  assert.deepEqual(page.stateOf(page.addressOf(state, first), first, choices), state);
+  assert.equal(page.addressOf(first, first), '');
+  assert.deepEqual(page.stateOf('#metric=c&point=9&fixed=1&fix.run.x=1&fix.run.schedule=no&__proto__=1&words=w', first, choices), { ...first, words: 'w' });
+});
+
+test('the command is one that a shell takes apart as it is meant', () => {
+  const words = ['plain', 'a=b c', "it's", '{name: interleaved, chunks: 2}', '$HOME `x` "y" \\ *', 'cluster.links.ndr.bandwidth=1 GB/s'];
+  const said = execFileSync('sh', ['-c', `printf '%s\\n' ${words.map(page.shellWord).join(' ')}`], { encoding: 'utf8' });
+  assert.deepEqual(said.trimEnd().split('\n'), words);
+  const sweep = { base: 'b.yaml', backend: 'ideal', out: 'out/s-ideal', key: ['k0'], axes: [
+    { path: 'run.n', of: [0], texts: ['4'] }, { path: 'x', of: [-1], texts: ['1'] }, { path: 'l.b', of: [0], texts: ['1 GB/s'] }] };
+  assert.equal(page.commandOf(sweep, 0), "stagecraft run b.yaml --backend ideal --set run.n=4 --set 'l.b=1 GB/s' --out out/s-ideal/k0");
+});
+
+test('figures are written with their units, those that nobody named too', () => {
+  const text = (name, value) => page.metricText(page.metricOf(name), value);
+  assert.deepEqual([text('period_s', 0.0345), text('peak_memory_bytes', 2 ** 31), text('bubble', 0.25), text('throughput_samples_per_s', 12.5), text('energy_J', 3), text('fits', 1), text('stages', 4),
+    text('brand_new_s', 2), text('other', 7), text('final_loss', NaN)], ['34.5 ms', '2 GiB', '25.0 %', '12.5/s', '3 J', 'yes', '4', '2 s', '7', '\u2013']);
+  assert.deepEqual([page.axisUnit(page.metricOf('period_s'), 0.2), page.axisUnit(page.metricOf('x_bytes'), 3 * 2 ** 30), page.axisUnit(page.metricOf('bubble'), 1)],
+    [{ size: 1e-3, text: 'ms' }, { size: 2 ** 30, text: 'GiB' }, { size: 0.01, text: '%' }]);
+});
+
+test('an arrow goes to the next target ahead', () => {
+  const grid = column(9, k => ({ x: (k % 3) * 10, y: Math.floor(k / 3) * 10 }));
+  assert.deepEqual([[1, 0], [-1, 0], [0, 1], [0, -1]].map(([x, y]) => page.nextTarget(grid, grid[4], x, y)), [5, 3, 7, 1]);
+  assert.equal(page.nextTarget(grid, grid[2], 1, 0), -1);
+});

@@ -1,0 +1,70 @@
+// The page of a sweep holds what its points are and became, and nothing that a name says becomes part of it.
+
+#include "sim/report/html_sweep.hpp"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+using namespace stagecraft;
+using Json = nlohmann::json;
+
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+SweepPage three_points() {
+  SweepPage page{.title = "a </title><b> & \"c\"",
+                 .name = "s",
+                 .backend = "ideal",
+                 .version = "1",
+                 .base = "b.yaml",
+                 .found = true,
+                 .folder = "s-ideal",
+                 .out = "out/s-ideal",
+                 .figures = {"period_s", "final_loss"},
+                 .points = {}};
+  page.points = {
+      {.number = 1, .settings = R"({"n": 8, "s": "1f1b"})", .status = "ok", .key = "k1", .figures = {0.5, kUnknown}},
+      {.number = 2, .settings = R"({"n": 4, "s": {"name": "</script>"}})", .status = "crash", .message = "\xff<!--"},
+      {.number = 4, .settings = R"({"n": 8})", .key = "k4", .kept = true},
+  };
+  return page;
+}
+
+Json data_of(const std::string& page) {
+  const std::string begin = "id=\"data\">", end = "</script>";
+  const auto from = page.find(begin) + begin.size();
+  return Json::parse(page.substr(from, page.find(end, from) - from));
+}
+
+}  // namespace
+
+TEST_CASE("settings are columns of different values, with none where the base holds") {
+  const Json data = data_of(sweep_html(three_points()));
+  CHECK(data["schema"] == "sweep-page/1");
+  CHECK(data["number"] == Json({1, 2, 4}));
+  REQUIRE(data["axes"].size() == 2);
+  CHECK(data["axes"][0] == Json({{"path", "n"}, {"values", {8, 4}}, {"of", {0, 1, 0}}}));
+  CHECK(data["axes"][1]["values"][1]["name"] == "</script>");
+  CHECK(data["axes"][1]["of"] == Json({0, 1, -1}));
+}
+
+TEST_CASE("figures are numbers where a point has them, and what became of the others is said once") {
+  const Json data = data_of(sweep_html(three_points()));
+  CHECK(data["figures"][0] == Json({{"name", "period_s"}, {"values", {0.5, nullptr, nullptr}}}));
+  CHECK(data["figures"][1]["values"] == Json({nullptr, nullptr, nullptr}));
+  CHECK(data["ends"]["of"] == Json({0, 1, -1}));
+  CHECK(data["ends"]["values"][1] == Json({{"status", "crash"}, {"code", ""}, {"message", "\uFFFD<!--"}}));
+  CHECK(data["kept"] == Json({2}));
+}
+
+TEST_CASE("no name ends the data or the title") {
+  const std::string page = sweep_html(three_points());
+  CHECK(page.find("<b>") == page.npos);
+  CHECK(page.find("<title>a &lt;/title&gt;&lt;b&gt; &amp; &quot;c&quot;</title>") != page.npos);
+  const auto data = page.find("id=\"data\">");
+  CHECK(page.find("<!--", data) == page.npos);
+  CHECK(page.find("{{") == page.npos);
+}

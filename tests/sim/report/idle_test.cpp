@@ -1,0 +1,124 @@
+// Why devices wait: by formulas where there are some, and in all cases as much as they do wait.
+
+#include "sim/report/idle.hpp"
+
+#include <doctest/doctest.h>
+
+#include <optional>
+
+#include "sim/report/report.hpp"
+#include "tests/support/ideal.hpp"
+#include "tests/support/random_cases.hpp"
+#include "tests/support/road.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+struct Times {
+  double forward, backward;
+};
+// Dyadic, so that sums are exact and equal means equal.
+constexpr Times kTimes[] = {{1, 1}, {1, 2}, {0.5, 1.25}, {3, 0.75}};
+
+std::vector<IdleTimes> idle_of(const char* name, const Plan& plan, Times t, int iterations, double delay = 0) {
+  const Program program = test::program_of(name, plan, uniform_costs(plan, test::times(t.forward, t.backward, 0)),
+                                           test::pure_delays(iterations));
+  return idle_times(program, test::run_ideal(program, test::delay_cluster(program.devices, delay)));
+}
+
+}  // namespace
+
+// A device is (m + p - 1)(f + b) in an iteration and computes m (f + b) of it; between its first backward and its last
+// forward it never waits (1F1B), or does nothing but wait for the first backward in one piece (GPipe).
+TEST_CASE("1f1b and gpipe: start-up and drain of (p - 1)(f + b) on every device, in every iteration") {
+  for (const char* name : {"gpipe", "1f1b"})
+    for (const int p : {1, 2, 4, 8})
+      for (const int m : {8, 16, 33})
+        for (const int iterations : {1, 3})
+          for (const Times t : kTimes)
+            for (const IdleTimes& i : idle_of(name, chain_plan(p, p, m), t, iterations)) {
+              CAPTURE(name);
+              CAPTURE(p);
+              CAPTURE(m);
+              CAPTURE(iterations);
+              CHECK(i.start_up.value + i.drain.value + i.input.value ==
+                    iterations * (p - 1) * (t.forward + t.backward));
+              CHECK(i.transfer.value + i.receiver.value + i.other.value == 0);
+              CHECK(i.input.value == 0);
+            }
+}
+
+// Rank r of p starts p - r forwards, after r forwards of others; its first backward comes after the forwards and
+// p - 1 - r backwards of those behind it, at p f + (p - 1 - r) b.
+TEST_CASE("1f1b: start-up of r f + (p - 1 - r) b, drain of (p - 1 - r) f + r b on rank r") {
+  for (const int p : {2, 4, 8})
+    for (const Times t : {Times{1, 1}, Times{1, 2}}) {
+      const std::vector<IdleTimes> idle = idle_of("1f1b", chain_plan(p, p, 2 * p), t, 1);
+      for (int r = 0; r < p; ++r) {
+        CAPTURE(p);
+        CAPTURE(r);
+        CHECK(idle[static_cast<std::size_t>(r)].start_up.value == r * t.forward + (p - 1 - r) * t.backward);
+        CHECK(idle[static_cast<std::size_t>(r)].drain.value == (p - 1 - r) * t.forward + r * t.backward);
+      }
+    }
+}
+
+TEST_CASE("one device waits for nothing") {
+  for (const IdleTimes& i : idle_of("1f1b", chain_plan(1, 1, 4), {1, 2}, 2)) CHECK(i.total().value == 0);
+}
+
+// Two ranks, one micro-batch, messages of d. Rank 1 waits f, then d for what is on the wire, and drains while the
+// gradient travels and rank 0 goes back. Rank 0 waits d + f + b until the gradient leaves rank 1, then d.
+TEST_CASE("what is on the wire is a transfer, whichever phase it is in") {
+  const std::vector<IdleTimes> idle = idle_of("gpipe", chain_plan(2, 2, 1), {1, 2}, 1, 0.25);
+  CHECK(idle[1].start_up.value == 1);
+  CHECK(idle[1].transfer.value == 0.25);
+  CHECK(idle[1].drain.value == 0.25 + 2);
+  CHECK(idle[0].start_up.value == 0.25 + 1 + 2);
+  CHECK(idle[0].transfer.value == 0.25);
+  CHECK(idle[0].drain.value == 0);
+}
+
+namespace {
+
+struct Run {
+  Program program;
+  Report report;
+};
+
+/// Nothing where it blocks for ever.
+std::optional<Run> run_of(const test::RandomCase& c) try {
+  Program program = test::program_of(c);
+  const Cluster cluster = test::star(program.devices, 1e9, 1e-6);
+  Report report = measure(program, test::run_ideal(program, cluster), cluster);
+  return Run{std::move(program), std::move(report)};
+} catch (const Infeasible&) {
+  return std::nullopt;
+}
+
+}  // namespace
+
+TEST_CASE("work and the causes of idle time sum to the length of the run, and one iteration's transfers are exposed") {
+  test::Draw draw{Rng(31, "idle")};
+  int seen = 0, not_taken = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    const test::RandomCase c = test::random_case(draw, 5);
+    CAPTURE(test::to_text(c));
+    const std::optional<Run> run = run_of(c);
+    if (!run) continue;
+    ++seen;
+    const double length = run->report.length.value;
+    for (const DeviceReport& d : run->report.devices) {
+      const IdleTimes& i = d.idle;
+      for (const Seconds part : {i.start_up, i.input, i.drain, i.transfer, i.receiver, i.other}) CHECK(part.value >= 0);
+      CHECK(i.total().value + d.utilisation * length == doctest::Approx(d.used ? length : 0).epsilon(1e-9));
+      CHECK(i.other.value <= 1e-9 * length);
+      if (run->program.iterations == 1 && c.options.overlap)
+        CHECK(i.transfer.value == doctest::Approx(d.exposed.value).epsilon(1e-9));
+      not_taken += i.receiver.value > 0;
+    }
+  }
+  CHECK(seen > 150);
+  CHECK(not_taken > 0);
+}

@@ -1,0 +1,47 @@
+// The figures of a sweep: what they are called, how they are written, and which way is better.
+
+/** name in the results: [title, better (-1: less, 1: more, 0: neither), whether it is a share or a yes and no]. */
+const METRICS = {
+  makespan_s: ['one iteration', -1], period_s: ['period', -1], length_s: ['whole run', -1],
+  throughput_samples_per_s: ['throughput', 1], bubble: ['bubble', -1, 'share'], steady_bubble: ['steady bubble', -1, 'share'],
+  utilisation: ['devices busy', 1, 'share'], energy_J: ['energy', -1], peak_memory_bytes: ['peak memory', -1],
+  memory_capacity_bytes: ['memory of that device', 0], fits: ['fits with messages', 1, 'yes'], peak_activations: ['activations alive', -1],
+  exposed_communication_s: ['waits for links', -1], traffic_bytes: ['traffic', -1], busiest_link_utilisation: ['busiest link', -1, 'share'],
+  critical_compute_s: ['critical path: compute', 0], critical_transfer_s: ['critical path: transfers', -1],
+  critical_wait_s: ['critical path: waiting', -1], final_loss: ['last loss', -1], drains: ['drains', 0, 'yes'], stages: ['stages', 0],
+  devices: ['devices', -1], samples: ['samples in an iteration', 0], iterations: ['iterations', 0], instructions: ['instructions', 0],
+};
+/** What the table shows unless every figure is asked for. */
+const MAIN_METRICS = ['makespan_s', 'period_s', 'throughput_samples_per_s', 'bubble', 'peak_memory_bytes', 'exposed_communication_s', 'final_loss'];
+
+/** A figure that this script does not know is called by its name; its unit is at the end of the name in any case. */
+function metricOf(name) {
+  const [title, better, as] = METRICS[name] ?? [name, -1];
+  return { name, title, better, unit: unitOf(name, as) };
+}
+function unitOf(name, as) {
+  if (as) return as;
+  for (const [ending, unit] of [['_per_s', 'rate'], ['_s', 'time'], ['_bytes', 'size'], ['_J', 'joule']]) if (name.endsWith(ending)) return unit;
+  return 'number';
+}
+
+const TEXTS = {
+  time: secondsText, size: sizeText, share: percentText, rate: v => numberText(v) + '/s', joule: v => numberText(v) + ' J',
+  yes: v => (v ? 'yes' : 'no'), number: numberText,
+};
+function metricText(metric, value) { return Number.isFinite(value) ? TEXTS[metric.unit](value) : '\u2013'; }
+
+/** What the marks of an axis that ends at `most` are counted in: {size, text}. */
+function axisUnit(metric, most) {
+  const largest = (units, scale) => [...units].reverse().find(u => u[1] / scale <= most * (1 + 1e-9)) ?? units[0];
+  if (metric.unit === 'time') {
+    const [text, size] = largest(TIMES, 1e12);
+    return { size: size / 1e12, text };
+  }
+  if (metric.unit === 'size') {
+    const [text, size] = largest(SIZES, 1);
+    return { size, text };
+  }
+  return { share: { size: 0.01, text: '%' }, rate: { size: 1, text: '1/s' }, joule: { size: 1, text: 'J' } }[metric.unit] ?? { size: 1, text: '' };
+}
+function metricTitle(metric, unit) { return unit.text ? `${metric.title}, ${unit.text}` : metric.title; }
