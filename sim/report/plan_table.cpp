@@ -14,16 +14,34 @@ using Json = nlohmann::ordered_json;
 
 std::string time_text(Seconds t) { return t.value > 0 ? to_text(t) : "-"; }
 
-/// How far the prediction is above the bound.
-std::string gap_text(const PlanRow& r) {
-  if (r.lower_bound.value <= 0 || r.predicted.value <= 0) return "-";
-  const double percent = std::max(0.0, 100 * (r.predicted / r.lower_bound - 1));
+/// How far a time is above a bound; sums in another order are not.
+std::string above_text(Seconds time, Seconds bound) {
+  if (time.value <= 0 || bound.value <= 0) return "-";
+  double percent = 100 * (time / bound - 1);
+  if (percent < 1e-6) percent = 0;
   return percent < 99.5 ? fmt::format("{:.2g} %", percent) : fmt::format("{:.0f} %", percent);
 }
 
 std::string off_text(const PlanRow& r) {
   if (r.predicted.value <= 0) return "-";
   return fmt::format("{:+.1f} %", 100 * (r.each / r.predicted - 1));
+}
+
+/// Each such bound with the planners that it is for: plans with other micro-batches, or of another kind, have others.
+std::string least_text(const PlanTable& table) {
+  std::vector<std::pair<std::string, std::string>> bounds;
+  for (const PlanRow& r : table.rows) {
+    if (!r.ran() || r.least.value <= 0) continue;
+    const std::string bound = fmt::format("{:<9}  {}", to_text(r.least), r.least_reason);
+    auto known = std::find_if(bounds.begin(), bounds.end(), [&](const auto& b) { return b.first == bound; });
+    if (known == bounds.end())
+      bounds.emplace_back(bound, r.planner);
+    else
+      known->second += ", " + r.planner;
+  }
+  std::string text;
+  for (const auto& [bound, planners] : bounds) text += fmt::format("           {}: {}\n", bound, planners);
+  return text;
 }
 
 }  // namespace
@@ -41,25 +59,29 @@ std::string to_text(const PlanTable& table) {
   for (const PlanRow& r : table.rows) width = std::max(width, r.planner.size());
   std::string text = fmt::format("{}\n{} on {}: {}, {} micro-batches\n\n", table.title, table.model, table.cluster,
                                  table.schedule, table.micro_batches);
-  text += fmt::format("  {:<{}}  {:<9}  {:>6}  {:>7}  {:>9}  {:>9}  {:>6}  {:>9}  {:>8}  {:>9}  {:>9}  {:>8}  {:>9}\n",
-                      "planner", width, "schedule", "stages", "devices", "predicted", "bound", "gap", "simulated",
-                      "off", "period", "memory", "states", "search");
+  text += fmt::format(
+      "  {:<{}}  {:<9}  {:>6}  {:>7}  {:>9}  {:>9}  {:>6}  {:>9}  {:>8}  {:>6}  {:>9}  {:>9}  {:>8}  {:>9}\n",
+      "planner", width, "schedule", "stages", "devices", "predicted", "bound", "gap", "simulated", "off", "room",
+      "period", "memory", "states", "search");
   for (const PlanRow& r : table.rows) {
     if (!r.ran()) {
       text += fmt::format("  {:<{}}  - {}\n", r.planner, width, r.why_not);
       continue;
     }
     text += fmt::format(
-        "  {:<{}}  {:<9}  {:>6}  {:>7}  {:>9}  {:>9}  {:>6}  {:>9}  {:>8}  {:>9}  {:>9}  {:>8}  {:>9}\n", r.planner,
-        width, r.schedule, r.stages, r.devices, time_text(r.predicted), time_text(r.lower_bound), gap_text(r),
-        to_text(r.each), off_text(r), to_text(r.period), to_text(r.memory), r.states, to_text(Seconds{r.seconds}));
+        "  {:<{}}  {:<9}  {:>6}  {:>7}  {:>9}  {:>9}  {:>6}  {:>9}  {:>8}  {:>6}  {:>9}  {:>9}  {:>8}  {:>9}\n",
+        r.planner, width, r.schedule, r.stages, r.devices, time_text(r.predicted), time_text(r.lower_bound),
+        above_text(r.predicted, r.lower_bound), to_text(r.each), off_text(r), above_text(r.each, r.least),
+        to_text(r.period), to_text(r.memory), r.states, to_text(Seconds{r.seconds}));
   }
   text +=
       "\npredicted  one micro-batch in the steady state, by the planner's own model; bound: what no plan of its kind "
-      "can "
-      "beat there\n"
+      "can beat there\n"
       "simulated  the same with messages, memory and the schedule; off: how far from the prediction; period: one "
-      "iteration\n";
+      "iteration\n"
+      "room       how far the simulated time is above what no plan with such micro-batches can beat, whoever makes "
+      "it\n";
+  text += least_text(table);
   for (const PlanRow& r : table.rows)
     if (!r.plan.empty()) text += fmt::format("\n{}\n{}", r.planner, r.plan);
   return text;
@@ -69,13 +91,13 @@ std::string plans_csv(const PlanTable& table) {
   std::string text =
       "planner,schedule,stages,devices,predicted_s,lower_bound_s,simulated_s,period_s,makespan_s,peak_memory_bytes,"
       "states,"
-      "search_s,reason\n";
+      "search_s,least_s,reason\n";
   for (const PlanRow& r : table.rows)
-    text += r.ran() ? fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},\n", r.planner, r.schedule, r.stages, r.devices,
-                                  shortest(r.predicted.value), shortest(r.lower_bound.value), shortest(r.each.value),
-                                  shortest(r.period.value), shortest(r.makespan.value), shortest(r.memory.value),
-                                  r.states, shortest(r.seconds))
-                    : fmt::format("{},,,,,,,,,,,,{}\n", r.planner, csv_quoted(r.why_not));
+    text += r.ran() ? fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},\n", r.planner, r.schedule, r.stages,
+                                  r.devices, shortest(r.predicted.value), shortest(r.lower_bound.value),
+                                  shortest(r.each.value), shortest(r.period.value), shortest(r.makespan.value),
+                                  shortest(r.memory.value), r.states, shortest(r.seconds), shortest(r.least.value))
+                    : fmt::format("{},,,,,,,,,,,,,{}\n", r.planner, csv_quoted(r.why_not));
   return text;
 }
 
@@ -96,6 +118,8 @@ std::string plans_json(const PlanTable& table) {
                              {"predicted_s", r.predicted.value > 0 ? Json(r.predicted.value) : Json()},
                              {"lower_bound_s", r.lower_bound.value > 0 ? Json(r.lower_bound.value) : Json()},
                              {"lower_bound_reason", r.bound_reason},
+                             {"least_s", r.least.value > 0 ? Json(r.least.value) : Json()},
+                             {"least_reason", r.least_reason},
                              {"simulated_s", r.each.value},
                              {"period_s", r.period.value},
                              {"makespan_s", r.makespan.value},

@@ -16,6 +16,8 @@ struct PlanRow {
   Seconds predicted;    ///< Of one micro-batch, by the planner; 0: it says nothing.
   Seconds lower_bound;  ///< 0: none is known.
   std::string bound_reason;
+  Seconds least;  ///< What no plan with such micro-batches is simulated to beat, whoever makes it; 0: not known.
+  std::string least_reason;
   Seconds makespan, period;  ///< Simulated; the period is that of one iteration.
   Seconds each;              ///< Simulated period of one micro-batch.
   Bytes memory;              ///< Simulated, of the fullest device.

@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
+#include "sim/plan/bounds.hpp"
 #include "sim/plan/planner.hpp"
 #include "sim/run/run.hpp"
+#include "sim/schedule/builder.hpp"
 
 namespace stagecraft {
 namespace {
@@ -68,6 +70,30 @@ bool needs_stages(const std::vector<std::string>& names, const Scenario& own) {
   });
 }
 
+/// The devices that planners may use: those that the scenario's own plan names, or all.
+std::vector<DeviceId> devices_to_use(const config::Value& plan, const Cluster& cluster) {
+  std::vector<DeviceId> devices;
+  config::Problems problems;
+  if (const config::Value* names = plan.find("devices")) return read_devices(*names, cluster, "plan.devices", problems);
+  for (std::size_t d = 0; d < cluster.devices.size(); ++d) devices.push_back(DeviceId{static_cast<std::int64_t>(d)});
+  return devices;
+}
+
+/// What no plan of such micro-batches beats on these devices; nothing where one of them cannot run some layer.
+void set_least(const Scenario& scenario, const Prepared& p, PlanRow& row) {
+  const CostTable costs(p.model, p.cluster, scenario.profile ? &*scenario.profile : nullptr);
+  const bool trains = get_from(schedules::all(), "schedule", scenario.schedule).trains;
+  const bounds::Question question{costs, devices_to_use(scenario.tree.at("plan"), p.cluster),
+                                  p.plan.mini_batch / scenario.micro_batches, scenario.micro_batches, trains};
+  try {
+    const bounds::Bound least = bounds::best(question, bounds::kind_of(p.plan, trains && scenario.weights == "flush"));
+    row.least = least.each;
+    row.least_reason = least.reason;
+  } catch (const InputError&) {
+    row.least_reason = "some layer has no times on one of the devices";
+  }
+}
+
 PlanRow row_of(const std::string& name, const Scenario& own, int own_devices, const PlanTableOptions& asked) {
   PlanRow row;
   row.planner = name;
@@ -88,6 +114,7 @@ PlanRow row_of(const std::string& name, const Scenario& own, int own_devices, co
     row.lower_bound = p.planned.lower_bound;
     row.bound_reason = p.planned.bound_reason;
     row.states = p.planned.states;
+    set_least(scenario, p, row);
     row.seconds = p.planning.value;
     row.makespan = o.report.makespan;
     row.period = o.report.period;

@@ -14,7 +14,9 @@ namespace stagecraft::edgepipe {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kRounding = 1e-12;                         // Of a sum that was added up from its other end.
+constexpr double kRounding = 1e-12;  // Of a sum that was added up from its other end.
+constexpr int kRounds = 60, kRoundsOfHops = 10;
+constexpr double kSlowest = 0.4;                            // Of the pace of prices, when they are left as they are.
 constexpr std::size_t kMostEntries = std::size_t{1} << 26;  // 1 GiB.
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
@@ -36,11 +38,32 @@ class Search {
       rank_.push_back(static_cast<int>(std::lower_bound(bandwidths_.begin(), bandwidths_.end(), m.bandwidth) -
                                        bandwidths_.begin()));
     best_.assign(at(p.layers + 1) * bandwidths_.size(), kNever);
-    useful_ = cuts_on_the_way(p, allowed);
-    add_up_rest();
+    set_prices();
   }
 
+  double least() const { return least_; }
+
+  /// With a low ceiling hardly any partial chain is kept, so it rises until there is a chain below it. Sums of hops
+  /// have a low one to begin with.
   std::optional<Summed> run() {
+    if (least_ > ceiling_ * (1 + kRounding)) return std::nullopt;
+    give_back();
+    useful_ = cuts_on_the_way(p_, allowed_);
+    const double last = ceiling_;
+    for (double part = 0.01; sum_ == Sum::Latency && least_ > 0 && part < 2; part *= 5) {
+      ceiling_ = least_ * (1 + part);
+      if (ceiling_ >= last) break;
+      if (std::optional<Summed> found = run_below()) return found;
+    }
+    ceiling_ = last;
+    return run_below();
+  }
+
+  std::int64_t states() const { return states_; }
+
+ private:
+  std::optional<Summed> run_below() {
+    first_.clear(), entries_.clear();
     first_.push_back(0);
     entries_.push_back({0, static_cast<int>(bandwidths_.size()) - 1, 0});
     for (std::int64_t s = 1; s < counts_.total(); ++s) {
@@ -50,12 +73,10 @@ class Search {
       keep(s);
     }
     first_.push_back(entries_.size());
+    states_ += static_cast<std::int64_t>(entries_.size());
     return best();
   }
 
-  std::int64_t states() const { return static_cast<std::int64_t>(entries_.size()); }
-
- private:
   int kinds() const { return static_cast<int>(p_.machines.size()); }
   std::size_t slot(int cut, int rank) const { return at(cut) * bandwidths_.size() + at(rank); }
   const Entry* begin(std::int64_t s) const { return entries_.data() + first_[static_cast<std::size_t>(s)]; }
@@ -84,25 +105,85 @@ class Search {
     }
   }
 
-  /// What the layers behind each cut add at least: as if there were any number of each kind of machine.
+  /// What the layers behind each cut add at least: as if there were any number of each kind of machine, at a price for
+  /// each that is used, of which those that there are give back theirs. Any prices give a bound (Lagrange).
+  ///
+  ///   sum + rest(cut, rank) - sum over machines not in use of price
+  ///
+  /// `from_start` is the same of all layers; `steps` says how it is had.
   void add_up_rest() {
     rest_.assign(best_.size(), kNever);
-    for (int cut = p_.layers; cut > 0; --cut)
-      for (int rank = 0; rank < static_cast<int>(bandwidths_.size()); ++rank) {
+    steps_.assign(best_.size(), {});
+    const int top = static_cast<int>(bandwidths_.size()) - 1;
+    for (int cut = p_.layers; cut >= 0; --cut)
+      for (int rank = cut == 0 ? top : 0; rank <= top; ++rank) {
         double& least = rest_[slot(cut, rank)];
         if (cut == p_.layers) least = 0;
         for (int u = 0; u < kinds() && cut < p_.layers; ++u) {
           if (!has(allowed_.starts(u), cut)) continue;
-          const double before = hop({cut, rank, 0}, u);
+          const double before = hop({cut, rank, 0}, u) + price_[at(u)];
           for_each(allowed_.ends(u, cut), [&](int to) {
-            least = std::min(least, before + stage(cut, to, u) + rest_[slot(to, rank_[at(u)])]);
+            const double sum = before + stage(cut, to, u) + rest_[slot(to, rank_[at(u)])];
+            if (sum < least) least = sum, steps_[slot(cut, rank)] = {cut, to, u};
           });
         }
       }
   }
 
-  bool too_much(int cut, int rank, double sum) const {
-    return sum > ceiling_ || sum + rest_[slot(cut, rank)] > ceiling_ * (1 + kRounding);
+  /// Machines of which the cheapest chain uses more than there are become dearer, others cheaper.
+  void set_prices() {
+    price_.assign(p_.machines.size(), 0);
+    std::vector<double> best_price = price_;
+    const int top = static_cast<int>(bandwidths_.size()) - 1;
+    double pace = 1;
+    for (int round = 0; round < (sum_ == Sum::Latency ? kRounds : kRoundsOfHops); ++round) {
+      add_up_rest();
+      double given_back = 0, length = 0;
+      for (int u = 0; u < kinds(); ++u) given_back += price_[at(u)] * p_.machines[at(u)].count;
+      const double bound = rest_[slot(0, top)] - given_back;
+      if (bound == kNever) {
+        least_ = kNever;
+        return;
+      }
+      if (round == 0 || bound > least_)
+        least_ = bound, best_price = price_;
+      else
+        pace *= 0.9;
+      if (least_ > ceiling_ * (1 + kRounding) || pace < kSlowest) break;
+      std::vector<double> more = overuse();
+      for (const double m : more) length += m * m;
+      if (length == 0) break;
+      const double aim = std::min(ceiling_, std::max(least_, rest_[slot(0, top)]) * 1.1);
+      for (int u = 0; u < kinds(); ++u)
+        price_[at(u)] = std::max(0.0, price_[at(u)] + pace * std::max(aim - bound, 0.0) / length * more[at(u)]);
+    }
+    price_ = std::move(best_price);
+    add_up_rest();
+  }
+
+  void give_back() {
+    for (std::int64_t s = 0; s < counts_.total(); ++s) {
+      double back = 0;
+      for (int u = 0; u < kinds(); ++u) back += price_[at(u)] * (p_.machines[at(u)].count - counts_.used(s, u));
+      given_back_.push_back(back);
+    }
+  }
+
+  /// By how many the cheapest chain uses more of each machine than there are.
+  std::vector<double> overuse() const {
+    std::vector<double> more;
+    for (const Machines& m : p_.machines) more.push_back(-m.count);
+    for (int cut = 0, rank = static_cast<int>(bandwidths_.size()) - 1; cut < p_.layers;) {
+      const Part& step = steps_[slot(cut, rank)];
+      more[at(step.machines)] += 1;
+      cut = step.to, rank = rank_[at(step.machines)];
+    }
+    return more;
+  }
+
+  bool too_much(std::int64_t s, int cut, int rank, double sum) const {
+    const double least = sum + rest_[slot(cut, rank)] - given_back_[static_cast<std::size_t>(s)];
+    return sum > ceiling_ || least > ceiling_ * (1 + kRounding);
   }
 
   /// Of the chains of s that end at one cut: those that no faster or equal link beats.
@@ -113,7 +194,7 @@ class Search {
       double least = kNever;
       for (int rank = static_cast<int>(bandwidths_.size()) - 1; rank >= 0; --rank) {
         const double sum = best_[slot(cut, rank)];
-        if (sum >= least || too_much(cut, rank, sum)) continue;
+        if (sum >= least || too_much(s, cut, rank, sum)) continue;
         least = sum;
         entries_.push_back({cut, rank, sum});
       }
@@ -184,11 +265,20 @@ class Search {
   std::vector<Entry> entries_;      ///< Those of one S side by side, cuts rising.
   std::vector<std::size_t> first_;  ///< Of each S.
   std::vector<double> best_;        ///< [cut][rank] of the S that is being made.
-  std::vector<double> rest_;        ///< [cut][rank]: what is still to come, at least.
-  Cuts useful_;                     ///< [S][word]: see cuts_on_the_way().
+  std::vector<double> rest_;        ///< [cut][rank]: what is still to come, at least, with prices,
+  std::vector<Part> steps_;         ///< and the stage that it begins with.
+  std::vector<double> price_;       ///< Of each kind of machine, for every time that it is used.
+  std::vector<double> given_back_;  ///< Of each S: prices of those that are not in use.
+  double least_ = 0;                ///< No chain has a smaller sum.
+  std::int64_t states_ = 0;
+  Cuts useful_;  ///< [S][word]: see cuts_on_the_way().
 };
 
 }  // namespace
+
+double sum_from_below(const Problem& p, const Allowed& allowed, Sum sum, double ceiling) {
+  return Search(p, allowed, sum, ceiling).least();
+}
 
 std::optional<Summed> least_sum(const Problem& p, const Allowed& allowed, Sum sum, double ceiling,
                                 std::int64_t& states) {

@@ -24,4 +24,8 @@ struct Summed {
 /// Of the machine v at the end only its bandwidth matters, and only where a faster link costs more.
 std::optional<Summed> least_sum(const Problem&, const Allowed&, Sum, double ceiling, std::int64_t& states);
 
+/// No chain of allowed stages has a smaller sum: quick, where machines may be used more often than they are there, at a
+/// price. Infinite where no such chain ends. `ceiling`: what is known to be enough, or infinity.
+double sum_from_below(const Problem&, const Allowed&, Sum, double ceiling);
+
 }  // namespace stagecraft::edgepipe

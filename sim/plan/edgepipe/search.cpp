@@ -70,7 +70,7 @@ class Search {
   /// the latency of the last one, so they can only win with a period that makes up for it.
   Chain finite(Summed best, double least_period) {
     const int gaps = items_ - 1;
-    double least = best.sum + gaps * least_period, limit = kAny;
+    double least = best.sum + gaps * least_period, limit = longest_period(least);
     while (limit >= least_period) {
       std::optional<Summed> next = quickest(limit, least - gaps * least_period);
       if (!next) break;
@@ -82,20 +82,37 @@ class Search {
     return std::move(best.chain);
   }
 
+  /// No chain that beats this time has a longer period: its latency is at least what it is for chains with any period,
+  /// and then for those with no longer one, until that changes little.
+  double longest_period(double time) const {
+    const int gaps = items_ - 1;
+    double limit = kAny;
+    for (int round = 0; round < 10 && gaps > 0; ++round) {
+      const double latency = sum_from_below(p_, Allowed(p_, {limit, limit}), Sum::Latency, time);
+      const double longest = (time - latency) / gaps * (1 + 1e-12);
+      if (longest > 0.99 * limit) return std::min(limit, longest);
+      limit = longest;
+    }
+    return limit;
+  }
+
   /// max(slowest stage, all hops). With a longer limit T for stages the least sum of hops h(T) falls, so the best is
-  /// where the two cross: at the first T with h(T) <= T, or just below it at h(T').
+  /// where the two cross: at the first T with h(T) <= T, or just below it at h(T'). Where stages take longer than hops
+  /// that is the first T with any chain at all.
   std::optional<Found> shared() {
     const std::vector<double> times = candidates();
     const auto hops = [&](double limit, double ceiling) {
       return least_sum(p_, Allowed(p_, {limit, kAny}), Sum::Hops, ceiling, states_);
     };
+    const auto no_chain = [&](double limit) { return !can_finish(p_, Allowed(p_, {limit, kAny}), states_); };
+    if (times.empty() || no_chain(times.back())) return std::nullopt;
+    const auto first = std::partition_point(times.begin(), times.end(), no_chain);
+    if (const auto quick = hops(*first, *first)) return found(quick->chain, *first);
     const auto too_short = [&](double limit) { return !hops(limit, limit); };
-    const auto crossing = std::partition_point(times.begin(), times.end(), too_short);
+    const auto crossing = std::partition_point(first + 1, times.end(), too_short);
     double period = kAny;
     if (crossing != times.end()) period = *crossing;
-    if (crossing != times.begin())
-      if (const auto below = hops(*(crossing - 1), period)) period = std::min(period, below->sum);
-    if (period == kAny) return std::nullopt;
+    if (const auto below = hops(*(crossing - 1), period)) period = std::min(period, below->sum);
     return found(hops(period, period)->chain, period);
   }
 

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/plan/graph/stock.hpp"
 #include "sim/plan/graph/twin_chains.hpp"
 
 namespace stagecraft::graph {
@@ -28,18 +29,18 @@ struct Next {
 
 /// A partial partition of one set of layers.
 struct Label {
-  int used = 0, depth = 0;  ///< Devices; stages, of a sequence.
+  int used = 0, depth = 0;  ///< Stock of devices; stages, of a sequence.
   double slowest = 0, path = 0;
   std::vector<Next> next;           ///< By layer.
   int parent = -1;                  ///< The label before its last stage,
   Layers stage;                     ///< which has these layers, numbered as in the parent,
-  int choice = 0;                   ///< and these replicas.
+  Take take = {};                   ///< and these devices.
   std::vector<std::uint8_t> moved;  ///< Which chain each exchangeable one was in the parent; empty: itself.
   double bound = 0;                 ///< No complete partition that continues it is better.
 };
 
-bool no_worse(const Label& a, const Label& b) {
-  if (a.used > b.used || a.depth > b.depth || a.slowest > b.slowest || a.path > b.path) return false;
+bool no_worse(const Stock& stock, const Label& a, const Label& b) {
+  if (!stock.within(a.used, b.used) || a.depth > b.depth || a.slowest > b.slowest || a.path > b.path) return false;
   for (std::size_t i = 0; i < a.next.size(); ++i)
     if (a.next[i].depth > b.next[i].depth || a.next[i].path > b.next[i].path) return false;
   return true;
@@ -47,7 +48,8 @@ bool no_worse(const Label& a, const Label& b) {
 
 class Search {
  public:
-  Search(const Problem& p, const ExactOptions& options) : p_(p), options_(options), incumbent_(options.incumbent) {
+  Search(const Problem& p, const ExactOptions& options)
+      : p_(p), stock_(p), options_(options), incumbent_(options.incumbent) {
     if (p.size() > kMostLayers)
       throw Infeasible("size", fmt::format("{} layers; the exact search takes {} at most", p.size(), kMostLayers),
                        "fuse layers with `blocks`, or take a coarser model");
@@ -79,14 +81,11 @@ class Search {
   void prepare_bounds() {
     for (int layer = 0; layer < p_.size(); ++layer) {
       const Sums& sums = p_.amounts[at(layer)];
-      double least = kNever, work = kNever, before = 0;
-      for (int c = 0; c < p_.choices(); ++c) {
-        least = std::min(least, sums.seconds[at(c)]);
-        work = std::min(work, sums.seconds[at(c)] * p_.replicas[at(c)]);
-      }
+      double least = kNever, before = 0;
+      for (int c = 0; c < p_.choices(); ++c) least = std::min(least, sums.seconds[at(c)]);
       for (const int input : p_.layers.previous[at(layer)]) before = std::max(before, from_source_[at(input)]);
       least_.push_back(least);
-      work_.push_back(work);
+      work_.push_back(stock_.least_work(p_, sums));
       from_source_.push_back(before + least);
     }
     total_work_ = std::accumulate(work_.begin(), work_.end(), 0.0);
@@ -138,7 +137,7 @@ class Search {
   /// More layers take more of both, so what fails here fails with more of them.
   bool can_be_a_stage(const Sums& sums) const {
     for (int c = 0; c < p_.choices(); ++c)
-      if (times_of(p_, sums, c).busy <= longest_stage() && memory_of(p_, sums, c, 1) <= p_.memory) return true;
+      if (times_of(p_, sums, c).busy <= longest_stage() && fits(p_, memory_of(p_, sums, c, 1), c)) return true;
     return false;
   }
 
@@ -156,32 +155,33 @@ class Search {
     const Rest rest{rest_.work - work, rest_.least - least};
     const Layers covered = set_ | stage;
     const bool complete = covered.count() == at(p_.size());
-    for (int c = 0; c < p_.choices(); ++c) {
-      const Times times = times_of(p_, sums, c);
+    for (const Take& take : stock_.takes()) {
+      const Times times = times_of(p_, sums, take.choice);
       if (times.slowest() > longest_stage()) continue;
-      for (const int label : live_) attach(label, stage, inputs, covered, sums, times, c, rest, complete);
+      for (const int label : live_) attach(label, stage, inputs, covered, sums, times, take, rest, complete);
     }
   }
 
   void attach(int from, const Layers& stage, const Layers& inputs, const Layers& covered, const Sums& sums,
-              const Times& times, int choice, const Rest& rest, bool complete) {
+              const Times& times, const Take& take, const Rest& rest, bool complete) {
     const Label& before = labels_[at(from)];
-    const int used = before.used + p_.replicas[at(choice)];
+    const int left = stock_.all() - before.used, used = before.used + take.stock;
     count();
-    if (used > p_.devices || (used == p_.devices && !complete)) return;
+    if (!stock_.within(take.stock, left) || (take.stock == left && !complete)) return;
     int depth = before.depth;
     double path = options_.sequential ? before.path : 0;
     if (!options_.sequential)
       for (const Next& next : before.next)
         if (stage.test(at(next.layer))) depth = std::max(depth, next.depth), path = std::max(path, next.path);
     ++depth, path += times.once();
-    if (memory_of(p_, sums, choice, depth) > p_.memory) return;
+    if (!fits(p_, memory_of(p_, sums, take.choice, depth), take.choice)) return;
 
     Label label;
     label.used = used;
     label.slowest = std::max(before.slowest, times.slowest());
     label.path = std::max(before.path, path);
-    const double slowest = complete ? label.slowest : std::max(label.slowest, rest.work / (p_.devices - used));
+    const double slowest =
+        complete ? label.slowest : std::max(label.slowest, rest.work / stock_.worth(left - take.stock));
     double longest = label.path + (options_.sequential ? rest.least : 0);
     label.bound = value(slowest, longest);
     if (!promising(label)) return;
@@ -195,7 +195,7 @@ class Search {
     }
     label.parent = from;
     label.stage = stage;
-    label.choice = choice;
+    label.take = take;
     if (complete) incumbent_ = std::min(incumbent_, value(label.slowest, label.path));
     Layers set = covered;
     label.moved = exchange(set, label.next);
@@ -273,8 +273,8 @@ class Search {
     }
     std::vector<int>& others = labels_of_[at(known.first->second)];
     for (const int other : others)
-      if (no_worse(labels_[at(other)], label)) return;
-    std::erase_if(others, [&](int other) { return no_worse(label, labels_[at(other)]); });
+      if (no_worse(stock_, labels_[at(other)], label)) return;
+    std::erase_if(others, [&](int other) { return no_worse(stock_, label, labels_[at(other)]); });
     others.push_back(static_cast<int>(labels_.size()));
     labels_.push_back(std::move(label));
   }
@@ -298,7 +298,7 @@ class Search {
     std::vector<Part> parts;
     for (const int label : labels) {
       const Label& step = labels_[at(label)];
-      Part part{{}, step.choice};
+      Part part{{}, step.take.choice, p_.of_type.empty() ? std::vector<int>{} : stock_.of_type(step.take.stock)};
       for (int layer = 0; layer < p_.size(); ++layer)
         if (step.stage.test(at(layer))) part.layers.push_back(real[at(layer)]);
       std::sort(part.layers.begin(), part.layers.end());
@@ -322,6 +322,7 @@ class Search {
   }
 
   const Problem& p_;
+  const Stock stock_;
   const ExactOptions& options_;
   double incumbent_, steady_ = 0, fill_ = 0;
   std::vector<TwinChains> twins_;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/plan/graph/stock.hpp"
 #include "sim/plan/graph/structure.hpp"
 
 namespace stagecraft::graph {
@@ -22,7 +23,7 @@ struct Cell {
   double memory = kNever;
   int taken = 0;    ///< Parts that the last step makes a stage of; 0: it divides the last part further.
   int choice = -1;  ///< Replicas of that stage.
-  int devices = 0;  ///< That the last step spends.
+  int devices = 0;  ///< That the last step spends, of the stock.
   int join = -1;    ///< Of the kind: the stage also has a cut of a branch and others as a whole.
   int whole = 0, cut = 0, for_others = 0, for_branch = 0;  ///< How many, and devices for what they leave.
 
@@ -38,13 +39,13 @@ struct Effort {
 class Programme {
  public:
   Programme(const Problem& p, const Structure& s, double most, Effort& effort)
-      : p_(p), s_(s), most_(most), effort_(effort) {}
+      : p_(p), s_(s), stock_(p), most_(most), effort_(effort) {}
 
   /// Stages of the whole; none when there are none as fast.
   std::vector<Part> run() {
     std::vector<Part> parts;
     const int count = count_of(s_.root.kind);
-    if (solve(s_.root.kind, count, p_.devices, 0).found()) collect(s_.root, count, p_.devices, 0, parts);
+    if (solve(s_.root.kind, count, stock_.all(), 0).found()) collect(s_.root, count, stock_.all(), 0, parts);
     std::reverse(parts.begin(), parts.end());
     return parts;
   }
@@ -54,13 +55,10 @@ class Programme {
   int count_of(int k) const { return static_cast<int>(kind(k).range.size()); }
   bool series(int k) const { return kind(k).kind == Tree::Kind::Series; }
 
-  /// No fewer devices are fast enough for the first parts.
-  int fewest(int k, int count) const {
-    if (count == 0) return 0;
-    const double work = kind(k).work[at(count)];
-    if (work <= 0) return 1;
-    const double devices = std::ceil(work / most_ * (1 - 1e-12));
-    return std::max(1, static_cast<int>(std::min(devices, p_.devices + 1.0)));
+  /// Whether there are none, or devices that are fast enough for the first parts.
+  bool enough(int k, int count, int devices) const {
+    if (count == 0) return true;
+    return devices > 0 && stock_.worth(devices) >= kind(k).work[at(count)] / most_ * (1 - 1e-12);
   }
 
   Cell solve(int k, int count, int devices, int behind) {
@@ -70,8 +68,8 @@ class Programme {
                        fmt::format("the search for parts of the graph gives up after {:.2g} steps",
                                    static_cast<double>(effort_.most_steps)),
                        "fewer devices, a coarser model, more `steps`, or the planner 'spp' or 'balanced'");
-    if (devices < fewest(k, count)) return {};
-    const std::uint64_t size = at(p_.devices) + 1, length = at(p_.size()) + 1;
+    if (!enough(k, count, devices)) return {};
+    const std::uint64_t size = at(stock_.all()) + 1, length = at(p_.size()) + 1;
     const std::uint64_t key = ((at(k) * length + at(count)) * size + at(devices)) * length + at(behind);
     if (const auto known = known_.find(key); known != known_.end()) return known->second;
     ++effort_.states;
@@ -89,15 +87,16 @@ class Programme {
     for (int first = count - 1; first >= 0; --first) {
       const Sums& sums = kind(k).range[at(first)][at(count - 1 - first)];
       bool fast = false;  // More parts only take longer to compute.
-      for (int c = 0; c < p_.choices() && p_.replicas[at(c)] <= devices; ++c) {
-        const Times times = times_of(p_, sums, c);
+      for (const Take& take : stock_.takes()) {
+        if (!stock_.within(take.stock, devices)) continue;
+        const Times times = times_of(p_, sums, take.choice);
         fast |= times.busy <= most_;
-        const double memory = memory_of(p_, sums, c, behind + 1);
-        if (times.slowest() > most_ || memory > p_.memory) continue;
-        const int left = devices - p_.replicas[at(c)];
-        Cell rest = solve(k, first, left, series(k) ? behind + 1 : behind);
+        const double memory = memory_of(p_, sums, take.choice, behind + 1);
+        if (times.slowest() > most_ || !fits(p_, memory, take.choice)) continue;
+        Cell rest = solve(k, first, devices - take.stock, series(k) ? behind + 1 : behind);
         if (!rest.found()) continue;
-        rest = {std::max(rest.depth, behind + 1), std::max(rest.memory, memory), count - first, c, p_.replicas[at(c)]};
+        rest = {std::max(rest.depth, behind + 1), std::max(rest.memory, memory), count - first, take.choice,
+                take.stock};
         if (rest.better(best)) best = rest;
       }
       if (!fast) break;
@@ -111,11 +110,12 @@ class Programme {
     const auto& by_whole = join.stages[at(count - join.part - 2)];
     for (std::size_t whole = 0; whole < by_whole.size(); ++whole)
       for (std::size_t cut = 0; cut < by_whole[whole].size(); ++cut)
-        for (int c = 0; c < p_.choices() && p_.replicas[at(c)] <= devices; ++c) {
+        for (const Take& take : stock_.takes()) {
+          if (!stock_.within(take.stock, devices)) continue;
           const Sums& sums = by_whole[whole][cut];
-          const double memory = memory_of(p_, sums, c, behind + 1);
-          if (times_of(p_, sums, c).slowest() > most_ || memory > p_.memory) continue;
-          Cell cell{behind + 1, memory, count - join.part - 1, c, p_.replicas[at(c)], j};
+          const double memory = memory_of(p_, sums, take.choice, behind + 1);
+          if (times_of(p_, sums, take.choice).slowest() > most_ || !fits(p_, memory, take.choice)) continue;
+          Cell cell{behind + 1, memory, count - join.part - 1, take.choice, take.stock, j};
           cell.whole = static_cast<int>(whole), cell.cut = static_cast<int>(cut) + 1;
           divide_rest(k, devices, behind + 1, cell, best);
         }
@@ -126,11 +126,14 @@ class Programme {
     const Join& join = kind(k).joins[at(stage.join)];
     const int left = devices - stage.devices, others = count_of(join.others) - stage.whole,
               branch = count_of(join.branch) - stage.cut;
-    const int before = fewest(k, join.part), own = fewest(join.branch, branch);
-    for (int a = fewest(join.others, others); a <= (others > 0 ? left - own - before : 0); ++a) {
+    for (int a = 0; a <= (others > 0 ? left : 0); ++a) {
+      if (!stock_.within(a, left) || !enough(join.others, others, a) || !enough(join.branch, branch, left - a))
+        continue;
       const Cell first = solve(join.others, others, a, behind);
       if (!first.found()) continue;
-      for (int b = own; b <= (branch > 0 ? left - a - before : 0); ++b) {
+      for (int b = 0; b <= (branch > 0 ? left - a : 0); ++b) {
+        if (!stock_.within(b, left - a) || !enough(join.branch, branch, b) || !enough(k, join.part, left - a - b))
+          continue;
         const Cell second = solve(join.branch, branch, b, behind);
         if (!second.found()) continue;
         const Cell rest = solve(k, join.part, left - a - b, std::max(first.depth, second.depth));
@@ -148,7 +151,9 @@ class Programme {
   void divide_last(int k, int count, int devices, int behind, Cell& best) {
     const int last = kind(k).parts[at(count - 1)];
     if (kind(last).kind == Tree::Kind::Layer) return;
-    for (int own = fewest(last, count_of(last)); own <= devices - fewest(k, count - 1); ++own) {
+    for (int own = 0; own <= devices; ++own) {
+      if (!stock_.within(own, devices) || !enough(last, count_of(last), own) || !enough(k, count - 1, devices - own))
+        continue;
       const Cell inner = solve(last, count_of(last), own, behind);
       if (!inner.found()) continue;
       const Cell rest = solve(k, count - 1, devices - own, series(k) ? inner.depth : behind);
@@ -165,7 +170,7 @@ class Programme {
     if (cell.join >= 0) return collect_join(node, count, devices, behind, cell, parts);
     const int left = devices - cell.devices;
     if (cell.taken > 0) {
-      add_part(layers_of(node, at(count - cell.taken), at(count)), cell.choice, parts);
+      add_part(layers_of(node, at(count - cell.taken), at(count)), cell, parts);
       return collect(node, count - cell.taken, left, series(node.kind) ? behind + 1 : behind, parts);
     }
     const PartNode& last = node.parts[at(count - 1)];
@@ -184,7 +189,7 @@ class Programme {
     for (const auto& more : {layers_of(fork.others, at(others - cell.whole), at(others)),
                              layers_of(fork.branch, at(branch - cell.cut), at(branch))})
       layers.insert(layers.end(), more.begin(), more.end());
-    add_part(std::move(layers), cell.choice, parts);
+    add_part(std::move(layers), cell, parts);
     collect(fork.branch, branch - cell.cut, cell.for_branch, behind + 1, parts);
     collect(fork.others, others - cell.whole, cell.for_others, behind + 1, parts);
     const int depth = std::max(solve(join.branch, branch - cell.cut, cell.for_branch, behind + 1).depth,
@@ -192,13 +197,16 @@ class Programme {
     collect(node, join.part, devices - cell.devices - cell.for_branch - cell.for_others, depth, parts);
   }
 
-  static void add_part(std::vector<int> layers, int choice, std::vector<Part>& parts) {
+  void add_part(std::vector<int> layers, const Cell& cell, std::vector<Part>& parts) const {
     std::sort(layers.begin(), layers.end());
-    parts.push_back({std::move(layers), choice});
+    const bool types = !p_.of_type.empty();
+    const int stage = cell.devices;
+    parts.push_back({std::move(layers), cell.choice, types ? stock_.of_type(stage) : std::vector<int>{}});
   }
 
   const Problem& p_;
   const Structure& s_;
+  const Stock stock_;
   double most_;
   Effort& effort_;
   std::unordered_map<std::uint64_t, Cell> known_;
@@ -209,8 +217,9 @@ std::vector<double> times_that_stages_have(const Problem& p, const Structure& s)
   std::vector<double> times;
   const double least = least_bottleneck(p) * (1 - 1e-12);
   const auto note = [&](const Sums& sums) {
-    for (int c = 0; c < p.choices() && p.replicas[at(c)] <= p.devices; ++c)
-      if (const double time = times_of(p, sums, c).slowest(); time >= least) times.push_back(time);
+    for (int c = 0; c < p.choices(); ++c)
+      if (const double time = times_of(p, sums, c).slowest(); time >= least && p.replicas[at(c)] <= p.devices)
+        times.push_back(time);
   };
   for (const PartKind& kind : s.kinds) {
     for (const auto& from : kind.range) std::for_each(from.begin(), from.end(), note);

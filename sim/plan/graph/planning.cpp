@@ -14,40 +14,39 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-std::set<int> types_of(const PlannerInput& input, const std::vector<DeviceId>& devices) {
-  std::set<int> types;
-  for (const DeviceId device : devices) types.insert(input.cluster.devices[static_cast<std::size_t>(device)].type);
-  return types;
-}
+constexpr int kMostTypes = 4;
+constexpr double kMostStocks = 1e5;  // Ways to use some devices of each type.
 
-std::vector<DeviceId> devices_of(const PlannerInput& input) {
-  const std::vector<DeviceId> devices = available_devices(input);
-  const std::set<DeviceId> different(devices.begin(), devices.end());
-  if (!devices.empty() && different.size() == devices.size()) return devices;
-  const Where where = input.options.has("devices") ? input.options.at("devices").where : Where{};
-  throw InputError({{where, "plan.devices", devices.empty() ? "there is no device to use" : "a device is named twice",
-                     "name each device once, or leave plan.devices out", "devices"}});
-}
+/// Types of the cluster that replicas of a choice may be of.
+using Any = std::vector<int>;
 
-/// A layer on the slowest of these types. What it shares with other layers counts as its own: it reads all of it.
-Sums amounts_of(const PlannerInput& input, int layer, const std::set<int>& types, const std::vector<int>& replicas) {
+/// A layer on the slowest of the types of each choice. What it shares with other layers counts as its own: it reads all
+/// of it.
+Sums amounts_of(const PlannerInput& input, int layer, const std::vector<int>& replicas, const std::vector<Any>& types) {
   const Layer& known = input.model.layers[at(layer)];
   const Precision& precision = input.model.precision;
   const int size = config::as_int(input.options.at("micro_batch_size"));
   Sums sums;
+  double parameters = known.parameters;
+  if (!known.tie.empty())
+    for (const Layer& other : input.model.layers)
+      if (other.tie == known.tie) parameters = std::max(parameters, other.parameters);
   for (std::size_t c = 0; c < replicas.size(); ++c) {
     const double samples = (size + replicas[c] - 1) / replicas[c];
-    for (const int type : types) {
+    for (const int type : types[c]) {
       const LayerCost cost = input.costs.at(LayerId{layer}, type, samples);
       sums.seconds[c] = std::max(sums.seconds[c], (cost.forward + cost.backward()).value);
     }
     sums.stash[c] = known.stash.value * samples;
   }
-  double parameters = known.parameters;
-  if (!known.tie.empty())
-    for (const Layer& other : input.model.layers)
-      if (other.tie == known.tie) parameters = std::max(parameters, other.parameters);
-  for (const int type : types) sums.update = std::max(sums.update, input.costs.update(parameters, type).value);
+  const auto update = [&](std::size_t c) {
+    double seconds = 0;
+    for (const int type : types[c]) seconds = std::max(seconds, input.costs.update(parameters, type).value);
+    return seconds;
+  };
+  const bool alike = std::all_of(types.begin(), types.end(), [&](const Any& one) { return one == types.front(); });
+  if (alike) sums.update = update(0);
+  for (std::size_t c = 0; c < replicas.size() && !alike; ++c) sums.seconds[c] += update(c) / input.micro_batches;
   sums.kept = parameters * (precision.weight + precision.gradient + precision.optimizer);
   sums.gradients = parameters * precision.gradient;
   return sums;
@@ -59,19 +58,64 @@ double slowest_in_groups(const PlannerInput& input, std::vector<DeviceId> device
   return msr::ring_bandwidth(input.cluster, devices, at(group));
 }
 
-/// Where the devices of each part begin. Those with more replicas come first: powers of two then start at multiples of
-/// themselves, so replicas stay within the groups whose links were looked at.
-std::vector<std::size_t> first_devices(const Problem& p, const std::vector<Part>& parts) {
-  std::vector<std::size_t> order(parts.size()), first(parts.size());
+/// The devices of each part: of each type those that come next. Parts with more replicas come first: powers of two then
+/// start at multiples of themselves, so replicas stay within the groups whose links were looked at. Those of several
+/// types come last.
+std::vector<std::vector<DeviceId>> devices_for(const Question& question, const std::vector<Part>& parts) {
+  const Problem& p = question.problem;
+  const auto several = [](const Part& part) {
+    return std::count_if(part.of_type.begin(), part.of_type.end(), [](int n) { return n > 0; }) > 1;
+  };
+  std::vector<std::size_t> order(parts.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return parts[a].choice > parts[b].choice; });
-  std::size_t next = 0;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    if (several(parts[a]) != several(parts[b])) return several(parts[b]);
+    return p.replicas[at(parts[a].choice)] > p.replicas[at(parts[b].choice)];
+  });
+  std::vector<char> taken(question.devices.size(), 0);
+  std::vector<std::vector<DeviceId>> own(parts.size());
   for (const std::size_t s : order) {
-    first[s] = next;
-    next += at(p.replicas[at(parts[s].choice)]);
+    std::vector<int> needed = parts[s].of_type;
+    if (needed.empty()) needed = {p.replicas[at(parts[s].choice)]};
+    for (std::size_t d = 0; d < taken.size(); ++d) {
+      int& left = needed[p.of_type.empty() ? 0 : at(question.type_of[d])];
+      if (taken[d] || left == 0) continue;
+      taken[d] = 1, --left;
+      own[s].push_back(question.devices[d]);
+    }
   }
-  return first;
+  return own;
+}
+
+/// The choices: powers of two of one type; where there are several, also of each type, and of any.
+std::vector<Any> set_choices(const msr::Types& types, int size, Problem& p) {
+  const std::vector<int> counts = types.counts();
+  double stocks = 1;
+  for (const int count : counts) stocks *= count + 1;
+  const bool apart = types.mixed() && counts.size() <= kMostTypes && stocks <= kMostStocks;
+  const int most = std::min(p.devices, size), each = apart ? static_cast<int>(counts.size()) + 1 : 1;
+  std::vector<Any> any;
+  for (int r = 1; r <= most && p.choices() + each <= kMostChoices; r *= 2) {
+    for (std::size_t t = 0; t < counts.size() && apart; ++t)
+      if (r <= counts[t])
+        p.replicas.push_back(r), p.type.push_back(static_cast<int>(t)), any.push_back({types.types[t]});
+    if (apart && r == 1) continue;
+    p.replicas.push_back(r), any.push_back(types.types);
+    if (apart) p.type.push_back(kAnyType);
+  }
+  if (apart) p.of_type = counts;
+  return any;
+}
+
+/// The slowest link that replicas of a choice cross.
+double among(const PlannerInput& input, const Question& question, int choice) {
+  const Problem& p = question.problem;
+  if (p.of_type.empty()) return slowest_in_groups(input, question.devices, p.replicas[at(choice)]);
+  if (p.type[at(choice)] == kAnyType) return msr::slowest_between(input.cluster, question.devices);
+  std::vector<DeviceId> own;
+  for (std::size_t d = 0; d < question.devices.size(); ++d)
+    if (question.type_of[d] == p.type[at(choice)]) own.push_back(question.devices[d]);
+  return slowest_in_groups(input, own, p.replicas[at(choice)]);
 }
 
 }  // namespace
@@ -82,7 +126,9 @@ std::vector<config::Field> common_fields() {
       config::list("devices", config::text("device"))
           .optional()
           .doc("Device names in the order of the stages, branch by branch, those with more replicas first; left out: "
-               "all of the cluster. Devices of several types all count as the slowest of them, with the least memory."),
+               "all of the cluster. Where they are of several types, replicas of a stage are of one type, or count as "
+               "the "
+               "slowest of all."),
       config::quantity("memory", config::Dimension::Size)
           .optional()
           .doc("Of a device; left out: what its type has, or no limit where that is not known."),
@@ -92,36 +138,42 @@ std::vector<config::Field> common_fields() {
 }
 
 Question question_of(const PlannerInput& input) {
-  Question question{{}, devices_of(input), false};
+  Question question;
+  question.devices = msr::devices_of(input);
+  const msr::Types types = msr::types_of(input.cluster, question.devices);
+  question.type_of = types.of;
   Problem& p = question.problem;
-  const std::set<int> types = types_of(input, question.devices);
-  question.mixed = types.size() > 1;
   const int size = config::as_int(input.options.at("micro_batch_size"));
   p.layers = msr::layer_graph(input.model);
   p.devices = static_cast<int>(question.devices.size());
   p.micro_batches = input.micro_batches;
-  for (int r = 1; r <= std::min(p.devices, size) && p.choices() < kMostChoices; r *= 2) p.replicas.push_back(r);
+  const std::vector<Any> any = set_choices(types, size, p);
+  question.slowest = types.mixed() && p.of_type.empty();
   for (int layer = 0; layer < p.size(); ++layer) {
-    p.amounts.push_back(amounts_of(input, layer, types, p.replicas));
+    p.amounts.push_back(amounts_of(input, layer, p.replicas, any));
     p.output.push_back(input.model.layers[at(layer)].output.value * size);
   }
-  for (const int type : types) {
-    p.operations = std::max(p.operations, 2 * input.costs.operation(type).value);  // One forward, one backward.
-    if (const Bytes known = input.cluster.types[at(type)].memory; known.value > 0)
-      p.memory = std::min(p.memory, known.value);
+  const config::Value *memory = input.options.find("memory"), *rate = input.options.find("bandwidth");
+  for (int c = 0; c < p.choices(); ++c) {
+    for (const int type : any[at(c)]) {
+      p.own_operations[at(c)] = std::max(p.own_operations[at(c)], 2 * input.costs.operation(type).value);  // F and B.
+      const Bytes known = input.cluster.types[at(type)].memory;
+      if (!memory && known.value > 0) p.room[at(c)] = std::min(p.room[at(c)], known.value);
+    }
+    p.among_replicas[at(c)] = rate ? config::as_bandwidth(*rate).value : among(input, question, c);
   }
-  if (const config::Value* memory = input.options.find("memory")) p.memory = config::as_bytes(*memory).value;
-  const config::Value* rate = input.options.find("bandwidth");
-  const auto slowest = [&](int group) {
-    return rate ? config::as_bandwidth(*rate).value : slowest_in_groups(input, question.devices, group);
-  };
-  p.bandwidth = slowest(p.devices);
-  for (int c = 0; c < p.choices(); ++c) p.among_replicas[at(c)] = slowest(p.replicas[at(c)]);
+  p.memory = memory ? config::as_bytes(*memory).value : 0;
+  for (int c = 0; c < p.choices() && !memory; ++c) p.memory = std::max(p.memory, p.room[at(c)]);
+  p.bandwidth = rate                ? config::as_bandwidth(*rate).value
+                : p.of_type.empty() ? slowest_in_groups(input, question.devices, p.devices)
+                                    : msr::slowest_between(input.cluster, question.devices);
   return question;
 }
 
 std::string reason_for(const Question& question, const std::string& reason) {
-  return question.mixed ? reason + ", with every device as slow as the slowest" : reason;
+  if (question.slowest) return reason + ", with every device as slow as the slowest";
+  if (question.problem.of_type.empty()) return reason;
+  return reason + ", with replicas of one type, or as slow as the slowest";
 }
 
 std::vector<Part> branch_by_branch(const Problem& p, const std::vector<Part>& parts) {
@@ -143,14 +195,13 @@ std::vector<Part> branch_by_branch(const Problem& p, const std::vector<Part>& pa
 
 Planned planned(const PlannerInput& input, const Question& question, const std::vector<Part>& parts, bool sequential) {
   Planned result;
-  const std::vector<std::size_t> first = first_devices(question.problem, parts);
+  const std::vector<std::vector<DeviceId>> devices = devices_for(question, parts);
   for (std::size_t s = 0; s < parts.size(); ++s) {
     Stage stage;
     stage.name = fmt::format("s{}", s);
     stage.micro_batch_size = config::as_int(input.options.at("micro_batch_size"));
     for (const int layer : parts[s].layers) stage.layers.push_back(LayerId{layer});
-    const auto begin = question.devices.begin() + static_cast<std::ptrdiff_t>(first[s]);
-    stage.devices.assign(begin, begin + question.problem.replicas[at(parts[s].choice)]);
+    stage.devices = devices[s];
     result.plan.stages.push_back(std::move(stage));
   }
   finish_plan(result.plan, input, sequential);

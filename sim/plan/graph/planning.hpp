@@ -15,7 +15,8 @@ std::vector<config::Field> common_fields();
 struct Question {
   Problem problem;
   std::vector<DeviceId> devices;
-  bool mixed = false;  ///< Several types, which all count as the slowest.
+  std::vector<int> type_of = {};  ///< Of each device, among those in Problem::of_type.
+  bool slowest = false;           ///< More types than are told apart: all count as the slowest.
 };
 
 /// A reason for a bound, with what it takes for granted.

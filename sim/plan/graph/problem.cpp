@@ -4,6 +4,7 @@
 #include <set>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/plan/graph/stock.hpp"
 
 namespace stagecraft::graph {
 namespace {
@@ -49,7 +50,8 @@ Sums sums_of(const Problem& p, const std::vector<int>& layers) {
 Times times_of(const Problem& p, const Sums& sums, int choice) {
   const double r = p.replicas[at(choice)];
   const double all_reduce = r > 1 ? 2 * (r - 1) / r * sums.gradients / p.among_replicas[at(choice)] : 0;
-  return {sums.seconds[at(choice)] + p.operations + (all_reduce + sums.update) / p.micro_batches,
+  return {sums.seconds[at(choice)] + p.operations + p.own_operations[at(choice)] +
+              (all_reduce + sums.update) / p.micro_batches,
           2 * sums.entering / (r * p.bandwidth)};
 }
 
@@ -72,7 +74,9 @@ Figures figures_of(const Problem& p, const std::vector<Part>& parts, bool sequen
     path[at(*s)] += times.once();
     f.bottleneck = std::max(f.bottleneck, times.slowest());
     f.path = std::max(f.path, path[at(*s)]);
-    f.memory = std::max(f.memory, memory_of(p, sums, part.choice, depth[at(*s)]));
+    const double memory = memory_of(p, sums, part.choice, depth[at(*s)]);
+    f.memory = std::max(f.memory, memory);
+    f.fits = f.fits && fits(p, memory, part.choice);
     f.depth = std::max(f.depth, depth[at(*s)]);
     f.devices += p.replicas[at(part.choice)];
   }
@@ -84,17 +88,15 @@ double iteration_of(const Problem& p, double bottleneck, double path) {
 }
 
 double least_bottleneck(const Problem& p) {
+  const Stock stock(p);
   double work = 0, longest = 0;
   for (const Sums& layer : p.amounts) {
-    double least_work = std::numeric_limits<double>::infinity(), least = least_work;
-    for (int c = 0; c < p.choices(); ++c) {
-      least = std::min(least, layer.seconds[at(c)]);
-      least_work = std::min(least_work, layer.seconds[at(c)] * p.replicas[at(c)]);
-    }
-    work += least_work;
+    double least = std::numeric_limits<double>::infinity();
+    for (int c = 0; c < p.choices(); ++c) least = std::min(least, layer.seconds[at(c)]);
+    work += stock.least_work(p, layer);
     longest = std::max(longest, least);
   }
-  return std::max(work / p.devices, longest);
+  return std::max(work / stock.worth(stock.all()), longest);
 }
 
 }  // namespace stagecraft::graph

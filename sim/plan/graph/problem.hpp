@@ -9,7 +9,7 @@
 
 namespace stagecraft::graph {
 
-constexpr int kMostChoices = 16;
+constexpr int kMostChoices = 24;
 
 /// One number for each choice of replicas.
 using ByChoice = std::array<double, kMostChoices>;
@@ -30,21 +30,33 @@ struct Sums {
   double entering = 0;   ///< Bytes of the whole micro-batch from other stages, each tensor once.
 };
 
-/// Layers in a DAG for equal devices. All stages have the same micro-batch size.
+/// Layers in a DAG for devices of one type, or of a few. All stages have the same micro-batch size. The replicas of a
+/// stage are of one type, or of any, and then as slow as the slowest of all there are: each of these is a choice.
 struct Problem {
   Digraph layers;  ///< Numbered in topological order.
   int devices = 1, micro_batches = 1;
   std::vector<int> replicas;   ///< Numbers to choose from, rising, from 1; at most kMostChoices.
+  std::vector<int> of_type;    ///< Devices of each type; empty: all are of one.
+  std::vector<int> type;       ///< Of each choice, or kAnyType; empty: all devices are of one.
   std::vector<Sums> amounts;   ///< Of each layer alone; `entering` is not read.
   std::vector<double> output;  ///< Bytes of a micro-batch that each layer sends to every stage that reads it.
   double operations = 0;       ///< Seconds of every stage beside its layers, for one micro-batch.
   double memory = std::numeric_limits<double>::infinity();     ///< Bytes of a device.
   double bandwidth = std::numeric_limits<double>::infinity();  ///< Bytes a second between stages.
   ByChoice among_replicas = all_choices(bandwidth);            ///< The same between neighbours of so many replicas.
+  ByChoice room = all_choices(memory);       ///< Bytes of a device of each choice, if it is less than `memory`.
+  ByChoice own_operations = all_choices(0);  ///< Seconds beside `operations`.
 
   int size() const { return layers.size(); }
   int choices() const { return static_cast<int>(replicas.size()); }
 };
+
+constexpr int kAnyType = -1;  ///< Of a choice.
+
+/// Whether a stage of this choice may keep so many bytes.
+inline bool fits(const Problem& p, double bytes, int choice) {
+  return bytes <= p.memory && bytes <= p.room[static_cast<std::size_t>(choice)];
+}
 
 /// Adds a layer, but for what enters.
 void add(Sums&, const Sums& layer, int choices);
@@ -67,7 +79,8 @@ double memory_of(const Problem&, const Sums&, int choice, int depth);
 /// Some layers, and how many devices share their micro-batches.
 struct Part {
   std::vector<int> layers;
-  int choice = 0;  ///< Of Problem::replicas.
+  int choice = 0;                 ///< Of Problem::replicas.
+  std::vector<int> of_type = {};  ///< Of those, of each type; empty: all devices are of one.
 };
 
 /// Stages as nodes; a sequence has each behind the one before.
@@ -79,6 +92,7 @@ struct Figures {
   double bottleneck = 0;  ///< Of the slowest stage or channel, for one micro-batch.
   double path = 0;        ///< One micro-batch forward and back through an empty pipeline.
   double memory = 0;      ///< Of the fullest device.
+  bool fits = true;       ///< Every stage into the memory of its devices.
   int depth = 0, devices = 0;
 };
 Figures figures_of(const Problem&, const std::vector<Part>&, bool sequential);

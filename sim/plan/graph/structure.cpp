@@ -7,6 +7,8 @@
 #include <map>
 #include <string>
 
+#include "sim/plan/graph/stock.hpp"
+
 namespace stagecraft::graph {
 namespace {
 
@@ -30,7 +32,7 @@ std::vector<int> layer_kinds(const Problem& p) {
 
 class Finder {
  public:
-  explicit Finder(const Problem& p) : p_(p), layer_kinds_(layer_kinds(p)) {}
+  explicit Finder(const Problem& p) : p_(p), stock_(p), layer_kinds_(layer_kinds(p)) {}
 
   PartNode node(const Tree& tree) {
     PartNode node;
@@ -128,19 +130,14 @@ class Finder {
         result.range[first].push_back(sums_of(p_, layers));
       }
       double work = 0;
-      for (const int layer : layers_of(node, first, first + 1)) work += least_work(p_.amounts[at(layer)]);
+      for (const int layer : layers_of(node, first, first + 1)) work += stock_.least_work(p_, p_.amounts[at(layer)]);
       result.work.push_back(result.work.back() + work);
     }
     return result;
   }
 
-  double least_work(const Sums& layer) const {
-    double least = std::numeric_limits<double>::infinity();
-    for (int c = 0; c < p_.choices(); ++c) least = std::min(least, layer.seconds[at(c)] * p_.replicas[at(c)]);
-    return least;
-  }
-
   const Problem& p_;
+  const Stock stock_;
   std::vector<int> layer_kinds_;
   std::map<std::string, int> known_;
 };

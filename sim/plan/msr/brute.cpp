@@ -10,10 +10,18 @@
 namespace stagecraft::msr {
 namespace {
 
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
 class Search {
  public:
-  Search(const Workload& work, const PipeDreamOptions& options, std::int64_t most)
-      : work_(work), options_(options), machines_(options.levels.front().machines), most_(most) {
+  Search(const MixedWork& mixed, const PipeDreamOptions& options, std::int64_t most)
+      : mixed_(mixed),
+        work_(mixed.work.front()),
+        options_(options),
+        machines_(options.levels.front().machines),
+        most_replicas_(options.straight ? 1 : options.levels.front().most_replicas),
+        most_(most),
+        used_(mixed.type_of.size(), 0) {
     best_.seconds = std::numeric_limits<double>::infinity();
   }
 
@@ -26,35 +34,56 @@ class Search {
 
  private:
   void divide(int cut, int used) {
-    if (cut == work_.last()) return look();
+    if (cut == work_.last()) return look(used);
     for (int next = cut + 1; next <= work_.last(); ++next) {
       if (!work_.cuts.contains(next, cut)) continue;
-      const int most = options_.straight ? 1 : options_.levels.front().most_replicas;
-      FoundStage stage{cut, next, {}};
-      for (int device = used; device < std::min(machines_, used + most); ++device) {
-        stage.devices.push_back(device);
-        stages_.push_back(stage);
-        divide(next, device + 1);
-        stages_.pop_back();
-      }
+      stages_.push_back({cut, next, {}});
+      add_device(0, used);
+      stages_.pop_back();
     }
   }
 
-  void look() {
+  /// Devices of one type are alike, so a stage takes those in front of their type: no device that is free before one
+  /// of the same type which it has.
+  void add_device(int from, int used) {
+    if (static_cast<int>(stages_.back().devices.size()) == most_replicas_) return;
+    std::vector<char> passed(mixed_.work.size(), 0);
+    for (int device = from; device < machines_; ++device) {
+      const int type = mixed_.type_of[at(device)];
+      if (used_[at(device)] || passed[at(type)] || free_before(device, from, type)) continue;
+      passed[at(type)] = 1;
+      used_[at(device)] = 1;
+      stages_.back().devices.push_back(device);
+      divide(stages_.back().to, used + 1);
+      add_device(device + 1, used + 1);
+      stages_.back().devices.pop_back();
+      used_[at(device)] = 0;
+    }
+  }
+
+  bool free_before(int device, int from, int type) const {
+    for (int d = 0; d < std::min(device, from); ++d)
+      if (!used_[at(d)] && mixed_.type_of[at(d)] == type) return true;
+    return false;
+  }
+
+  void look(int used) {
     if (++seen_ > most_)
       throw Infeasible("size", fmt::format("there are more than {} divisions into stages", most_),
                        "fewer layers or devices, or the planner 'pipedream', which finds the same");
-    if (!options_.fewer && stages_.back().devices.back() + 1 != machines_) return;
-    const double period = period_of(work_, stages_, options_);
+    if (!options_.fewer && used != machines_) return;
+    const double period = period_of(mixed_, stages_, options_);
     if (period >= best_.seconds) return;
     best_.seconds = period;
     best_.stages = stages_;
   }
 
+  const MixedWork& mixed_;
   const Workload& work_;
   const PipeDreamOptions& options_;
-  int machines_;
+  int machines_, most_replicas_;
   std::int64_t most_, seen_ = 0;
+  std::vector<char> used_;
   std::vector<FoundStage> stages_;
   FoundPipeline best_;
 };
@@ -62,6 +91,10 @@ class Search {
 }  // namespace
 
 std::optional<FoundPipeline> search_all(const Workload& work, const PipeDreamOptions& options, std::int64_t most) {
+  return search_all(MixedWork{{work}, std::vector<int>(at(options.levels.front().machines), 0)}, options, most);
+}
+
+std::optional<FoundPipeline> search_all(const MixedWork& work, const PipeDreamOptions& options, std::int64_t most) {
   return Search(work, options, most).run();
 }
 

@@ -48,4 +48,20 @@ std::optional<FoundPipeline> search_pipedream(const Workload&, const PipeDreamOp
 /// Seconds between two micro-batches of stages one after the other, on one level; infinite where memory forbids one.
 double period_of(const Workload&, const std::vector<FoundStage>&, const PipeDreamOptions&);
 
+/// The same layers on several types of devices: work[t] has the seconds of type t, type_of[d] is the type of device d.
+struct MixedWork {
+  std::vector<Workload> work;
+  std::vector<int> type_of;
+
+  std::vector<int> counts() const;  ///< Devices of each type.
+};
+
+/// Stages may have any devices, in any order; replicas wait for the slowest of them. On several levels the machines of
+/// the inner ones are of one type each, `type_of` is that of the machines of the outermost one, `inner[t]` has the
+/// levels inside a machine of type t, and replicas on the outermost level are of one type, since each type divides its
+/// layers in its own way. On one type the same as the search above, which is faster.
+std::optional<FoundPipeline> search_pipedream(const MixedWork&, const PipeDreamOptions&,
+                                              const std::vector<std::vector<Level>>& inner = {});
+double period_of(const MixedWork&, const std::vector<FoundStage>&, const PipeDreamOptions&);
+
 }  // namespace stagecraft::msr

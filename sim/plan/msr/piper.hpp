@@ -41,8 +41,9 @@ struct PiperInput {
 struct PiperStage {
   int from = 0, to = 0;  ///< Cuts.
   int tensor = 1, data = 1;
-  std::vector<int> variants;  ///< Of each layer between the cuts.
-  double memory = 0;          ///< Bytes of each device.
+  std::vector<int> variants;      ///< Of each layer between the cuts.
+  double memory = 0;              ///< Bytes of each device.
+  std::vector<int> of_type = {};  ///< How many devices of each type; empty: there is one type.
 };
 
 struct PiperPlan {
@@ -54,5 +55,11 @@ struct PiperPlan {
 /// The stages with the least time of the slowest; nothing when none fit into memory. Exact, but for the choice of
 /// variants: it takes the cheapest byte saved first, as Piper does, unless whole stages choose.
 std::optional<PiperPlan> search_piper(const PiperInput&, const Cuts&);
+
+/// The same where there are counts[t] devices of type t, which differ in the seconds of layers and in their memory:
+/// inputs[t] has those, and all else alike. Every choice of devices for each stage; whole stages choose variants, and
+/// there is no tensor parallelism.
+std::optional<PiperPlan> search_piper(const std::vector<PiperInput>& inputs, const std::vector<int>& counts,
+                                      const Cuts&);
 
 }  // namespace stagecraft::msr

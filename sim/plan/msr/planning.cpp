@@ -7,6 +7,7 @@
 #include <set>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/plan/bounds.hpp"
 
 namespace stagecraft::msr {
 namespace {
@@ -26,7 +27,7 @@ config::Field micro_batch_field() {
 config::Field devices_field() {
   return config::list("devices", config::text("device"))
       .optional()
-      .doc("Device names in the order of the stages, all of one type; left out: all of the cluster.");
+      .doc("Device names in the order of the stages, as far as they are of one type; left out: all of the cluster.");
 }
 
 config::Field cuts_field() {
@@ -37,26 +38,48 @@ config::Field cuts_field() {
           "looks at, sized as it does; listed, between layers in the order of the model.");
 }
 
-std::vector<DeviceId> equal_devices(const PlannerInput& input) {
+std::vector<DeviceId> devices_of(const PlannerInput& input) {
   const std::vector<DeviceId> devices = available_devices(input);
   const std::set<DeviceId> different(devices.begin(), devices.end());
+  if (!devices.empty() && different.size() == devices.size()) return devices;
   const Where where = input.options.has("devices") ? input.options.at("devices").where : Where{};
-  if (devices.empty() || different.size() != devices.size())
-    throw InputError({{where, "plan.devices", devices.empty() ? "there is no device to use" : "a device is named twice",
-                       "name each device once, or leave plan.devices out", "devices"}});
-  for (const DeviceId device : devices) {
-    const DeviceType &first = input.cluster.type_of(devices.front()), &other = input.cluster.type_of(device);
-    if (&first != &other)
-      throw Infeasible(
-          {where, "plan.devices",
-           fmt::format("this planner knows one type of device, but there are '{}' and '{}'", first.name, other.name),
-           "name devices of one type in plan.devices, or take the planner 'balanced'", "device-types"});
-  }
-  return devices;
+  throw InputError({{where, "plan.devices", devices.empty() ? "there is no device to use" : "a device is named twice",
+                     "name each device once, or leave plan.devices out", "devices"}});
 }
 
-int type_of(const PlannerInput& input, const std::vector<DeviceId>& devices) {
-  return input.cluster.devices[static_cast<std::size_t>(devices.front())].type;
+Types types_of(const Cluster& cluster, const std::vector<DeviceId>& devices) {
+  Types types;
+  for (const DeviceId device : devices) {
+    const int type = cluster.devices[static_cast<std::size_t>(device)].type;
+    const auto known = std::find(types.types.begin(), types.types.end(), type);
+    types.of.push_back(static_cast<int>(known - types.types.begin()));
+    if (known == types.types.end()) types.types.push_back(type);
+  }
+  return types;
+}
+
+std::vector<int> Types::counts() const {
+  std::vector<int> counts(types.size(), 0);
+  for (const int type : of) ++counts[static_cast<std::size_t>(type)];
+  return counts;
+}
+
+std::vector<std::vector<double>> bandwidths_of(const Cluster& cluster, const std::vector<DeviceId>& devices) {
+  const Router router(cluster);
+  std::vector<std::vector<double>> all(devices.size(), std::vector<double>(devices.size(), 0));
+  for (std::size_t a = 0; a < devices.size(); ++a)
+    for (std::size_t b = 0; b < devices.size(); ++b)
+      if (a != b) all[a][b] = router.require(devices[a], devices[b]).bandwidth.value;
+  return all;
+}
+
+double slowest_between(const Cluster& cluster, const std::vector<DeviceId>& devices) {
+  const std::vector<std::vector<double>> all = bandwidths_of(cluster, devices);
+  double slowest = std::numeric_limits<double>::infinity();
+  for (std::size_t a = 0; a < all.size(); ++a)
+    for (std::size_t b = 0; b < all.size(); ++b)
+      if (a != b) slowest = std::min(slowest, all[a][b]);
+  return slowest;
 }
 
 double ring_bandwidth(const Cluster& cluster, const std::vector<DeviceId>& devices, std::size_t group,
@@ -69,6 +92,11 @@ double ring_bandwidth(const Cluster& cluster, const std::vector<DeviceId>& devic
     if (next != devices[d]) slowest = std::min(slowest, router.require(devices[d], next).bandwidth.value);
   }
   return slowest;
+}
+
+double flat_bandwidth(const PlannerInput& input, const std::vector<DeviceId>& devices) {
+  return types_of(input.cluster, devices).mixed() ? slowest_between(input.cluster, devices)
+                                                  : ring_bandwidth(input.cluster, devices, devices.size());
 }
 
 int devices_of_host(const Cluster& cluster, const std::vector<DeviceId>& devices) {
@@ -90,10 +118,26 @@ Cuts cuts_of(const PlannerInput& input) {
                           : cuts_after_first(graph, kMostCuts);
 }
 
-Workload workload_of(const PlannerInput& input, int device_type) {
+MixedWork workload_of(const PlannerInput& input, const Types& types) {
   const Crossing crossing = input.options.at("cuts").text == "released" ? Crossing::Frontier : Crossing::Read;
-  return sum_up(amounts_of(input.costs, device_type, config::as_int(input.options.at("micro_batch_size"))),
-                layer_graph(input.model), cuts_of(input), crossing);
+  const int size = config::as_int(input.options.at("micro_batch_size"));
+  const Digraph graph = layer_graph(input.model);
+  const Cuts cuts = cuts_of(input);
+  MixedWork mixed{{}, types.of};
+  for (const int type : types.types)
+    mixed.work.push_back(sum_up(amounts_of(input.costs, type, size), graph, cuts, crossing));
+  return mixed;
+}
+
+double shared_evenly(const PlannerInput& input, const Types& types) {
+  std::vector<std::vector<double>> seconds;
+  for (const int type : types.types) {
+    seconds.emplace_back();
+    for (const LayerAmounts& layer :
+         amounts_of(input.costs, type, config::as_int(input.options.at("micro_batch_size"))))
+      seconds.back().push_back(layer.seconds);
+  }
+  return bounds::shared_work(seconds, types.counts());
 }
 
 std::vector<config::Field> pipedream_fields() {

@@ -13,21 +13,42 @@ config::Field micro_batch_field();
 config::Field devices_field();
 config::Field cuts_field();
 
-/// Those to use, each once. The models of these planners know one kind of device; others are refused.
-std::vector<DeviceId> equal_devices(const PlannerInput&);
-int type_of(const PlannerInput&, const std::vector<DeviceId>&);
+/// Those to use, each once.
+std::vector<DeviceId> devices_of(const PlannerInput&);
+
+/// The types of some devices, each once in the order of the devices, and which of them each device has.
+struct Types {
+  std::vector<int> types;  ///< Of the cluster.
+  std::vector<int> of;     ///< Of each device, among `types`.
+
+  bool mixed() const { return types.size() > 1; }
+  std::vector<int> counts() const;  ///< Devices of each type.
+};
+Types types_of(const Cluster&, const std::vector<DeviceId>&);
+
+/// Bytes a second from each to each; 0 from one to itself.
+std::vector<std::vector<double>> bandwidths_of(const Cluster&, const std::vector<DeviceId>&);
+/// The slowest link between any two of them; infinite where there is one device.
+double slowest_between(const Cluster&, const std::vector<DeviceId>&);
 
 /// The slowest hop of the rings in each `group` of these devices, from one to that `step` behind it; infinite where
 /// there is none.
 double ring_bandwidth(const Cluster&, const std::vector<DeviceId>&, std::size_t group, std::size_t step = 1);
+
+/// On one level: the slowest hop of their ring; of devices of several types, whose order stages choose, the slowest
+/// between any two.
+double flat_bandwidth(const PlannerInput&, const std::vector<DeviceId>&);
 
 /// Devices of each host, where hosts follow one another and have equally many; else all of them.
 int devices_of_host(const Cluster&, const std::vector<DeviceId>&);
 
 /// The cuts that the option `cuts` asks for.
 Cuts cuts_of(const PlannerInput&);
-/// Their sums for micro-batches of the option `micro_batch_size`.
-Workload workload_of(const PlannerInput&, int device_type);
+/// Their sums for micro-batches of the option `micro_batch_size`, on each of the types.
+MixedWork workload_of(const PlannerInput&, const Types&);
+
+/// All work of such a micro-batch, shared as evenly as the devices allow (bounds.hpp).
+double shared_evenly(const PlannerInput&, const Types&);
 
 /// What PipeDream and its exhaustive search share: `formula`, `transfers`, `straight`, `fewer`, `memory`.
 std::vector<config::Field> pipedream_fields();

@@ -32,6 +32,22 @@ double largest_part(const std::vector<double>& amounts, std::vector<int> starts)
   return largest;
 }
 
+/// Parts that each hold as much as `limit` allows of what elements are to them; none when the last cannot hold the
+/// rest, or some part not even one.
+std::vector<int> greedy_parts(const std::vector<std::vector<double>>& amounts, double limit) {
+  const std::size_t count = amounts.front().size();
+  std::vector<int> starts;
+  std::size_t next = 0;
+  for (std::size_t part = 0; part < amounts.size(); ++part) {
+    starts.push_back(static_cast<int>(next));
+    const std::size_t end = count - (amounts.size() - part - 1);
+    if (amounts[part][next] > limit) return {};
+    double sum = amounts[part][next++];
+    while (next < end && sum + amounts[part][next] <= limit) sum += amounts[part][next++];
+  }
+  return next < count ? std::vector<int>{} : starts;
+}
+
 }  // namespace
 
 double period_of(const TwoBwPipeline& p) {
@@ -45,12 +61,14 @@ double period_of(const TwoBwPipeline& p) {
   return period;
 }
 
-double memory_of(const TwoBwPipeline& p) {
+double memory_of(const TwoBwPipeline& p, const TwoBwStage& stage) {
   const auto depth = static_cast<double>(p.stages.size());
+  return 2 * stage.weights + stage.other_state + (p.recompute ? 1 : depth) * stage.activations + depth * stage.received;
+}
+
+double memory_of(const TwoBwPipeline& p) {
   double most = 0;
-  for (const TwoBwStage& stage : p.stages)
-    most = std::max(most, 2 * stage.weights + stage.other_state + (p.recompute ? 1 : depth) * stage.activations +
-                              depth * stage.received);
+  for (const TwoBwStage& stage : p.stages) most = std::max(most, memory_of(p, stage));
   return most;
 }
 
@@ -66,6 +84,22 @@ std::vector<int> cut_evenly(const std::vector<double>& amounts, int parts) {
     } else {
       low = limit;
     }
+  }
+  return best;
+}
+
+std::vector<int> cut_evenly(const std::vector<std::vector<double>>& amounts) {
+  STAGECRAFT_CHECK(!amounts.empty() && amounts.size() <= amounts.front().size());
+  double low = 0, high = 0;
+  for (const std::vector<double>& own : amounts) high = std::max(high, std::accumulate(own.begin(), own.end(), 0.0));
+  std::vector<int> best = greedy_parts(amounts, high);
+  while (high - low > 1e-12 * high) {
+    const double limit = (low + high) / 2;
+    if (limit <= low || limit >= high) break;
+    if (std::vector<int> starts = greedy_parts(amounts, limit); !starts.empty())
+      high = limit, best = std::move(starts);
+    else
+      low = limit;
   }
   return best;
 }

@@ -28,8 +28,11 @@ double period_of(const TwoBwPipeline&);
 /// Bytes of the fullest device (A.1.2): 2 W + d A + d I of a stage, or 2 W + A + d I when it recomputes, where d is the
 /// depth, A its activations and I what it receives.
 double memory_of(const TwoBwPipeline&);
+double memory_of(const TwoBwPipeline&, const TwoBwStage&);  ///< Of a device of one of its stages.
 
 /// First element of each of `parts` consecutive, non-empty parts with the least largest sum.
 std::vector<int> cut_evenly(const std::vector<double>& amounts, int parts);
+/// The same where amounts[part][element] is what an element is to each part.
+std::vector<int> cut_evenly(const std::vector<std::vector<double>>& amounts);
 
 }  // namespace stagecraft::msr

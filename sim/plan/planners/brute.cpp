@@ -10,13 +10,14 @@ const config::MapSpec kFields{"Every division into stages and replicas, by PipeD
                               msr::pipedream_fields()};
 
 Planned plan_brute(const PlannerInput& input) {
-  const std::vector<DeviceId> devices = msr::equal_devices(input);
-  const msr::Workload work = msr::workload_of(input, msr::type_of(input, devices));
+  const std::vector<DeviceId> devices = msr::devices_of(input);
+  const msr::Types types = msr::types_of(input.cluster, devices);
+  const msr::MixedWork mixed = msr::workload_of(input, types);
+  const msr::Workload& work = mixed.work.front();
   msr::PipeDreamOptions options = msr::read_pipedream(input.options);
   const auto machines = static_cast<int>(devices.size());
-  options.levels = {{machines, msr::ring_bandwidth(input.cluster, devices, devices.size()),
-                     std::min(machines, msr::most_replicas(input))}};
-  const auto found = msr::search_all(work, options, kMostDivisions);
+  options.levels = {{machines, msr::flat_bandwidth(input, devices), std::min(machines, msr::most_replicas(input))}};
+  const auto found = msr::search_all(mixed, options, kMostDivisions);
   if (!found) msr::refuse(input, work, devices.size());
   Planned result = msr::planned(input, work, *found, devices);
   result.lower_bound = result.predicted;

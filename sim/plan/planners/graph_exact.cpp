@@ -36,7 +36,7 @@ double known_iteration(const graph::Problem& p, bool sequential, std::int64_t mo
     const auto found = graph::partition(p, most_steps);
     if (!found) return kNone;
     const graph::Figures figures = graph::figures_of(p, found->parts, sequential);
-    return figures.memory > p.memory ? kNone : graph::iteration_of(p, figures.bottleneck, figures.path) * kRounding;
+    return !figures.fits ? kNone : graph::iteration_of(p, figures.bottleneck, figures.path) * kRounding;
   } catch (const Infeasible&) {
     return kNone;
   }
@@ -73,7 +73,8 @@ Planned plan_exactly(const PlannerInput& input) {
 
 extern const PlannerDef graph_exact{
     .name = "graph-exact",
-    .summary = "The graph of stages, or the sequence, with the shortest iteration of all, fill and drain included.",
+    .summary =
+        "The graph of stages, or the sequence, with the shortest iteration of all, on devices of up to four types.",
     .source = "ideals: Tarnawski et al., NeurIPS 2020; in flight: Jeon et al., GraphPipe, ASPLOS 2025",
     .fields = &kFields,
     .plan = plan_exactly,

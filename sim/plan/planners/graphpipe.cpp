@@ -36,7 +36,9 @@ Planned plan_graphpipe(const PlannerInput& input) {
 
 extern const PlannerDef graphpipe{
     .name = "graphpipe",
-    .summary = "A graph of stages with replicas: branches side by side, the slowest as fast as memory allows.",
+    .summary =
+        "A graph of stages with replicas, on up to four types: branches side by side, the slowest as fast as memory "
+        "allows.",
     .source = "Jeon et al., GraphPipe, ASPLOS 2025",
     .fields = &kFields,
     .plan = plan_graphpipe,

@@ -23,12 +23,20 @@ config::MapSpec fields() {
 
 const config::MapSpec kFields = fields();
 
-std::vector<int> machines_of(const PlannerInput& input, const std::vector<DeviceId>& devices) {
+/// Whether neighbours in groups of so many are of one type each.
+bool one_type_in_each(const msr::Types& types, std::size_t group) {
+  for (std::size_t d = 0; d < types.of.size(); ++d)
+    if (types.of[d] != types.of[d / group * group]) return false;
+  return true;
+}
+
+std::vector<int> machines_of(const PlannerInput& input, const std::vector<DeviceId>& devices, const msr::Types& types) {
   const auto all = static_cast<int>(devices.size());
   const config::Value* given = input.options.find("machines");
   if (!given) {
     const int each = msr::devices_of_host(input.cluster, devices);
-    return each == 1 || each == all ? std::vector<int>{all} : std::vector<int>{each, all / each};
+    const bool flat = each == 1 || each == all || !one_type_in_each(types, static_cast<std::size_t>(each));
+    return flat ? std::vector<int>{all} : std::vector<int>{each, all / each};
   }
   std::vector<int> machines;
   double product = 1;
@@ -40,13 +48,29 @@ std::vector<int> machines_of(const PlannerInput& input, const std::vector<Device
     throw InputError(
         {{given->where, "plan.machines", fmt::format("the levels have {} devices, but {} are to be used", product, all),
           fmt::format("write numbers whose product is {}", all), "machines"}});
+  if (const int inside = all / machines.back(); !one_type_in_each(types, static_cast<std::size_t>(inside)))
+    throw Infeasible(
+        {given->where, "plan.machines",
+         fmt::format("{} neighbours are one machine of the last level, but not all of one type of device", inside),
+         fmt::format("name devices of one type side by side in plan.devices, write machines: [{}], or take the "
+                     "planner 'spp', which needs no levels",
+                     all),
+         "machines"});
   return machines;
+}
+
+/// Of levels with so many machines: given, or the slowest link of neighbours among these devices.
+double bandwidth_of(const PlannerInput& input, std::size_t level, const std::vector<DeviceId>& devices,
+                    std::size_t group, std::size_t inside) {
+  const config::Value* given = input.options.find("bandwidth");
+  return given ? config::as_bandwidth(given->items[level]).value
+               : msr::ring_bandwidth(input.cluster, devices, group, inside);
 }
 
 /// Levels with their links. Micro-batches are divided among replicas of all levels together, so outer levels have what
 /// the inner ones may leave.
-std::vector<msr::Level> levels_of(const PlannerInput& input, const std::vector<DeviceId>& devices) {
-  const std::vector<int> machines = machines_of(input, devices);
+std::vector<msr::Level> levels_of(const PlannerInput& input, const std::vector<DeviceId>& devices,
+                                  const std::vector<int>& machines) {
   const config::Value* given = input.options.find("bandwidth");
   if (given && given->items.size() != machines.size())
     throw InputError(
@@ -57,27 +81,53 @@ std::vector<msr::Level> levels_of(const PlannerInput& input, const std::vector<D
   int most = msr::most_replicas(input);
   for (std::size_t l = 0; l < machines.size(); ++l) {
     const std::size_t group = inside * static_cast<std::size_t>(machines[l]);
-    const double rate = given ? config::as_bandwidth(given->items[l]).value
-                              : msr::ring_bandwidth(input.cluster, devices, group, inside);
-    levels.push_back({machines[l], rate, std::min(machines[l], most)});
+    levels.push_back({machines[l], bandwidth_of(input, l, devices, group, inside), std::min(machines[l], most)});
     most /= levels.back().most_replicas;
     inside = group;
   }
   return levels;
 }
 
+/// The machines of the last level by their types, and the levels inside those of each type with their own links.
+std::optional<msr::FoundPipeline> search_mixed(const PlannerInput& input, const std::vector<DeviceId>& devices,
+                                               const msr::Types& types, msr::MixedWork work,
+                                               msr::PipeDreamOptions options) {
+  if (!input.options.has("bandwidth")) options.levels.back().bandwidth = msr::slowest_between(input.cluster, devices);
+  const std::size_t inside = devices.size() / static_cast<std::size_t>(options.levels.back().machines);
+  std::vector<std::vector<msr::Level>> inner;
+  for (std::size_t t = 0; t < types.types.size(); ++t) {
+    std::vector<DeviceId> own;
+    for (std::size_t d = 0; d < devices.size(); ++d)
+      if (types.of[d] == static_cast<int>(t)) own.push_back(devices[d]);
+    inner.emplace_back(options.levels.begin(), options.levels.end() - 1);
+    std::size_t within = 1;
+    for (std::size_t l = 0; l < inner.back().size(); ++l) {
+      const std::size_t group = within * static_cast<std::size_t>(inner.back()[l].machines);
+      inner.back()[l].bandwidth = bandwidth_of(input, l, own, group, within);
+      within = group;
+    }
+  }
+  work.type_of.clear();
+  for (std::size_t d = 0; d < devices.size(); d += inside) work.type_of.push_back(types.of[d]);
+  return msr::search_pipedream(work, options, inner);
+}
+
 Planned plan_pipedream(const PlannerInput& input) {
-  const std::vector<DeviceId> devices = msr::equal_devices(input);
-  const msr::Workload work = msr::workload_of(input, msr::type_of(input, devices));
+  const std::vector<DeviceId> devices = msr::devices_of(input);
+  const msr::Types types = msr::types_of(input.cluster, devices);
+  const msr::MixedWork mixed = msr::workload_of(input, types);
+  const msr::Workload& work = mixed.work.front();
   msr::PipeDreamOptions options = msr::read_pipedream(input.options);
-  options.levels = levels_of(input, devices);
-  const auto found = msr::search_pipedream(work, options);
+  options.levels = levels_of(input, devices, machines_of(input, devices, types));
+  const auto found =
+      types.mixed() ? search_mixed(input, devices, types, mixed, options) : msr::search_pipedream(work, options);
   if (!found) msr::refuse(input, work, devices.size());
   Planned result = msr::planned(input, work, *found, devices);
   const bool all_replicas = options.levels.size() == 1 || msr::most_replicas(input) >= static_cast<int>(devices.size());
-  result.lower_bound =
-      all_replicas ? result.predicted : Seconds{work.seconds.back() / static_cast<double>(devices.size())};
+  result.lower_bound = all_replicas ? result.predicted : Seconds{msr::shared_evenly(input, types)};
   result.bound_reason = all_replicas ? "the search was exhaustive" : "all work shared evenly";
+  if (all_replicas && types.mixed() && options.levels.size() > 1)
+    result.bound_reason += ", with replicas on servers of one type each";
   return result;
 }
 
@@ -85,7 +135,7 @@ Planned plan_pipedream(const PlannerInput& input) {
 
 extern const PlannerDef pipedream{
     .name = "pipedream",
-    .summary = "Stages with replicas and least time of the slowest, on devices in servers, by PipeDream's programme.",
+    .summary = "Stages with replicas and least time of the slowest, on devices in servers, of any types, by PipeDream.",
     .source = "Narayanan et al., PipeDream, SOSP 2019; msr-fiddle/pipedream",
     .fields = &kFields,
     .plan = plan_pipedream,

@@ -55,8 +55,8 @@ msr::PiperLayer layer_of(const PlannerInput& input, const std::vector<msr::Layer
   return {layer.name, {{1, std::move(variants)}}};
 }
 
-msr::PiperInput question_of(const PlannerInput& input, const std::vector<DeviceId>& devices) {
-  const int type = msr::type_of(input, devices), size = config::as_int(input.options.at("micro_batch_size"));
+msr::PiperInput question_of(const PlannerInput& input, const std::vector<DeviceId>& devices, int type) {
+  const int size = config::as_int(input.options.at("micro_batch_size"));
   const std::vector<msr::LayerAmounts> amounts = msr::amounts_of(input.costs, type, size);
   msr::PiperInput question;
   question.graph = msr::layer_graph(input.model);
@@ -75,31 +75,56 @@ msr::PiperInput question_of(const PlannerInput& input, const std::vector<DeviceI
     question.memory = config::as_bytes(*memory).value;
   else if (known.value > 0)
     question.memory = known.value;
-  question.bandwidth =
-      rate ? config::as_bandwidth(*rate).value : msr::ring_bandwidth(input.cluster, devices, devices.size());
+  question.bandwidth = rate ? config::as_bandwidth(*rate).value : msr::flat_bandwidth(input, devices);
   return question;
 }
 
+std::optional<msr::PiperPlan> search(const PlannerInput& input, const std::vector<DeviceId>& devices,
+                                     const msr::Types& types, const msr::Cuts& cuts) {
+  std::vector<msr::PiperInput> questions;
+  for (const int type : types.types) questions.push_back(question_of(input, devices, type));
+  return types.mixed() ? msr::search_piper(questions, types.counts(), cuts)
+                       : msr::search_piper(questions.front(), cuts);
+}
+
+[[noreturn]] void refuse(const PlannerInput& input, const std::vector<DeviceId>& devices, const msr::Types& types) {
+  double most = 0;
+  for (const int type : types.types) most = std::max(most, question_of(input, devices, type).memory);
+  throw Infeasible("memory",
+                   fmt::format("no stages on {} devices with {}{} each hold the model and its micro-batches",
+                               devices.size(), types.mixed() ? "up to " : "", to_text(Bytes{most})),
+                   "more devices or memory, smaller micro-batches, or `recompute: auto`");
+}
+
+/// Devices of a stage: of each type those that come next.
+std::vector<DeviceId> next_devices(const msr::PiperStage& stage, const std::vector<DeviceId>& devices,
+                                   const msr::Types& types, std::vector<char>& taken) {
+  std::vector<int> needed = stage.of_type.empty() ? std::vector<int>{stage.data} : stage.of_type;
+  std::vector<DeviceId> own;
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    int& left = needed[static_cast<std::size_t>(types.of[d])];
+    if (taken[d] || left == 0) continue;
+    taken[d] = 1, --left;
+    own.push_back(devices[d]);
+  }
+  return own;
+}
+
 Planned plan_piper(const PlannerInput& input) {
-  const std::vector<DeviceId> devices = msr::equal_devices(input);
-  const msr::PiperInput question = question_of(input, devices);
+  const std::vector<DeviceId> devices = msr::devices_of(input);
+  const msr::Types types = msr::types_of(input.cluster, devices);
   const msr::Cuts cuts = msr::cuts_of(input);
-  const auto found = msr::search_piper(question, cuts);
-  if (!found)
-    throw Infeasible("memory",
-                     fmt::format("no stages on {} devices with {} each hold the model and its micro-batches",
-                                 devices.size(), to_text(Bytes{question.memory})),
-                     "more devices or memory, smaller micro-batches, or `recompute: auto`");
+  const auto found = search(input, devices, types, cuts);
+  if (!found) refuse(input, devices, types);
   Planned result;
-  auto next = devices.begin();
+  std::vector<char> taken(devices.size(), 0);
   for (const msr::PiperStage& one : found->stages) {
     Stage stage;
     stage.name = fmt::format("s{}", result.plan.stage_count());
     stage.micro_batch_size = config::as_int(input.options.at("micro_batch_size"));
     stage.recompute = input.options.at("recompute").text == "full" || one.variants.front() == 1;
     for (const int layer : cuts.layers_between(one.from, one.to)) stage.layers.push_back(LayerId{layer});
-    stage.devices.assign(next, next + one.data);
-    next += one.data;
+    stage.devices = next_devices(one, devices, types, taken);
     result.memory = std::max(result.memory, Bytes{one.memory});
     result.plan.stages.push_back(std::move(stage));
   }
@@ -114,7 +139,7 @@ Planned plan_piper(const PlannerInput& input) {
 
 extern const PlannerDef piper{
     .name = "piper",
-    .summary = "Stages with replicas and recomputation that fit into memory, with least time of the slowest, by Piper.",
+    .summary = "Stages with replicas and recomputation that fit into memory, on devices of any types, by Piper.",
     .source = "Tarnawski, Narayanan and Phanishayee, Piper, NeurIPS 2021",
     .fields = &kFields,
     .plan = plan_piper,

@@ -1,12 +1,16 @@
 // PipeDream-2BW, algorithm 1: every width, depth and micro-batch size, with and without recomputation, on stages with
-// as equal work as the layers allow; the highest throughput of what fits. Replicas of a stage lie side by side.
+// as equal work as the layers allow; the highest throughput of what fits. Replicas of a stage lie side by side. Where
+// devices differ, stages take them in their order, or type by type, and the layers are cut for what each stage gets.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <set>
 
+#include "sim/plan/bounds.hpp"
 #include "sim/plan/msr/planning.hpp"
 #include "sim/plan/msr/two_bw.hpp"
 
@@ -31,10 +35,14 @@ const config::MapSpec kFields{
          .optional()
          .doc("Of a device; left out: what its type has, or no limit where that is not known.")}};
 
+constexpr std::size_t kMostOrdered = 4;  ///< Types of which every order is tried.
+
 struct Candidate {
   int width = 1, depth = 1, size = 1;
   bool recompute = false;
-  std::vector<int> starts;  ///< First layer of each stage.
+  std::vector<int> devices;          ///< Of the first stage, then the second; numbers among those there are.
+  std::vector<std::set<int>> types;  ///< Of each stage.
+  std::vector<int> starts;           ///< First layer of each stage.
   double period = 0, memory = 0;
 
   double throughput() const { return width * size / period; }
@@ -44,16 +52,20 @@ class Search {
  public:
   explicit Search(const PlannerInput& input)
       : input_(input),
-        devices_(msr::equal_devices(input)),
-        type_(msr::type_of(input, devices_)),
+        devices_(msr::devices_of(input)),
+        types_(msr::types_of(input.cluster, devices_)),
         host_(msr::devices_of_host(input.cluster, devices_)),
         inside_(msr::ring_bandwidth(input.cluster, devices_, static_cast<std::size_t>(host_))),
-        between_(msr::ring_bandwidth(input.cluster, devices_, devices_.size())) {
+        between_(msr::ring_bandwidth(input.cluster, devices_, devices_.size())),
+        orders_(orders()) {
     const config::Value* given = input.options.find("memory");
-    const Bytes known = input.cluster.types[static_cast<std::size_t>(type_)].memory;
-    memory_ = given             ? config::as_bytes(*given).value
-              : known.value > 0 ? known.value
-                                : std::numeric_limits<double>::infinity();
+    for (const int type : types_.types) {
+      const Bytes known = input.cluster.types[static_cast<std::size_t>(type)].memory;
+      memory_.push_back(given             ? config::as_bytes(*given).value
+                        : known.value > 0 ? known.value
+                                          : std::numeric_limits<double>::infinity());
+    }
+    if (types_.mixed()) bandwidth_ = msr::bandwidths_of(input.cluster, devices_);
   }
 
   Planned run() {
@@ -61,17 +73,56 @@ class Search {
     const int largest = config::as_int(input_.options.at("largest_micro_batch"));
     for (int width = 1; width <= all; ++width)
       for (int depth = 1; depth <= std::min({all / width, layers, input_.micro_batches}); ++depth)
-        for (int size = 1; size <= largest; size *= 2) look(width, depth, size);
+        for (int size = 1; size <= largest; size *= 2)
+          for (const std::vector<int>& order : orders_) look(width, depth, size, order);
     if (best_.starts.empty()) refuse();
     return planned();
   }
 
  private:
-  void look(int width, int depth, int size) {
+  /// As they are given; of several types also type by type, in every order of a few types.
+  std::vector<std::vector<int>> orders() const {
+    std::vector<int> given(devices_.size());
+    std::iota(given.begin(), given.end(), 0);
+    std::vector<std::vector<int>> all{given};
+    std::vector<int> types(types_.types.size());
+    std::iota(types.begin(), types.end(), 0);
+    if (!types_.mixed() || types.size() > kMostOrdered) return all;
+    do {
+      std::vector<int> order = given;
+      std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return place(types, a) < place(types, b); });
+      if (order != given) all.push_back(std::move(order));
+    } while (std::next_permutation(types.begin(), types.end()));
+    return all;
+  }
+  std::ptrdiff_t place(const std::vector<int>& types, int device) const {
+    return std::find(types.begin(), types.end(), type_of(device)) - types.begin();
+  }
+  int type_of(int device) const { return types_.of[static_cast<std::size_t>(device)]; }
+
+  /// The fastest so many, in this order.
+  std::vector<int> fastest(std::vector<int> order, std::size_t count, int size) {
+    if (!types_.mixed()) {
+      order.resize(count);
+      return order;
+    }
+    std::vector<int> ranked = order;
+    std::stable_sort(ranked.begin(), ranked.end(), [&](int a, int b) {
+      return work(size, type_of(a)).seconds.back() < work(size, type_of(b)).seconds.back();
+    });
+    ranked.resize(count);
+    std::erase_if(order, [&](int d) { return std::find(ranked.begin(), ranked.end(), d) == ranked.end(); });
+    return order;
+  }
+
+  void look(int width, int depth, int size, const std::vector<int>& order) {
     const config::Value* batch = input_.options.find("batch");
     if (batch && static_cast<double>(width) * size * input_.micro_batches != config::as_int(*batch)) return;
     const std::string& word = input_.options.at("recompute").text;
-    Candidate candidate{width, depth, size, false, starts(depth, size), 0, 0};
+    Candidate candidate{width, depth, size, false, {}, {}, {}, 0, 0};
+    candidate.devices = fastest(order, static_cast<std::size_t>(width) * static_cast<std::size_t>(depth), size);
+    candidate.types = types_of_stages(candidate);
+    candidate.starts = starts(candidate);
     for (const bool recompute : {false, true}) {
       if (word == (recompute ? "none" : "full")) continue;
       ++states_;
@@ -80,48 +131,90 @@ class Search {
       candidate.period = msr::period_of(pipeline);
       candidate.memory = msr::memory_of(pipeline);
       least_memory_ = std::min(least_memory_, candidate.memory);
-      if (candidate.memory > memory_) continue;
+      if (!fits(candidate, pipeline)) continue;
       if (best_.starts.empty() || candidate.throughput() > best_.throughput()) best_ = candidate;
     }
   }
 
-  const msr::Workload& work(int size) {
-    const auto found = works_.find(size);
+  bool fits(const Candidate& candidate, const msr::TwoBwPipeline& pipeline) const {
+    for (std::size_t s = 0; s < pipeline.stages.size(); ++s)
+      for (const int type : candidate.types[s])
+        if (msr::memory_of(pipeline, pipeline.stages[s]) > memory_[static_cast<std::size_t>(type)]) return false;
+    return true;
+  }
+
+  std::vector<std::set<int>> types_of_stages(const Candidate& candidate) const {
+    std::vector<std::set<int>> stages(static_cast<std::size_t>(candidate.depth));
+    for (std::size_t d = 0; d < candidate.devices.size() && types_.mixed(); ++d)
+      stages[d / static_cast<std::size_t>(candidate.width)].insert(type_of(candidate.devices[d]));
+    if (!types_.mixed()) std::fill(stages.begin(), stages.end(), std::set<int>{0});
+    return stages;
+  }
+
+  const msr::Workload& work(int size, int type) {
+    const auto found = works_.find({size, type});
     if (found != works_.end()) return found->second;
     const Digraph graph = msr::layer_graph(input_.model);
-    return works_
-        .emplace(size, msr::sum_up(msr::amounts_of(input_.costs, type_, size), graph, msr::listed_cuts(graph.size())))
+    const auto amounts = msr::amounts_of(input_.costs, types_.types[static_cast<std::size_t>(type)], size);
+    return works_.emplace(std::pair{size, type}, msr::sum_up(amounts, graph, msr::listed_cuts(graph.size())))
         .first->second;
   }
 
-  std::vector<int> starts(int depth, int size) {
-    std::vector<int>& known = starts_[{depth, size}];
+  std::vector<int> starts(const Candidate& candidate) {
+    std::vector<int>& known = starts_[{candidate.size, candidate.types}];
     if (!known.empty()) return known;
-    std::vector<double> seconds;
-    const msr::Workload& sums = work(size);
-    for (std::size_t l = 0; l + 1 < sums.seconds.size(); ++l) seconds.push_back(sums.seconds[l + 1] - sums.seconds[l]);
-    return known = msr::cut_evenly(seconds, depth);
+    std::vector<std::vector<double>> seconds;
+    for (const std::set<int>& types : candidate.types) {
+      std::vector<double>& own = seconds.emplace_back(input_.model.layers.size(), 0);
+      for (const int type : types) {
+        const msr::Workload& sums = work(candidate.size, type);
+        for (std::size_t l = 0; l < own.size(); ++l) own[l] = std::max(own[l], sums.seconds[l + 1] - sums.seconds[l]);
+      }
+    }
+    return known = types_.mixed() ? msr::cut_evenly(seconds) : msr::cut_evenly(seconds.front(), candidate.depth);
   }
 
   msr::TwoBwPipeline pipeline_of(const Candidate& candidate) {
-    const msr::Workload& sums = work(candidate.size);
-    const Precision& precision = input_.model.precision;
     msr::TwoBwPipeline pipeline{{}, candidate.width, input_.micro_batches, candidate.recompute, 0, 0};
     pipeline.width_bandwidth = candidate.width <= host_ ? inside_ : between_;
     pipeline.depth_bandwidth = candidate.width * candidate.depth <= host_ ? inside_ : between_;
+    if (types_.mixed()) set_bandwidths(candidate, pipeline);
     for (std::size_t s = 0; s < candidate.starts.size(); ++s) {
       const auto from = static_cast<std::size_t>(candidate.starts[s]);
-      const std::size_t to =
-          s + 1 < candidate.starts.size() ? static_cast<std::size_t>(candidate.starts[s + 1]) : sums.seconds.size() - 1;
-      msr::TwoBwStage stage;
-      stage.seconds = sums.seconds[to] - sums.seconds[from];
-      stage.received = sums.crossing[from], stage.sent = sums.crossing[to];
-      stage.weights = sums.parameters[to] - sums.parameters[from];
-      stage.other_state = stage.weights / precision.weight * (precision.gradient + precision.optimizer);
-      for (std::size_t l = from; l < to; ++l) stage.activations += input_.model.layers[l].stash.value * candidate.size;
-      pipeline.stages.push_back(stage);
+      const std::size_t to = s + 1 < candidate.starts.size() ? static_cast<std::size_t>(candidate.starts[s + 1])
+                                                             : input_.model.layers.size();
+      pipeline.stages.push_back(stage_of(candidate, s, from, to));
     }
     return pipeline;
+  }
+
+  msr::TwoBwStage stage_of(const Candidate& candidate, std::size_t s, std::size_t from, std::size_t to) {
+    const msr::Workload& sums = work(candidate.size, 0);
+    const Precision& precision = input_.model.precision;
+    msr::TwoBwStage stage;
+    for (const int type : candidate.types[s]) {
+      const msr::Workload& own = work(candidate.size, type);
+      stage.seconds = std::max(stage.seconds, own.seconds[to] - own.seconds[from]);
+    }
+    stage.received = sums.crossing[from], stage.sent = sums.crossing[to];
+    stage.weights = sums.parameters[to] - sums.parameters[from];
+    stage.other_state = stage.weights / precision.weight * (precision.gradient + precision.optimizer);
+    for (std::size_t l = from; l < to; ++l) stage.activations += input_.model.layers[l].stash.value * candidate.size;
+    return stage;
+  }
+
+  /// The slowest link among the replicas of a stage, and from a device to the same one of the next stage.
+  void set_bandwidths(const Candidate& candidate, msr::TwoBwPipeline& pipeline) const {
+    const auto width = static_cast<std::size_t>(candidate.width);
+    const auto link = [&](std::size_t a, std::size_t b) {
+      return bandwidth_[static_cast<std::size_t>(candidate.devices[a])][static_cast<std::size_t>(candidate.devices[b])];
+    };
+    pipeline.width_bandwidth = pipeline.depth_bandwidth = std::numeric_limits<double>::infinity();
+    for (std::size_t d = 0; d < candidate.devices.size(); ++d) {
+      for (std::size_t other = d / width * width; other < d; ++other)
+        pipeline.width_bandwidth = std::min(pipeline.width_bandwidth, link(other, d));
+      if (d >= width) pipeline.depth_bandwidth = std::min(pipeline.depth_bandwidth, link(d - width, d));
+    }
   }
 
   Planned planned() {
@@ -133,18 +226,30 @@ class Search {
       stage.recompute = best_.recompute;
       const int to = s + 1 < best_.starts.size() ? best_.starts[s + 1] : static_cast<int>(input_.model.layers.size());
       for (int layer = best_.starts[s]; layer < to; ++layer) stage.layers.push_back(LayerId{layer});
-      const auto width = static_cast<std::ptrdiff_t>(best_.width);
-      const auto first = devices_.begin() + static_cast<std::ptrdiff_t>(s) * width;
-      stage.devices.assign(first, first + width);
+      const auto width = static_cast<std::size_t>(best_.width);
+      for (std::size_t d = s * width; d < (s + 1) * width; ++d)
+        stage.devices.push_back(devices_[static_cast<std::size_t>(best_.devices[d])]);
       result.plan.stages.push_back(std::move(stage));
     }
     finish_plan(result.plan, input_, false);
     result.predicted = {best_.period};
     result.memory = {best_.memory};
-    result.lower_bound = {work(best_.size).seconds.back() * best_.width / static_cast<double>(devices_.size())};
+    result.lower_bound = {bounds::shared_work(work_of_layers(), types_.counts()) * best_.width};
     result.bound_reason = "all work of these micro-batches shared evenly";
     result.states = states_;
     return result;
+  }
+
+  /// [type][layer] of the micro-batches of the best.
+  std::vector<std::vector<double>> work_of_layers() {
+    std::vector<std::vector<double>> all;
+    for (std::size_t t = 0; t < types_.types.size(); ++t) {
+      all.emplace_back();
+      const msr::Workload& sums = work(best_.size, static_cast<int>(t));
+      for (std::size_t l = 0; l + 1 < sums.seconds.size(); ++l)
+        all.back().push_back(sums.seconds[l + 1] - sums.seconds[l]);
+    }
+    return all;
   }
 
   [[noreturn]] void refuse() const {
@@ -154,19 +259,24 @@ class Search {
                         fmt::format("no width and power of two give {} samples in {} micro-batches",
                                     config::as_int(*batch), input_.micro_batches),
                         "leave plan.batch out, or change run.micro_batches", "batch"});
-    throw Infeasible("memory",
-                     fmt::format("of {} pipelines the smallest needs {} of a device, but it has {}", states_,
-                                 to_text(Bytes{least_memory_}), to_text(Bytes{memory_})),
-                     "more devices, more micro-batches (they limit the depth), or devices with more memory");
+    throw Infeasible(
+        "memory",
+        fmt::format("of {} pipelines the smallest needs {} of a device, but it has {}", states_,
+                    to_text(Bytes{least_memory_}), to_text(Bytes{*std::max_element(memory_.begin(), memory_.end())})),
+        "more devices, more micro-batches (they limit the depth), or devices with more memory");
   }
 
   const PlannerInput& input_;
   std::vector<DeviceId> devices_;
-  int type_, host_;
+  msr::Types types_;
+  int host_;
   double inside_, between_;  ///< Bytes a second: within a host, and over all devices.
-  double memory_ = 0, least_memory_ = std::numeric_limits<double>::infinity();
-  std::map<int, msr::Workload> works_;                      ///< By micro-batch size.
-  std::map<std::pair<int, int>, std::vector<int>> starts_;  ///< By depth and micro-batch size.
+  std::vector<std::vector<int>> orders_;
+  std::vector<double> memory_;  ///< Bytes of a device of each type.
+  double least_memory_ = std::numeric_limits<double>::infinity();
+  std::vector<std::vector<double>> bandwidth_;          ///< Between any two of several types.
+  std::map<std::pair<int, int>, msr::Workload> works_;  ///< By micro-batch size and type.
+  std::map<std::pair<int, std::vector<std::set<int>>>, std::vector<int>> starts_;  ///< By that size and stages' types.
   Candidate best_;
   std::int64_t states_ = 0;
 };
@@ -177,7 +287,8 @@ Planned plan_two_bw(const PlannerInput& input) { return Search(input).run(); }
 
 extern const PlannerDef two_bw_planner{
     .name = "2bw",
-    .summary = "Equal pipelines side by side: the width, depth, micro-batch and recomputation of most throughput.",
+    .summary =
+        "Equal pipelines side by side, on devices of any types in order: width, depth, micro-batch, recomputation.",
     .source = "Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021",
     .fields = &kFields,
     .plan = plan_two_bw,

@@ -68,6 +68,29 @@ TEST_CASE("no prediction is below its bound") {
     if (r.ran() && r.lower_bound.value > 0) CHECK(r.lower_bound.value <= r.predicted.value * (1 + 1e-9));
 }
 
+TEST_CASE("no plan is simulated to beat what none can") {
+  int bounded = 0;
+  for (const std::string file :
+       {"quickstart", "graph-pipeline", "edge-inference", "pipedream-replicas", "gpt-2bw-8x2"}) {
+    CAPTURE(file);
+    for (const std::string backend : {"ideal", "fluid"}) {
+      const PlanTable table = compare_plans({.file = "scenarios/examples/" + file + ".yaml",
+                                             .sets = {},
+                                             .planners = "balanced,spp,pipedream,piper,2bw,graphpipe,layerpipe",
+                                             .backend = backend},
+                                            [](const std::string&) {});
+      for (const PlanRow& r : table.rows) {
+        if (!r.ran()) continue;
+        CAPTURE(r.planner);
+        CHECK(r.least.value > 0);
+        CHECK(r.least.value <= r.each.value * (1 + 1e-9));
+        ++bounded;
+      }
+    }
+  }
+  CHECK(bounded > 50);
+}
+
 TEST_CASE("unknown planners, and backends that do not simulate") {
   CHECK_THROWS_AS(compare("balancd"), InputError);
   CHECK_THROWS_AS(compare_plans({.file = kFile, .sets = {}, .backend = "cpu"}, [](const std::string&) {}), InputError);

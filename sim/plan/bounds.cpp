@@ -1,0 +1,261 @@
+#include "sim/plan/bounds.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/plan/msr/mixed.hpp"
+#include "sim/plan/msr/planning.hpp"
+
+namespace stagecraft::bounds {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr int kMostCuts = 3000;
+constexpr int kAllSizes = 256;
+constexpr double kMostSteps = 1e8;  // Some seconds.
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+LayerCost cost_of(const Question& q, int layer, int type, double samples) {
+  LayerCost cost = q.costs.at(LayerId{layer}, type, samples);
+  if (!q.trains) cost.input_gradient = cost.weight_gradient = {};
+  return cost;
+}
+
+double seconds_of(const LayerCost& cost) { return (cost.forward + cost.backward()).value; }
+
+int layers_of(const Question& q) { return static_cast<int>(q.costs.model().layers.size()); }
+
+/// What the replica with the largest share, or with the smallest one, may have of a micro-batch.
+enum class Replica { Largest, Smallest };
+
+/// The least of an amount of a layer, over all types and numbers of replicas.
+template <class Amount>
+double least_of(const Question& q, const msr::Types& types, int layer, Replica replica, const Amount& amount) {
+  std::set<int> shares;
+  for (int r = 1; r <= std::min(static_cast<int>(q.devices.size()), q.micro_batch); ++r)
+    shares.insert((q.micro_batch + (replica == Replica::Largest ? r - 1 : 0)) / r);
+  double least = kNever;
+  for (const int type : types.types)
+    for (const int samples : shares) least = std::min(least, amount(cost_of(q, layer, type, samples)));
+  return least;
+}
+
+/// What a replica may have of a micro-batch; of a large one, when stages have the same.
+std::set<int> samples_at_once(const Question& q) {
+  std::set<int> all;
+  for (int s = 1; s <= std::min(q.micro_batch, kAllSizes); ++s) all.insert(s);
+  for (int r = 1; r <= std::min(static_cast<int>(q.devices.size()), q.micro_batch); ++r)
+    all.insert({q.micro_batch / r, (q.micro_batch + r - 1) / r});
+  return all;
+}
+
+/// A sample through the layers, in replicas of any shares: the longest way to the end of each layer.
+std::vector<double> ways_to(const Question& q, const msr::Types& types) {
+  std::vector<double> ways;
+  for (int l = 0; l < layers_of(q); ++l) {
+    double before = 0;
+    for (const LayerId input : q.costs.model().layers[at(l)].inputs)
+      before = std::max(before, ways[static_cast<std::size_t>(input)]);
+    ways.push_back(before + least_of(q, types, l, Replica::Smallest, seconds_of));
+  }
+  return ways;
+}
+
+/// price[a] and price[b] moved along the line that keeps what all devices cost, to where the bound is largest.
+void balance(const std::vector<std::vector<double>>& seconds, const std::vector<int>& counts, std::size_t a,
+             std::size_t b, std::vector<double>& price) {
+  const double together = counts[a] * price[a] + counts[b] * price[b];
+  const auto value = [&](double share) {
+    price[a] = share * together / counts[a], price[b] = (1 - share) * together / counts[b];
+    double sum = 0;
+    for (std::size_t l = 0; l < seconds.front().size(); ++l) {
+      double least = kNever;
+      for (std::size_t t = 0; t < seconds.size(); ++t) least = std::min(least, price[t] * seconds[t][l]);
+      sum += least;
+    }
+    return sum;
+  };
+  double low = 0, high = 1;  // The value is concave in the share.
+  for (int round = 0; round < 100; ++round) {
+    const double left = low + (high - low) / 3, right = high - (high - low) / 3;
+    (value(left) < value(right) ? low : high) = value(left) < value(right) ? left : right;
+  }
+  value((low + high) / 2);
+}
+
+double at_prices(const std::vector<std::vector<double>>& seconds, const std::vector<int>& counts,
+                 const std::vector<double>& price) {
+  double sum = 0, all = 0;
+  for (std::size_t l = 0; l < seconds.front().size(); ++l) {
+    double least = kNever;
+    for (std::size_t t = 0; t < seconds.size(); ++t) least = std::min(least, price[t] * seconds[t][l]);
+    sum += least;
+  }
+  for (std::size_t t = 0; t < counts.size(); ++t) all += counts[t] * price[t];
+  return sum / all;
+}
+
+/// Seconds of the layers between two cuts as a stage, from below.
+class StageTimes {
+ public:
+  StageTimes(const Question& q, const msr::Types& types, const msr::Cuts& cuts) : q_(q), types_(types), cuts_(cuts) {}
+
+  double seconds(int from, int to, const msr::Take& take) {
+    const int b = q_.micro_batch, r = take.devices;
+    double in_turn = 0, slowest = 0, fastest = kNever;
+    for (std::size_t t = 0; t < types_.types.size(); ++t) {
+      if (!(take.types >> t & 1)) continue;
+      in_turn = std::max(in_turn, between(t, b, from, to) / r);
+      if (r > b) continue;
+      slowest = std::max(slowest, between(t, b / r, from, to));
+      fastest = std::min(fastest, between(t, (b + r - 1) / r, from, to));
+    }
+    return r > b ? in_turn : std::min(in_turn, std::max(slowest, fastest));
+  }
+
+ private:
+  double between(std::size_t type, int samples, int from, int to) {
+    const std::vector<double>& sums = sums_of(type, samples);
+    return std::max(0.0, sums[at(to)] - sums[at(from)]);
+  }
+
+  const std::vector<double>& sums_of(std::size_t type, int samples) {
+    std::vector<double>& sums = sums_[{type, samples}];
+    if (!sums.empty()) return sums;
+    std::vector<double> each;
+    for (int l = 0; l < layers_of(q_); ++l) each.push_back(seconds_of(cost_of(q_, l, types_.types[type], samples)));
+    for (int cut = 0; cut < cuts_.count(); ++cut) {
+      double sum = 0;
+      for (int l = 0; l < layers_of(q_); ++l) sum += cuts_.has(cut, l) ? each[at(l)] : 0;
+      sums.push_back(sum * (1 - 1e-12));  // A difference of sums is not rounded above the sum of the difference.
+    }
+    return sums;
+  }
+
+  const Question& q_;
+  const msr::Types& types_;
+  const msr::Cuts& cuts_;
+  std::map<std::pair<std::size_t, int>, std::vector<double>> sums_;
+};
+
+bool too_long(const msr::Cuts& cuts, const std::vector<int>& counts) {
+  double stages = 0, pairs = 1;
+  for (const int n : counts) pairs *= (n + 1.0) * (n + 2) / 2;
+  for (int to = 1; to < cuts.count(); ++to)
+    for (int from = 0; from < to; ++from) stages += cuts.contains(to, from);
+  return stages * pairs > kMostSteps;
+}
+
+/// The longest way from the first layers to a stage.
+double way_in_front(const msr::Cuts& cuts, const Digraph& graph, const std::vector<double>& ways, int from, int to) {
+  double longest = 0;
+  for (const int layer : cuts.layers_between(from, to))
+    for (const int input : graph.previous[at(layer)])
+      if (cuts.has(from, input)) longest = std::max(longest, ways[at(input)]);
+  return longest;
+}
+
+}  // namespace
+
+double shared_work(const std::vector<std::vector<double>>& seconds, const std::vector<int>& counts) {
+  std::vector<double> price;  // To begin with, each device costs as much for the whole model.
+  for (const std::vector<double>& own : seconds) {
+    double all = 0;
+    for (const double s : own) all += s;
+    if (all <= 0) return 0;
+    price.push_back(1 / all);
+  }
+  double best = at_prices(seconds, counts, price);
+  for (int round = 0; round < 20 && seconds.size() > 1; ++round) {
+    for (std::size_t a = 0; a < seconds.size(); ++a)
+      for (std::size_t b = a + 1; b < seconds.size(); ++b) balance(seconds, counts, a, b, price);
+    const double better = at_prices(seconds, counts, price);
+    if (better <= best * (1 + 1e-9)) return std::max(best, better);
+    best = better;
+  }
+  return best;
+}
+
+Bound work(const Question& q) {
+  const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
+  std::vector<std::vector<double>> seconds;
+  for (const int type : types.types) {
+    seconds.emplace_back();
+    for (int l = 0; l < layers_of(q); ++l) {
+      double rate = kNever;
+      for (const int s : samples_at_once(q)) rate = std::min(rate, seconds_of(cost_of(q, l, type, s)) / s);
+      seconds.back().push_back(rate * q.micro_batch);
+    }
+  }
+  return {{shared_work(seconds, types.counts())},
+          types.mixed() ? "all work shared as evenly as the devices allow" : "all work shared evenly"};
+}
+
+Bound longest(const Question& q) {
+  const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
+  double most = 0;
+  for (int l = 0; l < layers_of(q); ++l) {
+    const auto operation = [](const LayerCost& c) {
+      return std::max({c.forward, c.input_gradient, c.weight_gradient}).value;
+    };
+    double least = least_of(q, types, l, Replica::Largest, operation), in_turn = kNever;
+    for (const int type : types.types) in_turn = std::min(in_turn, operation(cost_of(q, l, type, q.micro_batch)));
+    most = std::max(most, std::min(least, in_turn / static_cast<double>(q.devices.size())));
+  }
+  return {{most}, "the longest layer alone"};
+}
+
+Bound path(const Question& q) {
+  const std::vector<double> ways = ways_to(q, msr::types_of(q.costs.cluster(), q.devices));
+  const double longest = ways.empty() ? 0 : *std::max_element(ways.begin(), ways.end());
+  return {{longest / q.micro_batches}, "the way of one micro-batch there and back"};
+}
+
+std::optional<Bound> stages(const Question& q, bool filled) {
+  const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
+  const Digraph graph = msr::layer_graph(q.costs.model());
+  std::optional<msr::Cuts> cuts;
+  try {
+    cuts = msr::all_cuts(graph, kMostCuts);
+  } catch (const Infeasible&) {
+    return std::nullopt;
+  }
+  if (too_long(*cuts, types.counts())) return std::nullopt;
+  const std::vector<double> ways = ways_to(q, types);
+  StageTimes times(q, types, *cuts);
+  std::pair<int, int> known{-1, -1};
+  double in_front = 0;
+  const auto seconds = [&](int from, int to, const msr::Take& take, int) {
+    if (filled && known != std::pair{from, to})
+      known = {from, to}, in_front = way_in_front(*cuts, graph, ways, from, to) / q.micro_batches;
+    return times.seconds(from, to, take) + in_front;
+  };
+  const auto found = msr::search_mixed(*cuts, types.counts(), static_cast<int>(q.devices.size()), false, seconds);
+  STAGECRAFT_CHECK(found.has_value());
+  return Bound{{found->seconds}, filled ? "the best stages, with the way to the slowest" : "the best stages"};
+}
+
+Kind kind_of(const Plan& plan, bool flushed) {
+  std::set<DeviceId> used;
+  Kind kind{true, flushed};
+  for (const Stage& stage : plan.stages) {
+    kind.whole_stages &= stage.task == StageTask::Whole && stage.micros.empty() &&
+                         stage.micro_batch_size == plan.stages.front().micro_batch_size;
+    for (const DeviceId device : stage.devices) kind.whole_stages &= used.insert(device).second;
+  }
+  return kind;
+}
+
+Bound best(const Question& q, const Kind& kind) {
+  std::vector<Bound> all{work(q), longest(q)};
+  if (kind.flushed) all.push_back(path(q));
+  if (kind.whole_stages)
+    if (const auto whole = stages(q, kind.flushed)) all.push_back(*whole);
+  return *std::max_element(all.begin(), all.end(), [](const Bound& a, const Bound& b) { return a.each < b.each; });
+}
+
+}  // namespace stagecraft::bounds

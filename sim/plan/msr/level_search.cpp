@@ -1,0 +1,162 @@
+#include "sim/plan/msr/level_search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace stagecraft::msr {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+double Rates::stage(double seconds, double parameters, int replicas, int inside) const {
+  if (formula == Formula::Paper) return std::max(seconds, 2.0 * (replicas - 1) * parameters / bandwidth) / replicas;
+  return (seconds + 4.0 * (replicas - 1) * parameters / (bandwidth * replicas) / inside) / replicas;
+}
+
+double Rates::edge(double bytes, int replicas) const {
+  const double whole = 2.0 * bytes * transfers / bandwidth;
+  return formula == Formula::Paper ? whole : whole / replicas;
+}
+
+double stage_seconds(const Rates& rates, const Workload& work, std::pair<int, int> cuts, double seconds, int replicas,
+                     int inside) {
+  const int from = cuts.first, to = cuts.second;
+  const double parameters = work.parameters[at(to)] - work.parameters[at(from)];
+  if (from == 0) return rates.stage(seconds, parameters, replicas, inside);
+  const double out = to == work.last() ? 0 : rates.edge(work.crossing[at(to)], replicas);
+  return std::max({rates.stage(seconds, parameters, replicas, 1), rates.edge(work.crossing[at(from)], replicas), out});
+}
+
+double held(int machines_behind, int replicas) { return std::ceil(machines_behind / static_cast<double>(replicas)); }
+
+std::vector<double> compute_seconds(const Workload& work) {
+  const int count = work.cuts.count();
+  std::vector<double> seconds(at(count) * at(count), kNever);
+  for (int b = 0; b < count; ++b)
+    for (int a = 0; a < b; ++a)
+      if (work.cuts.contains(b, a)) seconds[at(b) * at(count) + at(a)] = work.seconds[at(b)] - work.seconds[at(a)];
+  return seconds;
+}
+
+LevelSearch::LevelSearch(const Workload& work, const PipeDreamOptions& options, std::size_t level,
+                         std::vector<double> seconds)
+    : work_(work),
+      options_(options),
+      machines_(options.levels[level].machines),
+      most_(options.straight ? 1 : std::min(machines_, options.levels[level].most_replicas)),
+      inside_(level == 0 ? 1 : options.levels[level - 1].machines),
+      rates_{options.levels[level].bandwidth, options.formula, options.transfers},
+      seconds_(std::move(seconds)) {}
+
+std::vector<std::vector<double>> LevelSearch::rows_from(int a) const {
+  std::vector<std::vector<double>> rows(at(machines_) + 1, std::vector<double>(at(count()), kNever));
+  std::vector<double> last(at(count()));
+  for (int b = a + 1; b < count(); ++b) {
+    if (seconds(a, b) == kNever) continue;
+    for (int m = 1; m <= machines_; ++m) rows[at(m)][at(b)] = alone(a, b, m);
+    for (int r = 1; r <= std::min(most_, machines_ - 1); ++r) {
+      for (int c = a + 1; c < b; ++c) last[at(c)] = last_stage(c, b, r);
+      const double out = edge(b, r);
+      for (int m = r + 1; m <= machines_; ++m) {
+        const double split = best_split(rows[at(m - r)], last, a, b, m, r);
+        rows[at(m)][at(b)] = std::min(rows[at(m)][at(b)], std::max(split, out));
+      }
+    }
+    if (options_.fewer)
+      for (int m = 2; m <= machines_; ++m) rows[at(m)][at(b)] = std::min(rows[at(m)][at(b)], rows[at(m - 1)][at(b)]);
+  }
+  return rows;
+}
+
+std::vector<double> LevelSearch::on_all_machines(bool from_first_alone) const {
+  std::vector<double> all(at(count()) * at(count()), kNever);
+  for (int a = 0; a < (from_first_alone ? 1 : count()); ++a) {
+    const std::vector<double> whole = rows_from(a)[at(machines_)];
+    for (int b = a + 1; b < count(); ++b) all[at(b) * at(count()) + at(a)] = whole[at(b)];
+  }
+  return all;
+}
+
+std::vector<LevelSearch::Part> LevelSearch::parts(int a, int b) const {
+  const auto rows = rows_from(a);
+  std::vector<Part> reversed;
+  int m = machines_;
+  while (true) {
+    while (options_.fewer && m > 1 && rows[at(m - 1)][at(b)] <= rows[at(m)][at(b)]) --m;
+    Part best{a, b, 0, m};
+    double least = alone(a, b, m);
+    for (int r = 1; r < m && r <= most_; ++r) {
+      for (int c = a + 1; c < b; ++c) {
+        if (seconds(c, b) == kNever || !fits(c, b, m, r)) continue;
+        const double value = std::max({rows[at(m - r)][at(c)], last_stage(c, b, r), edge(b, r)});
+        if (value < least) least = value, best = {c, b, m - r, r};
+      }
+    }
+    reversed.push_back(best);
+    if (best.from == a) break;
+    b = best.from, m = best.first;
+  }
+  return {reversed.rbegin(), reversed.rend()};
+}
+
+double LevelSearch::seconds(int a, int b) const { return seconds_[at(b) * at(count()) + at(a)]; }
+
+double LevelSearch::parameters(int a, int b) const { return work_.parameters[at(b)] - work_.parameters[at(a)]; }
+
+bool LevelSearch::fits(int a, int b, int machines, int replicas) const {
+  const double bytes = work_.outputs[at(b)] - work_.outputs[at(a)] + parameters(a, b);
+  return !options_.memory || held(machines_ - machines, replicas) * bytes <= *options_.memory;
+}
+
+double LevelSearch::alone(int a, int b, int machines) const {
+  if (machines > most_ || !fits(a, b, machines, machines)) return kNever;
+  return rates_.stage(seconds(a, b), parameters(a, b), machines, inside_);
+}
+
+double LevelSearch::edge(int cut, int replicas) const {
+  return cut == work_.last() ? 0 : rates_.edge(work_.crossing[at(cut)], replicas);
+}
+
+double LevelSearch::last_stage(int c, int b, int replicas) const {
+  return std::max(rates_.stage(seconds(c, b), parameters(c, b), replicas, 1), edge(c, replicas));
+}
+
+double LevelSearch::best_split(const std::vector<double>& before, const std::vector<double>& last, int a, int b, int m,
+                               int r) const {
+  double best = kNever;
+  if (options_.memory) {
+    for (int c = a + 1; c < b; ++c)
+      if (fits(c, b, m, r)) best = std::min(best, std::max(before[at(c)], last[at(c)]));
+    return best;
+  }
+  // Four at a time, so that one comparison need not wait for the one before.
+  double lanes[4] = {kNever, kNever, kNever, kNever};
+  int c = a + 1;
+  for (; c + 4 <= b; c += 4)
+    for (int lane = 0; lane < 4; ++lane)
+      lanes[lane] = std::min(lanes[lane], std::max(before[at(c + lane)], last[at(c + lane)]));
+  for (; c < b; ++c) best = std::min(best, std::max(before[at(c)], last[at(c)]));
+  return std::min({best, lanes[0], lanes[1], lanes[2], lanes[3]});
+}
+
+void add_stages(const std::vector<LevelSearch>& searches, std::size_t level, int from, int to,
+                const std::vector<int>& machines, std::vector<FoundStage>& stages) {
+  int inside = 1;
+  for (std::size_t l = 0; l < level; ++l) inside *= searches[l].machines();
+  for (const LevelSearch::Part& part : searches[level].parts(from, to)) {
+    std::vector<int> starts;
+    for (const int machine : machines)
+      for (int r = 0; r < part.replicas; ++r) starts.push_back(machine + (part.first + r) * inside);
+    if (level == 0)
+      stages.push_back({part.from, part.to, std::move(starts)});
+    else
+      add_stages(searches, level - 1, part.from, part.to, starts, stages);
+  }
+}
+
+}  // namespace stagecraft::msr

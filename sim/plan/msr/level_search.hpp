@@ -1,0 +1,73 @@
+#pragma once
+
+#include <utility>
+
+#include "sim/plan/msr/pipedream.hpp"
+
+namespace stagecraft::msr {
+
+/// What replicas and messages cost on one level. A stage alone on its level shares the links of the machines inside
+/// (released code).
+struct Rates {
+  double bandwidth;
+  Formula formula;
+  double transfers;
+
+  double stage(double seconds, double parameters, int replicas, int inside) const;
+  double edge(double bytes, int replicas) const;
+};
+
+/// Seconds of the layers between two cuts on replicas that take `seconds` for one micro-batch each, and of its
+/// messages. The optimizer charges a message to the stage behind it, and to no first stage; that one is alone on its
+/// level when the dynamic programme begins with it.
+double stage_seconds(const Rates&, const Workload&, std::pair<int, int> cuts, double seconds, int replicas, int inside);
+
+/// Micro-batches whose data the released test counts for a stage that has so many machines behind it.
+double held(int machines_behind, int replicas);
+
+/// seconds[b * cuts + a]: of the layers from cut a to cut b on one machine; infinite where there are none.
+std::vector<double> compute_seconds(const Workload&);
+
+/// The dynamic programme on the equal machines of one level.
+class LevelSearch {
+ public:
+  LevelSearch(const Workload&, const PipeDreamOptions&, std::size_t level, std::vector<double> seconds);
+
+  int machines() const { return machines_; }
+
+  /// rows[m][b] = A[a][b][m].
+  std::vector<std::vector<double>> rows_from(int a) const;
+  /// A[a][b][all] for all pairs, or for those from the first cut alone, as compute_seconds() has them.
+  std::vector<double> on_all_machines(bool from_first_alone) const;
+
+  /// One stage of this level: layers between two cuts, on `replicas` machines from `first` on.
+  struct Part {
+    int from, to, first, replicas;
+  };
+
+  /// The parts of the fastest pipeline from a to b, in order.
+  std::vector<Part> parts(int a, int b) const;
+
+ private:
+  int count() const { return work_.cuts.count(); }
+  double seconds(int a, int b) const;
+  double parameters(int a, int b) const;
+  bool fits(int a, int b, int machines, int replicas) const;
+  double alone(int a, int b, int machines) const;
+  double edge(int cut, int replicas) const;
+  double last_stage(int c, int b, int replicas) const;
+  double best_split(const std::vector<double>& before, const std::vector<double>& last, int a, int b, int m,
+                    int r) const;
+
+  const Workload& work_;
+  const PipeDreamOptions& options_;
+  int machines_, most_, inside_;
+  Rates rates_;
+  std::vector<double> seconds_;
+};
+
+/// Adds the stages of a part of `level` that runs on the machines of that level which start at these devices.
+void add_stages(const std::vector<LevelSearch>&, std::size_t level, int from, int to, const std::vector<int>& machines,
+                std::vector<FoundStage>&);
+
+}  // namespace stagecraft::msr

@@ -1,0 +1,129 @@
+// Piper's stages where devices differ: without tensor parallelism, so the devices from a stage on are the sum of their
+// data degrees, and with one variant for a whole stage, which has to fit on every type that its replicas are of.
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/plan/msr/mixed.hpp"
+#include "sim/plan/msr/piper.hpp"
+
+namespace stagecraft::msr {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// The layers between two cuts, all in one variant.
+struct Whole {
+  std::vector<double> seconds;  ///< On each type.
+  double bytes = 0, parameters = 0, in_flight = 0, once = 0;
+
+  double memory(int micro_batches) const { return in_flight * micro_batches + once; }
+};
+
+class Stages {
+ public:
+  Stages(const std::vector<PiperInput>& inputs, const Cuts& cuts)
+      : inputs_(inputs), first_(inputs.front()), cuts_(cuts) {}
+
+  double seconds(int from, int to, const Take& take, int behind) {
+    const int variant = best_variant(from, to, take, behind);
+    return variant < 0 ? kNever : seconds_of(wholes_[at(variant)], take);
+  }
+
+  PiperStage stage_of(const MixedStage& found, int behind) {
+    const int variant = best_variant(found.from, found.to, found.take, behind);
+    STAGECRAFT_CHECK(variant >= 0);
+    PiperStage stage{found.from, found.to, 1, found.take.devices, {}, 0, found.take.of_type};
+    stage.variants.assign(cuts_.layers_between(found.from, found.to).size(), variant);
+    stage.memory = wholes_[at(variant)].memory(in_flight(found.take, behind));
+    return stage;
+  }
+
+ private:
+  static int in_flight(const Take& take, int behind) {
+    return (behind + take.devices + take.devices - 1) / take.devices;
+  }
+
+  /// The fastest that fits; -1 when none does.
+  int best_variant(int from, int to, const Take& take, int behind) {
+    if (first_.micro_batches % take.devices != 0 || behind + take.devices > first_.micro_batches) return -1;
+    if (std::pair{from, to} != known_) look_at(from, to);
+    int best = -1;
+    for (std::size_t v = 0; v < wholes_.size(); ++v) {
+      if (wholes_[v].memory(in_flight(take, behind)) > least_memory(take)) continue;
+      if (best < 0 || seconds_of(wholes_[v], take) < seconds_of(wholes_[at(best)], take)) best = static_cast<int>(v);
+    }
+    return best;
+  }
+
+  double least_memory(const Take& take) const {
+    double least = kNever;
+    for (std::size_t t = 0; t < inputs_.size(); ++t)
+      if (take.types >> t & 1) least = std::min(least, inputs_[t].memory);
+    return least;
+  }
+
+  double seconds_of(const Whole& whole, const Take& take) const {
+    double slowest = 0;
+    for (std::size_t t = 0; t < inputs_.size(); ++t)
+      if (take.types >> t & 1) slowest = std::max(slowest, whole.seconds[t]);
+    const double d = take.devices, reduced = 4.0 * (d - 1) * whole.parameters / d / first_.micro_batches;
+    return (whole.bytes / d + reduced) / first_.bandwidth + slowest / d;
+  }
+
+  void look_at(int from, int to) {
+    known_ = {from, to};
+    const std::vector<int> layers = cuts_.layers_between(from, to);
+    std::size_t variants = first_.layers[at(layers.front())].by_degree.at(1).size();
+    for (const int layer : layers) variants = std::min(variants, first_.layers[at(layer)].by_degree.at(1).size());
+    wholes_.assign(variants, {std::vector<double>(inputs_.size(), 0)});
+    for (std::size_t v = 0; v < variants; ++v)
+      for (const int layer : layers) add(wholes_[v], from, to, layer, v);
+  }
+
+  void add(Whole& whole, int from, int to, int layer, std::size_t v) {
+    const auto outside = [&](int other) { return cuts_.has(from, other) || !cuts_.has(to, other); };
+    const auto &inputs = first_.graph.previous[at(layer)], &users = first_.graph.next[at(layer)];
+    const Variant& variant = first_.layers[at(layer)].by_degree.at(1)[v];
+    for (std::size_t i = 0; i < inputs.size(); ++i) whole.bytes += outside(inputs[i]) ? 2 * variant.in[i] : 0;
+    for (std::size_t i = 0; i < users.size(); ++i) whole.bytes += outside(users[i]) ? 2 * variant.out[i] : 0;
+    whole.parameters += variant.parameters;
+    whole.in_flight += variant.memory_in_flight;
+    whole.once += variant.memory_once;
+    for (std::size_t t = 0; t < inputs_.size(); ++t)
+      whole.seconds[t] += inputs_[t].layers[at(layer)].by_degree.at(1)[v].seconds;
+  }
+
+  const std::vector<PiperInput>& inputs_;
+  const PiperInput& first_;
+  const Cuts& cuts_;
+  std::pair<int, int> known_{-1, -1};
+  std::vector<Whole> wholes_;  ///< By variant, of the stage that was looked at last.
+};
+
+}  // namespace
+
+std::optional<PiperPlan> search_piper(const std::vector<PiperInput>& inputs, const std::vector<int>& counts,
+                                      const Cuts& cuts) {
+  const PiperInput& first = inputs.front();
+  STAGECRAFT_CHECK(first.whole_stages);
+  Stages stages(inputs, cuts);
+  const int most = std::min(first.most_replicas, first.micro_batches);
+  const auto found = search_mixed(cuts, counts, most, false, [&](int from, int to, const Take& take, int behind) {
+    return stages.seconds(from, to, take, behind);
+  });
+  if (!found) return std::nullopt;
+  PiperPlan plan{found->seconds, {}, found->states};
+  int behind = 0;
+  for (const MixedStage& stage : found->stages) behind += stage.take.devices;
+  for (const MixedStage& stage : found->stages) {
+    behind -= stage.take.devices;
+    plan.stages.push_back(stages.stage_of(stage, behind));
+  }
+  return plan;
+}
+
+}  // namespace stagecraft::msr

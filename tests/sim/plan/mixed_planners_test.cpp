@@ -1,0 +1,105 @@
+// The planners pipedream, piper and 2bw on clusters with devices of two types.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "sim/core/random.hpp"
+#include "tests/support/clusters.hpp"
+#include "tests/support/planning.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// A chain whose layers take so long on a device of speed 1, forward and for each gradient.
+ModelGraph chain(const std::vector<double>& seconds, double output = 8) {
+  ModelGraph model;
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    Layer layer;
+    layer.name = "l" + std::to_string(i);
+    if (i > 0) layer.inputs = {LayerId{static_cast<std::int64_t>(i) - 1}};
+    layer.times = LayerTimes{{seconds[i]}, {seconds[i]}, {seconds[i]}};
+    layer.output.value = layer.stash.value = output;
+    layer.parameters = 1;
+    model.layers.push_back(std::move(layer));
+  }
+  return model;
+}
+
+/// A star of devices of two types: so many of the first, of these speeds.
+Cluster two_types(int first, int second, double fast, double slow) {
+  Cluster cluster = test::star(first + second, 1e12, 0);
+  cluster.types.push_back(cluster.types.front());
+  cluster.types[0].name = "fast", cluster.types[0].speed = fast;
+  cluster.types[1].name = "slow", cluster.types[1].speed = slow;
+  for (int d = first; d < first + second; ++d) cluster.devices[at(d)].type = 1;
+  return cluster;
+}
+
+}  // namespace
+
+TEST_CASE("planners on two types: by hand, four fast devices and four slow ones") {
+  const ModelGraph model = chain(std::vector<double>(12, 1));
+  const Cluster cluster = two_types(4, 4, 2, 1);
+  // 12 layers of 3 s, or 1.5 s on the fast devices: two on each of these and one on each slow one keep 3 s.
+  for (const char* name : {"pipedream", "piper"}) {
+    CAPTURE(name);
+    const Planned made = test::planned(name, model, cluster, "{micro_batch_size: 1, cuts: listed}");
+    CHECK(made.predicted.value == doctest::Approx(3).epsilon(1e-9));
+    CHECK(made.lower_bound == made.predicted);
+    CHECK(made.plan.stage_count() == 8);
+  }
+  const Planned wide = test::planned("2bw", model, cluster, "{largest_micro_batch: 1}", 16);
+  CHECK(wide.predicted.value > 0);
+  CHECK(wide.predicted.value >= wide.lower_bound.value * (1 - 1e-12));
+  // Even 12 x 3 s on 4 devices of speed 2 and 4 of speed 1: 36 / 12 for each micro-batch of one pipeline.
+  CHECK(wide.lower_bound.value / wide.plan.mini_batch * 16 == doctest::Approx(3).epsilon(1e-9));
+}
+
+TEST_CASE("2bw on two types: stages in order of the types, mostly as good as any order of the devices") {
+  Rng rng(25, "mixed 2bw");
+  int best = 0, all = 0;
+  for (int round = 0; round < 200; ++round) {
+    CAPTURE(round);
+    std::vector<double> seconds;
+    for (int l = rng.integer(2, 6); l > 0; --l) seconds.push_back(rng.integer(1, 9));
+    const ModelGraph model = chain(seconds);
+    const int first = rng.integer(1, 2), second = rng.integer(1, 2), devices = first + second;
+    const Cluster cluster = two_types(first, second, rng.uniform(1, 4), 1);
+    const Planned made = test::planned("2bw", model, cluster, "{largest_micro_batch: 1}");
+    // Every order of the devices, as their names say it, and every division of the layers.
+    double least = kNever;
+    std::vector<int> order(at(devices));
+    for (int d = 0; d < devices; ++d) order[at(d)] = d;
+    do {
+      for (int width = 1; width <= devices; ++width)
+        for (int depth = 1; depth <= std::min(devices / width, static_cast<int>(seconds.size())); ++depth) {
+          const std::function<double(int, std::size_t)> slowest = [&](int stage, std::size_t from) {
+            if (stage == depth) return from == seconds.size() ? 0.0 : kNever;
+            double speed = kNever, sum = 0, found = kNever;
+            for (int d = stage * width; d < (stage + 1) * width; ++d)
+              speed = std::min(speed, cluster.types[at(cluster.devices[at(order[at(d)])].type)].speed);
+            for (std::size_t to = from + 1; to <= seconds.size(); ++to) {
+              sum += 3 * seconds[to - 1] / speed;
+              found = std::min(found, std::max(sum, slowest(stage + 1, to)));
+            }
+            return found;
+          };
+          least = std::min(least, slowest(0, 0) / width);
+        }
+    } while (std::next_permutation(order.begin(), order.end()));
+    const double each = made.predicted.value / static_cast<double>(made.plan.mini_batch) * 8;
+    CHECK(each >= least * (1 - 1e-6));
+    CHECK(made.lower_bound.value <= made.predicted.value * (1 + 1e-9));
+    best += each <= least * (1 + 1e-6), ++all;
+  }
+  MESSAGE("2bw: ", best, " of ", all, " as good as the best of all orders");
+  CHECK(best * 10 > all * 9);
+}

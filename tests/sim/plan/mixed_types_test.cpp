@@ -1,0 +1,325 @@
+// PipeDream's and Piper's searches on devices of several types, against looking at every plan.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "sim/plan/msr/brute.hpp"
+#include "sim/plan/msr/mixed.hpp"
+#include "sim/plan/msr/piper.hpp"
+#include "tests/sim/plan/random_graph.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// Layers that take a random time on each of the types: not always the same type is faster.
+msr::MixedWork random_work(Rng& rng, int layers, bool chain, int types, int devices) {
+  const Digraph graph = test::random_graph(rng, layers, chain);
+  const msr::Cuts cuts = chain ? msr::listed_cuts(layers) : msr::all_cuts(graph, 1000);
+  std::vector<msr::LayerAmounts> amounts;
+  for (int l = 0; l < layers; ++l)
+    amounts.push_back({rng.uniform(0, 1), rng.integer(0, 3) * 1.0, rng.integer(0, 2) * rng.uniform(0, 2)});
+  msr::MixedWork mixed;
+  for (int t = 0; t < types; ++t) {
+    const double slower = rng.uniform(0.3, 3);
+    for (msr::LayerAmounts& layer : amounts) layer.seconds *= slower * rng.uniform(0.8, 1.2);
+    mixed.work.push_back(msr::sum_up(amounts, graph, cuts));
+  }
+  for (int d = 0; d < devices; ++d) mixed.type_of.push_back(d < types ? d : rng.integer(0, types - 1));
+  return mixed;
+}
+
+msr::PipeDreamOptions random_options(Rng& rng, int machines) {
+  msr::PipeDreamOptions options;
+  options.levels = {{machines, rng.uniform(1, 30), rng.integer(1, machines)}};
+  options.formula = rng.integer(0, 1) ? msr::Formula::Paper : msr::Formula::Released;
+  options.transfers = rng.integer(0, 2) / 2.0;
+  options.straight = rng.integer(0, 4) == 0;
+  options.fewer = rng.integer(0, 2) == 0;
+  if (!options.fewer && rng.integer(0, 1)) options.memory = rng.uniform(1, 15);
+  return options;
+}
+
+void check_devices(const std::vector<msr::FoundStage>& stages, int devices, bool all) {
+  std::set<int> used;
+  std::size_t named = 0;
+  for (const msr::FoundStage& stage : stages) {
+    used.insert(stage.devices.begin(), stage.devices.end());
+    named += stage.devices.size();
+  }
+  CHECK(used.size() == named);
+  CHECK((*used.begin() >= 0 && *used.rbegin() < devices));
+  if (all) CHECK(static_cast<int>(named) == devices);
+}
+
+}  // namespace
+
+TEST_CASE("takes: every choice of devices, once") {
+  CHECK(msr::takes_of({2, 1}, 3).size() == 5);  // 3 * 2 counts, but for none at all
+  CHECK(msr::takes_of({2, 1}, 1).size() == 2);
+  const std::vector<msr::Take> one = msr::takes_of({3}, 2);
+  REQUIRE(one.size() == 2);
+  CHECK((one[1].devices == 2 && one[1].types == 1));
+}
+
+TEST_CASE("pipedream on several types equals looking at every plan, on 600 random models") {
+  Rng rng(21, "mixed");
+  int feasible = 0, infeasible = 0, together = 0;
+  for (int round = 0; round < 600; ++round) {
+    CAPTURE(round);
+    const bool chain = round % 2 == 0;
+    const int types = rng.integer(1, 3), devices = rng.integer(types, 5);
+    const msr::MixedWork work = random_work(rng, rng.integer(1, chain ? 6 : 4), chain, types, devices);
+    const msr::PipeDreamOptions options = random_options(rng, devices);
+    const auto found = msr::search_pipedream(work, options);
+    const auto best = msr::search_all(work, options, 5'000'000);
+    REQUIRE(found.has_value() == best.has_value());
+    (found ? feasible : infeasible)++;
+    if (!found) continue;
+    CHECK(found->seconds == doctest::Approx(best->seconds).epsilon(1e-12));
+    CHECK(msr::period_of(work, found->stages, options) == doctest::Approx(best->seconds).epsilon(1e-12));
+    check_devices(found->stages, devices, !options.fewer);
+    for (const msr::FoundStage& stage : found->stages) {
+      std::set<int> own;
+      for (const int d : stage.devices) own.insert(work.type_of[at(d)]);
+      together += own.size() > 1;
+    }
+  }
+  CHECK(feasible > 300);
+  CHECK(infeasible > 50);
+  CHECK(together > 50);  // Replicas of unlike types in one stage.
+}
+
+TEST_CASE("pipedream on several types is PipeDream's programme where they are alike") {
+  Rng rng(22, "alike");
+  for (int round = 0; round < 200; ++round) {
+    CAPTURE(round);
+    const int devices = rng.integer(2, 6);
+    msr::MixedWork work = random_work(rng, rng.integer(1, 7), true, 1, devices);
+    const msr::PipeDreamOptions options = random_options(rng, devices);
+    const auto plain = msr::search_pipedream(work.work.front(), options);
+    const auto one = msr::search_pipedream(work, options);
+    work.work.push_back(work.work.front());  // A second type in name only.
+    for (int d = 0; d < devices; ++d) work.type_of[at(d)] = d % 2;
+    const auto two = msr::search_pipedream(work, options);
+    REQUIRE((plain.has_value() == one.has_value() && plain.has_value() == two.has_value()));
+    if (!plain) continue;
+    CHECK(one->seconds == doctest::Approx(plain->seconds).epsilon(1e-12));
+    CHECK(two->seconds == doctest::Approx(plain->seconds).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("pipedream: servers of two types, each divides its layers in its own way") {
+  // Chains of four seconds on type 0, of two seconds on type 1; servers of two devices each, messages are free.
+  const std::vector<msr::LayerAmounts> slow(6, {4, 0, 0}), fast(6, {2, 0, 0});
+  msr::MixedWork work;
+  for (const auto& amounts : {slow, fast}) work.work.push_back(msr::sum_up(amounts, Digraph(6), msr::listed_cuts(6)));
+  work.type_of = {0, 1};
+  msr::PipeDreamOptions options;
+  options.levels = {{2, 1e9, 2}, {2, 1e9, 2}};
+  const std::vector<std::vector<msr::Level>> inner(2, {{2, 1e9, 2}});
+  const auto found = msr::search_pipedream(work, options, inner);
+  REQUIRE(found);
+  CHECK(found->seconds == 4);  // Two layers of 4 s on two slow devices, four of 2 s on two fast ones.
+  check_devices(found->stages, 4, true);
+
+  // Levels that are the same for all types: the same as PipeDream's own programme on several levels.
+  Rng rng(23, "levels");
+  for (int round = 0; round < 100; ++round) {
+    CAPTURE(round);
+    msr::MixedWork alike = random_work(rng, 6, true, 1, 1);
+    options.levels = {{2, rng.uniform(5, 20), 2}, {3, rng.uniform(1, 5), 3}};
+    const auto plain = msr::search_pipedream(alike.work.front(), options);
+    alike.type_of = {0, 0, 0};
+    const auto one = msr::search_pipedream(alike, options, {{options.levels.front()}});
+    REQUIRE((plain && one));
+    CHECK(one->seconds == doctest::Approx(plain->seconds).epsilon(1e-12));
+    check_devices(one->stages, 6, true);
+  }
+}
+
+namespace {
+
+/// Servers of two devices, of two types, for a chain without messages: the released formula written down once more.
+struct Servers {
+  std::vector<std::vector<double>> seconds;  ///< [type][layer]
+  std::vector<double> parameters;
+  double inside, between;  ///< Bytes a second.
+
+  double inside_one(std::size_t type, std::size_t from, std::size_t to) const {
+    const auto sum = [&](const std::vector<double>& of, std::size_t a, std::size_t b) {
+      double all = 0;
+      for (std::size_t l = a; l < b; ++l) all += of[l];
+      return all;
+    };
+    const std::vector<double>& own = seconds[type];
+    double best = (sum(own, from, to) + 4.0 / (inside * 2) * sum(parameters, from, to)) / 2;
+    for (std::size_t cut = from + 1; cut < to; ++cut)
+      best = std::min(best, std::max(sum(own, from, cut), sum(own, cut, to)));
+    return best;
+  }
+
+  double best(std::size_t from, int left_of_first, int left_of_second) const {
+    if (from == parameters.size()) return left_of_first + left_of_second == 0 ? 0 : kNever;
+    double least = kNever, weights = 0;
+    for (std::size_t to = from + 1; to <= parameters.size(); ++to) {
+      weights += parameters[to - 1];
+      for (const int type : {0, 1})
+        for (int r = 1; r <= (type == 0 ? left_of_first : left_of_second); ++r) {
+          const double reduce = 4.0 * (r - 1) / r * weights / between / (from == 0 ? 2 : 1);
+          const double own = (inside_one(at(type), from, to) + reduce) / r;
+          least = std::min(least, std::max(own, best(to, left_of_first - (type == 0 ? r : 0),
+                                                     left_of_second - (type == 1 ? r : 0))));
+        }
+    }
+    return least;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("pipedream: servers of two types equal looking at every plan, on 100 random chains") {
+  Rng rng(26, "servers");
+  int possible = 0;
+  for (int round = 0; round < 100; ++round) {
+    CAPTURE(round);
+    const int layers = rng.integer(2, 6), first = rng.integer(1, 2), second = rng.integer(1, 2);
+    Servers servers{{{}, {}}, {}, rng.uniform(5, 20), rng.uniform(1, 5)};
+    std::vector<std::vector<msr::LayerAmounts>> amounts(2);
+    for (int l = 0; l < layers; ++l) {
+      servers.parameters.push_back(rng.integer(0, 2) * rng.uniform(0, 2));
+      for (std::size_t t = 0; t < 2; ++t) {
+        servers.seconds[t].push_back(rng.uniform(0.2, 1 + static_cast<double>(t)));
+        amounts[t].push_back({servers.seconds[t].back(), 0, servers.parameters.back()});
+      }
+    }
+    msr::MixedWork work;
+    for (const auto& one : amounts)
+      work.work.push_back(msr::sum_up(one, test::random_graph(rng, layers, true), msr::listed_cuts(layers)));
+    for (int s = 0; s < first + second; ++s) work.type_of.push_back(s < first ? 0 : 1);
+    msr::PipeDreamOptions options;
+    options.transfers = 0;
+    options.levels = {{2, servers.inside, 2}, {first + second, servers.between, first + second}};
+    const std::vector<std::vector<msr::Level>> inner(2, {options.levels.front()});
+    const auto found = msr::search_pipedream(work, options, inner);
+    const double best = servers.best(0, first, second);
+    REQUIRE(found.has_value() == (best < kNever));
+    if (!found) continue;
+    ++possible;
+    CHECK(found->seconds == doctest::Approx(best).epsilon(1e-12));
+    check_devices(found->stages, 2 * (first + second), true);
+  }
+  CHECK(possible > 60);
+}
+
+namespace {
+
+std::vector<msr::PiperInput> random_piper(Rng& rng, int types, int devices) {
+  msr::PiperInput input;
+  const int layers = rng.integer(1, 4);
+  input.graph = test::random_graph(rng, layers, rng.integer(0, 1) == 0);
+  input.devices = devices;
+  input.micro_batches = rng.integer(1, 6);
+  input.bandwidth = rng.uniform(1, 20);
+  input.most_replicas = rng.integer(1, 4);
+  input.whole_stages = true;
+  for (std::size_t l = 0; l < at(layers); ++l) {
+    msr::Variant plain{"plain", rng.uniform(0, 1), rng.uniform(0, 1), rng.uniform(0, 2), rng.uniform(0, 2), {}, {}};
+    for (std::size_t i = 0; i < input.graph.previous[l].size(); ++i) plain.in.push_back(rng.uniform(0, 1));
+    for (std::size_t i = 0; i < input.graph.next[l].size(); ++i) plain.out.push_back(rng.uniform(0, 1));
+    msr::Variant again = plain;
+    again.seconds *= 1.3, again.memory_in_flight /= 4;
+    input.layers.push_back({"l", {{1, {plain, again}}}});
+  }
+  std::vector<msr::PiperInput> inputs;
+  for (int t = 0; t < types; ++t) {
+    inputs.push_back(input);
+    inputs.back().memory = rng.uniform(0, 12);
+    for (msr::PiperLayer& layer : inputs.back().layers) {
+      const double slower = rng.uniform(0.5, 3);
+      for (msr::Variant& variant : layer.by_degree.at(1)) variant.seconds *= slower;
+    }
+  }
+  return inputs;
+}
+
+/// Every cut, every choice of devices and both variants, written down once more; `left` of each type are to be had, and
+/// `used` are used from here on.
+double best_of_all(const std::vector<msr::PiperInput>& inputs, const msr::Cuts& cuts, int from, std::vector<int> left,
+                   int used) {
+  const msr::PiperInput& first = inputs.front();
+  if (from == cuts.count() - 1) return used == 0 ? 0 : kNever;
+  double best = kNever;
+  for (int to = from + 1; to < cuts.count(); ++to) {
+    if (!cuts.contains(to, from)) continue;
+    const std::vector<int> layers = cuts.layers_between(from, to);
+    const auto inside = [&](int layer) { return std::find(layers.begin(), layers.end(), layer) != layers.end(); };
+    for (const msr::Take& take : msr::takes_of(left, std::min(first.most_replicas, used))) {
+      if (first.micro_batches % take.devices != 0) continue;
+      const int in_flight = (used + take.devices - 1) / take.devices;
+      std::vector<int> rest = left;
+      for (std::size_t t = 0; t < rest.size(); ++t) rest[t] -= take.of_type[t];
+      const double behind = best_of_all(inputs, cuts, to, rest, used - take.devices);
+      for (const std::size_t v : {std::size_t{0}, std::size_t{1}}) {
+        double slowest = 0;
+        bool fits = true;
+        for (std::size_t t = 0; t < inputs.size(); ++t) {
+          if (take.of_type[t] == 0) continue;
+          double seconds = 0, bytes = 0, parameters = 0, memory = 0;
+          for (const int l : layers) {
+            const msr::Variant& variant = inputs[t].layers[at(l)].by_degree.at(1)[v];
+            seconds += variant.seconds, parameters += variant.parameters;
+            memory += variant.memory_in_flight * in_flight + variant.memory_once;
+            for (std::size_t e = 0; e < variant.in.size(); ++e)
+              if (!inside(first.graph.previous[at(l)][e])) bytes += 2 * variant.in[e];
+            for (std::size_t e = 0; e < variant.out.size(); ++e)
+              if (!inside(first.graph.next[at(l)][e])) bytes += 2 * variant.out[e];
+          }
+          const double d = take.devices;
+          slowest = std::max(slowest, (seconds + bytes / first.bandwidth) / d +
+                                          4 * (d - 1) / d * parameters / first.micro_batches / first.bandwidth);
+          fits = fits && memory <= inputs[t].memory;
+        }
+        if (fits) best = std::min(best, std::max(behind, slowest));
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+TEST_CASE("piper on several types equals looking at every plan, on 400 random models") {
+  Rng rng(24, "mixed piper");
+  int feasible = 0, infeasible = 0;
+  for (int round = 0; round < 400; ++round) {
+    CAPTURE(round);
+    const int types = rng.integer(1, 3);
+    std::vector<int> counts;
+    int devices = 0;
+    for (int t = 0; t < types; ++t) counts.push_back(rng.integer(1, types == 3 ? 1 : 2)), devices += counts.back();
+    const std::vector<msr::PiperInput> inputs = random_piper(rng, types, devices);
+    const msr::Cuts cuts = msr::all_cuts(inputs.front().graph, 1000);
+    double best = kNever;
+    for (int used = 1; used <= std::min(devices, inputs.front().micro_batches); ++used)
+      best = std::min(best, best_of_all(inputs, cuts, 0, counts, used));
+    const auto found = msr::search_piper(inputs, counts, cuts);
+    REQUIRE(found.has_value() == (best != kNever));
+    (found ? feasible : infeasible)++;
+    if (!found) continue;
+    CHECK(found->seconds == doctest::Approx(best).epsilon(1e-12));
+    if (types > 1) continue;
+    const auto plain = msr::search_piper(inputs.front(), cuts);
+    REQUIRE(plain);
+    CHECK(plain->seconds == doctest::Approx(found->seconds).epsilon(1e-12));
+  }
+  CHECK(feasible > 150);
+  CHECK(infeasible > 30);
+}
