@@ -1,6 +1,7 @@
 #pragma once
 
 #include <exception>
+#include <optional>
 #include <string>
 
 namespace stagecraft {
@@ -28,6 +29,21 @@ struct Ending {
 Ending settle(const Ending& own);
 /// Behind everything that settle() said to print; may not return after a failure.
 void leave_world(int code);
+
+/// Waits until all have come this far; FailedElsewhere when one has failed instead.
+void agree();
+
+/// Some bytes from another process.
+struct Word {
+  int from = 0;
+  std::string text;
+};
+void tell(int rank, std::string text);  ///< Does not wait until it is heard.
+std::optional<Word> hear();             ///< The next that has come, if any; in order of those from one process.
+
+/// All have told each other what there is to tell: from here each ends for itself, whatever becomes of the others.
+/// `whole`: no process was lost on the way.
+void part(bool whole);
 
 std::string mpi_version();  ///< Empty when this is built without MPI.
 

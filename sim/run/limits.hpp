@@ -7,6 +7,9 @@ namespace stagecraft {
 /// How many instructions the program of a plan will have, about: counted before anything of that size is made.
 double instructions_of(const Plan&, int iterations, bool trains);
 
+/// What the largest of that takes on a simulator, with the order of work before it and the times behind it.
+Bytes memory_of(const Plan&, int iterations, bool trains);
+
 /// Throws Infeasible when the program would be more than this machine can hold or than its numbers can count.
 void check_size(const Plan&, int iterations, bool trains);
 

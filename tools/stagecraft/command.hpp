@@ -40,6 +40,7 @@ struct Command {
   int (*run)(const Arguments&);  ///< Exit code. Throws what diagnostic.hpp has.
   /// Whether processes that a launcher started together share the work; else the first does it alone.
   bool (*shared)(const Arguments&) = nullptr;
+  bool joins = false;  ///< It joins them itself, when it is ready to.
 };
 
 namespace commands {

@@ -123,7 +123,7 @@ int run(int argc, char** argv) {
       if (auto& values = arguments[i].values[key_of(a.flags)]; values.empty() && !a.fallback.empty())
         values = {a.fallback};
     const bool shared = launched().size > 1 && command.shared && command.shared(arguments[i]);
-    if (shared) join_world();
+    if (shared && !command.joins) join_world();
     return shared || launched().rank == 0 ? command.run(arguments[i]) : 0;
   }
   print(app.help());

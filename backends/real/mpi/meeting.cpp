@@ -75,7 +75,7 @@ Ending hear_all(const Ending& own) {
 }  // namespace
 
 Standing standing() { return where; }
-void part() { where = Standing::Parted; }
+void part(bool whole) { where = whole ? Standing::Parted : Standing::Bereft; }
 
 Ending meet(const Ending& own) {
   if (where != Standing::Working) return final_ending;

@@ -11,10 +11,11 @@ enum class Standing {
   Working,
   Failed,   ///< All know how it ends.
   Unheard,  ///< Failed, and some process does not answer.
-  Parted    ///< All have told what they did; each ends for itself.
+  Parted,   ///< All have told what they did; each ends for itself.
+  Bereft    ///< The same, with some process lost on the way.
 };
 Standing standing();
-void part();
+void part(bool whole = true);
 
 /// Waits for the endings of all processes. Their sum, on the first with all that there is to say, elsewhere without
 /// words; once something has failed nobody is waited for longer than a few seconds, and who is not heard speaks for

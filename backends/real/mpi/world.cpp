@@ -31,13 +31,19 @@ void join_world() {
   World all;
   MPI_Comm_rank(MPI_COMM_WORLD, &all.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &all.size);
+  if (all.size != launched().size)
+    throw BackendError(
+        fmt::format("{} processes were started, but MPI joins {} of them: the launcher is of another MPI "
+                    "than this was built with ({})",
+                    launched().size, all.size, mpi_version()));
   if (all.size > 1) open = real::open_wires();
   together = all;
 }
 
 Ending settle(const Ending& own) {
   if (together.size == 1) return launched().rank == 0 ? own : Ending{};
-  if (real::told_to_stop() || real::standing() == real::Standing::Parted) return own;
+  const auto standing = real::standing();
+  if (real::told_to_stop() || standing == real::Standing::Parted || standing == real::Standing::Bereft) return own;
   return real::meet(own);
 }
 
@@ -47,7 +53,8 @@ void leave_world(int code) {
   int initialised = 0;
   MPI_Initialized(&initialised);
   if (!initialised || real::told_to_stop()) return;
-  if (real::standing() == real::Standing::Unheard) MPI_Abort(MPI_COMM_WORLD, code);
+  if (real::standing() == real::Standing::Unheard || real::standing() == real::Standing::Bereft)
+    MPI_Abort(MPI_COMM_WORLD, code);
   if (real::standing() == real::Standing::Failed) {
     MPI_Request request;
     MPI_Ibarrier(real::wires().words, &request);

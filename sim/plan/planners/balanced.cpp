@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/plan/even_out.hpp"
@@ -177,6 +178,18 @@ struct Division {
   bool exact = false;  ///< Nothing is better.
 };
 
+std::vector<int> first_layers(int layers, std::vector<std::vector<const LayerSums*>> sums) {
+  Partition partition(layers);
+  for (auto& stage : sums) partition.add_stage(std::move(stage));
+  return partition.starts();
+}
+
+std::vector<int> one_layer_each(int count) {
+  std::vector<int> starts(static_cast<std::size_t>(count));
+  std::iota(starts.begin(), starts.end(), 0);
+  return starts;
+}
+
 /// Of `count` stages. `copies`: all that runs them; stage s of it is stage s % count.
 Division divide(const Plan& copies, int count, const PlannerInput& input) {
   const int layers = static_cast<int>(input.model.layers.size());
@@ -198,9 +211,7 @@ Division divide(const Plan& copies, int count, const PlannerInput& input) {
       shared |= devices[device].size() > 1;
     }
   }
-  Partition partition(layers);
-  for (auto& stage : sums) partition.add_stage(std::move(stage));
-  Division division{partition.starts(), 0, 0, !shared};
+  Division division{layers == count ? one_layer_each(count) : first_layers(layers, std::move(sums)), 0, 0, !shared};
   division.bounds.push_back(layers);
   if (shared) even_out(division.bounds, devices);
   division.busiest = largest_load(devices, division.bounds);
@@ -219,7 +230,7 @@ Planned plan_balanced(const PlannerInput& input) {
                       fmt::format("{} stages need {} layers, but the model has {}", count, count, layers),
                       fmt::format("at most {} stages, or a model cut more finely", layers), "layers"});
   const Bytes table{static_cast<double>(count) * (layers + 1.0) * sizeof(double)};
-  if (table > kLargestTable)
+  if (count < layers && table > kLargestTable)
     throw Infeasible({options.at("stages").where, "plan.stages",
                       fmt::format("the search among {} stages and {} layers needs a table of {}; {} is the most", count,
                                   layers, to_text(table), to_text(kLargestTable)),

@@ -1,6 +1,12 @@
 #include "sim/run/sweep/database.hpp"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include <fmt/format.h>
@@ -61,10 +67,31 @@ double Statement::number(int column) const {
 
 std::int64_t Statement::whole(int column) const { return sqlite3_column_int64(statement_.get(), column); }
 
+ReadableFile::ReadableFile(const std::string& file) : path_(file) {
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  if (access(folder.empty() ? "." : folder.c_str(), W_OK) == 0) return;
+  std::string made = std::filesystem::temp_directory_path() / "stagecraft-XXXXXX";
+  if (!mkdtemp(made.data())) throw BackendError(fmt::format("{}: {}", made, std::strerror(errno)));
+  copy_ = made;
+  path_ = copy_ + "/results.db";
+  std::error_code none, wrong;
+  std::filesystem::copy_file(file + "-wal", path_ + "-wal", none);  // Mostly there is none.
+  std::filesystem::copy_file(file, path_, wrong);
+  if (!wrong) return;
+  std::filesystem::remove_all(copy_, none);
+  throw BackendError(fmt::format("{}: {}", file, wrong.message()));
+}
+
+ReadableFile::~ReadableFile() {
+  std::error_code none;
+  if (!copy_.empty()) std::filesystem::remove_all(copy_, none);
+}
+
 Database::Database(const std::string& file, Open how) : file_(file) {
+  if (how == Open::Read) readable_ = std::make_unique<ReadableFile>(file);
   sqlite3* made = nullptr;
   const int flags = how == Open::Read ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-  const int got = sqlite3_open_v2(file.c_str(), &made, flags, nullptr);
+  const int got = sqlite3_open_v2((readable_ ? readable_->path() : file).c_str(), &made, flags, nullptr);
   handle_.reset(made);
   if (got != SQLITE_OK) fail();
   sqlite3_busy_timeout(made, kPatience);

@@ -34,6 +34,21 @@ class Statement {
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
 };
 
+/// A file to read from, for as long as this lives: SQLite wants to write beside it, so where its folder may not be
+/// written this is a copy, with what its log has.
+class ReadableFile {
+ public:
+  explicit ReadableFile(const std::string& file);
+  ~ReadableFile();
+  ReadableFile(const ReadableFile&) = delete;
+  ReadableFile& operator=(const ReadableFile&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_, copy_;
+};
+
 /// An open SQLite file. What goes wrong is a BackendError that names the file.
 class Database {
  public:
@@ -51,6 +66,7 @@ class Database {
     void operator()(sqlite3*) const;
   };
   std::string file_;
+  std::unique_ptr<ReadableFile> readable_;
   std::unique_ptr<sqlite3, Close> handle_;
 };
 

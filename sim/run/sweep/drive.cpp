@@ -8,6 +8,10 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
+#include "backends/world.hpp"
+#include "sim/core/sha256.hpp"
+#include "sim/run/sweep/crew.hpp"
+#include "sim/run/sweep/hand_out.hpp"
 #include "sim/run/sweep/store.hpp"
 #include "sim/run/sweep/workers.hpp"
 #include "sim/run/version.hpp"
@@ -54,9 +58,71 @@ PointResult lost(const SweepPlan& plan, const JobEnd& end, Seconds timeout) {
   return result;
 }
 
-int processes(const SweepOptions& options, const std::string& backend) {
+int workers(const SweepOptions& options, const std::string& backend) {
   if (options.jobs > 0) return options.jobs;
-  return simulates(backend) ? std::max(1, static_cast<int>(std::thread::hardware_concurrency())) : 1;
+  if (!simulates(backend) || options.together) return 1;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+/// What has no result yet.
+struct Rest {
+  std::vector<int> jobs;                   ///< One point of each scenario.
+  std::map<std::string, int> points_with;  ///< How many of those chosen are the same scenario.
+};
+
+Rest rest_of(const SweepPlan& plan, const std::set<std::string>& finished, SweepProgress& progress) {
+  Rest rest;
+  for (std::size_t i = 0; i < plan.points.size(); ++i) {
+    if (!plan.chosen[i]) continue;
+    ++progress.all;
+    if (finished.contains(plan.hashes[i]))
+      ++progress.there;
+    else if (++rest.points_with[plan.hashes[i]] == 1)
+      rest.jobs.push_back(static_cast<int>(i));
+  }
+  return rest;
+}
+
+/// False when stopped.
+using DoJobs = std::function<bool(std::span<const int> jobs, const std::function<bool()>& stop,
+                                  const std::function<void(const JobEnd&)>& done)>;
+
+SweepEnd fill(const SweepPlan& plan, const SweepOptions& options, const Origin& origin,
+              const std::function<void(const SweepProgress&)>& progress, const DoJobs& do_jobs) {
+  Store store(plan.out);
+  store.describe(plan.sweep, plan.points, plan.hashes, origin);
+  SweepEnd end;
+  if (options.reuse) end.reused = store.take_over(origin);
+  const Rest rest = rest_of(plan, store.finished(origin, options.retry), end.progress);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto report = [&] {
+    end.progress.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    progress(end.progress);
+  };
+  const auto stop = [&] {
+    report();
+    return options.stop();
+  };
+  const auto done = [&](const JobEnd& e) {
+    const PointResult result = e.how == JobEnd::How::Done ? result_from_bytes(e.text) : lost(plan, e, options.timeout);
+    store.add(result, origin);
+    const int points = rest.points_with.at(plan.hashes[static_cast<std::size_t>(e.job)]);
+    end.progress.done += points;
+    if (!result.ran()) end.progress.failed += points;
+    report();
+  };
+  end.stopped = !do_jobs(rest.jobs, stop, done);
+  end.table = store.table();
+  std::erase_if(end.table.rows,
+                [&](const SweepRow& r) { return !plan.chosen[static_cast<std::size_t>(r.number - 1)]; });
+  return end;
+}
+
+/// Of what processes that share a sweep have to agree on.
+std::string key_of(const SweepPlan& plan, const Origin& origin) {
+  std::string text = origin.backend + "\n" + origin.version + "\n";
+  for (std::size_t i = 0; i < plan.points.size(); ++i) text += plan.hashes[i] + (plan.chosen[i] ? " chosen\n" : "\n");
+  return sha256(text);
 }
 
 }  // namespace
@@ -87,46 +153,34 @@ SweepEnd run_sweep(const SweepPlan& plan, const SweepOptions& options,
   const std::string library = backend.version();
   const Origin origin{plan.backend,
                       library.empty() ? version() : fmt::format("{}, {} {}", version(), backend.name, library)};
-  Store store(plan.out);
-  store.describe(plan.sweep, plan.points, plan.hashes, origin);
-
-  const std::set<std::string> finished = store.finished(origin, options.retry);
-  std::map<std::string, int> points_with;  // How many of those chosen are the same scenario.
-  std::vector<int> jobs;
-  SweepEnd end;
-  for (std::size_t i = 0; i < plan.points.size(); ++i) {
-    if (!plan.chosen[i]) continue;
-    ++end.progress.all;
-    if (finished.contains(plan.hashes[i]))
-      ++end.progress.there;
-    else if (++points_with[plan.hashes[i]] == 1)
-      jobs.push_back(static_cast<int>(i));
-  }
-  const auto begin = std::chrono::steady_clock::now();
-  const auto report = [&] {
-    end.progress.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    progress(end.progress);
-  };
-  const auto stop = [&] {
-    report();
-    return options.stop();
-  };
   const auto work = [&](int job) {
     return to_bytes(run_point(plan.sweep, plan.points[static_cast<std::size_t>(job)], plan.backend));
   };
-  const auto done = [&](const JobEnd& e) {
-    const PointResult result = e.how == JobEnd::How::Done ? result_from_bytes(e.text) : lost(plan, e, options.timeout);
-    store.add(result, origin);
-    const int points = points_with.at(plan.hashes[static_cast<std::size_t>(e.job)]);
-    end.progress.done += points;
-    if (!result.ran()) end.progress.failed += points;
-    report();
-  };
-  end.stopped = !do_in_workers(
-      jobs, {.workers = processes(options, plan.backend), .timeout = options.timeout, .stop = stop}, work, done);
-  end.table = store.table();
-  std::erase_if(end.table.rows,
-                [&](const SweepRow& r) { return !plan.chosen[static_cast<std::size_t>(r.number - 1)]; });
+  const WorkerOptions staff{.workers = workers(options, plan.backend), .timeout = options.timeout};
+  if (!options.together)
+    return fill(plan, options, origin, progress, [&](std::span<const int> jobs, const auto& stop, const auto& done) {
+      return do_in_workers(jobs, {staff.workers, staff.timeout, stop}, work, done);
+    });
+
+  Crew crew(staff, work);  // Before there is MPI.
+  join_world();
+  agree();
+  const std::string key = key_of(plan, origin);
+  if (world().rank > 0) {
+    take_part(key, crew);
+    SweepEnd nothing;
+    nothing.elsewhere = true;
+    return nothing;
+  }
+  Dismissal dismissal;
+  HandedOut out;
+  SweepEnd end =
+      fill(plan, options, origin, progress, [&](std::span<const int> jobs, const auto& stop, const auto& done) {
+        out = hand_out(jobs, key, crew, stop, done);
+        if (out.stopped || !out.lost.empty()) dismissal.some_are_lost();
+        return !out.stopped;
+      });
+  end.lost = std::move(out.lost);
   return end;
 }
 

@@ -15,10 +15,12 @@ struct SweepOptions {
   std::vector<std::string> only = {};  ///< "path=value" conditions.
   Shard shard = {};
   std::string backend = {};  ///< Empty: the sweep's own.
-  int jobs = 0;              ///< Processes; 0: one for each core, or one where times are measured.
+  int jobs = 0;              ///< Workers; 0: one for each core, or one where times are measured or processes share it.
   Seconds timeout{0};        ///< Of a point; zero: none.
   bool retry = false;        ///< Points that crashed or hung once more.
+  bool reuse = false;        ///< Results of other versions count.
   std::string out = {};      ///< Empty: the sweep's name with .db, in the working folder.
+  bool together = false;     ///< Processes that a launcher has started share it.
   std::function<bool()> stop = [] { return false; };
 };
 
@@ -45,10 +47,16 @@ struct SweepEnd {
   SweepTable table;  ///< Of the chosen points.
   SweepProgress progress;
   bool stopped = false;
+  std::vector<int> lost;   ///< Processes of a joined world that were lost on the way.
+  int reused = 0;          ///< Scenarios whose results are of other versions.
+  bool elsewhere = false;  ///< Another process has it; here is nothing.
 };
 
 /// Runs what has no result yet, and keeps each result in the file as it comes. `progress` hears of every result, and
 /// several times a second.
+///
+/// `together`: all processes that were started together call this, before they have joined. They share the points, and
+/// the first alone writes the file.
 SweepEnd run_sweep(const SweepPlan&, const SweepOptions&, const std::function<void(const SweepProgress&)>& progress);
 
 }  // namespace stagecraft

@@ -90,11 +90,34 @@ std::string result_columns() {
   return "hash, backend, version, status, code, message, wall_s, finished, machine" + figure_columns("", false);
 }
 
+SweepTable table_of(const Database& database) {
+  SweepTable table;
+  Statement sweep(database, "SELECT title, name, backend, version, text FROM sweep");
+  if (!sweep.step()) return table;
+  table.title = sweep.text(0).empty() ? sweep.text(1) : sweep.text(0);
+  table.name = sweep.text(1), table.backend = sweep.text(2), table.version = sweep.text(3), table.text = sweep.text(4);
+  Statement select(database, "SELECT number, label, settings, status, code, message, hash" + figure_columns("", false) +
+                                 " FROM results ORDER BY number");
+  while (select.step()) {
+    SweepRow row{.number = static_cast<int>(select.whole(0)),
+                 .label = select.text(1),
+                 .settings = select.text(2),
+                 .status = select.text(3),
+                 .code = select.text(4),
+                 .message = select.text(5),
+                 .hash = select.text(6),
+                 .figures = {}};
+    for (int i = 0; i < static_cast<int>(figures().size()); ++i) row.figures.push_back(select.number(7 + i));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
 /// A second file, called `other`, for as long as this lives.
 class Attached {
  public:
-  Attached(const Database& database, const std::string& file) : database_(database) {
-    Statement(database, "ATTACH ? AS other").set(1, file).step();
+  Attached(const Database& database, const std::string& file) : database_(database), file_(file) {
+    Statement(database, "ATTACH ? AS other").set(1, file_.path()).step();
   }
   ~Attached() {
     try {
@@ -108,6 +131,7 @@ class Attached {
 
  private:
   const Database& database_;
+  ReadableFile file_;
 };
 
 }  // namespace
@@ -164,6 +188,24 @@ std::set<std::string> Store::finished(const Origin& origin, bool retry) const {
   return hashes;
 }
 
+int Store::take_over(const Origin& origin) {
+  const std::string figures = figure_columns("", false);
+  Transaction whole(database_);
+  const std::int64_t before = database_.number("SELECT count(*) FROM result");
+  Statement(database_, fmt::format(R"sql(
+INSERT OR IGNORE INTO result ({0})
+  SELECT hash, backend, ?2, status, code, CASE WHEN message = '' THEN 'from version ' || version ELSE message END,
+         wall_s, finished, machine{1}
+  FROM result WHERE backend = ?1 AND version <> ?2 AND status = 'ok' ORDER BY finished DESC)sql",
+                                   result_columns(), figures))
+      .set(1, origin.backend)
+      .set(2, origin.version)
+      .step();
+  const std::int64_t after = database_.number("SELECT count(*) FROM result");
+  whole.commit();
+  return static_cast<int>(after - before);
+}
+
 void Store::add(const PointResult& r, const Origin& origin) {
   Transaction whole(database_);
   Statement(database_, "INSERT OR IGNORE INTO scenario VALUES (?, ?)").set(1, r.hash).set(2, r.scenario).step();
@@ -185,27 +227,7 @@ void Store::add(const PointResult& r, const Origin& origin) {
   whole.commit();
 }
 
-SweepTable Store::table() const {
-  SweepTable table;
-  Statement sweep(database_, "SELECT title, name, backend FROM sweep");
-  if (!sweep.step()) return table;
-  table.title = sweep.text(0).empty() ? sweep.text(1) : sweep.text(0);
-  table.backend = sweep.text(2);
-  Statement select(database_, "SELECT number, label, settings, status, code, message" + figure_columns("", false) +
-                                  " FROM results ORDER BY number");
-  while (select.step()) {
-    SweepRow row{.number = static_cast<int>(select.whole(0)),
-                 .label = select.text(1),
-                 .settings = select.text(2),
-                 .status = select.text(3),
-                 .code = select.text(4),
-                 .message = select.text(5),
-                 .figures = {}};
-    for (int i = 0; i < static_cast<int>(figures().size()); ++i) row.figures.push_back(select.number(6 + i));
-    table.rows.push_back(std::move(row));
-  }
-  return table;
-}
+SweepTable Store::table() const { return table_of(database_); }
 
 void check_results(const std::string& file) {
   std::error_code error;
@@ -213,6 +235,14 @@ void check_results(const std::string& file) {
   checked_file(file);
   if (std::filesystem::file_size(file, error) == 0)
     throw InputError(fmt::format("'{}' is empty, and has no results", file), "name a file that sweep --out wrote");
+}
+
+SweepTable results_in(const std::string& file) {
+  check_results(file);
+  const std::string folder = std::filesystem::path(file).parent_path().string();
+  // Who may only read leaves SQLite's files for the log behind.
+  const bool writable = access(file.c_str(), W_OK) == 0 && access(folder.empty() ? "." : folder.c_str(), W_OK) == 0;
+  return table_of(Database(file, writable ? Database::Open::Write : Database::Open::Read));
 }
 
 void Store::merge(const std::string& file) {

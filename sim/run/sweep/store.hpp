@@ -49,6 +49,10 @@ class Store {
   /// Hashes with a result of this origin; `retry`: without those that may pass another time.
   std::set<std::string> finished(const Origin&, bool retry) const;
 
+  /// Scenarios without a result of this origin take the newest that ran of another version on the same backend; its
+  /// message says which. How many.
+  int take_over(const Origin&);
+
   /// One result, in the file when this returns; it takes the place of an earlier one.
   void add(const PointResult&, const Origin&);
 
@@ -66,5 +70,9 @@ class Store {
 
 /// InputError unless there are results of a sweep in this file.
 void check_results(const std::string& file);
+
+/// Its points by number with their results of the last origin, also while another process writes it. InputError as
+/// check_results().
+SweepTable results_in(const std::string& file);
 
 }  // namespace stagecraft

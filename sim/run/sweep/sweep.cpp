@@ -58,10 +58,23 @@ void read_axes(const Value& written, Sweep& sweep, Problems& problems) {
   }
 }
 
+/// Within a step paths are set one behind the other as well.
+void check_step(const Step& step, const std::string& path, Problems& problems) {
+  for (std::size_t i = 0; i < step.size(); ++i)
+    for (std::size_t before = 0; before < i; ++before) {
+      const Member &m = step[i], &b = step[before];
+      if (b.key.starts_with(m.key + ".") || b.key.starts_with(m.key + "["))
+        problems.add(m.where, config::under(path, m.key),
+                     fmt::format("this replaces what '{}' on line {} sets", b.key, b.where.line), "write it first",
+                     "duplicate-path");
+    }
+}
+
 void read_together(const Value& written, Sweep& sweep, Problems& problems) {
   Axis axis;
   for (std::size_t i = 0; i < written.items.size(); ++i) {
     axis.push_back(step_of(written.items[i]));
+    check_step(axis.back(), fmt::format("together[{}]", i), problems);
     const auto has = [](const Step& step, const std::string& path) {
       return std::any_of(step.begin(), step.end(), [&](const Member& m) { return m.key == path; });
     };
@@ -178,11 +191,15 @@ Sweep load_sweep(const std::string& given) {
   if (const Value* exclude = root.find("exclude"))
     for (const Value& item : exclude->items) {
       sweep.exclude.push_back(step_of(item));
+      check_step(sweep.exclude.back(), fmt::format("exclude[{}]", sweep.exclude.size() - 1), problems);
       if (sweep.exclude.back().empty())
         problems.add(item.where, "exclude", "this would leave out every point", "write {path: value}", "empty");
     }
   if (const Value* also = root.find("also"))
-    for (const Value& item : also->items) sweep.also.push_back(step_of(item));
+    for (const Value& item : also->items) {
+      sweep.also.push_back(step_of(item));
+      check_step(sweep.also.back(), fmt::format("also[{}]", sweep.also.size() - 1), problems);
+    }
   check_exclude(sweep, problems);
   if (!sweep.seeds.empty()) sweep.axes.push_back(sweep.seeds);
   if (problems.empty() && !varied && sweep.also.empty() && sweep.seeds.empty())

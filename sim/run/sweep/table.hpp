@@ -12,12 +12,14 @@ struct SweepRow {
   std::string label;
   std::string settings;  ///< JSON: a map from path to value.
   std::string status, code, message;
+  std::string hash;             ///< Of its scenario.
   std::vector<double> figures;  ///< As figures() has them; NaN: not known.
 };
 
 /// The points of a sweep, in its order.
 struct SweepTable {
   std::string title, backend;
+  std::string name, version, text;  ///< Of the sweep; of what ran it last; of its file.
   std::vector<SweepRow> rows;
 
   int failed() const;

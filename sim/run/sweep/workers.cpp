@@ -4,26 +4,23 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <optional>
-#include <vector>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/run/sweep/line.hpp"
 
 namespace stagecraft {
 namespace {
@@ -35,28 +32,6 @@ constexpr auto kPatience = std::chrono::seconds(1);
 constexpr int kLine = 3;  // File number of a worker's line to its parent.
 
 [[noreturn]] void fail(const char* what) { throw BackendError(fmt::format("{}: {}", what, std::strerror(errno))); }
-
-bool send_all(int line, const char* data, std::size_t size) {
-  while (size > 0) {
-    const ssize_t put = send(line, data, size, MSG_NOSIGNAL);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return false;
-    data += put;
-    size -= static_cast<std::size_t>(put);
-  }
-  return true;
-}
-
-bool receive_all(int line, char* data, std::size_t size) {
-  while (size > 0) {
-    const ssize_t got = recv(line, data, size, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    data += got;
-    size -= static_cast<std::size_t>(got);
-  }
-  return true;
-}
 
 /// The life of a worker. It keeps no file of the parent's but its line: another worker's line that stayed open here
 /// would hide the parent's death from it, and a database must not be open in two processes.
@@ -73,27 +48,25 @@ bool receive_all(int line, char* data, std::size_t size) {
   for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, file);
   dup2(safe, kLine);
   close_range(kLine + 1, ~0U, 0);
-  for (std::int32_t job = 0; receive_all(kLine, reinterpret_cast<char*>(&job), sizeof job);) {
-    const std::string text = work(job);
-    const std::uint64_t size = text.size();
-    if (!send_all(kLine, reinterpret_cast<const char*>(&size), sizeof size)) break;
-    if (!send_all(kLine, text.data(), text.size())) break;
-  }
+  Line ours(kLine);
+  while (const auto job = ours.next())
+    if (!ours.send(work(std::stoi(*job)))) break;
   _exit(0);  // Not exit: the parent's buffers and exit handlers are not ours.
 }
 
-class Worker {
+}  // namespace
+
+class Workers::Worker {
  public:
   explicit Worker(const Work& work) {
-    std::array<int, 2> line{-1, -1};
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, line.data()) != 0) fail("socketpair");
+    const auto [ours, theirs] = open_line();
     std::fflush(nullptr);  // Or text in a buffer is written twice.
     const pid_t parent = getpid();
     id_ = fork();
-    if (id_ == 0) be_worker(line[1], parent, work);
-    close(line[1]);
-    line_ = line[0];
-    if (id_ < 0) close(line_), fail("fork");
+    if (id_ == 0) be_worker(theirs, parent, work);
+    close(theirs);
+    line_ = Line(ours);
+    if (id_ < 0) close(ours), fail("fork");
     setpgid(id_, id_);
   }
   ~Worker() {
@@ -104,35 +77,23 @@ class Worker {
 
   bool busy() const { return job_.has_value(); }
   int job() const { return *job_; }
-  int line() const { return line_; }
+  int file() const { return line_.file(); }
   double seconds() const { return std::chrono::duration<double>(Wall::now() - begin_).count(); }
 
   /// One that has died meanwhile shows it when it is listened to.
   void give(int job) {
     job_ = job;
     begin_ = Wall::now();
-    const std::int32_t number = job;
-    send_all(line_, reinterpret_cast<const char*>(&number), sizeof number);
+    line_.send(std::to_string(job));
   }
 
-  /// Takes what it has said. False when it has ended.
-  bool listen() {
-    std::array<char, 1 << 16> buffer;
-    for (;;) {
-      const ssize_t got = recv(line_, buffer.data(), buffer.size(), MSG_DONTWAIT);
-      if (got > 0) heard_.append(buffer.data(), static_cast<std::size_t>(got));
-      if (got == 0 || (got < 0 && errno != EINTR)) return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-    }
-  }
+  bool listen() { return line_.listen(); }  ///< False when it has ended.
 
   /// The end of its job, when all of it was heard.
   std::optional<JobEnd> take() {
-    std::uint64_t size = 0;
-    if (heard_.size() < sizeof size) return {};
-    std::memcpy(&size, heard_.data(), sizeof size);
-    if (heard_.size() < sizeof size + size) return {};
-    JobEnd end{job(), JobEnd::How::Done, heard_.substr(sizeof size, size), seconds()};
-    heard_.erase(0, sizeof size + size);
+    auto text = line_.take();
+    if (!text) return {};
+    JobEnd end{job(), JobEnd::How::Done, std::move(*text), seconds()};
     job_.reset();
     return end;
   }
@@ -155,89 +116,76 @@ class Worker {
     while (waitpid(id_, &status, 0) < 0 && errno == EINTR) {
     }
     id_ = -1;
-    close(line_);
+    close(line_.file());
     if (!WIFSIGNALED(status)) return fmt::format("exit {}", WEXITSTATUS(status));
     return fmt::format("signal {}, {}", WTERMSIG(status), strsignal(WTERMSIG(status)));
   }
 
  private:
   pid_t id_ = -1;
-  int line_ = -1;
+  Line line_{-1};
   std::optional<int> job_;
   Wall::time_point begin_;
-  std::string heard_;
 };
 
-class Pool {
- public:
-  Pool(std::span<const int> jobs, const WorkerOptions& options, const Work& work,
-       const std::function<void(const JobEnd&)>& done)
-      : jobs_(jobs), options_(options), work_(work), done_(done) {}
+Workers::Workers(const WorkerOptions& options, Work work) : options_(options), work_(std::move(work)) {}
+Workers::~Workers() = default;
 
-  bool run() {
-    for (ended_ = 0; ended_ < jobs_.size();) {
-      if (options_.stop()) return false;
-      staff();
-      wait();
-      if (options_.stop()) return false;
-      for (auto& worker : workers_) serve(worker);
-      std::erase(workers_, nullptr);
-    }
-    return true;
+void Workers::give(int job) { waiting_.push_back(job); }
+
+std::vector<JobEnd> Workers::wait(int also) {
+  staff();
+  std::vector<pollfd> lines{{also, POLLIN, 0}};  // One that is negative is passed over.
+  for (const auto& worker : workers_) lines.push_back({worker->file(), POLLIN, 0});
+  poll(lines.data(), lines.size(), kTick);
+  std::vector<JobEnd> ends;
+  for (auto& worker : workers_) serve(worker, ends);
+  std::erase(workers_, nullptr);
+  return ends;
+}
+
+void Workers::staff() {
+  for (auto& worker : workers_) give_next(*worker);
+  while (!waiting_.empty() && workers_.size() < static_cast<std::size_t>(options_.workers)) {
+    workers_.push_back(std::make_unique<Worker>(work_));
+    give_next(*workers_.back());
   }
+}
 
- private:
-  void staff() {
-    const std::size_t wanted = std::min(static_cast<std::size_t>(options_.workers), jobs_.size() - ended_);
-    while (workers_.size() < wanted) workers_.push_back(std::make_unique<Worker>(work_));
-    for (auto& worker : workers_) give_next(*worker);
+void Workers::give_next(Worker& worker) {
+  if (worker.busy() || waiting_.empty()) return;
+  worker.give(waiting_.front());
+  waiting_.pop_front();
+}
+
+void Workers::serve(std::unique_ptr<Worker>& worker, std::vector<JobEnd>& ends) {
+  const bool alive = worker->listen();
+  if (auto end = worker->take()) {
+    if (alive) give_next(*worker);  // It works while its last end is seen to.
+    ends.push_back(std::move(*end));
   }
-
-  void give_next(Worker& worker) {
-    if (!worker.busy() && next_ < jobs_.size()) worker.give(jobs_[next_++]);
+  const bool late = alive && worker->busy() && options_.timeout.value > 0 && worker->seconds() > options_.timeout.value;
+  if (alive && !late) return;
+  if (worker->busy()) {
+    JobEnd end{worker->job(), late ? JobEnd::How::TimedOut : JobEnd::How::Crashed, {}, worker->seconds()};
+    end.text = late ? worker->end() : worker->how_it_ended();
+    ends.push_back(std::move(end));
   }
+  worker.reset();
+}
 
-  void wait() {
-    std::vector<pollfd> lines;
-    for (const auto& worker : workers_) lines.push_back({worker->line(), POLLIN, 0});
-    poll(lines.data(), lines.size(), kTick);
-  }
-
-  void serve(std::unique_ptr<Worker>& worker) {
-    const bool alive = worker->listen();
-    if (const auto end = worker->take()) {
-      if (alive) give_next(*worker);  // It works while its last end is seen to.
-      tell(*end);
-    }
-    const bool late =
-        alive && worker->busy() && options_.timeout.value > 0 && worker->seconds() > options_.timeout.value;
-    if (alive && !late) return;
-    if (worker->busy()) {
-      JobEnd end{worker->job(), late ? JobEnd::How::TimedOut : JobEnd::How::Crashed, {}, worker->seconds()};
-      end.text = late ? worker->end() : worker->how_it_ended();
-      tell(end);
-    }
-    worker.reset();
-  }
-
-  void tell(const JobEnd& end) {
-    ++ended_;
-    done_(end);
-  }
-
-  std::span<const int> jobs_;
-  const WorkerOptions& options_;
-  const Work& work_;
-  const std::function<void(const JobEnd&)>& done_;
-  std::vector<std::unique_ptr<Worker>> workers_;
-  std::size_t next_ = 0, ended_ = 0;
-};
-
-}  // namespace
-
-bool do_in_workers(std::span<const int> jobs, const WorkerOptions& options, const std::function<std::string(int)>& work,
+bool do_in_workers(std::span<const int> jobs, const WorkerOptions& options, const Work& work,
                    const std::function<void(const JobEnd&)>& done) {
-  return Pool(jobs, options, work, done).run();
+  Workers workers(options, work);
+  for (const int job : jobs) workers.give(job);
+  for (std::size_t ended = 0; ended < jobs.size();) {
+    if (options.stop()) return false;
+    const std::vector<JobEnd> ends = workers.wait();
+    if (options.stop()) return false;
+    ended += ends.size();
+    for (const JobEnd& end : ends) done(end);
+  }
+  return true;
 }
 
 }  // namespace stagecraft

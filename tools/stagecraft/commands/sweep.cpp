@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
+#include "backends/world.hpp"
 #include "sim/run/sweep/drive.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/sweep_progress.hpp"
@@ -20,8 +21,10 @@ SweepOptions options_of(const Arguments& a) {
   if (a.has("jobs")) o.jobs = a.count("jobs", 1, 1024);
   if (a.has("timeout")) o.timeout = Seconds{a.number("timeout")};
   o.retry = a.flag("retry");
+  o.reuse = a.flag("reuse");
   o.out = a.text("out");
   o.stop = NotedInterrupt::came;
+  o.together = launched().size > 1;
   return o;
 }
 
@@ -37,12 +40,32 @@ int list_points(const SweepPlan& plan) {
   return 0;
 }
 
+struct Asked {
+  SweepOptions options;
+  SweepPlan plan;
+};
+
+Asked read(const Arguments& a) {
+  check_format(a.text("format"), {"text", "csv", "json"});
+  Asked asked{options_of(a), {}};
+  asked.plan = plan_sweep(asked.options);
+  return asked;
+}
+
+/// Of several processes all join, so that none waits for another that has ended.
+Asked read_together(const Arguments& a) {
+  try {
+    return read(a);
+  } catch (const std::exception&) {
+    join_world();
+    throw;
+  }
+}
+
 int execute(const Arguments& a) {
   const std::string format = a.text("format");
-  check_format(format, {"text", "csv", "json"});
-  const SweepOptions options = options_of(a);
-  const SweepPlan plan = plan_sweep(options);
-  warn(plan.warnings);
+  const auto& [options, plan] = a.flag("list") ? read(a) : read_together(a);
+  if (launched().rank == 0) warn(plan.warnings);
   if (a.flag("list")) return list_points(plan);
 
   SweepEnd end;
@@ -51,6 +74,10 @@ int execute(const Arguments& a) {
     SweepProgressLine line;
     end = run_sweep(plan, options, [&](const SweepProgress& p) { line.show(p); });
   }
+  if (end.elsewhere) return 0;
+  for (const int rank : end.lost)
+    fmt::print(stderr, "process {} of {} was lost; others have done what it had\n", rank, world().size);
+  if (options.reuse) fmt::print(stderr, "{} taken over from other versions\n", counted(end.reused, "result"));
   const SweepProgress& p = end.progress;
   fmt::print(stderr, "{} on {}: {} there before, {} now, results in {}\n", counted(p.all, "point"), plan.backend,
              p.there, p.done, plan.out);
@@ -79,12 +106,16 @@ extern const Command sweep{
          {"--only", Argument::Kind::List, "path=value: points that have it; of one path any, of several paths all"},
          {"--shard", Argument::Kind::Text, "2/4: the second of four parts, for as many machines"},
          {"-b,--backend", Argument::Kind::Text, "Where the points run (default: as the sweep says, or simgrid)"},
-         {"-j,--jobs", Argument::Kind::Count, "Processes (default: one a core; one where times are measured)"},
+         {"-j,--jobs", Argument::Kind::Count,
+          "Workers of each process (default: one a core; one where times are measured, and under mpirun)"},
          {"--timeout", Argument::Kind::Number, "Seconds after which a point is given up (default: none)"},
          {"--retry", Argument::Kind::Flag, "Try points again that crashed, timed out or failed in the backend"},
+         {"--reuse", Argument::Kind::Flag, "Take results of other versions where there is none of this one"},
          {"-o,--out", Argument::Kind::Text, "SQLite file for the results (default: the sweep's name with .db)"},
          {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
     .run = execute,
+    .shared = [](const Arguments& a) { return !a.flag("list"); },
+    .joins = true,
 };
 
 }  // namespace stagecraft::commands

@@ -17,6 +17,10 @@ void join_world() {
 
 Ending settle(const Ending& own) { return launched().rank == 0 ? own : Ending{}; }
 void leave_world(int) {}
+void agree() {}
+void tell(int, std::string) { throw InternalError("several processes without MPI"); }
+std::optional<Word> hear() { return {}; }
+void part(bool) {}
 std::string mpi_version() { return {}; }
 
 real::Joint real::walk_together(const Program&, const Dealing&, Actions&, Parcels&, const WalkOptions&,

@@ -167,6 +167,10 @@ TEST_CASE("what is wrong with a sweep is said at its place") {
         "6:5 together[1]: 'plan.stages' of the first step is missing here");
   CHECK(refusal("together:\n  - {run.seed: 2}\n  - {run.seed: 3, plan.stages: 2}\n") ==
         "6:19 together[1].plan.stages: the first step does not set this");
+  CHECK(refusal("also:\n  - {run: {seed: 2}, run.seed: 3, run: {seed: 4}}\n") ==
+        "5:35 also[0].run: 'run' is written twice");
+  CHECK(refusal("also:\n  - {run.schedule.name: gpipe, run.schedule: 1f1b}\n") ==
+        "5:32 also[0].run.schedule: this replaces what 'run.schedule.name' on line 5 sets");
   CHECK(refusal("axes: {run.seed: [1]}\nexclude:\n  - {run.sed: 1}\n") ==
         "6:6 exclude[0].run.sed: no axis has this path");
   CHECK(refusal("axes: {run.seed: [1]}\nexclude:\n  - {run.seed: 1}\n") == "1:1 exclude: no point is left");

@@ -104,6 +104,28 @@ TEST_CASE("another backend or version is another result, and both are kept") {
   CHECK(store.table().rows.front().figures.front() == 1);
 }
 
+TEST_CASE("when asked, the newest result of another version that ran is taken over, and says so") {
+  const test::Folder folder;
+  Store store(folder / "a.db");
+  const Origin now{"ideal", "3"};
+  describe(store, folder, 3, now);
+  store.add(result_of("1", "ok", 1), kOrigin);
+  store.add(result_of("2", "crash"), kOrigin);
+  store.add(result_of("3", "ok", 1), kOrigin);
+  store.add(result_of("3", "ok", 5), now);
+  store.add(result_of("2", "ok", 7), {"simgrid", "1"});
+  CHECK(statuses(store.table()) == "--o");
+  CHECK(store.take_over(now) == 1);
+  CHECK(store.take_over(now) == 0);
+  const SweepTable table = store.table();
+  CHECK(statuses(table) == "o-o");
+  CHECK(table.rows[0].figures.front() == 1);
+  CHECK(table.rows[0].message == "from version 1");
+  CHECK(table.rows[2].figures.front() == 5);
+  CHECK(table.rows[2].message.empty());
+  CHECK(store.take_over({"ideal", "4"}) == 2);
+}
+
 TEST_CASE("points that go and come back find their results") {
   const test::Folder folder;
   Store store(folder / "a.db");

@@ -1,0 +1,164 @@
+"""A sweep shared by processes of mpirun, held against the same in one: sweep_together.py STAGECRAFT MPIRUN [lost]."""
+import os
+import pathlib
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+
+stagecraft, mpirun = sys.argv[1:3]
+environment = {**os.environ, "LC_ALL": "C.UTF-8", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+               "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none",
+               "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+checks, failures = 0, []
+folder = pathlib.Path(tempfile.mkdtemp())
+POINTS = 40
+
+
+def check(holds, what, text=""):
+    global checks
+    checks += 1
+    if not holds:
+        failures.append(what)
+        print(f"FAILED: {what}\n{text}", flush=True)
+
+
+def write(name, text):
+    (folder / name).write_text("schema: sweep/1\nbase: examples/quickstart\nbackend: ideal\n" + text)
+    return str(folder / name)
+
+
+def command(file, out, *words, program=stagecraft):
+    return [program, "sweep", file, "--out", str(folder / out), "--format", "csv", *words]
+
+
+def on(ranks, words, *launcher):
+    return [mpirun, *launcher, "-n", str(ranks), *words]
+
+
+def start(words):
+    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def run(words):
+    program = start(words)
+    stdout, stderr = program.communicate(timeout=120)
+    return program.returncode, stdout, stderr
+
+
+def rows(out):
+    try:
+        with sqlite3.connect(f"file:{folder / out}?mode=ro", uri=True, timeout=10) as file:
+            return {row[0]: row for row in file.execute("SELECT * FROM result")}
+    except sqlite3.OperationalError:  # Not even its tables are there yet.
+        return {}
+
+
+def children(pid):
+    return [int(c) for c in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def under_way(out, ranks, *launcher):
+    """A sweep of which some points are there, with its processes."""
+    known = len(rows(out))
+    program = start(on(ranks, command(long, out), *launcher))
+    while len(rows(out)) < known + 3 and program.poll() is None:
+        time.sleep(0.01)
+    return program, children(program.pid)
+
+
+def none_left(out):
+    for _ in range(300):
+        words = [p.read_bytes() for p in pathlib.Path("/proc").glob("[0-9]*/cmdline") if p.exists()]
+        if not any(str(folder / out).encode() in w for w in words):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+# Points that end well, cannot be resolved, do not fit, and take too long.
+mixed = write("mixed.yaml", """axes: {run.micro_batches: {from: 4, to: 64, times: 2}, run.schedule: [gpipe, 1f1b, zb-h1]}
+also: [{run.micro_batches: 200000}, {run.micro_batches: 3, plan.stages: 5}]
+""")
+long = write("long.yaml", f"axes: {{run.micro_batches: [6000], run.seed: {{from: 1, to: {POINTS}, by: 1}}}}\n")
+
+
+def the_same():
+    code, alone, _ = run(command(mixed, "alone.db", "-j", "1", "--timeout", "1.5"))
+    check(code == 3 and alone.count(",ok,") > 10 and ",timeout," in alone and ",infeasible," in alone, "alone", alone)
+    for ranks, words in ((2, ()), (4, ()), (3, ("-j", "2"))):
+        code, table, said = run(on(ranks, command(mixed, f"on{ranks}.db", "--timeout", "1.5", *words)))
+        check((code, table) == (3, alone), f"the table of {ranks} {words} is that of one", said)
+        check(said.count("17 points on ideal: 0 there before, 17 now") == 1, f"{ranks} {words}: said once", said)
+        code, table, said = run(on(ranks, command(mixed, f"on{ranks}.db", "--timeout", "1.5", *words)))
+        check(table == alone and "17 there before, 0 now" in said, f"{ranks} {words} again", said)
+    for i in (1, 2):
+        run(on(2, command(mixed, f"part{i}.db", "--timeout", "1.5", "--shard", f"{i}/2")))
+    parts = [str(folder / f"part{i}.db") for i in (1, 2)]
+    whole = run([stagecraft, "sweep-merge", *parts, "--into", str(folder / "whole.db"), "--format", "csv"])
+    check(whole[1] == alone, "shards on 2 processes each", whole[2])
+
+
+def refused():
+    code, table, said = run(on(3, command(str(folder / "nothing.yaml"), "a.db")))
+    check(code == 2 and table == "" and said.count("there is no such file") == 1, "no such file", said)
+    code, table, said = run(on(3, [stagecraft, "sweep", mixed, "--list"]))
+    check(code == 0 and table.endswith("17 points\n") and table.count("17 points") == 1, "--list", said)
+    for rank, expected in (("0", 4), ("1", 0)):
+        program = subprocess.run(command(mixed, "c.db"), capture_output=True, text=True,
+                                 env={**environment, "OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": "2"})
+        said = "2 processes were started, but MPI joins 1 of them" in program.stderr
+        check((program.returncode, said) == (expected, rank == "0"), f"another launcher, process {rank}", program.stderr)
+    other = folder / "other"
+    other.write_text(f'#!/bin/sh\nif [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then shift 2; set -- sweep {mixed} "$@"; fi\n'
+                     f'exec {stagecraft} "$@"\n')
+    other.chmod(0o755)
+    code, table, said = run(on(3, command(long, "b.db", program=str(other))))
+    check(code == 4 and table == "" and said.count("process 1 of 3 has read another sweep") == 1, "another sweep", said)
+
+
+def killed():
+    alone = run(command(long, "one.db", "-j", "1"))[1]
+    program, ranks = under_way("k.db", 3)
+    os.kill(ranks[1], signal.SIGKILL)
+    said = program.communicate(timeout=60)[1]
+    kept = rows("k.db")
+    check(program.returncode != 0 and none_left("k.db"), "a process is killed: mpirun ends all", said)
+    check(3 <= len(kept) < POINTS, "a process is killed: what was there is kept", said)
+
+    program, ranks = under_way("k.db", 3)
+    workers = [w for crew in children(ranks[2]) for w in children(crew)]
+    os.kill(workers[0], signal.SIGKILL)
+    said = program.communicate(timeout=60)[1]
+    now = rows("k.db")
+    crashed = [row for row in now.values() if row[3] == "crash"]
+    check(program.returncode == 3 and len(now) == POINTS, "a worker is killed: the others go on", said)
+    check(len(crashed) == 1 and "signal 9, Killed" in crashed[0][5], "a worker is killed: its point says so", said)
+    check(all(now[key] == row for key, row in kept.items()), "rows that were there are as they were")
+    code, table, said = run(on(2, command(long, "k.db", "--retry")))
+    check((code, table) == (0, alone), "in the end it is the table of one", said)
+
+
+def lost():
+    """mpirun that does not end all when one is lost, which is told by its silence."""
+    alone = run(command(long, "one.db", "-j", "1"))[1]
+    program, ranks = under_way("l.db", 3, "--enable-recovery")
+    os.kill(ranks[2], signal.SIGKILL)
+    table, said = program.communicate(timeout=60)
+    check((program.returncode, table) == (0, alone), "a process is lost: the others finish", said)
+    check("process 2 of 3 was lost" in said and none_left("l.db"), "a process is lost: it is said", said)
+
+
+if sys.argv[3:] == ["lost"]:
+    if "Open MPI) 4" not in run([mpirun, "--version"])[1]:
+        print("SKIPPED: only Open MPI 4 has --enable-recovery")
+        sys.exit(77)
+    lost()
+else:
+    the_same()
+    refused()
+    killed()
+print(f"{checks} checks, {len(failures)} failed")
+sys.exit(1 if failures or not checks else 0)
