@@ -35,7 +35,11 @@ double micro_batch_period(const Prepared& p, const Outcome& o) {
   return o.report.period.value / p.plan.micro_batches(StageId{0});
 }
 
+/// What a device idles of the first iteration, in the mean; updates count as work.
+double idle(const Prepared&, const Outcome& o) { return o.report.makespan.value * o.report.bubble; }
+
 constexpr NamedFigure kMore[] = {
+    {"idle_s", false, idle},
     {"span_bubble", false, span_bubble},
     {"micro_batch_period_s", false, micro_batch_period},
     {"predicted_s", false, [](const Prepared& p, const Outcome&) { return p.planned.predicted.value; }},

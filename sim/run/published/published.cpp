@@ -1,5 +1,6 @@
 #include "sim/run/published/published.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <utility>
@@ -48,6 +49,12 @@ const config::MapSpec& row_fields() {
           text("name").doc("As it is printed."),
           list("values", any("value")).doc("What is published for each column; ~ where nothing is."),
           text("why").fallback("\"\"").doc("Why our figures are others, where they are."),
+          table("only", map("setting", setting_fields()))
+              .optional()
+              .doc("What is changed for one column of this row alone, by its name."),
+          map("over", setting_fields()).optional().doc("What is changed in what the cells are ratios to."),
+          real("scale", -1e30, 1e30).fallback("1").doc("Ours times this, on top of the table's."),
+          boolean("calibrated").fallback("false").doc("A parameter was set so that this row agrees: it is not judged."),
       })};
   return spec;
 }
@@ -63,10 +70,20 @@ const config::MapSpec& table_fields() {
           integer("decimals", 0, 15).optional().doc("Ours are to agree when both are rounded to so many decimals."),
           real("tolerance", 0, 10)
               .optional()
-              .doc("Largest relative difference: 0.05 for 5 %. Without this and "
-                   "decimals the figures are shown and not judged."),
+              .doc("Largest relative difference: 0.05 for 5 %. With no such rule, here and below, the figures are "
+                   "shown and not judged."),
+          real("side", -1e30, 1e30).optional().doc("Ours are to be above or below this where the published ones are."),
+          choice("bound", {"least", "most"}).optional().doc("Ours are to be at least, or at most, the published ones."),
+          boolean("order").fallback("false").doc("Ours of a row are to rise and fall as the published ones do."),
+          text("why").fallback("\"\"").doc("Why our figures are others, in rows that do not say why."),
           list("best_of", map("setting", setting_fields())).optional().doc("Each cell is the best of these settings."),
           map("over", setting_fields()).optional().doc("Cells are ratios: to this setting of the same row."),
+          list("all_of", map("setting", setting_fields()))
+              .optional()
+              .doc("Each cell is made of all of these settings."),
+          choice("take", {"mean", "largest", "least"}).fallback("mean").doc("What is made of them."),
+          real("scale", -1e30, 1e30).fallback("1").doc("Ours times this: for another unit."),
+          real("offset", -1e30, 1e30).fallback("0").doc("This is added then: scale: 100, offset: -100 for gains in %."),
           list("columns", map("column", column_fields())).doc("What is changed from cell to cell of a row."),
           list("rows", map("row", row_fields())).doc("Settings with their published figures."),
       })};
@@ -95,13 +112,57 @@ std::optional<double> read_value(const Value& value, Problems& problems) {
   return {};
 }
 
-PublishedTable::Row read_row(const Value& from, std::size_t columns, Problems& problems) {
-  PublishedTable::Row row{from.at("name").text, read_setting(from, problems), {}, from.at("why").text};
+std::vector<Setting> read_only(const Value* only, const std::vector<PublishedTable::Column>& columns,
+                               Problems& problems) {
+  std::vector<Setting> settings(columns.size());
+  if (!only) return settings;
+  std::vector<std::string> names;
+  for (const auto& column : columns) names.push_back(column.name);
+  for (const config::Member& m : only->members) {
+    const auto column = std::find(names.begin(), names.end(), m.key);
+    if (column == names.end())
+      problems.add(m.value.where, "only", fmt::format("there is no column '{}'", m.key), suggest(m.key, names),
+                   "reference");
+    else
+      settings[static_cast<std::size_t>(column - names.begin())] = read_setting(m.value, problems);
+  }
+  return settings;
+}
+
+PublishedTable::Row read_row(const Value& from, const std::vector<PublishedTable::Column>& columns,
+                             Problems& problems) {
+  PublishedTable::Row row;
+  row.name = from.at("name").text;
+  row.setting = read_setting(from, problems);
+  row.why = from.at("why").text;
+  if (const Value* over = from.find("over")) row.over = read_setting(*over, problems);
+  row.only = read_only(from.find("only"), columns, problems);
+  row.scale = config::as_real(from.at("scale"));
+  row.calibrated = config::as_bool(from.at("calibrated"));
   for (const Value& value : from.at("values").items) row.values.push_back(read_value(value, problems));
-  if (row.values.size() != columns)
-    problems.add(from.at("values").where, "values", fmt::format("{} values for {} columns", row.values.size(), columns),
+  if (row.values.size() != columns.size())
+    problems.add(from.at("values").where, "values",
+                 fmt::format("{} values for {} columns", row.values.size(), columns.size()),
                  "write one for each column", "wrong-count");
   return row;
+}
+
+Closeness read_closeness(const Value& table) {
+  Closeness c;
+  if (const Value* decimals = table.find("decimals")) c.decimals = config::as_int(*decimals);
+  if (const Value* tolerance = table.find("tolerance")) c.tolerance = config::as_real(*tolerance);
+  if (const Value* side = table.find("side")) c.side = config::as_real(*side);
+  if (const Value* bound = table.find("bound"))
+    c.bound = bound->text == "least" ? Closeness::Bound::Least : Closeness::Bound::Most;
+  c.order = config::as_bool(table.at("order"));
+  return c;
+}
+
+std::vector<Setting> read_settings(const Value* list, Problems& problems) {
+  std::vector<Setting> settings;
+  if (list)
+    for (const Value& one : list->items) settings.push_back(read_setting(one, problems));
+  return settings;
 }
 
 PublishedTable read_table(const Value& from, Problems& problems) {
@@ -110,14 +171,18 @@ PublishedTable read_table(const Value& from, Problems& problems) {
   t.figure = from.at("figure").text;
   t.backend = from.at("backend").text;
   t.setting = read_setting(from, problems);
-  if (const Value* decimals = from.find("decimals")) t.closeness.decimals = config::as_int(*decimals);
-  if (const Value* tolerance = from.find("tolerance")) t.closeness.tolerance = config::as_real(*tolerance);
-  if (const Value* best = from.find("best_of"))
-    for (const Value& one : best->items) t.best_of.push_back(read_setting(one, problems));
+  t.why = from.at("why").text;
+  t.closeness = read_closeness(from);
+  t.best_of = read_settings(from.find("best_of"), problems);
+  t.all_of = read_settings(from.find("all_of"), problems);
+  const std::string take = from.at("take").text;
+  t.take = take == "largest" ? Together::Largest : take == "least" ? Together::Least : Together::Mean;
+  t.scale = config::as_real(from.at("scale"));
+  t.offset = config::as_real(from.at("offset"));
   if (const Value* over = from.find("over")) t.over = read_setting(*over, problems);
   for (const Value& column : from.at("columns").items)
     t.columns.push_back({column.at("name").text, read_setting(column, problems)});
-  for (const Value& row : from.at("rows").items) t.rows.push_back(read_row(row, t.columns.size(), problems));
+  for (const Value& row : from.at("rows").items) t.rows.push_back(read_row(row, t.columns, problems));
   for (std::size_t r = 0; r < t.rows.size(); ++r)
     if (t.setting.scenario.empty() && t.rows[r].setting.scenario.empty())
       problems.add(from.at("rows").items[r].where, "scenario", "neither the row nor the table names a scenario",
@@ -133,7 +198,9 @@ bool Closeness::holds(double published, double ours) const {
     const double scale = std::pow(10.0, *decimals);
     if (std::round(published * scale) != std::round(ours * scale)) return false;
   }
-  return !tolerance || std::abs(ours - published) <= *tolerance * std::abs(published);
+  if (tolerance && std::abs(ours - published) > *tolerance * std::abs(published)) return false;
+  if (side && (published > *side) != (ours > *side)) return false;
+  return bound == Bound::None || (bound == Bound::Least ? ours >= published : ours <= published);
 }
 
 const config::MapSpec& published_fields() {

@@ -16,12 +16,21 @@ struct Setting {
 
 /// When a figure of ours counts as the published one.
 struct Closeness {
-  std::optional<int> decimals;      ///< Equal when both are rounded to so many.
-  std::optional<double> tolerance;  ///< Relative difference.
+  enum class Bound { None, Least, Most };
 
-  bool gated() const { return decimals || tolerance; }
+  std::optional<int> decimals = {};      ///< Equal when both are rounded to so many.
+  std::optional<double> tolerance = {};  ///< Relative difference.
+  std::optional<double> side = {};       ///< Both above this, or both below.
+  Bound bound = Bound::None;             ///< Ours is no less, or no more, than the published figure.
+  bool order = false;                    ///< Ours of a row rise and fall as the published ones do.
+
+  bool gated() const { return decimals || tolerance || side || bound != Bound::None || order; }
+  /// All but the order, for which the row is needed.
   bool holds(double published, double ours) const;
 };
+
+/// What becomes of several figures.
+enum class Together { Mean, Largest, Least };
 
 /// Figures of one kind: each row is a setting, each column what is changed in it.
 struct PublishedTable {
@@ -34,14 +43,24 @@ struct PublishedTable {
     Setting setting;
     std::vector<std::optional<double>> values;  ///< Of each column; nothing where nothing is published.
     std::string why;                            ///< Why ours are others, where they are.
+    std::vector<Setting> only = {};             ///< Of each column, for this row alone.
+    Setting over = {};                          ///< What the cells are ratios to, on top of the table's.
+    double scale = 1;                           ///< Ours times this, on top of the table's.
+    bool calibrated = false;                    ///< A parameter was set for it, so it is not judged.
   };
   std::string name, figure, backend;
+  std::string why;               ///< For the rows that say nothing themselves.
   Setting setting;               ///< Of all cells.
   std::vector<Setting> best_of;  ///< A cell is the best of these, when there are any.
   std::optional<Setting> over;   ///< A cell is the ratio to this one of its row.
+  std::vector<Setting> all_of;   ///< A cell is made of all of these, when there are any.
+  Together take = Together::Mean;
+  double scale = 1, offset = 0;  ///< Ours times the one, and then the other added: another unit, per cent of gain.
   Closeness closeness;
   std::vector<Column> columns;
   std::vector<Row> rows;
+
+  const std::string& why_of(std::size_t row) const { return rows[row].why.empty() ? why : rows[row].why; }
 };
 
 /// What a publication says, and scenarios that say it again: a file `published.yaml`.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -82,17 +84,29 @@ class Runs {
   std::map<std::string, double> known_;
 };
 
-double cell(const PublishedTable& t, std::size_t row, std::size_t column, Runs& runs) {
-  const Setting& of_row = t.rows[row].setting;
-  const double own = runs.best(together({&t.setting, &of_row, &t.columns[column].setting}));
-  return t.over ? own / runs.best(together({&t.setting, &of_row, &*t.over})) : own;
+double one(const PublishedTable& t, const PublishedTable::Row& row, std::size_t column, const Setting& part,
+           Runs& runs) {
+  const double own =
+      runs.best(together({&t.setting, &row.setting, &part, &t.columns[column].setting, &row.only[column]}));
+  return t.over ? own / runs.best(together({&t.setting, &row.setting, &part, &*t.over, &row.over})) : own;
+}
+
+double cell(const PublishedTable& t, const PublishedTable::Row& row, std::size_t column, Runs& runs) {
+  std::vector<double> parts;
+  for (const Setting& part : t.all_of) parts.push_back(one(t, row, column, part, runs));
+  double value = parts.empty() ? one(t, row, column, {}, runs) : 0;
+  if (!parts.empty() && t.take == Together::Mean)
+    value = std::accumulate(parts.begin(), parts.end(), 0.0) / static_cast<double>(parts.size());
+  if (!parts.empty() && t.take == Together::Largest) value = *std::max_element(parts.begin(), parts.end());
+  if (!parts.empty() && t.take == Together::Least) value = *std::min_element(parts.begin(), parts.end());
+  return value * t.scale * row.scale + t.offset;
 }
 
 void fill(Reproduced& r, const PublishedTable& t, Runs& runs) try {
-  r.ours = cell(t, r.row, r.column, runs);
-  r.verdict = !t.closeness.gated()                     ? Verdict::Shown
-              : t.closeness.holds(r.published, r.ours) ? Verdict::Met
-                                                       : Verdict::Missed;
+  const PublishedTable::Row& row = t.rows[r.row];
+  r.ours = cell(t, row, r.column, runs);
+  if (t.closeness.gated() && !row.calibrated)
+    r.verdict = t.closeness.holds(r.published, r.ours) ? Verdict::Met : Verdict::Missed;
 } catch (const InputError& e) {
   r.verdict = Verdict::Failed;
   r.problem = e.problems().front().message;
@@ -102,6 +116,15 @@ void fill(Reproduced& r, const PublishedTable& t, Runs& runs) try {
 } catch (const BackendError& e) {
   r.verdict = Verdict::Failed;
   r.problem = e.what();
+}
+
+/// Of two figures of a row that stand the other way round than published, both are missed.
+void judge_order(std::span<Reproduced> row) {
+  for (Reproduced& a : row)
+    for (const Reproduced& b : row)
+      if (a.verdict == Verdict::Met && b.verdict != Verdict::Failed && a.published != b.published &&
+          (a.published < b.published) != (a.ours < b.ours))
+        a.verdict = Verdict::Missed;
 }
 
 }  // namespace
@@ -114,7 +137,7 @@ int Reproduction::count(Verdict verdict) const {
 int Reproduction::unexplained() const {
   return static_cast<int>(std::count_if(cells.begin(), cells.end(), [&](const Reproduced& r) {
     const bool bad = r.verdict == Verdict::Missed || r.verdict == Verdict::Failed;
-    return bad && published.tables[r.table].rows[r.row].why.empty();
+    return bad && published.tables[r.table].why_of(r.row).empty();
   }));
 }
 
@@ -123,7 +146,8 @@ Reproduction reproduce(Published published, const std::function<void(const std::
   for (std::size_t t = 0; t < all.published.tables.size(); ++t) {
     const PublishedTable& table = all.published.tables[t];
     Runs runs(table, progress);
-    for (std::size_t row = 0; row < table.rows.size(); ++row)
+    for (std::size_t row = 0; row < table.rows.size(); ++row) {
+      const std::size_t first = all.cells.size();
       for (std::size_t column = 0; column < table.columns.size(); ++column) {
         const std::optional<double>& value = table.rows[row].values[column];
         if (!value) continue;
@@ -132,6 +156,8 @@ Reproduction reproduce(Published published, const std::function<void(const std::
         fill(r, table, runs);
         all.cells.push_back(std::move(r));
       }
+      if (table.closeness.order) judge_order(std::span(all.cells).subspan(first));
+    }
   }
   return all;
 }

@@ -34,32 +34,22 @@ const std::string& column_name(const Reproduction& r, const Reproduced& c) {
   return table_of(r, c).columns[c.column].name;
 }
 
-std::string number(const PublishedTable& t, double value) {
-  return t.closeness.decimals ? fmt::format("{:.{}f}", value, *t.closeness.decimals) : fmt::format("{:.4g}", value);
-}
-
 std::string ours_text(const PublishedTable& t, const Reproduced& c) {
   if (c.verdict == Verdict::Failed) return "failed";
-  return number(t, c.ours) + (c.verdict == Verdict::Missed ? " !" : "  ");
-}
-
-std::string rule_text(const PublishedTable& t) {
-  if (t.closeness.decimals) return fmt::format("to {} decimals", *t.closeness.decimals);
-  if (t.closeness.tolerance) return fmt::format("within {:.3g} %", 100 * *t.closeness.tolerance);
-  return "shown, not judged";
+  return number_text(t, c.ours) + (c.verdict == Verdict::Missed ? " !" : "  ");
 }
 
 /// Published and ours of a row, each column as wide as its widest text.
 class Grid {
  public:
-  Grid(const Reproduction& r, std::size_t table) : r_(r), t_(r.published.tables[table]) {
+  Grid(const Reproduction& r, std::size_t table) : t_(r.published.tables[table]) {
     for (const Reproduced& c : r.cells)
       if (c.table == table) cells_.push_back(&c);
     for (const auto& row : t_.rows) first_ = std::max(first_, row.name.size());
     for (const auto& column : t_.columns) widths_.push_back(std::max<std::size_t>(column.name.size() + 2, 8));
     for (const Reproduced* c : cells_)
       widths_[c->column] =
-          std::max({widths_[c->column], number(t_, c->published).size() + 2, ours_text(t_, *c).size()});
+          std::max({widths_[c->column], number_text(t_, c->published).size() + 2, ours_text(t_, *c).size()});
   }
 
   std::string text() const {
@@ -69,7 +59,10 @@ class Grid {
       text += fmt::format("{:>{}}", t_.columns[i].name + "  ", widths_[i] + 2);
     text += "\n";
     for (std::size_t row = 0; row < t_.rows.size(); ++row) text += rows(row);
-    return text;
+    const bool missed = std::any_of(cells_.begin(), cells_.end(), [&](const Reproduced* c) {
+      return (c->verdict == Verdict::Missed || c->verdict == Verdict::Failed) && t_.rows[c->row].why.empty();
+    });
+    return text + (missed && !t_.why.empty() ? fmt::format("  because {}\n", t_.why) : "");
   }
 
  private:
@@ -81,17 +74,17 @@ class Grid {
     for (std::size_t i = 0; i < widths_.size(); ++i) {
       while (at < cells_.size() && (cells_[at]->row < row || (cells_[at]->row == row && cells_[at]->column < i))) ++at;
       const bool there = at < cells_.size() && cells_[at]->row == row && cells_[at]->column == i;
-      published += fmt::format("{:>{}}", there ? number(t_, cells_[at]->published) + "  " : "", widths_[i] + 2);
+      published += fmt::format("{:>{}}", there ? number_text(t_, cells_[at]->published) + "  " : "", widths_[i] + 2);
       ours += fmt::format("{:>{}}", there ? ours_text(t_, *cells_[at]) : "", widths_[i] + 2);
       if (!there) continue;
       missed = missed || cells_[at]->verdict == Verdict::Missed || cells_[at]->verdict == Verdict::Failed;
       if (!cells_[at]->problem.empty()) problems += fmt::format("  {}: {}\n", t_.columns[i].name, cells_[at]->problem);
     }
-    const std::string reason = missed && !why.empty() ? fmt::format("  {:<{}}  because {}\n", "", first_, why) : "";
+    std::string reason = missed && !why.empty() ? fmt::format("  {:<{}}  because {}\n", "", first_, why) : "";
+    if (t_.rows[row].calibrated) reason += fmt::format("  {:<{}}  calibrated on this row\n", "", first_);
     return published + "\n" + ours + "\n" + problems + reason;
   }
 
-  const Reproduction& r_;
   const PublishedTable& t_;
   std::vector<const Reproduced*> cells_;
   std::vector<std::size_t> widths_;
@@ -109,6 +102,22 @@ std::string counts(const Reproduction& r) {
 }
 
 }  // namespace
+
+std::string number_text(const PublishedTable& t, double value) {
+  return t.closeness.decimals ? fmt::format("{:.{}f}", value, *t.closeness.decimals) : fmt::format("{:.4g}", value);
+}
+
+std::string rule_text(const PublishedTable& t) {
+  const Closeness& c = t.closeness;
+  std::vector<std::string> rules;
+  if (c.decimals) rules.push_back(fmt::format("to {} decimals", *c.decimals));
+  if (c.tolerance) rules.push_back(*c.tolerance < 1e-6 ? "equal" : fmt::format("within {:.3g} %", 100 * *c.tolerance));
+  if (c.side) rules.push_back(fmt::format("on the same side of {:.3g}", *c.side));
+  if (c.bound != Closeness::Bound::None)
+    rules.emplace_back(c.bound == Closeness::Bound::Least ? "at least so much" : "at most so much");
+  if (c.order) rules.emplace_back("in the same order");
+  return rules.empty() ? "shown, not judged" : fmt::format("{}", fmt::join(rules, ", "));
+}
 
 std::string to_text(const Reproduction& r) {
   std::string text = fmt::format("{}: {}\n{}\n", r.published.name, r.published.title, r.published.source);
@@ -131,7 +140,7 @@ std::string reproduced_csv(std::span<const Reproduction> all) {
   for (const Reproduction& r : all)
     for (const Reproduced& c : r.cells) {
       const PublishedTable& t = table_of(r, c);
-      const std::string reason = c.problem.empty() ? t.rows[c.row].why : c.problem;
+      const std::string reason = c.problem.empty() ? t.why_of(c.row) : c.problem;
       text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", r.published.name, csv_quoted(t.name),
                           csv_quoted(row_name(r, c)), csv_quoted(column_name(r, c)), t.figure, t.backend,
                           shortest(c.published), shortest(c.ours), shortest(c.deviation()), word(c.verdict),
@@ -161,7 +170,7 @@ std::string reproduced_json(std::span<const Reproduction> all) {
                                 {"ours", c.verdict == Verdict::Failed ? Json() : Json(c.ours)},
                                 {"deviation", c.verdict == Verdict::Failed ? Json() : Json(c.deviation())},
                                 {"verdict", word(c.verdict)},
-                                {"reason", c.problem.empty() ? t.rows[c.row].why : c.problem}});
+                                {"reason", c.problem.empty() ? t.why_of(c.row) : c.problem}});
     }
     json["publications"].push_back(one);
   }

@@ -13,10 +13,14 @@ std::string to_text(const Reproduction&);
 /// One line for all of them, and one for each.
 std::string summary_text(std::span<const Reproduction>);
 
+/// As many digits as are judged, and how: "within 5 %".
+std::string number_text(const PublishedTable&, double value);
+std::string rule_text(const PublishedTable&);
+
 std::string reproduced_csv(std::span<const Reproduction>);   ///< A line for each figure.
 std::string reproduced_json(std::span<const Reproduction>);  ///< Schema reproduced/1.
 
-/// A page without scripts: for each table its figures and a plot of ours against the published ones.
+/// A page without scripts: for each table its figures, a plot of ours against the published ones, and the reasons.
 std::string reproduced_html(std::span<const Reproduction>);
 
 }  // namespace stagecraft

@@ -117,12 +117,117 @@ TEST_CASE("published: ratios, and the best of several settings") {
   CHECK(r.cells.back().ours == doctest::Approx(8 / 0.054));
 }
 
+TEST_CASE("published: units, settings of one column, what a row is a ratio to, and several settings in one figure") {
+  // Iterations of m + 1 steps of 6 ms for m micro-batches: 5, 9, 6 and 17 of them for 4, 8, 5 and 16.
+  const Reproduction r = reproduced(R"(
+  - name: milliseconds
+    figure: makespan_s
+    tolerance: 1e-9
+    scale: 500
+    scenario: two.yaml
+    columns: [{name: a}, {name: b}]
+    rows: [{name: r, values: [30, 54], scale: 2, only: {b: {set: {run.micro_batches: 8}}}}]
+  - name: per cent more
+    figure: makespan_s
+    tolerance: 1e-9
+    scale: 100
+    offset: -100
+    scenario: two.yaml
+    over: {set: {run.micro_batches: 8}}
+    columns: [{name: a, set: {run.micro_batches: 16}}]
+    rows:
+      - {name: than the table says, values: [88.88888888888889]}
+      - {name: than the row says, values: [240], over: {set: {run.micro_batches: 4}}}
+  - name: mean
+    figure: makespan_s
+    tolerance: 1e-9
+    scenario: two.yaml
+    all_of: [{set: {run.micro_batches: 8}}, {set: {run.micro_batches: 4}}]
+    columns: [{name: a}]
+    rows: [{name: r, values: [0.042]}]
+  - name: largest
+    figure: makespan_s
+    tolerance: 1e-9
+    scenario: two.yaml
+    all_of: [{set: {run.micro_batches: 8}}, {set: {run.micro_batches: 4}}]
+    take: largest
+    columns: [{name: a}]
+    rows: [{name: r, values: [0.054]}]
+  - name: least
+    figure: makespan_s
+    tolerance: 1e-9
+    scenario: two.yaml
+    all_of: [{set: {run.micro_batches: 8}}, {set: {run.micro_batches: 4}}]
+    take: least
+    columns: [{name: a}]
+    rows: [{name: r, values: [0.03]}]
+)");
+  CHECK(r.count(Verdict::Met) == 7);
+}
+
+TEST_CASE("published: bounds, sides and orders are judged, and what was calibrated is not") {
+  // 30 ms with 4 micro-batches, 54 ms with 8.
+  const Reproduction r = reproduced(R"(
+  - name: at least
+    figure: makespan_s
+    bound: least
+    scenario: two.yaml
+    why: of the table
+    columns: [{name: a}]
+    rows: [{name: met, values: [0.03]}, {name: missed, values: [0.031]}, {name: own, values: [0.031], why: of the row}]
+  - name: at most
+    figure: makespan_s
+    bound: most
+    scenario: two.yaml
+    columns: [{name: a}]
+    rows: [{name: met, values: [0.031]}, {name: missed, values: [0.029]}]
+  - name: side
+    figure: makespan_s
+    side: 0.035
+    scenario: two.yaml
+    columns: [{name: a}]
+    rows: [{name: met, values: [0.001]}, {name: missed, values: [0.036]}]
+  - name: order
+    figure: makespan_s
+    order: true
+    scenario: two.yaml
+    columns: [{name: four}, {name: eight, set: {run.micro_batches: 8}}]
+    rows: [{name: met, values: [1, 2]}, {name: missed, values: [2, 1]}, {name: equal, values: [1, 1]}]
+  - name: calibrated
+    figure: makespan_s
+    tolerance: 0.01
+    scenario: two.yaml
+    columns: [{name: a}]
+    rows: [{name: shown, values: [1], calibrated: true}]
+)");
+  const auto verdicts = [&](std::size_t table) {
+    std::string text;
+    for (const Reproduced& c : r.cells)
+      if (c.table == table) text += c.verdict == Verdict::Met ? '+' : c.verdict == Verdict::Missed ? '-' : 'o';
+    return text;
+  };
+  CHECK(verdicts(0) == "+--");
+  CHECK(verdicts(1) == "+-");
+  CHECK(verdicts(2) == "+-");
+  CHECK(verdicts(3) == "++--++");
+  CHECK(verdicts(4) == "o");
+  CHECK(r.unexplained() == 4);
+  const std::string text = to_text(r), page = reproduced_html({&r, 1});
+  for (const char* reason : {"because of the table", "because of the row", "calibrated on this row", "at least so much",
+                             "at most so much", "on the same side of 0.035", "in the same order"})
+    CHECK_MESSAGE(text.find(reason) != std::string::npos, reason);
+  for (const char* part : {"missed</span>: of the table.", "own</span>: of the row.", "(calibrated)", "</html>"})
+    CHECK_MESSAGE(page.find(part) != std::string::npos, part);
+}
+
 TEST_CASE("published: what is wrong with a file") {
   const std::string head = "  - {name: a, figure: bubble, scenario: two.yaml, columns: [{name: x}], rows: [";
   CHECK(problem_of(head + "{name: r, values: [1, 2]}]}\n") == "2 values for 1 columns");
   CHECK(problem_of(head + "{name: r, values: [fast]}]}\n") == "this is not a number");
   CHECK(problem_of("  - {name: a, figure: bubble, columns: [{name: x}], rows: [{name: r, values: [1]}]}\n") ==
         "neither the row nor the table names a scenario");
+  CHECK(problem_of(head + "{name: r, values: [1], only: {y: {set: {run.micro_batches: 2}}}}]}\n") ==
+        "there is no column 'y'");
   CHECK(problem_of("  - {name: a, figure: bubble, scenario: no.yaml, columns: [], rows: []}\n") ==
         "there is no file 'no.yaml' beside this one");
   CHECK(problem_of("  - {name: a, figure: buble, scenario: two.yaml, columns: [], rows: []}\n").find("buble") !=
