@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "sim/cluster/device_presets.hpp"
 #include "sim/core/text.hpp"
@@ -152,6 +154,8 @@ void ClusterWriter::check_joined() {
   };
   for (const Link& link : cluster_.links)
     for (VertexId end : link.ends) parent[root(end)] = root(link.ends.front());
+  for (const FixedRoute& route : cluster_.routes)
+    parent[root(cluster_.vertex(route.from))] = root(cluster_.vertex(route.to));
   std::vector<std::string> alone;
   for (std::size_t d = 1; d < cluster_.devices.size(); ++d)
     if (root(VertexId{static_cast<std::int64_t>(d)}) != root(VertexId{0})) alone.push_back(cluster_.devices[d].name);
@@ -169,6 +173,9 @@ Cluster ClusterWriter::finish() {
   if (cluster_.devices.empty()) problems_.add(map_->where, {}, "the cluster has no devices", {}, "devices");
   if (problems_.empty() && !cluster_.devices.empty()) check_joined();
   problems_.throw_if_any();
+  std::sort(cluster_.routes.begin(), cluster_.routes.end(), [](const FixedRoute& a, const FixedRoute& b) {
+    return std::pair{a.from.value, a.to.value} < std::pair{b.from.value, b.to.value};
+  });
   return std::move(cluster_);
 }
 

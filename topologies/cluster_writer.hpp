@@ -32,6 +32,8 @@ class ClusterWriter {
   VertexId add_device(const std::string& name, int type, const std::string& host);
   VertexId add_switch(const std::string& name);
   void connect(const std::string& name, const Link& kind, std::vector<VertexId> ends);
+  /// The way that is taken from one device to another.
+  void fix(FixedRoute route) { cluster_.routes.push_back(std::move(route)); }
 
   /// The product of counts, or InputError when no cluster may have so many of them.
   int count(const std::vector<int>& factors, const char* what = "devices") const;

@@ -5,6 +5,7 @@
 
 #include "backends/des/deadlock.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/program/held_up.hpp"
 
 // Discrete events with dependency counters: O(instructions + waits + events * log(live)), where live is what runs at
 // one time. Waits are turned round once into one array of successors, so that the end of something touches only what it
@@ -12,8 +13,14 @@
 
 namespace stagecraft::des {
 Core::Core(const Program& program, std::span<const Route> routes, Network& network, std::span<double> start,
-           std::span<double> end)
-    : program_(program), routes_(routes), network_(network), start_(start), end_(end), nodes_(program.size() + 1) {
+           std::span<double> end, const Conditions* conditions)
+    : program_(program),
+      routes_(routes),
+      network_(network),
+      start_(start),
+      end_(end),
+      conditions_(conditions != nullptr && conditions->as_rated() ? nullptr : conditions),
+      nodes_(program.size() + 1) {
   STAGECRAFT_CHECK(start.size() == program.size() && end.size() == program.size());
   STAGECRAFT_CHECK(routes.size() == program.routes.size());
   std::fill(start_.begin(), start_.end(), kUnset);
@@ -104,9 +111,41 @@ void Core::push(std::int32_t node, double time) {
   std::push_heap(heap_.begin(), heap_.end(), Later{});
 }
 
+/// After its latency, and when the links are up if it carries nothing else.
+double Core::ready_to_flow(const Node& node) const {
+  const bool ring = node.shape == Shape::Ring;
+  std::int32_t first = 0, count = 1;
+  if (ring) {
+    const Collective& collective = program_.collectives[static_cast<std::size_t>(node.link)];
+    first = collective.first_route, count = collective.members;
+  } else {
+    first = program_.transfers[static_cast<std::size_t>(node.link)].route;
+  }
+  const std::span<const Route> ways = routes_.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+  double latency = 0;
+  for (const Route& way : ways) latency = std::max(latency, conditions_->latency(way, now_));
+  const double paid = now_ + (ring ? 2.0 * (count - 1) * latency : latency);
+  double ready = paid;
+  if (!node.flows)
+    for (const Route& way : ways) ready = std::max(ready, conditions_->carry(way, paid, 0));
+  return ready;
+}
+
+/// When it ends is known at its start, except for what the network carries. What never ends gets no event.
+void Core::start_in_conditions(std::int32_t id) {
+  const Node& node = nodes_[static_cast<std::size_t>(id)];
+  const Instruction& first = program_.instructions[static_cast<std::size_t>(id)];
+  const Span span =
+      first.is_compute() ? conditions_->compute(first.device, id, now_, node.seconds) : Span{now_, ready_to_flow(node)};
+  if (span.start == kForEver) return;
+  std::fill_n(start_.begin() + id, members(node), span.start);
+  if (span.end < kForEver) push(id, span.end);
+}
+
 void Core::start_node(std::int32_t id) {
   const auto i = static_cast<std::size_t>(id);
   const Node& node = nodes_[i];
+  if (conditions_ != nullptr && node.shape != Shape::EagerReceive) return start_in_conditions(id);
   std::fill_n(start_.begin() + id, members(node), now_);
   if (node.shape != Shape::EagerReceive)
     push(id, now_ + node.seconds);
@@ -165,6 +204,11 @@ void Core::flow_done(int flow, double now) {
   now_ = std::max(now_, now);
   Node& node = nodes_[static_cast<std::size_t>(nodes_[static_cast<std::size_t>(flow)].leader)];
   if (node.shape != Shape::Ring || --node.left == 0) finish(node.leader);
+}
+
+void Core::require_finished(const Cluster& cluster) const {
+  if (!finished() && conditions_ != nullptr) throw_if_held_up(program_, cluster, *conditions_, end_);
+  require_finished();
 }
 
 void Core::require_finished() const {

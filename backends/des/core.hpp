@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/cluster/cluster.hpp"
+#include "sim/cluster/conditions.hpp"
 #include "sim/program/program.hpp"
 
 namespace stagecraft::des {
@@ -31,9 +31,9 @@ inline constexpr double kNever = std::numeric_limits<double>::infinity();
 class Core {
  public:
   /// `routes` are those of program.routes; `start` and `end` have one place for each instruction. All must outlive
-  /// this.
+  /// this, and so must `conditions`; without them all is as rated.
   Core(const Program& program, std::span<const Route> routes, Network& network, std::span<double> start,
-       std::span<double> end);
+       std::span<double> end, const Conditions* conditions = nullptr);
 
   void begin(double now);
   double next_time() const { return heap_.empty() ? kNever : heap_.front().time; }
@@ -42,8 +42,10 @@ class Core {
   void flow_done(int flow, double now);
 
   bool finished() const { return finished_ == program_.size(); }
-  /// Throws Infeasible "deadlock" when something has not ended.
+  /// Throws Infeasible when something has not ended: "down" for what a change of the cluster holds up for ever, else
+  /// "deadlock".
   void require_finished() const;
+  void require_finished(const Cluster& cluster) const;
 
  private:
   enum class Shape : std::uint8_t { Alone, Pair, EagerSend, EagerReceive, Ring, Follower };
@@ -76,6 +78,8 @@ class Core {
   void link();
   void push(std::int32_t node, double time);
   void start_node(std::int32_t id);
+  void start_in_conditions(std::int32_t id);
+  double ready_to_flow(const Node& node) const;
   void start_bytes(std::int32_t id);
   void finish(std::int32_t id);
   std::int32_t members(const Node& node) const;
@@ -84,6 +88,7 @@ class Core {
   std::span<const Route> routes_;
   Network& network_;
   std::span<double> start_, end_;
+  const Conditions* conditions_;          ///< Null when all is as rated.
   std::vector<Node> nodes_;               ///< One behind the last, for first_successor.
   std::vector<std::int32_t> successors_;  ///< Nodes that wait, in the order of their numbers.
   std::vector<Event> heap_;               ///< Ends of computations and latencies; the soonest in front.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <utility>
 
 // Progressive filling (Bertsekas and Gallager, Data Networks, 1992, 6.5.2): the rates of all flows grow together until
 // something is full; its flows keep that rate, the others go on. What is left for each of the others in a channel only
@@ -10,10 +11,10 @@
 
 namespace stagecraft::fluid {
 
-FairShare::FairShare(const Paths& paths) : paths_(paths), channels_(paths.capacity.size()) {
-  for (std::size_t c = 0; c < channels_.size(); ++c) channels_[c].capacity = paths.capacity[c];
-  for (std::size_t r = 0; r + 1 < paths.first.size(); ++r)
-    most_hops_ = std::max<std::size_t>(most_hops_, paths.first[r + 1] - paths.first[r]);
+FairShare::FairShare(Paths paths) : paths_(std::move(paths)), channels_(paths_.capacity.size()) {
+  for (std::size_t c = 0; c < channels_.size(); ++c) channels_[c].capacity = paths_.capacity[c];
+  for (std::size_t r = 0; r + 1 < paths_.first.size(); ++r)
+    most_hops_ = std::max<std::size_t>(most_hops_, paths_.first[r + 1] - paths_.first[r]);
 }
 
 /// The demand is a running sum: what rounding may have taken from it is far below the millionth that is left free.
@@ -64,6 +65,30 @@ void FairShare::remove(int flow) {
   }
   route = -1;
   free_.push_back(flow);
+}
+
+void FairShare::change(Paths paths) {
+  for (std::size_t c = 0; c < channels_.size(); ++c) {
+    if (channels_[c].capacity == paths.capacity[c]) continue;
+    if (can_be_full(channels_[c])) touch(static_cast<std::int32_t>(c));
+    channels_[c].capacity = paths.capacity[c];
+  }
+  for (std::size_t f = 0; f < flows_.size(); ++f) {
+    if (flows_[f].route < 0) continue;
+    const auto r = static_cast<std::size_t>(flows_[f].route);
+    const double more = paths.alone[r] - paths_.alone[r];
+    if (more == 0) continue;
+    for (const std::int32_t c : paths_.channels_of(flows_[f].route)) {
+      Channel& channel = channels_[static_cast<std::size_t>(c)];
+      if (can_be_full(channel)) touch(c);
+      channel.demand += more;
+    }
+    fresh_.push_back(static_cast<int>(f));
+  }
+  // A channel may also have become one that can be full without any of its flows having changed.
+  for (std::size_t c = 0; c < channels_.size(); ++c)
+    if (channels_[c].capacity != paths_.capacity[c] && can_be_full(channels_[c])) touch(static_cast<std::int32_t>(c));
+  paths_ = std::move(paths);
 }
 
 std::span<const int> FairShare::settle() {

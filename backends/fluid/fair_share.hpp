@@ -15,11 +15,14 @@ namespace stagecraft::fluid {
 /// logarithm of their number.
 class FairShare {
  public:
-  explicit FairShare(const Paths& paths);
+  explicit FairShare(Paths paths);
 
   /// The number of the new flow, until it is removed; numbers are used again, the highest is what was alive at once.
   int add(std::int32_t route);
   void remove(int flow);
+  /// Links have other bandwidths from now on: `paths` differ from those so far in nothing else.
+  void change(Paths paths);
+  std::size_t alive() const { return flows_.size() - free_.size(); }
   /// Brings all rates up to date. Gives the flows whose rate is not what it was, until the next call.
   std::span<const int> settle();
   /// How many flows the last settle() looked at.
@@ -61,7 +64,7 @@ class FairShare {
   void give(int flow, double rate);
   void set(int flow, double rate);
 
-  const Paths& paths_;
+  Paths paths_;
   std::size_t most_hops_ = 0;
   std::vector<Flow> flows_;
   std::vector<std::uint32_t> places_;  ///< Of each flow and hop: where it is among the members of the channel.

@@ -1,5 +1,7 @@
 #include "backends/fluid/paths.hpp"
 
+#include <algorithm>
+
 namespace stagecraft::fluid {
 
 Paths paths_of(const Cluster& cluster, std::span<const Route> routes) {
@@ -16,6 +18,16 @@ Paths paths_of(const Cluster& cluster, std::span<const Route> routes) {
     paths.first.push_back(static_cast<std::uint32_t>(paths.crossed.size()));
   }
   return paths;
+}
+
+void set_bandwidths(Paths& paths, std::span<const double> bandwidths, std::span<const Route> routes) {
+  for (std::size_t l = 0; l < bandwidths.size(); ++l) paths.capacity[2 * l] = paths.capacity[2 * l + 1] = bandwidths[l];
+  for (std::size_t r = 0; r < routes.size(); ++r) {
+    if (routes[r].hops.empty()) continue;
+    double least = bandwidths[static_cast<std::size_t>(routes[r].hops.front().link)];
+    for (const Hop& hop : routes[r].hops) least = std::min(least, bandwidths[static_cast<std::size_t>(hop.link)]);
+    paths.alone[r] = least;
+  }
 }
 
 }  // namespace stagecraft::fluid

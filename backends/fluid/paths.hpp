@@ -23,5 +23,7 @@ struct Paths {
 };
 
 Paths paths_of(const Cluster& cluster, std::span<const Route> routes);
+/// `paths` when each link has the bandwidth given for it.
+void set_bandwidths(Paths& paths, std::span<const double> bandwidths, std::span<const Route> routes);
 
 }  // namespace stagecraft::fluid

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/des/core.hpp"
+#include "backends/des/link_rates.hpp"
 #include "backends/fluid/fair_share.hpp"
 #include "backends/fluid/finish_queue.hpp"
 #include "backends/fluid/paths.hpp"
@@ -34,20 +35,33 @@ class Deadline {
 
 class Carrier final : public des::Network {
  public:
-  Carrier(const Program& program, const Paths& paths, std::span<const Route> routes, std::span<double> start,
+  Carrier(const Program& program, const Cluster& cluster, std::span<const Route> routes, std::span<double> start,
           std::span<double> end)
-      : shares_(paths), core_(program, routes, *this, start, end) {}
+      : cluster_(cluster),
+        routes_(routes),
+        paths_(paths_of(cluster, routes)),
+        shares_(paths_),
+        conditions_(cluster),
+        links_(conditions_),
+        core_(program, routes, *this, start, end, &conditions_) {
+    for (const Link& link : cluster.links) bandwidths_.push_back(link.bandwidth.value);
+  }
 
   void run(Deadline deadline) {
     core_.begin(0);
-    for (;; deadline.check()) {
+    for (int idle = 0; idle < kPatience; deadline.check()) {
       settle();  // once for all that happens at one time
-      now_ = std::min(core_.next_time(), ends_.next_time());
+      const double done = std::min(core_.next_time(), ends_.next_time());
+      now_ = shares_.alive() > 0 ? std::min(done, links_.next_time()) : done;
       if (now_ == des::kNever) break;
-      while (ends_.next_time() <= now_) arrived(ends_.pop());
+      idle = done == des::kNever ? idle + 1 : 0;
+      // What ends as a link goes down has ended, whatever rounding says.
+      const double ending = now_ < links_.next_time() ? now_ : now_ * (1 + 1e-12);
+      while (ends_.next_time() <= ending) arrived(ends_.pop());
+      follow_links();
       core_.advance(now_);
     }
-    core_.require_finished();
+    core_.require_finished(cluster_);
   }
 
   void start(int sender, std::int32_t route, std::uint64_t bytes) override {
@@ -69,17 +83,37 @@ class Carrier final : public des::Network {
     core_.flow_done(loads_[static_cast<std::size_t>(flow)].sender, now_);
   }
 
+  void follow_links() {
+    bool changed = false;
+    links_.advance(now_, [&](LinkId link, double rate) {
+      const auto l = static_cast<std::size_t>(link);
+      bandwidths_[l] = rate * cluster_.links[l].bandwidth.value;
+      changed = true;
+    });
+    if (!changed) return;
+    set_bandwidths(paths_, bandwidths_, routes_);
+    shares_.change(paths_);
+  }
+
   void settle() {
     for (const int flow : shares_.settle()) {
       Load& load = loads_[static_cast<std::size_t>(flow)];
       load.left = std::max(0.0, load.left - load.rate * (now_ - load.since));
       load.since = now_;
       load.rate = shares_.rate(flow);
-      ends_.set(flow, now_ + load.left / load.rate);
+      ends_.set(flow, load.rate > 0 ? now_ + load.left / load.rate : des::kNever);
     }
   }
 
+  static constexpr int kPatience = 1'000'000;  ///< Changes of links while nothing moves.
+
+  const Cluster& cluster_;
+  std::span<const Route> routes_;
+  Paths paths_;
   FairShare shares_;
+  Conditions conditions_;
+  des::LinkRates links_;
+  std::vector<double> bandwidths_;  ///< Of each link, now.
   FinishQueue ends_;
   std::vector<Load> loads_;  ///< By number of the flow.
   double now_ = 0;
@@ -90,8 +124,7 @@ class Carrier final : public des::Network {
 
 void simulate(const Program& program, const Cluster& cluster, std::span<const Route> routes, std::span<double> start,
               std::span<double> end, Seconds timeout) {
-  const Paths paths = paths_of(cluster, routes);
-  Carrier(program, paths, routes, start, end).run(Deadline(timeout));
+  Carrier(program, cluster, routes, start, end).run(Deadline(timeout));
 }
 
 }  // namespace stagecraft::fluid

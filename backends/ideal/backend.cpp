@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/cluster/conditions.hpp"
 #include "sim/core/reserve.hpp"
+#include "sim/program/held_up.hpp"
 
 namespace stagecraft::backends {
 namespace {
@@ -12,21 +14,68 @@ struct RouteCost {
   double latency = 0, seconds_per_byte = 0;
 };
 
-std::vector<RouteCost> route_costs(const Program& program, const Cluster& cluster) {
-  const Router router(cluster);
-  std::vector<RouteCost> costs;
-  costs.reserve(program.routes.size());
-  for (const RouteEnds& ends : program.routes) {
-    const Route route = router.require(ends.from, ends.to);
-    costs.push_back({route.latency.value, route.hops.empty() ? 0.0 : 1.0 / route.bandwidth.value});
+/// How long things take when all is as rated.
+class Rated {
+ public:
+  Rated(const Program& program, const Cluster& cluster) {
+    const Router router(cluster);
+    costs_.reserve(program.routes.size());
+    for (const RouteEnds& ends : program.routes) {
+      const Route route = router.require(ends.from, ends.to);
+      costs_.push_back({route.latency.value, route.hops.empty() ? 0.0 : 1.0 / route.bandwidth.value});
+    }
   }
-  return costs;
-}
+
+  Span compute(const Instruction& i, std::size_t, double ready) const { return {ready, ready + i.duration.value}; }
+  double latency(std::int32_t route, double) const { return costs_[static_cast<std::size_t>(route)].latency; }
+  double message(std::int32_t route, double start, double bytes) const {
+    const RouteCost& cost = costs_[static_cast<std::size_t>(route)];
+    return start + (cost.latency + bytes * cost.seconds_per_byte);
+  }
+  double carry(std::int32_t route, double from, double bytes) const {
+    return from + bytes * costs_[static_cast<std::size_t>(route)].seconds_per_byte;
+  }
+  void require_all(std::span<const double>) const {}
+
+ private:
+  std::vector<RouteCost> costs_;
+};
+
+/// The same while the cluster changes.
+class Changing {
+ public:
+  Changing(const Program& program, const Cluster& cluster)
+      : program_(program), cluster_(cluster), conditions_(cluster) {
+    const Router router(cluster);
+    for (const RouteEnds& ends : program.routes) routes_.push_back(router.require(ends.from, ends.to));
+  }
+
+  Span compute(const Instruction& i, std::size_t number, double ready) const {
+    return conditions_.compute(i.device, static_cast<std::int64_t>(number), ready, i.duration.value);
+  }
+  double latency(std::int32_t route, double at) const {
+    return conditions_.latency(routes_[static_cast<std::size_t>(route)], at);
+  }
+  double message(std::int32_t route, double start, double bytes) const {
+    return carry(route, start + latency(route, start), bytes);
+  }
+  double carry(std::int32_t route, double from, double bytes) const {
+    return conditions_.carry(routes_[static_cast<std::size_t>(route)], from, bytes);
+  }
+  void require_all(std::span<const double> end) const { throw_if_held_up(program_, cluster_, conditions_, end); }
+
+ private:
+  const Program& program_;
+  const Cluster& cluster_;
+  Conditions conditions_;
+  std::vector<Route> routes_;
+};
 
 /// The longest path of a Program in one pass: everything an instruction waits for has a smaller number.
+template <class Costs>
 class LongestPath {
  public:
-  LongestPath(const Program& program, const Cluster& cluster) : p_(program), costs_(route_costs(program, cluster)) {
+  LongestPath(const Program& program, const Cluster& cluster) : p_(program), costs_(program, cluster) {
     reserve_column(timeline_.start, p_.size());
     reserve_column(timeline_.end, p_.size());
     timeline_.start.resize(p_.size());
@@ -35,6 +84,7 @@ class LongestPath {
 
   Timeline run() {
     for (std::size_t i = 0; i < p_.size();) i += step(i);
+    costs_.require_all(timeline_.end);
     return std::move(timeline_);
   }
 
@@ -65,20 +115,18 @@ class LongestPath {
       case InstructionKind::AllReduce:
         return all_reduce(i);
       default:
-        set(i, start, start + instruction.duration.value);
+        const Span span = costs_.compute(instruction, i, start);
+        set(i, span.start, span.end);
         return 1;
     }
   }
 
   std::size_t send(std::size_t i, double start) {
     const Transfer& transfer = p_.transfers[static_cast<std::size_t>(p_.instructions[i].link)];
-    const RouteCost& cost = costs_[static_cast<std::size_t>(transfer.route)];
-    const double length = cost.latency + static_cast<double>(transfer.bytes) * cost.seconds_per_byte;
-    if (p_.rendezvous) {
-      start = std::max(start, ready(i + 1));
-      set(i + 1, start, start + length);
-    }
-    set(i, start, start + length);
+    if (p_.rendezvous) start = std::max(start, ready(i + 1));
+    const double end = costs_.message(transfer.route, start, static_cast<double>(transfer.bytes));
+    set(i, start, end);
+    if (p_.rendezvous) set(i + 1, start, end);
     return p_.rendezvous ? 2 : 1;
   }
 
@@ -87,24 +135,24 @@ class LongestPath {
     const Collective& c = p_.collectives[static_cast<std::size_t>(p_.instructions[i].link)];
     const auto n = static_cast<std::size_t>(c.members);
     const double steps = 2.0 * (c.members - 1), bytes = static_cast<double>(ring_bytes(c.bytes, c.members));
-    double start = 0, latency = 0, transfer = 0;
-    for (std::size_t m = 0; m < n; ++m) {
-      const RouteCost& cost = costs_[static_cast<std::size_t>(c.first_route) + m];
-      start = std::max(start, ready(i + m));
-      latency = std::max(latency, steps * cost.latency);
-      transfer = std::max(transfer, bytes * cost.seconds_per_byte);
-    }
-    for (std::size_t m = 0; m < n; ++m) set(i + m, start, start + latency + transfer);
+    double start = 0, latency = 0, end = 0;
+    for (std::size_t m = 0; m < n; ++m) start = std::max(start, ready(i + m));
+    for (std::int32_t m = 0; m < c.members; ++m)
+      latency = std::max(latency, steps * costs_.latency(c.first_route + m, start));
+    for (std::int32_t m = 0; m < c.members; ++m)
+      end = std::max(end, costs_.carry(c.first_route + m, start + latency, bytes));
+    for (std::size_t m = 0; m < n; ++m) set(i + m, start, end);
     return n;
   }
 
   const Program& p_;
-  std::vector<RouteCost> costs_;
+  Costs costs_;
   Timeline timeline_;
 };
 
 Timeline run(const Program& program, const Cluster& cluster, const RunOptions&) {
-  return LongestPath(program, cluster).run();
+  if (cluster.changes.empty() && cluster.jitter.most <= 0) return LongestPath<Rated>(program, cluster).run();
+  return LongestPath<Changing>(program, cluster).run();
 }
 
 }  // namespace

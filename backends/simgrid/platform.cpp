@@ -42,6 +42,12 @@ class Builder {
 
   s4u::Host* at(DeviceId device) const { return hosts_[static_cast<std::size_t>(device)]; }
 
+  std::vector<s4u::Link*> links_of(LinkId link) const {
+    const Cable& cable = cables_[static_cast<std::size_t>(link)];
+    if (cable.both == nullptr) return {cable.forward};
+    return {cable.forward, cable.backward};
+  }
+
   void check(const HostPair& ends, const Route& route) const {
     std::vector<s4u::Link*> links;
     double latency = 0;  // route_to adds to it
@@ -97,18 +103,21 @@ class Builder {
 
 }  // namespace
 
-std::vector<HostPair> build_platform(s4u::Engine& engine, const Layout& layout, const Program& program,
-                                     const Cluster& cluster, std::span<const Route> routes) {
+Platform build_platform(s4u::Engine& engine, const Layout& layout, const Program& program, const Cluster& cluster,
+                        std::span<const Route> routes) {
   Builder builder(engine, cluster);
   builder.add(layout, program, routes);
   engine.seal_platform();
-  std::vector<HostPair> pairs(routes.size());
+  Platform platform;
+  platform.ends.resize(routes.size());
   for (std::size_t r = 0; r < routes.size(); ++r) {
     if (routes[r].hops.empty()) continue;
-    pairs[r] = {builder.at(program.routes[r].from), builder.at(program.routes[r].to)};
-    builder.check(pairs[r], routes[r]);
+    platform.ends[r] = {builder.at(program.routes[r].from), builder.at(program.routes[r].to)};
+    builder.check(platform.ends[r], routes[r]);
   }
-  return pairs;
+  platform.links.resize(cluster.links.size());
+  for (LinkId link : layout.links) platform.links[static_cast<std::size_t>(link)] = builder.links_of(link);
+  return platform;
 }
 
 }  // namespace stagecraft::sg

@@ -16,9 +16,14 @@ struct HostPair {
   s4u::Host* to = nullptr;
 };
 
+struct Platform {
+  std::vector<HostPair> ends;                  ///< Of each route.
+  std::vector<std::vector<s4u::Link*>> links;  ///< By LinkId: its one or two of SimGrid; none if it is not used.
+};
+
 /// Builds and seals the platform, and reads every route back: throws InternalError when SimGrid's links, bandwidths or
-/// latencies are not those of `routes`. Gives the hosts of each route.
-std::vector<HostPair> build_platform(s4u::Engine& engine, const Layout& layout, const Program& program,
-                                     const Cluster& cluster, std::span<const Route> routes);
+/// latencies are not those of `routes`.
+Platform build_platform(s4u::Engine& engine, const Layout& layout, const Program& program, const Cluster& cluster,
+                        std::span<const Route> routes);
 
 }  // namespace stagecraft::sg

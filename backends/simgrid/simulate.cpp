@@ -3,13 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "backends/des/core.hpp"
-#include "backends/simgrid/compat.hpp"
+#include "backends/des/link_rates.hpp"
+#include "backends/simgrid/engine.hpp"
 #include "backends/simgrid/layout.hpp"
 #include "backends/simgrid/platform.hpp"
 #include "sim/core/diagnostic.hpp"
@@ -21,49 +23,43 @@
 namespace stagecraft::sg {
 namespace {
 
-/// The five options make links share their bandwidth evenly (max-min) and say nothing of latency, which we add.
-/// Without them: TCP's slow start and window, shares by round-trip time, and events within 1 ns fall together.
-s4u::Engine& make_engine() {
-  static std::array<std::string, 8> words{"stagecraft",
-                                          "--cfg=network/model:CM02",
-                                          "--cfg=network/crosstraffic:0",
-                                          "--cfg=network/latency-factor:0",
-                                          "--cfg=network/TCP-gamma:1e30",
-                                          "--cfg=surf/precision:1e-12",
-                                          "--cfg=debug/verbose-exit:no",
-                                          "--log=root.thres:error"};
-  std::array<char*, 9> argv{};
-  std::transform(words.begin(), words.end(), argv.begin(), [](std::string& word) { return word.data(); });
-  int argc = static_cast<int>(words.size());
-  // Never destroyed: the process ends with the simulation, and large platforms take long to take apart.
-  static s4u::Engine* const engine = new s4u::Engine(&argc, argv.data());
-  return *engine;
-}
-
 class Carrier final : public des::Network {
  public:
-  Carrier(const Program& program, std::span<const Route> routes, std::vector<HostPair> ends, std::span<double> start,
-          std::span<double> end)
-      : program_(program), ends_(std::move(ends)), core_(program, routes, *this, start, end) {}
+  Carrier(const Program& program, const Cluster& cluster, std::span<const Route> routes, Platform platform,
+          std::span<double> start, std::span<double> end)
+      : program_(program),
+        cluster_(cluster),
+        routes_(routes),
+        platform_(std::move(platform)),
+        conditions_(cluster),
+        rates_(conditions_),
+        rate_(cluster.links.size(), 1),
+        core_(program, routes, *this, start, end, &conditions_) {}
 
   void run(s4u::Engine& engine) {
     on_transfer_end([this](const s4u::Activity& activity) { arrived(activity); });
     // An activity may not be freed inside its own callback.
     s4u::Engine::on_time_advance_cb([this](double) { release(); });
     core_.begin(0);
+    follow_links(0);
     core_.advance(0);
     arm();
     engine.run();
     release();
-    core_.require_finished();
+    core_.require_finished(cluster_);
   }
 
   void start(int flow, std::int32_t route, std::uint64_t bytes) override {
-    const HostPair& ends = ends_[static_cast<std::size_t>(route)];
+    const HostPair& ends = platform_.ends[static_cast<std::size_t>(route)];
     const s4u::CommPtr comm = s4u::Comm::sendto_init(ends.from, ends.to)->set_payload_size(bytes);
     comm->set_data(reinterpret_cast<void*>(static_cast<std::intptr_t>(flow) + 1));
     comm->add_ref();
+    if (!rates_.any()) return start_activity(comm);
+    alive_[flow] = route;
+    // SimGrid never lets a transfer have more than the least bandwidth that it finds at its start.
+    for_changed(route, [this](std::size_t link) { set_bandwidth(link, 1); });
     start_activity(comm);
+    for_changed(route, [this](std::size_t link) { set_bandwidth(link, rate_[link]); });
   }
 
  private:
@@ -72,21 +68,73 @@ class Carrier final : public des::Network {
     if (activity.get_state() != s4u::Activity::State::FINISHED)
       throw BackendError(fmt::format("SimGrid lost transfer {}", to_text(program_, InstructionId{flow})));
     done_.push_back(const_cast<s4u::Activity*>(&activity));
+    if (const auto alive = alive_.find(flow); alive != alive_.end()) {
+      if (is_down(alive->second)) return trickled_.push_back(flow);
+      alive_.erase(alive);
+    }
+    idle_ = 0;
     core_.flow_done(flow, s4u::Engine::get_clock());
     arm();
   }
 
+  bool is_down(std::int32_t route) const {
+    const auto& hops = routes_[static_cast<std::size_t>(route)].hops;
+    return std::any_of(hops.begin(), hops.end(),
+                       [&](const Hop& hop) { return rate_[static_cast<std::size_t>(hop.link)] <= 0; });
+  }
+
+  void set_bandwidth(std::size_t link, double rate) {
+    const double bandwidth = rate * cluster_.links[link].bandwidth.value;
+    for (s4u::Link* one : platform_.links[link]) one->set_bandwidth(std::max(bandwidth, kTrickle));
+  }
+
+  template <class Use>
+  void for_changed(std::int32_t route, Use use) {
+    for (const Hop& hop : routes_[static_cast<std::size_t>(route)].hops)
+      if (const auto link = static_cast<std::size_t>(hop.link); rate_[link] < 1) use(link);
+  }
+
+  void follow_links(double now) {
+    bool changed = false;
+    rates_.advance(now, [&](LinkId link, double rate) {
+      rate_[static_cast<std::size_t>(link)] = rate;
+      set_bandwidth(static_cast<std::size_t>(link), rate);
+      changed = true;
+    });
+    if (!changed) return;
+    for (const int flow : std::exchange(trickled_, {})) {
+      if (is_down(alive_.at(flow))) {
+        trickled_.push_back(flow);
+        continue;
+      }
+      alive_.erase(flow);
+      core_.flow_done(flow, now);
+    }
+  }
+
+  bool nothing_moves() const {
+    return core_.next_time() == des::kNever &&
+           std::all_of(alive_.begin(), alive_.end(), [this](const auto& flow) { return is_down(flow.second); });
+  }
+
+  double next_time() const {
+    return alive_.empty() ? core_.next_time() : std::min(core_.next_time(), rates_.next_time());
+  }
+
   void arm() {
-    if (core_.next_time() >= armed_for_) return;
+    if (next_time() >= armed_for_ || idle_ > kPatience) return;
     if (timer_ != nullptr) timer_->remove();
-    armed_for_ = std::max(core_.next_time(), s4u::Engine::get_clock());
+    armed_for_ = std::max(next_time(), s4u::Engine::get_clock());
     timer_ = Timer::set(armed_for_, [this] { fire(); });
   }
 
   void fire() {
     timer_ = nullptr;
     armed_for_ = des::kNever;
-    core_.advance(s4u::Engine::get_clock());
+    const double now = s4u::Engine::get_clock();
+    idle_ = nothing_moves() ? idle_ + 1 : 0;
+    follow_links(now);
+    core_.advance(now);
     arm();
   }
 
@@ -95,8 +143,21 @@ class Carrier final : public des::Network {
     done_.clear();
   }
 
+  /// SimGrid refuses a bandwidth of zero, loses what is on a link that is off, and suspends a transfer only once
+  /// (3.32). So a link that is down carries next to nothing, in bytes per second, and what comes through waits here.
+  static constexpr double kTrickle = 1e-3;
+  static constexpr int kPatience = 1'000'000;  ///< Changes of links while nothing moves.
+
   const Program& program_;
-  std::vector<HostPair> ends_;
+  const Cluster& cluster_;
+  std::span<const Route> routes_;
+  Platform platform_;
+  Conditions conditions_;
+  des::LinkRates rates_;
+  std::vector<double> rate_;           ///< Of each link, now.
+  std::map<int, std::int32_t> alive_;  ///< Routes of transfers that are not there yet, where links change.
+  std::vector<int> trickled_;          ///< Transfers that came through a link that is down.
+  int idle_ = 0;
   des::Core core_;
   Timer* timer_ = nullptr;
   double armed_for_ = des::kNever;
@@ -109,9 +170,8 @@ void simulate(const Program& program, const Cluster& cluster, std::span<const Ro
               std::span<double> end) {
   s4u::Engine& engine = make_engine();
   std::signal(SIGINT, SIG_DFL);  // SimGrid's handler would list its actors and exit
-  std::vector<HostPair> ends = build_platform(engine, lay_out(program, cluster, routes), program, cluster, routes);
-  Carrier carrier(program, routes, std::move(ends), start, end);
-  carrier.run(engine);
+  Platform platform = build_platform(engine, lay_out(program, cluster, routes), program, cluster, routes);
+  Carrier(program, cluster, routes, std::move(platform), start, end).run(engine);
 }
 
 std::string library_version() {

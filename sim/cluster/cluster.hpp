@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/cluster/change.hpp"
 #include "sim/core/ids.hpp"
 #include "sim/core/quantity.hpp"
 
@@ -58,6 +59,12 @@ struct Route {
   Bandwidth bandwidth;  ///< Least over the hops.
 };
 
+/// The way from one device to another where it is given instead of found.
+struct FixedRoute {
+  DeviceId from, to;
+  std::vector<Hop> hops;
+};
+
 /// What the program runs on. Vertices 0..devices-1 are the devices, in order; the rest are switches.
 struct Cluster {
   std::string name;
@@ -65,6 +72,9 @@ struct Cluster {
   std::vector<Device> devices;
   std::vector<std::string> switches;
   std::vector<Link> links;
+  std::vector<FixedRoute> routes;  ///< By `from`, then `to`; other ways are the Router's choice.
+  std::vector<Change> changes;     ///< While a program runs.
+  Jitter jitter;
   std::vector<std::size_t> turns;  ///< Number of each device by which targets take turns on links that lead on equally
                                    ///< well; empty: always those declared first.
 
@@ -77,8 +87,8 @@ struct Cluster {
   std::optional<DeviceId> find_device(const std::string& device_name) const;
 };
 
-/// Routes between devices. Devices do not forward traffic; the fewest links win, then the least time per byte, then the
-/// links declared first, or those whose turn it is for the target.
+/// Routes between devices: those that are given; else devices do not forward traffic, the fewest links win, then the
+/// least time per byte, then the links declared first, or those whose turn it is for the target.
 class Router {
  public:
   explicit Router(const Cluster& cluster);
@@ -89,6 +99,7 @@ class Router {
 
  private:
   class Search;
+  std::optional<std::vector<Hop>> hops(DeviceId from, DeviceId to) const;
 
   const Cluster* cluster_;
   std::vector<std::vector<LinkId>> attached_;       ///< All links of a vertex.

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "sim/cluster/cluster.hpp"
 #include "sim/core/diagnostic.hpp"
@@ -152,12 +153,23 @@ Router::Router(const Cluster& cluster)
   }
 }
 
+std::optional<std::vector<Hop>> Router::hops(DeviceId from, DeviceId to) const {
+  const auto given = std::lower_bound(cluster_->routes.begin(), cluster_->routes.end(), std::pair{from.value, to.value},
+                                      [](const FixedRoute& r, const auto& ends) {
+                                        return std::pair{r.from.value, r.to.value} < ends;
+                                      });
+  if (given != cluster_->routes.end() && given->from == from && given->to == to) return given->hops;
+  Search search(*this, cluster_->vertex(from), cluster_->vertex(to));
+  if (!search.find()) return std::nullopt;
+  return search.read(cluster_->turns.empty() ? 0 : cluster_->turns[static_cast<std::size_t>(to)]);
+}
+
 std::optional<Route> Router::route(DeviceId from, DeviceId to) const {
   Route route{{}, {}, {std::numeric_limits<double>::infinity()}};
   if (from == to) return route;
-  Search search(*this, cluster_->vertex(from), cluster_->vertex(to));
-  if (!search.find()) return std::nullopt;
-  route.hops = search.read(cluster_->turns.empty() ? 0 : cluster_->turns[static_cast<std::size_t>(to)]);
+  auto found = hops(from, to);
+  if (!found) return std::nullopt;
+  route.hops = *std::move(found);
   for (const Hop& hop : route.hops) {
     const Link& link = cluster_->links[static_cast<std::size_t>(hop.link)];
     route.latency += link.latency;

@@ -170,5 +170,6 @@ Flops as_flops(const Value& value) { return {as_quantity(value, Dimension::Work)
 Bandwidth as_bandwidth(const Value& value) { return {as_quantity(value, Dimension::Bandwidth)}; }
 FlopRate as_flop_rate(const Value& value) { return {as_quantity(value, Dimension::WorkRate)}; }
 Watts as_watts(const Value& value) { return {as_quantity(value, Dimension::Power)}; }
+double as_share(const Value& value) { return as_quantity(value, Dimension::Share); }
 
 }  // namespace stagecraft::config

@@ -53,10 +53,12 @@ struct Field {
   std::string selector;
   std::function<std::vector<Variant>()> variants;
   bool by_reference = false;  ///< Variant: a name, a file, or `base` and `override` may stand for it.
+  bool with_base = false;     ///< May stand beside `base` in such a variant.
 
   Field& doc(std::string sentence) { return text_doc = std::move(sentence), *this; }
   Field& fallback(std::string text) { return default_text = std::move(text), required = false, *this; }
   Field& reference() { return by_reference = true, *this; }
+  Field& beside_base() { return with_base = true, *this; }
   Field& optional() { return required = false, *this; }
 };
 
@@ -110,5 +112,6 @@ Flops as_flops(const Value&);
 Bandwidth as_bandwidth(const Value&);
 FlopRate as_flop_rate(const Value&);
 Watts as_watts(const Value&);
+double as_share(const Value&);  ///< 0.5 for "50 %".
 
 }  // namespace stagecraft::config

@@ -139,7 +139,7 @@ class SchemaWriter {
   Value of_variant(const Field& field, bool by_key) {
     const std::vector<Variant> variants = field.variants();
     std::vector<Value> ways{field.by_reference ? object({{"type", word("string")}}) : enumeration(names_of(variants))};
-    if (field.by_reference) ways.push_back(of_reference());
+    if (field.by_reference) ways.push_back(of_reference(field, by_key));
     for (const Variant& variant : variants) {
       std::vector<const Field*> fields;
       for (const MapSpec* spec : {field.map, variant.fields}) {
@@ -159,16 +159,18 @@ class SchemaWriter {
     return object({{"oneOf", array(std::move(ways))}});
   }
 
-  static Value of_reference() {
+  Value of_reference(const Field& field, bool by_key) {
     const Value any = object();
-    Value way = object({{"type", word("object")}});
-    put(way, "properties",
-        object({{"schema", any},
-                {"name", any},
-                {"base", object({{"type", word("string")}})},
-                {"override", object({{"type", word("object")}})}}));
-    put(way, "patternProperties", object({{"^x-", plain("true")}}));
-    put(way, "additionalProperties", plain("false"));
+    std::vector<const Field*> beside;
+    if (field.map)
+      for (const Field& inner : field.map->fields)
+        if (inner.with_base) beside.push_back(&inner);
+    Value way = of_fields(beside, by_key);
+    Value& properties = *way.find("properties");
+    put(properties, "schema", any);
+    put(properties, "name", any);
+    put(properties, "base", object({{"type", word("string")}}));
+    put(properties, "override", object({{"type", word("object")}}));
     put(way, "required", words({"base"}));
     return way;
   }

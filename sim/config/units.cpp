@@ -39,9 +39,10 @@ constexpr Unit kSpeeds[] = {{"B/s"},
 constexpr Unit kWork[] = {{"FLOP"}, {"MFLOP", 1e6}, {"GFLOP", 1e9}, {"TFLOP", 1e12}, {"PFLOP", 1e15}};
 constexpr Unit kRates[] = {{"FLOP/s"}, {"MFLOP/s", 1e6}, {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}};
 constexpr Unit kPowers[] = {{"W"}, {"kW", 1e3}};
+constexpr Unit kShares[] = {{"%", 1, 100}};
 
-constexpr Dimension kDimensions[] = {Dimension::Time, Dimension::Size,     Dimension::Bandwidth,
-                                     Dimension::Work, Dimension::WorkRate, Dimension::Power};
+constexpr Dimension kDimensions[] = {Dimension::Time,     Dimension::Size,  Dimension::Bandwidth, Dimension::Work,
+                                     Dimension::WorkRate, Dimension::Power, Dimension::Share};
 
 std::span<const Unit> units_of(Dimension dimension) {
   switch (dimension) {
@@ -57,6 +58,8 @@ std::span<const Unit> units_of(Dimension dimension) {
       return kRates;
     case Dimension::Power:
       return kPowers;
+    case Dimension::Share:
+      return kShares;
   }
   return {};
 }
@@ -238,6 +241,8 @@ std::string_view dimension_name(Dimension dimension) {
       return "speed of computing";
     case Dimension::Power:
       return "power";
+    case Dimension::Share:
+      return "share";
   }
   return "quantity";
 }

@@ -9,7 +9,7 @@
 
 namespace stagecraft::config {
 
-enum class Dimension { Time, Size, Bandwidth, Work, WorkRate, Power };
+enum class Dimension { Time, Size, Bandwidth, Work, WorkRate, Power, Share };
 
 /// "25 GB/s" in base units. On failure returns nothing and says why, offering both readings of an ambiguous unit.
 std::optional<double> parse_quantity(Dimension, std::string_view text, std::string& why);

@@ -24,6 +24,11 @@ Json provenance(const Timeline& timeline) {
           {"machine", p.machine}};
 }
 
+Json idle_json(const IdleTimes& i) {
+  return {{"start_up_s", i.start_up.value}, {"input_s", i.input.value},       {"drain_s", i.drain.value},
+          {"transfer_s", i.transfer.value}, {"receiver_s", i.receiver.value}, {"other_s", i.other.value}};
+}
+
 Json device_json(const DeviceReport& d, const Device& device, const DeviceType& type, const Program& program) {
   const MemoryPeak& m = d.memory;
   return {{"name", device.name},
@@ -32,6 +37,7 @@ Json device_json(const DeviceReport& d, const Device& device, const DeviceType& 
           {"busy_s", d.busy.value},
           {"exposed_communication_s", d.exposed.value},
           {"utilisation", d.utilisation},
+          {"idle", idle_json(d.idle)},
           {"energy_J", d.energy.value},
           {"peak_memory_bytes", m.total.value},
           {"memory_capacity_bytes", m.capacity.value},
@@ -106,6 +112,7 @@ std::string results_json(const std::string& title, const Program& program, const
                              {"forward", l.forward},
                              {"traffic_bytes", l.traffic.value},
                              {"utilisation", l.utilisation}});
+  for (const Change& change : cluster.changes) json["changes"].push_back(to_text(change, cluster));
   if (search) json["search"] = search_json(*search);
   if (timeline.learnt) json["learnt"] = learnt_json(*timeline.learnt, cluster);
   return json.dump(2);

@@ -23,6 +23,8 @@ class Measurement {
     if (p_.iterations > 0 && p_.size() > 0) summary();
     links();
     critical_path();
+    const std::vector<IdleTimes> idle = idle_times(p_, t_);
+    for (std::size_t d = 0; d < idle.size(); ++d) report_.devices[d].idle = idle[d];
     const MemoryHistory memory(p_, t_);
     for (int d = 0; d < p_.devices; ++d)
       report_.devices[static_cast<std::size_t>(d)].memory =
@@ -79,12 +81,13 @@ class Measurement {
     return {steps[steps.size() / 2]};
   }
 
-  /// What one more iteration costs. Iterations that stand apart are alike, so the last one will do. Where they overlap,
-  /// the last has nothing behind it in its way and the first ones still fill: the mean over the second half of those
-  /// between counts.
-  static Seconds slope(const std::vector<double>& last, bool apart) {
+  /// What one more iteration costs. Iterations that stand apart are alike, so the last one will do; while the cluster
+  /// changes they are not, and the mean of all behind the first counts. Where they overlap, the last has nothing behind
+  /// it in its way and the first ones still fill: the mean over the second half of those between counts.
+  Seconds slope(const std::vector<double>& last, bool apart) const {
+    const bool alike = cluster_.changes.empty() && cluster_.jitter.most <= 0;
     const std::size_t k = last.size() - (!apart && last.size() > 2 ? 2 : 1);
-    const std::size_t from = apart ? k - 1 : std::min(k - 1, (k + 1) / 2);
+    const std::size_t from = apart ? (alike ? k - 1 : 0) : std::min(k - 1, (k + 1) / 2);
     return {(last[k] - last[from]) / static_cast<double>(k - from)};
   }
 

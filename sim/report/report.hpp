@@ -5,6 +5,7 @@
 
 #include "sim/cluster/cluster.hpp"
 #include "sim/program/program.hpp"
+#include "sim/report/idle.hpp"
 #include "sim/timeline/timeline.hpp"
 
 namespace stagecraft {
@@ -22,6 +23,7 @@ struct DeviceReport {
   Seconds busy;            ///< Computing, in the first iteration.
   Seconds exposed;         ///< Idle in the first iteration while what it waits for is on the wire.
   double utilisation = 0;  ///< Share of the whole run in which it computes.
+  IdleTimes idle;          ///< The rest of the whole run.
   MemoryPeak memory;
   Joules energy;
 };

@@ -40,12 +40,48 @@ std::string device_table(const Report& report, const Cluster& cluster) {
   return text;
 }
 
+/// Why devices do not compute, as shares of the whole run, mean over those that are used; the largest first.
+std::string idle_text(const Report& report) {
+  using Part = std::pair<const char*, Seconds IdleTimes::*>;
+  constexpr Part kParts[] = {{"start-up", &IdleTimes::start_up},    {"drain", &IdleTimes::drain},
+                             {"input", &IdleTimes::input},          {"transfers", &IdleTimes::transfer},
+                             {"no receiver", &IdleTimes::receiver}, {"other", &IdleTimes::other}};
+  double whole = 0, total = 0;
+  for (const DeviceReport& d : report.devices) whole += d.used ? report.length.value : 0;
+  std::vector<std::pair<double, const char*>> shares;
+  for (const auto& [name, part] : kParts) {
+    double sum = 0;
+    for (const DeviceReport& d : report.devices) sum += (d.idle.*part).value;
+    total += sum;
+    if (whole > 0 && sum / whole >= 5e-4) shares.emplace_back(sum / whole, name);
+  }
+  if (shares.empty()) return {};
+  std::stable_sort(shares.begin(), shares.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string causes;
+  for (const auto& [share, name] : shares)
+    causes += fmt::format("{}{} {}", causes.empty() ? "" : ", ", name, percent(share));
+  return row("idle", percent(total / whole), "of the run: " + causes);
+}
+
 std::string critical_path_text(const Report& report) {
   if (report.length.value <= 0) return {};
   const auto share = [&](Seconds s) { return percent(s / report.length); };
   return row("critical path", fmt::format("{} ops", report.critical_path.size()),
              fmt::format("compute {}, transfers {}, waiting {}", share(report.critical_compute),
                          share(report.critical_transfer), share(report.critical_wait)));
+}
+
+std::string changes_text(const Cluster& cluster) {
+  constexpr std::size_t kMost = 4;
+  std::string text;
+  const std::size_t shown = cluster.changes.size() > kMost ? kMost - 1 : cluster.changes.size();
+  for (std::size_t i = 0; i < shown; ++i)
+    text += row(i == 0 ? "changes" : "", i == 0 ? fmt::format("{}", cluster.changes.size()) : "",
+                to_text(cluster.changes[i], cluster));
+  if (shown < cluster.changes.size()) text += row("", "", fmt::format("and {} more", cluster.changes.size() - shown));
+  if (cluster.jitter.most > 0)
+    text += row("jitter", fmt::format("{:.4g} %", 100 * cluster.jitter.most), "at most, of every op");
+  return text;
 }
 
 }  // namespace
@@ -62,6 +98,7 @@ std::string summary_text(const Program& program, const Report& report, const Clu
               fmt::format("samples; {} in an iteration", program.mini_batch));
   text += row("bubble", percent(report.bubble),
               fmt::format("of an iteration; {} of the period on the busiest device", percent(report.steady_bubble)));
+  text += idle_text(report);
   if (fullest != report.devices.end()) {
     const auto d = static_cast<std::size_t>(fullest - report.devices.begin());
     const MemoryPeak& m = fullest->memory;
@@ -77,7 +114,7 @@ std::string summary_text(const Program& program, const Report& report, const Clu
   }
   if (report.energy.value > 0)
     text += row("energy", to_text(report.energy), fmt::format("in {}", to_text(report.length)));
-  text += critical_path_text(report) + "\n" + device_table(report, cluster);
+  text += critical_path_text(report) + changes_text(cluster) + "\n" + device_table(report, cluster);
   for (std::size_t d = 0; d < report.devices.size(); ++d) {
     const MemoryPeak& m = report.devices[d].memory;
     if (m.capacity.value > 0 && m.total > m.capacity)

@@ -65,6 +65,7 @@ class TraceWriter {
     for (std::size_t n = 0; n < p_.size(); ++n) slice(n);
     for (std::size_t t = 0; t < p_.transfers.size(); ++t) arrow(t);
     memory();
+    if (!cluster_.changes.empty()) changes();
     text_ += "\n]}\n";
     return std::move(text_);
   }
@@ -143,6 +144,24 @@ class TraceWriter {
       };
       counter(0, {});
       for (const MemorySample& s : history.curve(DeviceId{d})) counter(s.time, s);
+    }
+  }
+
+  /// A process behind the devices with a track for each change; of what happens again and again the first times.
+  void changes() {
+    constexpr int kMostTimes = 1000;
+    const double end = t_.last_end().value;
+    event(R"("ph":"M","name":"process_name","pid":{},"args":{{"name":"changes"}})", p_.devices);
+    for (std::size_t c = 0; c < cluster_.changes.size(); ++c) {
+      const Change& change = cluster_.changes[c];
+      const double until = std::min(end, change.until.value), every = change.every.value;
+      double from = change.from.value;
+      for (int time = 0; time < kMostTimes && from < until; ++time) {
+        const double over = every > 0 ? std::min(until, from + change.lasts.value) : until;
+        event(R"("ph":"X","name":"{}","cat":"change","pid":{},"tid":{},"ts":{:.6f},"dur":{:.6f})",
+              escaped(to_text(change, cluster_)), p_.devices, c, us(from), us(over) - us(from));
+        from = every > 0 ? change.from.value + (time + 1) * every : until;
+      }
     }
   }
 

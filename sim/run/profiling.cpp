@@ -29,6 +29,7 @@ const BackendDef& real_backend(const std::string& name) {
   if (!def.profile)
     throw InputError(fmt::format("the backend '{}' does not really compute, so there is nothing to measure", name),
                      "--backend cpu");
+  if (const std::string why = def.why_not(); !why.empty()) throw BackendError(name + ": " + why);
   return def;
 }
 
@@ -57,12 +58,14 @@ Profile take_profile(const Scenario& scenario, const Prepared& p, const std::str
                        "take a cluster of equal devices, such as threads-8");
   ProfileRequest request{p.model, scenario.training, {sizes.begin(), sizes.end()}};
   const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  request.threads = std::min(cores, static_cast<int>(devices.size()));
+  request.threads = static_cast<int>(devices.size());
+  if (def.clock == Clock::Host) request.threads = std::min(cores, request.threads);
+  request.gpu = scenario.gpu;
   request.seconds = seconds;
   Profile profile = def.profile(request);
-  profile.title = fmt::format("{} on {}", p.model.name, machine());
+  profile.title = fmt::format("{} on {}", p.model.name, profile.machine.empty() ? machine() : profile.machine);
   profile.device = p.cluster.type_of(*devices.begin()).name;
-  profile.machine = machine();
+  profile.machine = profile.machine.empty() ? machine() : machine() + ", " + profile.machine;
   profile.date = today();
   profile.commit = version();
   profile.backend = fmt::format("{} {}", backend, def.version());

@@ -38,7 +38,7 @@ class Expander {
     if (!value.is_map() || !value.has("base")) return;
     Value base = *value.find("base");
     for (const auto& m : value.members)
-      if (m.key != "base" && m.key != "override" && !m.key.starts_with("x-") && m.key != "schema" && m.key != "name")
+      if (!stands_beside_base(m.key))
         problems_.add(m.where, path + "." + m.key, fmt::format("'{}' cannot stand beside 'base'", m.key),
                       fmt::format("write it under override: {{{}: ...}}", m.key), "beside-base");
     expand(base, path + ".base", depth + 1);
@@ -47,6 +47,8 @@ class Expander {
       config::apply_overrides(base, *overrides, path + ".override", problems_);
     }
     if (const Value* name = value.find("name"); name && base.is_map()) set_name(base, name->text, true);
+    for (const char* key : {"changes", "jitter"})
+      if (const Value* own = value.find(key); own && base.is_map()) add_to(base, key, *own);
     value = std::move(base);
   }
 
@@ -76,6 +78,23 @@ class Expander {
     set_name(loaded, std::filesystem::path(file).stem().string(), false);
     expand(loaded, path, depth + 1);
     value = std::move(loaded);
+  }
+
+  bool stands_beside_base(const std::string& key) const {
+    const bool of_clusters = key == "changes" || key == "jitter";
+    return key == "base" || key == "override" || key == "schema" || key == "name" || key.starts_with("x-") ||
+           (of_clusters && kind_ == FileKind::Cluster);
+  }
+
+  /// A list goes behind the one of the base.
+  static void add_to(Value& base, const char* key, const Value& own) {
+    Value* old = base.find(key);
+    if (old && old->is_list() && own.is_list())
+      old->items.insert(old->items.end(), own.items.begin(), own.items.end());
+    else if (old)
+      *old = own;
+    else
+      base.members.push_back({key, own.where, own});
   }
 
   static void set_name(Value& map, const std::string& name, bool replace) {

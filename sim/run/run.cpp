@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -29,6 +30,29 @@ void keep_state(const Scenario& scenario, ModelGraph& model) {
   const int tensors = kept.count() - kept.bare;  // The program itself charges for the momentum of bare gradients.
   Precision& p = model.precision;
   p.optimizer = p.weight < 4 ? 4 + 4.0 * tensors : p.weight * tensors;
+}
+
+/// A cluster without its changes, until the end.
+class AsRated {
+ public:
+  explicit AsRated(Cluster& cluster)
+      : cluster_(cluster), changes_(std::exchange(cluster.changes, {})), jitter_(std::exchange(cluster.jitter, {})) {}
+  void end() { cluster_.changes = std::move(changes_), cluster_.jitter = jitter_; }
+
+ private:
+  Cluster& cluster_;
+  std::vector<Change> changes_;
+  Jitter jitter_;
+};
+
+/// A real machine does not become slower or fail because a scenario says so, and numbers without it would be others.
+void require_as_rated(const Value& cluster, const std::string& backend) {
+  for (const char* key : {"changes", "jitter"})
+    if (const Value* part = cluster.find(key);
+        part && (part->is_map() ? config::as_share(part->at("most")) > 0 : !part->items.empty()))
+      throw InputError({{part->where, fmt::format("cluster.{}", key),
+                         fmt::format("the backend '{}' really runs on this machine, which does not change so", backend),
+                         "--backend ideal, fluid or simgrid, or leave it out", "changes"}});
 }
 
 /// Tasks apart, as LayerPipe has them, have no way yet to move weights between devices.
@@ -75,6 +99,7 @@ Prepared prepare(const Scenario& scenario) {
   const Value& tree = scenario.tree;
   const int iterations = scenario.lowering.iterations;
   const ScheduleDef& schedule = get_from(schedules::all(), "schedule", scenario.schedule);
+  AsRated rated(p.cluster);  // An order is made for the machine as rated.
   p.schedule = for_part(tree, "run", [&](const Value& part) {
     check_size(p.plan, iterations, schedule.trains);
     const Value& options = part.at("schedule");
@@ -86,6 +111,7 @@ Prepared prepare(const Scenario& scenario) {
                                      .one_send_at_a_time = scenario.lowering.fifo_sends,
                                      .play = [&](const Schedule& one) { return play(one, p, scenario); }});
   });
+  rated.end();
   throw_if_any(validate(p.schedule, p.plan, {.iterations = iterations, .trains = schedule.trains}), scenario.schedule,
                tree.at("run").at("schedule"));
 
@@ -100,11 +126,16 @@ Prepared prepare(const Scenario& scenario) {
 Timeline execute(const Scenario& scenario, const Prepared& p, const std::string& backend, bool one_thread) {
   const BackendDef& def = get_from(backends::all(), "backend", backend);
   if (const std::string why = def.why_not(); !why.empty()) throw BackendError(backend + ": " + why);
-  if (def.clock != Clock::Simulated) require_whole_stages(p.plan, backend);
+  if (def.clock != Clock::Simulated) {
+    require_whole_stages(p.plan, backend);
+    require_as_rated(scenario.tree.at("cluster"), backend);
+  }
   const Work work{p.model, p.plan, scenario.weights_rule, scenario.training, scenario.emulated};
-  Timeline timeline = def.run(p.program, p.cluster, {.seed = scenario.seed, .work = &work, .one_thread = one_thread});
+  Timeline timeline = def.run(p.program, p.cluster,
+                              {.seed = scenario.seed, .work = &work, .one_thread = one_thread, .gpu = scenario.gpu});
   timeline.clock = def.clock;
-  const std::string where = def.clock == Clock::Simulated ? std::string() : machine();
+  std::string where = def.clock == Clock::Simulated ? std::string() : machine();
+  if (const std::string& devices = timeline.provenance.machine; !devices.empty()) where += ", " + devices;
   timeline.provenance = {backend,         def.version(),
                          version(),       where,
                          scenario.hash(), def.clock == Clock::Simulated ? scenario.seed : scenario.training.seed};

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/cluster/change_fields.hpp"
 #include "sim/cluster/generator.hpp"
 #include "sim/config/override.hpp"
 #include "sim/core/sha256.hpp"
@@ -13,6 +14,7 @@
 #include "sim/model/builder.hpp"
 #include "sim/run/profiles.hpp"
 #include "sim/run/references.hpp"
+#include "sim/run/simgrid_xml.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/weights/optimizer_state.hpp"
 #include "sim/weights/policy.hpp"
@@ -101,6 +103,15 @@ StreamModel stream_model(const std::string& word) {
   return word == "none" ? StreamModel::None : StreamModel::Direction;
 }
 
+GpuOptions gpu_options(const Value& gpu) {
+  GpuOptions options;
+  const std::string& precision = gpu.at("precision").text;
+  if (precision == "tf32") options.precision = GpuPrecision::Tf32;
+  if (precision == "bf16") options.precision = GpuPrecision::Bf16;
+  if (gpu.at("messages").text == "nccl") options.messages = GpuMessages::Nccl;
+  return options;
+}
+
 Scenario read(Value tree, const WeightsRule& weights) {
   Scenario s;
   const Value& run = tree.at("run");
@@ -116,6 +127,7 @@ Scenario read(Value tree, const WeightsRule& weights) {
   s.lowering.streams = stream_model(run.at("streams").text);
   s.lowering.fifo_sends = run.at("sends").text == "fifo";
   s.emulated = run.at("compute").text == "emulated";
+  if (const Value* gpu = run.find("gpu")) s.gpu = gpu_options(*gpu);
   if (const Value* training = tree.find("training"))
     s.training = read_training(*training);
   else
@@ -150,6 +162,8 @@ Value load_part(const std::string& file, FileKind kind, const char* key, const c
   wrapped.where = root.where;
   wrapped.members.push_back({key, root.where, std::move(root)});
   wrapped = config::check(wrapped, spec, "", problems);
+  problems.throw_if_any();
+  if (kind == FileKind::Cluster) expand_platform(*wrapped.find(key), problems);
   problems.throw_if_any();
   return wrapped.at(key);
 }
@@ -201,6 +215,7 @@ Scenario settled_scenario(Value tree) {
   Problems problems;
   Value& schedule = *tree.find("run")->find("schedule");
   if (schedule.at("name").text == "csv") read_csv(schedule, problems);
+  expand_platform(*tree.find("cluster"), problems);
   const ScheduleDef& def = get_from(schedules::all(), "schedule", schedule.at("name").text);
   const WeightsRule weights = settle_weights(tree, def, problems);
   require_steady_iteration(tree.at("run"), def, problems);
@@ -246,6 +261,7 @@ Cluster build_cluster(const Value& checked) {
   const TopologyGenerator& generator = get_from(topology_generators::all(), "topology", checked.at("generator").text);
   Cluster cluster = generator.build(checked);
   cluster.name = checked.at("name").text;
+  read_changes(checked, cluster);
   return cluster;
 }
 

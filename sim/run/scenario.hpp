@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/backend.hpp"
 #include "sim/cluster/cluster.hpp"
 #include "sim/config/fields.hpp"
 #include "sim/cost/profile.hpp"
@@ -25,6 +26,7 @@ struct Scenario {
   std::uint64_t seed = 1;
   Training training;  ///< Of scenarios without one: a task that fits every model.
   bool emulated = false;
+  GpuOptions gpu;
   std::optional<Profile> profile;  ///< Measured costs.
 
   std::string hash() const;  ///< SHA-256 of the canonical text.

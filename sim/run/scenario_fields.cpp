@@ -1,3 +1,4 @@
+#include "sim/cluster/change_fields.hpp"
 #include "sim/cluster/generator.hpp"
 #include "sim/model/builder.hpp"
 #include "sim/plan/planner.hpp"
@@ -33,11 +34,26 @@ const MapSpec model_common{
                map("expect", expect_fields).optional().doc("Published facts to check.")},
 };
 
-const MapSpec cluster_common{
-    .title = "What it runs on.",
-    .fields = {text("schema").optional().doc("cluster/1 at the top of a cluster file."),
-               text("name").fallback("cluster").doc("One word for results."),
-               text("title").optional().doc("One line for people.")},
+MapSpec make_cluster_common() {
+  MapSpec spec{.title = "What it runs on.",
+               .fields = {text("schema").optional().doc("cluster/1 at the top of a cluster file."),
+                          text("name").fallback("cluster").doc("One word for results."),
+                          text("title").optional().doc("One line for people.")}};
+  for (Field& field : change_fields()) spec.fields.push_back(std::move(field));
+  return spec;
+}
+
+const MapSpec cluster_common = make_cluster_common();
+
+const MapSpec gpu_fields{
+    .title = "Choices of the backend cuda.",
+    .fields = {choice("precision", {"exact", "tf32", "bf16"})
+                   .fallback("exact")
+                   .doc("What operands of matrix products of 32-bit numbers are rounded to; exact: nothing, and no "
+                        "tensor cores."),
+               choice("messages", {"copy", "nccl"})
+                   .fallback("copy")
+                   .doc("How messages move: by copies of the driver, or by NCCL.")},
 };
 
 const MapSpec run_fields{
@@ -66,6 +82,7 @@ const MapSpec run_fields{
                 .fallback("real")
                 .doc("Backends that really run it compute the model, or sleep for as long as the cost table says, so "
                      "that pipelines larger than the machine can be tried."),
+            map("gpu", gpu_fields).optional().doc("Choices of the backend cuda."),
             integer("seed", 0, 9e15).fallback("1").doc("Recorded with the results; nothing draws random numbers yet."),
         },
 };

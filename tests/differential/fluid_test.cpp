@@ -11,6 +11,7 @@
 #include "backends/backend.hpp"
 #include "tests/support/differences.hpp"
 #include "tests/support/random_cases.hpp"
+#include "tests/support/random_changes.hpp"
 
 using namespace stagecraft;
 
@@ -87,8 +88,9 @@ bool contended(const Program& program, const Cluster& cluster) {
 
 }  // namespace
 
-TEST_CASE("random programs over networks that are shared: every start and end") {
-  test::Draw draw{Rng(45, "fluid")};
+TEST_CASE("random programs over networks that are shared, some of which change meanwhile: every start and end") {
+  test::Draw draw{Rng(45, "fluid")}, draw_changes{Rng(45, "changes")};
+  test::ChangesMet changes;
   int compared = 0, met[kNetworks] = {}, replicated = 0, simultaneous = 0;
   std::set<std::string> schedules;
   for (int trial = 0; compared < 600; ++trial) {
@@ -103,7 +105,10 @@ TEST_CASE("random programs over networks that are shared: every start and end") 
       continue;
     }
     const int kind = draw(0, kNetworks - 1);
-    const Cluster cluster = network(kind, program.devices, draw);
+    Cluster cluster = network(kind, program.devices, draw);
+    test::random_changes(cluster, run("ideal", program, cluster).last_end().value, draw_changes);
+    changes.count(cluster);
+    CAPTURE(test::changes_of(cluster));
     CAPTURE(kind);
     CHECK(difference(program, cluster) == "");
     ++compared;
@@ -117,6 +122,7 @@ TEST_CASE("random programs over networks that are shared: every start and end") 
   CHECK(schedules == std::set<std::string>{"1f1b", "2bw", "gpipe", "graph", "inference", "pipedream"});
   CHECK(replicated >= 50);
   CHECK(simultaneous >= 50);
+  CHECK(changes.least() >= 50);
 }
 
 TEST_CASE("copies of the model in both directions over shared networks") {
@@ -157,6 +163,7 @@ TEST_CASE("random programs where no two transfers meet: the longest path") {
     Cluster cluster = test::bare_cluster(program.devices, 1);
     for (int d = 0; d < program.devices; ++d)
       test::connect(cluster, {d, program.devices}, speed(draw), latency(draw), Duplex::Unshared);
+    test::random_changes(cluster, run("ideal", program, cluster).last_end().value, draw);
     CHECK(difference(program, cluster, "ideal") == "");
     ++compared;
   }

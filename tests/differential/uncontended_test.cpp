@@ -8,6 +8,7 @@
 #include "backends/backend.hpp"
 #include "tests/support/differences.hpp"
 #include "tests/support/random_cases.hpp"
+#include "tests/support/random_changes.hpp"
 
 using namespace stagecraft;
 using test::difference;
@@ -46,8 +47,9 @@ bool pairs_take_turns(const LoweringOptions& options) {
 
 }  // namespace
 
-TEST_CASE("random programs: every start and end") {
-  test::Draw draw{Rng(41, "differential")};
+TEST_CASE("random programs, also while machines and links change: every start and end") {
+  test::Draw draw{Rng(41, "differential")}, draw_changes{Rng(41, "changes")};
+  test::ChangesMet changes;
   int compared = 0, deadlocked = 0;
   std::set<std::string> schedules;
   int ways[2][2][4] = {}, replicated = 0, recomputed = 0, mixed = 0;
@@ -66,7 +68,10 @@ TEST_CASE("random programs: every start and end") {
       continue;
     }
     const bool own_cables = pairs_take_turns(c.options) && draw(0, 3) != 0;
-    const Cluster cluster = own_cables ? cables(program, draw) : unshared_star(program, draw);
+    Cluster cluster = own_cables ? cables(program, draw) : unshared_star(program, draw);
+    test::random_changes(cluster, run("ideal", program, cluster).last_end().value, draw_changes);
+    changes.count(cluster);
+    CAPTURE(test::changes_of(cluster));
     CHECK(difference(program, run("ideal", program, cluster), run("simgrid", program, cluster)) == "");
     ++compared;
     schedules.insert(c.schedule);
@@ -85,6 +90,7 @@ TEST_CASE("random programs: every start and end") {
   CHECK(replicated >= 50);
   CHECK(recomputed >= 50);
   CHECK(mixed >= 50);
+  CHECK(changes.least() >= 50);
   MESSAGE(compared << " programs compared, " << deadlocked << " deadlocked");
 }
 

@@ -32,6 +32,9 @@ class ProgramBuilder {
   /// Messages of a pair need not follow each other any more.
   ProgramBuilder& unordered_messages() { return ordered_ = false, *this; }
 
+  /// Ops of a device need not follow each other.
+  ProgramBuilder& unordered_ops() { return ops_ordered_ = false, *this; }
+
   InstructionId compute(int device, double seconds, const Ids& after = {}) {
     Instruction instruction = make(InstructionKind::Forward, device, device);
     instruction.duration = Seconds{seconds};
@@ -98,7 +101,7 @@ class ProgramBuilder {
     const InstructionId id{static_cast<std::int64_t>(program_.size())};
     for (const InstructionId earlier : after) wait(id, earlier);
     const bool message = kind == StreamKind::Send || kind == StreamKind::Receive;
-    if (ordered_ || !message) {
+    if (message ? ordered_ : ops_ordered_ || kind != StreamKind::Compute) {
       auto [place, fresh] = streams_.try_emplace({instruction.device, kind, peer});
       if (fresh) {
         place->second.first = StreamId{static_cast<std::int64_t>(program_.streams.size())};
@@ -124,7 +127,7 @@ class ProgramBuilder {
   std::map<std::tuple<std::int32_t, StreamKind, int>, std::pair<StreamId, InstructionId>> streams_;
   std::map<std::pair<int, int>, std::int32_t> routes_;
   std::map<std::pair<InstructionKind, int>, std::int32_t> count_;
-  bool ordered_ = true;
+  bool ordered_ = true, ops_ordered_ = true;
 };
 
 }  // namespace stagecraft::test

@@ -178,3 +178,43 @@ TEST_CASE("explicit: devices that nothing reaches") {
   has(error, "no path leads from 'a' to 'c'");
   has(error, "1 of 3 devices is cut off");
 }
+
+TEST_CASE("explicit: given ways go before those that are found, and links without ends are only for them") {
+  const Cluster cluster = make("explicit",
+                               "devices: {a: {type: a100-40}, b: {type: a100-40}, c: {type: a100-40}}\n"
+                               "switches: [s]\n"
+                               "links:\n"
+                               "  as: {between: [a, s], bandwidth: 1 GB/s}\n"
+                               "  sb: {between: [s, b], bandwidth: 1 GB/s}\n"
+                               "  ab: {between: [a, b], bandwidth: 1 GB/s}\n"
+                               "  air: {bandwidth: 2 GB/s, latency: 1 us}\n"
+                               "routes: [a b as sb, b a sb as, c a air, a c air]\n");
+  const Router router(cluster);
+  const auto text = [&](int from, int to) {
+    std::string names;
+    for (const Hop& hop : router.require(DeviceId{from}, DeviceId{to}).hops)
+      names += cluster.links[static_cast<std::size_t>(hop.link)].name + (hop.forward ? "> " : "< ");
+    return names;
+  };
+  CHECK(text(0, 1) == "as> sb> ");
+  CHECK(text(1, 0) == "sb< as< ");
+  CHECK(text(2, 0) == "air> ");
+  CHECK(router.require(DeviceId{0}, DeviceId{2}).latency.value == 1e-6);
+  CHECK_FALSE(router.route(DeviceId{1}, DeviceId{2}));
+  CHECK(cluster.links[3].duplex == Duplex::Half);
+}
+
+TEST_CASE("explicit: ways that lead nowhere") {
+  const std::string error = wrong("explicit",
+                                  "devices: {a: {type: a100-40}, b: {type: a100-40}, c: {type: a100-40}}\n"
+                                  "links:\n"
+                                  "  ab: {between: [a, b], bandwidth: 1 GB/s}\n"
+                                  "  bc: {between: [b, c], bandwidth: 1 GB/s}\n"
+                                  "  air: {bandwidth: 2 GB/s, duplex: full}\n"
+                                  "routes: [a b, a d ab, a b bc, a c ab, b a abc, a a ab, b c bc, b c bc]\n");
+  for (const char* part : {"a link without ends has no two directions", "a route has a start, an end and links",
+                           "no device is called 'd'", "'bc' does not go on here [it starts elsewhere]",
+                           "this way does not lead to 'c'", "'abc' does not go on here [did you mean 'ab'?]",
+                           "a device needs no way to itself", "the way from 'b' to 'c' is given twice"})
+    CHECK_MESSAGE(error.find(part) != std::string::npos, part << " in " << error);
+}

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "sim/core/text.hpp"
 #include "topologies/cluster_writer.hpp"
@@ -27,7 +29,9 @@ const config::MapSpec& named_link_fields() {
     config::MapSpec made{"A cable between two places, or a medium that several share.",
                          {config::text("name").doc("What reports and overrides call it."),
                           config::list("between", config::text("end")).optional().doc("The two ends of a cable."),
-                          config::list("among", config::text("station")).optional().doc("The stations of a medium.")}};
+                          config::list("among", config::text("station"))
+                              .optional()
+                              .doc("The stations of a medium. Without either only `routes` lead over it.")}};
     for (config::Field field : link_fields().fields) {
       if (field.name == "duplex") field.default_text.reset(), field.text_doc += " Left out: full; half for a medium.";
       made.fields.push_back(std::move(field));
@@ -42,6 +46,9 @@ const config::MapSpec kFields{
     {config::list("devices", config::map("device", device_fields())).doc("The devices, in order."),
      config::list("switches", config::text("switch")).optional().doc("Places that forward and do not compute."),
      config::list("links", config::map("link", named_link_fields())).optional().doc("What joins them."),
+     config::list("routes", config::text("route"))
+         .optional()
+         .doc("Ways that are given instead of found: from, to, and the links between them, with spaces."),
      types_field()}};
 
 class Builder {
@@ -58,6 +65,8 @@ class Builder {
       }
     if (const Value* links = map_.find("links"))
       for (std::size_t l = 0; l < links->items.size(); ++l) add_link(links->items[l], fmt::format("links[{}]", l));
+    if (const Value* routes = map_.find("routes"))
+      for (std::size_t r = 0; r < routes->items.size(); ++r) add_route(routes->items[r], fmt::format("routes[{}]", r));
     return writer_.finish();
   }
 
@@ -78,8 +87,9 @@ class Builder {
   void add_link(const Value& value, const std::string& path) {
     const std::string& name = value.at("name").text;
     const Value *between = value.find("between"), *among = value.find("among");
-    if (!link_names_.insert(name).second)
+    if (!link_numbers_.emplace(name, link_numbers_.size()).second)
       writer_.problems().add(value.where, path, fmt::format("another link is called '{}' too", name), {}, "duplicate");
+    if (!between && !among && map_.has("routes")) return add_endless(value, name, path);
     if ((between == nullptr) == (among == nullptr)) {
       writer_.problems().add(value.where, path, "a link has either `between` or `among`",
                              "between: [a, b] is a cable, among: [a, b, c] a shared medium", "ends");
@@ -97,6 +107,73 @@ class Builder {
       writer_.problems().add(duplex->where, path + ".duplex", "a shared medium has no two directions",
                              "half, or unshared for no contention", "duplex");
     writer_.connect(name, kind, read_ends(ends, ends_path));
+  }
+
+  /// Only routes lead over it, which say nothing of directions.
+  void add_endless(const Value& value, const std::string& name, const std::string& path) {
+    Link kind = writer_.link(value, path);
+    const Value* duplex = value.find("duplex");
+    if (!duplex) kind.duplex = Duplex::Half;
+    if (duplex && duplex->text == "full")
+      writer_.problems().add(duplex->where, path + ".duplex", "a link without ends has no two directions",
+                             "write one for each direction, or `between`", "duplex");
+    writer_.connect(name, kind, {});
+  }
+
+  void add_route(const Value& value, const std::string& path) {
+    std::vector<std::string> words = split(value.text, ' ');
+    std::erase(words, "");
+    const auto wrong = [&](const std::string& message, const std::string& help = {}) {
+      writer_.problems().add(value.where, path, message, help, "route");
+    };
+    if (words.size() < 3) return wrong("a route has a start, an end and links", "such as: a b cable-1 cable-2");
+    const auto device = [&](const std::string& name) {
+      const auto found = places_.find(name);
+      const bool known = found != places_.end() && static_cast<std::size_t>(found->second) < device_count();
+      if (!known) wrong(fmt::format("no device is called '{}'", name), suggest(name, names_));
+      return known ? DeviceId{found->second.value} : DeviceId{};
+    };
+    FixedRoute route{device(words[0]), device(words[1]), {}};
+    if (!route.from.valid() || !route.to.valid()) return;
+    if (route.from == route.to) return wrong("a device needs no way to itself");
+    if (!fixed_.emplace(route.from.value, route.to.value).second)
+      return wrong(fmt::format("the way from '{}' to '{}' is given twice", words[0], words[1]));
+    VertexId at = writer_.cluster().vertex(route.from);
+    for (std::size_t w = 2; w < words.size(); ++w) {
+      const auto hop = step(words[w], at);
+      if (!hop) return wrong(fmt::format("'{}' does not go on here", words[w]), help_for(words[w]));
+      route.hops.push_back(*hop);
+    }
+    if (at.valid() && at != writer_.cluster().vertex(route.to))
+      return wrong(fmt::format("this way does not lead to '{}'", words[1]));
+    writer_.fix(std::move(route));
+  }
+
+  std::size_t device_count() const { return writer_.cluster().devices.size(); }
+
+  std::string help_for(const std::string& link) const {
+    if (link_numbers_.count(link) > 0) return "it starts elsewhere";
+    std::vector<std::string> known;
+    for (const auto& entry : link_numbers_) known.push_back(entry.first);
+    return suggest(link, known);
+  }
+
+  /// Goes over a link; `at` becomes not valid where its many ends, or none, do not tell.
+  std::optional<Hop> step(const std::string& name, VertexId& at) const {
+    const auto found = link_numbers_.find(name);
+    if (found == link_numbers_.end() || found->second >= writer_.cluster().links.size()) return {};
+    const Link& link = writer_.cluster().links[found->second];
+    Hop hop{LinkId{static_cast<std::int64_t>(found->second)}, true};
+    const auto here = std::find(link.ends.begin(), link.ends.end(), at);
+    if (at.valid() && !link.ends.empty() && here == link.ends.end()) return {};
+    if (link.duplex == Duplex::Full && !at.valid()) return {};
+    if (link.ends.size() != 2 || !at.valid()) {
+      at = VertexId{};
+      return hop;
+    }
+    hop.forward = here == link.ends.begin();
+    at = link.ends[hop.forward ? 1 : 0];
+    return hop;
   }
 
   std::vector<VertexId> read_ends(const Value& ends, const std::string& path) {
@@ -121,7 +198,8 @@ class Builder {
   ClusterWriter writer_;
   std::map<std::string, VertexId> places_;
   std::vector<std::string> names_;
-  std::set<std::string> link_names_;
+  std::map<std::string, std::size_t> link_numbers_;
+  std::set<std::pair<std::int32_t, std::int32_t>> fixed_;
 };
 
 Cluster build(const Value& map) { return Builder(map).build(); }

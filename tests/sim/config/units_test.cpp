@@ -40,6 +40,8 @@ TEST_CASE("units are read to the nearest double") {
       {Dimension::Work, "3 GFLOP", 3e9},
       {Dimension::WorkRate, "989 TFLOP/s", 989e12},
       {Dimension::Power, "0.7 kW", 700},
+      {Dimension::Share, "70 %", 0.7},
+      {Dimension::Share, "200%", 2},
   };
   for (const Right& right : cases) {
     CAPTURE(right.text);

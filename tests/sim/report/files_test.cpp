@@ -123,6 +123,28 @@ TEST_CASE("the trace: slices of a track do not overlap, all instructions are the
   }
 }
 
+TEST_CASE("the trace shows changes of the cluster while it runs") {
+  const Plan plan = chain_plan(2, 2, 4);
+  const Program program = test::program_of("gpipe", plan, uniform_costs(plan, test::times(1, 1)));
+  Cluster cluster = test::star(2, 1e30, 0);
+  Change slow, often;
+  slow.devices = often.devices = {DeviceId{0}};
+  slow.rate = often.rate = 0.5;
+  slow.from = Seconds{2};
+  often.from = Seconds{1}, often.until = Seconds{6}, often.every = Seconds{2}, often.lasts = Seconds{1.5};
+  cluster.changes = {slow, often};
+  const Timeline timeline = test::run_ideal(program, cluster);
+  std::vector<std::vector<double>> shown;
+  const Json trace = Json::parse(chrome_trace(program, timeline, cluster));
+  for (const Json& e : trace["traceEvents"])
+    if (e.value("cat", "") == "change") shown.push_back({e["tid"], e["ts"], e["dur"]});
+  const std::vector<std::vector<double>> expected = {
+      {0, 2e6, 1e6 * (timeline.last_end().value - 2)}, {1, 1e6, 1.5e6}, {1, 3e6, 1.5e6}, {1, 5e6, 1e6}};
+  REQUIRE(shown.size() == expected.size());
+  for (std::size_t i = 0; i < shown.size(); ++i)
+    for (std::size_t k = 0; k < 3; ++k) CHECK(shown[i][k] == doctest::Approx(expected[i][k]).epsilon(1e-12));
+}
+
 TEST_CASE("the trace's memory counter reaches the report's peak and ends at what stays") {
   for (const Run& run : runs()) {
     const Report report = measure(run.program, run.timeline, run.cluster);

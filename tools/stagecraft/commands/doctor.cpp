@@ -4,6 +4,7 @@
 
 #include "backends/backend.hpp"
 #include "backends/world.hpp"
+#include "sim/core/text.hpp"
 #include "sim/run/library.hpp"
 #include "sim/run/version.hpp"
 #include "tools/stagecraft/command.hpp"
@@ -11,8 +12,18 @@
 namespace stagecraft::commands {
 namespace {
 
+/// What a backend says of the machine behind it, below its name.
+std::string facts_of(const BackendDef& backend) {
+  std::string text;
+  for (const std::string& line : split(backend.facts(), '\n'))
+    text += fmt::format("  {:<8} {}\n", text.empty() ? backend.name : "", line);
+  return text;
+}
+
 int execute(const Arguments&) {
   print(version_text() + "\n");
+  for (const BackendDef* b : backends::all())
+    if (b->facts) print(facts_of(*b));
   const std::string mpi = mpi_version();
   print(fmt::format("  mpi      {}\n",
                     mpi.empty() ? "not built with it: real runs within one process only" : "yes " + mpi));

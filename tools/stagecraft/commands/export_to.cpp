@@ -10,6 +10,7 @@
 #include "tools/stagecraft/export_chakra.hpp"
 #include "tools/stagecraft/named_schedule.hpp"
 #include "tools/stagecraft/schedule_file.hpp"
+#include "tools/stagecraft/simgrid_files.hpp"
 
 namespace stagecraft::commands {
 namespace {
@@ -63,8 +64,9 @@ Order from_scenario(const Arguments& a) {
 
 int execute(const Arguments& a) {
   if (a.text("KIND") == "chakra") return export_chakra(a);
+  if (a.text("KIND") == "simgrid-xml") return export_simgrid(a);
   if (a.text("KIND") != "pytorch-csv")
-    throw InputError("there is no kind '" + a.text("KIND") + "' to export", "write pytorch-csv, or chakra");
+    throw InputError("there is no kind '" + a.text("KIND") + "' to export", "write pytorch-csv, chakra or simgrid-xml");
   if (a.has("FILE") == a.has("schedule"))
     throw InputError("give a scenario, a file X.csv, or --schedule NAME",
                      "stagecraft export pytorch-csv --schedule 1f1b -p 4 -m 8");
@@ -87,15 +89,15 @@ int execute(const Arguments& a) {
 
 extern const Command export_to{
     .name = "export",
-    .summary = "Write a schedule for PyTorch's pipeline runtime, or traces for ASTRA-sim",
+    .summary = "Write a schedule for PyTorch, traces for ASTRA-sim, or a platform for SimGrid",
     .group = "Files of others",
     .example = "stagecraft export pytorch-csv --schedule 1f1b -p 4 -m 8 --comms --out 1f1b.csv",
     .arguments = {{"KIND",
                    Argument::Kind::Text,
-                   "pytorch-csv, or chakra: a scenario's program as traces, --out FOLDER",
+                   "pytorch-csv; chakra: a scenario's program as traces, --out FOLDER; simgrid-xml: its cluster",
                    {},
                    true},
-                  {"FILE", Argument::Kind::Text, "Scenario, or a schedule X.csv"},
+                  {"FILE", Argument::Kind::Text, "Scenario, or a schedule X.csv; simgrid-xml: scenario or cluster"},
                   {"-s,--set", Argument::Kind::List,
                    "path=value of the scenario, or an option of the schedule; may be repeated"},
                   {"--schedule", Argument::Kind::Text, "Name of a schedule instead"},

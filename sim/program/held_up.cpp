@@ -1,0 +1,78 @@
+#include "sim/program/held_up.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft {
+namespace {
+
+bool missing(double end) { return end < 0 || end == kForEver; }
+
+/// Something changes so that an instruction never ends.
+struct Cause {
+  std::string name;
+  double gone = kForEver;  ///< From when on, if it is for ever.
+};
+
+Cause cause(std::string name, const Availability* own) { return {std::move(name), own->gone()}; }
+
+std::optional<Cause> on_route(const Cluster& cluster, const Conditions& conditions, const RouteEnds& ends) {
+  const std::optional<Route> route = Router(cluster).route(ends.from, ends.to);
+  std::optional<Cause> found;
+  if (!route) return found;
+  for (const Hop& hop : route->hops) {
+    const Availability* own = conditions.of(hop.link);
+    if (own == nullptr) continue;
+    Cause made = cause(cluster.links[static_cast<std::size_t>(hop.link)].name, own);
+    if (!found || made.gone < found->gone) found = std::move(made);
+  }
+  return found;
+}
+
+std::optional<Cause> cause_of(const Program& program, const Cluster& cluster, const Conditions& conditions,
+                              const Instruction& instruction) {
+  if (instruction.is_compute()) {
+    const Availability* own = conditions.of(instruction.device);
+    if (own == nullptr) return {};
+    return cause(cluster.devices[static_cast<std::size_t>(instruction.device)].name, own);
+  }
+  const auto link = static_cast<std::size_t>(instruction.link);
+  if (instruction.kind != InstructionKind::AllReduce)
+    return on_route(cluster, conditions, program.routes[static_cast<std::size_t>(program.transfers[link].route)]);
+  const Collective& ring = program.collectives[link];
+  std::optional<Cause> found;
+  for (std::int32_t k = 0; k < ring.members; ++k) {
+    auto edge = on_route(cluster, conditions, program.routes[static_cast<std::size_t>(ring.first_route + k)]);
+    if (edge && (!found || edge->gone < found->gone)) found = std::move(edge);
+  }
+  return found;
+}
+
+}  // namespace
+
+void throw_if_held_up(const Program& program, const Cluster& cluster, const Conditions& conditions,
+                      std::span<const double> end) {
+  const auto first = std::find_if(end.begin(), end.end(), missing);
+  if (first == end.end() || conditions.as_rated()) return;
+  const InstructionId id{first - end.begin()};
+  for (const InstructionId wait : program.waits_for(id))
+    if (missing(end[static_cast<std::size_t>(wait)])) return;  // A deadlock, which others tell of.
+  const std::optional<Cause> found = cause_of(program, cluster, conditions, program.at(id));
+  if (!found) return;
+  const std::string count =
+      fmt::format("{} of {} instructions cannot run, the first of them {}",
+                  std::count_if(end.begin(), end.end(), missing), end.size(), to_text(program, id));
+  if (found->gone < kForEver)
+    throw Infeasible("down",
+                     fmt::format("'{}' stands still from {} on and is never back: {}", found->name,
+                                 to_text(Seconds{found->gone}), count),
+                     "give the change an `until`, or leave it out of the plan");
+  throw Infeasible("down", fmt::format("'{}' is never up for long enough: {}", found->name, count),
+                   "let its changes leave more time between them, or end");
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,107 @@
+#include "sim/report/simgrid_xml.hpp"
+
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::size_t kMostDevices = 1024;  // SimGrid keeps a table of all pairs: 112 MB.
+
+std::string escaped(const std::string& text) {
+  std::string made;
+  for (const char c : text) {
+    if (c == '&')
+      made += "&amp;";
+    else if (c == '<')
+      made += "&lt;";
+    else if (c == '"')
+      made += "&quot;";
+    else
+      made += c;
+  }
+  return made;
+}
+
+class Writer {
+ public:
+  explicit Writer(const Cluster& cluster) : cluster_(cluster) {}
+
+  std::string write() {
+    out(R"(<?xml version="1.0"?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <zone id="{}" routing="Full">
+)",
+        escaped(cluster_.name));
+    for (std::size_t d = 0; d < cluster_.devices.size(); ++d) host(DeviceId{static_cast<std::int64_t>(d)});
+    for (const Link& l : cluster_.links) link(l);
+    routes();
+    out("  </zone>\n</platform>\n");
+    return std::move(text_);
+  }
+
+ private:
+  template <class... Args>
+  void out(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+  }
+
+  void host(DeviceId d) {
+    const DeviceType& type = cluster_.type_of(d);
+    const double speed = type.peak.value * type.efficiency;
+    out("    <host id=\"{}\" speed=\"{}f\">", escaped(cluster_.devices[static_cast<std::size_t>(d)].name),
+        shortest(speed > 0 ? speed : 1));
+    if (type.memory.value > 0) out("<prop id=\"memory\" value=\"{} B\"/>", shortest(type.memory.value));
+    out("<prop id=\"type\" value=\"{}\"/></host>\n", escaped(type.name));
+  }
+
+  void link(const Link& l) {
+    const char* const policies[] = {"SPLITDUPLEX", "SHARED", "FATPIPE"};
+    out("    <link id=\"{}\" bandwidth=\"{}Bps\" latency=\"{}s\" sharing_policy=\"{}\"/>\n", escaped(l.name),
+        shortest(l.bandwidth.value), shortest(l.latency.value), policies[static_cast<int>(l.duplex)]);
+  }
+
+  void routes() {
+    const Router router(cluster_);
+    const auto count = static_cast<std::int64_t>(cluster_.devices.size());
+    for (std::int64_t from = 0; from < count; ++from)
+      for (std::int64_t to = 0; to < count; ++to) {
+        if (from == to) continue;
+        const std::optional<Route> way = router.route(DeviceId{from}, DeviceId{to});
+        if (!way) continue;
+        out("    <route src=\"{}\" dst=\"{}\" symmetrical=\"NO\">",
+            escaped(cluster_.devices[static_cast<std::size_t>(from)].name),
+            escaped(cluster_.devices[static_cast<std::size_t>(to)].name));
+        for (const Hop& hop : way->hops) crossing(hop);
+        out("</route>\n");
+      }
+  }
+
+  void crossing(const Hop& hop) {
+    const Link& l = cluster_.links[static_cast<std::size_t>(hop.link)];
+    const char* const way = l.duplex != Duplex::Full ? "" : hop.forward ? " direction=\"UP\"" : " direction=\"DOWN\"";
+    out("<link_ctn id=\"{}\"{}/>", escaped(l.name), way);
+  }
+
+  const Cluster& cluster_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string simgrid_xml(const Cluster& cluster) {
+  if (cluster.devices.size() > kMostDevices)
+    throw Infeasible("size",
+                     fmt::format("a platform file has the way between every two devices written out, which is too much "
+                                 "for {} devices; up to {} will do",
+                                 cluster.devices.size(), kMostDevices),
+                     "export a smaller cluster of the same kind");
+  return Writer(cluster).write();
+}
+
+}  // namespace stagecraft

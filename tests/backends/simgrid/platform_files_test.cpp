@@ -1,0 +1,248 @@
+// Platform files: what is read of them gives the times that SimGrid itself gives for the file.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "backends/backend.hpp"
+#include "backends/platform.hpp"
+#include "backends/simgrid/engine.hpp"
+#include "backends/simgrid/sandbox.hpp"
+#include "sim/core/random.hpp"
+#include "sim/core/text.hpp"
+#include "sim/report/simgrid_xml.hpp"
+#include "sim/run/scenario.hpp"
+#include "sim/run/simgrid_xml.hpp"
+#include "tests/support/clusters.hpp"
+#include "tests/support/differences.hpp"
+#include "tests/support/program_builder.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+namespace s4u = sg::s4u;
+
+const std::string kFolder = "tests/backends/simgrid/platforms/";
+const char* const kFiles[] = {"backbone", "dragonfly", "fat_tree", "nested", "star", "torus"};
+
+config::Member memory() { return {"memory", {}, config::Value::scalar("16 GiB", {})}; }
+
+Cluster imported(const std::string& file) { return build_cluster(platform_cluster(file, {memory()})); }
+
+/// One message, which leaves at `start`.
+struct Message {
+  int from, to;
+  std::uint64_t bytes;
+  double start;
+};
+
+/// At random times, so that many are under way at once; or one behind the other.
+std::vector<Message> random_messages(const Cluster& cluster, Rng& rng, bool together) {
+  const int hosts = static_cast<int>(cluster.devices.size());
+  std::vector<Message> messages;
+  for (int i = 0; i < 60; ++i) {
+    const int from = rng.integer(0, hosts - 1);
+    const int to = (from + rng.integer(1, hosts - 1)) % hosts;
+    messages.push_back(
+        {from, to, static_cast<std::uint64_t>(rng.integer(1, 50'000'000)), together ? rng.uniform(0, 0.2) : 10.0 * i});
+  }
+  return messages;
+}
+
+/// SimGrid itself on the file: it finds the ways, shares the links and, for messages that never meet, pays the latency.
+/// With others under way its latency would change their shares, so it is paid before, as the route says.
+std::vector<double> direct(const std::string& file, const Cluster& cluster, const std::vector<Message>& messages,
+                           bool own_latency) {
+  const sg::SharedMemory memory(messages.size() * sizeof(double));
+  const std::span<double> end = memory.as<double>();
+  const auto play = [&] {
+    s4u::Engine& engine = sg::make_engine();
+    if (own_latency) s4u::Engine::set_config("network/latency-factor:1");
+    engine.load_platform(file);
+    engine.seal_platform();
+    sg::on_transfer_end([&](const s4u::Activity& activity) {
+      end[static_cast<std::size_t>(reinterpret_cast<std::intptr_t>(activity.get_data<void>()) - 1)] =
+          s4u::Engine::get_clock();
+    });
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      const Message& m = messages[i];
+      s4u::Host* from = engine.host_by_name(cluster.devices[static_cast<std::size_t>(m.from)].name);
+      s4u::Host* to = engine.host_by_name(cluster.devices[static_cast<std::size_t>(m.to)].name);
+      std::vector<s4u::Link*> links;
+      double latency = 0;
+      from->route_to(to, links, &latency);
+      sg::Timer::set(m.start + (own_latency ? 0 : latency), [&, from, to, i] {
+        const s4u::CommPtr comm = s4u::Comm::sendto_init(from, to)->set_payload_size(messages[i].bytes);
+        comm->set_data(reinterpret_cast<void*>(static_cast<std::intptr_t>(i) + 1));
+        comm->add_ref();  // never given back: the process ends
+        sg::start_activity(comm);
+      });
+    }
+    engine.run();
+  };
+  sg::run_in_child(play, Seconds{20});
+  return {end.begin(), end.end()};
+}
+
+/// The same messages as a program: each behind an op of its own that lasts until it leaves.
+std::vector<double> ours(const char* backend, const Cluster& cluster, const std::vector<Message>& messages) {
+  test::ProgramBuilder builder(static_cast<int>(cluster.devices.size()), false);
+  builder.unordered_ops().unordered_messages();
+  std::vector<InstructionId> sends;
+  for (const Message& m : messages)
+    sends.push_back(builder.send(m.from, m.to, m.bytes, {builder.compute(m.from, m.start)}).send);
+  const Program program = builder.build();
+  const Timeline t = get_from(backends::all(), "backend", backend).run(program, cluster, {});
+  std::vector<double> end;
+  for (const InstructionId send : sends) end.push_back(t.end_of(send).value);
+  return end;
+}
+
+void check_same(const std::vector<double>& a, const std::vector<double>& b) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == doctest::Approx(b[i]).epsilon(1e-9));
+}
+
+void check_file(const std::string& file, const std::string& as_imported) {
+  CAPTURE(file);
+  const Cluster cluster = imported(as_imported);
+  Rng rng(3, file);
+  for (int trial = 0; trial < 4; ++trial) {
+    const std::vector<Message> apart = random_messages(cluster, rng, false), met = random_messages(cluster, rng, true);
+    const std::vector<double> alone = direct(file, cluster, apart, true);
+    check_same(ours("ideal", cluster, apart), alone);
+    check_same(ours("simgrid", cluster, apart), alone);
+    const std::vector<double> shared = direct(file, cluster, met, false);
+    check_same(ours("simgrid", cluster, met), shared);
+    check_same(ours("fluid", cluster, met), shared);
+  }
+}
+
+std::string wrong_file(const std::string& file) {
+  try {
+    read_simgrid_platform(file, {}, 512);
+  } catch (const InputError& e) {
+    const Diagnostic& p = e.problems().front();
+    return (p.where.line > 0 ? std::to_string(p.where.line) + ": " : "") + p.message;
+  }
+  return "it was taken";
+}
+
+std::string wrong_text(const std::string& inside) {
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("wrong-" + std::to_string(getpid()) + ".xml")).string();
+  write_file(file,
+             "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
+             "<platform version=\"4.1\">\n<zone id=\"w\" routing=\"Full\">\n" +
+                 inside + "\n</zone>\n</platform>\n");
+  std::string message = wrong_file(file);
+  std::filesystem::remove(file);
+  return message;
+}
+
+}  // namespace
+
+TEST_CASE("random messages between random hosts take as long as on the file itself") {
+  for (const char* name : kFiles) check_file(kFolder + name + ".xml", kFolder + name + ".xml");
+}
+
+TEST_CASE("hosts, links and routes are those of the file") {
+  const Platform p = read_simgrid_platform(kFolder + "nested.xml", {}, 512);
+  REQUIRE(p.hosts.size() == 5);
+  CHECK(p.hosts[1].name == "a1");
+  CHECK(p.hosts[1].speed == 3e9);
+  CHECK(p.hosts[1].cores == 2);
+  CHECK(p.hosts[3].properties.at("memory") == "64 GiB");
+  const auto name = [&](std::int32_t l) { return p.links[static_cast<std::size_t>(l)].name; };
+  std::set<std::string> over;
+  for (const std::int32_t l : p.route(2, 4)) over.insert(name(l));
+  CHECK(over == std::set<std::string>{"a12", "a01_DOWN", "a0gate", "sea", "b0gate", "b01"});
+  for (const Platform::Link& l : p.links)
+    CHECK((l.sharing == Platform::Sharing::Fatpipe) == (l.name == "sea" || l.name == "b01"));
+}
+
+TEST_CASE("hosts come in the order of their numbers, or as they are named") {
+  const auto names = [](const std::vector<std::string>& wanted) {
+    std::string text;
+    for (const Platform::Host& h : read_simgrid_platform(kFolder + "fat_tree.xml", wanted, 512).hosts)
+      text += h.name + " ";
+    return text;
+  };
+  CHECK(names({}) ==
+        "n0.fat n1.fat n2.fat n3.fat n4.fat n5.fat n6.fat n7.fat n8.fat n9.fat n10.fat n11.fat n12.fat "
+        "n13.fat n14.fat n15.fat ");
+  CHECK(names({"n15.fat", "n1*.fat", "n2.fat"}) == "n15.fat n1.fat n10.fat n11.fat n12.fat n13.fat n14.fat n2.fat ");
+}
+
+TEST_CASE("devices have the speed, cores and memory of their hosts") {
+  const Cluster cluster = imported(kFolder + "nested.xml");
+  CHECK(cluster.type_of(DeviceId{0}).peak.value == 3e9);
+  CHECK(cluster.type_of(DeviceId{1}).peak.value == 6e9);
+  CHECK(cluster.type_of(DeviceId{0}).memory.value == 16 * 0x1p30);
+  CHECK(cluster.type_of(DeviceId{3}).memory.value == 64 * 0x1p30);
+  CHECK(cluster.types.size() == 5);  // 3, 6, 1 and twice 5 GFLOP/s, one of these with memory of its own
+}
+
+TEST_CASE("what is wrong with a file is said with its place") {
+  CHECK(wrong_file(kFolder + "vivaldi.xml") ==
+        "SimGrid does not take this platform: the latency from 'p0' to 'p1' is not that of its links, as with "
+        "coordinates "
+        "(Vivaldi)");
+  CHECK(wrong_file("no-such.xml").find("no-such.xml") != std::string::npos);
+  CHECK(wrong_text("<host id=\"a\"/>") ==
+        "5: SimGrid does not take this platform: Invalid XML (XML input line 5, state 74): Required attribute `speed' "
+        "not "
+        "set for `host' element.");
+  CHECK(wrong_text("<host id=\"a\" speed=\"1Gf\"/>\n<host id=\"b\" speed=\"1Gfoo\"/>") ==
+        "6: SimGrid does not take this platform: unknown unit: Gfoo");
+  CHECK(wrong_text("<host id=\"a\" speed=\"0f\"/>") ==
+        "SimGrid does not take this platform: host 'a' has a speed of 0");
+  CHECK(wrong_text("<host id=\"a\" speed=\"1f\"/><host id=\"a\" speed=\"1f\"/>") ==
+        "SimGrid does not take this platform: Refusing to create a second host named 'a'.");
+  CHECK(wrong_text("<host id=\"a\" speed=\"1f\"/><host id=\"b\" speed=\"1f\"/><link id=\"l\" bandwidth=\"0\" "
+                   "latency=\"0\"/><route src=\"a\" dst=\"b\"><link_ctn id=\"l\"/></route>") ==
+        "SimGrid does not take this platform: link 'l' has a bandwidth of 0 and a latency of 0");
+  // SimGrid aborts here.
+  CHECK(wrong_text("<cluster id=\"f\" prefix=\"d\" suffix=\"\" radical=\"0-6\" speed=\"1Gf\" bw=\"2GBps\" lat=\"2us\" "
+                   "topology=\"FAT_TREE\" topo_parameters=\"2;4,4;1,2;1,1\"/>")
+            .find("SimGrid does not take this platform: Zone(f): error when creating host number 7") == 0);
+}
+
+TEST_CASE("too many hosts, or one that is not there") {
+  CHECK_THROWS_WITH_AS(read_simgrid_platform(kFolder + "fat_tree.xml", {}, 15),
+                       doctest::Contains("has 16 hosts, and a way between every two of at most 15"), InputError);
+  CHECK_THROWS_WITH_AS(read_simgrid_platform(kFolder + "star.xml", {"s9"}, 15), doctest::Contains("is called 's9'"),
+                       InputError);
+}
+
+TEST_CASE("a platform that is written gives SimGrid, and whoever imports it, the same times") {
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("there-" + std::to_string(getpid()) + ".xml")).string();
+  for (const char* name : {"two-node-mixed", "dragonfly-72", "edge-wireless-7", "summit-4", "random-16"}) {
+    CAPTURE(name);
+    const Cluster cluster = build_cluster(load_cluster_file(std::string("topologies/") + name + ".yaml"));
+    write_file(file, simgrid_xml(cluster));
+    const Cluster back = imported(file);
+    REQUIRE(back.devices.size() == cluster.devices.size());
+    // Devices may come in another order of names.
+    std::vector<int> there;
+    for (const Device& d : cluster.devices) there.push_back(back.find_device(d.name).value());
+    Rng rng(4, name);
+    std::vector<Message> messages = random_messages(cluster, rng, true), moved = messages;
+    for (Message& m : moved)
+      m.from = there[static_cast<std::size_t>(m.from)], m.to = there[static_cast<std::size_t>(m.to)];
+    const std::vector<double> before = ours("simgrid", cluster, messages);
+    check_same(before, direct(file, cluster, messages, false));
+    check_same(before, ours("fluid", back, moved));
+    for (std::size_t d = 0; d < there.size(); ++d) {
+      const DeviceType &a = cluster.type_of(DeviceId{static_cast<std::int64_t>(d)}),
+                       &b = back.type_of(DeviceId{there[d]});
+      CHECK(b.peak.value == doctest::Approx(a.peak.value * a.efficiency).epsilon(1e-12));
+      CHECK(b.memory.value == a.memory.value);
+    }
+  }
+  std::filesystem::remove(file);
+}

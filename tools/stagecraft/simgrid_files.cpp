@@ -1,0 +1,72 @@
+#include "tools/stagecraft/simgrid_files.hpp"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "sim/config/override.hpp"
+#include "sim/core/text.hpp"
+#include "sim/report/simgrid_xml.hpp"
+#include "sim/run/library.hpp"
+#include "sim/run/scenario.hpp"
+#include "sim/run/simgrid_xml.hpp"
+
+namespace stagecraft {
+namespace {
+
+[[noreturn]] void say_unknown(const std::string& given) {
+  std::vector<std::string> names;
+  for (const FileKind kind : {FileKind::Cluster, FileKind::Scenario})
+    for (const NamedFile& file : named_files(kind)) names.push_back(file.name);
+  const auto near = closest(given, names);
+  throw InputError(fmt::format("there is no cluster and no scenario '{}'", given),
+                   near ? fmt::format("did you mean '{}'?", *near)
+                        : std::string("stagecraft list topologies shows those that have a name"));
+}
+
+/// Of a cluster's file or name, or of a scenario.
+Cluster cluster_in(const std::string& given, const std::vector<std::string>& sets) {
+  std::error_code error;
+  if (!std::filesystem::exists(given, error)) {
+    for (const FileKind kind : {FileKind::Cluster, FileKind::Scenario})
+      for (const NamedFile& named : named_files(kind))
+        if (named.name == given) return cluster_in(named.path, sets);
+    say_unknown(given);
+  }
+  const std::string& file = given;
+  config::Problems problems;
+  const config::Value root = config::parse_yaml_file(file, problems);
+  problems.throw_if_any();
+  const config::Value* line = root.is_map() ? root.find("schema") : nullptr;
+  if (line && line->text.starts_with("cluster/")) {
+    if (!sets.empty()) throw InputError("--set is for scenarios", "write a cluster with base and override");
+    return build_cluster(load_cluster_file(file));
+  }
+  return build_cluster(load_scenario(file, sets).tree.at("cluster"));
+}
+
+}  // namespace
+
+int export_simgrid(const Arguments& a) {
+  if (!a.has("FILE"))
+    throw InputError("simgrid-xml is made of a cluster, or of that of a scenario",
+                     "stagecraft export simgrid-xml lab-4 --out platform.xml");
+  const Cluster cluster = cluster_in(a.text("FILE"), a.list("set"));
+  const std::string text = simgrid_xml(cluster);
+  if (!cluster.changes.empty() || cluster.jitter.most > 0)
+    fmt::print(stderr, "note: changes over time are not part of the platform\n");
+  if (!a.has("out")) return print(text), 0;
+  write_file(a.text("out"), text);
+  return print("wrote " + a.text("out") + "\n"), 0;
+}
+
+std::string import_simgrid(const Arguments& a) {
+  config::Problems problems;
+  std::vector<config::Member> fields;
+  for (const std::string& set : a.list("set"))
+    if (auto field = config::read_assignment("--set", set, problems)) fields.push_back(std::move(*field));
+  problems.throw_if_any();
+  return config::to_yaml(platform_cluster(a.text("FILE"), std::move(fields)), false);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,36 @@
+// A platform file of SimGrid. Who reads scenarios replaces it by what SimGrid makes of it, written out, so that nothing
+// here knows the library.
+
+#include "sim/core/diagnostic.hpp"
+#include "topologies/cluster_writer.hpp"
+
+namespace stagecraft::topology_generators {
+namespace {
+
+const config::MapSpec kFields{
+    "A platform file of SimGrid: hosts become devices, links and routes are taken as SimGrid has them.",
+    {config::text("simgrid_xml").doc("The file, beside the one that names it."),
+     config::list("hosts", config::text("host"))
+         .optional()
+         .doc("The hosts that are devices, in order; * stands for any letters. Left out: all, n2 before n10."),
+     type_field().optional().doc("Type of all devices; left out: made from speed and cores of each host."),
+     config::quantity("memory", config::Dimension::Size)
+         .optional()
+         .doc("Of each host that has no property `memory`; needed without `type`."),
+     config::quantity("memory_bandwidth", config::Dimension::Bandwidth)
+         .optional()
+         .doc("Of each host; left out: memory is never in the way of computing, as in SimGrid.")}};
+
+}  // namespace
+
+extern const TopologyGenerator simgrid_xml{
+    .name = "simgrid_xml",
+    .summary = "A platform file of SimGrid, with all kinds of zones that have routes.",
+    .source = "Casanova et al., Versatile, scalable and accurate simulation of distributed applications, JPDC 2014",
+    .fields = &kFields,
+    .build = [](const config::Value&) -> Cluster {
+      throw InternalError("a platform file was not replaced by what is in it");
+    },
+};
+
+}  // namespace stagecraft::topology_generators
