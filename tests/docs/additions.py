@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""A schedule, a planner, a model with its builder, a cluster with its generator and a backend, each one new file or folder
+and nothing else: additions.py BUILD, from the root of the project.
+
+The files of tests/docs/additions are put into a copy of the tree, which is built; all of them have to be listed and to work."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+build = pathlib.Path(sys.argv[1]).resolve()
+if not shutil.which("ccache"):
+    print("SKIPPED: without ccache this builds everything a second time")
+    sys.exit(77)
+
+
+def out(*words, **more):
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, **more)
+    assert done.returncode == 0, f"{' '.join(map(str, words))}: {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr}"
+    return done.stdout
+
+
+def figures(program, backend, folder):
+    return json.loads(out(program, "run", "scenarios/my-scenario.yaml", "--backend", backend, "--format", "json", cwd=folder))
+
+
+with tempfile.TemporaryDirectory() as name:
+    folder = pathlib.Path(name) / "copy"
+    for file in out("git", "ls-files").splitlines():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        if pathlib.Path(file).exists():
+            shutil.copy2(file, folder / file)
+    shutil.copytree("tests/docs/additions", folder, dirs_exist_ok=True)
+    # Paths below the base count as relative, so that the cache knows files of the other tree.
+    environment = {**os.environ, "CCACHE_BASEDIR": str(folder), "CCACHE_NOHASHDIR": "1"}
+    out("cmake", "-S", folder, "-B", folder / "build/ci", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DSTAGECRAFT_TESTS=OFF",
+        "-DSTAGECRAFT_WERROR=ON", "-DENABLE_CUDA=OFF", env=environment)
+    out("cmake", "--build", folder / "build/ci", "-j2", "--target", "stagecraft", env=environment)
+    program = folder / "build/ci/bin/stagecraft"
+    for kind, name in [("schedules", "last-in-first-out"), ("planners", "halves"), ("builders", "single"), ("models", "my-model"),
+                       ("generators", "cable"), ("topologies", "my-cluster"), ("backends", "twice")]:
+        assert name in out(program, "list", kind).split(), f"{name} is not among the {kind}"
+    once, twice = figures(program, "ideal", folder), figures(program, "twice", folder)
+    assert abs(twice["makespan_s"] / once["makespan_s"] - 2) < 1e-9, (once["makespan_s"], twice["makespan_s"])
+    assert abs(figures(program, "simgrid", folder)["makespan_s"] / once["makespan_s"] - 1) < 1e-9
+print("one new file each: schedule, planner, model, cluster and backend")
