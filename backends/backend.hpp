@@ -26,11 +26,22 @@ struct Work {
   bool emulated = false;  ///< Sleep for the time of the cost table instead; messages are real.
 };
 
+/// Operands of matrix products of 32-bit numbers on GPUs may be rounded first.
+enum class GpuPrecision : std::uint8_t { Exact, Tf32, Bf16 };
+enum class GpuMessages : std::uint8_t { Copy, Nccl };
+
+/// Choices of runs on GPUs.
+struct GpuOptions {
+  GpuPrecision precision = GpuPrecision::Exact;
+  GpuMessages messages = GpuMessages::Copy;
+};
+
 struct RunOptions {
   std::uint64_t seed = 1;
   Seconds timeout{0};  ///< Of wall time; of a real run: without any progress. Zero: none, or the backend's own.
   const Work* work = nullptr;
   bool one_thread = false;  ///< Of a real run: all devices on one thread, in the order of the program.
+  GpuOptions gpu = {};
 };
 
 /// What is to be measured for a profile.
@@ -40,6 +51,7 @@ struct ProfileRequest {
   std::vector<int> samples;  ///< Micro-batch sizes.
   int threads = 1;           ///< Devices that are busy at the same time.
   double seconds = 1;        ///< Of measuring, for each micro-batch size; a few runs are made in any case.
+  GpuOptions gpu = {};
 };
 
 /// One way to execute a Program: one directory in backends/. The program has passed check_program().
@@ -50,6 +62,7 @@ struct BackendDef {
   std::string (*why_not)();  ///< Empty when it can run here; else one sentence.
   Timeline (*run)(const Program&, const Cluster&, const RunOptions&);
   Profile (*profile)(const ProfileRequest&) = nullptr;  ///< Of backends that really compute.
+  std::string (*facts)() = nullptr;  ///< For doctor: what there is of the machine behind it, in lines.
 };
 
 namespace backends {

@@ -26,7 +26,7 @@ allowed = {
     "models": config | {"sim/model", "models"}, "topologies": cluster | {"topologies"},
     "backends/ideal": backend, "backends/des": backend | {"backends/des"},
     "backends/simgrid": backend | {"backends/des", "backends/simgrid"},
-    "backends/cuda": {"backends/cuda"},
+    "backends/cuda": real | {"backends/cuda"},
     "backends/fluid": backend | {"backends/des", "backends/fluid"},
     "backends/real": real, "backends/cpu": real | {"backends/cpu"}, "backends": backend | {"sim/plan", "sim/model", "sim/cost", "sim/training", "sim/weights"},
 }

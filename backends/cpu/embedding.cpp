@@ -12,7 +12,7 @@ void forward(const real::Call& call) {
   const Operation& op = *call.operation;
   const T* const input = numbers<T>(call.inputs[0]);
   const T* const words = static_cast<const T*>(call.weights);
-  const T* const positions = words + second_block<T>(op);
+  const T* const positions = words + real::second_block(op, sizeof(T));
   for (std::int64_t row = 0; row < call.samples * op.rows; ++row) {
     const T* const word = words + whole_number(input[row], op.inner, "word", op) * op.columns;
     const T* const position = positions + row % op.rows * op.columns;
@@ -33,7 +33,7 @@ void weight_gradient(const real::Call& call, const real::Tensor& d_output, void*
   const Operation& op = *call.operation;
   const T* const input = numbers<T>(call.inputs[0]);
   T* const d_words = static_cast<T*>(d_weights);
-  T* const d_positions = d_words + second_block<T>(op);
+  T* const d_positions = d_words + real::second_block(op, sizeof(T));
   for (std::int64_t row = 0; row < call.samples * op.rows; ++row) {
     const T* const gradient = numbers<T>(d_output) + row * op.columns;
     const auto value = [=](std::int64_t i) { return gradient[i]; };

@@ -126,7 +126,7 @@ class CpuKernels final : public real::Kernels {
 
 }  // namespace
 
-std::unique_ptr<real::Kernels> make_kernels(std::size_t width) {
+std::unique_ptr<real::Kernels> make_kernels(std::size_t width, DeviceId) {
   STAGECRAFT_CHECK(width == sizeof(float) || width == sizeof(double));
   if (width == sizeof(float)) return std::make_unique<CpuKernels<float>>();
   return std::make_unique<CpuKernels<double>>();

@@ -26,7 +26,7 @@ template <class T>
 void forward(const real::Call& call) {
   const std::int64_t columns = call.operation->columns;
   const T* const gamma = static_cast<const T*>(call.weights);
-  const T* const beta = gamma + second_block<T>(*call.operation);
+  const T* const beta = gamma + real::second_block(*call.operation, sizeof(T));
   for (std::int64_t row = 0; row < call.output.rows; ++row) {
     const T* const x = numbers<T>(call.inputs[0]) + row * columns;
     const auto count = static_cast<T>(columns);
@@ -65,7 +65,7 @@ template <class T>
 void weight_gradient(const real::Call& call, const real::Tensor& d_output, void* d_weights) {
   const std::int64_t columns = call.operation->columns;
   T* const d_gamma = static_cast<T*>(d_weights);
-  T* const d_beta = d_gamma + second_block<T>(*call.operation);
+  T* const d_beta = d_gamma + real::second_block(*call.operation, sizeof(T));
   for (std::int64_t row = 0; row < d_output.rows; ++row) {
     const T* const gradient = numbers<T>(d_output) + row * columns;
     const T* const normal = kept<T>(call, row).normal;

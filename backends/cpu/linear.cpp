@@ -13,7 +13,7 @@ void forward(const real::Call& call) {
   const std::int64_t rows = call.output.rows;
   const T* const weights = static_cast<const T*>(call.weights);
   T* const output = numbers<T>(call.output);
-  const T* const bias = weights + second_block<T>(op);
+  const T* const bias = weights + real::second_block(op, sizeof(T));
   if (op.bias)
     for (std::int64_t row = 0; row < rows; ++row)
       std::memcpy(output + row * op.columns, bias, sizeof(T) * static_cast<std::size_t>(op.columns));
@@ -42,7 +42,7 @@ void weight_gradient(const real::Call& call, const real::Tensor& d_output, void*
       const_view<T>(gradient, rows, op.columns).transpose() *
           const_view<T>(numbers<T>(call.inputs[0]), rows, op.inner));
   if (!op.bias) return;
-  T* const d_bias = static_cast<T*>(d_weights) + second_block<T>(op);
+  T* const d_bias = static_cast<T*>(d_weights) + real::second_block(op, sizeof(T));
   for (std::int64_t row = 0; row < rows; ++row)
     put(true, op.columns, d_bias, [from = gradient + row * op.columns](std::int64_t i) { return from[i]; });
 }

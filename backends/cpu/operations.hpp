@@ -47,11 +47,4 @@ T* numbers(const real::Tensor& tensor) {
   return static_cast<T*>(tensor.data);
 }
 
-/// Where the second block of the weights starts.
-template <class T>
-std::int64_t second_block(const Operation& op) {
-  constexpr std::int64_t step = 64 / sizeof(T);
-  return (real::blocks(op, sizeof(T)).first + step - 1) / step * step;
-}
-
 }  // namespace stagecraft::cpu

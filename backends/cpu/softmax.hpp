@@ -1,7 +1,7 @@
 #pragma once
 
-#include "backends/cpu/elementary.hpp"
 #include "backends/cpu/loops.hpp"
+#include "backends/real/formulas/elementary.hpp"
 
 namespace stagecraft::cpu {
 
@@ -17,7 +17,7 @@ SoftmaxParts<T> softmax_exponentials(std::int64_t count, const T* x, T factor, T
   const T largest = joined(
       count, -std::numeric_limits<T>::infinity(), [=](std::int64_t i) { return factor * x[i]; },
       [](T a, T b) { return a < b ? b : a; });
-  put(false, count, to, [=](std::int64_t i) { return exponential(factor * x[i] - largest); });
+  put(false, count, to, [=](std::int64_t i) { return real::exponential(factor * x[i] - largest); });
   return {largest, sum<T>(count, [to](std::int64_t i) { return to[i]; })};
 }
 

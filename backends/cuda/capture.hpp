@@ -47,6 +47,12 @@ class Event {
   ~Event() { cudaEventDestroy(event_); }
   void record(cudaStream_t stream) const { check(cudaEventRecord(event_, stream), "cudaEventRecord"); }
   void hold_up(cudaStream_t stream) const { check(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent"); }
+  bool over() const {
+    const cudaError_t result = cudaEventQuery(event_);
+    if (result == cudaErrorNotReady) return false;
+    check(result, "looking at an event");
+    return true;
+  }
   double milliseconds_since(const Event& earlier) const {
     float ms = 0;
     check(cudaEventElapsedTime(&ms, earlier.event_, event_), "cudaEventElapsedTime");

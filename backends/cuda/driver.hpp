@@ -3,13 +3,14 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-#include <stdexcept>
 #include <string>
+
+#include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::cuda {
 
-struct CudaError : std::runtime_error {
-  using std::runtime_error::runtime_error;
+struct CudaError : BackendError {
+  using BackendError::BackendError;
 };
 
 inline void check(cudaError_t result, const char* what) {

@@ -32,6 +32,7 @@ struct CublasLt {
   STAGECRAFT_SYMBOL(cublasLtMatmulDescSetAttribute);
   STAGECRAFT_SYMBOL(cublasLtMatrixLayoutCreate);
   STAGECRAFT_SYMBOL(cublasLtMatrixLayoutDestroy);
+  STAGECRAFT_SYMBOL(cublasLtMatrixLayoutSetAttribute);
   STAGECRAFT_SYMBOL(cublasLtMatmulPreferenceCreate);
   STAGECRAFT_SYMBOL(cublasLtMatmulPreferenceDestroy);
   STAGECRAFT_SYMBOL(cublasLtMatmulPreferenceSetAttribute);

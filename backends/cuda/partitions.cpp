@@ -22,6 +22,7 @@ Partitions::Partitions(int device, const std::vector<unsigned>& shares) {
   check(cudaFree(nullptr), "cudaFree");  // Makes the primary context, to which green contexts belong.
   const Driver driver;
   destroy_ = driver.cuGreenCtxDestroy;
+  create_stream_ = driver.cuGreenCtxStreamCreate;
   CUdevResource all{}, rest{};
   check(driver.cuDeviceGetDevResource(device, &all, CU_DEV_RESOURCE_TYPE_SM), "cuDeviceGetDevResource");
   const unsigned least = all.sm.minSmPartitionSize;
@@ -55,7 +56,15 @@ Partitions::Partitions(int device, const std::vector<unsigned>& shares) {
   }
 }
 
+cudaStream_t Partitions::new_stream(std::size_t part, int priority) {
+  check(create_stream_(&more_.emplace_back(), parts_[part].context, CU_STREAM_NON_BLOCKING, priority), "a stream");
+  return more_.back();
+}
+
 void Partitions::release() noexcept {
+  for (const cudaStream_t stream : more_)
+    if (stream) cudaStreamDestroy(stream);
+  more_.clear();
   for (const Part& part : parts_) {
     if (part.compute) cudaStreamDestroy(part.compute);
     if (part.comm) cudaStreamDestroy(part.comm);

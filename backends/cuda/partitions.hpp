@@ -25,6 +25,8 @@ class Partitions {
   ~Partitions() { release(); }
 
   const std::vector<Part>& parts() const { return parts_; }
+  /// One more stream of a part, which goes with the partitions.
+  cudaStream_t new_stream(std::size_t part, int priority);
   unsigned group() const { return group_; }    ///< Multiprocessors of the smallest group.
   unsigned groups() const { return groups_; }  ///< That the device was split into.
   unsigned unused() const { return unused_; }  ///< Multiprocessors in no partition.
@@ -34,7 +36,9 @@ class Partitions {
   void release() noexcept;
 
   std::vector<Part> parts_;
+  std::vector<cudaStream_t> more_;
   decltype(&cuGreenCtxDestroy) destroy_ = nullptr;
+  decltype(&cuGreenCtxStreamCreate) create_stream_ = nullptr;
   unsigned group_ = 0, groups_ = 0, unused_ = 0;
 };
 

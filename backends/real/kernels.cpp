@@ -56,4 +56,6 @@ Blocks blocks(const Operation& op, std::size_t width) {
   return {first, second, aligned(first, width) + aligned(second, width)};
 }
 
+std::int64_t second_block(const Operation& op, std::size_t width) { return aligned(blocks(op, width).first, width); }
+
 }  // namespace stagecraft::real

@@ -34,6 +34,7 @@ struct Blocks {
   std::int64_t first = 0, second = 0, total = 0;
 };
 Blocks blocks(const Operation&, std::size_t width);
+std::int64_t second_block(const Operation&, std::size_t width);  ///< Where it starts, in numbers.
 
 /// One operation on the samples of one micro-batch.
 struct Call {

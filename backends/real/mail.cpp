@@ -58,11 +58,14 @@ void Mail::post(StageId stage, int micro, int replica, bool gradient, std::vecto
   Posted& posted = posted_[at];
   posted.values = std::move(values);
   posted.readers = expected_[at] + 1;
+  Kernels& kernels = memories_[static_cast<std::size_t>(device)]->kernels();
+  const auto copy = [&](const void* from, void* to, std::size_t bytes) { kernels.copy(from, to, bytes); };
   for (const int e : (gradient ? edges_.in : edges_.out)[static_cast<std::size_t>(stage)]) {
     const StageEdge& edge = plan_.edges[static_cast<std::size_t>(e)];
     const Stage& other = plan_.stage(gradient ? edge.from : edge.to);
     for_each_overlap(own, micro, replica, other, [&](int m, int r, int) {
-      if (other.devices[static_cast<std::size_t>(r)] == device) deliver(letter(e, gradient, micro, replica, m, r));
+      if (other.devices[static_cast<std::size_t>(r)] == device)
+        deliver(letter(e, gradient, micro, replica, m, r), copy);
     });
   }
   if (--posted.readers == 0) posted.values.clear();
@@ -86,26 +89,23 @@ std::vector<Array>& Mail::box(const Letter& l) {
   return arrays;
 }
 
-void Mail::deliver(const Letter& l) {
+void Mail::deliver(const Letter& l, const Copier& copy) {
   const Posted& posted = posted_[key(l.from, l.from_micro, l.from_replica, l.gradient)];
   const StageNet& from = *nets_[static_cast<std::size_t>(l.from)];
   auto& arrays = box(l);
   const auto& values = crossing(l.from, l.edge, l.gradient).values;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto v = static_cast<std::size_t>(values[i]);
-    DeviceMemory& memory =
-        *memories_[static_cast<std::size_t>(plan_.stage(l.to).devices[static_cast<std::size_t>(l.to_replica)])];
-    const std::size_t sample = static_cast<std::size_t>(from.values[v].numbers()) * memory.kernels().width();
-    memory.kernels().copy(
-        static_cast<const char*>(posted.values[v].data()) + static_cast<std::size_t>(l.from_first) * sample,
-        static_cast<char*>(arrays[i].data()) + static_cast<std::size_t>(l.to_first) * sample,
-        static_cast<std::size_t>(l.samples) * sample);
+    const std::size_t sample = static_cast<std::size_t>(from.values[v].numbers()) * width_;
+    copy(static_cast<const char*>(posted.values[v].data()) + static_cast<std::size_t>(l.from_first) * sample,
+         static_cast<char*>(arrays[i].data()) + static_cast<std::size_t>(l.to_first) * sample,
+         static_cast<std::size_t>(l.samples) * sample);
   }
 }
 
-void Mail::carry(int transfer) {
+void Mail::carry(int transfer, const Copier& copy) {
   const Letter l = letter(transfer);
-  deliver(l);
+  deliver(l, copy);
   Posted& posted = posted_[key(l.from, l.from_micro, l.from_replica, l.gradient)];
   if (--posted.readers == 0) posted.values.clear();
 }

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -13,6 +14,9 @@
 #include "sim/program/program.hpp"
 
 namespace stagecraft::real {
+
+/// How a message moves.
+using Copier = std::function<void(const void* from, void* to, std::size_t bytes)>;
 
 /// What ops of one stage made for ops of others, and what has arrived for them.
 ///
@@ -30,8 +34,8 @@ class Mail {
   /// What arrived over an edge for a piece, one array for each value of the crossing; it is forgotten here.
   std::vector<Array> collect(int edge, StageId to, int micro, int replica, bool gradient);
 
-  void carry(int transfer);               ///< Both ends are here.
-  std::size_t bytes(int transfer) const;  ///< That pack() writes.
+  void carry(int transfer, const Copier&);  ///< Both ends are here.
+  std::size_t bytes(int transfer) const;    ///< That pack() writes.
   void pack(int transfer, void* into);
   void unpack(int transfer, const void* from);
 
@@ -49,7 +53,7 @@ class Mail {
   };
   Letter letter(int transfer) const;
   Letter letter(int edge, bool gradient, int from_micro, int from_replica, int to_micro, int to_replica) const;
-  void deliver(const Letter&);
+  void deliver(const Letter&, const Copier&);
   std::vector<Array>& box(const Letter&);
   const Crossing& crossing(StageId, int edge, bool enters) const;
   std::size_t key(StageId s, int micro, int replica, bool gradient) const {

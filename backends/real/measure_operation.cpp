@@ -31,7 +31,7 @@ ModelGraph smallest_model() {
 
 }  // namespace
 
-Seconds measure_operation(const KernelFactory& factory) {
+Seconds measure_operation(const std::function<Timeline(const Program&, const Work&)>& run) {
   constexpr int kMicroBatches = 64, kIterations = 8;
   const ModelGraph model = smallest_model();
   Plan plan = chain_plan(1, 1, kMicroBatches);
@@ -45,7 +45,7 @@ Seconds measure_operation(const KernelFactory& factory) {
   const Program program = lower(schedule, plan, costs, flush, options);
   Training training;
   training.task = "random";
-  const Timeline t = execute(program, {model, plan, flush, training}, factory, {});
+  const Timeline t = run(program, {model, plan, flush, training});
   std::vector<double> times;
   for (std::size_t n = program.size() / 2; n < program.size(); ++n) times.push_back(t.end[n] - t.start[n]);
   std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());

@@ -1,28 +1,26 @@
 #include "backends/real/net_run.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include <fmt/format.h>
 
 namespace stagecraft::real {
 namespace {
 
-/// Adds the time between its making and its end to a place, when there is one.
-class Stopwatch {
+/// Around one part of one operation, when somebody looks at the time.
+class Lap {
  public:
-  explicit Stopwatch(double* sum) : sum_(sum) {
-    if (sum_) since_ = std::chrono::steady_clock::now();
+  Lap(Stopwatch* watch, Part part, std::size_t node) : watch_(watch) {
+    if (watch_) watch_->start(part, node);
   }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-  ~Stopwatch() {
-    if (sum_) *sum_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - since_).count();
+  Lap(const Lap&) = delete;
+  Lap& operator=(const Lap&) = delete;
+  ~Lap() {
+    if (watch_) watch_->stop();
   }
 
  private:
-  double* sum_;
-  std::chrono::steady_clock::time_point since_;
+  Stopwatch* watch_;
 };
 
 }  // namespace
@@ -55,30 +53,52 @@ Call NetRun::call(std::size_t n, const Samples& s, const void* weights, const Ac
   return c;
 }
 
-void NetRun::load(const Node& node, const Samples& s, Array& into) const {
-  const auto numbers = static_cast<std::size_t>(net_->values[static_cast<std::size_t>(node.output)].numbers());
+/// Numbers that the data set gives for one sample: inputs, or what a loss compares with; of other operations none.
+std::int64_t NetRun::data_numbers(const Node& node) const {
+  const Operation& op = *node.operation;
+  if (op.kind == OperationKind::Input) return net_->values[static_cast<std::size_t>(node.output)].numbers();
+  if (!op.is_loss()) return 0;
+  return op.kind == OperationKind::CrossEntropy ? op.rows : static_cast<std::int64_t>(op.rows) * op.columns;
+}
+
+void NetRun::make_data(const Node& node, const Samples& s, Array& into) const {
+  const auto numbers = static_cast<std::size_t>(data_numbers(node));
   std::vector<double> host(numbers * static_cast<std::size_t>(s.count));
   for (std::int64_t i = 0; i < s.count; ++i) {
-    const std::int64_t at = s.first + i;
+    const std::int64_t at = s.first + i, sample = s.evaluation ? at : at % s.mini_batch;
+    const int iteration = s.evaluation ? -1 : static_cast<int>(at / s.mini_batch);
     const std::span<double> row{host.data() + static_cast<std::size_t>(i) * numbers, numbers};
-    data_->input(node.input_number, s.evaluation ? -1 : static_cast<int>(at / s.mini_batch),
-                 s.evaluation ? at : at % s.mini_batch, row);
+    if (node.operation->kind == OperationKind::Input)
+      data_->input(node.input_number, iteration, sample, row);
+    else
+      data_->target(iteration, sample, row);
   }
   memory_->kernels().upload(host, into.data());
 }
 
-Array NetRun::targets(const Node& node, const Samples& s) const {
-  const Operation& op = *node.operation;
-  const std::int64_t columns = op.kind == OperationKind::CrossEntropy ? 1 : op.columns;
-  const auto numbers = static_cast<std::size_t>(op.rows * columns);
-  std::vector<double> host(numbers * static_cast<std::size_t>(s.count));
-  for (std::int64_t i = 0; i < s.count; ++i) {
-    const std::int64_t at = s.first + i;
-    data_->target(s.evaluation ? -1 : static_cast<int>(at / s.mini_batch), s.evaluation ? at : at % s.mini_batch,
-                  {host.data() + static_cast<std::size_t>(i) * numbers, numbers});
+std::size_t NetRun::prepare(const Samples& s, DeviceMemory& apart) {
+  std::size_t bytes = 0;
+  for (std::size_t n = 0; n < net_->nodes.size(); ++n) {
+    const std::int64_t numbers = data_numbers(net_->nodes[n]);
+    if (numbers == 0) continue;
+    Array& array = prepared_[{n, s.first}] = Array(apart, s.count, numbers, Use::Activations);
+    make_data(net_->nodes[n], s, array);
+    bytes += static_cast<std::size_t>(s.count * numbers) * memory_->kernels().width();
   }
-  Array array(*memory_, s.count * op.rows, columns, Use::Activations);
-  memory_->kernels().upload(host, array.data());
+  return bytes;
+}
+
+void NetRun::load(std::size_t n, const Samples& s, Array& into) const {
+  const auto found = s.evaluation ? prepared_.end() : prepared_.find({n, s.first});
+  if (found == prepared_.end()) return make_data(net_->nodes[n], s, into);
+  memory_->kernels().copy(found->second.data(), into.data(),
+                          static_cast<std::size_t>(found->second.tensor().size()) * memory_->kernels().width());
+}
+
+Array NetRun::targets(std::size_t n, const Samples& s) const {
+  const Operation& op = *net_->nodes[n].operation;
+  Array array(*memory_, s.count * op.rows, op.kind == OperationKind::CrossEntropy ? 1 : op.columns, Use::Activations);
+  load(n, s, array);
   return array;
 }
 
@@ -91,30 +111,38 @@ void NetRun::run_node(const Node& node, std::size_t n, const Samples& s, const v
     a.values[static_cast<std::size_t>(node.output)] =
         Array(*memory_, s.count * out.rows, out.columns, Use::Activations);
   }
-  if (op.kind == OperationKind::Input) return load(node, s, a.values[static_cast<std::size_t>(node.output)]);
+  if (op.kind == OperationKind::Input) return load(n, s, a.values[static_cast<std::size_t>(node.output)]);
   Call c = call(n, s, weights, a);
   if (!op.is_loss()) return memory_->kernels().forward(c);
-  const Array target = targets(node, s), number(*memory_, 1, 1, Use::Activations);
+  const Array target = targets(n, s);
+  const Array& number = a.losses.emplace_back(*memory_, 1, 1, Use::Activations);
   inputs_.push_back(target.tensor());
   c.inputs = inputs_;
   c.output = number.tensor();
   memory_->kernels().forward(c);
-  double loss = 0;
-  memory_->kernels().download(number.data(), {&loss, 1});
-  a.loss += loss;
+}
+
+double NetRun::loss(const std::vector<Array>& losses) const {
+  double sum = 0;
+  for (const Array& number : losses) {
+    double loss = 0;
+    memory_->kernels().download(number.data(), {&loss, 1});
+    sum += loss;
+  }
+  return sum;
 }
 
 void NetRun::forward(const Samples& s, const void* weights, bool keep, Activations& a) const {
   a.values.resize(net_->values.size());
   a.saved.resize(net_->nodes.size());
-  a.loss = 0;
+  a.losses.clear();
   std::vector<int> users(net_->values.size());
   for (std::size_t v = 0; v < users.size(); ++v) users[v] = net_->values[v].users;
   for (const Crossing& c : net_->outputs)
     for (const int v : c.values) ++users[static_cast<std::size_t>(v)];
   for (std::size_t n = 0; n < net_->nodes.size(); ++n) {
     const Node& node = net_->nodes[n];
-    const Stopwatch watch(times_ ? &times_->forward[n] : nullptr);
+    const Lap lap(watch_, Part::Forward, n);
     run_node(node, n, s, weights, a);
     if (!keep) a.saved[n] = {};
     for (const int v : node.inputs) {
@@ -154,11 +182,11 @@ void NetRun::backward(const Samples& s, const void* weights, bool input_side, vo
     if (!flows) continue;
     const Call c = call(n, s, weights, a);
     if (input_side) {
-      const Stopwatch watch(times_ ? &times_->input_gradient[n] : nullptr);
+      const Lap lap(watch_, Part::InputGradient, n);
       input_side_of(n, c, a);
     }
     if (sum != nullptr && node.count > 0) {
-      const Stopwatch watch(times_ ? &times_->weight_gradient[n] : nullptr);
+      const Lap lap(watch_, Part::WeightGradient, n);
       void* const place = static_cast<char*>(sum) + static_cast<std::size_t>(node.weights) * memory_->kernels().width();
       memory_->kernels().weight_gradient(c, a.gradients[static_cast<std::size_t>(node.output)].tensor(), place);
     }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "backends/real/array.hpp"
@@ -20,33 +22,44 @@ struct Activations {
   std::vector<Array> values;     ///< By value; those from other stages are put there before the forward.
   std::vector<Array> saved;      ///< By node.
   std::vector<Array> gradients;  ///< By value.
-  double loss = 0;
+  std::vector<Array> losses;     ///< Of each loss operation: one number.
 };
 
-/// Seconds that each node of a net took, all calls so far together.
-struct NodeTimes {
-  std::vector<double> forward, input_gradient, weight_gradient;
+enum class Part : std::uint8_t { Forward, InputGradient, WeightGradient };
+
+/// Looks at the time around what the operations of a net do.
+class Stopwatch {
+ public:
+  virtual ~Stopwatch() = default;
+  virtual void start(Part, std::size_t node) = 0;
+  virtual void stop() = 0;
 };
 
 /// The operations of a stage on some samples, in one device's memory.
 class NetRun {
  public:
-  /// `times`, where it is not null, is added to; it has to stay where it is.
-  NetRun(const StageNet& net, DeviceMemory& memory, const Dataset& data, NodeTimes* times = nullptr)
-      : net_(&net), memory_(&memory), data_(&data), times_(times) {}
+  NetRun(const StageNet& net, DeviceMemory& memory, const Dataset& data, Stopwatch* watch = nullptr)
+      : net_(&net), memory_(&memory), data_(&data), watch_(watch) {}
 
+  /// Makes now what the data set gives for these samples, in other memory of the device, so that a forward copies it;
+  /// gives the bytes.
+  std::size_t prepare(const Samples&, DeviceMemory& apart);
   /// Runs all operations. Values that nobody reads any more are dropped, unless `keep` and the backward needs them, or
   /// they leave the stage.
   void forward(const Samples&, const void* weights, bool keep, Activations&) const;
   /// The halves of a backward; `gradients` holds what came from later stages. Weight gradients are added to `sum`.
   void backward(const Samples&, const void* weights, bool input_side, void* sum, Activations&) const;
+  /// The sum of what the loss operations gave; waits for them.
+  double loss(const std::vector<Array>& losses) const;
   /// A value that is not finite, as a sentence; empty: there is none.
   std::string not_finite(const Activations&, const ModelGraph&) const;
 
  private:
   void run_node(const Node&, std::size_t n, const Samples&, const void* weights, Activations&) const;
-  void load(const Node&, const Samples&, Array& into) const;
-  Array targets(const Node&, const Samples&) const;
+  std::int64_t data_numbers(const Node&) const;
+  void make_data(const Node&, const Samples&, Array& into) const;
+  void load(std::size_t n, const Samples&, Array& into) const;
+  Array targets(std::size_t n, const Samples&) const;
   Call call(std::size_t n, const Samples&, const void* weights, const Activations&) const;
   void input_side_of(std::size_t n, const Call&, Activations&) const;
   double scale(const Operation&, const Samples&) const;
@@ -54,8 +67,9 @@ class NetRun {
   const StageNet* net_;
   DeviceMemory* memory_;
   const Dataset* data_;
-  NodeTimes* times_;
-  mutable std::vector<Tensor> inputs_;  ///< Of the call being made.
+  Stopwatch* watch_;
+  std::map<std::pair<std::size_t, std::int64_t>, Array> prepared_;  ///< By node and first sample.
+  mutable std::vector<Tensor> inputs_;                              ///< Of the call being made.
 };
 
 }  // namespace stagecraft::real

@@ -49,17 +49,18 @@ double evaluate(const Dataset& data, Kernels& kernels, const StageNet& net, std:
   kernels.upload(numbers, weights.data());
   Activations a;
   const std::int64_t count = data.evaluation_samples();
-  NetRun(net, memory, data).forward({0, count, count, true}, weights.data(), false, a);
-  return a.loss;
+  const NetRun run(net, memory, data);
+  run.forward({0, count, count, true}, weights.data(), false, a);
+  return run.loss(a.losses);
 }
 
 }  // namespace
 
 Session::Session(const Program& program, const Work& work, const KernelFactory& factory,
-                 const std::function<bool(DeviceId)>& here)
+                 const std::function<bool(DeviceId)>& here, bool queued)
     : p_(program), work_(work), factory_(factory), width_(width_of(work.model)), versions_(program.size(), -1) {
   require_copies_apart(work.plan);
-  require_memory(program, here);
+  if (!queued) require_memory(program, here);
   const Plan& plan = work.plan;
   kernels_.resize(static_cast<std::size_t>(program.devices));
   memories_.resize(kernels_.size());
@@ -70,7 +71,7 @@ Session::Session(const Program& program, const Work& work, const KernelFactory& 
     for (const DeviceId d : plan.stage(StageId{s}).devices) {
       const auto at = static_cast<std::size_t>(d);
       if (kernels_[at] || !here(d)) continue;
-      kernels_[at] = factory(width_);
+      kernels_[at] = factory(width_, d);
       memories_[at] = std::make_unique<DeviceMemory>(*kernels_[at]);
     }
   }
@@ -100,12 +101,25 @@ Session::Session(const Program& program, const Work& work, const KernelFactory& 
       auto store = std::make_unique<WeightStore>(memory, start, work.training, work.weights, learns,
                                                  count_readers(program, id, device),
                                                  program.delays[static_cast<std::size_t>(s)]);
-      const StagePlace place{id, static_cast<int>(r), learns && !stage.recompute, learns,
+      const StagePlace place{id,
+                             static_cast<int>(r),
+                             learns && !stage.recompute,
+                             learns,
+                             queued,
                              mean ? program.updates[static_cast<std::size_t>(s)] : 1.0};
       replicas[r] = std::make_unique<StageExecutor>(net, place, plan, work.model, memory, *mail_, *data_, work.training,
                                                     std::move(store));
     }
   }
+  if (queued) prepare_data();
+}
+
+/// To make samples takes longer than to enqueue work for them, and the device would have to wait.
+void Session::prepare_data() {
+  constexpr std::size_t kMost = std::size_t{1} << 30;
+  std::size_t bytes = 0;
+  for (const Instruction& i : p_.instructions)
+    if (i.kind == InstructionKind::Forward && bytes < kMost) bytes += stage_on(i.stage, i.device).prepare(i.micro);
 }
 
 StageExecutor& Session::stage_on(StageId stage, DeviceId device) {
@@ -123,6 +137,12 @@ void Session::compute(InstructionId id) {
 Tensor Session::gradient(InstructionId member) {
   const Instruction& i = p_.at(member);
   return stage_on(i.stage, i.device).gradient();
+}
+
+void Session::carry(int transfer) {
+  const Instruction& receive = p_.at(p_.transfers[static_cast<std::size_t>(transfer)].receive);
+  Kernels& kernels = *kernels_[static_cast<std::size_t>(receive.device)];
+  carry(transfer, [&](const void* from, void* to, std::size_t bytes) { kernels.copy(from, to, bytes); });
 }
 
 /// Sums in the order of the replicas, so that nothing depends on who comes last.
@@ -163,6 +183,12 @@ void Session::sum(int collective, std::span<const void* const> shares) {
     kernels.add({part.get(), total.rows, total.columns}, total);
   }
   for (std::size_t m = 1; m < here.size(); ++m) kernels.copy(total.data, gradient(here[m]).data, bytes);
+}
+
+void Session::require_finite() const {
+  for (const auto& replicas : stages_)
+    for (const auto& stage : replicas)
+      if (stage) stage->require_finite_losses();
 }
 
 Records Session::records() const {
@@ -217,7 +243,7 @@ std::vector<Evaluation> Session::evaluations(const Records& records) const {
   for (std::size_t l = 0; l < work_.model.layers.size(); ++l) stage.layers.emplace_back(static_cast<std::int64_t>(l));
   stage.devices = {DeviceId{0}};
   const StageNet net = compile_stage(work_.model, whole, StageId{0}, width_);
-  const std::unique_ptr<Kernels> kernels = factory_(width_);
+  const std::unique_ptr<Kernels> kernels = factory_(width_, work_.plan.stages.front().devices.front());
   std::vector<const SeatRecord*> first;
   for (const SeatRecord& seat : records.seats)
     if (seat.replica == 0) first.push_back(&seat);

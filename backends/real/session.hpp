@@ -15,10 +15,14 @@ namespace stagecraft::real {
 /// Everything that a real run holds: stages, memories, mail. Instructions find their stage here.
 class Session : public Actions, public Parcels {
  public:
-  Session(const Program&, const Work&, const KernelFactory&, const std::function<bool(DeviceId)>& here);
+  /// `queued`: kernels may return before they are done, so nothing is looked at before the end of the run, and memory
+  /// is not this machine's.
+  Session(const Program&, const Work&, const KernelFactory&, const std::function<bool(DeviceId)>& here,
+          bool queued = false);
 
   void compute(InstructionId) override;
-  void carry(int transfer) override { mail_->carry(transfer); }
+  void carry(int transfer) override;
+  void carry(int transfer, const Copier& copy) { mail_->carry(transfer, copy); }
   void reduce(int collective) override;
 
   std::size_t bytes(int transfer) const override { return mail_->bytes(transfer); }
@@ -28,11 +32,13 @@ class Session : public Actions, public Parcels {
   void pack_share(InstructionId member, void* into) override;
   void sum(int collective, std::span<const void* const> shares) override;
 
+  void require_finite() const;          ///< Infeasible "diverged" when a loss is not a finite number.
   Records records() const;              ///< Of what is here.
   Learnt learnt(const Records&) const;  ///< From those of all processes.
   StageExecutor& stage_on(StageId, DeviceId);
 
  private:
+  void prepare_data();
   std::vector<Evaluation> evaluations(const Records&) const;
   Tensor gradient(InstructionId member);
 

@@ -19,6 +19,7 @@ StageExecutor::StageExecutor(const StageNet& net, StagePlace place, const Plan& 
       mail_(mail),
       training_(training),
       weights_(std::move(weights)),
+      prepared_(memory.kernels()),
       run_(net, memory, data) {
   if (training.evaluate_every > 0) snapshots_[0] = weights_->download();
 }
@@ -73,8 +74,8 @@ void StageExecutor::forward(const Instruction& i, bool again) {
   weights_->done(i);
 
   if (!again) {
-    losses_[i.micro] = a.loss;
-    require_finite(i, a);
+    losses_[i.micro] = {0, std::move(a.losses), weights_->updates()};
+    if (!place_.queued) require_finite(i, a);
     std::vector<Array> values = a.values;
     post(i, false, values);
   }
@@ -165,18 +166,34 @@ void StageExecutor::update(const Instruction& i) {
     snapshots_[weights_->updates()] = weights_->download();
 }
 
+std::map<int, double> StageExecutor::losses() const {
+  std::map<int, double> losses;
+  for (const auto& [micro, loss] : losses_) losses[micro] = loss.numbers.empty() ? loss.value : run_.loss(loss.numbers);
+  return losses;
+}
+
+void StageExecutor::require_finite_losses() const {
+  for (const auto& [micro, loss] : losses())
+    if (!std::isfinite(loss)) diverged(micro, losses_.at(micro).updates, {});
+}
+
 void StageExecutor::require_finite(const Instruction& i, const Activations& a) {
-  bool finite = std::isfinite(a.loss);
+  Loss& loss = losses_[i.micro];
+  loss.value = run_.loss(loss.numbers);
+  loss.numbers.clear();
+  bool finite = std::isfinite(loss.value);
   for (const Crossing& c : net_.outputs)
     for (const int v : c.values)
       finite = finite && memory_.kernels().finite(a.values[static_cast<std::size_t>(v)].tensor());
-  if (finite) return;
-  const std::string where = run_.not_finite(a, model_);
-  const int iteration = i.micro / plan_.micro_batches(place_.stage);
+  if (!finite) diverged(i.micro, weights_->updates(), run_.not_finite(a, model_));
+}
+
+void StageExecutor::diverged(int micro, int updates, const std::string& where) const {
+  const int iteration = micro / plan_.micro_batches(place_.stage);
   throw Infeasible(
       "diverged",
-      fmt::format("stage {} in the forward of micro-batch {} (iteration {}, updates done: {}): {}", i.stage.value,
-                  i.micro, iteration, weights_->updates(), where.empty() ? "the loss is not a finite number" : where),
+      fmt::format("stage {} in the forward of micro-batch {} (iteration {}, updates done: {}): {}", place_.stage.value,
+                  micro, iteration, updates, where.empty() ? "the loss is not a finite number" : where),
       weights_->delay() > 0
           ? "a smaller training.learning_rate, or another weights policy: stale weights lower the largest stable rate"
           : "a smaller training.learning_rate");

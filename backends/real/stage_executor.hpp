@@ -16,6 +16,7 @@ struct StagePlace {
   int replica = 0;
   bool keeps = true;  ///< Activations for a backward: false without training, and with recomputation.
   bool learns = true;
+  bool queued = false;  ///< Kernels may return before they are done: losses are looked at when somebody asks for them.
   double gradient_scale = 1;  ///< From the mean over an iteration to that over the samples of one update.
 };
 
@@ -26,6 +27,8 @@ class StageExecutor {
                 const Training&, std::unique_ptr<WeightStore>);
 
   void compute(InstructionId, const Instruction&);
+  /// Asks the data set now for what the forward of a micro-batch will need; gives the bytes.
+  std::size_t prepare(int micro) { return run_.prepare(samples(micro), prepared_); }
   /// The gradient of the weights, of all micro-batches so far; for the all-reduce among replicas.
   Tensor gradient();
 
@@ -34,7 +37,9 @@ class StageExecutor {
   std::int32_t last_version() const { return last_version_; }
   const StageNet& net() const { return net_; }
   /// Of each micro-batch so far; of stages without a loss zero.
-  const std::map<int, double>& losses() const { return losses_; }
+  std::map<int, double> losses() const;
+  /// Infeasible "diverged" for the first that is not a finite number.
+  void require_finite_losses() const;
   /// The newest weights behind every `evaluate_every` updates, and those at the start.
   const std::map<int, std::vector<double>>& snapshots() const { return snapshots_; }
 
@@ -43,6 +48,7 @@ class StageExecutor {
   void backward(const Instruction&);
   void update(const Instruction&);
   void require_finite(const Instruction&, const Activations&);
+  [[noreturn]] void diverged(int micro, int updates, const std::string& where) const;
   void post(const Instruction&, bool gradient, std::vector<Array>& values);
   Array& slot(int micro);
   Samples samples(int micro) const;
@@ -55,10 +61,16 @@ class StageExecutor {
   Mail& mail_;
   const Training& training_;
   std::unique_ptr<WeightStore> weights_;
+  DeviceMemory prepared_;  ///< Beside the memory that is measured.
   NetRun run_;
   std::map<int, Activations> alive_;  ///< By micro-batch.
   std::map<int, Array> slots_;        ///< Sums of gradients: one, or one for each micro-batch.
-  std::map<int, double> losses_;
+  struct Loss {
+    double value = 0;
+    std::vector<Array> numbers;  ///< Where nobody has looked yet.
+    int updates = 0;             ///< Done before.
+  };
+  std::map<int, Loss> losses_;
   std::map<int, std::vector<double>> snapshots_;
   std::int32_t last_version_ = -1;
 };

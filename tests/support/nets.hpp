@@ -95,4 +95,49 @@ inline Training training_of(OptimizerKind kind, double learning_rate, std::strin
   return training;
 }
 
+/// input -> two or three branches of dense layers -> concat -> dense -> loss. Stages: trunk, branches, join.
+struct Branched {
+  ModelGraph model;
+  Plan plan;
+};
+
+inline Branched branched(int branches, int micro_batches) {
+  Branched b;
+  b.model.precision = {8, 8, 16, 8};
+  auto& layers = b.model.layers;
+  const auto dense = [&](std::string name, int from, int inputs, int outputs) {
+    layers.push_back(layer_of(std::move(name), {LayerId{from}},
+                              {{.kind = OperationKind::Linear, .inputs = {-1}, .columns = outputs, .inner = inputs},
+                               {.kind = OperationKind::Tanh, .inputs = {0}, .columns = outputs}},
+                              8));
+    return static_cast<int>(layers.size()) - 1;
+  };
+  const auto stage = [&](std::vector<int> ids) {
+    Stage& s = b.plan.stages.emplace_back();
+    for (const int id : ids) s.layers.emplace_back(id);
+    s.devices = {DeviceId{b.plan.stage_count() - 1}};
+    s.micro_batch_size = 2;
+  };
+  layers.push_back(layer_of("input", {}, {{.kind = OperationKind::Input, .columns = 6}}, 8));
+  const int trunk = dense("trunk", 0, 6, 8);
+  stage({0, trunk});
+  Operation concat{.kind = OperationKind::Concat, .columns = branches * 5};
+  std::vector<LayerId> ends;
+  for (int i = 0; i < branches; ++i) {
+    const int low = dense("low" + std::to_string(i), trunk, 8, 7), high = dense("high" + std::to_string(i), low, 7, 5);
+    stage({low, high});
+    ends.emplace_back(high);
+    concat.inputs.push_back(-1 - i);
+  }
+  layers.push_back(layer_of("concat", ends, {concat}, 8));
+  const int join = static_cast<int>(layers.size()) - 1;
+  const int head = dense("head", join, branches * 5, 3);
+  layers.push_back(
+      layer_of("loss", {LayerId{head}}, {{.kind = OperationKind::MeanSquare, .inputs = {-1}, .columns = 3}}, 8));
+  stage({join, head, head + 1});
+  b.plan.mini_batch = 2 * micro_batches;
+  connect(b.plan, b.model);
+  return b;
+}
+
 }  // namespace stagecraft::test

@@ -51,7 +51,7 @@ if(STAGECRAFT_WITH_MPI AND STAGECRAFT_WITH_SIMGRID)
   target_link_options(MPI::MPI_CXX INTERFACE "LINKER:--push-state,--no-as-needed,${libraries},--pop-state")
 endif()
 
-# Real execution on GPUs is not written yet; what looks at a GPU is.
+# The toolkit is enough to build it; cuBLASLt, NCCL and the driver are looked for when it runs.
 if(NOT ENABLE_CUDA STREQUAL "OFF")
   include(CheckLanguage)
   if(NOT CMAKE_CUDA_COMPILER AND EXISTS /usr/local/cuda/bin/nvcc)

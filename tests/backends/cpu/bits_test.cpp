@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "backends/cpu/elementary.hpp"
+#include "backends/real/formulas/elementary.hpp"
 #include "tests/backends/cpu/trial.hpp"
 
 using namespace stagecraft;
@@ -46,7 +46,7 @@ bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == s
 
 template <class T>
 double by_formula(OperationKind kind, T x) {
-  return static_cast<double>(kind == OperationKind::Tanh ? cpu::hyperbolic_tangent(x) : x < 0 ? 0 : x);
+  return static_cast<double>(kind == OperationKind::Tanh ? real::hyperbolic_tangent(x) : x < 0 ? 0 : x);
 }
 
 }  // namespace

@@ -208,7 +208,7 @@ class SequentialRecurrence {
             alive[k - 1].values[static_cast<std::size_t>(stages_[k - 1].net.outputs[0].values[0])];
       used[k] = forward_weights(s, static_cast<int>(k), q, base);
       real::NetRun(s.net, memory_, *data_).forward(samples, used[k].data(), true, alive[k]);
-      loss += alive[k].loss;
+      loss += real::NetRun(s.net, memory_, *data_).loss(alive[k].losses);
     }
     for (std::size_t k = stages_.size(); k-- > 0;) {
       Stage_& s = stages_[k];

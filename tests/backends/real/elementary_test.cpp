@@ -5,9 +5,9 @@
 
 #include <doctest/doctest.h>
 
-#include "backends/cpu/elementary.hpp"
+#include "backends/real/formulas/elementary.hpp"
 
-using namespace stagecraft::cpu;
+using namespace stagecraft::real;
 
 namespace {
 

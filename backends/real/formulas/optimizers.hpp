@@ -4,31 +4,18 @@
 #include <cmath>
 #include <cstdint>
 
-#include "backends/cpu/optimizer.hpp"
+#include "backends/real/formulas/portable.hpp"
+#include "backends/real/kernels.hpp"
 #include "sim/core/diagnostic.hpp"
 
-/// What updates and predictions share. Every loop computes each number from the numbers at the same place alone, so
-/// that compilers make vectors of it and no result depends on where a number lies.
-namespace stagecraft::cpu {
+/// What updates and predictions share. A step makes the number at place i from the numbers at the same place alone, so
+/// that no result depends on where a number lies or on who computes its neighbours.
+namespace stagecraft::real {
 
 template <class T>
 T* state_numbers(void* state) {
   STAGECRAFT_CHECK(state);
   return static_cast<T*>(state);
-}
-
-/// In place and between arrays apart: a compiler makes vectors only of loops where it can rule out overlaps.
-template <class T, class Step>
-void for_each(std::int64_t count, const T* from, T* to, Step step) {
-  if (from == to)
-    for (std::int64_t i = 0; i < count; ++i) to[i] = step(i, to[i]);
-  else
-    for (std::int64_t i = 0; i < count; ++i) to[i] = step(i, from[i]);
-}
-
-template <class T>
-void copy(std::int64_t count, const T* from, T* to) {
-  if (from != to) std::copy_n(from, count, to);
 }
 
 inline double geometric_sum(double ratio, int first, int terms) {
@@ -44,15 +31,15 @@ struct Corrections {
       : of_first(static_cast<T>(rate / (1 - std::pow(rule.beta1, t)))),
         of_second(static_cast<T>(1 / (1 - std::pow(rule.beta2, t)))),
         epsilon(static_cast<T>(rule.epsilon)) {}
-  T step(T m, T v) const { return of_first * m / (std::sqrt(v * of_second) + epsilon); }
+  STAGECRAFT_PORTABLE T step(T m, T v) const { return of_first * m / (std::sqrt(v * of_second) + epsilon); }
 
   T of_first, of_second, epsilon;
 };
 
 /// How the integer optimizer moves a weight, `times` over.
 template <class T>
-T integer_weight(T w, T momentum, T times) {
+STAGECRAFT_PORTABLE T integer_weight(T w, T momentum, T times) {
   return std::min(std::max(w - times * std::floor(momentum / 2048 + T(0.5)), T(-2)), T(2));
 }
 
-}  // namespace stagecraft::cpu
+}  // namespace stagecraft::real

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <limits>
 
+#include "backends/real/formulas/portable.hpp"
+
 /// Elementary functions as plain arithmetic: loops of them are vectorised (when all is inlined), with the same bits in
 /// every lane. exp is reduced to r = x - k ln 2, |r| <= ln 2 / 2, with ln 2 in two parts (W. J. Cody and W. Waite,
 /// Software Manual for the Elementary Functions, 1980); the parts are those of fdlibm's e_exp.c and e_expf.c.
-namespace stagecraft::cpu {
+namespace stagecraft::real {
 
 template <class T>
 struct ExponentConstants;
@@ -33,19 +35,19 @@ struct ExponentConstants<float> {
 
 /// Coefficients from the highest power down.
 template <class T, class... More>
-[[gnu::always_inline]] inline T polynomial(T x, double highest, More... more) {
+[[gnu::always_inline]] STAGECRAFT_PORTABLE inline T polynomial(T x, double highest, More... more) {
   T value = static_cast<T>(highest);
   ((value = value * x + static_cast<T>(more)), ...);
   return value;
 }
 
 /// exp(r) - 1 = r + r^2 (1/2! + r/3! + ...): the first term left out is below a quarter of the last bit.
-[[gnu::always_inline]] inline double small_exponential_minus_one(double r) {
+[[gnu::always_inline]] STAGECRAFT_PORTABLE inline double small_exponential_minus_one(double r) {
   return r + r * r *
                  polynomial(r, 1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
                             1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 1.0 / 2);
 }
-[[gnu::always_inline]] inline float small_exponential_minus_one(float r) {
+[[gnu::always_inline]] STAGECRAFT_PORTABLE inline float small_exponential_minus_one(float r) {
   return r + r * r * polynomial(r, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 1.0 / 2);
 }
 
@@ -56,7 +58,7 @@ struct SplitExponential {
 };
 
 template <class T>
-[[gnu::always_inline]] inline SplitExponential<T> split_exponential(T x) {
+[[gnu::always_inline]] STAGECRAFT_PORTABLE inline SplitExponential<T> split_exponential(T x) {
   using C = ExponentConstants<T>;
   using Bits = typename C::Bits;
   const T shifted = x * static_cast<T>(1.4426950408889634) + C::to_whole;  // Its last bits are k.
@@ -68,7 +70,7 @@ template <class T>
 
 /// Within 1.1 units in the last place; 0 where the result would lose bits, infinity close to the largest number.
 template <class T>
-[[gnu::always_inline]] inline T exponential(T x) {
+[[gnu::always_inline]] STAGECRAFT_PORTABLE inline T exponential(T x) {
   using C = ExponentConstants<T>;
   const SplitExponential<T> e = split_exponential(x);
   const T result = e.power * (1 + e.rest);
@@ -77,17 +79,17 @@ template <class T>
 
 /// 1 / (1 + exp(-x)) = (1 + tanh(x / 2)) / 2.
 template <class T>
-[[gnu::always_inline]] inline T logistic(T x) {
+[[gnu::always_inline]] STAGECRAFT_PORTABLE inline T logistic(T x) {
   return 1 / (1 + exponential(-x));
 }
 
 /// t / (t + 2) with t = exp(2 |x|) - 1; beyond 20 it is 1 in every number type.
 template <class T>
-[[gnu::always_inline]] inline T hyperbolic_tangent(T x) {
+[[gnu::always_inline]] STAGECRAFT_PORTABLE inline T hyperbolic_tangent(T x) {
   const T doubled = 2 * std::abs(x);
   const SplitExponential<T> e = split_exponential(doubled > 40 ? T{40} : doubled);
   const T t = e.power * e.rest + (e.power - 1);
   return std::copysign(t / (t + 2), x);
 }
 
-}  // namespace stagecraft::cpu
+}  // namespace stagecraft::real

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "backends/cuda/queues.hpp"
+
+namespace stagecraft::cuda {
+
+/// The memory of one virtual device. What is taken and given back is decided when work is enqueued, long before it
+/// runs, so that each free region knows the moment from which it may be used. The same calls give the same regions.
+class Arena {
+ public:
+  /// `more` gives a large block, or null; at least `step` bytes are asked for at once, and more as the arena grows.
+  Arena(std::function<void*(std::size_t)> more, std::size_t step) : more_(std::move(more)), step_(step) {}
+
+  struct Taken {
+    void* data = nullptr;
+    Moment from;  ///< It may be used when all of this is over.
+  };
+  /// For who is behind `known`: where nothing has to be waited for if there is such a place, or memory to be had. Null
+  /// when there is none.
+  Taken take(std::size_t bytes, const Moment& known);
+  /// Who uses the block with this address next, after who has it now, has to wait for this too.
+  void hold(const void* inside, const Moment&);
+  /// It may be used again when `last_use` is over.
+  void give(void* data, const Moment& last_use);
+  /// From when the block with this address, which is taken, may be used.
+  const Moment& usable_from(const void* inside) const;
+  /// Whether the address is here.
+  bool holds(const void* inside) const { return find(inside) != nullptr; }
+
+  std::size_t held() const { return held_; }  ///< Bytes of all large blocks.
+  /// Everything that was enqueued is over.
+  void forget();
+
+ private:
+  struct Region {
+    std::size_t size = 0;
+    bool free = false;
+    Moment from;
+  };
+  struct Chunk {
+    char* begin = nullptr;
+    std::size_t size = 0;
+    std::map<std::size_t, Region> regions;  ///< By offset, without gaps.
+  };
+  struct Place {
+    std::size_t chunk = 0, offset = 0;
+  };
+  struct Found {
+    bool any = false;
+    Place place;
+    std::size_t size = 0;
+  };
+  Found best(std::size_t bytes, const Moment* known) const;
+  const Region* find(const void* inside) const;
+  Region* find(const void* inside) { return const_cast<Region*>(std::as_const(*this).find(inside)); }
+  bool grow(std::size_t bytes);
+
+  std::function<void*(std::size_t)> more_;
+  std::size_t step_, held_ = 0;
+  std::vector<Chunk> chunks_;
+};
+
+}  // namespace stagecraft::cuda

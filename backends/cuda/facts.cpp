@@ -1,0 +1,63 @@
+#include "backends/cuda/facts.hpp"
+
+#include <fmt/format.h>
+
+#include "backends/cuda/libraries.hpp"
+#include "backends/cuda/partitions.hpp"
+#include "sim/core/quantity.hpp"
+
+namespace stagecraft::cuda {
+namespace {
+
+/// What a library says of itself, or that it is not there.
+template <class Loaded>
+std::string library(const char* name, std::string (*version)(const Loaded&)) {
+  try {
+    const Loaded loaded;
+    return fmt::format("{} {} from {}", name, version(loaded), loaded.library.where());
+  } catch (const CudaError&) {
+    return fmt::format("{} is not found: STAGECRAFT_CUDA_LIBRARIES names folders to look in", name);
+  }
+}
+
+std::string cublas_version(const CublasLt& lt) {
+  const std::size_t v = lt.cublasLtGetVersion();
+  return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
+}
+
+std::string nccl_version(const Nccl& nccl) {
+  int v = 0;
+  if (nccl.ncclGetVersion(&v) != ncclSuccess) return "of an unknown version";
+  return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
+}
+
+std::string groups_of(int device) {
+  try {
+    const Partitions whole(device, {1});
+    return fmt::format("in {} groups that partitions are made of", whole.groups());
+  } catch (const CudaError& e) {
+    return fmt::format("not divided: {}", e.what());
+  }
+}
+
+std::string devices() {
+  if (const std::string why = why_no_device(); !why.empty()) return "no GPU: " + why;
+  int count = 0;
+  check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+  std::string text;
+  for (int d = 0; d < count; ++d) {
+    cudaDeviceProp p{};
+    check(cudaGetDeviceProperties(&p, d), "cudaGetDeviceProperties");
+    text += fmt::format("{}GPU {}: {}, {}, {} multiprocessors {}", d > 0 ? "\n" : "", d, p.name,
+                        to_text(Bytes{static_cast<double>(p.totalGlobalMem)}), p.multiProcessorCount, groups_of(d));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string facts() {
+  return devices() + "\n" + library<CublasLt>("cuBLASLt", cublas_version) + "\n" + library<Nccl>("NCCL", nccl_version);
+}
+
+}  // namespace stagecraft::cuda

@@ -1,0 +1,103 @@
+#include "backends/cuda/finish.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "backends/real/pause.hpp"
+#include "backends/real/walk.hpp"
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::cuda {
+
+Watch::Watch(const Program& program, const Marks& marks, double timeout)
+    : p_(program), marks_(marks), timeout_(timeout) {}
+
+bool Watch::look(std::size_t queue) {
+  next_.resize(std::max(next_.size(), marks_.of_queue.size()), 0);
+  const std::vector<int>& list = marks_.of_queue[queue];
+  bool moved = false;
+  while (next_[queue] < list.size() && marks_.end[static_cast<std::size_t>(list[next_[queue]])]->over()) {
+    ++next_[queue];
+    moved = true;
+  }
+  return moved;
+}
+
+void Watch::until(const std::function<bool()>& done) {
+  real::Nap nap;
+  double since = real::steady_seconds();
+  while (!done()) {
+    bool moved = false;
+    for (std::size_t q = 0; q < marks_.of_queue.size(); ++q) moved = look(q) || moved;
+    if (moved) {
+      nap.reset();
+      since = real::steady_seconds();
+    } else if (real::steady_seconds() - since > timeout_) {
+      stuck();
+    } else {
+      nap();
+    }
+  }
+}
+
+void Watch::keep_up(int queue, std::size_t most) {
+  const auto q = static_cast<std::size_t>(queue);
+  if (marks_.of_queue[q].size() <= most) return;
+  look(q);
+  until([&] { return marks_.of_queue[q].size() - next_[q] <= most; });
+}
+
+void Watch::finish() {
+  for (std::size_t q = 0; q < marks_.of_queue.size(); ++q) look(q);
+  until([&] {
+    for (std::size_t q = 0; q < marks_.of_queue.size(); ++q)
+      if (next_[q] < marks_.of_queue[q].size()) return false;
+    return true;
+  });
+}
+
+void Watch::stuck() const {
+  std::vector<bool> ended(p_.size(), true);
+  for (std::size_t n = 0; n < p_.size(); ++n) ended[n] = marks_.end[n] && marks_.end[n]->over();
+  throw BackendError(fmt::format("nothing has ended for {:.3g} s, so the GPU is stuck:\n{}", timeout_,
+                                 real::waiting(p_, ended, [](DeviceId) { return true; })));
+}
+
+namespace {
+
+/// The clock of one GPU. Milliseconds come as floats, which are fine over one iteration and coarse over a run, so each
+/// iteration is measured from the start of the one before.
+struct DeviceClock {
+  std::vector<const Event*> anchors;  ///< The gate, then the first instruction of each iteration but the first.
+  std::vector<double> base;           ///< Seconds at each.
+
+  void reach(std::size_t iteration, const Event& start) {
+    while (anchors.size() <= iteration) {
+      base.push_back(base.back() + 1e-3 * start.milliseconds_since(*anchors.back()));
+      anchors.push_back(&start);
+    }
+  }
+  double at(std::size_t iteration, const Event& event) const {
+    const std::size_t from = iteration == 0 ? 0 : iteration - 1;
+    return base[from] + 1e-3 * event.milliseconds_since(*anchors[from]);
+  }
+};
+
+}  // namespace
+
+void read_times(const Program& p, const Marks& marks, std::vector<double>& start, std::vector<double>& end) {
+  std::vector<DeviceClock> clocks;
+  for (const Event* const gate : marks.gates) clocks.push_back({{gate}, {0}});
+  start.resize(p.size());
+  end.resize(p.size());
+  for (std::size_t n = 0; n < p.size(); ++n) {
+    const auto iteration = static_cast<std::size_t>(p.iteration_of(p.instructions[n]));
+    DeviceClock& clock = clocks[static_cast<std::size_t>(marks.gpu[n])];
+    clock.reach(iteration, *marks.start[n]);
+    start[n] = clock.at(iteration, *marks.start[n]);
+    end[n] = clock.at(iteration, *marks.end[n]);
+  }
+}
+
+}  // namespace stagecraft::cuda

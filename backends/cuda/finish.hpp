@@ -1,0 +1,30 @@
+#pragma once
+
+#include "backends/cuda/enqueue.hpp"
+
+namespace stagecraft::cuda {
+
+/// Looks whether what was enqueued has ended, without ever waiting inside of the driver.
+class Watch {
+ public:
+  Watch(const Program& program, const Marks& marks, double timeout);
+
+  /// Until no more than so many pieces of work are under way in the queue, or in all.
+  void keep_up(int queue, std::size_t most);
+  void finish();
+
+ private:
+  bool look(std::size_t queue);  ///< Whether anything has ended.
+  void until(const std::function<bool()>& done);
+  [[noreturn]] void stuck() const;
+
+  const Program& p_;
+  const Marks& marks_;
+  double timeout_;
+  std::vector<std::size_t> next_;  ///< Of each queue: the first of its pieces that has not ended.
+};
+
+/// Seconds since the gate of each instruction's start and end.
+void read_times(const Program&, const Marks&, std::vector<double>& start, std::vector<double>& end);
+
+}  // namespace stagecraft::cuda

@@ -1,0 +1,102 @@
+#include <cmath>
+#include <limits>
+
+#include "backends/cuda/kernels/each.hpp"
+
+namespace stagecraft::cuda {
+namespace {
+
+/// The word of a row, or -1 when its number is not that of a known one.
+template <class T>
+__device__ std::int64_t word_of(T number, std::int64_t known) {
+  if (!(number >= 0 && number < static_cast<T>(known)) || number != std::floor(number)) return -1;
+  return static_cast<std::int64_t>(number);
+}
+
+/// A word that is not known makes its row NaN.
+template <class T>
+struct Embed {
+  const T *input, *words, *positions;
+  std::int64_t known, rows, columns;
+  T* to;
+  __device__ void operator()(std::int64_t row, std::int64_t column) const {
+    const std::int64_t word = word_of(input[row], known);
+    to[row * columns + column] = word < 0 ? std::numeric_limits<T>::quiet_NaN()
+                                          : words[word * columns + column] + positions[row % rows * columns + column];
+  }
+};
+
+/// The block of the first row with a word adds all rows with that word, in their order; the others have nothing to do.
+template <class T>
+__global__ void words_kernel(std::int64_t rows, std::int64_t columns, std::int64_t known, const T* input,
+                             const T* gradient, T* d_words) {
+  const auto seen_before = shared_memory<int>();
+  const std::int64_t row = blockIdx.x, word = word_of(input[row], known);
+  if (threadIdx.x == 0) seen_before[0] = word < 0;
+  __syncthreads();
+  for (std::int64_t earlier = threadIdx.x; earlier < row; earlier += blockDim.x)
+    if (input[earlier] == input[row]) seen_before[0] = 1;
+  __syncthreads();
+  if (seen_before[0]) return;
+  for (std::int64_t column = threadIdx.x; column < columns; column += blockDim.x) {
+    T sum = d_words[word * columns + column];
+    for (std::int64_t r = row; r < rows; ++r)
+      if (input[r] == input[row]) sum += gradient[r * columns + column];
+    d_words[word * columns + column] = sum;
+  }
+}
+
+/// Adds all samples of one position, in their order.
+template <class T>
+struct AddPositions {
+  std::int64_t samples, numbers;  ///< Of a sample.
+  const T* gradient;
+  T* d_positions;
+  __device__ void operator()(std::int64_t i) const {
+    T sum = d_positions[i];
+    for (std::int64_t sample = 0; sample < samples; ++sample) sum += gradient[sample * numbers + i];
+    d_positions[i] = sum;
+  }
+};
+
+template <class T>
+void forward(const Device& device, const real::Call& call) {
+  const Operation& op = *call.operation;
+  const T* const words = static_cast<const T*>(call.weights);
+  each_in_rows(device, call.output.rows, op.columns,
+               Embed<T>{numbers<T>(call.inputs[0]), words, words + real::second_block(op, sizeof(T)), op.inner, op.rows,
+                        op.columns, numbers<T>(call.output)});
+}
+
+/// A word is a name: its number has no slope.
+template <class T>
+void input_gradient(const Device& device, const real::Call&, const real::Tensor&,
+                    std::span<const real::Gradient> d_inputs) {
+  const real::Gradient& to = d_inputs[0];
+  if (to.tensor && !to.add)
+    check(cudaMemsetAsync(to.tensor.data, 0, static_cast<std::size_t>(to.tensor.size()) * sizeof(T), device.stream),
+          "cudaMemsetAsync");
+}
+
+template <class T>
+void weight_gradient(const Device& device, const real::Call& call, const real::Tensor& d_output, void* d_weights) {
+  const Operation& op = *call.operation;
+  const std::int64_t rows = call.samples * op.rows, columns = op.columns, numbers_each = columns * op.rows;
+  T* const d_words = static_cast<T*>(d_weights);
+  const T* const gradient = numbers<T>(d_output);
+  launch(words_kernel<T>, dim3(static_cast<unsigned>(rows)), dim3(128), sizeof(int), device.stream, rows, columns,
+         std::int64_t{op.inner}, numbers<T>(call.inputs[0]), gradient, d_words);
+  each(device, numbers_each,
+       AddPositions<T>{call.samples, numbers_each, gradient, d_words + real::second_block(op, sizeof(T))});
+}
+
+}  // namespace
+
+template <class T>
+OperationKernels embedding_kernels() {
+  return {forward<T>, input_gradient<T>, weight_gradient<T>};
+}
+template OperationKernels embedding_kernels<float>();
+template OperationKernels embedding_kernels<double>();
+
+}  // namespace stagecraft::cuda

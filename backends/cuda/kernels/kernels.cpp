@@ -1,0 +1,135 @@
+#include "backends/cuda/kernels/kernels.hpp"
+
+#include <algorithm>
+
+#include "backends/cuda/driver.hpp"
+#include "backends/cuda/kernels/matmul.hpp"
+#include "backends/cuda/kernels/operations.hpp"
+#include "backends/cuda/kernels/staging.hpp"
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::cuda {
+namespace {
+
+template <class T>
+OperationKernels kernels_of(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::Input:
+      return {};
+    case OperationKind::Linear:
+      return linear_kernels<T>();
+    case OperationKind::LayerNorm:
+      return layer_norm_kernels<T>();
+    case OperationKind::Relu:
+      return relu_kernels<T>();
+    case OperationKind::Tanh:
+      return tanh_kernels<T>();
+    case OperationKind::Gelu:
+      return gelu_kernels<T>();
+    case OperationKind::Attention:
+      return attention_kernels<T>();
+    case OperationKind::Embedding:
+      return embedding_kernels<T>();
+    case OperationKind::Add:
+      return add_kernels<T>();
+    case OperationKind::Concat:
+      return concat_kernels<T>();
+    case OperationKind::CrossEntropy:
+      return cross_entropy_kernels<T>();
+    case OperationKind::MeanSquare:
+      return mean_square_kernels<T>();
+    case OperationKind::SumSquare:
+      return sum_square_kernels<T>();
+  }
+  return {};
+}
+
+template <class T>
+class CudaKernels final : public real::Kernels {
+ public:
+  explicit CudaKernels(const Place& place)
+      : memory_(place.stream),
+        staging_(place.stream),
+        products_(place, sizeof(T), memory_),
+        device_{place.stream, place.multiprocessors, &memory_, &products_} {}
+  std::size_t width() const override { return sizeof(T); }
+
+  void* allocate(std::size_t bytes) override { return memory_.allocate(bytes); }
+  void release(void* block, std::size_t bytes) override { memory_.release(block, bytes); }
+  void copy(const void* from, void* to, std::size_t bytes) override {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, device_.stream), "a copy on the device");
+  }
+  void zero(void* to, std::size_t bytes) override {
+    check(cudaMemsetAsync(to, 0, bytes, device_.stream), "cudaMemsetAsync");
+  }
+  void upload(std::span<const double> from, void* to) override {
+    staging_.upload(from.size() * sizeof(T), to, [from](void* data) {
+      std::transform(from.begin(), from.end(), static_cast<T*>(data), [](double x) { return static_cast<T>(x); });
+    });
+  }
+  void download(const void* from, std::span<double> to) override {
+    staging_.download(to.size() * sizeof(T), from,
+                      [to](const void* data) { std::copy_n(static_cast<const T*>(data), to.size(), to.begin()); });
+  }
+  bool finite(real::Tensor tensor) override {
+    const Scratch<int> flag(memory_, 1);
+    zero(flag.data(), sizeof(int));
+    flag_not_finite<T>(device_, tensor.size(), numbers<T>(tensor), flag.data());
+    int found = 0;
+    staging_.download(sizeof found, flag.data(), [&](const void* data) { found = *static_cast<const int*>(data); });
+    return found == 0;
+  }
+
+  void forward(const real::Call& call) override {
+    const auto kernel = kernels_of<T>(call.operation->kind).forward;
+    STAGECRAFT_CHECK(kernel);
+    kernel(device_, call);
+  }
+  void input_gradient(const real::Call& call, real::Tensor d_output,
+                      std::span<const real::Gradient> d_inputs) override {
+    if (std::none_of(d_inputs.begin(), d_inputs.end(), [](const real::Gradient& d) { return bool(d.tensor); })) return;
+    const auto kernel = kernels_of<T>(call.operation->kind).input_gradient;
+    STAGECRAFT_CHECK(kernel);
+    kernel(device_, call, d_output, d_inputs);
+  }
+  void weight_gradient(const real::Call& call, real::Tensor d_output, void* d_weights) override {
+    if (const auto kernel = kernels_of<T>(call.operation->kind).weight_gradient)
+      kernel(device_, call, d_output, d_weights);
+  }
+  void add(real::Tensor from, real::Tensor to) override {
+    cuda::add<T>(device_, to.size(), numbers<T>(from), numbers<T>(to));
+  }
+  void scale(double factor, real::Tensor t) override {
+    cuda::scale<T>(device_, t.size(), static_cast<T>(factor), numbers<T>(t));
+  }
+
+  void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
+              real::OptimizerState& state, const void* from, void* to) override {
+    cuda::update<T>(device_, rule, options, count, static_cast<const T*>(gradient), state, static_cast<const T*>(from),
+                    static_cast<T*>(to));
+  }
+  void predict(const OptimizerRule& rule, Direction direction, int horizon, std::int64_t count,
+               const real::OptimizerState& state, const void* from, void* to) override {
+    cuda::predict<T>(device_, rule, direction, horizon, count, state, static_cast<const T*>(from), static_cast<T*>(to));
+  }
+  void reconstruct(const OptimizerRule& rule, Reconstruction kind, int delay, std::int64_t count,
+                   const real::OptimizerState& state, const void* from, void* to) override {
+    cuda::reconstruct<T>(device_, rule, kind, delay, count, state, static_cast<const T*>(from), static_cast<T*>(to));
+  }
+
+ private:
+  Memory memory_;
+  Staging staging_;
+  Products products_;
+  Device device_;
+};
+
+}  // namespace
+
+std::unique_ptr<real::Kernels> make_kernels(const Place& place, std::size_t width) {
+  STAGECRAFT_CHECK(width == sizeof(float) || width == sizeof(double));
+  if (width == sizeof(float)) return std::make_unique<CudaKernels<float>>(place);
+  return std::make_unique<CudaKernels<double>>(place);
+}
+
+}  // namespace stagecraft::cuda

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "backends/real/kernels.hpp"
+
+namespace stagecraft::cuda {
+
+/// What matrix products of floats may round to first. Sums are in 32 bits always; doubles are left as they are.
+enum class Precision : std::uint8_t {
+  Exact,  ///< Nothing, and no tensor cores.
+  Tf32,   ///< Operands have 11 significant bits.
+  Bf16,   ///< Operands have 8.
+};
+
+/// Where kernels run.
+struct Place {
+  cudaStream_t stream{};
+  int multiprocessors = 0;  ///< That the stream may use; 0: all of the device.
+  Precision precision = Precision::Exact;
+};
+
+/// Kernels of the current device; `width` is 4 or 8 bytes a number. Every call enqueues and returns at once, but for
+/// `download` and `finite`, which wait for the stream. What is released is given out again to work that comes later on
+/// the same stream: work of other streams that reads it has to be waited for before. Constants that change from update
+/// to update are arguments of the launches. Throws CudaError without cuBLASLt. Not to be used by two threads at once.
+std::unique_ptr<real::Kernels> make_kernels(const Place&, std::size_t width);
+
+}  // namespace stagecraft::cuda

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+#include "backends/cuda/driver.hpp"
+
+/// How kernels start and what their threads share. Tests compile the same files for a GPU that a CPU plays.
+#ifdef STAGECRAFT_EMULATED_GPU
+#include <emulated_launch.hpp>
+#else
+
+namespace stagecraft::cuda {
+
+/// Of the block, as many bytes as the launch said.
+template <class T>
+__device__ T* shared_memory() {
+  extern __shared__ __align__(16) unsigned char stagecraft_shared[];
+  return reinterpret_cast<T*>(stagecraft_shared);
+}
+
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
+            const Arguments&... arguments) {
+  cudaLaunchConfig_t where{};
+  where.gridDim = grid;
+  where.blockDim = block;
+  where.dynamicSmemBytes = shared_bytes;
+  where.stream = stream;
+  check(cudaLaunchKernelEx(&where, kernel, arguments...), "the launch of a kernel");
+}
+
+}  // namespace stagecraft::cuda
+
+#endif

@@ -1,0 +1,66 @@
+#include "backends/cuda/kernels/each.hpp"
+#include "backends/cuda/kernels/matmul.hpp"
+#include "backends/cuda/kernels/rows.hpp"
+
+namespace stagecraft::cuda {
+namespace {
+
+template <class T>
+struct SpreadBias {
+  const T* bias;
+  std::int64_t columns;
+  T* to;
+  __device__ void operator()(std::int64_t row, std::int64_t column) const { to[row * columns + column] = bias[column]; }
+};
+
+template <class T>
+struct NumberAt {
+  const T* from;
+  std::int64_t columns;
+  __device__ T operator()(std::int64_t row, std::int64_t column) const { return from[row * columns + column]; }
+};
+
+Matrices whole(const void* data, std::int64_t columns, bool transposed = false) {
+  return {.base = data, .stride = columns, .transposed = transposed};
+}
+
+template <class T>
+void forward(const Device& device, const real::Call& call) {
+  const Operation& op = *call.operation;
+  const T* const bias = static_cast<const T*>(call.weights) + real::second_block(op, sizeof(T));
+  if (op.bias)
+    each_in_rows(device, call.output.rows, op.columns, SpreadBias<T>{bias, op.columns, numbers<T>(call.output)});
+  device.products->multiply({call.output.rows, op.columns, op.inner}, whole(call.inputs[0].data, op.inner),
+                            whole(call.weights, op.inner, true), whole(call.output.data, op.columns), op.bias);
+}
+
+template <class T>
+void input_gradient(const Device& device, const real::Call& call, const real::Tensor& d_output,
+                    std::span<const real::Gradient> d_inputs) {
+  const real::Gradient& to = d_inputs[0];
+  if (!to.tensor) return;
+  const Operation& op = *call.operation;
+  device.products->multiply({d_output.rows, op.inner, op.columns}, whole(d_output.data, op.columns),
+                            whole(call.weights, op.inner), whole(to.tensor.data, op.inner), to.add);
+}
+
+template <class T>
+void weight_gradient(const Device& device, const real::Call& call, const real::Tensor& d_output, void* d_weights) {
+  const Operation& op = *call.operation;
+  device.products->multiply({op.columns, op.inner, d_output.rows}, whole(d_output.data, op.columns, true),
+                            whole(call.inputs[0].data, op.inner), whole(d_weights, op.inner), true);
+  if (op.bias)
+    add_column_sums(device, d_output.rows, op.columns, NumberAt<T>{numbers<T>(d_output), op.columns},
+                    static_cast<T*>(d_weights) + real::second_block(op, sizeof(T)));
+}
+
+}  // namespace
+
+template <class T>
+OperationKernels linear_kernels() {
+  return {forward<T>, input_gradient<T>, weight_gradient<T>};
+}
+template OperationKernels linear_kernels<float>();
+template OperationKernels linear_kernels<double>();
+
+}  // namespace stagecraft::cuda

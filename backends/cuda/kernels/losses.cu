@@ -1,0 +1,122 @@
+#include <cmath>
+
+#include "backends/cuda/kernels/each.hpp"
+#include "backends/cuda/kernels/rows.hpp"
+
+namespace stagecraft::cuda {
+namespace {
+
+constexpr unsigned kThreads = 256, kMostBlocks = 64;
+
+/// -log softmax(x)[t] of each row, and its gradient, softmax(x) - [i = t]. A class that is not known makes both NaN.
+template <class T>
+__global__ void cross_entropy_kernel(std::int64_t columns, double weight, const T* inputs, const T* targets,
+                                     T* gradients, double* losses) {
+  const auto shared = shared_memory<T>();
+  const std::int64_t row = blockIdx.x;
+  const T *const x = inputs + row * columns, wanted = targets[row];
+  T* const gradient = gradients + row * columns;
+  const SoftmaxParts<T> parts = softmax_exponentials(columns, x, T{1}, gradient, shared);
+  const bool known = wanted >= 0 && wanted < static_cast<T>(columns) && wanted == std::floor(wanted);
+  const std::int64_t target = known ? static_cast<std::int64_t>(wanted) : 0;
+  const double nothing = std::numeric_limits<double>::quiet_NaN();
+  const T factor = static_cast<T>(known ? weight / static_cast<double>(parts.sum) : nothing);
+  for (std::int64_t i = threadIdx.x; i < columns; i += blockDim.x)
+    gradient[i] = gradient[i] * factor - (i == target ? static_cast<T>(weight) : T{0});
+  if (threadIdx.x == 0)
+    losses[row] =
+        known ? std::log(static_cast<double>(parts.sum)) + static_cast<double>(parts.largest - x[target]) : nothing;
+}
+
+/// Sums of squares of y - t, one of each block; and the gradient of their sum, times factor / 2.
+template <class T>
+__global__ void squares_kernel(std::int64_t count, T factor, const T* y, const T* t, T* gradient, double* losses) {
+  const auto shared = shared_memory<double>();
+  const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  double mine = 0;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += threads) {
+    const T difference = y[i] - t[i];
+    mine += static_cast<double>(difference) * static_cast<double>(difference);
+    gradient[i] = difference * factor;
+  }
+  const double sum = joined(mine, shared, Plus<double>{});
+  if (threadIdx.x == 0) losses[blockIdx.x] = sum;
+}
+
+template <class T>
+__global__ void weighted_sum_kernel(std::int64_t count, double weight, const double* from, T* to) {
+  const double sum = row_sum<double>(count, shared_memory<double>(), [=](std::int64_t i) { return from[i]; });
+  if (threadIdx.x == 0) *to = static_cast<T>(weight * sum);
+}
+
+template <class T>
+void sum_up(const Device& device, std::int64_t count, double weight, const Scratch<double>& losses, T* to) {
+  const unsigned threads = threads_for(count);
+  launch(weighted_sum_kernel<T>, dim3(1), dim3(threads), threads * sizeof(double), device.stream, count, weight,
+         losses.data(), to);
+}
+
+template <class T>
+void cross_entropy(const Device& device, const real::Call& call) {
+  const Operation& op = *call.operation;
+  const std::int64_t rows = call.samples * op.rows;
+  const double weight = call.scale / op.rows;
+  const Scratch<double> losses(*device.memory, rows);
+  const unsigned threads = threads_for(op.columns);
+  launch(cross_entropy_kernel<T>, dim3(static_cast<unsigned>(rows)), dim3(threads), threads * sizeof(T), device.stream,
+         std::int64_t{op.columns}, weight, numbers<T>(call.inputs[0]), numbers<T>(call.inputs[1]),
+         numbers<T>(call.saved), losses.data());
+  sum_up(device, rows, weight, losses, numbers<T>(call.output));
+}
+
+/// weight * sum (y - t)^2, and its gradient.
+template <class T>
+void squares(const Device& device, const real::Call& call, double weight) {
+  const std::int64_t count = call.inputs[0].size();
+  const std::int64_t blocks = std::min<std::int64_t>((count + kThreads - 1) / kThreads, kMostBlocks);
+  const Scratch<double> losses(*device.memory, blocks);
+  launch(squares_kernel<T>, dim3(static_cast<unsigned>(blocks)), dim3(kThreads), kThreads * sizeof(double),
+         device.stream, count, static_cast<T>(2 * weight), numbers<T>(call.inputs[0]), numbers<T>(call.inputs[1]),
+         numbers<T>(call.saved), losses.data());
+  sum_up(device, blocks, weight, losses, numbers<T>(call.output));
+}
+
+template <class T>
+void mean_square(const Device& device, const real::Call& call) {
+  squares<T>(device, call, call.scale / (static_cast<double>(call.operation->rows) * call.operation->columns));
+}
+
+template <class T>
+void sum_square(const Device& device, const real::Call& call) {
+  squares<T>(device, call, call.scale);
+}
+
+template <class T>
+void input_gradient(const Device& device, const real::Call& call, const real::Tensor&,
+                    std::span<const real::Gradient> d_inputs) {
+  const real::Gradient& to = d_inputs[0];
+  if (to.tensor) put(device, to.add, to.tensor.size(), numbers<T>(to.tensor), At<T>{numbers<T>(call.saved)});
+}
+
+}  // namespace
+
+template <class T>
+OperationKernels cross_entropy_kernels() {
+  return {cross_entropy<T>, input_gradient<T>, nullptr};
+}
+template <class T>
+OperationKernels mean_square_kernels() {
+  return {mean_square<T>, input_gradient<T>, nullptr};
+}
+template <class T>
+OperationKernels sum_square_kernels() {
+  return {sum_square<T>, input_gradient<T>, nullptr};
+}
+template OperationKernels cross_entropy_kernels<float>();
+template OperationKernels cross_entropy_kernels<double>();
+template OperationKernels mean_square_kernels<float>();
+template OperationKernels mean_square_kernels<double>();
+template OperationKernels sum_square_kernels<float>();
+template OperationKernels sum_square_kernels<double>();
+
+}  // namespace stagecraft::cuda

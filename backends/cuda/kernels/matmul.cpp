@@ -1,0 +1,207 @@
+#include "backends/cuda/kernels/matmul.hpp"
+
+#include <compare>
+#include <mutex>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "backends/cuda/driver.hpp"
+#include "backends/cuda/libraries.hpp"
+
+namespace stagecraft::cuda {
+namespace {
+
+constexpr std::size_t kMostWorkspace = std::size_t{32} << 20;  // What cuBLAS itself takes on Hopper.
+
+void check_lt(cublasStatus_t status, const char* what) {
+  if (status != CUBLAS_STATUS_SUCCESS)
+    throw CudaError(fmt::format("{}: cublasStatus {}", what, static_cast<int>(status)));
+}
+
+const CublasLt& lt() {
+  static const CublasLt loaded;
+  return loaded;
+}
+
+/// A handle knows no stream, but belongs to a device.
+cublasLtHandle_t handle_of_device() {
+  static std::mutex mutex;
+  static std::map<int, cublasLtHandle_t> handles;
+  const std::lock_guard lock(mutex);
+  int device = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  cublasLtHandle_t& handle = handles[device];
+  if (handle) return handle;
+  if (const cublasStatus_t status = lt().cublasLtCreate(&handle); status != CUBLAS_STATUS_SUCCESS)
+    throw CudaError(
+        fmt::format("{} (version {}) does not start on GPU {}: cublasStatus {}; is the driver older than it?",
+                    lt().library.where(), lt().cublasLtGetVersion(), device, static_cast<int>(status)));
+  return handle;
+}
+
+cublasComputeType_t compute_type(Precision precision, std::size_t width) {
+  if (width == sizeof(double)) return CUBLAS_COMPUTE_64F;
+  switch (precision) {
+    case Precision::Exact:
+      return CUBLAS_COMPUTE_32F_PEDANTIC;
+    case Precision::Tf32:
+      return CUBLAS_COMPUTE_32F_FAST_TF32;
+    case Precision::Bf16:
+      return CUBLAS_COMPUTE_32F_FAST_16BF;
+  }
+  return CUBLAS_COMPUTE_32F_PEDANTIC;
+}
+
+cudaDataType_t number_type(std::size_t width) { return width == sizeof(double) ? CUDA_R_64F : CUDA_R_32F; }
+
+/// The power of two, at most 64, that divides the bytes of every row's first number.
+std::uint32_t alignment(const Matrices& x, std::size_t width) {
+  const auto any = static_cast<std::uint64_t>(x.offset | x.distance) * width | 64U;
+  return static_cast<std::uint32_t>(any & (~any + 1));
+}
+
+}  // namespace
+
+/// Of one factor or of the result, in the column-major words of cuBLAS.
+struct LtMatrix {
+  std::int64_t stride = 0, distance = 0;
+  std::uint32_t alignment = 0;
+  bool transposed = false;
+  auto operator<=>(const LtMatrix&) const = default;
+};
+
+/// What an algorithm is chosen for.
+struct Products::Key {
+  std::int64_t rows, columns, inner, count;
+  LtMatrix left, right, result;
+  bool add;
+  auto operator<=>(const Key&) const = default;
+};
+
+struct Products::Plan {
+  Plan() = default;
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+  ~Plan();
+
+  cublasLtMatmulDesc_t description{};
+  cublasLtMatrixLayout_t left{}, right{}, result{};
+  cublasLtMatmulAlgo_t algorithm{};
+  std::size_t workspace = 0;
+
+  void describe(const Key&, const Place&, std::size_t width);
+  void choose(const Key&, cublasLtHandle_t);
+};
+
+namespace {
+
+template <class Value>
+void attribute(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t name, const Value& value) {
+  check_lt(lt().cublasLtMatmulDescSetAttribute(description, name, &value, sizeof value), "what a product is");
+}
+
+template <class Value>
+void attribute(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t name, const Value& value) {
+  check_lt(lt().cublasLtMatmulPreferenceSetAttribute(preference, name, &value, sizeof value), "how to multiply");
+}
+
+cublasLtMatrixLayout_t layout(std::int64_t rows, std::int64_t columns, const LtMatrix& x, std::int64_t count,
+                              std::size_t width) {
+  if (x.transposed) std::swap(rows, columns);
+  cublasLtMatrixLayout_t made{};
+  check_lt(lt().cublasLtMatrixLayoutCreate(&made, number_type(width), static_cast<std::uint64_t>(rows),
+                                           static_cast<std::uint64_t>(columns), x.stride),
+           "the layout of a matrix");
+  if (count == 1) return made;
+  const auto many = static_cast<std::int32_t>(count);
+  const auto set = [&](cublasLtMatrixLayoutAttribute_t name, const auto& value) {
+    check_lt(lt().cublasLtMatrixLayoutSetAttribute(made, name, &value, sizeof value), "the layout of matrices");
+  };
+  set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, many);
+  set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, x.distance);
+  return made;
+}
+
+}  // namespace
+
+void Products::Plan::describe(const Key& key, const Place& place, std::size_t width) {
+  check_lt(lt().cublasLtMatmulDescCreate(&description, compute_type(place.precision, width), number_type(width)),
+           "a product");
+  attribute(description, CUBLASLT_MATMUL_DESC_TRANSA, key.left.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  attribute(description, CUBLASLT_MATMUL_DESC_TRANSB, key.right.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  attribute(description, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, std::int32_t{place.multiprocessors});
+  left = layout(key.rows, key.inner, key.left, key.count, width);
+  right = layout(key.inner, key.columns, key.right, key.count, width);
+  result = layout(key.rows, key.columns, key.result, key.count, width);
+}
+
+void Products::Plan::choose(const Key& key, cublasLtHandle_t handle) {
+  cublasLtMatmulPreference_t preference{};
+  check_lt(lt().cublasLtMatmulPreferenceCreate(&preference), "a preference");
+  const std::unique_ptr<std::remove_pointer_t<cublasLtMatmulPreference_t>,
+                        cublasStatus_t (*)(cublasLtMatmulPreference_t)>
+      owner(preference, lt().cublasLtMatmulPreferenceDestroy);
+  attribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kMostWorkspace});
+  attribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE});
+  attribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.left.alignment);
+  attribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.right.alignment);
+  attribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.result.alignment);
+  attribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.result.alignment);
+  cublasLtMatmulHeuristicResult_t best{};
+  int found = 0;
+  const cublasStatus_t asked = lt().cublasLtMatmulAlgoGetHeuristic(handle, description, left, right, result, result,
+                                                                   preference, 1, &best, &found);
+  if (asked != CUBLAS_STATUS_SUCCESS || found == 0)
+    throw CudaError(fmt::format("cuBLASLt has no algorithm for a product of {}x{} by {}x{} (cublasStatus {})",
+                                key.columns, key.inner, key.inner, key.rows, static_cast<int>(asked)));
+  algorithm = best.algo;
+  workspace = best.workspaceSize;
+}
+
+Products::Plan::~Plan() {
+  if (result) lt().cublasLtMatrixLayoutDestroy(result);
+  if (right) lt().cublasLtMatrixLayoutDestroy(right);
+  if (left) lt().cublasLtMatrixLayoutDestroy(left);
+  if (description) lt().cublasLtMatmulDescDestroy(description);
+}
+
+Products::Products(const Place& place, std::size_t width, Memory& workspaces)
+    : place_(place), width_(width), workspaces_(&workspaces), handle_(handle_of_device()) {}
+
+Products::~Products() = default;
+
+const Products::Plan& Products::plan(const Key& key) {
+  auto& made = plans_[key];
+  if (made) return *made;
+  auto fresh = std::make_unique<Plan>();
+  fresh->describe(key, place_, width_);
+  fresh->choose(key, handle_);
+  made = std::move(fresh);
+  return *made;
+}
+
+// A row-major matrix is the transposed of the column-major one at the same place, and (A B)^T = B^T A^T: so B comes
+// first, as it lies there, and what is transposed for us is transposed for cuBLAS.
+void Products::multiply(const ProductShape& shape, const Matrices& a, const Matrices& b, const Matrices& c, bool add) {
+  if (shape.m == 0 || shape.n == 0 || shape.count == 0) return;
+  const std::int64_t far = shape.count > 1;
+  const auto seen = [&](const Matrices& x) {
+    return LtMatrix{x.stride, far * x.distance, alignment({x.base, x.offset, x.stride, far * x.distance}, width_),
+                    x.transposed};
+  };
+  const Plan& p = plan({shape.n, shape.m, shape.k, shape.count, seen(b), seen(a), seen(c), add});
+  const auto at = [&](const Matrices& x) { return static_cast<const char*>(x.base) + x.offset * std::int64_t(width_); };
+  const Scratch<char> workspace(*workspaces_, static_cast<std::int64_t>(p.workspace));
+  const double wide[] = {1, add ? 1.0 : 0.0};
+  const float narrow[] = {1, add ? 1.0F : 0.0F};
+  const void* const one = width_ == sizeof(double) ? static_cast<const void*>(wide) : narrow;
+  const void* const keep = width_ == sizeof(double) ? static_cast<const void*>(wide + 1) : narrow + 1;
+  void* const to = const_cast<char*>(at(c));
+  check_lt(lt().cublasLtMatmul(handle_, p.description, one, at(b), p.left, at(a), p.right, keep, to, p.result, to,
+                               p.result, &p.algorithm, workspace.data(), p.workspace, place_.stream),
+           "cublasLtMatmul");
+}
+
+}  // namespace stagecraft::cuda

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cublasLt.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "backends/cuda/kernels/kernels.hpp"
+#include "backends/cuda/kernels/memory.hpp"
+
+namespace stagecraft::cuda {
+
+/// Row-major matrices at equal distances, in memory whose `base` is at a multiple of 64 bytes. All but `base` counts
+/// numbers.
+struct Matrices {
+  const void* base = nullptr;
+  std::int64_t offset = 0;    ///< Of the first number of the first matrix.
+  std::int64_t stride = 0;    ///< From a row to the next.
+  std::int64_t distance = 0;  ///< From a matrix to the next.
+  bool transposed = false;    ///< What is multiplied is the transposed of what lies there.
+};
+
+/// `count` products of an m x k by a k x n matrix.
+struct ProductShape {
+  std::int64_t m = 0, n = 0, k = 0, count = 1;
+};
+
+/// Matrix products of one stream of the current device, all by cuBLASLt. The algorithm of a shape is chosen once, for
+/// so many multiprocessors, and never splits a sum, so equal calls give equal bits.
+class Products {
+ public:
+  Products(const Place&, std::size_t width, Memory& workspaces);
+  Products(const Products&) = delete;
+  Products& operator=(const Products&) = delete;
+  ~Products();
+
+  /// c = a b, or c += a b. `c` is not transposed.
+  void multiply(const ProductShape&, const Matrices& a, const Matrices& b, const Matrices& c, bool add);
+
+ private:
+  struct Plan;
+  struct Key;
+  const Plan& plan(const Key&);
+
+  Place place_;
+  std::size_t width_;
+  Memory* workspaces_;
+  cublasLtHandle_t handle_;
+  std::map<Key, std::unique_ptr<Plan>> plans_;
+};
+
+}  // namespace stagecraft::cuda

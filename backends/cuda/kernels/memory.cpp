@@ -1,0 +1,113 @@
+#include "backends/cuda/kernels/memory.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "backends/cuda/kernels/watch.hpp"
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::cuda {
+namespace {
+
+constexpr std::size_t kStep = 256, kFirst = std::size_t{2} << 20;
+
+std::size_t rounded(std::size_t bytes) { return std::max<std::size_t>((bytes + kStep - 1) / kStep, 1) * kStep; }
+
+void* from_device(std::size_t bytes) {
+  void* data = nullptr;
+  if (cudaMalloc(&data, bytes) == cudaSuccess) return data;
+  cudaGetLastError();  // Or the next launch would be blamed.
+  return nullptr;
+}
+
+}  // namespace
+
+Memory::~Memory() {
+  if (blocks_.empty()) return;
+  cudaStreamSynchronize(stream_);
+  for (const Block& block : blocks_) cudaFree(block.data);
+}
+
+/// As much again as there is, so that a run takes few blocks; only what is needed when the device has no more.
+void Memory::grow(std::size_t room) {
+  Block block;
+  block.size = std::max({room, held_, kFirst});
+  block.data = static_cast<char*>(from_device(block.size));
+  if (!block.data) {
+    block.size = room;
+    block.data = static_cast<char*>(from_device(room));
+  }
+  if (!block.data) {
+    std::size_t free = 0, total = 0;
+    cudaMemGetInfo(&free, &total);
+    throw BackendError(
+        fmt::format("The GPU has no memory for a block of {} bytes: {} of {} are free. Fewer or smaller "
+                    "micro-batches, recomputation or more stages would need less.",
+                    room, free, total));
+  }
+  held_ += block.size;
+  blocks_.push_back(std::move(block));
+  put_gap(blocks_.size() - 1, 0, blocks_.back().size);
+}
+
+void Memory::put_gap(std::size_t block, std::size_t offset, std::size_t size) {
+  blocks_[block].gaps[offset] = size;
+  gaps_.emplace(size, block, offset);
+}
+
+void Memory::drop_gap(std::size_t block, std::size_t offset) {
+  const auto found = blocks_[block].gaps.find(offset);
+  gaps_.erase(Gap{found->second, block, offset});
+  blocks_[block].gaps.erase(found);
+}
+
+void* Memory::allocate(std::size_t bytes) {
+  if (bytes > std::numeric_limits<std::size_t>::max() / 4)
+    throw BackendError(fmt::format("The GPU has no memory for a block of {} bytes.", bytes));
+  const std::size_t room = rounded(bytes);
+  const std::lock_guard lock(mutex_);
+  auto found = gaps_.lower_bound(Gap{room, 0, 0});
+  if (found == gaps_.end()) {
+    grow(room);
+    found = gaps_.lower_bound(Gap{room, 0, 0});
+  }
+  const auto [size, block, offset] = *found;
+  drop_gap(block, offset);
+  if (size > room) put_gap(block, offset + room, size - room);
+  in_use_ += room;
+  void* const data = blocks_[block].data + offset;
+  watch_given_out(stream_, data, room);
+  return data;
+}
+
+void Memory::release(void* data, std::size_t bytes) {
+  if (!data) return;
+  const std::lock_guard lock(mutex_);
+  auto* const at = static_cast<char*>(data);
+  const auto block = std::find_if(blocks_.begin(), blocks_.end(),
+                                  [at](const Block& b) { return at >= b.data && at < b.data + b.size; });
+  STAGECRAFT_CHECK(block != blocks_.end());
+  const auto b = static_cast<std::size_t>(block - blocks_.begin());
+  std::size_t offset = static_cast<std::size_t>(at - block->data), size = rounded(bytes);
+  in_use_ -= size;
+  watch_released(stream_, data, bytes, size);
+  auto& gaps = block->gaps;
+  if (const auto next = gaps.find(offset + size); next != gaps.end()) {
+    size += next->second;
+    drop_gap(b, next->first);
+  }
+  if (auto next = gaps.lower_bound(offset); next != gaps.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second == offset) {
+      offset = before->first;
+      size += before->second;
+      drop_gap(b, offset);
+    }
+  }
+  put_gap(b, offset, size);
+}
+
+}  // namespace stagecraft::cuda

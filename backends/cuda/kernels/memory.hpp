@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <set>
+#include <tuple>
+#include <vector>
+
+namespace stagecraft::cuda {
+
+/// Memory for the work of one stream, at multiples of 256 bytes: taken from the device in blocks that grow, given out
+/// from the smallest gap that is large enough. `release` counts when it is called, not when the stream gets there: what
+/// is given out next may overlap, because it is used later on the same stream. Equal calls get equal places.
+class Memory {
+ public:
+  explicit Memory(cudaStream_t stream) : stream_(stream) {}
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory();
+
+  void* allocate(std::size_t bytes);  ///< BackendError when there is none.
+  void release(void*, std::size_t bytes);
+
+  std::size_t in_use() const { return in_use_; }  ///< Bytes given out and not released, rounded up.
+  std::size_t held() const { return held_; }      ///< Bytes from the device.
+
+ private:
+  using Gap = std::tuple<std::size_t, std::size_t, std::size_t>;  ///< Size, block, offset.
+  struct Block {
+    char* data = nullptr;
+    std::size_t size = 0;
+    std::map<std::size_t, std::size_t> gaps;  ///< Size of each, by offset.
+  };
+
+  void grow(std::size_t room);
+  void put_gap(std::size_t block, std::size_t offset, std::size_t size);
+  void drop_gap(std::size_t block, std::size_t offset);
+
+  cudaStream_t stream_;
+  std::mutex mutex_;
+  std::vector<Block> blocks_;
+  std::set<Gap> gaps_;
+  std::size_t in_use_ = 0, held_ = 0;
+};
+
+/// Numbers for the kernels of one call.
+template <class T>
+class Scratch {
+ public:
+  Scratch(Memory& memory, std::int64_t count)
+      : memory_(memory),
+        bytes_(static_cast<std::size_t>(count) * sizeof(T)),
+        data_(static_cast<T*>(memory.allocate(bytes_))) {}
+  ~Scratch() { memory_.release(data_, bytes_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  T* data() const { return data_; }
+
+ private:
+  Memory& memory_;
+  std::size_t bytes_;
+  T* data_;
+};
+
+}  // namespace stagecraft::cuda

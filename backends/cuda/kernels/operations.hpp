@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "backends/cuda/kernels/memory.hpp"
+#include "backends/real/kernels.hpp"
+
+namespace stagecraft::cuda {
+
+class Products;
+
+/// What the parts of the kernels of one device share.
+struct Device {
+  cudaStream_t stream{};
+  int multiprocessors = 0;
+  Memory* memory = nullptr;
+  Products* products = nullptr;
+};
+
+/// The three computations of one kind of operation; null where it has none.
+struct OperationKernels {
+  void (*forward)(const Device&, const real::Call&) = nullptr;
+  void (*input_gradient)(const Device&, const real::Call&, const real::Tensor& d_output,
+                         std::span<const real::Gradient> d_inputs) = nullptr;
+  void (*weight_gradient)(const Device&, const real::Call&, const real::Tensor& d_output, void* d_weights) = nullptr;
+};
+
+/// T is float or double.
+template <class T>
+OperationKernels linear_kernels();
+template <class T>
+OperationKernels layer_norm_kernels();
+template <class T>
+OperationKernels relu_kernels();
+template <class T>
+OperationKernels tanh_kernels();
+template <class T>
+OperationKernels gelu_kernels();
+template <class T>
+OperationKernels attention_kernels();
+template <class T>
+OperationKernels embedding_kernels();
+template <class T>
+OperationKernels add_kernels();
+template <class T>
+OperationKernels concat_kernels();
+template <class T>
+OperationKernels cross_entropy_kernels();
+template <class T>
+OperationKernels mean_square_kernels();
+template <class T>
+OperationKernels sum_square_kernels();
+
+template <class T>
+void add(const Device&, std::int64_t count, const T* from, T* to);
+template <class T>
+void scale(const Device&, std::int64_t count, T factor, T* numbers);
+/// Writes 1 to `flag` when one of them is not finite.
+template <class T>
+void flag_not_finite(const Device&, std::int64_t count, const T* numbers, int* flag);
+
+template <class T>
+void update(const Device&, const OptimizerRule&, const real::UpdateOptions&, std::int64_t count, const T* gradient,
+            real::OptimizerState&, const T* from, T* to);
+template <class T>
+void predict(const Device&, const OptimizerRule&, Direction, int horizon, std::int64_t count,
+             const real::OptimizerState&, const T* from, T* to);
+template <class T>
+void reconstruct(const Device&, const OptimizerRule&, Reconstruction, int delay, std::int64_t count,
+                 const real::OptimizerState&, const T* from, T* to);
+
+template <class T>
+T* numbers(const real::Tensor& tensor) {
+  return static_cast<T*>(tensor.data);
+}
+
+}  // namespace stagecraft::cuda

@@ -1,0 +1,56 @@
+#include "backends/cuda/kernels/each.hpp"
+#include "backends/real/formulas/predictions.hpp"
+#include "backends/real/formulas/updates.hpp"
+
+namespace stagecraft::cuda {
+namespace {
+
+template <class T, class Step>
+struct Apply {
+  const T* from;
+  T* to;
+  Step step;
+  __device__ void operator()(std::int64_t i) const { to[i] = step(i, from[i]); }
+};
+
+/// real/formulas, a thread for each weight.
+struct ForEach {
+  const Device& device;
+
+  template <class T, class Step>
+  void operator()(std::int64_t count, const T* from, T* to, const Step& step) const {
+    each(device, count, Apply<T, Step>{from, to, step});
+  }
+};
+
+}  // namespace
+
+template <class T>
+void update(const Device& device, const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count,
+            const T* gradient, real::OptimizerState& state, const T* from, T* to) {
+  real::update<T>(rule, options, count, gradient, state, from, to, ForEach{device});
+}
+
+template <class T>
+void predict(const Device& device, const OptimizerRule& rule, Direction direction, int horizon, std::int64_t count,
+             const real::OptimizerState& state, const T* from, T* to) {
+  real::predict<T>(rule, direction, horizon, count, state, from, to, ForEach{device});
+}
+
+template <class T>
+void reconstruct(const Device& device, const OptimizerRule& rule, Reconstruction kind, int delay, std::int64_t count,
+                 const real::OptimizerState& state, const T* from, T* to) {
+  real::reconstruct<T>(rule, kind, delay, count, state, from, to, ForEach{device});
+}
+
+#define STAGECRAFT_OPTIMIZER(T)                                                                                    \
+  template void update<T>(const Device&, const OptimizerRule&, const real::UpdateOptions&, std::int64_t, const T*, \
+                          real::OptimizerState&, const T*, T*);                                                    \
+  template void predict<T>(const Device&, const OptimizerRule&, Direction, int, std::int64_t,                      \
+                           const real::OptimizerState&, const T*, T*);                                             \
+  template void reconstruct<T>(const Device&, const OptimizerRule&, Reconstruction, int, std::int64_t,             \
+                               const real::OptimizerState&, const T*, T*);
+STAGECRAFT_OPTIMIZER(float)
+STAGECRAFT_OPTIMIZER(double)
+
+}  // namespace stagecraft::cuda

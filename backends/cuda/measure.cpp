@@ -1,0 +1,149 @@
+#include "backends/cuda/measure.hpp"
+
+#include <algorithm>
+#include <deque>
+
+#include "backends/cuda/run.hpp"
+#include "backends/real/layer_runs.hpp"
+#include "backends/real/measure_operation.hpp"
+#include "backends/real/pause.hpp"
+
+namespace stagecraft::cuda {
+namespace {
+
+double seconds_between(const Event& begin, const Event& end) { return 1e-3 * end.milliseconds_since(begin); }
+
+/// Events around each part; they are read when the device has come to them.
+class DeviceStopwatch final : public real::Stopwatch {
+ public:
+  DeviceStopwatch(Yard& yard, int queue) : yard_(yard), queue_(queue) {}
+
+  void start(real::Part part, std::size_t node) override {
+    yard_.queues().select(queue_);
+    laps_.emplace_back(part, node).begin.record(yard_.queues().stream(queue_));
+  }
+  void stop() override { laps_.back().end.record(yard_.queues().stream(queue_)); }
+
+  real::NodeTimes times(std::size_t nodes) const {
+    real::NodeTimes times(nodes);
+    for (const Lap& lap : laps_) times.of(lap.part, lap.node) += seconds_between(lap.begin, lap.end);
+    return times;
+  }
+
+ private:
+  struct Lap {
+    Lap(real::Part p, std::size_t n) : part(p), node(n) {}
+    real::Part part;
+    std::size_t node;
+    Event begin{cudaEventDefault}, end{cudaEventDefault};
+  };
+  Yard& yard_;
+  int queue_;
+  std::deque<Lap> laps_;
+};
+
+/// A run that nobody looks at goes first, so that the device is busy until all of the other is enqueued.
+void measure_layers(const ProfileRequest& request, int samples, Yard& yard, Profile& profile) {
+  std::vector<std::unique_ptr<real::Kernels>> kernels;
+  std::vector<std::unique_ptr<real::LayerRuns>> runs;
+  for (int d = 0; d < request.threads; ++d) {
+    kernels.push_back(queue_kernels(yard, d));
+    runs.push_back(std::make_unique<real::LayerRuns>(request, samples, *kernels.back()));
+  }
+  real::LayerReadings readings;
+  const double begin = real::steady_seconds();
+  for (int round = 0; round < real::kMost + real::kWarmUps; ++round) {
+    const int counted = round - real::kWarmUps;
+    if (counted >= real::kFewest && real::steady_seconds() - begin > request.seconds) break;
+    std::deque<DeviceStopwatch> watches;
+    for (const auto& r : runs) r->once(nullptr);
+    for (int d = 0; d < request.threads; ++d)
+      runs[static_cast<std::size_t>(d)]->once(&watches.emplace_back(yard, yard.compute_queue(d)));
+    yard.finish();
+    for (std::size_t d = 0; d < runs.size() && counted >= 0; ++d)
+      runs[d]->file(watches[d].times(runs[d]->nodes()), readings);
+  }
+  real::put_layers(readings, samples, profile);
+}
+
+real::SecondsOf device_seconds_of(Yard& yard) {
+  return [&yard](const std::function<void()>& work) {
+    const cudaStream_t stream = yard.queues().stream(0);
+    yard.queues().select(0);
+    const Event begin(cudaEventDefault), end(cudaEventDefault);
+    work();
+    begin.record(stream);
+    work();
+    end.record(stream);
+    yard.finish();
+    return seconds_between(begin, end);
+  };
+}
+
+/// From the end of an op on one device to the start of the next on the other, with a message between. Another GPU has
+/// another clock: then the first device looks when the message is there.
+double message_seconds(Yard& yard, int messages_to, std::size_t bytes) {
+  constexpr int kRounds = 100;
+  const int to = yard.devices().count() > 1 ? 1 : 0;
+  const std::unique_ptr<real::Kernels> from_kernels = queue_kernels(yard, 0), to_kernels = queue_kernels(yard, to);
+  void* const from = from_kernels->allocate(bytes);
+  void* const there = to_kernels->allocate(bytes);
+  Queues& queues = yard.queues();
+  const int watcher = yard.compute_queue(yard.devices().gpu(to) == yard.devices().gpu(0) ? to : 0);
+  std::deque<Event> events;
+  std::vector<std::pair<const Event*, const Event*>> gaps;
+  const auto mark = [&](int queue) {
+    queues.select(queue);
+    return &events.emplace_back(cudaEventDefault);
+  };
+  for (int round = 0; round < kRounds; ++round) {
+    from_kernels->zero(from, bytes);
+    const Event* const op = mark(yard.compute_queue(0));
+    const Point made = queues.end(yard.compute_queue(0), *op);
+    queues.select(messages_to);
+    queues.wait(messages_to, made);
+    check(cudaMemcpyAsync(there, from, bytes, cudaMemcpyDeviceToDevice, queues.stream(messages_to)), "a message");
+    const Event* const copied = mark(messages_to);
+    const Point arrived = queues.end(messages_to, *copied);
+    queues.select(yard.compute_queue(to));
+    queues.wait(yard.compute_queue(to), arrived);
+    queues.wait(watcher, arrived);
+    const Event* const next = mark(watcher);
+    next->record(queues.stream(watcher));
+    gaps.emplace_back(op, next);
+    to_kernels->zero(there, bytes);
+    const Event* const back = mark(yard.compute_queue(to));
+    queues.wait(yard.compute_queue(0), queues.end(yard.compute_queue(to), *back));
+  }
+  yard.finish();
+  std::vector<double> seconds;
+  for (const auto& [op, next] : gaps) seconds.push_back(seconds_between(*op, *next));
+  from_kernels->release(from, bytes);
+  to_kernels->release(there, bytes);
+  return real::quantile(seconds, 0.5);
+}
+
+void measure_messages(Yard& yard, Profile& profile) {
+  constexpr std::size_t kFew = 64, kMany = std::size_t{16} << 20;
+  const int queue = yard.new_queue(yard.devices().count() > 1 ? 1 : 0, true);
+  const double few = message_seconds(yard, queue, kFew), many = message_seconds(yard, queue, kMany);
+  profile.latency = Seconds{few};
+  profile.bandwidth = Bandwidth{(kMany - kFew) / std::max(1e-9, many - few)};
+}
+
+}  // namespace
+
+Profile measure(const ProfileRequest& request, const KernelMaker& maker) {
+  Profile profile;
+  profile.threads = request.threads;
+  Yard yard(request.threads, maker, real::width_of(request.model), false);
+  for (const int samples : request.samples) measure_layers(request, samples, yard, profile);
+  put_updates(request, *queue_kernels(yard, 0), device_seconds_of(yard), profile);
+  profile.operation =
+      real::measure_operation([&](const Program& program, const Work& work) { return run(program, work, maker, {}); });
+  measure_messages(yard, profile);
+  profile.machine = yard.devices().description();
+  return profile;
+}
+
+}  // namespace stagecraft::cuda

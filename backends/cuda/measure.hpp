@@ -1,0 +1,12 @@
+#pragma once
+
+#include "backends/backend.hpp"
+#include "backends/cuda/queue_kernels.hpp"
+
+namespace stagecraft::cuda {
+
+/// Measures what real::measure() does, by events: all virtual devices work at the same time, each with a copy of the
+/// model, so that they share memory and clock as in a run.
+Profile measure(const ProfileRequest&, const KernelMaker&);
+
+}  // namespace stagecraft::cuda

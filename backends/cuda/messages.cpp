@@ -1,0 +1,93 @@
+#include "backends/cuda/messages.hpp"
+
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "backends/cuda/libraries.hpp"
+
+namespace stagecraft::cuda {
+namespace {
+
+class CopiedMessages final : public Messages {
+ public:
+  void message(int, cudaStream_t, const std::function<void()>& work) override { work(); }
+  void copy(const void* from, void* to, std::size_t bytes, cudaStream_t stream) override {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream), "a message");
+  }
+};
+
+class NcclMessages final : public Messages {
+ public:
+  explicit NcclMessages(const Program& program) {
+    std::map<std::tuple<DeviceId, DeviceId, bool>, ncclComm_t> made;
+    for (const Transfer& t : program.transfers) {
+      const Instruction &send = program.at(t.send), &receive = program.at(t.receive);
+      ncclComm_t& communicator = made[key(program, send, receive)];
+      if (!communicator) communicator = new_communicator();
+      of_.push_back(communicator);
+    }
+    for (const auto& [unused, communicator] : made) all_.push_back(communicator);
+  }
+  NcclMessages(const NcclMessages&) = delete;
+  NcclMessages& operator=(const NcclMessages&) = delete;
+  ~NcclMessages() override {
+    for (const ncclComm_t communicator : all_) nccl_.ncclCommDestroy(communicator);
+  }
+
+  void message(int transfer, cudaStream_t, const std::function<void()>& work) override {
+    current_ = of_[static_cast<std::size_t>(transfer)];
+    require(nccl_.ncclGroupStart(), "ncclGroupStart");
+    try {
+      work();
+    } catch (...) {
+      nccl_.ncclGroupEnd();
+      throw;
+    }
+    require(nccl_.ncclGroupEnd(), "ncclGroupEnd");
+  }
+  void copy(const void* from, void* to, std::size_t bytes, cudaStream_t stream) override {
+    if (bytes == 0) return;
+    require(nccl_.ncclSend(from, bytes, ncclInt8, 0, current_, stream), "ncclSend");
+    require(nccl_.ncclRecv(to, bytes, ncclInt8, 0, current_, stream), "ncclRecv");
+  }
+
+ private:
+  /// Messages of one key follow each other, as those of one communicator do.
+  static std::tuple<DeviceId, DeviceId, bool> key(const Program& p, const Instruction& send,
+                                                  const Instruction& receive) {
+    if (!send.stream.valid()) return {send.device, receive.device, true};
+    const Stream& stream = p.streams[static_cast<std::size_t>(send.stream)];
+    const bool single = stream.kind == StreamKind::Compute || !stream.peer.valid();
+    if (single) return {DeviceId{}, DeviceId{}, false};
+    if (stream.kind != StreamKind::Communication) return {send.device, receive.device, true};
+    return {std::min(send.device, receive.device), std::max(send.device, receive.device), false};
+  }
+
+  void require(ncclResult_t result, const char* what) const {
+    if (result != ncclSuccess) throw CudaError(fmt::format("{}: {}", what, nccl_.ncclGetErrorString(result)));
+  }
+
+  ncclComm_t new_communicator() {
+    ncclUniqueId id;
+    require(nccl_.ncclGetUniqueId(&id), "ncclGetUniqueId");
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.maxCTAs = 4;  // A power of two, or it becomes one.
+    config.cgaClusterSize = 0;
+    ncclComm_t communicator = nullptr;
+    require(nccl_.ncclCommInitRankConfig(&communicator, 1, id, 0, &config), "ncclCommInitRankConfig");
+    return communicator;
+  }
+
+  Nccl nccl_;
+  std::vector<ncclComm_t> of_, all_;
+  ncclComm_t current_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Messages> copied_messages() { return std::make_unique<CopiedMessages>(); }
+std::unique_ptr<Messages> nccl_messages(const Program& program) { return std::make_unique<NcclMessages>(program); }
+
+}  // namespace stagecraft::cuda

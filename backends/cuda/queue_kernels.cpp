@@ -1,0 +1,151 @@
+#include "backends/cuda/queue_kernels.hpp"
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
+
+namespace stagecraft::cuda {
+namespace {
+
+constexpr std::size_t kStep = std::size_t{4} << 20;
+constexpr int kNan = 0xff;  // All bits set are a NaN.
+
+class QueueKernels final : public real::Kernels {
+ public:
+  QueueKernels(Yard& yard, int device) : yard_(yard), device_(device) {}
+
+  std::size_t width() const override { return yard_.width(); }
+  void* allocate(std::size_t bytes) override { return yard_.take(device_, bytes); }
+  void release(void* data, std::size_t) override { yard_.give(device_, data); }
+  void copy(const void* from, void* to, std::size_t bytes) override { inner().copy(from, to, bytes); }
+  void zero(void* to, std::size_t bytes) override { inner().zero(to, bytes); }
+  void upload(std::span<const double> from, void* to) override { inner().upload(from, to); }
+  void download(const void* from, std::span<double> to) override { inner().download(from, to); }
+  bool finite(real::Tensor t) override { return inner().finite(t); }
+  void forward(const real::Call& call) override { inner().forward(call); }
+  void input_gradient(const real::Call& call, real::Tensor d, std::span<const real::Gradient> d_inputs) override {
+    inner().input_gradient(call, d, d_inputs);
+  }
+  void weight_gradient(const real::Call& call, real::Tensor d, void* d_weights) override {
+    inner().weight_gradient(call, d, d_weights);
+  }
+  void add(real::Tensor from, real::Tensor to) override { inner().add(from, to); }
+  void scale(double factor, real::Tensor t) override { inner().scale(factor, t); }
+  void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
+              real::OptimizerState& state, const void* from, void* to) override {
+    inner().update(rule, options, count, gradient, state, from, to);
+  }
+  void predict(const OptimizerRule& rule, Direction direction, int horizon, std::int64_t count,
+               const real::OptimizerState& state, const void* from, void* to) override {
+    inner().predict(rule, direction, horizon, count, state, from, to);
+  }
+  void reconstruct(const OptimizerRule& rule, Reconstruction kind, int delay, std::int64_t count,
+                   const real::OptimizerState& state, const void* from, void* to) override {
+    inner().reconstruct(rule, kind, delay, count, state, from, to);
+  }
+
+ private:
+  real::Kernels& inner() { return yard_.kernels(yard_.used(device_)); }
+
+  Yard& yard_;
+  int device_;
+};
+
+}  // namespace
+
+Yard::Yard(int devices, KernelMaker maker, std::size_t width, bool fills_new_memory)
+    : devices_(devices), maker_(std::move(maker)), width_(width), fills_(fills_new_memory) {
+  for (int d = 0; d < devices; ++d) {
+    new_queue(d, false);
+    used_.push_back(compute_queue(d));
+    arenas_.emplace_back([this, d](std::size_t bytes) { return more(d, bytes); }, kStep);
+  }
+}
+
+Yard::~Yard() {
+  kernels_.clear();
+  for (void* const block : blocks_) cudaFree(block);
+}
+
+int Yard::new_queue(int device, bool for_messages) {
+  device_of_.push_back(device);
+  kernels_.emplace_back();
+  return queues_.add(devices_.new_stream(device, for_messages), devices_.gpu(device));
+}
+
+real::Kernels& Yard::kernels(int queue) {
+  std::unique_ptr<real::Kernels>& made = kernels_[static_cast<std::size_t>(queue)];
+  queues_.select(queue);
+  if (!made)
+    made = maker_(queues_.stream(queue), devices_.multiprocessors(device_of_[static_cast<std::size_t>(queue)]), width_);
+  return *made;
+}
+
+void* Yard::more(int device, std::size_t bytes) {
+  check(cudaSetDevice(devices_.gpu(device)), "cudaSetDevice");
+  void* block = nullptr;
+  if (cudaMalloc(&block, bytes) != cudaSuccess) {
+    cudaGetLastError();  // Or the next launch would be blamed.
+    return nullptr;
+  }
+  blocks_.push_back(block);
+  return block;
+}
+
+void* Yard::take(int device, std::size_t bytes) {
+  const int queue = used(device);
+  const Arena::Taken taken = arena(device).take(bytes, queues_.reached(queue));
+  if (!taken.data) {
+    std::size_t free = 0, total = 0;
+    cudaMemGetInfo(&free, &total);
+    throw Infeasible(
+        "memory",
+        fmt::format("device {} holds {} and needs {} more, of which the GPU has no more than {} of {} free", device,
+                    stagecraft::to_text(Bytes{static_cast<double>(arena(device).held())}),
+                    stagecraft::to_text(Bytes{static_cast<double>(bytes)}),
+                    stagecraft::to_text(Bytes{static_cast<double>(free)}),
+                    stagecraft::to_text(Bytes{static_cast<double>(total)})),
+        "fewer or smaller micro-batches, recomputation, or more GPUs");
+  }
+  queues_.wait(queue, taken.from);
+  if (!fills_) return taken.data;
+  check(cudaMemsetAsync(taken.data, kNan, bytes, queues_.stream(queue)), "cudaMemsetAsync");
+  arena(device).hold(taken.data, queues_.reached(queue));
+  return taken.data;
+}
+
+/// The device's own computation may have used it up to now, and so may the queue that it works on.
+void Yard::give(int device, void* data) {
+  Moment last_use(static_cast<std::size_t>(queues_.size()), 0);
+  for (const int queue : {compute_queue(device), used(device)})
+    last_use[static_cast<std::size_t>(queue)] = queues_.newest(queue, queue == used(device));
+  arena(device).give(data, last_use);
+}
+
+void Yard::settle(int queue, const void* inside) {
+  for (const Arena& arena : arenas_)
+    if (arena.holds(inside)) return queues_.wait(queue, arena.usable_from(inside));
+}
+
+void Yard::hold(int queue, const void* inside) {
+  Moment moment(static_cast<std::size_t>(queues_.size()), 0);
+  moment[static_cast<std::size_t>(queue)] = queues_.newest(queue, true);
+  for (Arena& arena : arenas_)
+    if (arena.holds(inside)) return arena.hold(inside, moment);
+}
+
+void Yard::finish() {
+  for (int q = 0; q < queues_.size(); ++q) {
+    queues_.select(q);
+    check(cudaStreamSynchronize(queues_.stream(q)), "waiting for the device");
+  }
+  queues_.forget();
+  for (Arena& arena : arenas_) arena.forget();
+}
+
+std::unique_ptr<real::Kernels> queue_kernels(Yard& yard, int device) {
+  return std::make_unique<QueueKernels>(yard, device);
+}
+
+}  // namespace stagecraft::cuda

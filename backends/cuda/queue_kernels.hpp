@@ -1,0 +1,66 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "backends/cuda/arena.hpp"
+#include "backends/cuda/virtual_devices.hpp"
+#include "backends/real/kernels.hpp"
+
+namespace stagecraft::cuda {
+
+/// Makes the arithmetic of one stream; the last number is the bytes of a number.
+using KernelMaker = std::function<std::unique_ptr<real::Kernels>(cudaStream_t, int multiprocessors, std::size_t width)>;
+
+/// The streams and memories of all virtual devices of a run, and which stream each device works on at the moment.
+class Yard {
+ public:
+  Yard(int devices, KernelMaker, std::size_t width, bool fills_new_memory);
+  Yard(const Yard&) = delete;
+  Yard& operator=(const Yard&) = delete;
+  ~Yard();
+
+  VirtualDevices& devices() { return devices_; }
+  const VirtualDevices& devices() const { return devices_; }
+  Queues& queues() { return queues_; }
+  std::size_t width() const { return width_; }
+  Arena& arena(int device) { return arenas_[static_cast<std::size_t>(device)]; }
+
+  int new_queue(int device, bool for_messages);
+  int compute_queue(int device) const { return device; }
+  /// Kernels of the stream; made when they are asked for the first time.
+  real::Kernels& kernels(int queue);
+
+  /// Until further notice what the device is told goes to this queue, which may be another device's.
+  void use(int device, int queue) { used_[static_cast<std::size_t>(device)] = queue; }
+  int used(int device) const { return used_[static_cast<std::size_t>(device)]; }
+
+  void* take(int device, std::size_t bytes);
+  void give(int device, void*);
+  /// The queue gets behind what still used the memory at this address, of whichever device.
+  void settle(int queue, const void* inside);
+  /// What the queue enqueues now uses the memory at this address: nobody else gets it before that is over.
+  void hold(int queue, const void* inside);
+  /// Waits for everything, for as long as it takes.
+  void finish();
+
+ private:
+  void* more(int device, std::size_t bytes);
+
+  VirtualDevices devices_;
+  KernelMaker maker_;
+  std::size_t width_;
+  bool fills_;
+  Queues queues_;
+  std::vector<int> device_of_;  ///< Of each queue.
+  std::vector<std::unique_ptr<real::Kernels>> kernels_;
+  std::vector<Arena> arenas_;
+  std::vector<void*> blocks_;
+  std::vector<int> used_;
+};
+
+/// The kernels of a device, on whichever stream it works at the moment, in the memory of the yard.
+std::unique_ptr<real::Kernels> queue_kernels(Yard&, int device);
+
+}  // namespace stagecraft::cuda

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backends/cuda/capture.hpp"
+
+namespace stagecraft::cuda {
+
+/// How far streams have come: of each the number of the newest piece of work that is over, counted from 1.
+using Moment = std::vector<std::uint32_t>;
+
+/// Whether all that is over at `earlier` is over at `later` too.
+bool covers(const Moment& later, const Moment& earlier);
+void join(Moment& into, const Moment& other);
+
+/// A piece of work: of which queue, and its number there. 0: none, which is always over.
+struct Point {
+  int queue = 0;
+  std::uint32_t number = 0;
+};
+
+/// The streams of a run, filled by one host thread. A wait is enqueued only for what a stream is not behind already,
+/// by itself or through others.
+class Queues {
+ public:
+  /// The stream stays the caller's.
+  int add(cudaStream_t, int gpu);
+
+  int size() const { return static_cast<int>(queues_.size()); }
+  cudaStream_t stream(int queue) const { return at(queue).stream; }
+  int gpu(int queue) const { return at(queue).gpu; }
+  void select(int queue) const;  ///< Makes its GPU the current one.
+
+  void wait(int queue, Point);
+  void wait(int queue, const Moment&);
+  /// Ends the piece of work at the end of the queue; the event, which has to live as long, is recorded there.
+  Point end(int queue, const Event&);
+
+  /// What is over when the queue gets to its end; the piece that is being enqueued counts as over.
+  Moment reached(int queue) const;
+  /// Number of the newest piece of the queue: the one that is being enqueued, or the last that was ended.
+  std::uint32_t newest(int queue, bool running) const {
+    return static_cast<std::uint32_t>(at(queue).ended.size()) + running;
+  }
+
+  /// Everything that is enqueued is over: numbers begin anew.
+  void forget();
+
+ private:
+  struct Ended {
+    const Event* event = nullptr;
+    Moment known;
+  };
+  struct Queue {
+    cudaStream_t stream{};
+    int gpu = 0;
+    Moment known;              ///< At its end.
+    std::vector<Ended> ended;  ///< Its pieces so far.
+  };
+  const Queue& at(int queue) const { return queues_[static_cast<std::size_t>(queue)]; }
+
+  std::vector<Queue> queues_;
+};
+
+}  // namespace stagecraft::cuda

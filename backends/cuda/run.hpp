@@ -1,0 +1,19 @@
+#pragma once
+
+#include "backends/backend.hpp"
+#include "backends/cuda/queue_kernels.hpp"
+
+namespace stagecraft::cuda {
+
+struct Options {
+  GpuOptions gpu;
+  double timeout = 30;            ///< Seconds without anything that ends, after which a run is stuck.
+  bool one_thread = false;        ///< A run for its losses: when they grow beyond all bounds it ends there.
+  bool fills_new_memory = false;  ///< With NaNs, so that tests see who reads what was not written.
+};
+
+/// Executes a program on GPUs: this thread enqueues all of it, in the order of its numbers, on a stream for each stream
+/// of the program; events are what instructions wait for. Times are those of the events.
+Timeline run(const Program&, const Work&, const KernelMaker&, const Options&);
+
+}  // namespace stagecraft::cuda

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/partitions.hpp"
+
+namespace stagecraft::cuda {
+
+/// How the devices of a plan are made from the GPUs of this machine.
+enum class Carve : std::uint8_t {
+  Gpus,   ///< Each has one of its own.
+  Green,  ///< Each has multiprocessors of one GPU for itself.
+  None,   ///< All share one GPU: the driver does not divide it, or there are more devices than groups.
+};
+const char* to_text(Carve);
+
+/// The devices of a plan, made from GPUs.
+class VirtualDevices {
+ public:
+  explicit VirtualDevices(int count);
+  VirtualDevices(const VirtualDevices&) = delete;
+  VirtualDevices& operator=(const VirtualDevices&) = delete;
+  ~VirtualDevices();
+
+  int count() const { return count_; }
+  Carve carve() const { return carve_; }
+  int gpu(int device) const { return carve_ == Carve::Gpus ? device : 0; }
+  int multiprocessors(int device) const;
+  /// A stream of the device, which goes with the devices. Messages go first.
+  cudaStream_t new_stream(int device, bool for_messages);
+  /// "NVIDIA H200, 4 partitions of 32 of its 132 multiprocessors".
+  std::string description() const;
+
+ private:
+  int count_ = 0;
+  Carve carve_ = Carve::None;
+  cudaDeviceProp properties_{};
+  std::string why_undivided_;
+  std::unique_ptr<Partitions> partitions_;
+  std::vector<cudaStream_t> streams_;
+};
+
+}  // namespace stagecraft::cuda

@@ -1,0 +1,76 @@
+#include "backends/real/layer_runs.hpp"
+
+#include <algorithm>
+
+namespace stagecraft::real {
+namespace {
+
+Plan whole_model(const ModelGraph& model, int samples) {
+  Plan plan;
+  Stage& stage = plan.stages.emplace_back();
+  for (std::size_t l = 0; l < model.layers.size(); ++l) stage.layers.emplace_back(static_cast<std::int64_t>(l));
+  stage.devices = {DeviceId{0}};
+  stage.micro_batch_size = plan.mini_batch = samples;
+  return plan;
+}
+
+}  // namespace
+
+double quantile(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+double& NodeTimes::of(Part part, std::size_t node) {
+  return (part == Part::Forward ? forward : part == Part::InputGradient ? input_gradient : weight_gradient)[node];
+}
+
+LayerRuns::LayerRuns(const ProfileRequest& request, int samples, Kernels& kernels)
+    : model_(request.model),
+      samples_(samples),
+      kernels_(kernels),
+      memory_(kernels),
+      plan_(whole_model(model_, samples)),
+      net_(compile_stage(model_, plan_, StageId{0}, kernels.width())) {
+  const TaskDef& task = get_from(tasks::all(), "task", request.training.task);
+  data_ = task.make(task_shape(model_, samples), request.training.seed);
+  weights_ = Array(memory_, 1, net_.weights, Use::Weights);
+  sum_ = Array(memory_, 1, net_.weights, Use::Gradients);
+  kernels_.upload(initial_weights(net_, model_, request.training.seed, false), weights_.data());
+  kernels_.zero(sum_.data(), static_cast<std::size_t>(net_.weights) * kernels_.width());
+}
+
+void LayerRuns::once(Stopwatch* watch) {
+  const NetRun run(net_, memory_, *data_, watch);
+  // Other samples each time, as in training: what was looked up once is cheaper the second time.
+  const Samples samples{samples_ * round_++, samples_, samples_, false};
+  Activations a;
+  run.forward(samples, weights_.data(), true, a);
+  run.backward(samples, weights_.data(), true, sum_.data(), a);
+}
+
+void LayerRuns::file(NodeTimes times, LayerReadings& readings) const {
+  for (std::size_t n = 0; n < net_.nodes.size();) {
+    const int layer = net_.nodes[n].layer;
+    double f = 0, i = 0, w = 0;
+    for (; n < net_.nodes.size() && net_.nodes[n].layer == layer; ++n)
+      f += times.forward[n], i += times.input_gradient[n], w += times.weight_gradient[n];
+    Readings& r = readings[signature(model_.layers[static_cast<std::size_t>(layer)], model_.precision)];
+    r.forward.push_back(f);
+    if (i > 0) r.input_gradient.push_back(i);  // None where it would be that of data.
+    r.weight_gradient.push_back(w);
+    r.total.push_back(f + i + w);
+  }
+}
+
+void put_layers(const LayerReadings& readings, int samples, Profile& profile) {
+  for (const auto& [name, r] : readings) {
+    const double median = quantile(r.total, 0.5);
+    profile.layers.push_back({name, samples, Seconds{quantile(r.forward, 0.5)},
+                              Seconds{quantile(r.input_gradient, 0.5)}, Seconds{quantile(r.weight_gradient, 0.5)},
+                              median > 0 ? (quantile(r.total, 0.75) - quantile(r.total, 0.25)) / 2 / median : 0});
+  }
+}
+
+}  // namespace stagecraft::real

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/backend.hpp"
+#include "backends/real/net_run.hpp"
+
+namespace stagecraft::real {
+
+/// Runs behind the first that count, and how many there are of them.
+inline constexpr int kWarmUps = 2, kFewest = 7, kMost = 400;
+
+/// Where so large a share of the readings is smaller.
+double quantile(std::vector<double>, double share);
+
+/// Seconds that each node of a net took.
+struct NodeTimes {
+  std::vector<double> forward, input_gradient, weight_gradient;
+
+  explicit NodeTimes(std::size_t nodes) : forward(nodes, 0), input_gradient(forward), weight_gradient(forward) {}
+  double& of(Part, std::size_t node);
+};
+
+/// Readings of one kind of layer: one entry a layer and run.
+struct Readings {
+  std::vector<double> forward, input_gradient, weight_gradient, total;
+};
+using LayerReadings = std::map<std::string, Readings>;  ///< By signature.
+
+/// One device's runs of the whole model with `samples` samples, forward and backward.
+class LayerRuns {
+ public:
+  LayerRuns(const ProfileRequest&, int samples, Kernels&);
+
+  std::size_t nodes() const { return net_.nodes.size(); }
+  void once(Stopwatch*);
+  void file(NodeTimes, LayerReadings&) const;
+
+ private:
+  const ModelGraph& model_;
+  int samples_;
+  std::int64_t round_ = 0;
+  Kernels& kernels_;
+  DeviceMemory memory_;
+  Plan plan_;
+  StageNet net_;
+  std::unique_ptr<Dataset> data_;
+  Array weights_, sum_;
+};
+
+/// Their medians become figures of the profile.
+void put_layers(const LayerReadings&, int samples, Profile&);
+
+/// Seconds of one call of some work; the median of many.
+using SecondsOf = std::function<double(const std::function<void()>& work)>;
+/// Updates and predictions of several sizes: they read and write more than fits a cache, or less.
+void put_updates(const ProfileRequest&, Kernels&, const SecondsOf&, Profile&);
+
+}  // namespace stagecraft::real

@@ -1,0 +1,148 @@
+#include "backends/cuda/kernels/matmul.hpp"
+
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/random.hpp"
+#include "tests/backends/cpu/trial.hpp"
+#include "tests/backends/cuda/kernels/gpu.hpp"
+
+using namespace stagecraft;
+using cuda::Precision;
+using test::Gpu;
+
+namespace {
+
+/// Matrices on the host, and where they lie on the GPU.
+struct Many {
+  cuda::Matrices where;
+  std::vector<double> numbers;
+
+  /// Of matrix `i` as it is multiplied.
+  double at(std::int64_t i, std::int64_t row, std::int64_t column) const {
+    if (where.transposed) std::swap(row, column);
+    return numbers[static_cast<std::size_t>(where.offset + i * where.distance + row * where.stride + column)];
+  }
+};
+
+Many drawn(std::int64_t rows, std::int64_t columns, std::int64_t count, bool transposed, Rng& rng) {
+  if (transposed) std::swap(rows, columns);
+  Many m;
+  m.where.stride = columns + rng.integer(0, 3);
+  m.where.distance = rows * m.where.stride + rng.integer(0, 5);
+  m.where.offset = rng.integer(0, 9);
+  m.where.transposed = transposed;
+  m.numbers.resize(static_cast<std::size_t>(m.where.offset + count * m.where.distance + m.where.stride));
+  for (double& x : m.numbers) x = static_cast<double>(static_cast<float>(rng.uniform(-2, 2)));
+  return m;
+}
+
+struct Product {
+  cuda::ProductShape shape;
+  Many a, b, c;
+  bool add;
+};
+
+Product drawn_product(Rng& rng) {
+  constexpr int sizes[] = {1, 2, 3, 7, 17, 33, 64, 129};
+  const auto size = [&] { return std::int64_t{sizes[rng.integer(0, 7)]}; };
+  const cuda::ProductShape s{size(), size(), size(), rng.integer(1, 4)};
+  const bool ta = rng.integer(0, 1) == 1, tb = rng.integer(0, 1) == 1;
+  return {s, drawn(s.m, s.k, s.count, ta, rng), drawn(s.k, s.n, s.count, tb, rng), drawn(s.m, s.n, s.count, false, rng),
+          rng.integer(0, 1) == 1};
+}
+
+std::vector<double> on_gpu(const Product& p, std::size_t width, Precision precision) {
+  Gpu gpu(width, 1, precision);
+  cuda::Memory memory(gpu.stream());
+  cuda::Products products({gpu.stream(), 16, precision}, width, memory);
+  const auto place = [&](const Many& m) { return test::Place(gpu.kernels(), m.numbers, 1); };
+  const test::Place a = place(p.a), b = place(p.b), c = place(p.c);
+  const auto based = [](cuda::Matrices m, const test::Place& at) {
+    m.base = at.tensor.data;
+    return m;
+  };
+  products.multiply(p.shape, based(p.a.where, a), based(p.b.where, b), based(p.c.where, c), p.add);
+  return c.download();
+}
+
+/// How much larger the largest difference is than `bound` sqrt(K + 1) (|A||B|)_ij; what is outside of the result has
+/// to be as it was.
+double worst(const Product& p, const std::vector<double>& found, double bound) {
+  double most = 0;
+  std::vector<double> outside = p.c.numbers, kept = found;
+  for (std::int64_t i = 0; i < p.shape.count; ++i)
+    for (std::int64_t row = 0; row < p.shape.m; ++row)
+      for (std::int64_t column = 0; column < p.shape.n; ++column) {
+        const auto at =
+            static_cast<std::size_t>(p.c.where.offset + i * p.c.where.distance + row * p.c.where.stride + column);
+        double sum = p.add ? p.c.numbers[at] : 0, size = std::abs(sum);
+        for (std::int64_t t = 0; t < p.shape.k; ++t) {
+          const double term = p.a.at(i, row, t) * p.b.at(i, t, column);
+          sum += term;
+          size += std::abs(term);
+        }
+        const double allowed = bound * std::sqrt(static_cast<double>(p.shape.k) + 1) * size;
+        most = std::max(most, std::abs(found[at] - sum) / allowed);
+        outside[at] = kept[at] = 0;
+      }
+  CHECK(outside == kept);
+  return most;
+}
+
+}  // namespace
+
+// |found - exact| <= 4 sqrt(K) u (|A||B|), with u = 2^-53 or 2^-24, and 2^-11 and 2^-8 where operands are rounded
+// first.
+TEST_CASE("products of all shapes, transposed and not, of many matrices, apart in memory") {
+  Rng rng(1, "products");
+  for (int i = 0; i < 60; ++i) {
+    const Product p = drawn_product(rng);
+    CAPTURE(i);
+    CHECK(worst(p, on_gpu(p, 8, Precision::Exact), 4 * 0x1p-53) <= 1);
+    CHECK(worst(p, on_gpu(p, 4, Precision::Exact), 4 * 0x1p-24) <= 1);
+    CHECK(worst(p, on_gpu(p, 4, Precision::Tf32), 4 * 0x1p-11) <= 1);
+    CHECK(worst(p, on_gpu(p, 4, Precision::Bf16), 4 * 0x1p-8) <= 1);
+  }
+}
+
+TEST_CASE("doubles are never rounded first, and equal calls give equal bits") {
+  Rng rng(2, "products");
+  const Product p = drawn_product(rng);
+  const std::vector<double> exact = on_gpu(p, 8, Precision::Exact);
+  CHECK(on_gpu(p, 8, Precision::Bf16) == exact);
+  CHECK(on_gpu(p, 8, Precision::Exact) == exact);
+}
+
+#ifdef STAGECRAFT_EMULATED_GPU
+TEST_CASE("the emulated tensor cores round: 1 + 2^-10 stays in tf32, 1 + 2^-7 in bf16, and half of that does not") {
+  Product p{{1, 1, 1, 1}, {}, {}, {}, false};
+  for (Many* const m : {&p.a, &p.b, &p.c}) *m = {{nullptr, 0, 1, 1, false}, {1}};
+  const auto of = [&](double x, Precision precision) {
+    p.a.numbers[0] = x;
+    return on_gpu(p, 4, precision)[0];
+  };
+  CHECK(of(1 + 0x1p-10, Precision::Tf32) == 1 + 0x1p-10);
+  CHECK(of(1 + 0x1p-11, Precision::Tf32) == 1 + 0x1p-10);  // A tie, away from zero.
+  CHECK(of(1 + 0x1p-12, Precision::Tf32) == 1);
+  CHECK(of(1 + 0x1p-7, Precision::Bf16) == 1 + 0x1p-7);
+  CHECK(of(1 + 0x1p-8, Precision::Bf16) == 1);  // A tie, to even.
+  CHECK(of(1 + 0x1p-8 + 0x1p-20, Precision::Bf16) == 1 + 0x1p-7);
+  CHECK(of(1 + 0x1p-20, Precision::Exact) == 1 + 0x1p-20);
+}
+
+TEST_CASE("a product of sizes that do not fit, or beyond its memory, is found") {
+  Gpu gpu(4);
+  cuda::Memory memory(gpu.stream());
+  cuda::Products products({gpu.stream(), 16, Precision::Exact}, 4, memory);
+  const test::Place x(gpu.kernels(), std::vector<double>(16, 1), 4);
+  const cuda::Matrices square{x.tensor.data, 0, 4, 0, false}, narrow{x.tensor.data, 0, 2, 0, false};
+  CHECK_THROWS_WITH_AS(products.multiply({4, 4, 4}, square, narrow, square, false), doctest::Contains("4x4"),
+                       cuda::CudaError);
+  const cuda::Matrices far{x.tensor.data, std::int64_t{1} << 30, 4, 0, false};
+  products.multiply({4, 4, 4}, square, far, square, false);
+  CHECK_THROWS_AS(cudaStreamSynchronize(gpu.stream()), emulated_gpu::Misuse);
+}
+#endif

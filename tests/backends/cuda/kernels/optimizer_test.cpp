@@ -1,0 +1,134 @@
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include "tests/backends/cpu/trial.hpp"
+#include "tests/backends/cuda/kernels/gpu.hpp"
+
+using namespace stagecraft;
+using test::Gpu;
+
+namespace {
+
+using enum OptimizerKind;
+
+constexpr OptimizerKind kKinds[] = {Sgd, Momentum, Adam, AdamW, RmsProp, Integer};
+constexpr Direction kDirections[] = {Direction::Optimizer, Direction::NextMomentum, Direction::Momentum,
+                                     Direction::Geometric};
+
+OptimizerRule rule_of(OptimizerKind kind) {
+  OptimizerRule rule;
+  rule.kind = kind;
+  rule.learning_rate = 0.03;
+  rule.weight_decay = kind == Integer ? 0 : 0.05;
+  if (kind == Momentum) rule.dampening = 0.2;
+  return rule;
+}
+
+std::vector<double> drawn(std::size_t count, OptimizerKind kind, Rng& rng) {
+  std::vector<double> numbers(count);
+  for (double& x : numbers) x = kind == Integer ? rng.integer(-3000, 3000) : rng.integer(-1024, 1024) / 1024.0;
+  return numbers;
+}
+
+/// Weights and the state of their optimizer, on some device.
+class Weights {
+ public:
+  Weights(real::Kernels& kernels, const std::vector<double>& start)
+      : kernels_(kernels), size_(start.size()), bytes_(size_ * kernels.width()) {
+    for (void*& block : blocks_) {
+      block = kernels.allocate(bytes_);
+      kernels.zero(block, bytes_);
+    }
+    kernels.upload(start, blocks_[0]);
+    state_ = {blocks_[1], blocks_[2], blocks_[3], blocks_[4], blocks_[5], 0};
+  }
+  Weights(const Weights&) = delete;
+  Weights& operator=(const Weights&) = delete;
+  ~Weights() {
+    for (void* const block : blocks_) kernels_.release(block, bytes_);
+  }
+
+  void update(const OptimizerRule& rule, const real::UpdateOptions& options, const std::vector<double>& gradient) {
+    kernels_.upload(gradient, blocks_[6]);
+    kernels_.update(rule, options, count(), blocks_[6], state_, blocks_[0], blocks_[0]);
+  }
+  std::vector<double> predicted(const OptimizerRule& rule, Direction direction, int horizon) {
+    kernels_.predict(rule, direction, horizon, count(), state_, blocks_[0], blocks_[7]);
+    return download(7);
+  }
+  std::vector<double> reconstructed(const OptimizerRule& rule, Reconstruction kind, int delay) {
+    kernels_.reconstruct(rule, kind, delay, count(), state_, blocks_[0], blocks_[7]);
+    return download(7);
+  }
+  /// Weights, then the whole state.
+  std::vector<double> everything() {
+    std::vector<double> all;
+    for (int block = 0; block <= 5; ++block)
+      for (const double x : download(block)) all.push_back(x);
+    return all;
+  }
+
+ private:
+  std::int64_t count() const { return static_cast<std::int64_t>(size_); }
+  std::vector<double> download(int block) {
+    std::vector<double> numbers(size_);
+    kernels_.download(blocks_[block], numbers);
+    return numbers;
+  }
+
+  real::Kernels& kernels_;
+  std::size_t size_, bytes_;
+  void* blocks_[8] = {};
+  real::OptimizerState state_;
+};
+
+struct Case {
+  OptimizerKind kind;
+  std::size_t width, count;
+  real::UpdateOptions options;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  constexpr std::size_t counts[] = {1, 33, 1000};
+  for (const OptimizerKind kind : kKinds)
+    for (const std::size_t width : test::kWidths)
+      for (const auto average : {Reconstruction::UpdateAverage, Reconstruction::GradientAverage})
+        for (const bool spike : {false, true})
+          all.push_back({kind,
+                         width,
+                         counts[all.size() % 3],
+                         {.rate_scale = 0.7, .delay = 5, .spike_compensation = spike, .reconstruction = average}});
+  return all;
+}
+
+}  // namespace
+
+// Nothing is summed and nothing contracted, and division and square root round as IEEE 754 says: the same bits.
+TEST_CASE("updates, predictions and reconstructions have the bits of the CPU") {
+  Rng rng(3, "optimizers");
+  for (const Case& c : cases()) {
+    CAPTURE(to_text(c.kind));
+    CAPTURE(c.width);
+    const OptimizerRule rule = rule_of(c.kind);
+    Gpu gpu(c.width, c.count);
+    const auto reference = cpu::make_kernels(c.width);
+    std::vector<double> start = drawn(c.count, c.kind, rng);
+    if (c.kind == Integer)
+      for (double& w : start) w = rng.integer(-2, 2);
+    Weights found(gpu.kernels(), start), expected(*reference, start);
+    for (int step = 0; step < 4; ++step) {
+      for (const Direction direction : kDirections)
+        for (const int horizon : {0, 1, 3})
+          CHECK(found.predicted(rule, direction, horizon) == expected.predicted(rule, direction, horizon));
+      for (const int delay : {0, 1, 4})
+        CHECK(found.reconstructed(rule, c.options.reconstruction, delay) ==
+              expected.reconstructed(rule, c.options.reconstruction, delay));
+      const std::vector<double> gradient = drawn(c.count, c.kind, rng);
+      found.update(rule, c.options, gradient);
+      expected.update(rule, c.options, gradient);
+      CHECK(found.everything() == expected.everything());
+    }
+  }
+}

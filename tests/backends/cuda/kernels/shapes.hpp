@@ -1,0 +1,75 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/core/random.hpp"
+#include "tests/backends/cpu/trial.hpp"
+
+namespace stagecraft::test {
+
+constexpr int kOddSizes[] = {1, 3, 17, 33, 129, 1000};
+
+/// Of shapes drawn from the odd sizes. A new kind of operation does not compile before it is here.
+inline Trial drawn_trial(OperationKind kind, Rng& rng) {
+  const auto size = [&](int most) { return kOddSizes[rng.integer(0, most)]; };
+  Trial t;
+  t.op.kind = kind;
+  t.op.rows = size(2);
+  t.op.columns = size(5);
+  t.samples = rng.integer(1, 3);
+  t.columns = {t.op.columns};
+  switch (kind) {
+    case OperationKind::Input:
+    case OperationKind::LayerNorm:
+    case OperationKind::Relu:
+    case OperationKind::Tanh:
+    case OperationKind::Gelu:
+      break;
+    case OperationKind::Linear:
+      t.op.inner = size(5);
+      t.op.bias = rng.integer(0, 1) == 1;
+      t.columns = {t.op.inner};
+      break;
+    case OperationKind::Attention:
+      t.op.rows = size(4);
+      t.op.heads = rng.integer(1, 4);
+      t.op.columns = t.op.heads * size(2);
+      t.op.causal = rng.integer(0, 1) == 1;
+      t.columns = {3 * t.op.columns};
+      break;
+    case OperationKind::Embedding:
+      t.op.inner = size(4);
+      t.columns = {1};
+      break;
+    case OperationKind::Add:
+      t.columns.assign(static_cast<std::size_t>(rng.integer(1, 4)), t.op.columns);
+      break;
+    case OperationKind::Concat:
+      t.columns = {size(5), size(3), size(4)};
+      t.op.columns = t.columns[0] + t.columns[1] + t.columns[2];
+      break;
+    case OperationKind::CrossEntropy:
+      t.columns.push_back(1);
+      t.scale = 1.0 / 64;
+      break;
+    case OperationKind::MeanSquare:
+    case OperationKind::SumSquare:
+      t.columns.push_back(t.op.columns);
+      t.scale = kind == OperationKind::MeanSquare ? 1.0 / 64 : 1;
+      break;
+  }
+  t.name = to_text(t.op) + ", " + std::to_string(t.samples) + " samples";
+  return t;
+}
+
+/// Each kind often, and the shapes of the tests of the CPU.
+inline std::vector<Trial> many_trials() {
+  Rng rng(11, "odd shapes");
+  std::vector<Trial> trials = all_trials();
+  for (int kind = 1; kind <= static_cast<int>(OperationKind::SumSquare); ++kind)
+    for (int i = 0; i < 6; ++i) trials.push_back(drawn_trial(static_cast<OperationKind>(kind), rng));
+  return trials;
+}
+
+}  // namespace stagecraft::test

@@ -1,0 +1,112 @@
+// Whole runs with the kernels for GPUs against the CPU: on a GPU that is emulated, in random orders, or on one that is
+// there.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "backends/cuda/kernels/kernels.hpp"
+#include "backends/cuda/run.hpp"
+#include "tests/backends/real/run_case.hpp"
+#include "tests/support/nets.hpp"
+#ifdef STAGECRAFT_EMULATED_GPU
+#include "tests/support/emulated_gpu/streams.hpp"
+#endif
+
+using namespace stagecraft;
+
+namespace {
+
+#ifdef STAGECRAFT_EMULATED_GPU
+constexpr int kOrders = 10;
+void set_order(int order) {
+  emulated_gpu::Machine m;
+  m.order = static_cast<emulated_gpu::Order>(order % 3);
+  m.seed = static_cast<std::uint64_t>(order) + 1;
+  emulated_gpu::reset(m);
+}
+#else
+constexpr int kOrders = 3;
+void set_order(int) {}
+#endif
+
+struct Trial {
+  std::string schedule = "1f1b", policy = "flush";
+  ModelGraph model;
+  Plan plan;
+  Training training = test::training_of(OptimizerKind::Momentum, 0.01, "teacher");
+  GpuMessages messages = GpuMessages::Copy;
+};
+
+/// The largest difference, of numbers beyond 1 as a share of them.
+double furthest(const Learnt& ours, const Learnt& theirs) {
+  double worst = 0;
+  const auto compare = [&](const std::vector<double>& a, const std::vector<double>& b) {
+    REQUIRE(a.size() == b.size());
+    for (std::size_t i = 0; i < a.size(); ++i)
+      worst = std::max(worst, std::abs(a[i] - b[i]) / std::max(1.0, std::abs(b[i])));
+  };
+  compare(ours.losses, theirs.losses);
+  for (std::size_t s = 0; s < theirs.weights.size(); ++s) compare(ours.weights[s], theirs.weights[s]);
+  return worst;
+}
+
+/// Products may be summed in another order than on the CPU, but in the same one each time.
+void compare(const Trial& t, double bound) {
+  CAPTURE(t.schedule);
+  const WeightsRule& rule = test::policy(t.policy);
+  const Program program = test::real_program(t.schedule, t.plan, rule, 3);
+  const Learnt cpu = test::really_run(program, t.model, t.plan, rule, t.training, true).learnt();
+  const auto maker = [](cudaStream_t stream, int multiprocessors, std::size_t width) {
+    return cuda::make_kernels({stream, multiprocessors}, width);
+  };
+  std::optional<Learnt> first;
+  for (int order = 0; order < kOrders; ++order) {
+    CAPTURE(order);
+    set_order(order);
+    const Work work{t.model, t.plan, rule, t.training};
+    cuda::Options options;
+    options.gpu.messages = t.messages;
+    options.fills_new_memory = true;
+    const Timeline gpu = cuda::run(program, work, maker, options);
+    CHECK(furthest(*gpu.learnt, cpu) <= bound);
+    if (!first) first = gpu.learnt;
+    CHECK(gpu.learnt->losses == first->losses);
+    CHECK(gpu.learnt->weights == first->weights);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("doubles within rounding of the CPU, and the same bits each time") {
+  for (const int depth : {2, 4, 8})
+    for (const char* schedule : {"gpipe", "1f1b", "graph"}) {
+      Trial t;
+      t.schedule = schedule;
+      t.model = test::deep_net(depth, 6, 8, 3);
+      t.plan = test::stage_each(t.model, 4);
+      compare(t, 1e-12);
+    }
+}
+
+TEST_CASE("whole numbers are equal") {
+  Trial t;
+  t.model = test::deep_net(4, 6, 8, 3, OperationKind::Relu, OperationKind::SumSquare);
+  t.plan = test::stage_each(t.model, 4);
+  t.training = test::training_of(OptimizerKind::Integer, 1, "integers");
+  compare(t, 0);
+}
+
+TEST_CASE("replicas, stale weights, messages by NCCL") {
+  Trial t;
+  t.model = test::deep_net(3, 6, 8, 3);
+  t.plan = test::stage_each(t.model, 4, 4);
+  t.plan.stages[1].devices = {DeviceId{1}, DeviceId{3}};
+  compare(t, 1e-12);
+  t.schedule = "pipedream";
+  t.policy = "stash";
+  t.messages = GpuMessages::Nccl;
+  compare(t, 1e-12);
+  t.schedule = t.policy = "2bw";
+  t.plan = test::stage_each(t.model, 4);
+  compare(t, 1e-12);
+}

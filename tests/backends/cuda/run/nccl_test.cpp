@@ -1,0 +1,61 @@
+// Messages by NCCL, from a rank to itself.
+#include <nccl.h>
+
+#include <doctest/doctest.h>
+
+#include "backends/cuda/libraries.hpp"
+#include "sim/core/diagnostic.hpp"
+#include "tests/backends/cuda/run/gpu_case.hpp"
+
+using namespace stagecraft;
+
+TEST_CASE("messages by NCCL: the same bits, however the streams are laid out") {
+  test::Case c;
+  c.model = test::deep_net(4, 6, 8, 3);
+  c.plan = test::stage_each(c.model, 5);
+  c.messages = GpuMessages::Nccl;
+  for (const bool rendezvous : {true, false})
+    for (const StreamModel streams :
+         {StreamModel::Single, StreamModel::Pair, StreamModel::Direction, StreamModel::None}) {
+      c.lowering.rendezvous = rendezvous;
+      c.lowering.streams = streams;
+      const Program program = c.program();
+      const Timeline cpu = test::on_cpu(c, program);
+      for (const emulated_gpu::Machine& machine : test::machines(12)) {
+        const Timeline gpu = test::on_gpu(c, program, machine);
+        REQUIRE(gpu.learnt->losses == cpu.learnt->losses);
+        REQUIRE(gpu.learnt->weights == cpu.learnt->weights);
+      }
+    }
+}
+
+TEST_CASE("a GPU for each device has messages by copy only") {
+  test::Case c;
+  c.model = test::deep_net(2, 6, 8, 3);
+  c.plan = test::stage_each(c.model, 2);
+  c.messages = GpuMessages::Nccl;
+  emulated_gpu::Machine m;
+  m.devices = 2;
+  CHECK_THROWS_WITH_AS(test::on_gpu(c, c.program(), m), doctest::Contains("from a GPU to itself so far"), InputError);
+}
+
+TEST_CASE("what NCCL refuses is an error, not a hang") {
+  emulated_gpu::reset();
+  const cuda::Nccl nccl;
+  ncclUniqueId id;
+  REQUIRE(nccl.ncclGetUniqueId(&id) == ncclSuccess);
+  ncclComm_t one = nullptr;
+  CHECK(nccl.ncclCommInitRankConfig(&one, 2, id, 0, nullptr) == ncclInvalidUsage);
+  REQUIRE(nccl.ncclCommInitRankConfig(&one, 1, id, 0, nullptr) == ncclSuccess);
+  cudaStream_t stream = nullptr;
+  REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+  const cuda::Block block(16);
+  CHECK(nccl.ncclSend(block.as<char>(), 8, ncclInt8, 0, one, stream) == ncclInvalidUsage);
+  nccl.ncclGroupStart();
+  CHECK(nccl.ncclSend(block.as<char>(), 8, ncclInt8, 0, one, stream) == ncclSuccess);
+  CHECK(nccl.ncclRecv(block.as<char>() + 8, 8, ncclInt8, 0, one, stream) == ncclSuccess);
+  CHECK(nccl.ncclGroupEnd() == ncclSuccess);
+  CHECK(nccl.ncclGroupEnd() == ncclInvalidUsage);
+  CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
+  nccl.ncclCommDestroy(one);
+}

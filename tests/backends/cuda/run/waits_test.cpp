@@ -1,0 +1,147 @@
+// What keeps a run right, taken away: the emulated GPU has to notice.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "sim/core/diagnostic.hpp"
+#include "tests/backends/cuda/run/gpu_case.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+test::Case small_case() {
+  test::Case c;
+  c.model = test::deep_net(4, 6, 8, 3);
+  c.plan = test::stage_each(c.model, 4);
+  return c;
+}
+
+/// Its seventh forward operation never ends.
+class Hanging final : public test::QueuedCpu {
+ public:
+  Hanging(cudaStream_t stream, std::size_t width) : QueuedCpu(stream, width), on_(stream) {}
+  void forward(const real::Call& call) override {
+    if (++forwards_ == 7) emulated_gpu::hang(on_);
+    QueuedCpu::forward(call);
+  }
+
+ private:
+  cudaStream_t on_;
+  int forwards_ = 0;
+};
+
+/// Whether any order shows a difference, or something worse.
+bool noticed(const test::Case& c, const Program& program, const Timeline& expected, std::int64_t ignored) {
+  for (emulated_gpu::Machine machine : test::machines(30)) {
+    machine.ignored_wait = ignored;
+    try {
+      const Timeline t = test::on_gpu(c, program, machine);
+      if (t.learnt->losses != expected.learnt->losses || t.learnt->weights != expected.learnt->weights) return true;
+    } catch (const Infeasible&) {  // NaNs.
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("a wait that is left out makes other numbers, whichever it is") {
+  const test::Case c = small_case();
+  const Program program = c.program();
+  const Timeline expected = test::on_cpu(c, program);
+  test::on_gpu(c, program, {});
+  const std::int64_t waits = emulated_gpu::waits();
+  CAPTURE(waits);
+  REQUIRE(waits > 30);
+  int found = 0, tried = 0;
+  for (std::int64_t w = 3; w < waits; w += waits / 15) {
+    ++tried;
+    found += noticed(c, program, expected, w);
+  }
+  CAPTURE(tried);
+  // Others only keep messages of a stream in order, or memory apart that no order here uses at the same time.
+  CHECK(2 * found >= tried);
+}
+
+TEST_CASE("times are those of events: instructions follow what they wait for, and devices work side by side") {
+  const test::Case c = small_case();
+  const Program program = c.program();
+  const Timeline t = test::on_gpu(c, program, {});
+  CHECK(t.clock == Clock::Device);
+  for (std::size_t n = 0; n < program.size(); ++n) {
+    CHECK(t.end[n] >= t.start[n]);
+    CHECK(t.start[n] >= 0);
+    for (const InstructionId w : program.waits_for(InstructionId{static_cast<std::int64_t>(n)}))
+      if (program.instructions[n].kind != InstructionKind::Receive || program.rendezvous)
+        CHECK(t.start[n] >= t.end[static_cast<std::size_t>(w)] - 1e-7);
+  }
+  double busy = 0;
+  for (std::size_t n = 0; n < program.size(); ++n)
+    if (program.instructions[n].is_compute()) busy += t.end[n] - t.start[n];
+  CHECK(t.last_end().value < 0.9 * busy);
+}
+
+TEST_CASE("memory at its worst is what the CPU measures, but for the losses that are looked at later") {
+  const test::Case c = small_case();
+  const Program program = c.program();
+  const Timeline cpu = test::on_cpu(c, program), gpu = test::on_gpu(c, program, {});
+  for (std::size_t d = 0; d < cpu.learnt->memory.size(); ++d) {
+    const MeasuredMemory &a = cpu.learnt->memory[d], &b = gpu.learnt->memory[d];
+    CHECK(a.weights == b.weights);
+    CHECK(a.gradients == b.gradients);
+    CHECK(a.optimizer == b.optimizer);
+    const double losses = d == 3 ? 8.0 * 4 * c.iterations : 0;
+    CHECK(b.activations.value >= a.activations.value);
+    CHECK(b.activations.value <= a.activations.value + losses);
+  }
+  CHECK(emulated_gpu::device_bytes() == 0);
+}
+
+TEST_CASE("GPUs: partitions, a whole one for each device, or one that is not divided") {
+  const test::Case c = small_case();
+  const Program program = c.program();
+  const Timeline cpu = test::on_cpu(c, program);
+  emulated_gpu::Machine several, undivided, small;
+  several.devices = 4;
+  undivided.green_contexts = false;
+  small.multiprocessors = 20;  // Two groups for four devices.
+  const auto machine_of = [&](const emulated_gpu::Machine& m) {
+    const Timeline t = test::on_gpu(c, program, m);
+    CHECK(t.learnt->weights == cpu.learnt->weights);
+    return t.provenance.machine;
+  };
+  CHECK(machine_of({}) == "4 partitions of 32 of the 132 multiprocessors of Emulated GPU");
+  CHECK(machine_of(several) == "4 x Emulated GPU");
+  const std::string shared = "4 devices that share Emulated GPU undivided ";
+  CHECK(machine_of(undivided) == shared + "(the driver has no cuDeviceGetDevResource)");
+  CHECK(machine_of(small) == shared + "(more shares than groups of multiprocessors)");
+}
+
+TEST_CASE("a device that is too small says how much it lacked") {
+  const test::Case c = small_case();
+  emulated_gpu::Machine m;
+  m.memory = 1000;
+  CHECK_THROWS_WITH_AS(test::on_gpu(c, c.program(), m), doctest::Contains("more, of which the GPU has no more than"),
+                       Infeasible);
+}
+
+TEST_CASE("a GPU that hangs: what did not end is named, and nothing waits for ever") {
+  const test::Case c = small_case();
+  const Program program = c.program();
+  emulated_gpu::reset();
+  const auto hanging = [](cudaStream_t stream, int, std::size_t width) {
+    return std::make_unique<Hanging>(stream, width);
+  };
+  const Work work{c.model, c.plan, test::policy("flush"), c.training};
+  CHECK_THROWS_WITH_AS(cuda::run(program, work, hanging, {{}, 0.2}), doctest::Contains("the GPU is stuck"),
+                       BackendError);
+}
+
+TEST_CASE("numbers beyond all bounds are noticed at the end") {
+  test::Case c = small_case();
+  c.training = test::training_of(OptimizerKind::Sgd, 1e200, "teacher");
+  const Program program = c.program();
+  CHECK_THROWS_WITH_AS(test::on_gpu(c, program, {}), doctest::Contains("the loss is not a finite number"), Infeasible);
+}

@@ -1,0 +1,283 @@
+// libcublasLt.so.13 for emulated GPUs: matrix products of floats and doubles as the manual of cuBLASLt describes them,
+// in column-major order. What the project does not use is refused.
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "tests/support/emulated_gpu/streams.hpp"
+
+using namespace stagecraft::emulated_gpu;
+
+namespace {
+
+struct Description {
+  cublasComputeType_t compute;
+  cudaDataType_t scale;
+  std::int32_t transposed_a = CUBLAS_OP_N, transposed_b = CUBLAS_OP_N, multiprocessors = 0;
+  bool operator==(const Description&) const = default;
+};
+
+struct Layout {
+  cudaDataType_t type;
+  std::int64_t rows, columns, stride;
+  std::int32_t count = 1;
+  std::int64_t distance = 0;
+  bool operator==(const Layout&) const = default;
+};
+
+struct Preference {
+  std::uint64_t workspace = 0;
+  std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK, a = 256, b = 256, c = 256, d = 256;
+};
+
+struct Problem {
+  Description description;
+  Layout a, b, c, d;
+  bool operator==(const Problem&) const = default;
+};
+
+/// What an algorithm was chosen for, and what it wants. The program holds its number.
+constexpr std::size_t kWorkspace = 1024;
+struct Chosen {
+  Problem problem;
+  Preference preference;
+};
+std::vector<Chosen>& chosen() {
+  static std::vector<Chosen> all;
+  return all;
+}
+
+template <class Inner, class Outer>
+Inner* inner(Outer* outer) {
+  return reinterpret_cast<Inner*>(outer);
+}
+
+template <class Inner, class Outer, class... Fields>
+cublasStatus_t create(Outer** made, Fields... fields) {
+  *made = reinterpret_cast<Outer*>(new Inner{fields...});
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+template <class Inner, class Outer>
+cublasStatus_t destroy(Outer* made) {
+  delete inner<Inner>(made);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+template <class Value>
+cublasStatus_t set(Value& to, const void* from, std::size_t bytes) {
+  if (bytes != sizeof to) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(&to, from, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+std::size_t width_of(cudaDataType_t type) { return type == CUDA_R_64F ? 8 : 4; }
+
+bool known(cublasComputeType_t compute, cudaDataType_t type) {
+  if (type == CUDA_R_64F) return compute == CUBLAS_COMPUTE_64F;
+  return type == CUDA_R_32F && (compute == CUBLAS_COMPUTE_32F || compute == CUBLAS_COMPUTE_32F_PEDANTIC ||
+                                compute == CUBLAS_COMPUTE_32F_FAST_TF32 || compute == CUBLAS_COMPUTE_32F_FAST_16BF);
+}
+
+/// Whether the sizes fit together.
+bool valid(const Problem& p) {
+  const Layout* const all[] = {&p.a, &p.b, &p.c, &p.d};
+  for (const Layout* const x : all)
+    if (x->type != p.description.scale || x->stride < x->rows || x->count != p.d.count || x->count < 1) return false;
+  const bool ta = p.description.transposed_a != CUBLAS_OP_N, tb = p.description.transposed_b != CUBLAS_OP_N;
+  const std::int64_t m = ta ? p.a.columns : p.a.rows, k = ta ? p.a.rows : p.a.columns;
+  const std::int64_t n = tb ? p.b.rows : p.b.columns, other_k = tb ? p.b.columns : p.b.rows;
+  return m == p.d.rows && n == p.d.columns && k == other_k && p.c.rows == m && p.c.columns == n;
+}
+
+Problem problem_of(cublasLtMatmulDesc_t description, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                   cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d) {
+  return {*inner<Description>(description), *inner<Layout>(a), *inner<Layout>(b), *inner<Layout>(c), *inner<Layout>(d)};
+}
+
+/// To the nearest number with `bits` fewer bits at the end: ties away from zero for tf32 (PTX, cvt.rna.tf32), to even
+/// for bf16 (cvt.rn.bf16).
+float shorter(float x, cublasComputeType_t compute) {
+  auto bits = std::bit_cast<std::uint32_t>(x);
+  if (!std::isfinite(x)) return x;
+  if (compute == CUBLAS_COMPUTE_32F_FAST_TF32) bits = (bits + 0x1000U) & ~0x1fffU;
+  if (compute == CUBLAS_COMPUTE_32F_FAST_16BF) bits = (bits + 0x7fffU + (bits >> 16U & 1U)) & ~0xffffU;
+  return std::bit_cast<float>(bits);
+}
+double shorter(double x, cublasComputeType_t) { return x; }
+
+void require_there(const void* data, const Layout& x, const char* what) {
+  const std::int64_t last = (x.count - 1) * x.distance + (x.columns - 1) * x.stride + x.rows;
+  if (!on_device(data, static_cast<std::size_t>(last) * width_of(x.type)))
+    throw Misuse(std::string("a matrix product goes beyond the memory of ") + what);
+}
+
+/// op(x) as k rows of n numbers each, rounded for the tensor cores.
+template <class T>
+std::vector<T> packed(const T* x, const Layout& l, bool columns_are_k, cublasComputeType_t compute) {
+  std::vector<T> to(static_cast<std::size_t>(l.rows * l.columns));
+  for (std::int64_t column = 0; column < l.columns; ++column)
+    for (std::int64_t row = 0; row < l.rows; ++row)
+      to[static_cast<std::size_t>(columns_are_k ? column * l.rows + row : row * l.columns + column)] =
+          shorter(x[column * l.stride + row], compute);
+  return to;
+}
+
+template <class T>
+void multiply(const Problem& p, T alpha, T beta, const T* a, const T* b, const T* c, T* d) {
+  const bool ta = p.description.transposed_a != CUBLAS_OP_N, tb = p.description.transposed_b != CUBLAS_OP_N;
+  const auto m = static_cast<std::size_t>(p.d.rows), n = static_cast<std::size_t>(p.d.columns);
+  const auto k = static_cast<std::size_t>(ta ? p.a.rows : p.a.columns);
+  std::vector<T> sums(m);
+  for (std::int64_t i = 0; i < p.d.count; ++i) {
+    const std::vector<T> left = packed(a + i * p.a.distance, p.a, !ta, p.description.compute);
+    const std::vector<T> right = packed(b + i * p.b.distance, p.b, tb, p.description.compute);
+    for (std::size_t column = 0; column < n; ++column) {
+      std::fill(sums.begin(), sums.end(), T{0});
+      for (std::size_t t = 0; t < k; ++t)
+        for (std::size_t row = 0; row < m; ++row) sums[row] += left[t * m + row] * right[t * n + column];
+      const T* const old = c + i * p.c.distance + static_cast<std::int64_t>(column) * p.c.stride;
+      T* const to = d + i * p.d.distance + static_cast<std::int64_t>(column) * p.d.stride;
+      for (std::size_t row = 0; row < m; ++row)  // Without beta the old numbers are not read.
+        to[row] = beta == T{0} ? alpha * sums[row] : alpha * sums[row] + beta * old[row];
+    }
+  }
+}
+
+/// Every one of the matrices.
+bool aligned(const void* data, const Layout& x, std::uint32_t bytes) {
+  const std::uint64_t apart = x.count > 1 ? static_cast<std::uint64_t>(x.distance) * width_of(x.type) : 0;
+  return (reinterpret_cast<std::uintptr_t>(data) | apart) % bytes == 0;
+}
+
+template <class T>
+void enqueue_product(const Problem& p, const void* alpha, const void* a, const void* b, const void* beta, const void* c,
+                     void* d, void* workspace, cudaStream_t stream) {
+  T one{}, keep{};
+  std::memcpy(&one, alpha, sizeof one);
+  std::memcpy(&keep, beta, sizeof keep);
+  enqueue(stream, [=] {
+    std::memset(workspace, 0xff, kWorkspace);
+    require_there(a, p.a, "its first factor");
+    require_there(b, p.b, "its second factor");
+    require_there(c, p.c, "what it adds to");
+    require_there(d, p.d, "its result");
+    multiply(p, one, keep, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<const T*>(c),
+             static_cast<T*>(d));
+  });
+}
+
+}  // namespace
+
+std::size_t cublasLtGetVersion() { return CUBLAS_VERSION; }
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  static int nothing = 0;
+  *handle = reinterpret_cast<cublasLtHandle_t>(&nothing);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS; }
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* d, cublasComputeType_t compute, cudaDataType_t scale) {
+  return create<Description>(d, compute, scale);
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) { return destroy<Description>(d); }
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t name,
+                                              const void* value, std::size_t bytes) {
+  auto& d = *inner<Description>(description);
+  switch (name) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+      return set(d.transposed_a, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+      return set(d.transposed_b, value, bytes);
+    case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET:
+      return set(d.multiprocessors, value, bytes);
+    default:
+      return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* l, cudaDataType type, std::uint64_t rows,
+                                          std::uint64_t columns, std::int64_t stride) {
+  return create<Layout>(l, type, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns), stride);
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l) { return destroy<Layout>(l); }
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t name,
+                                                const void* value, std::size_t bytes) {
+  auto& l = *inner<Layout>(layout);
+  if (name == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) return set(l.count, value, bytes);
+  if (name == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET) return set(l.distance, value, bytes);
+  return CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* p) { return create<Preference>(p); }
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p) { return destroy<Preference>(p); }
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t name, const void* value,
+                                                    std::size_t bytes) {
+  auto& p = *inner<Preference>(preference);
+  switch (name) {
+    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
+      return set(p.workspace, value, bytes);
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+      return set(p.reductions, value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
+      return set(p.a, value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+      return set(p.b, value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
+      return set(p.c, value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
+      return set(p.d, value, bytes);
+    default:
+      return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t description,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int wanted,
+                                              cublasLtMatmulHeuristicResult_t results[], int* found) {
+  const Problem p = problem_of(description, a, b, c, d);
+  *found = 0;
+  if (!known(p.description.compute, p.description.scale)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!valid(p) || wanted < 1 || inner<Preference>(preference)->workspace < kWorkspace)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  chosen().push_back({p, *inner<Preference>(preference)});
+  results[0] = {};
+  results[0].algo.data[0] = chosen().size();
+  results[0].workspaceSize = kWorkspace;
+  results[0].state = CUBLAS_STATUS_SUCCESS;
+  *found = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description, const void* alpha, const void* a,
+                              cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
+                              const void* beta, const void* c, cublasLtMatrixLayout_t c_layout, void* d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algorithm, void* workspace,
+                              std::size_t workspace_bytes, cudaStream_t stream) {
+  const Problem p = problem_of(description, a_layout, b_layout, c_layout, d_layout);
+  if (!algorithm || algorithm->data[0] == 0 || algorithm->data[0] > chosen().size()) return CUBLAS_STATUS_INVALID_VALUE;
+  const Chosen& choice = chosen()[algorithm->data[0] - 1];
+  const Preference& promised = choice.preference;
+  if (!(choice.problem == p) || workspace_bytes < kWorkspace) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!aligned(a, p.a, promised.a) || !aligned(b, p.b, promised.b) || !aligned(c, p.c, promised.c) ||
+      !aligned(d, p.d, promised.d))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (!on_device(workspace, kWorkspace) || reinterpret_cast<std::uintptr_t>(workspace) % 16 != 0)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (p.d.type == CUDA_R_64F)
+    enqueue_product<double>(p, alpha, a, b, beta, c, d, workspace, stream);
+  else
+    enqueue_product<float>(p, alpha, a, b, beta, c, d, workspace, stream);
+  return CUBLAS_STATUS_SUCCESS;
+}

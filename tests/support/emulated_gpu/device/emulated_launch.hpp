@@ -1,0 +1,42 @@
+#pragma once
+
+#include <tuple>
+
+#include "tests/support/emulated_gpu/device/fibers.hpp"
+#include "tests/support/emulated_gpu/streams.hpp"
+
+/// What backends/cuda/kernels/launch.hpp offers, and the words of CUDA's language, for a compiler of C++.
+#define threadIdx (::stagecraft::emulated_gpu::here().thread)
+#define blockIdx (::stagecraft::emulated_gpu::here().block)
+#define blockDim (::stagecraft::emulated_gpu::here().block_size)
+#define gridDim (::stagecraft::emulated_gpu::here().grid_size)
+#define __syncthreads() (::stagecraft::emulated_gpu::barrier())
+
+namespace stagecraft::cuda {
+
+/// Checked, unlike that of a GPU.
+template <class T>
+class SharedMemory {
+ public:
+  T& operator[](std::size_t i) const {
+    const emulated_gpu::Here& h = emulated_gpu::here();
+    if ((i + 1) * sizeof(T) > h.shared_bytes) throw emulated_gpu::Misuse("beyond the end of the shared memory");
+    return reinterpret_cast<T*>(h.shared)[i];
+  }
+};
+
+template <class T>
+SharedMemory<T> shared_memory() {
+  return {};
+}
+
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
+            const Arguments&... arguments) {
+  // Copied now, as a launch does; the conversions are the kernel's.
+  emulated_gpu::enqueue(stream, [=, kept = std::tuple<Parameters...>(arguments...)] {
+    emulated_gpu::run_grid(grid, block, shared_bytes, [&] { std::apply(kernel, kept); });
+  });
+}
+
+}  // namespace stagecraft::cuda

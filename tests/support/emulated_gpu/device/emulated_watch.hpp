@@ -1,0 +1,26 @@
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "tests/support/emulated_gpu/streams.hpp"
+
+namespace stagecraft::cuda {
+
+constexpr int kNobodys = 0xff;  ///< Such bytes are NaNs.
+
+/// In the order of the stream, as its work sees the memory.
+inline void watch_given_out(cudaStream_t stream, void* data, std::size_t room) {
+  emulated_gpu::enqueue(stream, [=] { std::memset(data, kNobodys, room); });
+}
+
+inline void watch_released(cudaStream_t stream, void* data, std::size_t bytes, std::size_t room) {
+  emulated_gpu::enqueue(stream, [=] {
+    const auto* const end = static_cast<const unsigned char*>(data);
+    if (!std::all_of(end + bytes, end + room, [](unsigned char c) { return c == kNobodys; }))
+      throw emulated_gpu::Misuse("something wrote beyond the end of a tensor");
+    std::memset(data, kNobodys, room);
+  });
+}
+
+}  // namespace stagecraft::cuda

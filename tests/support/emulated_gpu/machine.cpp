@@ -1,0 +1,230 @@
+#include "tests/support/emulated_gpu/machine.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace stagecraft::emulated_gpu {
+namespace {
+
+constexpr std::size_t kGuard = 256;
+constexpr int kNan = 0xff;  // All bits set are a NaN, of float and of double.
+constexpr double kHostCall = 1e-6;
+
+/// STAGECRAFT_EMULATED_GPUS says how many there are until somebody asks for others.
+Machine first_machine() {
+  Machine machine;
+  if (const char* const count = std::getenv("STAGECRAFT_EMULATED_GPUS")) machine.devices = std::atoi(count);
+  return machine;
+}
+
+std::unique_ptr<State>& current_state() {
+  static std::unique_ptr<State> state = std::make_unique<State>(first_machine());
+  return state;
+}
+
+}  // namespace
+
+State& state() { return *current_state(); }
+
+void reset(const Machine& machine) { current_state() = std::make_unique<State>(machine); }
+
+void enqueue(cudaStream_t stream, std::function<void()> work, double seconds) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  s.push(s.stream_of(stream), {std::move(work), seconds, 0, nullptr, nullptr, false});
+}
+
+void hang(cudaStream_t stream) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  s.push(s.stream_of(stream), {{}, 0, 0, nullptr, nullptr, true});
+}
+
+std::int64_t waits() { return state().waits; }
+
+std::size_t device_bytes() {
+  std::size_t sum = 0;
+  for (const auto& [begin, a] : state().allocations)
+    if (!a.host && !a.freed) sum += a.size;
+  return sum;
+}
+
+bool on_device(const void* data, std::size_t bytes) {
+  const Allocation* const a = state().holds(data, bytes);
+  return a && !a->host;
+}
+
+CUstream_st* State::new_stream(int on, bool blocking) {
+  streams.push_back(std::make_unique<CUstream_st>());
+  CUstream_st& stream = *streams.back();
+  stream.device = on;
+  stream.blocking = blocking;
+  stream.importance = static_cast<int>(random() & 0xffff);
+  return &stream;
+}
+
+CUstream_st& State::stream_of(cudaStream_t stream) {
+  if (!stream) return legacy;
+  const auto found = std::find_if(streams.begin(), streams.end(), [&](const auto& s) { return s.get() == stream; });
+  if (found == streams.end() || !stream->alive) throw Misuse("a stream that is not there");
+  return *stream;
+}
+
+CUevent_st& State::event_of(cudaEvent_t event) const {
+  if (!event || !event->alive) throw Misuse("an event that is not there");
+  return *event;
+}
+
+void State::push(CUstream_st& stream, Item item) {
+  if (stream.graph) {
+    stream.graph->nodes.push_back({std::move(item), stream.last});
+    stream.last = {static_cast<int>(stream.graph->nodes.size()) - 1};
+    return;
+  }
+  item.earliest = host_time += kHostCall;
+  stream.items.push_back(std::move(item));
+}
+
+void State::record(CUevent_st& event, CUstream_st& stream, bool node_of_graph) {
+  if (stream.device != event.device) throw Misuse("an event of one device is recorded on another");
+  event.latest = std::make_shared<Record>();
+  event.latest->device = stream.device;
+  if (!stream.graph || node_of_graph) {
+    push(stream, {{}, 0, 0, nullptr, event.latest, false});
+    return;
+  }
+  push(stream, {});
+  event.latest->graph = stream.graph;
+  event.latest->node = stream.last.front();
+}
+
+void State::wait(CUstream_st& stream, const CUevent_st& event) {
+  const std::shared_ptr<Record>& record = event.latest;
+  if (!record || record->done) return;
+  if (waits++ == machine.ignored_wait) return;
+  if (!record->graph) {
+    if (stream.graph) throw Misuse("a captured stream waits for an event from outside of the capture");
+    push(stream, {{}, 0, 0, record, nullptr, false});
+    return;
+  }
+  if (record->graph->streams.front()->graph != record->graph) throw Misuse("an event of a capture that has ended");
+  if (!stream.graph) {
+    stream.graph = record->graph;
+    stream.last.clear();
+    record->graph->streams.push_back(&stream);
+  }
+  if (stream.graph != record->graph) throw Misuse("an event of another capture");
+  stream.last.push_back(record->node);
+}
+
+bool State::ready(const CUstream_st& stream) const {
+  if (stream.items.empty()) return false;
+  const Item& next = stream.items.front();
+  return !next.never && (!next.waits_for || next.waits_for->done);
+}
+
+void State::run(CUstream_st& stream) {
+  const Item item = std::move(stream.items.front());
+  stream.items.pop_front();
+  double start = std::max(stream.free_at, item.earliest);
+  if (item.waits_for) start = std::max(start, item.waits_for->time);
+  stream.free_at = start + item.seconds;
+  if (item.work) item.work();
+  if (!item.records) return;
+  item.records->time = stream.free_at;
+  item.records->done = true;
+}
+
+bool State::step() {
+  std::vector<CUstream_st*> able;
+  if (ready(legacy)) able.push_back(&legacy);
+  for (const auto& stream : streams)
+    if (ready(*stream)) able.push_back(stream.get());
+  if (able.empty()) return false;
+  const auto less = [](const CUstream_st* a, const CUstream_st* b) { return a->importance < b->importance; };
+  if (machine.order == Order::Rush) return run(**std::max_element(able.begin(), able.end(), less)), true;
+  if (machine.order == Order::Starve && able.size() > 1) {
+    // The least important of all streams, not only of those that are able.
+    const auto least = std::min_element(streams.begin(), streams.end(),
+                                        [&](const auto& a, const auto& b) { return less(a.get(), b.get()); });
+    std::erase(able, least->get());
+  }
+  run(*able[random() % able.size()]);
+  return true;
+}
+
+bool State::idle() const {
+  return legacy.items.empty() &&
+         std::all_of(streams.begin(), streams.end(), [](const auto& s) { return s->items.empty(); });
+}
+
+/// As one piece of work of the stream, its nodes in any order that they allow.
+void State::launch(CUstream_st& stream, const CUgraphExec_st& graph) {
+  const auto play = [this, &stream, &graph] {
+    std::vector<bool> done(graph.nodes.size(), false);
+    std::vector<double> end(graph.nodes.size(), stream.free_at);
+    for (std::size_t left = graph.nodes.size(); left > 0; --left) {
+      std::vector<std::size_t> able;
+      for (std::size_t n = 0; n < done.size(); ++n)
+        if (!done[n] && std::all_of(graph.nodes[n].behind.begin(), graph.nodes[n].behind.end(),
+                                    [&](int b) { return done[static_cast<std::size_t>(b)]; }))
+          able.push_back(n);
+      const std::size_t n = able[random() % able.size()];
+      const Item& item = graph.nodes[n].item;
+      double start = stream.free_at;
+      for (const int b : graph.nodes[n].behind) start = std::max(start, end[static_cast<std::size_t>(b)]);
+      end[n] = start + item.seconds;
+      if (item.work) item.work();
+      if (item.records) item.records->time = end[n], item.records->done = true;
+      done[n] = true;
+    }
+    for (const double e : end) stream.free_at = std::max(stream.free_at, e);
+  };
+  for (const Node& node : graph.nodes)
+    if (node.item.records) node.item.records->done = false;
+  push(stream, {play, 0, 0, nullptr, nullptr, false});
+}
+
+void* State::allocate(std::size_t bytes, bool host) {
+  std::size_t used = bytes;
+  for (const auto& [begin, a] : allocations)
+    if (!a.host && !a.freed && a.device == current) used += a.size;
+  if (!host && used > machine.memory) return nullptr;
+  Allocation a;
+  a.bytes = std::make_unique_for_overwrite<char[]>(bytes + 3 * kGuard);
+  a.size = bytes;
+  a.host = host;
+  a.device = current;
+  std::memset(a.bytes.get(), kNan, bytes + 3 * kGuard);
+  const auto at = reinterpret_cast<std::uintptr_t>(a.bytes.get());
+  char* const begin = a.bytes.get() + (2 * kGuard - at % kGuard);
+  allocations[begin] = std::move(a);
+  return begin;
+}
+
+void State::free(void* data, bool host) {
+  const auto found = allocations.find(static_cast<char*>(data));
+  if (found == allocations.end() || found->second.freed || found->second.host != host)
+    throw Misuse("memory is freed that is not in use");
+  run_until([&] { return idle(); });  // As the real one waits for the device.
+  Allocation& a = found->second;
+  const char* const begin = found->first;
+  const auto is_nan = [](char c) { return static_cast<unsigned char>(c) == kNan; };
+  if (!std::all_of(a.bytes.get(), a.bytes.get() + (begin - a.bytes.get()), is_nan) ||
+      !std::all_of(begin + a.size, begin + a.size + kGuard, is_nan))
+    throw Misuse("something wrote beyond the ends of a block of memory");
+  std::memset(static_cast<char*>(data), kNan, a.size);
+  a.freed = true;
+}
+
+const Allocation* State::holds(const void* data, std::size_t bytes) const {
+  const char* const begin = static_cast<const char*>(data);
+  auto found = allocations.upper_bound(begin);
+  if (found == allocations.begin()) return nullptr;
+  --found;
+  const Allocation& a = found->second;
+  return !a.freed && begin + bytes <= found->first + a.size ? &a : nullptr;
+}
+
+}  // namespace stagecraft::emulated_gpu

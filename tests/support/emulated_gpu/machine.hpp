@@ -1,0 +1,129 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <vector>
+
+#include "tests/support/emulated_gpu/streams.hpp"
+
+namespace stagecraft::emulated_gpu {
+
+/// One recording of an event. Those who wait for it hold it, whatever is recorded later.
+struct Record {
+  bool done = false;
+  double time = 0;
+  int device = 0;
+  CUgraph_st* graph = nullptr;  ///< Being captured; `node` is the last of its stream then.
+  int node = -1;
+};
+
+struct Item {
+  std::function<void()> work;  ///< Empty: nothing but the waiting and the recording.
+  double seconds = 0, earliest = 0;
+  std::shared_ptr<Record> waits_for, records;
+  bool never = false;
+};
+
+struct Node {
+  Item item;
+  std::vector<int> behind;
+};
+
+}  // namespace stagecraft::emulated_gpu
+
+struct CUgraph_st {
+  std::vector<stagecraft::emulated_gpu::Node> nodes;
+  std::vector<CUstream_st*> streams;  ///< That take part in the capture; the first began it.
+};
+
+struct CUgraphExec_st {
+  std::vector<stagecraft::emulated_gpu::Node> nodes;
+};
+
+struct CUstream_st {
+  int device = 0, importance = 0;
+  bool blocking = false, alive = true;
+  std::deque<stagecraft::emulated_gpu::Item> items;
+  double free_at = 0;
+  CUgraph_st* graph = nullptr;  ///< It is being captured into.
+  std::vector<int> last;        ///< Nodes that its next one comes behind.
+};
+
+struct CUevent_st {
+  unsigned flags = 0;
+  int device = 0;
+  bool alive = true;
+  std::shared_ptr<stagecraft::emulated_gpu::Record> latest;
+};
+
+struct CUgreenCtx_st {
+  int device = 0;
+  unsigned multiprocessors = 0;
+  bool alive = true;
+};
+
+namespace stagecraft::emulated_gpu {
+
+struct Allocation {
+  std::unique_ptr<char[]> bytes;
+  std::size_t size = 0;
+  bool host = false, freed = false;
+  int device = 0;
+};
+
+/// Everything that a process knows of its GPUs.
+class State {
+ public:
+  explicit State(const Machine& m) : machine(m), random(m.seed) { legacy.blocking = true; }
+
+  CUstream_st* new_stream(int on, bool blocking);
+  CUstream_st& stream_of(cudaStream_t);  ///< Misuse for one that was destroyed.
+  CUevent_st& event_of(cudaEvent_t) const;
+
+  void push(CUstream_st&, Item);
+  void record(CUevent_st&, CUstream_st&, bool node_of_graph);
+  void wait(CUstream_st&, const CUevent_st&);
+  void launch(CUstream_st&, const CUgraphExec_st&);
+
+  bool step();  ///< Runs one item of one stream; false when none can go on.
+  /// Runs until it is so; Misuse when that never comes.
+  template <class Done>
+  void run_until(Done&& done) {
+    while (!done())
+      if (!step()) throw Misuse("waiting for work that never ends");
+  }
+  bool idle() const;
+
+  void* allocate(std::size_t bytes, bool host);
+  void free(void*, bool host);
+  /// The allocation in use that holds all of these bytes, or null.
+  const Allocation* holds(const void*, std::size_t bytes) const;
+
+  Machine machine;
+  std::mt19937_64 random;
+  std::recursive_mutex mutex;
+  int current = 0;  ///< Device.
+  double host_time = 0;
+  std::int64_t waits = 0;
+  CUstream_st legacy;
+  std::vector<std::unique_ptr<CUstream_st>> streams;
+  std::vector<std::unique_ptr<CUevent_st>> events;
+  std::vector<std::unique_ptr<CUgraph_st>> graphs;
+  std::vector<std::unique_ptr<CUgraphExec_st>> executables;
+  std::vector<std::unique_ptr<CUgreenCtx_st>> contexts;
+  std::map<const char*, Allocation> allocations;
+
+ private:
+  void run(CUstream_st&);
+  bool ready(const CUstream_st&) const;
+};
+
+State& state();
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+}  // namespace stagecraft::emulated_gpu

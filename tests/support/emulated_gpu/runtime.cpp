@@ -1,0 +1,376 @@
+// The functions of the CUDA runtime.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "tests/support/emulated_gpu/machine.hpp"
+
+using namespace stagecraft::emulated_gpu;
+
+namespace {
+
+thread_local cudaError_t last_error = cudaSuccess;
+
+cudaError_t fail(cudaError_t error) { return last_error = error; }
+
+void require_memory(const void* data, std::size_t bytes, bool device, const char* what) {
+  const Allocation* const a = state().holds(data, bytes);
+  if (device && (!a || a->host)) throw Misuse(std::string(what) + " device memory that is not in use");
+}
+
+/// Where the memory of the two sides is, checked when the copy really happens.
+void copy_now(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  require_memory(to, bytes, kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice, "a copy writes to");
+  require_memory(from, bytes, kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice, "a copy reads from");
+  std::memmove(to, from, bytes);
+}
+
+/// What the legacy stream waits for, and what waits for it.
+void settle_legacy(State& s) {
+  s.run_until([&] {
+    return s.legacy.items.empty() && std::all_of(s.streams.begin(), s.streams.end(), [](const auto& stream) {
+             return !stream->blocking || stream->items.empty();
+           });
+  });
+}
+
+constexpr double kCopyBandwidth = 1e12;
+
+double seconds_of(std::size_t bytes) { return 1e-6 + static_cast<double>(bytes) / kCopyBandwidth; }
+
+void sync_with_host(State& s, double time) { s.host_time = std::max(s.host_time, time); }
+
+}  // namespace
+
+cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
+cudaError_t cudaPeekAtLastError() { return last_error; }
+const char* cudaGetErrorName(cudaError_t error) {
+  static thread_local char text[32];
+  std::snprintf(text, sizeof text, "cudaError %d", static_cast<int>(error));
+  return text;
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorNoDevice:
+      return "no CUDA-capable device is detected";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorNotReady:
+      return "device not ready";
+    default:
+      return cudaGetErrorName(error);
+  }
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = state().machine.devices;
+  return *count > 0 ? cudaSuccess : fail(cudaErrorNoDevice);
+}
+cudaError_t cudaSetDevice(int device) {
+  State& s = state();
+  if (s.machine.devices == 0) return fail(cudaErrorNoDevice);
+  if (device < 0 || device >= s.machine.devices) return fail(cudaErrorInvalidDevice);
+  s.current = device;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* device) {
+  *device = state().current;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
+  const Machine& m = state().machine;
+  if (device < 0 || device >= m.devices) return fail(cudaErrorInvalidDevice);
+  *p = cudaDeviceProp{};
+  std::snprintf(p->name, sizeof p->name, "Emulated GPU");
+  p->major = 9;
+  p->multiProcessorCount = m.multiprocessors;
+  p->totalGlobalMem = m.memory;
+  p->maxThreadsPerBlock = 1024;
+  p->sharedMemPerBlock = 48U << 10U;
+  p->sharedMemPerBlockOptin = 227U << 10U;
+  p->warpSize = 32;
+  p->asyncEngineCount = 3;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  cudaDeviceProp p;
+  if (const cudaError_t e = cudaGetDeviceProperties(&p, device); e != cudaSuccess) return e;
+  switch (attribute) {
+    case cudaDevAttrMultiProcessorCount:
+      *value = p.multiProcessorCount;
+      return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = p.major;
+      return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = p.minor;
+      return cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *value = static_cast<int>(p.sharedMemPerBlockOptin);
+      return cudaSuccess;
+    default:
+      return fail(cudaErrorInvalidValue);
+  }
+}
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = 13000;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  *can = device != peer;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaSuccess; }
+
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  State& s = state();
+  std::size_t used = 0;
+  for (const auto& [begin, a] : s.allocations)
+    if (!a.host && !a.freed && a.device == s.current) used += a.size;
+  *total = s.machine.memory;
+  *free = s.machine.memory - used;
+  return cudaSuccess;
+}
+cudaError_t cudaMalloc(void** data, std::size_t bytes) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  if (s.machine.devices == 0) return fail(cudaErrorNoDevice);
+  *data = bytes == 0 ? nullptr : s.allocate(bytes, false);
+  return *data || bytes == 0 ? cudaSuccess : fail(cudaErrorMemoryAllocation);
+}
+cudaError_t cudaFree(void* data) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  if (data) s.free(data, false);
+  return cudaSuccess;
+}
+cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  *data = s.allocate(std::max<std::size_t>(bytes, 1), true);
+  return cudaSuccess;
+}
+cudaError_t cudaMallocHost(void** data, std::size_t bytes) { return cudaHostAlloc(data, bytes, 0); }
+cudaError_t cudaFreeHost(void* data) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  if (data) s.free(data, true);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  settle_legacy(s);
+  if (bytes > 0) copy_now(to, from, bytes, kind);
+  s.host_time += seconds_of(bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaMemset(void* data, int value, std::size_t bytes) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  settle_legacy(s);
+  require_memory(data, bytes, true, "memset writes to");
+  std::memset(data, value, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  CUstream_st& on = s.stream_of(stream);
+  if (bytes == 0) return cudaSuccess;
+  const bool pageable_from = kind == cudaMemcpyHostToDevice && !s.holds(from, bytes);
+  const bool pageable_to = kind == cudaMemcpyDeviceToHost && !s.holds(to, bytes);
+  if (on.graph && (pageable_from || pageable_to)) throw Misuse("a capture copies from or to pageable memory");
+  if (pageable_from) {  // Staged before the call returns.
+    auto staged =
+        std::make_shared<std::vector<char>>(static_cast<const char*>(from), static_cast<const char*>(from) + bytes);
+    s.push(on, {[=] { copy_now(to, staged->data(), bytes, kind); }, seconds_of(bytes), 0, nullptr, nullptr, false});
+    return cudaSuccess;
+  }
+  s.push(on, {[=] { copy_now(to, from, bytes, kind); }, seconds_of(bytes), 0, nullptr, nullptr, false});
+  if (pageable_to) s.run_until([&] { return on.items.empty(); });
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes, cudaStream_t stream) {
+  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
+}
+cudaError_t cudaMemsetAsync(void* data, int value, std::size_t bytes, cudaStream_t stream) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  if (bytes == 0) return cudaSuccess;
+  const auto work = [=] {
+    require_memory(data, bytes, true, "memset writes to");
+    std::memset(data, value, bytes);
+  };
+  s.push(s.stream_of(stream), {work, seconds_of(bytes), 0, nullptr, nullptr, false});
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  if (s.machine.devices == 0) return fail(cudaErrorNoDevice);
+  *stream = s.new_stream(s.current, (flags & cudaStreamNonBlocking) == 0);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return cudaStreamCreateWithPriority(stream, flags, 0);
+}
+cudaError_t cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWithPriority(stream, 0, 0); }
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  s.stream_of(stream).alive = false;  // What is queued still runs.
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  CUstream_st& on = s.stream_of(stream);
+  if (on.graph) return fail(cudaErrorStreamCaptureUnsupported);
+  s.run_until([&] { return on.items.empty(); });
+  sync_with_host(s, on.free_at);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  for (std::uint64_t n = s.random() % 8; n > 0; --n) s.step();
+  return s.stream_of(stream).items.empty() ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaDeviceSynchronize() {
+  State& s = state();
+  const Lock lock(s.mutex);
+  s.run_until([&] { return s.idle(); });
+  for (const auto& stream : s.streams) sync_with_host(s, stream->free_at);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  s.wait(s.stream_of(stream), s.event_of(event));
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  if (s.machine.devices == 0) return fail(cudaErrorNoDevice);
+  s.events.push_back(std::make_unique<CUevent_st>());
+  *event = s.events.back().get();
+  (*event)->flags = flags;
+  (*event)->device = s.current;
+  return cudaSuccess;
+}
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  s.record(s.event_of(event), s.stream_of(stream), flags == cudaEventRecordExternal);
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  for (std::uint64_t n = s.random() % 8; n > 0; --n) s.step();
+  const std::shared_ptr<Record>& record = s.event_of(event).latest;
+  if (record && !record->done) return cudaErrorNotReady;
+  if (record) sync_with_host(s, record->time);
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  const std::shared_ptr<Record> record = s.event_of(event).latest;
+  if (!record) return cudaSuccess;
+  s.run_until([&] { return record->done; });
+  sync_with_host(s, record->time);
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t begin, cudaEvent_t end) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  const CUevent_st &a = s.event_of(begin), &b = s.event_of(end);
+  if (((a.flags | b.flags) & cudaEventDisableTiming) != 0 || !a.latest || !b.latest || a.device != b.device)
+    return fail(cudaErrorInvalidResourceHandle);
+  if (!a.latest->done || !b.latest->done) return fail(cudaErrorNotReady);
+  *ms = static_cast<float>(1e3 * (b.latest->time - a.latest->time));
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  s.event_of(event).alive = false;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  CUstream_st& on = s.stream_of(stream);
+  if (on.graph || &on == &s.legacy) return fail(cudaErrorStreamCaptureUnsupported);
+  s.graphs.push_back(std::make_unique<CUgraph_st>());
+  on.graph = s.graphs.back().get();
+  on.graph->streams = {&on};
+  on.last.clear();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  CUstream_st& on = s.stream_of(stream);
+  *graph = on.graph;
+  if (!on.graph) return fail(cudaErrorStreamCaptureInvalidated);
+  // Every stream has to have come back: its last nodes are behind those of the first stream.
+  std::vector<bool> joined(on.graph->nodes.size(), false);
+  std::vector<int> open = on.last;
+  while (!open.empty()) {
+    const int n = open.back();
+    open.pop_back();
+    if (joined[static_cast<std::size_t>(n)]) continue;
+    joined[static_cast<std::size_t>(n)] = true;
+    for (const int b : on.graph->nodes[static_cast<std::size_t>(n)].behind) open.push_back(b);
+  }
+  const bool all = std::all_of(joined.begin(), joined.end(), [](bool j) { return j; });
+  for (CUstream_st* const other : std::vector<CUstream_st*>(on.graph->streams)) other->graph = nullptr;
+  if (all) return cudaSuccess;
+  *graph = nullptr;
+  return fail(cudaErrorStreamCaptureUnjoined);
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  *status = state().stream_of(stream).graph ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  s.executables.push_back(std::make_unique<CUgraphExec_st>());
+  s.executables.back()->nodes = graph->nodes;
+  *executable = s.executables.back().get();
+  return cudaSuccess;
+}
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  s.launch(s.stream_of(stream), *executable);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { return cudaSuccess; }
+cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+
+/// GPUs that are not there. The library behind this header defines the functions of the CUDA runtime that the project
+/// uses, with the toolkit's own headers, and is linked in place of it.
+///
+/// Streams are queues: nothing runs until somebody waits or asks, and then work is taken from the streams in an order
+/// that is drawn anew for each seed and that the events allow. Memory is full of NaNs when it is given out and after it
+/// was freed. So a missing dependency shows as a wrong number.
+namespace stagecraft::emulated_gpu {
+
+enum class Order : std::uint8_t {
+  Random,  ///< Any stream that can go on, each time anew.
+  Rush,    ///< Streams in an order of importance: the first that can go on does.
+  Starve,  ///< One stream goes on only when no other can.
+};
+
+struct Machine {
+  int devices = 1;
+  int multiprocessors = 132;
+  int group = 8;                     ///< Smallest partition, and the step between sizes.
+  int groups = 0;                    ///< Partitions that there are at most; 0: as many as fit.
+  bool green_contexts = true;        ///< Whether the driver knows them.
+  std::size_t memory = 4ULL << 30U;  ///< Of each device.
+  Order order = Order::Random;
+  std::uint64_t seed = 1;
+  std::int64_t ignored_wait = -1;  ///< This wait for an event, counted from 0, is not done.
+};
+
+/// A fresh machine: everything that was made before is gone, and what was queued is never run.
+void reset(const Machine& = {});
+
+/// Queues work, as a launch does. It may take so long on the emulated clock.
+void enqueue(cudaStream_t, std::function<void()>, double seconds = 1e-6);
+/// Work that never ends.
+void hang(cudaStream_t);
+
+/// Waits for events since the last reset that had something to wait for on another stream.
+std::int64_t waits();
+/// What is in use: given out and not freed.
+std::size_t device_bytes();
+/// Whether all of these bytes are in device memory that is in use.
+bool on_device(const void* data, std::size_t bytes);
+
+/// Thrown where a real program would crash, hang or silently go wrong: use of memory after it was freed or beyond its
+/// end, waiting for what never ends.
+struct Misuse : std::logic_error {
+  using std::logic_error::logic_error;
+};
+
+}  // namespace stagecraft::emulated_gpu
