@@ -19,8 +19,9 @@ std::string two_parts(int version) { return fmt::format("{}.{}", version / 1000,
 
 std::string version_text() {
   int runtime = 0, driver = 0;
+  const bool no_device = !cuda::why_no_device().empty();
   check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
-  if (!cuda::why_no_device().empty()) return "CUDA " + two_parts(runtime);
+  if (no_device) return "CUDA " + two_parts(runtime);
   check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
   return fmt::format("CUDA {}, driver for {}", two_parts(runtime), two_parts(driver));
 }

@@ -22,6 +22,10 @@ inline void check(CUresult result, const char* what) {
     throw CudaError(std::string(what) + ": CUresult " + std::to_string(static_cast<int>(result)));
 }
 
+/// One hardware queue a stream as far as there are any: fewer can make partitions wait for each other. The driver reads
+/// its environment when it starts, so this comes before the first call.
+void prepare_driver();
+
 /// Empty when there is a device that can be used; else why not.
 std::string why_no_device();
 

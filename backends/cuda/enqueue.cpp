@@ -42,15 +42,18 @@ int Enqueuer::queue_of(const Instruction& i, DeviceId peer) {
   return it->second;
 }
 
-void Enqueuer::run(real::Session& session, Marks& marks) {
+void Enqueuer::run(real::Session& session, Marks& marks, std::size_t count) {
   session_ = &session;
   marks_ = &marks;
+  ended_.assign(p_.size(), {});
+  marks.gates.clear();
+  marks.events.clear();
   marks.start.assign(p_.size(), nullptr);
   marks.end.assign(p_.size(), nullptr);
   marks.of_queue.assign(static_cast<std::size_t>(yard_.queues().size()), {});
   marks.gpu.assign(p_.size(), 0);
   open_gates();
-  for (std::size_t n = 0; n < p_.size(); ++n) {
+  for (std::size_t n = 0; n < count; ++n) {
     const InstructionId id{static_cast<std::int64_t>(n)};
     const Instruction& i = p_.instructions[n];
     if (i.is_compute())

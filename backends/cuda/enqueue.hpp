@@ -32,7 +32,8 @@ class Enqueuer {
  public:
   Enqueuer(const Program&, Yard&, const std::vector<int>& devices, Messages&, EnqueueOptions);
 
-  void run(real::Session&, Marks&);
+  /// The first so many instructions; behind a run that has ended another one may follow.
+  void run(real::Session&, Marks&, std::size_t count);
 
  private:
   int queue_of(const Instruction&, DeviceId peer);

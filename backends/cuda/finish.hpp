@@ -12,10 +12,11 @@ class Watch {
   /// Until no more than so many pieces of work are under way in the queue, or in all.
   void keep_up(int queue, std::size_t most);
   void finish();
+  /// Until it is so; stuck when nothing has ended for too long.
+  void until(const std::function<bool()>& done);
 
  private:
   bool look(std::size_t queue);  ///< Whether anything has ended.
-  void until(const std::function<bool()>& done);
   [[noreturn]] void stuck() const;
 
   const Program& p_;

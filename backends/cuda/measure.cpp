@@ -136,13 +136,18 @@ void measure_messages(Yard& yard, Profile& profile) {
 Profile measure(const ProfileRequest& request, const KernelMaker& maker) {
   Profile profile;
   profile.threads = request.threads;
-  Yard yard(request.threads, maker, real::width_of(request.model), false);
-  for (const int samples : request.samples) measure_layers(request, samples, yard, profile);
-  put_updates(request, *queue_kernels(yard, 0), device_seconds_of(yard), profile);
-  profile.operation =
-      real::measure_operation([&](const Program& program, const Work& work) { return run(program, work, maker, {}); });
-  measure_messages(yard, profile);
-  profile.machine = yard.devices().description();
+  auto yard = std::make_unique<Yard>(request.threads, maker, real::width_of(request.model), false);
+  try {
+    for (const int samples : request.samples) measure_layers(request, samples, *yard, profile);
+    put_updates(request, *queue_kernels(*yard, 0), device_seconds_of(*yard), profile);
+    profile.operation = real::measure_operation(
+        [&](const Program& program, const Work& work) { return run(program, work, maker, {}); });
+    measure_messages(*yard, profile);
+  } catch (const BackendError&) {  // As in a run: nothing is given back by a device that is stuck.
+    static_cast<void>(yard.release());
+    throw;
+  }
+  profile.machine = yard->devices().description();
   return profile;
 }
 

@@ -21,8 +21,14 @@ class QueueKernels final : public real::Kernels {
   void copy(const void* from, void* to, std::size_t bytes) override { inner().copy(from, to, bytes); }
   void zero(void* to, std::size_t bytes) override { inner().zero(to, bytes); }
   void upload(std::span<const double> from, void* to) override { inner().upload(from, to); }
-  void download(const void* from, std::span<double> to) override { inner().download(from, to); }
-  bool finite(real::Tensor t) override { return inner().finite(t); }
+  void download(const void* from, std::span<double> to) override {
+    yard_.finish(yard_.used(device_));
+    inner().download(from, to);
+  }
+  bool finite(real::Tensor t) override {
+    yard_.finish(yard_.used(device_));
+    return inner().finite(t);
+  }
   void forward(const real::Call& call) override { inner().forward(call); }
   void input_gradient(const real::Call& call, real::Tensor d, std::span<const real::Gradient> d_inputs) override {
     inner().input_gradient(call, d, d_inputs);
@@ -135,11 +141,13 @@ void Yard::hold(int queue, const void* inside) {
     if (arena.holds(inside)) return arena.hold(inside, moment);
 }
 
+void Yard::finish(int queue) {
+  queues_.select(queue);
+  until_([&] { return over(queues_.stream(queue)); });
+}
+
 void Yard::finish() {
-  for (int q = 0; q < queues_.size(); ++q) {
-    queues_.select(q);
-    check(cudaStreamSynchronize(queues_.stream(q)), "waiting for the device");
-  }
+  for (int q = 0; q < queues_.size(); ++q) finish(q);
   queues_.forget();
   for (Arena& arena : arenas_) arena.forget();
 }

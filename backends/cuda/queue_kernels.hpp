@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/cuda/arena.hpp"
+#include "backends/cuda/patience.hpp"
 #include "backends/cuda/virtual_devices.hpp"
 #include "backends/real/kernels.hpp"
 
@@ -42,8 +43,10 @@ class Yard {
   void settle(int queue, const void* inside);
   /// What the queue enqueues now uses the memory at this address: nobody else gets it before that is over.
   void hold(int queue, const void* inside);
-  /// Waits for everything, for as long as it takes.
-  void finish();
+  /// How long everything below waits; at first five minutes.
+  void wait_by(Until until) { until_ = std::move(until); }
+  void finish(int queue);
+  void finish();  ///< All queues.
 
  private:
   void* more(int device, std::size_t bytes);
@@ -58,6 +61,7 @@ class Yard {
   std::vector<Arena> arenas_;
   std::vector<void*> blocks_;
   std::vector<int> used_;
+  Until until_ = at_most(300);
 };
 
 /// The kernels of a device, on whichever stream it works at the moment, in the memory of the yard.

@@ -1,7 +1,5 @@
 #include "backends/cuda/run.hpp"
 
-#include <algorithm>
-
 #include "backends/cuda/finish.hpp"
 #include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
@@ -11,6 +9,17 @@ namespace {
 
 constexpr std::size_t kMostAhead =
     64;  // Pieces of work in a queue, each of some launches: drivers hold about a thousand.
+
+constexpr double kMostPatience = 300;  // Seconds for what is not part of the program, as evaluations.
+
+/// What has to be enqueued for all of the first iteration. The first time kernels are loaded, algorithms are chosen and
+/// memory is taken, which waits for the device.
+std::size_t first_iteration(const Program& program) {
+  std::size_t count = 0;
+  for (std::size_t n = 0; n < program.size(); ++n)
+    if (program.iteration_of(program.instructions[n]) == 0) count = n + 1;
+  return count;
+}
 
 /// Virtual devices, numbered in the order of the program's that have work; -1: none.
 std::vector<int> virtual_devices(const Program& program, int& count) {
@@ -75,20 +84,28 @@ Timeline run(const Program& program, const Work& work, const KernelMaker& maker,
     return queue_kernels(yard, devices[static_cast<std::size_t>(d)]);
   };
   const auto here = [&](DeviceId d) { return devices[static_cast<std::size_t>(d)] >= 0; };
-  held->session = std::make_unique<real::Session>(program, work, factory, here, true);
-  Watch watch(program, held->marks, options.timeout);
+  std::unique_ptr<Watch> watch;
+  const auto keep_up = [&](int queue) { watch->keep_up(queue, kMostAhead); };
   try {
-    const auto keep_up = [&](int queue) { watch.keep_up(queue, kMostAhead); };
     Enqueuer enqueuer(program, yard, devices, *held->messages, {true, keep_up});
-    yard.finish();
-    enqueuer.run(*held->session, held->marks);
-    watch.finish();
+    const auto play = [&](std::size_t instructions) {
+      held->session.reset();
+      held->session = std::make_unique<real::Session>(program, work, factory, here, true);
+      yard.finish();
+      watch = std::make_unique<Watch>(program, held->marks, options.timeout);
+      yard.wait_by([&](const std::function<bool()>& done) { watch->until(done); });
+      enqueuer.run(*held->session, held->marks, instructions);
+      watch->finish();
+      yard.wait_by(at_most(kMostPatience));
+      yard.finish();
+    };
+    if (options.warm_up) play(first_iteration(program));
+    play(program.size());
+    return outcome(program, *held, options);
   } catch (const BackendError&) {
     static_cast<void>(held.release());
     throw;
   }
-  yard.finish();
-  return outcome(program, *held, options);
 }
 
 }  // namespace stagecraft::cuda

@@ -9,6 +9,7 @@ struct Options {
   GpuOptions gpu;
   double timeout = 30;            ///< Seconds without anything that ends, after which a run is stuck.
   bool one_thread = false;        ///< A run for its losses: when they grow beyond all bounds it ends there.
+  bool warm_up = true;            ///< The first iteration is run beforehand, and its results are dropped.
   bool fills_new_memory = false;  ///< With NaNs, so that tests see who reads what was not written.
 };
 

@@ -1,8 +1,9 @@
 #include "backends/cuda/virtual_devices.hpp"
 
-#include <cstdlib>
-
 #include <fmt/format.h>
+
+#include "backends/cuda/capture.hpp"
+#include "backends/cuda/patience.hpp"
 
 namespace stagecraft::cuda {
 namespace {
@@ -15,11 +16,27 @@ int gpu_count() {
   return count;
 }
 
+/// Work and events come from the primary context; the manual leaves open whether streams of partitions take them.
+void require_streams(const Partitions& partitions) {
+  const cudaStream_t first = partitions.parts().front().compute, last = partitions.parts().back().compute;
+  const Event begin(cudaEventDefault), end(cudaEventDefault);
+  const Block block(1);
+  begin.record(first);
+  begin.hold_up(last);
+  check(cudaMemsetAsync(block.as<void>(), 0, 1, last), "cudaMemsetAsync");
+  end.record(last);
+  at_most(10)([&] { return end.over(); });
+  end.milliseconds_since(begin);
+}
+
 /// Null, and why, where the driver has no green contexts, or the GPU too few groups.
 std::unique_ptr<Partitions> divided(int count, std::string& why_not) {
   try {
-    return std::make_unique<Partitions>(0, std::vector<unsigned>(static_cast<std::size_t>(count), 1));
+    auto made = std::make_unique<Partitions>(0, std::vector<unsigned>(static_cast<std::size_t>(count), 1));
+    require_streams(*made);
+    return made;
   } catch (const CudaError& e) {
+    cudaGetLastError();
     why_not = e.what();
     return nullptr;
   }
@@ -55,8 +72,7 @@ const char* to_text(Carve carve) {
 }
 
 VirtualDevices::VirtualDevices(int count) : count_(count) {
-  // One hardware queue a stream as far as there are any; the runtime reads it when it starts.
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  prepare_driver();
   const int gpus = gpu_count();
   check(cudaSetDevice(0), "cudaSetDevice");
   check(cudaGetDeviceProperties(&properties_, 0), "cudaGetDeviceProperties");

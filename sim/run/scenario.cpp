@@ -168,21 +168,24 @@ Value load_part(const std::string& file, FileKind kind, const char* key, const c
   return wrapped.at(key);
 }
 
-/// "report.trace=false" is about a part that the file may leave out.
-void add_part_of(const config::Member& set, Value& tree) {
-  for (const config::Field& f : scenario_fields().fields) {
-    if (f.kind != config::Field::Kind::Map || f.required || tree.has(f.name) || !set.key.starts_with(f.name + "."))
-      continue;
-    Value part;
-    part.kind = Value::Kind::Map;
-    part.where = set.where;
-    tree.members.push_back({f.name, part.where, std::move(part)});
+/// "report.trace=false" and "run.gpu.messages=nccl" are about parts that the file may leave out.
+void add_parts_of(std::string_view path, const Where& where, const config::MapSpec& spec, Value& tree) {
+  for (const config::Field& f : spec.fields) {
+    if (f.kind != config::Field::Kind::Map || !path.starts_with(f.name + ".")) continue;
+    if (!f.required && !tree.has(f.name)) {
+      Value part;
+      part.kind = Value::Kind::Map;
+      part.where = where;
+      tree.members.push_back({f.name, where, std::move(part)});
+    }
+    if (Value* const part = tree.find(f.name); part && part->is_map())
+      add_parts_of(path.substr(f.name.size() + 1), where, *f.map, *part);
   }
 }
 
 void apply(const config::Member& set, Value& tree, Problems& problems) {
   if (Value* model = tree.find("model"); model && model->is_map() && set.key.starts_with("model.")) drop_facts(*model);
-  add_part_of(set, tree);
+  add_parts_of(set.key, set.where, scenario_fields(), tree);
   config::set_path(tree, set.key, set.value, set.where, problems);
   // A reference may come with an override as well.
   if (set.key == "model") expand_reference(*tree.find("model"), FileKind::Model, "model", problems);

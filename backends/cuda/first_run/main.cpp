@@ -9,7 +9,6 @@
 using namespace stagecraft::cuda;
 
 int main() {
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);  // Before the first call: fewer queues can make partitions wait.
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   if (const std::string why = why_no_device(); !why.empty()) {
     std::cerr << "no GPU to look at: " << why << "\n";

@@ -1,9 +1,11 @@
 #include "backends/cuda/kernels/matmul.hpp"
 
+#include <array>
 #include <compare>
 #include <mutex>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -41,17 +43,18 @@ cublasLtHandle_t handle_of_device() {
   return handle;
 }
 
-cublasComputeType_t compute_type(Precision precision, std::size_t width) {
-  if (width == sizeof(double)) return CUBLAS_COMPUTE_64F;
+/// How products may be computed, the first choice first: all keep the promise of the precision.
+std::vector<cublasComputeType_t> compute_types(Precision precision, std::size_t width) {
+  if (width == sizeof(double)) return {CUBLAS_COMPUTE_64F};
   switch (precision) {
     case Precision::Exact:
-      return CUBLAS_COMPUTE_32F_PEDANTIC;
+      return {CUBLAS_COMPUTE_32F_PEDANTIC, CUBLAS_COMPUTE_32F};
     case Precision::Tf32:
-      return CUBLAS_COMPUTE_32F_FAST_TF32;
+      return {CUBLAS_COMPUTE_32F_FAST_TF32};
     case Precision::Bf16:
-      return CUBLAS_COMPUTE_32F_FAST_16BF;
+      return {CUBLAS_COMPUTE_32F_FAST_16BF};
   }
-  return CUBLAS_COMPUTE_32F_PEDANTIC;
+  return {CUBLAS_COMPUTE_32F_PEDANTIC};
 }
 
 cudaDataType_t number_type(std::size_t width) { return width == sizeof(double) ? CUDA_R_64F : CUDA_R_32F; }
@@ -91,8 +94,9 @@ struct Products::Plan {
   cublasLtMatmulAlgo_t algorithm{};
   std::size_t workspace = 0;
 
-  void describe(const Key&, const Place&, std::size_t width);
-  void choose(const Key&, cublasLtHandle_t);
+  void describe(const Key&, cublasComputeType_t, int multiprocessors, std::size_t width);
+  /// CUBLAS_STATUS_SUCCESS when there is an algorithm.
+  cublasStatus_t choose(const Key&, cublasLtHandle_t);
 };
 
 namespace {
@@ -126,18 +130,17 @@ cublasLtMatrixLayout_t layout(std::int64_t rows, std::int64_t columns, const LtM
 
 }  // namespace
 
-void Products::Plan::describe(const Key& key, const Place& place, std::size_t width) {
-  check_lt(lt().cublasLtMatmulDescCreate(&description, compute_type(place.precision, width), number_type(width)),
-           "a product");
+void Products::Plan::describe(const Key& key, cublasComputeType_t type, int multiprocessors, std::size_t width) {
+  check_lt(lt().cublasLtMatmulDescCreate(&description, type, number_type(width)), "a product");
   attribute(description, CUBLASLT_MATMUL_DESC_TRANSA, key.left.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   attribute(description, CUBLASLT_MATMUL_DESC_TRANSB, key.right.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  attribute(description, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, std::int32_t{place.multiprocessors});
+  attribute(description, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, std::int32_t{multiprocessors});
   left = layout(key.rows, key.inner, key.left, key.count, width);
   right = layout(key.inner, key.columns, key.right, key.count, width);
   result = layout(key.rows, key.columns, key.result, key.count, width);
 }
 
-void Products::Plan::choose(const Key& key, cublasLtHandle_t handle) {
+cublasStatus_t Products::Plan::choose(const Key& key, cublasLtHandle_t handle) {
   cublasLtMatmulPreference_t preference{};
   check_lt(lt().cublasLtMatmulPreferenceCreate(&preference), "a preference");
   const std::unique_ptr<std::remove_pointer_t<cublasLtMatmulPreference_t>,
@@ -149,15 +152,20 @@ void Products::Plan::choose(const Key& key, cublasLtHandle_t handle) {
   attribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.right.alignment);
   attribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.result.alignment);
   attribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.result.alignment);
-  cublasLtMatmulHeuristicResult_t best{};
+  std::array<cublasLtMatmulHeuristicResult_t, 8> results{};
   int found = 0;
-  const cublasStatus_t asked = lt().cublasLtMatmulAlgoGetHeuristic(handle, description, left, right, result, result,
-                                                                   preference, 1, &best, &found);
-  if (asked != CUBLAS_STATUS_SUCCESS || found == 0)
-    throw CudaError(fmt::format("cuBLASLt has no algorithm for a product of {}x{} by {}x{} (cublasStatus {})",
-                                key.columns, key.inner, key.inner, key.rows, static_cast<int>(asked)));
-  algorithm = best.algo;
-  workspace = best.workspaceSize;
+  const cublasStatus_t asked =
+      lt().cublasLtMatmulAlgoGetHeuristic(handle, description, left, right, result, result, preference,
+                                          static_cast<int>(results.size()), results.data(), &found);
+  if (asked != CUBLAS_STATUS_SUCCESS) return asked;
+  for (int i = 0; i < found; ++i) {
+    const cublasLtMatmulHeuristicResult_t& r = results[static_cast<std::size_t>(i)];
+    if (r.state != CUBLAS_STATUS_SUCCESS || r.workspaceSize > kMostWorkspace) continue;
+    algorithm = r.algo;
+    workspace = r.workspaceSize;
+    return CUBLAS_STATUS_SUCCESS;
+  }
+  return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
 Products::Plan::~Plan() {
@@ -175,11 +183,17 @@ Products::~Products() = default;
 const Products::Plan& Products::plan(const Key& key) {
   auto& made = plans_[key];
   if (made) return *made;
-  auto fresh = std::make_unique<Plan>();
-  fresh->describe(key, place_, width_);
-  fresh->choose(key, handle_);
-  made = std::move(fresh);
-  return *made;
+  cublasStatus_t answer = CUBLAS_STATUS_NOT_SUPPORTED;
+  for (const cublasComputeType_t type : compute_types(place_.precision, width_)) {
+    auto fresh = std::make_unique<Plan>();
+    fresh->describe(key, type, place_.multiprocessors, width_);
+    answer = fresh->choose(key, handle_);
+    if (answer == CUBLAS_STATUS_SUCCESS) return *(made = std::move(fresh));
+  }
+  const bool rounds = width_ == sizeof(float) && place_.precision != Precision::Exact;
+  throw CudaError(fmt::format("cuBLASLt has no algorithm for a product of {}x{} by {}x{} (cublasStatus {}){}",
+                              key.columns, key.inner, key.inner, key.rows, static_cast<int>(answer),
+                              rounds ? "; run.gpu.precision: exact asks for less" : ""));
 }
 
 // A row-major matrix is the transposed of the column-major one at the same place, and (A B)^T = B^T A^T: so B comes

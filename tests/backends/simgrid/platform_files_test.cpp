@@ -10,6 +10,7 @@
 #include "backends/platform.hpp"
 #include "backends/simgrid/engine.hpp"
 #include "backends/simgrid/sandbox.hpp"
+#include "sim/cluster/device_presets.hpp"
 #include "sim/core/random.hpp"
 #include "sim/core/text.hpp"
 #include "sim/report/simgrid_xml.hpp"
@@ -240,9 +241,30 @@ TEST_CASE("a platform that is written gives SimGrid, and whoever imports it, the
     for (std::size_t d = 0; d < there.size(); ++d) {
       const DeviceType &a = cluster.type_of(DeviceId{static_cast<std::int64_t>(d)}),
                        &b = back.type_of(DeviceId{there[d]});
-      CHECK(b.peak.value == doctest::Approx(a.peak.value * a.efficiency).epsilon(1e-12));
+      CHECK(b.peak.value * b.efficiency == doctest::Approx(a.peak.value * a.efficiency).epsilon(1e-12));
+      if (find_device_preset(a.name)) CHECK(b.memory_bandwidth.value == a.memory_bandwidth.value);
       CHECK(b.memory.value == a.memory.value);
     }
+  }
+  std::filesystem::remove(file);
+}
+
+TEST_CASE("links have names of their own without spaces, and a preset counts where its speed and memory agree") {
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("named-" + std::to_string(getpid()) + ".xml")).string();
+  Cluster cluster = test::star(2, 1e9, 1e-6);
+  cluster.types.front() = find_device_preset("h100-sxm")->type;
+  cluster.links[0].name = "l 1";
+  cluster.links[1].name = "l_1";
+  CHECK(types_lost(cluster).empty());
+  write_file(file, simgrid_xml(cluster));
+  CHECK(imported(file).types.front().memory_bandwidth.value == 3350e9);
+  for (double DeviceType::*const figure : {&DeviceType::efficiency, &DeviceType::speed}) {
+    cluster.types.front() = find_device_preset("h100-sxm")->type;
+    cluster.types.front().*figure /= 2;
+    CHECK(types_lost(cluster) == std::vector<std::string>{"h100-sxm"});
+    write_file(file, simgrid_xml(cluster));
+    CHECK(imported(file).types.front().name != "h100-sxm");
   }
   std::filesystem::remove(file);
 }

@@ -69,6 +69,7 @@ CUresult destroy(CUgreenCtx context) {
 CUresult new_stream(CUstream* stream, CUgreenCtx context, unsigned flags, int) {
   if (flags != CU_STREAM_NON_BLOCKING || !context->alive) return CUDA_ERROR_INVALID_VALUE;
   *stream = state().new_stream(context->device, false);
+  (*stream)->of_partition = true;
   return CUDA_SUCCESS;
 }
 

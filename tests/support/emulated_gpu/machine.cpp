@@ -41,7 +41,15 @@ void hang(cudaStream_t stream) {
   s.push(s.stream_of(stream), {{}, 0, 0, nullptr, nullptr, true});
 }
 
+void crash(cudaStream_t stream) {
+  enqueue(stream, [] { state().broken = true; });
+}
+
+const Machine& machine() { return state().machine; }
+
 std::int64_t waits() { return state().waits; }
+
+std::int64_t blocks() { return state().blocks; }
 
 std::size_t device_bytes() {
   std::size_t sum = 0;
@@ -191,6 +199,7 @@ void* State::allocate(std::size_t bytes, bool host) {
   for (const auto& [begin, a] : allocations)
     if (!a.host && !a.freed && a.device == current) used += a.size;
   if (!host && used > machine.memory) return nullptr;
+  blocks += !host;
   Allocation a;
   a.bytes = std::make_unique_for_overwrite<char[]>(bytes + 3 * kGuard);
   a.size = bytes;

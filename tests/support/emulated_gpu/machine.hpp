@@ -47,7 +47,7 @@ struct CUgraphExec_st {
 
 struct CUstream_st {
   int device = 0, importance = 0;
-  bool blocking = false, alive = true;
+  bool blocking = false, alive = true, of_partition = false;
   std::deque<stagecraft::emulated_gpu::Item> items;
   double free_at = 0;
   CUgraph_st* graph = nullptr;  ///< It is being captured into.
@@ -109,7 +109,8 @@ class State {
   std::recursive_mutex mutex;
   int current = 0;  ///< Device.
   double host_time = 0;
-  std::int64_t waits = 0;
+  std::int64_t waits = 0, blocks = 0;
+  bool broken = false;  ///< A kernel crashed.
   CUstream_st legacy;
   std::vector<std::unique_ptr<CUstream_st>> streams;
   std::vector<std::unique_ptr<CUevent_st>> events;

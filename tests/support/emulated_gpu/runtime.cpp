@@ -60,6 +60,10 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "out of memory";
     case cudaErrorNotReady:
       return "device not ready";
+    case cudaErrorIllegalAddress:
+      return "an illegal memory access was encountered";
+    case cudaErrorInvalidResourceHandle:
+      return "invalid resource handle";
     default:
       return cudaGetErrorName(error);
   }
@@ -189,6 +193,7 @@ cudaError_t cudaMemset(void* data, int value, std::size_t bytes) {
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   State& s = state();
   const Lock lock(s.mutex);
+  if (s.broken) return fail(cudaErrorIllegalAddress);
   CUstream_st& on = s.stream_of(stream);
   if (bytes == 0) return cudaSuccess;
   const bool pageable_from = kind == cudaMemcpyHostToDevice && !s.holds(from, bytes);
@@ -210,6 +215,7 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_
 cudaError_t cudaMemsetAsync(void* data, int value, std::size_t bytes, cudaStream_t stream) {
   State& s = state();
   const Lock lock(s.mutex);
+  if (s.broken) return fail(cudaErrorIllegalAddress);
   if (bytes == 0) return cudaSuccess;
   const auto work = [=] {
     require_memory(data, bytes, true, "memset writes to");
@@ -239,6 +245,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   State& s = state();
   const Lock lock(s.mutex);
+  if (s.broken) return fail(cudaErrorIllegalAddress);
   CUstream_st& on = s.stream_of(stream);
   if (on.graph) return fail(cudaErrorStreamCaptureUnsupported);
   s.run_until([&] { return on.items.empty(); });
@@ -249,6 +256,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   State& s = state();
   const Lock lock(s.mutex);
   for (std::uint64_t n = s.random() % 8; n > 0; --n) s.step();
+  if (s.broken) return fail(cudaErrorIllegalAddress);
   return s.stream_of(stream).items.empty() ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaDeviceSynchronize() {
@@ -261,6 +269,7 @@ cudaError_t cudaDeviceSynchronize() {
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   State& s = state();
   const Lock lock(s.mutex);
+  if (s.broken) return fail(cudaErrorIllegalAddress);
   s.wait(s.stream_of(stream), s.event_of(event));
   return cudaSuccess;
 }
@@ -279,6 +288,8 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlag
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   State& s = state();
   const Lock lock(s.mutex);
+  if (s.broken) return fail(cudaErrorIllegalAddress);
+  if (s.stream_of(stream).of_partition && !s.machine.events_of_partitions) return fail(cudaErrorInvalidResourceHandle);
   s.record(s.event_of(event), s.stream_of(stream), flags == cudaEventRecordExternal);
   return cudaSuccess;
 }
@@ -289,6 +300,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   State& s = state();
   const Lock lock(s.mutex);
   for (std::uint64_t n = s.random() % 8; n > 0; --n) s.step();
+  if (s.broken) return fail(cudaErrorIllegalAddress);
   const std::shared_ptr<Record>& record = s.event_of(event).latest;
   if (record && !record->done) return cudaErrorNotReady;
   if (record) sync_with_host(s, record->time);

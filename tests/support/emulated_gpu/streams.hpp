@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <stdexcept>
+#include <vector>
 
 /// GPUs that are not there. The library behind this header defines the functions of the CUDA runtime that the project
 /// uses, with the toolkit's own headers, and is linked in place of it.
@@ -30,19 +31,27 @@ struct Machine {
   std::size_t memory = 4ULL << 30U;  ///< Of each device.
   Order order = Order::Random;
   std::uint64_t seed = 1;
-  std::int64_t ignored_wait = -1;  ///< This wait for an event, counted from 0, is not done.
+  bool events_of_partitions = true;        ///< Whether they can be recorded and waited for, as in the primary context.
+  std::vector<int> refused_products = {};  ///< Of cublasComputeType_t: cuBLASLt has no algorithm for them.
+  std::int64_t ignored_wait = -1;          ///< This wait for an event, counted from 0, is not done.
 };
 
 /// A fresh machine: everything that was made before is gone, and what was queued is never run.
 void reset(const Machine& = {});
 
+const Machine& machine();
+
 /// Queues work, as a launch does. It may take so long on the emulated clock.
 void enqueue(cudaStream_t, std::function<void()>, double seconds = 1e-6);
 /// Work that never ends.
 void hang(cudaStream_t);
+/// A kernel that reads where there is nothing: when it is run, and from then on, every call fails.
+void crash(cudaStream_t);
 
 /// Waits for events since the last reset that had something to wait for on another stream.
 std::int64_t waits();
+/// Of memory of the device, that were given out since the last reset.
+std::int64_t blocks();
 /// What is in use: given out and not freed.
 std::size_t device_bytes();
 /// Whether all of these bytes are in device memory that is in use.

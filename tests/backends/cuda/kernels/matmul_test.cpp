@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "backends/cuda/capture.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/random.hpp"
 #include "tests/backends/cpu/trial.hpp"
@@ -131,6 +132,27 @@ TEST_CASE("the emulated tensor cores round: 1 + 2^-10 stays in tf32, 1 + 2^-7 in
   CHECK(of(1 + 0x1p-8, Precision::Bf16) == 1);  // A tie, to even.
   CHECK(of(1 + 0x1p-8 + 0x1p-20, Precision::Bf16) == 1 + 0x1p-7);
   CHECK(of(1 + 0x1p-20, Precision::Exact) == 1 + 0x1p-20);
+}
+
+TEST_CASE("without an algorithm for one kind of exact product there is another; rounding is never left out silently") {
+  const auto multiply = [](Precision precision, std::vector<int> refused) {
+    emulated_gpu::Machine machine;
+    machine.refused_products = std::move(refused);
+    emulated_gpu::reset(machine);
+    cudaStream_t stream = nullptr;
+    cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+    cuda::Memory memory(stream);
+    cuda::Products products({stream, 16, precision}, 4, memory);
+    const cuda::Block numbers(64);
+    const cuda::Matrices square{numbers.as<void>(), 0, 4, 0, false};
+    products.multiply({4, 4, 4}, square, square, square, false);
+    cuda::check(cudaStreamSynchronize(stream), "waiting");
+  };
+  CHECK_NOTHROW(multiply(Precision::Exact, {CUBLAS_COMPUTE_32F_PEDANTIC}));
+  CHECK_THROWS_WITH_AS(multiply(Precision::Exact, {CUBLAS_COMPUTE_32F_PEDANTIC, CUBLAS_COMPUTE_32F}),
+                       doctest::Contains("no algorithm for a product of 4x4 by 4x4"), cuda::CudaError);
+  CHECK_THROWS_WITH_AS(multiply(Precision::Tf32, {CUBLAS_COMPUTE_32F_FAST_TF32}),
+                       doctest::Contains("run.gpu.precision: exact"), cuda::CudaError);
 }
 
 TEST_CASE("a product of sizes that do not fit, or beyond its memory, is found") {

@@ -17,18 +17,40 @@ test::Case small_case() {
   return c;
 }
 
-/// Its seventh forward operation never ends.
-class Hanging final : public test::QueuedCpu {
+/// Something happens before its seventh forward operation.
+class Disturbed final : public test::QueuedCpu {
  public:
-  Hanging(cudaStream_t stream, std::size_t width) : QueuedCpu(stream, width), on_(stream) {}
+  Disturbed(cudaStream_t stream, std::size_t width, void (*disturb)(cudaStream_t))
+      : QueuedCpu(stream, width), on_(stream), disturb_(disturb) {}
   void forward(const real::Call& call) override {
-    if (++forwards_ == 7) emulated_gpu::hang(on_);
+    if (++forwards_ == 7) disturb_(on_);
     QueuedCpu::forward(call);
   }
 
  private:
   cudaStream_t on_;
+  void (*disturb_)(cudaStream_t);
   int forwards_ = 0;
+};
+
+void run_disturbed(const test::Case& c, void (*disturb)(cudaStream_t)) {
+  emulated_gpu::reset();
+  const auto maker = [disturb](cudaStream_t stream, int, std::size_t width) {
+    return std::make_unique<Disturbed>(stream, width, disturb);
+  };
+  const Work work{c.model, c.plan, test::policy("flush"), c.training};
+  cuda::run(c.program(), work, maker, {{}, 0.2});
+}
+
+/// Notes how many blocks of memory had been taken at each of its forward operations.
+std::vector<std::int64_t> taken_blocks;
+class Noting final : public test::QueuedCpu {
+ public:
+  using QueuedCpu::QueuedCpu;
+  void forward(const real::Call& call) override {
+    taken_blocks.push_back(emulated_gpu::blocks());
+    QueuedCpu::forward(call);
+  }
 };
 
 /// Whether any order shows a difference, or something worse.
@@ -48,7 +70,8 @@ bool noticed(const test::Case& c, const Program& program, const Timeline& expect
 }  // namespace
 
 TEST_CASE("a wait that is left out makes other numbers, whichever it is") {
-  const test::Case c = small_case();
+  test::Case c = small_case();
+  c.warm_up = false;  // Its numbers are dropped.
   const Program program = c.program();
   const Timeline expected = test::on_cpu(c, program);
   test::on_gpu(c, program, {});
@@ -103,9 +126,10 @@ TEST_CASE("GPUs: partitions, a whole one for each device, or one that is not div
   const test::Case c = small_case();
   const Program program = c.program();
   const Timeline cpu = test::on_cpu(c, program);
-  emulated_gpu::Machine several, undivided, small;
+  emulated_gpu::Machine several, undivided, small, without_events;
   several.devices = 4;
   undivided.green_contexts = false;
+  without_events.events_of_partitions = false;
   small.multiprocessors = 20;  // Two groups for four devices.
   const auto machine_of = [&](const emulated_gpu::Machine& m) {
     const Timeline t = test::on_gpu(c, program, m);
@@ -116,6 +140,7 @@ TEST_CASE("GPUs: partitions, a whole one for each device, or one that is not div
   CHECK(machine_of(several) == "4 x Emulated GPU");
   const std::string shared = "4 devices that share Emulated GPU undivided ";
   CHECK(machine_of(undivided) == shared + "(the driver has no cuDeviceGetDevResource)");
+  CHECK(machine_of(without_events) == shared + "(cudaEventRecord: invalid resource handle)");
   CHECK(machine_of(small) == shared + "(more shares than groups of multiprocessors)");
 }
 
@@ -128,15 +153,37 @@ TEST_CASE("a device that is too small says how much it lacked") {
 }
 
 TEST_CASE("a GPU that hangs: what did not end is named, and nothing waits for ever") {
-  const test::Case c = small_case();
-  const Program program = c.program();
-  emulated_gpu::reset();
-  const auto hanging = [](cudaStream_t stream, int, std::size_t width) {
-    return std::make_unique<Hanging>(stream, width);
+  test::Case c = small_case();
+  CHECK_THROWS_WITH_AS(run_disturbed(c, emulated_gpu::hang), doctest::Contains("the GPU is stuck"), BackendError);
+  c.training.evaluate_every = 1;  // Weights are looked at while the program is enqueued.
+  CHECK_THROWS_WITH_AS(run_disturbed(c, emulated_gpu::hang), doctest::Contains("the GPU is stuck"), BackendError);
+}
+
+TEST_CASE("a kernel that crashes: the words of the device") {
+  CHECK_THROWS_WITH_AS(run_disturbed(small_case(), emulated_gpu::crash),
+                       doctest::Contains("an illegal memory access was encountered"), cuda::CudaError);
+}
+
+TEST_CASE("memory is taken while the first iteration is run beforehand, and none while the clock runs") {
+  test::Case c;
+  c.model = test::deep_net(4, 6, 8, 3);
+  c.plan = test::stage_each(c.model, 4, 20000);  // Larger than the first block of memory.
+  const auto maker = [](cudaStream_t stream, int, std::size_t width) {
+    return std::make_unique<Noting>(stream, width);
   };
   const Work work{c.model, c.plan, test::policy("flush"), c.training};
-  CHECK_THROWS_WITH_AS(cuda::run(program, work, hanging, {{}, 0.2}), doctest::Contains("the GPU is stuck"),
-                       BackendError);
+  const auto of = [&](bool warm_up) {
+    emulated_gpu::reset();
+    taken_blocks.clear();
+    cuda::Options options;
+    options.warm_up = warm_up;
+    cuda::run(c.program(), work, maker, options);
+    return taken_blocks;
+  };
+  const std::vector<std::int64_t> cold = of(false), warm = of(true);
+  CHECK(cold.front() < cold.back());
+  REQUIRE(warm.size() == cold.size() + cold.size() / static_cast<std::size_t>(c.iterations));
+  CHECK(warm[cold.size() / static_cast<std::size_t>(c.iterations)] == warm.back());
 }
 
 TEST_CASE("numbers beyond all bounds are noticed at the end") {

@@ -249,6 +249,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   const Problem p = problem_of(description, a, b, c, d);
   *found = 0;
   if (!known(p.description.compute, p.description.scale)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const std::vector<int>& refused = machine().refused_products;
+  if (std::find(refused.begin(), refused.end(), static_cast<int>(p.description.compute)) != refused.end())
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   if (!valid(p) || wanted < 1 || inner<Preference>(preference)->workspace < kWorkspace)
     return CUBLAS_STATUS_INVALID_VALUE;
   chosen().push_back({p, *inner<Preference>(preference)});

@@ -1,0 +1,25 @@
+#include "backends/cuda/patience.hpp"
+
+#include <fmt/format.h>
+
+#include "backends/real/pause.hpp"
+
+namespace stagecraft::cuda {
+
+Until at_most(double seconds) {
+  return [seconds](const std::function<bool()>& done) {
+    real::Nap nap;
+    for (const double begin = real::steady_seconds(); !done(); nap())
+      if (real::steady_seconds() - begin > seconds)
+        throw BackendError(fmt::format("the GPU has not ended its work within {:.3g} s, so it is stuck", seconds));
+  };
+}
+
+bool over(cudaStream_t stream) {
+  const cudaError_t result = cudaStreamQuery(stream);
+  if (result == cudaErrorNotReady) return false;
+  check(result, "waiting for the device");
+  return true;
+}
+
+}  // namespace stagecraft::cuda
