@@ -53,6 +53,15 @@ std::set<int> samples_at_once(const Question& q) {
   return all;
 }
 
+/// A layer on the way of a micro-batch there and back. Gradients of its weights that are taken apart are not on it, and
+/// forwards and backwards may be on different devices then.
+double there_and_back(const Question& q, const msr::Types& types, int layer) {
+  const auto least = [&](const auto& amount) { return least_of(q, types, layer, Replica::Smallest, amount); };
+  if (!q.split_backward) return least(seconds_of);
+  return least([](const LayerCost& c) { return c.forward.value; }) +
+         least([](const LayerCost& c) { return c.input_gradient.value; });
+}
+
 /// A sample through the layers, in replicas of any shares: the longest way to the end of each layer.
 std::vector<double> ways_to(const Question& q, const msr::Types& types) {
   std::vector<double> ways;
@@ -60,9 +69,20 @@ std::vector<double> ways_to(const Question& q, const msr::Types& types) {
     double before = 0;
     for (const LayerId input : q.costs.model().layers[at(l)].inputs)
       before = std::max(before, ways[static_cast<std::size_t>(input)]);
-    ways.push_back(before + least_of(q, types, l, Replica::Smallest, seconds_of));
+    ways.push_back(before + there_and_back(q, types, l));
   }
   return ways;
+}
+
+/// Each layer on the type where it costs least.
+double least_price(const std::vector<std::vector<double>>& seconds, const std::vector<double>& price) {
+  double sum = 0;
+  for (std::size_t l = 0; l < seconds.front().size(); ++l) {
+    double least = kNever;
+    for (std::size_t t = 0; t < seconds.size(); ++t) least = std::min(least, price[t] * seconds[t][l]);
+    sum += least;
+  }
+  return sum;
 }
 
 /// price[a] and price[b] moved along the line that keeps what all devices cost, to where the bound is largest.
@@ -71,32 +91,24 @@ void balance(const std::vector<std::vector<double>>& seconds, const std::vector<
   const double together = counts[a] * price[a] + counts[b] * price[b];
   const auto value = [&](double share) {
     price[a] = share * together / counts[a], price[b] = (1 - share) * together / counts[b];
-    double sum = 0;
-    for (std::size_t l = 0; l < seconds.front().size(); ++l) {
-      double least = kNever;
-      for (std::size_t t = 0; t < seconds.size(); ++t) least = std::min(least, price[t] * seconds[t][l]);
-      sum += least;
-    }
-    return sum;
+    return least_price(seconds, price);
   };
   double low = 0, high = 1;  // The value is concave in the share.
   for (int round = 0; round < 100; ++round) {
     const double left = low + (high - low) / 3, right = high - (high - low) / 3;
-    (value(left) < value(right) ? low : high) = value(left) < value(right) ? left : right;
+    if (value(left) < value(right))
+      low = left;
+    else
+      high = right;
   }
   value((low + high) / 2);
 }
 
 double at_prices(const std::vector<std::vector<double>>& seconds, const std::vector<int>& counts,
                  const std::vector<double>& price) {
-  double sum = 0, all = 0;
-  for (std::size_t l = 0; l < seconds.front().size(); ++l) {
-    double least = kNever;
-    for (std::size_t t = 0; t < seconds.size(); ++t) least = std::min(least, price[t] * seconds[t][l]);
-    sum += least;
-  }
+  double all = 0;
   for (std::size_t t = 0; t < counts.size(); ++t) all += counts[t] * price[t];
-  return sum / all;
+  return least_price(seconds, price) / all;
 }
 
 /// Seconds of the layers between two cuts as a stage, from below.
@@ -210,12 +222,21 @@ Bound longest(const Question& q) {
 }
 
 Bound path(const Question& q) {
-  const std::vector<double> ways = ways_to(q, msr::types_of(q.costs.cluster(), q.devices));
-  const double longest = ways.empty() ? 0 : *std::max_element(ways.begin(), ways.end());
+  const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
+  std::vector<double> behind(at(layers_of(q)), 0);  // The longest way from the end of each layer and back.
+  double longest = 0;
+  for (int l = layers_of(q) - 1; l >= 0; --l) {
+    const double way = behind[at(l)] + there_and_back(q, types, l);
+    const auto apart = [](const LayerCost& c) { return c.weight_gradient.value; };
+    longest = std::max(longest, way + (q.split_backward ? least_of(q, types, l, Replica::Smallest, apart) : 0));
+    for (const LayerId input : q.costs.model().layers[at(l)].inputs)
+      behind[static_cast<std::size_t>(input)] = std::max(behind[static_cast<std::size_t>(input)], way);
+  }
   return {{longest / q.micro_batches}, "the way of one micro-batch there and back"};
 }
 
-std::optional<Bound> stages(const Question& q, bool filled) {
+std::optional<Bound> stages(const Question& q, bool flushed) {
+  const bool filled = flushed && !q.split_backward;
   const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
   const Digraph graph = msr::layer_graph(q.costs.model());
   std::optional<msr::Cuts> cuts;
@@ -225,7 +246,7 @@ std::optional<Bound> stages(const Question& q, bool filled) {
     return std::nullopt;
   }
   if (too_long(*cuts, types.counts())) return std::nullopt;
-  const std::vector<double> ways = ways_to(q, types);
+  const std::vector<double> ways = filled ? ways_to(q, types) : std::vector<double>();
   StageTimes times(q, types, *cuts);
   std::pair<int, int> known{-1, -1};
   double in_front = 0;
@@ -256,6 +277,12 @@ Bound best(const Question& q, const Kind& kind) {
   if (kind.whole_stages)
     if (const auto whole = stages(q, kind.flushed)) all.push_back(*whole);
   return *std::max_element(all.begin(), all.end(), [](const Bound& a, const Bound& b) { return a.each < b.each; });
+}
+
+const Bound& Known::best(const Question& q, const Kind& kind) {
+  const Key key{q.devices, q.micro_batch, q.micro_batches, q.trains, q.split_backward, kind.whole_stages, kind.flushed};
+  const auto found = known_.find(key);
+  return found != known_.end() ? found->second : known_.emplace(key, bounds::best(q, kind)).first->second;
 }
 
 }  // namespace stagecraft::bounds

@@ -1,6 +1,7 @@
 #include "sim/report/plan_table.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -18,8 +19,8 @@ std::string time_text(Seconds t) { return t.value > 0 ? to_text(t) : "-"; }
 std::string above_text(Seconds time, Seconds bound) {
   if (time.value <= 0 || bound.value <= 0) return "-";
   double percent = 100 * (time / bound - 1);
-  if (percent < 1e-6) percent = 0;
-  return percent < 99.5 ? fmt::format("{:.2g} %", percent) : fmt::format("{:.0f} %", percent);
+  if (std::abs(percent) < 1e-6) percent = 0;
+  return std::abs(percent) < 99.5 ? fmt::format("{:.2g} %", percent) : fmt::format("{:.0f} %", percent);
 }
 
 std::string off_text(const PlanRow& r) {
@@ -60,23 +61,24 @@ std::string to_text(const PlanTable& table) {
   std::string text = fmt::format("{}\n{} on {}: {}, {} micro-batches\n\n", table.title, table.model, table.cluster,
                                  table.schedule, table.micro_batches);
   text += fmt::format(
-      "  {:<{}}  {:<9}  {:>6}  {:>7}  {:>9}  {:>9}  {:>6}  {:>9}  {:>8}  {:>6}  {:>9}  {:>9}  {:>8}  {:>9}\n",
-      "planner", width, "schedule", "stages", "devices", "predicted", "bound", "gap", "simulated", "off", "room",
-      "period", "memory", "states", "search");
+      "  {:<{}}  {:<9}  {:>6}  {:>7}  {:>9}  {:>13}  {:>6}  {:>9}  {:>8}  {:>6}  {:>9}  {:>9}  {:>8}  {:>9}\n",
+      "planner", width, "schedule", "stages", "devices", "predicted", "model's bound", "gap", "simulated", "off",
+      "room", "period", "memory", "states", "search");
   for (const PlanRow& r : table.rows) {
     if (!r.ran()) {
       text += fmt::format("  {:<{}}  - {}\n", r.planner, width, r.why_not);
       continue;
     }
     text += fmt::format(
-        "  {:<{}}  {:<9}  {:>6}  {:>7}  {:>9}  {:>9}  {:>6}  {:>9}  {:>8}  {:>6}  {:>9}  {:>9}  {:>8}  {:>9}\n",
+        "  {:<{}}  {:<9}  {:>6}  {:>7}  {:>9}  {:>13}  {:>6}  {:>9}  {:>8}  {:>6}  {:>9}  {:>9}  {:>8}  {:>9}\n",
         r.planner, width, r.schedule, r.stages, r.devices, time_text(r.predicted), time_text(r.lower_bound),
         above_text(r.predicted, r.lower_bound), to_text(r.each), off_text(r), above_text(r.each, r.least),
         to_text(r.period), to_text(r.memory), r.states, to_text(Seconds{r.seconds}));
   }
   text +=
-      "\npredicted  one micro-batch in the steady state, by the planner's own model; bound: what no plan of its kind "
-      "can beat there\n"
+      "\npredicted  one micro-batch in the steady state, by the planner's own model\n"
+      "gap        how far that is above the model's bound: no plan of its kind beats it in that model, but in "
+      "simulation one may\n"
       "simulated  the same with messages, memory and the schedule; off: how far from the prediction; period: one "
       "iteration\n"
       "room       how far the simulated time is above what no plan with such micro-batches can beat, whoever makes "

@@ -74,19 +74,33 @@ bool needs_stages(const std::vector<std::string>& names, const Scenario& own) {
 std::vector<DeviceId> devices_to_use(const config::Value& plan, const Cluster& cluster) {
   std::vector<DeviceId> devices;
   config::Problems problems;
-  if (const config::Value* names = plan.find("devices")) return read_devices(*names, cluster, "plan.devices", problems);
+  if (const config::Value* names = plan.find("devices")) {
+    devices = read_devices(*names, cluster, "plan.devices", problems);
+    problems.throw_if_any();
+    return devices;
+  }
   for (std::size_t d = 0; d < cluster.devices.size(); ++d) devices.push_back(DeviceId{static_cast<std::int64_t>(d)});
   return devices;
 }
 
+bool splits_backward(const Schedule& schedule) {
+  return std::any_of(schedule.devices.begin(), schedule.devices.end(), [](const std::vector<Op>& ops) {
+    return std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::InputGradient; });
+  });
+}
+
 /// What no plan of such micro-batches beats on these devices; nothing where one of them cannot run some layer.
-void set_least(const Scenario& scenario, const Prepared& p, PlanRow& row) {
+void set_least(const Scenario& scenario, const Prepared& p, bounds::Known& known, PlanRow& row) {
   const CostTable costs(p.model, p.cluster, scenario.profile ? &*scenario.profile : nullptr);
   const bool trains = get_from(schedules::all(), "schedule", scenario.schedule).trains;
-  const bounds::Question question{costs, devices_to_use(scenario.tree.at("plan"), p.cluster),
-                                  p.plan.mini_batch / scenario.micro_batches, scenario.micro_batches, trains};
+  const bounds::Question question{costs,
+                                  devices_to_use(scenario.tree.at("plan"), p.cluster),
+                                  p.plan.mini_batch / scenario.micro_batches,
+                                  scenario.micro_batches,
+                                  trains,
+                                  splits_backward(p.schedule)};
   try {
-    const bounds::Bound least = bounds::best(question, bounds::kind_of(p.plan, trains && scenario.weights == "flush"));
+    const bounds::Bound least = known.best(question, bounds::kind_of(p.plan, trains && scenario.weights == "flush"));
     row.least = least.each;
     row.least_reason = least.reason;
   } catch (const InputError&) {
@@ -94,7 +108,8 @@ void set_least(const Scenario& scenario, const Prepared& p, PlanRow& row) {
   }
 }
 
-PlanRow row_of(const std::string& name, const Scenario& own, int own_devices, const PlanTableOptions& asked) {
+PlanRow row_of(const std::string& name, const Scenario& own, int own_devices, const PlanTableOptions& asked,
+               bounds::Known& known) {
   PlanRow row;
   row.planner = name;
   try {
@@ -114,7 +129,7 @@ PlanRow row_of(const std::string& name, const Scenario& own, int own_devices, co
     row.lower_bound = p.planned.lower_bound;
     row.bound_reason = p.planned.bound_reason;
     row.states = p.planned.states;
-    set_least(scenario, p, row);
+    set_least(scenario, p, known, row);
     row.seconds = p.planning.value;
     row.makespan = o.report.makespan;
     row.period = o.report.period;
@@ -146,10 +161,12 @@ PlanTable compare_plans(const PlanTableOptions& asked, const std::function<void(
   table.cluster = build_cluster(own.tree.at("cluster")).name;
   table.schedule = own.schedule;
   table.micro_batches = own.micro_batches;
+  static_cast<void>(devices_to_use(own.tree.at("plan"), build_cluster(own.tree.at("cluster"))));  // Said once, for all.
   const int devices = needs_stages(names, own) ? used_devices(own) : 0;
+  bounds::Known known;
   for (const std::string& name : names) {
     progress(fmt::format("{} ({} of {})", name, table.rows.size() + 1, names.size()));
-    table.rows.push_back(row_of(name, own, devices, asked));
+    table.rows.push_back(row_of(name, own, devices, asked, known));
   }
   sort_rows(table);
   return table;

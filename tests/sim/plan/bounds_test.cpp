@@ -154,6 +154,54 @@ TEST_CASE("bounds: of an iteration with its fill, in 200 random cases") {
   CHECK(filled.count > 150);
 }
 
+TEST_CASE("bounds: gradients of weights that are taken apart are no part of the way there and back") {
+  const auto chain = [](std::vector<double> weight_gradients) {
+    ModelGraph model;
+    for (std::size_t l = 0; l < weight_gradients.size(); ++l) {
+      model.layers.emplace_back();
+      model.layers[l].name = "l" + std::to_string(l);
+      if (l > 0) model.layers[l].inputs = {LayerId{static_cast<std::int64_t>(l) - 1}};
+      model.layers[l].times_on["t0"] = {{1}, {1}, {weight_gradients[l]}};
+    }
+    return model;
+  };
+  Rng rng(34, "split");
+  const Cluster cluster = random_cluster(rng, 4, 1);
+  const ModelGraph equal = chain({1, 1, 1, 1}), last = chain({0, 10});
+  const CostTable costs(equal, cluster), costs_last(last, cluster);
+  bounds::Question q{costs, all_of(cluster)};
+  CHECK(bounds::path(q).each.value == 12);  // F, I and W of all four.
+  CHECK(bounds::best(q, {true, true}).each.value == doctest::Approx(12).epsilon(1e-9));
+  q.split_backward = true;
+  CHECK(bounds::path(q).each.value == 9);  // F and I of all four, then W of the first.
+  CHECK(bounds::best(q, {true, true}).each.value == doctest::Approx(9).epsilon(1e-9));
+  // ZB-H1 takes 11 for two micro-batches: more than 9, less than 12.
+  q.micro_batches = 2;
+  CHECK(bounds::best(q, {true, true}).each.value == doctest::Approx(4.5).epsilon(1e-9));
+  // The next iteration enters the first layer while W of the last is under way: 1 + 1 + 10, not 2 + 2 + 10.
+  bounds::Question behind{costs_last, all_of(cluster)};
+  behind.split_backward = true;
+  CHECK(bounds::path(behind).each.value == 12);
+}
+
+TEST_CASE("bounds: what is known already is not reckoned again") {
+  Rng rng(35, "known");
+  const ModelGraph model = random_model(rng, 5, false, 2);
+  const Cluster cluster = random_cluster(rng, 4, 2);
+  const CostTable costs(model, cluster);
+  bounds::Question q{costs, all_of(cluster), 2, 4};
+  bounds::Known known;
+  for (int twice = 0; twice < 2; ++twice)
+    for (const bounds::Kind& kind : {bounds::Kind{true, true}, {true, false}, {false, true}})
+      CHECK(known.best(q, kind).each == bounds::best(q, kind).each);
+  CHECK(known.reckoned() == 3);
+  q.micro_batch = 1;
+  CHECK(known.best(q, {}).each == bounds::best(q, {}).each);
+  q.split_backward = true;
+  CHECK(known.best(q, {}).each == bounds::best(q, {}).each);
+  CHECK(known.reckoned() == 5);
+}
+
 TEST_CASE("bounds: shared work is what a linear programme finds") {
   CHECK(bounds::shared_work({{1, 2, 3}}, {2}) == 3);  // One type: the sum over the devices.
   // Each layer suits one type. A 104th of the second goes to the other: 3 + 100 / 104 = 4 - 4 / 104.
