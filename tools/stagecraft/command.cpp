@@ -83,6 +83,14 @@ void make_folder(const std::string& folder) {
   std::filesystem::remove(probe, error);
 }
 
+void check_folder_of(const Arguments& a, const std::string& option) {
+  const std::filesystem::path folder = std::filesystem::path(a.text(option)).parent_path();
+  std::error_code error;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, error))
+    throw InputError(fmt::format("--{}: there is no folder '{}'", option, folder.string()),
+                     "make it, or name another file");
+}
+
 void check_format(const std::string& format, const std::vector<std::string>& allowed) {
   for (const std::string& word : allowed)
     if (word == format) return;

@@ -60,6 +60,9 @@ void hide_progress();
 /// Makes a folder for results, before anything runs, so that nobody waits for what cannot be kept; else InputError.
 void make_folder(const std::string& folder);
 
+/// The same for one file, whose folder has to be there.
+void check_folder_of(const Arguments&, const std::string& option);
+
 /// One of the words text, json, csv, grid...; InputError otherwise.
 void check_format(const std::string& format, const std::vector<std::string>& allowed);
 

@@ -54,6 +54,9 @@ const config::MapSpec& row_fields() {
               .doc("What is changed for one column of this row alone, by its name."),
           map("over", setting_fields()).optional().doc("What is changed in what the cells are ratios to."),
           real("scale", -1e30, 1e30).fallback("1").doc("Ours times this, on top of the table's."),
+          table("missed", real("per cent", -1e30, 1e30))
+              .optional()
+              .doc("The columns that are missed, and by how many per cent of the published figure, to 0.1."),
           boolean("calibrated").fallback("false").doc("A parameter was set so that this row agrees: it is not judged."),
       })};
   return spec;
@@ -112,21 +115,24 @@ std::optional<double> read_value(const Value& value, Problems& problems) {
   return {};
 }
 
-std::vector<Setting> read_only(const Value* only, const std::vector<PublishedTable::Column>& columns,
-                               Problems& problems) {
-  std::vector<Setting> settings(columns.size());
-  if (!only) return settings;
+/// What `read` makes of the entries of a map from columns, for each column.
+template <class T, class Read>
+std::vector<T> read_by_column(const Value& row, const std::string& field,
+                              const std::vector<PublishedTable::Column>& columns, Problems& problems, Read read) {
+  std::vector<T> all(columns.size());
+  const Value* map = row.find(field);
+  if (!map) return all;
   std::vector<std::string> names;
   for (const auto& column : columns) names.push_back(column.name);
-  for (const config::Member& m : only->members) {
+  for (const config::Member& m : map->members) {
     const auto column = std::find(names.begin(), names.end(), m.key);
     if (column == names.end())
-      problems.add(m.value.where, "only", fmt::format("there is no column '{}'", m.key), suggest(m.key, names),
+      problems.add(m.value.where, field, fmt::format("there is no column '{}'", m.key), suggest(m.key, names),
                    "reference");
     else
-      settings[static_cast<std::size_t>(column - names.begin())] = read_setting(m.value, problems);
+      all[static_cast<std::size_t>(column - names.begin())] = read(m.value);
   }
-  return settings;
+  return all;
 }
 
 PublishedTable::Row read_row(const Value& from, const std::vector<PublishedTable::Column>& columns,
@@ -136,7 +142,9 @@ PublishedTable::Row read_row(const Value& from, const std::vector<PublishedTable
   row.setting = read_setting(from, problems);
   row.why = from.at("why").text;
   if (const Value* over = from.find("over")) row.over = read_setting(*over, problems);
-  row.only = read_only(from.find("only"), columns, problems);
+  row.only = read_by_column<Setting>(from, "only", columns, problems,
+                                     [&](const Value& value) { return read_setting(value, problems); });
+  row.missed = read_by_column<std::optional<double>>(from, "missed", columns, problems, config::as_real);
   row.scale = config::as_real(from.at("scale"));
   row.calibrated = config::as_bool(from.at("calibrated"));
   for (const Value& value : from.at("values").items) row.values.push_back(read_value(value, problems));
@@ -144,6 +152,10 @@ PublishedTable::Row read_row(const Value& from, const std::vector<PublishedTable
     problems.add(from.at("values").where, "values",
                  fmt::format("{} values for {} columns", row.values.size(), columns.size()),
                  "write one for each column", "wrong-count");
+  for (std::size_t i = 0; i < std::min(row.values.size(), columns.size()); ++i)
+    if (row.missed[i] && !row.values[i])
+      problems.add(from.at("missed").where, "missed", fmt::format("nothing is published for '{}'", columns[i].name),
+                   "leave it out", "unused");
   return row;
 }
 
@@ -163,6 +175,26 @@ std::vector<Setting> read_settings(const Value* list, Problems& problems) {
   if (list)
     for (const Value& one : list->items) settings.push_back(read_setting(one, problems));
   return settings;
+}
+
+/// Whoever misses says why, and whoever says why misses.
+void check_reasons(const PublishedTable& t, const Value& from, Problems& problems) {
+  bool of_table = false;
+  for (std::size_t r = 0; r < t.rows.size(); ++r) {
+    const PublishedTable::Row& row = t.rows[r];
+    const Where& where = from.at("rows").items[r].where;
+    const bool missed = std::any_of(row.missed.begin(), row.missed.end(), [](const auto& m) { return m.has_value(); });
+    of_table = of_table || (missed && row.why.empty());
+    if (missed && t.why_of(r).empty())
+      problems.add(where, "missed", "figures are missed, and neither the row nor the table says why",
+                   "write why:", "missing-field");
+    if (!missed && !row.why.empty())
+      problems.add(where, "why", "no figure of this row is missed", "write missed: with the columns, or leave it out",
+                   "unused");
+  }
+  if (!of_table && !t.why.empty())
+    problems.add(from.at("why").where, "why", "no row is missed that says nothing itself",
+                 "write missed: in such a row, or leave it out", "unused");
 }
 
 PublishedTable read_table(const Value& from, Problems& problems) {
@@ -187,6 +219,7 @@ PublishedTable read_table(const Value& from, Problems& problems) {
     if (t.setting.scenario.empty() && t.rows[r].setting.scenario.empty())
       problems.add(from.at("rows").items[r].where, "scenario", "neither the row nor the table names a scenario",
                    "write scenario: with a file", "missing-field");
+  check_reasons(t, from, problems);
   return t;
 }
 

@@ -47,6 +47,7 @@ struct PublishedTable {
     Setting over = {};                          ///< What the cells are ratios to, on top of the table's.
     double scale = 1;                           ///< Ours times this, on top of the table's.
     bool calibrated = false;                    ///< A parameter was set for it, so it is not judged.
+    std::vector<std::optional<double>> missed;  ///< Of each column that is missed: the deviation of ours in per cent.
   };
   std::string name, figure, backend;
   std::string why;               ///< For the rows that say nothing themselves.

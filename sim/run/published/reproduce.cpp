@@ -18,6 +18,8 @@ namespace {
 
 using Verdict = Reproduced::Verdict;
 
+constexpr double kSameDeviation = 0.1;  // Per cent; files have one decimal.
+
 /// Later settings go on top of earlier ones.
 Setting together(std::initializer_list<const Setting*> settings) {
   Setting all;
@@ -134,11 +136,22 @@ int Reproduction::count(Verdict verdict) const {
       std::count_if(cells.begin(), cells.end(), [&](const Reproduced& r) { return r.verdict == verdict; }));
 }
 
-int Reproduction::unexplained() const {
-  return static_cast<int>(std::count_if(cells.begin(), cells.end(), [&](const Reproduced& r) {
-    const bool bad = r.verdict == Verdict::Missed || r.verdict == Verdict::Failed;
-    return bad && published.tables[r.table].why_of(r.row).empty();
-  }));
+std::string Reproduction::unexpected(const Reproduced& r) const {
+  const std::optional<double>& said = published.tables[r.table].rows[r.row].missed[r.column];
+  const double off = 100 * r.deviation();
+  if (r.verdict == Verdict::Failed) return "it failed";
+  if (r.verdict != Verdict::Missed)
+    return said ? fmt::format("it is {}, and the file says missed by {:+.1f} %",
+                              r.verdict == Verdict::Met ? "met" : "not judged", *said)
+                : "";
+  if (!said) return fmt::format("it is missed by {:+.1f} %, and the file does not say so", off);
+  if (std::abs(off - *said) <= kSameDeviation) return "";
+  return fmt::format("it is missed by {:+.1f} %, and the file says by {:+.1f} %", off, *said);
+}
+
+int Reproduction::unexpected() const {
+  return static_cast<int>(
+      std::count_if(cells.begin(), cells.end(), [&](const Reproduced& r) { return !unexpected(r).empty(); }));
 }
 
 Reproduction reproduce(Published published, const std::function<void(const std::string&)>& progress) {

@@ -23,8 +23,10 @@ struct Reproduction {
   std::vector<Reproduced> cells;  ///< In the order of the tables, rows and columns.
 
   int count(Reproduced::Verdict) const;
-  /// Cells that are missed or failed although nothing says why.
-  int unexplained() const;
+  /// How a figure comes out otherwise than the file says: missed or met now, off by another amount, or failed. Empty
+  /// where it comes out so.
+  std::string unexpected(const Reproduced&) const;
+  int unexpected() const;
 };
 
 /// Runs everything that a publication is compared with; a cell that cannot run is one of the results. `progress` hears

@@ -39,6 +39,9 @@ std::string ours_text(const PublishedTable& t, const Reproduced& c) {
   return number_text(t, c.ours) + (c.verdict == Verdict::Missed ? " !" : "  ");
 }
 
+/// A reason that is not known says so itself.
+std::string reason_text(const std::string& why) { return why.starts_with("not known") ? why : "because " + why; }
+
 /// Published and ours of a row, each column as wide as its widest text.
 class Grid {
  public:
@@ -62,7 +65,7 @@ class Grid {
     const bool missed = std::any_of(cells_.begin(), cells_.end(), [&](const Reproduced* c) {
       return (c->verdict == Verdict::Missed || c->verdict == Verdict::Failed) && t_.rows[c->row].why.empty();
     });
-    return text + (missed && !t_.why.empty() ? fmt::format("  because {}\n", t_.why) : "");
+    return text + (missed && !t_.why.empty() ? fmt::format("  {}\n", reason_text(t_.why)) : "");
   }
 
  private:
@@ -80,7 +83,7 @@ class Grid {
       missed = missed || cells_[at]->verdict == Verdict::Missed || cells_[at]->verdict == Verdict::Failed;
       if (!cells_[at]->problem.empty()) problems += fmt::format("  {}: {}\n", t_.columns[i].name, cells_[at]->problem);
     }
-    std::string reason = missed && !why.empty() ? fmt::format("  {:<{}}  because {}\n", "", first_, why) : "";
+    std::string reason = missed && !why.empty() ? fmt::format("  {:<{}}  {}\n", "", first_, reason_text(why)) : "";
     if (t_.rows[row].calibrated) reason += fmt::format("  {:<{}}  calibrated on this row\n", "", first_);
     return published + "\n" + ours + "\n" + problems + reason;
   }
@@ -97,7 +100,7 @@ std::string counts(const Reproduction& r) {
   std::string text = fmt::format("{} of {} met", met, met + missed + failed);
   if (shown > 0) text += fmt::format(", {} shown", shown);
   if (failed > 0) text += fmt::format(", {} failed", failed);
-  if (r.unexplained() > 0) text += fmt::format(", {} missed without a reason", r.unexplained());
+  if (r.unexpected() > 0) text += fmt::format(", {} not as the file says", r.unexpected());
   return text;
 }
 
@@ -125,6 +128,15 @@ std::string to_text(const Reproduction& r) {
   for (std::size_t i = 0; i < r.published.assumed.size(); ++i)
     text += fmt::format("{}- {}\n", i == 0 ? "\nassumed:\n" : "", r.published.assumed[i]);
   return text + "\n" + counts(r) + "\n";
+}
+
+std::string unexpected_text(const Reproduction& r) {
+  std::string text;
+  for (const Reproduced& c : r.cells)
+    if (const std::string what = r.unexpected(c); !what.empty())
+      text += fmt::format("{}: {}: {}, {}: {}\n", r.published.name, table_of(r, c).name, row_name(r, c),
+                          column_name(r, c), what);
+  return text;
 }
 
 std::string summary_text(std::span<const Reproduction> all) {
@@ -157,7 +169,7 @@ std::string reproduced_json(std::span<const Reproduction> all) {
              {"title", r.published.title},
              {"source", r.published.source},
              {"assumed", r.published.assumed},
-             {"unexplained", r.unexplained()}};
+             {"unexpected", r.unexpected()}};
     one["figures"] = Json::array();
     for (const Reproduced& c : r.cells) {
       const PublishedTable& t = table_of(r, c);

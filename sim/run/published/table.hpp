@@ -13,6 +13,9 @@ std::string to_text(const Reproduction&);
 /// One line for all of them, and one for each.
 std::string summary_text(std::span<const Reproduction>);
 
+/// A line for each figure that comes out otherwise than the file says.
+std::string unexpected_text(const Reproduction&);
+
 /// As many digits as are judged, and how: "within 5 %".
 std::string number_text(const PublishedTable&, double value);
 std::string rule_text(const PublishedTable&);

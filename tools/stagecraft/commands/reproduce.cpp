@@ -21,12 +21,15 @@ std::vector<Published> chosen(const std::vector<std::string>& names) {
 int execute(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "csv", "json"});
+  if (a.has("html")) check_folder_of(a, "html");
   std::vector<Reproduction> all;
-  int unexplained = 0;
+  int unexpected = 0;
+  std::string changes;
   for (Published& one : chosen(a.list("NAME"))) {
     all.push_back(reproduce(std::move(one), show_progress));
     hide_progress();
-    unexplained += all.back().unexplained();
+    unexpected += all.back().unexpected();
+    changes += unexpected_text(all.back());
     if (format == "text") print((all.size() > 1 ? "\n" : "") + to_text(all.back()));
   }
   if (format == "text" && all.size() > 1) print("\n" + summary_text(all));
@@ -37,9 +40,10 @@ int execute(const Arguments& a) {
     write_file(a.text("html"), reproduced_html(all));
     fmt::print(stderr, "wrote {}\n", a.text("html"));
   }
-  if (unexplained == 0) return 0;
-  fmt::print(stderr, "{} published figure{} missed, and the file does not say why\n", unexplained,
-             unexplained == 1 ? " is" : "s are");
+  if (unexpected == 0) return 0;
+  fmt::print(stderr, "{}{} not come out as {} file says under missed\n", changes,
+             unexpected == 1 ? "1 published figure does" : fmt::format("{} published figures do", unexpected),
+             unexpected == 1 ? "its" : "their");
   return kMissed;
 }
 
