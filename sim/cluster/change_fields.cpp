@@ -81,6 +81,7 @@ class Reader {
   }
 
   void name_devices(const Value& list) {
+    if (list.items.empty()) wrong(list, "devices", "it names no device", "add one, or leave the change out");
     for (std::size_t i = 0; i < list.items.size(); ++i) {
       const std::string& pattern = list.items[i].text;
       const std::size_t before = change_.devices.size();
@@ -94,6 +95,7 @@ class Reader {
   }
 
   void name_links(const Value& list) {
+    if (list.items.empty()) wrong(list, "links", "it names no link", "add one, or leave the change out");
     for (std::size_t i = 0; i < list.items.size(); ++i) {
       const std::size_t before = change_.links.size();
       for (std::size_t l = 0; l < cluster_.links.size(); ++l)

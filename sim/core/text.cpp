@@ -39,6 +39,12 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+/// Letters that are the same from the beginning on, and from the end.
+std::ptrdiff_t alike_at_ends(std::string_view a, std::string_view b) {
+  return (std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin()) +
+         (std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first - a.rbegin());
+}
+
 }  // namespace
 
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates) {
@@ -48,7 +54,8 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
     const std::size_t apart = std::max(word.size(), candidate.size()) - std::min(word.size(), candidate.size());
     if (apart > limit) continue;
     const std::size_t distance = edit_distance(word, candidate);
-    if (distance > limit || (best && distance == limit)) continue;
+    if (distance > limit) continue;
+    if (best && distance == limit && alike_at_ends(word, candidate) <= alike_at_ends(word, *best)) continue;
     best = candidate;
     limit = distance;
   }

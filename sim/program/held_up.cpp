@@ -15,10 +15,9 @@ bool missing(double end) { return end < 0 || end == kForEver; }
 /// Something changes so that an instruction never ends.
 struct Cause {
   std::string name;
+  bool device = false;
   double gone = kForEver;  ///< From when on, if it is for ever.
 };
-
-Cause cause(std::string name, const Availability* own) { return {std::move(name), own->gone()}; }
 
 std::optional<Cause> on_route(const Cluster& cluster, const Conditions& conditions, const RouteEnds& ends) {
   const std::optional<Route> route = Router(cluster).route(ends.from, ends.to);
@@ -27,7 +26,7 @@ std::optional<Cause> on_route(const Cluster& cluster, const Conditions& conditio
   for (const Hop& hop : route->hops) {
     const Availability* own = conditions.of(hop.link);
     if (own == nullptr) continue;
-    Cause made = cause(cluster.links[static_cast<std::size_t>(hop.link)].name, own);
+    Cause made{cluster.links[static_cast<std::size_t>(hop.link)].name, false, own->gone()};
     if (!found || made.gone < found->gone) found = std::move(made);
   }
   return found;
@@ -38,7 +37,7 @@ std::optional<Cause> cause_of(const Program& program, const Cluster& cluster, co
   if (instruction.is_compute()) {
     const Availability* own = conditions.of(instruction.device);
     if (own == nullptr) return {};
-    return cause(cluster.devices[static_cast<std::size_t>(instruction.device)].name, own);
+    return Cause{cluster.devices[static_cast<std::size_t>(instruction.device)].name, true, own->gone()};
   }
   const auto link = static_cast<std::size_t>(instruction.link);
   if (instruction.kind != InstructionKind::AllReduce)
@@ -70,7 +69,8 @@ void throw_if_held_up(const Program& program, const Cluster& cluster, const Cond
     throw Infeasible("down",
                      fmt::format("'{}' stands still from {} on and is never back: {}", found->name,
                                  to_text(Seconds{found->gone}), count),
-                     "give the change an `until`, or leave it out of the plan");
+                     found->device ? "give the change an `until`, or leave the device out of the plan"
+                                   : "give the change an `until`, or plan without the devices behind this link");
   throw Infeasible("down", fmt::format("'{}' is never up for long enough: {}", found->name, count),
                    "let its changes leave more time between them, or end");
 }

@@ -55,6 +55,14 @@ class Rows {
     return value;
   }
 
+  double bytes(std::size_t column) const {
+    constexpr double kMost = 1e30;  // Sums of it, and the page's JSON, have no infinity.
+    const auto value = number<double>(column);
+    if (!(value >= 0 && value <= kMost))
+      refuse(fmt::format("'{}' is not a size for {}", cells_[column], names_[column]));
+    return value;
+  }
+
   /// "12.345" nanoseconds are 12345 picoseconds.
   std::int64_t picoseconds(std::size_t column) const {
     const std::string& cell = cells_[column];
@@ -211,13 +219,13 @@ std::vector<HtmlMemory> read_memory(std::string_view csv, const std::string& fil
   while (rows.next()) {
     const std::int64_t d = rows.device(device, devices), now = rows.picoseconds(time);
     if (curves.empty() || curves.back().device != d) {
-      curves.push_back({d, rows.number<double>(resident), {}, {}, {}});
+      curves.push_back({d, rows.bytes(resident), {}, {}, {}});
       before = 0;
     }
     if (now < before) rows.refuse("time goes back");
     curves.back().gap.push_back(now - before);
-    curves.back().stash.push_back(rows.number<double>(stash));
-    curves.back().messages.push_back(rows.number<double>(received) + rows.number<double>(outgoing));
+    curves.back().stash.push_back(rows.bytes(stash));
+    curves.back().messages.push_back(rows.bytes(received) + rows.bytes(outgoing));
     before = now;
   }
   return curves;

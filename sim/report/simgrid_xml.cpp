@@ -1,16 +1,16 @@
 #include "sim/report/simgrid_xml.hpp"
 
+#include <array>
 #include <iterator>
 
 #include <fmt/format.h>
 
+#include "sim/cluster/device_presets.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr std::size_t kMostDevices = 1024;  // SimGrid keeps a table of all pairs: 112 MB.
 
 std::string escaped(const std::string& text) {
   std::string made;
@@ -25,6 +25,20 @@ std::string escaped(const std::string& text) {
       made += c;
   }
   return made;
+}
+
+bool same(const DeviceType& a, const DeviceType& b) {
+  const auto figures = [](const DeviceType& t) {
+    return std::array{t.peak.value, t.efficiency, t.memory_bandwidth.value, t.memory.value, t.launch.value, t.speed,
+                      t.idle.value, t.busy.value};
+  };
+  return figures(a) == figures(b);
+}
+
+/// It has the name of a preset and is another.
+bool changed(const DeviceType& type) {
+  const DevicePreset* preset = find_device_preset(type.name);
+  return preset && !same(preset->type, type);
 }
 
 class Writer {
@@ -57,7 +71,8 @@ class Writer {
     out("    <host id=\"{}\" speed=\"{}f\">", escaped(cluster_.devices[static_cast<std::size_t>(d)].name),
         shortest(speed > 0 ? speed : 1));
     if (type.memory.value > 0) out("<prop id=\"memory\" value=\"{} B\"/>", shortest(type.memory.value));
-    out("<prop id=\"type\" value=\"{}\"/></host>\n", escaped(type.name));
+    if (!changed(type)) out("<prop id=\"type\" value=\"{}\"/>", escaped(type.name));
+    out("</host>\n");
   }
 
   void link(const Link& l) {
@@ -94,12 +109,19 @@ class Writer {
 
 }  // namespace
 
+std::vector<std::string> types_lost(const Cluster& cluster) {
+  std::vector<std::string> names;
+  for (const DeviceType& type : cluster.types)
+    if (!find_device_preset(type.name) || changed(type)) names.push_back(type.name);
+  return names;
+}
+
 std::string simgrid_xml(const Cluster& cluster) {
-  if (cluster.devices.size() > kMostDevices)
+  if (cluster.devices.size() > kMostHosts)
     throw Infeasible("size",
                      fmt::format("a platform file has the way between every two devices written out, which is too much "
                                  "for {} devices; up to {} will do",
-                                 cluster.devices.size(), kMostDevices),
+                                 cluster.devices.size(), kMostHosts),
                      "export a smaller cluster of the same kind");
   return Writer(cluster).write();
 }

@@ -71,6 +71,23 @@ std::string critical_path_text(const Report& report) {
                          share(report.critical_transfer), share(report.critical_wait)));
 }
 
+/// Not for the whole run, and not again and again: then no iteration is like another.
+bool changes_once(const Cluster& cluster) {
+  return std::any_of(cluster.changes.begin(), cluster.changes.end(),
+                     [](const Change& c) { return c.from.value > 0 || c.until.value < kForEver; });
+}
+
+std::string period_text(const Program& program, const Report& report, const Cluster& cluster) {
+  if (program.iterations < 2) return {};
+  if (!changes_once(cluster)) return row("period", to_text(report.period), "one more iteration, back to back");
+  const double behind = report.length.value - report.makespan.value, count = program.iterations - 1;
+  const bool all = std::abs(behind - count * report.period.value) <= 1e-9 * behind;
+  return row("period", to_text(report.period),
+             fmt::format("mean of {} iteration{}, in which the machine changes",
+                         all ? fmt::format("{}", count) : "some", all && count == 1 ? "" : "s")) +
+         row("whole run", to_text(report.length), fmt::format("{} iterations", program.iterations));
+}
+
 std::string changes_text(const Cluster& cluster) {
   constexpr std::size_t kMost = 4;
   std::string text;
@@ -93,7 +110,7 @@ std::string summary_text(const Program& program, const Report& report, const Clu
   std::string text;
   text += row("one iteration", to_text(report.makespan),
               report.drains ? "fill and drain included" : "the first; the next is already under way");
-  if (program.iterations > 1) text += row("period", to_text(report.period), "one more iteration, back to back");
+  text += period_text(program, report, cluster);
   text += row("throughput", fmt::format("{:.4g}/s", report.throughput),
               fmt::format("samples; {} in an iteration", program.mini_batch));
   text += row("bubble", percent(report.bubble),

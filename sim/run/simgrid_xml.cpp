@@ -1,14 +1,19 @@
 #include "sim/run/simgrid_xml.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "backends/platform.hpp"
+#include "sim/cluster/device_presets.hpp"
 #include "sim/config/fields.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
+#include "sim/report/simgrid_xml.hpp"
 #include "sim/run/scenario.hpp"
 
 namespace stagecraft {
@@ -17,7 +22,7 @@ namespace {
 using config::Problems;
 using config::Value;
 
-constexpr std::size_t kMostHosts = 512;  // Their 261,632 routes are some megabytes of text.
+constexpr double kSame = 1e-9;  // Rounding of a speed that was written.
 
 /// Writes a platform as the generator `explicit` reads it.
 class Writer {
@@ -25,6 +30,7 @@ class Writer {
   explicit Writer(const Value& asked) : asked_(asked) {}
 
   Value write(const Platform& platform) {
+    name_links(platform);
     Value map = list_or_map(Value::Kind::Map);
     for (const char* key : {"name", "title"})
       if (const Value* own = asked_.find(key)) put(map, key, *own);
@@ -66,12 +72,26 @@ class Writer {
     return map;
   }
 
+  /// The preset that the host names, where its speed and memory agree.
+  const DevicePreset* preset_of(const Platform::Host& host, const std::string& memory) const {
+    const auto named = host.properties.find("type");
+    const DevicePreset* preset = named == host.properties.end() ? nullptr : find_device_preset(named->second);
+    if (!preset || asked_.has("memory_bandwidth")) return nullptr;
+    std::string why;
+    const auto bytes = config::parse_quantity(config::Dimension::Size, memory, why);
+    const double reached = preset->type.peak.value * preset->type.efficiency;
+    const bool same = std::abs(host.speed * host.cores - reached) <= kSame * reached &&
+                      (memory.empty() || (bytes && *bytes == preset->type.memory.value));
+    return same ? preset : nullptr;
+  }
+
   /// One type for all hosts that are alike.
   std::string type_of(const Platform::Host& host) {
     const double peak = host.speed * host.cores;
     const auto own = host.properties.find("memory");
     const Value* given = asked_.find("memory");
     const std::string memory = own != host.properties.end() ? own->second : given ? given->text : "";
+    if (const DevicePreset* preset = preset_of(host, memory)) return std::string(preset->type.name);
     const std::string rate = fmt::format("{} FLOP/s", shortest(peak));
     const auto [place, fresh] = type_names_.try_emplace({rate, memory});
     if (!fresh) return place->second;
@@ -94,9 +114,10 @@ class Writer {
 
   Value links(const Platform& platform) const {
     Value list = list_or_map(Value::Kind::List);
-    for (const Platform::Link& link : platform.links) {
+    for (std::size_t l = 0; l < platform.links.size(); ++l) {
+      const Platform::Link& link = platform.links[l];
       Value map = list_or_map(Value::Kind::Map);
-      put(map, "name", scalar(word(link.name)));
+      put(map, "name", scalar(link_names_[l]));
       put(map, "bandwidth", scalar(fmt::format("{} B/s", shortest(link.bandwidth))));
       put(map, "latency", scalar(fmt::format("{} s", shortest(link.latency))));
       put(map, "duplex", scalar(link.sharing == Platform::Sharing::Fatpipe ? "unshared" : "half"));
@@ -105,10 +126,16 @@ class Writer {
     return list;
   }
 
-  static std::string word(std::string name) {
-    for (char& c : name)
-      if (c == ' ') c = '_';
-    return name;
+  /// Without spaces, which separate the links of a route; "l 1" beside "l_1" becomes "l_1_".
+  void name_links(const Platform& platform) {
+    std::set<std::string> taken;
+    for (const Platform::Link& link : platform.links) taken.insert(link.name);
+    for (const Platform::Link& link : platform.links) {
+      std::string name = link.name;
+      std::replace(name.begin(), name.end(), ' ', '_');
+      while (name != link.name && !taken.insert(name).second) name += '_';
+      link_names_.push_back(std::move(name));
+    }
   }
 
   Value routes(const Platform& platform) const {
@@ -119,7 +146,7 @@ class Writer {
         if (platform.route(from, to).empty()) continue;
         std::string text = platform.hosts[from].name + " " + platform.hosts[to].name;
         for (const std::int32_t link : platform.route(from, to))
-          text += " " + word(platform.links[static_cast<std::size_t>(link)].name);
+          text += " " + link_names_[static_cast<std::size_t>(link)];
         list.items.push_back(scalar(std::move(text)));
       }
     return list;
@@ -127,6 +154,7 @@ class Writer {
 
   const Value& asked_;
   Problems problems_;
+  std::vector<std::string> link_names_;
   Value types_ = list_or_map(Value::Kind::Map);
   std::map<std::pair<std::string, std::string>, std::string> type_names_;
 };

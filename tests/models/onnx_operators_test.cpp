@@ -153,6 +153,20 @@ TEST_CASE("onnx: recurrent layers and whole attentions") {
         "1x2x4x3, 680 forward; 680 240 240");
 }
 
+TEST_CASE("onnx: a bias of attention is none of the earlier tokens, which are not known") {
+  const Shape bias{1, 2, 4, 4}, past{1, 2, 7, 3};
+  std::vector<Shape> inputs{{1, 4, 6}, {1, 4, 6}, {1, 4, 6}, {18}, {1}, bias};
+  // As above without the projection: 2 heads of 3 over 4 rows, 16 scores of 4 * 3 + 5 operations each.
+  CHECK(of({"MultiHeadAttention", inputs, {{"num_heads", 2}}, "com.microsoft"}).find("1x4x6, 544 forward") == 0);
+  inputs.insert(inputs.end(), {past, past});
+  CHECK(error_of({"MultiHeadAttention", inputs, {{"num_heads", 2}}, "com.microsoft"}).find("earlier tokens") !=
+        std::string::npos);
+  CHECK(error_of({"Attention", {{1, 4, 6}, {6, 18}, {18}, {1}, {2, 1, 2, 7, 3}}, {{"num_heads", 2}}, "com.microsoft"})
+            .find("earlier tokens") != std::string::npos);
+  const Shape q{1, 2, 4, 3}, k{1, 2, 5, 3};
+  CHECK(error_of({"Attention", {q, k, k, {4, 5}, k, k}, {}, {}, 23}).find("earlier tokens") != std::string::npos);
+}
+
 TEST_CASE("onnx: views and selections do no arithmetic") {
   CHECK(of({"Reshape", {{2, 3, 4}}, {}, {}, 17, {{0, -1}}}) == "2x12, 0 forward; 0");
   CHECK(of({"Flatten", {{2, 3, 4}}}) == "2x12, 0 forward; 0");

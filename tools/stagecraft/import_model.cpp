@@ -46,7 +46,7 @@ ModelGraph model_of(const msr::PiperInput& input) {
 std::string import_model(const Arguments& a) {
   const std::string file = a.text("FILE"), text = read_file(file);
   if (a.text("KIND") == "pipedream-graph")
-    return timed_model_yaml(read_pipedream_graph(text, file, a.count("samples", 1, 1 << 20)),
+    return timed_model_yaml(read_pipedream_graph(text, file, a.has("samples") ? a.count("samples", 1, 1 << 20) : 1),
                             "From a PipeDream profile");
   const msr::PiperFile read = msr::read_piper(text, file);
   for (const std::string& warning : read.warnings)

@@ -48,7 +48,7 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
-constexpr std::int64_t kLargestSize = std::int64_t{1} << 40;
+constexpr int kLargestSize = 1 << 30;
 
 std::map<std::string, std::int64_t> read_sizes(const std::vector<std::string>& words) {
   std::map<std::string, std::int64_t> sizes;
@@ -57,7 +57,9 @@ std::map<std::string, std::int64_t> read_sizes(const std::vector<std::string>& w
     const std::string number = equals == std::string::npos ? "" : word.substr(equals + 1);
     std::int64_t size = 0;
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), size);
-    if (error != std::errc{} || end != number.data() + number.size() || size < 1 || size > kLargestSize)
+    if (error == std::errc::result_out_of_range || size > kLargestSize)
+      throw InputError(fmt::format("--set: '{}' is too large; {} is the most", word, kLargestSize));
+    if (error != std::errc{} || end != number.data() + number.size() || size < 1)
       throw InputError(fmt::format("--set: '{}' gives no size to a dimension", word), "write NAME=512");
     if (!sizes.emplace(word.substr(0, equals), size).second)
       throw InputError(fmt::format("--set: '{}' has a size already", word.substr(0, equals)));
@@ -69,9 +71,9 @@ std::map<std::string, std::int64_t> read_sizes(const std::vector<std::string>& w
 
 std::string import_onnx(const Arguments& a) {
   onnx::ImportOptions options;
-  if (a.has("batch")) options.batch = a.count("batch", 1, 1 << 30);
+  if (a.has("batch")) options.batch = a.count("batch", 1, kLargestSize);
   options.sizes = read_sizes(a.list("set"));
-  if (a.text("unknown") != "error" && a.text("unknown") != "zero")
+  if (a.has("unknown") && a.text("unknown") != "error" && a.text("unknown") != "zero")
     throw InputError(fmt::format("--unknown: there is no '{}'", a.text("unknown")), "write error or zero");
   options.unknown_is_zero = a.text("unknown") == "zero";
   options.keep_all = a.flag("keep-all");

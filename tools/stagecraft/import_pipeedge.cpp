@@ -130,7 +130,7 @@ void require_one_bandwidth(const Profiles& p) {
 
 bool word_of(const Arguments& a, const std::string& name, const std::string& no, const std::string& yes) {
   if (a.text(name) == yes) return true;
-  if (a.text(name) == no) return false;
+  if (!a.has(name) || a.text(name) == no) return false;
   throw InputError(fmt::format("--{}: '{}' is not known here", name, a.text(name)), fmt::format("{} or {}", no, yes));
 }
 
@@ -153,13 +153,14 @@ int import_pipeedge(const Arguments& a) {
   const Profiles profiles =
       pipeedge::read({files[0], files[1], files[2]}, {.model = a.text("model"),
                                                       .batch = a.has("batch") ? a.count("batch", 1, 1000000) : 8,
-                                                      .dtype = a.text("dtype"),
+                                                      .dtype = a.has("dtype") ? a.text("dtype") : "torch.float32",
                                                       .data_host = a.text("data-host"),
                                                       .binary = !word_of(a, "units", "compat", "si")});
   for (const std::string& warning : profiles.warnings) warn(warning);
   if (medium) require_one_bandwidth(profiles);
 
-  const edgepipe::Problem problem = pipeedge::problem_of(profiles, a.number("buffers-in"), a.number("buffers-out"));
+  const auto buffers = [&](const char* side) { return a.has(side) ? a.number(side) : 2; };
+  const edgepipe::Problem problem = pipeedge::problem_of(profiles, buffers("buffers-in"), buffers("buffers-out"));
   const auto objective = medium ? edgepipe::Objective::Shared : edgepipe::Objective::Bottleneck;
   const auto found = edgepipe::search(problem, objective, 1);
   if (!found) {

@@ -1,5 +1,6 @@
 #include "tools/stagecraft/simgrid_files.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -55,6 +56,8 @@ int export_simgrid(const Arguments& a) {
   const std::string text = simgrid_xml(cluster);
   if (!cluster.changes.empty() || cluster.jitter.most > 0)
     fmt::print(stderr, "note: changes over time are not part of the platform\n");
+  if (const std::vector<std::string> lost = types_lost(cluster); !lost.empty())
+    fmt::print(stderr, "note: of these device types the platform has only speed and memory: {}\n", join(lost));
   if (!a.has("out")) return print(text), 0;
   write_file(a.text("out"), text);
   return print("wrote " + a.text("out") + "\n"), 0;
@@ -66,7 +69,14 @@ std::string import_simgrid(const Arguments& a) {
   for (const std::string& set : a.list("set"))
     if (auto field = config::read_assignment("--set", set, problems)) fields.push_back(std::move(*field));
   problems.throw_if_any();
-  return config::to_yaml(platform_cluster(a.text("FILE"), std::move(fields)), false);
+  const bool said = std::any_of(fields.begin(), fields.end(),
+                                [](const config::Member& f) { return f.key == "memory_bandwidth" || f.key == "type"; });
+  const config::Value cluster = platform_cluster(a.text("FILE"), std::move(fields));
+  if (const config::Value* types = cluster.find("types"); types && !types->members.empty() && !said)
+    fmt::print(stderr,
+               "note: a platform has no memory bandwidth, which counts as unlimited; "
+               "--set memory_bandwidth=\"1 TB/s\" or type=NAME says it\n");
+  return config::to_yaml(cluster, false);
 }
 
 }  // namespace stagecraft

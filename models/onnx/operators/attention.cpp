@@ -23,15 +23,17 @@ void want_rank(const Call& c, std::size_t input, std::size_t rank) {
 
 double d(std::int64_t size) { return static_cast<double>(size); }
 
-void want_no_past(const Call& c, std::size_t from) {
-  for (std::size_t i = from; i < c.size(); ++i)
-    if (c.has(i) && c.in(i).shape.size() > 3) c.fail("keys and values of earlier tokens are not known here");
+/// `first` and `last` are the inputs that hold keys and values of earlier tokens.
+void want_no_past(const Call& c, std::size_t first, std::size_t last) {
+  for (std::size_t i = first; i <= last; ++i)
+    if (c.has(i) && c.in(i).numbers() > 0) c.fail("keys and values of earlier tokens are not known here");
 }
 
 /// com.microsoft: one matrix makes queries, keys and values of the input.
 Outcome with_weights(const Call& c) {
   want_rank(c, 0, 3);
   want_rank(c, 1, 2);
+  want_no_past(c, 4, 4);
   const Shape& x = c.in(0).shape;
   Shape widths = c.integers("qkv_hidden_sizes");
   if (widths.empty()) widths.assign(3, c.in(1).shape[1] / 3);
@@ -61,7 +63,10 @@ Outcome attended(const Call& c, const Heads& h, Shape shape) {
 /// Queries, keys and values of samples x rows x width, or samples x heads x rows x width.
 Outcome of_three(const Call& c) {
   const bool microsoft = !c.op.domain.empty();
-  want_no_past(c, 4);
+  if (microsoft)
+    want_no_past(c, 6, 7);
+  else
+    want_no_past(c, 4, 5);
   const Shape &q = c.in(0).shape, &k = c.in(1).shape, &v = c.in(2).shape;
   if (q.size() == 4 && k.size() == 4 && v.size() == 4)
     return attended(c, {d(q[0]) * d(q[1]), d(q[2]), d(k[2]), d(q[3]), d(v[3])}, {q[0], q[1], q[2], v[3]});

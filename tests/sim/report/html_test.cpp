@@ -345,6 +345,12 @@ TEST_CASE("files that are not what they should be") {
   CHECK(with(&KeptRun::spans, ",d0,", ",\"d0,") == "out/a/spans.csv:2: a quoted cell has no end");
   CHECK(with(&KeptRun::memory, ",0.000,", ",9000000000000.000,") == "out/a/memory.csv:3: time goes back");
   CHECK(with(&KeptRun::memory, "\nd0,0.000,", "\nd0,0.000,x").find("out/a/memory.csv:2: 'x") == 0);
+  const auto first_row = [](const std::string& stash) {
+    return "device,time_ns,resident_bytes,stash_bytes,received_bytes,outgoing_bytes\nd0,0.000,1," + stash + ",0,0\n";
+  };
+  for (const char* size : {"nan", "inf", "1e31", "-1"})  // JSON has neither nan nor inf
+    CHECK(with(&KeptRun::memory, good.memory, first_row(size)) ==
+          fmt::format("out/a/memory.csv:2: '{}' is not a size for stash_bytes", size));
   KeptRun empty = good;
   empty.spans = good.spans.substr(0, good.spans.find('\n') + 1);
   CHECK(problem_with(empty) == "out/a/spans.csv:1: there are no instructions");

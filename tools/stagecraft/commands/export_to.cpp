@@ -64,6 +64,7 @@ Order from_scenario(const Arguments& a) {
 
 int execute(const Arguments& a) {
   if (a.text("KIND") == "chakra") return export_chakra(a);
+  check_folder_of(a, "out");
   if (a.text("KIND") == "simgrid-xml") return export_simgrid(a);
   if (a.text("KIND") != "pytorch-csv")
     throw InputError("there is no kind '" + a.text("KIND") + "' to export", "write pytorch-csv, chakra or simgrid-xml");

@@ -22,6 +22,11 @@ bool is_folder(const std::string& given) {
   return std::filesystem::is_directory(given, error);
 }
 
+/// Also of a file that is not there.
+bool means_results(const std::string& given) {
+  return is_sweep_results(given) || (given.ends_with(".db") && !is_folder(given));
+}
+
 std::string title_of(const Arguments& a, const KeptRun& first) {
   if (a.has("title")) return a.text("title");
   const auto results = nlohmann::json::parse(first.results, nullptr, false);
@@ -80,8 +85,9 @@ int execute_sweep(const Arguments& a, const std::string& given) {
 }
 
 int execute(const Arguments& a) {
+  check_folder_of(a, "out");
   for (const std::string& given : a.list("RUN"))
-    if (is_sweep_results(given) || is_sweep_file(given)) return execute_sweep(a, given);
+    if (means_results(given) || is_sweep_file(given)) return execute_sweep(a, given);
   std::vector<KeptRun> runs;
   bool ran = false;
   for (std::string given : a.list("RUN")) {
