@@ -39,6 +39,28 @@ test('values are written as --set reads them', () => {
     ['1f1b', '25 GB/s', '8', 'true', '[1, a b]', '{name: interleaved, chunks: 2}', '{a: "x: y"}']);
 });
 
+test('maps are called by what tells them apart, where room is short', () => {
+  const link = { bandwidth: '400 Gbit/s' };
+  const trees = [1, 2].map(thin => ({ generator: 'fat_tree', down: [8, 2], oversubscription: [thin], type: 'h100-sxm', link }));
+  assert.deepEqual(page.namesOf(trees), ['[1]', '[2]']);
+  const axis = page.decodeAxis({ path: 'cluster', values: [...trees, { generator: 'torus', sizes: [4, 4], type: 'h100-sxm', link }], of: [0, 1, 2, -1] }, 'cluster');
+  assert.deepEqual([2, 0, -1].map(v => page.axisName(axis, v)), ['torus [4, 4]', 'fat_tree [8, 2] [1]', 'base']);
+  assert.equal(page.axisText(axis, 0), page.valueText(trees[0]), 'and in full where there is room');
+  for (const values of [['a b', 'a c'], [{ a: 1, b: 2 }, { b: 1, a: 2 }, { a: 1, c: 2 }], [{ a: 1 }, {}], [{ a: 1 }, 'a']])
+    assert.deepEqual(page.namesOf(values), values.map(v => page.valueText(v)));
+});
+
+test('a page opens on the loss of what has learnt, else on the period, or the rate where samples differ', () => {
+  const opens = figures => page.firstMetric({ ran: [1, 1, 0], metrics: Object.entries(figures).map(([name, values]) => ({ name, values })) });
+  const period_s = [1, 2, NaN], samples = [8, 8, NaN];
+  assert.equal(opens({ period_s, samples, final_loss: [3, 2, NaN] }), 'final_loss');
+  assert.equal(opens({ period_s, samples, final_loss: [3, NaN, NaN] }), 'period_s');
+  assert.equal(opens({ period_s, samples }), 'period_s');
+  assert.equal(opens({ period_s, throughput_samples_per_s: [1, 1, NaN], samples: [8, 16, NaN] }), 'throughput_samples_per_s');
+  assert.equal(opens({ bubble: [0, 0, NaN] }), 'bubble');
+  assert.equal(opens({}), '');
+});
+
 test('what is shown has every setting, ending and word that is asked for', () => {
   const pick = draws(2);
   for (let trial = 0; trial < 200; ++trial) {

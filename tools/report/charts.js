@@ -82,7 +82,7 @@ function settingAxis(context, size, axis, values, palette) {
   let free = 0;
   context.textAlign = 'center';
   values.forEach((v, k) => {
-    const text = fitted(context, axisText(axis, v), 120), half = context.measureText(text).width / 2;
+    const text = fitted(context, axisName(axis, v), 120), half = context.measureText(text).width / 2;
     context.fillStyle = palette.line;
     context.fillRect(Math.round(at(k)), size.height - PLOT.bottom, 1, 4);
     if (at(k) - half < free) return;

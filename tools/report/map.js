@@ -10,7 +10,7 @@ function colourScale(cells) {
 /** How a map is laid out: wide enough names, rows that can be read. */
 function mapLayout(context, map, x, y, width) {
   context.font = FONT;
-  const longest = map.ys.reduce((most, v) => Math.max(most, context.measureText(axisText(y, v)).width), 0);
+  const longest = map.ys.reduce((most, v) => Math.max(most, context.measureText(axisName(y, v)).width), 0);
   const left = Math.min(longest + 14, width * 0.35), row = Math.max(16, Math.min(40, 300 / map.ys.length));
   return { left, top: 24, row, column: (width - left - PLOT.right) / map.xs.length, height: 24 + row * map.ys.length + PLOT.bottom };
 }
@@ -61,12 +61,12 @@ function outline(context, { x, y, width, height }, palette) {
 function drawMapNames(context, layout, map, x, y, palette) {
   context.fillStyle = palette.ink;
   context.textAlign = 'right';
-  map.ys.forEach((v, k) => context.fillText(fitted(context, axisText(y, v), layout.left - 8), layout.left - 6, layout.top + (k + 0.5) * layout.row));
+  map.ys.forEach((v, k) => context.fillText(fitted(context, axisName(y, v), layout.left - 8), layout.left - 6, layout.top + (k + 0.5) * layout.row));
   const bottom = layout.top + layout.row * map.ys.length;
   context.textAlign = 'center';
   const every = Math.ceil(30 / layout.column);
   map.xs.forEach((v, k) => {
-    if (k % every === 0) context.fillText(fitted(context, axisText(x, v), every * layout.column - 4), layout.left + (k + 0.5) * layout.column, bottom + 12);
+    if (k % every === 0) context.fillText(fitted(context, axisName(x, v), every * layout.column - 4), layout.left + (k + 0.5) * layout.column, bottom + 12);
   });
   context.fillStyle = palette.dim;
   context.fillText(x.path, layout.left + (layout.column * map.xs.length) / 2, bottom + 30);

@@ -19,6 +19,13 @@ function metricOf(name) {
   const [title, better, as] = METRICS[name] ?? [name, -1];
   return { name, title, better, unit: unitOf(name, as) };
 }
+/** What a page opens on: the loss where all that ran have learnt, else the time, or the rate where points differ in their samples. */
+function firstMetric(sweep) {
+  const values = name => sweep.metrics.find(m => m.name === name)?.values.filter((_, i) => sweep.ran[i]) ?? [];
+  const learns = values('final_loss').length > 0 && values('final_loss').every(v => !Number.isNaN(v));
+  const speed = new Set(values('samples')).size > 1 ? 'throughput_samples_per_s' : 'period_s';
+  return [learns ? 'final_loss' : speed, sweep.metrics[0]?.name].find(name => sweep.metrics.some(m => m.name === name)) ?? '';
+}
 function unitOf(name, as) {
   if (as) return as;
   for (const [ending, unit] of [['_per_s', 'rate'], ['_s', 'time'], ['_bytes', 'size'], ['_J', 'joule']]) if (name.endsWith(ending)) return unit;

@@ -13,12 +13,12 @@ function decodeSweep(raw) {
 
 /** Values in the order of their size where they have one, else as they came; -1 stands for what the base says. */
 function decodeAxis(raw, name) {
-  const sizes = sizesOf(raw.values), order = raw.values.map((_, v) => v);
+  const sizes = sizesOf(raw.values), names = namesOf(raw.values), order = raw.values.map((_, v) => v);
   if (sizes) order.sort((a, b) => sizes[a] - sizes[b]);
   const place = [];
   order.forEach((v, k) => (place[v] = k));
   return {
-    path: raw.path, name, values: order.map(v => raw.values[v]), texts: order.map(v => valueText(raw.values[v])),
+    path: raw.path, name, values: order.map(v => raw.values[v]), texts: order.map(v => valueText(raw.values[v])), names: order.map(v => names[v]),
     sizes: sizes && order.map(v => sizes[v]), of: Int32Array.from(raw.of, v => (v < 0 ? -1 : place[v])),
   };
 }
@@ -30,6 +30,15 @@ function valueText(value, inside = false) {
     return `{${Object.entries(value).map(([key, v]) => `${key}: ${valueText(v, true)}`).join(', ')}}`;
   if (typeof value !== 'string') return String(value);
   return inside && !/^[\w./+-][\w ./+-]*$/.test(value) ? JSON.stringify(value) : value;
+}
+
+/** How to call values where room is short: maps by what not all of them say alike, without its keys. */
+function namesOf(values) {
+  const texts = values.map(v => valueText(v)), isMap = v => v !== null && typeof v === 'object' && !Array.isArray(v);
+  if (!values.every(isMap)) return texts;
+  const alike = ([key, v]) => values.every(other => key in other && valueText(other[key]) === valueText(v));
+  const names = values.map(v => Object.entries(v).filter(entry => !alike(entry)).map(([, part]) => valueText(part, true)).join(' '));
+  return new Set(names).size === names.length && !names.includes('') ? names : texts;
 }
 
 const PREFIXES = { n: 1e-9, u: 1e-6, m: 1e-3, '': 1, k: 1e3, K: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40 };

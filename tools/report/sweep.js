@@ -8,13 +8,12 @@ const CHOICES = { how: ['best', 'mean', 'worst'], status: ['', 'ok', 'failed'], 
 const first = firstState(), targets = {};
 let state, shown = [], rows = [], best = { front: [], rest: [] }, paper = false, waiting = 0;
 
-/** Sizes across, names down: what is looked at most often. Where points differ in their samples, periods do not compare. */
+/** Sizes across, names down: what is looked at most often. */
 function firstState() {
   const byCount = [...varying].sort((a, b) => b.values.length - a.values.length), sized = byCount.filter(a => a.sizes), named = byCount.filter(a => !a.sizes);
   const [x = '', y = x] = [...sized.slice(0, 1), ...named, ...sized.slice(1)].map(a => a.path);
   const known = (...names) => [...names, sweep.metrics[0]?.name ?? ''].find(name => name === '' || metricNamed(name));
-  const samples = new Set(metricNamed('samples')?.values.filter(v => !Number.isNaN(v)));
-  const metric = samples.size > 1 ? known('throughput_samples_per_s') : known('period_s');
+  const metric = firstMetric(sweep);
   return {
     metric, how: 'best', status: '', words: '', mapX: x, mapY: y, lineX: x, lineBy: x === y ? '' : y,
     costA: metric, costB: known('peak_memory_bytes'), sort: 'number', every: '', point: sweep.count === 1 ? String(sweep.number[0]) : '', fixed: {},

@@ -16,6 +16,7 @@ function valuesIn(axis, points) {
   return [...new Set(points.map(i => axis.of[i]))].sort((a, b) => a - b);
 }
 function axisText(axis, value) { return value < 0 ? 'base' : axis.texts[value]; }
+function axisName(axis, value) { return value < 0 ? 'base' : axis.names[value]; }
 
 function grouped(points, keyOf) {
   const groups = new Map();

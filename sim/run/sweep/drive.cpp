@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -25,12 +27,13 @@ bool simulates(const std::string& backend) {
 
 /// Points that say the same twice, and seeds that change nothing.
 void warn(SweepPlan& plan) {
-  if (!plan.sweep.seeds.empty() && simulates(plan.backend))
-    plan.warnings.push_back({plan.sweep.seeds.front().front().where,
-                             "repeat",
-                             fmt::format("'{}' draws no random numbers: every repetition gives the same", plan.backend),
-                             {},
-                             "repeat"});
+  if (!plan.sweep.seeds.empty() && plan.sweep.seeds.front().size() == 1 && simulates(plan.backend))
+    plan.warnings.push_back(
+        {plan.sweep.seeds.front().front().where,
+         "repeat",
+         fmt::format("'{}' draws no random numbers without jitter: every repetition gives the same", plan.backend),
+         {},
+         "repeat"});
   std::map<std::string, const Point*> first;
   for (std::size_t i = 0; i < plan.points.size(); ++i) {
     const auto [at, fresh] = first.emplace(plan.hashes[i], &plan.points[i]);
@@ -83,12 +86,41 @@ Rest rest_of(const SweepPlan& plan, const std::set<std::string>& finished, Sweep
   return rest;
 }
 
+void keep_chosen(SweepTable& table, const SweepPlan& plan) {
+  std::erase_if(table.rows, [&](const SweepRow& r) { return !plan.chosen[static_cast<std::size_t>(r.number - 1)]; });
+}
+
+/// What a file that may not be written has of this sweep, where that is all.
+std::optional<SweepEnd> all_there(const SweepPlan& plan, const SweepOptions& options, const Origin& origin) {
+  std::error_code error;
+  if (!std::filesystem::exists(plan.out, error)) return {};
+  SweepEnd end;
+  end.table = results_in(plan.out);
+  const bool same = end.table.name == plan.sweep.name && end.table.text == plan.sweep.text &&
+                    end.table.backend == origin.backend && end.table.version == origin.version &&
+                    std::equal(end.table.rows.begin(), end.table.rows.end(), plan.hashes.begin(), plan.hashes.end(),
+                               [](const SweepRow& row, const std::string& hash) { return row.hash == hash; });
+  if (!same) return {};
+  keep_chosen(end.table, plan);
+  for (const SweepRow& row : end.table.rows)
+    if (row.status.empty() || (options.retry && may_pass_another_time(row.status))) return {};
+  end.progress.all = end.progress.there = static_cast<int>(end.table.rows.size());
+  return end;
+}
+
 /// False when stopped.
 using DoJobs = std::function<bool(std::span<const int> jobs, const std::function<bool()>& stop,
                                   const std::function<void(const JobEnd&)>& done)>;
 
 SweepEnd fill(const SweepPlan& plan, const SweepOptions& options, const Origin& origin,
               const std::function<void(const SweepProgress&)>& progress, const DoJobs& do_jobs) {
+  if (!may_be_written(plan.out)) {
+    if (auto end = all_there(plan, options, origin)) return std::move(*end);
+    throw InputError(
+        fmt::format("'{}' cannot be written, and not all results are there", plan.out),
+        fmt::format("name another file: stagecraft sweep {} --out FILE.db; stagecraft report FILE.db shows it",
+                    plan.sweep.file));
+  }
   Store store(plan.out);
   store.describe(plan.sweep, plan.points, plan.hashes, origin);
   SweepEnd end;
@@ -113,8 +145,7 @@ SweepEnd fill(const SweepPlan& plan, const SweepOptions& options, const Origin& 
   };
   end.stopped = !do_jobs(rest.jobs, stop, done);
   end.table = store.table();
-  std::erase_if(end.table.rows,
-                [&](const SweepRow& r) { return !plan.chosen[static_cast<std::size_t>(r.number - 1)]; });
+  keep_chosen(end.table, plan);
   return end;
 }
 
@@ -172,15 +203,14 @@ SweepEnd run_sweep(const SweepPlan& plan, const SweepOptions& options,
     nothing.elsewhere = true;
     return nothing;
   }
-  Dismissal dismissal;
   HandedOut out;
+  const Dismissal dismissal(out);
   SweepEnd end =
       fill(plan, options, origin, progress, [&](std::span<const int> jobs, const auto& stop, const auto& done) {
-        out = hand_out(jobs, key, crew, stop, done);
-        if (out.stopped || !out.lost.empty()) dismissal.some_are_lost();
+        hand_out(jobs, key, crew, stop, done, out);
         return !out.stopped;
       });
-  end.lost = std::move(out.lost);
+  end.lost = out.lost;
   return end;
 }
 

@@ -20,7 +20,6 @@ constexpr auto kBeat = 1s, kSilence = 10s;
 constexpr int kTick = 1;         // Milliseconds between two looks for words of others.
 constexpr double kAhead = 0.1;   // Seconds of work that a process has beside what it is at: no way is waited for.
 constexpr int kMostAhead = 100;  // Jobs of that, for each worker.
-constexpr int kMostLosses = 2;
 
 // How words begin.
 constexpr char kReady = 'r', kEnd = 'e', kFailed = 'f', kAlive = 'a';  // To the first process.
@@ -48,15 +47,16 @@ struct Hand {
 
 class HandOut {
  public:
-  HandOut(std::span<const int> jobs, const std::string& key, Crew& own, const std::function<void(const JobEnd&)>& done)
-      : key_(key), own_(own), done_(done), left_(jobs.size()), waiting_(jobs.begin(), jobs.end()) {
+  HandOut(std::span<const int> jobs, const std::string& key, Crew& own, const std::function<void(const JobEnd&)>& done,
+          HandedOut& out)
+      : key_(key), own_(own), done_(done), out_(out), left_(jobs.size()), waiting_(jobs.begin(), jobs.end()) {
     hands_.resize(static_cast<std::size_t>(world().size));
     hands_.front().workers = own.workers();
   }
 
-  HandedOut run(const std::function<bool()>& stop) {
+  void run(const std::function<bool()>& stop) {
     while (left_ > 0) {
-      if (stop()) return {true, lost()};
+      if ((out_.stopped = stop())) return;
       for (int r = 0; r < world().size; ++r) give(r);
       for (const std::string& end : own_.wait(kTick)) ended(0, job_end_from_bytes(end));
       while (const auto word = hear()) listen(*word);
@@ -64,7 +64,6 @@ class HandOut {
       if (beat_.due())
         for (int r = 1; r < world().size; ++r) tell(r, {kAlive});
     }
-    return {false, lost()};
   }
 
  private:
@@ -89,7 +88,8 @@ class HandOut {
   void listen(const Word& word) {
     Hand& h = hand(word.from);
     h.heard = Wall::now();
-    h.lost = false;  // It was only slow; what it had done counts where it is the first.
+    std::erase(out_.lost, word.from);  // It was only slow; what it had done counts where it is the first.
+    h.lost = false;
     const std::string text = word.text.substr(1);
     switch (word.text.front()) {
       case kReady:
@@ -124,31 +124,25 @@ class HandOut {
     Hand& h = hand(rank);
     if (h.lost || Wall::now() - h.heard < kSilence) return;
     h.lost = true;
-    const std::deque<int> given = std::exchange(h.given, {});
-    for (auto job = given.rbegin(); job != given.rend(); ++job) {
-      if (over_[*job]) continue;
-      if (++losses_[*job] < kMostLosses)
-        waiting_.push_front(*job);
-      else
-        ended(rank, {*job, JobEnd::How::Crashed, "two processes were lost that had it", 0});
-    }
-  }
-
-  std::vector<int> lost() const {
-    std::vector<int> ranks;
-    for (std::size_t r = 0; r < hands_.size(); ++r)
-      if (hands_[r].lost) ranks.push_back(static_cast<int>(r));
-    return ranks;
+    out_.lost.push_back(rank);
+    std::sort(out_.lost.begin(), out_.lost.end());
+    std::deque<int> given = std::exchange(h.given, {});
+    std::erase_if(given, [&](int job) { return over_[job]; });
+    for (const int job : losses_.too_many(given, h.workers))
+      ended(rank, {job, JobEnd::How::Crashed, "two processes were lost that were at it", 0});
+    std::erase_if(given, [&](int job) { return over_[job]; });
+    waiting_.insert(waiting_.begin(), given.begin(), given.end());
   }
 
   const std::string& key_;
   Crew& own_;
   const std::function<void(const JobEnd&)>& done_;
+  HandedOut& out_;
   std::size_t left_;
   std::deque<int> waiting_;
   std::vector<Hand> hands_;
   std::map<int, bool> over_;
-  std::map<int, int> losses_;
+  Losses losses_;
   int ends_ = 0;
   double seconds_ = 0;
   Beat beat_;
@@ -168,9 +162,17 @@ bool obey(Crew& own, Wall::time_point& heard) {
 
 }  // namespace
 
-HandedOut hand_out(std::span<const int> jobs, const std::string& key, Crew& own, const std::function<bool()>& stop,
-                   const std::function<void(const JobEnd&)>& done) {
-  return HandOut(jobs, key, own, done).run(stop);
+std::vector<int> Losses::too_many(const std::deque<int>& given, int workers) {
+  constexpr int kMost = 2;
+  std::vector<int> jobs;
+  for (std::size_t i = 0; i < std::min(given.size(), static_cast<std::size_t>(workers)); ++i)
+    if (++count_[given[i]] == kMost) jobs.push_back(given[i]);
+  return jobs;
+}
+
+void hand_out(std::span<const int> jobs, const std::string& key, Crew& own, const std::function<bool()>& stop,
+              const std::function<void(const JobEnd&)>& done, HandedOut& out) {
+  HandOut(jobs, key, own, done, out).run(stop);
 }
 
 void take_part(const std::string& key, Crew& own) {
@@ -191,7 +193,7 @@ void take_part(const std::string& key, Crew& own) {
 
 Dismissal::~Dismissal() {
   for (int r = 1; r < world().size; ++r) tell(r, {kAll});
-  part(whole_);
+  part(!out_.stopped && out_.lost.empty());
 }
 
 }  // namespace stagecraft

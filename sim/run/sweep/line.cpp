@@ -1,5 +1,6 @@
 #include "sim/run/sweep/line.hpp"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
@@ -15,22 +16,30 @@
 namespace stagecraft {
 namespace {
 
-bool send_all(int file, const char* data, std::size_t size) {
-  while (size > 0) {
-    const ssize_t put = ::send(file, data, size, MSG_NOSIGNAL);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return false;
-    data += put;
-    size -= static_cast<std::size_t>(put);
-  }
-  return true;
-}
+bool is_full(ssize_t put) { return put < 0 && (errno == EAGAIN || errno == EWOULDBLOCK); }
 
 }  // namespace
 
 bool Line::send(std::string_view text) {
   const std::uint64_t size = text.size();
-  return send_all(file_, reinterpret_cast<const char*>(&size), sizeof size) && send_all(file_, text.data(), size);
+  return send_all(reinterpret_cast<const char*>(&size), sizeof size) && send_all(text.data(), size);
+}
+
+bool Line::send_all(const char* data, std::size_t size) {
+  while (size > 0) {
+    const ssize_t put = ::send(file_, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (put < 0 && errno == EINTR) continue;
+    if (is_full(put)) {  // The other end may wait for us to read.
+      pollfd ready{file_, POLLIN | POLLOUT, 0};
+      poll(&ready, 1, -1);
+      if ((ready.revents & POLLIN) != 0 && !hear(false)) return false;
+      continue;
+    }
+    if (put <= 0) return false;
+    data += put;
+    size -= static_cast<std::size_t>(put);
+  }
+  return true;
 }
 
 bool Line::hear(bool wait) {

@@ -13,12 +13,15 @@ class Line {
   explicit Line(int file) : file_(file) {}  ///< Does not close it.
 
   int file() const { return file_; }
-  bool send(std::string_view text);   ///< Waits until all of it has left; false when nobody is at the other end.
+  /// Waits until all of it has left, and takes what is said meanwhile: two that both send do not wait for each other.
+  /// False when nobody is at the other end.
+  bool send(std::string_view text);
   bool listen();                      ///< Takes what has been said, without waiting. False when the other end is gone.
   std::optional<std::string> take();  ///< The next text that is all here.
   std::optional<std::string> next();  ///< The same, and waits for it. Empty when the other end is gone.
 
  private:
+  bool send_all(const char* data, std::size_t size);
   bool hear(bool wait);
 
   int file_;

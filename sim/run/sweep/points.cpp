@@ -90,7 +90,8 @@ std::vector<Point> points_of(const Sweep& sweep, std::vector<Diagnostic>& warnin
     if (!out) add(std::move(step));
   }
   for (const Step& also : sweep.also) {
-    const bool own_seed = !sweep.seeds.empty() && find(also, sweep.seeds.front().front().key);
+    const bool own_seed = !sweep.seeds.empty() && std::any_of(sweep.seeds.front().begin(), sweep.seeds.front().end(),
+                                                              [&](const Member& m) { return find(also, m.key); });
     if (sweep.seeds.empty() || own_seed) add(also);
     if (own_seed) continue;  // It says which one itself.
     for (const Step& seed : sweep.seeds) {

@@ -137,7 +137,8 @@ class Attached {
 }  // namespace
 
 FileLock::FileLock(const std::string& file) : descriptor_(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-  if (descriptor_ < 0) throw InputError(fmt::format("'{}' cannot be written: {}", file, std::strerror(errno)));
+  if (descriptor_ < 0)
+    throw InputError(fmt::format("'{}' cannot be written: {}", file, std::strerror(errno)), "name another file");
   if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
   close(descriptor_);
   throw InputError(fmt::format("another process is writing '{}'", file), "wait for it, or name another file");
@@ -229,9 +230,22 @@ void Store::add(const PointResult& r, const Origin& origin) {
 
 SweepTable Store::table() const { return table_of(database_); }
 
+bool may_be_written(const std::string& file) {
+  const auto refused = [](const std::string& path) {
+    return access(path.c_str(), W_OK) != 0 && (errno == EACCES || errno == EROFS || errno == EPERM);
+  };
+  const std::string folder = std::filesystem::path(file).parent_path().string();
+  return !refused(file) && !refused(folder.empty() ? "." : folder);
+}
+
 void check_results(const std::string& file) {
   std::error_code error;
-  if (!std::filesystem::exists(file, error)) throw InputError({{{file, 0, 0}, {}, "there is no such file", {}, ""}});
+  if (!std::filesystem::exists(file, error))
+    throw InputError({{{file, 0, 0},
+                       {},
+                       "there is no such file",
+                       "stagecraft sweep FILE writes its results to a file, by default the sweep's name with .db",
+                       ""}});
   checked_file(file);
   if (std::filesystem::file_size(file, error) == 0)
     throw InputError(fmt::format("'{}' is empty, and has no results", file), "name a file that sweep --out wrote");
@@ -239,10 +253,8 @@ void check_results(const std::string& file) {
 
 SweepTable results_in(const std::string& file) {
   check_results(file);
-  const std::string folder = std::filesystem::path(file).parent_path().string();
   // Who may only read leaves SQLite's files for the log behind.
-  const bool writable = access(file.c_str(), W_OK) == 0 && access(folder.empty() ? "." : folder.c_str(), W_OK) == 0;
-  return table_of(Database(file, writable ? Database::Open::Write : Database::Open::Read));
+  return table_of(Database(file, may_be_written(file) ? Database::Open::Write : Database::Open::Read));
 }
 
 void Store::merge(const std::string& file) {

@@ -68,6 +68,9 @@ class Store {
   Database database_;
 };
 
+/// False where the file, or its folder, which SQLite writes to as well, may not be written.
+bool may_be_written(const std::string& file);
+
 /// InputError unless there are results of a sweep in this file.
 void check_results(const std::string& file);
 

@@ -91,13 +91,39 @@ void read_together(const Value& written, Sweep& sweep, Problems& problems) {
   if (!axis.empty()) sweep.axes.push_back(std::move(axis));
 }
 
-/// Seeds 1, 2, ... of what the scenario learns, or of the run where it learns nothing.
-Axis seeds_of(const Value& repeat, const Value& base) {
+/// Whether a sweep sets this itself, or replaces what it stands in.
+bool sets(const Sweep& sweep, const std::string& path) {
+  const std::vector<std::string> paths = paths_of(sweep);
+  return std::any_of(paths.begin(), paths.end(), [&](const std::string& p) {
+    return p == path || path.starts_with(p + ".") || path.starts_with(p + "[");
+  });
+}
+
+/// Where numbers are drawn: by what the scenario learns, or by the run where it learns nothing, and by its cluster.
+std::vector<std::string> seed_paths(const Sweep& sweep) {
+  std::vector<std::string> paths{sweep.base.has("training") ? "training.seed" : "run.seed"};
+  const Value* cluster = sweep.base.find("cluster");
+  if (!cluster) return paths;
+  const auto add = [&](const std::string& path) {
+    if (!sets(sweep, path)) paths.push_back(path);
+  };
+  if (cluster->has("jitter") || (sweep.also.empty() && sets(sweep, "cluster.jitter.most"))) add("cluster.jitter.seed");
+  if (const Value* changes = cluster->find("changes"))
+    for (std::size_t i = 0; i < changes->items.size(); ++i)
+      if (changes->items[i].has("share")) add(fmt::format("cluster.changes[{}].seed", i));
+  return paths;
+}
+
+/// Seeds 1, 2, ... wherever numbers are drawn.
+Axis seeds_of(const Value& repeat, const Sweep& sweep) {
   Axis axis;
   const int count = config::as_int(repeat);
-  const std::string path = base.has("training") ? "training.seed" : "run.seed";
-  for (int seed = 1; count > 1 && seed <= count; ++seed)
-    axis.push_back({{path, repeat.where, Value::scalar(std::to_string(seed), repeat.where, "computed")}});
+  const std::vector<std::string> paths = seed_paths(sweep);
+  for (int seed = 1; count > 1 && seed <= count; ++seed) {
+    axis.emplace_back();
+    for (const std::string& path : paths)
+      axis.back().push_back({path, repeat.where, Value::scalar(std::to_string(seed), repeat.where, "computed")});
+  }
   return axis;
 }
 
@@ -156,7 +182,8 @@ const config::MapSpec& sweep_fields() {
               .doc("Points beside those of the axes; each is the scenario with these values."),
           integer("repeat", 1, 1000)
               .fallback("1")
-              .doc("Every point with seeds 1, 2, ...: training.seed, or run.seed of scenarios that learn nothing."),
+              .doc("Every point with seeds 1, 2, ...: training.seed, or run.seed of scenarios that learn nothing; and "
+                   "those of the cluster's jitter and of the shares of its changes."),
           integer("limit", 1, 1e7).fallback("10000").doc("Refuse to start with more points."),
           choice("backend", [] { return names_of(backends::all()); })
               .fallback("simgrid")
@@ -186,7 +213,6 @@ Sweep load_sweep(const std::string& given) {
   if (!sweep.base_file.empty()) sweep.base = scenario_tree(sweep.base_file, problems);
   if (const Value* axes = root.find("axes")) read_axes(*axes, sweep, problems);
   if (const Value* together = root.find("together")) read_together(*together, sweep, problems);
-  sweep.seeds = seeds_of(root.at("repeat"), sweep.base);
   const bool varied = !sweep.axes.empty();
   if (const Value* exclude = root.find("exclude"))
     for (const Value& item : exclude->items) {
@@ -201,6 +227,7 @@ Sweep load_sweep(const std::string& given) {
       check_step(sweep.also.back(), fmt::format("also[{}]", sweep.also.size() - 1), problems);
     }
   check_exclude(sweep, problems);
+  sweep.seeds = seeds_of(root.at("repeat"), sweep);
   if (!sweep.seeds.empty()) sweep.axes.push_back(sweep.seeds);
   if (problems.empty() && !varied && sweep.also.empty() && sweep.seeds.empty())
     problems.add(root.where, "", "nothing is varied", "write axes: {run.micro_batches: [4, 8]}", "missing-field");

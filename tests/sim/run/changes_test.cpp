@@ -60,6 +60,8 @@ TEST_CASE("what is wrong with a change") {
   CHECK(wrong("[{devices: [h100-0.gpu9], speed: 50 %}]") == "no device or host is called 'h100-0.gpu9'");
   CHECK(wrong("[{links: [nope], bandwidth: 50 %}]") == "no link is called 'nope'");
   CHECK(wrong("[{speed: 50 %}]").find("it does not say what changes") != std::string::npos);
+  CHECK(wrong("[{devices: [], speed: 1 %}]") == "it names no device");
+  CHECK(wrong("[{links: [], bandwidth: 1 %}]") == "it names no link");
   CHECK(wrong("[{devices: [h100-0]}]") == "it does not say what becomes of them");
   CHECK(wrong("[{devices: [h100-0], speed: 0.5}]").find("'0.5' has no unit; write one of %") != std::string::npos);
   CHECK(wrong("[{devices: [h100-0], speed: 150 %}]") == "150 % is more than rated");

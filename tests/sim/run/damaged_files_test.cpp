@@ -80,7 +80,10 @@ TEST_CASE("damaged files: YAML of PipeEdge") {
   const pipeedge::Files files{folder / "models.yml", folder / "types.yml", folder / "devices.yml"};
   const std::pair<std::string, std::string> all[] = {
       {files.models, kModels}, {files.types, kTypes}, {files.devices, kDevices}};
-  const auto write = [](const std::string& file, const std::string& text) { std::ofstream(file) << text; };
+  const auto write = [](const std::string& file, const std::string& text) {
+    std::filesystem::remove(file);  // A file that is cut off and filled again is flushed to the disk at once.
+    std::ofstream(file) << text;
+  };
   for (const auto& [file, good] : all) write(file, good);
   int fine = 0;
   for (const auto& one : all) {

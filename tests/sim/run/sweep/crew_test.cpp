@@ -3,12 +3,14 @@
 #include "sim/run/sweep/crew.hpp"
 
 #include <doctest/doctest.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <map>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/run/sweep/hand_out.hpp"
 
 using namespace stagecraft;
 using How = JobEnd::How;
@@ -71,6 +73,28 @@ TEST_CASE("a crew does its jobs in workers that are not ours, and outlives their
   CHECK(ends.at(5).text.size() == 1 << 20);
   CHECK(ends.at(0).text == ends.at(7).text);
   CHECK(ends.at(0).text != std::to_string(getpid()));
+}
+
+TEST_CASE("many jobs and a large result at the same time hold neither side up") {
+  constexpr int kMany = 2000;  // More than a socket holds.
+  Crew crew({}, [](int job) { return job == 0 ? std::string(8 << 20, 'x') : std::string("small"); });
+  crew.give(0);
+  poll(nullptr, 0, 500);  // Its end is on the way, and nobody reads it.
+  alarm(15);              // Ends this process where both sides wait.
+  for (int job = 1; job < kMany; ++job) crew.give(job);
+  const auto ends = ends_of(crew, kMany);
+  alarm(0);
+  CHECK(ends.at(0).text.size() == 8 << 20);
+  CHECK(ends.at(kMany - 1).text == "small");
+}
+
+TEST_CASE("of a lost process only the jobs count that its workers were at") {
+  Losses losses;
+  CHECK(losses.too_many({1, 2, 3, 4}, 2).empty());
+  CHECK(losses.too_many({3, 4, 5}, 2).empty());  // 3 and 4 only waited before.
+  CHECK(losses.too_many({2, 6, 1}, 2) == std::vector<int>{2});
+  CHECK(losses.too_many({5, 3}, 8) == std::vector<int>{3});
+  CHECK(losses.too_many({}, 1).empty());
 }
 
 TEST_CASE("a crew that dies is told from one that has nothing to say") {

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
@@ -55,6 +57,43 @@ TEST_CASE("every row is the run of its scenario, with any number of processes") 
       CHECK(rows.text(0) == scenario.hash());
       CHECK(sha256(rows.text(1)) == scenario.hash());
     }
+  }
+}
+
+TEST_CASE("repetitions draw another jitter each, and are said to be the same only without") {
+  const test::Folder folder;
+  SweepOptions options{.file = folder / "s.yaml", .out = folder / "s.db"};
+  write_file(options.file, "schema: sweep/1\nbase: examples/straggler\nbackend: ideal\nrepeat: 3\n");
+  const SweepPlan plan = plan_sweep(options);
+  CHECK(plan.warnings.empty());
+  std::set<double> makespans;
+  for (const SweepRow& row : run_sweep(plan, options, [](const SweepProgress&) {}).table.rows)
+    makespans.insert(row.figures[figure("makespan_s")]);
+  CHECK(makespans.size() == 3);
+  write_file(options.file, "schema: sweep/1\nbase: examples/quickstart\nbackend: ideal\nrepeat: 3\n");
+  REQUIRE(plan_sweep(options).warnings.size() == 1);
+  CHECK(plan_sweep(options).warnings[0].message ==
+        "'ideal' draws no random numbers without jitter: every repetition gives the same");
+}
+
+TEST_CASE("results that may not be written are read where nothing is to be run, and else another file is named") {
+  const test::Folder folder;
+  CHECK(run(folder, kAxes, {.file = {}, .only = {"run.schedule=gpipe"}}).progress.done == 2);
+  SweepOptions options{.file = folder / "sweep.yaml", .only = {"run.schedule=gpipe"}, .out = folder / "results.db"};
+  const SweepPlan part = plan_sweep(options), whole = plan_sweep({.file = options.file, .out = options.out});
+  const SweepPlan elsewhere = plan_sweep({.file = options.file, .out = folder / "another.db"});
+  const auto refused = [&](const SweepPlan& plan) {
+    return test::input_error_of([&] { run_sweep(plan, options, [](const SweepProgress&) {}); });
+  };
+  const test::NothingWritable frozen(folder, "results.db");
+  const SweepEnd end = run_sweep(part, options, [](const SweepProgress&) {});
+  CHECK(end.progress.there == 2);
+  CHECK(end.progress.all == 2);
+  CHECK(end.table.rows.size() == 2);
+  CHECK(end.table.failed() + end.table.missing() == 0);
+  for (const SweepPlan* plan : {&whole, &elsewhere}) {
+    CHECK(refused(*plan).find("' cannot be written, and not all results are there [name another file: stagecraft "
+                              "sweep ") != std::string::npos);
   }
 }
 

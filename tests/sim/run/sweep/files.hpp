@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -25,6 +26,29 @@ class Folder {
 
  private:
   std::string path_;
+};
+
+/// A folder with one file that may only be read, for as long as this lives; root is nobody meanwhile.
+class NothingWritable {
+ public:
+  NothingWritable(const Folder& folder, const std::string& file) : folder_(folder / "") {
+    using std::filesystem::perms;
+    constexpr perms kRead = perms::owner_read | perms::group_read | perms::others_read;
+    std::filesystem::permissions(folder / file, kRead);
+    std::filesystem::permissions(folder_, kRead | perms::owner_exec | perms::group_exec | perms::others_exec);
+    if (root_) root_ = setresuid(kNobody, kNobody, 0) == 0;
+  }
+  ~NothingWritable() {
+    if (root_ && setresuid(0, 0, 0) != 0) std::abort();
+    std::filesystem::permissions(folder_, std::filesystem::perms::owner_all);
+  }
+  NothingWritable(const NothingWritable&) = delete;
+  NothingWritable& operator=(const NothingWritable&) = delete;
+
+ private:
+  static constexpr uid_t kNobody = 65534;
+  std::string folder_;
+  bool root_ = getuid() == 0;
 };
 
 /// A sweep of the quickstart scenario, which goes on as `rest` has it.

@@ -117,6 +117,31 @@ TEST_CASE("ranges are counted out, with their unit") {
   CHECK(values_of("{from: 1, to: 1000000, times: 1000}") == Labels{"1", "1000", "1000000"});
 }
 
+TEST_CASE("repeat sets every seed of the cluster that draws something, unless the sweep does") {
+  const test::Folder folder;
+  const auto last = [&](const std::string& rest) {
+    write_file(folder / "s.yaml", "schema: sweep/1\nrepeat: 3\n" + rest);
+    std::vector<Diagnostic> none;
+    std::string text;
+    const std::vector<Point> points = stagecraft::points_of(load_sweep(folder / "s.yaml"), none);
+    for (const config::Member& m : points.back().settings) text += fmt::format("{}={} ", m.key, one_line(m.value));
+    return text;
+  };
+  CHECK(last("base: examples/straggler\n") == "run.seed=3 cluster.jitter.seed=3 ");
+  CHECK(last("base: examples/straggler\naxes: {cluster.jitter.seed: [7]}\n") == "cluster.jitter.seed=7 run.seed=3 ");
+  CHECK(last("base: examples/straggler\naxes: {cluster.jitter.most: [1 %]}\n") ==
+        "cluster.jitter.most=1 % run.seed=3 cluster.jitter.seed=3 ");
+  CHECK(last("base: examples/straggler\naxes: {cluster: [two-node-mixed]}\n") == "cluster=two-node-mixed run.seed=3 ");
+  CHECK(last("base: examples/quickstart\naxes: {cluster.jitter.most: [1 %]}\n") ==
+        "cluster.jitter.most=1 % run.seed=3 cluster.jitter.seed=3 ");
+  CHECK(last("base: examples/straggler\nalso: [{cluster.jitter.seed: 7}]\n") == "cluster.jitter.seed=7 run.seed=3 ");
+  write_file(folder / "own.yaml",
+             "schema: scenario/1\nmodel: gpt2-medium\ncluster: {base: two-node-mixed, changes: "
+             "[{devices: [h100-0.gpu0], speed: 70 %}, {share: 50 %, speed: 70 %}]}\n"
+             "plan: {stages: 4}\nrun: {micro_batches: 8}\n");
+  CHECK(last("base: own.yaml\n") == "run.seed=3 cluster.changes[1].seed=3 ");
+}
+
 TEST_CASE("repeat counts seeds, of what is learnt where something is") {
   CHECK(test::labels(test::points_of("axes: {run.micro_batches: [4, 8]}\nrepeat: 2\n")) ==
         Labels{"micro_batches=4,seed=1", "micro_batches=4,seed=2", "micro_batches=8,seed=1", "micro_batches=8,seed=2"});

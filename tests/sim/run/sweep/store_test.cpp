@@ -208,7 +208,9 @@ TEST_CASE("parts give the whole; what ran goes before what did not") {
     CHECK(store.table().rows[1].figures.front() == 2);
     CHECK(store.table().rows[3].figures.front() == 4);
     CHECK(test::input_error_of([&] { store.merge(other); }).starts_with("0: : '" + other + "' has other points than"));
-    CHECK(test::input_error_of([&] { store.merge(folder / "none.db"); }).ends_with("there is no such file []\n"));
+    CHECK(test::input_error_of([&] { store.merge(folder / "none.db"); })
+              .ends_with("there is no such file [stagecraft sweep FILE writes its results to a file, by default the "
+                         "sweep's name with .db]\n"));
     CHECK(statuses(store.table()) == "ooio");
   }
 }
