@@ -7,6 +7,7 @@
 #include <charconv>
 #include <unordered_map>
 
+#include "sim/config/source.hpp"
 #include "sim/core/dag.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
@@ -14,7 +15,8 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kParameterBytes = 4;  // The profiler counts single precision.
+constexpr double kParameterBytes = 4;     // The profiler counts single precision.
+constexpr double kMostParameters = 1e15;  // As the builder `timed` has it.
 
 struct Node {
   std::string name, description;
@@ -37,6 +39,8 @@ std::vector<std::string_view> parts_of(std::string_view line) {
 class Reader {
  public:
   Reader(std::string_view text, const std::string& file) : file_(file) {
+    if (const std::size_t odd = config::first_odd_byte(text); odd != std::string_view::npos)
+      fail(fmt::format("this is not a text file: byte {} is not UTF-8 text", odd + 1), "save it as UTF-8");
     for (const std::string& line : split(text, '\n')) {
       ++line_;
       if (trim(line).empty()) continue;
@@ -66,6 +70,9 @@ class Reader {
     node.backward = figure(parts[2], "backward_compute_time=");
     node.output = figure(parts[2], "activation_size=");
     node.parameters = figure(parts[2], "parameter_size=");
+    if (node.parameters > kMostParameters * kParameterBytes)
+      fail(fmt::format("{} bytes of parameters are more than {}", node.parameters, kMostParameters * kParameterBytes),
+           "sizes are bytes");
     if (node.name.empty()) fail("the layer has no name", "write `node1 -- description -- ...`");
     if (!index_.emplace(node.name, static_cast<int>(nodes_.size())).second)
       fail(fmt::format("there are two layers '{}'", node.name), "a name stands for one layer");

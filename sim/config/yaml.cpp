@@ -21,6 +21,12 @@ namespace {
 constexpr std::size_t kDeepest = 100;
 constexpr const char* kReuse = "use base and override";
 
+bool is_utf8(std::string_view text) {
+  for (std::size_t odd = 0; (odd = first_odd_byte(text)) != std::string_view::npos; text.remove_prefix(odd + 1))
+    if (static_cast<unsigned char>(text[odd]) >= 0x80) return false;
+  return true;
+}
+
 class TreeBuilder : public YAML::EventHandler {
  public:
   TreeBuilder(const SourceText& source, Problems& problems) : source_(source), problems_(problems) {}
@@ -52,6 +58,8 @@ class TreeBuilder : public YAML::EventHandler {
     if ((first == '"' || first == '\'') && !source_.quote_is_closed(offset)) {
       stop(source_.where(offset), "this quote is never closed", fmt::format("end the text with {}", first));
     }
+    if (!is_utf8(text))  // yaml-cpp makes one byte of each.
+      stop(source_.where(offset), "the escapes \\_ and \\N are not read here", "write \\u00a0 or \\u0085");
     Value value = Value::scalar(text, source_.where(offset));
     value.quoted = first == '"' || first == '\'' || first == '|' || first == '>';
     put(std::move(value));
@@ -216,11 +224,13 @@ constexpr Wording kWordings[] = {
      "write \\\\ for a backslash, or use single quotes"},
     {"illegal tab", "a tab cannot indent a line", "indent with spaces"},
     {"the referenced anchor", "aliases are not allowed", kReuse},
+    {"alias not found after *", "a '*' cannot stand alone here", "put it in quotes: '*'"},
 };
 
 void report_syntax(const YAML::Exception& error, const SourceText& source, TreeBuilder& builder) {
   const std::string_view message = error.msg;
-  const std::size_t offset = source.offset(error.mark.line, error.mark.column);
+  const std::size_t past = message.starts_with("alias not found") ? 1 : 0;  // The mark is behind the star.
+  const std::size_t offset = source.offset(error.mark.line, error.mark.column) - past;
   if (message == "end of map flow not found" || message == "end of sequence flow not found") {
     const bool map = message == "end of map flow not found";
     builder.stop(builder.innermost(), fmt::format("this '{}' is not closed by '{}'", map ? '{' : '[', map ? '}' : ']'),

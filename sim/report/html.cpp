@@ -56,12 +56,13 @@ Json run_json(const KeptRun& run, std::size_t& left) {
     devices.emplace(d.at("name").get<std::string>(), static_cast<std::int64_t>(devices.size()));
   }
   const HtmlSpans spans = read_spans(run.spans, run.name + "/spans.csv", devices);
-  if (const auto said = json["results"].at("instructions").get<std::size_t>(); said != spans.gap.size())
-    throw InputError({{{run.name + "/spans.csv", 0, 0},
-                       {},
-                       fmt::format("there are {} instructions here, but {} in results.json", spans.gap.size(), said),
-                       "run the scenario again, into an empty folder",
-                       "not-a-run"}});
+  if (const Json& said = json["results"].at("instructions"); said != spans.gap.size())
+    throw InputError(
+        {{{run.name + "/spans.csv", 0, 0},
+          {},
+          fmt::format("there are {} instructions here, but {} in results.json", spans.gap.size(), said.dump()),
+          "run the scenario again, into an empty folder",
+          "not-a-run"}});
   if (spans.gap.size() > left)
     throw Infeasible("page-size", fmt::format("a page with more than {} instructions would be too large", kMostSpans),
                      "fewer runs, or --set run.iterations=2");

@@ -21,6 +21,8 @@ using config::Value;
 const std::map<std::string, double> kBytes = {
     {"torch.float64", 8}, {"torch.float32", 4}, {"torch.float16", 2}, {"torch.bfloat16", 2}, {"torch.int8", 1}};
 
+constexpr double kMost = 1e30;  // Sums and products of it are finite.
+
 Value parse(const std::string& file) {
   Problems problems;
   Value root = config::parse_yaml_file(file, problems);
@@ -134,6 +136,8 @@ class Reader {
             value.is_scalar() ? fmt::format("'{}' is not a number", value.text) : "a number was expected here", why);
     else if (*number < least)
       wrong(value, path, fmt::format("{} is less than {}", value.text, least), fmt::format("{} or more", least));
+    else if (*number > kMost)
+      wrong(value, path, fmt::format("{} is more than {}", value.text, kMost), {});
     return number;
   }
 

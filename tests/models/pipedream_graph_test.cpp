@@ -76,12 +76,17 @@ TEST_CASE("graph.txt: the model file reads back to the same") {
 
 TEST_CASE("graph.txt: what is wrong, on its line") {
   CHECK(problem_of("").find("there is no layer") != std::string::npos);
+  CHECK(problem_of("node\x01").find("byte 5 is not UTF-8 text") != std::string::npos);  // no YAML holds it as it is
+  CHECK(problem_of("node\xff").find("byte 5 is not UTF-8 text") != std::string::npos);
   CHECK(problem_of("node1 -- ReLU\n").find("1: : a layer is a name") == 0);
   CHECK(problem_of(kGraph + "\tnode5 -- node9\n").find("10: : no layer is called 'node9'") == 0);
   CHECK(problem_of(kGraph + "\tnode5 -- node3\n").find("circle") != std::string::npos);
   CHECK(problem_of(kGraph + kGraph).find("two layers 'node3'") != std::string::npos);
   CHECK(problem_of("n -- x -- forward_compute_time=a, backward_compute_time=0, activation_size=0, parameter_size=0\n")
             .find("is not a number") != std::string::npos);
+  CHECK(
+      problem_of("n -- x -- forward_compute_time=1, backward_compute_time=0, activation_size=0, parameter_size=5e15\n")
+          .find("5000000000000000 bytes of parameters are more than 4000000000000000") != std::string::npos);
   CHECK(problem_of("n -- x -- forward_compute_time=1, activation_size=0, parameter_size=0\n")
             .find("no backward_compute_time=") != std::string::npos);
   CHECK(problem_of("n -- Input -- forward_compute_time=1, backward_compute_time=0, activation_size=0, "

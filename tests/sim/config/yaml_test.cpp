@@ -104,8 +104,10 @@ TEST_CASE("syntax errors are worded by us and point at the right place") {
       {"a: 1\n b: 2\n", 2, 3, "", "a ':' is not expected here", ""},
       {"a: 'x\n", 1, 4, "", "this quote is never closed", ""},
       {"a: 1\nb: \"x\\\"\nc: 2\n", 2, 4, "", "this quote is never closed", ""},
+      {"links: [*]\n", 1, 9, "links[0]", "a '*' cannot stand alone here", "put it in quotes: '*'"},
       {"a: @x\n", 1, 4, "", "a value cannot start with this character", ""},
       {"a: \"\\q\"\n", 1, 7, "", "this is no escape in double quotes", ""},
+      {"a: \"\\_\"\n", 1, 4, "a", "the escapes \\_ and \\N are not read here", "write \\u00a0 or \\u0085"},
       {"a: [1]]\n", 1, 7, "", "this bracket closes nothing", ""},
       {"a: - 1\n", 1, 4, "", "a '-' of a list is not expected here", ""},
   };

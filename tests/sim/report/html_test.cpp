@@ -331,6 +331,8 @@ TEST_CASE("files that are not what they should be") {
         std::string::npos);
   CHECK(with(&KeptRun::results, "\"instructions\": ", "\"instructions\": 1")
             .starts_with("out/a/spans.csv:0: there are "));
+  const std::string said = fmt::format("\"instructions\": {}", Json::parse(good.results)["instructions"].dump());
+  CHECK(with(&KeptRun::results, said, said + ".5").starts_with("out/a/spans.csv:0: there are "));
   CHECK(with(&KeptRun::results, "\"name\": \"d0\"", "\"name\": \"other\"") ==
         "out/a/spans.csv:2: results.json knows no device 'd0'");
   CHECK(with(&KeptRun::spans, "start_ns", "start") == "out/a/spans.csv:1: there is no column 'start_ns'");

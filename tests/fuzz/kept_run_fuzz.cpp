@@ -1,0 +1,77 @@
+// Any bytes as what a run left in its folder (results.json, spans.csv, memory.csv): what stands in the page is whole,
+// or refused.
+
+#include <cstdint>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/report/html.hpp"
+#include "sim/report/html_page.hpp"
+#include "tests/fuzz/tree.hpp"
+
+using namespace stagecraft;
+
+namespace stagecraft {
+
+const html::Source html::runs{};
+
+/// Only the data of the page.
+std::string html_page(const html::Source&, const std::string&, std::string_view json) { return std::string(json); }
+
+}  // namespace stagecraft
+
+namespace {
+
+using Json = nlohmann::json;
+
+/// Lanes have all the spans, and none begins before the one in front of it is over.
+void check_spans(const Json& run) {
+  const Json& spans = run.at("spans");
+  const std::size_t count = spans.at("gap").size();
+  for (const Json& column : spans)
+    if (column.size() != count) std::abort();
+  std::size_t in_lanes = 0;
+  for (const Json& lane : run.at("lanes")) {
+    in_lanes += lane.at("spans").get<std::size_t>();
+    if (lane.at("device").get<std::size_t>() >= run.at("devices").size()) std::abort();
+  }
+  if (in_lanes != count || run.at("results").at("instructions") != count) std::abort();
+  for (const char* name : {"gap", "length", "op"})
+    for (const Json& number : spans.at(name))
+      if (number.get<std::int64_t>() < 0) std::abort();
+  for (const Json& op : spans.at("op"))
+    if (op.get<std::size_t>() >= run.at("ops").size()) std::abort();
+  for (const Json& critical : run.at("critical"))
+    if (critical.get<std::size_t>() >= count) std::abort();
+}
+
+/// The page draws numbers: what is none would be null.
+void check_memory(const Json& run) {
+  for (const Json& curve : run.at("memory")) {
+    if (!curve.at("resident").is_number()) std::abort();
+    for (const char* name : {"gap", "stash", "messages"}) {
+      if (curve.at(name).size() != curve.at("gap").size()) std::abort();
+      for (const Json& number : curve.at(name))
+        if (!number.is_number()) std::abort();
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  std::string_view text(reinterpret_cast<const char*>(data), size);
+  KeptRun run{"fuzz", {}, {}, {}, {}};
+  for (std::string KeptRun::*file : {&KeptRun::results, &KeptRun::spans, &KeptRun::memory})
+    run.*file = fuzz::next_file(text);
+  try {
+    const Json page = Json::parse(html_page({&run, 1}, "Any bytes"));
+    check_spans(page.at("runs").at(0));
+    check_memory(page.at("runs").at(0));
+  } catch (const InputError& error) {
+    if (error.problems().empty()) std::abort();
+  } catch (const Infeasible&) {
+  }
+  return 0;
+}

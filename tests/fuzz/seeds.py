@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""seeds.py NAME FOLDER writes a small corpus for a fuzzer. Where its first byte chooses, each choice is a file."""
+import pathlib
+import sys
+
+name, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+root = pathlib.Path(__file__).parents[2]
+
+SCHEDULES = (
+    "0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n",
+    "0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1\n",
+    "0F0,0I0,0W0\n",
+    "0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n",
+    "0F0,3F1,3B1,0B0\n1F0,2F1,2B1,1B0\n",
+    "0F0,(0F1;0B0)OVERLAP_F_B,0B1\n",
+    "0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD,0RESHARD\n1UNSHARD,1RECV_F0,1F0,1B0,1SEND_B0,1REDUCE_GRAD,1RESHARD\n",
+    "0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n",
+)
+UNITS = ("0", "-0", "+1.5e3", ".5", "5.", "25 GB/s", "100Gbit/s", "40 us", "16 GiB", "989 TFLOP/s", "50 %", "1e308 TB",
+         "4.9e-324 s", "007 s", "Infinity", "10 Gbps", "5 min")
+OVERRIDES = (
+    "run.micro_batches=8\nrun: {micro_batches: 4}\n",
+    "links.nv.latency=2 us\nlinks:\n  - name: nv\n    latency: 1 us\n  - {name: ib}\n",
+    "links[1]={latency: 3 us}\nlinks: [{name: a}, {name: b}]\n",
+    "links.a={latency: 3 us}\nlinks: [{name: a}, {name: b}]\n",
+    "model.gpt-1.3b.x=[1, ~, \"2\"]\nmodel: {gpt-1.3b: {x: y}}\n",
+    "a.b.c=1\na.b: {c: {d: 1}}\na: {b: 2}\n",
+    "a[0][1]=~\na: [[1, 2], 3]\n",
+)
+YAML = (
+    "a: [1, \"2\", ~, {b: c}]\n'd e': |\n  text\n  more\nf: >-\n  folded\n  text\n",
+    "generator: star\ndevices: 4\nchanges:\n  - {devices: [d1], from: 1 ms, speed: 50 %}\njitter: {most: 10 %}\n",
+    "builder: mlp\nwidths: [16, 32, 8]\n",
+)
+GRAPH = ("node1 -- Input0 -- forward_compute_time=9.0, backward_compute_time=0.0, activation_size=0.0, parameter_size=0.0\n"
+         "node2 -- LSTM(2048, 1024) -- forward_compute_time=3.0, backward_compute_time=6.0, "
+         "activation_size=[600.0; 40.0], parameter_size=80.000\n"
+         "node3 -- ReLU -- forward_compute_time=0.5, backward_compute_time=0.25, activation_size=8, parameter_size=0\n"
+         "\tnode1 -- node2\n\tnode2 -- node3\n",)
+PIPER = ('{"maxDevices": 2, "maxMemoryPerDevice": 1e9, "bandwidth": 1e9, "mbsInBatch": 4, "nodes": [{"id": 0, "name": "a", '
+         '"TMPCs": {"1": [{"id": "v", "timePerSample": 24, "parameterSize": 4e3, "memoryUsageA": 6e7, "memoryUsageB": 8e3, '
+         '"syncTimeFw": {}, "syncTimeBw": {"1": 0}}]}}, {"id": 1, "TMPCs": {"1": [{"id": "v", "timePerSample": 9, '
+         '"parameterSize": 4e8, "memoryUsageA": 4e3, "memoryUsageB": 8e8, "syncTimeFw": {"0": 0}, "syncTimeBw": {}}], '
+         '"2": []}}], "edges": [{"sourceId": 0, "destId": 1, "communicationCost": 6e7}]}',)
+PIPEEDGE = (
+    "toy:\n  layers: 2\n  parameters_in: 1000\n  parameters_out: [10, 5]\n  mem_MB: [10, 10.5]\n%%%\n"
+    "fast:\n  bw_Mbps: 1\n  mem_MB: 64\n  model_profiles:\n    toy:\n"
+    "    - {batch_size: 8, dtype: torch.float32, time_s: [2, 1]}\n    - {batch_size: 1, dtype: torch.float32, time_s: [1, 1]}\n"
+    "slow: {bw_Mbps: 1, mem_MB: 0}\n%%%\nfast: [edge, 7, edge]\nslow: [b]\n",
+)
+KEPT_RUN = (
+    '{"schema": "results/1", "devices": [{"name": "d0"}, {"name": "d1"}], "instructions": 3}\n%%%\n'
+    "instruction,kind,device,stage,micro_batch,iteration,version,bytes,start_ns,end_ns,critical\n"
+    "0F0,forward,d0,0,0,0,0,0,0.000,1.500,1\n0>1:0F0,send,d0,0,0,0,0,8,1.500,2.000,1\n1F0,forward,d1,1,0,0,0,0,2.000,3.000,0\n"
+    "%%%\ndevice,time_ns,resident_bytes,stash_bytes,received_bytes,outgoing_bytes\nd0,0.000,64,0,0,0\nd0,1.000,64,8,0,0.5\n",
+)
+
+
+def presets():
+    """Models first: with the odd bytes."""
+    for number, place in ((1, "models"), (0, "topologies")):
+        for file in sorted((root / place).glob("*.yaml")):
+            if file.stat().st_size < 1500:
+                yield number, file.read_text()
+
+
+texts, choices = {
+    "schedule": (SCHEDULES, (0, 8, 6, 88)), "yaml": (YAML, (0, 1, 2)), "pipedream": (GRAPH, (0, 2)),
+    "pipeedge": (PIPEEDGE, range(8)), "units": (UNITS, None), "override": (OVERRIDES, None), "piper": (PIPER, None),
+    "kept_run": (KEPT_RUN, None)}[name]
+first = [bytes([choice]) for choice in choices] if choices else [b""]
+seeds = [byte + text.encode() for text in texts for byte in first]
+if name == "yaml":
+    seeds += [bytes([choice]) + text.encode() for choice, text in presets()]
+folder.mkdir(parents=True, exist_ok=True)
+for number, seed in enumerate(seeds):
+    (folder / f"seed-{number}").write_bytes(seed)
