@@ -139,16 +139,19 @@ def killed():
     check(program.returncode != 0 and none_left("k.db"), "a process is killed: mpirun ends all", said)
     check(3 <= len(kept) < POINTS, "a process is killed: what was there is kept", said)
 
-    program, ranks = under_way("k.db", 3)
-    kill_workers(program, ranks[2], "k.db")
+    code, table, said = run(on(2, command(long, "k.db")))
+    check((code, table) == (0, alone), "in the end it is the table of one", said)
+    check(all(rows("k.db")[key] == row for key, row in kept.items()), "rows that were there are as they were")
+
+    program, ranks = under_way("w.db", 3)
+    kill_workers(program, ranks[2], "w.db")
     said = program.communicate(timeout=60)[1]
-    now = rows("k.db")
-    crashed = [row for row in now.values() if row[3] == "crash"]
+    now = rows("w.db").values()
+    crashed = [row for row in now if row[3] == "crash"]
     check(program.returncode == 3 and len(now) == POINTS, "a worker is killed: the others go on", said)
     check(crashed and "signal 9, Killed" in crashed[0][5], "a worker is killed: its point says so", said)
-    check(all(now[key] == row for key, row in kept.items()), "rows that were there are as they were")
-    code, table, said = run(on(2, command(long, "k.db", "--retry")))
-    check((code, table) == (0, alone), "in the end it is the table of one", said)
+    code, table, said = run(on(2, command(long, "w.db", "--retry")))
+    check((code, table) == (0, alone), "tried again it is the table of one", said)
 
 
 def lost():

@@ -10,7 +10,7 @@ using namespace stagecraft;
 
 TEST_CASE("every model preset has the parameters that it expects") {
   int seen = 0;
-  const auto root = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "models";
+  const std::filesystem::path root = "models";  // Tests run in the root of the project.
   for (const auto& entry : std::filesystem::directory_iterator(root)) {
     if (entry.path().extension() != ".yaml") continue;
     CAPTURE(entry.path().string());
