@@ -17,7 +17,9 @@ class LocalCheck {
         plan_(plan),
         options_(options),
         index_(plan, options.iterations),
-        seen_(index_.size(), 0) {}
+        seen_(index_.size(), 0),
+        finished_(plan.stages.size(), 0),
+        updated_(plan.stages.size(), 0) {}
 
   std::vector<ScheduleProblem> run() {
     if (schedule_.devices.size() < static_cast<std::size_t>(plan_.device_count()))
@@ -42,7 +44,6 @@ class LocalCheck {
 
   void walk(int rank) {
     const auto& ops = schedule_.devices[static_cast<std::size_t>(rank)];
-    std::vector<int> finished(plan_.stages.size(), 0), updated(finished);
     for (std::size_t i = 0; i < ops.size() && !full(); ++i) {
       const Op& op = ops[i];
       const auto bad = [&](const char* code, int level, std::string message) {
@@ -60,9 +61,9 @@ class LocalCheck {
         continue;
       }
       if (op.kind == OpKind::Update) {
-        const int count = finished[static_cast<std::size_t>(op.stage)];
+        const int count = finished_[static_cast<std::size_t>(op.stage)];
         const int each = plan_.replica_micro_batches(op.stage) / schedule_.updates_of(op.stage);
-        auto& next = updated[static_cast<std::size_t>(op.stage)];
+        auto& next = updated_[static_cast<std::size_t>(op.stage)];
         if (op.micro < next)
           bad("duplicate", 2, fmt::format("{} runs twice", to_text(op)));
         else if (count != (op.micro + 1) * each)
@@ -82,10 +83,13 @@ class LocalCheck {
         continue;
       }
       if (op.kind == OpKind::Backward || op.kind == OpKind::WeightGradient)
-        ++finished[static_cast<std::size_t>(op.stage)];
+        ++finished_[static_cast<std::size_t>(op.stage)];
       if (options_.slices > 1) slice(op, replica, bad);
       piece(op, seen_[index_.of(op.stage, op.micro, replica)], bad);
     }
+    for (const Op& op : ops)
+      if (op.stage >= 0 && op.stage < plan_.stage_count())
+        finished_[static_cast<std::size_t>(op.stage)] = updated_[static_cast<std::size_t>(op.stage)] = 0;
   }
 
   bool in_range(const Op& op) const {
@@ -181,6 +185,7 @@ class LocalCheck {
   ValidateOptions options_;
   PieceIndex index_;
   std::vector<std::uint8_t> seen_;
+  std::vector<int> finished_, updated_;  ///< Of each stage, on the rank at hand: backwards, updates.
   std::vector<ScheduleProblem> problems_;
 };
 

@@ -8,6 +8,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/weights/stage_walk.hpp"
+#include "sim/weights/task_needs.hpp"
 
 namespace stagecraft {
 
@@ -53,6 +54,9 @@ WeightReads::WeightReads(const Schedule& schedule, const Plan& plan, const Weigh
       delays[s] = {};
     }
   }
+  if (!has_tasks(plan)) return;
+  const std::vector<StageNeeds> tasks = task_needs(schedule, plan, rule);
+  for (std::size_t s = 0; s < needs_.size(); ++s) std::fill(needs_[s].begin(), needs_[s].end(), tasks[s]);
 }
 
 void WeightReads::find_updates(std::size_t device, std::vector<StageDelays>& delays) {

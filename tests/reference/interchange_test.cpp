@@ -171,7 +171,10 @@ TEST_CASE("peaks of stashed activations are the reference's, freed at I or at W"
 
 // The published counts are of more files than the reference data has: 268 against 205. A family whose files are all
 // there has to agree exactly; of the others, as many must pass as the missing ones leave over. Two cells do not agree:
-// of the eight orders of zb_auto_1.5p that there are, six pass grouped, and five are published.
+// of the eight orders of zb_auto_1.5p that there are, six pass grouped, and five are published. Other readings of a
+// batch do not explain it: were what it receives of use only when the whole batch has ended, the same six would pass,
+// and two cells of the interleaved families would be wrong; did it wait for all computations in front of it, nothing
+// would change; were batches to reach across weight gradients, all eight would pass, and nine other cells be wrong.
 TEST_CASE("the published matrix of deadlocks, under the same models of streams") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;

@@ -7,6 +7,7 @@
 
 #include "sim/report/report.hpp"
 #include "sim/schedule/csv.hpp"
+#include "sim/schedule/validate.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/ideal.hpp"
 #include "tests/support/road.hpp"
@@ -51,6 +52,11 @@ struct Made {
   }
 };
 
+void play(Made& m, const Plan& plan, const StageCosts& costs, int iterations = 1) {
+  m.program = test::lowered(m.order, plan, costs, test::pure_delays(iterations));
+  m.timeline = test::run_ideal(m.program, m.cluster);
+}
+
 Made made(std::string_view name, const std::string& options, const Plan& plan, const StageCosts& costs, double hop,
           int iterations = 1) {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
@@ -62,9 +68,41 @@ Made made(std::string_view name, const std::string& options, const Plan& plan, c
                                  .iterations = iterations,
                                  .options = def.fields ? &map : nullptr,
                                  .cluster = &m.cluster});
-  m.program = test::lowered(m.order, plan, costs, test::pure_delays(iterations));
-  m.timeline = test::run_ideal(m.program, m.cluster);
+  play(m, plan, costs, iterations);
   return m;
+}
+
+StageCosts stage_costs(const Json& used, int stages) {
+  StageCosts costs;
+  for (int s = 0; s < stages; ++s) costs.push_back({times(at(used["F"], s), at(used["I"], s), at(used["W"], s))});
+  return costs;
+}
+
+/// Whether a rank keeps so much at most: two for a forward, one given back by each gradient.
+bool fits(const std::vector<Op>& row, int limit) {
+  int kept = 0, most = 0;
+  for (const Op& op : row) most = std::max(most, kept += op.kind == OpKind::Forward ? 2 : -1);
+  return most <= limit;
+}
+
+/// How many orders, of two that are looked for, are this one but for two neighbours of a row, no longer and no larger.
+int equal_neighbours(const Schedule& order, const Plan& plan, const StageCosts& costs, double hop, int limit) {
+  Made m;
+  m.cluster = test::delay_cluster(plan.device_count(), hop);
+  m.order = complete(order, plan, 1);
+  play(m, plan, costs);
+  const double span = m.span();
+  int found = 0;
+  for (std::size_t d = 0; d < order.devices.size(); ++d)
+    for (std::size_t i = 1; i < order.devices[d].size() && found < 2; ++i) {
+      Schedule other = order;
+      std::swap(other.devices[d][i - 1], other.devices[d][i]);
+      m.order = complete(other, plan, 1);
+      if (!validate(m.order, plan, {}).empty() || !fits(other.devices[d], limit)) continue;
+      play(m, plan, costs);
+      found += m.span() <= span + 1e-9;
+    }
+  return found;
 }
 
 std::string memory(double limit, int ranks) { return "{memory: " + std::to_string(limit / (2.0 * ranks)) + "}"; }
@@ -101,8 +139,7 @@ TEST_CASE("unequal stages: our span is the published heuristic's, the optimum in
     const int p = entry["p"], m = entry["m"];
     const Json &used = entry["costs_used"], &result = entry["measured_result"];
     const Plan plan = chain_plan(p, p, m);
-    StageCosts costs;
-    for (int s = 0; s < p; ++s) costs.push_back({times(at(used["F"], s), at(used["I"], s), at(used["W"], s))});
+    const StageCosts costs = stage_costs(used, p);
     const double span = made("zb-2p", memory(used["limit"], p), plan, costs, used["comm"]).span();
     CHECK(span <= result["heuristic_objective"].get<double>() + 1e-9);
     CHECK(span >= result["ilp_objective"].get<double>() - 1e-9);
@@ -114,29 +151,43 @@ TEST_CASE("unequal stages: our span is the published heuristic's, the optimum in
   CHECK(optimal == 6);
 }
 
-TEST_CASE("orders searched for under a limit of memory: the family that fits is as good in 3 of 4 points") {
+TEST_CASE("orders of the integer program: none is the only optimum, so no rule could be told to give just that one") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
-  int points = 0, as_good = 0;
+  int points = 0;
+  const Json index = index_of(folder);
+  for (const Json& entry : index["entries"]) {
+    if (entry["name"] != "zb_ILP" && entry["name"] != "zb_ILP_het") continue;
+    const std::string file = entry["file"];
+    CAPTURE(file);
+    const int p = entry["p"];
+    const Json& used = entry["costs_used"];
+    const Schedule order = parse_schedule_csv(read_file(folder + "/schedules/" + file), file).schedule;
+    const Plan plan = chain_plan(p, p, entry["m"]);
+    CHECK(equal_neighbours(order, plan, stage_costs(used, p), used["comm"], used["limit"]) == 2);
+    ++points;
+  }
+  CHECK(points == 18);
+}
+
+TEST_CASE("orders searched for under a limit of memory: the period and the memory of v-adaptive are theirs") {
+  const std::string folder = test::reference_data();
+  if (folder.empty()) return;
+  int points = 0;
   const Json index = index_of(folder);
   for (const Json& entry : index["entries"]) {
     if (entry["name"] != "zb_v_adaptive") continue;
     const std::string file = entry["file"];
     CAPTURE(file);
     const int p = entry["p"], limit = entry["mem_limit_chunks"];
-    const char* name = limit == 2 * p ? "zb-v" : limit == 2 * ((p + 2) / 2) ? "v-half" : "v-min";
     const Plan plan = placed_plan(Placement::V, p, 2, entry["m"]);
-    const Made ours = made(name, "{}", plan, uniform_costs(plan, times(1, 1, 1)), 0, 4);
+    const Made ours = made("v-adaptive", memory(limit, p), plan, uniform_costs(plan, times(1, 1, 1)), 0, 4);
     const Report report = measure(ours.program, ours.timeline, ours.cluster);
-    const Json& theirs = entry["metrics"]["unit_c0"];
-    const double searched = theirs["steady_period_nosync"];
-    MESSAGE(file, ": ours ", report.period.value, ", searched ", searched);
-    as_good += report.period.value <= searched + 1e-9;
+    CHECK(report.period.value == doctest::Approx(entry["metrics"]["unit_c0"]["steady_period_nosync"].get<double>()));
     for (const DeviceReport& d : report.devices) CHECK(d.memory.activations <= limit);
     ++points;
   }
   CHECK(points == 4);
-  CHECK(as_good >= 3);
 }
 
 TEST_CASE("stages as measured: no longer than the heuristic made it, in no more memory") {
@@ -186,8 +237,7 @@ TEST_CASE("the search: no longer than the integer program on all 22 points, with
     const int p = entry["p"], m = entry["m"];
     const Json &used = entry["costs_used"], &result = entry["measured_result"];
     const Plan plan = chain_plan(p, p, m);
-    StageCosts costs;
-    for (int s = 0; s < p; ++s) costs.push_back({times(at(used["F"], s), at(used["I"], s), at(used["W"], s))});
+    const StageCosts costs = stage_costs(used, p);
     CHECK(period(plan, costs, used["comm"], used["limit"]) <= result["ilp_objective"].get<double>() + 1e-9);
     ++points;
   }

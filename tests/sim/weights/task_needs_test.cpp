@@ -1,0 +1,143 @@
+// Versions of weights that plans of single tasks hold, against closed forms.
+
+#include <doctest/doctest.h>
+
+#include "sim/weights/task_needs.hpp"
+#include "tests/support/checked.hpp"
+#include "tests/support/schedules.hpp"
+#include "tests/support/weights.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+/// The devices of the tasks of one layer.
+struct Place {
+  int forward, input_gradient, weight_gradient;
+};
+
+struct Tasks {
+  Plan plan;
+  std::vector<StageId> forward, input_gradient, weight_gradient;  ///< Of each layer; the first has no input gradient.
+};
+
+/// A chain of layers with all their tasks and updates, `micro_batches` of one sample in an iteration.
+Tasks tasks_of(const std::vector<Place>& places, int micro_batches) {
+  Tasks t;
+  t.plan.mini_batch = micro_batches;
+  const int layers = static_cast<int>(places.size());
+  const auto add = [&](int layer, StageTask task, int device, int size = 1) {
+    Stage stage;
+    stage.layers = {LayerId{layer}};
+    stage.task = task;
+    stage.devices = {DeviceId{device}};
+    stage.micro_batch_size = size;
+    t.plan.stages.push_back(stage);
+    return StageId{t.plan.stage_count() - 1};
+  };
+  const auto edge = [&](StageId from, StageId to) {
+    if (from.valid() && to.valid()) t.plan.edges.push_back({from, to, Bytes{1}});
+  };
+  for (int l = 0; l < layers; ++l) {
+    const Place& place = places[static_cast<std::size_t>(l)];
+    t.forward.push_back(add(l, StageTask::Forward, place.forward));
+    t.input_gradient.push_back(l > 0 ? add(l, StageTask::InputGradient, place.input_gradient) : StageId{});
+    t.weight_gradient.push_back(add(l, StageTask::WeightGradient, place.weight_gradient));
+  }
+  for (int l = 0; l < layers; ++l) {
+    const auto at = static_cast<std::size_t>(l);
+    const Place& place = places[at];
+    const bool last = l + 1 == layers;
+    if (l > 0) edge(t.forward[at - 1], t.forward[at]);
+    edge(last ? t.forward[at] : t.input_gradient[at + 1], t.input_gradient[at]);
+    edge(last ? t.forward[at] : t.input_gradient[at + 1], t.weight_gradient[at]);
+    const StageId update = add(l, StageTask::Update, place.weight_gradient, micro_batches);
+    edge(t.weight_gradient[at], update);
+    if (place.forward != place.weight_gradient)
+      edge(update, add(l, StageTask::TakeWeights, place.forward, micro_batches));
+    if (l > 0 && place.input_gradient != place.weight_gradient && place.input_gradient != place.forward)
+      edge(update, add(l, StageTask::TakeWeights, place.input_gradient, micro_batches));
+  }
+  return t;
+}
+
+std::vector<StageNeeds> needs(const Tasks& t, int slack, const WeightsRule& rule = test::policy("stash")) {
+  constexpr int kIntervals = 400;  // Far more than any task is behind.
+  const ScheduleDef& def = get_from(schedules::all(), "schedule", "layerpipe");
+  const config::Value options = test::checked("{slack: " + std::to_string(slack) + "}", *def.fields);
+  const StageCosts costs = uniform_costs(t.plan, test::times(1, 0));
+  const Schedule order = build_schedule(
+      def, {.plan = t.plan, .costs = costs, .iterations = kIntervals / t.plan.mini_batch, .options = &options});
+  const WeightReads reads(order, t.plan, rule);
+  std::vector<StageNeeds> all;
+  for (int s = 0; s < t.plan.stage_count(); ++s) all.push_back(reads.needs(StageId{s}, 0));
+  return all;
+}
+
+int buffers(const std::vector<StageNeeds>& all, StageId s) { return all[static_cast<std::size_t>(s)].buffers; }
+int ceil_of(int a, int b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+// A micro-batch's gradient comes back to a layer with S behind it 2S intervals after its forward when a hop takes one
+// (LayerPipe2, delay 2S), and 1 + slack of them with a slack. So many micro-batches in flight, T of which share a
+// version, lie in no more than ceil(2S (1 + slack) / T) versions older than the newest.
+TEST_CASE(
+    "a layer on each device: 1 + ceil(2S(1 + slack) / T) versions with S layers behind, T micro-batches an update") {
+  for (const int layers : {1, 2, 4, 8, 16})
+    for (const int micro_batches : {1, 2, 3, 8})
+      for (const int slack : {0, 1, 2}) {
+        CAPTURE(layers);
+        CAPTURE(micro_batches);
+        CAPTURE(slack);
+        std::vector<Place> places;
+        for (int l = 0; l < layers; ++l) places.push_back({l, l, l});
+        const Tasks t = tasks_of(places, micro_batches);
+        const auto all = needs(t, slack);
+        for (int l = 0; l < layers; ++l) {
+          const auto at = static_cast<std::size_t>(l);
+          const int behind = layers - 1 - l;
+          const int expected = l == 0 ? 1 : 1 + ceil_of(2 * behind * (1 + slack), micro_batches);
+          CHECK(buffers(all, l == 0 ? t.forward[at] : t.input_gradient[at]) == expected);
+          CHECK(buffers(all, t.weight_gradient[at]) == 0);  // It works on the newest of those.
+          if (l > 0) CHECK(buffers(all, t.forward[at]) == 0);
+        }
+      }
+}
+
+TEST_CASE("forwards, input gradients and weight gradients on a device each: the input gradients' device keeps more") {
+  for (const int micro_batches : {1, 2, 3, 8})
+    for (const int slack : {0, 1, 3}) {
+      CAPTURE(micro_batches);
+      CAPTURE(slack);
+      const Tasks t = tasks_of({{0, 1, 2}, {0, 1, 2}, {0, 1, 2}}, micro_batches);
+      const auto all = needs(t, slack);
+      for (const std::size_t l : {1U, 2U}) {
+        // New weights come to both in the same interval; the gradient is one hop behind the forward.
+        CHECK(buffers(all, t.input_gradient[l]) == 1 + ceil_of(1 + slack, micro_batches));
+        CHECK(buffers(all, t.forward[l]) == 1);
+        CHECK(buffers(all, t.weight_gradient[l]) == 1);
+      }
+    }
+}
+
+TEST_CASE("where the forward has its new weights a hop before the input gradient, that one reads its newest") {
+  for (const int micro_batches : {1, 2, 8})
+    for (const int slack : {0, 1, 3}) {
+      const Tasks t = tasks_of({{0, 1, 0}, {0, 1, 0}}, micro_batches);
+      CHECK(buffers(needs(t, slack), t.input_gradient[1]) == 1);
+    }
+}
+
+TEST_CASE("other weights: the newest for all is one copy, LayerPipe2's are three, and some make no sense of tasks") {
+  const Tasks t = tasks_of({{0, 0, 0}, {1, 1, 1}, {2, 2, 2}}, 1);
+  const StageId middle = t.input_gradient[1];
+  CHECK(buffers(needs(t, 0, WeightsRule{}), middle) == 1);
+  CHECK(buffers(needs(t, 0, test::policy("layerpipe2")), middle) == 3);  // Newest, average, what they make.
+  CHECK(needs(t, 0)[static_cast<std::size_t>(middle)].delay == 2);
+  for (const char* name : {"vertical-sync", "spectrain", "xpipe"}) {
+    CAPTURE(name);
+    CHECK(test::input_error_of([&] { needs(t, 0, test::policy(name)); }).find("stages of this plan do single tasks") !=
+          std::string::npos);
+  }
+}
