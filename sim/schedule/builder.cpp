@@ -71,10 +71,10 @@ Schedule join(const std::vector<Part>& parts, const Plan& plan, const std::vecto
   for (int s = 0; s < plan.stage_count(); ++s)
     each.push_back(plan.replica_micro_batches(StageId{s}) / all.updates_of(StageId{s}));
   all.devices.resize(parts.front().order->devices.size());
+  std::vector<int> finished(plan.stages.size(), 0);  // Of each stage on the device at hand.
   for (std::size_t d = 0; d < all.devices.size(); ++d) {
     auto& ops = all.devices[d];
     std::vector<Op> late;
-    std::vector<int> finished(plan.stages.size(), 0);
     std::size_t count = 0;
     for (const Part& part : parts) count += part.order->devices[d].size();
     ops.reserve(count);
@@ -87,6 +87,7 @@ Schedule join(const std::vector<Part>& parts, const Plan& plan, const std::vecto
       }
       if (!late.empty()) append_late(late, plan, ops);
     }
+    for (const Op& op : ops) finished[static_cast<std::size_t>(op.stage)] = 0;
   }
   return all;
 }
@@ -252,8 +253,11 @@ std::optional<config::Value> options_of(const ScheduleDef& def, const std::vecto
 
 Placing placing_of(const ScheduleDef& def, const config::Value* options) {
   Placing placing{def.placement, def.chunks, def.turn};
-  if (const config::Value* asked = options ? options->find("placement") : nullptr)
-    placing = {*parse_placement(asked->text), chunks_of(*parse_placement(asked->text))};
+  if (const config::Value* asked = options ? options->find("placement") : nullptr) {
+    const Placement placement = *parse_placement(asked->text);
+    const bool both_ways = placement == Placement::Bidirectional;  // A stage and a copy of another.
+    placing = {placement, both_ways ? ChunkRange{2, 2} : chunks_of(placement)};
+  }
   const config::Value* given = options ? options->find("chunks") : nullptr;
   if (!given) return placing;
   const int chunks = config::as_int(*given);

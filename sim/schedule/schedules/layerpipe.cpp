@@ -65,8 +65,6 @@ Schedule order(const ScheduleInput& in) {
 
 }  // namespace
 
-// Left out: the older versions of weights that delays ask for. With S stages behind a layer its gradient comes 2S
-// micro-batches late (LayerPipe2).
 extern const ScheduleDef layerpipe{
     .name = "layerpipe",
     .summary = "Passes of layers as tasks apart, a micro-batch each interval as long as the busiest device works",

@@ -28,7 +28,7 @@ const config::MapSpec fields{
                    .fallback("0")
                    .doc("Of `activations`: the share that I gives back, and W the rest."),
                config::boolean("split").fallback("true").doc("Whether a backward may be split into I and W."),
-               config::choice("placement", std::vector<std::string>{"linear", "loop", "v", "wave"})
+               config::choice("placement", std::vector<std::string>{"linear", "loop", "v", "wave", "bidirectional"})
                    .optional()
                    .doc("Where the stages are to lie; left out: as the plan has them."),
                chunks_field(),
@@ -151,14 +151,14 @@ class Synthesis {
         judge(seed.name, seed.iteration);
       rows.push_back(std::move(one));
     };
-    for (const Seed& seed : library_seeds(in_)) add(seed);
-    add(one_by_one(problem_));
     double activations = kAny;
     for (const Resource& r : limit_) {
       const double largest = *std::max_element(r.stash.begin(), r.stash.end());
       const double room = *std::min_element(r.most.begin(), r.most.end());
       if (largest > 0) activations = std::min(activations, room / largest);
     }
+    for (const Seed& seed : library_seeds(in_, activations)) add(seed);
+    add(one_by_one(problem_));
     const double blocks = std::clamp(kBlockPieces / problem_.pieces(), 8.0, kMostBlocks);
     for (const Seed& seed : block_seeds(in_, activations, static_cast<std::size_t>(blocks))) add(seed);
     return rows;

@@ -71,55 +71,79 @@ Genes beginning(const Problem& p, Habit habit, double share, double patience) {
   for (std::size_t s = 0; s < p.rank_of.size(); ++s) {
     const double there = lone.forward[s] / pace, back = lone.gradient[s] / pace;
     const double under_way = std::ceil(share * (back - there + p.times[s].whole() / pace));
-    g.ahead.push_back(static_cast<int>(std::clamp(under_way, 1.0, std::max(1.0, double(p.micros[s])))));
+    const int ahead = static_cast<int>(std::clamp(under_way, 1.0, std::max(1.0, double(p.micros[s]))));
     const double depth = static_cast<double>(s) / stages;  // Of stages that are equal otherwise, the later one.
-    if (habit == Habit::BackwardFirst || habit == Habit::ForwardFirst) {
-      g.forward_offset.push_back(kFar * ((habit == Habit::ForwardFirst ? -3 : 0) - depth));
-      g.gradient_offset.push_back(kFar * (depth - 2));
-      g.weight_offset.push_back(kNever);
-    } else {
-      g.forward_offset.push_back(there);
-      g.gradient_offset.push_back(back);
-      g.weight_offset.push_back(back + 1);
+    const bool pattern = habit != Habit::BackwardFirst && habit != Habit::ForwardFirst;
+    for (int m = 0; m < p.micros[s]; ++m) {
+      g.ahead.push_back(ahead);
+      g.forward.push_back(m + (pattern ? there : kFar * ((habit == Habit::ForwardFirst ? -3 : 0) - depth)));
+      g.gradient.push_back(m + (pattern ? back : kFar * (depth - 2)));
+      g.weight.push_back(m + (pattern ? back + 1 : kNever));
     }
   }
   return g;
 }
 
-/// One gene more or less; one micro-batch from one stage of a rank to another; the same change along the pipeline.
-Genes changed(const Problem& p, Genes g, Rng& rng) {
+/// Some stages, one behind the other, and some micro-batches of each.
+struct Patch {
+  int first_stage, end_stage, first_micro, end_micro;
+};
+Patch any_patch(const Problem& p, Rng& rng) {
   const int stages = static_cast<int>(p.rank_of.size());
+  const int most = *std::max_element(p.micros.begin(), p.micros.end());
   const int s = rng.integer(0, stages - 1), end = rng.integer(0, 1) ? s + 1 : rng.integer(s + 1, stages);
-  const auto add = [&](int stage, int change) {
-    g.ahead[at(stage)] = std::clamp(g.ahead[at(stage)] + change, 1, std::max(p.micros[at(stage)], 1));
+  const int cut = rng.integer(1, most);
+  switch (rng.integer(0, 5)) {
+    case 0:
+      return {s, end, 0, cut};
+    case 1:
+      return {s, end, cut, most};
+    case 2:
+      return {s, end, cut - 1, rng.integer(cut, most)};
+    default:
+      return {s, end, 0, most};
+  }
+}
+
+/// One gene more or less, of a stage or some, for all micro-batches or some; one micro-batch from one stage of a rank
+/// to another.
+Genes changed(const Problem& p, Genes g, Rng& rng) {
+  const Patch patch = any_patch(p, rng);
+  const auto each = [&](int first, int end, auto&& change) {
+    for (int s = first; s < end; ++s)
+      for (int m = patch.first_micro; m < std::min(patch.end_micro, p.micros[at(s)]); ++m)
+        change(at(p.first_piece[at(s)] + m), p.micros[at(s)]);
   };
+  const auto add = [&](int first, int end, int change) {
+    each(first, end, [&](std::size_t i, int most) { g.ahead[i] = std::clamp(g.ahead[i] + change, 1, most); });
+  };
+  const int s = patch.first_stage;
   switch (rng.integer(0, 9)) {
     case 0:
     case 1:
     case 2:
-      add(s, rng.integer(0, 1) * 2 - 1);
+      add(s, s + 1, rng.integer(0, 1) * 2 - 1);
       break;
     case 3:
     case 4: {
       const auto& others = p.stages[at(p.rank_of[at(s)])];
-      add(s, -1);
-      add(others[at(rng.integer(0, static_cast<int>(others.size()) - 1))], 1);
+      const int other = others[at(rng.integer(0, static_cast<int>(others.size()) - 1))];
+      add(s, s + 1, -1);
+      add(other, other + 1, 1);
       break;
     }
     case 5:
-    case 6: {
-      const int change = rng.integer(0, 1) * 2 - 1;
-      for (int i = s; i < end; ++i) add(i, change);
+    case 6:
+      add(s, patch.end_stage, rng.integer(0, 1) * 2 - 1);
       break;
-    }
     case 7:
       (rng.integer(0, 1) ? g.patience : g.courtesy) = rng.uniform(0, 1.2);
       break;
     default: {
-      std::vector<double>* const lists[] = {&g.forward_offset, &g.gradient_offset, &g.weight_offset};
-      auto& offsets = *lists[rng.integer(0, 2)];
+      std::vector<double>* const lists[] = {&g.forward, &g.gradient, &g.weight};
+      auto& keys = *lists[rng.integer(0, 2)];
       const double change = rng.integer(0, 7) == 0 ? rng.uniform(-kFar, kFar) : rng.uniform(-2, 2);
-      for (int i = s; i < end; ++i) offsets[at(i)] += change;
+      each(s, patch.end_stage, [&](std::size_t i, int) { keys[i] += change; });
     }
   }
   return g;

@@ -60,29 +60,49 @@ class ListScheduler {
     const Progress& p = stages_[at(stage)];
     const int micro = forward ? p.forward : p.gradient;
     if (micro == problem_.micros[at(stage)]) return kNever;
-    if (forward ? p.forward - p.weight >= genes_.ahead[at(stage)] || !has_room(stage)
+    if (forward ? p.forward - p.weight >= genes_.ahead[at(piece(stage, micro))] || !has_room(stage)
                 : p.gradient >= p.forward || !has_room_back(stage))
       return kNever;
     const int slot = 2 * piece(stage, micro) + !forward;
     return missing_[at(slot)] > 0 ? kNever : ready_[at(slot)];
   }
 
-  /// Beside what the rank holds: this forward, one micro-batch of each later stage that holds none, and what the widest
-  /// recomputation takes.
   bool has_room(int stage) const {
-    const int rank = problem_.rank_of[at(stage)];
-    for (std::size_t k = 0; k < limit_.size(); ++k) {
-      const Resource& r = limit_[k];
-      double needed = held_[k][at(rank)] + r.boundary[at(stage)], widest = 0;
+    for (std::size_t k = 0; k < limit_.size(); ++k)
+      if (!is_safe(limit_[k], held_[k][at(problem_.rank_of[at(stage)])], stage)) return false;
+    return true;
+  }
+
+  /// Whether the rank can finish its micro-batches one after the other, oldest first, when this forward comes next:
+  /// each finds room for the stages that it has yet to pass, beside what the widest recomputation takes, and gives back
+  /// what it holds.
+  bool is_safe(const Resource& r, double held, int stage) const {
+    const int rank = problem_.rank_of[at(stage)], own = stages_[at(stage)].forward;
+    double widest = 0, all = 0;
+    int oldest = own, newest = own;
+    for (const int s : problem_.stages[at(rank)]) {
+      widest = std::max(widest, r.stash[at(s)] - r.boundary[at(s)]);
+      all += r.boundary[at(s)];
+      oldest = std::min(oldest, stages_[at(s)].weight);
+      newest = std::max(newest, stages_[at(s)].forward - 1);
+    }
+    double free = r.most[at(rank)] * (1 + 1e-12) - held - r.boundary[at(stage)] - widest;
+    for (int micro = oldest; micro <= newest && free < all; ++micro) {
+      double needed = 0, holds = 0;
       for (const int s : problem_.stages[at(rank)]) {
         const Progress& p = stages_[at(s)];
-        widest = std::max(widest, r.stash[at(s)] - r.boundary[at(s)]);
-        if (depth_[at(s)] > depth_[at(stage)] && p.forward == p.weight && p.forward < problem_.micros[at(s)])
+        if (micro < p.weight || micro >= problem_.micros[at(s)]) continue;
+        if (micro < p.gradient)
+          holds += r.stash[at(s)] * (1 - r.freed_at_input);
+        else if (micro < p.forward || (s == stage && micro == own))
+          holds += r.boundary[at(s)];
+        else
           needed += r.boundary[at(s)];
       }
-      if (needed + widest > r.most[at(rank)] * (1 + 1e-12)) return false;
+      if (needed > free) return false;
+      free += holds;
     }
-    return true;
+    return free >= 0;
   }
 
   /// A recomputation may have to wait for a weight gradient to give back what the one before it took.
@@ -101,19 +121,21 @@ class ListScheduler {
     double next = kNever, comes = kNever;
     int weight = -1;
     for (const int s : problem_.stages[at(rank)]) {
-      const auto look = [&](bool forward, Kind kind, double key) {
+      const auto look = [&](bool forward, Kind kind, const std::vector<double>& keys, int micro) {
         const double start = start_of(s, forward);
+        if (start == kNever) return;
+        const double key = keys[at(piece(s, micro))];
         if (start <= now && (best.stage < 0 || key < best.key)) best = {s, kind, key};
-        if (start <= now || start == kNever) return;
+        if (start <= now) return;
         next = std::min(next, start);
         if (key < coming.key) coming = {s, kind, key}, comes = start;
       };
       const Progress& p = stages_[at(s)];
-      look(true, kForward, genes_.forward_offset[at(s)] + p.forward);
-      look(false, genes_.whole ? kBackward : kInputGradient, genes_.gradient_offset[at(s)] + p.gradient);
+      look(true, kForward, genes_.forward, p.forward);
+      look(false, genes_.whole ? kBackward : kInputGradient, genes_.gradient, p.gradient);
       if (p.weight == p.gradient) continue;
       if (weight < 0 || tighter(s, weight)) weight = s;
-      const double key = genes_.weight_offset[at(s)] + p.weight;
+      const double key = genes_.weight[at(piece(s, p.weight))];
       if (best.stage >= 0 && key < best.key) best = {s, kWeightGradient, key};
     }
     if (best.stage < 0 && weight >= 0 && next - now >= genes_.patience * problem_.times[at(weight)].weight_gradient)
@@ -127,7 +149,10 @@ class ListScheduler {
 
   /// Fewer micro-batches are left to start before the stage is full.
   bool tighter(int a, int b) const {
-    const auto room = [&](int s) { return genes_.ahead[at(s)] - (stages_[at(s)].forward - stages_[at(s)].weight); };
+    const auto room = [&](int s) {
+      const Progress& p = stages_[at(s)];
+      return genes_.ahead[at(piece(s, std::min(p.forward, problem_.micros[at(s)] - 1)))] - (p.forward - p.weight);
+    };
     return room(a) < room(b);
   }
 

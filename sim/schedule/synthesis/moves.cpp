@@ -9,9 +9,10 @@ namespace {
 
 std::size_t at(int i) { return Problem::at(i); }
 
-constexpr int kFarthest = 40;  // Steps that one is moved by.
+constexpr int kFarthest = 40;   // Steps that one is moved by.
+constexpr double kChain = 0.5;  // Chance that a step moves on several stages.
 constexpr int kWindow = 5;
-constexpr double kHeat = 0.002;  // Of the cost: what a worse order may cost more, at the beginning.
+constexpr double kHeat = 0.003;  // Of the cost: what a worse order may cost more, at the beginning.
 
 /// Takes the step at one index of a row and puts it at another.
 struct Move {
@@ -77,9 +78,17 @@ std::vector<Block> blocks_of(const std::vector<Place>& path) {
   return blocks;
 }
 
+Move as_far_as_it_goes(const Problem& p, const std::vector<Step>& row, Move m) {
+  m.to = std::clamp(m.to, 0, static_cast<int>(row.size()) - 1);
+  const int step = m.to < m.from ? -1 : 1;
+  int reached = m.from;
+  while (reached != m.to && may_pass(p, row[at(m.from)], row[at(reached + step)])) reached += step;
+  m.to = reached;
+  return m;
+}
+
 Move random_move(const Problem& p, const Rows& rows, const std::vector<Block>& blocks, Rng& rng) {
   const Block& b = blocks[at(rng.integer(0, static_cast<int>(blocks.size()) - 1))];
-  const int length = static_cast<int>(rows[at(b.rank)].size());
   const int i = rng.integer(b.first, b.last);
   Move m{b.rank, i, i};
   switch (rng.integer(0, 4)) {
@@ -100,13 +109,34 @@ Move random_move(const Problem& p, const Rows& rows, const std::vector<Block>& b
       m.to = rows[at(b.rank)][at(i)].kind() == kWeightGradient ? b.last + far : b.first - far;
     }
   }
-  m.to = std::clamp(m.to, 0, length - 1);
-  // As far as it can go.
-  const int step = m.to < m.from ? -1 : 1;
-  int reached = m.from;
-  while (reached != m.to && may_pass(p, rows[at(b.rank)][at(i)], rows[at(b.rank)][at(reached + step)])) reached += step;
-  m.to = reached;
-  return m;
+  return as_far_as_it_goes(p, rows[at(b.rank)], m);
+}
+
+/// The same step of the same micro-batch on this stage and some next to it.
+std::vector<Step> chain_of(const Problem& p, Step step, Rng& rng) {
+  const int stage = p.stage_of[at(step.piece())], micro = p.micro_of(step.piece());
+  const int stages = static_cast<int>(p.rank_of.size());
+  const int way = rng.integer(0, 2);  // Stages before it, behind it, or both.
+  const int begin = way == 1 ? stage : rng.integer(0, stage);
+  const int end = way == 0 ? stage + 1 : rng.integer(stage + 1, stages);
+  std::vector<Step> steps;
+  for (int s = begin; s < end; ++s)
+    if (micro < p.micros[at(s)]) steps.emplace_back(step.kind(), p.first_piece[at(s)] + micro);
+  return steps;
+}
+
+/// Moves each of the steps by so many places, or as far as it can go, and makes room for it. False where there is none.
+bool move_all(const Problem& p, const Limit& limit, Rows& rows, const std::vector<Step>& steps, int by) {
+  for (const Step s : steps) {
+    const int rank = p.rank_of[at(p.stage_of[at(s.piece())])];
+    std::vector<Step>& row = rows[at(rank)];
+    const auto found = std::find(row.begin(), row.end(), s);
+    if (found == row.end()) continue;  // A whole backward there, halves here.
+    const int from = static_cast<int>(found - row.begin());
+    as_far_as_it_goes(p, row, {rank, from, from + by}).apply(row);
+    if (!make_room(p, limit, row, rank)) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -114,27 +144,27 @@ Move random_move(const Problem& p, const Rows& rows, const std::vector<Block>& b
 void anneal(Pool& pool, Rng& rng, const Rows& from, double effort) {
   const Problem& p = pool.problem;
   const double begin = pool.effort();
-  Rows rows = from;
+  Rows rows = from, before;
   double cost = pool.cost(rows), best = cost;
   std::vector<Block> blocks = blocks_of(pool.clock.critical_path(rows));
-  std::vector<Step> before;
   while (!pool.spent(effort)) {
     const Move m = random_move(p, rows, blocks, rng);
     pool.spend(1);
     if (m.from == m.to) continue;
-    std::vector<Step>& row = rows[at(m.rank)];
-    before = row;
-    m.apply(row);
+    const Step step = rows[at(m.rank)][at(m.from)];
+    std::vector<Step> steps{step};
+    if (rng.uniform() < kChain) steps = chain_of(p, step, rng);
+    before = rows;
     double next = std::numeric_limits<double>::infinity();
-    pool.spend(static_cast<double>(row.size()) / 4);
-    if (make_room(p, pool.limit, row, m.rank)) next = pool.cost(rows);
+    pool.spend(static_cast<double>(steps.size() * rows[at(m.rank)].size()) / 4);
+    if (move_all(p, pool.limit, rows, steps, m.to - m.from)) next = pool.cost(rows);
     const double left = 1 - (pool.effort() - begin) / (effort - begin);
     if (next <= cost || rng.uniform() < std::exp((cost - next) / (kHeat * cost * left * left))) {
       cost = next;
       blocks = blocks_of(pool.clock.critical_path(rows));
       if (cost < best) best = cost, pool.offer(rows);
     } else {
-      row = before;
+      std::swap(rows, before);
     }
   }
 }

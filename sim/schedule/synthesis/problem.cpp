@@ -90,9 +90,6 @@ Problem::Problem(const ScheduleInput& in) : devices(in.plan.device_count()) {
   std::set<DeviceId> taken;
   for (int s = 0; s < plan.stage_count(); ++s) {
     const Stage& stage = plan.stage(StageId{s});
-    if (!stage.micros.empty())
-      throw InputError("the schedule 'synthesised' goes with stages that run every micro-batch",
-                       "take a schedule of both directions as it is");
     const auto [found, is_new] = rank_with.try_emplace(stage.devices, ranks());
     if (is_new) {
       stages.emplace_back();

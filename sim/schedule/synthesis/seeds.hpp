@@ -15,8 +15,9 @@ struct Seed {
   bool as_known = true;  ///< With the options that it has when nothing is said.
 };
 
-/// Every synchronous schedule of the catalogue that the plan suits, as it is and with some of its options changed.
-std::vector<Seed> library_seeds(const ScheduleInput&);
+/// Every synchronous schedule of the catalogue that the plan suits, as it is and with some of its options changed:
+/// those that take a limit of memory also with as many activations as a rank has room for.
+std::vector<Seed> library_seeds(const ScheduleInput&, double activations = std::numeric_limits<double>::infinity());
 
 /// One micro-batch after the other, there and back: as little memory as there can be where all stages have as many
 /// micro-batches.

@@ -94,6 +94,15 @@ TEST_CASE("spp-pe runs four further ahead for every stage behind") {
         Rows{"0F0 0F1 0F2 0F3 0B0 0F4 0B1 0B2 0B3 0B4", "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3 1F4 1B4"});
 }
 
+TEST_CASE("v-adaptive: the more memory, the further ahead") {
+  // 4 chunks on each rank are what zb-v keeps; v-min on two ranks keeps as many, so that less is too little.
+  CHECK(rows("v-adaptive", 2, 2, 2) == rows("v-adaptive", 2, 2, 2, "{memory: 7}"));
+  for (const auto& row : with("v-adaptive", 2, 2, 2).devices) CHECK(row.size() == 3 * 2 * 2);
+  CHECK_THROWS_AS(with("v-adaptive", 2, 2, 4, "{memory: 0.9}"), Infeasible);
+  CHECK_THROWS_AS(with("v-adaptive", 8, 2, 16, "{memory: 0.4}"), Infeasible);  // v-min: 8 of 16 chunks
+  CHECK(with("v-adaptive", 8, 2, 16, "{memory: 0.5}").devices.size() == 8);
+}
+
 TEST_CASE("what a schedule cannot do, it says") {
   CHECK_THROWS_AS(with("dualpipe", 3, 2, 8), Infeasible);
   CHECK_THROWS_AS(with("dualpipe", 4, 2, 9), Infeasible);
