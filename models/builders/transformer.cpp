@@ -2,7 +2,8 @@
 //   parameters 4h^2 + 2hf + 9h + f       flops 8sh^2 + 4s^2h + 4shf (Narayanan et al., SC 2021, appendix, for f = 4h)
 //   kept for backward: nine tensors of sh (input, its norm, Q, K, V, context, projection, residual sum, its norm), two
 //   of sf around the activation, and the probabilities as^2 (after Korthikanti et al., MLSys 2023, without dropout
-//   masks)
+//   masks); with dropout also what it left of them and a mask of a byte each. Where t GPUs are one device, input, both
+//   norms, projection and residual sum lie on each of them, but for sequence parallelism
 
 #include <fmt/format.h>
 
@@ -33,17 +34,28 @@ const config::MapSpec kFields{
      config::boolean("tied").fallback("true").doc(
          "Whether the scores over the vocabulary use the weights of the embedding, for gpt."),
      config::boolean("flash_attention").fallback("false").doc("Whether backward makes the probabilities anew."),
+     config::boolean("attention_dropout")
+         .optional()
+         .doc("Whether dropout acts on the probabilities, which keeps its mask and what it left; left out: no."),
+     config::integer("tensor_parallel", 1, 1e4)
+         .optional()
+         .doc("GPUs that share each layer and are one device here: what each of them keeps counts; left out: 1."),
+     config::boolean("sequence_parallel")
+         .optional()
+         .doc("Whether these GPUs also share what lies between the matrix products; left out: no."),
      precision_field()}};
 
 struct Shape {
   double layers = 0, hidden = 0, heads = 0, feed_forward = 0, sequence = 0, vocabulary = 0;
-  bool keeps_probabilities = true, tied = true;
+  double probabilities = 1;  ///< Numbers kept for each: with dropout more, made anew none.
+  double copies = 1;         ///< GPUs of one device that keep what they do not share.
+  bool tied = true;
 };
 
 LayerAmounts transformer_layer(const Shape& n) {
   const double s = n.sequence, h = n.hidden, f = n.feed_forward;
   return weighted(4 * h * h + 2 * h * f + 9 * h + f, 8 * s * h * h + 4 * s * s * h + 4 * s * h * f, s * h,
-                  9 * s * h + 2 * s * f + (n.keeps_probabilities ? n.heads * s * s : 0));
+                  (5 * n.copies + 4) * s * h + 2 * s * f + n.probabilities * n.heads * s * s);
 }
 
 LayerId add_layers(GraphWriter& writer, const Shape& n, LayerId last, bool causal) {
@@ -122,7 +134,10 @@ Shape read_shape(const Value& map) {
   n.heads = config::as_real(map.at("heads"));
   n.feed_forward = map.has("feed_forward") ? config::as_real(map.at("feed_forward")) : 4 * n.hidden;
   n.tied = config::as_bool(map.at("tied"));
-  n.keeps_probabilities = !config::as_bool(map.at("flash_attention"));
+  const auto is = [&](const char* field) { return map.has(field) && config::as_bool(map.at(field)); };
+  if (is("attention_dropout")) n.probabilities = 2 + 1 / read_precision(map).activation;
+  if (is("flash_attention")) n.probabilities = 0;
+  if (map.has("tensor_parallel") && !is("sequence_parallel")) n.copies = config::as_real(map.at("tensor_parallel"));
   if (config::as_int(map.at("hidden")) % config::as_int(map.at("heads")) != 0)
     problems.add(map.at("heads").where, "heads", fmt::format("{} heads do not divide a width of {}", n.heads, n.hidden),
                  {}, "heads");

@@ -1,6 +1,7 @@
 #include "sim/plan/even_out.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
@@ -11,6 +12,10 @@ namespace {
 
 using Device = std::vector<StageShare>;
 
+/// Of the largest load at the start: sums of the same layers at other places differ by less, and do not count as
+/// better.
+constexpr double kSame = 1e-10;
+
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class Boundaries {
@@ -20,7 +25,8 @@ class Boundaries {
         devices_(devices),
         stages_(static_cast<int>(bounds.size()) - 1),
         all_(devices.size()),
-        touched_(bounds.size()) {
+        touched_(bounds.size()),
+        unit_(kSame * largest_load(devices, bounds)) {
     std::iota(all_.begin(), all_.end(), std::size_t{0});
     for (std::size_t d = 0; d < devices.size(); ++d)
       for (const StageShare& share : devices[d])
@@ -46,9 +52,8 @@ class Boundaries {
   /// Moves neighbouring boundaries together by one layer, from or to one of the busiest device; whether that was found
   /// to help.
   bool slide() {
-    const auto& busiest = *std::max_element(devices_.begin(), devices_.end(), [&](const Device& a, const Device& b) {
-      return load_of(a, bounds_) < load_of(b, bounds_);
-    });
+    const auto& busiest = *std::max_element(devices_.begin(), devices_.end(),
+                                            [&](const Device& a, const Device& b) { return load(a) < load(b); });
     const std::vector<double> before = loads(all_);
     for (const StageShare& share : busiest)
       for (const int own : {share.stage, share.stage + 1})
@@ -64,16 +69,18 @@ class Boundaries {
     const int loser = step < 0 ? first - 1 : last;
     if (bounds_[at(loser) + 1] - bounds_[at(loser)] < 2) return false;
     for (int b = first; b <= last; ++b) bounds_[at(b)] += step;
-    if (load_of(busiest, bounds_) < before.front() && loads(all_) < before) return true;
+    if (load(busiest) < before.front() && loads(all_) < before) return true;
     for (int b = first; b <= last; ++b) bounds_[at(b)] -= step;
     return false;
   }
+
+  double load(const Device& device) const { return unit_ > 0 ? std::round(load_of(device, bounds_) / unit_) : 0; }
 
   /// Busiest first. What is left out of the sorted list of all devices is the same before and after, so comparing these
   /// compares the whole.
   std::vector<double> loads(const std::vector<std::size_t>& devices) const {
     std::vector<double> result;
-    for (const std::size_t d : devices) result.push_back(load_of(devices_[d], bounds_));
+    for (const std::size_t d : devices) result.push_back(load(devices_[d]));
     std::sort(result.begin(), result.end(), std::greater<>());
     return result;
   }
@@ -83,6 +90,7 @@ class Boundaries {
   int stages_;
   std::vector<std::size_t> all_;                   ///< Devices.
   std::vector<std::vector<std::size_t>> touched_;  ///< Devices whose load each boundary changes.
+  double unit_;                                    ///< Loads are whole numbers of this.
 };
 
 }  // namespace

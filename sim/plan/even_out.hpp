@@ -27,7 +27,7 @@ double least_load(const std::vector<std::vector<StageShare>>& devices);
 
 /// Moves one boundary at a time, anywhere between its neighbours, or several that are neighbours by one layer, as long
 /// as that makes the list of device loads, busiest first, smaller. No stage becomes empty. What it ends with is a local
-/// optimum, never worse than the start.
+/// optimum, never worse than the start; sums of the same layers that differ in their last digits are as good.
 void even_out(std::vector<int>& bounds, const std::vector<std::vector<StageShare>>& devices);
 
 }  // namespace stagecraft

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "sim/model/builder.hpp"
 #include "tests/support/checked.hpp"
 
@@ -78,6 +80,33 @@ TEST_CASE("transformer: what is missing or does not divide is said") {
   CHECK(test::input_error_of([] {
           make("transformer", "{kind: vit, layers: 2, hidden: 8, heads: 2, patch: 15}");
         }).find("does not divide an image of 224") != std::string::npos);
+}
+
+// Korthikanti et al., MLSys 2023, equations 1 to 4 and table 2, in bytes of s h for a micro-batch of one sample, here
+// of all t GPUs of a group together; section 5 has the savings of selective recomputation as 70 % and 65 %.
+TEST_CASE("transformer: activations with tensor and sequence parallelism and selective recomputation") {
+  struct Network {
+    double h, a, saved;
+  };
+  constexpr double s = 2048, t = 8;
+  for (const Network n : {Network{12288, 96, 0.70}, Network{20480, 128, 0.65}}) {
+    const auto units = [&](const std::string& more) {
+      const ModelGraph model =
+          make("transformer",
+               "{kind: gpt, layers: 1, sequence: 2048, vocabulary: 8, precision: mixed, attention_dropout: "
+               "true, hidden: " +
+                   std::to_string(int(n.h)) + ", heads: " + std::to_string(int(n.a)) + more + "}");
+      return model.layers[2].stash.value / (s * n.h);
+    };
+    const double attention = 5 * n.a * s / n.h;  // 80 and 64, as in the paper.
+    const std::string group = ", tensor_parallel: 8", shared = ", sequence_parallel: true";
+    CHECK(units("") == doctest::Approx(34 + attention));
+    CHECK(units(group) == doctest::Approx(t * (10 + 24 / t + attention / t)));
+    CHECK(units(group + shared) == doctest::Approx(34 + attention));
+    CHECK(units(group + ", flash_attention: true") == doctest::Approx(t * (10 + 24 / t)));
+    CHECK(units(group + shared + ", flash_attention: true") == doctest::Approx(34));
+    CHECK(std::round(100 * (1 - 34 / units(""))) == 100 * n.saved);
+  }
 }
 
 TEST_CASE("transformer: flash attention keeps no probabilities, mixed precision halves the bytes") {

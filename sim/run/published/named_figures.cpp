@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/run/published/learning_figures.hpp"
 #include "sim/run/sweep/result.hpp"
 
 namespace stagecraft {
@@ -42,6 +43,8 @@ constexpr NamedFigure kMore[] = {
     {"idle_s", false, idle},
     {"span_bubble", false, span_bubble},
     {"micro_batch_period_s", false, micro_batch_period},
+    {"stable_rate", true, stable_rate},
+    {"updates_to_half_loss", false, updates_to_half_loss},
     {"predicted_s", false, [](const Prepared& p, const Outcome&) { return p.planned.predicted.value; }},
 };
 

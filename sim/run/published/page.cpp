@@ -33,6 +33,7 @@ thead th { font-weight: 600; }
 .why { max-width: 46em; margin: .7em 0 0; font-size: 14px; }
 svg text { fill: var(--soft); font-size: 11px; }
 svg .axis { stroke: var(--line); fill: none; }
+svg .band { fill: var(--line); fill-opacity: .45; }
 svg .point { fill: var(--ours); fill-opacity: .75; }
 svg .off { fill: var(--bad); }
 )";
@@ -91,16 +92,31 @@ std::string table_html(const PublishedTable& t, std::span<const Reproduced> cell
                      reasons_html(t, cells));
 }
 
+/// Of each publication what came of its figures; columns that are empty for all are left out.
 std::string summary_html(std::span<const Reproduction> all) {
-  std::string text =
-      "<table><thead><tr><th></th><th>met</th><th>missed</th><th>failed</th><th>shown only</th></tr></thead>";
+  constexpr std::pair<Verdict, const char*> kColumns[] = {
+      {Verdict::Met, "met"}, {Verdict::Missed, "missed"}, {Verdict::Failed, "failed"}, {Verdict::Shown, "shown only"}};
+  const auto total = [&](Verdict v) {
+    int sum = 0;
+    for (const Reproduction& r : all) sum += r.count(v);
+    return sum;
+  };
+  std::string head, rows, foot;
+  for (const auto& [verdict, word] : kColumns)
+    if (total(verdict) > 0) {
+      head += fmt::format("<th>{}</th>", word);
+      foot += fmt::format("<th>{}</th>", total(verdict));
+    }
   for (const Reproduction& r : all) {
-    text += fmt::format("<tr><th><a href=\"#{}\">{}</a></th>", escaped(r.published.name), escaped(r.published.title));
-    for (const Verdict v : {Verdict::Met, Verdict::Missed, Verdict::Failed, Verdict::Shown})
-      text += r.count(v) > 0 ? fmt::format("<td>{}</td>", r.count(v)) : "<td></td>";
-    text += "</tr>";
+    rows += fmt::format("<tr><th><a href=\"#{}\">{}</a></th>", escaped(r.published.name), escaped(r.published.title));
+    for (const auto& column : kColumns) {
+      if (total(column.first) == 0) continue;
+      const int count = r.count(column.first);
+      rows += count > 0 ? fmt::format("<td>{}</td>", count) : "<td></td>";
+    }
+    rows += "</tr>";
   }
-  return text + "</table>";
+  return fmt::format("<table><thead><tr><th></th>{}</tr></thead>{}<tr><th>all</th>{}</tr></table>", head, rows, foot);
 }
 
 std::string publication_html(const Reproduction& r) {
@@ -128,7 +144,7 @@ std::string reproduced_html(std::span<const Reproduction> all) {
       "<meta name=\"viewport\" content=\"width=device-width\"><title>Published and ours</title><style>{}</style></head>"
       "<body><h1>Published and ours</h1><p class=\"soft\">In each cell the published figure in grey and ours beside "
       "it; "
-      "what is missed in red, with the reason below.</p>{}",
+      "what is missed in red, with the reason below. In the plots the band is how far ours may be.</p>{}",
       kStyle, summary_html(all));
   for (const Reproduction& r : all) text += publication_html(r);
   return text + "</body></html>\n";

@@ -12,7 +12,7 @@ namespace {
 
 using Verdict = Reproduced::Verdict;
 
-constexpr double kSide = 240, kLeft = 56, kTop = 10;
+constexpr double kSide = 210, kLeft = 56, kTop = 10;
 constexpr std::size_t kFewest = 4;  // Figures; fewer are read sooner than looked at.
 
 /// Both axes of a plot, which are the same.
@@ -29,6 +29,8 @@ class Scale {
   }
 
   bool has_extent() const { return low_ < high_; }
+  double low() const { return low_; }
+  double high() const { return high_; }
   double share(double v) const {
     return log_ ? std::log(v / low_) / std::log(high_ / low_) : (v - low_) / (high_ - low_);
   }
@@ -54,6 +56,24 @@ class Scale {
 
 double x(const Scale& s, double v) { return kLeft + kSide * s.share(v); }
 double y(const Scale& s, double v) { return kTop + kSide * (1 - s.share(v)); }
+
+/// Where ours may lie: `tolerance` times the published figure to both sides.
+std::string band(const Scale& s, double tolerance) {
+  constexpr double kSeen = 0.005;
+  if (tolerance < kSeen || tolerance >= 1 || s.low() < 0) return "";
+  std::string points;
+  const auto corner = [&](double published, double factor) {
+    points += fmt::format("{:.1f},{:.1f} ", x(s, published), y(s, published * factor));
+  };
+  const double low = s.low() > 0 ? s.low() : 0;
+  corner(low, 1 - tolerance), corner(s.high(), 1 - tolerance), corner(s.high(), 1 + tolerance);
+  corner(low, 1 + tolerance);
+  // A picture of its own cuts off what lies outside.
+  return fmt::format(
+      "<svg x=\"{0}\" y=\"{1}\" width=\"{2}\" height=\"{2}\" viewBox=\"{0} {1} {2} {2}\"><polygon class=\"band\" "
+      "points=\"{3}\"><title>within {4:.3g} %</title></polygon></svg>",
+      kLeft, kTop, kSide, points, 100 * tolerance);
+}
 
 std::string axes(const Scale& s) {
   std::string text = fmt::format("<path class=\"axis\" d=\"M{0} {1}v{2}h{2}v-{2}zM{0} {3}L{4} {1}\"/>", kLeft, kTop,
@@ -83,7 +103,7 @@ std::string plot_svg(const PublishedTable& t, std::span<const Reproduced> cells)
   if (cells.size() < kFewest || !scale.has_extent()) return "";
   std::string text = fmt::format(
       "<svg width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" role=\"img\"><title>ours over published</title>{2}",
-      kLeft + kSide + 14, kTop + kSide + 42, axes(scale));
+      kLeft + kSide + 14, kTop + kSide + 42, band(scale, t.closeness.tolerance.value_or(0)) + axes(scale));
   for (const Reproduced& c : cells) {
     if (c.verdict == Verdict::Failed) continue;
     text += fmt::format(

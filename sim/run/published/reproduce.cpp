@@ -44,7 +44,10 @@ double measured(const Setting& setting, const std::string& backend, const NamedF
   problems.throw_if_any();
   const Scenario scenario = settled_scenario(std::move(tree));
   const Prepared prepared = prepare(scenario);
-  return figure.of(prepared, run(scenario, prepared, backend));
+  Outcome outcome;  // What is learnt is the same on one thread, and threads have to wait for each other.
+  outcome.timeline = execute(scenario, prepared, backend, true);
+  if (!outcome.timeline.elsewhere) outcome.report = measure(prepared.program, outcome.timeline, prepared.cluster);
+  return figure.of(prepared, outcome);
 }
 
 /// Runs settings once each, however many cells need them.

@@ -34,6 +34,11 @@ const std::string& column_name(const Reproduction& r, const Reproduced& c) {
   return table_of(r, c).columns[c.column].name;
 }
 
+/// Why a figure is missed, or did not run; of others there is nothing to explain.
+std::string reason(const PublishedTable& t, const Reproduced& c) {
+  return c.verdict == Verdict::Failed ? c.problem : c.verdict == Verdict::Missed ? t.why_of(c.row) : "";
+}
+
 std::string ours_text(const PublishedTable& t, const Reproduced& c) {
   if (c.verdict == Verdict::Failed) return "failed";
   return number_text(t, c.ours) + (c.verdict == Verdict::Missed ? " !" : "  ");
@@ -152,11 +157,10 @@ std::string reproduced_csv(std::span<const Reproduction> all) {
   for (const Reproduction& r : all)
     for (const Reproduced& c : r.cells) {
       const PublishedTable& t = table_of(r, c);
-      const std::string reason = c.problem.empty() ? t.why_of(c.row) : c.problem;
       text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", r.published.name, csv_quoted(t.name),
                           csv_quoted(row_name(r, c)), csv_quoted(column_name(r, c)), t.figure, t.backend,
                           shortest(c.published), shortest(c.ours), shortest(c.deviation()), word(c.verdict),
-                          csv_quoted(reason));
+                          csv_quoted(reason(t, c)));
     }
   return text;
 }
@@ -182,7 +186,7 @@ std::string reproduced_json(std::span<const Reproduction> all) {
                                 {"ours", c.verdict == Verdict::Failed ? Json() : Json(c.ours)},
                                 {"deviation", c.verdict == Verdict::Failed ? Json() : Json(c.deviation())},
                                 {"verdict", word(c.verdict)},
-                                {"reason", c.problem.empty() ? t.why_of(c.row) : c.problem}});
+                                {"reason", reason(t, c)}});
     }
     json["publications"].push_back(one);
   }

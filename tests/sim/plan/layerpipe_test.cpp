@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "sim/plan/planner.hpp"
 #include "sim/plan/stage_cost.hpp"
@@ -76,6 +77,10 @@ TEST_CASE("layerpipe: VGG-16 on two to ten devices, against whole layers in stag
     CHECK(slow == doctest::Approx(whole[p - 2]).epsilon(1e-12));
     CHECK(fast == doctest::Approx(tasks[p - 2]).epsilon(1e-12));
     gains += slow / fast - 1;
+    // The abstract's 80 % with 7 to 9 processors is not of VGG-16 by its operations: no division of the work, be it of
+    // single gradients, is below an equal share.
+    const double share = 3 * std::accumulate(kVgg16.begin(), kVgg16.end(), 0.0) - kVgg16.front();
+    if (p >= 7 && p <= 9) CHECK(slow / (share / p) - 1 < 0.63);
     if (p == 9) CHECK(std::round(100 * (slow / fast - 1)) == 60);
   }
   CHECK(std::round(1000 * gains / 9) == 246);
@@ -133,18 +138,21 @@ TEST_CASE("layerpipe: a device twice as fast gets what it ends first") {
   CHECK(largest_load(made, model, cluster) == 12);
 }
 
-TEST_CASE("layerpipe: a task costs its own time and keeps weights; what updates them is beside their gradient") {
+TEST_CASE("layerpipe: a task costs its own time, has weights, and what updates them beside their gradient") {
   ModelGraph model = chain({1, 2});
   model.layers[1].parameters = 100;
   model.layers[1].times = LayerTimes{{2}, {3}, {5}};
   const Cluster cluster = test::devices_with({1});
   const StageCosts costs = stage_costs(plan("layerpipe", model, cluster), CostTable(model, cluster));
   const double seconds[] = {1, 2, 3, 5, 1, 0, 0};
-  const double bytes[] = {4, 400, 400, 1600, 16, 0, 0};  // fp32, Adam: 4 + 4 + 8; the updates find them there
+  const double weights[] = {4, 400, 400, 400, 4, 0, 0};  // fp32
+  const double updating[] = {0,  0, 0, 1200,
+                             12, 0, 0};  // Adam: a gradient of 4, a state of 8; the updates find them there
   REQUIRE(costs.size() == 7);
   for (std::size_t s = 0; s < 7; ++s) {
     CHECK(costs[s].front().forward.value == seconds[s]);
-    CHECK(costs[s].front().weights.value == bytes[s]);
+    CHECK(costs[s].front().weights.value == weights[s]);
+    CHECK((costs[s].front().gradients + costs[s].front().optimizer).value == updating[s]);
     CHECK(costs[s].front().backward.value == 0);
     CHECK(costs[s].front().stash.value == 0);
   }

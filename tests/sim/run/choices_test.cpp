@@ -54,7 +54,7 @@ TEST_CASE("each row is the run of its options, and none covers another") {
 }
 
 TEST_CASE("no plan that was left out is shorter, smaller or on fewer devices") {
-  const std::vector<std::string> schedules = {"1f1b", "zb-h1", "interleaved", "zb-v"};
+  const std::vector<std::string> schedules = {"1f1b", "zb-h1", "interleaved", "zb-v", "gems", "chimera", "dualpipe"};
   const ChoiceTable table = search(schedules);
   int tried = 0;
   for (const int ranks : {1, 2, 3})
@@ -94,6 +94,24 @@ TEST_CASE("no plan that was left out is shorter, smaller or on fewer devices") {
   CHECK(tried > 60);
 }
 
+TEST_CASE("two copies in opposite directions: a plan for each even number of ranks, and why there is none") {
+  const ChoiceTable table = search({"chimera"});
+  REQUIRE(!table.front.empty());
+  CHECK(table.refused.empty());
+  for (const Choice& c : table.front) {
+    CHECK(c.placement == "bidirectional");
+    CHECK(c.stages == 2);  // Of three devices.
+    CHECK(report_of(c).period == c.period);
+  }
+  std::vector<std::string> sets = kSmall;
+  sets.back() = "run.micro_batches=1";  // Samples: 2, and DualPipe takes four micro-batches for two ranks.
+  const ChoiceTable none = search({"dualpipe"}, sets);
+  CHECK(none.front.empty());
+  REQUIRE(none.refused.size() == 1);
+  CHECK(none.refused[0].first == "dualpipe");
+  CHECK(to_text(none, true).find("dualpipe runs none of these plans: ") != std::string::npos);
+}
+
 TEST_CASE("the same again, and with memory for nothing") {
   const ChoiceTable a = search({"1f1b"}), b = search({"1f1b"});
   CHECK(to_text(a, true) == to_text(b, true));
@@ -102,7 +120,7 @@ TEST_CASE("the same again, and with memory for nothing") {
       "cluster={generator: uniform, devices: 3, type: any, types: {any: {peak: 1 TFLOP/s, memory: 1 KiB, "
       "memory_bandwidth: 100 GB/s}}, link: {bandwidth: 1 GB/s, latency: 1 us}}";
   CHECK(search({"1f1b"}, sets).front.empty());
-  CHECK_THROWS_AS(search({"chimera"}), InputError);
+  for (const char* schedule : {"inference", "csv"}) CHECK_THROWS_AS(search({schedule}), InputError);
 }
 
 TEST_CASE("never worse than a planner alone: 30 scenarios, every planner, flushed and stale weights") {

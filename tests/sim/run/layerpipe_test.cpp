@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -97,6 +98,90 @@ TEST_CASE("layerpipe: new weights go once in an iteration to the devices that us
   CHECK(updates == 16 * scenario.lowering.iterations);
   const Outcome moved = run(scenario, p, "ideal");
   CHECK(moved.report.period.value < 1.5 * 5189.4e-6 * kMicroBatches);
+}
+
+namespace {
+
+/// Intervals that each task is behind the first: the longest path, where a hop to another device takes `hop`.
+std::vector<int> behind(const Plan& plan, int hop) {
+  std::vector<int> all(plan.stages.size(), 0);
+  const auto at = [](StageId s) { return static_cast<std::size_t>(s); };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const StageEdge& e : plan.edges) {
+      const int least = all[at(e.from)] + (plan.stage(e.from).devices == plan.stage(e.to).devices ? 0 : hop);
+      if (all[at(e.to)] < least) all[at(e.to)] = least, changed = true;
+    }
+  }
+  return all;
+}
+
+/// What one layer has on which device.
+struct LayerPlaces {
+  std::map<DeviceId, int> news;  ///< When new weights are there, behind the first task.
+  int forward = 0, input_gradient = 0;
+  DeviceId forward_on, input_gradient_on;
+};
+
+/// Weight bytes of every device by formula: in steady state one copy of each layer that it has a task of, and where its
+/// input gradient is ceil((intervals from forward to it - intervals that new weights come later here than there) / T).
+std::vector<double> weight_bytes(const Prepared& p, int micro_batches, int hop) {
+  const std::vector<int> when = behind(p.plan, hop);
+  std::map<LayerId, LayerPlaces> layers;
+  for (int s = 0; s < p.plan.stage_count(); ++s) {
+    const Stage& stage = p.plan.stage(StageId{s});
+    LayerPlaces& layer = layers[stage.layers.front()];
+    const int own = when[static_cast<std::size_t>(s)];
+    const DeviceId on = stage.devices.front();
+    if (stage.task == StageTask::Forward) layer.forward = own, layer.forward_on = on;
+    if (stage.task == StageTask::InputGradient) layer.input_gradient = own, layer.input_gradient_on = on;
+    if (stage.task == StageTask::Update || stage.task == StageTask::TakeWeights) layer.news[on] = own;
+  }
+  std::vector<double> bytes(static_cast<std::size_t>(p.program.devices), 0);
+  for (const auto& [id, layer] : layers) {
+    const Layer& model = p.model.layers[static_cast<std::size_t>(id)];
+    for (const auto& [device, news] : layer.news) {
+      int copies = 1;
+      if (device == layer.input_gradient_on) {
+        const int late = layer.input_gradient - layer.forward - (news - layer.news.at(layer.forward_on));
+        copies += std::max(0, late + micro_batches - 1) / micro_batches;
+      }
+      bytes[static_cast<std::size_t>(device)] += copies * model.parameters * p.model.precision.weight;
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("layerpipe: each device holds the versions that its input gradients need, by formula") {
+  int several = 0;
+  for (const int devices : {2, 4, 8, 10})
+    for (const int micro_batches : {1, 2, 8})
+      for (const int slack : {0, 1}) {
+        CAPTURE(devices);
+        CAPTURE(micro_batches);
+        CAPTURE(slack);
+        const Scenario scenario = load_scenario(
+            "scenarios/papers/layerpipe/vgg16-tasks.yaml",
+            {fmt::format("cluster.devices={}", devices), fmt::format("run.micro_batches={}", micro_batches),
+             fmt::format("run.iterations={}", 160 / micro_batches),
+             fmt::format("run.schedule={{name: layerpipe, slack: {}}}", slack)});
+        const Prepared p = prepare(scenario);
+        const std::vector<double> expected = weight_bytes(p, micro_batches, 1 + slack);
+        double once = 0;
+        for (const Layer& layer : p.model.layers) once += layer.parameters * p.model.precision.weight;
+        double all = 0, updating = 0;
+        for (std::size_t d = 0; d < expected.size(); ++d) {
+          CHECK(p.program.memory[d].weights.value == doctest::Approx(expected[d]).epsilon(1e-12));
+          all += expected[d];
+          updating += (p.program.memory[d].gradients + p.program.memory[d].optimizer).value;
+        }
+        several += all > 2 * once;
+        CHECK(updating == doctest::Approx(once / p.model.precision.weight *
+                                          (p.model.precision.gradient + p.model.precision.optimizer)));
+      }
+  CHECK(several > 0);
 }
 
 TEST_CASE("layerpipe: a plan of tasks and a schedule of whole stages are told apart") {

@@ -267,6 +267,27 @@ TEST_CASE("published: a reason that is not known says so") {
   CHECK(text.find("because") == std::string::npos);
 }
 
+TEST_CASE("published: tables for other programs give reasons for what is missed, and for nothing else") {
+  const Reproduction r = reproduced(R"(
+  - name: t
+    figure: makespan_s
+    tolerance: 0.01
+    scale: 1000
+    scenario: two.yaml
+    why: it is late
+    columns: [{name: four}, {name: eight, set: {run.micro_batches: 8}}, {name: bad, set: {plan.stages: 3}}]
+    rows: [{name: r, values: [30, 45, 1], missed: {eight: 20.0}}, {name: s, values: [30, ~, ~], calibrated: true}]
+)");
+  const std::vector<std::string> lines = split(reproduced_csv({&r, 1}), '\n');
+  CHECK(lines.at(1).ends_with(",met,\"\""));
+  CHECK(lines.at(2).ends_with(",missed,\"it is late\""));
+  CHECK(lines.at(3).find(",failed,\"") != std::string::npos);
+  CHECK(lines.at(3).find("late") == std::string::npos);
+  CHECK(lines.at(4).ends_with(",shown,\"\""));
+  const std::string json = reproduced_json({&r, 1});
+  CHECK(json.find("it is late") == json.rfind("it is late"));
+}
+
 TEST_CASE("published: what is wrong with a file") {
   const std::string head = "  - {name: a, figure: bubble, scenario: two.yaml, columns: [{name: x}], rows: [";
   CHECK(problem_of(head + "{name: r, values: [1, 2]}]}\n") == "2 values for 1 columns");

@@ -169,6 +169,21 @@ TEST_CASE("files of others are refused and left as they are") {
   CHECK(refusal(folder / ".").ends_with("[name a file for the results, such as results.db]\n"));
 }
 
+TEST_CASE("settings that are damaged are refused with their point") {
+  const test::Folder folder;
+  const std::string file = folder / "a.db";
+  {
+    Store store(file);
+    describe(store, folder, 2);
+  }
+  for (const char* settings : {"{\"run.seed\":", "[1]"}) {
+    Database(file, Database::Open::Write)
+        .run(std::string("UPDATE point SET settings = '") + settings + "' WHERE number = 2");
+    CHECK(test::input_error_of([&] { results_in(file); }).find("the settings of point 2 cannot be read") !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("one process writes") {
   const test::Folder folder;
   const std::string file = folder / "a.db";
