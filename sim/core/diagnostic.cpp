@@ -1,6 +1,7 @@
 #include "sim/core/diagnostic.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -36,6 +37,8 @@ std::optional<Snippet> snippet_of(const Where& where) {
     }
     return found;
   }
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(where.file, none)) return {};  // A pipe would be waited for.
   std::ifstream in(where.file);
   for (int i = 0; i < where.line; ++i)
     if (!std::getline(in, found.line)) return {};

@@ -45,6 +45,22 @@ std::ptrdiff_t alike_at_ends(std::string_view a, std::string_view b) {
          (std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first - a.rbegin());
 }
 
+/// A device or a pipe: no file may take its place.
+bool is_special(const std::string& path) {
+  std::error_code none;
+  const auto status = std::filesystem::status(path, none);
+  return path.starts_with("/dev/") || (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
+                                       !std::filesystem::is_directory(status));
+}
+
+/// The file that a link stands for, so that the link stays.
+std::string behind_links(const std::string& path) {
+  std::error_code none;
+  if (!std::filesystem::is_symlink(path, none)) return path;
+  const auto file = std::filesystem::canonical(path, none);
+  return none ? path : file.string();
+}
+
 }  // namespace
 
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates) {
@@ -93,13 +109,16 @@ std::string_view trim(std::string_view text) {
 std::string read_file(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) throw InputError(fmt::format("'{}' is a folder, not a file", path));
+  const std::string too_large = fmt::format("'{}' is larger than 512 MiB", path);
+  const auto size = std::filesystem::file_size(path, error);
+  if (!error && size > kLargestFile) throw InputError(too_large);
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   std::string text;
   std::array<char, 1 << 16> chunk;
   while (in.read(chunk.data(), chunk.size()) || in.gcount() > 0) {
     text.append(chunk.data(), static_cast<std::size_t>(in.gcount()));
-    if (text.size() > kLargestFile) throw InputError(fmt::format("'{}' is larger than 512 MiB", path));
+    if (text.size() > kLargestFile) throw InputError(too_large);
   }
   if (!in.is_open() || in.bad()) {
     throw InputError(fmt::format("'{}' cannot be read: {}", path, std::strerror(errno == 0 ? EIO : errno)));
@@ -109,17 +128,20 @@ std::string read_file(const std::string& path) {
 
 void write_file(const std::string& path, std::string_view content) {
   static std::atomic<int> counter{0};
-  const std::string neighbour = fmt::format("{}.{}-{}.tmp", path, getpid(), counter++);
+  const bool in_place = is_special(path);
+  const std::string target = behind_links(path);
+  const std::string neighbour = in_place ? path : fmt::format("{}.{}-{}.tmp", target, getpid(), counter++);
   errno = 0;
   std::ofstream out(neighbour, std::ios::binary);
   out.write(content.data(), static_cast<std::streamsize>(content.size()));
   out.close();
+  if (out && in_place) return;
   std::error_code renamed;
-  if (out) std::filesystem::rename(neighbour, path, renamed);
+  if (out) std::filesystem::rename(neighbour, target, renamed);
   if (out && !renamed) return;
   const std::string reason = out ? renamed.message() : std::strerror(errno == 0 ? EIO : errno);
   std::error_code ignored;
-  std::filesystem::remove(neighbour, ignored);
+  if (!in_place) std::filesystem::remove(neighbour, ignored);
   throw BackendError(fmt::format("'{}' cannot be written: {}", path, reason));
 }
 

@@ -11,6 +11,7 @@
 #include "backends/platform.hpp"
 #include "sim/cluster/device_presets.hpp"
 #include "sim/config/fields.hpp"
+#include "sim/config/source.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
 #include "sim/report/simgrid_xml.hpp"
@@ -31,6 +32,7 @@ class Writer {
 
   Value write(const Platform& platform) {
     name_links(platform);
+    for (const std::string& name : link_names_) check_text(name);
     Value map = list_or_map(Value::Kind::Map);
     for (const char* key : {"name", "title"})
       if (const Value* own = asked_.find(key)) put(map, key, *own);
@@ -65,11 +67,18 @@ class Writer {
     if (host.name.find(' ') != std::string::npos)
       problems_.add(asked_.where, "cluster.simgrid_xml",
                     fmt::format("the host '{}' has a space in its name", host.name));
+    check_text(host.name);
     Value map = list_or_map(Value::Kind::Map);
     put(map, "name", scalar(host.name));
     const Value* type = asked_.find("type");
     put(map, "type", type ? *type : scalar(type_of(host)));
     return map;
+  }
+
+  void check_text(const std::string& name) {
+    if (config::first_odd_byte(name) != std::string::npos)
+      problems_.add(asked_.where, "cluster.simgrid_xml", "a name in the file is no UTF-8 text",
+                    "save the file as UTF-8");
   }
 
   /// The preset that the host names, where its speed and memory agree.

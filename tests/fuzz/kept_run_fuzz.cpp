@@ -9,6 +9,7 @@
 #include "sim/report/html.hpp"
 #include "sim/report/html_page.hpp"
 #include "tests/fuzz/tree.hpp"
+#include "tests/support/page_data.hpp"
 
 using namespace stagecraft;
 
@@ -16,8 +17,13 @@ namespace stagecraft {
 
 const html::Source html::runs{};
 
-/// Only the data of the page.
-std::string html_page(const html::Source&, const std::string&, std::string_view json) { return std::string(json); }
+/// Only the data of the page: a list of what it has at once and of its parts.
+std::string html_page(const html::Source&, const std::string&, std::string_view json,
+                      std::span<const std::string> parts) {
+  std::string list = "[" + std::string(json);
+  for (const std::string& part : parts) list += "," + part;
+  return list + "]";
+}
 
 }  // namespace stagecraft
 
@@ -66,9 +72,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::string KeptRun::*file : {&KeptRun::results, &KeptRun::spans, &KeptRun::memory})
     run.*file = fuzz::next_file(text);
   try {
-    const Json page = Json::parse(html_page({&run, 1}, "Any bytes"));
-    check_spans(page.at("runs").at(0));
-    check_memory(page.at("runs").at(0));
+    std::vector<Json> parts = Json::parse(html_page({&run, 1}, "Any bytes"));
+    const Json shown = parts.front().at("runs").at(0);
+    parts.erase(parts.begin());
+    const Json whole = test::with_columns(shown, parts);
+    check_spans(whole);
+    check_memory(whole);
   } catch (const InputError& error) {
     if (error.problems().empty()) std::abort();
   } catch (const Infeasible&) {

@@ -1,9 +1,6 @@
 // Any bytes as the three files of PipeEdge, one behind the other: a question with finite figures, or refused. The
 // first byte chooses the batch and who has the data.
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -11,24 +8,12 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/run/pipeedge.hpp"
+#include "tests/fuzz/memory_file.hpp"
 #include "tests/fuzz/tree.hpp"
 
 using namespace stagecraft;
 
 namespace {
-
-/// A file that is in memory only.
-class File {
- public:
-  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
-  void write(std::string_view text) {
-    if (ftruncate(descriptor_, 0) != 0) std::abort();
-    if (pwrite(descriptor_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) std::abort();
-  }
-
- private:
-  int descriptor_ = memfd_create("fuzz", 0);
-};
 
 void check(const pipeedge::Profiles& profiles, const pipeedge::Request& request) {
   const auto layers = static_cast<std::size_t>(profiles.layers());
@@ -56,9 +41,9 @@ void check(const pipeedge::Profiles& profiles, const pipeedge::Request& request)
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  static File models, types, devices;
+  static fuzz::MemoryFile models, types, devices;
   std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  for (File* file : {&models, &types, &devices}) file->write(fuzz::next_file(text));
+  for (fuzz::MemoryFile* file : {&models, &types, &devices}) file->write(fuzz::next_file(text));
   const pipeedge::Request request{.model = "toy",
                                   .batch = data[0] & 1 ? 1 : 8,
                                   .dtype = "torch.float32",

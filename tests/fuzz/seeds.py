@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """seeds.py NAME FOLDER writes a small corpus for a fuzzer. Where its first byte chooses, each choice is a file."""
 import pathlib
+import re
+import sqlite3
 import sys
+import tempfile
 
 name, folder = sys.argv[1], pathlib.Path(sys.argv[2])
 root = pathlib.Path(__file__).parents[2]
@@ -55,6 +58,54 @@ KEPT_RUN = (
     "%%%\ndevice,time_ns,resident_bytes,stash_bytes,received_bytes,outgoing_bytes\nd0,0.000,64,0,0,0\nd0,1.000,64,8,0,0.5\n",
 )
 
+PLATFORM = (
+    "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n<platform version=\"4.1\">\n"
+    "<zone id=\"w\" routing=\"Full\">\n<host id=\"a\" speed=\"1Gf\" core=\"2\"><prop id=\"memory\" value=\"2 GiB\"/></host>\n"
+    "<host id=\"b\" speed=\"2Gf\"/>\n<link id=\"l\" bandwidth=\"1GBps\" latency=\"1us\"/>\n"
+    "<link id=\"m\" bandwidth=\"1GBps\" latency=\"1us\" sharing_policy=\"FATPIPE\"/>\n"
+    "<route src=\"a\" dst=\"b\"><link_ctn id=\"l\"/><link_ctn id=\"m\"/></route>\n</zone>\n</platform>\n",
+    "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n<platform version=\"4.1\">\n"
+    "<cluster id=\"c\" prefix=\"n\" radical=\"0-3\" suffix=\"\" speed=\"1Gf\" bw=\"1GBps\" lat=\"1us\" bb_bw=\"2GBps\" "
+    "bb_lat=\"1us\" topology=\"TORUS\" topo_parameters=\"2,2\" sharing_policy=\"SPLITDUPLEX\"/>\n</platform>\n",
+)
+
+
+def papers():
+    """With whole paths, because an input has no folder."""
+    for file in sorted((root / "scenarios/papers").glob("*/published.yaml")):
+        if file.stat().st_size < 3000:
+            yield re.sub(r"scenario: ([a-z])", rf"scenario: {file.parent}/\1", file.read_text())
+
+
+def results():
+    """Two points of a sweep with one result, in small pages."""
+    figures = re.findall(r'^    \{"(\w+)", (true|false)', (root / "sim/run/sweep/result.cpp").read_text(), re.M)
+    columns = ", ".join(f"{name} {'INTEGER' if whole == 'true' else 'REAL'}" for name, whole in figures)
+    names = ", ".join("result." + name for name, _ in figures)
+    store = (root / "sim/run/sweep/store.cpp").read_text()
+    layout = store[store.index("CREATE TABLE IF NOT EXISTS sweep"):store.index(')sql",')]
+    application = int(re.search(r"kApplication = (0x\w+)", (root / "sim/run/sweep/store.hpp").read_text())[1], 16)
+    layout = layout.replace("{0}", ", " + columns).replace("{1}", ", " + names)
+    with tempfile.TemporaryDirectory() as place:
+        file = pathlib.Path(place) / "results.db"
+        database = sqlite3.connect(file)
+        database.execute("PRAGMA page_size = 512")
+        database.executescript(layout.replace("{2}", str(application)).replace("{3}", "1"))
+        database.execute("INSERT INTO sweep VALUES (1, 's', 'Two', 'schema: sweep/1', 'ideal', '0.1.0')")
+        for number, schedule in ((1, "1f1b"), (2, "gpipe")):
+            database.execute("INSERT INTO point VALUES (?, ?, ?, ?)",
+                             (number, f"schedule={schedule}", f'{{"run.schedule":"{schedule}"}}', f"{number:064x}"))
+        marks = ", ?" * len(figures)
+        database.execute(f"INSERT INTO result VALUES (?, 'ideal', '0.1.0', 'ok', '', '', 0.1, '', ''{marks})",
+                         (f"{1:064x}", *[number for number in range(len(figures))]))
+        database.commit()
+        database.close()
+        return file.read_bytes()
+
+
+def beside(folder, most=1500):
+    return [file.read_text() for file in sorted((root / folder).glob("*.yaml")) if file.stat().st_size < most]
+
 
 def presets():
     """Models first: with the odd bytes."""
@@ -64,14 +115,21 @@ def presets():
                 yield number, file.read_text()
 
 
+SCENARIOS = [text.replace("csv: ", f"csv: {root}/scenarios/examples/")
+             for text in beside("scenarios/examples", 600)]
+SWEEPS = [text.replace("../", f"{root}/scenarios/") for text in beside("scenarios/sweeps", 500)]
+
 texts, choices = {
     "schedule": (SCHEDULES, (0, 8, 6, 88)), "yaml": (YAML, (0, 1, 2)), "pipedream": (GRAPH, (0, 2)),
     "pipeedge": (PIPEEDGE, range(8)), "units": (UNITS, None), "override": (OVERRIDES, None), "piper": (PIPER, None),
-    "kept_run": (KEPT_RUN, None)}[name]
+    "kept_run": (KEPT_RUN, None), "platform": (PLATFORM, None), "scenario": (SCENARIOS, (0, 1)), "sweep": (SWEEPS, None),
+    "published": (list(papers()), None), "profile": (beside("models/profiles", 5000), None), "results": ((), None)}[name]
 first = [bytes([choice]) for choice in choices] if choices else [b""]
 seeds = [byte + text.encode() for text in texts for byte in first]
 if name == "yaml":
     seeds += [bytes([choice]) + text.encode() for choice, text in presets()]
+if name == "results":
+    seeds.append(results())
 folder.mkdir(parents=True, exist_ok=True)
 for number, seed in enumerate(seeds):
     (folder / f"seed-{number}").write_bytes(seed)

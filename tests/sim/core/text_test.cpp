@@ -53,6 +53,30 @@ TEST_CASE("shortest reads back the same") {
   CHECK(shortest(1e6) == "1000000");
 }
 
+TEST_CASE("devices and links stay what they are when they are written to") {
+  const auto folder = std::filesystem::temp_directory_path() / "stagecraft_link_test";
+  std::filesystem::create_directories(folder / "far");
+  write_file(folder / "far/a.txt", "old");
+  std::filesystem::create_symlink("far/a.txt", folder / "link");
+  write_file(folder / "link", "new");
+  CHECK(std::filesystem::is_symlink(folder / "link"));
+  CHECK(read_file(folder / "far/a.txt") == "new");
+  std::filesystem::create_symlink("/dev/full", folder / "full");
+  for (const std::string& full : {std::string("/dev/full"), (folder / "full").string()}) {
+    CHECK_THROWS_WITH_AS(write_file(full, "x"), doctest::Contains("No space left"), BackendError);
+    CHECK(std::filesystem::is_character_file(full));
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("a file that is too large is refused before it is read") {
+  const auto file = std::filesystem::temp_directory_path() / "stagecraft_sparse_test";
+  write_file(file, "");
+  std::filesystem::resize_file(file, std::uintmax_t{1} << 40);  // Sparse, and more than memory would hold.
+  CHECK_THROWS_WITH_AS(read_file(file), doctest::Contains("larger than 512 MiB"), InputError);
+  std::filesystem::remove(file);
+}
+
 TEST_CASE("a file is written whole and read back") {
   const auto folder = std::filesystem::temp_directory_path() / "stagecraft_text_test";
   std::filesystem::create_directories(folder);

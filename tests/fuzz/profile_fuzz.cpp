@@ -1,0 +1,42 @@
+// Any bytes as a measured profile: written and read again to the same, with times for what it has, or refused.
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/cost/profile.hpp"
+#include "sim/run/profiles.hpp"
+#include "tests/fuzz/memory_file.hpp"
+#include "tests/fuzz/tree.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+void check(const Profile& profile) {
+  for (const MeasuredLayer& layer : profile.layers)
+    for (const double samples : {0.5, 1.0, double(layer.samples), 1e6}) {
+      const auto found = profile.find(layer.layer, samples);
+      if (!found || !std::isfinite(found->forward.value) || found->forward.value < 0) std::abort();
+    }
+  for (const MeasuredUpdate& update : profile.updates)
+    if (!profile.update(update.parameters) || !std::isfinite(profile.update(update.parameters)->value)) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static fuzz::MemoryFile file;
+  file.write({reinterpret_cast<const char*>(data), size});
+  try {
+    const Profile profile = read_profile(load_profile_file(file.path()));
+    check(profile);
+    const std::string text = to_yaml(profile);
+    file.write(text);
+    if (to_yaml(read_profile(load_profile_file(file.path()))) != text) std::abort();
+  } catch (const InputError& error) {
+    if (error.problems().empty() || render(error.problems()).empty()) std::abort();
+  }
+  return 0;
+}

@@ -1,0 +1,48 @@
+// Any bytes as the results of a sweep, which SQLite reads: a table that can be printed in every form, or refused.
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/run/sweep/store.hpp"
+#include "sim/run/sweep/table.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+/// SQLite wants a file with a name.
+class NamedFile {
+ public:
+  NamedFile() : path_(std::filesystem::temp_directory_path() / ("stagecraft-fuzz-" + std::to_string(getpid()))) {}
+  ~NamedFile() { std::filesystem::remove(path_); }
+
+  std::string write(std::string_view bytes) const {
+    std::ofstream(path_, std::ios::binary) << bytes;
+    return path_.string();
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const NamedFile file;
+  try {
+    const SweepTable table = results_in(file.write({reinterpret_cast<const char*>(data), size}));
+    if (to_text(table).empty() || sweep_csv(table).empty()) std::abort();
+    if (nlohmann::json::parse(sweep_json(table)).at("points").size() != table.rows.size()) std::abort();
+    if (failures_text(table).empty() != (table.failed() == 0)) std::abort();
+  } catch (const InputError& error) {
+    if (error.problems().empty()) std::abort();
+  } catch (const BackendError&) {
+  }
+  return 0;
+}

@@ -1,0 +1,63 @@
+"""Ctrl-C at any moment: it ends within a second as a shell expects, with no half file and no process left."""
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import time
+
+from tool import binary, check, finish, folder, leftovers, root
+
+AGAIN = 2       # Times each, at moments that are drawn.
+LONGEST = 1.0   # Seconds until it has ended.
+ENDED = (130, -signal.SIGINT)  # A shell shows both as 130.
+
+LARGE = ["--set", "run.micro_batches=200000"]
+LONG = {
+    "run on ideal": ["run", "examples/quickstart", "--backend", "ideal", *LARGE, "--out", "ideal"],
+    "run on simgrid": ["run", "examples/quickstart", "--backend", "simgrid", *LARGE, "--out", "simgrid"],
+    "run on fluid": ["run", "examples/quickstart", "--backend", "fluid", *LARGE, "--out", "fluid"],
+    "run on cpu": ["run", "examples/teacher", "--backend", "cpu", "--set", "run.iterations=100000", "--out", "cpu"],
+    "validate": ["validate", "examples/cpu-transformer", "--out", "validated"],
+    "profile": ["profile", "examples/cpu-transformer", "--backend", "cpu", "--out", "profile.yaml"],
+    "search": ["search", "examples/gpt-1f1b-16"],
+    "synthesise": ["run", "examples/synthesised", "--set", "run.micro_batches=64"],
+    "plan": ["plan", "examples/pipeline-16384", "--planner", "all"],
+    "sweep": ["sweep", "topologies", "--out", "sweep.db"],
+    "convergence": ["convergence", "examples/teacher", "--methods", "sync,2bw,pipeoptim", "--target", "1e-9"],
+    "reproduce": ["reproduce"],
+}
+
+
+def processes_of(group):
+    found = []
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, its = stat.read_text().rpartition(")")[2].split()[:3]
+        except OSError:
+            continue  # It has just gone.
+        if int(its) == group and state != "Z":
+            found.append(stat.parent.name)
+    return found
+
+
+draw = random.Random(20261122)
+for name, words in LONG.items():
+    for _ in range(AGAIN):
+        program = subprocess.Popen([binary, *words], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, start_new_session=True,
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        time.sleep(draw.uniform(0.05, 0.6))
+        early = program.poll()
+        os.killpg(program.pid, signal.SIGINT)
+        begin = time.monotonic()
+        errors = program.communicate(timeout=60)[1].decode(errors="replace")
+        taken = time.monotonic() - begin
+        check(early is None, f"{name}: had ended with {early} before it could be interrupted: {errors[:300]}")
+        check(program.returncode in ENDED, f"{name}: ended with {program.returncode}: {errors[:300]}")
+        check(taken < LONGEST, f"{name}: took {taken:.1f} s to end")
+        check("error" not in errors and "a bug" not in errors, f"{name}: said {errors[:300]}")
+        time.sleep(0.05)
+        check(not processes_of(program.pid), f"{name}: processes are left")
+        check(not leftovers(folder), f"{name}: half files are left: {leftovers(folder)}")
+finish()

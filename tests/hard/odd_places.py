@@ -1,0 +1,56 @@
+"""Folders that may not be written, names that are no text, a machine without a home, and commas for points."""
+import os
+import shutil
+import subprocess
+
+from tool import check, finish, folder, refused, root, run
+
+NO_PLACE = "/proc"  # Not even the administrator may write here.
+QUICK = ["run", "examples/quickstart", "--backend", "ideal"]
+
+
+def without(*names):
+    return {k: v for k, v in os.environ.items() if k not in names}
+
+
+code, expected, _, _ = run(QUICK)
+check(code == 0, "the quickstart runs")
+for what, options in {
+        "without HOME": {"environment": without("HOME")},
+        "without any environment": {"environment": {"PATH": "/usr/bin:/bin"}},
+        "with a TMPDIR that is not there": {"environment": {**os.environ, "TMPDIR": "/nowhere"}},
+        "where nothing may be written": {"cwd": NO_PLACE}}.items():
+    for backend in ("ideal", "simgrid", "fluid", "cpu"):
+        name = "examples/teacher" if backend == "cpu" else "examples/quickstart"
+        code, out, errors, _ = run(["run", name, "--backend", backend], **options)
+        check(code == 0 and "one iteration" in out, f"{backend} {what}: {code} {errors}")
+
+for words in (["run", "examples/quickstart", "--backend", "ideal", "--out", "here"], ["sweep", "schedules"],
+              ["run", "examples/quickstart", "--backend", "ideal", "--html", "page.html"],
+              ["report", "examples/quickstart", "--backend", "ideal"], ["export", "simgrid-xml", "lab-4", "--out", "x"]):
+    code, _, errors, _ = run(words, cwd=NO_PLACE)
+    check(code in (2, 4) and len(errors.splitlines()) <= 2 and ("cannot be" in errors), f"{words}: {code} {errors}")
+
+# Names of bytes that are no UTF-8.
+odd = b"caf\xe9"
+shutil.copy(root / "scenarios/examples/quickstart.yaml", os.fsencode(folder) + b"/" + odd + b".yaml")
+text = odd.decode(errors="surrogateescape")
+for words in ([text + ".yaml", "--format", "json"], [text + ".yaml", "--out", text], [text + ".yaml", "--html", text + ".html"]):
+    code, out, errors, _ = run(["run", *words, "--backend", "ideal"])
+    check(code == 0, f"a name that is no text: {code} {errors}")
+code, out, errors, _ = run(["report", text, "--out", "page.html"])
+check(code == 0, f"a page of a folder whose name is no text: {code} {errors}")
+code, out, errors, _ = run(["check", "x" + text + ".yaml", "--format", "json"])
+check(code == 2 and "there is no such file" in out, f"a missing file whose name is no text, as JSON: {code} {errors}")
+
+# A point is a point, whatever people write elsewhere.
+made = subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", folder / "de_DE.UTF-8"], capture_output=True)
+if made.returncode == 0:
+    german = {**os.environ, "LOCPATH": str(folder), "LC_ALL": "de_DE.UTF-8", "LANG": "de_DE.UTF-8"}
+    shown = subprocess.run(["printf", "%.1f", "1,5"], env=german, capture_output=True, text=True)
+    check(run(QUICK, environment=german)[1] == expected, "other numbers where commas are points")
+    check(run(["run", "examples/quickstart"], environment=german)[1] == run(["run", "examples/quickstart"])[1],
+          "other numbers of SimGrid where commas are points")
+else:
+    print("SKIPPED: localedef cannot make de_DE.UTF-8, so commas for points were not tried")
+finish()

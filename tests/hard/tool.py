@@ -1,0 +1,60 @@
+"""The tool as a program that something happens to, for the tests beside this file: NAME.py STAGECRAFT."""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+root = pathlib.Path(__file__).parents[2]
+binary = str(pathlib.Path(sys.argv[1]).resolve())
+folder = pathlib.Path(tempfile.mkdtemp(prefix="stagecraft-hard-"))
+PATIENCE = 60  # Seconds until something counts as hung.
+failures = checks = 0
+
+
+def check(good, what):
+    global failures, checks
+    checks += 1
+    if not good:
+        failures += 1
+        print(f"FAILED: {what}")
+
+
+def run(words, environment=None, limits=(), cwd=folder, out=subprocess.PIPE, **rest):
+    """The exit code (below zero: a signal), what it said, and how long it took."""
+    def prepare():
+        import resource
+        for kind, amount in limits:
+            resource.setrlimit(kind, (amount, amount))
+    begin = time.monotonic()
+    program = subprocess.Popen([binary, *map(os.fsencode, words)], cwd=cwd, env=environment or os.environ, stdout=out,
+                               stderr=subprocess.PIPE, stdin=rest.pop("stdin", subprocess.DEVNULL), preexec_fn=prepare,
+                               start_new_session=True, **rest)
+    try:
+        said, errors = program.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        os.killpg(program.pid, signal.SIGKILL)
+        said, errors = program.communicate()
+        errors += b"(hung)\n"
+    return program.returncode, (said or b"").decode(errors="replace"), errors.decode(errors="replace"), time.monotonic() - begin
+
+
+def refused(words, code, text, **options):
+    """It ends with this code and says this, in a few lines and without a word of a bug."""
+    got, _, errors, seconds = run(words, **options)
+    lines = errors.splitlines()
+    said = text in errors and "a bug in" not in errors and "hung" not in errors and len(lines) <= 6
+    check(got == code and said, f"{words}: {got} instead of {code}, and said: {errors[:400]}")
+    return seconds
+
+
+def leftovers(place):
+    return [str(f) for f in pathlib.Path(place).rglob("*.tmp")]
+
+
+def finish():
+    subprocess.run(["rm", "-rf", str(folder)], check=False)
+    print(f"{checks} checks, {failures} failed")
+    sys.exit(1 if failures or not checks else 0)
