@@ -1,0 +1,38 @@
+"""Rows of benchmarks as lines of a terminal and as one page of Markdown."""
+import datetime
+import os
+import pathlib
+import platform
+import subprocess
+
+HEADINGS = ("of", "size", "ours", "beside it", "ratio", "what is beside it")
+
+
+def cells(row):
+    ratio = f"{row.ratio:.2f}" if row.ratio is not None and row.ratio < 10 else f"{row.ratio:.0f}" if row.ratio else ""
+    return (row.of, row.size, row.ours, row.beside, ratio, row.what)
+
+
+def show(name, row):
+    of, size, ours, beside, ratio, what = cells(row)
+    print(f"{name:<12} {of:<34} {size:>22} {ours:>20} {beside:>20} {ratio:>6}  {what}", flush=True)
+
+
+def processor():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":")[1].strip()
+    return platform.machine()
+
+
+def text(root, rows):
+    commit = subprocess.run(["git", "rev-parse", "--short=9", "HEAD"], cwd=root, capture_output=True, text=True).stdout.strip()
+    lines = [
+        "# Performance", "",
+        f"Written by `tools/bench --all` on {datetime.date.today()}, commit {commit or 'unknown'}: {processor()}, {os.cpu_count()} cores, "
+        f"load {os.getloadavg()[0]:.1f} at the end.", "",
+        "Seconds are of the processor unless a row says otherwise; a ratio above 1 is in our favour. Where a figure beside ours was",
+        "recorded by others, on their machine or an earlier one, the row says so: it shows the order of size and no more.", ""]
+    lines += ["| | " + " | ".join(HEADINGS) + " |", "|---|---|---:|---:|---:|---:|---|"]
+    lines += ["| " + " | ".join((name, *cells(row))) + " |" for name, row in rows]
+    return "\n".join(lines) + "\n"

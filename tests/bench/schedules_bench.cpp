@@ -1,0 +1,82 @@
+// How the time of every schedule, and of validating it, grows with micro-batches and with ranks. Arguments: ranks
+// micro_batches [schedule ...]. CPU seconds, best of three; growth is the power of the number of ops, so 1 is linear.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "sim/schedule/builder.hpp"
+#include "sim/schedule/validate.hpp"
+#include "tests/support/schedules.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  double total = 0;
+  for (const timeval& t : {usage.ru_utime, usage.ru_stime})
+    total += static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  return total;
+}
+
+double best_of_three(const std::function<void()>& work) {
+  double best = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    const double start = cpu_seconds();
+    work();
+    best = std::min(best, cpu_seconds() - start);
+  }
+  return std::max(best, 1e-9);
+}
+
+struct Point {
+  double ops = 0, build = 0, validate = 0;
+};
+
+Point measured(const ScheduleDef& def, int ranks, int micro_batches) {
+  const Plan plan = test::least_plan(def, ranks, micro_batches);
+  const StageCosts costs = uniform_costs(plan, test::times(1, 2));
+  Point point;
+  Schedule schedule;
+  point.build = best_of_three([&] { schedule = build_schedule(def, {.plan = plan, .costs = costs}); });
+  point.validate =
+      best_of_three([&] { throw_if_any(validate(schedule, plan, {.trains = def.trains}), std::string(def.name)); });
+  for (const auto& row : schedule.devices) point.ops += static_cast<double>(row.size());
+  return point;
+}
+
+double power(double seconds, double before, double ops, double ops_before) {
+  return std::log(seconds / before) / std::log(ops / ops_before);
+}
+
+void show(const ScheduleDef& def, int p, int m) {
+  const Point one = measured(def, p, m), deep = measured(def, 2 * p, m), longer = measured(def, p, 2 * m);
+  const auto growth = [&](const Point& to, double Point::*time) { return power(to.*time, one.*time, to.ops, one.ops); };
+  fmt::print("{:<18} {:>10.0f} {:>9.4f} s {:>7.1f} M/s {:>6.2f} {:>6.2f}   {:>9.4f} s {:>7.1f} M/s {:>6.2f} {:>6.2f}\n",
+             def.name, one.ops, one.build, one.ops / one.build / 1e6, growth(longer, &Point::build),
+             growth(deep, &Point::build), one.validate, one.ops / one.validate / 1e6, growth(longer, &Point::validate),
+             growth(deep, &Point::validate));
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int p = argc > 1 ? std::atoi(argv[1]) : 32, m = argc > 2 ? std::atoi(argv[2]) : 1024;
+  fmt::print("{} ranks, {} micro-batches, and twice as many of either\n", p, m);
+  fmt::print("{:<18} {:>10} {:>11} {:>11} {:>6} {:>6}   {:>11} {:>11} {:>6} {:>6}\n", "schedule", "ops", "made", "",
+             "m", "p", "validated", "", "m", "p");
+  for (const ScheduleDef* def : schedules::all()) {
+    const std::string name(def->name);
+    if (name == "csv" || name == "synthesised") continue;  // A file as it is; as long as it is told to search.
+    if (argc > 3 && std::none_of(argv + 3, argv + argc, [&](const char* asked) { return name == asked; })) continue;
+    show(*def, p, m);
+  }
+}

@@ -1,0 +1,236 @@
+"""What is measured: each section yields its rows as they come."""
+import csv
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import time
+import typing
+
+
+@dataclasses.dataclass
+class Setting:
+    root: pathlib.Path
+    build: pathlib.Path
+    quick: bool
+
+    @property
+    def runs(self):
+        return 3 if self.quick else 5
+
+    def program(self, name):
+        return self.build / "tests/bench" / name
+
+    @property
+    def tool(self):
+        return self.build / "bin/stagecraft"
+
+
+@dataclasses.dataclass
+class Row:
+    of: str
+    size: str
+    ours: str
+    beside: str = ""
+    ratio: typing.Optional[float] = None
+    what: str = ""
+
+
+def output(command):
+    return subprocess.run([str(w) for w in command], check=True, capture_output=True, text=True).stdout
+
+
+def contended(setting, *words):
+    """CPU seconds of routes and simulation, activities, bytes an activity, makespan."""
+    found = re.search(r"([0-9.e+]+) activities, routes ([0-9.]+) s, simulation ([0-9.]+) s.* ([0-9]+) bytes each, makespan ([0-9.]+)",
+                      output([setting.program("contended_bench"), *words]))
+    activities, routes, run, each, makespan = (float(x) for x in found.groups())
+    return routes + run, activities, each, makespan
+
+
+def sized(r, p, m):
+    return f"{r} x {p} x {m}"
+
+
+def bare(setting):
+    """The simgrid backend against a SimGrid loop that knows only this workload."""
+    source = pathlib.Path(os.environ.get("STAGECRAFT_PROTOTYPES", "")) / "simgrid/sgbest.cpp"
+    if not os.environ.get("STAGECRAFT_PROTOTYPES") or not source.is_file():
+        yield Row("simgrid", "", "SKIPPED", what="STAGECRAFT_PROTOTYPES is not set, nothing to compare with")
+        return
+    loop = setting.build / "sgbest"
+    subprocess.run(["g++", "-O2", "-std=c++17", "-Wno-deprecated-declarations", str(source), "-o", str(loop), "-lsimgrid"], check=True)
+    same_network = ["--cfg=network/model:CM02", "--cfg=network/crosstraffic:0", "--cfg=network/latency-factor:0",
+                    "--cfg=network/TCP-gamma:1e30", "--cfg=surf/precision:1e-12", "--log=root.thres:error"]
+    for r, p, m in [(1, 64, 1024), (1, 4096, 32), (16, 64, 64)]:
+        theirs, ours = 1e9, 1e9
+        for _ in range(setting.runs):
+            facts = json.loads(output([loop, f"r={r}", f"p={p}", f"m={m}", *same_network]))
+            theirs = min(theirs, facts["plat_s"] + facts["run_s"])
+            seconds, _, _, makespan = contended(setting, "simgrid", r, p, m)
+            ours = min(ours, seconds)
+        if abs(makespan - facts["makespan"]) > 1e-9 * makespan:
+            raise SystemExit(f"simgrid: makespan {makespan}, of the bare loop {facts['makespan']}")
+        yield Row("simgrid, 1F1B", sized(r, p, m), f"{ours:.3f} s", f"{theirs:.3f} s", theirs / ours, "a bare SimGrid loop, same makespan")
+
+
+def fluid(setting):
+    """fluid beside simgrid with all devices busy; the last rows put eight devices behind each card."""
+    sizes = [(1, 8, 8192), (1, 64, 1024), (64, 8, 64), (512, 8, 32)] + ([] if setting.quick else [(2048, 8, 16)])
+    for words, workloads in ([], sizes), (["nodes"], [(64, 8, 64), (512, 8, 32)]):
+        for r, p, m in workloads:
+            seconds, makespan = {"simgrid": 1e9, "fluid": 1e9}, {}
+            for _ in range(1 if r * p > 1000 else setting.runs):
+                for engine in seconds:
+                    took, _, _, makespan[engine] = contended(setting, engine, *words, r, p, m)
+                    seconds[engine] = min(seconds[engine], took)
+            apart = abs(makespan["fluid"] / makespan["simgrid"] - 1)
+            yield Row("fluid" + (", 8 devices a card" if words else ""), sized(r, p, m), f"{seconds['fluid']:.3f} s",
+                      f"{seconds['simgrid']:.3f} s", seconds["simgrid"] / seconds["fluid"], f"simgrid; makespans {apart:.0e} apart")
+
+
+def road(setting):
+    """Every step from a schedule to a report, and how it grows: double the size, double the time."""
+    before = {}
+    for p, m in [(64, 1024), (256, 1024), (1024, 256), (1024, 1024)] + ([] if setting.quick else [(4096, 2048)]):
+        text = output([setting.program("road_bench"), p, m, *(["simgrid"] if p * m <= 1 << 18 else [])])
+        steps = {s.strip(): (float(t), float(rate)) for s, t, rate in re.findall(r"^(\S[^0-9\n]*?) +([0-9.]+) s +([0-9.]+) M/s", text, re.M)}
+        for step, (seconds, rate) in steps.items():
+            if step == "ideal, first":
+                continue
+            ratio = beside = what = None
+            if step in before and before[step][1] > 0.02:
+                size, earlier = before[step]
+                ratio, beside = (p * m / size) / (seconds / earlier), f"{earlier:.3f} s"
+                what = f"{p * m / size:g} times smaller; 1 where it grows with the size alone"
+            yield Row(step, f"{p} x {m}", f"{seconds:.3f} s, {rate:.2f} M/s", beside or "", ratio, what or "")
+            before[step] = p * m, seconds
+        gib, each = re.findall(r"([0-9.]+) GiB", text)[-1], re.search(r"([0-9.]+) bytes each", text).group(1)
+        yield Row("memory", f"{p} x {m}", f"{gib} GiB", what=f"{each} bytes an instruction")
+
+
+def lines_of(setting, program):
+    return [line.split() for line in output([setting.program(program)]).splitlines()]
+
+
+def kernels(setting):
+    """Linear layers of the cpu backend against bare Eigen on the same shapes, one thread, medians in turn."""
+    for words in lines_of(setting, "kernels_bench"):
+        if len(words) > 8 and words[0] in ("float", "double"):
+            ours, eigen, ratio = words[-3:]
+            yield Row(f"{words[0]} {' '.join(words[6:-3])}", " ".join(words[1:6]), f"{ours} GFLOP/s", f"{eigen} GFLOP/s", float(ratio), "bare Eigen")
+
+
+def interpreter(setting):
+    """What the interpreter of real execution adds to an instruction."""
+    for line in output([setting.program("interpreter_bench")]).splitlines():
+        if found := re.match(r"(.*?) +([0-9]+) instructions +([0-9.]+) us each(.*)", line):
+            of, count, each, also = found.groups()
+            yield Row(of, f"{count} instructions", f"{each} us each", what=also.strip(", ") or "ops that do nothing")
+
+
+def schedules(setting):
+    """How long each schedule takes to make and to validate, and how that grows: 1 is with the number of ops."""
+    for p, m, *names in [(16, 512)] + ([] if setting.quick else [(1024, 4096, "1f1b"), (16384, 16, "1f1b")]):
+        for line in output([setting.program("schedules_bench"), p, m, *names]).splitlines()[2:]:
+            words = line.replace("M/s", "").replace(" s ", " ").split()
+            name, ops, made, rate, micro_batches, ranks, validated, checked = words[:8]
+            yield Row(f"{name}, made", f"{p} x {m}", f"{made} s, {rate} M ops/s", what=f"power of ops: {micro_batches} with micro-batches, {ranks} with ranks")
+            yield Row(f"{name}, validated", f"{p} x {m}", f"{validated} s, {checked} M ops/s",
+                      what=f"power of ops: {words[8]} with micro-batches, {words[9]} with ranks")
+
+
+def scenario_for(folder, devices, model="resnet50", bandwidth="100 Gbit/s"):
+    file = pathlib.Path(folder) / f"{devices}.yaml"
+    file.write_text(f"""schema: scenario/1
+title: Planners timed
+model: {model}
+cluster: {{generator: uniform, devices: {devices}, type: h100-sxm, link: {{bandwidth: {bandwidth}, latency: 5 us}}}}
+plan: {{planner: balanced, stages: 4, micro_batch_size: 32}}
+run: {{schedule: 1f1b, micro_batches: {2 * devices}}}
+""")
+    return file
+
+
+def planned(setting, file, planner):
+    """What `plan` says of one planner, or why it could not."""
+    done = subprocess.run([str(w) for w in (setting.tool, "plan", file, "--planner", planner, "--format", "json")], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return json.loads(done.stdout)["plans"][0]
+
+
+def planners(setting):
+    """ResNet-50, a graph of 175 layers, cut for growing clusters."""
+    with tempfile.TemporaryDirectory() as folder:
+        for planner in "balanced pipedream spp 2bw piper graph-exact graphpipe".split():
+            for devices in (8, 16) if setting.quick else (8, 16, 32):
+                plan = planned(setting, scenario_for(folder, devices), planner)
+                took = f"{plan['search_s'] * 1e3:.3g} ms" if plan["ran"] else "refused"
+                yield Row(planner, f"{devices} devices", took, what=f"{plan['states']} states" if plan["ran"] else plan["reason"][:80])
+
+
+SWEEP = """schema: sweep/1
+title: Points a second
+base: {base}
+backend: {backend}
+axes:
+  model: [gpt2-medium, gpt-1.3b]
+  run.schedule: [gpipe, 1f1b, zb-h1, eager-1f1b]
+  run.micro_batches: {{from: 8, to: 64, times: 2}}
+  plan.micro_batch_size: [1, 2, 4]
+"""
+
+
+def sweeps(setting):
+    """Points a second of the clock with two workers and with one: the tables must be the same."""
+    with tempfile.TemporaryDirectory() as folder:
+        for backend in ("ideal", "fluid", "simgrid"):
+            file = pathlib.Path(folder) / f"{backend}.yaml"
+            file.write_text(SWEEP.format(base=setting.root / "scenarios/examples/gpt-1f1b-16.yaml", backend=backend))
+            seconds, tables = {}, {}
+            for workers in (1, 2):
+                start = time.monotonic()
+                tables[workers] = output([setting.tool, "sweep", file, "-j", workers, "--out", f"{folder}/{backend}{workers}.db", "--format", "csv"])
+                seconds[workers] = time.monotonic() - start
+            points = len(tables[1].splitlines()) - 1
+            if tables[1] != tables[2]:
+                raise SystemExit(f"sweep on {backend}: two workers give another table than one")
+            yield Row(f"sweep on {backend}", f"{points} points", f"{points / seconds[2]:.0f} a second", f"{points / seconds[1]:.0f} a second",
+                      seconds[1] / seconds[2], "one worker; same table")
+
+
+# Nodes a CPU second of ASTRA-sim (master 518bd51, analytical network) on traces of 1F1B; its messages count twice.
+ASTRA_SIM = {8: 74e3, 64: 60e3, 512: 43e3, 1024: 37e3}
+
+
+def recorded(setting):
+    """Figures that others' programs gave on another day and machine."""
+    for devices, theirs in ASTRA_SIM.items():
+        micro_batches = (1 << 19) // devices
+        seconds, activities, _, _ = contended(setting, "fluid", 1, devices, micro_batches)
+        ours = activities / seconds
+        yield Row("fluid, 1F1B", f"{devices} x {micro_batches}", f"{ours / 1e6:.2f} M activities/s", f"{theirs / 1e6:.3f} M nodes/s", ours / theirs,
+                  "ASTRA-sim, analytical, 1e6 nodes; recorded")
+    yield from recorded_planner(setting)
+
+
+def recorded_planner(setting):
+    data = os.environ.get("STAGECRAFT_REFERENCE_DATA", "")
+    if not data:
+        yield Row("pipedream", "", "SKIPPED", what="STAGECRAFT_REFERENCE_DATA is not set, nothing to compare with")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        model = pathlib.Path(folder) / "resnet50.yaml"
+        model.write_text(output([setting.tool, "import", "pipedream-graph", f"{data}/msr/profiles/resnet50.graph.txt", "--samples", 128]))
+        plan = planned(setting, scenario_for(folder, 16, model, "25 Gbit/s"), "pipedream")
+    runs = csv.DictReader(open(f"{data}/msr/pipedream_optimizer_runs.csv"))
+    theirs = next(float(r["cpu_s"]) for r in runs if (r["model"], r["setting"], r["straight"]) == ("resnet50", "B16f_3.125", "0"))
+    yield Row("pipedream", "ResNet-50 on 16", f"{plan['search_s']:.4f} s", f"{theirs:.2f} s", theirs / plan["search_s"], "PipeDream's own planner; recorded")
+
+
+ALL = {"bare": bare, "fluid": fluid, "road": road, "schedules": schedules, "planners": planners, "sweeps": sweeps, "kernels": kernels,
+       "interpreter": interpreter, "recorded": recorded}
