@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "backends/des/deadlock.hpp"
+#include "backends/des/routes.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/program/held_up.hpp"
 
@@ -13,16 +14,17 @@
 
 namespace stagecraft::des {
 Core::Core(const Program& program, std::span<const Route> routes, Network& network, std::span<double> start,
-           std::span<double> end, const Conditions* conditions)
+           std::span<double> end, const Conditions* conditions, std::span<const std::int32_t> memory)
     : program_(program),
       routes_(routes),
       network_(network),
       start_(start),
       end_(end),
       conditions_(conditions != nullptr && conditions->as_rated() ? nullptr : conditions),
+      memory_(program.traffic.empty() ? std::span<const std::int32_t>{} : memory),
       nodes_(program.size() + 1) {
   STAGECRAFT_CHECK(start.size() == program.size() && end.size() == program.size());
-  STAGECRAFT_CHECK(routes.size() == program.routes.size());
+  STAGECRAFT_CHECK(routes.size() >= program.routes.size());
   std::fill(start_.begin(), start_.end(), kUnset);
   std::fill(end_.begin(), end_.end(), kUnset);
   for (std::size_t i = 0; i < program.size(); ++i) describe(i);
@@ -36,13 +38,20 @@ void Core::describe(std::size_t i) {
   node.leader = static_cast<std::int32_t>(i);
   node.link = instruction.link;
   if (instruction.is_compute()) {
-    STAGECRAFT_CHECK(instruction.duration.value >= 0 && std::isfinite(instruction.duration.value));
-    node.seconds = instruction.duration.value;
+    describe_op(i);
   } else if (instruction.kind == InstructionKind::AllReduce) {
     describe_member(i);
   } else {
     describe_end(i, program_.transfers[static_cast<std::size_t>(instruction.link)]);
   }
+}
+
+void Core::describe_op(std::size_t i) {
+  const Instruction& op = program_.instructions[i];
+  STAGECRAFT_CHECK(op.duration.value >= 0 && std::isfinite(op.duration.value));
+  nodes_[i].seconds = op.duration.value;
+  nodes_[i].flows = !memory_.empty() && memory_[static_cast<std::size_t>(op.device)] >= 0 && op.duration.value > 0 &&
+                    copied_bytes(program_.traffic[i]) > 0;
 }
 
 void Core::describe_end(std::size_t i, const Transfer& transfer) {
@@ -139,6 +148,7 @@ void Core::start_in_conditions(std::int32_t id) {
       first.is_compute() ? conditions_->compute(first.device, id, now_, node.seconds) : Span{now_, ready_to_flow(node)};
   if (span.start == kForEver) return;
   std::fill_n(start_.begin() + id, members(node), span.start);
+  if (first.is_compute() && node.flows) return push(id, span.start);
   if (span.end < kForEver) push(id, span.end);
 }
 
@@ -147,17 +157,33 @@ void Core::start_node(std::int32_t id) {
   const Node& node = nodes_[i];
   if (conditions_ != nullptr && node.shape != Shape::EagerReceive) return start_in_conditions(id);
   std::fill_n(start_.begin() + id, members(node), now_);
+  const bool op = node.shape == Shape::Alone;
   if (node.shape != Shape::EagerReceive)
-    push(id, now_ + node.seconds);
+    push(id, op && node.flows ? now_ : now_ + node.seconds);
   else if (end_[static_cast<std::size_t>(node.partner)] >= 0)
     push(id, now_);  // the data is there already
 }
 
+/// An op on shared memory: its traffic spread evenly over the time that it takes alone, so that it goes on at that pace
+/// unless others leave it less. With traffic of M bytes that is min(M / time, its share of the memory) bytes a second.
+void Core::start_traffic(std::int32_t id) {
+  const auto i = static_cast<std::size_t>(id);
+  const DeviceId device = program_.instructions[i].device;
+  double seconds = nodes_[i].seconds;
+  if (conditions_ != nullptr) {
+    const Span alone = conditions_->compute(device, id, now_, seconds);
+    seconds = alone.end - alone.start;
+  }
+  const std::uint64_t bytes = copied_bytes(program_.traffic[i]);
+  network_.start(id, memory_[static_cast<std::size_t>(device)], bytes, static_cast<double>(bytes) / seconds);
+}
+
 void Core::start_bytes(std::int32_t id) {
   Node& node = nodes_[static_cast<std::size_t>(id)];
+  if (node.shape == Shape::Alone) return start_traffic(id);
   if (node.shape != Shape::Ring) {
     const Transfer& transfer = program_.transfers[static_cast<std::size_t>(node.link)];
-    return network_.start(id, transfer.route, transfer.bytes);
+    return network_.start(id, transfer.route, transfer.bytes, kNever);
   }
   const Collective& ring = program_.collectives[static_cast<std::size_t>(node.link)];
   const std::uint64_t bytes = ring_bytes(ring.bytes, ring.members);
@@ -165,7 +191,7 @@ void Core::start_bytes(std::int32_t id) {
     const std::int32_t edge = ring.first_route + k;
     if (routes_[static_cast<std::size_t>(edge)].hops.empty()) continue;
     ++node.left;
-    network_.start(id + k, edge, bytes);
+    network_.start(id + k, edge, bytes, kNever);
   }
 }
 

@@ -15,9 +15,10 @@ namespace stagecraft::des {
 class Network {
  public:
   virtual ~Network() = default;
-  /// `bytes` (never zero) leave now over `route`, an index into Program::routes that has hops. `flow` is the number of
-  /// the instruction that sends. When the last byte is there the network calls Core::flow_done, but not from in here.
-  virtual void start(int flow, std::int32_t route, std::uint64_t bytes) = 0;
+  /// `bytes` (never zero) leave now over `route`, an index into the routes that has hops, at `most` bytes in a second.
+  /// `flow` is the number of the instruction that sends, or of the op whose traffic it is. When the last byte is there
+  /// the network calls Core::flow_done, but not from in here.
+  virtual void start(int flow, std::int32_t route, std::uint64_t bytes, double most) = 0;
 };
 
 inline constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -30,10 +31,10 @@ inline constexpr double kNever = std::numeric_limits<double>::infinity();
 /// inside its own update. The same Program and the same answers of the network give the same times, bit for bit.
 class Core {
  public:
-  /// `routes` are those of program.routes; `start` and `end` have one place for each instruction. All must outlive
-  /// this, and so must `conditions`; without them all is as rated.
+  /// `routes` are those of routes_of(); `start` and `end` have one place for each instruction. All must outlive this,
+  /// and so must `conditions`; without them all is as rated. `memory` are those of memory_routes(), or nothing.
   Core(const Program& program, std::span<const Route> routes, Network& network, std::span<double> start,
-       std::span<double> end, const Conditions* conditions = nullptr);
+       std::span<double> end, const Conditions* conditions = nullptr, std::span<const std::int32_t> memory = {});
 
   void begin(double now);
   double next_time() const { return heap_.empty() ? kNever : heap_.front().time; }
@@ -73,12 +74,14 @@ class Core {
   };
 
   void describe(std::size_t i);
+  void describe_op(std::size_t i);
   void describe_end(std::size_t i, const Transfer& transfer);
   void describe_member(std::size_t i);
   void link();
   void push(std::int32_t node, double time);
   void start_node(std::int32_t id);
   void start_in_conditions(std::int32_t id);
+  void start_traffic(std::int32_t id);
   double ready_to_flow(const Node& node) const;
   void start_bytes(std::int32_t id);
   void finish(std::int32_t id);
@@ -88,7 +91,8 @@ class Core {
   std::span<const Route> routes_;
   Network& network_;
   std::span<double> start_, end_;
-  const Conditions* conditions_;          ///< Null when all is as rated.
+  const Conditions* conditions_;  ///< Null when all is as rated.
+  std::span<const std::int32_t> memory_;
   std::vector<Node> nodes_;               ///< One behind the last, for first_successor.
   std::vector<std::int32_t> successors_;  ///< Nodes that wait, in the order of their numbers.
   std::vector<Event> heap_;               ///< Ends of computations and latencies; the soonest in front.

@@ -1,5 +1,8 @@
 #include "backends/des/routes.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -28,17 +31,51 @@ void check_link(const Link& link, std::vector<Diagnostic>& problems) {
     problems.push_back(problem(link, "latency", latency, "a link that is used needs a finite latency, zero or more"));
 }
 
+/// Each link of shared memory once, by the first device.
+std::vector<LinkId> memories_of(const Cluster& cluster) {
+  std::vector<LinkId> links;
+  for (const Device& d : cluster.devices)
+    if (d.memory.valid() && std::find(links.begin(), links.end(), d.memory) == links.end()) links.push_back(d.memory);
+  return links;
+}
+
+/// How far an op is would depend on two rates that change at different times.
+void refuse_changes(const Cluster& cluster) {
+  for (const Change& change : cluster.changes)
+    for (const DeviceId d : change.devices)
+      if (const Device& device = cluster.devices[static_cast<std::size_t>(d)]; device.memory.valid())
+        throw InputError(
+            fmt::format("'{}' shares its memory with others, and devices that do cannot change their speed",
+                        device.name),
+            "leave the change of the device out; jitter and changes of links are possible");
+}
+
 }  // namespace
 
+std::vector<std::int32_t> memory_routes(const Program& program, const Cluster& cluster) {
+  const std::vector<LinkId> links = memories_of(cluster);
+  std::vector<std::int32_t> routes;
+  for (const Device& d : cluster.devices)
+    routes.push_back(d.memory.valid() ? static_cast<std::int32_t>(program.routes.size()) +
+                                            static_cast<std::int32_t>(std::find(links.begin(), links.end(), d.memory) -
+                                                                      links.begin())
+                                      : -1);
+  return routes;
+}
+
 std::vector<Route> routes_of(const Program& program, const Cluster& cluster) {
+  refuse_changes(cluster);
   const Router router(cluster);
   std::vector<Route> routes;
   routes.reserve(program.routes.size());
   std::vector<char> checked(cluster.links.size(), 0);
   std::vector<Diagnostic> problems;
-  for (const RouteEnds& ends : program.routes) {
+  for (const RouteEnds& ends : program.routes)
     routes.push_back(ends.from == ends.to ? Route{} : router.require(ends.from, ends.to));
-    for (const Hop& hop : routes.back().hops) {
+  for (const LinkId link : memories_of(cluster))
+    routes.push_back({{{link, true}}, {}, cluster.links[static_cast<std::size_t>(link)].bandwidth});
+  for (const Route& route : routes) {
+    for (const Hop& hop : route.hops) {
       const auto link = static_cast<std::size_t>(hop.link);
       if (!checked[link]) check_link(cluster.links[link], problems);
       checked[link] = 1;

@@ -28,7 +28,7 @@ void FairShare::touch(std::int32_t channel) {
   touched = true;
 }
 
-int FairShare::add(std::int32_t route) {
+int FairShare::add(std::int32_t route, double most) {
   if (free_.empty()) {
     free_.push_back(static_cast<int>(flows_.size()));
     flows_.emplace_back();
@@ -39,21 +39,23 @@ int FairShare::add(std::int32_t route) {
   Flow& added = flows_[static_cast<std::size_t>(flow)];
   added.route = route;
   added.rate = 0;
+  added.most = most;
   fresh_.push_back(flow);
   std::uint32_t hop = 0;
   for (const std::int32_t c : paths_.channels_of(route)) {
     Channel& channel = channels_[static_cast<std::size_t>(c)];
     place(flow, hop) = static_cast<std::uint32_t>(channel.members.size());
     channel.members.push_back({flow, hop++});
-    channel.demand += paths_.alone[static_cast<std::size_t>(route)];
+    channel.demand += alone(added);
   }
   return flow;
 }
 
 void FairShare::remove(int flow) {
-  std::int32_t& route = flows_[static_cast<std::size_t>(flow)].route;
+  Flow& removed = flows_[static_cast<std::size_t>(flow)];
+  const double demand = alone(removed);
   std::size_t hop = 0;
-  for (const std::int32_t c : paths_.channels_of(route)) {
+  for (const std::int32_t c : paths_.channels_of(removed.route)) {
     Channel& channel = channels_[static_cast<std::size_t>(c)];
     if (can_be_full(channel)) touch(c);
     const std::uint32_t at = place(flow, hop++);
@@ -61,9 +63,9 @@ void FairShare::remove(int flow) {
     channel.members[at] = last;
     place(last.flow, last.hop) = at;
     channel.members.pop_back();
-    channel.demand = channel.members.empty() ? 0 : channel.demand - paths_.alone[static_cast<std::size_t>(route)];
+    channel.demand = channel.members.empty() ? 0 : channel.demand - demand;
   }
-  route = -1;
+  removed.route = -1;
   free_.push_back(flow);
 }
 
@@ -76,7 +78,7 @@ void FairShare::change(Paths paths) {
   for (std::size_t f = 0; f < flows_.size(); ++f) {
     if (flows_[f].route < 0) continue;
     const auto r = static_cast<std::size_t>(flows_[f].route);
-    const double more = paths.alone[r] - paths_.alone[r];
+    const double more = std::min(flows_[f].most, paths.alone[r]) - alone(flows_[f]);
     if (more == 0) continue;
     for (const std::int32_t c : paths_.channels_of(flows_[f].route)) {
       Channel& channel = channels_[static_cast<std::size_t>(c)];
@@ -129,10 +131,10 @@ void FairShare::visit(int flow) {
     filling_.push_back(c);
     levels_.push_back({channel.rest / channel.open, c});
   }
-  const double alone = paths_.alone[static_cast<std::size_t>(seen.route)];
-  if (least == std::numeric_limits<double>::infinity()) return set(flow, alone);
+  const double most = alone(seen);
+  if (least == std::numeric_limits<double>::infinity()) return set(flow, most);
   ++waiting_;
-  if (alone < least) levels_.push_back({alone, ~flow});  // else one of the channels is full before
+  if (most < least) levels_.push_back({most, ~flow});  // else one of the channels is full before
 }
 
 void FairShare::fill() {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -17,8 +19,9 @@ class FairShare {
  public:
   explicit FairShare(Paths paths);
 
-  /// The number of the new flow, until it is removed; numbers are used again, the highest is what was alive at once.
-  int add(std::int32_t route);
+  /// The number of the new flow, which wants no more than `most`, until it is removed; numbers are used again, the
+  /// highest is what was alive at once.
+  int add(std::int32_t route, double most = std::numeric_limits<double>::infinity());
   void remove(int flow);
   /// Links have other bandwidths from now on: `paths` differ from those so far in nothing else.
   void change(Paths paths);
@@ -32,6 +35,7 @@ class FairShare {
  private:
   struct Flow {
     double rate = 0;
+    double most = 0;
     std::int32_t route = -1;   ///< -1: the number is free.
     std::uint32_t seen = 0;    ///< The last settle() that looked at it.
     std::uint32_t placed = 0;  ///< The last one that gave it a rate.
@@ -57,6 +61,9 @@ class FairShare {
   };
 
   static bool can_be_full(const Channel&);
+  double alone(const Flow& flow) const {
+    return std::min(flow.most, paths_.alone[static_cast<std::size_t>(flow.route)]);
+  }
   std::uint32_t& place(int flow, std::size_t hop) { return places_[static_cast<std::size_t>(flow) * most_hops_ + hop]; }
   void touch(std::int32_t channel);
   void visit(int flow);

@@ -7,6 +7,7 @@
 
 #include "backends/des/core.hpp"
 #include "backends/des/link_rates.hpp"
+#include "backends/des/routes.hpp"
 #include "backends/fluid/fair_share.hpp"
 #include "backends/fluid/finish_queue.hpp"
 #include "backends/fluid/paths.hpp"
@@ -43,7 +44,8 @@ class Carrier final : public des::Network {
         shares_(paths_),
         conditions_(cluster),
         links_(conditions_),
-        core_(program, routes, *this, start, end, &conditions_) {
+        memory_(des::memory_routes(program, cluster)),
+        core_(program, routes, *this, start, end, &conditions_, memory_) {
     for (const Link& link : cluster.links) bandwidths_.push_back(link.bandwidth.value);
   }
 
@@ -64,8 +66,8 @@ class Carrier final : public des::Network {
     core_.require_finished(cluster_);
   }
 
-  void start(int sender, std::int32_t route, std::uint64_t bytes) override {
-    const auto flow = static_cast<std::size_t>(shares_.add(route));
+  void start(int sender, std::int32_t route, std::uint64_t bytes, double most) override {
+    const auto flow = static_cast<std::size_t>(shares_.add(route, most));
     if (flow >= loads_.size()) loads_.resize(flow + 1);
     loads_[flow] = {static_cast<double>(bytes), 0, now_, sender};
   }
@@ -117,6 +119,7 @@ class Carrier final : public des::Network {
   FinishQueue ends_;
   std::vector<Load> loads_;  ///< By number of the flow.
   double now_ = 0;
+  std::vector<std::int32_t> memory_;
   des::Core core_;
 };
 

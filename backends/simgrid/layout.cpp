@@ -63,7 +63,8 @@ bool is_up_and_down(const std::vector<Hop>& hops, const std::vector<Hop>& up, co
 
 }  // namespace
 
-Layout lay_out(const Program& program, const Cluster& cluster, std::span<const Route> routes) {
+Layout lay_out(const Program& program, const Cluster& cluster, std::span<const Route> all) {
+  const std::span<const Route> routes = all.first(program.routes.size());
   std::vector<std::vector<Hop>> up = ways_up(program, cluster, routes, busiest_switch(cluster, routes));
   std::vector<char> device_used(cluster.devices.size(), 0), link_used(cluster.links.size(), 0);
   std::set<std::pair<std::int32_t, std::int32_t>> leaving;
@@ -77,6 +78,12 @@ Layout lay_out(const Program& program, const Cluster& cluster, std::span<const R
     if (is_up_and_down(routes[r].hops, up[from], up[to])) continue;
     if (leaving.insert({program.routes[r].from, program.routes[r].to}).second)
       layout.exceptions.push_back(static_cast<std::int32_t>(r));
+  }
+  for (std::size_t d = 0; d < cluster.devices.size() && !program.traffic.empty(); ++d) {
+    const LinkId memory = cluster.devices[d].memory;
+    if (!memory.valid()) continue;
+    layout.sharers.push_back(DeviceId{static_cast<std::int64_t>(d)});
+    link_used[static_cast<std::size_t>(memory)] = 1;
   }
   for (std::size_t d = 0; d < device_used.size(); ++d)
     if (device_used[d]) layout.hosts.push_back({DeviceId{static_cast<std::int64_t>(d)}, std::move(up[d])});

@@ -20,9 +20,10 @@ struct Layout {
   std::vector<Host> hosts;               ///< Devices that talk to another one, by number.
   std::vector<LinkId> links;             ///< Links on the routes, by number.
   std::vector<std::int32_t> exceptions;  ///< Indices into Program::routes, one for each pair that leaves the star.
+  std::vector<DeviceId> sharers;         ///< Devices that share their memory with others.
 };
 
-/// `routes` are those of program.routes. O(hops * log(routes)).
+/// `routes` are those of des::routes_of. O(hops * log(routes)).
 Layout lay_out(const Program& program, const Cluster& cluster, std::span<const Route> routes);
 
 }  // namespace stagecraft::sg

@@ -23,7 +23,8 @@ class Builder {
       : cluster_(cluster),
         zone_(add_star(engine, "cluster")),
         cables_(cluster.links.size()),
-        hosts_(cluster.devices.size()) {}
+        hosts_(cluster.devices.size()),
+        paces_(cluster.devices.size()) {}
 
   void add(const Layout& layout, const Program& program, std::span<const Route> routes) {
     for (LinkId link : layout.links) cables_[static_cast<std::size_t>(link)] = make_cable(link);
@@ -37,9 +38,11 @@ class Builder {
       const auto i = static_cast<std::size_t>(r);
       add_bypass(zone_, at(program.routes[i].from), at(program.routes[i].to), in_route(routes[i].hops));
     }
+    for (DeviceId d : layout.sharers) paces_[static_cast<std::size_t>(d)] = make_pace(d);
     zone_->seal();
   }
 
+  std::vector<Pace> paces() const { return paces_; }
   s4u::Host* at(DeviceId device) const { return hosts_[static_cast<std::size_t>(device)]; }
 
   std::vector<s4u::Link*> links_of(LinkId link) const {
@@ -95,10 +98,27 @@ class Builder {
     return links;
   }
 
+  Pace make_pace(DeviceId d) {
+    const auto host = [&](const char* end) {
+      s4u::Host* made = add_host(zone_, fmt::format("d{}-{}", d.value, end));
+      made->seal();
+      return made;
+    };
+    const LinkId memory = cluster_.devices[static_cast<std::size_t>(d)].memory;
+    Pace pace{{host("ops"), host("memory")}, add_link(zone_, fmt::format("p{}", d.value), 1)};
+    pace.link->set_latency(0);
+    pace.link->seal();
+    std::vector<s4u::LinkInRoute> way = in_route(std::vector<Hop>{{memory, true}});
+    way.insert(way.begin(), s4u::LinkInRoute(pace.link));
+    add_bypass(zone_, pace.ends.from, pace.ends.to, way);
+    return pace;
+  }
+
   const Cluster& cluster_;
   s4u::NetZone* zone_;
   std::vector<Cable> cables_;      ///< By LinkId.
   std::vector<s4u::Host*> hosts_;  ///< By DeviceId.
+  std::vector<Pace> paces_;        ///< By DeviceId.
 };
 
 }  // namespace
@@ -109,8 +129,9 @@ Platform build_platform(s4u::Engine& engine, const Layout& layout, const Program
   builder.add(layout, program, routes);
   engine.seal_platform();
   Platform platform;
-  platform.ends.resize(routes.size());
-  for (std::size_t r = 0; r < routes.size(); ++r) {
+  platform.paces = builder.paces();
+  platform.ends.resize(program.routes.size());
+  for (std::size_t r = 0; r < program.routes.size(); ++r) {
     if (routes[r].hops.empty()) continue;
     platform.ends[r] = {builder.at(program.routes[r].from), builder.at(program.routes[r].to)};
     builder.check(platform.ends[r], routes[r]);

@@ -10,14 +10,22 @@
 
 namespace stagecraft::sg {
 
-/// The two hosts of one of Program::routes; null when the device talks to itself.
+/// The two hosts of a route; null when the device talks to itself.
 struct HostPair {
   s4u::Host* from = nullptr;
   s4u::Host* to = nullptr;
 };
 
+/// The way of a device's ops to memory that it shares: a link of its own, which holds them to their pace, and that of
+/// the memory. (Highest rates of single transfers are ignored for those between hosts, as of 3.32.)
+struct Pace {
+  HostPair ends;
+  s4u::Link* link = nullptr;
+};
+
 struct Platform {
-  std::vector<HostPair> ends;                  ///< Of each route.
+  std::vector<HostPair> ends;                  ///< Of each of Program::routes.
+  std::vector<Pace> paces;                     ///< By DeviceId; null where memory is not shared.
   std::vector<std::vector<s4u::Link*>> links;  ///< By LinkId: its one or two of SimGrid; none if it is not used.
 };
 

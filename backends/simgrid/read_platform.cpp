@@ -72,6 +72,7 @@ std::vector<s4u::Host*> hosts_of(s4u::Engine& engine, const std::string& file, c
                                  std::size_t most) {
   std::vector<s4u::Host*> all = engine.get_all_hosts(), hosts;
   std::sort(all.begin(), all.end(), [](auto* a, auto* b) { return before(a->get_name(), b->get_name()); });
+  if (all.empty()) refuse(file, "it has no host");
   if (wanted.empty()) hosts = all;
   std::vector<std::string> known;
   for (const s4u::Host* host : all) known.push_back(host->get_name());
@@ -90,7 +91,13 @@ std::vector<s4u::Host*> hosts_of(s4u::Engine& engine, const std::string& file, c
   return hosts;
 }
 
+void check_name(const char* what, const std::string& name, const std::string& file) {
+  if (name.find_first_of("\n\r\t") != std::string::npos)
+    refuse(file, fmt::format("the name of a {} has a line break or a tab in it", what));
+}
+
 void check_host(const s4u::Host& host, const std::string& file) {
+  check_name("host", host.get_name(), file);
   if (!(host.get_speed() > 0) || !std::isfinite(host.get_speed()))
     refuse(file, fmt::format("host '{}' has a speed of {}", host.get_name(), shortest(host.get_speed())));
 }
@@ -107,6 +114,7 @@ char sharing_of(const s4u::Link& link) {
 }
 
 void check_link(const s4u::Link& link, const std::string& file) {
+  check_name("link", link.get_name(), file);
   if (sharing_of(link) == 'o')
     refuse(file, fmt::format("link '{}' is neither SHARED nor FATPIPE, and no other way to share is known here",
                              link.get_name()));
@@ -189,6 +197,8 @@ void load(const std::string& file, const std::vector<std::string>& wanted, std::
 class Listener {
  public:
   explicit Listener(std::string text) : text_(std::move(text)), rest_(text_) {}
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
 
   bool take(std::string_view word) {
     if (!rest_.starts_with(word)) return false;
@@ -215,7 +225,7 @@ class Listener {
   std::string_view rest_;
 };
 
-Platform listen(Listener in) {
+Platform listen(Listener& in) {
   Platform platform;
   const auto count = static_cast<std::size_t>(in.number());
   for (std::size_t h = 0; h < count; ++h) {
@@ -275,7 +285,7 @@ Platform read_simgrid_platform(const std::string& file, const std::vector<std::s
   }
   Listener in(all_of(told.get()));
   if (in.take("wrong\n")) refuse(file, in.line());
-  return listen(std::move(in));
+  return listen(in);
 }
 
 }  // namespace stagecraft

@@ -11,6 +11,7 @@
 
 #include "backends/des/core.hpp"
 #include "backends/des/link_rates.hpp"
+#include "backends/des/routes.hpp"
 #include "backends/simgrid/engine.hpp"
 #include "backends/simgrid/layout.hpp"
 #include "backends/simgrid/platform.hpp"
@@ -34,7 +35,8 @@ class Carrier final : public des::Network {
         conditions_(cluster),
         rates_(conditions_),
         rate_(cluster.links.size(), 1),
-        core_(program, routes, *this, start, end, &conditions_) {}
+        memory_(des::memory_routes(program, cluster)),
+        core_(program, routes, *this, start, end, &conditions_, memory_) {}
 
   void run(s4u::Engine& engine) {
     on_transfer_end([this](const s4u::Activity& activity) { arrived(activity); });
@@ -49,8 +51,8 @@ class Carrier final : public des::Network {
     core_.require_finished(cluster_);
   }
 
-  void start(int flow, std::int32_t route, std::uint64_t bytes) override {
-    const HostPair& ends = platform_.ends[static_cast<std::size_t>(route)];
+  void start(int flow, std::int32_t route, std::uint64_t bytes, double most) override {
+    const HostPair& ends = ends_for(flow, route, most);
     const s4u::CommPtr comm = s4u::Comm::sendto_init(ends.from, ends.to)->set_payload_size(bytes);
     comm->set_data(reinterpret_cast<void*>(static_cast<std::intptr_t>(flow) + 1));
     comm->add_ref();
@@ -63,6 +65,16 @@ class Carrier final : public des::Network {
   }
 
  private:
+  /// A device has one op at a time, so its own link can be as fast as that op goes alone.
+  const HostPair& ends_for(int flow, std::int32_t route, double most) {
+    if (static_cast<std::size_t>(route) < program_.routes.size())
+      return platform_.ends[static_cast<std::size_t>(route)];
+    const DeviceId device = program_.instructions[static_cast<std::size_t>(flow)].device;
+    const Pace& pace = platform_.paces[static_cast<std::size_t>(device)];
+    pace.link->set_bandwidth(most);
+    return pace.ends;
+  }
+
   void arrived(const s4u::Activity& activity) {
     const int flow = static_cast<int>(reinterpret_cast<std::intptr_t>(activity.get_data<void>()) - 1);
     if (activity.get_state() != s4u::Activity::State::FINISHED)
@@ -158,6 +170,7 @@ class Carrier final : public des::Network {
   std::map<int, std::int32_t> alive_;  ///< Routes of transfers that are not there yet, where links change.
   std::vector<int> trickled_;          ///< Transfers that came through a link that is down.
   int idle_ = 0;
+  std::vector<std::int32_t> memory_;
   des::Core core_;
   Timer* timer_ = nullptr;
   double armed_for_ = des::kNever;

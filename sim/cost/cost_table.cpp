@@ -29,6 +29,15 @@ const LayerTimes& times_on(const Layer& layer, const std::string& type) {
                    fmt::format("it has them for {}", join(types)));
 }
 
+/// What has to be read and written while all parts of a GPU run a layer, so that they slow each other as measured: its
+/// time alone times the slowdown, at a part's share of the memory, but never more than one part alone can move in its
+/// time. Where no slowdown was seen, no more than that share.
+Bytes measured_traffic(const MeasuredGpu& gpu, const MeasuredLayer& layer, Seconds alone, Bytes counted) {
+  const Bytes share{gpu.memory.value / gpu.parts * alone.value};
+  const Bytes most{std::min(gpu.memory, gpu.memory_alone).value * alone.value};
+  return std::min(most, layer.slowdown > 1 + layer.spread ? share * layer.slowdown : std::min(counted, share));
+}
+
 LayerCost scaled(const LayerTimes& times, double by) {
   return {times.forward * by, times.input_gradient * by, times.weight_gradient * by};
 }
@@ -40,7 +49,9 @@ CostTable::CostTable(const ModelGraph& model, const Cluster& cluster, const Prof
       cluster_(&cluster),
       profile_(profile),
       weights_(model.layers.size()),
-      moved_(model.layers.size()) {
+      moved_(model.layers.size()),
+      shares_memory_(cluster.types.size()) {
+  for (const Device& d : cluster.devices) shares_memory_[static_cast<std::size_t>(d.type)] |= d.memory.valid();
   if (profile)
     for (const Layer& layer : model.layers) signatures_.push_back(signature(layer, model.precision));
   std::map<std::string, double> tied;
@@ -63,22 +74,37 @@ LayerCost CostTable::at(LayerId id, int device_type, double samples) const {
   if (!layer.times_on.empty()) return scaled(times_on(layer, type.name), samples);
   if (layer.times) return scaled(*layer.times, samples / type.speed);
 
-  if (const Profile* profile = profile_of(device_type))
-    if (const auto measured = profile->find(signatures_[i], samples))
-      return {measured->forward, reads_data(layer) ? Seconds{0} : measured->input_gradient, measured->weight_gradient};
-
-  // A pass without flops is a look-up or a copy: it touches rows of the weights, not all of them.
-  const auto pass = [&](Flops flops, double bytes_per_weight) {
-    const double dense = flops.value > 0 ? weights_[i] * bytes_per_weight : 0;
-    return roofline(type, flops.value * samples, dense + moved_[i].value * samples);
-  };
-  const Precision& precision = model_->precision;
-  const bool copies = !layer.inputs.empty() && weights_[i] == 0;
   LayerCost cost;
-  if (layer.forward.value > 0 || !layer.inputs.empty()) cost.forward = pass(layer.forward, precision.weight);
-  if (layer.input_gradient.value > 0 || copies) cost.input_gradient = pass(layer.input_gradient, precision.weight);
-  if (layer.weight_gradient.value > 0) cost.weight_gradient = pass(layer.weight_gradient, precision.gradient);
+  const Profile* profile = profile_of(device_type);
+  const auto measured = profile ? profile->find(signatures_[i], samples) : std::nullopt;
+  const bool shares = shares_memory_[static_cast<std::size_t>(device_type)] != 0;
+  if (measured) {
+    // Where nobody reckons how busy the memory is, it is as busy as when it was measured.
+    const double busy = shares || measured->slowdown <= 0 ? 1 : measured->slowdown;
+    cost = {busy * measured->forward, reads_data(layer) ? Seconds{0} : busy * measured->input_gradient,
+            busy * measured->weight_gradient};
+  }
+  const auto pass = [&](Flops flops, double bytes_per_weight, Seconds& time, Bytes& traffic) {
+    const Bytes counted = moved(i, flops, bytes_per_weight, samples);
+    if (!measured) time = roofline(type, flops.value * samples, counted.value);
+    if (shares)
+      traffic = measured && profile->gpu ? measured_traffic(*profile->gpu, *measured, time, counted)
+                                         : in_time(counted.value, time, device_type);
+  };
+  const Precision& p = model_->precision;
+  const bool copies = !layer.inputs.empty() && weights_[i] == 0;
+  Traffic& traffic = cost.traffic;
+  if (layer.forward.value > 0 || !layer.inputs.empty()) pass(layer.forward, p.weight, cost.forward, traffic.forward);
+  if (layer.input_gradient.value > 0 || copies || cost.input_gradient.value > 0)
+    pass(layer.input_gradient, p.weight, cost.input_gradient, traffic.input_gradient);
+  if (layer.weight_gradient.value > 0 || cost.weight_gradient.value > 0)
+    pass(layer.weight_gradient, p.gradient, cost.weight_gradient, traffic.weight_gradient);
   return cost;
+}
+
+/// A pass without flops is a look-up or a copy: it touches rows of the weights, not all of them.
+Bytes CostTable::moved(std::size_t layer, Flops flops, double bytes_per_weight, double samples) const {
+  return Bytes{(flops.value > 0 ? weights_[layer] * bytes_per_weight : 0) + moved_[layer].value * samples};
 }
 
 /// Nobody needs the gradient of data, and a real backend does not compute it.
@@ -102,10 +128,29 @@ Seconds CostTable::operation(int device_type) const {
 Seconds CostTable::update(double parameters, int device_type) const {
   if (const Profile* profile = profile_of(device_type))
     if (const auto measured = profile->update(parameters)) return *measured;
-  const Precision& p = model_->precision;
   const DeviceType& type = cluster_->types[static_cast<std::size_t>(device_type)];
-  // Gradients are read; weights and optimizer state are read and written.
-  return Seconds{seconds(parameters * (p.gradient + 2 * p.weight + 2 * p.optimizer), type.memory_bandwidth.value)};
+  return Seconds{seconds(update_bytes(parameters), type.memory_bandwidth.value)};
+}
+
+/// Gradients are read; weights and optimizer state are read and written.
+double CostTable::update_bytes(double parameters) const {
+  const Precision& p = model_->precision;
+  return parameters * (p.gradient + 2 * p.weight + 2 * p.optimizer);
+}
+
+Bytes CostTable::update_traffic(double parameters, int device_type) const {
+  return in_time(update_bytes(parameters), update(parameters, device_type), device_type);
+}
+
+Bytes CostTable::touch_traffic(double parameters, int device_type) const {
+  return in_time(parameters * model_->precision.weight, touch(parameters, device_type), device_type);
+}
+
+/// What was measured to be quicker than memory was in a cache.
+Bytes CostTable::in_time(double bytes, Seconds time, int device_type) const {
+  if (!shares_memory_[static_cast<std::size_t>(device_type)]) return {};
+  return Bytes{
+      std::min(bytes, time.value * cluster_->types[static_cast<std::size_t>(device_type)].memory_bandwidth.value)};
 }
 
 Seconds CostTable::touch(double parameters, int device_type) const {

@@ -10,9 +10,15 @@
 
 namespace stagecraft {
 
+/// Bytes that are read and written of memory that devices share. Zero on a device that has its own.
+struct Traffic {
+  Bytes forward{}, input_gradient{}, weight_gradient{};
+};
+
 /// What one layer costs on one device for one micro-batch.
 struct LayerCost {
   Seconds forward, input_gradient, weight_gradient;
+  Traffic traffic{};
 
   Seconds backward() const { return input_gradient + weight_gradient; }
 };
@@ -24,6 +30,9 @@ struct LayerCost {
 /// efficiency), bytes / memory_bandwidth) + launch, where the bytes are the weights once and the inputs and outputs of
 /// every sample (Williams, Waterman, Patterson, CACM 2009). A rate of zero sets no limit. A pass without flops reads no
 /// weights; layers without inputs and flops, and gradients nobody needs, cost nothing.
+///
+/// These bytes are also the traffic of devices that share memory, unless a profile of parts of a GPU says how much they
+/// slow each other. Layers with given times have none.
 class CostTable {
  public:
   /// The profile may be null. All three have to stay where they are.
@@ -36,6 +45,9 @@ class CostTable {
   Seconds operation(int device_type) const;
   /// Time to read or write `parameters` weights once; 0 where the memory's bandwidth is not known.
   Seconds touch(double parameters, int device_type) const;
+  /// What both read and write of memory that devices share.
+  Bytes update_traffic(double parameters, int device_type) const;
+  Bytes touch_traffic(double parameters, int device_type) const;
 
   const ModelGraph& model() const { return *model_; }
   const Cluster& cluster() const { return *cluster_; }
@@ -43,13 +55,17 @@ class CostTable {
  private:
   const Profile* profile_of(int device_type) const;
   bool reads_data(const Layer&) const;
+  Bytes moved(std::size_t layer, Flops, double bytes_per_weight, double samples) const;
+  double update_bytes(double parameters) const;
+  Bytes in_time(double bytes, Seconds, int device_type) const;
 
   const ModelGraph* model_;
   const Cluster* cluster_;
   const Profile* profile_;
   std::vector<std::string> signatures_;
-  std::vector<double> weights_;  ///< Parameters that each layer reads, its own or tied.
-  std::vector<Bytes> moved_;     ///< Inputs and output of each layer for one sample.
+  std::vector<double> weights_;      ///< Parameters that each layer reads, its own or tied.
+  std::vector<Bytes> moved_;         ///< Inputs and output of each layer for one sample.
+  std::vector<char> shares_memory_;  ///< Of each type of device.
 };
 
 }  // namespace stagecraft

@@ -43,8 +43,7 @@ double parameters_of(const Stage& stage, const ModelGraph& model) {
   return total;
 }
 
-/// A program that only runs forward counts nothing but weights, so all that a task keeps stands there: a copy of the
-/// weights, and beside the weight gradient what an update needs.
+/// What an update needs stays with the weight gradient.
 StageCost task_cost(StageTask task, const StageCost& whole) {
   StageCost cost;
   if (task == StageTask::TakeWeights) return cost;
@@ -52,9 +51,13 @@ StageCost task_cost(StageTask task, const StageCost& whole) {
                  : task == StageTask::InputGradient ? whole.input_gradient
                  : task == StageTask::Update        ? whole.update
                                                     : whole.weight_gradient;
-  if (task == StageTask::Update) return cost;  // What it works on stays with the weight gradient.
+  cost.traffic.forward = task == StageTask::Forward         ? whole.traffic.forward
+                         : task == StageTask::InputGradient ? whole.traffic.input_gradient
+                         : task == StageTask::Update        ? whole.update_traffic
+                                                            : whole.traffic.weight_gradient;
+  if (task == StageTask::Update) return cost;
   cost.weights = whole.weights;
-  if (task == StageTask::WeightGradient) cost.weights += whole.gradients + whole.optimizer;
+  if (task == StageTask::WeightGradient) cost.gradients = whole.gradients, cost.optimizer = whole.optimizer;
   return cost;
 }
 
@@ -72,6 +75,9 @@ StageCost replica_cost(const Stage& stage, int replica, const CostTable& costs) 
     cost.forward += one.forward;
     cost.input_gradient += one.input_gradient;
     cost.weight_gradient += one.weight_gradient;
+    cost.traffic.forward += one.traffic.forward;
+    cost.traffic.input_gradient += one.traffic.input_gradient;
+    cost.traffic.weight_gradient += one.traffic.weight_gradient;
     cost.stash += layer.stash * samples;
   }
   const Seconds operation = costs.operation(type);
@@ -82,6 +88,8 @@ StageCost replica_cost(const Stage& stage, int replica, const CostTable& costs) 
   cost.recompute = cost.forward;
   cost.update = costs.update(parameters, type) + operation;
   cost.touch = costs.touch(parameters, type);
+  cost.update_traffic = costs.update_traffic(parameters, type);
+  cost.touch_traffic = costs.touch_traffic(parameters, type);
   cost.weights = {parameters * model.precision.weight};
   cost.gradients = {parameters * model.precision.gradient};
   cost.optimizer = {parameters * model.precision.optimizer};

@@ -16,6 +16,8 @@ struct StageCost {
   Bytes stash;             ///< One micro-batch, from forward to backward.
   Bytes boundary;          ///< What remains of the stash when the stage recomputes.
   Bytes gradient_traffic;  ///< Reduced among the replicas in every update.
+  Traffic traffic{};       ///< Of shared memory, while the ops run.
+  Bytes update_traffic{}, touch_traffic{};
 };
 
 /// costs[stage][replica].

@@ -68,6 +68,10 @@ class Checker {
     require(exists(i.stage, p_.micro_batches.size()), id, "is of a stage that does not exist");
     require(i.micro >= 0 && p_.iteration_of(i) < p_.iterations, id, "is in no iteration");
     require(i.duration.value >= 0 && std::isfinite(i.duration.value), id, "takes no time that a clock can show");
+    if (!p_.traffic.empty()) {
+      const double bytes = p_.traffic[static_cast<std::size_t>(id)];
+      require(bytes >= 0 && std::isfinite(bytes), id, "moves no number of bytes in memory");
+    }
     require(!i.stream.valid() || exists(i.stream, p_.streams.size()), id, "is in a stream that does not exist");
   }
 

@@ -40,8 +40,9 @@ class WeightsCheck {
 
   Seat& seat_of(const Instruction& i) {
     auto& seats = seats_[static_cast<std::size_t>(i.device)];
-    const auto found = std::find_if(seats.begin(), seats.end(), [&](const Seat& s) { return s.stage == i.stage; });
-    return found == seats.end() ? seats.emplace_back(Seat{i.stage}) : *found;
+    const auto at = std::lower_bound(seats.begin(), seats.end(), i.stage,
+                                     [](const Seat& seat, StageId stage) { return seat.stage < stage; });
+    return at != seats.end() && at->stage == i.stage ? *at : *seats.insert(at, Seat{i.stage});
   }
 
   void compute(InstructionId id) {
@@ -86,7 +87,7 @@ class WeightsCheck {
   }
 
   const Program& p_;
-  std::vector<std::vector<Seat>> seats_;  ///< Of each device.
+  std::vector<std::vector<Seat>> seats_;  ///< Of each device, by stage.
   std::vector<InstructionId> waiting_;    ///< Of each device: a prediction whose op is next.
   int most_ = 0;
 };

@@ -101,6 +101,8 @@ struct Program {
   std::vector<Instruction> instructions;
   std::vector<std::uint32_t> first_wait;  ///< waits_for(i) is waits[first_wait[i] .. first_wait[i + 1]).
   std::vector<InstructionId> waits;
+  std::vector<double> traffic;  ///< Bytes that each op reads and writes of memory that its device shares with others;
+                                ///< empty where none does.
   std::vector<Transfer> transfers;
   std::vector<Collective> collectives;
   std::vector<RouteEnds> routes;  ///< Each pair of devices that talk, once; rings of collectives in a row.

@@ -29,6 +29,29 @@ Seconds duration(const StageCost& cost, OpKind kind) {
   return {};
 }
 
+/// Bytes of memory that devices share.
+Bytes traffic(const StageCost& cost, OpKind kind) {
+  switch (kind) {
+    case OpKind::Forward:
+    case OpKind::Recompute:
+      return cost.traffic.forward;
+    case OpKind::Backward:
+      return cost.traffic.input_gradient + cost.traffic.weight_gradient;
+    case OpKind::InputGradient:
+      return cost.traffic.input_gradient;
+    case OpKind::WeightGradient:
+      return cost.traffic.weight_gradient;
+    case OpKind::Update:
+      return cost.update_traffic;
+  }
+  return {};
+}
+
+/// Bytes that go by while so long is spent on touching weights.
+Bytes traffic_of_touches(const StageCost& cost, Seconds time) {
+  return cost.touch.value > 0 ? cost.touch_traffic * (time / cost.touch) : Bytes{};
+}
+
 }  // namespace
 
 ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const StageCosts& costs,
@@ -68,7 +91,7 @@ void ProgramWriter::count(const Schedule& schedule) {
   for (int d = 0; d < program_.devices; ++d) {
     for (const Op& op : schedule.devices[static_cast<std::size_t>(d)]) {
       ++ops;
-      trains = trains || op.kind != OpKind::Forward;
+      trains = trains || op.kind != OpKind::Forward || plan_.stage(op.stage).task == StageTask::WeightGradient;
       if (op.kind == OpKind::Update && groups_.exchanges(op.stage)) ++reductions;
       for_each_message(DeviceId{d}, op, [&](const Message&) { ++messages; });
     }
@@ -78,6 +101,10 @@ void ProgramWriter::count(const Schedule& schedule) {
   reserve_column(program_.instructions, total);
   reserve_column(program_.first_wait, total + 1);
   program_.first_wait.push_back(0);
+  for (const auto& replicas : costs_)
+    for (const StageCost& c : replicas)
+      shares_memory_ = shares_memory_ || (c.update_traffic + c.traffic.forward + c.traffic.weight_gradient).value > 0;
+  if (shares_memory_) reserve_column(program_.traffic, total);
   reserve_column(program_.waits, 2 * ops + 3 * messages + 2 * reductions);
   reserve_column(program_.transfers, messages);
   reserve_column(received_buffer_, messages);
@@ -168,9 +195,10 @@ void ProgramWriter::open_channels() {
   }
 }
 
-InstructionId ProgramWriter::begin(const Instruction& instruction) {
+InstructionId ProgramWriter::begin(const Instruction& instruction, Bytes traffic) {
   const InstructionId id{static_cast<std::int64_t>(program_.instructions.size())};
   program_.instructions.push_back(instruction);
+  if (shares_memory_) program_.traffic.push_back(traffic.value);
   program_.first_wait.push_back(static_cast<std::uint32_t>(program_.waits.size()));
   return id;
 }
@@ -209,6 +237,13 @@ Instruction ProgramWriter::instruction_of(DeviceId device, const Op& op, int rep
   return i;
 }
 
+Bytes ProgramWriter::traffic_of(const Op& op, int replica) const {
+  const StageCost& c = cost(op.stage, replica);
+  if (op.kind != OpKind::Update) return traffic(c, op.kind);
+  const int delay = reads_.needs(op.stage, replica).delay;
+  return c.update_traffic + traffic_of_touches(c, update_extra(weights_, c.touch, delay, options_));
+}
+
 /// With communication in the way of computation a prediction has to wait for it like any other computation.
 void ProgramWriter::predict(const Instruction& user, int replica, int horizon, std::span<const InstructionId> inputs) {
   Instruction i = user;
@@ -217,7 +252,7 @@ void ProgramWriter::predict(const Instruction& user, int replica, int horizon, s
   i.weights = WeightsFrom::Version;
   i.link = horizon;
   i.duration = predict_time(weights_, i.gradient, cost(user.stage, replica).touch, options_);
-  begin(i);
+  begin(i, traffic_of_touches(cost(user.stage, replica), i.duration));
   follow(i.stream);
   if (!options_.overlap)
     for (const InstructionId input : inputs) wait(input);
@@ -234,7 +269,7 @@ InstructionId ProgramWriter::compute(DeviceId device, std::size_t first, std::si
     const Instruction i = instruction_of(device, op, replica, read);
     const auto needed = n == first ? inputs : std::span<const InstructionId>{};
     if (read.horizon > 0) predict(i, replica, read.horizon, needed);
-    id = begin(i);
+    id = begin(i, traffic_of(op, replica));
     follow(i.stream);
     for (const InstructionId input : needed) wait(input);
     keep_activations(id, op, replica);

@@ -66,7 +66,7 @@ class ProgramWriter {
   void keep_resident(bool trains);
   std::int32_t route(DeviceId from, DeviceId to);
   StreamId stream(DeviceId device, StreamKind kind, DeviceId peer);
-  InstructionId begin(const Instruction&);
+  InstructionId begin(const Instruction&, Bytes traffic = {});
   void wait(InstructionId);
   void follow(StreamId);
   void keep_activations(InstructionId, const Op&, int replica);
@@ -74,6 +74,7 @@ class ProgramWriter {
   const StageCost& cost(StageId s, int replica) const {
     return costs_[static_cast<std::size_t>(s)][static_cast<std::size_t>(replica)];
   }
+  Bytes traffic_of(const Op&, int replica) const;
   Instruction instruction_of(DeviceId, const Op&, int replica, const WeightRead&) const;
   void predict(const Instruction& user, int replica, int horizon, std::span<const InstructionId> inputs);
 
@@ -95,6 +96,7 @@ class ProgramWriter {
   std::vector<std::vector<InstructionId>> gradients_;  ///< Of each group and device: what made the newest gradient.
   std::vector<std::int32_t> first_ring_;               ///< Of each group: index of its first ring route.
   std::vector<StreamId> reduce_stream_;                ///< Of each device.
+  bool shares_memory_ = false;
   Program program_;
 };
 

@@ -149,6 +149,47 @@ TEST_CASE("copies of the model in both directions over shared networks") {
   CHECK(met >= 40);
 }
 
+/// Parts of a machine with one memory, over which ops and messages go: each byte of a message is read and written.
+Cluster parts(int devices, double memory, double messages) {
+  Cluster cluster = test::bare_cluster(devices);
+  std::vector<int> all;
+  for (int d = 0; d < devices; ++d) all.push_back(d);
+  test::connect(cluster, all, messages, 1e-6, Duplex::Unshared);
+  test::connect(cluster, all, memory / 2, 0, Duplex::Half);
+  for (int from = 0; from < devices; ++from)
+    for (int to = 0; to < devices; ++to)
+      if (from != to)
+        cluster.routes.push_back({DeviceId{from}, DeviceId{to}, {{LinkId{0}, from < to}, {LinkId{1}, from < to}}});
+  for (Device& d : cluster.devices) d.memory = LinkId{1};
+  return cluster;
+}
+
+TEST_CASE("random programs on devices that share one memory: every start and end") {
+  test::Draw draw{Rng(50, "fluid memory")};
+  constexpr double kMemory = 4e10;
+  int compared = 0, met = 0, with_jitter = 0;
+  for (int trial = 0; compared < 300; ++trial) {
+    REQUIRE(trial < 800);
+    const test::RandomCase c = test::random_case(draw, 6);
+    CAPTURE(to_text(c));
+    Program program;
+    try {
+      program = test::program_of(c);
+    } catch (const Infeasible&) {
+      continue;
+    }
+    for (const Instruction& i : program.instructions)  // Each op alone wants up to all of the memory, or nothing.
+      program.traffic.push_back(i.is_compute() ? i.duration.value * kMemory * std::max(0, draw(-20, 100)) / 100 : 0);
+    Cluster cluster = parts(program.devices, kMemory, speed(draw));
+    if (draw(0, 3) == 0) cluster.jitter = {0.3, 11}, ++with_jitter;
+    CHECK(difference(program, cluster) == "");
+    met += contended(program, cluster);
+    ++compared;
+  }
+  CHECK(met >= 150);
+  CHECK(with_jitter >= 30);
+}
+
 TEST_CASE("random programs where no two transfers meet: the longest path") {
   test::Draw draw{Rng(47, "fluid alone")};
   for (int compared = 0; compared < 300;) {

@@ -218,3 +218,51 @@ TEST_CASE("explicit: ways that lead nowhere") {
                            "a device needs no way to itself", "the way from 'b' to 'c' is given twice"})
     CHECK_MESSAGE(error.find(part) != std::string::npos, part << " in " << error);
 }
+
+namespace {
+
+const std::string kGpu = "type: {peak: 132 TFLOP/s, memory_bandwidth: 4 TB/s, memory: 132 GB, busy: 400 W, speed: 2}";
+const std::string kRest = ", memory: {alone: 1 TB/s}, messages: {bandwidth: 500 GB/s, latency: 4 us}}";
+
+}  // namespace
+
+TEST_CASE("carved_gpu: parts in whole groups, one memory that ops and messages share") {
+  const Cluster four = make("carved_gpu", "{multiprocessors: 132, parts: 4, " + kGpu + kRest);
+  REQUIRE(four.devices.size() == 4);
+  const DeviceType& part = four.types.at(0);  // 16 groups of 8 fit into 132: 4 groups each, and 4 are over.
+  CHECK(part.name == "gpu-32sm");
+  CHECK(part.peak.value == doctest::Approx(32e12));
+  CHECK(part.speed == doctest::Approx(2.0 * 32 / 132));
+  CHECK(part.memory_bandwidth.value == 1e12);
+  CHECK(part.memory.value == doctest::Approx(33e9));
+  CHECK(part.busy.value == doctest::Approx(100));
+  CHECK(path(four, "part0", "part3") == "messages memory ");
+  CHECK(path(four, "part3", "part0") == "messages memory ");
+  const Link& memory = four.links.at(1);
+  CHECK(memory.bandwidth.value == 2e12);  // A copy reads and writes each byte.
+  CHECK(memory.duplex == Duplex::Half);
+  for (const Device& d : four.devices) CHECK(d.memory == LinkId{1});
+  const Route way = Router(four).require(DeviceId{0}, DeviceId{1});
+  CHECK(way.latency.value == doctest::Approx(4e-6));
+  CHECK(way.bandwidth.value == 5e11);
+
+  CHECK(make("carved_gpu", "{multiprocessors: 132, parts: 8, " + kGpu + kRest).types[0].name == "gpu-16sm");
+  CHECK(make("carved_gpu", "{multiprocessors: 132, group: 2, parts: 2, " + kGpu + kRest).types[0].name == "gpu-66sm");
+  const Cluster whole = make("carved_gpu", "{multiprocessors: 132, parts: 1, type: h200" + kRest);
+  CHECK(whole.types[0].name == "h200-132sm");
+  CHECK(whole.links.empty());
+  CHECK_FALSE(whole.devices[0].memory.valid());
+}
+
+TEST_CASE("carved_gpu: what cannot be divided") {
+  has(wrong("carved_gpu", "{multiprocessors: 132, parts: 17, " + kGpu + kRest),
+      "132 multiprocessors are 16 groups of 8, too few for 17 parts");
+  has(wrong("carved_gpu", "{multiprocessors: 4, parts: 2, " + kGpu + kRest), "0 groups of 8");
+  has(wrong("carved_gpu",
+            "{multiprocessors: 132, parts: 2, " + kGpu + ", memory: {alone: 5 TB/s}, messages: {bandwidth: 1 GB/s}}"),
+      "5 TB/s are more than the 4 TB/s that all parts get together");
+  has(wrong("carved_gpu",
+            "{multiprocessors: 132, parts: 2, " + kGpu + ", memory: {alone: 0 TB/s}, messages: {bandwidth: 1 GB/s}}"),
+      "is not possible here");
+  has(wrong("carved_gpu", "{multiprocessors: 132, parts: 2, type: h201" + kRest), "not a known device type");
+}

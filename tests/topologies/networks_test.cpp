@@ -423,6 +423,9 @@ TEST_CASE("random: what is wrong, at its place") {
 
 TEST_CASE("sixteen thousand devices") {
   CHECK(fat_tree({16, 32, 32}).devices.size() == 16384);
+  const Cluster tree = fat_tree({128, 128});
+  CHECK(tree.devices.size() == 16384);
+  CHECK(busiest(tree, [](int d) { return (d + 8192) % 16384; }) == 1);  // All over the top, and none in another's way.
   const Cluster grid = make_cluster("torus", "{sizes: [16, 32, 32], " + kType + kLink + "}");
   CHECK(Router(grid).require(DeviceId{0}, DeviceId{8 * 1024 + 16 * 32 + 16}).hops.size() == 2 + 8 + 16 + 16);
 }

@@ -19,8 +19,8 @@ namespace {
 /// Gives every flow the same rate, whatever else there is.
 class FixedRate final : public des::Network {
  public:
-  void start(int flow, std::int32_t, std::uint64_t bytes) override {
-    flows.push_back({now + static_cast<double>(bytes) / rate, flow});
+  void start(int flow, std::int32_t, std::uint64_t bytes, double most) override {
+    flows.push_back({now + static_cast<double>(bytes) / std::min(rate, most), flow});
     ++started;
   }
 

@@ -146,6 +146,16 @@ std::string wrong_text(const std::string& inside) {
 
 }  // namespace
 
+TEST_CASE("a file without hosts, and names that no line can hold, are refused") {
+  CHECK(wrong_text("") == "SimGrid does not take this platform: it has no host");
+  CHECK(wrong_text("<host id=\"a&#10;2\" speed=\"1Gf\"/><host id=\"b\" speed=\"1Gf\"/>") ==
+        "SimGrid does not take this platform: the name of a host has a line break or a tab in it");
+  CHECK(wrong_text("<host id=\"a\" speed=\"1Gf\"/><host id=\"b\" speed=\"1Gf\"/>\n"
+                   "<link id=\"l&#10;1 2 s\" bandwidth=\"1GBps\" latency=\"1us\"/>\n"
+                   "<route src=\"a\" dst=\"b\"><link_ctn id=\"l&#10;1 2 s\"/></route>") ==
+        "SimGrid does not take this platform: the name of a link has a line break or a tab in it");
+}
+
 TEST_CASE("random messages between random hosts take as long as on the file itself") {
   for (const char* name : kFiles) check_file(kFolder + name + ".xml", kFolder + name + ".xml");
 }

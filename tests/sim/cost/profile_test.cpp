@@ -2,6 +2,7 @@
 
 #include "sim/cost/cost_table.hpp"
 #include "tests/support/checked.hpp"
+#include "tests/support/clusters.hpp"
 #include "tests/support/nets.hpp"
 
 using namespace stagecraft;
@@ -39,6 +40,32 @@ TEST_CASE("on the line through the two nearest numbers of samples, below all of 
   Profile one = p;
   one.layers.pop_back();
   CHECK(one.find(layer, 16)->forward.value == doctest::Approx(16e-6));
+}
+
+TEST_CASE("what was measured twice is refused: there is no line between the two") {
+  Profile layers = two_sizes(), updates = two_sizes();
+  layers.layers[1].samples = 4;
+  updates.updates[1].parameters = 100;
+  for (Profile* p : {&layers, &updates}) {
+    p->machine = p->date = p->commit = p->backend = "some";
+    p->precision = "fp64", p->optimizer = "adam";
+    const config::Value tree = test::checked(to_yaml(*p), profile_fields());
+    CHECK_THROWS_WITH_AS(read_profile(tree), doctest::Contains("twice"), InputError);
+  }
+}
+
+TEST_CASE("a layer without words is refused, and any words are read as they were written") {
+  Profile p = two_sizes();
+  p.machine = p.date = p.commit = p.backend = "some";
+  p.precision = "of: both", p.optimizer = "null";
+  p.layers[0].layer = "a \"b\" \\";
+  const Profile again = read_profile(test::checked(to_yaml(p), profile_fields()));
+  CHECK(again.layers[0].layer == p.layers[0].layer);
+  CHECK(again.precision == p.precision);
+  CHECK(again.optimizer == p.optimizer);
+  p.layers[0].layer = "";
+  const config::Value nameless = test::checked(to_yaml(p), profile_fields());
+  CHECK_THROWS_WITH_AS(read_profile(nameless), doctest::Contains("without words"), InputError);
 }
 
 TEST_CASE("a layer is known by its operations and the width of its numbers") {
@@ -83,4 +110,74 @@ TEST_CASE("the table takes what was measured on its type of device, and reckons 
   CHECK(costs.operation(0).value == doctest::Approx(5e-7));
   CHECK(costs.touch(100, 0).value == doctest::Approx(1e-7));  // 4e-7 for weights read and written and two moments.
   CHECK(costs.operation(1).value == 0);
+}
+
+namespace {
+
+/// Two parts of a GPU whose memory reads and writes 8 GB/s in all, and 6 for one part alone.
+Cluster two_parts(const std::string& type) {
+  Cluster cluster = test::bare_cluster(2);
+  cluster.types[0].name = type;
+  cluster.types[0].memory_bandwidth = Bandwidth{6e9};
+  test::connect(cluster, {0, 1}, 4e9, 0, Duplex::Half);
+  for (Device& d : cluster.devices) d.memory = LinkId{0};
+  return cluster;
+}
+
+Profile of_parts(double slowdown) {
+  Profile p = two_sizes();
+  p.gpu = MeasuredGpu{132, 8, 2, 64, Bandwidth{8e9}, Bandwidth{6e9}};
+  for (MeasuredLayer& l : p.layers) l.slowdown = slowdown;
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("a profile of parts of a GPU reads back too") {
+  Profile p = of_parts(1.25);
+  p.machine = p.date = p.commit = p.backend = p.precision = p.optimizer = "some";
+  const Profile back = read_profile(test::checked(to_yaml(p), profile_fields()));
+  REQUIRE(back.gpu);
+  CHECK(back.gpu->multiprocessors == 132);
+  CHECK(back.gpu->group == 8);
+  CHECK(back.gpu->parts == 2);
+  CHECK(back.gpu->part == 64);
+  CHECK(back.gpu->memory.value == 8e9);
+  CHECK(back.gpu->memory_alone.value == 6e9);
+  CHECK(back.layers.back().slowdown == 1.25);
+  CHECK(to_yaml(back) == to_yaml(p));
+  CHECK(to_yaml(two_sizes()).find("gpu") == std::string::npos);
+}
+
+TEST_CASE("traffic of parts of a GPU: what makes them as slow together as they were measured") {
+  const ModelGraph model = test::deep_net(2, 6, 8, 3);
+  const Cluster parts = two_parts("thread"), apart = test::bare_cluster(1);
+  // 4 us alone and 4 x 1.25 together, at 4 GB/s each: 20 kB, which one part alone moves in 3.3 us.
+  const Profile slowed = of_parts(1.25);
+  const LayerCost cost = CostTable(model, parts, &slowed).at(LayerId{1}, 0, 4);
+  CHECK(cost.forward.value == doctest::Approx(4e-6));
+  CHECK(cost.traffic.forward.value == doctest::Approx(20e3));
+  CHECK(cost.traffic.weight_gradient.value == doctest::Approx(40e3));
+  // Twice as slow would be 32 kB, more than the 24 kB that one part alone can move in 4 us.
+  const Profile halved = of_parts(2);
+  CHECK(CostTable(model, parts, &halved).at(LayerId{1}, 0, 4).traffic.forward.value == doctest::Approx(24e3));
+  // Not slowed beyond its spread of 0.1: what is counted, here without weights 4 x (6 + 8) numbers of 8 bytes.
+  const Profile same = of_parts(1.05);
+  CHECK(CostTable(model, parts, &same).at(LayerId{1}, 0, 4).traffic.forward.value == doctest::Approx(448));
+  // Where memory is not shared, times are those with all busy.
+  Cluster own = apart;
+  own.types[0].name = "thread";
+  const LayerCost alone = CostTable(model, own, &slowed).at(LayerId{1}, 0, 4);
+  CHECK(alone.forward.value == doctest::Approx(5e-6));
+  CHECK(alone.traffic.forward.value == 0);
+}
+
+TEST_CASE("traffic without a profile: the bytes of the roofline") {
+  const ModelGraph model = test::deep_net(2, 6, 8, 3);
+  const Cluster parts = two_parts("gpu");
+  const CostTable costs(model, parts);
+  const LayerCost cost = costs.at(LayerId{1}, 0, 4);
+  CHECK(cost.traffic.forward.value == doctest::Approx(cost.forward.value * 6e9));  // No peak: bound by memory.
+  CHECK(costs.update_traffic(100, 0).value == doctest::Approx(costs.update(100, 0).value * 6e9));
+  CHECK(costs.touch_traffic(100, 0).value == doctest::Approx(100 * model.precision.weight));
 }
