@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,8 @@ struct Device {
   std::string name;
   int type = 0;  ///< Index into Cluster::types.
   std::string host;
+  LinkId memory{};  ///< Valid: ops and messages share this link to memory. Its bandwidth is that of copies, half of
+                    ///< what is read and written together.
 };
 
 /// A cable between two places, or a shared medium among several.
@@ -88,23 +91,30 @@ struct Cluster {
 };
 
 /// Routes between devices: those that are given; else devices do not forward traffic, the fewest links win, then the
-/// least time per byte, then the links declared first, or those whose turn it is for the target.
+/// least time per byte, then the links declared first, or those whose turn it is for the target. It keeps what it has
+/// found out about the ways to a switch, so one is not for several threads at once.
 class Router {
  public:
   explicit Router(const Cluster& cluster);
+  ~Router();
+  Router(const Router&) = delete;
+  Router& operator=(const Router&) = delete;
   /// Nothing when no path exists. A device reaches itself over no link.
   std::optional<Route> route(DeviceId from, DeviceId to) const;
   /// The same, or Infeasible that names both devices.
   Route require(DeviceId from, DeviceId to) const;
 
  private:
-  class Search;
+  class Ways;
+  class Kept;
+  Ways& ways_to(VertexId a_switch) const;
   std::optional<std::vector<Hop>> hops(DeviceId from, DeviceId to) const;
 
   const Cluster* cluster_;
   std::vector<std::vector<LinkId>> attached_;       ///< All links of a vertex.
   std::vector<std::vector<LinkId>> trunks_;         ///< Those that lead on to a switch.
   std::vector<std::vector<VertexId>> switch_ends_;  ///< Of each link.
+  std::unique_ptr<Kept> kept_;
 };
 
 }  // namespace stagecraft

@@ -2,7 +2,8 @@
 // becomes a search over the switches by rising length, from the target backwards until the source's own links close it.
 // Then the route is read forwards over links that lead on as well as any: the first of them, or the one whose turn it
 // is for this target. Devices never forward, and nothing walks the devices of a large switch. Cost: O(links of switches
-// no farther from the target than the source is), O(1) on a star of any size.
+// no farther from the target than the source is), O(1) on a star of any size; once for all targets of a switch that
+// have no link but that to it.
 //
 // Turns: of k links that lead on, a target with the number n takes link n mod k, and n / k counts from there on. On a
 // fat tree whose devices are numbered along its leaves this is D-mod-k (Zahavi, Fat-tree routing and node ordering
@@ -10,7 +11,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
+#include <unordered_map>
 #include <utility>
 
 #include "sim/cluster/cluster.hpp"
@@ -44,37 +47,42 @@ bool contains(const std::vector<T>& all, T one) {
 
 }  // namespace
 
-/// The ways from one device to another.
-class Router::Search {
+/// The ways from anywhere to one device or switch. Found as far as they are asked for.
+class Router::Ways {
  public:
-  Search(const Router& router, VertexId source, VertexId target)
-      : router_(router), source_(source), target_(target), rest_(router.cluster_->switches.size()) {}
-
-  /// Learns what is left from the source and from every switch that is nearer; false when no path leads from there.
-  bool find() {
-    for (LinkId id : router_.attached_[index(target_)])
-      if (contains(link(id).ends, source_)) rest_of_source_ = std::min(rest_of_source_, before(link(id), kThere));
-    widen(target_, kThere);
-    for (int length = 1; index(length) < by_length_.size(); ++length) {
-      for (LinkId id : router_.trunks_[index(source_)])
-        for (VertexId end : router_.switch_ends_[index(id)])
-          if (rest(end).length == length) rest_of_source_ = std::min(rest_of_source_, before(link(id), rest(end)));
-      if (rest_of_source_.known() && rest_of_source_.length <= length + 1) break;
-      for (std::size_t i = 0; i < by_length_[index(length)].size(); ++i) {
-        const VertexId place = by_length_[index(length)][i];
-        if (rest(place).length == length) widen(place, rest(place));  // Otherwise a shorter way was found later.
-      }
+  Ways(const Router& router, VertexId target)
+      : router_(router), target_(target), rest_(router.cluster_->switches.size()), by_length_(1) {
+    if (is_device(target)) {
+      widen(target, kThere);
+      return;
     }
-    return rest_of_source_.known();
+    rest_[place_of(target)] = kThere;
+    by_length_.front().push_back(target);
   }
 
-  /// The way that `turn` picks; the one of the links declared first when it is 0.
-  std::vector<Hop> read(std::size_t turn) const {
-    std::vector<Hop> hops;
-    std::vector<VertexId> places{source_}, next;  // Over a shared medium several may be next; the links behind decide.
+  /// What is left from a device; not known when no path leads from there.
+  Rest from(VertexId source) {
+    Rest best;
+    if (is_device(target_))
+      for (LinkId id : router_.attached_[index(target_)])
+        if (contains(link(id).ends, source)) best = std::min(best, before(link(id), kThere));
+    for (int length = 0; index(length) < by_length_.size(); ++length) {
+      for (LinkId id : router_.trunks_[index(source)])
+        for (VertexId end : router_.switch_ends_[index(id)])
+          if (rest_[place_of(end)].length == length) best = std::min(best, before(link(id), rest_[place_of(end)]));
+      if (best.known() && best.length <= length + 1) break;
+      if (length == widened_) widen_all(widened_++);
+    }
+    return best;
+  }
+
+  /// The way from a device with that much left that `turn` picks; the one of the links declared first when it is 0.
+  void read(VertexId source, const Rest& left, std::size_t turn, std::vector<Hop>& hops) const {
+    std::vector<VertexId> places{source}, next;  // Over a shared medium several may be next; the links behind decide.
+    Rest here = left;
     while (places.front() != target_) {
       std::vector<LinkId> ways;
-      for (VertexId place : places) each_way(place, [&](LinkId id, VertexId) { ways.push_back(id); });
+      for (VertexId place : places) each_way(place, here, [&](LinkId id, VertexId) { ways.push_back(id); });
       std::sort(ways.begin(), ways.end());
       ways.erase(std::unique(ways.begin(), ways.end()), ways.end());
       const LinkId way = ways[turn % ways.size()];
@@ -83,12 +91,12 @@ class Router::Search {
       hops.push_back({way, link(way).ends.size() > 2 || contains(places, link(way).ends.front())});
       next.clear();
       for (VertexId place : places)
-        each_way(place, [&](LinkId id, VertexId end) {
+        each_way(place, here, [&](LinkId id, VertexId end) {
           if (id == way && !contains(next, end)) next.push_back(end);
         });
       places.swap(next);
+      if (places.front() != target_) here = rest_[place_of(places.front())];
     }
-    return hops;
   }
 
  private:
@@ -96,17 +104,16 @@ class Router::Search {
   static std::size_t index(Id id) {
     return static_cast<std::size_t>(id);
   }
+  bool is_device(VertexId place) const { return index(place) < router_.cluster_->devices.size(); }
+  std::size_t place_of(VertexId a_switch) const { return index(a_switch) - router_.cluster_->devices.size(); }
   const Link& link(LinkId id) const { return router_.cluster_->links[index(id)]; }
-  const Rest& rest(VertexId place) const {
-    return place == source_ ? rest_of_source_ : rest_[index(place) - router_.cluster_->devices.size()];
-  }
 
   /// Offers the ways through a place to its neighbours.
   void widen(VertexId place, const Rest from) {
     for (LinkId id : router_.trunks_[index(place)])
       for (VertexId end : router_.switch_ends_[index(id)]) {
         const Rest offered = before(link(id), from);
-        Rest& known = rest_[index(end) - router_.cluster_->devices.size()];
+        Rest& known = rest_[place_of(end)];
         if (offered.length < known.length) {
           if (index(offered.length) >= by_length_.size()) by_length_.resize(index(offered.length) + 1);
           by_length_[index(offered.length)].push_back(end);
@@ -115,29 +122,67 @@ class Router::Search {
       }
   }
 
+  /// Through all that are so far away; what is nearer was before.
+  void widen_all(int length) {
+    for (std::size_t i = 0; i < by_length_[index(length)].size(); ++i) {
+      const VertexId place = by_length_[index(length)][i];
+      const Rest rest = rest_[place_of(place)];
+      if (rest.length == length) widen(place, rest);  // Otherwise a shorter way was found later.
+    }
+  }
+
   /// Calls `use` with each link that leads on from a place as well as any, and where to.
   template <class Use>
-  void each_way(VertexId place, Use use) const {
-    const Rest left = rest(place);
-    for (LinkId id : router_.attached_[index(target_)])
-      if (contains(link(id).ends, place) && before(link(id), kThere) == left) use(id, target_);
+  void each_way(VertexId place, const Rest& left, Use use) const {
+    if (is_device(target_))
+      for (LinkId id : router_.attached_[index(target_)])
+        if (contains(link(id).ends, place) && before(link(id), kThere) == left) use(id, target_);
     for (LinkId id : router_.trunks_[index(place)])
       for (VertexId end : router_.switch_ends_[index(id)])
-        if (end != place && rest(end).known() && before(link(id), rest(end)) == left) use(id, end);
+        if (end != place && rest_[place_of(end)].known() && before(link(id), rest_[place_of(end)]) == left)
+          use(id, end);
   }
 
   const Router& router_;
-  VertexId source_, target_;
-  std::vector<Rest> rest_;                          ///< Of each switch.
-  std::vector<std::vector<VertexId>> by_length_{};  ///< Switches by what is left from them, when it was offered.
-  Rest rest_of_source_;
+  VertexId target_;
+  std::vector<Rest> rest_;                        ///< Of each switch.
+  std::vector<std::vector<VertexId>> by_length_;  ///< Switches by what is left from them, when it was offered.
+  int widened_ = 0;                               ///< Lengths below this were widened.
 };
+/// The ways to the switches that were asked for last.
+class Router::Kept {
+ public:
+  explicit Kept(std::size_t switches) : most_(std::max<std::size_t>(1, kRoom / (sizeof(Rest) * (switches + 1)))) {}
+
+  Ways& to(const Router& router, VertexId a_switch) {
+    auto& ways = known_[a_switch.value];
+    if (ways) return *ways;
+    order_.push_back(a_switch.value);
+    if (order_.size() > most_) {
+      known_.erase(order_.front());
+      order_.pop_front();
+    }
+    ways = std::make_unique<Ways>(router, a_switch);
+    return *ways;
+  }
+
+ private:
+  static constexpr std::size_t kRoom = std::size_t{1} << 26;  // Bytes.
+
+  std::size_t most_;
+  std::unordered_map<std::int64_t, std::unique_ptr<Ways>> known_;
+  std::deque<std::int64_t> order_;
+};
+
+Router::~Router() = default;
+Router::Ways& Router::ways_to(VertexId a_switch) const { return kept_->to(*this, a_switch); }
 
 Router::Router(const Cluster& cluster)
     : cluster_(&cluster),
       attached_(cluster.devices.size() + cluster.switches.size()),
       trunks_(attached_.size()),
-      switch_ends_(cluster.links.size()) {
+      switch_ends_(cluster.links.size()),
+      kept_(std::make_unique<Kept>(cluster.switches.size())) {
   for (std::size_t i = 0; i < cluster.links.size(); ++i) {
     const Link& link = cluster.links[i];
     const LinkId id{static_cast<std::int64_t>(i)};
@@ -159,9 +204,24 @@ std::optional<std::vector<Hop>> Router::hops(DeviceId from, DeviceId to) const {
                                         return std::pair{r.from.value, r.to.value} < ends;
                                       });
   if (given != cluster_->routes.end() && given->from == from && given->to == to) return given->hops;
-  Search search(*this, cluster_->vertex(from), cluster_->vertex(to));
-  if (!search.find()) return std::nullopt;
-  return search.read(cluster_->turns.empty() ? 0 : cluster_->turns[static_cast<std::size_t>(to)]);
+  const VertexId source = cluster_->vertex(from), target = cluster_->vertex(to);
+  const std::size_t turn = cluster_->turns.empty() ? 0 : cluster_->turns[static_cast<std::size_t>(to)];
+  std::vector<Hop> hops;
+  const auto read = [&](Ways& ways) {
+    const Rest left = ways.from(source);
+    if (left.known()) ways.read(source, left, turn, hops);
+    return left.known();
+  };
+  const std::vector<LinkId>& own = attached_[static_cast<std::size_t>(target)];
+  const Link* only = own.size() == 1 ? &cluster_->links[static_cast<std::size_t>(own.front())] : nullptr;
+  if (!only || only->ends.size() != 2 || switch_ends_[static_cast<std::size_t>(own.front())].size() != 1) {
+    Ways ways(*this, target);
+    return read(ways) ? std::optional(std::move(hops)) : std::nullopt;
+  }
+  // All devices of a switch are reached by the same ways to it.
+  if (!read(ways_to(switch_ends_[static_cast<std::size_t>(own.front())].front()))) return std::nullopt;
+  hops.push_back({own.front(), only->ends.back() == target});
+  return hops;
 }
 
 std::optional<Route> Router::route(DeviceId from, DeviceId to) const {

@@ -125,10 +125,10 @@ void set_path(Value& root, std::string_view path, Value value, const Where& wher
   place.column += characters(path.substr(0, walk.last_start));
   const std::string_view last = path.substr(walk.last_start);
   if (!path.empty() && walk.done == path.size()) {
-    // A named item that is replaced whole keeps the name it was found by.
-    if (walk.parent->is_list() && last.front() != '[' && value.is_map() && !value.has("name")) {
-      value.members.insert(value.members.begin(), {"name", place, *walk.at->find("name")});
-    }
+    // An item that is replaced whole keeps its name, by which others may call it.
+    const Value* name = walk.parent->is_list() ? walk.at->find("name") : nullptr;
+    if (name && value.is_map() && !value.has("name"))
+      value.members.insert(value.members.begin(), {"name", place, *name});
     *const_cast<Value*>(walk.at) = std::move(value);
   } else if (walk.at->is_map() && !last.empty() && first_step(last).size() == last.size() && last.front() != '[') {
     const_cast<Value*>(walk.at)->members.push_back({std::string(last), place, std::move(value)});

@@ -37,6 +37,12 @@ std::vector<Choice> thinned(const std::vector<Choice>& front) {
   return shown;
 }
 
+std::string refused_text(const ChoiceTable& t) {
+  std::string text;
+  for (const auto& [schedule, why] : t.refused) text += fmt::format("{} runs none of these plans: {}\n", schedule, why);
+  return text;
+}
+
 }  // namespace
 
 bool covers(const Choice& a, const Choice& b) {
@@ -47,8 +53,10 @@ std::string to_text(const ChoiceTable& t, bool all) {
   std::string text =
       fmt::format("{}\n{} on {}: {} samples in an iteration\n\n", t.title, t.model, t.cluster, t.samples);
   if (t.front.empty())
-    return text + fmt::format("Nothing was found: {} plans, {} simulations, {} of them without enough memory{}\n",
-                              t.plans, t.simulated, t.unfit, t.cut_short ? "; others were not tried" : "");
+    return text +
+           fmt::format("Nothing was found: {} plans, {} simulations, {} of them without enough memory{}\n", t.plans,
+                       t.simulated, t.unfit, t.cut_short ? "; others were not tried" : "") +
+           refused_text(t);
   const std::vector<Choice> shown = all ? t.front : thinned(t.front);
   std::size_t width = 8, planner = 7;
   for (const Choice& c : shown) {
@@ -75,6 +83,7 @@ std::string to_text(const ChoiceTable& t, bool all) {
                     to_text(t.bound), std::max(0.0, 100 * (best.period / t.bound - 1)));
   if (shown.size() < t.front.size())
     text += fmt::format("left out: {} more, with somewhat less memory (--all)\n", t.front.size() - shown.size());
+  text += refused_text(t);
   if (std::any_of(shown.begin(), shown.end(), [](const Choice& c) { return c.weights != "flush"; }))
     text += "with stale weights it takes more updates to learn as much: stagecraft convergence\n";
   if (t.own.value > 0)
@@ -103,7 +112,9 @@ std::string choices_json(const ChoiceTable& t) {
             {"samples", t.samples},     {"plans", t.plans},
             {"simulated", t.simulated}, {"unfit", t.unfit},
             {"cut_short", t.cut_short}, {"own_period_s", t.own.value > 0 ? Json(t.own.value) : Json()},
-            {"bound_s", t.bound.value}, {"choices", Json::array()}};
+            {"bound_s", t.bound.value}, {"refused", Json::object()},
+            {"choices", Json::array()}};
+  for (const auto& [schedule, why] : t.refused) json["refused"][schedule] = why;
   for (const Choice& c : t.front)
     json["choices"].push_back({{"period_s", c.period.value},
                                {"makespan_s", c.makespan.value},

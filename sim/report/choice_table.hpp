@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/core/quantity.hpp"
@@ -29,7 +30,8 @@ struct ChoiceTable {
   bool cut_short = false;                   ///< Some that could have been better were not simulated.
   Seconds own;                              ///< The period of the scenario as it stands; 0: it cannot run.
   Seconds bound;                            ///< The work of the busiest device in the plan where that is least.
-  std::vector<Choice> front;                ///< Covered by no other; shortest period first.
+  std::vector<std::pair<std::string, std::string>> refused;  ///< Schedules that run none of the plans, and why.
+  std::vector<Choice> front;                                 ///< Covered by no other; shortest period first.
 };
 
 /// The front, or those of it that have much less memory, or fewer devices, than any shorter one that is shown.

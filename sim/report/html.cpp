@@ -1,6 +1,6 @@
 #include "sim/report/html.hpp"
 
-#include <cmath>
+#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
@@ -10,32 +10,15 @@
 #include "sim/report/html_assets.hpp"
 #include "sim/report/html_data.hpp"
 #include "sim/report/html_page.hpp"
+#include "sim/report/html_parts.hpp"
 
 namespace stagecraft {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kExact = 0x1p53;
-/// As many a browser was seen to draw without trouble, from a page of 60 MB.
+/// As many a browser was seen to draw without trouble, from a page of 15 MB.
 constexpr std::size_t kMostSpans = 1'000'000;
-
-/// Whole numbers without a point.
-Json sizes(const std::vector<double>& values) {
-  Json list = Json::array();
-  for (const double v : values) {
-    if (v == std::floor(v) && std::abs(v) < kExact)
-      list.push_back(static_cast<std::int64_t>(v));
-    else
-      list.push_back(v);
-  }
-  return list;
-}
-
-Json spans_json(const HtmlSpans& s) {
-  return {{"gap", s.gap},     {"length", s.length},       {"op", s.op},
-          {"micro", s.micro}, {"iteration", s.iteration}, {"version", s.version}};
-}
 
 Json results_of(const KeptRun& run) {
   Json results = Json::parse(run.results, nullptr, false);
@@ -48,15 +31,36 @@ Json results_of(const KeptRun& run) {
   return results;
 }
 
-Json run_json(const KeptRun& run, std::size_t& left) {
-  Json json{{"name", run.name}, {"results", results_of(run)}, {"scenario", run.scenario}};
-  std::map<std::string, std::int64_t> devices;
-  for (const Json& d : json["results"].at("devices")) {
-    json["devices"].push_back(d.at("name"));
-    devices.emplace(d.at("name").get<std::string>(), static_cast<std::int64_t>(devices.size()));
+/// The end of the run, and of each iteration in their order.
+void add_ends(Json& json, const HtmlSpans& spans) {
+  std::map<std::int64_t, std::int64_t> ends;
+  std::int64_t length = 0;
+  std::size_t n = 0;
+  for (const HtmlLane& lane : spans.lanes) {
+    std::int64_t time = 0;
+    for (const std::size_t behind = n + static_cast<std::size_t>(lane.spans); n < behind; ++n) {
+      time += spans.gap[n] + spans.length[n];
+      std::int64_t& end = ends[spans.iteration[n]];
+      end = std::max(end, time);
+      length = std::max(length, time);
+    }
   }
-  const HtmlSpans spans = read_spans(run.spans, run.name + "/spans.csv", devices);
-  if (const Json& said = json["results"].at("instructions"); said != spans.gap.size())
+  json["length"] = length;
+  json["iteration_ends"] = Json::array();
+  for (const auto& iteration : ends) json["iteration_ends"].push_back(iteration.second);
+}
+
+/// What of memory.csv the page needs at once.
+Json memory_head(const HtmlMemory& m) {
+  double peak = m.resident;
+  for (std::size_t i = 0; i < m.gap.size(); ++i) peak = std::max(peak, m.resident + m.stash[i] + m.messages[i]);
+  return {{"device", m.device}, {"resident", m.resident}, {"peak", peak}, {"samples", m.gap.size()}};
+}
+
+HtmlSpans spans_of(const KeptRun& run, const Json& results, const std::map<std::string, std::int64_t>& devices,
+                   std::size_t& left) {
+  HtmlSpans spans = read_spans(run.spans, run.name + "/spans.csv", devices);
+  if (const Json& said = results.at("instructions"); said != spans.gap.size())
     throw InputError(
         {{{run.name + "/spans.csv", 0, 0},
           {},
@@ -67,21 +71,35 @@ Json run_json(const KeptRun& run, std::size_t& left) {
     throw Infeasible("page-size", fmt::format("a page with more than {} instructions would be too large", kMostSpans),
                      "fewer runs, or --set run.iterations=2");
   left -= spans.gap.size();
+  return spans;
+}
+
+/// What the page needs at once; the rest behind `parts`.
+Json run_json(const KeptRun& run, std::size_t& left, std::vector<std::string>& parts) {
+  Json json{{"name", run.name}, {"results", results_of(run)}, {"scenario", run.scenario}};
+  std::map<std::string, std::int64_t> devices;
+  for (const Json& d : json["results"].at("devices")) {
+    json["devices"].push_back(d.at("name"));
+    devices.emplace(d.at("name").get<std::string>(), static_cast<std::int64_t>(devices.size()));
+  }
+  const HtmlSpans spans = spans_of(run, json["results"], devices, left);
+  std::vector<HtmlMemory> memory = read_memory(run.memory, run.name + "/memory.csv", devices);
+  std::stable_sort(memory.begin(), memory.end(),
+                   [](const HtmlMemory& a, const HtmlMemory& b) { return a.device < b.device; });
+  add_ends(json, spans);
   json["ops"] = Json::array();
   for (const HtmlOp& op : spans.ops)
     json["ops"].push_back({{"text", op.text}, {"kind", op.kind}, {"stage", op.stage}, {"bytes", op.bytes}});
   json["lanes"] = Json::array();
   for (const HtmlLane& lane : spans.lanes)
     json["lanes"].push_back({{"device", lane.device}, {"kind", lane.kind}, {"spans", lane.spans}});
-  json["spans"] = spans_json(spans);
-  json["critical"] = spans.critical;
   json["memory"] = Json::array();
-  for (const HtmlMemory& m : read_memory(run.memory, run.name + "/memory.csv", devices))
-    json["memory"].push_back({{"device", m.device},
-                              {"resident", m.resident},
-                              {"gap", m.gap},
-                              {"stash", sizes(m.stash)},
-                              {"messages", sizes(m.messages)}});
+  for (const HtmlMemory& m : memory) json["memory"].push_back(memory_head(m));
+  json["parts"] = Json::array();
+  for (HtmlPart& part : html_parts(spans, memory)) {
+    json["parts"].push_back({{"lanes", part.lanes}, {"memory", part.curves}});
+    parts.push_back(std::move(part.json));
+  }
   return json;
 }
 
@@ -90,13 +108,14 @@ Json run_json(const KeptRun& run, std::size_t& left) {
 std::string html_page(std::span<const KeptRun> runs, const std::string& title) {
   Json data{{"schema", "page/1"}, {"runs", Json::array()}};
   std::size_t left = kMostSpans;
+  std::vector<std::string> parts;
   for (const KeptRun& run : runs) try {
-      data["runs"].push_back(run_json(run, left));
+      data["runs"].push_back(run_json(run, left, parts));
     } catch (const Json::exception& e) {
       throw InputError(fmt::format("{}/results.json lacks what the page shows: {}", run.name, e.what()),
                        "run the scenario again");
     }
-  return html_page(html::runs, title, data.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return html_page(html::runs, title, data.dump(-1, ' ', false, Json::error_handler_t::replace), parts);
 }
 
 }  // namespace stagecraft

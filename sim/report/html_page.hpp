@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -7,7 +8,9 @@
 
 namespace stagecraft {
 
-/// A page with its data, which is JSON in UTF-8, and a policy that lets nothing else run or be fetched.
-std::string html_page(const html::Source&, const std::string& title, std::string_view json);
+/// A page with its data, which is JSON in UTF-8, and a policy that lets nothing else run or be fetched. The script runs
+/// before the `parts`, which are JSON as well, have arrived.
+std::string html_page(const html::Source&, const std::string& title, std::string_view json,
+                      std::span<const std::string> parts = {});
 
 }  // namespace stagecraft

@@ -1,10 +1,13 @@
 #include "sim/report/json.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "sim/core/sha256.hpp"
+#include "sim/report/link_use.hpp"
 #include "sim/report/search_json.hpp"
 
 namespace stagecraft {
@@ -76,6 +79,53 @@ Json learnt_json(const Learnt& learnt, const Cluster& cluster) {
   return json;
 }
 
+Json enqueued_json(const Enqueued& e) {
+  Json json{{"by_calls_s", e.by_calls.value},
+            {"by_graph_s", e.by_graph.value},
+            {"graphs_made", e.graphs},
+            {"graph_launches", e.launches}};
+  if (!e.no_graph.empty()) json["no_graph"] = e.no_graph;
+  return json;
+}
+
+/// "0 3 100": percent of the bandwidth in equal parts of the run, rounded up, so that what is used is never 0.
+std::string percents(const std::vector<double>& use) {
+  std::string text;
+  for (const double share : use)
+    text += fmt::format("{}{}", text.empty() ? "" : " ", static_cast<int>(std::ceil(100 * share - 1e-9)));
+  return text;
+}
+
+Json links_json(const Program& program, const Timeline& timeline, const Report& report, const Cluster& cluster) {
+  constexpr int kParts = 100;
+  std::vector<std::vector<double>> use;
+  if (timeline.instruction_times) use = link_use(program, timeline, cluster, report, kParts);
+  Json links = Json::array();
+  for (std::size_t i = 0; i < report.links.size(); ++i) {
+    const LinkReport& l = report.links[i];
+    links.push_back({{"name", cluster.links[static_cast<std::size_t>(l.link)].name},
+                     {"forward", l.forward},
+                     {"traffic_bytes", l.traffic.value},
+                     {"utilisation", l.utilisation}});
+    if (!use.empty()) links.back()["percent_over_time"] = percents(use[i]);
+  }
+  return links;
+}
+
+/// Changes as times, for those who draw them; without an end they last.
+Json change_times(const Cluster& cluster) {
+  Json changes = Json::array();
+  for (const Change& c : cluster.changes) {
+    Json json{{"devices", Json::array()}, {"links", Json::array()}, {"from_s", c.from.value}};
+    for (const DeviceId d : c.devices) json["devices"].push_back(cluster.devices[static_cast<std::size_t>(d)].name);
+    for (const LinkId l : c.links) json["links"].push_back(cluster.links[static_cast<std::size_t>(l)].name);
+    if (c.until.value < kForEver) json["until_s"] = c.until.value;
+    if (c.every.value > 0) json["every_s"] = c.every.value, json["lasts_s"] = c.lasts.value;
+    changes.push_back(std::move(json));
+  }
+  return changes;
+}
+
 }  // namespace
 
 std::string results_json(const std::string& title, const Program& program, const Timeline& timeline,
@@ -106,14 +156,13 @@ std::string results_json(const std::string& title, const Program& program, const
   for (std::size_t d = 0; d < report.devices.size() && d < cluster.devices.size(); ++d)
     json["devices"].push_back(device_json(report.devices[d], cluster.devices[d],
                                           cluster.type_of(DeviceId{static_cast<std::int64_t>(d)}), program));
-  json["links"] = Json::array();
-  for (const LinkReport& l : report.links)
-    json["links"].push_back({{"name", cluster.links[static_cast<std::size_t>(l.link)].name},
-                             {"forward", l.forward},
-                             {"traffic_bytes", l.traffic.value},
-                             {"utilisation", l.utilisation}});
+  json["links"] = links_json(program, timeline, report, cluster);
   for (const Change& change : cluster.changes) json["changes"].push_back(to_text(change, cluster));
+  if (!cluster.changes.empty()) json["change_times"] = change_times(cluster);
+  if (cluster.jitter.most > 0) json["jitter_most"] = cluster.jitter.most;
   if (search) json["search"] = search_json(*search);
+  if (!timeline.instruction_times) json["not_timed"] = "instructions, so nothing within an iteration";
+  if (timeline.enqueued) json["enqueued"] = enqueued_json(*timeline.enqueued);
   if (timeline.learnt) json["learnt"] = learnt_json(*timeline.learnt, cluster);
   return json.dump(2);
 }

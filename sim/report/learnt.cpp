@@ -27,6 +27,16 @@ std::string learnt_text(const Learnt& learnt, const Cluster& cluster) {
   return text;
 }
 
+std::string enqueued_text(const Enqueued& e) {
+  std::string how;
+  if (e.by_graph.value > 0) how = fmt::format("; {} as a graph, launched {} times", to_text(e.by_graph), e.launches);
+  if (e.graphs > 0) how += fmt::format(", {} made while the clock ran", e.graphs);
+  std::string text =
+      fmt::format("  {:<22} {:>12}   of the host for an iteration{}\n", "enqueueing", to_text(e.by_calls), how);
+  if (!e.no_graph.empty()) text += fmt::format("  {:<22} {:>12}   {}\n", "no graph", "", e.no_graph);
+  return text;
+}
+
 std::string losses_csv(const Learnt& learnt) {
   std::string text = "iteration,loss\n";
   for (std::size_t i = 0; i < learnt.losses.size(); ++i) text += fmt::format("{},{:.17g}\n", i, learnt.losses[i]);

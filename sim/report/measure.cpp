@@ -19,6 +19,7 @@ class Measurement {
 
   Report run() {
     times();
+    if (!t_.instruction_times) return iterations_only();
     computing();
     if (p_.iterations > 0 && p_.size() > 0) summary();
     links();
@@ -33,6 +34,25 @@ class Measurement {
   }
 
  private:
+  /// Of what was timed by iterations only, everything within them is not known: NaN.
+  Report iterations_only() {
+    constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+    for (const Instruction& i : p_.instructions)
+      report_.devices[static_cast<std::size_t>(i.device)].used |= i.is_compute();
+    if (report_.period.value > 0) report_.throughput = p_.mini_batch / report_.period.value;
+    links();
+    report_.instruction_times = false;
+    report_.bubble = report_.steady_bubble = report_.energy.value = unknown;
+    report_.critical_compute = report_.critical_transfer = report_.critical_wait = {unknown};
+    for (DeviceReport& d : report_.devices) {
+      if (!d.used) continue;
+      d.busy = d.exposed = {unknown};
+      d.utilisation = d.energy.value = d.memory.total.value = unknown;
+      d.idle = {d.busy, d.busy, d.busy, d.busy, d.busy, d.busy};
+    }
+    return std::move(report_);
+  }
+
   double start(InstructionId i) const { return t_.start[static_cast<std::size_t>(i)]; }
   double end(InstructionId i) const { return t_.end[static_cast<std::size_t>(i)]; }
 

@@ -44,12 +44,13 @@ struct Report {
   /// of the busiest device. With drains every few iterations: the mean over the last whole interval. Of a real run: the
   /// median of T(K) - T(K-1), the first iteration left out. The makespan when only one ran.
   Seconds period;
-  Seconds length;            ///< Of the whole run, all iterations.
-  bool drains = true;        ///< Every device is through with an iteration before it starts the next.
-  double bubble = 0;         ///< Idle share of the compute streams within the makespan, mean over used devices.
-  double steady_bubble = 0;  ///< 1 - busiest device's work in an iteration / period.
-  double throughput = 0;     ///< Samples per second at the period.
-  Joules energy;             ///< Zero when the cluster gives no power figures.
+  Seconds length;                 ///< Of the whole run, all iterations.
+  bool instruction_times = true;  ///< Otherwise only iterations were timed, and what is within them is NaN.
+  bool drains = true;             ///< Every device is through with an iteration before it starts the next.
+  double bubble = 0;              ///< Idle share of the compute streams within the makespan, mean over used devices.
+  double steady_bubble = 0;       ///< 1 - busiest device's work in an iteration / period.
+  double throughput = 0;          ///< Samples per second at the period.
+  Joules energy;                  ///< Zero when the cluster gives no power figures.
   std::vector<DeviceReport> devices;
   std::vector<LinkReport> links;  ///< Busiest first; only links with traffic.
   std::vector<InstructionId> critical_path;

@@ -113,6 +113,8 @@ std::string summary_text(const Program& program, const Report& report, const Clu
   text += period_text(program, report, cluster);
   text += row("throughput", fmt::format("{:.4g}/s", report.throughput),
               fmt::format("samples; {} in an iteration", program.mini_batch));
+  if (!report.instruction_times)
+    return text + row("not timed", "", "instructions, so nothing within an iteration (run.gpu.timing: off)");
   text += row("bubble", percent(report.bubble),
               fmt::format("of an iteration; {} of the period on the busiest device", percent(report.steady_bubble)));
   text += idle_text(report);

@@ -14,5 +14,7 @@ std::string summary_text(const Program&, const Report&, const Cluster&, bool mea
 
 /// What only a real run knows: losses, and the memory that was really taken.
 std::string learnt_text(const Learnt&, const Cluster&);
+/// What it took the host to tell a GPU.
+std::string enqueued_text(const Enqueued&);
 
 }  // namespace stagecraft

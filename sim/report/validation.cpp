@@ -100,6 +100,15 @@ std::string rows(const char* title, const std::vector<Pair>& pairs, std::size_t 
   return text;
 }
 
+Validation with_memory(Validation v, const Report& report, const Timeline& measured, const Cluster& cluster) {
+  if (measured.learnt)
+    for (std::size_t d = 0; d < measured.learnt->memory.size() && d < report.devices.size(); ++d)
+      if (report.devices[d].used)
+        v.memory.push_back({cluster.devices[d].name, report.devices[d].memory.total.value,
+                            measured.learnt->memory[d].total.value, 0, 1});
+  return v;
+}
+
 }  // namespace
 
 double Pair::error() const {
@@ -112,6 +121,8 @@ Validation compare(const Program& p, const Timeline& simulated, const Report& re
   Validation v;
   v.iterations = iteration_times(p, measured);
   v.iteration = Both{iteration_times(p, simulated), v.iterations}.pair("iteration");
+  v.instructions_timed = measured.instruction_times;
+  if (!measured.instruction_times) return with_memory(std::move(v), report, measured, cluster);
   const Collected c = collect(p, simulated, measured);
   for (const auto& [kind, both] : c.kinds) v.kinds.push_back(both.pair(std::string(1, kind)));
   if (const Both hops{hop_times(p, simulated), hop_times(p, measured)}; !hops.measured.empty())
@@ -124,12 +135,7 @@ Validation compare(const Program& p, const Timeline& simulated, const Report& re
     if (c.busy[d].second > 0)
       v.devices.push_back({cluster.devices[d].name, c.busy[d].first / iterations, c.busy[d].second / iterations, 0,
                            static_cast<std::size_t>(iterations)});
-  if (measured.learnt)
-    for (std::size_t d = 0; d < measured.learnt->memory.size() && d < report.devices.size(); ++d)
-      if (report.devices[d].used)
-        v.memory.push_back({cluster.devices[d].name, report.devices[d].memory.total.value,
-                            measured.learnt->memory[d].total.value, 0, 1});
-  return v;
+  return with_memory(std::move(v), report, measured, cluster);
 }
 
 std::string to_text(const Validation& v, double tolerance) {
@@ -138,6 +144,7 @@ std::string to_text(const Validation& v, double tolerance) {
     text += fmt::format("  {} iterations measured, the fastest {}, the slowest {}\n", v.iterations.size(),
                         to_text(Seconds{*std::min_element(v.iterations.begin(), v.iterations.end())}),
                         to_text(Seconds{*std::max_element(v.iterations.begin(), v.iterations.end())}));
+  if (!v.instructions_timed) text += "  instructions were not timed (run.gpu.timing: off)\n";
   text += rows("instruction", v.kinds);
   text += rows("by stage", v.ops);
   text += rows("busy, iteration", v.devices);

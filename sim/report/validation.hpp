@@ -22,6 +22,7 @@ struct Pair {
 struct Validation {
   Pair iteration;                  ///< Seconds from the end of an iteration to that of the next.
   std::vector<double> iterations;  ///< Each one measured.
+  bool instructions_timed = true;  ///< Otherwise there is nothing of what follows but memory.
   std::vector<Pair> kinds;         ///< Seconds of one instruction of each kind: F, B, ..., and messages.
   std::vector<Pair> ops;           ///< The same by stage; largest share of the error of an iteration first.
   std::vector<Pair> devices;       ///< Seconds of computing in an iteration.

@@ -54,7 +54,7 @@ test('opens without a request, an error or a message; its policy names what is o
   assert.deepEqual(browser.complaints(), []);
   const page = readFileSync(at('two.html'), 'utf8');
   for (const [tag, directive] of [['script', 'script-src'], ['style', 'style-src']]) {
-    const [, content] = new RegExp(`<${tag}>(.*)</${tag}>`, 's').exec(page);
+    const [, content] = new RegExp(`<${tag}>(.*?)</${tag}>`, 's').exec(page);
     assert.ok(page.includes(`${directive} 'sha256-${createHash('sha256').update(content).digest('base64')}'`));
   }
   assert.deepEqual(browser.events.filter(e => e.method === 'Network.requestWillBeSent').length, 1);
@@ -272,4 +272,65 @@ test('simulated and really run: a column each, and what was planned stays apart 
   assert.equal(measured[1], '\u2013');
   assert.match(measured[2], /KiB$/);
   assert.equal(await browser.evaluate('report.runs.length'), 2);
+});
+
+test('a machine that changes: bands, what they are, and a period that claims no more than it is', async () => {
+  run('run', 'examples/straggler', '-b', 'ideal', '--out', at('s'));
+  run('report', at('s'), '--out', at('s.html'));
+  await browser.open(at('s.html'));
+  assert.deepEqual(browser.complaints(), []);
+  assert.match((await cells('figures')).find(r => r[0] === 'period').at(-1), /^the mean of those behind the first/);
+  const origin = await cells('origin');
+  assert.equal(origin.find(r => r[0] === 'changes')[1], results('s').changes.join('; '));
+  assert.equal(origin.find(r => r[0] === 'jitter')[1], '2 % at most, of every op');
+  assert.match(await text('legend'), /the machine changes/);
+  const hover = (device, milliseconds) => browser.evaluate(`(() => {
+    const run = report.runs[0], row = report.rows().find(r => r.kind === 'compute' && run.devices[r.device] === '${device}');
+    return report.hit(report.x(${milliseconds} * 1e9), row.y + 5 - document.getElementById('scroller').scrollTop)?.text ?? [];
+  })()`);
+  assert.ok((await hover('a100-0.gpu0', 115)).includes('a100-0.gpu0 down from 100 ms to 130 ms'));
+  assert.ok(!(await hover('a100-0.gpu0', 135)).some(line => line.includes('down')));
+  assert.ok((await hover('h100-0.gpu1', 30)).includes('h100-0.gpu1 at 70 %'));
+  await browser.open(at('one.html'));
+  assert.equal((await cells('figures')).find(r => r[0] === 'period').at(-1), 'one more iteration, back to back');
+  assert.ok(!(await cells('origin')).some(r => ['changes', 'jitter'].includes(r[0])));
+});
+
+test('links: a strip each over the run; of many the busiest, and others by their name', async () => {
+  run('run', 'examples/pipeline-16384', '-b', 'ideal', '--set', 'cluster.devices=40', '--set', 'plan.stages=40', '--set', 'model.layers=40', '--out', at('l'));
+  run('report', at('l'), '--out', at('l.html'));
+  await browser.open(at('l.html'));
+  const names = async () => (await cells('links')).slice(1).map(r => r[0]);
+  const busiest = [...results('l').links].sort((a, b) => b.utilisation - a.utilisation).slice(0, 24).map(l => `${l.name} ${l.forward ? '\u2192' : '\u2190'}`);
+  assert.deepEqual(await names(), busiest);
+  assert.equal(await text('links-note'), `The busiest 24 of ${results('l').links.length}.`);
+  const strip = await browser.evaluate(`[...document.querySelector('#links canvas').getContext('2d').getImageData(0, 0, 100, 1).data].filter((_, k) => k % 4 === 3)`);
+  const percents = results('l').links[0].percent_over_time.split(' ').map(Number);
+  assert.deepEqual(strip.map(alpha => alpha > 0), percents.map(p => p > 0));
+  const find = async words => {
+    await browser.evaluate(`document.getElementById('link-query').value = '${words}'; document.getElementById('link-query').dispatchEvent(new Event('input'))`);
+    return names();
+  };
+  assert.deepEqual((await find('GPU39.')).sort(), ['gpu39.link \u2190', 'gpu39.link \u2192']);
+  assert.deepEqual(await find('<b>'), []);
+  assert.equal(await text('links-note'), 'No link has <b> in its name.');
+  assert.deepEqual(await find(''), busiest);
+  await browser.open(at('one.html'));
+  assert.equal(await browser.evaluate('document.getElementById("link-find").hidden'), true);
+});
+
+test('what is in sight is drawn before the rest of a large page has arrived', async () => {
+  run('run', 'examples/pipeline-16384', '-b', 'ideal', '--set', 'cluster.devices=64', '--set', 'plan.stages=64', '--set', 'model.layers=64', '--set', 'run.micro_batches=400', '--out', at('m'));
+  run('report', at('m'), '--out', at('m.html'));
+  await browser.open(at('m.html'));
+  assert.deepEqual(browser.complaints(), []);
+  assert.ok(await browser.evaluate('report.runs[0].lanes.every(l => l.there) && report.runs[0].memory.every(m => m.there)'));
+  const whole = await picture();
+  const marks = await browser.evaluate('performance.getEntriesByType("mark").map(m => m.name)');
+  assert.ok(marks.includes('drawn') && marks.includes('whole'));
+  const expected = readFileSync(join(at('m'), 'spans.csv'), 'utf8').trim().split('\n').length - 1;
+  assert.equal(await browser.evaluate('report.runs[0].op.length'), expected);
+  await browser.evaluate('document.getElementById("scroller").scrollTop = 1e6');
+  await browser.frame();
+  assert.notEqual(await picture(), whole);
 });

@@ -1,14 +1,14 @@
 // Layout, numbers and search of the page, against the plainest way to say the same.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { draws, page } from './scripts.mjs';
+import { draws, page, readRun, writtenRun } from './scripts.mjs';
 
 const { LEFT, RIGHT } = page;
 
 /** A run of one device with one compute lane. */
 function randomRun(pick, count, longest) {
   const column = make => Array.from({ length: count }, make);
-  return page.decodeRun({
+  return readRun({
     name: 'r', results: {}, scenario: '', devices: ['d'], ops: [{ text: '0F', kind: 'forward', stage: 0, bytes: 0 }, { text: '0B', kind: 'backward', stage: 0, bytes: 0 }],
     lanes: [{ device: 0, kind: 'compute', spans: count }],
     spans: { gap: column(() => pick(0, 2) * pick(0, longest)), length: column(() => pick(0, 3) === 0 ? pick(0, 3) : pick(0, longest)),
@@ -17,22 +17,46 @@ function randomRun(pick, count, longest) {
   });
 }
 
+const TWO = {
+  name: 'r', results: {}, scenario: '', devices: ['a', 'b'], ops: [{ text: '0F', kind: 'forward' }, { text: '0>1:0F', kind: 'send' }],
+  lanes: [{ device: 0, kind: 'compute', spans: 2 }, { device: 0, kind: 'send', spans: 1 }, { device: 1, kind: 'compute', spans: 1 }],
+  spans: { gap: [5, 0, 15, 30], length: [10, 7, 1, 2], op: [0, 0, 1, 0], micro: [0, 1, 0, 12], iteration: [0, 1, 0, 1], version: [0, 0, 0, 3] },
+  critical: [1], memory: [{ device: 1, resident: 100, gap: [0, 8], stash: [0, 50], messages: [7, 0] }],
+};
+
 test('gaps and lengths become times again', () => {
-  const run = page.decodeRun({
-    name: 'r', results: {}, scenario: '', devices: ['a', 'b'], ops: [{ text: '0F', kind: 'forward' }, { text: '0>1:0F', kind: 'send' }],
-    lanes: [{ device: 0, kind: 'compute', spans: 2 }, { device: 0, kind: 'send', spans: 1 }, { device: 1, kind: 'compute', spans: 1 }],
-    spans: { gap: [5, 0, 15, 30], length: [10, 7, 1, 2], op: [0, 0, 1, 0], micro: [0, 1, 0, 12], iteration: [0, 1, 0, 1], version: [0, 0, 0, 3] },
-    critical: [1], memory: [{ device: 1, resident: 100, gap: [0, 8], stash: [0, 50], messages: [7, 0] }],
-  });
-  assert.deepEqual([...run.start], [5, 15, 15, 30]);
-  assert.deepEqual([...run.end], [15, 22, 16, 32]);
-  assert.deepEqual(run.lanes.map(l => [l.from, l.to]), [[0, 2], [2, 3], [3, 4]]);
-  assert.deepEqual([run.length, ...run.iterationEnds], [32, 16, 32]);
-  assert.deepEqual([...run.critical], [0, 1, 0, 0]);
-  assert.deepEqual([0, 1, 2, 3].map(i => page.nameOf(run, i)), ['0F0', '0F1', '0>1:0F0', '0F12']);
-  assert.deepEqual([0, 1, 2, 3].map(i => page.laneOf(run, i).device), [0, 0, 0, 1]);
-  assert.deepEqual([...run.memory[0].time], [0, 8]);
-  assert.equal(run.memory[0].peak, 150);
+  for (const lanes of [1, 2, 3]) {
+    const run = readRun(TWO, lanes);
+    assert.deepEqual([...run.start], [5, 15, 15, 30]);
+    assert.deepEqual([...run.end], [15, 22, 16, 32]);
+    assert.deepEqual(run.lanes.map(l => [l.from, l.to]), [[0, 2], [2, 3], [3, 4]]);
+    assert.deepEqual([...run.critical], [0, 1, 0, 0]);
+    assert.deepEqual([0, 1, 2, 3].map(i => page.nameOf(run, i)), ['0F0', '0F1', '0>1:0F0', '0F12']);
+    assert.deepEqual([[...run.iteration], [...run.version]], [[0, 1, 0, 1], [0, 0, 0, 3]]);
+    assert.deepEqual([0, 1, 2, 3].map(i => page.laneOf(run, i).device), [0, 0, 0, 1]);
+    assert.deepEqual([...run.memory[0].time], [0, 8]);
+    assert.equal(run.memory[0].peak, 150);
+  }
+});
+
+test('a run is there part by part', () => {
+  const [raw, data] = writtenRun(TWO, 2), run = page.openRun(raw), there = () => [...run.lanes, ...run.memory].map(x => x.there);
+  assert.deepEqual(there(), [false, false, false, false]);
+  page.readPart(run, raw.parts[0], data[0]);
+  assert.deepEqual(there(), [true, true, false, false]);
+  assert.deepEqual([...run.end], [15, 22, 16, 0]);
+  page.readPart(run, raw.parts[1], data[1]);
+  assert.deepEqual(there(), [true, true, true, true]);
+});
+
+test('numbers of any size come back from their digits', () => {
+  const pick = draws(6);
+  for (let trial = 0; trial < 2000; ++trial) {
+    const gap = Math.floor(2 ** pick(0, 52) * (1 + pick(0, 1000) / 1000)), micro = pick(-70, 70) * 2 ** pick(0, 20), length = 2 ** pick(0, 51) - 1;
+    const run = readRun({ ...TWO, lanes: [{ device: 0, kind: 'compute', spans: 1 }], memory: [], critical: [],
+      spans: { gap: [gap], length: [length], op: [1], micro: [micro], iteration: [-micro], version: [trial] } });
+    assert.deepEqual([run.start[0], run.end[0], run.op[0], run.micro[0], run.iteration[0], run.version[0]], [gap, gap + length, 1, micro, -micro || 0, trial]);
+  }
 });
 
 test('at every zoom each span in view is drawn once, and no time is lost', () => {
@@ -85,7 +109,7 @@ test('memory in a pixel is the most that there is in it', () => {
   const pick = draws(3);
   for (let trial = 0; trial < 300; ++trial) {
     const count = pick(1, 60), list = () => Array.from({ length: count }, () => pick(0, 100));
-    const curve = page.decodeMemory({ device: 0, resident: 5, gap: [0, ...list().slice(1)], stash: list(), messages: list() });
+    const curve = readRun({ ...TWO, memory: [{ device: 0, resident: 5, gap: [0, ...list().slice(1)], stash: list(), messages: list() }] }).memory[0];
     const total = n => curve.stash[n] + curve.messages[n], end = curve.time[count - 1] + 50;
     const from = pick(0, end - 1), view = { from, to: from + pick(1, end), width: LEFT + RIGHT + pick(1, 80) };
     const { stash, messages } = page.memoryPixels(curve, view), scale = page.scaleOf(view);

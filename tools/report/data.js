@@ -1,39 +1,79 @@
 'use strict';
 // The data of the page, as sim/report/html_data.cpp writes it, as typed arrays. Times are picoseconds, exact up to 2^53.
 
-/** Sums of gaps and lengths: the spans of a lane follow each other. */
-function decodeRun(raw) {
-  const count = raw.spans.gap.length;
+/** A run whose spans and memory are still to come: lanes that are not `there` have none yet. */
+function openRun(raw) {
+  const count = raw.lanes.reduce((sum, lane) => sum + lane.spans, 0);
   const run = {
     name: raw.name, results: raw.results, scenario: raw.scenario, ops: raw.ops, devices: raw.devices, lanes: [],
-    start: new Float64Array(count), end: new Float64Array(count), op: Uint32Array.from(raw.spans.op),
-    micro: Int32Array.from(raw.spans.micro), iteration: Int32Array.from(raw.spans.iteration),
-    version: Int32Array.from(raw.spans.version), critical: new Uint8Array(count), iterationEnds: [], length: 0,
+    start: new Float64Array(count), end: new Float64Array(count), op: new Uint32Array(count), micro: new Int32Array(count),
+    iteration: new Int32Array(count), version: new Int32Array(count), critical: new Uint8Array(count),
+    iterationEnds: raw.iteration_ends, length: raw.length, parts: raw.parts, read: { lanes: 0, memory: 0 },
+    expected: { length: new Float64Array(raw.ops.length), micro: new Float64Array(raw.ops.length), iteration: new Float64Array(raw.ops.length), version: new Float64Array(raw.ops.length) },
   };
-  let i = 0;
-  for (const lane of raw.lanes) {
-    const from = i;
-    for (let time = 0; i < from + lane.spans; ++i) {
-      run.start[i] = time + raw.spans.gap[i];
-      time = run.end[i] = run.start[i] + raw.spans.length[i];
-      const k = run.iteration[i];
-      run.iterationEnds[k] = Math.max(run.iterationEnds[k] ?? 0, time);
-      run.length = Math.max(run.length, time);
-    }
-    run.lanes.push({ device: lane.device, kind: lane.kind, from, to: i });
-  }
-  for (const at of raw.critical) run.critical[at] = 1;
-  run.memory = raw.memory.map(decodeMemory);
+  run.changes = (raw.results.change_times ?? []).map((c, k) => ({
+    devices: new Set(c.devices.map(name => raw.devices.indexOf(name))), from: c.from_s * 1e12, until: (c.until_s ?? Infinity) * 1e12,
+    every: (c.every_s ?? 0) * 1e12, lasts: (c.lasts_s ?? 0) * 1e12, text: raw.results.changes[k],
+  }));
+  let to = 0;
+  for (const { device, kind, spans } of raw.lanes) run.lanes.push({ device, kind, from: to, to: (to += spans), there: false });
+  run.memory = raw.memory.map(m => ({ ...m, time: new Float64Array(m.samples), stash: new Float64Array(m.samples), messages: new Float64Array(m.samples), there: false }));
   return run;
 }
 
-function decodeMemory(raw) {
-  let time = 0;
-  return {
-    device: raw.device, resident: raw.resident, time: Float64Array.from(raw.gap, gap => (time += gap)),
-    stash: Float64Array.from(raw.stash), messages: Float64Array.from(raw.messages),
-    peak: raw.stash.reduce((most, stash, i) => Math.max(most, raw.resident + stash + raw.messages[i]), raw.resident),
+const DIGITS = new Uint8Array(128);
+[...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'].forEach((c, k) => (DIGITS[c.charCodeAt(0)] = k));
+
+/** The numbers of a text, as sim/report/html_parts.hpp says they are written. */
+function numbersOf(text) {
+  let at = 0;
+  return () => {
+    let value = 0, scale = 1, digit;
+    do {
+      digit = DIGITS[text.charCodeAt(at++)];
+      value += (digit & 31) * scale;
+      scale *= 32;
+    } while (digit > 31);
+    return value;
   };
+}
+function unfolded(n) { return n % 2 ? -(n + 1) / 2 : n / 2; }
+
+/** Fills in the lanes and curves of the next part. */
+function readPart(run, { lanes, memory }, part) {
+  const next = numbersOf(part.spans);
+  for (let k = 0; k < lanes; ++k) readLane(run, run.lanes[run.read.lanes++], next);
+  for (let k = 0; k < memory; ++k) readMemory(run.memory[run.read.memory++], part.memory[k]);
+}
+function readLane(run, lane, next) {
+  const { length, micro, iteration, version } = run.expected;
+  let time = 0;
+  for (let i = lane.from; i < lane.to; ++i) {
+    const code = next(), op = Math.floor(code / 4);
+    run.start[i] = time += next();
+    if (code & 1) {
+      length[op] = next();
+      for (const column of [micro, iteration, version]) column[op] += unfolded(next());
+    }
+    run.end[i] = time += length[op];
+    run.op[i] = op;
+    run.critical[i] = (code >> 1) & 1;
+    run.micro[i] = micro[op]++;
+    run.iteration[i] = iteration[op];
+    run.version[i] = version[op];
+  }
+  lane.there = true;
+}
+function readMemory(curve, { samples, states }) {
+  const next = numbersOf(samples);
+  let time = 0;
+  for (let i = 0; i < curve.time.length; ++i) {
+    curve.time[i] = time += next();
+    const state = 2 * next();
+    curve.stash[i] = states[state];
+    curve.messages[i] = states[state + 1];
+  }
+  curve.there = true;
 }
 
 function nameOf(run, i) { return run.ops[run.op[i]].text + run.micro[i]; }

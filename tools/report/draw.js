@@ -4,7 +4,7 @@ const KINDS = ['forward', 'backward', 'input_gradient', 'weight_gradient', 'reco
 const DARK_TEXT = new Set(['backward', 'input_gradient', 'weight_gradient', 'recompute', 'predict']);
 const HUES = 24, INK_ON_HUE = '#111';
 
-const PALETTE = ['background', 'ink', 'dim', 'line', 'idle', 'strong', 'resident', 'stash', 'traffic', ...KINDS];
+const PALETTE = ['background', 'ink', 'dim', 'line', 'idle', 'strong', 'resident', 'stash', 'traffic', 'change', ...KINDS];
 
 /** A message has the colour of what it carries. */
 function colourKind(op) {
@@ -41,6 +41,7 @@ function draw(context, scene) {
     else drawLane(context, scene, row, y, colourings[row.run]);
   }
   drawAxis(context, scene);
+  for (const run of scene.runs) for (const change of run.changes) drawChange(context, scene, change, AXIS - 4, 3, 1);
   if (scene.marked) {
     context.globalAlpha = 0.25;
     context.fillStyle = palette.ink;
@@ -56,6 +57,17 @@ function inPlot(context, view, y, height, paint) {
   context.clip();
   paint();
   context.restore();
+}
+
+/** The times of a change, faint over what is drawn there. */
+function drawChange(context, { view, palette }, change, y, height, alpha) {
+  context.fillStyle = palette.change;
+  context.globalAlpha = alpha;
+  for (const [from, until] of timesOf(change, view)) {
+    const x = Math.max(xOf(view, from), LEFT);
+    context.fillRect(x, y, Math.max(Math.min(xOf(view, until), view.width - RIGHT) - x, 1), height);
+  }
+  context.globalAlpha = 1;
 }
 
 function drawAxis(context, { view, palette, height }) {
@@ -90,6 +102,7 @@ function drawLane(context, scene, row, y, { keyOf, colours, inks }) {
   context.fillStyle = thick ? palette.ink : palette.dim;
   const label = thick ? (scene.paired ? run.name : run.devices[row.device]) : row.first ? row.kind.replace('_', '-') : '';
   context.fillText(fitted(context, label, LEFT - (thick ? 12 : 30)), thick ? 4 : 22, y + row.height / 2);
+  if (!row.lane.there) return;
   inPlot(context, view, y, row.height, () => {
     context.fillStyle = palette.idle;
     context.fillRect(LEFT, y, xOf(view, run.length) - LEFT, box);
@@ -120,6 +133,11 @@ function drawLane(context, scene, row, y, { keyOf, colours, inks }) {
       context.strokeStyle = palette.ink;
       context.strokeRect(x, y + 1, Math.max(xOf(view, run.end[scene.chosen.span]) - x - 1, 2), box - 2);
     }
+    for (const change of run.changes)
+      if (thick && change.devices.has(row.device)) {
+        drawChange(context, scene, change, y, box, 0.16);
+        drawChange(context, scene, change, y, 3, 1);
+      }
     context.fillStyle = palette.dim;
     for (const end of run.iterationEnds) context.fillRect(Math.round(xOf(view, end)), y - 1, 1, row.height + 1);
   });
@@ -155,6 +173,7 @@ function drawMemory(context, scene, row, y, most) {
   context.fillStyle = palette.dim;
   context.fillText(isMeasured(run) ? 'memory, as planned' : 'memory', 22, y + box / 2 - 6);
   context.fillText(`at most ${sizeText(row.memory.peak)}`, 22, y + box / 2 + 6);
+  if (!row.memory.there) return;
   inPlot(context, view, y, row.height, () => {
     const { stash, messages } = memoryPixels(row.memory, view);
     const until = Math.min(stash.length, Math.ceil(xOf(view, run.length) - LEFT));

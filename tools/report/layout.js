@@ -77,6 +77,20 @@ function slices(run, lane, view, keyOf, parts, wide, cell) {
   }
 }
 
+/** When a change holds in a view, [from, until] each time; times that no pixel lies between are one. */
+function timesOf(change, view) {
+  const end = Math.min(change.until, view.to), list = [];
+  if (change.every * scaleOf(view) < 2) return change.from < end && change.until > view.from ? [[Math.max(change.from, view.from), end]] : [];
+  for (let k = Math.max(0, Math.floor((view.from - change.from) / change.every)); change.from + k * change.every < end; ++k) {
+    const from = change.from + k * change.every, until = Math.min(from + change.lasts, end);
+    if (until > view.from) list.push([from, until]);
+  }
+  return list;
+}
+function holdsAt(change, time) {
+  return time >= change.from && time < change.until && (change.every === 0 || (time - change.from) % change.every < change.lasts);
+}
+
 /** The span of a lane at a time, or the nearest within `slack`; -1 without one. */
 function spanAt(run, lane, time, slack) {
   const behind = firstWhere(lane.from, lane.to, n => run.end[n] > time);

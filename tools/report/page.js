@@ -1,6 +1,8 @@
 // The page: what is in view, and what the user does.
 
-const runs = JSON.parse($('data').textContent).runs.map(decodeRun);
+const runs = JSON.parse($('data').textContent).runs.map(openRun);
+const parts = runs.flatMap(run => run.parts.map(part => [run, part]));
+let arrived = 0;
 const length = Math.max(1, ...runs.map(run => run.length));
 const canvas = $('view'), scroller = $('scroller');
 const state = { view: { from: 0, to: length }, chosen: null, found: [], next: 0, marked: null, paper: false };
@@ -18,6 +20,23 @@ function recolour() {
   palette = coloursOf(PALETTE);
   fillLegend($('legend'), runs, $('colour').value === 'micro', palette);
   redraw();
+}
+/** Reads what has arrived of the page's data, or enough of it; true when that is all. */
+function receive(enough = () => false) {
+  const whole = document.readyState !== 'loading';
+  for (; arrived < parts.length && (whole || $(`part${arrived + 1}`)) && !enough(); ++arrived)
+    readPart(...parts[arrived], JSON.parse($(`part${arrived}`).textContent));
+  return arrived === parts.length;
+}
+/** Until all that is in sight is drawn, which does not wait for the rest of the page. */
+function paintEarly() {
+  const top = scroller.scrollTop, bottom = top + heightNow();
+  const inSight = layout.rows.filter(row => row.kind !== 'heading' && row.y < bottom && row.y + row.height > top);
+  const there = () => inSight.every(row => (row.lane ?? row.memory).there);
+  receive(there);
+  paint();
+  if (there()) performance.mark('drawn');
+  else requestAnimationFrame(paintEarly);
 }
 /** At most once a frame. */
 function redraw() {
@@ -61,7 +80,7 @@ function describe(r, i) {
 /** What is under a point of the canvas: {text, run, span}; null over nothing. */
 function hit(x, y) {
   const row = y < AXIS || x < LEFT ? null : rowAt(layout.rows, y + scroller.scrollTop), view = sizedView();
-  if (!row || row.kind === 'heading') return null;
+  if (!row || row.kind === 'heading' || !(row.lane ?? row.memory).there) return null;
   const time = timeAt(view, x), run = runs[row.run];
   if (row.kind === 'memory') {
     const { time: times, stash, messages, resident } = row.memory, n = firstWhere(0, times.length, k => times[k] > time) - 1;
@@ -70,7 +89,9 @@ function hit(x, y) {
     return { text: [`${sizeText(total)} at ${timeText(time, 6)} on ${run.devices[row.device]}`, `stays ${sizeText(resident)}`, `activations ${sizeText(stash[n])}`, `messages ${sizeText(messages[n])}`] };
   }
   const span = spanAt(run, row.lane, time, 2 / scaleOf(view));
-  return span < 0 ? null : { run: row.run, span, text: describe(row.run, span) };
+  const changes = run.changes.filter(c => c.devices.has(row.device) && time < run.length && holdsAt(c, time)).map(c => c.text);
+  if (span < 0) return changes.length > 0 ? { text: changes } : null;
+  return { run: row.run, span, text: [...describe(row.run, span), ...changes] };
 }
 
 function tip(event) {
@@ -101,6 +122,10 @@ function reveal({ run: r, span }, closer) {
 }
 
 function find(query) {
+  if (!receive()) {
+    $('status').textContent = 'The page has not arrived yet.';
+    return;
+  }
   if (query !== state.query) Object.assign(state, { query, found: findSpans(runs, query), next: 0 });
   if (state.found.length === 0) {
     $('status').textContent = `There is no op ${query}; write stage, kind and micro-batch, such as 0F0.`;
@@ -112,6 +137,7 @@ function find(query) {
 
 /** The next op of the row; without one, the first in view. */
 function step(by) {
+  if (!receive()) return;
   if (!state.chosen) {
     const row = layout.rows.find(a => a.kind === 'compute');
     if (row) reveal({ run: row.run, span: Math.min(firstWhere(row.lane.from, row.lane.to, n => runs[row.run].end[n] > state.view.from), row.lane.to - 1) }, false);
@@ -159,6 +185,7 @@ function listen() {
     e.preventDefault();
     find($('query').value.trim());
   });
+  $('link-query').addEventListener('input', () => fillLinks(runs, $('link-query').value));
   for (const id of ['messages', 'memory', 'paired']) $(id).addEventListener('change', arrange);
   for (const id of ['colour', 'critical']) $(id).addEventListener('change', recolour);
   $('closer').addEventListener('click', () => zoom(0.6));
@@ -168,6 +195,7 @@ function listen() {
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', recolour);
   for (const [event, paper] of [['beforeprint', true], ['afterprint', false]])
     addEventListener(event, () => {
+      receive();
       state.paper = paper;
       document.documentElement.classList.toggle('paper', paper);
       recolour();
@@ -205,12 +233,18 @@ function listenToDrags() {
 }
 
 fillFigures($('figures'), runs);
-fillDevices($('devices'), runs);
-fillIdle($('idle'), runs);
-fillLinks($('links'), runs);
-fillOrigin($('origin'), $('scenarios'), runs);
 $('paired-label').hidden = runs.length < 2;
 arrange();
 listen();
+requestAnimationFrame(paintEarly);
+document.addEventListener('DOMContentLoaded', () => {
+  fillDevices($('devices'), runs);
+  fillIdle($('idle'), runs);
+  fillLinks(runs, '');
+  fillOrigin($('origin'), $('scenarios'), runs);
+  receive();
+  redraw();
+  performance.mark('whole');
+});
 // What a test asks; a canvas has no elements to look up.
 window.report = { runs, state, hit, rows: () => layout.rows, x: time => xOf(sizedView(), time), paint };

@@ -70,7 +70,10 @@ function fillFront() {
   $('front-count').textContent = front.length === 0 ? 'No point has both figures.' : `${front.length} of ${front.length + rest.length} points are beaten by no other in both:`;
   $('front-list').replaceChildren(...front.slice(0, 100).map(i => {
     const item = element('li');
-    item.append(element('button', `${labelOf(sweep, i)}: ${metrics.map(m => metricText(m, m.values[i])).join(', ')}`, { type: 'button', 'data-point': i }));
+    const label = labelOf(sweep, i), figures = metrics.map(m => metricText(m, m.values[i])).join(', ');
+    const button = element('button', undefined, { type: 'button', 'data-point': i, title: `${label}: ${figures}` });
+    button.append(element('span', label), `: ${figures}`);
+    item.append(button);
     return item;
   }));
 }
@@ -131,7 +134,7 @@ function sized(id, height) {
 const GLYPHS = { circle: '\u25cf', square: '\u25a0', triangle: '\u25b2', diamond: '\u25c6', cross: '\u2715' };
 function fillLegend(list, series) {
   list.replaceChildren(...series.map(({ text }, k) => {
-    const { colour, shape } = seriesStyle(k), item = element('li'), glyph = element('span', GLYPHS[shape] + ' ');
+    const { colour, shape } = seriesStyle(k), item = element('li', undefined, text.length > 40 ? { title: text } : {}), glyph = element('span', GLYPHS[shape] + ' ');
     glyph.style.color = colour;
     item.append(glyph, text);
     return item;

@@ -36,10 +36,17 @@ function fillTable(table, columns, rows, groups = []) {
 const largest = (list, of) => list.reduce((most, x) => Math.max(most, of(x)), 0);
 const share = (part, whole) => (whole > 0 ? part / whole : 0);
 
-/** name, definition, value in the results (undefined: there is none), text, and whether it is a share. */
+/** Not for the whole run, and not again and again: then no iteration is like another. */
+function changesOnce({ results }) { return (results.change_times ?? []).some(c => c.from_s > 0 || c.until_s !== undefined); }
+function periodNote(runs) {
+  if (!runs.some(changesOnce)) return 'one more iteration, back to back';
+  return (runs.every(changesOnce) ? '' : 'one more iteration, back to back; ') + 'the mean of those behind the first where the machine changes';
+}
+
+/** name, definition (or what makes it), value in the results (undefined: there is none), text, and whether it is a share. */
 const FIGURES = [
   ['one iteration', 'the first, from its first start to its last end, fill and drain included', r => r.makespan_s, secondsText],
-  ['period', 'one more iteration, back to back', r => r.period_s, secondsText],
+  ['period', periodNote, r => r.period_s, secondsText],
   ['whole run', 'all iterations', r => r.length_s, secondsText],
   ['throughput', 'samples per second at the period', r => r.throughput_samples_per_s, v => numberText(v) + '/s'],
   ['bubble', 'idle share of the devices within one iteration', r => r.bubble, percentText, true],
@@ -62,7 +69,7 @@ function figureRows(runs) {
     const cells = values.map(v => (v === undefined ? '\u2013' : text(v)));
     for (const v of values.slice(1))
       cells.push(v === undefined || values[0] === undefined ? '' : changeText(v, values[0], isShare));
-    rows.push({ name, note, cells });
+    rows.push({ name, note: typeof note === 'function' ? note(runs) : note, cells });
   }
   return rows;
 }
@@ -104,6 +111,12 @@ function fillDevices(table, runs) {
     ['at', d => d.peak_memory_at],
     ['activations', d => String(d.peak_activations)],
   ]);
+  for (const run of runs) {
+    const idle = run.results.devices.filter(d => !d.used).map(d => d.name);
+    if (idle.length === 0) continue;
+    const names = idle.length > 4 ? `${idle.slice(0, 3).join(', ')} and ${idle.length - 3} more do` : `${idle.join(', ')} ${idle.length > 1 ? 'do' : 'does'}`;
+    table.after(element('p', `${runs.length > 1 ? run.name + ': ' : ''}${names} nothing, and ${idle.length > 1 ? 'are' : 'is'} not shown.`));
+  }
 }
 
 /** Shares of the whole run, which sum to one with that in which it computes. */
@@ -136,11 +149,39 @@ function stack(parts) {
   return bar;
 }
 
-function fillLinks(table, runs) {
-  fillBeside(table, runs, run => run.results.links, l => `${l.name} ${l.forward ? '\u2192' : '\u2190'}`, [
-    ['traffic', l => sizeText(l.traffic_bytes)],
-    ['busy', l => busyCell(l.utilisation)],
-  ]);
+const LINKS_SHOWN = 24;
+function linkName(l) { return `${l.name} ${l.forward ? '\u2192' : '\u2190'}`; }
+
+/** The busiest links with this in their names. */
+function fillLinks(runs, query) {
+  const words = query.trim().toLowerCase(), busiest = new Map();
+  for (const run of runs)
+    for (const l of run.results.links)
+      if (linkName(l).toLowerCase().includes(words)) busiest.set(linkName(l), Math.max(busiest.get(linkName(l)) ?? 0, l.utilisation));
+  const names = new Set([...busiest].sort((a, b) => b[1] - a[1]).slice(0, LINKS_SHOWN).map(([name]) => name));
+  $('links').replaceChildren();
+  if (names.size > 0)
+    fillBeside($('links'), runs, run => run.results.links.filter(l => names.has(linkName(l))), linkName, [
+      ['traffic', l => sizeText(l.traffic_bytes)],
+      ['busy', l => busyCell(l.utilisation)],
+      ['over the run', heatCell],
+    ]);
+  if (words === '') $('link-find').hidden = busiest.size <= LINKS_SHOWN;
+  $('links-note').textContent = busiest.size === 0 ? (words ? `No link has ${query.trim()} in its name.` : 'None.')
+    : names.size < busiest.size ? `The busiest ${names.size} of ${busiest.size}.` : '';
+}
+/** A strip from the run's start to its end; the root of the share, or links that are little used would not be seen. */
+function heatCell(link) {
+  if (link.percent_over_time === undefined) return '\u2013';
+  const percents = link.percent_over_time.split(' ').map(p => Math.min(100, Number(p))), most = percents.reduce((a, b) => Math.max(a, b), 0);
+  const strip = element('canvas', undefined, { class: 'heat', width: percents.length, height: 1, role: 'img', 'aria-label': `at most ${most} % at a time`, title: `at most ${most} % at a time` });
+  const context = strip.getContext('2d');
+  context.fillStyle = coloursOf(['traffic']).traffic;
+  percents.forEach((percent, k) => {
+    context.globalAlpha = Math.min(1, Math.sqrt(percent / 100));
+    if (percent > 0) context.fillRect(k, 0, 1, 1);
+  });
+  return strip;
 }
 
 function fillOrigin(table, scenarios, runs) {
@@ -150,6 +191,8 @@ function fillOrigin(table, scenarios, runs) {
     row('title', runs.map(run => run.results.title || '\u2013')), row('backend', runs.map(originOf)),
     row('clock', from('clock')), row('machine', from('machine')), row('stagecraft', from('stagecraft')), row('seed', from('seed')),
     row('scenario, SHA-256', from('scenario_sha256')), row('iterations', runs.map(run => String(run.results.iterations))),
+    ...(runs.some(run => run.results.changes) ? [row('changes', runs.map(run => (run.results.changes ?? ['\u2013']).join('; ')))] : []),
+    ...(runs.some(run => run.results.jitter_most) ? [row('jitter', runs.map(run => (run.results.jitter_most ? `${numberText(100 * run.results.jitter_most)} % at most, of every op` : '\u2013')))] : []),
     row('instructions', runs.map(run => String(run.results.instructions))),
   ]);
   for (const run of runs) {
@@ -175,5 +218,6 @@ function fillLegend(list, runs, byMicro, palette) {
     put('activations', palette.stash);
     put('messages', palette.traffic);
   }
+  if (runs.some(run => run.changes.length > 0)) put('the machine changes', palette.change);
   if (runs.some(run => run.memory.length === 0)) list.append(element('li', 'a run without memory.csv has no memory curve'));
 }

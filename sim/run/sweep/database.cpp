@@ -107,7 +107,11 @@ std::int64_t Database::number(const std::string& sql) const {
 }
 
 void Database::fail() const {
-  throw BackendError(fmt::format("{}: {}", file_, handle_ ? sqlite3_errmsg(handle()) : "out of memory"));
+  if (!handle_) throw BackendError(file_ + ": out of memory");
+  const int system = sqlite3_system_errno(handle());  // "disk I/O error" alone helps nobody.
+  const bool says_why = sqlite3_errcode(handle()) == SQLITE_IOERR && system != 0;
+  throw BackendError(fmt::format("{}: {}{}{}", file_, sqlite3_errmsg(handle()), says_why ? ": " : "",
+                                 says_why ? std::strerror(system) : ""));
 }
 
 Transaction::~Transaction() {

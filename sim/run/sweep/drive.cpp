@@ -143,7 +143,13 @@ SweepEnd fill(const SweepPlan& plan, const SweepOptions& options, const Origin& 
     if (!result.ran()) end.progress.failed += points;
     report();
   };
-  end.stopped = !do_jobs(rest.jobs, stop, done);
+  try {
+    end.stopped = !do_jobs(rest.jobs, stop, done);
+  } catch (const BackendError& e) {
+    const int kept = end.progress.there + end.progress.done;
+    throw BackendError(fmt::format("{}; {} of {} points have results, and the same command goes on", e.what(), kept,
+                                   end.progress.all));
+  }
   end.table = store.table();
   keep_chosen(end.table, plan);
   return end;
@@ -211,6 +217,7 @@ SweepEnd run_sweep(const SweepPlan& plan, const SweepOptions& options,
         return !out.stopped;
       });
   end.lost = out.lost;
+  end.without_workers = out.without_workers;
   return end;
 }
 

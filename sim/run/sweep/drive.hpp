@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -47,9 +48,10 @@ struct SweepEnd {
   SweepTable table;  ///< Of the chosen points.
   SweepProgress progress;
   bool stopped = false;
-  std::vector<int> lost;   ///< Processes of a joined world that were lost on the way.
-  int reused = 0;          ///< Scenarios whose results are of other versions.
-  bool elsewhere = false;  ///< Another process has it; here is nothing.
+  std::vector<int> lost;                       ///< Processes of a joined world that were lost on the way.
+  std::map<int, std::string> without_workers;  ///< Processes whose workers have died, and what was said of it.
+  int reused = 0;                              ///< Scenarios whose results are of other versions.
+  bool elsewhere = false;                      ///< Another process has it; here is nothing.
 };
 
 /// Runs what has no result yet, and keeps each result in the file as it comes. `progress` hears of every result, and

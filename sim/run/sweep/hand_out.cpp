@@ -4,6 +4,7 @@
 #include <chrono>
 #include <deque>
 #include <map>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -58,7 +59,7 @@ class HandOut {
     while (left_ > 0) {
       if ((out_.stopped = stop())) return;
       for (int r = 0; r < world().size; ++r) give(r);
-      for (const std::string& end : own_.wait(kTick)) ended(0, job_end_from_bytes(end));
+      hear_own();
       while (const auto word = hear()) listen(*word);
       for (int r = 1; r < world().size; ++r) look_after(r);
       if (beat_.due())
@@ -68,6 +69,27 @@ class HandOut {
 
  private:
   Hand& hand(int rank) { return hands_[static_cast<std::size_t>(rank)]; }
+
+  void hear_own() {
+    if (out_.without_workers.contains(0)) {
+      std::this_thread::sleep_for(kTick * 1ms);
+      return;
+    }
+    try {
+      for (const std::string& end : own_.wait(kTick)) ended(0, job_end_from_bytes(end));
+    } catch (const BackendError& e) {
+      drop_workers(0, e.what());
+    }
+  }
+
+  /// MPI stands no fork, so a process cannot have new ones.
+  void drop_workers(int rank, const std::string& why) {
+    take_back(rank);
+    hand(rank).workers = 0;
+    out_.without_workers.emplace(rank, why);
+    if (out_.without_workers.size() + out_.lost.size() < hands_.size() || left_ == 0) return;
+    throw BackendError("no process has workers left: " + why);
+  }
 
   void give(int rank) {
     Hand& h = hand(rank);
@@ -104,7 +126,8 @@ class HandOut {
         ended(word.from, job_end_from_bytes(text));
         break;
       case kFailed:
-        throw BackendError(fmt::format("process {} of {}: {}", word.from, world().size, text));
+        drop_workers(word.from, text);
+        break;
       default:
         break;
     }
@@ -126,10 +149,16 @@ class HandOut {
     h.lost = true;
     out_.lost.push_back(rank);
     std::sort(out_.lost.begin(), out_.lost.end());
+    take_back(rank);
+  }
+
+  /// What it had goes to others.
+  void take_back(int rank) {
+    Hand& h = hand(rank);
     std::deque<int> given = std::exchange(h.given, {});
     std::erase_if(given, [&](int job) { return over_[job]; });
     for (const int job : losses_.too_many(given, h.workers))
-      ended(rank, {job, JobEnd::How::Crashed, "two processes were lost that were at it", 0});
+      ended(rank, {job, JobEnd::How::Crashed, "twice the workers that were at it were lost", 0});
     std::erase_if(given, [&](int job) { return over_[job]; });
     waiting_.insert(waiting_.begin(), given.begin(), given.end());
   }

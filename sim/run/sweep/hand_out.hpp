@@ -15,6 +15,7 @@ namespace stagecraft {
 struct HandedOut {
   bool stopped = false;
   std::vector<int> lost;  ///< Processes that no word came from any more; what they had was given to others.
+  std::map<int, std::string> without_workers;  ///< Processes whose workers have died, and what was said of it.
 };
 
 /// How many processes were lost that were at a job.
@@ -29,9 +30,9 @@ class Losses {
 };
 
 /// On the first process of a joined world: gives jobs to its own crew and to the other processes, whoever is free
-/// first, and hears of each end. A process that is silent for ten seconds is lost, and its jobs go to others; a job
-/// that two processes were lost at counts as crashed. `key`: of what is shared, the same in all processes. `out` is
-/// kept up as it goes, as `done` may throw.
+/// first, and hears of each end. A process that is silent for ten seconds is lost, and its jobs go to others, as do
+/// those of one whose workers have died; a job that two were lost at counts as crashed. BackendError when no workers
+/// are left. `key`: of what is shared, the same in all processes. `out` is kept up as it goes, as `done` may throw.
 void hand_out(std::span<const int> jobs, const std::string& key, Crew& own, const std::function<bool()>& stop,
               const std::function<void(const JobEnd&)>& done, HandedOut& out);
 

@@ -20,6 +20,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// As a new file, or one whose disk was full before its first table was there.
+bool has_nothing(const Database& database) { return database.number("SELECT count(*) FROM sqlite_schema") == 0; }
+
 /// Refuses what is there and not ours, before SQLite changes anything in it.
 const std::string& checked_file(const std::string& file) {
   std::error_code error;
@@ -33,6 +36,7 @@ const std::string& checked_file(const std::string& file) {
   std::int64_t application = 0, layout = 0;
   try {
     const Database there(file, Database::Open::Read);
+    if (has_nothing(there)) return file;
     application = there.number("PRAGMA application_id");
     layout = there.number("PRAGMA user_version");
   } catch (const BackendError& e) {
@@ -107,6 +111,10 @@ SweepTable table_of(const Database& database) {
                  .message = select.text(5),
                  .hash = select.text(6),
                  .figures = {}};
+    if (!Json::parse(row.settings, nullptr, false).is_object())
+      throw InputError(
+          fmt::format("'{}' is damaged: the settings of point {} cannot be read", database.file(), row.number),
+          "stagecraft sweep FILE with --out of another file runs it again");
     for (int i = 0; i < static_cast<int>(figures().size()); ++i) row.figures.push_back(select.number(7 + i));
     table.rows.push_back(std::move(row));
   }
@@ -247,7 +255,7 @@ void check_results(const std::string& file) {
                        "stagecraft sweep FILE writes its results to a file, by default the sweep's name with .db",
                        ""}});
   checked_file(file);
-  if (std::filesystem::file_size(file, error) == 0)
+  if (std::filesystem::file_size(file, error) == 0 || has_nothing(Database(file, Database::Open::Read)))
     throw InputError(fmt::format("'{}' is empty, and has no results", file), "name a file that sweep --out wrote");
 }
 

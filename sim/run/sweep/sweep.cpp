@@ -197,11 +197,11 @@ Sweep load_sweep(const std::string& given) {
   sweep.file = sweep_file(given);
   sweep.name = std::filesystem::path(sweep.file).stem().string();
   Problems problems;
-  Value root = config::parse_yaml_file(sweep.file, problems);
+  sweep.text = read_file(sweep.file);  // Once: it may be a pipe.
+  Value root = config::parse_yaml(sweep.text, sweep.file, problems);
   problems.throw_if_any();
   check_schema_line(root, "sweep", problems);
   problems.throw_if_any();
-  sweep.text = read_file(sweep.file);
   root = config::check(root, sweep_fields(), "", problems);
   problems.throw_if_any();
 

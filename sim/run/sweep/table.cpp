@@ -10,6 +10,7 @@
 #include "sim/core/quantity.hpp"
 #include "sim/core/text.hpp"
 #include "sim/run/sweep/result.hpp"
+#include "sim/run/sweep/short_labels.hpp"
 
 namespace stagecraft {
 namespace {
@@ -75,15 +76,15 @@ int SweepTable::missing() const {
 }
 
 std::string to_text(const SweepTable& table) {
+  const std::vector<std::string> labels = short_labels(table);
   std::size_t width = 5, digits = 2;
-  for (const SweepRow& row : table.rows) {
-    width = std::max(width, row.label.size());
-    digits = std::max(digits, std::to_string(row.number).size());
-  }
+  for (const std::string& label : labels) width = std::max(width, label.size());
+  for (const SweepRow& row : table.rows) digits = std::max(digits, std::to_string(row.number).size());
   std::string text = fmt::format("{}\n\n  {:>{}}  {:<{}}  {:>11}  {:>11}  {:>10}  {:>7}  {:>10}\n", table.title, "no",
                                  digits, "point", width, "iteration", "period", "throughput", "bubble", "memory");
-  for (const SweepRow& row : table.rows) {
-    text += fmt::format("  {:>{}}  {:<{}}", row.number, digits, row.label, width);
+  for (std::size_t r = 0; r < table.rows.size(); ++r) {
+    const SweepRow& row = table.rows[r];
+    text += fmt::format("  {:>{}}  {:<{}}", row.number, digits, labels[r], width);
     if (ran(row))
       text += fmt::format("  {:>11}  {:>11}  {:>8}/s  {:>7}  {:>10}{}\n", to_text(Seconds{value(row, "makespan_s")}),
                           to_text(Seconds{value(row, "period_s")}),
@@ -127,7 +128,7 @@ std::string sweep_json(const SweepTable& table) {
       point["code"] = row.code, point["message"] = row.message;
     json["points"].push_back(std::move(point));
   }
-  return json.dump(2);
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string failures_text(const SweepTable& table) {

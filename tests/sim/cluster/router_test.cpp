@@ -181,6 +181,34 @@ TEST_CASE("random graphs: the route is the best of all paths") {
   }
 }
 
+TEST_CASE("random graphs: a route is the same, whatever was asked before") {
+  Rng rng(8, "router, again");
+  std::size_t far = 0;
+  for (int round = 0; round < 200; ++round) {
+    const int devices = rng.integer(3, 8), switches = rng.integer(2, 6);
+    Cluster cluster = bare_cluster(devices, switches);
+    for (int d = 0; d < devices; ++d)  // Mostly one link to one switch, sometimes a second one or a medium.
+      for (int l = rng.integer(0, 5) == 0 ? 2 : 1; l > 0; --l)
+        connect(cluster, {d, devices + rng.integer(0, switches - 1)}, 1e9, 0);
+    for (int l = rng.integer(1, 12); l > 0; --l) {
+      const int from = rng.integer(0, switches - 1), to = rng.integer(0, switches - 1);
+      if (from != to) connect(cluster, {devices + from, devices + to}, rng.integer(0, 3) ? 1e9 : 2e9, 0);
+      if (from != to && rng.integer(0, 4) == 0) cluster.links.back().length = rng.integer(1, 3);
+    }
+    if (round % 2)
+      for (int d = 0; d < devices; ++d) cluster.turns.push_back(static_cast<std::size_t>(d));
+    const Router kept(cluster);
+    for (int pair = 0; pair < 40; ++pair) {
+      const DeviceId from{rng.integer(0, devices - 1)}, to{rng.integer(0, devices - 1)};
+      const auto again = kept.route(from, to), fresh = Router(cluster).route(from, to);
+      REQUIRE(again.has_value() == fresh.has_value());
+      if (fresh) CHECK(again->hops == fresh->hops);
+      far += fresh && fresh->hops.size() > 3;
+    }
+  }
+  CHECK(far > 500);  // Else hardly anything was found out on the way.
+}
+
 TEST_CASE("a star of 16,384 devices is routed without walking its links") {
   const int devices = 16384;
   const Cluster cluster = test::star(devices, 1e9, 1e-6);

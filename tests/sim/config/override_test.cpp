@@ -46,6 +46,8 @@ TEST_CASE("paths go through maps, names and indices") {
       {"sizes=[3]", "sizes", "[3]\n"},
       {"run.schedule={name: interleaved, chunks: 2}", "run.schedule.chunks", "2\n"},
       {"links.nv={latency: 0}", "links.nv", "name: nv\nlatency: 0\n"},
+      {"links[1]={latency: 0}", "links.eth.1", "name: eth.1\nlatency: 0\n"},
+      {"links[1]={name: ib, latency: 0}", "links.ib", "name: ib\nlatency: 0\n"},
       {"title=a=b", "title", "a=b\n"},
   };
   for (const Case& c : cases) {

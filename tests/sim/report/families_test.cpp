@@ -2,53 +2,16 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/report/report.hpp"
-#include "tests/support/checked.hpp"
-#include "tests/support/ideal.hpp"
-#include "tests/support/road.hpp"
+#include "tests/support/families.hpp"
 
 using namespace stagecraft;
 
 namespace {
 
-constexpr int kIterations = 4;  // the period is T(4) - T(3)
-
-/// Of one op on one chunk; dyadic, so that sums are exact and equal means equal.
-struct Times {
-  double forward, input, weight;
-};
-constexpr Times kUnit{1, 1, 1};
-
-struct Figures {
-  double bubble = 0, period = 0, busy = 0;  ///< Of one iteration: makespan without the busiest device's work.
-  std::vector<double> activations;          ///< In chunks.
-};
-
-Figures figures(std::string_view name, int p, int v, int m, Times t, const std::string& options = "{}") {
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
-  const config::Value map = def.fields ? test::checked(options, *def.fields) : config::Value{};
-  const Plan plan = plan_for(def, p, v, m);
-  StageCost cost = test::times(t.forward, t.input + t.weight);
-  cost.input_gradient = Seconds{t.input};
-  cost.weight_gradient = Seconds{t.weight};
-  const StageCosts costs = uniform_costs(plan, cost);
-  const auto report = [&](int iterations) {
-    const Schedule order = build_schedule(
-        def, {.plan = plan, .costs = costs, .iterations = iterations, .options = def.fields ? &map : nullptr});
-    const Program program = test::lowered(order, plan, costs, test::pure_delays(iterations));
-    const Cluster cluster = test::delay_cluster(program.devices, 0);
-    return measure(program, test::run_ideal(program, cluster), cluster);
-  };
-  const Report one = report(1), several = report(kIterations);
-  Figures f;
-  for (const DeviceReport& d : one.devices) {
-    f.busy = std::max(f.busy, d.busy.value);
-    f.activations.push_back(static_cast<double>(d.memory.activations));
-  }
-  f.bubble = one.makespan.value - f.busy;
-  f.period = several.period.value;
-  return f;
-}
+using test::Figures;
+using test::figures;
+using Times = test::OpTimes;
+constexpr Times kUnit = test::kUnitTimes;
 
 double most(const std::vector<double>& values) { return *std::max_element(values.begin(), values.end()); }
 double least(const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -16,6 +17,7 @@
 #include "sim/report/json.hpp"
 #include "sim/report/memory.hpp"
 #include "tests/support/ideal.hpp"
+#include "tests/support/page_data.hpp"
 #include "tests/support/random_cases.hpp"
 
 using namespace stagecraft;
@@ -73,7 +75,19 @@ std::string between(const std::string& page, const std::string& open, const std:
 }
 const std::string kDataOpen = R"(<script type="application/json" id="data">)";
 
-Json data_of(const std::string& page) { return Json::parse(between(page, kDataOpen, "</script>")); }
+/// What is on the page, with the spans and the memory of its parts column by column.
+Json data_of(const std::string& page) {
+  Json data = Json::parse(between(page, kDataOpen, "</script>"));
+  std::vector<Json> parts;
+  for (std::string open;;) {
+    open = fmt::format(R"(<script type="application/json" id="part{}">)", parts.size());
+    if (page.find(open) == page.npos) break;
+    parts.push_back(Json::parse(between(page, open, "</script>")));
+  }
+  for (Json& run : data["runs"]) run = test::with_columns(run, parts);
+  CHECK(parts.empty());
+  return data;
+}
 
 std::size_t count(const std::string& text, const std::string& what) {
   std::size_t n = 0;
@@ -219,9 +233,13 @@ TEST_CASE("a picosecond makes two lanes, and a byte two kinds of message") {
       "device,time_ns,resident_bytes,stash_bytes,received_bytes,outgoing_bytes\n"
       "d0,1.000,7,0.5,0.25,1e17\n";
   const Json shown = data_of(html_page(std::vector{run}, "t"))["runs"][0];
-  CHECK(shown["memory"] ==
-        Json::array(
-            {{{"device", 0}, {"resident", 7.0}, {"gap", {1000}}, {"stash", {0.5}}, {"messages", {1e17 + 0.25}}}}));
+  CHECK(shown["memory"] == Json::array({{{"device", 0},
+                                         {"resident", 7.0},
+                                         {"peak", 1e17 + 7.75},
+                                         {"samples", 1},
+                                         {"gap", {1000}},
+                                         {"stash", {0.5}},
+                                         {"messages", {1e17 + 0.25}}}}));
   REQUIRE(shown["lanes"].size() == 2);
   CHECK(shown["lanes"][0]["spans"] == 2);
   CHECK(shown["spans"]["gap"] == Json{0, 0, 20000});
@@ -258,10 +276,59 @@ TEST_CASE("the page has every device's memory, change by change") {
         CHECK(m["messages"][i] == (curve[i].received + curve[i].outgoing).value);
         most = std::max(most, resident + m["stash"][i].get<double>() + m["messages"][i].get<double>());
       }
+      CHECK(m["peak"] == most);
       const double peak = run.report.devices[static_cast<std::size_t>(device)].memory.total.value;
       CHECK(std::abs(most - peak) <= 1e-12 * peak);
     }
   }
+}
+
+TEST_CASE("the ends of the run and of its iterations are known before its parts arrive") {
+  for (const Run& run : runs()) {
+    CAPTURE(run.what);
+    const Json shown = data_of(html_page(std::vector{run.kept()}, "t"))["runs"][0];
+    std::map<int, std::int64_t> ends;
+    std::int64_t length = 0;
+    for (const Row& row : rows_of(run)) {
+      std::int64_t& end = ends[std::get<4>(row)];
+      end = std::max(end, std::get<9>(row));
+      length = std::max(length, std::get<9>(row));
+    }
+    std::vector<std::int64_t> in_order;
+    for (const auto& iteration : ends) in_order.push_back(iteration.second);
+    CHECK(shown["iteration_ends"] == in_order);
+    CHECK(shown["length"] == length);
+  }
+}
+
+TEST_CASE("a part has whole devices, and no more than it needs") {
+  const Plan plan = test::dag_plan(3, 2000, {{0, 1}, {1, 2}}, 1);
+  const Run run =
+      run_of("long", test::program_of("gpipe", plan, uniform_costs(plan, test::times(1, 1))), test::star(3, 1, 0));
+  const Json shown = data_of(html_page(std::vector{run.kept()}, "t"))["runs"][0];
+  CHECK(rows_of(shown) == rows_of(run));
+  // At the ends 2,000 each of forward, backward, sends and receives, an update, and their memory; more in the middle.
+  CHECK(shown["parts"].size() == 3);
+  for (const Json& part : shown["parts"]) CHECK(part["memory"] == 1);
+}
+
+TEST_CASE("numbers of the page that are as large as a file can write") {
+  KeptRun run = small_run().kept();
+  run.spans =
+      "id,instruction,kind,device,stream,stage,micro_batch,iteration,version,bytes,start_ns,end_ns,critical\n"
+      "0,0F-9223372036854775808,forward,d0,1,0,-9223372036854775808,9223372036854775807,-1,0,0.000,1.000,0\n"
+      "1,0F9223372036854775807,forward,d0,1,0,9223372036854775807,-9223372036854775808,0,0,1.000,8640000000000000.000,"
+      "0\n"
+      "2,0F0,forward,d0,1,0,0,0,5,0,8640000000000000.000,8640000000000000.001,1\n";
+  run.results = results_with(run, 3);
+  run.memory.clear();
+  const Json spans = data_of(html_page(std::vector{run}, "t"))["runs"][0]["spans"];
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min(),
+                         kMost = std::numeric_limits<std::int64_t>::max();
+  CHECK(spans["micro"] == Json{kLeast, kMost, 0});
+  CHECK(spans["iteration"] == Json{kMost, kLeast, 0});
+  CHECK(spans["version"] == Json{-1, 0, 5});
+  CHECK(spans["length"] == Json{1000, 8640000000000000000 - 1000, 1});
 }
 
 TEST_CASE("several runs stand in the order in which they were given") {
@@ -280,8 +347,8 @@ TEST_CASE("names cannot leave their place") {
   KeptRun kept = run.kept(no_utf8);
   kept.scenario = no_utf8;
   const std::string page = html_page(std::vector{kept}, no_utf8);
-  CHECK(count(page, "<script") == 2);
-  CHECK(count(page, "</script") == 2);
+  CHECK(count(page, "<script") == 3);  // Data, script, and one part.
+  CHECK(count(page, "</script") == 3);
   CHECK(count(between(page, kDataOpen, "</script>"), "<") == 0);
   CHECK(between(page, "<title>", "</title>") ==
         "&lt;/script&gt;&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&lt;!-- &amp; 'x', \\ \n{{script}} \xff");

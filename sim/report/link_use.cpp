@@ -1,0 +1,68 @@
+#include "sim/report/link_use.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace stagecraft {
+namespace {
+
+/// The links of each route, as places in Report::links.
+std::vector<std::vector<int>> links_of_routes(const Program& program, const Cluster& cluster, const Report& report) {
+  std::vector<std::array<int, 2>> places(cluster.links.size(), {-1, -1});
+  for (std::size_t l = 0; l < report.links.size(); ++l)
+    places[static_cast<std::size_t>(report.links[l].link)][report.links[l].forward] = static_cast<int>(l);
+  std::vector<bool> used(program.routes.size(), false);
+  for (const Transfer& t : program.transfers) used[static_cast<std::size_t>(t.route)] = true;
+  for (const Collective& c : program.collectives)
+    for (int m = 0; m < c.members; ++m) used[static_cast<std::size_t>(c.first_route + m)] = true;
+  const Router router(cluster);
+  std::vector<std::vector<int>> links(program.routes.size());
+  for (std::size_t r = 0; r < links.size(); ++r) {
+    if (!used[r]) continue;
+    for (const Hop& hop : router.require(program.routes[r].from, program.routes[r].to).hops) {
+      const bool forward = hop.forward || cluster.links[static_cast<std::size_t>(hop.link)].duplex == Duplex::Half;
+      if (const int place = places[static_cast<std::size_t>(hop.link)][forward]; place >= 0) links[r].push_back(place);
+    }
+  }
+  return links;
+}
+
+/// Calls `add(part, share)` with the share of a time from `first` to `last`, counted in parts, that lies in each.
+template <class Add>
+void over_parts(double first, double last, int parts, Add add) {
+  const auto at = [&](double time) { return std::clamp(static_cast<int>(time), 0, parts - 1); };
+  if (at(first) == at(last)) return add(at(first), 1.0);
+  for (int part = at(first); part <= at(last); ++part)
+    add(part, std::max(0.0, std::min(last, part + 1.0) - std::max(first, double(part))) / (last - first));
+}
+
+}  // namespace
+
+std::vector<std::vector<double>> link_use(const Program& p, const Timeline& t, const Cluster& cluster,
+                                          const Report& report, int parts) {
+  std::vector<std::vector<double>> use(report.links.size(), std::vector<double>(static_cast<std::size_t>(parts), 0));
+  if (report.links.empty() || !(report.length.value > 0)) return use;
+  const double begin = *std::min_element(t.start.begin(), t.start.end()), each = report.length.value / parts;
+  const std::vector<std::vector<int>> links = links_of_routes(p, cluster, report);
+  const auto add = [&](std::int32_t route, std::size_t instruction, double bytes) {
+    over_parts((t.start[instruction] - begin) / each, (t.end[instruction] - begin) / each, parts,
+               [&](int part, double share) {
+                 for (const int link : links[static_cast<std::size_t>(route)])
+                   use[static_cast<std::size_t>(link)][static_cast<std::size_t>(part)] += bytes * share;
+               });
+  };
+  for (const Transfer& transfer : p.transfers)
+    add(transfer.route, static_cast<std::size_t>(transfer.send), static_cast<double>(transfer.bytes));
+  for (const Collective& c : p.collectives)
+    for (int m = 0; m < c.members; ++m)
+      add(c.first_route + m, static_cast<std::size_t>(c.first) + static_cast<std::size_t>(m),
+          static_cast<double>(ring_bytes(c.bytes, c.members)));
+  for (std::size_t l = 0; l < use.size(); ++l) {
+    const Link& link = cluster.links[static_cast<std::size_t>(report.links[l].link)];
+    const double most = link.duplex == Duplex::Unshared ? 0 : link.bandwidth.value * each;
+    for (double& bytes : use[l]) bytes = most > 0 ? bytes / most : 0;
+  }
+  return use;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,102 @@
+// How much of a link is in use over a run, and the changes of a machine as times.
+
+#include "sim/report/link_use.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "sim/report/json.hpp"
+#include "tests/support/ideal.hpp"
+#include "tests/support/random_cases.hpp"
+
+using namespace stagecraft;
+using Json = nlohmann::json;
+
+namespace {
+
+/// Forward, send and the same back, one second each: 0F 0..1, 1F 2..3, 1B 3..4, 0B 5..6.
+struct Case {
+  Plan plan = test::dag_plan(2, 1, {{0, 1}}, 8);
+  Program program = test::program_of("gpipe", plan, uniform_costs(plan, test::times(1, 1)));
+  Cluster cluster = test::star(2, 8, 0);
+  Timeline timeline = test::run_ideal(program, cluster);
+  Report report = measure(program, timeline, cluster);
+};
+
+}  // namespace
+
+TEST_CASE("a link is in use while a message is on it") {
+  const Case c;
+  REQUIRE(c.report.length.value == 6);
+  REQUIRE(c.report.links.size() == 4);
+  const auto use = link_use(c.program, c.timeline, c.cluster, c.report, 12);
+  for (std::size_t l = 0; l < use.size(); ++l) {
+    // From device 0 by its link forward, to device 1 by the other backward; and back again.
+    const LinkReport& link = c.report.links[l];
+    const bool there = (link.link == LinkId{0}) == link.forward;
+    std::vector<double> expected(12, 0);
+    for (const std::size_t part : there ? std::vector<std::size_t>{2, 3} : std::vector<std::size_t>{8, 9})
+      expected[part] = 1;
+    for (std::size_t part = 0; part < 12; ++part) CHECK(use[l][part] == doctest::Approx(expected[part]));
+  }
+  // Parts of 6/4 s: 1..2 lies a half in each of the first two, so two thirds of half a second each.
+  const auto coarse = link_use(c.program, c.timeline, c.cluster, c.report, 4);
+  for (std::size_t l = 0; l < coarse.size(); ++l) {
+    const bool there = (c.report.links[l].link == LinkId{0}) == c.report.links[l].forward;
+    CHECK(coarse[l][there ? 0 : 2] == doctest::Approx(1.0 / 3));
+    CHECK(coarse[l][there ? 1 : 3] == doctest::Approx(1.0 / 3));
+  }
+}
+
+TEST_CASE("the mean over the run is the utilisation of the link") {
+  test::Draw draw{Rng(5, "link use")};
+  std::size_t links = 0;
+  for (int trial = 0; trial < 60; ++trial) {
+    test::RandomCase c = test::random_case(draw, 4);
+    if (!c.options.overlap) c.options.rendezvous = false;
+    CAPTURE(to_text(c));
+    const Program program = test::program_of(c);
+    const Cluster cluster = test::star(program.devices, 1e9, 1e-6, trial % 3 == 0 ? Duplex::Half : Duplex::Full);
+    const Timeline timeline = test::run_ideal(program, cluster);
+    const Report report = measure(program, timeline, cluster);
+    const auto use = link_use(program, timeline, cluster, report, 7);
+    REQUIRE(use.size() == report.links.size());
+    for (std::size_t l = 0; l < use.size(); ++l, ++links)
+      CHECK(std::accumulate(use[l].begin(), use[l].end(), 0.0) / 7 ==
+            doctest::Approx(report.links[l].utilisation).epsilon(1e-9));
+  }
+  CHECK(links > 100);  // Else nothing was put to the test.
+}
+
+TEST_CASE("nothing is said of a link that is not shared") {
+  Case c;
+  for (Link& link : c.cluster.links) link.duplex = Duplex::Unshared;
+  c.report = measure(c.program, c.timeline, c.cluster);
+  for (const auto& link : link_use(c.program, c.timeline, c.cluster, c.report, 5))
+    for (const double part : link) CHECK(part == 0);
+}
+
+TEST_CASE("results have the use of links in percent, and changes as times") {
+  Case c;
+  Json results = Json::parse(results_json("t", c.program, c.timeline, c.report, c.cluster));
+  CHECK(!results.contains("change_times"));
+  CHECK(!results.contains("jitter_most"));
+  for (const Json& link : results["links"]) {
+    const std::string use = link["percent_over_time"];
+    CHECK(std::count(use.begin(), use.end(), ' ') == 99);
+    CHECK(use.find("100 100 100") != use.npos);  // A sixth of the run.
+    CHECK(use.starts_with("0 0 0"));
+  }
+  c.cluster.changes = {
+      {.devices = {DeviceId{1}}, .links = {}, .from = {2}, .until = {3}, .every = {}, .lasts = {}, .rate = 0.5},
+      {.devices = {}, .links = {LinkId{0}}, .from = {}, .until = {kForEver}, .every = {4}, .lasts = {1}, .down = true}};
+  c.cluster.jitter.most = 0.25;
+  results = Json::parse(results_json("t", c.program, c.timeline, c.report, c.cluster));
+  CHECK(results["jitter_most"] == 0.25);
+  CHECK(results["changes"].size() == 2);
+  CHECK(results["change_times"] == Json::parse(R"([{"devices": ["d1"], "links": [], "from_s": 2.0, "until_s": 3.0},
+                        {"devices": [], "links": ["l0"], "from_s": 0.0, "every_s": 4.0, "lasts_s": 1.0}])"));
+}
