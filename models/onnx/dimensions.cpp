@@ -12,8 +12,6 @@
 namespace stagecraft::onnx {
 namespace {
 
-constexpr std::size_t kMostRank = 64;
-
 /// A dimension of an input without a size.
 struct Open {
   std::string name, input;
@@ -58,10 +56,13 @@ std::string shown(const ValueInfo& input) {
 
 void check_inputs(const std::vector<ValueInfo>& inputs) {
   if (inputs.empty()) throw InputError("the graph has no inputs", "a model reads data");
-  for (const ValueInfo& input : inputs)
-    if (!input.shape || input.shape->size() > kMostRank)
+  for (const ValueInfo& input : inputs) {
+    if (!input.shape)
       throw InputError(fmt::format("the input '{}' has no shape", input.name),
                        "only tensors with a known number of dimensions can be read");
+    if (const std::string why = too_large(Shape(input.shape->size(), 1)); !why.empty())
+      throw InputError(fmt::format("the input '{}' has {}", input.name, why));
+  }
 }
 
 /// Every name given is one that the inputs have, and the other way round.
@@ -124,7 +125,7 @@ std::optional<std::int64_t> samples_said(std::optional<std::int64_t> batch,
 }  // namespace
 
 std::optional<Shape> Dimensions::bind(const ValueInfo& value) const {
-  if (!value.shape || value.shape->size() > kMostRank) return {};
+  if (!value.shape || value.shape->size() > kHighestRank) return {};
   Shape shape;
   for (std::size_t d = 0; d < value.shape->size(); ++d) {
     const Dimension& dimension = (*value.shape)[d];

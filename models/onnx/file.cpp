@@ -185,6 +185,14 @@ double numbers_of(const Shape& shape) {
 
 std::string to_text(const Shape& shape) { return shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, "x")); }
 
+std::string too_large(const Shape& shape) {
+  constexpr double kMostNumbers = 1e15;
+  if (shape.size() > kHighestRank) return fmt::format("{} dimensions; {} are the most", shape.size(), kHighestRank);
+  if (numbers_of(shape) > kMostNumbers)
+    return fmt::format("{:.3g} numbers; {:g} are the most", numbers_of(shape), kMostNumbers);
+  return {};
+}
+
 File read_file(std::string_view bytes, const std::string& name) {
   if (bytes.starts_with("version https://git-lfs"))
     throw InputError(name + " is a pointer of Git LFS, not the model itself", "fetch it with `git lfs pull`");

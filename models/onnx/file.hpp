@@ -31,6 +31,9 @@ bool is_float(Type);
 /// Of a shape; 1 of none.
 double numbers_of(const Shape&);
 std::string to_text(const Shape&);  ///< "1x64x112x112"; "scalar".
+constexpr std::size_t kHighestRank = 64;
+/// "1e+18 numbers; 1e+15 are the most", or of dimensions; empty for a shape that can be counted.
+std::string too_large(const Shape&);
 
 /// Numbers that stand in the file, or that follow from it. `values` only of a few, which shapes may depend on; 64-bit
 /// whole numbers are exact to 2^53.

@@ -10,9 +10,6 @@
 namespace stagecraft::onnx {
 namespace {
 
-constexpr double kMostNumbers = 1e15;
-constexpr std::size_t kHighestRank = 64;
-
 std::vector<Operators> families() {
   return {activations(), arithmetic(), products(),   windows(), norms(), reductions(),
           recurrent(),   attention(),  selections(), views(),   makers()};
@@ -104,12 +101,11 @@ std::int64_t to_whole(double value) {
 }
 
 Tensor sized(const Call& c, Type type, Shape shape) {
-  if (shape.size() > kHighestRank) c.fail(fmt::format("it makes {} dimensions", shape.size()));
   for (const std::int64_t size : shape)
     if (size < 0)
       c.fail(fmt::format("it makes a dimension of {}", size),
              "do the sizes given with --set and --batch fit the model?");
-  if (numbers_of(shape) > kMostNumbers) c.fail(fmt::format("it makes {:.3g} numbers", numbers_of(shape)));
+  if (const std::string why = too_large(shape); !why.empty()) c.fail("it makes " + why);
   return {type, std::move(shape)};
 }
 

@@ -104,7 +104,7 @@ std::vector<std::string> operator_names();
 
 /// A whole number from a double that may be as large as 64 bits go; NaN is 0.
 std::int64_t to_whole(double);
-/// A size that is not negative, of a tensor that is not larger than 1e15 numbers; InputError that names the node.
+/// A size that is not negative, of a tensor that is not too large; InputError that names the node.
 Tensor sized(const Call&, Type, Shape);
 Shape broadcast(const Call&, const Shape&, const Shape&);
 

@@ -10,9 +10,6 @@
 namespace stagecraft::onnx {
 namespace {
 
-constexpr double kMostNumbers = 1e15;
-constexpr std::size_t kHighestRank = 64;
-
 template <class T>
 std::vector<double> raw_numbers(std::string_view bytes) {
   std::vector<double> values(bytes.size() / sizeof(T));
@@ -45,12 +42,10 @@ std::optional<std::vector<double>> raw_values(Type type, std::string_view bytes)
 }
 
 void check_shape(const Wire& wire, const Constant& tensor) {
-  if (tensor.shape.size() > kHighestRank)
-    wire.fail(fmt::format("the tensor '{}' has {} dimensions", tensor.name, tensor.shape.size()));
   for (const std::int64_t size : tensor.shape)
     if (size < 0) wire.fail(fmt::format("the tensor '{}' has a dimension of {}", tensor.name, size));
-  if (numbers_of(tensor.shape) > kMostNumbers)
-    wire.fail(fmt::format("the tensor '{}' has {:.3g} numbers", tensor.name, numbers_of(tensor.shape)));
+  if (const std::string why = too_large(tensor.shape); !why.empty())
+    wire.fail(fmt::format("the tensor '{}' has {}", tensor.name, why));
 }
 
 struct Data {

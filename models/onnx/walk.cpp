@@ -57,8 +57,8 @@ class Walker {
     }
     for (const ValueInfo& input : data_inputs(file)) {
       const Shape shape = dimensions.bind(input).value();
-      if (numbers_of(shape) > 1e15)
-        throw InputError(fmt::format("the input '{}' has {:.3g} numbers", input.name, numbers_of(shape)));
+      if (const std::string why = too_large(shape); !why.empty())
+        throw InputError(fmt::format("the input '{}' has {}", input.name, why));
       walk_.inputs.push_back(add(input.name, {input.type, shape}, -1));
     }
   }

@@ -52,7 +52,7 @@ std::string row_text(const ScheduleRow& r, bool best, std::size_t width) {
 std::string answer(const ScheduleTable& table) {
   const BestRows best = best_of(table);
   if (!best.fastest) return "Nothing ran.\n";
-  const auto line = [](const char* what, const std::string& text) { return fmt::format("{:<21}{}\n", what, text); };
+  const auto line = [](const char* what, const std::string& text) { return fmt::format("{:<19}  {}\n", what, text); };
   const auto in_words = [](const ScheduleRow& r) {
     return fmt::format("{}, a period of {} in {}", r.name, to_text(r.period), to_text(r.memory));
   };

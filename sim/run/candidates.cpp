@@ -42,22 +42,27 @@ struct Load {
 
 Load load_of(const Prepared& p) {
   Load load{std::vector<Seconds>(p.cluster.devices.size()), std::vector<Bytes>(p.cluster.devices.size())};
-  std::vector<Bytes> largest(load.held);  // Of stages that recompute, one at a time has all of its stash.
+  // Of stages that recompute one at a time has all of its stash; of two copies one alone may have a micro-batch.
+  std::vector<Bytes> largest(load.held);
   for (int s = 0; s < p.plan.stage_count(); ++s) {
     const Stage& stage = p.plan.stage(StageId{s});
     for (std::size_t r = 0; r < stage.devices.size(); ++r) {
       const StageCost& c = p.costs[static_cast<std::size_t>(s)][r];
+      const bool in_turn = stage.recompute || stage.twin.valid();
       const auto d = static_cast<std::size_t>(stage.devices[r]);
       const Seconds backward = std::min(c.backward, c.input_gradient + c.weight_gradient);
       const Seconds each = c.forward + backward + (stage.recompute ? c.recompute : Seconds{0});
       load.busy[d] += p.plan.replica_micro_batches(StageId{s}) * each + c.update;
-      load.held[d] += c.weights + c.gradients + c.optimizer + (stage.recompute ? Bytes{0} : c.stash);
-      if (stage.recompute) largest[d] = std::max(largest[d], c.stash);
+      load.held[d] += c.weights + c.gradients + c.optimizer + (in_turn ? Bytes{0} : c.stash);
+      if (in_turn) largest[d] = std::max(largest[d], c.stash);
     }
   }
   for (std::size_t d = 0; d < largest.size(); ++d) load.held[d] += largest[d];
   return load;
 }
+
+/// A placement; in both directions with the schedule that divides the micro-batches.
+using Way = std::pair<Placement, std::string>;
 
 class Maker {
  public:
@@ -77,6 +82,10 @@ class Maker {
     std::stable_sort(speed.begin(), speed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     for (const auto& s : speed) fastest_.push_back(s.second);
     for (const Device& d : p.cluster.devices) names_.push_back(d.name);
+    for (const ScheduleDef* def : asked.schedules) {
+      const bool both_ways = placement_of(*def) == Placement::Bidirectional;
+      ways_.emplace(placement_of(*def), both_ways ? std::string(def->name) : std::string());
+    }
   }
 
   Candidates make() {
@@ -94,27 +103,29 @@ class Maker {
     for (const int ranks : counts_up_to(devices))
       for (const int replicas : counts_up_to(devices / ranks))
         for (const int size : sizes_)
-          for (const Placement placement : asked_.placements)
+          for (const Way& way : ways_)
             for (const bool recompute : {false, true}) {
-              const int stages = placement == Placement::Linear ? ranks : 2 * ranks;
+              const bool once = way.first == Placement::Linear || way.first == Placement::Bidirectional;
+              const int stages = once ? ranks : 2 * ranks;
               if (size < replicas || stages > layers_) continue;
               if (samples_ / size > std::max(own_.micro_batches, kMostMicroBatches * ranks)) continue;
               progress_(fmt::format("{} stages, {} replicas, micro-batches of {}", stages, replicas, size));
-              add("balanced", placement, size, recompute,
+              add("balanced", way, size, recompute,
                   fmt::format(", stages: {}, replicas: {}, devices: [{}]", stages, replicas,
                               fastest(ranks * replicas)));
             }
   }
 
   void plans_of(const PlannerDef& def) {
-    if (!asked_.placements.contains(Placement::Linear) || !def.fields->find("micro_batch_size")) return;
+    const Way linear{Placement::Linear, {}};
+    if (!ways_.contains(linear) || !def.fields->find("micro_batch_size")) return;
     for (const int size : sizes_)
       for (const bool recompute : {false, true}) {
         if (recompute && !def.fields->find("recompute")) continue;
         if (samples_ / size > std::max(own_.micro_batches, kMostMicroBatches * static_cast<int>(names_.size())))
           continue;
         progress_(fmt::format("{}, micro-batches of {}", def.name, size));
-        add(def.name, Placement::Linear, size, recompute, effort_of(def));
+        add(def.name, linear, size, recompute, effort_of(def));
       }
   }
 
@@ -126,17 +137,19 @@ class Maker {
     return join(devices);
   }
 
-  void add(std::string_view planner, Placement placement, int size, bool recompute, const std::string& more) {
+  void add(std::string_view planner, const Way& way, int size, bool recompute, const std::string& more) {
     ++made_.plans;
     Candidate c;
-    c.placement = placement;
+    c.placement = way.first;
+    c.both_ways = way.second;
+    const bool named = c.placement != Placement::Linear && c.both_ways.empty();
     c.plan =
         fmt::format("{{planner: {}, micro_batch_size: {}{}{}{}}}", planner, size, recompute ? ", recompute: full" : "",
-                    placement == Placement::Linear ? "" : fmt::format(", placement: {}", to_text(placement)), more);
+                    named ? fmt::format(", placement: {}", to_text(c.placement)) : "", more);
     c.bound.planner = planner;
     c.bound.micro_batch_size = size;
     c.bound.micro_batches = samples_ / size;
-    c.bound.placement = to_text(placement);
+    c.bound.placement = to_text(c.placement);
     try {
       if (complete(c)) made_.list.push_back(std::move(c));
     } catch (const Infeasible&) {
@@ -149,7 +162,7 @@ class Maker {
     std::vector<std::string> sets = asked_.sets;
     sets.push_back("plan=" + c.plan);
     sets.push_back(fmt::format("run.micro_batches={}", c.bound.micro_batches));
-    sets.emplace_back("run.schedule=1f1b");
+    sets.push_back("run.schedule=" + (c.both_ways.empty() ? "1f1b" : c.both_ways));
     sets.emplace_back("weights=auto");
     const Prepared p = lay_out(load_scenario(asked_.file, sets));
     if (instructions_of(p.plan, asked_.iterations, true) > asked_.most_instructions) {
@@ -163,7 +176,7 @@ class Maker {
       c.bound.recompute |= stage.recompute;
     }
     c.bound.devices = static_cast<int>(used.size());
-    c.bound.stages = p.plan.stage_count();
+    c.bound.stages = p.plan.different_stages();
     const Load load = load_of(p);
     c.bound.period = *std::max_element(load.busy.begin(), load.busy.end());
     c.bound.memory = *std::max_element(load.held.begin(), load.held.end());
@@ -178,6 +191,7 @@ class Maker {
   const std::function<void(const std::string&)>& progress_;
   Scenario own_;
   Candidates made_;
+  std::set<Way> ways_;
   int samples_ = 1, layers_ = 1;
   std::set<int> sizes_;               ///< Of micro-batches: powers of two, and the scenario's times and by them.
   std::vector<std::string> names_;    ///< Of the devices.
@@ -185,6 +199,10 @@ class Maker {
 };
 
 }  // namespace
+
+Placement placement_of(const ScheduleDef& def) {
+  return def.placement == Placement::Any ? Placement::Linear : def.placement;
+}
 
 Candidates candidate_plans(const CandidateOptions& asked, const std::function<void(const std::string&)>& progress) {
   return Maker(asked, progress).make();

@@ -1,6 +1,8 @@
 #include "sim/run/choices.hpp"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -21,10 +23,6 @@ const Words kUnflushed = {"pipedream", "2bw"};
 constexpr int kIterations = 5;
 constexpr double kMostInstructions = 1e6;  // Of one simulation, which takes less than a second.
 
-Placement placement_of(const ScheduleDef& def) {
-  return def.placement == Placement::Any ? Placement::Linear : def.placement;
-}
-
 /// An order of work, and the weights it reads.
 struct Way {
   const ScheduleDef* schedule;
@@ -33,9 +31,11 @@ struct Way {
 
 const ScheduleDef& schedule_named(const std::string& name) {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
-  const Placement p = placement_of(def);
-  if (!def.trains || def.name == "csv" || (p != Placement::Linear && p != Placement::Loop && p != Placement::V))
-    throw InputError(fmt::format("the schedule '{}' cannot be tried with any number of stages", name),
+  const char* why = !def.trains         ? "does not train"
+                    : def.name == "csv" ? "is the order of one plan, from a file"
+                                        : nullptr;
+  if (why)
+    throw InputError(fmt::format("the schedule '{}' {}, so there is nothing to search for", name, why),
                      "leave --schedules out, or name others");
   return def;
 }
@@ -92,17 +92,20 @@ class ChoiceSearch {
   ChoiceTable run() {
     own_period();
     CandidateOptions options{asked_.file, asked_.sets, {}, kIterations, kMostInstructions};
-    for (const Way& way : ways_) options.placements.insert(placement_of(*way.schedule));
+    for (const Way& way : ways_) options.schedules.push_back(way.schedule);
     const Candidates candidates = candidate_plans(options, progress_);
     table_.plans = candidates.plans;
     table_.cut_short = candidates.cut_short;
     if (!candidates.list.empty()) table_.bound = candidates.list.front().bound.period;
     for (const Candidate& c : candidates.list)
       for (const Way& way : ways_)
-        if (placement_of(*way.schedule) == c.placement) consider(c, way);
+        if (placement_of(*way.schedule) == c.placement && (c.both_ways.empty() || c.both_ways == way.schedule->name))
+          consider(c, way);
     if (asked_.schedules.empty()) search_orders(candidates.list);
     std::stable_sort(table_.front.begin(), table_.front.end(),
                      [](const Choice& a, const Choice& b) { return a.period < b.period; });
+    for (const auto& [name, why] : refused_)
+      if (!ran_.contains(name)) table_.refused.emplace_back(name, why);
     return std::move(table_);
   }
 
@@ -147,11 +150,21 @@ class ChoiceSearch {
     ++table_.simulated;
     try {
       keep(simulated(candidate, way));
+      ran_.emplace(way.schedule->name);
     } catch (const Infeasible& e) {
-      table_.unfit += e.problem().code == "memory";
-    } catch (const InputError&) {  // The schedule wants other numbers of stages or micro-batches.
-      --table_.simulated;
+      if (e.problem().code == "memory")
+        ++table_.unfit, ran_.emplace(way.schedule->name);
+      else
+        refuse(way, e.problem().message);
+    } catch (const InputError& e) {
+      refuse(way, e.problems().front().message);
     }
+  }
+
+  /// The schedule wants other numbers of stages or micro-batches.
+  void refuse(const Way& way, const std::string& why) {
+    --table_.simulated;
+    refused_.emplace(way.schedule->name, why);
   }
 
   Seconds shortest() const {
@@ -191,6 +204,8 @@ class ChoiceSearch {
   Scenario own_;
   std::vector<Way> ways_;
   ChoiceTable table_;
+  std::set<std::string> ran_;                   ///< Schedules that could run one of the plans.
+  std::map<std::string, std::string> refused_;  ///< Of each schedule: why it could not run the first that it could not.
 };
 
 }  // namespace

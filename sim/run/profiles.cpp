@@ -20,6 +20,22 @@ Value read_file_of(const std::string& file, Problems& problems) {
   return config::check(root, profile_fields(), "", problems);
 }
 
+/// Figures of the memory that parts of a GPU share; false where they share none.
+bool apply_to_memory(const Profile& profile, Cluster& cluster) {
+  const LinkId memory = cluster.devices.front().memory;
+  if (!memory.valid()) return false;
+  if (!profile.gpu && profile.threads == 1) return true;  // Nobody was there to share with.
+  if (!profile.gpu)
+    throw InputError(fmt::format("the parts of '{}' share their memory, and the profile does not say what it gives to "
+                                 "one of them and to all",
+                                 cluster.name),
+                     "stagecraft profile --backend cuda, with two parts or more");
+  cluster.links[static_cast<std::size_t>(memory)].bandwidth = profile.gpu->memory / 2;
+  for (DeviceType& type : cluster.types)
+    if (type.name == profile.device) type.memory_bandwidth = std::min(profile.gpu->memory, profile.gpu->memory_alone);
+  return true;
+}
+
 }  // namespace
 
 void expand_profile(Value& profile, Problems& problems) {
@@ -56,11 +72,14 @@ void apply(const Profile& profile, Cluster& cluster) {
   if (meant == 0)
     throw InputError(fmt::format("the profile is of devices of the type '{}', but the cluster '{}' has none",
                                  profile.device, cluster.name),
-                     "take a profile of its devices, or leave the profile out");
+                     fmt::format("take a profile of its devices, such as '{}', or leave the profile out",
+                                 cluster.types[static_cast<std::size_t>(cluster.devices.front().type)].name));
   if (static_cast<std::size_t>(meant) < cluster.devices.size()) return;
-  for (Link& link : cluster.links) {
-    link.latency = profile.latency;
-    link.bandwidth = profile.bandwidth;
+  const LinkId memory = apply_to_memory(profile, cluster) ? cluster.devices.front().memory : LinkId{};
+  for (std::size_t l = 0; l < cluster.links.size(); ++l) {
+    if (memory.valid() && l == static_cast<std::size_t>(memory)) continue;
+    cluster.links[l].latency = profile.latency;
+    cluster.links[l].bandwidth = profile.bandwidth;
   }
 }
 

@@ -109,6 +109,14 @@ GpuOptions gpu_options(const Value& gpu) {
   if (precision == "tf32") options.precision = GpuPrecision::Tf32;
   if (precision == "bf16") options.precision = GpuPrecision::Bf16;
   if (gpu.at("messages").text == "nccl") options.messages = GpuMessages::Nccl;
+  if (gpu.at("messages").text == "kernel") options.messages = GpuMessages::Kernel;
+  if (gpu.at("timing").text == "off") options.timing = GpuTiming::Off;
+  options.graph = config::as_bool(gpu.at("graph"));
+  if (options.graph && options.timing == GpuTiming::Events)
+    throw InputError({{gpu.at("graph").where, "run.gpu.graph",
+                       "a graph of a whole iteration has no events around its instructions, and run.gpu.timing asks "
+                       "for them",
+                       "run.gpu.timing: off", "graph"}});
   return options;
 }
 

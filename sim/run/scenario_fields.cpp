@@ -47,13 +47,21 @@ const MapSpec cluster_common = make_cluster_common();
 
 const MapSpec gpu_fields{
     .title = "Choices of the backend cuda.",
-    .fields = {choice("precision", {"exact", "tf32", "bf16"})
-                   .fallback("exact")
-                   .doc("What operands of matrix products of 32-bit numbers are rounded to; exact: nothing, and no "
-                        "tensor cores."),
-               choice("messages", {"copy", "nccl"})
-                   .fallback("copy")
-                   .doc("How messages move: by copies of the driver, or by NCCL.")},
+    .fields =
+        {choice("precision", {"exact", "tf32", "bf16"})
+             .fallback("exact")
+             .doc("What operands of matrix products of 32-bit numbers are rounded to; exact: nothing, and no "
+                  "tensor cores."),
+         choice("messages", {"copy", "kernel", "nccl"})
+             .fallback("copy")
+             .doc("How messages move: by copies of the driver, by a kernel on the multiprocessors of the receiver, "
+                  "or by NCCL."),
+         choice("timing", {"events", "off"})
+             .fallback("events")
+             .doc("Two events around each instruction, or times of whole iterations only, which disturb nothing."),
+         boolean("graph").fallback("false").doc(
+             "Iterations that repeat are launched as one graph each; needs timing: off. Where there can be none, "
+             "results say why.")},
 };
 
 const MapSpec run_fields{

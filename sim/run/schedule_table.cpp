@@ -78,10 +78,12 @@ std::string other_options(const Frame& f, const ScheduleDef& def) {
 /// What another schedule changes in the scenario. A plan that is written out stays as it is.
 std::vector<std::string> changes(const ScheduleDef& def, const std::string& placement, const Frame& f) {
   if (!has_stages(f)) return {fmt::format("run.schedule={}", def.name)};
-  if (!placement.empty())
+  if (!placement.empty()) {
+    const bool both_ways = placement == to_text(Placement::Bidirectional);
     return {fmt::format("run.schedule={{name: {}, placement: {}, chunks: 2{}}}", def.name, placement,
                         other_options(f, def)),
-            fmt::format("plan.stages={}", 2 * f.ranks), "plan.placement=auto"};
+            fmt::format("plan.stages={}", both_ways ? f.ranks : 2 * f.ranks), "plan.placement=auto"};
+  }
   const int chunks = chunks_for(def, f);
   const bool asks = def.fields && def.fields->find("chunks");
   return {asks ? fmt::format("run.schedule={{name: {}, chunks: {}}}", def.name, chunks)
@@ -216,7 +218,7 @@ ScheduleTable compare_schedules(const ScheduleTableOptions& asked,
     progress(fmt::format("{} ({} of {})", name, table.rows.size() + 1, names.size()));
     table.rows.push_back(row_of(name, "", f));
     if (name == "synthesised" && has_stages(f))
-      for (const char* placement : {"loop", "v"}) table.rows.push_back(row_of(name, placement, f));
+      for (const char* placement : {"loop", "v", "bidirectional"}) table.rows.push_back(row_of(name, placement, f));
   }
   table.cluster = std::move(f.cluster);
   return table;

@@ -91,6 +91,16 @@ void check_folder_of(const Arguments& a, const std::string& option) {
                      "make it, or name another file");
 }
 
+void check_page(const Arguments& a, const std::string& option, const std::string& source) {
+  check_folder_of(a, option);
+  const std::string page = a.text(option);
+  std::error_code error;
+  if (std::filesystem::is_directory(page, error))
+    throw InputError(fmt::format("--{}: '{}' is a folder, not a file", option, page), "name a file in it");
+  if (!source.empty() && std::filesystem::equivalent(page, source, error))
+    throw InputError(fmt::format("--{}: '{}' would be lost", option, page), "name another file");
+}
+
 void check_format(const std::string& format, const std::vector<std::string>& allowed) {
   for (const std::string& word : allowed)
     if (word == format) return;
@@ -116,7 +126,7 @@ std::string diagnostics_json(const std::vector<Diagnostic>& problems) {
                     {"message", d.message},
                     {"help", d.help},
                     {"code", d.code}});
-  return list.dump(2);
+  return list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);  // A file may be called anything.
 }
 
 }  // namespace stagecraft

@@ -62,6 +62,8 @@ void make_folder(const std::string& folder);
 
 /// The same for one file, whose folder has to be there.
 void check_folder_of(const Arguments&, const std::string& option);
+/// The same for a page; `source`, which may be left out, is what it must not write over.
+void check_page(const Arguments&, const std::string& option, const std::string& source = {});
 
 /// One of the words text, json, csv, grid...; InputError otherwise.
 void check_format(const std::string& format, const std::vector<std::string>& allowed);

@@ -1,6 +1,9 @@
 #include "tools/stagecraft/compare_runs.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -33,14 +36,24 @@ Json read_results(const std::string& given) {
   return json;
 }
 
+/// NaN for what was not timed.
+double number(const Json& json, const char* key) {
+  const Json& value = json.at(key);
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+}
+
 double peak_memory(const Json& json) {
   double most = 0;
-  for (const Json& d : json.at("devices")) most = std::max(most, d.at("peak_memory_bytes").get<double>());
+  for (const Json& d : json.at("devices")) {
+    const double own = number(d, "peak_memory_bytes");
+    if (std::isnan(own)) return own;
+    most = std::max(most, own);
+  }
   return most;
 }
 
 std::string change(double value, double base) {
-  return base == 0 ? "" : fmt::format("{:+.2f} %", 100 * (value / base - 1));
+  return base == 0 || !std::isfinite(value / base) ? "" : fmt::format("{:+.2f} %", 100 * (value / base - 1));
 }
 
 int print_table(const Arguments& a) {
@@ -63,11 +76,13 @@ int print_table(const Arguments& a) {
     for (std::size_t i = 0; i < runs.size(); ++i) {
       const double v = value(runs[i]);
       const std::string difference = i == 0 ? "" : change(v, base);
-      text += csv ? "," + shortest(v) : fmt::format("{:>28}", fmt::format("{:.5g} {}{:>11}", v, unit, difference));
+      text += csv ? "," + shortest(v)
+                  : fmt::format("{:>28}",
+                                std::isnan(v) ? "not timed" : fmt::format("{:.5g} {}{:>11}", v, unit, difference));
     }
     text += '\n';
   };
-  for (const Row& r : kRows) line(r.name, r.unit, [&](const Json& j) { return j.at(r.key).get<double>() * r.factor; });
+  for (const Row& r : kRows) line(r.name, r.unit, [&](const Json& j) { return number(j, r.key) * r.factor; });
   const double most = peak_memory(runs.front()), mebibyte = 1024.0 * 1024, gibibyte = 1024 * mebibyte;
   const bool large = most >= gibibyte / 16;
   line("peak memory", large ? "GiB" : "MiB",

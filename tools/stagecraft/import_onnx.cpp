@@ -54,13 +54,14 @@ std::map<std::string, std::int64_t> read_sizes(const std::vector<std::string>& w
   std::map<std::string, std::int64_t> sizes;
   for (const std::string& word : words) {
     const std::size_t equals = word.rfind('=');
-    const std::string number = equals == std::string::npos ? "" : word.substr(equals + 1);
+    if (equals == std::string::npos)
+      throw InputError(fmt::format("--set: '{}' gives no size to a dimension", word), "write NAME=512");
+    const std::string number = word.substr(equals + 1);
     std::int64_t size = 0;
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), size);
-    if (error == std::errc::result_out_of_range || size > kLargestSize)
-      throw InputError(fmt::format("--set: '{}' is too large; {} is the most", word, kLargestSize));
-    if (error != std::errc{} || end != number.data() + number.size() || size < 1)
-      throw InputError(fmt::format("--set: '{}' gives no size to a dimension", word), "write NAME=512");
+    if (error != std::errc{} || end != number.data() + number.size() || size < 1 || size > kLargestSize)
+      throw InputError(fmt::format("--set {}: '{}' is not a whole number from 1 to {}", word.substr(0, equals), number,
+                                   kLargestSize));
     if (!sizes.emplace(word.substr(0, equals), size).second)
       throw InputError(fmt::format("--set: '{}' has a size already", word.substr(0, equals)));
   }

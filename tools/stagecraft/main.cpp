@@ -154,6 +154,7 @@ Ending attempt(int argc, char** argv) try {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_DFL);
+  std::signal(SIGXFSZ, SIG_IGN);  // A file that may not grow is then refused with a reason.
   const Ending ending = settle(attempt(argc, argv));
   std::fflush(stdout);
   if (ending.code != 0 && !ending.text.empty())

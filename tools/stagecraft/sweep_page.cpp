@@ -52,6 +52,8 @@ std::string called(const std::string& file) {
 }  // namespace
 
 bool is_sweep_results(const std::string& given) {
+  std::error_code error;
+  if (!fs::is_regular_file(given, error)) return false;
   std::ifstream file(given, std::ios::binary);
   std::string start(kSqlite.size(), '\0');
   file.read(start.data(), static_cast<std::streamsize>(start.size()));

@@ -43,8 +43,8 @@ class Scale {
       if (ticks.size() > 1) return ticks;
       ticks.clear();
     }
-    const double coarse = (high_ - low_) / 4, ten = std::pow(10, std::floor(std::log10(coarse)));
-    const double step = coarse >= 5 * ten ? 5 * ten : coarse >= 2 * ten ? 2 * ten : ten;
+    const double fine = (high_ - low_) / 5, ten = std::pow(10, std::floor(std::log10(fine)));
+    const double step = fine <= ten ? ten : fine <= 2 * ten ? 2 * ten : fine <= 5 * ten ? 5 * ten : 10 * ten;
     for (double n = std::ceil(low_ / step); n * step <= high_; ++n) ticks.push_back(n * step);
     return ticks;
   }

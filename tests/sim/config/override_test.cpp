@@ -70,6 +70,8 @@ TEST_CASE("a wrong path points at the wrong step") {
       {"sizes[2]=1", 6, "sizes[2]", "there is no item [2]", "the list has 2, counted from 0"},
       {"sizes[x]=1", 6, "sizes[x]", "'[x]' is not an index", "write a whole number in brackets, such as [0]"},
       {"sizes[1=1", 6, "sizes[1", "'[1' is not an index", "write a whole number in brackets, such as [0]"},
+      {"other[0]=1", 1, "other", "there is no such list in the file",
+       "if it is a field, set all of it, such as other=[...]"},
       {"run[0]=1", 4, "run[0]", "'run' is not a list", "write one of schedule, micro_batches"},
       {"run.schedule.chunks=1", 14, "run.schedule.chunks", "'run.schedule' is '1f1b', so nothing lies below it",
        "set 'run.schedule' to a map, such as {chunks: ...}"},

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <set>
 
 #include <fmt/format.h>
@@ -15,6 +16,10 @@ namespace {
 /// One line about a file that is right; throws what is wrong with it.
 std::string check_file(const std::string& given, const std::vector<std::string>& sets) {
   const std::string file = scenario_file(given);
+  std::error_code error;
+  if (std::filesystem::is_fifo(file, error))
+    throw InputError(fmt::format("'{}' is a pipe, which can be read once, and a check reads twice", file),
+                     "write it to a file, or give it to stagecraft resolve");
   config::Problems problems;
   const config::Value root = config::parse_yaml_file(file, problems);
   problems.throw_if_any();

@@ -30,7 +30,8 @@ bool means_results(const std::string& given) {
 std::string title_of(const Arguments& a, const KeptRun& first) {
   if (a.has("title")) return a.text("title");
   const auto results = nlohmann::json::parse(first.results, nullptr, false);
-  const std::string title = results.is_object() ? results.value("title", "") : "";
+  const bool named = results.is_object() && results.contains("title") && results["title"].is_string();
+  const std::string title = named ? results["title"].get<std::string>() : "";
   return title.empty() ? first.name : title;
 }
 

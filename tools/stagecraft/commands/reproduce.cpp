@@ -21,7 +21,7 @@ std::vector<Published> chosen(const std::vector<std::string>& names) {
 int execute(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "csv", "json"});
-  if (a.has("html")) check_folder_of(a, "html");
+  if (a.has("html")) check_page(a, "html");
   std::vector<Reproduction> all;
   int unexpected = 0;
   std::string changes;

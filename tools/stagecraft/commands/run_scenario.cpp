@@ -51,7 +51,9 @@ std::string headline(const Scenario& s, const Prepared& p, const Outcome& o) {
 void write_results(const std::string& folder, const Scenario& s, const Prepared& p, const Outcome& o,
                    const std::string& json) {
   const config::Value* report = s.tree.find("report");
-  const auto wanted = [&](const char* what) { return !report || config::as_bool(report->at(what)); };
+  const bool drawn = o.timeline.instruction_times;
+  const auto wanted = [&](const char* what) { return drawn && (!report || config::as_bool(report->at(what))); };
+  if (!drawn) fmt::print(stderr, "left out what shows instructions, which were not timed (run.gpu.timing: off)\n");
   std::error_code none;
   std::filesystem::remove(folder + "/results.json", none);  // It is written last: where it is, all of it is one run.
   write_file(folder + "/scenario.yaml", config::to_yaml(s.tree, true));
@@ -90,6 +92,7 @@ int execute(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "json"});
   get_from(backends::all(), "backend", a.text("backend"));  // A slip there is said at once, not behind the planning.
+  if (a.has("html")) check_page(a, "html", a.text("FILE"));
   const Scenario scenario = load_scenario(a.text("FILE"), a.list("set"));
   const Prepared prepared = prepare(scenario);
   suggest_fluid(prepared.program, a.text("backend"));
@@ -106,12 +109,15 @@ int execute(const Arguments& a) {
   } else {
     print(headline(scenario, prepared, outcome) +
           summary_text(prepared.program, outcome.report, prepared.cluster, outcome.timeline.clock != Clock::Simulated));
+    if (outcome.timeline.enqueued) print(enqueued_text(*outcome.timeline.enqueued));
     if (outcome.timeline.learnt) print(learnt_text(*outcome.timeline.learnt, prepared.cluster));
-    if (small(prepared) && !a.flag("no-gantt"))
+    if (small(prepared) && outcome.timeline.instruction_times && !a.flag("no-gantt"))
       print("\n" + gantt(prepared.program, outcome.timeline, prepared.cluster, 0, kGanttWidth));
   }
   if (a.has("out")) write_results(a.text("out"), scenario, prepared, outcome, json);
-  if (a.has("html")) {
+  if (a.has("html") && !outcome.timeline.instruction_times) {
+    fmt::print(stderr, "left out {}: instructions were not timed (run.gpu.timing: off)\n", a.text("html"));
+  } else if (a.has("html")) {
     const std::string title = scenario.title.empty() ? a.text("FILE") : scenario.title;
     write_file(a.text("html"), html_page(std::vector{kept_run(a.text("FILE"), scenario, prepared, outcome)}, title));
     fmt::print(stderr, "wrote {}\n", a.text("html"));

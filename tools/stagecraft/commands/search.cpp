@@ -36,7 +36,8 @@ extern const Command search{
     .example = "stagecraft search scenarios/examples/quickstart.yaml",
     .arguments = {{"FILE", Argument::Kind::Text, "Scenario: its model, cluster and samples in an iteration", {}, true},
                   {"--schedules", Argument::Kind::Text,
-                   "Names with commas between (default: the usual synchronous ones, then a search for an order)"},
+                   "Names with commas between; chimera and others in both directions by name alone (default: the usual "
+                   "synchronous ones, then a search for an order)"},
                   {"--weights", Argument::Kind::Text,
                    "Policies with commas between, or all; those that are stale too (default: what each schedule goes "
                    "with)"},

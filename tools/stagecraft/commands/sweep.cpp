@@ -77,6 +77,8 @@ int execute(const Arguments& a) {
   if (end.elsewhere) return 0;
   for (const int rank : end.lost)
     fmt::print(stderr, "process {} of {} was lost; others have done what it had\n", rank, world().size);
+  for (const auto& [rank, why] : end.without_workers)
+    fmt::print(stderr, "process {} of {}: {}; others have done what it had\n", rank, world().size, why);
   if (options.reuse) fmt::print(stderr, "{} taken over from other versions\n", counted(end.reused, "result"));
   const SweepProgress& p = end.progress;
   fmt::print(stderr, "{} on {}: {} there before, {} now, results in {}\n", counted(p.all, "point"), plan.backend,
