@@ -28,12 +28,16 @@ struct Work {
 
 /// Operands of matrix products of 32-bit numbers on GPUs may be rounded first.
 enum class GpuPrecision : std::uint8_t { Exact, Tf32, Bf16 };
-enum class GpuMessages : std::uint8_t { Copy, Nccl };
+enum class GpuMessages : std::uint8_t { Copy, Kernel, Nccl };
+/// Which events on GPUs are read: around each instruction, or behind each iteration.
+enum class GpuTiming : std::uint8_t { Events, Off };
 
 /// Choices of runs on GPUs.
 struct GpuOptions {
   GpuPrecision precision = GpuPrecision::Exact;
   GpuMessages messages = GpuMessages::Copy;
+  GpuTiming timing = GpuTiming::Events;
+  bool graph = false;  ///< Iterations that repeat are launched as a whole.
 };
 
 struct RunOptions {

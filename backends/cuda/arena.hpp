@@ -20,8 +20,8 @@ class Arena {
     void* data = nullptr;
     Moment from;  ///< It may be used when all of this is over.
   };
-  /// For who is behind `known`: where nothing has to be waited for if there is such a place, or memory to be had. Null
-  /// when there is none.
+  /// For who is behind `known`: where the least has to be waited for. There is more memory rather than a wait as long
+  /// as no more than twice what was ever in use, and a step, is held. Null when there is none.
   Taken take(std::size_t bytes, const Moment& known);
   /// Who uses the block with this address next, after who has it now, has to wait for this too.
   void hold(const void* inside, const Moment&);
@@ -32,6 +32,8 @@ class Arena {
   /// Whether the address is here.
   bool holds(const void* inside) const { return find(inside) != nullptr; }
 
+  /// From here on there is no more memory where a wait will do.
+  void stop_growing() { may_grow_ = false; }
   std::size_t held() const { return held_; }  ///< Bytes of all large blocks.
   /// Everything that was enqueued is over.
   void forget();
@@ -42,26 +44,29 @@ class Arena {
     bool free = false;
     Moment from;
   };
+  using Regions = std::map<std::size_t, Region>;  ///< By offset, without gaps.
   struct Chunk {
     char* begin = nullptr;
     std::size_t size = 0;
-    std::map<std::size_t, Region> regions;  ///< By offset, without gaps.
+    Regions regions;
   };
-  struct Place {
-    std::size_t chunk = 0, offset = 0;
-  };
+  /// One free region, or as many that follow each other as it takes.
   struct Found {
     bool any = false;
-    Place place;
+    std::size_t chunk = 0, offset = 0;
+    std::uint64_t wait = 0;  ///< By how many pieces of work it is ahead of who asks.
     std::size_t size = 0;
   };
-  Found best(std::size_t bytes, const Moment* known) const;
+  Found best(std::size_t bytes, const Moment& known) const;
+  void* occupy(const Found&, std::size_t bytes);
+  static void absorb(Regions&, Regions::iterator low, Regions::iterator high);
   const Region* find(const void* inside) const;
   Region* find(const void* inside) { return const_cast<Region*>(std::as_const(*this).find(inside)); }
-  bool grow(std::size_t bytes);
+  bool grow(std::size_t bytes, std::size_t wanted);
 
   std::function<void*(std::size_t)> more_;
-  std::size_t step_, held_ = 0;
+  std::size_t step_, held_ = 0, used_ = 0, most_used_ = 0;
+  bool may_grow_ = true;
   std::vector<Chunk> chunks_;
 };
 

@@ -51,6 +51,7 @@ Timeline run(const Program& program, const Cluster&, const RunOptions& options) 
   cuda::Options own;
   own.gpu = options.gpu;
   own.one_thread = options.one_thread;
+  own.copy_kernel = cuda::copy_by_kernel;
   if (options.timeout.value > 0) own.timeout = options.timeout.value;
   return cuda::run(program, *options.work, maker_of(options.gpu), own);
 }

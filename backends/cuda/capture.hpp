@@ -19,6 +19,7 @@ class Graph {
       std::forward<Work>(work)();
     } catch (...) {
       if (cudaStreamEndCapture(stream, &graph) == cudaSuccess && graph) cudaGraphDestroy(graph);
+      cudaGetLastError();  // Or a later call would be blamed.
       throw;
     }
     check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
@@ -26,11 +27,13 @@ class Graph {
     cudaGraphDestroy(graph);
     check(made, "cudaGraphInstantiate");
   }
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
+  Graph(Graph&& other) noexcept : executable_(std::exchange(other.executable_, nullptr)) {}
+  Graph& operator=(Graph&&) = delete;
   ~Graph() {
     if (executable_) cudaGraphExecDestroy(executable_);
   }
+  /// Before its first launch, which would do it otherwise.
+  void upload(cudaStream_t stream) const { check(cudaGraphUpload(executable_, stream), "cudaGraphUpload"); }
   void launch(cudaStream_t stream) const { check(cudaGraphLaunch(executable_, stream), "cudaGraphLaunch"); }
 
  private:

@@ -4,6 +4,21 @@
 
 namespace stagecraft::cuda {
 
+std::string to_text(cudaError_t error) {
+  return std::string(cudaGetErrorString(error)) + " (" + cudaGetErrorName(error) + ")";
+}
+
+std::string to_text(CUresult result) try {
+  const char *name = nullptr, *words = nullptr;
+  driver_function<decltype(&cuGetErrorName)>("cuGetErrorName")(result, &name);
+  driver_function<decltype(&cuGetErrorString)>("cuGetErrorString")(result, &words);
+  if (!name || !words)
+    return "CUresult " + std::to_string(static_cast<int>(result)) + ", which the driver does not know";
+  return std::string(words) + " (" + name + ")";
+} catch (const CudaError&) {
+  return "CUresult " + std::to_string(static_cast<int>(result));
+}
+
 void prepare_driver() { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); }
 
 std::string why_no_device() {

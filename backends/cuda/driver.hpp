@@ -13,13 +13,16 @@ struct CudaError : BackendError {
   using BackendError::BackendError;
 };
 
+/// "out of memory (cudaErrorMemoryAllocation)".
+std::string to_text(cudaError_t);
+std::string to_text(CUresult);
+
 inline void check(cudaError_t result, const char* what) {
-  if (result != cudaSuccess) throw CudaError(std::string(what) + ": " + cudaGetErrorString(result));
+  if (result != cudaSuccess) throw CudaError(std::string(what) + ": " + to_text(result));
 }
 
 inline void check(CUresult result, const char* what) {
-  if (result != CUDA_SUCCESS)
-    throw CudaError(std::string(what) + ": CUresult " + std::to_string(static_cast<int>(result)));
+  if (result != CUDA_SUCCESS) throw CudaError(std::string(what) + ": " + to_text(result));
 }
 
 /// One hardware queue a stream as far as there are any: fewer can make partitions wait for each other. The driver reads

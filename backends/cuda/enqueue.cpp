@@ -2,14 +2,17 @@
 
 #include <algorithm>
 
+#include "backends/real/pause.hpp"
+
 namespace stagecraft::cuda {
 
 Enqueuer::Enqueuer(const Program& program, Yard& yard, const std::vector<int>& devices, Messages& messages,
-                   EnqueueOptions options)
+                   EnqueueOptions options, Ranks* ranks)
     : p_(program),
       yard_(yard),
       devices_(devices),
       messages_(messages),
+      ranks_(ranks),
       options_(std::move(options)),
       ended_(program.size()) {
   open_queues();
@@ -25,59 +28,76 @@ void Enqueuer::open_queues() {
                                           : yard_.new_queue(device(s.device), true));
   }
   for (const Transfer& t : p_.transfers) {
-    queue_of(p_.at(t.send), p_.at(t.receive).device);
-    queue_of(p_.at(t.receive), p_.at(t.send).device);
+    const Instruction &s = p_.at(t.send), &r = p_.at(t.receive);
+    if (here(s)) queue_of(s, r.device);
+    if (here(r)) queue_of(r, s.device);
+    if (here(r) && !p_.rendezvous && apart(t)) free_queue(r.device, s.device, false);
   }
   for (const Collective& c : p_.collectives)
-    for (int m = 0; m < c.members; ++m) yard_.kernels(queue_of(p_.at(InstructionId{c.first + m}), DeviceId{}));
+    for (int m = 0; m < c.members; ++m)
+      if (const Instruction& i = p_.at(InstructionId{c.first + m}); here(i)) yard_.kernels(queue_of(i, DeviceId{}));
 }
 
 /// Messages in no stream do not wait for each other in the program; here those of one direction between two devices do.
 int Enqueuer::queue_of(const Instruction& i, DeviceId peer) {
   if (i.stream.valid()) return queue_of_stream_[static_cast<std::size_t>(i.stream)];
-  const bool sends = i.kind == InstructionKind::Send;
+  return free_queue(i.device, peer, i.kind == InstructionKind::Send);
+}
+
+int Enqueuer::free_queue(DeviceId own, DeviceId peer, bool sends) {
   const auto [it, fresh] =
-      free_queues_.try_emplace({2 * static_cast<int>(i.device.value) + sends, static_cast<int>(peer.value)});
-  if (fresh) it->second = yard_.new_queue(device(i.device), true);
+      free_queues_.try_emplace({2 * static_cast<int>(own.value) + sends, static_cast<int>(peer.value)});
+  if (fresh) it->second = yard_.new_queue(device(own), true);
   return it->second;
 }
 
 void Enqueuer::run(real::Session& session, Marks& marks, std::size_t count) {
+  open(session, marks);
+  for (std::size_t n = 0; n < count; ++n) put(InstructionId{static_cast<std::int64_t>(n)});
+}
+
+void Enqueuer::open(real::Session& session, Marks& marks) {
   session_ = &session;
   marks_ = &marks;
   ended_.assign(p_.size(), {});
+  arrived_.assign(p_.transfers.size(), {});
+  fresh_.clear();
+  unmarked_.assign(static_cast<std::size_t>(yard_.queues().size()), {});
   marks.gates.clear();
+  marks.iterations.clear();
   marks.events.clear();
   marks.start.assign(p_.size(), nullptr);
   marks.end.assign(p_.size(), nullptr);
   marks.of_queue.assign(static_cast<std::size_t>(yard_.queues().size()), {});
   marks.gpu.assign(p_.size(), 0);
   open_gates();
-  for (std::size_t n = 0; n < count; ++n) {
-    const InstructionId id{static_cast<std::int64_t>(n)};
-    const Instruction& i = p_.instructions[n];
-    if (i.is_compute())
-      compute(id);
-    else if (i.kind == InstructionKind::AllReduce)
-      reduce(i.link);
-    else if (!p_.rendezvous)
-      i.kind == InstructionKind::Send ? send(i.link) : receive(i.link);
-    else if (i.kind == InstructionKind::Send)
-      rendezvous(i.link);
-  }
+}
+
+void Enqueuer::put(InstructionId id) {
+  const Instruction& i = p_.at(id);
+  if (i.is_compute() && here(i))
+    compute(id);
+  else if (i.kind == InstructionKind::AllReduce)
+    reduce(i.link, id);
+  else if (i.kind == InstructionKind::Send)
+    p_.rendezvous ? rendezvous(i.link) : send(i.link);
+  else if (i.kind == InstructionKind::Receive && !p_.rendezvous)
+    receive(i.link);
 }
 
 /// The first queue's first, then one on each other GPU, then all queues.
 void Enqueuer::open_gates() {
   Queues& queues = yard_.queues();
-  std::vector<Point> gates;
+  std::map<int, Point> gates;
   for (int q = 0; q < queues.size(); ++q) {
     queues.select(q);
-    const auto gpu = static_cast<std::size_t>(queues.gpu(q));
-    queues.wait(q, gpu < gates.size() ? gates[gpu] : gates.empty() ? Point{} : gates.front());
-    if (gpu < gates.size()) continue;
-    marks_->gates.push_back(mark(q, true));
-    gates.push_back(queues.end(q, *marks_->gates.back()));
+    const int gpu = queues.gpu(q);
+    const auto found = gates.find(gpu);
+    queues.wait(q, found != gates.end() ? found->second : gates.empty() ? Point{} : gates.begin()->second);
+    if (found != gates.end()) continue;
+    marks_->gates.resize(std::max(marks_->gates.size(), static_cast<std::size_t>(gpu) + 1), nullptr);
+    const Event* const gate = marks_->gates[static_cast<std::size_t>(gpu)] = mark(q, true);
+    gates[gpu] = queues.end(q, *gate);
   }
 }
 
@@ -91,7 +111,7 @@ const Event* Enqueuer::mark(int queue, bool timed) {
 }
 
 void Enqueuer::begin(int queue, const std::vector<InstructionId>& instructions) {
-  if (options_.keep_up) options_.keep_up(queue);
+  if (!yard_.tape()) keep_up(queue);
   yard_.queues().select(queue);
   for (const InstructionId id : instructions) behind(queue, id);
   if (!options_.timed) return;
@@ -101,14 +121,58 @@ void Enqueuer::begin(int queue, const std::vector<InstructionId>& instructions) 
 }
 
 void Enqueuer::end(int queue, const std::vector<InstructionId>& instructions) {
-  const Event* const end = mark(queue, options_.timed);
-  const Point point = yard_.queues().end(queue, *end);
+  EndEvent wanted = options_.timed ? EndEvent::Timed : EndEvent::None;
+  std::vector<int>& unmarked = unmarked_[static_cast<std::size_t>(queue)];
   for (const InstructionId id : instructions) {
-    marks_->end[static_cast<std::size_t>(id)] = end;
+    if (!options_.ends.empty()) wanted = std::max(wanted, options_.ends[static_cast<std::size_t>(id)]);
+    unmarked.push_back(static_cast<int>(id.value));
+  }
+  const bool none = wanted == EndEvent::None || yard_.tape();
+  const Event* const end = none ? nullptr : mark(queue, wanted == EndEvent::Timed);
+  const Point point = yard_.queues().end(queue, end);
+  for (const InstructionId id : instructions) {
     marks_->gpu[static_cast<std::size_t>(id)] = yard_.queues().gpu(queue);
     ended_[static_cast<std::size_t>(id)] = point;
-    marks_->of_queue[static_cast<std::size_t>(queue)].push_back(static_cast<int>(id.value));
+    fresh_.push_back(static_cast<int>(id.value));
   }
+  if (!end) return;
+  for (const int n : unmarked) {
+    marks_->end[static_cast<std::size_t>(n)] = end;
+    marks_->of_queue[static_cast<std::size_t>(queue)].push_back(n);
+  }
+  unmarked.clear();
+}
+
+void Enqueuer::keep_up(int queue) {
+  if (!options_.keep_up) return;
+  const double begin = real::steady_seconds();
+  options_.keep_up(queue);
+  waited_ += real::steady_seconds() - begin;
+}
+
+const Event* Enqueuer::barrier(bool timed) {
+  Queues& queues = yard_.queues();
+  for (int q = 1; q < queues.size(); ++q) {
+    const Point point = queues.end(q, mark(q, false));
+    queues.select(0);
+    queues.wait(0, point);
+  }
+  const Event* const all = mark(0, timed);
+  const Point point = queues.end(0, all);
+  for (int q = 1; q < queues.size(); ++q) {
+    queues.select(q);
+    queues.wait(q, point);
+  }
+  yard_.forget();
+  int last = -1;
+  for (std::vector<int>& unmarked : unmarked_) {
+    for (const int n : unmarked) marks_->end[static_cast<std::size_t>(last = n)] = all;
+    unmarked.clear();
+  }
+  if (last >= 0) marks_->of_queue.front().push_back(last);
+  for (const int n : fresh_) ended_[static_cast<std::size_t>(n)] = {};
+  fresh_.clear();
+  return all;
 }
 
 void Enqueuer::compute(InstructionId id) {
@@ -116,71 +180,6 @@ void Enqueuer::compute(InstructionId id) {
   begin(queue, {id});
   session_->compute(id);
   end(queue, {id});
-}
-
-void Enqueuer::carry(int transfer, int queue) {
-  const Transfer& t = p_.transfers[static_cast<std::size_t>(transfer)];
-  const int from = device(p_.at(t.send).device), to = device(p_.at(t.receive).device);
-  const cudaStream_t stream = yard_.queues().stream(queue);
-  yard_.use(from, queue);
-  yard_.use(to, queue);
-  messages_.message(transfer, stream, [&] {
-    session_->carry(transfer, [&](const void* data, void* target, std::size_t bytes) {
-      yard_.settle(queue, target);
-      yard_.hold(queue, data);
-      messages_.copy(data, target, bytes, stream);
-    });
-  });
-  yard_.use(from, yard_.compute_queue(from));
-  yard_.use(to, yard_.compute_queue(to));
-}
-
-/// On the stream of the receiver, as NCCL does it; that of the sender waits for the end.
-void Enqueuer::rendezvous(int transfer) {
-  const Transfer& t = p_.transfers[static_cast<std::size_t>(transfer)];
-  const Instruction &s = p_.at(t.send), &r = p_.at(t.receive);
-  const int queue = queue_of(r, s.device), other = queue_of(s, r.device);
-  begin(queue, {t.send, t.receive});
-  carry(transfer, queue);
-  end(queue, {t.send, t.receive});
-  yard_.queues().select(other);
-  yard_.queues().wait(other, ended_[static_cast<std::size_t>(t.send)]);
-}
-
-void Enqueuer::send(int transfer) {
-  const Transfer& t = p_.transfers[static_cast<std::size_t>(transfer)];
-  const int queue = queue_of(p_.at(t.send), p_.at(t.receive).device);
-  begin(queue, {t.send});
-  carry(transfer, queue);
-  end(queue, {t.send});
-}
-
-void Enqueuer::receive(int transfer) {
-  const Transfer& t = p_.transfers[static_cast<std::size_t>(transfer)];
-  const int queue = queue_of(p_.at(t.receive), p_.at(t.send).device);
-  begin(queue, {t.receive});
-  yard_.queues().wait(queue, ended_[static_cast<std::size_t>(t.send)]);
-  end(queue, {t.receive});
-}
-
-/// On the stream of the first member; those of the others wait for the end. Called for each of them, which the first
-/// time is early enough: what members wait for comes before all of them.
-void Enqueuer::reduce(int collective) {
-  const Collective& c = p_.collectives[static_cast<std::size_t>(collective)];
-  if (ended_[static_cast<std::size_t>(c.first)].number > 0) return;
-  std::vector<InstructionId> members;
-  for (int m = 0; m < c.members; ++m) members.emplace_back(c.first + m);
-  const int queue = queue_of(p_.at(c.first), DeviceId{});
-  begin(queue, members);
-  for (const InstructionId m : members) yard_.use(device(p_.at(m).device), queue);
-  session_->reduce(collective);
-  end(queue, members);
-  for (const InstructionId m : members) {
-    const int d = device(p_.at(m).device), own = queue_of(p_.at(m), DeviceId{});
-    yard_.use(d, yard_.compute_queue(d));
-    yard_.queues().select(own);
-    yard_.queues().wait(own, ended_[static_cast<std::size_t>(m)]);
-  }
 }
 
 }  // namespace stagecraft::cuda

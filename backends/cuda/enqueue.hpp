@@ -5,8 +5,10 @@
 #include <map>
 #include <vector>
 
+#include "backends/cuda/end_events.hpp"
 #include "backends/cuda/messages.hpp"
 #include "backends/cuda/queue_kernels.hpp"
+#include "backends/cuda/ranks/ranks.hpp"
 #include "backends/real/session.hpp"
 #include "sim/program/program.hpp"
 
@@ -15,28 +17,41 @@ namespace stagecraft::cuda {
 /// Events around each instruction, in the order in which their queues come to them.
 struct Marks {
   std::deque<Event> events;
-  std::vector<const Event*> gates;         ///< Before everything, on each GPU.
+  std::vector<const Event*> gates;         ///< Before everything, on each GPU; null for those that have nothing to do.
   std::vector<const Event*> start, end;    ///< Of each instruction; of those that go together the same.
   std::vector<int> gpu;                    ///< That these are on.
   std::vector<std::vector<int>> of_queue;  ///< Instructions, by the queue that their end is on.
+  std::vector<const Event*> iterations;    ///< Behind each, where there are barriers between them.
 };
 
 struct EnqueueOptions {
-  bool timed = true;
+  bool timed = true;                       ///< Otherwise only `ends` are recorded.
   std::function<void(int queue)> keep_up;  ///< Called before more is put into a queue.
+  std::vector<EndEvent> ends = {};         ///< Of each instruction.
 };
 
 /// Puts a whole program into the queues of the yard: each instruction behind all that it waits for. `devices` says
-/// which virtual device each device of the program is.
+/// which virtual device each device of the program is, -1: none here. `ranks` carry what goes from GPU to GPU, or null.
 class Enqueuer {
  public:
-  Enqueuer(const Program&, Yard&, const std::vector<int>& devices, Messages&, EnqueueOptions);
+  Enqueuer(const Program&, Yard&, const std::vector<int>& devices, Messages&, EnqueueOptions, Ranks* ranks = nullptr);
 
   /// The first so many instructions; behind a run that has ended another one may follow.
   void run(real::Session&, Marks&, std::size_t count);
 
+  /// The same step by step: what run() does before the first instruction, and one.
+  void open(real::Session&, Marks&);
+  void put(InstructionId);
+  /// All that comes is behind all that was put in, which is forgotten.
+  const Event* barrier(bool timed);
+  void keep_up(int queue);
+  double waited() const { return waited_; }  ///< Seconds, for queues to become shorter.
+
  private:
   int queue_of(const Instruction&, DeviceId peer);
+  int free_queue(DeviceId own, DeviceId peer, bool sends);
+  bool here(const Instruction& i) const { return device(i.device) >= 0; }
+  bool apart(const Transfer& t) const { return ranks_ && ranks_->apart(t); }
   int device(DeviceId d) const { return devices_[static_cast<std::size_t>(d)]; }
   void open_queues();
   void open_gates();
@@ -44,24 +59,37 @@ class Enqueuer {
   void rendezvous(int transfer);
   void send(int transfer);
   void receive(int transfer);
-  void reduce(int collective);
+  void reduce(int collective, InstructionId);
 
   void behind(int queue, InstructionId);
   const Event* mark(int queue, bool timed);
   void begin(int queue, const std::vector<InstructionId>&);
   void end(int queue, const std::vector<InstructionId>&);
   void carry(int transfer, int queue);
+  void exchange(int transfer, int sender, int receiver);
+  void add_up(int collective);
+  void hand(int collective, InstructionId from, InstructionId to, void* data, void* target, std::size_t bytes);
+  void copy_between(int from, int to, const void* data, void* target, std::size_t bytes, cudaStream_t);
+  bool apart(InstructionId, InstructionId) const;
+  bool reaches(InstructionId, InstructionId) const;
+  void work_on(DeviceId d, int queue) { yard_.use(device(d), queue); }
+  void work_alone(DeviceId d) { yard_.use(device(d), yard_.compute_queue(device(d))); }
 
   const Program& p_;
   Yard& yard_;
   const std::vector<int>& devices_;
   Messages& messages_;
+  Ranks* ranks_;
   EnqueueOptions options_;
   real::Session* session_ = nullptr;
   Marks* marks_ = nullptr;
   std::vector<int> queue_of_stream_;
   std::map<std::pair<int, int>, int> free_queues_;  ///< Of messages in no stream, by device and peer.
   std::vector<Point> ended_;                        ///< Of each instruction.
+  std::vector<int> fresh_;                          ///< Instructions since the last barrier.
+  std::vector<std::vector<int>> unmarked_;          ///< Of each queue, those since its last event.
+  double waited_ = 0;
+  std::vector<Point> arrived_;  ///< Of each eager message that goes from GPU to GPU.
 };
 
 }  // namespace stagecraft::cuda

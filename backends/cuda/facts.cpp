@@ -4,6 +4,7 @@
 
 #include "backends/cuda/libraries.hpp"
 #include "backends/cuda/partitions.hpp"
+#include "backends/world.hpp"
 #include "sim/core/quantity.hpp"
 
 namespace stagecraft::cuda {
@@ -54,10 +55,45 @@ std::string devices() {
   return text;
 }
 
+/// Empty where there are not two GPUs.
+std::string reach() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess || count < 2) return {};
+  std::string text;
+  for (int from = 0; from < count; ++from)
+    for (int to = 0; to < count; ++to) {
+      int can = 1;
+      if (from != to) check(cudaDeviceCanAccessPeer(&can, from, to), "cudaDeviceCanAccessPeer");
+      if (!can) text += fmt::format("{}{} to {}", text.empty() ? "" : ", ", from, to);
+    }
+  return text.empty() ? "GPUs reach the memory of each other\n"
+                      : fmt::format("copies go through the host from GPU {}\n", text);
+}
+
+bool has_nccl() {
+  try {
+    return Nccl().ncclGetVersion != nullptr;
+  } catch (const CudaError&) {
+    return false;
+  }
+}
+
+/// What a run can be spread over here.
+std::string ways() {
+  const bool nccl = has_nccl(), mpi = !mpi_version().empty();
+  const char* const between = !mpi    ? "no: built without MPI"
+                              : !nccl ? "no: without NCCL"
+                                      : "yes, mpirun -n N, messages by NCCL";
+  return fmt::format(
+      "one process: a GPU for each device or one divided, messages by copy, kernel{}\nseveral processes: {}",
+      nccl ? " or nccl" : "; nccl is not there", between);
+}
+
 }  // namespace
 
 std::string facts() {
-  return devices() + "\n" + library<CublasLt>("cuBLASLt", cublas_version) + "\n" + library<Nccl>("NCCL", nccl_version);
+  return devices() + "\n" + reach() + library<CublasLt>("cuBLASLt", cublas_version) + "\n" +
+         library<Nccl>("NCCL", nccl_version) + "\n" + ways();
 }
 
 }  // namespace stagecraft::cuda

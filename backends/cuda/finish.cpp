@@ -30,15 +30,22 @@ void Watch::until(const std::function<bool()>& done) {
   while (!done()) {
     bool moved = false;
     for (std::size_t q = 0; q < marks_.of_queue.size(); ++q) moved = look(q) || moved;
-    if (moved) {
-      nap.reset();
+    if (moved) nap.reset();
+    const News news = beat_(moved);
+    hear(news);
+    if (moved || news == News::Moved)
       since = real::steady_seconds();
-    } else if (real::steady_seconds() - since > timeout_) {
+    else if (news == News::Alone && real::steady_seconds() - since > timeout_)
       stuck();
-    } else {
-      nap();
-    }
+    if (!moved) nap();
   }
+}
+
+void Watch::hear(News news) const {
+  if (news == News::Stuck) stuck();
+  if (news == News::Stop) throw BackendError("told to stop in the middle of the run:\n" + whereabouts());
+  if (news == News::Silent)
+    throw BackendError(fmt::format("another process has not answered for {:.3g} s:\n{}", timeout_, whereabouts()));
 }
 
 void Watch::keep_up(int queue, std::size_t most) {
@@ -58,10 +65,13 @@ void Watch::finish() {
 }
 
 void Watch::stuck() const {
+  throw BackendError(fmt::format("nothing has ended for {:.3g} s, so the GPU is stuck:\n{}", timeout_, whereabouts()));
+}
+
+std::string Watch::whereabouts() const {
   std::vector<bool> ended(p_.size(), true);
   for (std::size_t n = 0; n < p_.size(); ++n) ended[n] = marks_.end[n] && marks_.end[n]->over();
-  throw BackendError(fmt::format("nothing has ended for {:.3g} s, so the GPU is stuck:\n{}", timeout_,
-                                 real::waiting(p_, ended, [](DeviceId) { return true; })));
+  return real::waiting(p_, ended, here_);
 }
 
 namespace {
@@ -92,12 +102,52 @@ void read_times(const Program& p, const Marks& marks, std::vector<double>& start
   start.resize(p.size());
   end.resize(p.size());
   for (std::size_t n = 0; n < p.size(); ++n) {
+    if (!marks.start[n]) continue;  // Of another process.
     const auto iteration = static_cast<std::size_t>(p.iteration_of(p.instructions[n]));
     DeviceClock& clock = clocks[static_cast<std::size_t>(marks.gpu[n])];
     clock.reach(iteration, *marks.start[n]);
     start[n] = clock.at(iteration, *marks.start[n]);
     end[n] = clock.at(iteration, *marks.end[n]);
   }
+}
+
+namespace {
+
+/// Seconds since the gate, event by event: floats are fine from each to the next.
+class Steps {
+ public:
+  explicit Steps(const Event* gate) : last_(gate) {}
+  double to(const Event& event) {
+    const double now = seconds_ + 1e-3 * event.milliseconds_since(*last_);
+    if (now > seconds_) seconds_ = now, last_ = &event;
+    return now;
+  }
+
+ private:
+  const Event* last_;
+  double seconds_ = 0;
+};
+
+}  // namespace
+
+void read_iteration_times(const Program& p, const Marks& marks, const std::vector<EndEvent>& ends,
+                          std::vector<double>& start, std::vector<double>& end) {
+  start.assign(p.size(), 0);
+  end.assign(p.size(), 0);
+  if (!marks.iterations.empty()) {
+    std::vector<double> last;
+    Steps steps(marks.iterations.front());
+    for (const Event* const event : marks.iterations) last.push_back(steps.to(*event));
+    for (std::size_t n = 0; n < p.size(); ++n)
+      end[n] = last[static_cast<std::size_t>(p.iteration_of(p.instructions[n])) + 1];
+  } else {
+    std::vector<Steps> clocks;
+    for (const Event* const gate : marks.gates) clocks.emplace_back(gate);
+    for (std::size_t n = 0; n < p.size(); ++n)
+      if (ends[n] == EndEvent::Timed && marks.end[n])
+        end[n] = clocks[static_cast<std::size_t>(marks.gpu[n])].to(*marks.end[n]);
+  }
+  spread_over_iterations(p, start, end);
 }
 
 }  // namespace stagecraft::cuda

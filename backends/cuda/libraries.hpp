@@ -25,6 +25,8 @@ class Library {
 struct CublasLt {
   Library library{"libcublasLt.so.13"};
   STAGECRAFT_SYMBOL(cublasLtGetVersion);
+  STAGECRAFT_SYMBOL(cublasLtGetStatusName);
+  STAGECRAFT_SYMBOL(cublasLtGetStatusString);
   STAGECRAFT_SYMBOL(cublasLtCreate);
   STAGECRAFT_SYMBOL(cublasLtDestroy);
   STAGECRAFT_SYMBOL(cublasLtMatmulDescCreate);
@@ -40,13 +42,21 @@ struct CublasLt {
   STAGECRAFT_SYMBOL(cublasLtMatmul);
 };
 
+/// "the operation is not supported (CUBLAS_STATUS_NOT_SUPPORTED)".
+inline std::string to_text(const CublasLt& lt, cublasStatus_t status) {
+  return std::string(lt.cublasLtGetStatusString(status)) + " (" + lt.cublasLtGetStatusName(status) + ")";
+}
+
 struct Nccl {
   Library library{"libnccl.so.2"};
   STAGECRAFT_SYMBOL(ncclGetVersion);
   STAGECRAFT_SYMBOL(ncclGetErrorString);
   STAGECRAFT_SYMBOL(ncclGetUniqueId);
   STAGECRAFT_SYMBOL(ncclCommInitRankConfig);
+  STAGECRAFT_SYMBOL(ncclCommGetAsyncError);
+  STAGECRAFT_SYMBOL(ncclCommFinalize);
   STAGECRAFT_SYMBOL(ncclCommDestroy);
+  STAGECRAFT_SYMBOL(ncclCommAbort);
   STAGECRAFT_SYMBOL(ncclGroupStart);
   STAGECRAFT_SYMBOL(ncclGroupEnd);
   STAGECRAFT_SYMBOL(ncclSend);

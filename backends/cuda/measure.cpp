@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "backends/cuda/measure_memory.hpp"
 #include "backends/cuda/run.hpp"
 #include "backends/real/layer_runs.hpp"
 #include "backends/real/measure_operation.hpp"
@@ -42,11 +43,12 @@ class DeviceStopwatch final : public real::Stopwatch {
   std::deque<Lap> laps_;
 };
 
-/// A run that nobody looks at goes first, so that the device is busy until all of the other is enqueued.
-void measure_layers(const ProfileRequest& request, int samples, Yard& yard, Profile& profile) {
+/// While so many devices are busy. A run that nobody looks at goes first, so that the device is busy until all of the
+/// other is enqueued.
+real::LayerReadings measure_layers(const ProfileRequest& request, int samples, int busy, double seconds, Yard& yard) {
   std::vector<std::unique_ptr<real::Kernels>> kernels;
   std::vector<std::unique_ptr<real::LayerRuns>> runs;
-  for (int d = 0; d < request.threads; ++d) {
+  for (int d = 0; d < busy; ++d) {
     kernels.push_back(queue_kernels(yard, d));
     runs.push_back(std::make_unique<real::LayerRuns>(request, samples, *kernels.back()));
   }
@@ -54,16 +56,32 @@ void measure_layers(const ProfileRequest& request, int samples, Yard& yard, Prof
   const double begin = real::steady_seconds();
   for (int round = 0; round < real::kMost + real::kWarmUps; ++round) {
     const int counted = round - real::kWarmUps;
-    if (counted >= real::kFewest && real::steady_seconds() - begin > request.seconds) break;
+    if (counted >= real::kFewest && real::steady_seconds() - begin > seconds) break;
     std::deque<DeviceStopwatch> watches;
     for (const auto& r : runs) r->once(nullptr);
-    for (int d = 0; d < request.threads; ++d)
+    for (int d = 0; d < busy; ++d)
       runs[static_cast<std::size_t>(d)]->once(&watches.emplace_back(yard, yard.compute_queue(d)));
     yard.finish();
     for (std::size_t d = 0; d < runs.size() && counted >= 0; ++d)
       runs[d]->file(watches[d].times(runs[d]->nodes()), readings);
   }
-  real::put_layers(readings, samples, profile);
+  return readings;
+}
+
+/// Parts of one GPU run each layer alone and all together: how much slower they are then is what they share.
+void measure_layers(const ProfileRequest& request, int samples, Yard& yard, Profile& profile) {
+  const int all = request.threads;
+  if (!profile.gpu)
+    return real::put_layers(measure_layers(request, samples, all, request.seconds, yard), samples, profile);
+  const real::LayerReadings alone = measure_layers(request, samples, 1, request.seconds / 2, yard);
+  const real::LayerReadings together = measure_layers(request, samples, all, request.seconds / 2, yard);
+  const std::size_t first = profile.layers.size();
+  real::put_layers(alone, samples, profile);
+  for (std::size_t l = first; l < profile.layers.size(); ++l) {
+    const std::string& name = profile.layers[l].layer;
+    const double rested = real::quantile(alone.at(name).total, 0.5);
+    if (rested > 0) profile.layers[l].slowdown = real::quantile(together.at(name).total, 0.5) / rested;
+  }
 }
 
 real::SecondsOf device_seconds_of(Yard& yard) {
@@ -138,6 +156,7 @@ Profile measure(const ProfileRequest& request, const KernelMaker& maker) {
   profile.threads = request.threads;
   auto yard = std::make_unique<Yard>(request.threads, maker, real::width_of(request.model), false);
   try {
+    if (yard->devices().count() > 1 && yard->devices().carve() != Carve::Gpus) profile.gpu = measure_gpu(*yard);
     for (const int samples : request.samples) measure_layers(request, samples, *yard, profile);
     put_updates(request, *queue_kernels(*yard, 0), device_seconds_of(*yard), profile);
     profile.operation = real::measure_operation(

@@ -12,18 +12,49 @@ namespace {
 
 class CopiedMessages final : public Messages {
  public:
+  CopiedMessages(const Program& program, std::vector<int> gpus) : p_(program), gpus_(std::move(gpus)) {}
+  void message(int transfer, cudaStream_t, const std::function<void()>& work) override {
+    const Transfer& t = p_.transfers[static_cast<std::size_t>(transfer)];
+    from_ = gpus_[static_cast<std::size_t>(p_.at(t.send).device)];
+    to_ = gpus_[static_cast<std::size_t>(p_.at(t.receive).device)];
+    work();
+  }
+  void copy(const void* from, void* to, std::size_t bytes, cudaStream_t stream) override {
+    check(from_ == to_ ? cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream)
+                       : cudaMemcpyPeerAsync(to, to_, from, from_, bytes, stream),
+          "a message");
+  }
+
+ private:
+  const Program& p_;
+  std::vector<int> gpus_;
+  int from_ = 0, to_ = 0;
+};
+
+class KernelMessages final : public Messages {
+ public:
+  explicit KernelMessages(CopyKernel copy) : copy_(std::move(copy)) {}
   void message(int, cudaStream_t, const std::function<void()>& work) override { work(); }
   void copy(const void* from, void* to, std::size_t bytes, cudaStream_t stream) override {
-    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream), "a message");
+    copy_(from, to, bytes, stream);
   }
+
+ private:
+  CopyKernel copy_;
 };
 
 class NcclMessages final : public Messages {
  public:
-  explicit NcclMessages(const Program& program) {
+  NcclMessages(const Program& program, const std::vector<int>& gpus) {
     std::map<std::tuple<DeviceId, DeviceId, bool>, ncclComm_t> made;
     for (const Transfer& t : program.transfers) {
       const Instruction &send = program.at(t.send), &receive = program.at(t.receive);
+      const int gpu = gpus[static_cast<std::size_t>(receive.device)];
+      if (gpu < 0 || gpu != gpus[static_cast<std::size_t>(send.device)]) {
+        of_.push_back(nullptr);
+        continue;
+      }
+      check(cudaSetDevice(gpu), "cudaSetDevice");
       ncclComm_t& communicator = made[key(program, send, receive)];
       if (!communicator) communicator = new_communicator();
       of_.push_back(communicator);
@@ -87,7 +118,12 @@ class NcclMessages final : public Messages {
 
 }  // namespace
 
-std::unique_ptr<Messages> copied_messages() { return std::make_unique<CopiedMessages>(); }
-std::unique_ptr<Messages> nccl_messages(const Program& program) { return std::make_unique<NcclMessages>(program); }
+std::unique_ptr<Messages> copied_messages(const Program& program, std::vector<int> gpus) {
+  return std::make_unique<CopiedMessages>(program, std::move(gpus));
+}
+std::unique_ptr<Messages> kernel_messages(CopyKernel copy) { return std::make_unique<KernelMessages>(std::move(copy)); }
+std::unique_ptr<Messages> nccl_messages(const Program& program, const std::vector<int>& gpus) {
+  return std::make_unique<NcclMessages>(program, gpus);
+}
 
 }  // namespace stagecraft::cuda

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "backends/cuda/driver.hpp"
 #include "sim/program/program.hpp"
@@ -18,10 +19,14 @@ class Messages {
   virtual void copy(const void* from, void* to, std::size_t bytes, cudaStream_t) = 0;
 };
 
-/// By cudaMemcpyAsync.
-std::unique_ptr<Messages> copied_messages();
+/// By cudaMemcpyAsync, from GPU to GPU by cudaMemcpyPeerAsync. `gpus`: of each device of the program.
+std::unique_ptr<Messages> copied_messages(const Program&, std::vector<int> gpus);
+/// By a kernel on the stream that carries the message, which reaches into the memory of the other GPU.
+using CopyKernel = std::function<void(const void* from, void* to, std::size_t bytes, cudaStream_t)>;
+std::unique_ptr<Messages> kernel_messages(CopyKernel);
 /// By NCCL, from a rank to itself: one communicator for all, for each pair of devices, or for each direction, as the
-/// program has streams. The virtual devices have to be on one GPU, which NCCL takes for one rank. CudaError without it.
-std::unique_ptr<Messages> nccl_messages(const Program&);
+/// program has streams. For virtual devices on one GPU, which NCCL takes for one rank; those of others are left to
+/// Ranks. CudaError without NCCL.
+std::unique_ptr<Messages> nccl_messages(const Program&, const std::vector<int>& gpus);
 
 }  // namespace stagecraft::cuda

@@ -22,4 +22,11 @@ bool over(cudaStream_t stream) {
   return true;
 }
 
+bool ended(cudaStream_t stream) noexcept try {
+  at_most(10)([&] { return over(stream); });
+  return true;
+} catch (...) {
+  return false;
+}
+
 }  // namespace stagecraft::cuda

@@ -14,5 +14,7 @@ using Until = std::function<void(const std::function<bool()>& done)>;
 Until at_most(double seconds);
 /// Whether all that was enqueued is over.
 bool over(cudaStream_t);
+/// Waits for some seconds until it is; false: it is stuck, or broken.
+bool ended(cudaStream_t) noexcept;
 
 }  // namespace stagecraft::cuda

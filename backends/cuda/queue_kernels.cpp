@@ -60,8 +60,8 @@ class QueueKernels final : public real::Kernels {
 
 }  // namespace
 
-Yard::Yard(int devices, KernelMaker maker, std::size_t width, bool fills_new_memory)
-    : devices_(devices), maker_(std::move(maker)), width_(width), fills_(fills_new_memory) {
+Yard::Yard(int devices, KernelMaker maker, std::size_t width, bool fills_new_memory, std::vector<int> gpus)
+    : devices_(devices, std::move(gpus)), maker_(std::move(maker)), width_(width), fills_(fills_new_memory) {
   for (int d = 0; d < devices; ++d) {
     new_queue(d, false);
     used_.push_back(compute_queue(d));
@@ -85,7 +85,17 @@ real::Kernels& Yard::kernels(int queue) {
   queues_.select(queue);
   if (!made)
     made = maker_(queues_.stream(queue), devices_.multiprocessors(device_of_[static_cast<std::size_t>(queue)]), width_);
-  return *made;
+  if (!tape_) return *made;
+  taped_.resize(kernels_.size());
+  std::unique_ptr<real::Kernels>& writer = taped_[static_cast<std::size_t>(queue)];
+  if (!writer) writer = taped(*tape_, queue, *made);
+  return *writer;
+}
+
+void Yard::write_to(Tape* tape) {
+  tape_ = tape;
+  taped_.clear();
+  queues_.write_to(tape);
 }
 
 void* Yard::more(int device, std::size_t bytes) {
@@ -116,7 +126,13 @@ void* Yard::take(int device, std::size_t bytes) {
   }
   queues_.wait(queue, taken.from);
   if (!fills_) return taken.data;
-  check(cudaMemsetAsync(taken.data, kNan, bytes, queues_.stream(queue)), "cudaMemsetAsync");
+  const auto fill = [to = taken.data, bytes, stream = queues_.stream(queue)] {
+    check(cudaMemsetAsync(to, kNan, bytes, stream), "cudaMemsetAsync");
+  };
+  if (tape_)
+    tape_->work(queue, fill, taken.data, static_cast<std::uint64_t>(bytes));
+  else
+    fill();
   arena(device).hold(taken.data, queues_.reached(queue));
   return taken.data;
 }
@@ -148,6 +164,28 @@ void Yard::finish(int queue) {
 
 void Yard::finish() {
   for (int q = 0; q < queues_.size(); ++q) finish(q);
+  forget();
+}
+
+bool Yard::ended(double seconds) noexcept try {
+  wait_by(at_most(seconds));
+  finish();
+  return true;
+} catch (...) {
+  return false;
+}
+
+void Yard::stop_growing() {
+  for (Arena& arena : arenas_) arena.stop_growing();
+}
+
+std::size_t Yard::held() const {
+  std::size_t sum = 0;
+  for (const Arena& arena : arenas_) sum += arena.held();
+  return sum;
+}
+
+void Yard::forget() {
   queues_.forget();
   for (Arena& arena : arenas_) arena.forget();
 }

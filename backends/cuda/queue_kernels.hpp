@@ -17,7 +17,8 @@ using KernelMaker = std::function<std::unique_ptr<real::Kernels>(cudaStream_t, i
 /// The streams and memories of all virtual devices of a run, and which stream each device works on at the moment.
 class Yard {
  public:
-  Yard(int devices, KernelMaker, std::size_t width, bool fills_new_memory);
+  /// `gpus`: as VirtualDevices have it.
+  Yard(int devices, KernelMaker, std::size_t width, bool fills_new_memory, std::vector<int> gpus = {});
   Yard(const Yard&) = delete;
   Yard& operator=(const Yard&) = delete;
   ~Yard();
@@ -30,8 +31,12 @@ class Yard {
 
   int new_queue(int device, bool for_messages);
   int compute_queue(int device) const { return device; }
-  /// Kernels of the stream; made when they are asked for the first time.
+  /// Kernels of the stream; made when they are asked for the first time. While a tape is on, they write there.
   real::Kernels& kernels(int queue);
+  /// What streams would be told is written there until null is given. All that was enqueued before has to be over for
+  /// what comes behind the tape.
+  void write_to(Tape*);
+  Tape* tape() { return tape_; }
 
   /// Until further notice what the device is told goes to this queue, which may be another device's.
   void use(int device, int queue) { used_[static_cast<std::size_t>(device)] = queue; }
@@ -47,6 +52,13 @@ class Yard {
   void wait_by(Until until) { until_ = std::move(until); }
   void finish(int queue);
   void finish();  ///< All queues.
+  /// Whether all of it is over within so many seconds: only then can anything be given back.
+  bool ended(double seconds) noexcept;
+  /// Everything that was enqueued so far is over for all that comes.
+  void forget();
+  /// The memory that there is has to do from here on, where it can.
+  void stop_growing();
+  std::size_t held() const;  ///< Bytes that were taken from the GPUs.
 
  private:
   void* more(int device, std::size_t bytes);
@@ -56,8 +68,9 @@ class Yard {
   std::size_t width_;
   bool fills_;
   Queues queues_;
-  std::vector<int> device_of_;  ///< Of each queue.
-  std::vector<std::unique_ptr<real::Kernels>> kernels_;
+  std::vector<int> device_of_;                                   ///< Of each queue.
+  std::vector<std::unique_ptr<real::Kernels>> kernels_, taped_;  ///< Of each queue.
+  Tape* tape_ = nullptr;
   std::vector<Arena> arenas_;
   std::vector<void*> blocks_;
   std::vector<int> used_;

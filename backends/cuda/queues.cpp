@@ -31,9 +31,27 @@ void Queues::wait(int queue, Point point) {
   if (q.known[static_cast<std::size_t>(point.queue)] >= point.number) return;
   const Queue& other = at(point.queue);
   STAGECRAFT_CHECK(point.number <= other.ended.size());  // A wait for what is not recorded yet would do nothing.
-  const Ended& ended = other.ended[point.number - 1];
+  if (tape_) {
+    tape_->wait(queue, point);
+    return join(q.known, other.ended[point.number - 1].known);
+  }
+  const Ended& ended = recorded(point);
   ended.event->hold_up(q.stream);
   join(q.known, ended.known);
+}
+
+/// The piece, or the next of its queue whose end was recorded; where there is none, the end of the queue as it is now.
+const Queues::Ended& Queues::recorded(Point point) {
+  Queue& q = queues_[static_cast<std::size_t>(point.queue)];
+  for (std::size_t n = point.number - 1; n < q.ended.size(); ++n)
+    if (q.ended[n].event) return q.ended[n];
+  int before = 0;
+  check(cudaGetDevice(&before), "cudaGetDevice");
+  select(point.queue);
+  q.ended.back().event = &late_.emplace_back();
+  late_.back().record(q.stream);
+  check(cudaSetDevice(before), "cudaSetDevice");
+  return q.ended.back();
 }
 
 void Queues::wait(int queue, const Moment& moment) {
@@ -41,12 +59,14 @@ void Queues::wait(int queue, const Moment& moment) {
     wait(queue, Point{static_cast<int>(other), moment[other]});
 }
 
-Point Queues::end(int queue, const Event& event) {
+Point Queues::end(int queue, const Event* event) {
   Queue& q = queues_[static_cast<std::size_t>(queue)];
-  event.record(q.stream);
+  if (event) event->record(q.stream);
   q.known = reached(queue);
-  q.ended.push_back({&event, q.known});
-  return {queue, static_cast<std::uint32_t>(q.ended.size())};
+  q.ended.push_back({event, q.known});
+  const Point point{queue, static_cast<std::uint32_t>(q.ended.size())};
+  if (tape_) tape_->end(point);
+  return point;
 }
 
 Moment Queues::reached(int queue) const {
@@ -60,6 +80,7 @@ void Queues::forget() {
     std::fill(q.known.begin(), q.known.end(), 0);
     q.ended.clear();
   }
+  late_.clear();
 }
 
 }  // namespace stagecraft::cuda

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "backends/cuda/capture.hpp"
+#include "backends/cuda/tape.hpp"
 
 namespace stagecraft::cuda {
 
@@ -13,12 +15,6 @@ using Moment = std::vector<std::uint32_t>;
 /// Whether all that is over at `earlier` is over at `later` too.
 bool covers(const Moment& later, const Moment& earlier);
 void join(Moment& into, const Moment& other);
-
-/// A piece of work: of which queue, and its number there. 0: none, which is always over.
-struct Point {
-  int queue = 0;
-  std::uint32_t number = 0;
-};
 
 /// The streams of a run, filled by one host thread. A wait is enqueued only for what a stream is not behind already,
 /// by itself or through others.
@@ -34,8 +30,13 @@ class Queues {
 
   void wait(int queue, Point);
   void wait(int queue, const Moment&);
-  /// Ends the piece of work at the end of the queue; the event, which has to live as long, is recorded there.
-  Point end(int queue, const Event&);
+  /// Ends the piece of work at the end of the queue; the event, which has to live as long, is recorded there. Null:
+  /// none, until somebody waits for it.
+  Point end(int queue, const Event*);
+  Point end(int queue, const Event& event) { return end(queue, &event); }
+
+  /// Until further notice what streams would be told is written down. What was enqueued before counts as over.
+  void write_to(Tape* tape) { tape_ = tape; }
 
   /// What is over when the queue gets to its end; the piece that is being enqueued counts as over.
   Moment reached(int queue) const;
@@ -59,8 +60,11 @@ class Queues {
     std::vector<Ended> ended;  ///< Its pieces so far.
   };
   const Queue& at(int queue) const { return queues_[static_cast<std::size_t>(queue)]; }
+  const Ended& recorded(Point);
 
   std::vector<Queue> queues_;
+  std::deque<Event> late_;
+  Tape* tape_ = nullptr;
 };
 
 }  // namespace stagecraft::cuda

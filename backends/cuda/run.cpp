@@ -1,7 +1,12 @@
 #include "backends/cuda/run.hpp"
 
+#include <fmt/format.h>
+
 #include "backends/cuda/finish.hpp"
-#include "backends/world.hpp"
+#include "backends/cuda/play.hpp"
+#include "backends/cuda/ranks/part.hpp"
+#include "backends/cuda/ranks/together.hpp"
+#include "backends/real/company.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::cuda {
@@ -10,53 +15,67 @@ namespace {
 constexpr std::size_t kMostAhead =
     64;  // Pieces of work in a queue, each of some launches: drivers hold about a thousand.
 
-constexpr double kMostPatience = 300;  // Seconds for what is not part of the program, as evaluations.
-
-/// What has to be enqueued for all of the first iteration. The first time kernels are loaded, algorithms are chosen and
-/// memory is taken, which waits for the device.
-std::size_t first_iteration(const Program& program) {
-  std::size_t count = 0;
-  for (std::size_t n = 0; n < program.size(); ++n)
-    if (program.iteration_of(program.instructions[n]) == 0) count = n + 1;
-  return count;
+/// GPUs of the devices of the program; -1: none here.
+std::vector<int> gpus_of(const std::vector<int>& devices, const VirtualDevices& virtual_devices) {
+  std::vector<int> gpus;
+  for (const int d : devices) gpus.push_back(d < 0 ? -1 : virtual_devices.gpu(d));
+  return gpus;
 }
 
-/// Virtual devices, numbered in the order of the program's that have work; -1: none.
-std::vector<int> virtual_devices(const Program& program, int& count) {
-  std::vector<int> devices(static_cast<std::size_t>(program.devices), -1);
-  for (const Instruction& i : program.instructions) devices[static_cast<std::size_t>(i.device)] = 0;
-  count = 0;
-  for (int& d : devices)
-    if (d == 0) d = count++;
-  return devices;
+std::unique_ptr<Messages> messages_of(const Program& program, const std::vector<int>& gpus, const Options& options) {
+  switch (options.gpu.messages) {
+    case GpuMessages::Copy:
+      return copied_messages(program, gpus);
+    case GpuMessages::Kernel:
+      return kernel_messages(options.copy_kernel);
+    case GpuMessages::Nccl:
+      return nccl_messages(program, gpus);
+  }
+  throw InternalError("no such messages");
 }
 
-std::unique_ptr<Messages> messages_of(const Program& program, const Yard& yard, GpuMessages kind) {
-  if (kind == GpuMessages::Copy) return copied_messages();
-  if (yard.devices().carve() == Carve::Gpus && yard.devices().count() > 1)
-    throw InputError("messages by NCCL are from a GPU to itself so far, and here each device has one of its own",
-                     "run.gpu.messages: copy");
-  return nccl_messages(program);
+/// A kernel that copies uses the memory of the other GPU itself.
+void require_reach(const Program& program, const std::vector<int>& devices, const VirtualDevices& virtual_devices) {
+  for (const Transfer& t : program.transfers) {
+    const int from = devices[static_cast<std::size_t>(program.at(t.send).device)];
+    const int to = devices[static_cast<std::size_t>(program.at(t.receive).device)];
+    if (from >= 0 && to >= 0 && !(virtual_devices.reaches(from, to) && virtual_devices.reaches(to, from)))
+      throw BackendError(
+          fmt::format("GPU {} cannot reach the memory of GPU {}, so no kernel can copy a message: "
+                      "run.gpu.messages: copy",
+                      virtual_devices.gpu(from), virtual_devices.gpu(to)));
+  }
 }
 
-void require_one_process() {
-  if (world().size > 1)
-    throw InputError("the cuda backend runs in one process, and here several were started together",
-                     "leave out mpirun");
+/// Null where no message goes from GPU to GPU by NCCL.
+std::unique_ptr<Ranks> ranks_of(const Program& program, const real::Dealing& dealing, const std::vector<int>& gpus,
+                                GpuMessages kind) {
+  const World world = dealing.world();
+  if (world.size == 1 && kind != GpuMessages::Nccl) return nullptr;
+  const auto alone = [](const std::string& own) { return std::vector<std::string>{own}; };
+  auto ranks = std::make_unique<Ranks>(program, seats_of(dealing, gpus), world.rank, kind == GpuMessages::Nccl,
+                                       world.size > 1 ? Exchange(real::exchange) : alone);
+  return ranks->any() ? std::move(ranks) : nullptr;
 }
 
-/// What a run holds on the device. Of one that is stuck nothing is given back: that would wait for ever.
-struct Held {
-  std::unique_ptr<Yard> yard;
-  std::unique_ptr<Messages> messages;
-  std::unique_ptr<real::Session> session;
-  Marks marks;
-};
+/// Why iterations of this run are not graphs; empty: they are.
+std::string set_up_graphs(const Program& program, const Work& work, Enqueuer& enqueuer, Held& held) {
+  std::string why_not;
+  if (held.ranks) return "messages by NCCL between GPUs, launched by one thread, may wait for each other";
+  if (program.iterations < 2) return "there is one iteration only";
+  std::vector<Iteration> iterations = iterations_of(program, updates_differ(work.training), why_not);
+  if (!iterations.empty()) held.repeater = std::make_unique<Repeater>(*held.yard, enqueuer, std::move(iterations));
+  return why_not;
+}
 
 Timeline outcome(const Program& program, Held& held, const Options& options) {
   Timeline timeline;
   timeline.clock = Clock::Device;
-  read_times(program, held.marks, timeline.start, timeline.end);
+  timeline.instruction_times = options.gpu.timing == GpuTiming::Events;
+  if (timeline.instruction_times)
+    read_times(program, held.marks, timeline.start, timeline.end);
+  else
+    read_iteration_times(program, held.marks, end_events(program), timeline.start, timeline.end);
   bool diverged = false;
   try {
     held.session->require_finite();
@@ -70,40 +89,131 @@ Timeline outcome(const Program& program, Held& held, const Options& options) {
   return timeline;
 }
 
+/// What the devices of this process hold, and who carries messages between them.
+std::unique_ptr<Held> held_for(const Program& program, const Work& work, const KernelMaker& maker,
+                               const Options& options, const real::Dealing& dealing, const Part& part) {
+  auto held = std::make_unique<Held>();
+  held->yard =
+      std::make_unique<Yard>(part.devices, maker, real::width_of(work.model), options.fills_new_memory, part.gpus);
+  const VirtualDevices& devices = held->yard->devices();
+  const std::vector<int> gpus = gpus_of(part.virtual_of, devices);
+  if (options.gpu.messages == GpuMessages::Kernel) require_reach(program, part.virtual_of, devices);
+  held->messages = messages_of(program, gpus, options);
+  held->ranks = ranks_of(program, dealing, gpus, options.gpu.messages);
+  return held;
+}
+
+/// One run, with what waiting for it takes.
+class Runner {
+ public:
+  Runner(const Program& program, const Work& work, const Options& options, const real::Dealing& dealing,
+         const Part& part, Held& held)
+      : p_(program), work_(work), options_(options), dealing_(dealing), part_(part), held_(held) {}
+
+  Timeline run() {
+    const bool timed = options_.gpu.timing == GpuTiming::Events;
+    const auto keep_up = [this](int queue) { watch_->keep_up(queue, kMostAhead); };
+    Enqueuer enqueuer(p_, *held_.yard, part_.virtual_of, *held_.messages,
+                      {timed, keep_up, timed ? std::vector<EndEvent>{} : end_events(p_)}, held_.ranks.get());
+    if (held_.ranks) require_queues(held_.yard->queues());
+    const auto factory = [this](std::size_t, DeviceId d) {
+      return queue_kernels(*held_.yard, std::max(0, part_.virtual_of[static_cast<std::size_t>(d)]));
+    };
+    held_.session = std::make_unique<real::Session>(
+        p_, work_, factory, [this](DeviceId d) { return here(d); }, true);
+    const std::string no_graph = options_.gpu.graph ? set_up_graphs(p_, work_, enqueuer, held_) : "";
+    const Stage stage{p_,          *held_.yard,
+                      enqueuer,    *held_.session,
+                      held_.marks, [this](const std::function<void()>& enqueue) { play(enqueue); }};
+    Enqueued told;
+    Timeline timeline = perform([&] {
+      told = held_.repeater ? play_by_graphs(stage, *held_.repeater, options_.warm_up)
+                            : play_by_calls(stage, options_.warm_up);
+    });
+    if (!no_graph.empty()) told.no_graph = no_graph;
+    timeline.enqueued = std::move(told);
+    return timeline;
+  }
+
+ private:
+  bool here(DeviceId d) const { return part_.virtual_of[static_cast<std::size_t>(d)] >= 0; }
+
+  Timeline perform(const std::function<void()>& play_all) {
+    if (dealing_.world().size > 1)
+      return run_together(p_, dealing_, held_, options_.timeout, [&](Crew& crew) {
+        crew_ = &crew;
+        const std::unique_ptr<Crew*, void (*)(Crew**)> gone(&crew_, [](Crew** c) { *c = nullptr; });
+        play_all();
+      });
+    if (held_.ranks) held_.ranks->open(at_most(kMostPatience));
+    play_all();
+    return outcome(p_, held_, options_);
+  }
+
+  void play(const std::function<void()>& enqueue) {
+    Yard& yard = *held_.yard;
+    yard.finish();
+    watch_ = std::make_unique<Watch>(p_, held_.marks, options_.timeout);
+    watch_->only([this](DeviceId d) { return here(d); });
+    watch_->listen([this](bool moved) { return beat(moved); });
+    const Until until = [this](const std::function<bool()>& done) { watch_->until(done); };
+    yard.wait_by(until);
+    if (held_.ranks) held_.ranks->wait_by(until);
+    if (crew_) held_.anchors = read_host_clocks(yard.queues());
+    enqueue();
+    watch_->finish();
+    yard.wait_by(at_most(kMostPatience));
+    yard.finish();
+  }
+
+  News beat(bool moved) {
+    const News news = crew_ ? crew_->beat(moved) : News::Alone;
+    if (!held_.ranks || news == News::Stuck) return news;
+    try {
+      held_.ranks->require_sound();
+    } catch (const CudaError&) {
+      if (crew_ && crew_->hear_out() == News::Stuck) return News::Stuck;
+      throw;
+    }
+    return news;
+  }
+
+  const Program& p_;
+  const Work& work_;
+  const Options& options_;
+  const real::Dealing& dealing_;
+  const Part& part_;
+  Held& held_;
+  std::unique_ptr<Watch> watch_;
+  Crew* crew_ = nullptr;  ///< While others run the program too.
+};
+
+/// What hangs is not waited for: it stays.
+void give_up(std::unique_ptr<Held>& held) {
+  if (held->ranks) held->ranks->abort();
+  static_cast<void>(held.release());
+}
+
 }  // namespace
 
 Timeline run(const Program& program, const Work& work, const KernelMaker& maker, const Options& options) {
-  require_one_process();
-  int count = 0;
-  const std::vector<int> devices = virtual_devices(program, count);
-  auto held = std::make_unique<Held>();
-  held->yard = std::make_unique<Yard>(count, maker, real::width_of(work.model), options.fills_new_memory);
-  Yard& yard = *held->yard;
-  held->messages = messages_of(program, yard, options.gpu.messages);
-  const auto factory = [&](std::size_t, DeviceId d) {
-    return queue_kernels(yard, devices[static_cast<std::size_t>(d)]);
-  };
-  const auto here = [&](DeviceId d) { return devices[static_cast<std::size_t>(d)] >= 0; };
-  std::unique_ptr<Watch> watch;
-  const auto keep_up = [&](int queue) { watch->keep_up(queue, kMostAhead); };
+  const real::Dealing dealing(program, world());
+  if (dealing.world().size > 1 && options.gpu.timing == GpuTiming::Off)
+    throw InputError("iterations of several processes are put together from the times of instructions",
+                     "run.gpu.timing: events, or leave out mpirun");
+  const Part part = part_of(program, dealing);
+  std::unique_ptr<Held> held = held_for(program, work, maker, options, dealing, part);
   try {
-    Enqueuer enqueuer(program, yard, devices, *held->messages, {true, keep_up});
-    const auto play = [&](std::size_t instructions) {
-      held->session.reset();
-      held->session = std::make_unique<real::Session>(program, work, factory, here, true);
-      yard.finish();
-      watch = std::make_unique<Watch>(program, held->marks, options.timeout);
-      yard.wait_by([&](const std::function<bool()>& done) { watch->until(done); });
-      enqueuer.run(*held->session, held->marks, instructions);
-      watch->finish();
-      yard.wait_by(at_most(kMostPatience));
-      yard.finish();
-    };
-    if (options.warm_up) play(first_iteration(program));
-    play(program.size());
-    return outcome(program, *held, options);
+    return Runner(program, work, options, dealing, part, *held).run();
   } catch (const BackendError&) {
-    static_cast<void>(held.release());
+    give_up(held);
+    throw;
+  } catch (const FailedElsewhere&) {
+    give_up(held);
+    throw;
+  } catch (...) {
+    if (held->ranks) held->ranks->abort();  // Others may be waited for on the GPUs.
+    if (!held->yard->ended(options.timeout)) static_cast<void>(held.release());
     throw;
   }
 }

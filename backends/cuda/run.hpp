@@ -1,6 +1,7 @@
 #pragma once
 
 #include "backends/backend.hpp"
+#include "backends/cuda/messages.hpp"
 #include "backends/cuda/queue_kernels.hpp"
 
 namespace stagecraft::cuda {
@@ -10,6 +11,7 @@ struct Options {
   double timeout = 30;            ///< Seconds without anything that ends, after which a run is stuck.
   bool one_thread = false;        ///< A run for its losses: when they grow beyond all bounds it ends there.
   bool warm_up = true;            ///< The first iteration is run beforehand, and its results are dropped.
+  CopyKernel copy_kernel = {};    ///< For messages by a kernel.
   bool fills_new_memory = false;  ///< With NaNs, so that tests see who reads what was not written.
 };
 

@@ -1,5 +1,7 @@
 #include "backends/cuda/virtual_devices.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "backends/cuda/capture.hpp"
@@ -30,9 +32,9 @@ void require_streams(const Partitions& partitions) {
 }
 
 /// Null, and why, where the driver has no green contexts, or the GPU too few groups.
-std::unique_ptr<Partitions> divided(int count, std::string& why_not) {
+std::unique_ptr<Partitions> divided(int gpu, int count, std::string& why_not) {
   try {
-    auto made = std::make_unique<Partitions>(0, std::vector<unsigned>(static_cast<std::size_t>(count), 1));
+    auto made = std::make_unique<Partitions>(gpu, std::vector<unsigned>(static_cast<std::size_t>(count), 1));
     require_streams(*made);
     return made;
   } catch (const CudaError& e) {
@@ -40,21 +42,6 @@ std::unique_ptr<Partitions> divided(int count, std::string& why_not) {
     why_not = e.what();
     return nullptr;
   }
-}
-
-/// Gradients of replicas are added where one of them is, which reads the memory of the others.
-void join_memories(int count) {
-  for (int from = 0; from < count; ++from)
-    for (int to = 0; to < count; ++to) {
-      if (from == to) continue;
-      int can = 0;
-      check(cudaDeviceCanAccessPeer(&can, from, to), "cudaDeviceCanAccessPeer");
-      if (!can) throw CudaError(fmt::format("GPU {} cannot reach the memory of GPU {}", from, to));
-      check(cudaSetDevice(from), "cudaSetDevice");
-      const cudaError_t result = cudaDeviceEnablePeerAccess(to, 0);
-      cudaGetLastError();
-      if (result != cudaErrorPeerAccessAlreadyEnabled) check(result, "cudaDeviceEnablePeerAccess");
-    }
 }
 
 }  // namespace
@@ -71,17 +58,41 @@ const char* to_text(Carve carve) {
   return "";
 }
 
-VirtualDevices::VirtualDevices(int count) : count_(count) {
+VirtualDevices::VirtualDevices(int count, std::vector<int> gpus) : count_(count), gpus_(std::move(gpus)) {
   prepare_driver();
-  const int gpus = gpu_count();
-  check(cudaSetDevice(0), "cudaSetDevice");
-  check(cudaGetDeviceProperties(&properties_, 0), "cudaGetDeviceProperties");
-  if (gpus >= count) {
-    join_memories(count);
+  if (gpus_.empty())
+    for (int g = gpu_count(); g > 0; --g) gpus_.insert(gpus_.begin(), g - 1);
+  check(cudaSetDevice(gpus_.front()), "cudaSetDevice");
+  check(cudaGetDeviceProperties(&properties_, gpus_.front()), "cudaGetDeviceProperties");
+  if (gpus_.size() >= static_cast<std::size_t>(count)) {
     carve_ = Carve::Gpus;
-  } else if ((partitions_ = divided(count, why_undivided_))) {
+    join_memories();
+  } else if ((partitions_ = divided(gpus_.front(), count, why_undivided_))) {
     carve_ = Carve::Green;
   }
+}
+
+/// Gradients of replicas are added where one of them is, which reads the memory of the others where it can.
+void VirtualDevices::join_memories() {
+  for (int d = 0; d < count_; ++d)
+    for (int other = 0; other < count_; ++other) {
+      if (d == other) continue;
+      const int from = gpu(d), to = gpu(other);
+      int can = 0;
+      check(cudaDeviceCanAccessPeer(&can, from, to), "cudaDeviceCanAccessPeer");
+      if (!can) {
+        strangers_.emplace_back(from, to);
+        continue;
+      }
+      check(cudaSetDevice(from), "cudaSetDevice");
+      const cudaError_t result = cudaDeviceEnablePeerAccess(to, 0);
+      cudaGetLastError();
+      if (result != cudaErrorPeerAccessAlreadyEnabled) check(result, "cudaDeviceEnablePeerAccess");
+    }
+}
+
+bool VirtualDevices::reaches(int device, int other) const {
+  return std::find(strangers_.begin(), strangers_.end(), std::pair{gpu(device), gpu(other)}) == strangers_.end();
 }
 
 VirtualDevices::~VirtualDevices() {

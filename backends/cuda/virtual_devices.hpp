@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/cuda/partitions.hpp"
@@ -20,22 +21,30 @@ const char* to_text(Carve);
 /// The devices of a plan, made from GPUs.
 class VirtualDevices {
  public:
-  explicit VirtualDevices(int count);
+  /// `gpus`: those that may be used; none given: all there are.
+  explicit VirtualDevices(int count, std::vector<int> gpus = {});
   VirtualDevices(const VirtualDevices&) = delete;
   VirtualDevices& operator=(const VirtualDevices&) = delete;
   ~VirtualDevices();
 
   int count() const { return count_; }
   Carve carve() const { return carve_; }
-  int gpu(int device) const { return carve_ == Carve::Gpus ? device : 0; }
+  int gpu(int device) const { return gpus_[carve_ == Carve::Gpus ? static_cast<std::size_t>(device) : 0]; }
+  /// Whether work of the first may use the memory of the second.
+  bool reaches(int device, int other) const;
   int multiprocessors(int device) const;
+  int group() const { return partitions_ ? static_cast<int>(partitions_->group()) : 1; }  ///< The fewest given away.
   /// A stream of the device, which goes with the devices. Messages go first.
   cudaStream_t new_stream(int device, bool for_messages);
   /// "NVIDIA H200, 4 partitions of 32 of its 132 multiprocessors".
   std::string description() const;
 
  private:
+  void join_memories();
+
   int count_ = 0;
+  std::vector<int> gpus_;
+  std::vector<std::pair<int, int>> strangers_;  ///< GPUs of which the first does not reach the memory of the second.
   Carve carve_ = Carve::None;
   cudaDeviceProp properties_{};
   std::string why_undivided_;

@@ -28,6 +28,12 @@ MeasuredMemory DeviceMemory::peak() const {
           bytes(Use::Activations)};
 }
 
+void DeviceMemory::forget_peaks() {
+  const std::lock_guard lock(mutex_);
+  peaks_ = live_;
+  most_ = live_[0] + live_[1] + live_[2] + live_[3];
+}
+
 Array::Array(DeviceMemory& memory, std::int64_t rows, std::int64_t columns, Use use) : tensor_{nullptr, rows, columns} {
   const std::size_t bytes = static_cast<std::size_t>(rows * columns) * memory.kernels().width();
   tensor_.data = memory.take(bytes, use);

@@ -117,37 +117,55 @@ std::size_t Mail::bytes(int transfer) const {
 
 void Mail::pack(int transfer, void* into) {
   const Letter l = letter(transfer);
-  Posted& posted = posted_[key(l.from, l.from_micro, l.from_replica, l.gradient)];
-  const StageNet& net = *nets_[static_cast<std::size_t>(l.from)];
   const DeviceId device = plan_.stage(l.from).devices[static_cast<std::size_t>(l.from_replica)];
   Kernels& kernels = memories_[static_cast<std::size_t>(device)]->kernels();
   auto* to = static_cast<char*>(into);
-  for (const int v : crossing(l.from, l.edge, l.gradient).values) {
-    const std::size_t sample =
-        static_cast<std::size_t>(net.values[static_cast<std::size_t>(v)].numbers()) * kernels.width();
-    const std::size_t length = static_cast<std::size_t>(l.samples) * sample;
-    const auto* from = static_cast<const char*>(posted.values[static_cast<std::size_t>(v)].data());
-    kernels.copy(from + static_cast<std::size_t>(l.from_first) * sample, to, length);
+  give(transfer, [&](const void* from, std::size_t length) {
+    kernels.copy(from, to, length);
     to += length;
+  });
+}
+
+void Mail::give(int transfer, const Piece& piece) {
+  const Letter l = letter(transfer);
+  Posted& posted = posted_[key(l.from, l.from_micro, l.from_replica, l.gradient)];
+  const StageNet& net = *nets_[static_cast<std::size_t>(l.from)];
+  for (const int v : crossing(l.from, l.edge, l.gradient).values) {
+    const std::size_t sample = static_cast<std::size_t>(net.values[static_cast<std::size_t>(v)].numbers()) * width_;
+    piece(static_cast<char*>(posted.values[static_cast<std::size_t>(v)].data()) +
+              static_cast<std::size_t>(l.from_first) * sample,
+          static_cast<std::size_t>(l.samples) * sample);
   }
   if (--posted.readers == 0) posted.values.clear();
 }
 
 void Mail::unpack(int transfer, const void* from) {
   const Letter l = letter(transfer);
-  auto& arrays = box(l);
-  const StageNet& net = *nets_[static_cast<std::size_t>(l.to)];
   const DeviceId device = plan_.stage(l.to).devices[static_cast<std::size_t>(l.to_replica)];
   Kernels& kernels = memories_[static_cast<std::size_t>(device)]->kernels();
   const auto* next = static_cast<const char*>(from);
+  take(transfer, [&](void* to, std::size_t length) {
+    kernels.copy(next, to, length);
+    next += length;
+  });
+}
+
+void Mail::take(int transfer, const Piece& piece) {
+  const Letter l = letter(transfer);
+  auto& arrays = box(l);
+  const StageNet& net = *nets_[static_cast<std::size_t>(l.to)];
   const auto& values = crossing(l.to, l.edge, !l.gradient).values;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::size_t sample =
-        static_cast<std::size_t>(net.values[static_cast<std::size_t>(values[i])].numbers()) * kernels.width();
-    const std::size_t length = static_cast<std::size_t>(l.samples) * sample;
-    kernels.copy(next, static_cast<char*>(arrays[i].data()) + static_cast<std::size_t>(l.to_first) * sample, length);
-    next += length;
+        static_cast<std::size_t>(net.values[static_cast<std::size_t>(values[i])].numbers()) * width_;
+    piece(static_cast<char*>(arrays[i].data()) + static_cast<std::size_t>(l.to_first) * sample,
+          static_cast<std::size_t>(l.samples) * sample);
   }
+}
+
+void Mail::forget() {
+  boxes_.clear();
+  for (std::size_t i = 0; i < 2 * pieces_.size(); ++i) posted_[i].values.clear();
 }
 
 std::vector<Array> Mail::collect(int edge, StageId to, int micro, int replica, bool gradient) {

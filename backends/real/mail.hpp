@@ -17,6 +17,8 @@ namespace stagecraft::real {
 
 /// How a message moves.
 using Copier = std::function<void(const void* from, void* to, std::size_t bytes)>;
+/// One of the pieces of a message, where it lies on one side; both sides have the same in the same order.
+using Piece = std::function<void(void* data, std::size_t bytes)>;
 
 /// What ops of one stage made for ops of others, and what has arrived for them.
 ///
@@ -34,10 +36,14 @@ class Mail {
   /// What arrived over an edge for a piece, one array for each value of the crossing; it is forgotten here.
   std::vector<Array> collect(int edge, StageId to, int micro, int replica, bool gradient);
 
+  void forget();  ///< Everything that is under way.
+
   void carry(int transfer, const Copier&);  ///< Both ends are here.
   std::size_t bytes(int transfer) const;    ///< That pack() writes.
   void pack(int transfer, void* into);
   void unpack(int transfer, const void* from);
+  void give(int transfer, const Piece&);  ///< The sender is here; afterwards the message is on its way.
+  void take(int transfer, const Piece&);  ///< The receiver is here; afterwards what was written there has arrived.
 
  private:
   struct Letter {

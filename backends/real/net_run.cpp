@@ -89,10 +89,26 @@ std::size_t NetRun::prepare(const Samples& s, DeviceMemory& apart) {
 }
 
 void NetRun::load(std::size_t n, const Samples& s, Array& into) const {
-  const auto found = s.evaluation ? prepared_.end() : prepared_.find({n, s.first});
-  if (found == prepared_.end()) return make_data(net_->nodes[n], s, into);
-  memory_->kernels().copy(found->second.data(), into.data(),
-                          static_cast<std::size_t>(found->second.tensor().size()) * memory_->kernels().width());
+  const auto copy = [&](const Array& from) {
+    memory_->kernels().copy(from.data(), into.data(),
+                            static_cast<std::size_t>(from.tensor().size()) * memory_->kernels().width());
+  };
+  if (s.evaluation) return make_data(net_->nodes[n], s, into);
+  if (const auto found = staged_.find({n, s.first % s.mini_batch}); found != staged_.end()) return copy(found->second);
+  if (const auto found = prepared_.find({n, s.first}); found != prepared_.end()) return copy(found->second);
+  make_data(net_->nodes[n], s, into);
+}
+
+void NetRun::stage(const Samples& s, DeviceMemory& apart) {
+  for (std::size_t n = 0; n < net_->nodes.size(); ++n) {
+    const std::int64_t numbers = data_numbers(net_->nodes[n]);
+    if (numbers == 0) continue;
+    const std::pair key{n, s.first % s.mini_batch};
+    const auto old = staged_.extract(key);  // Or it would be loaded from itself.
+    Array array = old.empty() ? Array(apart, s.count, numbers, Use::Activations) : old.mapped();
+    load(n, s, array);
+    staged_[key] = array;
+  }
 }
 
 Array NetRun::targets(std::size_t n, const Samples& s) const {

@@ -44,6 +44,8 @@ class NetRun {
   /// Makes now what the data set gives for these samples, in other memory of the device, so that a forward copies it;
   /// gives the bytes.
   std::size_t prepare(const Samples&, DeviceMemory& apart);
+  /// Puts what the data set gives for these samples where the forwards of every iteration find it from then on.
+  void stage(const Samples&, DeviceMemory& apart);
   /// Runs all operations. Values that nobody reads any more are dropped, unless `keep` and the backward needs them, or
   /// they leave the stage.
   void forward(const Samples&, const void* weights, bool keep, Activations&) const;
@@ -69,6 +71,7 @@ class NetRun {
   const Dataset* data_;
   Stopwatch* watch_;
   std::map<std::pair<std::size_t, std::int64_t>, Array> prepared_;  ///< By node and first sample.
+  std::map<std::pair<std::size_t, std::int64_t>, Array> staged_;    ///< By node and first sample of the iteration.
   mutable std::vector<Tensor> inputs_;                              ///< Of the call being made.
 };
 

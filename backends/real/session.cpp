@@ -92,15 +92,12 @@ Session::Session(const Program& program, const Work& work, const KernelFactory& 
     const Stage& stage = plan.stage(id);
     const StageNet& net = nets_[static_cast<std::size_t>(s)];
     const bool learns = trains(program, id);
-    const std::vector<double> start = initial_weights(net, work.model, work.training.seed, whole);
+    starts_.push_back(initial_weights(net, work.model, work.training.seed, whole));
     auto& replicas = stages_.emplace_back(stage.devices.size());
     for (std::size_t r = 0; r < replicas.size(); ++r) {
       const DeviceId device = stage.devices[r];
       if (!here(device)) continue;
       DeviceMemory& memory = *memories_[static_cast<std::size_t>(device)];
-      auto store = std::make_unique<WeightStore>(memory, start, work.training, work.weights, learns,
-                                                 count_readers(program, id, device),
-                                                 program.delays[static_cast<std::size_t>(s)]);
       const StagePlace place{id,
                              static_cast<int>(r),
                              learns && !stage.recompute,
@@ -108,10 +105,46 @@ Session::Session(const Program& program, const Work& work, const KernelFactory& 
                              queued,
                              mean ? program.updates[static_cast<std::size_t>(s)] : 1.0};
       replicas[r] = std::make_unique<StageExecutor>(net, place, plan, work.model, memory, *mail_, *data_, work.training,
-                                                    std::move(store));
+                                                    new_store(id, device));
     }
+    if (!queued) starts_.back() = {};
   }
   if (queued) prepare_data();
+}
+
+std::unique_ptr<WeightStore> Session::new_store(StageId stage, DeviceId device) const {
+  const auto s = static_cast<std::size_t>(stage);
+  return std::make_unique<WeightStore>(*memories_[static_cast<std::size_t>(device)], starts_[s], work_.training,
+                                       work_.weights, trains(p_, stage), count_readers(p_, stage, device),
+                                       p_.delays[s]);
+}
+
+void Session::rewind(bool again) {
+  for (const auto& replicas : stages_)
+    for (const auto& stage : replicas)
+      if (stage) stage->let_go();
+  mail_->forget();
+  for (const auto& memory : memories_)
+    if (memory) memory->forget_peaks();
+  std::fill(versions_.begin(), versions_.end(), -1);
+  for (std::size_t s = 0; s < stages_.size(); ++s)
+    for (std::size_t r = 0; r < stages_[s].size(); ++r) {
+      const StageId id{static_cast<std::int64_t>(s)};
+      if (stages_[s][r]) stages_[s][r]->start(new_store(id, work_.plan.stage(id).devices[r]));
+    }
+  if (!again) starts_.clear();
+}
+
+void Session::begin_iteration(std::span<const InstructionId> instructions) {
+  for (const InstructionId id : instructions)
+    if (const Instruction& i = p_.at(id); i.kind == InstructionKind::Forward)
+      stage_on(i.stage, i.device).stage(i.micro);
+}
+
+void Session::end_iteration(int iteration) {
+  for (const auto& replicas : stages_)
+    for (const auto& stage : replicas)
+      if (stage) stage->keep_losses(iteration, p_.iterations);
 }
 
 /// To make samples takes longer than to enqueue work for them, and the device would have to wait.
@@ -119,7 +152,8 @@ void Session::prepare_data() {
   constexpr std::size_t kMost = std::size_t{1} << 30;
   std::size_t bytes = 0;
   for (const Instruction& i : p_.instructions)
-    if (i.kind == InstructionKind::Forward && bytes < kMost) bytes += stage_on(i.stage, i.device).prepare(i.micro);
+    if (i.kind == InstructionKind::Forward && kernels_[static_cast<std::size_t>(i.device)] && bytes < kMost)
+      bytes += stage_on(i.stage, i.device).prepare(i.micro);
 }
 
 StageExecutor& Session::stage_on(StageId stage, DeviceId device) {

@@ -23,6 +23,8 @@ class Session : public Actions, public Parcels {
   void compute(InstructionId) override;
   void carry(int transfer) override;
   void carry(int transfer, const Copier& copy) { mail_->carry(transfer, copy); }
+  void give(int transfer, const Piece& piece) { mail_->give(transfer, piece); }
+  void take(int transfer, const Piece& piece) { mail_->take(transfer, piece); }
   void reduce(int collective) override;
 
   std::size_t bytes(int transfer) const override { return mail_->bytes(transfer); }
@@ -32,15 +34,24 @@ class Session : public Actions, public Parcels {
   void pack_share(InstructionId member, void* into) override;
   void sum(int collective, std::span<const void* const> shares) override;
 
+  /// Of a run that is queued: as before its first instruction, but that the data is there already. `again`: not for the
+  /// last time.
+  void rewind(bool again);
+  /// Around an iteration, so that all of them but the first find their data, and memory, at the same places.
+  void begin_iteration(std::span<const InstructionId>);
+  void end_iteration(int iteration);
+
   void require_finite() const;          ///< Infeasible "diverged" when a loss is not a finite number.
   Records records() const;              ///< Of what is here.
   Learnt learnt(const Records&) const;  ///< From those of all processes.
   StageExecutor& stage_on(StageId, DeviceId);
+  Tensor gradient(InstructionId member);  ///< What a member brings to its reduction.
+  Kernels& kernels(DeviceId d) { return *kernels_[static_cast<std::size_t>(d)]; }
 
  private:
   void prepare_data();
+  std::unique_ptr<WeightStore> new_store(StageId, DeviceId) const;
   std::vector<Evaluation> evaluations(const Records&) const;
-  Tensor gradient(InstructionId member);
 
   const Program& p_;
   const Work& work_;
@@ -52,6 +63,7 @@ class Session : public Actions, public Parcels {
   std::vector<std::unique_ptr<DeviceMemory>> memories_;
   std::unique_ptr<Mail> mail_;
   std::vector<std::vector<std::unique_ptr<StageExecutor>>> stages_;  ///< Of each stage and replica.
+  std::vector<std::vector<double>> starts_;                          ///< Weights of each stage, while they are needed.
   std::vector<std::int32_t> versions_;
 };
 

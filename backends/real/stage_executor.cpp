@@ -18,10 +18,40 @@ StageExecutor::StageExecutor(const StageNet& net, StagePlace place, const Plan& 
       memory_(memory),
       mail_(mail),
       training_(training),
-      weights_(std::move(weights)),
       prepared_(memory.kernels()),
       run_(net, memory, data) {
-  if (training.evaluate_every > 0) snapshots_[0] = weights_->download();
+  start(std::move(weights));
+}
+
+void StageExecutor::start(std::unique_ptr<WeightStore> weights) {
+  weights_ = std::move(weights);
+  if (training_.evaluate_every > 0) snapshots_[0] = weights_->download();
+}
+
+void StageExecutor::let_go() {
+  alive_.clear();
+  slots_.clear();
+  losses_.clear();
+  snapshots_.clear();
+  weights_.reset();
+  last_version_ = -1;
+}
+
+void StageExecutor::keep_losses(int iteration, int iterations) {
+  const int each = plan_.micro_batches(place_.stage);
+  const std::size_t width = memory_.kernels().width();
+  for (auto at = losses_.lower_bound(iteration * each); at != losses_.end(); ++at) {
+    auto& [micro, loss] = *at;
+    const auto count = static_cast<std::int64_t>(loss.numbers.size());
+    if (count == 0) continue;
+    if (!kept_losses_) kept_losses_ = Array(prepared_, iterations * each, count, Use::Activations);
+    for (std::int64_t n = 0; n < count; ++n) {
+      void* const to = static_cast<char*>(kept_losses_.data()) + static_cast<std::size_t>(micro * count + n) * width;
+      memory_.kernels().copy(loss.numbers[static_cast<std::size_t>(n)].data(), to, width);
+      loss.kept.push_back(to);
+    }
+    loss.numbers.clear();
+  }
 }
 
 void StageExecutor::compute(InstructionId id, const Instruction& i) {
@@ -74,7 +104,7 @@ void StageExecutor::forward(const Instruction& i, bool again) {
   weights_->done(i);
 
   if (!again) {
-    losses_[i.micro] = {0, std::move(a.losses), weights_->updates()};
+    losses_[i.micro] = {0, std::move(a.losses), {}, weights_->updates()};
     if (!place_.queued) require_finite(i, a);
     std::vector<Array> values = a.values;
     post(i, false, values);
@@ -168,7 +198,14 @@ void StageExecutor::update(const Instruction& i) {
 
 std::map<int, double> StageExecutor::losses() const {
   std::map<int, double> losses;
-  for (const auto& [micro, loss] : losses_) losses[micro] = loss.numbers.empty() ? loss.value : run_.loss(loss.numbers);
+  for (const auto& [micro, loss] : losses_) {
+    double& sum = losses[micro] = loss.numbers.empty() ? loss.value : run_.loss(loss.numbers);
+    for (const void* const kept : loss.kept) {
+      double number = 0;
+      memory_.kernels().download(kept, {&number, 1});
+      sum += number;
+    }
+  }
   return losses;
 }
 

@@ -29,6 +29,14 @@ class StageExecutor {
   void compute(InstructionId, const Instruction&);
   /// Asks the data set now for what the forward of a micro-batch will need; gives the bytes.
   std::size_t prepare(int micro) { return run_.prepare(samples(micro), prepared_); }
+  /// Puts what the data set gives for a micro-batch where those of every iteration find theirs.
+  void stage(int micro) { run_.stage(samples(micro), prepared_); }
+  /// Losses of an iteration go where those of all `iterations` have their place, so that the next one finds memory as
+  /// this one did.
+  void keep_losses(int iteration, int iterations);
+  /// Forgets everything but the data; `start` is to follow, when all stages have done so.
+  void let_go();
+  void start(std::unique_ptr<WeightStore>);
   /// The gradient of the weights, of all micro-batches so far; for the all-reduce among replicas.
   Tensor gradient();
 
@@ -67,10 +75,12 @@ class StageExecutor {
   std::map<int, Array> slots_;        ///< Sums of gradients: one, or one for each micro-batch.
   struct Loss {
     double value = 0;
-    std::vector<Array> numbers;  ///< Where nobody has looked yet.
-    int updates = 0;             ///< Done before.
+    std::vector<Array> numbers;     ///< Where nobody has looked yet.
+    std::vector<const void*> kept;  ///< Or, in kept_losses_.
+    int updates = 0;                ///< Done before.
   };
   std::map<int, Loss> losses_;
+  Array kept_losses_;
   std::map<int, std::vector<double>> snapshots_;
   std::int32_t last_version_ = -1;
 };

@@ -16,8 +16,12 @@ struct Joint {
   std::vector<std::string> told;  ///< By each process.
 };
 
-/// Walks the devices that are here while the other processes of the world walk theirs; `tell` is asked in the end.
-/// Throws what failed here, or FailedElsewhere.
+/// What this process has to do while the other processes of the world do theirs, with its times, on the steady clock;
+/// `tell` is asked in the end. Throws what failed here, or FailedElsewhere.
+Joint run_together(const Program&, const Dealing&, const std::function<Times()>& run,
+                   const std::function<std::string()>& tell);
+
+/// Walks the devices that are here while the other processes of the world walk theirs.
 Joint walk_together(const Program&, const Dealing&, Actions&, Parcels&, const WalkOptions&,
                     const std::function<std::string()>& tell);
 

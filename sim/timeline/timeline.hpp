@@ -43,6 +43,15 @@ struct Learnt {
   std::vector<std::vector<double>> weights;  ///< Of each stage, its first replica, at the end; operations in order.
 };
 
+/// What it took the host to tell a GPU about one iteration, waiting left out.
+struct Enqueued {
+  Seconds by_calls;      ///< Median of those that were told call by call; zero: there are none.
+  Seconds by_graph;      ///< Of those that were a graph.
+  int graphs = 0;        ///< That had to be made while the clock ran.
+  int launches = 0;      ///< Of graphs.
+  std::string no_graph;  ///< Why there was none where one was asked for.
+};
+
 /// What happened: start and end of every instruction of a Program, by its number.
 ///
 /// Seconds are doubles, not integer nanoseconds: two simulators are compared to 1e-9 of runs that last
@@ -50,7 +59,9 @@ struct Learnt {
 struct Timeline {
   Clock clock = Clock::Simulated;
   std::vector<double> start, end;
-  std::optional<Learnt> learnt;  ///< Of runs that really compute.
+  bool instruction_times = true;  ///< Otherwise each has the start and end of its iteration: nothing else was timed.
+  std::optional<Learnt> learnt;   ///< Of runs that really compute.
+  std::optional<Enqueued> enqueued;
   Provenance provenance;
   int processes = 1;          ///< That ran it together.
   Seconds clock_uncertainty;  ///< Between times of different processes.

@@ -19,9 +19,10 @@ Json clocks();           ///< Resolution of events and of the clock that all mul
 Json carving();          ///< Whether partitions keep apart, launched one by one and captured.
 Json events();           ///< Whether an event of one partition holds up another, and the primary context.
 Json side_by_side();     ///< Whether partitions work at the same time.
-Json gaps();             ///< What a launch and an edge between partitions cost, with and without a graph.
+Json gaps();             ///< What a launch and an edge between streams cost, with and without a graph.
 Json copies();           ///< Bandwidth by bytes, blocks and partitions at work; through the level-two cache too.
 Json matrix_products();  ///< cuBLASLt in partitions, with its own idea of their size and with ours.
+Json own_messages();     ///< From a partition to another by a kernel and by the driver, also beside work.
 Json messages();         ///< NCCL from a partition to another: speed, and whose multiprocessors it takes.
 
 /// Milliseconds that `work` takes on `stream`, where it begins and ends: the median of seven, behind two to warm up.

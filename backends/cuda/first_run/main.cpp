@@ -22,6 +22,7 @@ int main() {
                                                                   {"gaps", first_run::gaps},
                                                                   {"copies", first_run::copies},
                                                                   {"matrix_products", first_run::matrix_products},
+                                                                  {"own_messages", first_run::own_messages},
                                                                   {"messages", first_run::messages}};
   first_run::Json all{{"schema", "gpu_first_run/1"}};
   bool ran = true;
@@ -29,7 +30,7 @@ int main() {
     std::cerr << name << "\n";
     try {
       all[name] = run();
-    } catch (const CudaError& e) {
+    } catch (const std::exception& e) {
       all[name] = {{"error", e.what()}};
       ran = false;
     }

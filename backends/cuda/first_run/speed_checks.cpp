@@ -11,7 +11,8 @@ namespace {
 constexpr std::size_t kMiB = 1 << 20;
 
 void check_lt(cublasStatus_t status, const char* what) {
-  if (status != CUBLAS_STATUS_SUCCESS) throw CudaError(std::string(what) + ": cublasStatus " + std::to_string(status));
+  static const CublasLt lt;
+  if (status != CUBLAS_STATUS_SUCCESS) throw CudaError(std::string(what) + ": " + to_text(lt, status));
 }
 
 /// D = A^T B of squares of bfloat16, summed in 32 bits.
@@ -140,6 +141,50 @@ Json matrix_products() {
   return all;
 }
 
+namespace {
+
+/// Milliseconds of one message on the stream while another partition is busy: behind a second one nothing would be.
+double beside(const Partitions::Part& busy, cudaStream_t stream, const std::function<void()>& send) {
+  const Event begin(cudaEventDefault), end(cudaEventDefault);
+  spin(static_cast<int>(busy.multiprocessors) * 16, 100'000'000, nullptr, 0, busy.compute);
+  begin.record(stream);
+  send();
+  end.record(stream);
+  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  return end.milliseconds_since(begin);
+}
+
+Json message_point(const Partitions& partitions, std::size_t bytes, const std::function<void()>& send) {
+  const Partitions::Part &a = partitions.parts()[0], &b = partitions.parts()[1];
+  return {{"bytes", bytes},
+          {"ms", milliseconds(b.comm, send)},
+          {"ms_sender_busy", beside(a, b.comm, send)},
+          {"ms_receiver_busy", beside(b, b.comm, send)}};
+}
+
+constexpr std::size_t kMessages[] = {kMiB / 16, kMiB, 16 * kMiB, 64 * kMiB};
+
+}  // namespace
+
+Json own_messages() {
+  const Partitions partitions(0, {1, 1});
+  cudaStream_t stream = partitions.parts()[1].comm;
+  const Block from(kMessages[3]), to(kMessages[3]);
+  Json all{{"driver", Json::array()}, {"kernel", Json::array()}};
+  for (const std::size_t bytes : kMessages) {
+    all["driver"].push_back(message_point(partitions, bytes, [&] {
+      check(cudaMemcpyAsync(to.as<void>(), from.as<void>(), bytes, cudaMemcpyDeviceToDevice, stream), "a copy");
+    }));
+    for (const int blocks : {4, 16}) {
+      Json point =
+          message_point(partitions, bytes, [&] { copy(from.as<void>(), to.as<void>(), bytes, 1, blocks, stream); });
+      point["blocks"] = blocks;
+      all["kernel"].push_back(std::move(point));
+    }
+  }
+  return all;
+}
+
 Json messages() {
   const Nccl nccl;
   const auto check_nccl = [&](ncclResult_t result, const char* what) {
@@ -150,8 +195,7 @@ Json messages() {
   Json all{{"library", nccl.library.where()}, {"version", version}, {"points", Json::array()}};
   const Partitions partitions(0, {1, 1});
   const Partitions::Part &a = partitions.parts()[0], &b = partitions.parts()[1];
-  constexpr std::size_t kBytes = 64 * kMiB;
-  const Block from(kBytes), to(kBytes);
+  const Block from(kMessages[3]), to(kMessages[3]);
   for (const int blocks : {2, 4, 8, 16}) {
     ncclUniqueId id;
     check_nccl(nccl.ncclGetUniqueId(&id), "ncclGetUniqueId");
@@ -160,28 +204,16 @@ Json messages() {
     config.cgaClusterSize = 0;
     ncclComm_t comm{};
     check_nccl(nccl.ncclCommInitRankConfig(&comm, 1, id, 0, &config), "ncclCommInitRankConfig");
-    for (const std::size_t bytes : {kMiB / 16, kMiB, 16 * kMiB, kBytes}) {
+    for (const std::size_t bytes : kMessages) {
       const auto send = [&] {  // Both streams wait for each other; the time is that of the receiver.
         check_nccl(nccl.ncclGroupStart(), "ncclGroupStart");
         check_nccl(nccl.ncclSend(from.as<void>(), bytes, ncclInt8, 0, comm, a.comm), "ncclSend");
         check_nccl(nccl.ncclRecv(to.as<void>(), bytes, ncclInt8, 0, comm, b.comm), "ncclRecv");
         check_nccl(nccl.ncclGroupEnd(), "ncclGroupEnd");
       };
-      // One message alone: behind another nothing would be busy any more.
-      const auto beside = [&](const Partitions::Part& busy) {
-        const Event begin(cudaEventDefault), end(cudaEventDefault);
-        spin(static_cast<int>(busy.multiprocessors) * 16, 100'000'000, nullptr, 0, busy.compute);
-        begin.record(b.comm);
-        send();
-        end.record(b.comm);
-        check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-        return end.milliseconds_since(begin);
-      };
-      all["points"].push_back({{"most_blocks", blocks},
-                               {"bytes", bytes},
-                               {"ms", milliseconds(b.comm, send)},
-                               {"ms_sender_busy", beside(a)},
-                               {"ms_receiver_busy", beside(b)}});
+      Json point = message_point(partitions, bytes, send);
+      point["most_blocks"] = blocks;
+      all["points"].push_back(std::move(point));
     }
     check_nccl(nccl.ncclCommDestroy(comm), "ncclCommDestroy");
   }

@@ -29,4 +29,8 @@ struct Place {
 /// to update are arguments of the launches. Throws CudaError without cuBLASLt. Not to be used by two threads at once.
 std::unique_ptr<real::Kernels> make_kernels(const Place&, std::size_t width);
 
+/// A copy by at most 16 blocks of the stream's device, 16 bytes a thread where both ends are so aligned. One of them
+/// may be memory of another device that this one reaches.
+void copy_by_kernel(const void* from, void* to, std::size_t bytes, cudaStream_t);
+
 }  // namespace stagecraft::cuda

@@ -17,14 +17,13 @@ namespace {
 
 constexpr std::size_t kMostWorkspace = std::size_t{32} << 20;  // What cuBLAS itself takes on Hopper.
 
-void check_lt(cublasStatus_t status, const char* what) {
-  if (status != CUBLAS_STATUS_SUCCESS)
-    throw CudaError(fmt::format("{}: cublasStatus {}", what, static_cast<int>(status)));
-}
-
 const CublasLt& lt() {
   static const CublasLt loaded;
   return loaded;
+}
+
+void check_lt(cublasStatus_t status, const char* what) {
+  if (status != CUBLAS_STATUS_SUCCESS) throw CudaError(fmt::format("{}: {}", what, to_text(lt(), status)));
 }
 
 /// A handle knows no stream, but belongs to a device.
@@ -37,9 +36,8 @@ cublasLtHandle_t handle_of_device() {
   cublasLtHandle_t& handle = handles[device];
   if (handle) return handle;
   if (const cublasStatus_t status = lt().cublasLtCreate(&handle); status != CUBLAS_STATUS_SUCCESS)
-    throw CudaError(
-        fmt::format("{} (version {}) does not start on GPU {}: cublasStatus {}; is the driver older than it?",
-                    lt().library.where(), lt().cublasLtGetVersion(), device, static_cast<int>(status)));
+    throw CudaError(fmt::format("{} (version {}) does not start on GPU {}: {}; is the driver older than it?",
+                                lt().library.where(), lt().cublasLtGetVersion(), device, to_text(lt(), status)));
   return handle;
 }
 
@@ -191,8 +189,8 @@ const Products::Plan& Products::plan(const Key& key) {
     if (answer == CUBLAS_STATUS_SUCCESS) return *(made = std::move(fresh));
   }
   const bool rounds = width_ == sizeof(float) && place_.precision != Precision::Exact;
-  throw CudaError(fmt::format("cuBLASLt has no algorithm for a product of {}x{} by {}x{} (cublasStatus {}){}",
-                              key.columns, key.inner, key.inner, key.rows, static_cast<int>(answer),
+  throw CudaError(fmt::format("cuBLASLt has no algorithm for a product of {}x{} by {}x{}: {}{}", key.columns, key.inner,
+                              key.inner, key.rows, to_text(lt(), answer),
                               rounds ? "; run.gpu.precision: exact asks for less" : ""));
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "backends/cuda/kernels/watch.hpp"
+#include "backends/cuda/patience.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::cuda {
@@ -27,7 +28,7 @@ void* from_device(std::size_t bytes) {
 
 Memory::~Memory() {
   if (blocks_.empty()) return;
-  cudaStreamSynchronize(stream_);
+  if (!ended(stream_)) return;  // To free memory would wait for ever.
   for (const Block& block : blocks_) cudaFree(block.data);
 }
 

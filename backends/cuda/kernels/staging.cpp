@@ -4,18 +4,19 @@
 #include <bit>
 
 #include "backends/cuda/driver.hpp"
+#include "backends/cuda/patience.hpp"
 
 namespace stagecraft::cuda {
 namespace {
 
+constexpr double kPatience = 300;  // Seconds.
 constexpr std::size_t kLeast = std::size_t{64} << 10;
 
 }  // namespace
 
 Staging::~Staging() {
   if (buffers_.empty()) return;
-  cudaStreamSynchronize(stream_);
-  clear();
+  if (ended(stream_)) clear();
 }
 
 void Staging::clear() noexcept {
@@ -36,7 +37,7 @@ Staging::Buffer& Staging::take(std::size_t bytes) {
   }
   const std::size_t size = std::max(kLeast, std::bit_ceil(bytes));
   if (held_ + size > most_ && !buffers_.empty()) {
-    check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    at_most(kPatience)([&] { return over(stream_); });
     for (auto buffer = buffers_.begin(); buffer != buffers_.end(); ++buffer)
       if (buffer->size >= bytes) return last(buffer);
     clear();
@@ -64,7 +65,7 @@ void Staging::copy_up(const Buffer& buffer, void* to, std::size_t bytes) {
 
 void Staging::copy_down(const void* from, const Buffer& buffer, std::size_t bytes) {
   check(cudaMemcpyAsync(buffer.data, from, bytes, cudaMemcpyDeviceToHost, stream_), "a copy from the device");
-  check(cudaStreamSynchronize(stream_), "waiting for the device");
+  at_most(kPatience)([&] { return over(stream_); });
 }
 
 }  // namespace stagecraft::cuda

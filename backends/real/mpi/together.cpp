@@ -48,7 +48,7 @@ std::string told_times(const Program& p, const Dealing& dealing, const Times& ti
     if (dealing.here(p.instructions[n].device))
       for (const double t : {times.start[n], times.end[n]})
         seconds.push_back(on_first_clock(begin + t, clocks.before, clocks.after));
-  out.put(std::max(clocks.before.uncertainty, clocks.after.uncertainty));
+  out.put(std::max(clocks.before.uncertainty, clocks.after.uncertainty) + times.uncertainty);
   out.put(on_first_clock(begin, clocks.before, clocks.after));
   out.put(seconds);
   return out.take() + more;
@@ -101,19 +101,13 @@ void start_together(const Program& p, const Dealing& dealing, Times& times) {
 
 }  // namespace
 
-Joint walk_together(const Program& program, const Dealing& dealing, Actions& actions, Parcels& parcels,
-                    const WalkOptions& options, const std::function<std::string()>& tell) {
-  MpiTransport transport(program, dealing, parcels);
+Joint run_together(const Program& program, const Dealing& dealing, const std::function<Times()>& run,
+                   const std::function<std::string()>& tell) {
   meet();
   require_same_program(program);
   Clocks clocks;
   clocks.before = read_clock();
-  Times times;
-  {
-    const StopSignal signal;
-    times = walk(program, actions, &transport, options);
-  }
-  transport.finish();
+  const Times times = run();
   clocks.after = read_clock();
   const std::string own = told_times(program, dealing, times, clocks, tell());
   meet();
@@ -128,6 +122,21 @@ Joint walk_together(const Program& program, const Dealing& dealing, Actions& act
   Joint joint = put_together(program, dealing, texts);
   start_together(program, dealing, joint.times);
   return joint;
+}
+
+Joint walk_together(const Program& program, const Dealing& dealing, Actions& actions, Parcels& parcels,
+                    const WalkOptions& options, const std::function<std::string()>& tell) {
+  MpiTransport transport(program, dealing, parcels);
+  const auto run = [&] {
+    Times times;
+    {
+      const StopSignal signal;
+      times = walk(program, actions, &transport, options);
+    }
+    transport.finish();
+    return times;
+  };
+  return run_together(program, dealing, run, tell);
 }
 
 }  // namespace stagecraft::real

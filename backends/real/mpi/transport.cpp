@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::size_t kMostReceives = 64;
 
-/// Memory that MPI may write to or read from as long as the process lives.
 std::vector<std::shared_ptr<void>>& left_behind() {
   static std::vector<std::shared_ptr<void>> blocks;
   return blocks;
@@ -32,6 +31,7 @@ void require_length(std::size_t bytes, const std::string& what) {
 }  // namespace
 
 bool messages_left() { return !left_behind().empty(); }
+void leave_behind(std::shared_ptr<void> block) { left_behind().push_back(std::move(block)); }
 
 MpiTransport::MpiTransport(const Program& program, const Dealing& dealing, Parcels& parcels)
     : p_(program), dealing_(dealing), parcels_(parcels) {
@@ -60,9 +60,8 @@ MpiTransport::~MpiTransport() {
     const bool receives = under_way_[n].kind == Kind::Received || under_way_[n].kind == Kind::ShareReceived;
     if (receives) MPI_Cancel(&requests_[n]);
     MPI_Request_free(&requests_[n]);
-    left_behind().push_back(under_way_[n].block);
+    leave_behind(under_way_[n].block);
   }
-  if (pulse_ != MPI_REQUEST_NULL) left_behind().push_back(pulses_);
 }
 
 void MpiTransport::add(MPI_Request request, UnderWay what) {
@@ -209,15 +208,7 @@ void MpiTransport::end_sums(std::vector<InstructionId>& ended) {
 
 std::optional<Transport::Pulse> MpiTransport::pulse(const Pulse& own) {
   const std::lock_guard lock(mpi_);
-  if (pulse_ == MPI_REQUEST_NULL) {
-    pulses_->own = {own.moving, own.failed, own.stuck, own.unfinished};
-    check(MPI_Iallreduce(pulses_->own.data(), pulses_->all.data(), 4, MPI_INT, MPI_SUM, wires().pulses, &pulse_));
-  }
-  int done = 0;
-  check(MPI_Test(&pulse_, &done, MPI_STATUS_IGNORE));
-  if (!done) return {};
-  const auto& all = pulses_->all;
-  return Pulse{all[0], all[1], all[2], all[3]};
+  return pulses_.pulse(own);
 }
 
 bool MpiTransport::told_to_stop() const { return real::told_to_stop(); }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "backends/real/dealing.hpp"
+#include "backends/real/mpi/pulses.hpp"
 #include "backends/real/mpi/wire.hpp"
 #include "backends/real/transport.hpp"
 
@@ -66,14 +66,12 @@ class MpiTransport : public Transport {
   std::unordered_map<int, Sum> sums_;
   std::vector<int> complete_;  ///< Collectives with all their shares.
   std::mutex polling_;
-  struct Pulses {
-    std::array<int, 4> own{}, all{};
-  };
-  std::shared_ptr<Pulses> pulses_ = std::make_shared<Pulses>();
-  MPI_Request pulse_ = MPI_REQUEST_NULL;
+  Pulses pulses_;
 };
 
-/// Whether a run that failed has left messages under way; they keep their memory.
+/// Whether a run that failed has left messages under way; they keep their memory, which MPI may write to or read from
+/// as long as the process lives.
 bool messages_left();
+void leave_behind(std::shared_ptr<void>);
 
 }  // namespace stagecraft::real

@@ -78,6 +78,16 @@ CUresult resource_of(CUgreenCtx context, CUdevResource* resource, CUdevResourceT
   return CUDA_SUCCESS;
 }
 
+CUresult name_of(CUresult result, const char** name) {
+  *name = result == CUDA_ERROR_INVALID_VALUE ? "CUDA_ERROR_INVALID_VALUE" : nullptr;
+  return *name ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult words_of(CUresult result, const char** words) {
+  *words = result == CUDA_ERROR_INVALID_VALUE ? "invalid argument" : nullptr;
+  return *words ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 }  // namespace
 
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned, unsigned long long,
@@ -93,6 +103,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
   offer("cuGreenCtxDestroy", destroy);
   offer("cuGreenCtxStreamCreate", new_stream);
   offer("cuGreenCtxGetDevResource", resource_of);
+  offer("cuGetErrorName", name_of);
+  offer("cuGetErrorString", words_of);
   *answer = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
   return cudaSuccess;
 }

@@ -1,8 +1,10 @@
 #include "tests/support/emulated_gpu/machine.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 namespace stagecraft::emulated_gpu {
 namespace {
@@ -11,11 +13,18 @@ constexpr std::size_t kGuard = 256;
 constexpr int kNan = 0xff;  // All bits set are a NaN, of float and of double.
 constexpr double kHostCall = 1e-6;
 
-/// STAGECRAFT_EMULATED_GPUS says how many there are until somebody asks for others.
+/// STAGECRAFT_EMULATED_GPUS says how many there are until somebody asks for others; STAGECRAFT_EMULATED_CLOCK=real that
+/// times are those of this machine, which processes share.
 Machine first_machine() {
   Machine machine;
   if (const char* const count = std::getenv("STAGECRAFT_EMULATED_GPUS")) machine.devices = std::atoi(count);
+  const char* const clock = std::getenv("STAGECRAFT_EMULATED_CLOCK");
+  machine.real_clock = clock && std::string_view(clock) == "real";
   return machine;
+}
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 std::unique_ptr<State>& current_state() {
@@ -35,6 +44,14 @@ void enqueue(cudaStream_t stream, std::function<void()> work, double seconds) {
   s.push(s.stream_of(stream), {std::move(work), seconds, 0, nullptr, nullptr, false});
 }
 
+void enqueue_when(cudaStream_t stream, std::function<bool()> ready, std::function<void()> work) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  s.push(s.stream_of(stream), {std::move(work), 1e-6, 0, nullptr, nullptr, false, std::move(ready)});
+}
+
+int device_of(cudaStream_t stream) { return state().stream_of(stream).device; }
+
 void hang(cudaStream_t stream) {
   State& s = state();
   const Lock lock(s.mutex);
@@ -44,6 +61,8 @@ void hang(cudaStream_t stream) {
 void crash(cudaStream_t stream) {
   enqueue(stream, [] { state().broken = true; });
 }
+
+const void* capture_of(cudaStream_t stream) { return state().stream_of(stream).graph; }
 
 const Machine& machine() { return state().machine; }
 
@@ -85,7 +104,9 @@ CUevent_st& State::event_of(cudaEvent_t event) const {
 }
 
 void State::push(CUstream_st& stream, Item item) {
+  if (&stream == &legacy && capturing()) invalidate(cudaErrorStreamCaptureImplicit);
   if (stream.graph) {
+    if (item.ready) throw Misuse("work that waits for another rank is captured");
     stream.graph->nodes.push_back({std::move(item), stream.last});
     stream.last = {static_cast<int>(stream.graph->nodes.size()) - 1};
     return;
@@ -107,29 +128,47 @@ void State::record(CUevent_st& event, CUstream_st& stream, bool node_of_graph) {
   event.latest->node = stream.last.front();
 }
 
-void State::wait(CUstream_st& stream, const CUevent_st& event) {
+bool State::capturing() const {
+  return std::any_of(graphs.begin(), graphs.end(), [](const auto& g) { return g->open && !g->invalid; });
+}
+
+cudaError_t State::invalidate(cudaError_t why) {
+  for (const auto& graph : graphs) graph->invalid |= graph->open;
+  return why;
+}
+
+cudaError_t State::wait(CUstream_st& stream, const CUevent_st& event) {
   const std::shared_ptr<Record>& record = event.latest;
-  if (!record || record->done) return;
-  if (waits++ == machine.ignored_wait) return;
+  if (!record) return cudaSuccess;
+  // An event from outside of the capture, of another one, or of one that has ended.
+  if (stream.graph && record->graph != stream.graph) return invalidate(cudaErrorStreamCaptureIsolation);
+  if (record->graph && !record->graph->open) return cudaErrorInvalidValue;
+  if (record->done || waits++ == machine.ignored_wait) return cudaSuccess;
   if (!record->graph) {
-    if (stream.graph) throw Misuse("a captured stream waits for an event from outside of the capture");
     push(stream, {{}, 0, 0, record, nullptr, false});
-    return;
+    return cudaSuccess;
   }
-  if (record->graph->streams.front()->graph != record->graph) throw Misuse("an event of a capture that has ended");
   if (!stream.graph) {
     stream.graph = record->graph;
     stream.last.clear();
     record->graph->streams.push_back(&stream);
   }
-  if (stream.graph != record->graph) throw Misuse("an event of another capture");
   stream.last.push_back(record->node);
+  return cudaSuccess;
 }
 
 bool State::ready(const CUstream_st& stream) const {
   if (stream.items.empty()) return false;
   const Item& next = stream.items.front();
-  return !next.never && (!next.waits_for || next.waits_for->done);
+  return !next.never && (!next.waits_for || next.waits_for->done) && (!next.ready || next.ready());
+}
+
+bool State::waits_for_others() const {
+  const bool any = std::any_of(streams.begin(), streams.end(), [](const auto& stream) {
+    return !stream->items.empty() && !stream->items.front().never && stream->items.front().ready;
+  });
+  if (any) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  return any;
 }
 
 void State::run(CUstream_st& stream) {
@@ -139,6 +178,7 @@ void State::run(CUstream_st& stream) {
   if (item.waits_for) start = std::max(start, item.waits_for->time);
   stream.free_at = start + item.seconds;
   if (item.work) item.work();
+  if (machine.real_clock) stream.free_at = seconds_now();
   if (!item.records) return;
   item.records->time = stream.free_at;
   item.records->done = true;
@@ -189,9 +229,12 @@ void State::launch(CUstream_st& stream, const CUgraphExec_st& graph) {
     }
     for (const double e : end) stream.free_at = std::max(stream.free_at, e);
   };
-  for (const Node& node : graph.nodes)
+  bool never = false;
+  for (const Node& node : graph.nodes) {
     if (node.item.records) node.item.records->done = false;
-  push(stream, {play, 0, 0, nullptr, nullptr, false});
+    never = never || node.item.never;
+  }
+  push(stream, {play, 0, 0, nullptr, nullptr, never});
 }
 
 void* State::allocate(std::size_t bytes, bool host) {

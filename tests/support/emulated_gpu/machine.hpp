@@ -27,6 +27,7 @@ struct Item {
   double seconds = 0, earliest = 0;
   std::shared_ptr<Record> waits_for, records;
   bool never = false;
+  std::function<bool()> ready = {};  ///< Asked again and again; empty: at once.
 };
 
 struct Node {
@@ -39,6 +40,7 @@ struct Node {
 struct CUgraph_st {
   std::vector<stagecraft::emulated_gpu::Node> nodes;
   std::vector<CUstream_st*> streams;  ///< That take part in the capture; the first began it.
+  bool open = true, invalid = false;
 };
 
 struct CUgraphExec_st {
@@ -87,7 +89,12 @@ class State {
 
   void push(CUstream_st&, Item);
   void record(CUevent_st&, CUstream_st&, bool node_of_graph);
-  void wait(CUstream_st&, const CUevent_st&);
+  cudaError_t wait(CUstream_st&, const CUevent_st&);
+  /// Ends all captures that are under way, and is why.
+  cudaError_t invalidate(cudaError_t);
+  /// What a thread must not call while it captures: then this is not cudaSuccess.
+  cudaError_t unsafe() { return capturing() ? invalidate(cudaErrorStreamCaptureUnsupported) : cudaSuccess; }
+  bool capturing() const;
   void launch(CUstream_st&, const CUgraphExec_st&);
 
   bool step();  ///< Runs one item of one stream; false when none can go on.
@@ -95,7 +102,7 @@ class State {
   template <class Done>
   void run_until(Done&& done) {
     while (!done())
-      if (!step()) throw Misuse("waiting for work that never ends");
+      if (!step() && !waits_for_others()) throw Misuse("waiting for work that never ends");
   }
   bool idle() const;
 
@@ -121,10 +128,13 @@ class State {
 
  private:
   void run(CUstream_st&);
+  bool waits_for_others() const;  ///< Whether a stream is at work that another process may let go on; naps if so.
   bool ready(const CUstream_st&) const;
 };
 
 State& state();
+/// As cudaGetLastError() gives it back.
+cudaError_t fail(cudaError_t);
 using Lock = std::lock_guard<std::recursive_mutex>;
 
 }  // namespace stagecraft::emulated_gpu

@@ -1,38 +1,39 @@
-// NCCL as far as one process needs it: communicators of one rank, which sends to itself. It knows streams only through
-// the functions of the runtime, as the real one does.
+// NCCL as far as the project needs it: groups of sends and receives, of one rank to itself or between ranks. It knows
+// streams only through the functions of the runtime, as the real one does.
 #include <cuda_runtime_api.h>
 #include <nccl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <vector>
 
-struct ncclComm {
-  cudaEvent_t last{};  ///< Behind its newest kernel: those of one communicator follow each other.
-};
+#include "tests/support/emulated_gpu/nccl_ranks.hpp"
+#include "tests/support/emulated_gpu/streams.hpp"
+
+using stagecraft::emulated_gpu::Half;
+namespace emulated = stagecraft::emulated_gpu;
 
 namespace {
-
-struct Half {
-  ncclComm_t communicator{};
-  const void* from = nullptr;
-  void* to = nullptr;
-  std::size_t bytes = 0;
-  cudaStream_t stream{};
-};
 
 struct Group {
   int depth = 0;
   bool broken = false;
-  std::vector<Half> sends, receives;
-  std::vector<cudaStream_t> streams;  ///< In the order in which they were first mentioned.
+  std::vector<Half> halves;           ///< Sends and receives, as they came.
+  std::vector<ncclComm_t> gathering;  ///< Communicators that are being made, and wait for their ranks.
 };
 Group group;
 
 cudaEvent_t recorded(cudaStream_t stream) {
+  int before = 0;
+  cudaGetDevice(&before);
+  cudaSetDevice(emulated::device_of(stream));
   cudaEvent_t event{};
   cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
   cudaEventRecord(event, stream);
+  cudaSetDevice(before);
   return event;
 }
 
@@ -53,77 +54,138 @@ std::size_t width(ncclDataType_t type) {
   }
 }
 
-/// Runs on the last stream that was first mentioned: it waits for the others, and they wait for its end.
-ncclResult_t play(ncclComm_t communicator, const std::vector<Half>& sends, const std::vector<Half>& receives) {
+/// A rank to itself: k-th send to k-th receive.
+ncclResult_t copy_to_itself(const std::vector<Half>& halves, cudaStream_t on) {
+  std::vector<Half> sends, receives;
+  for (const Half& h : halves) (h.from ? sends : receives).push_back(h);
   if (sends.size() != receives.size()) return ncclInvalidUsage;  // A send to itself without its receive.
-  const cudaStream_t on = group.streams.back();
-  for (const cudaStream_t other : group.streams)
-    if (other != on) cudaStreamWaitEvent(on, recorded(other), 0);
-  if (communicator->last) cudaStreamWaitEvent(on, communicator->last, 0);
   for (std::size_t i = 0; i < sends.size(); ++i) {
     if (sends[i].bytes != receives[i].bytes) return ncclInvalidUsage;
     if (sends[i].from == receives[i].to) continue;  // The real one launches nothing.
     cudaMemcpyAsync(receives[i].to, sends[i].from, sends[i].bytes, cudaMemcpyDeviceToDevice, on);
   }
-  communicator->last = recorded(on);
-  for (const cudaStream_t other : group.streams)
-    if (other != on) cudaStreamWaitEvent(other, communicator->last, 0);
   return ncclSuccess;
 }
 
-std::vector<Half> of(const std::vector<Half>& halves, ncclComm_t communicator) {
-  std::vector<Half> own;
-  std::copy_if(halves.begin(), halves.end(), std::back_inserter(own),
-               [&](const Half& h) { return h.communicator == communicator; });
-  return own;
+/// Runs on the last stream that was first mentioned: it waits for the others, and they wait for its end.
+ncclResult_t play(ncclComm_t c, const std::vector<Half>& halves) {
+  std::vector<cudaStream_t> streams;
+  for (const Half& h : halves)
+    if (std::find(streams.begin(), streams.end(), h.stream) == streams.end()) streams.push_back(h.stream);
+  const cudaStream_t on = streams.back();
+  for (const cudaStream_t stream : streams)
+    if (emulated::device_of(stream) != c->device) return ncclInvalidUsage;
+  for (const cudaStream_t other : streams)
+    if (other != on) cudaStreamWaitEvent(on, recorded(other), 0);
+  // Graphs know only what was captured with them; the real one sees to the rest when they are launched.
+  if (c->last && c->capture == emulated::capture_of(on)) cudaStreamWaitEvent(on, c->last, 0);
+  c->capture = emulated::capture_of(on);
+  if (c->ranks > 1) {
+    emulated::launch(*c, halves, on);
+    c->launched = true;
+  } else if (const ncclResult_t result = copy_to_itself(halves, on); result != ncclSuccess) {
+    return result;
+  }
+  c->last = recorded(on);
+  for (const cudaStream_t other : streams)
+    if (other != on) cudaStreamWaitEvent(other, c->last, 0);
+  return c->blocking ? ncclSuccess : ncclInProgress;
 }
 
+/// Who did not look whether the last call is through may not go on.
 ncclResult_t finish() {
   const Group all = group;
-  std::vector<ncclComm_t> communicators;
-  for (const auto* halves : {&all.sends, &all.receives})
-    for (const Half& h : *halves)
-      if (std::find(communicators.begin(), communicators.end(), h.communicator) == communicators.end())
-        communicators.push_back(h.communicator);
-  ncclResult_t result = all.broken ? ncclInvalidUsage : ncclSuccess;
-  for (const ncclComm_t c : communicators)
-    if (result == ncclSuccess) result = play(c, of(all.sends, c), of(all.receives, c));
   group = {};
+  if (all.broken) return ncclInvalidUsage;
+  for (const ncclComm_t c : all.gathering)
+    for (int tries = 0; c->blocking && emulated::gathered(*c) == ncclInProgress; ++tries, usleep(1000))
+      if (tries > 20000) return ncclSystemError;
+  ncclResult_t result = all.gathering.empty() || all.gathering.front()->blocking ? ncclSuccess : ncclInProgress;
+  std::vector<ncclComm_t> done;
+  for (const Half& h : all.halves) {
+    const ncclComm_t c = h.communicator;
+    if (std::find(done.begin(), done.end(), c) != done.end()) continue;
+    done.push_back(c);
+    std::vector<Half> own;
+    std::copy_if(all.halves.begin(), all.halves.end(), std::back_inserter(own),
+                 [&](const Half& other) { return other.communicator == c; });
+    const ncclResult_t played = play(c, own);
+    if (played != ncclSuccess && played != ncclInProgress) return played;
+    if (played == ncclInProgress) result = played;
+  }
   return result;
 }
 
-ncclResult_t add(Half half, int peer, ncclDataType_t type, bool sends) {
-  if (!half.communicator || width(type) == 0) return ncclInvalidArgument;
+ncclResult_t add(Half half, ncclDataType_t type) {
+  const ncclComm_t c = half.communicator;
+  if (!c || width(type) == 0 || half.peer < 0 || half.peer >= c->ranks) return ncclInvalidArgument;
   const bool alone = group.depth == 0;
-  group.broken = group.broken || peer != 0;
+  group.broken = group.broken || (c->launched && !c->blocking) || (c->ranks > 1 && half.peer == c->rank);
   half.bytes *= width(type);
-  if (std::find(group.streams.begin(), group.streams.end(), half.stream) == group.streams.end())
-    group.streams.push_back(half.stream);
-  (sends ? group.sends : group.receives).push_back(half);
+  group.halves.push_back(half);
   return alone ? finish() : ncclSuccess;
 }
 
 }  // namespace
 
+/// STAGECRAFT_EMULATED_NCCL_VERSION: another than that of the header.
 ncclResult_t ncclGetVersion(int* version) {
-  *version = NCCL_VERSION_CODE;
+  const char* const other = std::getenv("STAGECRAFT_EMULATED_NCCL_VERSION");
+  *version = other ? std::atoi(other) : NCCL_VERSION_CODE;
   return ncclSuccess;
 }
 const char* ncclGetErrorString(ncclResult_t result) {
-  return result == ncclSuccess ? "no error" : "invalid usage (emulated)";
+  switch (result) {
+    case ncclSuccess:
+      return "no error";
+    case ncclRemoteError:
+      return "remote process exited or there was a network error";
+    default:
+      return "invalid usage (emulated)";
+  }
 }
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   *id = {};
+  std::snprintf(id->internal, sizeof id->internal, "%s", emulated::new_folder_name().c_str());
   return ncclSuccess;
 }
-ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUniqueId, int rank, ncclConfig_t* config) {
-  if (ranks != 1 || rank != 0) return ncclInvalidUsage;  // Two ranks on one GPU are refused.
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
+  *communicator = nullptr;
+  if (ranks < 1 || rank < 0 || rank >= ranks) return ncclInvalidArgument;
   if (config && config->maxCTAs > 0 && (config->maxCTAs & (config->maxCTAs - 1)) != 0) return ncclInvalidArgument;
-  *communicator = new ncclComm;
+  auto* const c = new ncclComm;
+  c->ranks = ranks;
+  c->rank = rank;
+  cudaGetDevice(&c->device);
+  c->blocking = !config || config->blocking != 0;
+  c->sent.resize(static_cast<std::size_t>(ranks), 0);
+  c->received.resize(static_cast<std::size_t>(ranks), 0);
+  c->folder = emulated::folder_of(id);
+  *communicator = c;
+  if (ranks == 1) return ncclSuccess;
+  emulated::announce(*c);
+  group.gathering.push_back(c);
+  return group.depth == 0 ? finish() : ncclSuccess;
+}
+ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t* error) {
+  *error = c->error;
+  if (c->ranks == 1 || c->error != ncclSuccess) return ncclSuccess;
+  c->launched = false;
+  if (emulated::others_aborted(*c)) *error = c->error = ncclRemoteError;
+  if (c->met || c->error != ncclSuccess) return ncclSuccess;
+  *error = emulated::gathered(*c);
   return ncclSuccess;
 }
-ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
-  delete communicator;
+ncclResult_t ncclCommFinalize(ncclComm_t c) { return c->blocking ? ncclSuccess : ncclInProgress; }
+ncclResult_t ncclCommDestroy(ncclComm_t c) {
+  if (c->ranks > 1) emulated::leave(*c, false);
+  delete c;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommAbort(ncclComm_t c) {
+  c->aborted = true;  // Its kernels look at it, so it stays.
+  if (c->ranks > 1) emulated::leave(*c, true);
   return ncclSuccess;
 }
 ncclResult_t ncclGroupStart() {
@@ -136,9 +198,9 @@ ncclResult_t ncclGroupEnd() {
 }
 ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, int peer, ncclComm_t communicator,
                       cudaStream_t stream) {
-  return add({communicator, from, nullptr, count, stream}, peer, type, true);
+  return add({communicator, from, nullptr, count, peer, stream}, type);
 }
 ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer, ncclComm_t communicator,
                       cudaStream_t stream) {
-  return add({communicator, nullptr, to, count, stream}, peer, type, false);
+  return add({communicator, nullptr, to, count, peer, stream}, type);
 }

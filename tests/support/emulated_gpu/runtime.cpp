@@ -12,8 +12,6 @@ namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
 
-cudaError_t fail(cudaError_t error) { return last_error = error; }
-
 void require_memory(const void* data, std::size_t bytes, bool device, const char* what) {
   const Allocation* const a = state().holds(data, bytes);
   if (device && (!a || a->host)) throw Misuse(std::string(what) + " device memory that is not in use");
@@ -23,6 +21,18 @@ void require_memory(const void* data, std::size_t bytes, bool device, const char
 void copy_now(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   require_memory(to, bytes, kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice, "a copy writes to");
   require_memory(from, bytes, kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice, "a copy reads from");
+  const bool crosses =
+      kind == cudaMemcpyDeviceToDevice && state().holds(to, bytes)->device != state().holds(from, bytes)->device;
+  if (crosses && !state().machine.peer_access) throw Misuse("a copy goes to a GPU that cannot be reached");
+  std::memmove(to, from, bytes);
+}
+
+/// Through the host where GPUs do not reach each other.
+void copy_to_peer(void* to, int target, const void* from, int source, std::size_t bytes) {
+  require_memory(to, bytes, true, "a copy writes to");
+  require_memory(from, bytes, true, "a copy reads from");
+  if (state().holds(to, bytes)->device != target || state().holds(from, bytes)->device != source)
+    throw Misuse("a copy between GPUs names others than those its memory is on");
   std::memmove(to, from, bytes);
 }
 
@@ -43,12 +53,33 @@ void sync_with_host(State& s, double time) { s.host_time = std::max(s.host_time,
 
 }  // namespace
 
+cudaError_t stagecraft::emulated_gpu::fail(cudaError_t error) { return last_error = error; }
+
 cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
 cudaError_t cudaPeekAtLastError() { return last_error; }
 const char* cudaGetErrorName(cudaError_t error) {
   static thread_local char text[32];
-  std::snprintf(text, sizeof text, "cudaError %d", static_cast<int>(error));
-  return text;
+  switch (error) {
+#define EMULATED_NAME(name) \
+  case name:                \
+    return #name
+    EMULATED_NAME(cudaSuccess);
+    EMULATED_NAME(cudaErrorNoDevice);
+    EMULATED_NAME(cudaErrorMemoryAllocation);
+    EMULATED_NAME(cudaErrorNotReady);
+    EMULATED_NAME(cudaErrorIllegalAddress);
+    EMULATED_NAME(cudaErrorInvalidResourceHandle);
+    EMULATED_NAME(cudaErrorStreamCaptureUnsupported);
+    EMULATED_NAME(cudaErrorStreamCaptureInvalidated);
+    EMULATED_NAME(cudaErrorStreamCaptureUnmatched);
+    EMULATED_NAME(cudaErrorStreamCaptureUnjoined);
+    EMULATED_NAME(cudaErrorStreamCaptureIsolation);
+    EMULATED_NAME(cudaErrorStreamCaptureImplicit);
+#undef EMULATED_NAME
+    default:
+      std::snprintf(text, sizeof text, "cudaError %d", static_cast<int>(error));
+      return text;
+  }
 }
 const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {
@@ -64,6 +95,16 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "an illegal memory access was encountered";
     case cudaErrorInvalidResourceHandle:
       return "invalid resource handle";
+    case cudaErrorStreamCaptureUnsupported:
+      return "operation not permitted when stream is capturing";
+    case cudaErrorStreamCaptureInvalidated:
+      return "operation failed due to a previous error during capture";
+    case cudaErrorStreamCaptureUnjoined:
+      return "capturing stream has unjoined work";
+    case cudaErrorStreamCaptureIsolation:
+      return "dependency created on uncaptured work in another stream";
+    case cudaErrorStreamCaptureImplicit:
+      return "operation would make the legacy stream depend on a capturing blocking stream";
     default:
       return cudaGetErrorName(error);
   }
@@ -90,6 +131,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   *p = cudaDeviceProp{};
   std::snprintf(p->name, sizeof p->name, "Emulated GPU");
   p->major = 9;
+  p->pciBusID = device;
+  p->uuid.bytes[0] = static_cast<char>(device + 1);
   p->multiProcessorCount = m.multiprocessors;
   p->totalGlobalMem = m.memory;
   p->maxThreadsPerBlock = 1024;
@@ -133,10 +176,12 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
-  *can = device != peer;
+  *can = device != peer && state().machine.peer_access;
   return cudaSuccess;
 }
-cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaSuccess; }
+cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) {
+  return state().machine.peer_access ? cudaSuccess : fail(cudaErrorPeerAccessUnsupported);
+}
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   State& s = state();
@@ -150,6 +195,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 cudaError_t cudaMalloc(void** data, std::size_t bytes) {
   State& s = state();
   const Lock lock(s.mutex);
+  if (const cudaError_t e = s.unsafe(); e != cudaSuccess) return fail(e);
   if (s.machine.devices == 0) return fail(cudaErrorNoDevice);
   *data = bytes == 0 ? nullptr : s.allocate(bytes, false);
   return *data || bytes == 0 ? cudaSuccess : fail(cudaErrorMemoryAllocation);
@@ -157,12 +203,14 @@ cudaError_t cudaMalloc(void** data, std::size_t bytes) {
 cudaError_t cudaFree(void* data) {
   State& s = state();
   const Lock lock(s.mutex);
+  if (const cudaError_t e = s.unsafe(); e != cudaSuccess) return fail(e);
   if (data) s.free(data, false);
   return cudaSuccess;
 }
 cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned) {
   State& s = state();
   const Lock lock(s.mutex);
+  if (const cudaError_t e = s.unsafe(); e != cudaSuccess) return fail(e);
   *data = s.allocate(std::max<std::size_t>(bytes, 1), true);
   return cudaSuccess;
 }
@@ -170,6 +218,7 @@ cudaError_t cudaMallocHost(void** data, std::size_t bytes) { return cudaHostAllo
 cudaError_t cudaFreeHost(void* data) {
   State& s = state();
   const Lock lock(s.mutex);
+  if (const cudaError_t e = s.unsafe(); e != cudaSuccess) return fail(e);
   if (data) s.free(data, true);
   return cudaSuccess;
 }
@@ -177,6 +226,7 @@ cudaError_t cudaFreeHost(void* data) {
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   State& s = state();
   const Lock lock(s.mutex);
+  if (s.capturing()) return fail(s.invalidate(cudaErrorStreamCaptureImplicit));
   settle_legacy(s);
   if (bytes > 0) copy_now(to, from, bytes, kind);
   s.host_time += seconds_of(bytes);
@@ -185,6 +235,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
 cudaError_t cudaMemset(void* data, int value, std::size_t bytes) {
   State& s = state();
   const Lock lock(s.mutex);
+  if (s.capturing()) return fail(s.invalidate(cudaErrorStreamCaptureImplicit));
   settle_legacy(s);
   require_memory(data, bytes, true, "memset writes to");
   std::memset(data, value, bytes);
@@ -209,8 +260,14 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   if (pageable_to) s.run_until([&] { return on.items.empty(); });
   return cudaSuccess;
 }
-cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes, cudaStream_t stream) {
-  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
+cudaError_t cudaMemcpyPeerAsync(void* to, int target, const void* from, int source, std::size_t bytes,
+                                cudaStream_t stream) {
+  State& s = state();
+  const Lock lock(s.mutex);
+  if (s.broken) return fail(cudaErrorIllegalAddress);
+  const auto work = [=] { copy_to_peer(to, target, from, source, bytes); };
+  if (bytes > 0) s.push(s.stream_of(stream), {work, seconds_of(bytes), 0, nullptr, nullptr, false});
+  return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* data, int value, std::size_t bytes, cudaStream_t stream) {
   State& s = state();
@@ -245,9 +302,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   State& s = state();
   const Lock lock(s.mutex);
+  if (const cudaError_t e = s.unsafe(); e != cudaSuccess) return fail(e);
   if (s.broken) return fail(cudaErrorIllegalAddress);
   CUstream_st& on = s.stream_of(stream);
-  if (on.graph) return fail(cudaErrorStreamCaptureUnsupported);
   s.run_until([&] { return on.items.empty(); });
   sync_with_host(s, on.free_at);
   return cudaSuccess;
@@ -255,6 +312,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   State& s = state();
   const Lock lock(s.mutex);
+  if (const cudaError_t e = s.unsafe(); e != cudaSuccess) return fail(e);
   for (std::uint64_t n = s.random() % 8; n > 0; --n) s.step();
   if (s.broken) return fail(cudaErrorIllegalAddress);
   return s.stream_of(stream).items.empty() ? cudaSuccess : cudaErrorNotReady;
@@ -262,6 +320,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 cudaError_t cudaDeviceSynchronize() {
   State& s = state();
   const Lock lock(s.mutex);
+  if (const cudaError_t e = s.unsafe(); e != cudaSuccess) return fail(e);
   s.run_until([&] { return s.idle(); });
   for (const auto& stream : s.streams) sync_with_host(s, stream->free_at);
   return cudaSuccess;
@@ -270,8 +329,10 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   State& s = state();
   const Lock lock(s.mutex);
   if (s.broken) return fail(cudaErrorIllegalAddress);
-  s.wait(s.stream_of(stream), s.event_of(event));
-  return cudaSuccess;
+  CUstream_st& on = s.stream_of(stream);
+  if (on.graph && on.graph->invalid) return fail(cudaErrorStreamCaptureInvalidated);
+  const cudaError_t result = s.wait(on, s.event_of(event));
+  return result == cudaSuccess ? result : fail(result);
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
@@ -299,6 +360,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   State& s = state();
   const Lock lock(s.mutex);
+  if (const cudaError_t e = s.unsafe(); e != cudaSuccess) return fail(e);
   for (std::uint64_t n = s.random() % 8; n > 0; --n) s.step();
   if (s.broken) return fail(cudaErrorIllegalAddress);
   const std::shared_ptr<Record>& record = s.event_of(event).latest;
@@ -309,6 +371,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   State& s = state();
   const Lock lock(s.mutex);
+  if (const cudaError_t e = s.unsafe(); e != cudaSuccess) return fail(e);
   const std::shared_ptr<Record> record = s.event_of(event).latest;
   if (!record) return cudaSuccess;
   s.run_until([&] { return record->done; });
@@ -331,58 +394,3 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   s.event_of(event).alive = false;
   return cudaSuccess;
 }
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  State& s = state();
-  const Lock lock(s.mutex);
-  CUstream_st& on = s.stream_of(stream);
-  if (on.graph || &on == &s.legacy) return fail(cudaErrorStreamCaptureUnsupported);
-  s.graphs.push_back(std::make_unique<CUgraph_st>());
-  on.graph = s.graphs.back().get();
-  on.graph->streams = {&on};
-  on.last.clear();
-  return cudaSuccess;
-}
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  State& s = state();
-  const Lock lock(s.mutex);
-  CUstream_st& on = s.stream_of(stream);
-  *graph = on.graph;
-  if (!on.graph) return fail(cudaErrorStreamCaptureInvalidated);
-  // Every stream has to have come back: its last nodes are behind those of the first stream.
-  std::vector<bool> joined(on.graph->nodes.size(), false);
-  std::vector<int> open = on.last;
-  while (!open.empty()) {
-    const int n = open.back();
-    open.pop_back();
-    if (joined[static_cast<std::size_t>(n)]) continue;
-    joined[static_cast<std::size_t>(n)] = true;
-    for (const int b : on.graph->nodes[static_cast<std::size_t>(n)].behind) open.push_back(b);
-  }
-  const bool all = std::all_of(joined.begin(), joined.end(), [](bool j) { return j; });
-  for (CUstream_st* const other : std::vector<CUstream_st*>(on.graph->streams)) other->graph = nullptr;
-  if (all) return cudaSuccess;
-  *graph = nullptr;
-  return fail(cudaErrorStreamCaptureUnjoined);
-}
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-  *status = state().stream_of(stream).graph ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
-  return cudaSuccess;
-}
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
-  State& s = state();
-  const Lock lock(s.mutex);
-  s.executables.push_back(std::make_unique<CUgraphExec_st>());
-  s.executables.back()->nodes = graph->nodes;
-  *executable = s.executables.back().get();
-  return cudaSuccess;
-}
-cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-  State& s = state();
-  const Lock lock(s.mutex);
-  s.launch(s.stream_of(stream), *executable);
-  return cudaSuccess;
-}
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { return cudaSuccess; }
-cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }

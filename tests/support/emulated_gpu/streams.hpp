@@ -34,6 +34,8 @@ struct Machine {
   bool events_of_partitions = true;        ///< Whether they can be recorded and waited for, as in the primary context.
   std::vector<int> refused_products = {};  ///< Of cublasComputeType_t: cuBLASLt has no algorithm for them.
   std::int64_t ignored_wait = -1;          ///< This wait for an event, counted from 0, is not done.
+  bool peer_access = true;                 ///< Whether devices reach the memory of each other.
+  bool real_clock = false;                 ///< Times are those of this machine, which processes share.
 };
 
 /// A fresh machine: everything that was made before is gone, and what was queued is never run.
@@ -43,10 +45,16 @@ const Machine& machine();
 
 /// Queues work, as a launch does. It may take so long on the emulated clock.
 void enqueue(cudaStream_t, std::function<void()>, double seconds = 1e-6);
+/// Work that cannot go on until it is so, which is asked again and again.
+void enqueue_when(cudaStream_t, std::function<bool()> ready, std::function<void()> work);
+int device_of(cudaStream_t);
 /// Work that never ends.
 void hang(cudaStream_t);
 /// A kernel that reads where there is nothing: when it is run, and from then on, every call fails.
 void crash(cudaStream_t);
+
+/// Which capture the stream is in; null: in none.
+const void* capture_of(cudaStream_t);
 
 /// Waits for events since the last reset that had something to wait for on another stream.
 std::int64_t waits();

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "backends/cuda/kernels/kernels.hpp"
 #include "backends/cuda/kernels/staging.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/random.hpp"
@@ -124,6 +125,31 @@ TEST_CASE("with little memory of the host, copies wait for those before them") {
       memory.release(from, bytes);
     }
   }
+}
+
+TEST_CASE("a kernel copies all bytes and no others, however the ends are aligned") {
+  const Gpu gpu(0);
+  constexpr std::size_t kRoom = 300000;
+  void *from = nullptr, *to = nullptr;
+  cuda::check(cudaMalloc(&from, kRoom), "cudaMalloc");
+  cuda::check(cudaMalloc(&to, kRoom), "cudaMalloc");
+  std::vector<unsigned char> numbers(kRoom), found(kRoom);
+  for (std::size_t i = 0; i < kRoom; ++i) numbers[i] = static_cast<unsigned char>(i % 251);
+  cuda::check(cudaMemcpy(from, numbers.data(), kRoom, cudaMemcpyHostToDevice), "cudaMemcpy");
+  for (const std::size_t bytes : {0UL, 1UL, 15UL, 16UL, 17UL, 4096UL, 8192UL * 16 + 7, kRoom - 32})
+    for (const auto& [skip, over] : {std::pair{0UL, 0UL}, {16UL, 0UL}, {8UL, 8UL}, {4UL, 12UL}, {3UL, 16UL}}) {
+      cuda::check(cudaMemset(to, 255, kRoom), "cudaMemset");
+      cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+      cuda::copy_by_kernel(static_cast<char*>(from) + skip, static_cast<char*>(to) + over, bytes, gpu.stream());
+      cuda::check(cudaStreamSynchronize(gpu.stream()), "cudaStreamSynchronize");
+      cuda::check(cudaMemcpy(found.data(), to, kRoom, cudaMemcpyDeviceToHost), "cudaMemcpy");
+      std::vector<unsigned char> expected(kRoom, 255);
+      std::copy_n(numbers.begin() + static_cast<std::ptrdiff_t>(skip), bytes,
+                  expected.begin() + static_cast<std::ptrdiff_t>(over));
+      CHECK(found == expected);
+    }
+  cudaFree(from);
+  cudaFree(to);
 }
 
 TEST_CASE("one number that is not finite is found") {

@@ -35,6 +35,7 @@ struct Trial {
   Plan plan;
   Training training = test::training_of(OptimizerKind::Momentum, 0.01, "teacher");
   GpuMessages messages = GpuMessages::Copy;
+  bool graph = false;
 };
 
 /// The largest difference, of numbers beyond 1 as a share of them.
@@ -66,10 +67,13 @@ void compare(const Trial& t, double bound) {
     const Work work{t.model, t.plan, rule, t.training};
     cuda::Options options;
     options.gpu.messages = t.messages;
+    options.copy_kernel = cuda::copy_by_kernel;
+    if (t.graph) options.gpu.graph = true, options.gpu.timing = GpuTiming::Off;
     options.fills_new_memory = true;
     const Timeline gpu = cuda::run(program, work, maker, options);
     CHECK(furthest(*gpu.learnt, cpu) <= bound);
     if (!first) first = gpu.learnt;
+    if (t.graph) CHECK(gpu.enqueued->launches == 2);
     CHECK(gpu.learnt->losses == first->losses);
     CHECK(gpu.learnt->weights == first->weights);
   }
@@ -109,4 +113,19 @@ TEST_CASE("replicas, stale weights, messages by NCCL") {
   t.schedule = t.policy = "2bw";
   t.plan = test::stage_each(t.model, 4);
   compare(t, 1e-12);
+}
+
+TEST_CASE("messages by a kernel, and iterations as graphs") {
+  for (const OptimizerKind kind : {OptimizerKind::Momentum, OptimizerKind::Adam}) {
+    Trial t;
+    t.model = test::deep_net(4, 6, 8, 3);
+    t.plan = test::stage_each(t.model, 4);
+    t.training = test::training_of(kind, 0.01, "teacher");
+    t.messages = GpuMessages::Kernel;
+    compare(t, 1e-12);
+    t.graph = true;
+    compare(t, 1e-12);
+    t.messages = GpuMessages::Nccl;
+    compare(t, 1e-12);
+  }
 }

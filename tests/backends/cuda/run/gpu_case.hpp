@@ -16,6 +16,8 @@ struct Case {
   LoweringOptions lowering;
   int iterations = 3;
   GpuMessages messages = GpuMessages::Copy;
+  GpuTiming timing = GpuTiming::Events;
+  bool graph = false;
   bool warm_up = true;
 
   Program program() const { return real_program(schedule, plan, test::policy(policy), iterations, nullptr, lowering); }
@@ -30,6 +32,8 @@ inline Timeline on_gpu(const Case& c, const Program& program, const emulated_gpu
   const Work work{c.model, c.plan, policy(c.policy), c.training};
   cuda::Options options;
   options.gpu.messages = c.messages;
+  options.gpu.timing = c.timing;
+  options.gpu.graph = c.graph;
   options.warm_up = c.warm_up;
   options.fills_new_memory = true;
   return cuda::run(program, work, queued_cpu, options);

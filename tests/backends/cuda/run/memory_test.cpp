@@ -76,6 +76,38 @@ TEST_CASE("neighbours grow together, and what is left of them remembers who used
   CHECK_THROWS_AS(g.arena.give(&mine, {}), InternalError);
 }
 
+TEST_CASE("what is given back spoils no memory beside it that nobody has used") {
+  Ground g(4096);
+  g.arena.give(g.arena.take(256, {}).data, {7});
+  for (int i = 0; i < 3; ++i) CHECK(g.arena.take(256, {}).from.empty());
+  CHECK(g.arena.held() == 1024);  // One step.
+}
+
+TEST_CASE("who is behind nothing waits for what has been free longest, and is not given more and more memory") {
+  Ground g(1 << 20);
+  CHECK(g.arena.take(512, {}).data);  // Stays.
+  constexpr std::size_t kMost = 2 * 1024 + 1024, kPlaces = kMost / 512 - 1;
+  for (std::uint32_t n = 1; n <= 100; ++n) {
+    const Arena::Taken taken = g.arena.take(512, {});
+    if (n <= kPlaces)
+      CHECK(taken.from.empty());
+    else
+      CHECK(taken.from == Moment{static_cast<std::uint32_t>(n - kPlaces)});
+    g.arena.give(taken.data, {n});
+  }
+  CHECK(g.arena.held() == kMost);
+}
+
+TEST_CASE("an arena that may not grow gives what is waited for, and grows only where nothing is free") {
+  Ground g(4096);
+  g.arena.give(g.arena.take(1024, {}).data, {1});
+  g.arena.stop_growing();
+  CHECK(g.arena.take(1024, {}).from == Moment{1});
+  CHECK(g.arena.held() == 1024);
+  CHECK(g.arena.take(8, {}).from.empty());
+  CHECK(g.arena.held() == 2048);
+}
+
 TEST_CASE("a wait is enqueued once, and not for what is implied by another") {
   emulated_gpu::reset();
   cuda::Queues queues;

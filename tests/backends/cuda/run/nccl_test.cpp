@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "backends/cuda/libraries.hpp"
+#include "backends/cuda/ranks/ranks.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "tests/backends/cuda/run/gpu_case.hpp"
 
@@ -29,23 +30,13 @@ TEST_CASE("messages by NCCL: the same bits, however the streams are laid out") {
     }
 }
 
-TEST_CASE("a GPU for each device has messages by copy only") {
-  test::Case c;
-  c.model = test::deep_net(2, 6, 8, 3);
-  c.plan = test::stage_each(c.model, 2);
-  c.messages = GpuMessages::Nccl;
-  emulated_gpu::Machine m;
-  m.devices = 2;
-  CHECK_THROWS_WITH_AS(test::on_gpu(c, c.program(), m), doctest::Contains("from a GPU to itself so far"), InputError);
-}
-
 TEST_CASE("what NCCL refuses is an error, not a hang") {
   emulated_gpu::reset();
   const cuda::Nccl nccl;
   ncclUniqueId id;
   REQUIRE(nccl.ncclGetUniqueId(&id) == ncclSuccess);
   ncclComm_t one = nullptr;
-  CHECK(nccl.ncclCommInitRankConfig(&one, 2, id, 0, nullptr) == ncclInvalidUsage);
+  CHECK(nccl.ncclCommInitRankConfig(&one, 2, id, 2, nullptr) == ncclInvalidArgument);
   REQUIRE(nccl.ncclCommInitRankConfig(&one, 1, id, 0, nullptr) == ncclSuccess);
   cudaStream_t stream = nullptr;
   REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
@@ -58,4 +49,19 @@ TEST_CASE("what NCCL refuses is an error, not a hang") {
   CHECK(nccl.ncclGroupEnd() == ncclInvalidUsage);
   CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
   nccl.ncclCommDestroy(one);
+}
+
+TEST_CASE("more streams on a GPU than it has hardware queues are refused before anything runs") {
+  emulated_gpu::reset();
+  cuda::Queues queues;
+  const auto add = [&] {
+    cudaStream_t stream = nullptr;
+    REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    queues.add(stream, 0);
+  };
+  for (int n = 0; n < 32; ++n) add();
+  CHECK_NOTHROW(cuda::require_queues(queues));
+  add();
+  CHECK_THROWS_WITH_AS(cuda::require_queues(queues), doctest::Contains("GPU 0 would have more than 32 streams"),
+                       InputError);
 }

@@ -59,7 +59,8 @@ class QueuedCpu : public real::Kernels {
   }
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {
-    enqueue([this, &rule, options, count, gradient, then = state, from, to]() mutable {
+    enqueue([this, &rule, options, count, gradient, state, from, to] {
+      real::OptimizerState then = state;  // The same each time that a graph is launched, as arguments are.
       kernels_->update(rule, options, count, gradient, then, from, to);
     });
     ++state.steps;

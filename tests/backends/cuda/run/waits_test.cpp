@@ -140,7 +140,8 @@ TEST_CASE("GPUs: partitions, a whole one for each device, or one that is not div
   CHECK(machine_of(several) == "4 x Emulated GPU");
   const std::string shared = "4 devices that share Emulated GPU undivided ";
   CHECK(machine_of(undivided) == shared + "(the driver has no cuDeviceGetDevResource)");
-  CHECK(machine_of(without_events) == shared + "(cudaEventRecord: invalid resource handle)");
+  CHECK(machine_of(without_events) ==
+        shared + "(cudaEventRecord: invalid resource handle (cudaErrorInvalidResourceHandle))");
   CHECK(machine_of(small) == shared + "(more shares than groups of multiprocessors)");
 }
 
@@ -150,6 +151,20 @@ TEST_CASE("a device that is too small says how much it lacked") {
   m.memory = 1000;
   CHECK_THROWS_WITH_AS(test::on_gpu(c, c.program(), m), doctest::Contains("more, of which the GPU has no more than"),
                        Infeasible);
+}
+
+TEST_CASE("a device that is too small and hangs beside: nothing waits for ever") {
+  test::Case c = small_case();
+  c.plan = test::stage_each(c.model, 4, 20000);
+  emulated_gpu::Machine m;
+  m.memory = 12U << 20U;  // For the weights of all devices, whose streams hang by then, and not for the samples.
+  emulated_gpu::reset(m);
+  const auto maker = [](cudaStream_t stream, int, std::size_t width) {
+    emulated_gpu::hang(stream);
+    return std::make_unique<test::QueuedCpu>(stream, width);
+  };
+  const Work work{c.model, c.plan, test::policy("flush"), c.training};
+  CHECK_THROWS_AS(cuda::run(c.program(), work, maker, {{}, 0.2}), Infeasible);
 }
 
 TEST_CASE("a GPU that hangs: what did not end is named, and nothing waits for ever") {

@@ -178,6 +178,20 @@ void enqueue_product(const Problem& p, const void* alpha, const void* a, const v
 
 std::size_t cublasLtGetVersion() { return CUBLAS_VERSION; }
 
+const char* cublasLtGetStatusName(cublasStatus_t status) {
+  switch (status) {
+    case CUBLAS_STATUS_SUCCESS:
+      return "CUBLAS_STATUS_SUCCESS";
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+      return "CUBLAS_STATUS_NOT_SUPPORTED";
+    default:
+      return "CUBLAS_STATUS_INVALID_VALUE";
+  }
+}
+const char* cublasLtGetStatusString(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_NOT_SUPPORTED ? "the functionality requested is not supported"
+                                               : "an unsupported value was passed (emulated)";
+}
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   static int nothing = 0;
   *handle = reinterpret_cast<cublasLtHandle_t>(&nothing);

@@ -1,0 +1,106 @@
+// Messages between devices.
+#include "backends/cuda/enqueue.hpp"
+
+namespace stagecraft::cuda {
+
+void Enqueuer::carry(int transfer, int queue) {
+  const Transfer& t = p_.transfers[static_cast<std::size_t>(transfer)];
+  const DeviceId from = p_.at(t.send).device, to = p_.at(t.receive).device;
+  const cudaStream_t stream = yard_.queues().stream(queue);
+  work_on(from, queue);
+  work_on(to, queue);
+  std::vector<Copied> copies;
+  session_->carry(transfer, [&](const void* data, void* target, std::size_t bytes) {
+    yard_.settle(queue, target);
+    yard_.hold(queue, data);
+    copies.push_back({data, target, bytes});
+  });
+  const auto move = [this, transfer, stream, copies] {
+    messages_.message(transfer, stream, [&] {
+      for (const Copied& c : copies) messages_.copy(c.from, c.to, c.bytes, stream);
+    });
+  };
+  if (Tape* const tape = yard_.tape()) {
+    tape->work(queue, move, device(from), device(to));
+    for (const Copied& c : copies) tape->note(c);
+  } else {
+    move();
+  }
+  work_alone(from);
+  work_alone(to);
+}
+
+/// The ends that are here, each on its own queue; -1: it is elsewhere.
+void Enqueuer::exchange(int transfer, int sender, int receiver) {
+  const Transfer& t = p_.transfers[static_cast<std::size_t>(transfer)];
+  const DeviceId from = p_.at(t.send).device, to = p_.at(t.receive).device;
+  std::vector<Half> halves;
+  if (sender >= 0) {
+    work_on(from, sender);
+    session_->give(transfer, [&](void* data, std::size_t bytes) {
+      yard_.hold(sender, data);
+      halves.push_back({from, to, data, bytes, true, yard_.queues().stream(sender)});
+    });
+    work_alone(from);
+  }
+  if (receiver >= 0) {
+    work_on(to, receiver);
+    session_->take(transfer, [&](void* data, std::size_t bytes) {
+      yard_.settle(receiver, data);
+      halves.push_back({to, from, data, bytes, false, yard_.queues().stream(receiver)});
+    });
+    work_alone(to);
+  }
+  ranks_->carry(transfer, halves);
+}
+
+void Enqueuer::rendezvous(int transfer) {
+  const Transfer& t = p_.transfers[static_cast<std::size_t>(transfer)];
+  const Instruction &s = p_.at(t.send), &r = p_.at(t.receive);
+  if (!here(s) && !here(r)) return;
+  const int sender = here(s) ? queue_of(s, r.device) : -1, receiver = here(r) ? queue_of(r, s.device) : -1;
+  if (apart(t)) {
+    if (here(s)) begin(sender, {t.send});
+    if (here(r)) begin(receiver, {t.receive});
+    exchange(transfer, sender, receiver);
+    if (here(s)) end(sender, {t.send});
+    if (here(r)) end(receiver, {t.receive});
+    return;
+  }
+  // On the stream of the receiver, as NCCL does it; that of the sender waits for the end.
+  begin(receiver, {t.send, t.receive});
+  carry(transfer, receiver);
+  end(receiver, {t.send, t.receive});
+  yard_.queues().select(sender);
+  yard_.queues().wait(sender, ended_[static_cast<std::size_t>(t.send)]);
+}
+
+/// From GPU to GPU the receiver takes a message on a queue of its own as soon as it comes, so that the sender does not
+/// wait for what the receiver does.
+void Enqueuer::send(int transfer) {
+  const Transfer& t = p_.transfers[static_cast<std::size_t>(transfer)];
+  const Instruction &s = p_.at(t.send), &r = p_.at(t.receive);
+  if (!here(s) && !(here(r) && apart(t))) return;
+  const int sender = here(s) ? queue_of(s, r.device) : -1;
+  if (here(s)) begin(sender, {t.send});
+  if (apart(t)) {
+    const int receiver = here(r) ? free_queue(r.device, s.device, false) : -1;
+    exchange(transfer, sender, receiver);
+    if (here(r)) arrived_[static_cast<std::size_t>(transfer)] = yard_.queues().end(receiver, *mark(receiver, false));
+  } else {
+    carry(transfer, sender);
+  }
+  if (here(s)) end(sender, {t.send});
+}
+
+void Enqueuer::receive(int transfer) {
+  const Transfer& t = p_.transfers[static_cast<std::size_t>(transfer)];
+  if (!here(p_.at(t.receive))) return;
+  const int queue = queue_of(p_.at(t.receive), p_.at(t.send).device);
+  begin(queue, {t.receive});
+  yard_.queues().wait(
+      queue, apart(t) ? arrived_[static_cast<std::size_t>(transfer)] : ended_[static_cast<std::size_t>(t.send)]);
+  end(queue, {t.receive});
+}
+
+}  // namespace stagecraft::cuda

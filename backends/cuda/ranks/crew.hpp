@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cuda/patience.hpp"
+#include "backends/real/company.hpp"
+
+namespace stagecraft::cuda {
+
+/// What a process that waits hears of all of them.
+enum class News : std::uint8_t {
+  Alone,  ///< There are no others.
+  Still,
+  Moved,  ///< Something has moved somewhere.
+  Stuck,  ///< Nothing has moved anywhere for too long. All hear it at once.
+  Stop,   ///< Whoever started the processes ends them.
+  Silent  ///< Some process has not answered for too long.
+};
+
+/// The processes of a run: they tell each other ten times a second whether anything moves, has failed or is through.
+class Crew {
+ public:
+  explicit Crew(double timeout);
+
+  /// To be called again and again while one waits, with whether anything has moved here. FailedElsewhere when another
+  /// process has failed.
+  News beat(bool moved);
+  /// For work that nobody else sees, as making connections: so many seconds, then BackendError.
+  Until at_most(double seconds);
+  /// Behind an error that may come from the end of another process: what all said last is heard first. FailedElsewhere
+  /// as above.
+  News hear_out();
+  /// Everything here is over: waits until it is so everywhere.
+  void through();
+  /// Tells the others, unless all know already.
+  void failed() noexcept;
+
+ private:
+  double timeout_;
+  real::Company company_;
+  real::Transport::Pulse own_;
+  bool under_way_ = false, through_ = false, all_through_ = false, over_ = false, moved_ = false;
+  double next_ = 0, asked_ = 0, moved_at_ = 0;
+};
+
+}  // namespace stagecraft::cuda

@@ -1,0 +1,196 @@
+#include "backends/cuda/ranks/ranks.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
+
+namespace stagecraft::cuda {
+namespace {
+
+/// Messages of one key follow each other, as those of one communicator do.
+using Key = std::tuple<DeviceId, DeviceId, bool>;
+
+Key key_of(const Program& p, const Transfer& t) {
+  const Instruction &send = p.at(t.send), &receive = p.at(t.receive);
+  const Key direction{send.device, receive.device, true};
+  if (!send.stream.valid()) return direction;
+  const Stream& stream = p.streams[static_cast<std::size_t>(send.stream)];
+  if (stream.kind == StreamKind::Compute || !stream.peer.valid()) return {DeviceId{}, DeviceId{}, false};
+  if (stream.kind != StreamKind::Communication) return direction;
+  return {std::min(send.device, receive.device), std::max(send.device, receive.device), false};
+}
+
+}  // namespace
+
+Ranks::Ranks(const Program& program, std::vector<Seat> seats, int process, bool inside, const Exchange& exchange)
+    : p_(program), seats_(std::move(seats)), process_(process), inside_(inside) {
+  plan_links();
+  name_links(exchange);
+}
+
+Ranks::~Ranks() {
+  if (aborted_) return;
+  nccl_.ncclGroupStart();
+  for (const Link& link : links_)
+    for (const ncclComm_t c : link.ranks)
+      if (c) nccl_.ncclCommFinalize(c);
+  nccl_.ncclGroupEnd();
+  for (const Link& link : links_)
+    for (const ncclComm_t c : link.ranks)
+      if (c) nccl_.ncclCommDestroy(c);
+}
+
+bool Ranks::apart(DeviceId a, DeviceId b) const {
+  return seat(a).process != seat(b).process || (inside_ && seat(a).gpu != seat(b).gpu);
+}
+
+int Ranks::Link::rank(const Seat& s) const {
+  return static_cast<int>(std::lower_bound(seats.begin(), seats.end(), s) - seats.begin());
+}
+
+/// The same in all processes.
+void Ranks::plan_links() {
+  std::map<Key, std::set<Seat>> pairs;
+  for (const Transfer& t : p_.transfers)
+    if (apart(t)) pairs[key_of(p_, t)].insert({seat(p_.at(t.send).device), seat(p_.at(t.receive).device)});
+  std::set<std::set<Seat>> rings;
+  std::vector<std::set<Seat>> ring_of;
+  for (const Collective& c : p_.collectives) {
+    std::set<Seat>& ring = ring_of.emplace_back();
+    for (int m = 0; m < c.members; ++m) ring.insert(seat(p_.at(InstructionId{c.first + m}).device));
+    const DeviceId first = p_.at(c.first).device;
+    bool any = false;
+    for (int m = 1; m < c.members; ++m) any = any || apart(first, p_.at(InstructionId{c.first + m}).device);
+    any ? static_cast<void>(rings.insert(ring)) : ring.clear();
+  }
+  const auto add = [this](const std::set<Seat>& seats) {
+    links_.push_back({{seats.begin(), seats.end()}, std::vector<ncclComm_t>(seats.size(), nullptr)});
+    return static_cast<int>(links_.size()) - 1;
+  };
+  std::map<Key, int> link_of_pair;
+  for (const auto& [key, seats] : pairs) link_of_pair[key] = add(seats);
+  std::map<std::set<Seat>, int> link_of_ring;
+  for (const auto& ring : rings) link_of_ring[ring] = add(ring);
+  for (const Transfer& t : p_.transfers) of_transfer_.push_back(apart(t) ? link_of_pair.at(key_of(p_, t)) : -1);
+  for (const auto& ring : ring_of) of_collective_.push_back(ring.empty() ? -1 : link_of_ring.at(ring));
+}
+
+/// The process of the first rank of a link makes its name, and tells the others.
+void Ranks::name_links(const Exchange& exchange) {
+  std::string own;
+  for (const Link& link : links_) {
+    if (link.seats.front().process != process_) continue;
+    ncclUniqueId id;
+    require(nccl_.ncclGetUniqueId(&id), "ncclGetUniqueId");
+    own.append(id.internal, sizeof id.internal);
+  }
+  const std::vector<std::string> told = exchange(own);
+  std::vector<std::size_t> next(told.size(), 0);
+  for (Link& link : links_) {
+    const auto first = static_cast<std::size_t>(link.seats.front().process);
+    STAGECRAFT_CHECK(next[first] + sizeof link.id.internal <= told[first].size());
+    std::memcpy(link.id.internal, told[first].data() + next[first], sizeof link.id.internal);
+    next[first] += sizeof link.id.internal;
+  }
+}
+
+/// In the same order in all processes, so none waits for one that waits for it.
+void Ranks::open(const Until& until) {
+  until_ = until;
+  for (Link& link : links_) open(link);
+}
+
+void Ranks::open(Link& link) {
+  const auto is_own = [this](const Seat& s) { return s.process == process_; };
+  if (std::none_of(link.seats.begin(), link.seats.end(), is_own)) return;
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;  // Who waits inside of NCCL for a process that is lost waits for ever.
+  config.maxCTAs = 4;   // A power of two, or it becomes one.
+  config.cgaClusterSize = 0;
+  require(nccl_.ncclGroupStart(), "ncclGroupStart");
+  for (std::size_t r = 0; r < link.seats.size(); ++r) {
+    if (link.seats[r].process != process_) continue;
+    check(cudaSetDevice(link.seats[r].gpu), "cudaSetDevice");
+    require(nccl_.ncclCommInitRankConfig(&link.ranks[r], static_cast<int>(link.seats.size()), link.id,
+                                         static_cast<int>(r), &config),
+            "ncclCommInitRankConfig");
+  }
+  require(nccl_.ncclGroupEnd(), "ncclGroupEnd");
+  wait_for(link);
+}
+
+void Ranks::carry(int transfer, const std::vector<Half>& halves) {
+  move(of_transfer_[static_cast<std::size_t>(transfer)], halves);
+}
+
+void Ranks::share(int collective, const std::vector<Half>& halves) {
+  move(of_collective_[static_cast<std::size_t>(collective)], halves);
+}
+
+void Ranks::move(int at, const std::vector<Half>& halves) {
+  const Link& link = links_[static_cast<std::size_t>(at)];
+  require(nccl_.ncclGroupStart(), "ncclGroupStart");
+  for (const Half& h : halves) {
+    if (h.bytes == 0) continue;
+    const ncclComm_t own = link.ranks[static_cast<std::size_t>(link.rank(seat(h.here)))];
+    const int peer = link.rank(seat(h.there));
+    h.sends ? require(nccl_.ncclSend(h.data, h.bytes, ncclInt8, peer, own, h.stream), "ncclSend")
+            : require(nccl_.ncclRecv(h.data, h.bytes, ncclInt8, peer, own, h.stream), "ncclRecv");
+  }
+  require(nccl_.ncclGroupEnd(), "ncclGroupEnd");
+  wait_for(link);
+}
+
+/// The first message between two GPUs waits on the host until the other has come to it.
+void Ranks::wait_for(const Link& link) {
+  for (const ncclComm_t c : link.ranks) {
+    if (!c) continue;
+    ncclResult_t state = ncclInProgress;
+    const auto through = [&] {
+      require(nccl_.ncclCommGetAsyncError(c, &state), "ncclCommGetAsyncError");
+      return state != ncclInProgress;
+    };
+    if (!through()) until_(through);
+    require(state, "NCCL");
+  }
+}
+
+void Ranks::require_sound() const {
+  for (const Link& link : links_)
+    for (const ncclComm_t c : link.ranks) {
+      ncclResult_t state = ncclSuccess;
+      if (c) require(nccl_.ncclCommGetAsyncError(c, &state), "ncclCommGetAsyncError");
+      require(state, "NCCL");
+    }
+}
+
+void Ranks::abort() noexcept {
+  if (aborted_) return;
+  aborted_ = true;
+  for (const Link& link : links_)
+    for (const ncclComm_t c : link.ranks)
+      if (c) nccl_.ncclCommAbort(c);
+}
+
+void Ranks::require(ncclResult_t result, const char* what) const {
+  if (result != ncclSuccess && result != ncclInProgress)
+    throw CudaError(fmt::format("{}: {}", what, nccl_.ncclGetErrorString(result)));
+}
+
+void require_queues(const Queues& queues) {
+  constexpr int kHardwareQueues = 32;  // The most that CUDA_DEVICE_MAX_CONNECTIONS can ask for.
+  std::map<int, int> streams;
+  for (int q = 0; q < queues.size(); ++q)
+    if (++streams[queues.gpu(q)] > kHardwareQueues)
+      throw InputError(
+          fmt::format("GPU {} would have more than {} streams, as many as it has hardware queues: messages by "
+                      "NCCL in those that share a queue could wait for each other for ever",
+                      queues.gpu(q), kHardwareQueues),
+          "run.streams: single or pair, or run.gpu.messages: copy");
+}
+
+}  // namespace stagecraft::cuda

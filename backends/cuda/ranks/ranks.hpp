@@ -1,0 +1,89 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/libraries.hpp"
+#include "backends/cuda/patience.hpp"
+#include "backends/cuda/queues.hpp"
+#include "backends/cuda/ranks/seats.hpp"
+#include "sim/program/program.hpp"
+
+namespace stagecraft::cuda {
+
+/// One end of a message, on a stream of the GPU that it is on.
+struct Half {
+  DeviceId here, there;
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  bool sends = false;
+  cudaStream_t stream{};
+};
+
+/// Tells all processes some bytes and hears theirs, in the order of the processes.
+using Exchange = std::function<std::vector<std::string>(const std::string&)>;
+
+/// NCCL between GPUs, of this process and of others. As the program has streams there is one communicator for all, one
+/// for each pair of GPUs or one for each direction; and one for the members of each kind of collective.
+///
+/// Kernels of a communicator follow each other in the order in which they are enqueued. All processes enqueue in the
+/// order of the program's numbers, in which nothing waits for what comes later, so the first piece of work that is not
+/// over can always go on.
+class Ranks {
+ public:
+  /// `inside`: also between GPUs of one process. All processes come here at the same time, and then to open().
+  Ranks(const Program&, std::vector<Seat> seats, int process, bool inside, const Exchange&);
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+  ~Ranks();
+
+  bool any() const { return !links_.empty(); }  ///< Whether it has anything to do.
+  void open(const Until&);                      ///< Before anything is carried.
+
+  /// Whether it goes from GPU to GPU here, each end on a stream of its own.
+  bool apart(const Transfer& t) const { return apart(p_.at(t.send).device, p_.at(t.receive).device); }
+  bool apart(DeviceId, DeviceId) const;
+
+  /// Both ends of a message, or the one that is here; of several k-th sends meet k-th receives.
+  void carry(int transfer, const std::vector<Half>&);
+  void share(int collective, const std::vector<Half>&);
+
+  /// Until calls of NCCL are through.
+  void wait_by(Until until) { until_ = std::move(until); }
+  /// BackendError when NCCL has noticed that something went wrong on the way.
+  void require_sound() const;
+  /// Ends what waits for others on the GPUs here; nothing may follow.
+  void abort() noexcept;
+
+ private:
+  struct Link {
+    std::vector<Seat> seats;        ///< Rank by rank.
+    std::vector<ncclComm_t> ranks;  ///< Null for those of other processes.
+    ncclUniqueId id{};
+    int rank(const Seat&) const;
+  };
+  const Seat& seat(DeviceId d) const { return seats_[static_cast<std::size_t>(d)]; }
+  void plan_links();
+  void name_links(const Exchange&);
+  void open(Link&);
+  void move(int link, const std::vector<Half>&);
+  void wait_for(const Link&);
+  void require(ncclResult_t, const char* what) const;
+
+  const Program& p_;
+  std::vector<Seat> seats_;
+  int process_;
+  bool inside_;
+  Until until_;
+  Nccl nccl_;
+  std::vector<Link> links_;
+  std::vector<int> of_transfer_, of_collective_;  ///< Links; -1: none is needed.
+  bool aborted_ = false;
+};
+
+/// InputError when a GPU has more streams than hardware queues: those that share one wait for each other, and who waits
+/// there for another GPU may wait for ever.
+void require_queues(const Queues&);
+
+}  // namespace stagecraft::cuda

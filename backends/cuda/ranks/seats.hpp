@@ -1,0 +1,32 @@
+#pragma once
+
+#include <compare>
+#include <string>
+#include <vector>
+
+namespace stagecraft::cuda {
+
+/// Where a device of a plan is: on which GPU of which process.
+struct Seat {
+  int process = -1, gpu = -1;  ///< -1: the device has nothing to do.
+  auto operator<=>(const Seat&) const = default;
+};
+
+/// What a process tells the others about the GPUs it sees.
+struct Sight {
+  std::string host;
+  std::vector<std::string> gpus;  ///< What tells each from all others.
+  int devices = 0;                ///< Of the plan, that it has to find a place for.
+  int nccl = 0;                   ///< Version; 0: there is none.
+};
+std::string to_bytes(const Sight&);
+Sight sight_from(const std::string&);
+
+/// Which of the GPUs it sees each process takes: one for each of its devices where there are enough for all processes,
+/// else one; never one that another has. BackendError when a process finds none.
+std::vector<std::vector<int>> share_out(const std::vector<Sight>&);
+
+/// BackendError when the processes have different versions of NCCL, or some have none.
+void require_same_nccl(const std::vector<Sight>&);
+
+}  // namespace stagecraft::cuda

@@ -1,0 +1,102 @@
+#include "backends/cuda/ranks/together.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "backends/cuda/finish.hpp"
+#include "backends/real/byte_text.hpp"
+#include "backends/real/together.hpp"
+
+namespace stagecraft::cuda {
+namespace {
+
+/// What the others have to know of this process in the end.
+std::string report_of(const Held& held) {
+  held.session->require_finite();
+  const std::string machine = held.yard->devices().description();
+  real::ByteWriter out;
+  out.put(std::vector<char>(machine.begin(), machine.end()));
+  return out.take() + real::to_bytes(held.session->records());
+}
+
+std::string machines_of(const std::vector<std::string>& each) {
+  if (std::count(each.begin(), each.end(), each.front()) == static_cast<std::ptrdiff_t>(each.size()))
+    return fmt::format("{} processes, in each {}", each.size(), each.front());
+  std::string text = fmt::format("{} processes: ", each.size());
+  for (std::size_t r = 0; r < each.size(); ++r) text += (r > 0 ? ", " : "") + each[r];
+  return text;
+}
+
+Timeline outcome(real::Joint joint, const Held& held) {
+  Timeline timeline;
+  timeline.clock = Clock::Device;
+  timeline.processes = world().size;
+  timeline.elsewhere = world().rank > 0;
+  if (timeline.elsewhere) return timeline;
+  timeline.clock_uncertainty = {joint.uncertainty};
+  const double first = *std::min_element(joint.times.start.begin(), joint.times.start.end());
+  for (auto* column : {&joint.times.start, &joint.times.end})
+    for (double& t : *column) t -= first;
+  timeline.start = std::move(joint.times.start);
+  timeline.end = std::move(joint.times.end);
+  std::vector<std::string> machines;
+  std::vector<real::Records> records;
+  for (const std::string& bytes : joint.told) {
+    real::ByteReader in(bytes);
+    const std::vector<char> machine = in.get_list<char>();
+    machines.emplace_back(machine.begin(), machine.end());
+    records.push_back(real::records_from(in.rest()));
+  }
+  timeline.provenance.machine = machines_of(machines);
+  timeline.learnt = held.session->learnt(real::merged(std::move(records)));
+  return timeline;
+}
+
+/// Each GPU has a clock of its own, which was read right before the run.
+real::Times times_of(const Program& program, const Held& held) {
+  real::Times times;
+  read_times(program, held.marks, times.start, times.end);
+  std::map<int, double> gates;
+  for (const auto& [gpu, anchor] : held.anchors) {
+    gates[gpu] = anchor.of(*held.marks.gates[static_cast<std::size_t>(gpu)]);
+    times.uncertainty = std::max(times.uncertainty, anchor.uncertainty);
+  }
+  times.origin = gates.begin()->second;
+  for (std::size_t n = 0; n < program.size(); ++n) {
+    if (!held.marks.start[n]) continue;
+    const double later = gates.at(held.marks.gpu[n]) - times.origin;
+    times.start[n] += later;
+    times.end[n] += later;
+  }
+  return times;
+}
+
+/// The part of this process, while others do theirs. `perform` plays the program.
+real::Times perform_together(const Program& program, Held& held, double timeout,
+                             const std::function<void(Crew&)>& perform) {
+  Crew crew(timeout);
+  try {
+    if (held.ranks) held.ranks->open(crew.at_most(kMostPatience));
+    perform(crew);
+    crew.through();
+  } catch (const CudaError&) {  // It may be what a failure elsewhere looks like from here.
+    crew.hear_out();
+    crew.failed();
+    throw;
+  } catch (...) {
+    crew.failed();
+    throw;
+  }
+  return times_of(program, held);
+}
+
+}  // namespace
+
+Timeline run_together(const Program& program, const real::Dealing& dealing, Held& held, double timeout,
+                      const std::function<void(Crew&)>& perform) {
+  const auto own = [&] { return perform_together(program, held, timeout, perform); };
+  return outcome(real::run_together(program, dealing, own, [&] { return report_of(held); }), held);
+}
+
+}  // namespace stagecraft::cuda

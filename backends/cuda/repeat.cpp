@@ -1,0 +1,135 @@
+#include "backends/cuda/repeat.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "backends/real/pause.hpp"
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::cuda {
+namespace {
+
+constexpr std::size_t kMostGraphs = 4;
+
+/// While it lives, what streams would be told is written down.
+class Writing {
+ public:
+  Writing(Yard& yard, Tape& tape) : yard_(yard) { yard_.write_to(&tape); }
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+  ~Writing() { yard_.write_to(nullptr); }
+
+ private:
+  Yard& yard_;
+};
+
+}  // namespace
+
+bool updates_differ(const Training& training) {
+  const OptimizerKind kind = training.optimizer.kind;
+  return kind == OptimizerKind::Adam || kind == OptimizerKind::AdamW || training.evaluate_every > 0;
+}
+
+std::vector<Iteration> iterations_of(const Program& p, bool updates_apart, std::string& why_not) {
+  std::vector<Iteration> all(static_cast<std::size_t>(p.iterations));
+  std::vector<bool> behind(p.size(), false);  // Updates that are apart, and what waits for them in their iteration.
+  for (std::size_t n = 0; n < p.size(); ++n) {
+    const InstructionId id{static_cast<std::int64_t>(n)};
+    const Instruction& i = p.instructions[n];
+    const int iteration = p.iteration_of(i);
+    behind[n] = updates_apart && i.kind == InstructionKind::Update;
+    for (const InstructionId w : p.waits_for(id)) {
+      const int other = p.iteration_of(p.at(w));
+      if (other > iteration) return why_not = "an iteration begins before the one before it has ended", all = {};
+      if (other == iteration && behind[static_cast<std::size_t>(w)]) behind[n] = true;
+    }
+    if (behind[n] && i.kind != InstructionKind::Update)
+      return why_not = "updates, which differ each time, are in the middle of an iteration", all = {};
+    Iteration& own = all[static_cast<std::size_t>(iteration)];
+    (behind[n] ? own.updates : own.body).push_back(id);
+  }
+  return all;
+}
+
+void Repeater::run(real::Session& session, Marks& marks, std::size_t count, bool makes) {
+  told_ = {};
+  enqueuer_.open(session, marks);
+  marks.iterations = {marks.gates[static_cast<std::size_t>(yard_.queues().gpu(0))]};
+  for (std::size_t k = 0; k < count; ++k) {
+    const Iteration& iteration = iterations_[k];
+    enqueuer_.keep_up(0);
+    const double waited = enqueuer_.waited(), begin = real::steady_seconds();
+    const int made = told_.made;
+    session.begin_iteration(iteration.body);
+    bool launched = false;
+    if (k == 0)  // The only one that takes memory which stays.
+      for (const InstructionId id : iteration.body) enqueuer_.put(id);
+    else
+      launched = body(iteration, makes);
+    for (const InstructionId id : iteration.updates) enqueuer_.put(id);
+    session.end_iteration(static_cast<int>(k));
+    marks.iterations.push_back(enqueuer_.barrier(true));
+    const double seconds = real::steady_seconds() - begin - (enqueuer_.waited() - waited);
+    if (told_.made == made) (launched ? told_.by_graph : told_.by_calls).push_back(seconds);
+  }
+}
+
+bool Repeater::body(const Iteration& iteration, bool makes) {
+  enqueuer_.barrier(false);
+  Tape tape;
+  {
+    const Writing writing(yard_, tape);
+    for (const InstructionId id : iteration.body) enqueuer_.put(id);
+  }
+  const bool launched = play(tape, makes);
+  enqueuer_.barrier(false);
+  return launched;
+}
+
+bool Repeater::play(const Tape& tape, bool makes) {
+  const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& k) { return k.words == tape.words(); });
+  const Kept* kept = found != kept_.end() ? &*found : nullptr;
+  if (!kept && makes && told_.why_not.empty()) {
+    try {
+      capture(tape);
+      kept = &kept_.back();
+      ++told_.made;
+    } catch (const BackendError& e) {  // Of the driver, or memory that could not be taken meanwhile.
+      told_.why_not = fmt::format("an iteration could not be captured: {}", e.what());
+    }
+  }
+  if (!kept) return tape.play(yard_.queues()), false;
+  yard_.queues().select(0);
+  kept->graph.launch(yard_.queues().stream(0));
+  ++told_.launched;
+  return true;
+}
+
+/// From the first stream to all that have anything to do, and back.
+void Repeater::capture(const Tape& tape) {
+  if (kept_.size() == kMostGraphs) throw CudaError(fmt::format("no iteration was like one of {} before", kMostGraphs));
+  const Queues& queues = yard_.queues();
+  const cudaStream_t first = queues.stream(0);
+  std::deque<Event> events;
+  const auto wait = [&](int earlier, int later) {
+    queues.select(earlier);
+    const Event& event = events.emplace_back();
+    event.record(queues.stream(earlier));
+    queues.select(later);
+    event.hold_up(queues.stream(later));
+  };
+  queues.select(0);
+  Graph graph(first, [&] {
+    for (const int q : tape.queues())
+      if (q != 0) wait(0, q);
+    tape.play(queues);
+    for (const int q : tape.queues())
+      if (q != 0) wait(q, 0);
+    queues.select(0);
+  });
+  graph.upload(first);
+  kept_.push_back({tape.words(), std::move(graph)});
+}
+
+}  // namespace stagecraft::cuda

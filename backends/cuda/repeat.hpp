@@ -1,0 +1,57 @@
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/enqueue.hpp"
+
+namespace stagecraft::cuda {
+
+/// The instructions of one iteration, in two parts: those of a graph, and updates that follow it.
+struct Iteration {
+  std::vector<InstructionId> body, updates;
+};
+
+/// Iterations one behind the other; `updates_apart`: because they differ from iteration to iteration. Where iterations
+/// cannot be taken apart there are none, and why_not says so.
+std::vector<Iteration> iterations_of(const Program&, bool updates_apart, std::string& why_not);
+/// Whether what updates do depends on their number, or somebody looks at the weights behind them.
+bool updates_differ(const Training&);
+
+/// Plays iterations one behind the other, with a barrier between them. What one tells the streams is written down
+/// first; where that is what an earlier one told them, a graph of it is launched.
+class Repeater {
+ public:
+  Repeater(Yard& yard, Enqueuer& enqueuer, std::vector<Iteration> iterations)
+      : yard_(yard), enqueuer_(enqueuer), iterations_(std::move(iterations)) {}
+
+  /// The first so many. `makes`: graphs of what has none yet.
+  void run(real::Session&, Marks&, std::size_t count, bool makes);
+
+  std::size_t size() const { return iterations_.size(); }
+  /// Of the newest run; times of each iteration, by how it was told.
+  struct Told {
+    std::vector<double> by_calls, by_graph;
+    int made = 0, launched = 0;
+    std::string why_not;
+  };
+  const Told& told() const { return told_; }
+
+ private:
+  struct Kept {
+    Tape::Words words;
+    Graph graph;
+  };
+  bool body(const Iteration&, bool makes);
+  bool play(const Tape&, bool makes);
+  void capture(const Tape&);
+
+  Yard& yard_;
+  Enqueuer& enqueuer_;
+  std::vector<Iteration> iterations_;
+  std::deque<Kept> kept_;
+  Told told_;
+};
+
+}  // namespace stagecraft::cuda

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Runs of several processes on emulated GPUs: run.py STAGECRAFT TOGETHER MPIRUN FOLDER, from the root of the project.
+STAGECRAFT is the tool with such GPUs, TOGETHER the program of together.cpp, FOLDER that of the emulated libraries."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+stagecraft, together, mpirun, libraries = sys.argv[1:5]
+environment = {**os.environ, "LC_ALL": "C.UTF-8", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+               "OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+               "STAGECRAFT_CUDA_LIBRARIES": libraries, "STAGECRAFT_EMULATED_CLOCK": "real"}
+SOON = 15  # Seconds in which a failure has to be over: it is said at once, mpirun takes two, the machine may be busy.
+
+whole = """
+schema: scenario/1
+model: {builder: mlp, widths: [6, 12, 12, 12, 4], activation: relu, loss: sum_square, precision: fp64}
+cluster: threads-8
+plan: {planner: balanced, stages: 2, replicas: 2, micro_batch_size: 4}
+run: {schedule: 1f1b, micro_batches: 4, iterations: 4}
+training: {task: integers, optimizer: integer, learning_rate: 1}
+"""
+
+failures = []
+checks = 0
+
+
+def check(holds, what, more=""):
+    global checks
+    checks += 1
+    if not holds:
+        failures.append(what)
+        print(f"FAILED: {what}\n{more}")
+
+
+def run(command, extra={}):
+    begin = time.monotonic()
+    done = subprocess.run(command, env={**environment, **extra}, capture_output=True, text=True, timeout=120)
+    done.seconds = time.monotonic() - begin
+    return done
+
+
+def on(ranks, *words):
+    return [mpirun, "-n", str(ranks), *words]
+
+
+def only(rank, variable, value, *words):
+    """The words, with a variable that one process has."""
+    script = f'if [ "$OMPI_COMM_WORLD_RANK" = {rank} ]; then export {variable}={value}; fi; exec "$@"'
+    return ["sh", "-c", script, "sh", *words]
+
+
+def same_bits(name, ranks, gpus):
+    done = run(on(ranks, together, name, str(gpus), "30"))
+    what = f"{name} on {ranks} with {gpus} GPUs"
+    check(done.returncode == 0, f"{what}: exit code {done.returncode}", done.stderr)
+    check(f"{name} on {ranks} processes: the same bits; {ranks} processes, in each " in done.stdout, what, done.stdout)
+    check("ends before it starts" not in done.stdout, f"{what}: times", done.stdout)
+
+
+def fails(what, command, lines, code=4, extra={}):
+    done = run(command, extra)
+    check(done.returncode == code, f"{what}: exit code {done.returncode}, not {code}", done.stderr)
+    for line in lines:
+        check(done.stderr.count(line) == 1, f"{what}: says '{line}' {done.stderr.count(line)} times", done.stderr)
+    check(done.stdout == "", f"{what}: prints results", done.stdout)
+    check(done.seconds < SOON, f"{what}: takes {done.seconds:.1f} s")
+
+
+def children_of(pid):
+    return [int(c) for c in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def killed():
+    """In the middle of a run that hangs for a while, so that there is something to be in the middle of."""
+    program = subprocess.Popen(on(2, together, "1f1b", "2", "60", "1"), env=environment, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    while len(ranks := children_of(program.pid)) < 2 and program.poll() is None:
+        time.sleep(0.05)
+    time.sleep(3)
+    begin = time.monotonic()
+    if len(ranks) < 2:
+        return check(False, "killed: the processes did not start", program.communicate()[1])
+    os.kill(ranks[1], signal.SIGKILL)
+    stdout, stderr = program.communicate(timeout=60)
+    check(program.returncode == 137, f"killed: exit code {program.returncode}", stderr)
+    check(time.monotonic() - begin < SOON, "killed: takes long")
+    check("told to stop in the middle of the run" in stderr and "has not ended" in stderr, "killed: says nothing", stderr)
+    check(stdout == "", "killed: prints results", stdout)
+
+
+def tool(folder):
+    path = folder / "whole.yaml"
+    path.write_text(whole)
+    command = [stagecraft, "run", str(path), "--format", "json", "--backend"]
+    cpu = json.loads(run([*command, "cpu"]).stdout)
+    for ranks in (2, 4):
+        done = run(on(ranks, *command, "cuda"), {"STAGECRAFT_EMULATED_GPUS": "4"})
+        check(done.returncode == 0, f"the tool on {ranks}", done.stderr)
+        if done.returncode:
+            continue
+        got = json.loads(done.stdout)
+        check(got["learnt"]["weights_sha256"] == cpu["learnt"]["weights_sha256"], f"the tool on {ranks}: weights differ")
+        check(got["learnt"]["losses"] == cpu["learnt"]["losses"], f"the tool on {ranks}: losses differ")
+        check(f"{ranks} processes ran it together" in done.stderr, f"the tool on {ranks}: not together", done.stderr)
+    scenario = [*command, "cuda"]
+    four = {"STAGECRAFT_EMULATED_GPUS": "4"}
+    fails("too few GPUs", on(2, *scenario), ["process 1 of 2 finds no GPU for itself"])
+    fails("no GPU", on(2, *only(1, "STAGECRAFT_EMULATED_GPUS", 0, *scenario)), ["cuda: no CUDA-capable device is detected"])
+    fails("another NCCL", on(2, *only(1, "STAGECRAFT_EMULATED_NCCL_VERSION", 22703, *scenario)),
+          ["process 1 of 2 has NCCL 2.27.3, and the first has 2.28.9"], extra=four)
+    bare = folder / "without_nccl"
+    bare.mkdir()
+    for name in ("libcublasLt.so.13", "libnccl.so.2"):  # The second has nothing of NCCL: else one of the machine is found.
+        (bare / name).symlink_to(pathlib.Path(libraries, "libcublasLt.so.13").resolve())
+    fails("no NCCL", on(2, *only(1, "STAGECRAFT_CUDA_LIBRARIES", str(bare), *scenario)),
+          ["process 1 of 2 finds no libnccl.so.2"], extra=four)
+    fails("too many", on(5, *scenario), ["5 processes were started, but only 4 devices have anything to do"], 2, four)
+    fails("timing", on(2, *scenario, "--set", "run.gpu.timing=off"), ["run.gpu.timing: events"], 2, four)
+
+
+with tempfile.TemporaryDirectory() as name:
+    environment["TMPDIR"] = name
+    folder = pathlib.Path(name)
+    for case in ("gpipe", "1f1b", "2bw", "eager", "nccl-inside"):
+        same_bits(case, 2, 4)
+    for case in ("interleaved", "pipedream", "replicas", "streamless"):
+        same_bits(case, 4, 4)
+    same_bits("pipedream", 2, 2)  # Two devices of the plan share each GPU.
+    same_bits("nccl-inside", 2, 2)
+    fails("a GPU hangs", on(2, together, "1f1b", "2", "1", "1"),
+          ["nothing has ended for 1 s, so the GPU is stuck", "device 0: 0B2 waits for 0<1:1B2\n",
+           "device 2: 2F3 has not ended\n"])
+    fails("a message never sent", on(2, *only(1, "STAGECRAFT_EMULATED_NCCL_SILENT", 5, together, "1f1b", "2", "1")),
+          ["nothing has ended for 1 s, so the GPU is stuck"])
+    killed()
+    tool(folder)
+print(f"{checks} checks, {len(failures)} failed")
+if failures or not checks:
+    sys.exit(1)

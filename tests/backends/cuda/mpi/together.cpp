@@ -1,0 +1,130 @@
+// A run of several processes, each with emulated GPUs, against the CPU: mpirun -n N together CASE GPUS TIMEOUT [HANG].
+// GPUS: how many each process sees, which are the same for all. HANG: the process whose GPU stops in the middle.
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "backends/world.hpp"
+#include "sim/core/diagnostic.hpp"
+#include "tests/backends/cuda/run/gpu_case.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+test::Case chain(int depth, const char* schedule, const char* policy = "flush") {
+  test::Case c;
+  c.schedule = schedule;
+  c.policy = policy;
+  c.model = test::deep_net(depth, 6, 8, 3);
+  c.plan = test::stage_each(c.model, 4);
+  return c;
+}
+
+test::Case interleaved() {
+  test::Case c = chain(8, "interleaved");
+  for (int s = 0; s < 8; ++s) c.plan.stages[static_cast<std::size_t>(s)].devices = {DeviceId{s % 4}};
+  return c;
+}
+
+test::Case replicas(const char* schedule, const char* policy) {
+  test::Case c = chain(3, schedule, policy);
+  c.plan = test::stage_each(c.model, 4, 4);
+  c.plan.stages[1].devices = {DeviceId{1}, DeviceId{3}};
+  return c;
+}
+
+test::Case eager(StreamModel streams) {
+  test::Case c = chain(4, "1f1b");
+  c.lowering.rendezvous = false;
+  c.lowering.streams = streams;
+  return c;
+}
+
+test::Case case_of(const std::string& name) {
+  if (name == "gpipe" || name == "1f1b") return chain(4, name.c_str());
+  if (name == "interleaved") return interleaved();
+  if (name == "2bw") return chain(4, "2bw", "2bw");
+  if (name == "pipedream") return replicas("pipedream", "stash");
+  if (name == "replicas") return replicas("1f1b", "flush");
+  if (name == "eager") return eager(StreamModel::Single);
+  if (name == "streamless") return eager(StreamModel::None);
+  if (name == "nccl-inside") {
+    test::Case c = chain(4, "1f1b");
+    c.messages = GpuMessages::Nccl;
+    return c;
+  }
+  throw InputError("no such case: " + name);
+}
+
+/// Its GPU stops before its seventh forward operation.
+class Hanging final : public test::QueuedCpu {
+ public:
+  Hanging(cudaStream_t stream, std::size_t width) : QueuedCpu(stream, width), on_(stream) {}
+  void forward(const real::Call& call) override {
+    if (++forwards_ == 7) emulated_gpu::hang(on_);
+    QueuedCpu::forward(call);
+  }
+
+ private:
+  cudaStream_t on_;
+  int forwards_ = 0;
+};
+
+Timeline run(const test::Case& c, const Program& program, double timeout, bool hangs) {
+  const auto maker = [hangs](cudaStream_t stream, int, std::size_t width) -> std::unique_ptr<real::Kernels> {
+    if (hangs) return std::make_unique<Hanging>(stream, width);
+    return std::make_unique<test::QueuedCpu>(stream, width);
+  };
+  const Work work{c.model, c.plan, test::policy(c.policy), c.training};
+  cuda::Options options;
+  options.gpu.messages = c.messages;
+  options.timeout = timeout;
+  options.fills_new_memory = true;
+  return cuda::run(program, work, maker, options);
+}
+
+Ending attempt(char** argv) try {
+  const test::Case c = case_of(argv[1]);
+  const Program program = c.program();
+  const Timeline cpu = test::on_cpu(c, program);  // Before others join.
+  join_world();
+  emulated_gpu::Machine machine;
+  machine.devices = std::atoi(argv[2]);
+  machine.real_clock = true;
+  machine.seed = static_cast<std::uint64_t>(world().rank) + 1;
+  machine.order = static_cast<emulated_gpu::Order>(world().rank % 3);
+  emulated_gpu::reset(machine);
+  const Timeline gpu = run(c, program, std::atof(argv[3]), argv[4] && std::atoi(argv[4]) == world().rank);
+  if (gpu.elsewhere) return {};
+  const bool same = gpu.learnt->losses == cpu.learnt->losses && gpu.learnt->weights == cpu.learnt->weights &&
+                    gpu.learnt->versions == cpu.learnt->versions;
+  fmt::print("{} on {} processes: {}; {}\n", argv[1], gpu.processes, same ? "the same bits" : "OTHER NUMBERS",
+             gpu.provenance.machine);
+  for (std::size_t t = 0; t < program.transfers.size(); ++t) {
+    const auto s = static_cast<std::size_t>(program.transfers[t].send),
+               r = static_cast<std::size_t>(program.transfers[t].receive);
+    if (gpu.end[r] < gpu.start[s] - 2 * gpu.clock_uncertainty.value)
+      fmt::print("message {} ends before it starts\n", t);
+  }
+  return {};
+} catch (const InputError& e) {
+  return {2, e.what()};
+} catch (const BackendError& e) {
+  return {4, e.what()};
+} catch (const FailedElsewhere&) {
+  return {4, {}};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4) return 2;
+  const Ending ending = settle(attempt(argv));
+  if (!ending.text.empty()) fmt::print(stderr, "{}\n", ending.text);
+  std::fflush(nullptr);
+  leave_world(ending.code);
+  std::_Exit(ending.code);  // What a GPU that hangs holds is not given back.
+}

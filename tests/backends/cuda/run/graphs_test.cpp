@@ -1,0 +1,199 @@
+// Iterations as graphs, and without events around instructions: the same bits, in whatever order streams go on.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/backends/cuda/run/gpu_case.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+test::Case graph_case(const std::string& schedule = "1f1b", int depth = 4) {
+  test::Case c;
+  c.schedule = schedule;
+  c.model = test::deep_net(depth, 6, 8, 3);
+  c.plan = test::stage_each(c.model, 5);
+  c.iterations = 5;
+  c.timing = GpuTiming::Off;
+  c.graph = true;
+  return c;
+}
+
+/// The same bits as on the CPU for some orders; gives the last.
+Timeline compare(const test::Case& c, int orders = 3) {
+  CAPTURE(c.schedule);
+  CAPTURE(c.policy);
+  const Program program = c.program();
+  const Timeline cpu = test::on_cpu(c, program);
+  Timeline last;
+  for (const emulated_gpu::Machine& machine : test::machines(orders)) {
+    CAPTURE(machine.seed);
+    last = test::on_gpu(c, program, machine);
+    REQUIRE(last.learnt->losses == cpu.learnt->losses);
+    REQUIRE(last.learnt->weights == cpu.learnt->weights);
+    REQUIRE(last.learnt->versions == cpu.learnt->versions);
+    CHECK(emulated_gpu::device_bytes() == 0);
+  }
+  return last;
+}
+
+}  // namespace
+
+TEST_CASE("iterations that repeat are graphs, all but the first, made before the clock runs") {
+  for (const OptimizerKind kind : {OptimizerKind::Sgd, OptimizerKind::Momentum, OptimizerKind::Adam})
+    for (const char* schedule : {"gpipe", "1f1b", "graph"}) {
+      test::Case c = graph_case(schedule);
+      c.training.optimizer.kind = kind;
+      const Timeline t = compare(c);
+      CHECK(t.enqueued->no_graph == "");
+      CHECK(t.enqueued->launches == c.iterations - 1);
+      CHECK(t.enqueued->graphs == 0);
+      CHECK(t.enqueued->by_graph.value > 0);
+      CHECK(t.enqueued->by_calls.value > 0);
+    }
+}
+
+TEST_CASE("graphs with replicas, recomputation, several stages on a device, however messages go") {
+  test::Case c = graph_case();
+  for (Stage& stage : c.plan.stages) stage.recompute = true;
+  for (const bool overlap : {true, false})
+    for (const bool rendezvous : {true, false}) {
+      c.lowering.overlap = overlap;
+      c.lowering.rendezvous = rendezvous;
+      for (const GpuMessages messages : {GpuMessages::Copy, GpuMessages::Nccl}) {
+        c.messages = messages;
+        CHECK(compare(c, 3).enqueued->launches == 4);
+      }
+    }
+  c = graph_case("1f1b", 3);
+  c.plan = test::stage_each(c.model, 4, 4);
+  c.plan.stages[1].devices = {DeviceId{1}, DeviceId{3}};
+  CHECK(compare(c).enqueued->launches == 4);
+  c = graph_case("interleaved", 8);
+  c.plan = test::stage_each(c.model, 8);
+  for (std::size_t s = 0; s < 8; ++s) c.plan.stages[s].devices = {DeviceId{static_cast<std::int64_t>(s % 4)}};
+  c.training.optimizer.kind = OptimizerKind::Momentum;
+  CHECK(compare(c, 3).enqueued->launches == 4);
+}
+
+TEST_CASE("graphs over several GPUs, whose memory is copied from one to the other") {
+  test::Case c = graph_case();
+  const Program program = c.program();
+  const Timeline cpu = test::on_cpu(c, program);
+  for (emulated_gpu::Machine machine : test::machines(2)) {
+    machine.devices = 4;
+    const Timeline gpu = test::on_gpu(c, program, machine);
+    CHECK(gpu.learnt->weights == cpu.learnt->weights);
+    CHECK(gpu.enqueued->launches == 4);
+  }
+  c.messages = GpuMessages::Nccl;
+  emulated_gpu::Machine several;
+  several.devices = 4;
+  const Timeline gpu = test::on_gpu(c, program, several);
+  CHECK(gpu.learnt->weights == cpu.learnt->weights);
+  CHECK(gpu.enqueued->launches == 0);
+  CHECK(gpu.enqueued->no_graph.find("NCCL between GPUs") != std::string::npos);
+}
+
+TEST_CASE("evaluations happen between graphs") {
+  test::Case c = graph_case();
+  c.training.evaluate_every = 2;
+  const Program program = c.program();
+  const Timeline cpu = test::on_cpu(c, program), gpu = test::on_gpu(c, program, {});
+  CHECK(gpu.enqueued->launches == 4);
+  REQUIRE(gpu.learnt->evaluations.size() == cpu.learnt->evaluations.size());
+  REQUIRE(gpu.learnt->evaluations.size() == 3);
+  for (std::size_t i = 0; i < cpu.learnt->evaluations.size(); ++i)
+    CHECK(gpu.learnt->evaluations[i].loss == cpu.learnt->evaluations[i].loss);
+}
+
+TEST_CASE("where there can be no graph it goes on without, and says why") {
+  test::Case c = graph_case("pipedream");
+  c.policy = "stash";
+  c.training.optimizer.kind = OptimizerKind::Momentum;
+  const Timeline overlapping = compare(c, 3);
+  CHECK(overlapping.enqueued->launches == 0);
+  CHECK(overlapping.enqueued->no_graph == "an iteration begins before the one before it has ended");
+  c = graph_case();
+  c.iterations = 1;
+  CHECK(compare(c, 1).enqueued->no_graph == "there is one iteration only");
+  c = graph_case("interleaved", 8);
+  c.plan = test::stage_each(c.model, 8);
+  for (std::size_t s = 0; s < 8; ++s) c.plan.stages[s].devices = {DeviceId{static_cast<std::int64_t>(s % 4)}};
+  const Timeline adam = compare(c, 1);
+  CHECK(adam.enqueued->no_graph == "updates, which differ each time, are in the middle of an iteration");
+}
+
+namespace {
+
+/// Takes memory whenever it computes, as the first product of its shape does: while one captures that is refused.
+class TakesMemory final : public test::QueuedCpu {
+ public:
+  TakesMemory(cudaStream_t stream, std::size_t width) : QueuedCpu(stream, width) {}
+  void forward(const real::Call& call) override {
+    void* data = nullptr;
+    if (cudaMalloc(&data, 1) != cudaSuccess) throw BackendError("no memory for a block");
+    cudaFree(data);
+    QueuedCpu::forward(call);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("memory that cannot be taken in the middle of a capture costs the graph, not the run") {
+  const test::Case c = graph_case();
+  const Program program = c.program();
+  const Timeline cpu = test::on_cpu(c, program);
+  emulated_gpu::reset({});
+  const Work work{c.model, c.plan, test::policy(c.policy), c.training};
+  cuda::Options options;
+  options.gpu.timing = c.timing;
+  options.gpu.graph = true;
+  const auto maker = [](cudaStream_t stream, int, std::size_t width) -> std::unique_ptr<real::Kernels> {
+    return std::make_unique<TakesMemory>(stream, width);
+  };
+  const Timeline gpu = cuda::run(program, work, maker, options);
+  CHECK(gpu.learnt->weights == cpu.learnt->weights);
+  CHECK(gpu.enqueued->launches == 0);
+  CHECK(gpu.enqueued->no_graph == "an iteration could not be captured: no memory for a block");
+}
+
+TEST_CASE("a graph that was not made beforehand is made while the clock runs, and counted") {
+  test::Case c = graph_case();
+  c.warm_up = false;
+  const Timeline t = compare(c);
+  CHECK(t.enqueued->graphs >= 1);
+  CHECK(t.enqueued->launches == 4);
+}
+
+TEST_CASE("without events around instructions: the same numbers, and the times of iterations") {
+  for (const bool graph : {false, true})
+    for (const char* schedule : {"1f1b", "pipedream"}) {
+      test::Case c = graph_case(schedule);
+      if (c.schedule == "pipedream") c.policy = "stash";
+      c.graph = graph;
+      const Timeline t = compare(c, 6);
+      CHECK(!t.instruction_times);
+      const Program program = c.program();
+      std::vector<double> ends(5, 0);
+      for (std::size_t n = 0; n < program.size(); ++n) {
+        double& end = ends[static_cast<std::size_t>(program.iteration_of(program.instructions[n]))];
+        CHECK(t.end[n] > t.start[n]);
+        CHECK((end == 0 || end == t.end[n]));
+        end = t.end[n];
+      }
+      CHECK(std::is_sorted(ends.begin(), ends.end()));
+    }
+}
+
+TEST_CASE("iterations take as long without events as with them, to an emulated microsecond for each of those") {
+  test::Case c = graph_case();
+  c.graph = false;
+  const Program program = c.program();
+  const double off = test::on_gpu(c, program, {}).last_end().value;
+  c.timing = GpuTiming::Events;
+  const double with = test::on_gpu(c, program, {}).last_end().value;
+  CHECK(off <= with);
+  CHECK(with - off <= 3e-6 * static_cast<double>(program.size()));
+}

@@ -1,0 +1,102 @@
+// What a capture of the emulated GPU takes, and what ends it.
+#include <doctest/doctest.h>
+
+#include <functional>
+
+#include "backends/cuda/capture.hpp"
+#include "tests/support/emulated_gpu/streams.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+cudaStream_t new_stream() {
+  cudaStream_t stream = nullptr;
+  REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+  return stream;
+}
+
+/// The capture fails for this reason, and the stream takes work afterwards.
+void refused(cudaStream_t stream, const char* why, const std::function<void()>& work) {
+  CHECK_THROWS_WITH_AS(cuda::Graph(stream, work), doctest::Contains(why), cuda::CudaError);
+  int done = 0;
+  emulated_gpu::enqueue(stream, [&] { ++done; });
+  CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
+  CHECK(done == 1);
+}
+
+}  // namespace
+
+TEST_CASE("a wait for an event from outside ends a capture, even when that is over") {
+  emulated_gpu::reset();
+  cudaStream_t a = new_stream(), b = new_stream();
+  const cuda::Event outside;
+  outside.record(b);
+  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+  refused(a, "cudaErrorStreamCaptureIsolation", [&] { outside.hold_up(a); });
+  refused(a, "cudaErrorStreamCaptureInvalidated", [&] {  // Nor does it go on when the error is overlooked.
+    CHECK_THROWS_AS(outside.hold_up(a), cuda::CudaError);
+  });
+}
+
+TEST_CASE("calls that may wait for the device, and the legacy stream, end a capture") {
+  emulated_gpu::reset();
+  cudaStream_t a = new_stream(), b = new_stream();
+  const cuda::Event event;
+  event.record(b);
+  const cuda::Block block(16);
+  int host = 0;
+  const std::pair<const char*, std::function<cudaError_t()>> calls[] = {
+      {"cudaMalloc",
+       [] {
+         void* data = nullptr;
+         return cudaMalloc(&data, 8);
+       }},
+      {"cudaHostAlloc",
+       [] {
+         void* data = nullptr;
+         return cudaHostAlloc(&data, 8, 0);
+       }},
+      {"cudaStreamSynchronize", [&] { return cudaStreamSynchronize(b); }},
+      {"cudaStreamQuery", [&] { return cudaStreamQuery(b); }},
+      {"cudaEventQuery", [&] { return event.over() ? cudaSuccess : cudaErrorNotReady; }},
+      {"cudaMemcpy", [&] { return cudaMemcpy(&host, block.as<int>(), 4, cudaMemcpyDeviceToHost); }},
+      {"cudaMemsetAsync", [&] { return cudaMemsetAsync(block.as<int>(), 0, 4, nullptr); }},
+  };
+  for (const auto& [name, call] : calls) {
+    CAPTURE(name);
+    CHECK_THROWS_AS(cuda::Graph(a, [&, f = &call] { (*f)(); }), cuda::CudaError);
+    CHECK(cudaStreamSynchronize(a) == cudaSuccess);
+    cudaGetLastError();
+  }
+}
+
+TEST_CASE("a capture is ended where it began, and by nobody else") {
+  emulated_gpu::reset();
+  cudaStream_t a = new_stream(), b = new_stream();
+  const cuda::Event fork;
+  REQUIRE(cudaStreamBeginCapture(a, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  fork.record(a);
+  fork.hold_up(b);
+  cudaGraph_t graph = nullptr;
+  CHECK(cudaStreamEndCapture(b, &graph) == cudaErrorStreamCaptureUnmatched);
+  CHECK(cudaStreamEndCapture(a, &graph) == cudaErrorStreamCaptureInvalidated);
+  CHECK(graph == nullptr);
+  CHECK(cudaStreamEndCapture(a, &graph) == cudaErrorIllegalState);
+}
+
+TEST_CASE("arguments are those of the capture, and work that hangs hangs in a graph too") {
+  emulated_gpu::reset();
+  cudaStream_t a = new_stream();
+  int value = 1, sum = 0;
+  const cuda::Graph adds(a, [&] { emulated_gpu::enqueue(a, [&sum, value] { sum += value; }); });
+  value = 10;
+  adds.upload(a);
+  adds.launch(a);
+  adds.launch(a);
+  REQUIRE(cudaStreamSynchronize(a) == cudaSuccess);
+  CHECK(sum == 2);
+  const cuda::Graph hangs(a, [&] { emulated_gpu::hang(a); });
+  hangs.launch(a);
+  for (int i = 0; i < 50; ++i) CHECK(cudaStreamQuery(a) == cudaErrorNotReady);
+}

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <string>
+#include <vector>
+
+/// A communicator. Ranks of one process or of several talk through files in a folder named from the unique id.
+struct ncclComm {
+  int ranks = 1, rank = 0, device = 0;
+  bool blocking = true, met = false, launched = false, aborted = false;
+  bool alone = false;  ///< All ranks are in this process.
+  ncclResult_t error = ncclSuccess;
+  std::string folder;
+  std::vector<long> sent, received;  ///< Messages so far, to and from each rank.
+  const void* capture = nullptr;     ///< In which `last` was recorded; null: in none.
+  cudaEvent_t last{};                ///< Behind its newest kernel: those of one communicator follow each other.
+};
+
+namespace stagecraft::emulated_gpu {
+
+/// One end of a message.
+struct Half {
+  ncclComm* communicator{};
+  const void* from = nullptr;
+  void* to = nullptr;
+  std::size_t bytes = 0;
+  int peer = 0;
+  cudaStream_t stream{};
+};
+
+std::string new_folder_name();
+std::string folder_of(const ncclUniqueId&);
+/// Says that this rank is there.
+void announce(const ncclComm&);
+/// ncclInProgress until all are; then whether they may work together.
+ncclResult_t gathered(ncclComm&);
+/// A kernel that ends when each of these has met its other end; a send holds its peer until then.
+void launch(ncclComm&, const std::vector<Half>&, cudaStream_t);
+/// Others learn from it that this rank will not come.
+void leave(const ncclComm&, bool aborted);
+bool others_aborted(const ncclComm&);
+
+}  // namespace stagecraft::emulated_gpu
