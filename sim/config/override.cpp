@@ -109,6 +109,9 @@ void report_step(const Walk& walk, std::string_view path, const Where& where, Pr
     help = fmt::format("the list has {}, counted from 0", walk.at->items.size());
   } else if (step.front() == '[') {
     message = fmt::format("'{}' is not a list", before);
+  } else if (walk.at->is_map() && path.substr(shown.size()).starts_with('[') && !help.starts_with("did you mean")) {
+    message = "there is no such list in the file";
+    help = fmt::format("if it is a field, set all of it, such as {}=[...]", shown);
   } else if (!walk.at->is_map() && !walk.at->is_list()) {
     message = fmt::format("'{}' is {}, so nothing lies below it", before,
                           walk.at->is_scalar() ? fmt::format("'{}'", walk.at->text) : "empty");

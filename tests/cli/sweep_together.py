@@ -153,6 +153,23 @@ def killed():
     code, table, said = run(on(2, command(long, "w.db", "--retry")))
     check((code, table) == (0, alone), "tried again it is the table of one", said)
 
+    for rank in (2, 0):
+        program, ranks = under_way(f"c{rank}.db", 3)
+        os.kill(children(ranks[rank])[0], signal.SIGKILL)
+        table, said = program.communicate(timeout=60)
+        check((program.returncode, table) == (0, alone), f"all workers of process {rank} die: the others finish", said)
+        check(f"process {rank} of 3: the process that the workers belong to has died" in said, f"workers of {rank}: said", said)
+        check(none_left(f"c{rank}.db"), f"all workers of process {rank} die: none is left", said)
+
+    program, ranks = under_way("n.db", 2)
+    for rank in ranks:
+        os.kill(children(rank)[0], signal.SIGKILL)
+    said = program.communicate(timeout=60)[1]
+    check(program.returncode == 4 and "no process has workers left" in said, "no workers are left: it ends", said)
+    check("the same command goes on" in said and none_left("n.db"), "no workers are left: what is there is said", said)
+    code, table, said = run(on(2, command(long, "n.db")))
+    check((code, table) == (0, alone), "no workers were left: the same command goes on", said)
+
 
 def lost():
     """mpirun that does not end all when one is lost, which is told by its silence."""

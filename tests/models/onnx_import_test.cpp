@@ -225,6 +225,23 @@ TEST_CASE("onnx: types of numbers") {
   CHECK(import(half).layers.back().output.value == 32);
 }
 
+TEST_CASE("onnx: what is too large to be counted") {
+  const auto problem_of = [](const std::vector<std::int64_t>& shape) {
+    OnnxWriter file;
+    file.input("x", {shape.begin(), shape.end()});
+    file.output(file.node("Relu", {"x"}, "y"));
+    return error_of(file);
+  };
+  CHECK(problem_of({1 << 30, 1 << 30}).find("the input 'x' has 1.15e+18 numbers; 1e+15 are the most") !=
+        std::string::npos);
+  CHECK(problem_of(std::vector<std::int64_t>(65, 1)).find("the input 'x' has 65 dimensions; 64 are the most") !=
+        std::string::npos);
+  OnnxWriter file;
+  file.input("x", {1 << 25, 1}).input("y", {1, 1 << 25});
+  file.output(file.node("MatMul", {"x", "y"}, "z"));
+  CHECK(error_of(file).find("it makes 1.13e+15 numbers; 1e+15 are the most") != std::string::npos);
+}
+
 TEST_CASE("onnx: what is not known is said") {
   OnnxWriter file;
   file.input("x", {1, 8}).weights("w", {8, 4});
