@@ -115,7 +115,7 @@ class Runner {
     const auto keep_up = [this](int queue) { watch_->keep_up(queue, kMostAhead); };
     Enqueuer enqueuer(p_, *held_.yard, part_.virtual_of, *held_.messages,
                       {timed, keep_up, timed ? std::vector<EndEvent>{} : end_events(p_)}, held_.ranks.get());
-    if (held_.ranks) require_queues(held_.yard->queues());
+    if (held_.ranks) require_queues(held_.yard->queues(), held_.ranks->gpus());
     const auto factory = [this](std::size_t, DeviceId d) {
       return queue_kernels(*held_.yard, std::max(0, part_.virtual_of[static_cast<std::size_t>(d)]));
     };

@@ -1,5 +1,6 @@
 #include "sim/core/text.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,6 +52,21 @@ bool is_special(const std::string& path) {
   const auto status = std::filesystem::status(path, none);
   return path.starts_with("/dev/") || (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
                                        !std::filesystem::is_directory(status));
+}
+
+/// A device that is no terminal: what it gives need not end, as that of /dev/zero. Standard input is what it was
+/// made, and /dev/null is an empty file.
+bool is_device(const std::string& path) {
+  std::error_code none;
+  const auto status = std::filesystem::status(path, none);
+  if (path == "/dev/stdin" || path == "/dev/null" ||
+      !(std::filesystem::is_character_file(status) || std::filesystem::is_block_file(status)))
+    return false;
+  const int file = open(path.c_str(), O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return false;  // Whoever reads it says why.
+  const bool terminal = isatty(file);
+  close(file);
+  return !terminal;
 }
 
 /// The file that a link stands for, so that the link stays.
@@ -109,6 +125,7 @@ std::string_view trim(std::string_view text) {
 std::string read_file(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) throw InputError(fmt::format("'{}' is a folder, not a file", path));
+  if (is_device(path)) throw InputError(fmt::format("'{}' is a device, not a file", path));
   const std::string too_large = fmt::format("'{}' is larger than 512 MiB", path);
   const auto size = std::filesystem::file_size(path, error);
   if (!error && size > kLargestFile) throw InputError(too_large);

@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <set>
 
 #include <fmt/format.h>
@@ -83,6 +84,28 @@ void check_items(const Value& v) {
       refuse(u, "profile.updates", "an update of so many parameters");
 }
 
+void check_gpu(const Value& g) {
+  Problems problems;
+  const auto refuse = [&](const char* field, const std::string& what, const std::string& help) {
+    problems.add(g.at(field).where, fmt::format("profile.gpu.{}", field), what, help, "range");
+  };
+  const int all = as_int(g.at("multiprocessors")), parts = as_int(g.at("parts")), part = as_int(g.at("part"));
+  if (as_int(g.at("group")) > all)
+    refuse("group", fmt::format("a group of {} does not fit into {} multiprocessors", g.at("group").text, all), {});
+  // Where the driver divides nothing, each part may use the whole GPU.
+  if (part != all && std::int64_t{parts} * part > all)
+    refuse("parts", fmt::format("{} parts of {} do not fit into {} multiprocessors", parts, part, all),
+           part > all ? fmt::format("part: at most {}", all) : fmt::format("at most {} parts", all / part));
+  const Bandwidth memory = as_bandwidth(g.at("memory")), alone = as_bandwidth(g.at("memory_alone"));
+  for (const char* field : {"memory", "memory_alone"})
+    if (!(as_bandwidth(g.at(field)).value > 0))
+      refuse(field, fmt::format("{} is not possible here", g.at(field).text), "it has to be more than zero");
+  if (alone > memory && memory.value > 0)
+    refuse("memory_alone",
+           fmt::format("{} are more than the {} that all parts get together", to_text(alone), to_text(memory)), {});
+  problems.throw_if_any();
+}
+
 }  // namespace
 
 const MapSpec& profile_fields() {
@@ -125,10 +148,12 @@ Profile read_profile(const Value& v) {
   p.operation = as_seconds(v.at("operation"));
   p.latency = as_seconds(v.at("messages").at("latency"));
   p.bandwidth = as_bandwidth(v.at("messages").at("bandwidth"));
-  if (const Value* g = v.find("gpu"))
+  if (const Value* g = v.find("gpu")) {
+    check_gpu(*g);
     p.gpu = MeasuredGpu{as_int(g->at("multiprocessors")), as_int(g->at("group")),
                         as_int(g->at("parts")),           as_int(g->at("part")),
                         as_bandwidth(g->at("memory")),    as_bandwidth(g->at("memory_alone"))};
+  }
   return p;
 }
 

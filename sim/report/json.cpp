@@ -103,11 +103,11 @@ Json links_json(const Program& program, const Timeline& timeline, const Report& 
   Json links = Json::array();
   for (std::size_t i = 0; i < report.links.size(); ++i) {
     const LinkReport& l = report.links[i];
-    links.push_back({{"name", cluster.links[static_cast<std::size_t>(l.link)].name},
-                     {"forward", l.forward},
-                     {"traffic_bytes", l.traffic.value},
-                     {"utilisation", l.utilisation}});
-    if (!use.empty()) links.back()["percent_over_time"] = percents(use[i]);
+    const Link& link = cluster.links[static_cast<std::size_t>(l.link)];
+    Json json{{"name", link.name}, {"traffic_bytes", l.traffic.value}, {"utilisation", l.utilisation}};
+    if (link.duplex != Duplex::Half) json["forward"] = l.forward;
+    if (!use.empty()) json["percent_over_time"] = percents(use[i]);
+    links.push_back(std::move(json));
   }
   return links;
 }

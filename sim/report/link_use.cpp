@@ -2,15 +2,23 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 namespace stagecraft {
 namespace {
 
-/// The links of each route, as places in Report::links.
-std::vector<std::vector<int>> links_of_routes(const Program& program, const Cluster& cluster, const Report& report) {
-  std::vector<std::array<int, 2>> places(cluster.links.size(), {-1, -1});
+/// Of each link, backward and forward, its place in Report::links; -1 where it has none.
+using Places = std::vector<std::array<int, 2>>;
+
+Places places_of(const Cluster& cluster, const Report& report) {
+  Places places(cluster.links.size(), {-1, -1});
   for (std::size_t l = 0; l < report.links.size(); ++l)
     places[static_cast<std::size_t>(report.links[l].link)][report.links[l].forward] = static_cast<int>(l);
+  return places;
+}
+
+/// The places of the links of each route.
+std::vector<std::vector<int>> links_of_routes(const Program& program, const Cluster& cluster, const Places& places) {
   std::vector<bool> used(program.routes.size(), false);
   for (const Transfer& t : program.transfers) used[static_cast<std::size_t>(t.route)] = true;
   for (const Collective& c : program.collectives)
@@ -38,19 +46,33 @@ void over_parts(double first, double last, int parts, Add add) {
 
 }  // namespace
 
+MemoryUse memory_use(const Program& program, const Cluster& cluster, InstructionId id) {
+  const auto device = static_cast<std::size_t>(program.at(id).device);
+  if (program.traffic.empty() || device >= cluster.devices.size()) return {};
+  return {cluster.devices[device].memory, program.traffic[static_cast<std::size_t>(id)] / 2};
+}
+
 std::vector<std::vector<double>> link_use(const Program& p, const Timeline& t, const Cluster& cluster,
                                           const Report& report, int parts) {
   std::vector<std::vector<double>> use(report.links.size(), std::vector<double>(static_cast<std::size_t>(parts), 0));
   if (report.links.empty() || !(report.length.value > 0)) return use;
   const double begin = *std::min_element(t.start.begin(), t.start.end()), each = report.length.value / parts;
-  const std::vector<std::vector<int>> links = links_of_routes(p, cluster, report);
-  const auto add = [&](std::int32_t route, std::size_t instruction, double bytes) {
+  const Places places = places_of(cluster, report);
+  const std::vector<std::vector<int>> links = links_of_routes(p, cluster, places);
+  const auto spread = [&](std::size_t instruction, std::span<const int> over, double bytes) {
     over_parts((t.start[instruction] - begin) / each, (t.end[instruction] - begin) / each, parts,
                [&](int part, double share) {
-                 for (const int link : links[static_cast<std::size_t>(route)])
+                 for (const int link : over)
                    use[static_cast<std::size_t>(link)][static_cast<std::size_t>(part)] += bytes * share;
                });
   };
+  const auto add = [&](std::int32_t route, std::size_t instruction, double bytes) {
+    spread(instruction, links[static_cast<std::size_t>(route)], bytes);
+  };
+  for (std::size_t n = 0; n < p.traffic.size(); ++n)
+    if (const MemoryUse m = memory_use(p, cluster, InstructionId{static_cast<std::int64_t>(n)});
+        m.link.valid() && m.bytes > 0)
+      spread(n, {&places[static_cast<std::size_t>(m.link)][1], 1}, m.bytes);
   for (const Transfer& transfer : p.transfers)
     add(transfer.route, static_cast<std::size_t>(transfer.send), static_cast<double>(transfer.bytes));
   for (const Collective& c : p.collectives)

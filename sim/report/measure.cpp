@@ -2,6 +2,7 @@
 #include <limits>
 #include <utility>
 
+#include "sim/report/link_use.hpp"
 #include "sim/report/memory.hpp"
 #include "sim/report/report.hpp"
 
@@ -179,21 +180,11 @@ class Measurement {
   }
 
   void links() {
-    std::vector<double> traffic(p_.routes.size(), 0);
-    for (const Transfer& t : p_.transfers) traffic[static_cast<std::size_t>(t.route)] += static_cast<double>(t.bytes);
-    for (const Collective& c : p_.collectives)
-      for (int m = 0; m < c.members; ++m)
-        traffic[static_cast<std::size_t>(c.first_route + m)] += static_cast<double>(ring_bytes(c.bytes, c.members));
-    const Router router(cluster_);
     std::vector<double> forward(cluster_.links.size(), 0), backward(forward);
-    for (std::size_t r = 0; r < traffic.size(); ++r) {
-      if (traffic[r] == 0) continue;
-      for (const Hop& hop : router.require(p_.routes[r].from, p_.routes[r].to).hops) {
-        const Link& link = cluster_.links[static_cast<std::size_t>(hop.link)];
-        const bool one_way = link.duplex == Duplex::Half || hop.forward;
-        (one_way ? forward : backward)[static_cast<std::size_t>(hop.link)] += traffic[r];
-      }
-    }
+    add_messages(forward, backward);
+    for (std::size_t n = 0; n < p_.traffic.size(); ++n)
+      if (const MemoryUse m = memory_use(p_, cluster_, InstructionId{static_cast<std::int64_t>(n)}); m.link.valid())
+        forward[static_cast<std::size_t>(m.link)] += m.bytes;
     for (std::size_t l = 0; l < forward.size(); ++l) {
       for (const bool way : {true, false}) {
         const double bytes = (way ? forward : backward)[l];
@@ -206,6 +197,23 @@ class Measurement {
     }
     std::stable_sort(report_.links.begin(), report_.links.end(),
                      [](const LinkReport& a, const LinkReport& b) { return a.utilisation > b.utilisation; });
+  }
+
+  void add_messages(std::vector<double>& forward, std::vector<double>& backward) const {
+    std::vector<double> traffic(p_.routes.size(), 0);
+    for (const Transfer& t : p_.transfers) traffic[static_cast<std::size_t>(t.route)] += static_cast<double>(t.bytes);
+    for (const Collective& c : p_.collectives)
+      for (int m = 0; m < c.members; ++m)
+        traffic[static_cast<std::size_t>(c.first_route + m)] += static_cast<double>(ring_bytes(c.bytes, c.members));
+    const Router router(cluster_);
+    for (std::size_t r = 0; r < traffic.size(); ++r) {
+      if (traffic[r] == 0) continue;
+      for (const Hop& hop : router.require(p_.routes[r].from, p_.routes[r].to).hops) {
+        const Link& link = cluster_.links[static_cast<std::size_t>(hop.link)];
+        const bool one_way = link.duplex == Duplex::Half || hop.forward;
+        (one_way ? forward : backward)[static_cast<std::size_t>(hop.link)] += traffic[r];
+      }
+    }
   }
 
   /// From the last end back: each time to what ended last among everything waited for.

@@ -30,8 +30,8 @@ struct DeviceReport {
 
 struct LinkReport {
   LinkId link;
-  bool forward = true;
-  Bytes traffic;
+  bool forward = true;     ///< Always where both directions divide the bandwidth.
+  Bytes traffic;           ///< Messages, and what ops read and write of memory that is shared, as bytes of copies.
   double utilisation = 0;  ///< traffic / (bandwidth * length of the run); 0 when it is not shared.
 };
 

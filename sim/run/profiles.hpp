@@ -18,4 +18,7 @@ config::Value load_profile_file(const std::string& file);
 /// InputError when none is.
 void apply(const Profile&, Cluster&);
 
+/// InputError where a cluster of parts of a GPU (its checked tree) is divided otherwise than the one measured.
+void require_same_parts(const Profile&, const config::Value& cluster);
+
 }  // namespace stagecraft

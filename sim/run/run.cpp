@@ -75,7 +75,10 @@ Prepared lay_out(const Scenario& scenario) {
   p.model = for_part(tree, "model", [](const Value& part) { return build_model(part); });
   p.cluster = for_part(tree, "cluster", [](const Value& part) { return build_cluster(part); });
   if (tree.has("training")) keep_state(scenario, p.model);
-  if (scenario.profile) apply(*scenario.profile, p.cluster);
+  if (scenario.profile) {
+    apply(*scenario.profile, p.cluster);
+    require_same_parts(*scenario.profile, tree.at("cluster"));
+  }
   const CostTable costs(p.model, p.cluster, scenario.profile ? &*scenario.profile : nullptr);
 
   const auto begin = std::chrono::steady_clock::now();

@@ -39,7 +39,7 @@ def feed(text):
     return thread
 
 
-SOME = ["huge.yaml", "folder.yaml", "/dev/null"]
+SOME = ["huge.yaml", "folder.yaml", "/dev/null", "/dev/zero"]
 ALL = [*SOME, "empty", "zeros.yaml", "nowhere.yaml", "round.yaml", "x" * 300, "x/" * 3000, os.fsdecode(b"caf\xe9.yaml")]
 for words in READERS:
     for name in ALL if words in (["run"], ["check"], ["import", "onnx"], ["import", "simgrid-xml"]) else SOME:

@@ -319,6 +319,15 @@ test('links: a strip each over the run; of many the busiest, and others by their
   assert.equal(await browser.evaluate('document.getElementById("link-find").hidden'), true);
 });
 
+test('links: no arrow where both directions share the bandwidth', async () => {
+  run('run', 'examples/carved-gpu', '-b', 'fluid', '--out', at('memory'));
+  run('report', at('memory'), '--out', at('memory.html'));
+  await browser.open(at('memory.html'));
+  const names = (await cells('links')).slice(1).map(r => r[0]);
+  assert.equal(names[0], 'memory');
+  assert.deepEqual(names.slice(1).sort(), ['messages \u2190', 'messages \u2192']);
+});
+
 test('what is in sight is drawn before the rest of a large page has arrived', async () => {
   run('run', 'examples/pipeline-16384', '-b', 'ideal', '--set', 'cluster.devices=64', '--set', 'plan.stages=64', '--set', 'model.layers=64', '--set', 'run.micro_batches=400', '--out', at('m'));
   run('report', at('m'), '--out', at('m.html'));

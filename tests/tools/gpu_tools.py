@@ -49,7 +49,8 @@ case "$0 $* " in
   *" doctor "*) echo '  cuda     GPU 0: Stand-in' ;;
   *" run "*) echo '{"period_s": 0.5, "learnt": {"losses": [1.0]}}' ;;
   *" validate "*) echo 'as measured' ;;
-  *first_run*) echo '{}' ;;
+  *first_run*) printf '{"gaps": {"error": "no"}'; case "$FAILS" in first_run_dies) kill -9 $$ ;; esac
+    echo '}'; case "$FAILS" in first_run) exit "$CODE" ;; esac ;;
   *$FAILS*) echo 'broken'; exit "$CODE" ;;
 esac
 """
@@ -133,6 +134,14 @@ class Check(unittest.TestCase):
         done, file, _ = self.run_with(NO_TORCH, "kernels_on_gpu", 77)
         self.assertEqual(done.returncode, 1)
         self.assertEqual(next(r for r in file["checks"] if r["check"] == "kernels")["result"], "exit 77")
+
+    def test_what_a_first_look_saw_is_kept_where_one_of_its_checks_failed(self):
+        done, file, _ = self.run_with(NO_TORCH, "first_run")
+        self.assertEqual(done.returncode, 1)
+        row = file["checks"][0]
+        self.assertEqual((row["result"], row["facts"]), ("exit 1", {"gaps": {"error": "no"}}))
+        row = self.run_with(NO_TORCH, "first_run_dies")[1]["checks"][0]
+        self.assertEqual((row["result"], row["facts"]), ("exit -9", {"gaps": {"error": "no"}}))
 
     def test_a_check_that_hangs_ends_with_its_children(self):
         start = time.monotonic()

@@ -150,7 +150,8 @@ function stack(parts) {
 }
 
 const LINKS_SHOWN = 24;
-function linkName(l) { return `${l.name} ${l.forward ? '\u2192' : '\u2190'}`; }
+/** With its direction, where it has two. */
+function linkName(l) { return l.forward === undefined ? l.name : `${l.name} ${l.forward ? '\u2192' : '\u2190'}`; }
 
 /** The busiest links with this in their names. */
 function fillLinks(runs, query) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "topologies/carving.hpp"
 #include "topologies/cluster_writer.hpp"
 
 namespace stagecraft::topology_generators {
@@ -42,12 +43,11 @@ const config::MapSpec kFields{
 int divide(const config::Value& map, config::Problems& problems) {
   const int all = config::as_int(map.at("multiprocessors")), group = config::as_int(map.at("group"));
   const int parts = config::as_int(map.at("parts")), groups = all / group;
-  if (parts == 1) return all;
-  if (parts > groups)
+  if (parts > 1 && parts > groups)
     problems.add(map.at("parts").where, "parts",
                  fmt::format("{} multiprocessors are {} groups of {}, too few for {} parts", all, groups, group, parts),
                  groups > 0 ? fmt::format("at most {} parts", groups) : "group: 1", "too-many");
-  return groups / parts * group;
+  return multiprocessors_of_part(all, group, parts);
 }
 
 /// `memory`: what all parts get together.

@@ -1,5 +1,5 @@
-// Checks a GPU for what running pipelines on it rests on, and prints what it saw as JSON. Exit codes: 0 all checks ran,
-// 1 one could not, 77 there is no device.
+// Checks a GPU for what running pipelines on it rests on, and prints what it saw as JSON: check by check, so that of
+// one that hangs only the last brace is missing. Exit codes: 0 all checks ran, 1 one could not, 77 there is no device.
 
 #include <cstdlib>
 #include <iostream>
@@ -24,17 +24,19 @@ int main() {
                                                                   {"matrix_products", first_run::matrix_products},
                                                                   {"own_messages", first_run::own_messages},
                                                                   {"messages", first_run::messages}};
-  first_run::Json all{{"schema", "gpu_first_run/1"}};
+  std::cout << "{\n\"schema\": \"gpu_first_run/1\"" << std::flush;
   bool ran = true;
   for (const auto& [name, run] : checks) {
     std::cerr << name << "\n";
+    first_run::Json seen;
     try {
-      all[name] = run();
+      seen = run();
     } catch (const std::exception& e) {
-      all[name] = {{"error", e.what()}};
+      seen = {{"error", e.what()}};
       ran = false;
     }
+    std::cout << ",\n\"" << name << "\": " << seen.dump(1) << std::flush;
   }
-  std::cout << all.dump(1) << "\n";
+  std::cout << "\n}\n";
   return ran ? 0 : 1;
 }

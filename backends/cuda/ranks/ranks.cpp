@@ -39,9 +39,39 @@ Ranks::~Ranks() {
     for (const ncclComm_t c : link.ranks)
       if (c) nccl_.ncclCommFinalize(c);
   nccl_.ncclGroupEnd();
+  finalized();
   for (const Link& link : links_)
     for (const ncclComm_t c : link.ranks)
-      if (c) nccl_.ncclCommDestroy(c);
+      if (c) state_of(c) == ncclSuccess ? nccl_.ncclCommDestroy(c) : nccl_.ncclCommAbort(c);
+}
+
+/// Waits for some seconds: NCCL refuses to destroy what is not through, and then starts nothing more in this process.
+void Ranks::finalized() const noexcept try {
+  at_most(10)([this] {
+    for (const Link& link : links_)
+      for (const ncclComm_t c : link.ranks)
+        if (c && state_of(c) == ncclInProgress) return false;
+    return true;
+  });
+} catch (...) {  // Those that are not through are aborted.
+}
+
+ncclResult_t Ranks::state_of(ncclComm_t c) const {
+  ncclResult_t state = ncclSuccess;
+  const ncclResult_t asked = nccl_.ncclCommGetAsyncError(c, &state);
+  return asked == ncclSuccess ? state : asked;
+}
+
+/// A group that stays open keeps every later call from starting, also ncclCommAbort.
+void Ranks::group(const std::function<void()>& calls) const {
+  require(nccl_.ncclGroupStart(), "ncclGroupStart");
+  try {
+    calls();
+  } catch (...) {
+    nccl_.ncclGroupEnd();
+    throw;
+  }
+  require(nccl_.ncclGroupEnd(), "ncclGroupEnd");
 }
 
 bool Ranks::apart(DeviceId a, DeviceId b) const {
@@ -111,15 +141,15 @@ void Ranks::open(Link& link) {
   config.blocking = 0;  // Who waits inside of NCCL for a process that is lost waits for ever.
   config.maxCTAs = 4;   // A power of two, or it becomes one.
   config.cgaClusterSize = 0;
-  require(nccl_.ncclGroupStart(), "ncclGroupStart");
-  for (std::size_t r = 0; r < link.seats.size(); ++r) {
-    if (link.seats[r].process != process_) continue;
-    check(cudaSetDevice(link.seats[r].gpu), "cudaSetDevice");
-    require(nccl_.ncclCommInitRankConfig(&link.ranks[r], static_cast<int>(link.seats.size()), link.id,
-                                         static_cast<int>(r), &config),
-            "ncclCommInitRankConfig");
-  }
-  require(nccl_.ncclGroupEnd(), "ncclGroupEnd");
+  group([&] {
+    for (std::size_t r = 0; r < link.seats.size(); ++r) {
+      if (link.seats[r].process != process_) continue;
+      check(cudaSetDevice(link.seats[r].gpu), "cudaSetDevice");
+      require(nccl_.ncclCommInitRankConfig(&link.ranks[r], static_cast<int>(link.seats.size()), link.id,
+                                           static_cast<int>(r), &config),
+              "ncclCommInitRankConfig");
+    }
+  });
   wait_for(link);
 }
 
@@ -133,15 +163,15 @@ void Ranks::share(int collective, const std::vector<Half>& halves) {
 
 void Ranks::move(int at, const std::vector<Half>& halves) {
   const Link& link = links_[static_cast<std::size_t>(at)];
-  require(nccl_.ncclGroupStart(), "ncclGroupStart");
-  for (const Half& h : halves) {
-    if (h.bytes == 0) continue;
-    const ncclComm_t own = link.ranks[static_cast<std::size_t>(link.rank(seat(h.here)))];
-    const int peer = link.rank(seat(h.there));
-    h.sends ? require(nccl_.ncclSend(h.data, h.bytes, ncclInt8, peer, own, h.stream), "ncclSend")
-            : require(nccl_.ncclRecv(h.data, h.bytes, ncclInt8, peer, own, h.stream), "ncclRecv");
-  }
-  require(nccl_.ncclGroupEnd(), "ncclGroupEnd");
+  group([&] {
+    for (const Half& h : halves) {
+      if (h.bytes == 0) continue;
+      const ncclComm_t own = link.ranks[static_cast<std::size_t>(link.rank(seat(h.here)))];
+      const int peer = link.rank(seat(h.there));
+      h.sends ? require(nccl_.ncclSend(h.data, h.bytes, ncclInt8, peer, own, h.stream), "ncclSend")
+              : require(nccl_.ncclRecv(h.data, h.bytes, ncclInt8, peer, own, h.stream), "ncclRecv");
+    }
+  });
   wait_for(link);
 }
 
@@ -181,15 +211,26 @@ void Ranks::require(ncclResult_t result, const char* what) const {
     throw CudaError(fmt::format("{}: {}", what, nccl_.ncclGetErrorString(result)));
 }
 
-void require_queues(const Queues& queues) {
+std::vector<int> Ranks::gpus() const {
+  std::vector<int> gpus;
+  for (const Link& link : links_)
+    for (const Seat& s : link.seats)
+      if (s.process == process_) gpus.push_back(s.gpu);
+  return gpus;
+}
+
+void require_queues(const Queues& queues, const std::vector<int>& communicators) {
   constexpr int kHardwareQueues = 32;  // The most that CUDA_DEVICE_MAX_CONNECTIONS can ask for.
+  constexpr int kOfNccl = 2;           // A communicator has a stream for the device and one for the host (NCCL 2.28).
   std::map<int, int> streams;
-  for (int q = 0; q < queues.size(); ++q)
-    if (++streams[queues.gpu(q)] > kHardwareQueues)
+  for (int q = 0; q < queues.size(); ++q) ++streams[queues.gpu(q)];
+  for (const int gpu : communicators) streams[gpu] += kOfNccl;
+  for (const auto& [gpu, count] : streams)
+    if (count > kHardwareQueues)
       throw InputError(
-          fmt::format("GPU {} would have more than {} streams, as many as it has hardware queues: messages by "
-                      "NCCL in those that share a queue could wait for each other for ever",
-                      queues.gpu(q), kHardwareQueues),
+          fmt::format("GPU {} would have {} streams, with those of {} communicators of NCCL, and has {} hardware "
+                      "queues: messages by NCCL in streams that share a queue could wait for each other for ever",
+                      gpu, count, std::count(communicators.begin(), communicators.end(), gpu), kHardwareQueues),
           "run.streams: single or pair, or run.gpu.messages: copy");
 }
 

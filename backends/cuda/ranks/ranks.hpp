@@ -39,6 +39,7 @@ class Ranks {
   ~Ranks();
 
   bool any() const { return !links_.empty(); }  ///< Whether it has anything to do.
+  std::vector<int> gpus() const;                ///< Of each communicator of this process.
   void open(const Until&);                      ///< Before anything is carried.
 
   /// Whether it goes from GPU to GPU here, each end on a stream of its own.
@@ -69,6 +70,9 @@ class Ranks {
   void open(Link&);
   void move(int link, const std::vector<Half>&);
   void wait_for(const Link&);
+  void group(const std::function<void()>& calls) const;
+  void finalized() const noexcept;
+  ncclResult_t state_of(ncclComm_t) const;
   void require(ncclResult_t, const char* what) const;
 
   const Program& p_;
@@ -82,8 +86,8 @@ class Ranks {
   bool aborted_ = false;
 };
 
-/// InputError when a GPU has more streams than hardware queues: those that share one wait for each other, and who waits
-/// there for another GPU may wait for ever.
-void require_queues(const Queues&);
+/// InputError when a GPU has more streams, with those of the communicators on these GPUs, than hardware queues: those
+/// that share one wait for each other, and who waits there for another GPU may wait for ever.
+void require_queues(const Queues&, const std::vector<int>& communicators);
 
 }  // namespace stagecraft::cuda

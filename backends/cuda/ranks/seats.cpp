@@ -1,7 +1,6 @@
 #include "backends/cuda/ranks/seats.hpp"
 
 #include <set>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -10,13 +9,13 @@
 namespace stagecraft::cuda {
 namespace {
 
-using Taken = std::set<std::pair<std::string, std::string>>;
+using Taken = std::set<std::string>;  // Also of containers, whose hosts have other names on one machine.
 
 /// As many GPUs that nobody has yet as it can get, at most so many.
 std::vector<int> take(const Sight& sight, std::size_t most, Taken& taken) {
   std::vector<int> own;
   for (std::size_t g = 0; g < sight.gpus.size() && own.size() < most; ++g)
-    if (taken.emplace(sight.host, sight.gpus[g]).second) own.push_back(static_cast<int>(g));
+    if (taken.insert(sight.gpus[g]).second) own.push_back(static_cast<int>(g));
   return own;
 }
 

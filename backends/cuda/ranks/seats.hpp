@@ -15,7 +15,7 @@ struct Seat {
 /// What a process tells the others about the GPUs it sees.
 struct Sight {
   std::string host;
-  std::vector<std::string> gpus;  ///< What tells each from all others.
+  std::vector<std::string> gpus;  ///< UUIDs, which tell each from all others anywhere.
   int devices = 0;                ///< Of the plan, that it has to find a place for.
   int nccl = 0;                   ///< Version; 0: there is none.
 };

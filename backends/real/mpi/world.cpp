@@ -1,5 +1,6 @@
 #include "backends/world.hpp"
 
+#include <cstdlib>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -25,6 +26,7 @@ const real::Wires& real::wires() { return open; }
 
 void join_world() {
   if (launched().size == 1 || together.size > 1) return;
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);  // An MPI that knows GPUs may start their driver, which reads it.
   int level = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
   if (level < MPI_THREAD_SERIALIZED) throw BackendError("this MPI can not be used by a program with threads");

@@ -138,6 +138,10 @@ Placing placing_of(const PlannerInput& input) {
   return placing;
 }
 
+std::string counted(std::int64_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 [[noreturn]] void refuse(const PlannerInput& input, const Placing& placing, int stages, int replicas, int there) {
   const Where& where = input.options.at("stages").where;
   const int least = placing.chunks.least;
@@ -147,14 +151,16 @@ Placing placing_of(const PlannerInput& input) {
                        fmt::format("a multiple of {}", least), "placement"}});
   const std::string each = replicas == 1 ? "" : fmt::format(" of {} devices each", replicas);
   const std::int64_t needed = static_cast<std::int64_t>(stages) / least * replicas;
-  throw Infeasible({where, "plan.stages",
-                    fmt::format("{} stages{}{} need {} devices, but {} {}", stages, each,
-                                least == 1 ? "" : fmt::format(", {} on each device,", least), needed,
-                                input.options.has("devices") ? "the plan lists" : "the cluster has", there),
-                    there < replicas ? fmt::format("at most {} replicas, or {} devices more", there, needed - there)
-                                     : fmt::format("at most {} stages, or {} devices more", there / replicas * least,
-                                                   needed - there),
-                    "devices"});
+  throw Infeasible(
+      {where, "plan.stages",
+       fmt::format("{}{}{} need{} {}, but {} {}", counted(stages, "stage"), each,
+                   least == 1 ? "" : fmt::format(", {} on each device,", least), stages == 1 ? "s" : "",
+                   counted(needed, "device"), input.options.has("devices") ? "the plan lists" : "the cluster has",
+                   there),
+       fmt::format("at most {}, or {} more",
+                   there < replicas ? counted(there, "replica") : counted(there / replicas * least, "stage"),
+                   counted(needed - there, "device")),
+       "devices"});
 }
 
 /// Devices of each rank, replicas side by side.

@@ -77,6 +77,12 @@ TEST_CASE("a file that is too large is refused before it is read") {
   std::filesystem::remove(file);
 }
 
+TEST_CASE("devices are not read: some never end") {
+  for (const char* device : {"/dev/zero", "/dev/urandom", "/dev/full"})
+    CHECK_THROWS_WITH_AS(read_file(device), doctest::Contains("is a device, not a file"), InputError);
+  CHECK(read_file("/dev/null").empty());
+}
+
 TEST_CASE("a file is written whole and read back") {
   const auto folder = std::filesystem::temp_directory_path() / "stagecraft_text_test";
   std::filesystem::create_directories(folder);

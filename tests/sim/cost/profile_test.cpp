@@ -149,6 +149,32 @@ TEST_CASE("a profile of parts of a GPU reads back too") {
   CHECK(to_yaml(two_sizes()).find("gpu") == std::string::npos);
 }
 
+TEST_CASE("parts of a GPU that cannot be are refused") {
+  const auto said = [](auto&& change) {
+    Profile p = of_parts(1.25);
+    p.machine = p.date = p.commit = p.backend = p.precision = p.optimizer = "some";
+    change(*p.gpu);
+    const config::Value tree = test::checked(to_yaml(p), profile_fields());
+    return test::input_error_of([&] { read_profile(tree); });
+  };
+  const auto has = [&](const std::string& text, const char* words) {
+    CHECK_MESSAGE(text.find(words) != std::string::npos, text);
+  };
+  has(said([](MeasuredGpu& g) { g.parts = 400, g.part = 32; }),
+      "profile.gpu.parts: 400 parts of 32 do not fit into 132 multiprocessors [at most 4 parts]");
+  has(said([](MeasuredGpu& g) { g.part = 133; }),
+      "2 parts of 133 do not fit into 132 multiprocessors [part: at most 132]");
+  has(said([](MeasuredGpu& g) { g.parts = 1'000'000, g.part = 131; }), "do not fit");
+  has(said([](MeasuredGpu& g) { g.group = 133; }), "profile.gpu.group: a group of 133 does not fit into 132");
+  has(said([](MeasuredGpu& g) { g.memory_alone = Bandwidth{9e9}; }),
+      "profile.gpu.memory_alone: 9 GB/s are more than the 8 GB/s that all parts get together");
+  has(said([](MeasuredGpu& g) { g.memory = g.memory_alone = Bandwidth{0}; }),
+      "profile.gpu.memory: 0 GB/s is not possible here [it has to be more than zero]");
+  has(said([](MeasuredGpu& g) { g.memory_alone = Bandwidth{0}; }), "profile.gpu.memory_alone: 0 GB/s is not possible");
+  has(said([](MeasuredGpu& g) { g.part = 66; }), "nothing");   // All that there are.
+  has(said([](MeasuredGpu& g) { g.part = 132; }), "nothing");  // Not divided.
+}
+
 TEST_CASE("traffic of parts of a GPU: what makes them as slow together as they were measured") {
   const ModelGraph model = test::deep_net(2, 6, 8, 3);
   const Cluster parts = two_parts("thread"), apart = test::bare_cluster(1);

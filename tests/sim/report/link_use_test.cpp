@@ -7,9 +7,12 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <vector>
 
 #include "sim/report/json.hpp"
+#include "tests/support/clusters.hpp"
 #include "tests/support/ideal.hpp"
+#include "tests/support/program_builder.hpp"
 #include "tests/support/random_cases.hpp"
 
 using namespace stagecraft;
@@ -69,6 +72,51 @@ TEST_CASE("the mean over the run is the utilisation of the link") {
             doctest::Approx(report.links[l].utilisation).epsilon(1e-9));
   }
   CHECK(links > 100);  // Else nothing was put to the test.
+}
+
+TEST_CASE("ops use the memory that their devices share") {
+  constexpr double kMemory = 8;  // Bytes read and written in a second; copies have half.
+  Cluster cluster = test::bare_cluster(3);
+  test::connect(cluster, {0, 1, 2}, kMemory / 2, 0, Duplex::Half);
+  cluster.devices[0].memory = cluster.devices[1].memory = LinkId{0};
+  test::ProgramBuilder builder(3);
+  for (int device = 0; device < 3; ++device) builder.compute(device, 1);
+  Program program = builder.build();
+  program.traffic = {kMemory, kMemory, 0};
+
+  // Each could have all of the memory for a second; together they take two, and leave nothing of it.
+  Timeline shared;
+  shared.start = {0, 0, 0}, shared.end = {2, 2, 1};
+  const Report both = measure(program, shared, cluster);
+  REQUIRE(both.links.size() == 1);
+  CHECK(both.links[0].link == LinkId{0});
+  CHECK(both.links[0].traffic.value == kMemory);
+  CHECK(both.links[0].utilisation == 1);
+  CHECK(link_use(program, shared, cluster, both, 4).at(0) == std::vector<double>{1, 1, 1, 1});
+
+  // Without contention they ask for twice what there is.
+  const Timeline alone = test::run_ideal(program, cluster);
+  const Report ideal = measure(program, alone, cluster);
+  CHECK(ideal.length.value == 1);
+  CHECK(ideal.links.at(0).utilisation == 2);
+
+  // One ends after half of the run: the other has the memory to itself, and needs half of it.
+  shared.start = {0, 1, 0}, shared.end = {1, 2, 1};
+  program.traffic = {kMemory, kMemory / 2, 0};
+  const Report turns = measure(program, shared, cluster);
+  CHECK(turns.links.at(0).utilisation == 0.75);
+  CHECK(link_use(program, shared, cluster, turns, 2).at(0) == std::vector<double>{1, 0.5});
+}
+
+TEST_CASE("a link whose directions share its bandwidth has no direction in the results") {
+  Case c;
+  for (const auto& link : Json::parse(results_json("t", c.program, c.timeline, c.report, c.cluster))["links"])
+    CHECK(link.contains("forward"));
+  for (Link& link : c.cluster.links) link.duplex = Duplex::Half;
+  c.report = measure(c.program, c.timeline, c.cluster);
+  const Json links = Json::parse(results_json("t", c.program, c.timeline, c.report, c.cluster))["links"];
+  REQUIRE(links.size() == 2);
+  for (const auto& link : links) CHECK_FALSE(link.contains("forward"));
 }
 
 TEST_CASE("nothing is said of a link that is not shared") {

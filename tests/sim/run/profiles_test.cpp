@@ -143,6 +143,35 @@ TEST_CASE("a profile of parts of a GPU decides what they share; one without thes
   CHECK(parts.types[0].memory_bandwidth.value == 3e12);
 }
 
+TEST_CASE("a profile of a GPU that was divided otherwise than the cluster is refused") {
+  const Folder folder;
+  const auto said = [&](MeasuredGpu gpu, const std::vector<std::string>& more = {}) {
+    Profile p = by_hand();
+    p.device = "gpu-32sm";
+    p.optimizer = "adam";
+    p.gpu = gpu;
+    std::vector<std::string> overrides = {"profile=" + folder.write("parts.yaml", to_yaml(p))};
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    return test::input_error_of([&] { prepare(load_scenario("examples/carved-gpu", overrides)); });
+  };
+  const Bandwidth all{4e12}, alone{2e12};
+  const std::string asked = "cluster.parts: the cluster has 4 parts of 32 of 132 multiprocessors, ";
+  CHECK(said({132, 8, 4, 32, all, alone}) == "nothing");
+  CHECK(said({132, 1, 4, 132, all, alone}) == "nothing");  // The driver could not divide it.
+  for (const auto& [gpu, words] : std::vector<std::pair<MeasuredGpu, std::string>>{
+           {{132, 8, 3, 32, all, alone}, asked + "but the profile was measured on 3 parts of 32 of 132"},
+           {{132, 8, 4, 24, all, alone}, asked + "but the profile was measured on 4 parts of 24 of 132"},
+           {{144, 8, 4, 32, all, alone}, asked + "but the profile was measured on 4 parts of 32 of 144"}}) {
+    const std::string text = said(gpu);
+    CHECK_MESSAGE(text.find(words) != std::string::npos, text);
+    CHECK(text.find("with a plan that uses all 4 parts") != std::string::npos);
+  }
+  // Of another GPU in as large parts, three of them.
+  const std::string three =
+      said({132, 8, 4, 32, all, alone}, {"cluster.multiprocessors=96", "cluster.parts=3", "plan.stages=3"});
+  CHECK_MESSAGE(three.find("the cluster has 3 parts of 32 of 96") != std::string::npos, three);
+}
+
 TEST_CASE("profiles that cannot be used") {
   const Folder folder;
   folder.write("models/profiles/laptop.yaml", to_yaml(by_hand()));

@@ -23,6 +23,7 @@ struct Group {
   bool broken = false;
   std::vector<Half> halves;           ///< Sends and receives, as they came.
   std::vector<ncclComm_t> gathering;  ///< Communicators that are being made, and wait for their ranks.
+  std::vector<ncclComm_t> aborting;
 };
 Group group;
 
@@ -92,10 +93,17 @@ ncclResult_t play(ncclComm_t c, const std::vector<Half>& halves) {
   return c->blocking ? ncclSuccess : ncclInProgress;
 }
 
+ncclResult_t end_at_once(ncclComm_t c) {
+  c->aborted = true;  // Its kernels look at it, so it stays.
+  if (c->ranks > 1) emulated::leave(*c, true);
+  return ncclSuccess;
+}
+
 /// Who did not look whether the last call is through may not go on.
 ncclResult_t finish() {
   const Group all = group;
   group = {};
+  for (const ncclComm_t c : all.aborting) end_at_once(c);
   if (all.broken) return ncclInvalidUsage;
   for (const ncclComm_t c : all.gathering)
     for (int tries = 0; c->blocking && emulated::gathered(*c) == ncclInProgress; ++tries, usleep(1000))
@@ -169,6 +177,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUni
   return group.depth == 0 ? finish() : ncclSuccess;
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t* error) {
+  *error = ncclInProgress;
+  if (c->looks > 0 && --c->looks > 0) return ncclSuccess;
   *error = c->error;
   if (c->ranks == 1 || c->error != ncclSuccess) return ncclSuccess;
   c->launched = false;
@@ -177,15 +187,22 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t* error) {
   *error = emulated::gathered(*c);
   return ncclSuccess;
 }
-ncclResult_t ncclCommFinalize(ncclComm_t c) { return c->blocking ? ncclSuccess : ncclInProgress; }
+ncclResult_t ncclCommFinalize(ncclComm_t c) {
+  c->looks = c->blocking ? 0 : 2;
+  return c->blocking ? ncclSuccess : ncclInProgress;
+}
 ncclResult_t ncclCommDestroy(ncclComm_t c) {
+  if (c->looks > 0) {
+    ++group.depth;  // The real one leaves the group of this thread open, so that nothing starts any more.
+    return ncclInvalidArgument;
+  }
   if (c->ranks > 1) emulated::leave(*c, false);
   delete c;
   return ncclSuccess;
 }
 ncclResult_t ncclCommAbort(ncclComm_t c) {
-  c->aborted = true;  // Its kernels look at it, so it stays.
-  if (c->ranks > 1) emulated::leave(*c, true);
+  if (group.depth == 0) return end_at_once(c);
+  group.aborting.push_back(c);
   return ncclSuccess;
 }
 ncclResult_t ncclGroupStart() {

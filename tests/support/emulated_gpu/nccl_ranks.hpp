@@ -10,6 +10,7 @@
 struct ncclComm {
   int ranks = 1, rank = 0, device = 0;
   bool blocking = true, met = false, launched = false, aborted = false;
+  int looks = 0;       ///< Until what was begun without blocking is through.
   bool alone = false;  ///< All ranks are in this process.
   ncclResult_t error = ncclSuccess;
   std::string folder;

@@ -22,8 +22,9 @@ TEST_CASE("each process gets GPUs of its own: one a device where there are enoug
   CHECK(cuda::share_out({sight("x", four, 1), sight("x", four, 1)}) == Shares{{0}, {1}});
   CHECK(cuda::share_out({sight("x", four, 2), sight("x", four, 2)}) == Shares{{0, 1}, {2, 3}});
   CHECK(cuda::share_out({sight("x", four, 4), sight("x", four, 4)}) == Shares{{0}, {1}});
-  CHECK(cuda::share_out({sight("x", four, 2), sight("y", four, 2)}) == Shares{{0, 1}, {0, 1}});
-  CHECK(cuda::share_out({sight("x", {"a"}, 1), sight("x", {"b"}, 1)}) == Shares{{0}, {0}});  // Others are hidden.
+  CHECK(cuda::share_out({sight("x", {"a", "b"}, 2), sight("y", {"c", "d"}, 2)}) == Shares{{0, 1}, {0, 1}});
+  CHECK(cuda::share_out({sight("x", four, 2), sight("y", four, 2)}) == Shares{{0, 1}, {2, 3}});  // Two containers.
+  CHECK(cuda::share_out({sight("x", {"a"}, 1), sight("x", {"b"}, 1)}) == Shares{{0}, {0}});      // Others are hidden.
   CHECK(cuda::share_out({sight("x", four, 1), sight("x", {"a", "c"}, 1)}) == Shares{{0}, {1}});
 }
 

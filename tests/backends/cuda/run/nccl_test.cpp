@@ -59,9 +59,12 @@ TEST_CASE("more streams on a GPU than it has hardware queues are refused before 
     REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
     queues.add(stream, 0);
   };
-  for (int n = 0; n < 32; ++n) add();
-  CHECK_NOTHROW(cuda::require_queues(queues));
+  for (int n = 0; n < 28; ++n) add();
+  CHECK_NOTHROW(cuda::require_queues(queues, {0, 0, 1}));  // Each communicator has two of its own.
+  CHECK_THROWS_WITH_AS(
+      cuda::require_queues(queues, {0, 0, 0}),
+      doctest::Contains("GPU 0 would have 34 streams, with those of 3 communicators of NCCL, and has 32 hardware"),
+      InputError);
   add();
-  CHECK_THROWS_WITH_AS(cuda::require_queues(queues), doctest::Contains("GPU 0 would have more than 32 streams"),
-                       InputError);
+  CHECK_THROWS_AS(cuda::require_queues(queues, {0, 0}), InputError);
 }
