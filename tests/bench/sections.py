@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import statistics
 import subprocess
 import tempfile
 import time
@@ -203,6 +204,33 @@ def sweeps(setting):
                       seconds[1] / seconds[2], "one worker; same table")
 
 
+MILLION = """schema: scenario/1
+title: A million spans
+model: {builder: uniform, layers: 256, forward: 1 ms, backward: 2 ms, output: 16 MiB, stash: 1 MiB}
+cluster: {generator: uniform, devices: 256, network: star, type: a100-80, link: {bandwidth: 50 GB/s, latency: 2.5 us}}
+plan: {planner: balanced, stages: 256}
+run: {schedule: 1f1b, micro_batches: 650, iterations: 1}
+"""
+
+
+def pages(setting):
+    """The page of a run with 996,056 spans, opened by a headless Chromium that draws in software; on the clock."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, html = pathlib.Path(folder) / "million.yaml", pathlib.Path(folder) / "page.html"
+        file.write_text(MILLION)
+        output([setting.tool, "run", file, "--backend", "fluid", "--no-gantt", "--html", html])
+        opened = []
+        for _ in range(setting.runs):
+            done = subprocess.run(["node", setting.root / "tests/bench/page_paint.mjs", html], capture_output=True, text=True)
+            if done.returncode == 77:
+                yield Row("page", "", "SKIPPED", what=done.stdout.strip())
+                return
+            opened.append(json.loads(done.stdout))
+        for mark, what in ("drawn", "the first picture, of what is in sight"), ("whole", "everything"):
+            yield Row(f"page, {mark}", "996,056 spans", f"{statistics.median(m[mark] for m in opened) / 1e3:.2f} s",
+                      what=f"{what}; {html.stat().st_size / 1e6:.1f} MB, median of {len(opened)}")
+
+
 # Nodes a CPU second of ASTRA-sim (master 518bd51, analytical network) on traces of 1F1B; its messages count twice.
 ASTRA_SIM = {8: 74e3, 64: 60e3, 512: 43e3, 1024: 37e3}
 
@@ -232,5 +260,5 @@ def recorded_planner(setting):
     yield Row("pipedream", "ResNet-50 on 16", f"{plan['search_s']:.4f} s", f"{theirs:.2f} s", theirs / plan["search_s"], "PipeDream's own planner; recorded")
 
 
-ALL = {"bare": bare, "fluid": fluid, "road": road, "schedules": schedules, "planners": planners, "sweeps": sweeps, "kernels": kernels,
+ALL = {"bare": bare, "fluid": fluid, "road": road, "schedules": schedules, "planners": planners, "sweeps": sweeps, "pages": pages, "kernels": kernels,
        "interpreter": interpreter, "recorded": recorded}

@@ -83,6 +83,7 @@ target_compile_options(stagecraft_warnings INTERFACE -Wall -Wextra -Wpedantic -W
 if(STAGECRAFT_SANITIZE)
   add_compile_options(-fsanitize=${STAGECRAFT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${STAGECRAFT_SANITIZE})
+  add_compile_definitions(STAGECRAFT_SANITIZED)
 endif()
 
 function(stagecraft_summary)

@@ -58,7 +58,7 @@ class Programme {
   /// Whether there are none, or devices that are fast enough for the first parts.
   bool enough(int k, int count, int devices) const {
     if (count == 0) return true;
-    return devices > 0 && stock_.worth(devices) >= kind(k).work[at(count)] / most_ * (1 - 1e-12);
+    return devices > 0 && stock_.worth(devices) * most_ >= kind(k).work[at(count)] * (1 - 1e-12);
   }
 
   Cell solve(int k, int count, int devices, int behind) {

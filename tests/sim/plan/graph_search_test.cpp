@@ -247,6 +247,14 @@ TEST_CASE("graphpipe: a chain has the least bottleneck, always") {
   }
 }
 
+TEST_CASE("graphpipe: layers that take no time are one stage that takes none") {
+  Problem p = branches(2, 2, 4, 8, false);
+  for (Sums& layer : p.amounts) std::fill(layer.seconds.begin(), layer.seconds.end(), 0.0);
+  const auto found = partition(p);
+  REQUIRE(found.has_value());
+  CHECK(found->bottleneck == 0);
+}
+
 TEST_CASE("graphpipe: of two partitions as fast, that with fewer micro-batches in flight") {
   const Problem p = branches(2, 2, 4, 8, false);
   const auto found = partition(p);
