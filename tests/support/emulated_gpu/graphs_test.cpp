@@ -63,9 +63,9 @@ TEST_CASE("calls that may wait for the device, and the legacy stream, end a capt
       {"cudaMemcpy", [&] { return cudaMemcpy(&host, block.as<int>(), 4, cudaMemcpyDeviceToHost); }},
       {"cudaMemsetAsync", [&] { return cudaMemsetAsync(block.as<int>(), 0, 4, nullptr); }},
   };
-  for (const auto& [name, call] : calls) {
-    CAPTURE(name);
-    CHECK_THROWS_AS(cuda::Graph(a, [&, f = &call] { (*f)(); }), cuda::CudaError);
+  for (const auto& one : calls) {
+    CAPTURE(one.first);
+    CHECK_THROWS_AS(cuda::Graph(a, [&] { one.second(); }), cuda::CudaError);
     CHECK(cudaStreamSynchronize(a) == cudaSuccess);
     cudaGetLastError();
   }
