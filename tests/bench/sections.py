@@ -179,7 +179,7 @@ title: Points a second
 base: {base}
 backend: {backend}
 axes:
-  model: [gpt2-medium, gpt-1.3b]
+  model: [gpt2-small, gpt2-medium]
   run.schedule: [gpipe, 1f1b, zb-h1, eager-1f1b]
   run.micro_batches: {{from: 8, to: 64, times: 2}}
   plan.micro_batch_size: [1, 2, 4]
