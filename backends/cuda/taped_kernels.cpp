@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "backends/cuda/tape.hpp"
+#include "backends/real/kept_call.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::cuda {
@@ -21,21 +22,6 @@ enum class Told : std::uint8_t {
 };
 
 std::uint64_t word(Told told) { return static_cast<std::uint64_t>(told); }
-
-/// A call whose list of inputs lives as long as it.
-class Held {
- public:
-  explicit Held(const real::Call& call) : call_(call), inputs_(call.inputs.begin(), call.inputs.end()) {}
-  real::Call call() const {
-    real::Call call = call_;
-    call.inputs = inputs_;
-    return call;
-  }
-
- private:
-  real::Call call_;
-  std::vector<real::Tensor> inputs_;
-};
 
 /// As far as the formulas look at it: most only ask whether it is the first step.
 real::OptimizerState as_seen(const OptimizerRule& rule, real::OptimizerState state) {
@@ -64,10 +50,10 @@ class TapedKernels final : public real::Kernels {
     tell([=](real::Kernels& k) { k.zero(to, bytes); }, Told::Zero, to, static_cast<std::uint64_t>(bytes));
   }
   void forward(const real::Call& call) override {
-    tell([held = Held(call)](real::Kernels& k) { k.forward(held.call()); }, Told::Forward, call);
+    tell([held = real::KeptCall(call)](real::Kernels& k) { k.forward(held.call()); }, Told::Forward, call);
   }
   void input_gradient(const real::Call& call, real::Tensor d, std::span<const real::Gradient> d_inputs) override {
-    tell([held = Held(call), d, to = std::vector<real::Gradient>(d_inputs.begin(), d_inputs.end())](
+    tell([held = real::KeptCall(call), d, to = std::vector<real::Gradient>(d_inputs.begin(), d_inputs.end())](
              real::Kernels& k) { k.input_gradient(held.call(), d, to); },
          Told::InputGradient, call, d);
     for (const real::Gradient& g : d_inputs) {
@@ -76,8 +62,9 @@ class TapedKernels final : public real::Kernels {
     }
   }
   void weight_gradient(const real::Call& call, real::Tensor d, void* d_weights) override {
-    tell([held = Held(call), d, d_weights](real::Kernels& k) { k.weight_gradient(held.call(), d, d_weights); },
-         Told::WeightGradient, call, d, d_weights);
+    tell(
+        [held = real::KeptCall(call), d, d_weights](real::Kernels& k) { k.weight_gradient(held.call(), d, d_weights); },
+        Told::WeightGradient, call, d, d_weights);
   }
   void add(real::Tensor from, real::Tensor to) override {
     tell([=](real::Kernels& k) { k.add(from, to); }, Told::Add, from, to);

@@ -10,10 +10,11 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "support"))
+from mpirun import check, environment, finish, run  # noqa: E402
+
 stagecraft, together, mpirun, libraries = sys.argv[1:5]
-environment = {**os.environ, "LC_ALL": "C.UTF-8", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-               "OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-               "STAGECRAFT_CUDA_LIBRARIES": libraries, "STAGECRAFT_EMULATED_CLOCK": "real"}
+environment.update(STAGECRAFT_CUDA_LIBRARIES=libraries, STAGECRAFT_EMULATED_CLOCK="real")
 SOON = 15  # Seconds in which a failure has to be over: it is said at once, mpirun takes two, the machine may be busy.
 
 whole = """
@@ -24,24 +25,6 @@ plan: {planner: balanced, stages: 2, replicas: 2, micro_batch_size: 4}
 run: {schedule: 1f1b, micro_batches: 4, iterations: 4}
 training: {task: integers, optimizer: integer, learning_rate: 1}
 """
-
-failures = []
-checks = 0
-
-
-def check(holds, what, more=""):
-    global checks
-    checks += 1
-    if not holds:
-        failures.append(what)
-        print(f"FAILED: {what}\n{more}")
-
-
-def run(command, extra={}):
-    begin = time.monotonic()
-    done = subprocess.run(command, env={**environment, **extra}, capture_output=True, text=True, timeout=120)
-    done.seconds = time.monotonic() - begin
-    return done
 
 
 def on(ranks, *words):
@@ -139,6 +122,4 @@ with tempfile.TemporaryDirectory() as name:
           ["nothing has ended for 1 s, so the GPU is stuck"])
     killed()
     tool(folder)
-print(f"{checks} checks, {len(failures)} failed")
-if failures or not checks:
-    sys.exit(1)
+finish()

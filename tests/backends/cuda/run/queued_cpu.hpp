@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/cpu/kernels.hpp"
+#include "backends/real/kept_call.hpp"
 #include "tests/support/emulated_gpu/streams.hpp"
 
 namespace stagecraft::test {
@@ -38,16 +39,17 @@ class QueuedCpu : public real::Kernels {
     return kernels_->finite(tensor);
   }
   void forward(const real::Call& call) override {
-    enqueue([this, held = Held(call)] { kernels_->forward(held.call()); });
+    enqueue([this, held = real::KeptCall(call)] { kernels_->forward(held.call()); });
   }
   void input_gradient(const real::Call& call, real::Tensor d_output,
                       std::span<const real::Gradient> d_inputs) override {
-    enqueue([this, held = Held(call), d_output, d = std::vector<real::Gradient>(d_inputs.begin(), d_inputs.end())] {
+    enqueue([this, held = real::KeptCall(call), d_output,
+             d = std::vector<real::Gradient>(d_inputs.begin(), d_inputs.end())] {
       kernels_->input_gradient(held.call(), d_output, d);
     });
   }
   void weight_gradient(const real::Call& call, real::Tensor d_output, void* d_weights) override {
-    enqueue([this, held = Held(call), d_output, d_weights] {
+    enqueue([this, held = real::KeptCall(call), d_output, d_weights] {
       kernels_->weight_gradient(held.call(), d_output, d_weights);
     });
   }
@@ -79,21 +81,6 @@ class QueuedCpu : public real::Kernels {
   }
 
  private:
-  /// A call whose list of inputs lives as long as it.
-  class Held {
-   public:
-    explicit Held(const real::Call& call) : call_(call), inputs_(call.inputs.begin(), call.inputs.end()) {}
-    real::Call call() const {
-      real::Call call = call_;
-      call.inputs = inputs_;
-      return call;
-    }
-
-   private:
-    real::Call call_;
-    std::vector<real::Tensor> inputs_;
-  };
-
   template <class Work>
   void enqueue(Work work) {
     emulated_gpu::enqueue(stream_, std::move(work), 1e-5);

@@ -12,11 +12,12 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "support"))
+from mpirun import check, environment, finish, run  # noqa: E402
+
 stagecraft = sys.argv[1]
 mpirun = sys.argv[2:3]
 together = sys.argv[3:4]
-environment = {**os.environ, "LC_ALL": "C.UTF-8", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-               "OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
 SOON = 10  # Seconds in which a failure has to be over: it is said at once, mpirun takes two, the machine may be busy.
 
 chain = """
@@ -48,24 +49,6 @@ plan:
 run: {schedule: graph, micro_batches: 4, iterations: 6}
 training: {task: random, optimizer: momentum, learning_rate: 0.01}
 """
-
-failures = []
-checks = 0
-
-
-def check(holds, what, more=""):
-    global checks
-    checks += 1
-    if not holds:
-        failures.append(what)
-        print(f"FAILED: {what}\n{more}")
-
-
-def run(command, extra={}):
-    begin = time.monotonic()
-    done = subprocess.run(command, env={**environment, **extra}, capture_output=True, text=True, timeout=60)
-    done.seconds = time.monotonic() - begin
-    return done
 
 
 def on(ranks, *words):
@@ -217,9 +200,7 @@ with tempfile.TemporaryDirectory() as name:
     for title, text in (("chain", chain), ("whole", whole), ("forked", forked)):
         (pathlib.Path(name) / f"{title}.yaml").write_text(text)
     with_mpi(pathlib.Path(name)) if mpirun else without_mpi()
-print(f"{checks} checks, {len(failures)} failed")
-if failures or not checks:
-    sys.exit(1)
+finish()
 if not mpirun:
     print("SKIPPED: not built with MPI; only what it says about that was looked at")
     sys.exit(77)

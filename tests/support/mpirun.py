@@ -1,0 +1,28 @@
+"""Programs of several processes, and checks of them that are counted."""
+import os
+import subprocess
+import sys
+import time
+
+environment = {**os.environ, "LC_ALL": "C.UTF-8", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+               "OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+checked = []  # Whether each held.
+
+
+def check(holds, what, more=""):
+    checked.append(bool(holds))
+    if not holds:
+        print(f"FAILED: {what}\n{more}")
+
+
+def run(command, extra={}):
+    begin = time.monotonic()
+    done = subprocess.run(command, env={**environment, **extra}, capture_output=True, text=True, timeout=120)
+    done.seconds = time.monotonic() - begin
+    return done
+
+
+def finish():
+    print(f"{len(checked)} checks, {checked.count(False)} failed")
+    if not checked or not all(checked):
+        sys.exit(1)
