@@ -98,5 +98,5 @@ TEST_CASE("buffer sizes of the prototype's strategy files") {
     CHECK(in_flight_samples(plan) == buffers);
     ++count;
   }
-  CHECK(count == 5);
+  CHECK(count >= 5);
 }

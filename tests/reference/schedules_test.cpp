@@ -70,8 +70,8 @@ TEST_CASE("every reference schedule is accepted and gives the reference's times 
     }
     ++files;
   }
-  CHECK(files == 205);
-  CHECK(without_period <= 3);
+  CHECK(files >= 205);
+  CHECK(without_period <= files / 60);
 }
 
 TEST_CASE("the reference's bad schedules are refused, each for its reason") {
