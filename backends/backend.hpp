@@ -29,6 +29,9 @@ struct Work {
 /// Operands of matrix products of 32-bit numbers on GPUs may be rounded first.
 enum class GpuPrecision : std::uint8_t { Exact, Tf32, Bf16 };
 enum class GpuMessages : std::uint8_t { Copy, Kernel, Nccl };
+/// Gradients of replicas on GPUs: added in the order of the replicas, or by an all-reduce of NCCL in an order of its
+/// own.
+enum class GpuSums : std::uint8_t { Ordered, Collective };
 /// Which events on GPUs are read: around each instruction, or behind each iteration.
 enum class GpuTiming : std::uint8_t { Events, Off };
 
@@ -36,6 +39,7 @@ enum class GpuTiming : std::uint8_t { Events, Off };
 struct GpuOptions {
   GpuPrecision precision = GpuPrecision::Exact;
   GpuMessages messages = GpuMessages::Copy;
+  GpuSums sums = GpuSums::Ordered;
   GpuTiming timing = GpuTiming::Events;
   bool graph = false;  ///< Iterations that repeat are launched as a whole.
 };

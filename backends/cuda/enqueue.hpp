@@ -60,6 +60,7 @@ class Enqueuer {
   void send(int transfer);
   void receive(int transfer);
   void reduce(int collective, InstructionId);
+  void all_reduce(int collective);
 
   void behind(int queue, InstructionId);
   const Event* mark(int queue, bool timed);

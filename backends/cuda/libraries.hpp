@@ -61,6 +61,7 @@ struct Nccl {
   STAGECRAFT_SYMBOL(ncclGroupEnd);
   STAGECRAFT_SYMBOL(ncclSend);
   STAGECRAFT_SYMBOL(ncclRecv);
+  STAGECRAFT_SYMBOL(ncclAllReduce);
 };
 
 #undef STAGECRAFT_SYMBOL

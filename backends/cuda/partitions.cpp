@@ -6,6 +6,7 @@ namespace stagecraft::cuda {
 
 struct Partitions::Driver {
 #define STAGECRAFT_DRIVER(name) decltype(&::name) name = driver_function<decltype(&::name)>(#name)
+  STAGECRAFT_DRIVER(cuDeviceGet);
   STAGECRAFT_DRIVER(cuDeviceGetDevResource);
   STAGECRAFT_DRIVER(cuDevSmResourceSplitByCount);
   STAGECRAFT_DRIVER(cuDevResourceGenerateDesc);
@@ -23,8 +24,10 @@ Partitions::Partitions(int device, const std::vector<unsigned>& shares) {
   const Driver driver;
   destroy_ = driver.cuGreenCtxDestroy;
   create_stream_ = driver.cuGreenCtxStreamCreate;
+  CUdevice handle{};
+  check(driver.cuDeviceGet(&handle, device), "cuDeviceGet");
   CUdevResource all{}, rest{};
-  check(driver.cuDeviceGetDevResource(device, &all, CU_DEV_RESOURCE_TYPE_SM), "cuDeviceGetDevResource");
+  check(driver.cuDeviceGetDevResource(handle, &all, CU_DEV_RESOURCE_TYPE_SM), "cuDeviceGetDevResource");
   const unsigned least = all.sm.minSmPartitionSize;
   check(driver.cuDevSmResourceSplitByCount(nullptr, &groups_, &all, nullptr, 0, least), "counting groups");
   std::vector<CUdevResource> groups(groups_);
@@ -40,7 +43,7 @@ Partitions::Partitions(int device, const std::vector<unsigned>& shares) {
       Part& part = parts_.emplace_back();
       CUdevResourceDesc description{};
       check(driver.cuDevResourceGenerateDesc(&description, next, each * share), "cuDevResourceGenerateDesc");
-      check(driver.cuGreenCtxCreate(&part.context, description, device, CU_GREEN_CTX_DEFAULT_STREAM),
+      check(driver.cuGreenCtxCreate(&part.context, description, handle, CU_GREEN_CTX_DEFAULT_STREAM),
             "cuGreenCtxCreate");
       CUdevResource got{};
       check(driver.cuGreenCtxGetDevResource(part.context, &got, CU_DEV_RESOURCE_TYPE_SM), "cuGreenCtxGetDevResource");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/cuda/kernels/counter.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
 
@@ -17,7 +18,10 @@ class QueueKernels final : public real::Kernels {
 
   std::size_t width() const override { return yard_.width(); }
   void* allocate(std::size_t bytes) override { return yard_.take(device_, bytes); }
-  void release(void* data, std::size_t) override { yard_.give(device_, data); }
+  void release(void* data, std::size_t) override {
+    if (const auto found = counters_.extract(data)) yard_.give(device_, found.mapped().numbers);
+    yard_.give(device_, data);
+  }
   void copy(const void* from, void* to, std::size_t bytes) override { inner().copy(from, to, bytes); }
   void zero(void* to, std::size_t bytes) override { inner().zero(to, bytes); }
   void upload(std::span<const double> from, void* to) override { inner().upload(from, to); }
@@ -40,7 +44,13 @@ class QueueKernels final : public real::Kernels {
   void scale(double factor, real::Tensor t) override { inner().scale(factor, t); }
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {
+    state.counter = counter_of(rule, options, state);
     inner().update(rule, options, count, gradient, state, from, to);
+    if (!state.counter) return;
+    const auto at = [&](std::int64_t n) {
+      return real::Tensor{static_cast<char*>(state.counter) + static_cast<std::size_t>(n) * width(), 1, 1};
+    };
+    inner().add(at(counter::kOne), at(0));
   }
   void predict(const OptimizerRule& rule, Direction direction, int horizon, std::int64_t count,
                const real::OptimizerState& state, const void* from, void* to) override {
@@ -52,10 +62,33 @@ class QueueKernels final : public real::Kernels {
   }
 
  private:
+  struct Counter {
+    void* numbers = nullptr;
+    int steps = 0;  ///< That it will have counted when the device gets here.
+  };
+
   real::Kernels& inner() { return yard_.kernels(yard_.used(device_)); }
+
+  /// Null where the step is to be told: nobody asked for counting, or it did not count from the first.
+  void* counter_of(const OptimizerRule& rule, const real::UpdateOptions& options, const real::OptimizerState& state) {
+    const bool corrects = rule.kind == OptimizerKind::Adam || rule.kind == OptimizerKind::AdamW;
+    if (!corrects || state.average || options.rate_scale != 1 || state.steps >= yard_.most_steps()) return nullptr;
+    if (state.steps == 0 && !yard_.tape()) {
+      const std::vector<double> numbers = counter::numbers(rule, yard_.most_steps());
+      Counter& fresh = counters_[state.first];
+      if (!fresh.numbers) fresh.numbers = allocate(numbers.size() * width());
+      inner().upload(numbers, fresh.numbers);
+      fresh.steps = 0;
+    }
+    const auto found = counters_.find(state.first);
+    if (found == counters_.end() || found->second.steps != state.steps) return nullptr;
+    ++found->second.steps;
+    return found->second.numbers;
+  }
 
   Yard& yard_;
   int device_;
+  std::map<void*, Counter> counters_;  ///< By the memory of the first moments.
 };
 
 }  // namespace

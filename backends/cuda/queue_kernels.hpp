@@ -56,6 +56,9 @@ class Yard {
   bool ended(double seconds) noexcept;
   /// Everything that was enqueued so far is over for all that comes.
   void forget();
+  /// From here on devices count the steps of Adam themselves, at most so many of each stage.
+  void count_steps(int most) { most_steps_ = most; }
+  int most_steps() const { return most_steps_; }  ///< 0: they are told.
   /// The memory that there is has to do from here on, where it can.
   void stop_growing();
   std::size_t held() const;  ///< Bytes that were taken from the GPUs.
@@ -75,6 +78,7 @@ class Yard {
   std::vector<void*> blocks_;
   std::vector<int> used_;
   Until until_ = at_most(300);
+  int most_steps_ = 0;
 };
 
 /// The kernels of a device, on whichever stream it works at the moment, in the memory of the yard.

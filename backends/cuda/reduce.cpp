@@ -1,4 +1,4 @@
-// Sums of gradients over replicas: on the stream of the first, in the order of the CPU.
+// Sums of gradients over replicas: on the stream of the first, in the order of the CPU; or by NCCL on all of theirs.
 #include "backends/cuda/enqueue.hpp"
 
 namespace stagecraft::cuda {
@@ -8,6 +8,7 @@ namespace stagecraft::cuda {
 void Enqueuer::reduce(int collective, InstructionId id) {
   const Collective& c = p_.collectives[static_cast<std::size_t>(collective)];
   if (id != c.first) return;
+  if (ranks_ && ranks_->sums()) return all_reduce(collective);
   const Instruction& first = p_.at(c.first);
   std::vector<InstructionId> near, far;  // Those near the first are where it is.
   for (int m = 0; m < c.members; ++m) {
@@ -33,6 +34,30 @@ void Enqueuer::reduce(int collective, InstructionId id) {
   for (const InstructionId m : far) {
     end(queue_of(p_.at(m), DeviceId{}), {m});
     work_alone(p_.at(m).device);
+  }
+}
+
+/// On a stream of each member, and in the place of its gradient.
+void Enqueuer::all_reduce(int collective) {
+  const Collective& c = p_.collectives[static_cast<std::size_t>(collective)];
+  std::vector<std::pair<InstructionId, int>> members;
+  std::vector<Summand> summands;
+  for (int m = 0; m < c.members; ++m) {
+    const InstructionId member{c.first + m};
+    const Instruction& i = p_.at(member);
+    if (!here(i)) continue;
+    const int own = members.emplace_back(member, queue_of(i, DeviceId{})).second;
+    begin(own, {member});
+    work_on(i.device, own);
+    const real::Tensor gradient = session_->gradient(member);
+    summands.push_back(
+        {i.device, gradient.data, static_cast<std::size_t>(gradient.size()), yard_.queues().stream(own)});
+  }
+  if (summands.empty()) return;
+  ranks_->sum(collective, yard_.width(), summands);
+  for (const auto& [member, own] : members) {
+    end(own, {member});
+    work_alone(p_.at(member).device);
   }
 }
 

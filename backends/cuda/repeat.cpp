@@ -26,11 +26,6 @@ class Writing {
 
 }  // namespace
 
-bool updates_differ(const Training& training) {
-  const OptimizerKind kind = training.optimizer.kind;
-  return kind == OptimizerKind::Adam || kind == OptimizerKind::AdamW || training.evaluate_every > 0;
-}
-
 std::vector<Iteration> iterations_of(const Program& p, bool updates_apart, std::string& why_not) {
   std::vector<Iteration> all(static_cast<std::size_t>(p.iterations));
   std::vector<bool> behind(p.size(), false);  // Updates that are apart, and what waits for them in their iteration.
@@ -45,7 +40,7 @@ std::vector<Iteration> iterations_of(const Program& p, bool updates_apart, std::
       if (other == iteration && behind[static_cast<std::size_t>(w)]) behind[n] = true;
     }
     if (behind[n] && i.kind != InstructionKind::Update)
-      return why_not = "updates, which differ each time, are in the middle of an iteration", all = {};
+      return why_not = "evaluations look at weights behind updates that are in the middle of an iteration", all = {};
     Iteration& own = all[static_cast<std::size_t>(iteration)];
     (behind[n] ? own.updates : own.body).push_back(id);
   }

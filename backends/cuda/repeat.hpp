@@ -13,11 +13,9 @@ struct Iteration {
   std::vector<InstructionId> body, updates;
 };
 
-/// Iterations one behind the other; `updates_apart`: because they differ from iteration to iteration. Where iterations
-/// cannot be taken apart there are none, and why_not says so.
+/// Iterations one behind the other; `updates_apart`: because somebody looks at the weights behind them. Where
+/// iterations cannot be taken apart there are none, and why_not says so.
 std::vector<Iteration> iterations_of(const Program&, bool updates_apart, std::string& why_not);
-/// Whether what updates do depends on their number, or somebody looks at the weights behind them.
-bool updates_differ(const Training&);
 
 /// Plays iterations one behind the other, with a barrier between them. What one tells the streams is written down
 /// first; where that is what an earlier one told them, a graph of it is launched.

@@ -1,5 +1,7 @@
 #include "backends/cuda/run.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "backends/cuda/finish.hpp"
@@ -14,6 +16,8 @@ namespace {
 
 constexpr std::size_t kMostAhead =
     64;  // Pieces of work in a queue, each of some launches: drivers hold about a thousand.
+
+constexpr std::int64_t kMostCounted = 1 << 20;  // Updates: floats count them one by one, and each has 16 bytes at most.
 
 /// GPUs of the devices of the program; -1: none here.
 std::vector<int> gpus_of(const std::vector<int>& devices, const VirtualDevices& virtual_devices) {
@@ -47,13 +51,15 @@ void require_reach(const Program& program, const std::vector<int>& devices, cons
   }
 }
 
-/// Null where no message goes from GPU to GPU by NCCL.
+/// Null where nothing goes from GPU to GPU by NCCL.
 std::unique_ptr<Ranks> ranks_of(const Program& program, const real::Dealing& dealing, const std::vector<int>& gpus,
-                                GpuMessages kind) {
+                                const GpuOptions& options) {
   const World world = dealing.world();
-  if (world.size == 1 && kind != GpuMessages::Nccl) return nullptr;
+  const ByNccl by_nccl{options.messages == GpuMessages::Nccl,
+                       options.sums == GpuSums::Collective && !program.collectives.empty()};
+  if (world.size == 1 && !by_nccl.messages && !by_nccl.sums) return nullptr;
   const auto alone = [](const std::string& own) { return std::vector<std::string>{own}; };
-  auto ranks = std::make_unique<Ranks>(program, seats_of(dealing, gpus), world.rank, kind == GpuMessages::Nccl,
+  auto ranks = std::make_unique<Ranks>(program, seats_of(dealing, gpus), world.rank, by_nccl,
                                        world.size > 1 ? Exchange(real::exchange) : alone);
   return ranks->any() ? std::move(ranks) : nullptr;
 }
@@ -61,10 +67,15 @@ std::unique_ptr<Ranks> ranks_of(const Program& program, const real::Dealing& dea
 /// Why iterations of this run are not graphs; empty: they are.
 std::string set_up_graphs(const Program& program, const Work& work, Enqueuer& enqueuer, Held& held) {
   std::string why_not;
-  if (held.ranks) return "messages by NCCL between GPUs, launched by one thread, may wait for each other";
+  if (world().size > 1)
+    return "NCCL wants all processes to capture and launch alike, and each sees for itself what repeats";
+  if (held.ranks) return "work of NCCL between GPUs, launched by one thread, may wait for each other";
   if (program.iterations < 2) return "there is one iteration only";
-  std::vector<Iteration> iterations = iterations_of(program, updates_differ(work.training), why_not);
-  if (!iterations.empty()) held.repeater = std::make_unique<Repeater>(*held.yard, enqueuer, std::move(iterations));
+  std::vector<Iteration> iterations = iterations_of(program, work.training.evaluate_every > 0, why_not);
+  if (iterations.empty()) return why_not;
+  held.repeater = std::make_unique<Repeater>(*held.yard, enqueuer, std::move(iterations));
+  const std::int64_t updates = *std::max_element(program.updates.begin(), program.updates.end());
+  held.yard->count_steps(static_cast<int>(std::min(program.iterations * updates, kMostCounted)));
   return why_not;
 }
 
@@ -99,7 +110,7 @@ std::unique_ptr<Held> held_for(const Program& program, const Work& work, const K
   const std::vector<int> gpus = gpus_of(part.virtual_of, devices);
   if (options.gpu.messages == GpuMessages::Kernel) require_reach(program, part.virtual_of, devices);
   held->messages = messages_of(program, gpus, options);
-  held->ranks = ranks_of(program, dealing, gpus, options.gpu.messages);
+  held->ranks = ranks_of(program, dealing, gpus, options.gpu);
   return held;
 }
 
@@ -140,7 +151,7 @@ class Runner {
 
   Timeline perform(const std::function<void()>& play_all) {
     if (dealing_.world().size > 1)
-      return run_together(p_, dealing_, held_, options_.timeout, [&](Crew& crew) {
+      return run_together(p_, dealing_, held_, options_, [&](Crew& crew) {
         crew_ = &crew;
         const std::unique_ptr<Crew*, void (*)(Crew**)> gone(&crew_, [](Crew** c) { *c = nullptr; });
         play_all();
@@ -198,9 +209,6 @@ void give_up(std::unique_ptr<Held>& held) {
 
 Timeline run(const Program& program, const Work& work, const KernelMaker& maker, const Options& options) {
   const real::Dealing dealing(program, world());
-  if (dealing.world().size > 1 && options.gpu.timing == GpuTiming::Off)
-    throw InputError("iterations of several processes are put together from the times of instructions",
-                     "run.gpu.timing: events, or leave out mpirun");
   const Part part = part_of(program, dealing);
   std::unique_ptr<Held> held = held_for(program, work, maker, options, dealing, part);
   try {

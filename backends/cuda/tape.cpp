@@ -66,7 +66,8 @@ void Tape::note(const real::Call& call) {
 }
 
 void Tape::note(const real::OptimizerState& state) {
-  for (const void* const place : {state.first, state.second, state.last, state.bare, state.average}) note(place);
+  for (const void* const place : {state.first, state.second, state.last, state.bare, state.average, state.counter})
+    note(place);
   note(state.steps);
 }
 

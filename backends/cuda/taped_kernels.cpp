@@ -23,10 +23,11 @@ enum class Told : std::uint8_t {
 
 std::uint64_t word(Told told) { return static_cast<std::uint64_t>(told); }
 
-/// As far as the formulas look at it: most only ask whether it is the first step.
+/// As far as the formulas look at it: most only ask whether it is the first step, and of a counter they are told
+/// nothing.
 real::OptimizerState as_seen(const OptimizerRule& rule, real::OptimizerState state) {
   const bool counts = rule.kind == OptimizerKind::Adam || rule.kind == OptimizerKind::AdamW;
-  if (!counts) state.steps = std::min(state.steps, 1);
+  if (!counts || state.counter) state.steps = std::min(state.steps, 1);
   return state;
 }
 

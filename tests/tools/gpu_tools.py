@@ -6,11 +6,13 @@ import importlib.util
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 root = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -45,18 +47,34 @@ def note():
 
 PROGRAM = """#!/bin/sh
 echo "$0 $*" >>"$NOTES"
+case "$0 $* " in *$FAILS*) eval "$HOW" ;; esac
+out() { while [ $# -gt 0 ]; do [ "$1" = --out ] && echo "$2"; shift; done; }
 case "$0 $* " in
-  *" doctor "*) echo '  cuda     GPU 0: Stand-in' ;;
-  *" run "*) echo '{"period_s": 0.5, "learnt": {"losses": [1.0]}}' ;;
-  *" validate "*) echo 'as measured' ;;
-  *first_run*) printf '{"gaps": {"error": "no"}'; case "$FAILS" in first_run_dies) kill -9 $$ ;; esac
-    echo '}'; case "$FAILS" in first_run) exit "$CODE" ;; esac ;;
-  *$FAILS*) echo 'broken'; exit "$CODE" ;;
+  *" doctor "*) echo "  cuda     GPU 0: ${GPU:-NVIDIA Stand-in}, 1 GiB" ;;
+  *" --version "*) echo 'stagecraft 1.2.3 (abcdef0)' ;;
+  *" run "*) echo '{"period_s": 0.5, "learnt": {"losses": [3.0, 4.0], "weights_sha256": "00"},'
+    echo '"enqueued": {"by_calls_s": 0.25, "by_graph_s": 0.125, "graph_launches": 5}}'
+    folder=$(out "$@"); [ -z "$folder" ] || { mkdir -p "$folder"; echo "$SPANS" >"$folder/spans.csv"; } ;;
+  *" profile "*) echo 'operation: 1.5 us' >"$(out "$@")" ;;
+  *" validate "*) mkdir -p "$(out "$@")"
+    echo '{"schema": "validation/1", "title": "a", "iteration_s": {"simulated": 1.1, "measured": 1.0, "error": 0.1}}' \
+      >"$(out "$@")/validation.json" ;;
+  *first_run*) echo '{"events": {"a": true}, "gaps": {"one_stream": {"eager_us": 3.0, "in_graph_us": 2.0}}, "matrix_products":'
+    echo '{"points": [{"precision": "bf16", "partitions": 1, "target": 0, "alone_flops_per_s": 1e13}]}'; eval "$LATER"
+    echo '}' ;;
 esac
 """
 
+SPANS = """kind,start_ns,end_ns
+forward,0,1000
+message,900,1500
+backward,3000,4000
+forward,9000,9500
+backward,11500,12000"""
+
 
 def load(name):
+    sys.dont_write_bytecode = True
     loader = importlib.machinery.SourceFileLoader(name, str(root / "tools" / name))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
     loader.exec_module(module)
@@ -82,12 +100,12 @@ class Torch(unittest.TestCase):
         done, seen = self.run_with(TORCH, "--device", "cpu", "--layers", "2", "--hidden", "8", "--vocabulary", "32",
                                    "--micro-batches", "3", "--iterations", "4")
         self.assertEqual(done.returncode, 0, done.stderr)
-        rows = json.loads(done.stdout)["rows"]
-        self.assertEqual([(r["precision"], r["how"]) for r in rows],
-                         [(p, h) for p in ("exact", "tf32", "bf16") for h in ("one stream", "pipelining")])
-        for row in rows[::2]:
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([(r["torch"], r["precision"], r["how"]) for r in rows],
+                         [("0.0", p, h) for h in ("one stream", "pipelining") for p in ("exact", "tf32", "bf16")])
+        for row in rows[:3]:
             self.assertGreater(row["seconds"], 0)
-        for row in rows[1::2]:
+        for row in rows[3:]:
             self.assertEqual(row["why_not"], "RuntimeError: pipelining is measured on GPUs only")
         iterations = 3 * (4 + 2)  # Of three precisions, two more than count.
         self.assertEqual((seen["backward"], seen["steps"]), (3 * iterations, iterations))
@@ -98,50 +116,190 @@ class Torch(unittest.TestCase):
 
 
 class Check(unittest.TestCase):
-    def run_with(self, torch, fails="none", code=1):
-        with tempfile.TemporaryDirectory() as folder:
-            place = pathlib.Path(folder)
-            (place / "torch.py").write_text(torch)
-            for name in load("gpu_check").PROGRAMS:
-                (place / name).write_text(PROGRAM)
-                (place / name).chmod(0o755)
-            done = subprocess.run([sys.executable, str(root / "tools/gpu_check"), "--bin", folder, "--out", f"{folder}/out/check.json"],
-                                  capture_output=True, text=True, timeout=120,
-                                  env={**os.environ, "PYTHONPATH": folder, "NOTES": f"{folder}/notes", "FAILS": fails, "CODE": str(code),
-                                       "PATH": os.path.dirname(sys.executable) + ":/usr/bin:/bin"})
-            return done, json.loads((place / "out/check.json").read_text()), (place / "notes").read_text()
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.place = pathlib.Path(self.folder.name)
+        self.out = self.place / "out/check.json"
+        for name in load("gpu_check").PROGRAMS:
+            (self.place / name).write_text(PROGRAM)
+            (self.place / name).chmod(0o755)
 
-    def test_a_whole_run_ends_with_a_table_and_a_file(self):
-        done, file, notes = self.run_with(NO_TORCH)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        lines = done.stdout.splitlines()
-        self.assertEqual(lines[0], "cuda     GPU 0: Stand-in")
-        self.assertEqual(len(lines), len(file["checks"]) + 2)
-        results = {row["check"]: row["result"] for row in file["checks"]}
-        self.assertEqual(results["PyTorch"], "not here")
-        self.assertEqual(results["simulated, 4 parts"], "ok")
-        self.assertEqual(sum(name.startswith(("gpipe", "1f1b", "2bw", "graph")) for name in results), 12)
-        self.assertIn("cluster.parts=8", notes)
-        self.assertIn("run.gpu.precision=bf16", notes)
-        self.assertNotIn("compute-sanitizer", notes)
+    def tearDown(self):
+        self.folder.cleanup()
 
-    def test_what_fails_is_in_the_table_and_in_the_exit_code(self):
-        done, file, _ = self.run_with(NO_TORCH, "run_on_gpu")
-        self.assertEqual(done.returncode, 1)
-        row = next(r for r in file["checks"] if r["check"] == "runs")
-        self.assertEqual(row["result"], "exit 1")
-        self.assertIn("broken", row["output"])
-        done, file, _ = self.run_with(NO_TORCH, "kernels_on_gpu", 77)
-        self.assertEqual(done.returncode, 1)
-        self.assertEqual(next(r for r in file["checks"] if r["check"] == "kernels")["result"], "exit 77")
+    def start(self, torch=NO_TORCH, fails="none", how="echo broken; exit 1", later="", runs=20, words=(), **more):
+        """gpu_check, with so many seconds for the runs."""
+        (self.place / "torch.py").write_text(torch)
+        script = (f"import runpy, sys; sys.argv[0] = 'gpu_check'; sys.path.insert(0, {str(root / 'tests/tools')!r})\n"
+                  f"import gpu_tools; g = gpu_tools.load('gpu_check')\n"
+                  f"g.PLAN['runs'] = {runs}\nsys.exit(g.main())")
+        return subprocess.Popen([sys.executable, "-B", "-c", script, "--bin", str(self.place), "--out", str(self.out),
+                                 *words],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env={**os.environ, "PYTHONPATH": str(self.place), "NOTES": str(self.place / "notes"), "FAILS": fails,
+                                     "HOW": how, "LATER": later, "SPANS": SPANS, **more,
+                                     "PATH": os.path.dirname(sys.executable) + ":/usr/bin:/bin"})
 
-    def test_what_a_first_look_saw_is_kept_where_one_of_its_checks_failed(self):
-        done, file, _ = self.run_with(NO_TORCH, "first_run")
-        self.assertEqual(done.returncode, 1)
-        row = file["checks"][0]
-        self.assertEqual((row["result"], row["facts"]), ("exit 1", {"gaps": {"error": "no"}}))
-        row = self.run_with(NO_TORCH, "first_run_dies")[1]["checks"][0]
-        self.assertEqual((row["result"], row["facts"]), ("exit -9", {"gaps": {"error": "no"}}))
+    def run_with(self, **how):
+        with self.start(**how) as one:
+            one.text = one.communicate(timeout=120)
+        file = json.loads(self.out.read_text()) if self.out.exists() else None
+        return one.returncode, *one.text, file, {row["check"]: row for row in file["checks"]} if file else {}
+
+    def expect_only(self, name, result, **how):
+        """One row fails in this way, and no other."""
+        code, text, _, _, rows = self.run_with(**how)
+        self.assertEqual(code, 1)
+        self.assertEqual({n: r["result"] for n, r in rows.items() if r["result"] not in ("ok", "not here")}, {name: result})
+        self.assertIn(name, text)
+        return rows[name]
+
+    def test_a_whole_run_ends_with_a_table_and_files(self):
+        code, text, log, file, rows = self.run_with()
+        self.assertEqual(code, 0, text + log)
+        lines = text.splitlines()
+        self.assertEqual(lines[0], "NVIDIA Stand-in")
+        self.assertEqual([line.split("  ")[1].strip() for line in lines[1:len(rows) + 1]], list(rows))
+        self.assertEqual((file["device"], file["commit"], "emulated" in file), ("NVIDIA Stand-in", "1.2.3 (abcdef0)", False))
+        self.assertRegex(file["date"], r"^20\d\d-\d\d-\d\d$")
+        self.assertEqual(list(rows), list(load("gpu_check").PLAN))
+        self.assertEqual(rows["PyTorch"]["result"], "not here")
+        self.assertEqual(sum(name.startswith(("gpipe", "1f1b", "2bw", "graph,")) for name in rows), 13)
+        self.assertEqual((rows["2bw, 8 parts"]["simulated_ms"], rows["2bw, 8 parts"]["error"]), (1100, 0.1))
+        self.assertEqual(rows["whole numbers on cuda"]["largest_difference"], 0)
+        self.assertEqual(sorted(p.name for p in (self.out.parent / "profiles").iterdir()),
+                         [f"stand-in-{n}-parts.yaml" for n in (2, 4, 8)])
+        one = json.loads((self.out.parent / "validated/stand-in-gpipe-2-parts.json").read_text())
+        self.assertEqual({key: one[key] for key in ("schema", "device", "commit", "date")},
+                         {"schema": "validation/1", "device": "NVIDIA Stand-in", "commit": "1.2.3 (abcdef0)", "date": file["date"]})
+        notes = (self.place / "notes").read_text()
+        for words in ("cluster.parts=8", "run.gpu.precision=bf16", "run.gpu={timing: off, graph: true}", "run.gpu.messages=nccl"):
+            self.assertIn(words, notes)
+        self.expect_figures(text, file)
+
+    def expect_figures(self, text, file):
+        # 3 * 64 samples * (16 layers * (24 * 256 * 512^2 + 4 * 256^2 * 512) + 2 * 256 * 512 * 8000 words) in 0.5 s, of 1e13.
+        share = 3 * 64 * (16 * (24 * 256 * 512**2 + 4 * 256**2 * 512) + 2 * 256 * 512 * 8000) / 0.5 / 1e13
+        self.assertAlmostEqual(file["facts"]["share_of_gemm_ceiling"]["bf16, one stream"], share)
+        self.assertNotIn("exact, one stream", file["facts"]["share_of_gemm_ceiling"])  # Nobody measured its ceiling.
+        self.assertEqual(file["facts"]["gap_between_ops_us"]["exact"], 2)  # The median of 2, 5 and 2.
+        self.assertEqual((file["facts"]["launch_eager_us"], file["facts"]["launch_in_graph_us"]), (3, 2))
+        self.assertEqual((file["facts"]["enqueue_calls_ms"], file["facts"]["enqueue_graph_ms"]), (250, 125))
+        self.assertIn("gap 2 us", next(line for line in text.splitlines() if "exact, one stream" in line))
+
+    def test_our_time_over_that_of_pytorch(self):
+        line = '{"torch": "9.9", "precision": "tf32", "how": "one stream", "seconds": 0.25}'
+        other = line.replace("one stream", "pipelining").replace("0.25", "null")
+        torch = f"import sys\nprint('{line}')\nprint('{other}')\nsys.exit(0)"
+        code, text, _, file, rows = self.run_with(torch=torch)
+        self.assertEqual(code, 0, text)
+        self.assertEqual(file["facts"]["ours_over_pytorch"], {"tf32, one stream": 2})
+        self.assertEqual((rows["PyTorch, tf32, pipelining"]["result"], rows["PyTorch"]["version"]), ("not run", "9.9"))
+        # What was measured before it came to an end is kept.
+        torch = f"import os\nprint('{line}', flush=True)\nos.abort()"
+        _, _, _, file, rows = self.run_with(torch=torch)
+        self.assertEqual((rows["PyTorch"]["result"], rows["PyTorch, tf32, one stream"]["ours_over_theirs"]), ("exit -6", 2))
+
+    def test_what_fails_costs_its_row_and_the_exit_code(self):
+        self.assertIn("broken", self.expect_only("runs", "exit 1", fails="run_on_gpu")["output"])
+        self.expect_only("kernels", "exit 77", fails="kernels_on_gpu", how="exit 77")
+        self.expect_only("runs", "exit -11", fails="run_on_gpu", how="kill -11 $$")
+        self.expect_only("graphs", "unreadable", fails="graph:", how="head -c 100000 /dev/urandom; exit 0")
+        self.expect_only("2bw, 2 parts", "unreadable", fails="parts=2*schedule=2bw", how="exit 0")
+        self.expect_only("exact, one stream", "unreadable", fails="exact-1*precision=exact",
+                         how="echo '{\"period_s\": \"x\"}'; exit 0")
+
+    def test_a_profile_that_fails_leaves_validations_to_measure_themselves(self):
+        self.expect_only("profile, 8 parts", "exit 4", fails="profile*parts=8", how="exit 4")
+        notes = (self.place / "notes").read_text().splitlines()
+        self.assertFalse([n for n in notes if "validate" in n and "parts=8" in n and "--set profile=" in n])
+        self.assertTrue([n for n in notes if "validate" in n and "parts=4" in n and "--set profile=" in n])
+
+    def test_a_program_that_is_missing_costs_its_row(self):
+        (self.place / "backends_cuda_run_on_gpu").unlink()
+        self.assertIn("No such file", self.expect_only("runs", "exit 127")["output"])
+
+    def test_a_program_that_hangs_or_never_stops_printing_costs_its_row(self):
+        for how in ("sleep 60", "exec cat /dev/urandom"):
+            self.expect_only("runs", "over 1 s", fails="run_on_gpu", how=how, runs=0.4)
+
+    def test_other_losses_and_other_weights(self):
+        text = json.dumps({"learnt": {"losses": [3.0, 4.1], "weights_sha256": "00"}})
+        self.expect_only("losses, fp32 on cuda", "other losses", fails="teacher*backend cuda*precision=fp32",
+                         how=f"echo '{text}'; exit 0")
+        text = json.dumps({"learnt": {"losses": [3.0, 4.0], "weights_sha256": "01"}})
+        self.expect_only("whole numbers on cuda", "other weights", fails="teacher*backend cuda*integers",
+                         how=f"echo '{text}'; exit 0")
+
+    def test_what_a_first_look_saw_is_kept_where_it_did_not_get_through(self):
+        seen = {"eager_us": 3.0, "in_graph_us": 2.0}
+        for later, result in (("echo '}'; exit 1", "exit 1"), ("kill -9 $$", "exit -9")):
+            row = self.expect_only("first look", result, later=later)
+            self.assertEqual(row["facts"]["gaps"], {"one_stream": seen})
+        self.expect_only("first look", "events do not hold", later="echo ', \"events\": {\"a\": false}'")
+        for disjoint, used in ((False, 8), (True, 4)):
+            carving = json.dumps([{"launched": {"disjoint": disjoint, "partitions": [{"granted": 8, "used": used}]}}])
+            self.expect_only("first look", "parts are not apart", later=f"echo ', \"carving\": '; echo '{carving}'")
+
+    def test_interrupted_it_says_what_it_knows(self):
+        for how in (signal.SIGINT, signal.SIGTERM):
+            with self.start(fails="run_on_gpu", how="sleep 60") as one:
+                for _ in range(400):
+                    if self.out.exists() and '"kernels"' in self.out.read_text():
+                        break
+                    time.sleep(0.05)
+                time.sleep(0.3)
+                one.send_signal(how)
+                text, _ = one.communicate(timeout=30)
+            self.assertEqual(one.returncode, 130)
+            file = json.loads(self.out.read_text())
+            self.assertTrue(file["interrupted"])
+            self.assertEqual([(r["check"], r["result"]) for r in file["checks"]],
+                             [("first look", "ok"), ("kernels", "ok"), ("runs", "interrupted")])
+            self.assertRegex(text, r"runs +interrupted")
+            self.out.unlink()
+
+    def test_the_plan_fits_its_time_and_a_late_check_keeps_its_own(self):
+        g = load("gpu_check")
+        self.assertLessEqual(sum(g.PLAN.values()), g.LIMIT)
+        check = g.Check(self.place, self.out, "a", "b", False, {"a": 10, "b": 20, "c": 5}, 40, {}, 1, 1)
+        self.assertAlmostEqual(check.time_for("a"), 15, delta=1)  # 5 that nobody has, of at most 3 times its own.
+        check.begin -= 15
+        self.assertAlmostEqual(check.time_for("b"), 20, delta=1)
+        self.assertAlmostEqual(check.time_for("c"), 15, delta=1)
+
+    def test_what_is_emulated_says_so_everywhere(self):
+        code, text, log, file, rows = self.run_with(words=("--dry-run",), GPU="Emulated GPU")
+        self.assertEqual(code, 0, text + log)
+        self.assertTrue(all(row["emulated"] for row in file["checks"]))
+        self.assertTrue(file["emulated"])
+        self.assertIn("no time here means anything", file["warning"])
+        self.assertEqual((file["device"], text.splitlines()[0]), ("Emulated GPU", "Emulated GPU"))
+        for line in text.splitlines()[1:len(rows) + 1]:
+            self.assertTrue(line.endswith("EMULATED"), line)
+        for file in (self.out.parent / "validated").iterdir():
+            self.assertTrue(file.name.startswith("emulated-gpu-"))
+            one = json.loads(file.read_text())
+            self.assertEqual((one["device"], "EMULATED" in one["emulated"]), ("Emulated GPU", True))
+
+    def test_what_cannot_be(self):
+        code, text, log, *_ = self.run_with(words=("--dry-run",))
+        self.assertEqual((code, text), (2, ""))
+        self.assertIn("sees NVIDIA Stand-in", log)
+        self.out = root / "models/profiles/check.json"
+        code, _, log, file, _ = self.run_with()
+        self.assertEqual((code, file), (2, None))
+        self.assertIn("by hand", log)
+        self.out = self.place / "out/check.json"
+        code, text, *_ = self.run_with(fails=" doctor ", how="echo '  cuda     no GPU: none'; exit 0")
+        self.assertEqual(code, 77)
+        self.assertIn("--dry-run", text)
+        code, _, log, *_ = self.run_with(fails=" doctor ")
+        self.assertEqual(code, 1)
+        self.assertIn("broken\n\ngpu_check: stagecraft doctor ended with 1", log)
+        done = subprocess.run([str(root / "tools/gpu_check"), "--bin", "/nowhere"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr.splitlines()),
+                         (1, ["gpu_check: [Errno 2] No such file or directory: '/nowhere/stagecraft'"]))
 
     def test_a_check_that_hangs_ends_with_its_children(self):
         start = time.monotonic()
@@ -155,6 +313,15 @@ class Check(unittest.TestCase):
                     return
                 time.sleep(0.05)
             self.fail("the child still runs")
+
+    def test_a_check_that_cannot_be_ended_is_left_behind(self):
+        g = load("gpu_check")
+        ended = []
+        with unittest.mock.patch("os.killpg", lambda process, _: ended.append(process)):
+            start = time.monotonic()
+            self.assertEqual(g.run_at_most(0.2, ["sh", "-c", "echo here; exec sleep 60"]), ("here\n", "", None))
+            self.assertLess(time.monotonic() - start, 20)
+        os.killpg(ended[0], signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ Json gaps();             ///< What a launch and an edge between streams cost, wi
 Json copies();           ///< Bandwidth by bytes, blocks and partitions at work; through the level-two cache too.
 Json matrix_products();  ///< cuBLASLt in partitions, with its own idea of their size and with ours.
 Json own_messages();     ///< From a partition to another by a kernel and by the driver, also beside work.
+Json several_gpus();     ///< All-reduces of NCCL over all of them, and what graphs may hold between two.
 Json messages();         ///< NCCL from a partition to another: speed, and whose multiprocessors it takes.
 
 /// Milliseconds that `work` takes on `stream`, where it begins and ends: the median of seven, behind two to warm up.

@@ -23,7 +23,8 @@ int main() {
                                                                   {"copies", first_run::copies},
                                                                   {"matrix_products", first_run::matrix_products},
                                                                   {"own_messages", first_run::own_messages},
-                                                                  {"messages", first_run::messages}};
+                                                                  {"messages", first_run::messages},
+                                                                  {"several_gpus", first_run::several_gpus}};
   std::cout << "{\n\"schema\": \"gpu_first_run/1\"" << std::flush;
   bool ran = true;
   for (const auto& [name, run] : checks) {

@@ -8,19 +8,35 @@
 namespace stagecraft::cuda::first_run {
 namespace {
 
+#ifdef STAGECRAFT_EMULATED_GPU  // A CPU that plays a GPU has less to do.
+constexpr std::size_t kMiB = 1 << 12;
+constexpr std::int64_t kSize = 32;
+#else
 constexpr std::size_t kMiB = 1 << 20;
+constexpr std::int64_t kSize = 4096;
+#endif
+
+/// Of what runs can ask for; sums are in 32 bits.
+struct Precision {
+  const char* name;
+  cublasComputeType_t compute;
+  cudaDataType_t type;
+};
+constexpr Precision kPrecisions[] = {{"bf16", CUBLAS_COMPUTE_32F, CUDA_R_16BF},
+                                     {"tf32", CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F},
+                                     {"exact", CUBLAS_COMPUTE_32F, CUDA_R_32F}};
 
 void check_lt(cublasStatus_t status, const char* what) {
   static const CublasLt lt;
   if (status != CUBLAS_STATUS_SUCCESS) throw CudaError(std::string(what) + ": " + to_text(lt, status));
 }
 
-/// D = A^T B of squares of bfloat16, summed in 32 bits.
+/// D = A^T B of squares.
 class Product {
  public:
-  Product(const CublasLt& lt, cublasLtHandle_t handle, std::int64_t size, int multiprocessors)
+  Product(const CublasLt& lt, cublasLtHandle_t handle, const Precision& precision, int multiprocessors)
       : lt_(lt), handle_(handle) {
-    check_lt(lt.cublasLtMatmulDescCreate(&description_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a product");
+    check_lt(lt.cublasLtMatmulDescCreate(&description_, precision.compute, CUDA_R_32F), "a product");
     const cublasOperation_t transpose = CUBLAS_OP_T;
     check_lt(lt.cublasLtMatmulDescSetAttribute(description_, CUBLASLT_MATMUL_DESC_TRANSA, &transpose, sizeof transpose),
              "transposing");
@@ -28,8 +44,8 @@ class Product {
     check_lt(
         lt.cublasLtMatmulDescSetAttribute(description_, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, &target, sizeof target),
         "its multiprocessors");
-    const auto n = static_cast<std::uint64_t>(size);
-    check_lt(lt.cublasLtMatrixLayoutCreate(&layout_, CUDA_R_16BF, n, n, size), "a layout");
+    const auto n = static_cast<std::uint64_t>(kSize);
+    check_lt(lt.cublasLtMatrixLayoutCreate(&layout_, precision.type, n, n, kSize), "a layout");
     cublasLtMatmulPreference_t preference{};
     check_lt(lt.cublasLtMatmulPreferenceCreate(&preference), "a preference");
     const std::uint64_t workspace = kWorkspace;
@@ -102,41 +118,51 @@ Json copies() {
   return all;
 }
 
+namespace {
+
+/// As fast as this many partitions multiply, alone and all at once.
+Json product_point(const CublasLt& lt, cublasLtHandle_t handle, const Precision& precision, std::size_t count,
+                   bool tell_size, const Block& a, const Block& b) {
+  const Partitions partitions(0, std::vector<unsigned>(count, 1));
+  const std::vector<cudaStream_t> streams = compute_streams(partitions);
+  const auto own = static_cast<int>(partitions.parts()[0].multiprocessors);
+  std::vector<std::unique_ptr<Product>> products;
+  std::vector<std::unique_ptr<Block>> results;
+  for (std::size_t i = 0; i < count; ++i) {
+    products.push_back(std::make_unique<Product>(lt, handle, precision, tell_size ? own : 0));
+    results.push_back(std::make_unique<Block>(static_cast<std::size_t>(kSize * kSize) * sizeof(float)));
+  }
+  const auto on = [&](std::size_t i) {
+    for (int r = 0; r < 10; ++r) products[i]->run(a.as<void>(), b.as<void>(), results[i]->as<void>(), streams[i]);
+  };
+  const double alone = milliseconds(streams[0], [&] { on(0); });
+  const double busy = milliseconds(streams[0], [&] { together(streams, on); });
+  const double flops = 10 * 2.0 * kSize * kSize * kSize;
+  return {{"precision", precision.name},
+          {"partitions", count},
+          {"multiprocessors", own},
+          {"target", tell_size ? own : 0},
+          {"alone_flops_per_s", flops / alone * 1e3},
+          {"all_busy_flops_per_s_each", flops / busy * 1e3}};
+}
+
+}  // namespace
+
 Json matrix_products() {
   const CublasLt lt;
   cublasLtHandle_t handle{};
   check_lt(lt.cublasLtCreate(&handle), "cublasLtCreate");
   Json all{{"library", lt.library.where()}, {"version", lt.cublasLtGetVersion()}, {"points", Json::array()}};
-  constexpr std::int64_t kSize = 4096;
-  const std::size_t bytes = static_cast<std::size_t>(kSize * kSize) * 2;
+  const std::size_t bytes = static_cast<std::size_t>(kSize * kSize) * sizeof(float);
   const Block a(bytes), b(bytes);
-  fill_bfloat16(a.as<void>(), bytes / 2, 1, nullptr);
+  fill_bfloat16(a.as<void>(), bytes / 2, 1, nullptr);  // Two of them are a number of 32 bits, as random.
   fill_bfloat16(b.as<void>(), bytes / 2, 2, nullptr);
   check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  for (const std::size_t count : {1U, 2U, 4U, 8U}) {
-    const Partitions partitions(0, std::vector<unsigned>(count, 1));
-    const std::vector<cudaStream_t> streams = compute_streams(partitions);
-    const auto own = static_cast<int>(partitions.parts()[0].multiprocessors);
-    for (const int target : {0, own}) {
-      std::vector<std::unique_ptr<Product>> products;
-      std::vector<std::unique_ptr<Block>> results;
-      for (std::size_t i = 0; i < count; ++i) {
-        products.push_back(std::make_unique<Product>(lt, handle, kSize, target));
-        results.push_back(std::make_unique<Block>(bytes));
-      }
-      const auto on = [&](std::size_t i) {
-        for (int r = 0; r < 10; ++r) products[i]->run(a.as<void>(), b.as<void>(), results[i]->as<void>(), streams[i]);
-      };
-      const double alone = milliseconds(streams[0], [&] { on(0); });
-      const double busy = milliseconds(streams[0], [&] { together(streams, on); });
-      const double flops = 10 * 2.0 * kSize * kSize * kSize;
-      all["points"].push_back({{"partitions", count},
-                               {"multiprocessors", own},
-                               {"target", target},
-                               {"alone_flops_per_s", flops / alone * 1e3},
-                               {"all_busy_flops_per_s_each", flops / busy * 1e3}});
-    }
-  }
+  for (const std::size_t count : {1U, 2U, 4U, 8U})
+    for (const bool tell_size : {false, true})
+      all["points"].push_back(product_point(lt, handle, kPrecisions[0], count, tell_size, a, b));
+  for (const Precision& precision : {kPrecisions[1], kPrecisions[2]})
+    all["points"].push_back(product_point(lt, handle, precision, 1, false, a, b));
   lt.cublasLtDestroy(handle);
   return all;
 }

@@ -1,3 +1,4 @@
+#include "backends/cuda/kernels/counter.hpp"
 #include "backends/cuda/kernels/each.hpp"
 #include "backends/real/formulas/predictions.hpp"
 #include "backends/real/formulas/updates.hpp"
@@ -13,13 +14,33 @@ struct Apply {
   __device__ void operator()(std::int64_t i) const { to[i] = step(i, from[i]); }
 };
 
+/// Adam's step with the corrections that the counter says.
+template <class T>
+struct CountedStep {
+  real::AdamStep<T> step;
+  const T* counter;
+  __device__ T operator()(std::int64_t i, T w) const {
+    const T* const corrections = counter + counter::kTable + 2 * static_cast<std::int64_t>(*counter);
+    real::AdamStep<T> now = step;
+    now.corrections.of_first = corrections[0];
+    now.corrections.of_second = corrections[1];
+    return now(i, w);
+  }
+};
+
 /// real/formulas, a thread for each weight.
 struct ForEach {
   const Device& device;
+  const void* counter = nullptr;
 
   template <class T, class Step>
   void operator()(std::int64_t count, const T* from, T* to, const Step& step) const {
     each(device, count, Apply<T, Step>{from, to, step});
+  }
+  template <class T>
+  void operator()(std::int64_t count, const T* from, T* to, const real::AdamStep<T>& step) const {
+    if (!counter) return each(device, count, Apply<T, real::AdamStep<T>>{from, to, step});
+    each(device, count, Apply<T, CountedStep<T>>{from, to, {step, static_cast<const T*>(counter)}});
   }
 };
 
@@ -28,7 +49,7 @@ struct ForEach {
 template <class T>
 void update(const Device& device, const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count,
             const T* gradient, real::OptimizerState& state, const T* from, T* to) {
-  real::update<T>(rule, options, count, gradient, state, from, to, ForEach{device});
+  real::update<T>(rule, options, count, gradient, state, from, to, ForEach{device, state.counter});
 }
 
 template <class T>

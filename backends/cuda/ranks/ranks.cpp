@@ -26,8 +26,8 @@ Key key_of(const Program& p, const Transfer& t) {
 
 }  // namespace
 
-Ranks::Ranks(const Program& program, std::vector<Seat> seats, int process, bool inside, const Exchange& exchange)
-    : p_(program), seats_(std::move(seats)), process_(process), inside_(inside) {
+Ranks::Ranks(const Program& program, std::vector<Seat> seats, int process, ByNccl by_nccl, const Exchange& exchange)
+    : p_(program), seats_(std::move(seats)), process_(process), by_nccl_(by_nccl) {
   plan_links();
   name_links(exchange);
 }
@@ -75,7 +75,7 @@ void Ranks::group(const std::function<void()>& calls) const {
 }
 
 bool Ranks::apart(DeviceId a, DeviceId b) const {
-  return seat(a).process != seat(b).process || (inside_ && seat(a).gpu != seat(b).gpu);
+  return seat(a).process != seat(b).process || (by_nccl_.messages && seat(a).gpu != seat(b).gpu);
 }
 
 int Ranks::Link::rank(const Seat& s) const {
@@ -91,11 +91,10 @@ void Ranks::plan_links() {
   std::vector<std::set<Seat>> ring_of;
   for (const Collective& c : p_.collectives) {
     std::set<Seat>& ring = ring_of.emplace_back();
+    if (!needs_ring(c)) continue;
+    if (by_nccl_.sums) require_gpus(c);
     for (int m = 0; m < c.members; ++m) ring.insert(seat(p_.at(InstructionId{c.first + m}).device));
-    const DeviceId first = p_.at(c.first).device;
-    bool any = false;
-    for (int m = 1; m < c.members; ++m) any = any || apart(first, p_.at(InstructionId{c.first + m}).device);
-    any ? static_cast<void>(rings.insert(ring)) : ring.clear();
+    rings.insert(ring);
   }
   const auto add = [this](const std::set<Seat>& seats) {
     links_.push_back({{seats.begin(), seats.end()}, std::vector<ncclComm_t>(seats.size(), nullptr)});
@@ -107,6 +106,27 @@ void Ranks::plan_links() {
   for (const auto& ring : rings) link_of_ring[ring] = add(ring);
   for (const Transfer& t : p_.transfers) of_transfer_.push_back(apart(t) ? link_of_pair.at(key_of(p_, t)) : -1);
   for (const auto& ring : ring_of) of_collective_.push_back(ring.empty() ? -1 : link_of_ring.at(ring));
+}
+
+bool Ranks::needs_ring(const Collective& c) const {
+  bool any = by_nccl_.sums && c.members > 1;
+  const DeviceId first = p_.at(c.first).device;
+  for (int m = 1; m < c.members; ++m) any = any || apart(first, p_.at(InstructionId{c.first + m}).device);
+  return any;
+}
+
+void Ranks::require_gpus(const Collective& c) const {
+  std::map<Seat, DeviceId> taken;
+  for (int m = 0; m < c.members; ++m) {
+    const DeviceId own = p_.at(InstructionId{c.first + m}).device;
+    const auto [other, fresh] = taken.try_emplace(seat(own), own);
+    if (fresh) continue;
+    throw InputError(
+        fmt::format("devices {} and {} of the plan, whose gradients an all-reduce of NCCL is to add up, share GPU {}, "
+                    "which NCCL takes once",
+                    other->second.value, own.value, seat(own).gpu),
+        "run.gpu.sums: ordered, or a GPU for each device");
+  }
 }
 
 /// The process of the first rank of a link makes its name, and tells the others.
@@ -175,6 +195,20 @@ void Ranks::move(int at, const std::vector<Half>& halves) {
   wait_for(link);
 }
 
+/// All members that are here in one group: one thread that told them one after another would wait in the first.
+void Ranks::sum(int collective, std::size_t width, const std::vector<Summand>& summands) {
+  const Link& link = links_[static_cast<std::size_t>(of_collective_[static_cast<std::size_t>(collective)])];
+  const ncclDataType_t type = width == sizeof(double) ? ncclFloat64 : ncclFloat32;
+  group([&] {
+    for (const Summand& s : summands) {
+      if (s.numbers == 0) continue;
+      const ncclComm_t own = link.ranks[static_cast<std::size_t>(link.rank(seat(s.here)))];
+      require(nccl_.ncclAllReduce(s.data, s.data, s.numbers, type, ncclSum, own, s.stream), "ncclAllReduce");
+    }
+  });
+  wait_for(link);
+}
+
 /// The first message between two GPUs waits on the host until the other has come to it.
 void Ranks::wait_for(const Link& link) {
   for (const ncclComm_t c : link.ranks) {
@@ -231,7 +265,7 @@ void require_queues(const Queues& queues, const std::vector<int>& communicators)
           fmt::format("GPU {} would have {} streams, with those of {} communicators of NCCL, and has {} hardware "
                       "queues: messages by NCCL in streams that share a queue could wait for each other for ever",
                       gpu, count, std::count(communicators.begin(), communicators.end(), gpu), kHardwareQueues),
-          "run.streams: single or pair, or run.gpu.messages: copy");
+          "run.streams: single or pair, or run.gpu: {messages: copy, sums: ordered}");
 }
 
 }  // namespace stagecraft::cuda

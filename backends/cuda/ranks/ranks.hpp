@@ -21,6 +21,20 @@ struct Half {
   cudaStream_t stream{};
 };
 
+/// What a device brings to a sum, which takes its place.
+struct Summand {
+  DeviceId here;
+  void* data = nullptr;
+  std::size_t numbers = 0;
+  cudaStream_t stream{};
+};
+
+/// What is done by NCCL beside messages between processes.
+struct ByNccl {
+  bool messages = false;  ///< Between GPUs of one process.
+  bool sums = false;      ///< All-reduces of collectives, instead of messages between their members.
+};
+
 /// Tells all processes some bytes and hears theirs, in the order of the processes.
 using Exchange = std::function<std::vector<std::string>(const std::string&)>;
 
@@ -32,8 +46,8 @@ using Exchange = std::function<std::vector<std::string>(const std::string&)>;
 /// over can always go on.
 class Ranks {
  public:
-  /// `inside`: also between GPUs of one process. All processes come here at the same time, and then to open().
-  Ranks(const Program&, std::vector<Seat> seats, int process, bool inside, const Exchange&);
+  /// All processes come here at the same time, and then to open(). InputError when members of a sum share a GPU.
+  Ranks(const Program&, std::vector<Seat> seats, int process, ByNccl, const Exchange&);
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
   ~Ranks();
@@ -45,10 +59,13 @@ class Ranks {
   /// Whether it goes from GPU to GPU here, each end on a stream of its own.
   bool apart(const Transfer& t) const { return apart(p_.at(t.send).device, p_.at(t.receive).device); }
   bool apart(DeviceId, DeviceId) const;
+  bool sums() const { return by_nccl_.sums; }
 
   /// Both ends of a message, or the one that is here; of several k-th sends meet k-th receives.
   void carry(int transfer, const std::vector<Half>&);
   void share(int collective, const std::vector<Half>&);
+  /// One all-reduce among all members, of numbers of `width` bytes: those that are here, in one group.
+  void sum(int collective, std::size_t width, const std::vector<Summand>&);
 
   /// Until calls of NCCL are through.
   void wait_by(Until until) { until_ = std::move(until); }
@@ -68,6 +85,8 @@ class Ranks {
   void plan_links();
   void name_links(const Exchange&);
   void open(Link&);
+  bool needs_ring(const Collective&) const;
+  void require_gpus(const Collective&) const;
   void move(int link, const std::vector<Half>&);
   void wait_for(const Link&);
   void group(const std::function<void()>& calls) const;
@@ -78,7 +97,7 @@ class Ranks {
   const Program& p_;
   std::vector<Seat> seats_;
   int process_;
-  bool inside_;
+  ByNccl by_nccl_;
   Until until_;
   Nccl nccl_;
   std::vector<Link> links_;

@@ -28,16 +28,19 @@ std::string machines_of(const std::vector<std::string>& each) {
   return text;
 }
 
-Timeline outcome(real::Joint joint, const Held& held) {
+Timeline outcome(const Program& program, real::Joint joint, const Held& held, bool timed) {
   Timeline timeline;
   timeline.clock = Clock::Device;
   timeline.processes = world().size;
+  timeline.instruction_times = timed;
   timeline.elsewhere = world().rank > 0;
   if (timeline.elsewhere) return timeline;
   timeline.clock_uncertainty = {joint.uncertainty};
   const double first = *std::min_element(joint.times.start.begin(), joint.times.start.end());
   for (auto* column : {&joint.times.start, &joint.times.end})
     for (double& t : *column) t -= first;
+  if (!timed)
+    spread_over_iterations(program, joint.times.start, joint.times.end);  // The last of all processes ends one.
   timeline.start = std::move(joint.times.start);
   timeline.end = std::move(joint.times.end);
   std::vector<std::string> machines;
@@ -54,9 +57,12 @@ Timeline outcome(real::Joint joint, const Held& held) {
 }
 
 /// Each GPU has a clock of its own, which was read right before the run.
-real::Times times_of(const Program& program, const Held& held) {
+real::Times times_of(const Program& program, const real::Dealing& dealing, const Held& held, bool timed) {
   real::Times times;
-  read_times(program, held.marks, times.start, times.end);
+  if (timed)
+    read_times(program, held.marks, times.start, times.end);
+  else
+    read_iteration_times(program, held.marks, end_events(program), times.start, times.end);
   std::map<int, double> gates;
   for (const auto& [gpu, anchor] : held.anchors) {
     gates[gpu] = anchor.of(*held.marks.gates[static_cast<std::size_t>(gpu)]);
@@ -64,7 +70,7 @@ real::Times times_of(const Program& program, const Held& held) {
   }
   times.origin = gates.begin()->second;
   for (std::size_t n = 0; n < program.size(); ++n) {
-    if (!held.marks.start[n]) continue;
+    if (!dealing.here(program.instructions[n].device)) continue;
     const double later = gates.at(held.marks.gpu[n]) - times.origin;
     times.start[n] += later;
     times.end[n] += later;
@@ -73,8 +79,7 @@ real::Times times_of(const Program& program, const Held& held) {
 }
 
 /// The part of this process, while others do theirs. `perform` plays the program.
-real::Times perform_together(const Program& program, Held& held, double timeout,
-                             const std::function<void(Crew&)>& perform) {
+void perform_together(Held& held, double timeout, const std::function<void(Crew&)>& perform) {
   Crew crew(timeout);
   try {
     if (held.ranks) held.ranks->open(crew.at_most(kMostPatience));
@@ -88,15 +93,18 @@ real::Times perform_together(const Program& program, Held& held, double timeout,
     crew.failed();
     throw;
   }
-  return times_of(program, held);
 }
 
 }  // namespace
 
-Timeline run_together(const Program& program, const real::Dealing& dealing, Held& held, double timeout,
+Timeline run_together(const Program& program, const real::Dealing& dealing, Held& held, const Options& options,
                       const std::function<void(Crew&)>& perform) {
-  const auto own = [&] { return perform_together(program, held, timeout, perform); };
-  return outcome(real::run_together(program, dealing, own, [&] { return report_of(held); }), held);
+  const bool timed = options.gpu.timing == GpuTiming::Events;
+  const auto own = [&] {
+    perform_together(held, options.timeout, perform);
+    return times_of(program, dealing, held, timed);
+  };
+  return outcome(program, real::run_together(program, dealing, own, [&] { return report_of(held); }), held, timed);
 }
 
 }  // namespace stagecraft::cuda

@@ -7,17 +7,34 @@ using namespace stagecraft::emulated_gpu;
 
 namespace {
 
-CUdevResource of_size(unsigned multiprocessors) {
+/// `first`: the number of the first of them.
+CUdevResource of_size(unsigned multiprocessors, unsigned first = 0) {
   const auto group = static_cast<unsigned>(state().machine.group);
   CUdevResource r{};
   r.type = CU_DEV_RESOURCE_TYPE_SM;
   r.sm.smCount = multiprocessors;
   r.sm.minSmPartitionSize = group;
   r.sm.smCoscheduledAlignment = group;
+  std::memcpy(r._internal_padding, &first, sizeof first);
   return r;
 }
 
-CUresult get_resource(CUdevice, CUdevResource* resource, CUdevResourceType type) {
+unsigned first_of(const CUdevResource& resource) {
+  unsigned first = 0;
+  std::memcpy(&first, resource._internal_padding, sizeof first);
+  return first;
+}
+
+constexpr CUdevice kFirst = 100;  // The handle of device 0, which no manual says is 0.
+
+CUresult get_device(CUdevice* device, int number) {
+  if (number < 0 || number >= state().machine.devices) return CUDA_ERROR_INVALID_VALUE;
+  *device = kFirst + number;
+  return CUDA_SUCCESS;
+}
+
+CUresult get_resource(CUdevice device, CUdevResource* resource, CUdevResourceType type) {
+  if (device < kFirst) return CUDA_ERROR_INVALID_VALUE;
   if (type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
   *resource = of_size(static_cast<unsigned>(state().machine.multiprocessors));
   return CUDA_SUCCESS;
@@ -35,28 +52,30 @@ CUresult split(CUdevResource* result, unsigned* groups, const CUdevResource* inp
     return CUDA_SUCCESS;
   }
   *groups = std::min(*groups, most);
-  for (unsigned i = 0; i < *groups; ++i) result[i] = of_size(size);
+  const unsigned first = first_of(*input);
+  for (unsigned i = 0; i < *groups; ++i) result[i] = of_size(size, first + i * size);
   const unsigned left = input->sm.smCount - *groups * size;
-  if (rest) *rest = left > 0 ? of_size(left) : CUdevResource{};
+  if (rest) *rest = left > 0 ? of_size(left, first + *groups * size) : CUdevResource{};
   return CUDA_SUCCESS;
 }
 
 CUresult describe(CUdevResourceDesc* description, CUdevResource* resources, unsigned count) {
-  std::uintptr_t sum = 0;
-  for (unsigned i = 0; i < count; ++i) sum += resources[i].sm.smCount;
-  std::memcpy(description, &sum, sizeof sum);
-  return sum == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  auto numbers = std::make_unique<std::vector<unsigned>>();
+  for (unsigned i = 0; i < count; ++i)
+    for (unsigned m = 0; m < resources[i].sm.smCount; ++m) numbers->push_back(first_of(resources[i]) + m);
+  if (numbers->empty()) return CUDA_ERROR_INVALID_VALUE;
+  *description = reinterpret_cast<CUdevResourceDesc>(numbers.get());
+  state().descriptions.push_back(std::move(numbers));
+  return CUDA_SUCCESS;
 }
 
 CUresult create(CUgreenCtx* context, CUdevResourceDesc description, CUdevice device, unsigned flags) {
-  if (flags != CU_GREEN_CTX_DEFAULT_STREAM) return CUDA_ERROR_INVALID_VALUE;
+  if (flags != CU_GREEN_CTX_DEFAULT_STREAM || device < kFirst) return CUDA_ERROR_INVALID_VALUE;
   State& s = state();
   s.contexts.push_back(std::make_unique<CUgreenCtx_st>());
-  std::uintptr_t size = 0;
-  std::memcpy(&size, &description, sizeof size);
   *context = s.contexts.back().get();
-  (*context)->device = device;
-  (*context)->multiprocessors = static_cast<unsigned>(size);
+  (*context)->device = device - kFirst;
+  (*context)->multiprocessors = *reinterpret_cast<const std::vector<unsigned>*>(description);
   return CUDA_SUCCESS;
 }
 
@@ -69,12 +88,12 @@ CUresult destroy(CUgreenCtx context) {
 CUresult new_stream(CUstream* stream, CUgreenCtx context, unsigned flags, int) {
   if (flags != CU_STREAM_NON_BLOCKING || !context->alive) return CUDA_ERROR_INVALID_VALUE;
   *stream = state().new_stream(context->device, false);
-  (*stream)->of_partition = true;
+  (*stream)->partition = context;
   return CUDA_SUCCESS;
 }
 
 CUresult resource_of(CUgreenCtx context, CUdevResource* resource, CUdevResourceType) {
-  *resource = of_size(context->multiprocessors);
+  *resource = of_size(static_cast<unsigned>(context->multiprocessors.size()), context->multiprocessors.front());
   return CUDA_SUCCESS;
 }
 
@@ -105,6 +124,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
   offer("cuGreenCtxGetDevResource", resource_of);
   offer("cuGetErrorName", name_of);
   offer("cuGetErrorString", words_of);
+  if (std::strcmp(name, "cuDeviceGet") == 0) *function = reinterpret_cast<void*>(get_device);
   *answer = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
   return cudaSuccess;
 }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <thread>
 
 namespace stagecraft::emulated_gpu {
@@ -51,6 +52,13 @@ void enqueue_when(cudaStream_t stream, std::function<bool()> ready, std::functio
 }
 
 int device_of(cudaStream_t stream) { return state().stream_of(stream).device; }
+
+std::vector<unsigned> multiprocessors_of(cudaStream_t stream) {
+  if (const CUgreenCtx_st* const partition = state().stream_of(stream).partition) return partition->multiprocessors;
+  std::vector<unsigned> all(static_cast<std::size_t>(state().machine.multiprocessors));
+  std::iota(all.begin(), all.end(), 0U);
+  return all;
+}
 
 void hang(cudaStream_t stream) {
   State& s = state();
@@ -111,6 +119,7 @@ void State::push(CUstream_st& stream, Item item) {
     stream.last = {static_cast<int>(stream.graph->nodes.size()) - 1};
     return;
   }
+  looks = 0;
   item.earliest = host_time += kHostCall;
   stream.items.push_back(std::move(item));
 }
@@ -200,6 +209,12 @@ bool State::step() {
   }
   run(*able[random() % able.size()]);
   return true;
+}
+
+void State::look() {
+  constexpr int kDoublings = 20;
+  const std::uint64_t most = std::uint64_t{8} << std::min(looks++, kDoublings);
+  for (std::uint64_t n = random() % most; n > 0 && step(); --n) continue;
 }
 
 bool State::idle() const {

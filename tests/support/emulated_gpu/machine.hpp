@@ -49,7 +49,8 @@ struct CUgraphExec_st {
 
 struct CUstream_st {
   int device = 0, importance = 0;
-  bool blocking = false, alive = true, of_partition = false;
+  bool blocking = false, alive = true;
+  const CUgreenCtx_st* partition = nullptr;
   std::deque<stagecraft::emulated_gpu::Item> items;
   double free_at = 0;
   CUgraph_st* graph = nullptr;  ///< It is being captured into.
@@ -65,7 +66,7 @@ struct CUevent_st {
 
 struct CUgreenCtx_st {
   int device = 0;
-  unsigned multiprocessors = 0;
+  std::vector<unsigned> multiprocessors;  ///< Their numbers.
   bool alive = true;
 };
 
@@ -98,6 +99,9 @@ class State {
   void launch(CUstream_st&, const CUgraphExec_st&);
 
   bool step();  ///< Runs one item of one stream; false when none can go on.
+  /// What goes on while the host looks: up to seven items, and twice as many with each look that follows at once,
+  /// because a host that waits naps between two looks.
+  void look();
   /// Runs until it is so; Misuse when that never comes.
   template <class Done>
   void run_until(Done&& done) {
@@ -117,6 +121,7 @@ class State {
   int current = 0;  ///< Device.
   double host_time = 0;
   std::int64_t waits = 0, blocks = 0;
+  int looks = 0;        ///< Since work was enqueued.
   bool broken = false;  ///< A kernel crashed.
   CUstream_st legacy;
   std::vector<std::unique_ptr<CUstream_st>> streams;
@@ -124,6 +129,7 @@ class State {
   std::vector<std::unique_ptr<CUgraph_st>> graphs;
   std::vector<std::unique_ptr<CUgraphExec_st>> executables;
   std::vector<std::unique_ptr<CUgreenCtx_st>> contexts;
+  std::vector<std::unique_ptr<std::vector<unsigned>>> descriptions;  ///< Multiprocessors to make contexts of.
   std::map<const char*, Allocation> allocations;
 
  private:

@@ -1,5 +1,5 @@
-// NCCL as far as the project needs it: groups of sends and receives, of one rank to itself or between ranks. It knows
-// streams only through the functions of the runtime, as the real one does.
+// NCCL as far as the project needs it: groups of sends, receives and sums, of one rank to itself or between ranks. It
+// knows streams only through the functions of the runtime, as the real one does.
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 #include <unistd.h>
@@ -14,6 +14,7 @@
 #include "tests/support/emulated_gpu/streams.hpp"
 
 using stagecraft::emulated_gpu::Half;
+using stagecraft::emulated_gpu::Summed;
 namespace emulated = stagecraft::emulated_gpu;
 
 namespace {
@@ -58,7 +59,12 @@ std::size_t width(ncclDataType_t type) {
 /// A rank to itself: k-th send to k-th receive.
 ncclResult_t copy_to_itself(const std::vector<Half>& halves, cudaStream_t on) {
   std::vector<Half> sends, receives;
-  for (const Half& h : halves) (h.from ? sends : receives).push_back(h);
+  for (const Half& h : halves) {
+    if (h.sum == Summed::None)
+      (h.from ? sends : receives).push_back(h);
+    else if (h.from != h.to)
+      cudaMemcpyAsync(h.to, h.from, h.bytes, cudaMemcpyDeviceToDevice, on);
+  }
   if (sends.size() != receives.size()) return ncclInvalidUsage;  // A send to itself without its receive.
   for (std::size_t i = 0; i < sends.size(); ++i) {
     if (sends[i].bytes != receives[i].bytes) return ncclInvalidUsage;
@@ -128,7 +134,8 @@ ncclResult_t add(Half half, ncclDataType_t type) {
   const ncclComm_t c = half.communicator;
   if (!c || width(type) == 0 || half.peer < 0 || half.peer >= c->ranks) return ncclInvalidArgument;
   const bool alone = group.depth == 0;
-  group.broken = group.broken || (c->launched && !c->blocking) || (c->ranks > 1 && half.peer == c->rank);
+  group.broken = group.broken || (c->launched && !c->blocking) ||
+                 (c->ranks > 1 && half.sum == Summed::None && half.peer == c->rank);
   half.bytes *= width(type);
   group.halves.push_back(half);
   return alone ? finish() : ncclSuccess;
@@ -220,4 +227,9 @@ ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, 
 ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer, ncclComm_t communicator,
                       cudaStream_t stream) {
   return add({communicator, nullptr, to, count, peer, stream}, type);
+}
+ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t operation,
+                           ncclComm_t communicator, cudaStream_t stream) {
+  if (operation != ncclSum || (type != ncclFloat32 && type != ncclFloat64)) return ncclInvalidArgument;
+  return add({communicator, from, to, count, 0, stream, type == ncclFloat64 ? Summed::Doubles : Summed::Floats}, type);
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,9 +14,9 @@
 #include <iterator>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 
+#include "tests/support/emulated_gpu/nccl_sums.hpp"
 #include "tests/support/emulated_gpu/streams.hpp"
 
 namespace stagecraft::emulated_gpu {
@@ -36,30 +37,13 @@ bool there(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 /// What ranks of this process left for each other.
 std::map<std::string, std::string> left;
 
-void put(const ncclComm& c, const std::string& name, const void* data, std::size_t bytes) {
-  c.alone ? static_cast<void>(left[name] = {static_cast<const char*>(data), bytes}) : write(name, data, bytes);
-}
-
-/// What is there is taken away.
-std::optional<std::string> take(const ncclComm& c, const std::string& name) {
-  if (c.alone) {
-    auto found = left.extract(name);
-    return found ? std::optional(std::move(found.mapped())) : std::nullopt;
-  }
-  if (!there(name)) return {};
-  std::ifstream file(name, std::ios::binary);
-  std::string data(std::istreambuf_iterator<char>(file), {});
-  fs::remove(name);
-  return data;
-}
-
 std::size_t hash(const void* data, std::size_t bytes) {
   return std::hash<std::string_view>()({static_cast<const char*>(data), bytes});
 }
 
 std::string rank_file(const ncclComm& c, int rank) { return c.folder + "/rank." + std::to_string(rank); }
 
-/// This send of this process, counted from 0, never happens.
+/// This send or sum of this process, counted from 0, never happens.
 bool silent() {
   static std::atomic<long> sends{0};
   const char* const which = std::getenv("STAGECRAFT_EMULATED_NCCL_SILENT");
@@ -81,8 +65,10 @@ struct Part {
 struct Kernel {
   ncclComm* communicator;
   std::vector<Part> parts;
+  std::vector<Sum> sums;
 
   void start() {
+    for (Sum& s : sums) s.start(silent());
     for (Part& p : parts) {
       const bool sends = p.half.from;
       if (!on_device(sends ? p.half.from : p.half.to, p.half.bytes))
@@ -99,6 +85,7 @@ struct Kernel {
   bool over() {
     if (communicator->aborted) return true;
     bool all = true;
+    for (Sum& s : sums) all = s.over() && all;
     for (Part& p : parts) {
       if (!p.over) p.over = p.half.from ? taken(p) : arrived(p);
       all = all && p.over;
@@ -124,9 +111,27 @@ struct Kernel {
 
 }  // namespace
 
+void put(const ncclComm& c, const std::string& name, const void* data, std::size_t bytes) {
+  c.alone ? static_cast<void>(left[name] = {static_cast<const char*>(data), bytes}) : write(name, data, bytes);
+}
+
+std::optional<std::string> take(const ncclComm& c, const std::string& name) {
+  if (c.alone) {
+    auto found = left.extract(name);
+    return found ? std::optional(std::move(found.mapped())) : std::nullopt;
+  }
+  if (!there(name)) return {};
+  std::ifstream file(name, std::ios::binary);
+  std::string data(std::istreambuf_iterator<char>(file), {});
+  fs::remove(name);
+  return data;
+}
+
 std::string new_folder_name() {
   static std::atomic<long> count{0};
-  return "stagecraft_nccl_" + std::to_string(getpid()) + "_" + std::to_string(count++);
+  // Numbers of processes come again, and one that was killed left its folders.
+  static const auto begin = std::chrono::system_clock::now().time_since_epoch().count();
+  return "stagecraft_nccl_" + std::to_string(getpid()) + "_" + std::to_string(begin) + "_" + std::to_string(count++);
 }
 
 std::string folder_of(const ncclUniqueId& id) {
@@ -157,6 +162,10 @@ void launch(ncclComm& c, const std::vector<Half>& halves, cudaStream_t stream) {
   const auto kernel = std::make_shared<Kernel>();
   kernel->communicator = &c;
   for (const Half& h : halves) {
+    if (h.sum != Summed::None) {
+      kernel->sums.emplace_back(c, h, c.folder + "/sum." + std::to_string(c.sums++));
+      continue;
+    }
     const bool sends = h.from;
     const int from = sends ? c.rank : h.peer, to = sends ? h.peer : c.rank;
     const long number = (sends ? c.sent : c.received)[static_cast<std::size_t>(h.peer)]++;

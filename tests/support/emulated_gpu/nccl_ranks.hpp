@@ -3,6 +3,8 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,13 +17,17 @@ struct ncclComm {
   ncclResult_t error = ncclSuccess;
   std::string folder;
   std::vector<long> sent, received;  ///< Messages so far, to and from each rank.
+  long sums = 0;                     ///< All-reduces so far.
   const void* capture = nullptr;     ///< In which `last` was recorded; null: in none.
   cudaEvent_t last{};                ///< Behind its newest kernel: those of one communicator follow each other.
 };
 
 namespace stagecraft::emulated_gpu {
 
-/// One end of a message.
+/// What is added up; None: it is a message.
+enum class Summed : std::uint8_t { None, Floats, Doubles };
+
+/// One end of a message; or what a rank brings to a sum, from and to its own memory.
 struct Half {
   ncclComm* communicator{};
   const void* from = nullptr;
@@ -29,6 +35,7 @@ struct Half {
   std::size_t bytes = 0;
   int peer = 0;
   cudaStream_t stream{};
+  Summed sum = Summed::None;
 };
 
 std::string new_folder_name();
@@ -37,8 +44,11 @@ std::string folder_of(const ncclUniqueId&);
 void announce(const ncclComm&);
 /// ncclInProgress until all are; then whether they may work together.
 ncclResult_t gathered(ncclComm&);
-/// A kernel that ends when each of these has met its other end; a send holds its peer until then.
+/// A kernel that ends when each of these has met its other ends; a send holds its peer until then.
 void launch(ncclComm&, const std::vector<Half>&, cudaStream_t);
+/// Leaves something for another rank; takes what one has left, once it is there.
+void put(const ncclComm&, const std::string& name, const void* data, std::size_t bytes);
+std::optional<std::string> take(const ncclComm&, const std::string& name);
 /// Others learn from it that this rank will not come.
 void leave(const ncclComm&, bool aborted);
 bool others_aborted(const ncclComm&);

@@ -313,7 +313,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   State& s = state();
   const Lock lock(s.mutex);
   if (const cudaError_t e = s.unsafe(); e != cudaSuccess) return fail(e);
-  for (std::uint64_t n = s.random() % 8; n > 0; --n) s.step();
+  s.look();
   if (s.broken) return fail(cudaErrorIllegalAddress);
   return s.stream_of(stream).items.empty() ? cudaSuccess : cudaErrorNotReady;
 }
@@ -350,7 +350,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
   State& s = state();
   const Lock lock(s.mutex);
   if (s.broken) return fail(cudaErrorIllegalAddress);
-  if (s.stream_of(stream).of_partition && !s.machine.events_of_partitions) return fail(cudaErrorInvalidResourceHandle);
+  if (s.stream_of(stream).partition && !s.machine.events_of_partitions) return fail(cudaErrorInvalidResourceHandle);
   s.record(s.event_of(event), s.stream_of(stream), flags == cudaEventRecordExternal);
   return cudaSuccess;
 }
@@ -361,7 +361,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   State& s = state();
   const Lock lock(s.mutex);
   if (const cudaError_t e = s.unsafe(); e != cudaSuccess) return fail(e);
-  for (std::uint64_t n = s.random() % 8; n > 0; --n) s.step();
+  s.look();
   if (s.broken) return fail(cudaErrorIllegalAddress);
   const std::shared_ptr<Record>& record = s.event_of(event).latest;
   if (record && !record->done) return cudaErrorNotReady;

@@ -48,6 +48,8 @@ void enqueue(cudaStream_t, std::function<void()>, double seconds = 1e-6);
 /// Work that cannot go on until it is so, which is asked again and again.
 void enqueue_when(cudaStream_t, std::function<bool()> ready, std::function<void()> work);
 int device_of(cudaStream_t);
+/// The numbers of those that its kernels run on.
+std::vector<unsigned> multiprocessors_of(cudaStream_t);
 /// Work that never ends.
 void hang(cudaStream_t);
 /// A kernel that reads where there is nothing: when it is run, and from then on, every call fails.

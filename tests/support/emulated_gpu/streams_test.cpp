@@ -200,3 +200,23 @@ TEST_CASE("work that never ends: asking says that it has not, waiting is a mista
   for (int i = 0; i < 100; ++i) CHECK(cudaStreamQuery(s) == cudaErrorNotReady);
   CHECK_THROWS_AS(cudaStreamSynchronize(s), emulated_gpu::Misuse);
 }
+
+TEST_CASE("a look lets little work go on, and looks that follow at once let more") {
+  constexpr int kItems = 10000, kOneByOne = kItems / 7;  // Looks, if none did more than seven.
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Machine m;
+    m.seed = seed;
+    emulated_gpu::reset(m);
+    cudaStream_t s = new_stream();
+    int done = 0, looks = 1;
+    for (int i = 0; i < kItems; ++i) emulated_gpu::enqueue(s, [&done] { ++done; });
+    CHECK(cudaStreamQuery(s) == cudaErrorNotReady);
+    CHECK(done <= 7);
+    while (cudaStreamQuery(s) == cudaErrorNotReady) ++looks;
+    CHECK(done == kItems);
+    CHECK(looks < kOneByOne / 20);
+    for (int i = 0; i < kItems; ++i) emulated_gpu::enqueue(s, [&done] { ++done; });
+    CHECK(cudaStreamQuery(s) == cudaErrorNotReady);
+    CHECK(done <= kItems + 7);
+  }
+}

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "backends/cuda/kernels/counter.hpp"
 #include "tests/backends/cpu/trial.hpp"
 #include "tests/backends/cuda/kernels/gpu.hpp"
 
@@ -46,12 +47,29 @@ class Weights {
   Weights(const Weights&) = delete;
   Weights& operator=(const Weights&) = delete;
   ~Weights() {
+    if (state_.counter) kernels_.release(state_.counter, counter_bytes_);
     for (void* const block : blocks_) kernels_.release(block, bytes_);
   }
 
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, const std::vector<double>& gradient) {
     kernels_.upload(gradient, blocks_[6]);
     kernels_.update(rule, options, count(), blocks_[6], state_, blocks_[0], blocks_[0]);
+  }
+  /// From now on the device counts, up to so many steps.
+  void count_steps(const OptimizerRule& rule, int most) {
+    const std::vector<double> numbers = cuda::counter::numbers(rule, most);
+    counter_bytes_ = numbers.size() * kernels_.width();
+    state_.counter = kernels_.allocate(counter_bytes_);
+    kernels_.upload(numbers, state_.counter);
+  }
+  void counted_update(const OptimizerRule& rule, const real::UpdateOptions& options,
+                      const std::vector<double>& gradient) {
+    state_.steps = 0;  // As a launch that is repeated would say.
+    update(rule, options, gradient);
+    const auto at = [&](std::int64_t n) {
+      return real::Tensor{static_cast<char*>(state_.counter) + static_cast<std::size_t>(n) * kernels_.width(), 1, 1};
+    };
+    kernels_.add(at(cuda::counter::kOne), at(0));
   }
   std::vector<double> predicted(const OptimizerRule& rule, Direction direction, int horizon) {
     kernels_.predict(rule, direction, horizon, count(), state_, blocks_[0], blocks_[7]);
@@ -78,7 +96,7 @@ class Weights {
   }
 
   real::Kernels& kernels_;
-  std::size_t size_, bytes_;
+  std::size_t size_, bytes_, counter_bytes_ = 0;
   void* blocks_[8] = {};
   real::OptimizerState state_;
 };
@@ -131,4 +149,26 @@ TEST_CASE("updates, predictions and reconstructions have the bits of the CPU") {
       CHECK(found.everything() == expected.everything());
     }
   }
+}
+
+TEST_CASE("a step of Adam that the device counts has the bits of one that it is told") {
+  Rng rng(4, "counted");
+  constexpr std::size_t kCount = 500;
+  constexpr int kSteps = 6;
+  for (const OptimizerKind kind : {Adam, AdamW})
+    for (const std::size_t width : test::kWidths) {
+      const OptimizerRule rule = rule_of(kind);
+      const real::UpdateOptions options{.reconstruction = Reconstruction::GradientAverage};
+      Gpu gpu(width);
+      const auto reference = cpu::make_kernels(width);
+      const std::vector<double> start = drawn(kCount, kind, rng);
+      Weights found(gpu.kernels(), start), expected(*reference, start);
+      found.count_steps(rule, kSteps);
+      for (int step = 0; step < kSteps; ++step) {
+        const std::vector<double> gradient = drawn(kCount, kind, rng);
+        found.counted_update(rule, options, gradient);
+        expected.update(rule, options, gradient);
+        CHECK(found.everything() == expected.everything());
+      }
+    }
 }

@@ -11,11 +11,11 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "support"))
-from mpirun import check, environment, finish, run  # noqa: E402
+from mpirun import SLOWER, check, environment, finish, run  # noqa: E402
 
 stagecraft, together, mpirun, libraries = sys.argv[1:5]
 environment.update(STAGECRAFT_CUDA_LIBRARIES=libraries, STAGECRAFT_EMULATED_CLOCK="real")
-SOON = 15  # Seconds in which a failure has to be over: it is said at once, mpirun takes two, the machine may be busy.
+SOON = 15 * SLOWER  # Seconds in which a failure has to be over: it is said at once, mpirun takes two, the machine may be busy.
 
 whole = """
 schema: scenario/1
@@ -58,18 +58,20 @@ def children_of(pid):
     return [int(c) for c in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def killed():
-    """In the middle of a run that hangs for a while, so that there is something to be in the middle of."""
-    program = subprocess.Popen(on(2, together, "1f1b", "2", "60", "1"), env=environment, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True)
-    while len(ranks := children_of(program.pid)) < 2 and program.poll() is None:
+def killed(folder):
+    """In the middle of a run that hangs for a while, so that there is something to be in the middle of. Not sooner: of a
+    process that is killed within MPI_Init the mpirun of Open MPI 4.1.4 never ends (PMIx_server_finalize)."""
+    hangs = folder / "hangs"
+    program = subprocess.Popen(on(2, together, "1f1b", "2", "60", "1", str(hangs)), env=environment,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not hangs.exists() and program.poll() is None:
         time.sleep(0.05)
-    time.sleep(3)
+    if program.poll() is not None:
+        return check(False, "killed: it ended before", program.communicate()[1])
+    ranks = children_of(program.pid)
     begin = time.monotonic()
-    if len(ranks) < 2:
-        return check(False, "killed: the processes did not start", program.communicate()[1])
     os.kill(ranks[1], signal.SIGKILL)
-    stdout, stderr = program.communicate(timeout=60)
+    stdout, stderr = program.communicate(timeout=60 * SLOWER)
     check(program.returncode == 137, f"killed: exit code {program.returncode}", stderr)
     check(time.monotonic() - begin < SOON, "killed: takes long")
     check("told to stop in the middle of the run" in stderr and "has not ended" in stderr, "killed: says nothing", stderr)
@@ -90,6 +92,9 @@ def tool(folder):
         check(got["learnt"]["weights_sha256"] == cpu["learnt"]["weights_sha256"], f"the tool on {ranks}: weights differ")
         check(got["learnt"]["losses"] == cpu["learnt"]["losses"], f"the tool on {ranks}: losses differ")
         check(f"{ranks} processes ran it together" in done.stderr, f"the tool on {ranks}: not together", done.stderr)
+    summed = run(on(4, *command, "cuda", "--set", "run.gpu.sums=collective"), {"STAGECRAFT_EMULATED_GPUS": "4"})
+    check(summed.returncode == 0 and json.loads(summed.stdout)["learnt"]["weights_sha256"] == cpu["learnt"]["weights_sha256"],
+          "the tool with sums by NCCL: weights differ", summed.stderr)
     scenario = [*command, "cuda"]
     four = {"STAGECRAFT_EMULATED_GPUS": "4"}
     fails("too few GPUs", on(2, *scenario), ["process 1 of 2 finds no GPU for itself"])
@@ -103,7 +108,13 @@ def tool(folder):
     fails("no NCCL", on(2, *only(1, "STAGECRAFT_CUDA_LIBRARIES", str(bare), *scenario)),
           ["process 1 of 2 finds no libnccl.so.2"], extra=four)
     fails("too many", on(5, *scenario), ["5 processes were started, but only 4 devices have anything to do"], 2, four)
-    fails("timing", on(2, *scenario, "--set", "run.gpu.timing=off"), ["run.gpu.timing: events"], 2, four)
+    off = run(on(2, *scenario, "--set", "run.gpu={timing: off, graph: true}"), four)
+    check(off.returncode == 0, "the tool, iterations timed", off.stderr)
+    if off.returncode == 0:
+        got = json.loads(off.stdout)
+        check(got["learnt"]["weights_sha256"] == cpu["learnt"]["weights_sha256"], "the tool, iterations timed: weights differ")
+        check("NCCL wants all processes to capture and launch alike" in off.stdout, "the tool: no word on graphs", off.stdout)
+        check(got["makespan_s"] > 0, "the tool, iterations timed: no time", off.stdout)
 
 
 with tempfile.TemporaryDirectory() as name:
@@ -113,6 +124,9 @@ with tempfile.TemporaryDirectory() as name:
         same_bits(case, 2, 4)
     for case in ("interleaved", "pipedream", "replicas", "streamless"):
         same_bits(case, 4, 4)
+    same_bits("sums", 4, 4)
+    for ranks in (2, 4):  # Two GPUs a process, or one.
+        same_bits("one-stage", ranks, 4)
     same_bits("pipedream", 2, 2)  # Two devices of the plan share each GPU.
     same_bits("nccl-inside", 2, 2)
     fails("a GPU hangs", on(2, together, "1f1b", "2", "1", "1"),
@@ -120,6 +134,11 @@ with tempfile.TemporaryDirectory() as name:
            "device 2: 2F3 has not ended\n"])
     fails("a message never sent", on(2, *only(1, "STAGECRAFT_EMULATED_NCCL_SILENT", 5, together, "1f1b", "2", "1")),
           ["nothing has ended for 1 s, so the GPU is stuck"])
-    killed()
+    fails("a rank that never comes to a sum",
+          on(4, *only(1, "STAGECRAFT_EMULATED_NCCL_SILENT", 1, together, "one-stage", "4", "3")),
+          ["nothing has ended for 3 s, so the GPU is stuck", "device 0: 0AR0 has not ended", "device 3: 0AR0 has not ended"])
+    fails("replicas on one GPU", on(2, together, "one-stage", "2", "1"),
+          ["devices 0 and 1 of the plan, whose gradients an all-reduce of NCCL is to add up, share GPU 0"], 2)
+    killed(folder)
     tool(folder)
 finish()

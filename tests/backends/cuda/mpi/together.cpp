@@ -1,7 +1,9 @@
-// A run of several processes, each with emulated GPUs, against the CPU: mpirun -n N together CASE GPUS TIMEOUT [HANG].
-// GPUS: how many each process sees, which are the same for all. HANG: the process whose GPU stops in the middle.
+// A run of several processes, each with emulated GPUs, against the CPU: mpirun -n N together CASE GPUS TIMEOUT [HANG
+// [FILE]]. GPUS: how many each process sees, which are the same for all. HANG: the process whose GPU stops in the
+// middle; FILE is made then.
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 
 #include <fmt/format.h>
@@ -49,6 +51,20 @@ test::Case case_of(const std::string& name) {
   if (name == "2bw") return chain(4, "2bw", "2bw");
   if (name == "pipedream") return replicas("pipedream", "stash");
   if (name == "replicas") return replicas("1f1b", "flush");
+  if (name == "sums") {
+    test::Case c = replicas("1f1b", "flush");
+    c.sums = GpuSums::Collective;
+    return c;
+  }
+  if (name == "one-stage") {  // On four devices.
+    test::Case c = chain(1, "1f1b");
+    c.model = test::deep_net(1, 6, 8, 3, OperationKind::Relu, OperationKind::SumSquare);
+    c.plan = test::stage_each(c.model, 4, 4);
+    c.plan.stages[0].devices = {DeviceId{0}, DeviceId{1}, DeviceId{2}, DeviceId{3}};
+    c.training = test::training_of(OptimizerKind::Integer, 1, "integers");
+    c.sums = GpuSums::Collective;
+    return c;
+  }
   if (name == "eager") return eager(StreamModel::Single);
   if (name == "streamless") return eager(StreamModel::None);
   if (name == "nccl-inside") {
@@ -62,25 +78,31 @@ test::Case case_of(const std::string& name) {
 /// Its GPU stops before its seventh forward operation.
 class Hanging final : public test::QueuedCpu {
  public:
-  Hanging(cudaStream_t stream, std::size_t width) : QueuedCpu(stream, width), on_(stream) {}
+  Hanging(cudaStream_t stream, std::size_t width, const char* file)
+      : QueuedCpu(stream, width), on_(stream), file_(file) {}
   void forward(const real::Call& call) override {
-    if (++forwards_ == 7) emulated_gpu::hang(on_);
+    if (++forwards_ == 7) {
+      emulated_gpu::hang(on_);
+      if (file_) std::ofstream{file_};
+    }
     QueuedCpu::forward(call);
   }
 
  private:
   cudaStream_t on_;
+  const char* file_;
   int forwards_ = 0;
 };
 
-Timeline run(const test::Case& c, const Program& program, double timeout, bool hangs) {
-  const auto maker = [hangs](cudaStream_t stream, int, std::size_t width) -> std::unique_ptr<real::Kernels> {
-    if (hangs) return std::make_unique<Hanging>(stream, width);
+Timeline run(const test::Case& c, const Program& program, double timeout, bool hangs, const char* file) {
+  const auto maker = [hangs, file](cudaStream_t stream, int, std::size_t width) -> std::unique_ptr<real::Kernels> {
+    if (hangs) return std::make_unique<Hanging>(stream, width, file);
     return std::make_unique<test::QueuedCpu>(stream, width);
   };
   const Work work{c.model, c.plan, test::policy(c.policy), c.training};
   cuda::Options options;
   options.gpu.messages = c.messages;
+  options.gpu.sums = c.sums;
   options.timeout = timeout;
   options.fills_new_memory = true;
   return cuda::run(program, work, maker, options);
@@ -97,7 +119,8 @@ Ending attempt(char** argv) try {
   machine.seed = static_cast<std::uint64_t>(world().rank) + 1;
   machine.order = static_cast<emulated_gpu::Order>(world().rank % 3);
   emulated_gpu::reset(machine);
-  const Timeline gpu = run(c, program, std::atof(argv[3]), argv[4] && std::atoi(argv[4]) == world().rank);
+  const bool hangs = argv[4] && std::atoi(argv[4]) == world().rank;
+  const Timeline gpu = run(c, program, std::atof(argv[3]), hangs, hangs ? argv[5] : nullptr);
   if (gpu.elsewhere) return {};
   const bool same = gpu.learnt->losses == cpu.learnt->losses && gpu.learnt->weights == cpu.learnt->weights &&
                     gpu.learnt->versions == cpu.learnt->versions;

@@ -16,6 +16,7 @@ struct Case {
   LoweringOptions lowering;
   int iterations = 3;
   GpuMessages messages = GpuMessages::Copy;
+  GpuSums sums = GpuSums::Ordered;
   GpuTiming timing = GpuTiming::Events;
   bool graph = false;
   bool warm_up = true;
@@ -32,6 +33,7 @@ inline Timeline on_gpu(const Case& c, const Program& program, const emulated_gpu
   const Work work{c.model, c.plan, policy(c.policy), c.training};
   cuda::Options options;
   options.gpu.messages = c.messages;
+  options.gpu.sums = c.sums;
   options.gpu.timing = c.timing;
   options.gpu.graph = c.graph;
   options.warm_up = c.warm_up;

@@ -121,8 +121,29 @@ TEST_CASE("where there can be no graph it goes on without, and says why") {
   c = graph_case("interleaved", 8);
   c.plan = test::stage_each(c.model, 8);
   for (std::size_t s = 0; s < 8; ++s) c.plan.stages[s].devices = {DeviceId{static_cast<std::int64_t>(s % 4)}};
-  const Timeline adam = compare(c, 1);
-  CHECK(adam.enqueued->no_graph == "updates, which differ each time, are in the middle of an iteration");
+  c.training.evaluate_every = 2;
+  const Timeline looks = compare(c, 1);
+  CHECK(looks.enqueued->no_graph ==
+        "evaluations look at weights behind updates that are in the middle of an iteration");
+}
+
+TEST_CASE("Adam's steps are counted on the device: also where updates are in the middle, and in floats") {
+  for (const OptimizerKind kind : {OptimizerKind::Adam, OptimizerKind::AdamW})
+    for (const double width : {8.0, 4.0}) {
+      test::Case c = graph_case("interleaved");
+      c.model = test::deep_net(8, 6, 8, 3, OperationKind::Tanh, OperationKind::MeanSquare, width);
+      c.plan = test::stage_each(c.model, 8);
+      for (std::size_t s = 0; s < 8; ++s) c.plan.stages[s].devices = {DeviceId{static_cast<std::int64_t>(s % 4)}};
+      c.training = test::training_of(kind, 0.01, "teacher");
+      c.training.optimizer.weight_decay = 0.1;
+      c.iterations = 9;
+      for (const bool warm_up : {true, false}) {
+        c.warm_up = warm_up;
+        const Timeline t = compare(c, 3);
+        CHECK(t.enqueued->launches == 8);
+        CHECK((t.enqueued->graphs == 0) == warm_up);
+      }
+    }
 }
 
 namespace {

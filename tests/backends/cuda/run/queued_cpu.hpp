@@ -63,6 +63,7 @@ class QueuedCpu : public real::Kernels {
               real::OptimizerState& state, const void* from, void* to) override {
     enqueue([this, &rule, options, count, gradient, state, from, to] {
       real::OptimizerState then = state;  // The same each time that a graph is launched, as arguments are.
+      if (then.counter) then.steps = counted(then.counter);
       kernels_->update(rule, options, count, gradient, then, from, to);
     });
     ++state.steps;
@@ -81,6 +82,10 @@ class QueuedCpu : public real::Kernels {
   }
 
  private:
+  int counted(const void* counter) const {
+    return static_cast<int>(width() == sizeof(double) ? *static_cast<const double*>(counter)
+                                                      : *static_cast<const float*>(counter));
+  }
   template <class Work>
   void enqueue(Work work) {
     emulated_gpu::enqueue(stream_, std::move(work), 1e-5);

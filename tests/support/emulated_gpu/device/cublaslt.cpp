@@ -78,19 +78,21 @@ cublasStatus_t set(Value& to, const void* from, std::size_t bytes) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-std::size_t width_of(cudaDataType_t type) { return type == CUDA_R_64F ? 8 : 4; }
+std::size_t width_of(cudaDataType_t type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_16BF ? 2 : 4; }
 
-bool known(cublasComputeType_t compute, cudaDataType_t type) {
-  if (type == CUDA_R_64F) return compute == CUBLAS_COMPUTE_64F;
-  return type == CUDA_R_32F && (compute == CUBLAS_COMPUTE_32F || compute == CUBLAS_COMPUTE_32F_PEDANTIC ||
-                                compute == CUBLAS_COMPUTE_32F_FAST_TF32 || compute == CUBLAS_COMPUTE_32F_FAST_16BF);
+bool known(cublasComputeType_t compute, cudaDataType_t scale, cudaDataType_t type) {
+  if (type == CUDA_R_64F) return scale == type && compute == CUBLAS_COMPUTE_64F;
+  if (type == CUDA_R_16BF) return scale == CUDA_R_32F && compute == CUBLAS_COMPUTE_32F;
+  return type == CUDA_R_32F && scale == type &&
+         (compute == CUBLAS_COMPUTE_32F || compute == CUBLAS_COMPUTE_32F_PEDANTIC ||
+          compute == CUBLAS_COMPUTE_32F_FAST_TF32 || compute == CUBLAS_COMPUTE_32F_FAST_16BF);
 }
 
 /// Whether the sizes fit together.
 bool valid(const Problem& p) {
   const Layout* const all[] = {&p.a, &p.b, &p.c, &p.d};
   for (const Layout* const x : all)
-    if (x->type != p.description.scale || x->stride < x->rows || x->count != p.d.count || x->count < 1) return false;
+    if (x->type != p.d.type || x->stride < x->rows || x->count != p.d.count || x->count < 1) return false;
   const bool ta = p.description.transposed_a != CUBLAS_OP_N, tb = p.description.transposed_b != CUBLAS_OP_N;
   const std::int64_t m = ta ? p.a.columns : p.a.rows, k = ta ? p.a.rows : p.a.columns;
   const std::int64_t n = tb ? p.b.rows : p.b.columns, other_k = tb ? p.b.columns : p.b.rows;
@@ -119,34 +121,47 @@ void require_there(const void* data, const Layout& x, const char* what) {
     throw Misuse(std::string("a matrix product goes beyond the memory of ") + what);
 }
 
+/// A bfloat16 in memory.
+struct Half {
+  std::uint16_t bits;
+};
+float wide(Half x) { return std::bit_cast<float>(std::uint32_t{x.bits} << 16U); }
+float wide(float x) { return x; }
+double wide(double x) { return x; }
+void put(Half& to, float x) {
+  to.bits = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(shorter(x, CUBLAS_COMPUTE_32F_FAST_16BF)) >> 16U);
+}
+void put(float& to, float x) { to = x; }
+void put(double& to, double x) { to = x; }
+
 /// op(x) as k rows of n numbers each, rounded for the tensor cores.
-template <class T>
-std::vector<T> packed(const T* x, const Layout& l, bool columns_are_k, cublasComputeType_t compute) {
-  std::vector<T> to(static_cast<std::size_t>(l.rows * l.columns));
+template <class T, class Sum = decltype(wide(T{}))>
+std::vector<Sum> packed(const T* x, const Layout& l, bool columns_are_k, cublasComputeType_t compute) {
+  std::vector<Sum> to(static_cast<std::size_t>(l.rows * l.columns));
   for (std::int64_t column = 0; column < l.columns; ++column)
     for (std::int64_t row = 0; row < l.rows; ++row)
       to[static_cast<std::size_t>(columns_are_k ? column * l.rows + row : row * l.columns + column)] =
-          shorter(x[column * l.stride + row], compute);
+          shorter(wide(x[column * l.stride + row]), compute);
   return to;
 }
 
-template <class T>
-void multiply(const Problem& p, T alpha, T beta, const T* a, const T* b, const T* c, T* d) {
+template <class T, class Sum>
+void multiply(const Problem& p, Sum alpha, Sum beta, const T* a, const T* b, const T* c, T* d) {
   const bool ta = p.description.transposed_a != CUBLAS_OP_N, tb = p.description.transposed_b != CUBLAS_OP_N;
   const auto m = static_cast<std::size_t>(p.d.rows), n = static_cast<std::size_t>(p.d.columns);
   const auto k = static_cast<std::size_t>(ta ? p.a.rows : p.a.columns);
-  std::vector<T> sums(m);
+  std::vector<Sum> sums(m);
   for (std::int64_t i = 0; i < p.d.count; ++i) {
-    const std::vector<T> left = packed(a + i * p.a.distance, p.a, !ta, p.description.compute);
-    const std::vector<T> right = packed(b + i * p.b.distance, p.b, tb, p.description.compute);
+    const std::vector<Sum> left = packed(a + i * p.a.distance, p.a, !ta, p.description.compute);
+    const std::vector<Sum> right = packed(b + i * p.b.distance, p.b, tb, p.description.compute);
     for (std::size_t column = 0; column < n; ++column) {
-      std::fill(sums.begin(), sums.end(), T{0});
+      std::fill(sums.begin(), sums.end(), Sum{0});
       for (std::size_t t = 0; t < k; ++t)
         for (std::size_t row = 0; row < m; ++row) sums[row] += left[t * m + row] * right[t * n + column];
       const T* const old = c + i * p.c.distance + static_cast<std::int64_t>(column) * p.c.stride;
       T* const to = d + i * p.d.distance + static_cast<std::int64_t>(column) * p.d.stride;
       for (std::size_t row = 0; row < m; ++row)  // Without beta the old numbers are not read.
-        to[row] = beta == T{0} ? alpha * sums[row] : alpha * sums[row] + beta * old[row];
+        put(to[row], beta == Sum{0} ? alpha * sums[row] : alpha * sums[row] + beta * wide(old[row]));
     }
   }
 }
@@ -160,7 +175,7 @@ bool aligned(const void* data, const Layout& x, std::uint32_t bytes) {
 template <class T>
 void enqueue_product(const Problem& p, const void* alpha, const void* a, const void* b, const void* beta, const void* c,
                      void* d, void* workspace, cudaStream_t stream) {
-  T one{}, keep{};
+  decltype(wide(T{})) one{}, keep{};
   std::memcpy(&one, alpha, sizeof one);
   std::memcpy(&keep, beta, sizeof keep);
   enqueue(stream, [=] {
@@ -262,7 +277,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulHeuristicResult_t results[], int* found) {
   const Problem p = problem_of(description, a, b, c, d);
   *found = 0;
-  if (!known(p.description.compute, p.description.scale)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!known(p.description.compute, p.description.scale, p.d.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
   const std::vector<int>& refused = machine().refused_products;
   if (std::find(refused.begin(), refused.end(), static_cast<int>(p.description.compute)) != refused.end())
     return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -294,6 +309,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
     return CUBLAS_STATUS_INVALID_VALUE;
   if (p.d.type == CUDA_R_64F)
     enqueue_product<double>(p, alpha, a, b, beta, c, d, workspace, stream);
+  else if (p.d.type == CUDA_R_16BF)
+    enqueue_product<Half>(p, alpha, a, b, beta, c, d, workspace, stream);
   else
     enqueue_product<float>(p, alpha, a, b, beta, c, d, workspace, stream);
   return CUBLAS_STATUS_SUCCESS;

@@ -28,7 +28,6 @@ struct Fiber {
   std::jmp_buf at{};  ///< Where it stopped. Unlike swapcontext, jumps make no system calls.
   std::unique_ptr<char[]> stack = std::make_unique_for_overwrite<char[]>(kStack);
   bool started = false;
-  unsigned thread = 0;  ///< That runs on it.
 };
 
 /// The threads of one block.
@@ -61,10 +60,10 @@ class Block {
 
   /// The thread that runs waits.
   void pause() {
-    Fiber& fiber = *fibers_[current_];
+    const uint3 thread = here().thread;  // On the stack, which the cache has anyway.
     at_barrier_ = true;
-    back(fiber);
-    place(fiber.thread);
+    back(*fibers_[current_]);
+    here().thread = thread;
   }
 
   static Block* active;
@@ -84,11 +83,9 @@ class Block {
 
   /// What a fiber does: threads that nobody has begun yet; after a barrier only the rest of its own.
   void work() {
-    Fiber& fiber = *fibers_[current_];
     try {
       while (next_ < order_.size()) {
-        fiber.thread = order_[next_++];
-        place(fiber.thread);
+        here().thread = place_of(order_[next_++]);
         thread_();
         if (resumed_) break;
       }
@@ -119,10 +116,9 @@ class Block {
     setcontext(&context);
   }
 
-  static void place(unsigned thread) {
-    Here& h = here();
-    h.thread = {thread % h.block_size.x, thread / h.block_size.x % h.block_size.y,
-                thread / h.block_size.x / h.block_size.y};
+  static uint3 place_of(unsigned thread) {
+    const dim3& size = here().block_size;
+    return {thread % size.x, thread / size.x % size.y, thread / size.x / size.y};
   }
 
   const std::function<void()>& thread_;
@@ -137,11 +133,6 @@ class Block {
 Block* Block::active = nullptr;
 
 }  // namespace
-
-Here& here() {
-  static Here place;
-  return place;
-}
 
 void barrier() {
   if (!Block::active) throw Misuse("a barrier outside of a kernel");

@@ -14,7 +14,8 @@ struct Here {
   char* shared = nullptr;
   std::size_t shared_bytes = 0;
 };
-Here& here();
+inline Here where;
+inline Here& here() { return where; }
 
 /// Runs every block of a grid, one after the other, and its threads as fibers: in an order drawn anew behind every
 /// barrier. A barrier that only some threads reach is Misuse.

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backends/real/formulas/optimizers.hpp"
+
+/// How many steps of Adam were made, where the device finds it, so that a graph of an update is right each time that it
+/// is launched. In numbers of the kernels' type: the steps; at kOne a 1, which is added behind each; from kTable on the
+/// two corrections of each step, which the host computes as for the CPU.
+namespace stagecraft::cuda::counter {
+
+constexpr std::int64_t kOne = 16, kTable = 32;  // At multiples of 64 bytes.
+
+/// Before the first of so many steps.
+inline std::vector<double> numbers(const OptimizerRule& rule, int steps) {
+  std::vector<double> all(static_cast<std::size_t>(kTable + 2 * std::int64_t{steps}), 0);
+  all[kOne] = 1;
+  for (int step = 0; step < steps; ++step) {
+    const real::Corrections<double> corrections(rule, rule.learning_rate, step + 1);
+    const auto at = static_cast<std::size_t>(kTable + 2 * std::int64_t{step});
+    all[at] = corrections.of_first;
+    all[at + 1] = corrections.of_second;
+  }
+  return all;
+}
+
+}  // namespace stagecraft::cuda::counter

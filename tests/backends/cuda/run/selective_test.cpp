@@ -1,0 +1,51 @@
+// Selective recomputation on the emulated GPU: what attentions keep is made again, and no bit changes.
+
+#include <doctest/doctest.h>
+
+#include "tests/backends/cuda/run/gpu_case.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+constexpr int kRows = 4, kWidth = 8, kHeads = 2;
+
+/// Two layers of attention and projection between data and a loss.
+ModelGraph attending_net() {
+  const auto op = [](OperationKind kind, int columns, int inner, int from) {
+    return Operation{
+        .kind = kind, .inputs = {from}, .rows = kRows, .columns = columns, .inner = inner, .heads = kHeads};
+  };
+  ModelGraph model;
+  model.name = "attention";
+  model.precision = {8, 8, 16, 8};
+  model.layers.push_back(
+      test::layer_of("input", {}, {{.kind = OperationKind::Input, .rows = kRows, .columns = kWidth}}, 8));
+  for (int l = 0; l < 2; ++l)
+    model.layers.push_back(
+        test::layer_of("l" + std::to_string(l), {LayerId{l}},
+                       {op(OperationKind::Linear, 3 * kWidth, kWidth, -1), op(OperationKind::Attention, kWidth, 0, 0),
+                        op(OperationKind::Linear, kWidth, kWidth, 1)},
+                       8));
+  model.layers.push_back(test::layer_of("loss", {LayerId{2}}, {op(OperationKind::MeanSquare, kWidth, 0, -1)}, 8));
+  return model;
+}
+
+}  // namespace
+
+TEST_CASE("the inside of attention made again: the bits of the CPU without it") {
+  for (const char* schedule : {"1f1b", "gpipe"}) {
+    test::Case c;
+    c.schedule = schedule;
+    c.model = attending_net();
+    c.plan = test::stage_each(c.model, 6);
+    const Timeline kept = test::on_cpu(c, c.program());
+    for (Stage& stage : c.plan.stages) stage.recompute_cores = true;
+    for (const emulated_gpu::Machine& machine : test::machines(12)) {
+      CAPTURE(machine.seed);
+      const Timeline gpu = test::on_gpu(c, c.program(), machine);
+      REQUIRE(gpu.learnt->losses == kept.learnt->losses);
+      REQUIRE(gpu.learnt->weights == kept.learnt->weights);
+    }
+  }
+}

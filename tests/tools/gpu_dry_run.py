@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""tools/gpu_check --dry-run from end to end: gpu_dry_run.py BUILD. Every row ends well, all of it says that it was emulated, and
+what it writes has the form that the project's folders want."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from gpu_tools import load, root  # noqa: E402
+
+
+def bytes_of_tree():
+    return {file: file.read_bytes() for folder in ("models/profiles", "scenarios/validated") for file in (root / folder).iterdir()}
+
+
+def require(holds, what):
+    if not holds:
+        sys.exit(f"gpu_dry_run: {what}")
+
+
+def main():
+    build = pathlib.Path(sys.argv[1]).resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        bins, out = pathlib.Path(folder) / "bin", pathlib.Path(folder) / "out"
+        bins.mkdir()
+        for name, program in load("gpu_check").EMULATED.items():
+            (bins / name).symlink_to(build / program)
+        before = bytes_of_tree()
+        done = subprocess.run([str(root / "tools/gpu_check"), "--dry-run", "--bin", str(bins), "--out", str(out / "a.json")],
+                              stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+        print(done.stdout)
+        file = json.loads((out / "a.json").read_text())
+        for row in file["checks"]:
+            require(row["result"] in ("ok", "not here"), f"{row['check']}: {row.get('why', '')}{row.get('output', '')}")
+            require(row["emulated"], f"{row['check']} does not say that it was emulated")
+        require(done.returncode == 0, f"exit code {done.returncode}")
+        require(file["emulated"] and file["device"] == "Emulated GPU", "the file does not say that it was emulated")
+        profiles, validated = (sorted((out / kind).iterdir()) for kind in ("profiles", "validated"))
+        require((len(profiles), len(validated)) == (3, 13), f"{len(profiles)} profiles and {len(validated)} validations")
+        for profile in profiles:
+            checked = subprocess.run([str(bins / "stagecraft"), "check", str(profile)], capture_output=True, text=True)
+            require(checked.returncode == 0 and "ok, profile" in checked.stdout, checked.stdout + checked.stderr)
+            require("Emulated GPU" in profile.read_text(), f"{profile.name} does not say that it was emulated")
+        known = json.loads((root / "scenarios/validated/cpu-transformer.json").read_text())
+        for one in map(lambda path: json.loads(path.read_text()), validated):
+            require(set(known) <= set(one), f"a validation has no {set(known) - set(one)}")
+            require(one["device"] == "Emulated GPU" and "EMULATED" in one["emulated"], "a validation does not say it was emulated")
+        require(bytes_of_tree() == before, "profiles or validated runs of the project have changed")
+
+
+if __name__ == "__main__":
+    main()
