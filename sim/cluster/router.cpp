@@ -109,18 +109,7 @@ class Router::Ways {
   const Link& link(LinkId id) const { return router_.cluster_->links[index(id)]; }
 
   /// Offers the ways through a place to its neighbours.
-  void widen(VertexId place, const Rest from) {
-    for (LinkId id : router_.trunks_[index(place)])
-      for (VertexId end : router_.switch_ends_[index(id)]) {
-        const Rest offered = before(link(id), from);
-        Rest& known = rest_[place_of(end)];
-        if (offered.length < known.length) {
-          if (index(offered.length) >= by_length_.size()) by_length_.resize(index(offered.length) + 1);
-          by_length_[index(offered.length)].push_back(end);
-        }
-        known = std::min(known, offered);
-      }
-  }
+  void widen(VertexId place, Rest from);
 
   /// Through all that are so far away; what is nearer was before.
   void widen_all(int length) {
@@ -149,10 +138,25 @@ class Router::Ways {
   std::vector<std::vector<VertexId>> by_length_;  ///< Switches by what is left from them, when it was offered.
   int widened_ = 0;                               ///< Lengths below this were widened.
 };
-/// The ways to the switches that were asked for last.
+
+/// The ways to the switches that were asked for last, and what a search reads of each link, side by side in memory.
 class Router::Kept {
  public:
+  struct Crossing {
+    Rest rest;
+    VertexId switches[2];  ///< That it ends at, unless there are more.
+    int count = 0;
+  };
+
   explicit Kept(std::size_t switches) : most_(std::max<std::size_t>(1, kRoom / (sizeof(Rest) * (switches + 1)))) {}
+
+  void note(const Link& link, const std::vector<VertexId>& switches) {
+    Crossing& crossing = crossings_.emplace_back();
+    crossing.rest = before(link, kThere);
+    crossing.count = static_cast<int>(switches.size());
+    std::copy_n(switches.begin(), std::min<std::size_t>(switches.size(), 2), crossing.switches);
+  }
+  const Crossing& crossing(LinkId id) const { return crossings_[static_cast<std::size_t>(id)]; }
 
   Ways& to(const Router& router, VertexId a_switch) {
     auto& ways = known_[a_switch.value];
@@ -170,9 +174,26 @@ class Router::Kept {
   static constexpr std::size_t kRoom = std::size_t{1} << 26;  // Bytes.
 
   std::size_t most_;
+  std::vector<Crossing> crossings_;  ///< Of each link.
   std::unordered_map<std::int64_t, std::unique_ptr<Ways>> known_;
   std::deque<std::int64_t> order_;
 };
+
+void Router::Ways::widen(VertexId place, const Rest from) {
+  for (LinkId id : router_.trunks_[index(place)]) {
+    const Kept::Crossing& crossing = router_.kept_->crossing(id);
+    const Rest offered{from.length + crossing.rest.length, from.attoseconds + crossing.rest.attoseconds};
+    const VertexId* ends = crossing.count > 2 ? router_.switch_ends_[index(id)].data() : crossing.switches;
+    for (int e = 0; e < crossing.count; ++e) {
+      Rest& known = rest_[place_of(ends[e])];
+      if (offered.length < known.length) {
+        if (index(offered.length) >= by_length_.size()) by_length_.resize(index(offered.length) + 1);
+        by_length_[index(offered.length)].push_back(ends[e]);
+      }
+      known = std::min(known, offered);
+    }
+  }
+}
 
 Router::~Router() = default;
 Router::Ways& Router::ways_to(VertexId a_switch) const { return kept_->to(*this, a_switch); }
@@ -195,6 +216,7 @@ Router::Router(const Cluster& cluster)
       const bool is_switch = static_cast<std::size_t>(end) >= cluster.devices.size();
       if (switch_ends_[i].size() > (is_switch ? 1U : 0U)) trunks_[static_cast<std::size_t>(end)].push_back(id);
     }
+    kept_->note(link, switch_ends_[i]);
   }
 }
 

@@ -64,7 +64,8 @@ ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const S
       reads_(schedule, plan, weights),
       pieces_(plan, options.iterations),
       edges_(plan),
-      groups_(plan) {
+      groups_(plan),
+      tasks_(plan) {
   program_.devices = static_cast<int>(schedule.devices.size());
   program_.iterations = options.iterations;
   program_.mini_batch = plan.mini_batch;
@@ -296,6 +297,10 @@ void ProgramWriter::keep_activations(InstructionId id, const Op& op, int replica
   switch (op.kind) {
     case OpKind::Forward:
       forward_[piece] = id;
+      if (tasks_.any(op.stage))
+        for (const auto& [from, to, size] :
+             tasks_.done_with(op.stage, [&](StageId s) { return forward_[pieces_.of(s, op.micro, 0)]; }))
+          program_.buffers.push_back({size, from, to, device, BufferKind::Stash});
       break;
     case OpKind::Recompute:
       recomputed_[piece] = id;
@@ -314,6 +319,9 @@ void ProgramWriter::keep_activations(InstructionId id, const Op& op, int replica
     case OpKind::Update:
       break;
   }
+  if (c.remade.value > 0 && passes_gradient(op.kind))
+    program_.buffers.push_back(
+        {c.remade, id, id, device, BufferKind::Boundary});  // No whole stash: not counted as one.
 }
 
 InstructionId ProgramWriter::send(const Message& message, InstructionId producer) {

@@ -6,6 +6,7 @@
 #include "sim/plan/gradient_groups.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/program/lower.hpp"
+#include "sim/program/task_memory.hpp"
 #include "sim/program/weights_cost.hpp"
 #include "sim/weights/reads.hpp"
 
@@ -89,9 +90,10 @@ class ProgramWriter {
   GradientGroups groups_;
   std::vector<std::size_t> first_channel_;  ///< Of each edge.
   std::vector<Channel> channels_;
-  std::vector<InstructionId> last_;                    ///< In each stream.
-  std::vector<InstructionId> last_send_;               ///< Of each device.
-  std::vector<InstructionId> forward_, recomputed_;    ///< Of each piece.
+  std::vector<InstructionId> last_;                  ///< In each stream.
+  std::vector<InstructionId> last_send_;             ///< Of each device.
+  std::vector<InstructionId> forward_, recomputed_;  ///< Of each piece.
+  TaskMemory tasks_;
   std::vector<std::int32_t> received_buffer_;          ///< Of each transfer.
   std::vector<std::vector<InstructionId>> gradients_;  ///< Of each group and device: what made the newest gradient.
   std::vector<std::int32_t> first_ring_;               ///< Of each group: index of its first ring route.

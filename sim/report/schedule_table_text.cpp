@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/counted.hpp"
 #include "sim/core/text.hpp"
 #include "sim/report/schedule_table.hpp"
 
@@ -25,10 +26,6 @@ std::string safe_text(const ScheduleRow& r) {
 
 std::string weights_text(const ScheduleRow& r) {
   return r.staleness == 0 ? "synchronous" : fmt::format("stale by up to {}", r.staleness);
-}
-
-std::string counted(int count, const char* what, const char* ending = "s") {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : ending);
 }
 
 /// How much shorter its period is than that of the scenario's own schedule.

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <numeric>
+
+#include "sim/schedule/steps.hpp"
 
 namespace stagecraft {
 namespace {
@@ -62,19 +65,25 @@ struct Pass {
   int time, rank, leg, micro;
 };
 
-/// Every op in the order of time, ranks, legs.
-std::vector<Pass> in_order(const Times& times) {
-  std::vector<Pass> passes;
+template <class Visit>
+void each_pass(const Times& times, Visit&& visit) {
   for (int r = 0; r < static_cast<int>(times.size()); ++r)
     for (int leg = 0; leg < static_cast<int>(times[at(r)].size()); ++leg) {
       const auto& list = times[at(r)][at(leg)];
-      for (int m = 0; m < static_cast<int>(list.size()); ++m) passes.push_back({list[at(m)], r, leg, m});
+      for (int m = 0; m < static_cast<int>(list.size()); ++m) visit(Pass{list[at(m)], r, leg, m});
     }
-  std::sort(passes.begin(), passes.end(), [](const Pass& a, const Pass& b) {
-    if (a.time != b.time) return a.time < b.time;
-    return a.rank != b.rank ? a.rank < b.rank : a.leg < b.leg;
-  });
-  return passes;
+}
+
+/// Every op in the order of time, ranks, legs. It counts, since there may be millions.
+std::vector<Pass> in_order(const Times& times) {
+  int last = 0;
+  for (const Legs& legs : times) last = std::max(last, last_time(legs));
+  std::vector<std::size_t> place(at(last) + 2, 0);
+  each_pass(times, [&](const Pass& p) { ++place[at(p.time) + 1]; });
+  std::partial_sum(place.begin(), place.end(), place.begin());
+  std::vector<Pass> sorted(place.back());
+  each_pass(times, [&](const Pass& p) { sorted[place[at(p.time)]++] = p; });
+  return sorted;
 }
 
 /// The latest time among what a pass of the first four legs needs; -1 when nothing.
@@ -87,61 +96,19 @@ int inputs_at(const Times& times, const Pass& p) {
   return latest;
 }
 
-/// What one rank keeps alive at each step, where weight gradients free it. Without a leg of their own they are taken to
-/// run in the free steps.
-class Memory {
- public:
-  explicit Memory(const Legs& legs) : steps_(steps_of(legs)), has_weights_(legs.size() > kLegs) {
-    alive_.resize(steps_.size());
-    due_.resize(steps_.size());
-    State now;
-    for (std::size_t t = 0; t < steps_.size(); ++t)
-      peak_ = std::max(peak_, (now = after(now, steps_[t])).alive), save(t, now);
-  }
-  int peak() const { return peak_; }
-  bool free(int t) const { return steps_[at(t)] < 0; }
+Step step_of(int leg, bool has_weights) {
+  if (leg < 0) return Step::Free;
+  if (leg == kWeights) return Step::Frees;
+  return leg < 2 ? Step::Takes : has_weights ? Step::Busy : Step::Due;
+}
 
-  /// Moves an op ahead to a free step unless more than `most` were alive then.
-  bool move(int from, int to, int most) {
-    const int leg = steps_[at(from)];
-    steps_[at(from)] = -1, steps_[at(to)] = leg;
-    if (settle(to, from, most)) return true;
-    steps_[at(to)] = -1, steps_[at(from)] = leg;
-    settle(to, from, 1 << 30);
-    return false;
-  }
-
- private:
-  struct State {
-    int alive = 0, due = 0;
-  };
-  State after(State s, int leg) const {
-    if (leg == 0 || leg == 1) ++s.alive;
-    if (leg == 2 || leg == 3) ++s.due;
-    const bool frees = has_weights_ ? leg == kWeights : leg < 0 && s.due > 0;
-    if (frees) --s.alive, --s.due;
-    return s;
-  }
-  void save(std::size_t t, State s) { alive_[t] = s.alive, due_[t] = s.due; }
-
-  /// Walks on from `from` until nothing differs any more behind `to`. False as soon as more than `most` are alive.
-  bool settle(int from, int to, int most) {
-    State now;
-    if (from > 0) now = {alive_[at(from) - 1], due_[at(from) - 1]};
-    for (std::size_t t = at(from); t < steps_.size(); ++t) {
-      now = after(now, steps_[t]);
-      if (now.alive > most) return false;
-      if (t > at(to) && alive_[t] == now.alive && due_[t] == now.due) break;
-      save(t, now);
-    }
-    return true;
-  }
-
-  std::vector<int> steps_;
-  bool has_weights_;
-  std::vector<int> alive_, due_;
-  int peak_ = 0;
-};
+/// What one rank keeps alive, where weight gradients free it. Without a leg of their own they are taken to run in the
+/// free steps.
+Steps<KeptAndDue> memory_of(const Legs& legs) {
+  std::vector<Step> steps;
+  for (const int leg : steps_of(legs)) steps.push_back(step_of(leg, legs.size() > kLegs));
+  return Steps<KeptAndDue>(std::move(steps));
+}
 
 /// ASAP in the given order, every op one step.
 void squeeze(Times& times) {
@@ -158,7 +125,8 @@ void squeeze(Times& times) {
 class Reorder {
  public:
   Reorder(Times& times, bool warm_up) : times_(times), warm_up_(warm_up), gradients_(times.size()) {
-    for (const Legs& legs : times) memory_.emplace_back(legs), peak_ = std::max(peak_, memory_.back().peak());
+    for (const Legs& legs : times) memory_.push_back(memory_of(legs));
+    for (const auto& memory : memory_) peak_ = std::max(peak_, memory.whole().peak());
   }
 
   void run() {
@@ -179,12 +147,17 @@ class Reorder {
     int after = inputs_at(times_, p);
     if (p.micro > 0) after = std::max(after, times_[at(p.rank)][at(p.leg)][at(p.micro) - 1]);
     if (p.leg == kWeights) after = std::max(after, gradients_[at(p.rank)][at(p.micro)]);
-    Memory& memory = memory_[at(p.rank)];
-    for (int t = after + 1; t < time; ++t)
-      if (memory.free(t) && memory.move(time, t, peak_)) {
+    Steps<KeptAndDue>& memory = memory_[at(p.rank)];
+    const Step step = step_of(p.leg, times_[at(p.rank)].size() > kLegs);
+    for (int t = after + 1; t < time; ++t) {
+      if (!memory.free(t)) continue;
+      memory.set(time, {Step::Free}), memory.set(t, {step});
+      if (memory.whole().peak() <= peak_) {
         time = t;
         return;
       }
+      memory.set(t, {Step::Free}), memory.set(time, {step});
+    }
   }
 
   /// Keeps the times of a rank's gradients in order: the n-th weight gradient follows the n-th of them.
@@ -196,7 +169,7 @@ class Reorder {
 
   Times& times_;
   bool warm_up_;
-  std::vector<Memory> memory_;
+  std::vector<Steps<KeptAndDue>> memory_;
   std::vector<std::vector<int>> gradients_;
   int peak_ = 0;
 };
@@ -206,8 +179,7 @@ void drop_weights(Times& times) {
 }
 
 void append_row(const Legs& legs, RankOps& ops) {
-  std::vector<Pass> row;
-  for (const Pass& p : in_order({legs})) row.push_back(p);
+  std::vector<Pass> row = in_order({legs});
   int done[2] = {0, 0};
   fill_weights(legs, [&](int t, int chunk) { row.push_back({t, chunk, kWeights, done[chunk]++}); });
   std::sort(row.begin(), row.end(), [](const Pass& a, const Pass& b) { return a.time < b.time; });

@@ -93,22 +93,29 @@ bool squeeze(VRows& rows, int micro_batches) {
   return true;
 }
 
-/// Each kind of pass at its steps, from the first that follows the input of micro-batch 0.
-VRows repeated(const std::vector<VPattern>& patterns, int micro_batches) {
+/// The first step of each kind of pass on each rank: at its place of the period, behind the input of micro-batch 0.
+std::vector<Counts> first_steps(const std::vector<VPattern>& patterns) {
   const int ranks = static_cast<int>(patterns.size());
-  VRows rows(patterns.size(), Row(at(kPeriod * (4 * ranks + micro_batches + 2)), Free));
+  std::vector<Counts> first(patterns.size());
   const auto put = [&](int r, VPass pass, int from) {
-    const int place = patterns[at(r)][at(pass)], first = from + (place - from % kPeriod + kPeriod) % kPeriod;
-    for (int m = 0; m < micro_batches; ++m) rows[at(r)][at(first + kPeriod * m)] = pass;
-    return first + 1;
+    const int place = patterns[at(r)][at(pass)];
+    return first[at(r)][at(pass)] = from + (place - from % kPeriod + kPeriod) % kPeriod;
   };
   int time = 0;
   for (const VPass pass : {F0, F1, I1, I0})
     for (int i = 0; i < ranks; ++i) {
       const int r = goes_down(pass) ? i : ranks - 1 - i;
-      time = put(r, pass, time);
+      time = put(r, pass, time) + 1;
       if (!is_forward(pass)) put(r, weight_of(pass), time);
     }
+  return first;
+}
+
+VRows repeated(const std::vector<Counts>& first, int micro_batches) {
+  VRows rows(first.size(), Row(at(kPeriod * (4 * static_cast<int>(first.size()) + micro_batches + 2)), Free));
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    for (const VPass pass : {F0, F1, I1, I0, W1, W0})
+      for (int m = 0; m < micro_batches; ++m) rows[r][at(first[r][at(pass)] + kPeriod * m)] = pass;
   return rows;
 }
 
@@ -247,12 +254,12 @@ class Filler {
         peak_(peak_of(rows)),
         clock_(static_cast<int>(rows.size()), micro_batches),
         alive_(rows.size(), 0),
-        last_(rows.size()) {
+        places_(rows.size()) {
     for (const Row& row : rows) length_ = std::max(length_, row.size());
     for (std::size_t r = 0; r < rows.size(); ++r) {
       rows[r].resize(length_, Free);
       for (std::size_t t = 0; t < length_; ++t)
-        if (rows[r][t] != Free) last_[r][at(rows[r][t])] = static_cast<int>(t);
+        if (rows[r][t] != Free) places_[r][at(rows[r][t])].push_back(t);
     }
   }
 
@@ -271,22 +278,30 @@ class Filler {
     clock_.run(r, pass, static_cast<int>(t));
   }
 
+  /// Where the next pass of a kind stands if its input is there; the length if not.
+  std::size_t next(int r, VPass pass, std::size_t t) const {
+    const auto& places = places_[at(r)][at(pass)];
+    const std::size_t count = at(clock_.count(r, pass));
+    if (count == places.size()) return length_;
+    const auto input = clock_.input(r, pass);
+    return input && *input < static_cast<int>(t) ? places[count] : length_;
+  }
+
   void fill(int r, std::size_t t) {
     Row& row = rows_[at(r)];
-    std::array<bool, kVPasses> open{};
-    int left = 0, change = 0, most = 0;
-    for (std::size_t k = 0; k < open.size(); ++k) left += open[k] = last_[at(r)][k] > static_cast<int>(t);
-    for (std::size_t later = t + 1; later < length_ && left > 0; ++later) {
-      const VPass pass = row[later];
-      if (pass == Free) continue;
-      const int before = most;
-      most = std::max(most, change += activations(pass));
-      if (!open[at(pass)]) continue;
-      open[at(pass)] = false, --left;
-      if (is_forward(pass) && alive_[at(r)] + before >= peak_) continue;
-      const auto input = clock_.input(r, pass);
-      if (!input || *input >= static_cast<int>(t)) continue;
-      std::swap(row[t], row[later]);
+    std::array<std::size_t, kVPasses> later{};
+    for (const VPass pass : {F0, F1, I1, I0, W1, W0}) later[at(pass)] = next(r, pass, t);
+    std::sort(later.begin(), later.end());
+    int change = 0, most = 0;
+    std::size_t seen = t + 1;
+    for (const std::size_t place : later) {
+      if (place == length_) return;
+      if (is_forward(row[place])) {
+        if (alive_[at(r)] >= peak_) continue;
+        for (; seen < place; ++seen) most = std::max(most, change += activations(row[seen]));
+        if (alive_[at(r)] + most >= peak_) continue;
+      }
+      std::swap(row[t], row[place]);
       return;
     }
   }
@@ -295,7 +310,7 @@ class Filler {
   int peak_;
   Clock clock_;
   std::vector<int> alive_;
-  std::vector<Counts> last_;  ///< The last step of each kind, before anything moved.
+  std::vector<std::array<std::vector<std::size_t>, kVPasses>> places_;  ///< Of each kind, before anything moved.
   std::size_t length_ = 0;
 };
 
@@ -330,11 +345,30 @@ bool is_forward(VPass pass) { return pass == F0 || pass == F1; }
 int chunk_of(VPass pass) { return pass == F1 || pass == I1 || pass == W1 ? 1 : 0; }
 int comes_from(VPass pass, int rank) { return is_weight(pass) ? -1 : goes_down(pass) ? rank - 1 : rank + 1; }
 
+int peak_of(const std::vector<VPattern>& patterns, int micro_batches) {
+  const int all = kPeriod * micro_batches;
+  int peak = 0;
+  for (const Counts& first : first_steps(patterns)) {
+    // Behind the third of these the rank takes fewer activations in a period than it frees, before it no fewer.
+    std::array<int, 4> turns{first[at(W1)], first[at(W0)], first[at(F0)] + all, first[at(F1)] + all};
+    std::sort(turns.begin(), turns.end());
+    for (int t = turns[2] - kPeriod; t < turns[2]; ++t) {
+      int alive = 0;
+      for (const VPass pass : {F0, F1, W1, W0}) {
+        const int since = t - first[at(pass)];
+        if (since >= 0) alive += activations(pass) * std::min(since / kPeriod + 1, micro_batches);
+      }
+      peak = std::max(peak, alive);
+    }
+  }
+  return peak;
+}
+
 VAttempt rows_from(const std::vector<VPattern>& patterns, int micro_batches, int most) {
   const int ranks = static_cast<int>(patterns.size()), enough = std::max(micro_batches, 2 * ranks);
-  VRows rows = repeated(patterns, enough);
-  int limit = peak_of(rows);
+  int limit = peak_of(patterns, enough);
   if ((micro_batches == enough && limit > most) || limit > 2 * ranks) return {{}, limit};
+  VRows rows = repeated(first_steps(patterns), enough);
   if (!squeeze(rows, enough) || !lay_warm_up(rows) || !squeeze(rows, enough)) return {{}, limit};
   const int peak = peak_of(rows);
   if (peak > limit) return {{}, limit};

@@ -24,10 +24,14 @@ struct VAttempt {
   int peak = 0;
 };
 
+/// The most activations on a rank when the patterns are repeated without more. O(ranks).
+int peak_of(const std::vector<VPattern>&, int micro_batches);
+
 /// A schedule there and back from a pattern for each rank: repeated for all micro-batches, squeezed, its warm-up and
 /// its end laid anew as tight as the messages allow, and bubbles filled with later passes, all without a higher peak
 /// than `most` (Qi et al., Pipeline Parallelism with Controllable Memory, NeurIPS 2024, section 3.3 and appendix A;
-/// sail-sg, v_auto_schedule.py). No rows where the steps cannot be done. O(micro-batches * ranks^2).
+/// sail-sg, v_auto_schedule.py). No rows where the steps cannot be done. O(ops), or where there are fewer micro-batches
+/// than two for each rank, of those for so many.
 VAttempt rows_from(const std::vector<VPattern>&, int micro_batches, int most);
 
 bool is_forward(VPass);

@@ -6,6 +6,7 @@ import time
 
 environment = {**os.environ, "LC_ALL": "C.UTF-8", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                "OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+SLOWER = int(os.environ.get("STAGECRAFT_TEST_PATIENCE", "1"))  # How much longer than usual all may take, under a checker.
 checked = []  # Whether each held.
 
 
@@ -17,7 +18,7 @@ def check(holds, what, more=""):
 
 def run(command, extra={}):
     begin = time.monotonic()
-    done = subprocess.run(command, env={**environment, **extra}, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env={**environment, **extra}, capture_output=True, text=True, timeout=120 * SLOWER)
     done.seconds = time.monotonic() - begin
     return done
 

@@ -112,7 +112,8 @@ class Synthesis {
       r.stash.push_back(0), r.boundary.push_back(0);
       for (std::size_t replica = 0; replica < in_.costs[s].size(); ++replica) {
         const StageCost& c = in_.costs[s][replica];
-        resident[static_cast<std::size_t>(stage.devices[replica])] += (c.weights + c.gradients + c.optimizer).value;
+        resident[static_cast<std::size_t>(stage.devices[replica])] +=
+            (c.weights + c.gradients + c.optimizer + c.remade).value;
         const double kept = stage.recompute ? std::min(c.boundary, c.stash).value : c.stash.value;
         r.stash.back() = std::max(r.stash.back(), c.stash.value);
         r.boundary.back() = std::max(r.boundary.back(), kept);

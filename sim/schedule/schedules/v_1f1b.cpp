@@ -3,10 +3,11 @@
 #include <vector>
 
 #include "sim/schedule/builder.hpp"
+#include "sim/schedule/steps.hpp"
 
 // A building block of six steps repeats for every micro-batch: on each rank the forwards of both chunks (0, 1), and the
 // backwards of the second and the first chunk (2, 3), which take two steps. Then each op moves ahead into free steps
-// as far as its inputs and the peak of memory allow.
+// as far as its inputs and the peak of memory allow. O(ops log steps).
 
 namespace stagecraft::schedules {
 namespace {
@@ -59,27 +60,29 @@ class Table {
   Table(int ranks, int micro_batches) : ranks_(ranks), micro_batches_(micro_batches), start_(first_block(ranks)) {
     for (const Starts& s : start_) length_ = std::max(length_, *std::max_element(s.begin(), s.end()) + 2);
     length_ += kPeriod * (micro_batches - 1) + 1;
-    taken_.assign(at(ranks), std::vector<int>(at(length_), -1));
-    alive_.assign(at(ranks), std::vector<int>(at(length_), 0));
-    time_.assign(at(ranks * kLegs * micro_batches), -1);
     for (int r = 0; r < ranks; ++r) fill(r);
+    for (const auto& row : rows_) peak_ = std::max(peak_, row.whole().most);
   }
 
   /// Moves every op ahead, in the order of time, then of ranks.
   void squeeze() {
-    for (int t = 0; t < length_; ++t)
-      for (int r = 0; r < ranks_; ++r) {
-        const int op = taken_[at(r)][at(t)];
-        if (op >= 0 && time_[at(op)] == t) move(r, op, t);
-      }
+    for (const int op : in_order(time_)) move(op);
   }
 
   /// Ops of a rank in order: leg and micro-batch.
   template <class Visit>
   void each(int rank, Visit&& visit) const {
-    for (int t = 0; t < length_; ++t)
-      if (const int op = taken_[at(rank)][at(t)]; op >= 0 && time_[at(op)] == t)
-        visit(op % (kLegs * micro_batches_) / micro_batches_, op % micro_batches_);
+    std::array<int, kLegs> next{};
+    const auto time = [&](int leg) {
+      const int micro = next[at(leg)];
+      return micro < micro_batches_ ? time_[at(id(rank, leg, micro))] : length_;
+    };
+    for (int i = 0; i < kLegs * micro_batches_; ++i) {
+      int first = 0;
+      for (int leg = 1; leg < kLegs; ++leg)
+        if (time(leg) < time(first)) first = leg;
+      visit(first, next[at(first)]++);
+    }
   }
 
  private:
@@ -87,23 +90,15 @@ class Table {
   int id(int r, int leg, int micro) const { return (r * kLegs + leg) * micro_batches_ + micro; }
 
   void fill(int r) {
-    std::vector<int> change(at(length_) + 1, 0);
+    std::vector<Step> steps(at(length_) + 1, Step::Free);
     for (int leg = 0; leg < kLegs; ++leg)
       for (int m = 0; m < micro_batches_; ++m) {
         const int t = start_[at(r)][at(leg)] + kPeriod * m;
-        put(r, id(r, leg, m), t, is_forward(leg));
-        change[at(is_forward(leg) ? t : t + 1)] += is_forward(leg) ? 1 : -1;
+        time_.push_back(t);
+        steps[at(t)] = is_forward(leg) ? Step::Takes : Step::Busy;
+        if (!is_forward(leg)) steps[at(t) + 1] = Step::Frees;
       }
-    for (int t = 0, sum = 0; t < length_; ++t) {
-      alive_[at(r)][at(t)] = sum += change[at(t)];
-      peak_ = std::max(peak_, sum);
-    }
-  }
-
-  void put(int r, int op, int t, bool forward) {
-    taken_[at(r)][at(t)] = op;
-    if (!forward) taken_[at(r)][at(t) + 1] = op;
-    time_[at(op)] = t;
+    rows_.emplace_back(std::move(steps));
   }
 
   /// The step behind everything the op needs.
@@ -118,30 +113,26 @@ class Table {
     return t;
   }
 
-  void move(int r, int op, int t) {
-    const int leg = op % (kLegs * micro_batches_) / micro_batches_;
+  /// To the first free step, or the first two, behind what it needs; forwards behind the last peak too.
+  void move(int op) {
+    const int r = op / micro_batches_ / kLegs, leg = op / micro_batches_ % kLegs, t = time_[at(op)];
     const bool forward = is_forward(leg);
-    const auto& row = taken_[at(r)];
-    auto& alive = alive_[at(r)];
+    Steps<Kept>& row = rows_[at(r)];
     int to = earliest(r, leg, op % micro_batches_);
-    if (forward) {
-      int low = t;
-      while (low > to && alive[at(low) - 1] < peak_) --low;
-      for (to = low; to < t && row[at(to)] >= 0;) ++to;
-    } else {
-      while (to < t && !(row[at(to)] < 0 && (row[at(to) + 1] < 0 || row[at(to) + 1] == op))) ++to;
-    }
-    if (to == t) return;
-    for (int i = to; i < t; ++i) alive[forward ? at(i) : at(i) + 1] += forward ? 1 : -1;
-    taken_[at(r)][at(t)] = -1;
-    if (!forward) taken_[at(r)][at(t) + 1] = -1;
-    put(r, op, to, forward);
+    if (forward) to = std::max(to, row.last_with(peak_, t) + 1);
+    while (to < t && !(row.free(to) && (forward || to + 1 == t || row.free(to + 1)))) ++to;
+    if (to >= t) return;
+    time_[at(op)] = to;
+    if (forward)
+      row.set(t, {Step::Free}), row.set(to, {Step::Takes});
+    else
+      row.set(t, {Step::Free, Step::Free}), row.set(to, {Step::Busy, Step::Frees});
   }
 
   int ranks_, micro_batches_, length_ = 0, peak_ = 0;
   std::vector<Starts> start_;
-  std::vector<std::vector<int>> taken_, alive_;  ///< [rank][time]: the op, or -1; activations.
-  std::vector<int> time_;                        ///< Of each op.
+  std::vector<Steps<Kept>> rows_;
+  std::vector<int> time_;  ///< Of each op.
 };
 
 Schedule whole(const ScheduleInput& in) {

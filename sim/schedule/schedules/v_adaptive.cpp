@@ -10,7 +10,9 @@
 
 // All patterns of six steps in which both ways down the ranks take a number of steps for each of them, one number up to
 // some rank and another behind it, and both ways up one. Modulo six a pass on the way up stands one step earlier on the
-// next rank. The best order that comes from one of them, the first among equals.
+// next rank. The best order that comes from one of them, the first among equals. O(ops) for equal times, messages
+// that cost nothing and two micro-batches or more for each rank, where one is as short as its floor; else up to
+// O(ops * ranks), since the patterns grow with the ranks.
 
 namespace stagecraft::schedules {
 namespace {
@@ -93,44 +95,136 @@ std::vector<VPattern> tops() {
   return all;
 }
 
-/// What no order can beat: the work of the busiest rank.
-double most_work(const std::vector<std::vector<RankCost>>& costs, int micro_batches) {
-  double most = 0;
-  for (const auto& chunks : costs) {
-    double work = 0;
-    for (const RankCost& c : chunks) work += (c.forward + c.input_gradient + c.weight_gradient).value;
-    most = std::max(most, work * micro_batches);
+/// What no order takes less than that keeps at most some activations on a rank. Behind the first forward of chunk 1,
+/// and the first gradient of each chunk, stands all that micro-batch 0 has to come round for; before it a rank can only
+/// run what needs no such pass and fits.
+class Floor {
+ public:
+  Floor(const std::vector<std::vector<RankCost>>& costs, double hop, int micro_batches)
+      : costs_(costs), hop_(hop), micro_batches_(micro_batches), ways_(costs.size()) {
+    const int last = static_cast<int>(costs.size()) - 1;
+    for (int r = last; r >= 0; --r) {
+      ways_[at(r)][0] = turned(r, VPass::F0, VPass::F1, r < last ? r + 1 : -1, 0);
+      ways_[at(r)][2] = turned(r, VPass::I1, VPass::I0, r < last ? r + 1 : -1, 2);
+    }
+    for (int r = 0; r <= last; ++r) ways_[at(r)][1] = turned(r, VPass::F1, VPass::I1, r - 1, 1);
   }
-  return most;
-}
 
-/// The best rows within `most` activations on a rank; none when there are none.
-VRows search(const ScheduleInput& in, int micro_batches, int most) {
-  const int ranks = in.layout.ranks();
-  const auto costs = rank_costs(in);
-  const double hop = slowest_hop(in).value, bound = most_work(costs, micro_batches) * (1 + 1e-12);
-  VRows best;
-  double shortest = 0;
-  for (const VPattern& top : tops())
-    for (int first = 1; first <= kSlowest; ++first)
-      for (int second = 1; second <= first; ++second)
-        for (int turn = 1; turn <= (first == second ? 1 : ranks - 1); ++turn) {
-          const auto patterns = patterns_from(top, first, second, turn, ranks);
-          if (!patterns) continue;
-          VAttempt attempt = rows_from(*patterns, micro_batches, most);
-          if (attempt.peak > most) break;  // A later turn is slower: it keeps more.
-          if (!attempt.rows) continue;
-          const double time = span(*attempt.rows, costs, hop, micro_batches);
-          if (best.empty() || time < shortest) best = std::move(*attempt.rows), shortest = time;
-          if (shortest <= bound) return best;
-        }
-  return best;
-}
+  double operator()(int activations) const {
+    double most = 0;
+    for (int r = 0; r < static_cast<int>(costs_.size()); ++r) most = std::max(most, of(r, activations));
+    return most;
+  }
+
+ private:
+  double time(VPass pass, int r) const { return seconds(costs_[at(r)][at(chunk_of(pass))], pass); }
+
+  /// From the start of a pass on a rank to that of its micro-batch's next leg there, where the way turns behind the
+  /// rank `next`; -1 where it turns on the rank itself.
+  double turned(int r, VPass out, VPass back, int next, std::size_t leg) const {
+    return time(out, r) + (next < 0 ? 0 : 2 * hop_ + time(back, next) + ways_[at(next)][leg]);
+  }
+
+  double of(int r, int activations) const {
+    const double first = time(VPass::F0, r), second = time(VPass::F1, r), m = micro_batches_;
+    const double turn = time(VPass::I1, r) + time(VPass::W1, r);
+    const double work = m * (first + second + turn + time(VPass::I0, r) + time(VPass::W0, r));
+    const double fit = std::min<double>(m, activations), others = std::min(m, activations - fit);
+    const double before_second = std::min<double>(m, activations - 1) * first;
+    const double before_turn = fit * std::max(first, second) + others * std::min(first, second);
+    const double before_last = fit * first + m * (second + turn);
+    const auto& way = ways_[at(r)];
+    return work + std::max({0.0, way[0] - before_second, way[0] + way[1] - before_turn,
+                            way[0] + way[1] + way[2] - before_last});
+  }
+
+  const std::vector<std::vector<RankCost>>& costs_;
+  double hop_;
+  int micro_batches_;
+  std::vector<std::array<double, 3>> ways_;  ///< Forward and forward, forward and gradient, gradient and gradient.
+};
+
+struct Candidate {
+  VPattern top;
+  int first, second, turn, place;
+  double floor = 0;
+};
+
+/// Looks for the best rows within `most` activations on a rank, the first among equals.
+class Search {
+ public:
+  Search(const ScheduleInput& in, int micro_batches, int most)
+      : ranks_(in.layout.ranks()),
+        micro_batches_(micro_batches),
+        most_(most),
+        costs_(rank_costs(in)),
+        hop_(slowest_hop(in).value),
+        floor_(costs_, hop_, micro_batches),
+        least_(floor_(most) * (1 + kRounding)) {}
+
+  /// Those that may be as short as any first, then the others as long as they may be shorter than the best.
+  VRows run() {
+    for (const VPattern& top : tops())
+      for (int first = 1; first <= kSlowest; ++first)
+        for (int second = 1; second <= first; ++second)
+          for (int turn = 1; turn <= (first == second ? 1 : ranks_ - 1); ++turn) {
+            if (!look({top, first, second, turn, place_++})) break;
+            if (found() && shortest_ <= least_) return std::move(best_);
+          }
+    std::stable_sort(later_.begin(), later_.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.floor < b.floor; });
+    for (const Candidate& c : later_) {
+      if (found() && c.floor * (1 - kRounding) > shortest_) break;
+      attempt(c, *patterns(c));
+    }
+    return std::move(best_);
+  }
+
+ private:
+  static constexpr double kRounding = 1e-12;
+
+  bool found() const { return !best_.empty(); }
+  std::optional<Patterns> patterns(const Candidate& c) const {
+    return patterns_from(c.top, c.first, c.second, c.turn, ranks_);
+  }
+
+  /// False when it keeps too much, and so does every later turn, which is slower. What few micro-batches keep under a
+  /// low limit is known from their rows alone.
+  bool look(Candidate c) {
+    const auto rows = patterns(c);
+    if (!rows) return true;
+    if (micro_batches_ < 2 * ranks_ && most_ < 2 * ranks_) return attempt(c, *rows);
+    const int peak = peak_of(*rows, std::max(micro_batches_, 2 * ranks_));
+    if (peak > most_) return false;
+    c.floor = floor_(peak);
+    if (c.floor <= least_) return attempt(c, *rows);
+    later_.push_back(c);
+    return true;
+  }
+
+  bool attempt(const Candidate& c, const Patterns& patterns) {
+    VAttempt made = rows_from(patterns, micro_batches_, most_);
+    if (made.peak > most_) return false;
+    if (!made.rows) return true;
+    const double time = span(*made.rows, costs_, hop_, micro_batches_);
+    if (found() && (time > shortest_ || (time == shortest_ && c.place > best_place_))) return true;
+    best_ = std::move(*made.rows), shortest_ = time, best_place_ = c.place;
+    return true;
+  }
+
+  int ranks_, micro_batches_, most_, place_ = 0, best_place_ = 0;
+  std::vector<std::vector<RankCost>> costs_;
+  double hop_;
+  Floor floor_;
+  double least_, shortest_ = 0;
+  VRows best_;
+  std::vector<Candidate> later_;
+};
 
 Schedule whole(const ScheduleInput& in) {
   const int m = in.plan.micro_batches(StageId{0}), ranks = in.layout.ranks();
   const double memory = option_or(in, "memory", 1.0);
-  const VRows best = search(in, m, static_cast<int>(std::min(memory, 1.0) * 2 * ranks + 1e-9));
+  const VRows best = Search(in, m, static_cast<int>(std::min(memory, 1.0) * 2 * ranks + 1e-9)).run();
   if (best.empty())
     throw Infeasible("memory",
                      fmt::format("the schedule 'v-adaptive' finds no order in {:g} times {} activations on each rank",

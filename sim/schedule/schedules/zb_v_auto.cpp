@@ -9,7 +9,7 @@
 
 // A micro-batch takes four legs: forward down the ranks (chunk 0), forward up (chunk 1), its gradient down (chunk 1),
 // up (chunk 0). Rounds of one gradient and one forward on each rank, with weight gradients where they fill a gap or
-// free memory. O(micro-batches * ranks^2): a rank's largest bubble so far is looked up among all.
+// free memory. O(ops).
 
 namespace stagecraft::schedules {
 namespace {

@@ -5,12 +5,19 @@
 #include <filesystem>
 #include <limits>
 
+#include "sim/core/counted.hpp"
 #include "sim/core/diagnostic.hpp"
 
 using namespace stagecraft;
 
 namespace {
 const std::vector<std::string> kWords{"stages", "schedule", "1f1b", "gpipe"};
+}
+
+TEST_CASE("one of a thing has no ending") {
+  CHECK(counted(1, "device") == "1 device");
+  CHECK(counted(0, "device") == "0 devices");
+  CHECK(counted(3, "micro-batch", "es") == "3 micro-batches");
 }
 
 TEST_CASE("the closest word is within a third of its length, and swaps count one") {

@@ -73,6 +73,18 @@ TEST_CASE("recomputation: only the input waits, the rest lives from then on") {
         "stash 0R0..0B0 93\n");
 }
 
+TEST_CASE("what a backward makes again is there while it runs, and in a split one while it passes the gradient") {
+  StageCost cost = sized();
+  cost.remade = Bytes{30};
+  const Plan plan = test::dag_plan(1, 1, {});
+  const auto text = [&](const char* order) {
+    return test::buffers_text(
+        test::lowered(complete(test::schedule_from({order}), plan, 1), plan, uniform_costs(plan, cost)), 0);
+  };
+  CHECK(text("0F0 0B0") == "stash 0F0..0B0 100\nboundary 0B0..0B0 30\n");
+  CHECK(text("0F0 0I0 0W0") == "boundary 0I0..0I0 30\nstash 0F0..0W0 100\n");
+}
+
 TEST_CASE("a split backward keeps the stash until the weight gradient") {
   const Plan plan = test::dag_plan(1, 2, {});
   const Program program = test::lowered(complete(test::schedule_from({"0F0 0F1 0I0 0I1 0W1 0W0"}), plan, 1), plan,

@@ -5,61 +5,15 @@
 #include "sim/weights/task_needs.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/schedules.hpp"
+#include "tests/support/tasks.hpp"
 #include "tests/support/weights.hpp"
 
 using namespace stagecraft;
+using test::Place;
+using test::Tasks;
+using test::tasks_of;
 
 namespace {
-
-/// The devices of the tasks of one layer.
-struct Place {
-  int forward, input_gradient, weight_gradient;
-};
-
-struct Tasks {
-  Plan plan;
-  std::vector<StageId> forward, input_gradient, weight_gradient;  ///< Of each layer; the first has no input gradient.
-};
-
-/// A chain of layers with all their tasks and updates, `micro_batches` of one sample in an iteration.
-Tasks tasks_of(const std::vector<Place>& places, int micro_batches) {
-  Tasks t;
-  t.plan.mini_batch = micro_batches;
-  const int layers = static_cast<int>(places.size());
-  const auto add = [&](int layer, StageTask task, int device, int size = 1) {
-    Stage stage;
-    stage.layers = {LayerId{layer}};
-    stage.task = task;
-    stage.devices = {DeviceId{device}};
-    stage.micro_batch_size = size;
-    t.plan.stages.push_back(stage);
-    return StageId{t.plan.stage_count() - 1};
-  };
-  const auto edge = [&](StageId from, StageId to) {
-    if (from.valid() && to.valid()) t.plan.edges.push_back({from, to, Bytes{1}});
-  };
-  for (int l = 0; l < layers; ++l) {
-    const Place& place = places[static_cast<std::size_t>(l)];
-    t.forward.push_back(add(l, StageTask::Forward, place.forward));
-    t.input_gradient.push_back(l > 0 ? add(l, StageTask::InputGradient, place.input_gradient) : StageId{});
-    t.weight_gradient.push_back(add(l, StageTask::WeightGradient, place.weight_gradient));
-  }
-  for (int l = 0; l < layers; ++l) {
-    const auto at = static_cast<std::size_t>(l);
-    const Place& place = places[at];
-    const bool last = l + 1 == layers;
-    if (l > 0) edge(t.forward[at - 1], t.forward[at]);
-    edge(last ? t.forward[at] : t.input_gradient[at + 1], t.input_gradient[at]);
-    edge(last ? t.forward[at] : t.input_gradient[at + 1], t.weight_gradient[at]);
-    const StageId update = add(l, StageTask::Update, place.weight_gradient, micro_batches);
-    edge(t.weight_gradient[at], update);
-    if (place.forward != place.weight_gradient)
-      edge(update, add(l, StageTask::TakeWeights, place.forward, micro_batches));
-    if (l > 0 && place.input_gradient != place.weight_gradient && place.input_gradient != place.forward)
-      edge(update, add(l, StageTask::TakeWeights, place.input_gradient, micro_batches));
-  }
-  return t;
-}
 
 std::vector<StageNeeds> needs(const Tasks& t, int slack, const WeightsRule& rule = test::policy("stash")) {
   constexpr int kIntervals = 400;  // Far more than any task is behind.

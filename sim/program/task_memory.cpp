@@ -1,0 +1,54 @@
+#include "sim/program/task_memory.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// Updates work on gradients that stay.
+bool passes_tensors(const Stage& from, const Stage& to) {
+  const bool makes = from.task == StageTask::Forward || from.task == StageTask::InputGradient;
+  return makes && to.task != StageTask::Update && to.task != StageTask::TakeWeights;
+}
+
+}  // namespace
+
+TaskMemory::TaskMemory(const Plan& plan) : uses_(plan.stages.size()) {
+  std::map<std::tuple<StageId, bool, LayerId>, std::size_t> known;
+  for (const StageEdge& edge : plan.edges) {
+    const Stage &from = plan.stage(edge.from), &to = plan.stage(edge.to);
+    if (from.task == StageTask::Whole || from.devices != to.devices || !passes_tensors(from, to)) continue;
+    STAGECRAFT_CHECK(from.devices.size() == 1 && from.micro_batch_size == to.micro_batch_size);
+    const LayerId layer = to.layers.front();
+    const bool own = layer == from.layers.front(), output = from.task == StageTask::Forward && !own;
+    const auto [it, fresh] = known.try_emplace({edge.from, own, output ? LayerId{} : layer}, tensors_.size());
+    if (fresh) tensors_.push_back({edge.from, {}});
+    tensors_[it->second].users.push_back({edge.to, edge.bytes * from.micro_batch_size});
+    uses_[static_cast<std::size_t>(edge.to)].push_back(it->second);
+  }
+}
+
+std::vector<TaskMemory::Kept> TaskMemory::done_with(StageId stage,
+                                                    const std::function<InstructionId(StageId)>& ran) const {
+  std::vector<Kept> all;
+  for (const std::size_t t : uses_[static_cast<std::size_t>(stage)]) {
+    const Tensor& tensor = tensors_[t];
+    std::vector<std::pair<InstructionId, Bytes>> ends;
+    for (const User& user : tensor.users) ends.emplace_back(ran(user.stage), user.size);
+    std::sort(ends.begin(), ends.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    if (!ends.back().first.valid()) continue;
+    Bytes kept;
+    for (const auto& [end, size] : ends) {
+      if (size > kept) all.push_back({ran(tensor.maker), end, size - kept});
+      kept = std::max(kept, size);
+    }
+  }
+  return all;
+}
+
+}  // namespace stagecraft

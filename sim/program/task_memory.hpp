@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "sim/plan/plan.hpp"
+
+namespace stagecraft {
+
+/// Which tensors wait on a device for tasks of layers (StageTask): what comes out of a forward, what a forward keeps
+/// for the gradients of its own layer, and the gradient for each layer in front. Other devices get them as messages.
+/// Each is there once, from its maker to the last task on the device that needs it. Nothing in plans of whole stages.
+class TaskMemory {
+ public:
+  explicit TaskMemory(const Plan&);
+
+  /// A tensor, or the part of it that only some need, from one op to another.
+  struct Kept {
+    InstructionId from, to;
+    Bytes size;
+  };
+  /// Those that no op behind this one of `stage` needs. `ran`: the op of a stage on the same micro-batch, if it has
+  /// run.
+  std::vector<Kept> done_with(StageId stage, const std::function<InstructionId(StageId)>& ran) const;
+  bool any(StageId stage) const { return !uses_[static_cast<std::size_t>(stage)].empty(); }
+
+ private:
+  struct User {
+    StageId stage;
+    Bytes size;  ///< Of what it needs, for one micro-batch.
+  };
+  struct Tensor {
+    StageId maker;
+    std::vector<User> users;
+  };
+
+  std::vector<Tensor> tensors_;
+  std::vector<std::vector<std::size_t>> uses_;  ///< Of each stage: indices of tensors.
+};
+
+}  // namespace stagecraft

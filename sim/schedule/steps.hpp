@@ -1,0 +1,105 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+namespace stagecraft {
+
+/// What a rank does in one step, as far as its memory is concerned.
+enum class Step : std::int8_t { Free, Busy, Takes, Frees, Due };
+
+/// Activations kept over a stretch of steps: how many more there are behind it, and most behind any of its steps.
+struct Kept {
+  int change = 0, most = 0;
+  static Kept of(Step step) {
+    const int change = step == Step::Takes ? 1 : step == Step::Frees ? -1 : 0;
+    return {change, change};
+  }
+  static Kept joined(const Kept& a, const Kept& b) {
+    return {a.change + b.change, std::max(a.most, a.change + b.most)};
+  }
+};
+
+/// The same where a free step runs a weight gradient that is due, which frees an activation. Activations without a
+/// gradient grow by `change`; of d that are due there are max(d + due, least) behind the stretch. Most of both in
+/// between: what there was without a gradient, and max(d + most, most_of_least).
+struct KeptAndDue {
+  int change = 0, due = 0, least = 0, most = 0, most_of_least = 0;
+  static KeptAndDue of(Step);
+  static KeptAndDue joined(const KeptAndDue& a, const KeptAndDue& b) {
+    return {a.change + b.change, a.due + b.due, std::max(a.least + b.due, b.least),
+            std::max(a.most, a.change + a.due + b.most),
+            std::max(a.most_of_least, a.change + std::max(a.least + b.most, b.most_of_least))};
+  }
+  int peak() const { return std::max(most, most_of_least); }
+};
+
+/// The steps of a rank under a binary tree of stretches. O(log steps) for each change and question.
+template <class Stretch>
+class Steps {
+ public:
+  explicit Steps(std::vector<Step> steps) : steps_(std::move(steps)) {
+    const std::size_t blocks = (steps_.size() + kBlock - 1) / kBlock;
+    while (leaves_ < blocks) leaves_ *= 2;
+    tree_.resize(2 * leaves_);
+    for (std::size_t i = 0; i < blocks; ++i) tree_[leaves_ + i] = leaf(i);
+    for (std::size_t i = leaves_; i-- > 1;) tree_[i] = Stretch::joined(tree_[2 * i], tree_[2 * i + 1]);
+  }
+
+  bool free(int step) const { return steps_[static_cast<std::size_t>(step)] == Step::Free; }
+  const Stretch& whole() const { return tree_[1]; }
+
+  /// From `step` on.
+  void set(int step, std::initializer_list<Step> what) {
+    const std::size_t first = static_cast<std::size_t>(step), last = first + what.size() - 1;
+    std::copy(what.begin(), what.end(), steps_.begin() + step);
+    renew(first / kBlock);
+    if (last / kBlock != first / kBlock) renew(last / kBlock);
+  }
+
+  /// The last step before `end` behind which there are so many or more, -1 for none.
+  int last_with(int activations, int end) const {
+    return last_in(1, 0, static_cast<int>(leaves_ * kBlock), activations, end);
+  }
+
+ private:
+  static constexpr std::size_t kBlock = 8;
+
+  Stretch leaf(std::size_t block) const {
+    const std::size_t first = block * kBlock, end = std::min(first + kBlock, steps_.size());
+    Stretch all = Stretch::of(steps_[first]);
+    for (std::size_t i = first + 1; i < end; ++i) all = Stretch::joined(all, Stretch::of(steps_[i]));
+    return all;
+  }
+
+  void renew(std::size_t block) {
+    std::size_t i = leaves_ + block;
+    for (tree_[i] = leaf(block), i /= 2; i > 0; i /= 2) tree_[i] = Stretch::joined(tree_[2 * i], tree_[2 * i + 1]);
+  }
+
+  int last_in(std::size_t node, int first, int size, int activations, int end) const {
+    if (first >= end || tree_[node].most < activations) return -1;
+    if (node < leaves_) {
+      const int half = size / 2, left = tree_[2 * node].change;
+      const int later = last_in(2 * node + 1, first + half, half, activations - left, end);
+      return later >= 0 ? later : last_in(2 * node, first, half, activations, end);
+    }
+    int last = -1;
+    const int stop = std::min({end, first + size, static_cast<int>(steps_.size())});
+    for (int i = first; i < stop; ++i)
+      if ((activations -= Stretch::of(steps_[static_cast<std::size_t>(i)]).change) <= 0) last = i;
+    return last;
+  }
+
+  std::vector<Step> steps_;
+  std::size_t leaves_ = 1;
+  std::vector<Stretch> tree_;  ///< The root is 1.
+};
+
+/// The indices of ops by their time, those of one time as they are. O(ops + the last time).
+std::vector<int> in_order(const std::vector<int>& times);
+
+}  // namespace stagecraft

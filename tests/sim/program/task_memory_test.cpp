@@ -1,0 +1,127 @@
+// What tasks of layers keep for each other on one device: by hand on three layers, and against the intervals between
+// them.
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <random>
+
+#include "tests/support/checked.hpp"
+#include "tests/support/listing.hpp"
+#include "tests/support/road.hpp"
+#include "tests/support/tasks.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+Program program_of(const test::Tasks& tasks, int slack, int iterations) {
+  const ScheduleDef& def = get_from(schedules::all(), "schedule", "layerpipe");
+  const config::Value options = test::checked("{slack: " + std::to_string(slack) + "}", *def.fields);
+  const StageCosts costs = uniform_costs(tasks.plan, test::times(1, 0));
+  const Schedule order =
+      build_schedule(def, {.plan = tasks.plan, .costs = costs, .iterations = iterations, .options = &options});
+  LoweringOptions lowering;
+  lowering.iterations = iterations;
+  return test::lowered(order, tasks.plan, costs, lowering, "stash", false);
+}
+
+/// Of each tensor that waits on one device, by what makes it and what it ends with: copies in all, and most at a time.
+struct Copies {
+  int all = 0, most = 0, now = 0;
+};
+std::map<std::pair<int, int>, Copies> kept(const Program& program) {
+  std::map<InstructionId, std::vector<std::pair<std::pair<int, int>, int>>> changes;
+  for (const Buffer& b : program.buffers) {
+    if (b.kind != BufferKind::Stash) continue;
+    const std::pair<int, int> ends{program.at(b.allocated_by).stage, program.at(b.freed_by).stage};
+    changes[b.allocated_by].push_back({ends, 1});
+    changes[InstructionId{b.freed_by + 1}].push_back({ends, -1});
+  }
+  std::map<std::pair<int, int>, Copies> found;
+  for (const auto& [when, list] : changes)
+    for (const auto& [ends, change] : list) {
+      Copies& c = found[ends];
+      c.all += change > 0, c.now += change;
+      c.most = std::max(c.most, c.now);
+    }
+  return found;
+}
+
+/// Intervals that each task is behind the first: the longest path, where a hop to another device takes `hop`.
+std::vector<int> behind(const Plan& plan, int hop) {
+  std::vector<int> all(plan.stages.size(), 0);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const StageEdge& e : plan.edges) {
+      const bool apart = plan.stage(e.from).devices != plan.stage(e.to).devices;
+      const int least = all[static_cast<std::size_t>(e.from)] + (apart ? hop : 0);
+      int& own = all[static_cast<std::size_t>(e.to)];
+      if (own < least) own = least, changed = true;
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+// Stages: 0 F0, 1 dW0, 2 F1, 3 dX1, 4 dW1, 5 F2, 6 dX2, 7 dW2, then the updates.
+TEST_CASE("three layers on one device: each tensor waits for the last task that needs it, once") {
+  const Program program = program_of(test::tasks_of({{0, 0, 0, 10}, {0, 0, 0, 20, 5}, {0, 0, 0, 30, 7}}, 1), 1, 1);
+  std::map<std::pair<std::string, std::string>, double> sizes;
+  for (const Buffer& b : program.buffers)
+    sizes[{to_text(program, b.allocated_by), to_text(program, b.freed_by)}] += b.size.value;
+  const std::map<std::pair<std::string, std::string>, double> expected{
+      {{"0F0", "4F0"}, 10},  // The input of layer 1, for F1 and dW1.
+      {{"2F0", "7F0"}, 20},  // The input of layer 2, for F2 and dW2.
+      {{"2F0", "3F0"}, 5},   // What layer 1 keeps.
+      {{"5F0", "6F0"}, 7},   // What layer 2 keeps,
+      {{"5F0", "7F0"}, 30},  // and the gradient of the loss, for dX2 and dW2.
+      {{"6F0", "4F0"}, 20},  // The gradient for layer 1, for dX1 and dW1.
+      {{"3F0", "1F0"}, 10},  // The gradient for layer 0, for dW0.
+  };
+  CHECK(sizes == expected);
+}
+
+TEST_CASE("a layer on each device: what it keeps waits in 2S(1 + slack) + 1 copies with S layers behind") {
+  for (const int layers : {2, 3, 5})
+    for (const int slack : {0, 1, 2}) {
+      CAPTURE(layers);
+      CAPTURE(slack);
+      std::vector<test::Place> places;
+      for (int l = 0; l < layers; ++l) places.push_back({l, l, l, 10, 5});
+      const test::Tasks tasks = test::tasks_of(places, 2);
+      const auto found = kept(program_of(tasks, slack, 20));
+      for (int l = 1; l < layers; ++l) {
+        const auto at = static_cast<std::size_t>(l);
+        const Copies& c = found.at({tasks.forward[at], tasks.input_gradient[at]});
+        CHECK(c.most == 2 * (layers - 1 - l) * (1 + slack) + 1);
+        CHECK(c.all == 40);
+        CHECK(c.now == 0);
+      }
+    }
+}
+
+TEST_CASE("tasks anywhere: as many copies as intervals from the first task to the last, and in the end none") {
+  std::mt19937 random(7);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  int tensors = 0;
+  for (int trial = 0; trial < 100; ++trial) {
+    const int layers = 1 + below(6), devices = 1 + below(4), slack = below(3), micro_batches = 1 + below(3);
+    std::vector<test::Place> places;
+    for (int l = 0; l < layers; ++l)
+      places.push_back({below(devices), below(devices), below(devices), 10, below(2) * 5.0});
+    const test::Tasks tasks = test::tasks_of(places, micro_batches);
+    const Program program = program_of(tasks, slack, 60);
+    const std::vector<int> when = behind(tasks.plan, 1 + slack);
+    for (const auto& [ends, copies] : kept(program)) {
+      const auto maker = static_cast<std::size_t>(ends.first), last = static_cast<std::size_t>(ends.second);
+      CHECK(copies.most % (when[last] - when[maker] + 1) == 0);
+      CHECK(copies.all % (60 * micro_batches) == 0);
+      CHECK(copies.most / (when[last] - when[maker] + 1) == copies.all / (60 * micro_batches));
+      CHECK(copies.now == 0);
+      ++tensors;
+    }
+  }
+  CHECK(tensors > 300);
+}

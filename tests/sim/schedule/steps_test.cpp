@@ -1,0 +1,80 @@
+// The steps of a rank against going through all of them.
+
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include "sim/schedule/steps.hpp"
+#include "sim/schedule/v_rows.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+constexpr Step kSteps[] = {Step::Free, Step::Busy, Step::Takes, Step::Frees, Step::Due};
+
+/// Activations behind each step; a free one runs a weight gradient if one is due and that counts.
+std::vector<int> alive(const std::vector<Step>& steps, bool free_steps_free) {
+  std::vector<int> all;
+  int now = 0, due = 0;
+  for (const Step step : steps) {
+    now += step == Step::Takes ? 1 : step == Step::Frees ? -1 : 0;
+    due += step == Step::Due;
+    if (step == Step::Free && free_steps_free && due > 0) --due, --now;
+    all.push_back(now);
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("steps: the peak and its last step are known behind every change") {
+  std::mt19937 random(3);
+  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<Step> steps(1 + below(100));
+    for (Step& step : steps) step = kSteps[below(5)];
+    Steps<Kept> kept(steps);
+    Steps<KeptAndDue> due(steps);
+    for (int change = 0; change < 20; ++change) {
+      const std::size_t place = below(steps.size());
+      steps[place] = kSteps[below(5)];
+      kept.set(static_cast<int>(place), {steps[place]});
+      due.set(static_cast<int>(place), {steps[place]});
+      const std::vector<int> simple = alive(steps, false), with_due = alive(steps, true);
+      // Padding behind the last step changes nothing, so what is there at the end is seen too.
+      CHECK(due.whole().peak() == std::max(*std::max_element(with_due.begin(), with_due.end()), with_due.back()));
+      const int end = static_cast<int>(below(steps.size() + 1)), activations = static_cast<int>(below(5)) - 1;
+      int last = -1;
+      for (int i = 0; i < end; ++i)
+        if (simple[static_cast<std::size_t>(i)] >= activations) last = i;
+      CHECK(kept.last_with(activations, end) == last);
+    }
+  }
+}
+
+TEST_CASE("steps: two at once, across the border of a block") {
+  Steps<Kept> row(std::vector<Step>(20, Step::Free));
+  for (int first = 0; first < 19; ++first) {
+    row.set(first, {Step::Takes, Step::Takes});
+    CHECK(row.whole().most == 2);
+    CHECK_FALSE(row.free(first + 1));
+    row.set(first, {Step::Free, Step::Free});
+    CHECK(row.whole().most == 0);
+  }
+}
+
+TEST_CASE("ops by time keep their order within a step") {
+  CHECK(in_order({3, 0, 3, 1, 0}) == std::vector<int>{1, 4, 3, 0, 2});
+  CHECK(in_order({}).empty());
+}
+
+// On one rank F0, F1, I1 and I0 begin behind each other. With the pattern F0 0, F1 1, I1 2, W1 3, I0 4, W0 5 they take
+// the first steps 0, 1, 2 and 4: two activations at most. Where the rank runs F1 first in its six steps, F1 of
+// micro-batch 0 comes at 6, I1 at 8, W1 at 9: F0 of micro-batches 0 and 1 at 1 and 7, F1 at 6: three.
+TEST_CASE("the most activations of repeated patterns, by hand") {
+  CHECK(peak_of({VPattern{0, 1, 2, 4, 3, 5}}, 1) == 2);
+  CHECK(peak_of({VPattern{0, 1, 2, 4, 3, 5}}, 9) == 2);
+  CHECK(peak_of({VPattern{1, 0, 2, 4, 3, 5}}, 9) == 3);
+  CHECK(peak_of({VPattern{1, 0, 2, 4, 3, 5}}, 1) == 2);
+}

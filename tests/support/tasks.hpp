@@ -1,0 +1,66 @@
+#pragma once
+
+#include <vector>
+
+#include "sim/plan/plan.hpp"
+
+namespace stagecraft::test {
+
+/// The devices of the tasks of one layer, and bytes of a sample: what comes out of it, and what its forward keeps for
+/// its input gradient beside its input.
+struct Place {
+  int forward, input_gradient, weight_gradient;
+  double output = 1, kept = 0;
+};
+
+struct Tasks {
+  Plan plan;
+  std::vector<StageId> forward, input_gradient, weight_gradient;  ///< Of each layer; the first has no input gradient.
+};
+
+/// A chain of layers with all their tasks and updates, `micro_batches` of one sample in an iteration.
+inline Tasks tasks_of(const std::vector<Place>& places, int micro_batches) {
+  Tasks t;
+  t.plan.mini_batch = micro_batches;
+  const int layers = static_cast<int>(places.size());
+  const auto add = [&](int layer, StageTask task, int device, int size = 1) {
+    Stage stage;
+    stage.layers = {LayerId{layer}};
+    stage.task = task;
+    stage.devices = {DeviceId{device}};
+    stage.micro_batch_size = size;
+    t.plan.stages.push_back(stage);
+    return StageId{t.plan.stage_count() - 1};
+  };
+  const auto edge = [&](StageId from, StageId to, double bytes) {
+    if (from.valid() && to.valid() && bytes > 0) t.plan.edges.push_back({from, to, Bytes{bytes}});
+  };
+  for (int l = 0; l < layers; ++l) {
+    const Place& place = places[static_cast<std::size_t>(l)];
+    t.forward.push_back(add(l, StageTask::Forward, place.forward));
+    t.input_gradient.push_back(l > 0 ? add(l, StageTask::InputGradient, place.input_gradient) : StageId{});
+    t.weight_gradient.push_back(add(l, StageTask::WeightGradient, place.weight_gradient));
+  }
+  for (int l = 0; l < layers; ++l) {
+    const auto at = static_cast<std::size_t>(l);
+    const Place& place = places[at];
+    const bool last = l + 1 == layers;
+    if (l > 0) {
+      edge(t.forward[at - 1], t.forward[at], places[at - 1].output);
+      edge(t.forward[at - 1], t.weight_gradient[at], places[at - 1].output);
+    }
+    const StageId behind = last ? t.forward[at] : t.input_gradient[at + 1];
+    edge(behind, t.input_gradient[at], place.output + (last ? place.kept : 0));
+    edge(behind, t.weight_gradient[at], place.output);
+    if (!last) edge(t.forward[at], t.input_gradient[at], place.kept);
+    const StageId update = add(l, StageTask::Update, place.weight_gradient, micro_batches);
+    edge(t.weight_gradient[at], update, 1);
+    if (place.forward != place.weight_gradient)
+      edge(update, add(l, StageTask::TakeWeights, place.forward, micro_batches), 1);
+    if (l > 0 && place.input_gradient != place.weight_gradient && place.input_gradient != place.forward)
+      edge(update, add(l, StageTask::TakeWeights, place.input_gradient, micro_batches), 1);
+  }
+  return t;
+}
+
+}  // namespace stagecraft::test
