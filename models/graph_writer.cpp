@@ -66,6 +66,7 @@ LayerId GraphWriter::add(std::string name, std::string type, std::vector<LayerId
   layer.parameters = amounts.parameters;
   layer.output = {amounts.output * model_.precision.activation};
   layer.stash = {amounts.stash * model_.precision.activation};
+  layer.core = {{amounts.core_forward}, {amounts.core_stash * model_.precision.activation}};
   layer.tie = std::move(amounts.tie);
   layer.operations = std::move(operations);
   model_.layers.push_back(std::move(layer));

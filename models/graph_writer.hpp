@@ -14,6 +14,7 @@ struct LayerAmounts {
   double forward = 0, input_gradient = 0, weight_gradient = 0;  ///< Floating-point operations.
   double output = 0, stash = 0;                                 ///< Numbers.
   std::string tie = {};
+  double core_forward = 0, core_stash = 0;  ///< Of AttentionCore: operations, numbers.
 };
 
 /// A layer with weights: the gradients of its input and of its weights each cost as much as its forward.

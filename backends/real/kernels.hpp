@@ -57,7 +57,8 @@ struct Gradient {
 /// last gradient, `bare` the momentum of bare gradients, `average` what a reconstruction needs; null where not kept.
 struct OptimizerState {
   void *first = nullptr, *second = nullptr, *last = nullptr, *bare = nullptr, *average = nullptr;
-  int steps = 0;  ///< Done.
+  int steps = 0;            ///< Done.
+  void* counter = nullptr;  ///< Where a device that counts them itself finds them; null: it is told `steps`.
 };
 
 /// Constants of one update beside the rule: PipeMare's factor of the learning rate, and the delay of the stage.

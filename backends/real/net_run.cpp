@@ -160,12 +160,23 @@ void NetRun::forward(const Samples& s, const void* weights, bool keep, Activatio
     const Node& node = net_->nodes[n];
     const Lap lap(watch_, Part::Forward, n);
     run_node(node, n, s, weights, a);
-    if (!keep) a.saved[n] = {};
+    if (!keep || remakes(node)) a.saved[n] = {};
     for (const int v : node.inputs) {
       const auto i = static_cast<std::size_t>(v);
       if (--users[i] == 0 && !(keep && net_->values[i].kept)) a.values[i] = {};
     }
   }
+}
+
+/// The output once more as well, which its readers may still have.
+void NetRun::remake(std::size_t n, const Samples& s, const void* weights, Activations& a) const {
+  const Node& node = net_->nodes[n];
+  const Value& out = net_->values[static_cast<std::size_t>(node.output)];
+  a.saved[n] = Array(*memory_, s.count, keeps(*node.operation).numbers, Use::Activations);
+  const Array output(*memory_, s.count * out.rows, out.columns, Use::Activations);
+  Call c = call(n, s, weights, a);
+  c.output = output.tensor();
+  memory_->kernels().forward(c);
 }
 
 void NetRun::input_side_of(std::size_t n, const Call& c, Activations& a) const {
@@ -196,11 +207,14 @@ void NetRun::backward(const Samples& s, const void* weights, bool input_side, vo
     if (node.operation->kind == OperationKind::Input) continue;
     const bool flows = node.output < 0 || a.gradients[static_cast<std::size_t>(node.output)];
     if (!flows) continue;
+    const bool again = input_side && remakes(node);
+    if (again) remake(n, s, weights, a);
     const Call c = call(n, s, weights, a);
     if (input_side) {
       const Lap lap(watch_, Part::InputGradient, n);
       input_side_of(n, c, a);
     }
+    if (again) a.saved[n] = {};
     if (sum != nullptr && node.count > 0) {
       const Lap lap(watch_, Part::WeightGradient, n);
       void* const place = static_cast<char*>(sum) + static_cast<std::size_t>(node.weights) * memory_->kernels().width();

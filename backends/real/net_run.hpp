@@ -38,8 +38,10 @@ class Stopwatch {
 /// The operations of a stage on some samples, in one device's memory.
 class NetRun {
  public:
-  NetRun(const StageNet& net, DeviceMemory& memory, const Dataset& data, Stopwatch* watch = nullptr)
-      : net_(&net), memory_(&memory), data_(&data), watch_(watch) {}
+  /// `remakes`: what attentions keep is dropped behind a forward, and a backward makes it again.
+  NetRun(const StageNet& net, DeviceMemory& memory, const Dataset& data, Stopwatch* watch = nullptr,
+         bool remakes = false)
+      : net_(&net), memory_(&memory), data_(&data), watch_(watch), remakes_(remakes) {}
 
   /// Makes now what the data set gives for these samples, in other memory of the device, so that a forward copies it;
   /// gives the bytes.
@@ -63,6 +65,8 @@ class NetRun {
   void load(std::size_t n, const Samples&, Array& into) const;
   Array targets(std::size_t n, const Samples&) const;
   Call call(std::size_t n, const Samples&, const void* weights, const Activations&) const;
+  bool remakes(const Node& node) const { return remakes_ && node.operation->kind == OperationKind::Attention; }
+  void remake(std::size_t n, const Samples&, const void* weights, Activations&) const;
   void input_side_of(std::size_t n, const Call&, Activations&) const;
   double scale(const Operation&, const Samples&) const;
 
@@ -70,6 +74,7 @@ class NetRun {
   DeviceMemory* memory_;
   const Dataset* data_;
   Stopwatch* watch_;
+  bool remakes_;
   std::map<std::pair<std::size_t, std::int64_t>, Array> prepared_;  ///< By node and first sample.
   std::map<std::pair<std::size_t, std::int64_t>, Array> staged_;    ///< By node and first sample of the iteration.
   mutable std::vector<Tensor> inputs_;                              ///< Of the call being made.

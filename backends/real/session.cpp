@@ -103,6 +103,7 @@ Session::Session(const Program& program, const Work& work, const KernelFactory& 
                              learns && !stage.recompute,
                              learns,
                              queued,
+                             stage.recompute_cores,
                              mean ? program.updates[static_cast<std::size_t>(s)] : 1.0};
       replicas[r] = std::make_unique<StageExecutor>(net, place, plan, work.model, memory, *mail_, *data_, work.training,
                                                     new_store(id, device));

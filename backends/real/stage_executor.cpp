@@ -19,7 +19,7 @@ StageExecutor::StageExecutor(const StageNet& net, StagePlace place, const Plan& 
       mail_(mail),
       training_(training),
       prepared_(memory.kernels()),
-      run_(net, memory, data) {
+      run_(net, memory, data, nullptr, place.remakes) {
   start(std::move(weights));
 }
 

@@ -16,7 +16,8 @@ struct StagePlace {
   int replica = 0;
   bool keeps = true;  ///< Activations for a backward: false without training, and with recomputation.
   bool learns = true;
-  bool queued = false;  ///< Kernels may return before they are done: losses are looked at when somebody asks for them.
+  bool queued = false;   ///< Kernels may return before they are done: losses are looked at when somebody asks for them.
+  bool remakes = false;  ///< What attentions keep.
   double gradient_scale = 1;  ///< From the mean over an iteration to that over the samples of one update.
 };
 

@@ -27,6 +27,12 @@ const config::MapSpec kLayerFields{
      config::quantity("stash", Dimension::Size)
          .optional()
          .doc("Kept from forward to backward; left out: as much as its inputs."),
+     config::quantity("core_forward", Dimension::Work)
+         .optional()
+         .doc("Of the forward, the inside of an attention, which `recompute: selective` does again."),
+     config::quantity("core_stash", Dimension::Size)
+         .optional()
+         .doc("Of the stash, what the inside of an attention keeps."),
      config::text("tie").optional().doc("Layers with the same word share their parameters, which one of them owns.")}};
 
 const config::MapSpec kFields{
@@ -63,6 +69,17 @@ ModelGraph build(const Value& map) {
     layer.parameters = config::as_real(value.at("parameters"));
     layer.output = config::as_bytes(value.at("output"));
     layer.stash = value.has("stash") ? config::as_bytes(value.at("stash")) : kept;
+    if (value.has("core_forward")) layer.core.forward = config::as_flops(value.at("core_forward"));
+    if (value.has("core_stash")) layer.core.stash = config::as_bytes(value.at("core_stash"));
+    const std::string at = fmt::format("layers[{}]", l);
+    if (layer.core.forward > layer.forward)
+      problems.add(value.where, at + ".core_forward",
+                   fmt::format("{} is more than the whole forward", to_text(layer.core.forward)),
+                   "it is a part of `forward`", "core");
+    if (layer.core.stash > layer.stash)
+      problems.add(value.where, at + ".core_stash",
+                   fmt::format("{} is more than the whole stash", to_text(layer.core.stash)), "it is a part of `stash`",
+                   "core");
     if (value.has("tie")) layer.tie = value.at("tie").text;
   }
   problems.throw_if_any();

@@ -26,7 +26,9 @@ struct Sizes {
 // context and the probabilities.
 LayerAmounts attention(const Sizes& n) {
   const double h = n.hidden, s = n.sequence;
-  return weighted(4 * h * h + 4 * h, 8 * s * h * h + 4 * s * s * h, s * h, 5 * s * h + n.heads * s * s);
+  LayerAmounts layer = weighted(4 * h * h + 4 * h, 8 * s * h * h + 4 * s * s * h, s * h, 5 * s * h + n.heads * s * s);
+  layer.core_forward = 4 * s * s * h, layer.core_stash = n.heads * s * s;
+  return layer;
 }
 
 ModelGraph build(const config::Value& map) {

@@ -53,9 +53,11 @@ struct Shape {
 };
 
 LayerAmounts transformer_layer(const Shape& n) {
-  const double s = n.sequence, h = n.hidden, f = n.feed_forward;
-  return weighted(4 * h * h + 2 * h * f + 9 * h + f, 8 * s * h * h + 4 * s * s * h + 4 * s * h * f, s * h,
-                  (5 * n.copies + 4) * s * h + 2 * s * f + n.probabilities * n.heads * s * s);
+  const double s = n.sequence, h = n.hidden, f = n.feed_forward, inside = n.probabilities * n.heads * s * s;
+  LayerAmounts layer = weighted(4 * h * h + 2 * h * f + 9 * h + f, 8 * s * h * h + 4 * s * s * h + 4 * s * h * f, s * h,
+                                (5 * n.copies + 4) * s * h + 2 * s * f + inside);
+  if (inside > 0) layer.core_forward = 4 * s * s * h, layer.core_stash = inside;
+  return layer;
 }
 
 LayerId add_layers(GraphWriter& writer, const Shape& n, LayerId last, bool causal) {

@@ -75,6 +75,7 @@ LayerCost CostTable::at(LayerId id, int device_type, double samples) const {
   if (layer.times) return scaled(*layer.times, samples / type.speed);
 
   LayerCost cost;
+  if (layer.core.forward.value > 0) cost.core = layer.core.forward / layer.forward;
   const Profile* profile = profile_of(device_type);
   const auto measured = profile ? profile->find(signatures_[i], samples) : std::nullopt;
   const bool shares = shares_memory_[static_cast<std::size_t>(device_type)] != 0;

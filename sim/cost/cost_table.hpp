@@ -19,6 +19,7 @@ struct Traffic {
 struct LayerCost {
   Seconds forward, input_gradient, weight_gradient;
   Traffic traffic{};
+  double core = 0;  ///< Share of its attention core in the operations of the forward, so in its time and traffic.
 
   Seconds backward() const { return input_gradient + weight_gradient; }
 };

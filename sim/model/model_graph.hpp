@@ -16,6 +16,13 @@ struct LayerTimes {
   Seconds forward, input_gradient, weight_gradient;
 };
 
+/// Scores, softmax and context of an attention: what selective recomputation drops and makes again (Korthikanti et al.,
+/// MLSys 2023, section 5). For one sample, and counted in the amounts of the layer too.
+struct AttentionCore {
+  Flops forward;
+  Bytes stash;
+};
+
 /// One node of the network that is trained. All amounts are for one sample.
 struct Layer {
   std::string name;
@@ -25,6 +32,7 @@ struct Layer {
   double parameters = 0;              ///< Number of parameters it owns; tied weights are counted once.
   Bytes output;                       ///< Sent to every consumer forward; its gradient comes back with the same size.
   Bytes stash;                        ///< Kept from forward to backward.
+  AttentionCore core;                 ///< Zero in layers without attention.
   std::string tie;                    ///< Layers with the same word share their parameters.
   std::vector<Operation> operations;  ///< What it computes, inputs first; the last is its output. Empty: only known by
                                       ///< its amounts, so no real backend can run it.

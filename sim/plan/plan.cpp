@@ -72,6 +72,7 @@ std::string to_text(const Plan& plan) {
     if (stage.turns() > 1) text += ", in turn";
     if (stage.group > 1) text += fmt::format(", group {}", stage.group);
     if (stage.recompute) text += ", recompute";
+    if (stage.recompute_cores) text += ", selective recompute";
     if (stage.twin.valid())
       text += fmt::format(", {} of {} micro-batches, the others in {}", stage.micros.size(),
                           plan.micro_batches(StageId{s}), stage.twin.value);

@@ -26,7 +26,8 @@ struct Stage {
   Share share = Share::Samples;   ///< Of the replicas.
   int micro_batch_size = 1;       ///< Samples.
   int group = 1;                  ///< k of kFkB: micro-batches done forward, then backward, together.
-  bool recompute = false;
+  bool recompute = false;         ///< Its forward runs again before backward.
+  bool recompute_cores = false;   ///< Backward makes the inside of each attention again, one layer at a time.
   StageTask task = StageTask::Whole;
   std::vector<int> micros;  ///< Micro-batches of one iteration that it runs, ascending; empty: all. Pipelines in
                             ///< both directions divide an iteration.

@@ -11,6 +11,11 @@
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
+namespace {
+
+bool keeps_core(const Layer& layer) { return layer.core.stash.value > 0; }
+
+}  // namespace
 
 void add_data_edges(Plan& plan, const ModelGraph& model) {
   std::vector<int> stage_of(model.layers.size(), -1);
@@ -41,6 +46,11 @@ void count_samples(Plan& plan, const PlannerInput& input) {
 }
 
 void finish_plan(Plan& plan, const PlannerInput& input, bool sequential) {
+  for (Stage& stage : plan.stages)
+    stage.recompute_cores =
+        stage.recompute_cores && std::any_of(stage.layers.begin(), stage.layers.end(), [&](LayerId l) {
+          return keeps_core(input.model.layers[static_cast<std::size_t>(l)]);
+        });
   count_samples(plan, input);
   add_data_edges(plan, input.model);
   if (sequential) make_sequential(plan);
@@ -78,6 +88,39 @@ std::vector<DeviceId> available_devices(const PlannerInput& input) {
       devices.push_back(DeviceId{static_cast<std::int64_t>(d)});
   }
   return devices;
+}
+
+config::Field recompute_field(bool automatic) {
+  std::vector<std::string> words{"none", "selective", "full"};
+  std::string doc =
+      "What backward needs and a stage makes again, to keep less in memory: nothing; selective, the inside of each "
+      "attention (scores, softmax, context), a layer at a time; full, its whole forward";
+  if (automatic) {
+    words.insert(words.begin(), "auto");
+    doc += "; auto, what is fastest and fits";
+  }
+  const std::string fallback = words.front();
+  return config::choice("recompute", std::move(words)).fallback(fallback).doc(doc + ".");
+}
+
+std::vector<std::string> recompute_words(const ModelGraph& model) {
+  if (std::any_of(model.layers.begin(), model.layers.end(), keeps_core)) return {"none", "selective", "full"};
+  return {"none", "full"};
+}
+
+std::vector<std::string> recompute_words(const config::Value& options, const ModelGraph& model) {
+  const config::Value& value = options.at("recompute");
+  std::vector<std::string> all = recompute_words(model);
+  if (value.text == "auto") return all;
+  if (std::find(all.begin(), all.end(), value.text) == all.end())
+    throw InputError({{value.where, "recompute", "no layer of the model keeps the inside of an attention",
+                       "write full or none; with flash_attention nothing of it is kept", "recompute"}});
+  return {value.text};
+}
+
+void set_recompute(Stage& stage, std::string_view word) {
+  stage.recompute = word == "full";
+  stage.recompute_cores = word == "selective";
 }
 
 config::Field share_field() {

@@ -57,6 +57,15 @@ void finish_plan(Plan&, const PlannerInput&, bool sequential);
 config::Field share_field();
 Share share_of(const config::Value& options);
 
+/// The option `recompute`: none, selective or full, or with `automatic` also auto, which comes first then.
+config::Field recompute_field(bool automatic = false);
+/// Its words that make a difference for the model, least first.
+std::vector<std::string> recompute_words(const ModelGraph&);
+/// Those to try: the one of the option, or of auto all. InputError where it is selective and the model has no attention
+/// core.
+std::vector<std::string> recompute_words(const config::Value& options, const ModelGraph&);
+void set_recompute(Stage&, std::string_view word);
+
 /// The devices with these names (a list, or one alone); an unknown name is a problem at its place.
 std::vector<DeviceId> read_devices(const config::Value& names, const Cluster&, const std::string& path,
                                    config::Problems&);

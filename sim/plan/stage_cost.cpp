@@ -1,5 +1,6 @@
 #include "sim/plan/stage_cost.hpp"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -61,6 +62,15 @@ StageCost task_cost(StageTask task, const StageCost& whole) {
   return cost;
 }
 
+/// In the backward of the layer, so that one of them is there at a time.
+void make_cores_again(const Layer& layer, const LayerCost& one, double samples, StageCost& cost) {
+  const Bytes core = layer.core.stash * samples;
+  cost.input_gradient += one.core * one.forward;
+  cost.traffic.input_gradient += one.core * one.traffic.forward;
+  cost.stash -= core;
+  cost.remade = std::max(cost.remade, core);
+}
+
 StageCost replica_cost(const Stage& stage, int replica, const CostTable& costs) {
   const ModelGraph& model = costs.model();
   const auto samples = static_cast<double>(samples_at_once(stage, replica));
@@ -79,6 +89,7 @@ StageCost replica_cost(const Stage& stage, int replica, const CostTable& costs) 
     cost.traffic.input_gradient += one.traffic.input_gradient;
     cost.traffic.weight_gradient += one.traffic.weight_gradient;
     cost.stash += layer.stash * samples;
+    if (stage.recompute_cores) make_cores_again(layer, one, samples, cost);
   }
   const Seconds operation = costs.operation(type);
   cost.backward = cost.input_gradient + cost.weight_gradient + operation;

@@ -15,6 +15,7 @@ struct StageCost {
   Bytes gradients, optimizer;
   Bytes stash;             ///< One micro-batch, from forward to backward.
   Bytes boundary;          ///< What remains of the stash when the stage recomputes.
+  Bytes remade{};          ///< Made and dropped within a backward: the largest inside of an attention.
   Bytes gradient_traffic;  ///< Reduced among the replicas in every update.
   Traffic traffic{};       ///< Of shared memory, while the ops run.
   Bytes update_traffic{}, touch_traffic{};

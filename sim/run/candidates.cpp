@@ -71,6 +71,7 @@ class Maker {
     const Prepared p = lay_out(own_);
     samples_ = p.plan.mini_batch;
     layers_ = static_cast<int>(p.model.layers.size());
+    recomputations_ = recompute_words(p.model);
     for (const int start : {1, p.plan.stages.front().micro_batch_size}) {
       for (std::int64_t size = start; size <= samples_; size *= 2) sizes_.insert(static_cast<int>(size));
       for (int size = start; size % 2 == 0; size /= 2) sizes_.insert(size / 2);
@@ -104,7 +105,7 @@ class Maker {
       for (const int replicas : counts_up_to(devices / ranks))
         for (const int size : sizes_)
           for (const Way& way : ways_)
-            for (const bool recompute : {false, true}) {
+            for (const std::string& recompute : recomputations_) {
               const bool once = way.first == Placement::Linear || way.first == Placement::Bidirectional;
               const int stages = once ? ranks : 2 * ranks;
               if (size < replicas || stages > layers_) continue;
@@ -120,8 +121,8 @@ class Maker {
     const Way linear{Placement::Linear, {}};
     if (!ways_.contains(linear) || !def.fields->find("micro_batch_size")) return;
     for (const int size : sizes_)
-      for (const bool recompute : {false, true}) {
-        if (recompute && !def.fields->find("recompute")) continue;
+      for (const std::string& recompute : recomputations_) {
+        if (recompute != "none" && !def.fields->find("recompute")) continue;
         if (samples_ / size > std::max(own_.micro_batches, kMostMicroBatches * static_cast<int>(names_.size())))
           continue;
         progress_(fmt::format("{}, micro-batches of {}", def.name, size));
@@ -137,15 +138,15 @@ class Maker {
     return join(devices);
   }
 
-  void add(std::string_view planner, const Way& way, int size, bool recompute, const std::string& more) {
+  void add(std::string_view planner, const Way& way, int size, const std::string& recompute, const std::string& more) {
     ++made_.plans;
     Candidate c;
     c.placement = way.first;
     c.both_ways = way.second;
     const bool named = c.placement != Placement::Linear && c.both_ways.empty();
-    c.plan =
-        fmt::format("{{planner: {}, micro_batch_size: {}{}{}{}}}", planner, size, recompute ? ", recompute: full" : "",
-                    named ? fmt::format(", placement: {}", to_text(c.placement)) : "", more);
+    c.plan = fmt::format("{{planner: {}, micro_batch_size: {}{}{}{}}}", planner, size,
+                         recompute == "none" ? "" : ", recompute: " + recompute,
+                         named ? fmt::format(", placement: {}", to_text(c.placement)) : "", more);
     c.bound.planner = planner;
     c.bound.micro_batch_size = size;
     c.bound.micro_batches = samples_ / size;
@@ -173,7 +174,8 @@ class Maker {
     for (const Stage& stage : p.plan.stages) {
       used.insert(stage.devices.begin(), stage.devices.end());
       c.bound.replicas = std::max(c.bound.replicas, static_cast<int>(stage.devices.size()));
-      c.bound.recompute |= stage.recompute;
+      if (stage.recompute_cores && c.bound.recompute == "none") c.bound.recompute = "selective";
+      if (stage.recompute) c.bound.recompute = "full";
     }
     c.bound.devices = static_cast<int>(used.size());
     c.bound.stages = p.plan.different_stages();
@@ -193,6 +195,7 @@ class Maker {
   Candidates made_;
   std::set<Way> ways_;
   int samples_ = 1, layers_ = 1;
+  std::vector<std::string> recomputations_;
   std::set<int> sizes_;               ///< Of micro-batches: powers of two, and the scenario's times and by them.
   std::vector<std::string> names_;    ///< Of the devices.
   std::vector<std::size_t> fastest_;  ///< Devices, the one with the highest peak first.

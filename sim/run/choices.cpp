@@ -120,11 +120,12 @@ class ChoiceSearch {
     }
   }
 
-  /// On the plans that are on the front now.
+  /// On the plans that nothing covers with as much recomputation: another order may make up for what less of it costs.
   void search_orders(const std::vector<Candidate>& candidates) {
     const Way way{&get_from(schedules::all(), "schedule", "synthesised")};
     Words plans;
-    for (const Choice& c : table_.front) plans.push_back(c.sets.front());
+    for (const auto& [recompute, front] : fronts_)
+      for (const Choice& c : front) plans.push_back(c.sets.front());
     for (const Candidate& c : candidates)
       if (std::find(plans.begin(), plans.end(), "plan=" + c.plan) != plans.end()) consider(c, way);
   }
@@ -192,11 +193,16 @@ class ChoiceSearch {
     return c;
   }
 
-  void keep(Choice c) {
-    for (const Choice& other : table_.front)
+  static void put(const Choice& c, std::vector<Choice>& front) {
+    for (const Choice& other : front)
       if (covers(other, c)) return;
-    std::erase_if(table_.front, [&](const Choice& other) { return covers(c, other); });
-    table_.front.push_back(std::move(c));
+    std::erase_if(front, [&](const Choice& other) { return covers(c, other); });
+    front.push_back(c);
+  }
+
+  void keep(const Choice& c) {
+    put(c, fronts_[c.recompute]);
+    put(c, table_.front);
   }
 
   const ChoiceOptions& asked_;
@@ -204,7 +210,8 @@ class ChoiceSearch {
   Scenario own_;
   std::vector<Way> ways_;
   ChoiceTable table_;
-  std::set<std::string> ran_;                   ///< Schedules that could run one of the plans.
+  std::map<std::string, std::vector<Choice>> fronts_;  ///< By recomputation.
+  std::set<std::string> ran_;                          ///< Schedules that could run one of the plans.
   std::map<std::string, std::string> refused_;  ///< Of each schedule: why it could not run the first that it could not.
 };
 

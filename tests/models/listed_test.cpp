@@ -67,3 +67,16 @@ TEST_CASE("listed: vgg16, 15,470 million multiplications forward") {
   CHECK(model.layers.front().output.value == 224 * 224 * 64 * 4);
   CHECK(model.layers.back().output.value == 4000);
 }
+
+TEST_CASE("listed: the inside of an attention is a part of its layer") {
+  const ModelGraph model =
+      make("layers: [{name: a, forward: 9 MFLOP, stash: 7 B, core_forward: 4 MFLOP, core_stash: 5 B}]");
+  CHECK(model.layers[0].core.forward.value == 4e6);
+  CHECK(model.layers[0].core.stash.value == 5);
+  CHECK(model.layers[0].stash.value == 7);
+  CHECK(test::input_error_of([] {
+          make("layers: [{name: a, forward: 1 MFLOP, stash: 7 B, core_forward: 2 MFLOP}]");
+        }) == "1: layers[0].core_forward: 2 MFLOP is more than the whole forward [it is a part of `forward`]\n");
+  CHECK(test::input_error_of([] { make("layers: [{name: a, forward: 1 MFLOP, stash: 7 B, core_stash: 8 B}]"); }) ==
+        "1: layers[0].core_stash: 8 B is more than the whole stash [it is a part of `stash`]\n");
+}

@@ -19,6 +19,7 @@
 #include <map>
 #include <numeric>
 
+#include "sim/core/counted.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/plan/even_out.hpp"
 #include "sim/plan/overlap.hpp"
@@ -36,10 +37,7 @@ const config::MapSpec kFields{
              "Which device runs which stages: one each, round and round, there and back, or to and fro; auto: what the "
              "schedule goes with, which may also be a second copy of every stage the other way round."),
      config::integer("replicas", 1, 1e6).fallback("1").doc("Devices of each stage."), share_field(),
-     config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch."),
-     config::choice("recompute", std::vector<std::string>{"none", "full"})
-         .fallback("none")
-         .doc("Whether stages run their forward again before backward, to keep less in memory."),
+     config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch."), recompute_field(),
      config::list("devices", config::text("device"))
          .optional()
          .doc("Device names in the order of the stages, replicas side by side; left out: the order of the cluster."),
@@ -47,11 +45,11 @@ const config::MapSpec kFields{
 
 constexpr Bytes kLargestTable{double(1 << 30)};
 
-LayerSums sums_of(const CostTable& costs, int type, double samples, bool recompute) {
+LayerSums sums_of(const CostTable& costs, int type, double samples, const Stage& stage) {
   LayerSums sums{0};
   for (std::size_t i = 0; i < costs.model().layers.size(); ++i) {
     const LayerCost cost = costs.at(LayerId{static_cast<std::int64_t>(i)}, type, samples);
-    const Seconds time = cost.forward * (recompute ? 2 : 1) + cost.backward();
+    const Seconds time = cost.forward * (1 + stage.recompute + stage.recompute_cores * cost.core) + cost.backward();
     sums.push_back(sums.back() + time.value);
   }
   return sums;
@@ -138,10 +136,6 @@ Placing placing_of(const PlannerInput& input) {
   return placing;
 }
 
-std::string counted(std::int64_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 [[noreturn]] void refuse(const PlannerInput& input, const Placing& placing, int stages, int replicas, int there) {
   const Where& where = input.options.at("stages").where;
   const int least = placing.chunks.least;
@@ -211,7 +205,7 @@ Division divide(const Plan& copies, int count, const PlannerInput& input) {
       const int type = input.cluster.devices[device].type;
       const std::int64_t samples = samples_at_once(stage, static_cast<int>(r));
       LayerSums& own = known[{type, samples}];
-      if (own.empty()) own = sums_of(input.costs, type, static_cast<double>(samples), stage.recompute);
+      if (own.empty()) own = sums_of(input.costs, type, static_cast<double>(samples), stage);
       sums[static_cast<std::size_t>(s % count)].push_back(&own);
       devices[device].push_back({s % count, &own, part});
       shared |= devices[device].size() > 1;
@@ -251,7 +245,7 @@ Planned plan_balanced(const PlannerInput& input) {
     stage.devices = ranks[static_cast<std::size_t>(rank_of(placing.placement, s, static_cast<int>(ranks.size())))];
     stage.share = share_of(options);
     stage.micro_batch_size = config::as_int(options.at("micro_batch_size"));
-    stage.recompute = options.at("recompute").text == "full";
+    set_recompute(stage, recompute_words(options, input.model).front());
   }
   count_samples(plan, input);
   Plan copies = plan;

@@ -26,9 +26,7 @@ const config::MapSpec& stage_fields() {
        config::integer("group", 1, 1e6)
            .fallback("1")
            .doc("k of kFkB: micro-batches that go forward, then backward, together."),
-       config::choice("recompute", {"none", "full"})
-           .fallback("none")
-           .doc("Whether the stage runs its forward again before backward.")}};
+       recompute_field()}};
   return spec;
 }
 
@@ -78,7 +76,7 @@ class Reader {
     stage.share = share_of(value);
     stage.micro_batch_size = config::as_int(value.at("micro_batch_size"));
     stage.group = config::as_int(value.at("group"));
-    stage.recompute = value.at("recompute").text == "full";
+    set_recompute(stage, recompute_words(value, input_.model).front());
     plan_.stages.push_back(std::move(stage));
   }
 

@@ -19,9 +19,7 @@ const config::MapSpec kFields{
      config::choice("cuts", Words{"all", "listed"})
          .fallback("all")
          .doc("Where stages may end: all, any set of layers with their inputs; listed, between layers in order."),
-     config::choice("recompute", Words{"auto", "none", "full"})
-         .fallback("auto")
-         .doc("Whether stages run their forward again before backward; auto: those that would not fit without."),
+     recompute_field(true),
      config::quantity("memory", config::Dimension::Size)
          .optional()
          .doc("Of a device; left out: what its type has, or no limit where that is not known."),
@@ -29,7 +27,8 @@ const config::MapSpec kFields{
          .optional()
          .doc("Between any two devices; left out: the slowest link that neighbours cross.")}};
 
-/// What a recomputed layer keeps is its input; the rest comes back once, for the micro-batch in its backward.
+/// What a recomputed layer keeps is its input, or all but the inside of its attention; the rest comes back once, for
+/// the micro-batch in its backward.
 msr::PiperLayer layer_of(const PlannerInput& input, const std::vector<msr::LayerAmounts>& amounts, std::size_t l,
                          int type, int size) {
   const Layer& layer = input.model.layers[l];
@@ -44,14 +43,20 @@ msr::PiperLayer layer_of(const PlannerInput& input, const std::vector<msr::Layer
     plain.in.push_back(amounts[static_cast<std::size_t>(from)].output);
     inputs += plain.in.back();
   }
-  msr::Variant again = plain;
-  again.seconds += input.costs.at(LayerId{static_cast<std::int64_t>(l)}, type, size).forward.value;
-  again.memory_in_flight = std::min(inputs, plain.memory_in_flight);
-  again.memory_once += plain.memory_in_flight - again.memory_in_flight;
-  const std::string& word = input.options.at("recompute").text;
+  const LayerCost cost = input.costs.at(LayerId{static_cast<std::int64_t>(l)}, type, size);
   std::vector<msr::Variant> variants;
-  if (word != "full") variants.push_back(plain);
-  if (word != "none") variants.push_back(again);
+  for (const std::string& word : recompute_words(input.options, input.model)) {
+    msr::Variant& one = variants.emplace_back(plain);
+    if (word == "full") {
+      one.seconds += cost.forward.value;
+      one.memory_in_flight = std::min(inputs, plain.memory_in_flight);
+    }
+    if (word == "selective") {
+      one.seconds += cost.core * cost.forward.value;
+      one.memory_in_flight -= layer.core.stash.value * size;
+    }
+    one.memory_once += plain.memory_in_flight - one.memory_in_flight;
+  }
   return {layer.name, {{1, std::move(variants)}}};
 }
 
@@ -114,6 +119,7 @@ Planned plan_piper(const PlannerInput& input) {
   const std::vector<DeviceId> devices = msr::devices_of(input);
   const msr::Types types = msr::types_of(input.cluster, devices);
   const msr::Cuts cuts = msr::cuts_of(input);
+  const std::vector<std::string> words = recompute_words(input.options, input.model);
   const auto found = search(input, devices, types, cuts);
   if (!found) refuse(input, devices, types);
   Planned result;
@@ -122,7 +128,7 @@ Planned plan_piper(const PlannerInput& input) {
     Stage stage;
     stage.name = fmt::format("s{}", result.plan.stage_count());
     stage.micro_batch_size = config::as_int(input.options.at("micro_batch_size"));
-    stage.recompute = input.options.at("recompute").text == "full" || one.variants.front() == 1;
+    set_recompute(stage, words[static_cast<std::size_t>(one.variants.front())]);
     for (const int layer : cuts.layers_between(one.from, one.to)) stage.layers.push_back(LayerId{layer});
     stage.devices = next_devices(one, devices, types, taken);
     result.memory = std::max(result.memory, Bytes{one.memory});

@@ -17,8 +17,6 @@
 namespace stagecraft::planners {
 namespace {
 
-using Words = std::vector<std::string>;
-
 const config::MapSpec kFields{
     "Equal pipelines side by side by PipeDream-2BW's search.",
     {msr::devices_field(),
@@ -28,9 +26,7 @@ const config::MapSpec kFields{
      config::integer("batch", 1, 1e9)
          .optional()
          .doc("Samples in one iteration: only widths and sizes that give so many; left out: as many as are best."),
-     config::choice("recompute", Words{"auto", "none", "full"})
-         .fallback("auto")
-         .doc("Whether stages run their forward again before backward; auto: where that gives more throughput."),
+     recompute_field(true),
      config::quantity("memory", config::Dimension::Size)
          .optional()
          .doc("Of a device; left out: what its type has, or no limit where that is not known.")}};
@@ -39,7 +35,7 @@ constexpr std::size_t kMostOrdered = 4;  ///< Types of which every order is trie
 
 struct Candidate {
   int width = 1, depth = 1, size = 1;
-  bool recompute = false;
+  std::string recompute = "none";
   std::vector<int> devices;          ///< Of the first stage, then the second; numbers among those there are.
   std::vector<std::set<int>> types;  ///< Of each stage.
   std::vector<int> starts;           ///< First layer of each stage.
@@ -57,7 +53,8 @@ class Search {
         host_(msr::devices_of_host(input.cluster, devices_)),
         inside_(msr::ring_bandwidth(input.cluster, devices_, static_cast<std::size_t>(host_))),
         between_(msr::ring_bandwidth(input.cluster, devices_, devices_.size())),
-        orders_(orders()) {
+        orders_(orders()),
+        words_(recompute_words(input.options, input.model)) {
     const config::Value* given = input.options.find("memory");
     for (const int type : types_.types) {
       const Bytes known = input.cluster.types[static_cast<std::size_t>(type)].memory;
@@ -118,13 +115,11 @@ class Search {
   void look(int width, int depth, int size, const std::vector<int>& order) {
     const config::Value* batch = input_.options.find("batch");
     if (batch && static_cast<double>(width) * size * input_.micro_batches != config::as_int(*batch)) return;
-    const std::string& word = input_.options.at("recompute").text;
-    Candidate candidate{width, depth, size, false, {}, {}, {}, 0, 0};
+    Candidate candidate{width, depth, size, {}, {}, {}, {}, 0, 0};
     candidate.devices = fastest(order, static_cast<std::size_t>(width) * static_cast<std::size_t>(depth), size);
     candidate.types = types_of_stages(candidate);
     candidate.starts = starts(candidate);
-    for (const bool recompute : {false, true}) {
-      if (word == (recompute ? "none" : "full")) continue;
+    for (const std::string& recompute : words_) {
       ++states_;
       candidate.recompute = recompute;
       const msr::TwoBwPipeline pipeline = pipeline_of(candidate);
@@ -175,7 +170,7 @@ class Search {
   }
 
   msr::TwoBwPipeline pipeline_of(const Candidate& candidate) {
-    msr::TwoBwPipeline pipeline{{}, candidate.width, input_.micro_batches, candidate.recompute, 0, 0};
+    msr::TwoBwPipeline pipeline{{}, candidate.width, input_.micro_batches, candidate.recompute == "full", 0, 0};
     pipeline.width_bandwidth = candidate.width <= host_ ? inside_ : between_;
     pipeline.depth_bandwidth = candidate.width * candidate.depth <= host_ ? inside_ : between_;
     if (types_.mixed()) set_bandwidths(candidate, pipeline);
@@ -200,7 +195,30 @@ class Search {
     stage.weights = sums.parameters[to] - sums.parameters[from];
     stage.other_state = stage.weights / precision.weight * (precision.gradient + precision.optimizer);
     for (std::size_t l = from; l < to; ++l) stage.activations += input_.model.layers[l].stash.value * candidate.size;
+    if (candidate.recompute == "selective") leave_cores_out(candidate, s, from, to, stage);
     return stage;
+  }
+
+  /// Selective recomputation: the inside of each attention is made again, and of one layer at a time it is there.
+  void leave_cores_out(const Candidate& candidate, std::size_t s, std::size_t from, std::size_t to,
+                       msr::TwoBwStage& stage) const {
+    double largest = 0, seconds = 0;
+    for (std::size_t l = from; l < to; ++l) {
+      const double core = input_.model.layers[l].core.stash.value * candidate.size;
+      stage.activations -= core;
+      largest = std::max(largest, core);
+    }
+    for (const int type : candidate.types[s]) {
+      double own = 0;
+      for (std::size_t l = from; l < to; ++l) {
+        const LayerCost cost = input_.costs.at(LayerId{static_cast<std::int64_t>(l)},
+                                               types_.types[static_cast<std::size_t>(type)], candidate.size);
+        own += cost.core * cost.forward.value;
+      }
+      seconds = std::max(seconds, own);
+    }
+    stage.seconds += seconds;
+    stage.other_state += largest;
   }
 
   /// The slowest link among the replicas of a stage, and from a device to the same one of the next stage.
@@ -223,7 +241,7 @@ class Search {
       Stage stage;
       stage.name = fmt::format("s{}", s);
       stage.micro_batch_size = best_.width * best_.size;
-      stage.recompute = best_.recompute;
+      set_recompute(stage, best_.recompute);
       const int to = s + 1 < best_.starts.size() ? best_.starts[s + 1] : static_cast<int>(input_.model.layers.size());
       for (int layer = best_.starts[s]; layer < to; ++layer) stage.layers.push_back(LayerId{layer});
       const auto width = static_cast<std::size_t>(best_.width);
@@ -272,7 +290,8 @@ class Search {
   int host_;
   double inside_, between_;  ///< Bytes a second: within a host, and over all devices.
   std::vector<std::vector<int>> orders_;
-  std::vector<double> memory_;  ///< Bytes of a device of each type.
+  std::vector<std::string> words_;  ///< Of recomputation.
+  std::vector<double> memory_;      ///< Bytes of a device of each type.
   double least_memory_ = std::numeric_limits<double>::infinity();
   std::vector<std::vector<double>> bandwidth_;          ///< Between any two of several types.
   std::map<std::pair<int, int>, msr::Workload> works_;  ///< By micro-batch size and type.

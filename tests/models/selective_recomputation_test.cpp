@@ -1,0 +1,149 @@
+// Selective recomputation against the closed forms of Korthikanti et al., MLSys 2023: bytes of a layer and a
+// micro-batch of b samples are 34 s b h + 5 a s^2 b when all is kept, 34 s b h without the inside of attention, 2 s b h
+// with the input alone (table 2), and with t GPUs in a group (10 t + 24) s b h in place of 34 s b h. What is made again
+// are the 4 s^2 h operations of scores and context.
+
+#include <doctest/doctest.h>
+
+#include "sim/model/builder.hpp"
+#include "sim/plan/stage_cost.hpp"
+#include "tests/support/clusters.hpp"
+#include "tests/support/planning.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+constexpr double s = 2048, h = 6144, a = 64, b = 4;  // The 22B network of the paper.
+constexpr double kHidden = s * b * h, kInside = 5 * a * s * s * b;
+
+ModelGraph gpt(const std::string& more = "") {
+  const ModelBuilder& def = get_from(model_builders::all(), "builder", "transformer");
+  return def.build(
+      test::checked("{kind: gpt, layers: 4, hidden: 6144, heads: 64, sequence: 2048, vocabulary: 8, "
+                    "precision: mixed, attention_dropout: true" +
+                        more + "}",
+                    *def.fields));
+}
+
+/// Devices that reach 1 TFLOP/s, with memory that sets no limit in time.
+Cluster devices(int count, Bytes memory = {}) {
+  Cluster cluster = test::star(count, 1e9, 0);
+  cluster.types[0].peak = FlopRate{1e12};
+  cluster.types[0].memory = memory;
+  return cluster;
+}
+
+Planned in_stages(const ModelGraph& model, const std::string& recompute, const char* last = "lnf..loss") {
+  std::string yaml = "stages:\n  - {layers: [tok..embed], device: d0, micro_batch_size: 4}\n";
+  for (int l = 0; l < 4; ++l)
+    yaml += "  - {layers: [l" + std::to_string(l) + "], device: d" + std::to_string(l + 1) +
+            ", micro_batch_size: 4, recompute: " + recompute + "}\n";
+  yaml += std::string("  - {layers: [") + last + "], device: d5, micro_batch_size: 4, recompute: " + recompute + "}\n";
+  return test::planned("explicit", model, devices(6), yaml);
+}
+
+StageCost of_one_layer(const ModelGraph& model, const std::string& recompute) {
+  const Cluster cluster = devices(6);
+  return stage_costs(in_stages(model, recompute).plan, CostTable(model, cluster))[2][0];
+}
+
+}  // namespace
+
+TEST_CASE("bytes of a layer: all, without the inside of attention, its input") {
+  for (const double t : {1.0, 8.0}) {
+    CAPTURE(t);
+    const ModelGraph model = gpt(t > 1 ? ", tensor_parallel: 8" : "");
+    const double kept = (10 * t + 24) * kHidden;
+    const StageCost none = of_one_layer(model, "none"), selective = of_one_layer(model, "selective"),
+                    full = of_one_layer(model, "full");
+    CHECK(none.stash.value == kept + kInside);
+    CHECK(none.remade.value == 0);
+    CHECK(selective.stash.value == kept);
+    CHECK(selective.remade.value == kInside);
+    CHECK(full.stash.value == kept + kInside);
+    CHECK(full.boundary.value == 2 * kHidden);
+  }
+  CHECK(of_one_layer(gpt(", tensor_parallel: 8, sequence_parallel: true"), "selective").stash.value == 34 * kHidden);
+}
+
+TEST_CASE("seconds of a layer: the inside of attention once more, in the backward that passes the gradient on") {
+  const double forward = b * (24 * s * h * h + 4 * s * s * h) / 1e12, inside = b * 4 * s * s * h / 1e12;
+  const StageCost none = of_one_layer(gpt(), "none"), selective = of_one_layer(gpt(), "selective");
+  CHECK(none.forward.value == doctest::Approx(forward));
+  CHECK(none.backward.value == doctest::Approx(2 * forward));
+  CHECK(selective.forward == none.forward);
+  CHECK(selective.weight_gradient == none.weight_gradient);
+  CHECK(selective.input_gradient.value == doctest::Approx(forward + inside));
+  CHECK(selective.backward.value == doctest::Approx(2 * forward + inside));
+}
+
+TEST_CASE("what a stage makes again is there for one layer at a time") {
+  const ModelGraph model = gpt();
+  const Cluster cluster = devices(1);
+  const Planned one =
+      test::planned("balanced", model, cluster, "{stages: 1, micro_batch_size: 4, recompute: selective}");
+  const Planned all = test::planned("balanced", model, cluster, "{stages: 1, micro_batch_size: 4}");
+  const CostTable costs(model, cluster);
+  const StageCost selective = stage_costs(one.plan, costs)[0][0], none = stage_costs(all.plan, costs)[0][0];
+  CHECK((none.stash - selective.stash).value == 4 * kInside);
+  CHECK(selective.remade.value == kInside);
+  CHECK(one.predicted.value - all.predicted.value == doctest::Approx(4 * b * 4 * s * s * h / 1e12));
+}
+
+TEST_CASE("a stage without attention keeps all; a model without is refused") {
+  const Plan plan = in_stages(gpt(), "selective").plan;
+  CHECK(plan.stages[1].recompute_cores);
+  CHECK_FALSE(plan.stages[5].recompute_cores);
+  CHECK_FALSE(plan.stages[1].recompute);
+  CHECK(to_text(plan).find("micro-batch 4, selective recompute; to 2") != std::string::npos);
+  const std::string refused = "recompute: no layer of the model keeps the inside of an attention";
+  CHECK(test::input_error_of([] { in_stages(gpt(", flash_attention: true"), "selective"); }).find(refused) !=
+        std::string::npos);
+  for (const char* planner : {"balanced", "piper", "2bw"}) {
+    CAPTURE(planner);
+    const std::string stages = std::string(planner) == "balanced" ? "stages: 1, " : "";
+    CHECK(test::input_error_of([&] {
+            test::planned(planner, gpt(", flash_attention: true"), devices(1), "{" + stages + "recompute: selective}");
+          }).find(refused) != std::string::npos);
+  }
+}
+
+// A layer has 12 h^2 + 13 h parameters. With one sample a micro-batch all of it is 1.770 GB, without the inside of
+// attention 0.428, the inside 1.342. The stages have a layer each; the first has an embedding too, of 0.2 GB.
+TEST_CASE("piper takes it where all does not fit, and all again where this does not") {
+  const ModelGraph model = gpt();
+  const auto chosen = [&](double gibibytes) {
+    std::string text;
+    for (const Stage& stage : test::planned("piper", model, devices(4, Bytes{gibibytes * (1 << 30)}), "{}").plan.stages)
+      text += stage.recompute ? 'f' : stage.recompute_cores ? 's' : 'n';
+    return text;
+  };
+  // 16 bytes a parameter, 7.249 GB, and of the four stages 4, 3, 2 and 1 in flight; in GiB:
+  //   all        13.3 and 0.2   11.7   10.0    8.4
+  //   selective   9.6 and 0.2    9.2    8.8    8.4
+  //   full        8.5 and 0.2    8.4    8.4    8.4
+  CHECK(chosen(14) == "nnnn");
+  CHECK(chosen(12.5) == "snnn");
+  CHECK(chosen(11) == "ssnn");
+  CHECK(chosen(9.9) == "sssn");
+  CHECK(chosen(9) == "ffsn");
+}
+
+TEST_CASE("2bw takes it where all does not fit, and all again where this does not") {
+  const ModelGraph model = gpt();
+  const auto chosen = [&](double bytes) {
+    const Planned planned = test::planned("2bw", model, devices(4, Bytes{bytes}), "{largest_micro_batch: 1, batch: 8}");
+    const Stage& first = planned.plan.stages[0];
+    return first.recompute ? 'f' : first.recompute_cores ? 's' : 'n';
+  };
+  // Appendix A.1.2 of the paper: 2 W, what else is kept of the weights, d A, or A, and d inputs; d = 4.
+  const double weights = 18 * (12 * h * h + 13 * h), input = 2 * s * h, kept = 34 * s * h, inside = 5 * a * s * s;
+  const double all = weights + 4 * (kept + inside) + 4 * input, selective = weights + 4 * kept + inside + 4 * input,
+               full = weights + kept + inside + 4 * input, embedding = 18 * (2048 + 8) * h;
+  CHECK(chosen(all + embedding) == 'n');
+  CHECK(chosen(0.99 * all) == 's');
+  CHECK(chosen(selective + embedding) == 's');
+  CHECK(chosen(0.99 * selective) == 'f');
+  CHECK(chosen(full + embedding) == 'f');
+}
