@@ -11,6 +11,7 @@
 
 #include "backends/platform.hpp"
 #include "backends/simgrid/engine.hpp"
+#include "backends/simgrid/radical.hpp"
 #include "backends/simgrid/sandbox.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
@@ -264,7 +265,7 @@ std::string all_of(std::FILE* file) {
 }  // namespace
 
 Platform read_simgrid_platform(const std::string& file, const std::vector<std::string>& wanted, std::size_t most) {
-  static_cast<void>(read_file(file));  // says what is wrong with a file that cannot be read
+  sg::check_radicals(file, read_file(file));
   const File told(std::tmpfile());
   if (!told) throw BackendError("no temporary file for a platform");
   try {

@@ -67,11 +67,10 @@ std::string to_text(const ChoiceTable& t, bool all) {
                       "throughput", "memory", "devices", "planner", planner, "stages", "placement", "schedule", width,
                       "micro-batch", "recompute", "held up by");
   for (const Choice& c : shown)
-    text +=
-        fmt::format("  {:>9}  {:>8}/s  {:>9}  {:>7}  {:<{}}  {:>8}  {:<9}  {:<{}}  {:>11}  {:<9}  {}\n",
-                    to_text(c.period), fmt::format("{:.4g}", c.throughput), to_text(c.memory), c.devices, c.planner,
-                    planner, cut_text(c), c.placement, order_text(c), width,
-                    fmt::format("{} x {}", c.micro_batches, c.micro_batch_size), c.recompute ? "yes" : "no", c.limit);
+    text += fmt::format("  {:>9}  {:>8}/s  {:>9}  {:>7}  {:<{}}  {:>8}  {:<9}  {:<{}}  {:>11}  {:<9}  {}\n",
+                        to_text(c.period), fmt::format("{:.4g}", c.throughput), to_text(c.memory), c.devices, c.planner,
+                        planner, cut_text(c), c.placement, order_text(c), width,
+                        fmt::format("{} x {}", c.micro_batches, c.micro_batch_size), c.recompute, c.limit);
   const Choice& best = t.front.front();
   text +=
       fmt::format("\n{} plans, {} simulations, {} of them without enough memory; {}\n", t.plans, t.simulated, t.unfit,
@@ -102,7 +101,7 @@ std::string choices_csv(const ChoiceTable& t) {
     text +=
         fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", shortest(c.period.value), shortest(c.makespan.value),
                     shortest(c.throughput), shortest(c.memory.value), c.devices, c.planner, c.stages, c.replicas,
-                    c.placement, c.schedule, c.weights, c.micro_batches, c.micro_batch_size, c.recompute ? 1 : 0);
+                    c.placement, c.schedule, c.weights, c.micro_batches, c.micro_batch_size, c.recompute);
   return text;
 }
 

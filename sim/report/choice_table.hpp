@@ -12,7 +12,7 @@ namespace stagecraft {
 struct Choice {
   int devices = 0, stages = 0, replicas = 1, micro_batch_size = 1, micro_batches = 1;
   std::string planner, placement, schedule, weights;
-  bool recompute = false;
+  std::string recompute = "none";
   Seconds period, makespan;
   double throughput = 0;          ///< Samples per second at the period.
   Bytes memory;                   ///< Of the fullest device.

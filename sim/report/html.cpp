@@ -58,7 +58,7 @@ Json memory_head(const HtmlMemory& m) {
 }
 
 HtmlSpans spans_of(const KeptRun& run, const Json& results, const std::map<std::string, std::int64_t>& devices,
-                   std::size_t& left) {
+                   std::size_t& all) {
   HtmlSpans spans = read_spans(run.spans, run.name + "/spans.csv", devices);
   if (const Json& said = results.at("instructions"); said != spans.gap.size())
     throw InputError(
@@ -67,22 +67,20 @@ HtmlSpans spans_of(const KeptRun& run, const Json& results, const std::map<std::
           fmt::format("there are {} instructions here, but {} in results.json", spans.gap.size(), said.dump()),
           "run the scenario again, into an empty folder",
           "not-a-run"}});
-  if (spans.gap.size() > left)
-    throw Infeasible("page-size", fmt::format("a page with more than {} instructions would be too large", kMostSpans),
-                     "fewer runs, or --set run.iterations=2");
-  left -= spans.gap.size();
+  all += spans.gap.size();
+  check_page_size(all);
   return spans;
 }
 
 /// What the page needs at once; the rest behind `parts`.
-Json run_json(const KeptRun& run, std::size_t& left, std::vector<std::string>& parts) {
+Json run_json(const KeptRun& run, std::size_t& all, std::vector<std::string>& parts) {
   Json json{{"name", run.name}, {"results", results_of(run)}, {"scenario", run.scenario}};
   std::map<std::string, std::int64_t> devices;
   for (const Json& d : json["results"].at("devices")) {
     json["devices"].push_back(d.at("name"));
     devices.emplace(d.at("name").get<std::string>(), static_cast<std::int64_t>(devices.size()));
   }
-  const HtmlSpans spans = spans_of(run, json["results"], devices, left);
+  const HtmlSpans spans = spans_of(run, json["results"], devices, all);
   std::vector<HtmlMemory> memory = read_memory(run.memory, run.name + "/memory.csv", devices);
   std::stable_sort(memory.begin(), memory.end(),
                    [](const HtmlMemory& a, const HtmlMemory& b) { return a.device < b.device; });
@@ -105,12 +103,20 @@ Json run_json(const KeptRun& run, std::size_t& left, std::vector<std::string>& p
 
 }  // namespace
 
+void check_page_size(std::size_t instructions) {
+  if (instructions > kMostSpans)
+    throw Infeasible(
+        "page-size",
+        fmt::format("a page of {} instructions is too large: at most {} are drawn", instructions, kMostSpans),
+        "fewer runs, or --set run.iterations=2");
+}
+
 std::string html_page(std::span<const KeptRun> runs, const std::string& title) {
   Json data{{"schema", "page/1"}, {"runs", Json::array()}};
-  std::size_t left = kMostSpans;
+  std::size_t all = 0;
   std::vector<std::string> parts;
   for (const KeptRun& run : runs) try {
-      data["runs"].push_back(run_json(run, left, parts));
+      data["runs"].push_back(run_json(run, all, parts));
     } catch (const Json::exception& e) {
       throw InputError(fmt::format("{}/results.json lacks what the page shows: {}", run.name, e.what()),
                        "run the scenario again");

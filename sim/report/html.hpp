@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 
@@ -10,6 +11,10 @@ struct KeptRun {
   std::string name;
   std::string results, spans, memory, scenario;  ///< results.json, spans.csv, memory.csv (may be empty), scenario.yaml.
 };
+
+/// Infeasible when the runs on one page have so many instructions together that no browser would draw it: above a
+/// million.
+void check_page_size(std::size_t instructions);
 
 /// One page that needs nothing else: the runs above each other on one time axis, their numbers side by side. Everything
 /// on it stands in these files. InputError names the file that is not what it should be.

@@ -99,7 +99,7 @@ std::vector<NamedFile> named_files(FileKind kind) {
     for (fs::recursive_directory_iterator it(folder, error), end; it != end; it.increment(error)) {
       if (error || it->path().extension() != ".yaml" || is_guest(kind, it->path())) continue;
       const fs::path named = kind == FileKind::Published ? it->path().parent_path() : it->path();
-      std::string name = fs::relative(named, folder, error).replace_extension().string();
+      std::string name = named.lexically_relative(folder).replace_extension().string();
       const bool known = std::any_of(files.begin(), files.end(), [&](const NamedFile& f) { return f.name == name; });
       if (!known) files.push_back({std::move(name), shown(it->path())});
     }

@@ -110,6 +110,7 @@ GpuOptions gpu_options(const Value& gpu) {
   if (precision == "bf16") options.precision = GpuPrecision::Bf16;
   if (gpu.at("messages").text == "nccl") options.messages = GpuMessages::Nccl;
   if (gpu.at("messages").text == "kernel") options.messages = GpuMessages::Kernel;
+  if (gpu.at("sums").text == "collective") options.sums = GpuSums::Collective;
   if (gpu.at("timing").text == "off") options.timing = GpuTiming::Off;
   options.graph = config::as_bool(gpu.at("graph"));
   if (options.graph && options.timing == GpuTiming::Events)

@@ -56,6 +56,10 @@ const MapSpec gpu_fields{
              .fallback("copy")
              .doc("How messages move: by copies of the driver, by a kernel on the multiprocessors of the receiver, "
                   "or by NCCL."),
+         choice("sums", {"ordered", "collective"})
+             .fallback("ordered")
+             .doc("How gradients of replicas are added up: one after another, with the bits of the backend cpu; or by "
+                  "an all-reduce of NCCL, in its own order, for which each replica needs a GPU of its own."),
          choice("timing", {"events", "off"})
              .fallback("events")
              .doc("Two events around each instruction, or times of whole iterations only, which disturb nothing."),

@@ -9,48 +9,20 @@
 
 #include <fmt/format.h>
 
-#include "backends/real/session.hpp"
-#include "tests/backends/real/run_case.hpp"
+#include "tests/convergence/methods.hpp"
 #include "tests/support/checked.hpp"
-#include "tests/support/nets.hpp"
 
 using namespace stagecraft;
 
 namespace {
 
-constexpr int kDepth = 8, kBatch = 32;
-
-struct Method {
-  std::string policy;
-  bool released = false;
-  std::string stated;  ///< What the prototype showed: median [lowest-highest].
-
-  std::string name() const { return policy + (released ? " as released" : ""); }
-  WeightsRule rule() const {
-    const WeightsDef& def = get_from(weights::all(), "weights policy", policy);
-    return released ? *def.as_released : def.paper;
-  }
-};
+using test::Case;
+using test::Method;
 
 const Method kSync{"flush", false, ""}, kNaive{"naive", false, ""}, kPipeOptim{"pipeoptim", false, ""};
 
 using Weights = std::vector<std::vector<double>>;
 using Seeds = std::vector<double>;  ///< A number of each seed.
-
-struct Case {
-  ModelGraph model;
-  Plan plan;
-  const char* schedule;
-
-  // 2BW keeps two versions only, so that it needs depth - 1 micro-batches an update: as many samples in smaller ones.
-  Case(const std::string& policy, const std::string& task)
-      : model(task == "glyph" ? test::deep_net(kDepth, 64, 32, 10, OperationKind::Tanh, OperationKind::CrossEntropy)
-                              : test::deep_net(kDepth, 16, 32, 4)),
-        plan(policy == "2bw" ? test::stage_each(model, kDepth, kBatch / kDepth) : test::stage_each(model, 1, kBatch)),
-        schedule(policy == "flush" ? "1f1b"
-                 : policy == "2bw" ? "2bw"
-                                   : "pipedream") {}
-};
 
 Learnt train(const Method& method, Training training, int updates, int seed) {
   training.seed = static_cast<std::uint64_t>(seed);
@@ -61,10 +33,9 @@ Learnt train(const Method& method, Training training, int updates, int seed) {
 }
 
 double distance(const Weights& a, const Weights& b) {
-  double sum = 0;
-  for (std::size_t k = 0; k < a.size(); ++k)
-    for (std::size_t i = 0; i < a[k].size(); ++i) sum += (a[k][i] - b[k][i]) * (a[k][i] - b[k][i]);
-  return std::sqrt(sum);
+  double squares = 0;
+  for (std::size_t k = 0; k < a.size(); ++k) squares += std::pow(test::distance(a[k], b[k]), 2);
+  return std::sqrt(squares);
 }
 
 double median(Seeds seeds) {
@@ -115,31 +86,6 @@ std::vector<Seeds> closures(const Training& training, int updates, int seeds, co
   return found;
 }
 
-/// ||W_hat - W(f + s)|| / ||W(f) - W(f + s)|| on the first stage, s = depth - 1, mean over the updates; above 1 it is
-/// better not to predict. A straight prediction repeats the last step s times, so the versions are enough to know it:
-/// W_hat = W(f) + s (W(f) - W(f - 1)).
-double prediction_error(Training training, int updates) {
-  training.evaluate_every = 1;
-  const Case c(kPipeOptim.policy, training.task);
-  const WeightsRule rule = kPipeOptim.rule();
-  const Program program = test::real_program(c.schedule, c.plan, rule, updates);
-  const Work work{c.model, c.plan, rule, training};
-  real::Session session(program, work, cpu::make_kernels, [](DeviceId) { return true; });
-  real::WalkOptions options;
-  options.one_thread = true;
-  real::walk(program, session, nullptr, options);
-  const auto& versions = session.stage_on(StageId{0}, DeviceId{0}).snapshots();
-  constexpr int kAhead = kDepth - 1;
-  double sum = 0;
-  for (int f = 1; f + kAhead <= updates; ++f) {
-    const std::vector<double>&before = versions.at(f - 1), &from = versions.at(f), &then = versions.at(f + kAhead);
-    std::vector<double> predicted = from;
-    for (std::size_t i = 0; i < from.size(); ++i) predicted[i] += kAhead * (from[i] - before[i]);
-    sum += distance({predicted}, {then}) / distance({from}, {then});
-  }
-  return sum / (updates - kAhead);
-}
-
 }  // namespace
 
 TEST_CASE("momentum: predicted weights keep the run near the one without a pipeline") {
@@ -177,7 +123,7 @@ TEST_CASE("momentum: predictions get back most of the loss that stale weights co
   report("teacher, momentum 0.9, rate 0.002, 200 updates: share of the loss", methods, found);
   CHECK(median(found[0]) >= 0.5);
   CHECK(lowest(found[0]) >= 0.3);
-  CHECK(prediction_error(training, 400) < 1);
+  CHECK(test::prediction_error(training, 400) < 1);
 }
 
 // With gradients that are all noise the error is ||s g - (g1 + .. + gs)|| / ||g1 + .. + gs||, which is sqrt(s + 1)
@@ -189,7 +135,7 @@ TEST_CASE("without momentum a prediction is worse than none, and the loss shows 
     const Training training = test::training_of(OptimizerKind::Sgd, rate, "teacher");
     const std::vector<Method> methods{{"pipeoptim", false, rate < 0.1 ? "-0.16" : "0.20"}};
     const auto found = closures(training, 200, 5, methods);
-    const double error = prediction_error(training, 400);
+    const double error = test::prediction_error(training, 400);
     report(fmt::format("teacher, sgd, rate {}, prediction error {:.2f} (prototype 2.4-2.8): share of the loss", rate,
                        error),
            methods, found);
@@ -199,7 +145,7 @@ TEST_CASE("without momentum a prediction is worse than none, and the loss shows 
   const std::vector<Method> methods{{"pipeoptim", false, "1.09"}};
   const Training training = test::training_of(OptimizerKind::RmsProp, 3e-4, "glyph");
   const auto found = trajectories(training, 5, methods);
-  const double error = prediction_error(training, 200);
+  const double error = test::prediction_error(training, 200);
   report(
       fmt::format("glyph, rmsprop, rate 0.0003, prediction error {:.2f}: distance from sync over that of naive", error),
       methods, found);

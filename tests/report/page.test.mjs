@@ -49,6 +49,16 @@ const query = async q => {
   await browser.frame();
 };
 
+test('devices that do nothing are not drawn, and it is said', async () => {
+  await browser.open(at('one.html'));
+  const idle = results('a').devices.filter(d => !d.used).map(d => d.name);
+  assert.ok(idle.length > 4);
+  assert.equal(await browser.evaluate("document.getElementById('devices').nextElementSibling.innerText"),
+    `${idle.slice(0, 3).join(', ')} and ${idle.length - 3} more do nothing, and are not shown.`);
+  const drawn = await browser.evaluate('[...new Set(report.rows().filter(r => r.lane || r.memory).map(r => report.runs[r.run].devices[r.device]))]');
+  assert.deepEqual(drawn, results('a').devices.filter(d => d.used).map(d => d.name));
+});
+
 test('opens without a request, an error or a message; its policy names what is on it', async () => {
   await browser.open(at('two.html'));
   assert.deepEqual(browser.complaints(), []);

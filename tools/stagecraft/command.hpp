@@ -17,6 +17,7 @@ struct Argument {
   std::string doc;
   std::string fallback = {};
   bool required = false;
+  std::string only = {};  ///< The kind that it is for, where there are several: a heading of its own in `--help`.
 };
 
 /// What the user wrote, by the last of an argument's flags without dashes: "ranks", "FILE".

@@ -77,6 +77,7 @@ void add_command(CLI::App& app, const Command& command, Arguments& arguments) {
       if (!a.fallback.empty()) option->default_str(a.fallback);
     }
     if (a.required) option->required();
+    if (!a.only.empty()) option->group("Only for " + a.only);
   }
 }
 

@@ -60,4 +60,14 @@ double updates_to_half_loss(const Prepared&, const Outcome& o) {
   return updates ? *updates : kNever;
 }
 
+double evaluated_loss(const Prepared&, const Outcome& o) {
+  constexpr std::size_t kLast = 4;
+  if (!o.timeline.learnt || o.timeline.learnt->diverged || o.timeline.learnt->evaluations.size() < kLast)
+    return std::numeric_limits<double>::quiet_NaN();
+  const auto& all = o.timeline.learnt->evaluations;
+  double sum = 0;
+  for (auto e = all.end() - kLast; e != all.end(); ++e) sum += e->loss;
+  return sum / kLast;
+}
+
 }  // namespace stagecraft

@@ -15,4 +15,7 @@ double stable_rate(const Prepared&, const Outcome&);
 /// Until the loss of the evaluations is half of the first one; not a number where it never is.
 double updates_to_half_loss(const Prepared&, const Outcome&);
 
+/// The mean of the last four evaluations, of the weights themselves; not a number where the run diverged or has fewer.
+double evaluated_loss(const Prepared&, const Outcome&);
+
 }  // namespace stagecraft

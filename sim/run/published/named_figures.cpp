@@ -45,6 +45,7 @@ constexpr NamedFigure kMore[] = {
     {"micro_batch_period_s", false, micro_batch_period},
     {"stable_rate", true, stable_rate},
     {"updates_to_half_loss", false, updates_to_half_loss},
+    {"evaluated_loss", false, evaluated_loss},
     {"predicted_s", false, [](const Prepared& p, const Outcome&) { return p.planned.predicted.value; }},
 };
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -58,6 +61,12 @@ class Grid {
     for (const Reproduced* c : cells_)
       widths_[c->column] =
           std::max({widths_[c->column], number_text(t_, c->published).size() + 2, ours_text(t_, *c).size()});
+    std::map<std::string, std::set<std::size_t>> rows;
+    for (const Reproduced* c : cells_)
+      if (bad(*c) && !t_.rows[c->row].why.empty()) rows[t_.rows[c->row].why].insert(c->row);
+    for (const auto& row : t_.rows)
+      if (rows[row.why].size() > 1 && std::find(shared_.begin(), shared_.end(), row.why) == shared_.end())
+        shared_.push_back(row.why);
   }
 
   std::string text() const {
@@ -67,13 +76,23 @@ class Grid {
       text += fmt::format("{:>{}}", t_.columns[i].name + "  ", widths_[i] + 2);
     text += "\n";
     for (std::size_t row = 0; row < t_.rows.size(); ++row) text += rows(row);
-    const bool missed = std::any_of(cells_.begin(), cells_.end(), [&](const Reproduced* c) {
-      return (c->verdict == Verdict::Missed || c->verdict == Verdict::Failed) && t_.rows[c->row].why.empty();
-    });
+    for (std::size_t i = 0; i < shared_.size(); ++i) text += fmt::format("  {} {}\n", mark(i), reason_text(shared_[i]));
+    const bool missed = std::any_of(cells_.begin(), cells_.end(),
+                                    [&](const Reproduced* c) { return bad(*c) && t_.rows[c->row].why.empty(); });
     return text + (missed && !t_.why.empty() ? fmt::format("  {}\n", reason_text(t_.why)) : "");
   }
 
  private:
+  static bool bad(const Reproduced& c) { return c.verdict == Verdict::Missed || c.verdict == Verdict::Failed; }
+  static std::string mark(std::size_t reason) { return fmt::format("({})", reason + 1); }
+
+  /// A reason of this row alone as a line; of one that several rows have, its mark for the line of ours.
+  std::pair<std::string, std::string> reason_of(const std::string& why) const {
+    const auto shared = std::find(shared_.begin(), shared_.end(), why);
+    if (shared != shared_.end()) return {" " + mark(static_cast<std::size_t>(shared - shared_.begin())), ""};
+    return {"", fmt::format("  {:<{}}  {}\n", "", first_, reason_text(why))};
+  }
+
   std::string rows(std::size_t row) const {
     std::string published = fmt::format("  {:<{}}  published  ", t_.rows[row].name, first_);
     std::string ours = fmt::format("  {:<{}}  ours       ", "", first_), why = t_.rows[row].why, problems;
@@ -85,17 +104,18 @@ class Grid {
       published += fmt::format("{:>{}}", there ? number_text(t_, cells_[at]->published) + "  " : "", widths_[i] + 2);
       ours += fmt::format("{:>{}}", there ? ours_text(t_, *cells_[at]) : "", widths_[i] + 2);
       if (!there) continue;
-      missed = missed || cells_[at]->verdict == Verdict::Missed || cells_[at]->verdict == Verdict::Failed;
+      missed = missed || bad(*cells_[at]);
       if (!cells_[at]->problem.empty()) problems += fmt::format("  {}: {}\n", t_.columns[i].name, cells_[at]->problem);
     }
-    std::string reason = missed && !why.empty() ? fmt::format("  {:<{}}  {}\n", "", first_, reason_text(why)) : "";
+    auto [mark, reason] = missed && !why.empty() ? reason_of(why) : std::pair<std::string, std::string>();
     if (t_.rows[row].calibrated) reason += fmt::format("  {:<{}}  calibrated on this row\n", "", first_);
-    return published + "\n" + ours + "\n" + problems + reason;
+    return published + "\n" + ours + mark + "\n" + problems + reason;
   }
 
   const PublishedTable& t_;
   std::vector<const Reproduced*> cells_;
   std::vector<std::size_t> widths_;
+  std::vector<std::string> shared_;  ///< Reasons of several rows, which are written once.
   std::size_t first_ = 3;
 };
 

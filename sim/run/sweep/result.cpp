@@ -43,6 +43,17 @@ bool fits(const Outcome& o) {
   });
 }
 
+/// Over links to memory that devices share, by ops and messages; or over all others.
+double traffic(const Prepared& p, const Outcome& o, bool of_memory) {
+  double sum = 0;
+  for (const LinkReport& l : o.report.links) {
+    const bool memory = std::any_of(p.cluster.devices.begin(), p.cluster.devices.end(),
+                                    [&](const Device& d) { return d.memory == l.link; });
+    if (memory == of_memory) sum += l.traffic.value;
+  }
+  return sum;
+}
+
 constexpr Figure kFigures[] = {
     {"makespan_s", false, [](const Prepared&, const Outcome& o) { return o.report.makespan.value; }},
     {"period_s", false, [](const Prepared&, const Outcome& o) { return o.report.period.value; }},
@@ -69,12 +80,8 @@ constexpr Figure kFigures[] = {
        for (const DeviceReport& d : o.report.devices) most = std::max(most, d.exposed.value);
        return most;
      }},
-    {"traffic_bytes", false,
-     [](const Prepared&, const Outcome& o) {
-       double sum = 0;
-       for (const LinkReport& l : o.report.links) sum += l.traffic.value;
-       return sum;
-     }},
+    {"traffic_bytes", false, [](const Prepared& p, const Outcome& o) { return traffic(p, o, false); }},
+    {"memory_traffic_bytes", false, [](const Prepared& p, const Outcome& o) { return traffic(p, o, true); }},
     {"busiest_link_utilisation", false,
      [](const Prepared&, const Outcome& o) { return o.report.links.empty() ? 0 : o.report.links.front().utilisation; }},
     {"critical_compute_s", false, [](const Prepared&, const Outcome& o) { return o.report.critical_compute.value; }},

@@ -36,7 +36,7 @@ class FileLock {
 class Store {
  public:
   static constexpr int kApplication = 0x53435357;  ///< "SCSW", as `file` and SQLite's application_id have it.
-  static constexpr int kLayout = 1;                ///< user_version.
+  static constexpr int kLayout = 2;                ///< user_version.
 
   /// Opens the file, or makes it. InputError when it is not a file of ours, is of another layout, or is being written
   /// by another process.

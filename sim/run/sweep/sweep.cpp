@@ -32,20 +32,19 @@ Step step_of(const Value& map) {
 
 /// The file of `base:`, as the sweep file says it: a file beside it, or a name from scenarios/.
 std::string base_of(const Value& base, Problems& problems) {
-  std::string file = find_file(FileKind::Scenario, base.text, base.where.file);
+  const std::string file = find_file(FileKind::Scenario, base.text, base.where.file);
+  if (!file.empty()) return file;
   std::vector<std::string> names;
   for (const NamedFile& f : named_files(FileKind::Scenario)) {
-    if (file.empty() && f.name == base.text) file = f.path;
+    if (f.name == base.text) return f.path;
     names.push_back(f.name);
   }
-  if (file.empty()) {
-    const auto near = closest(base.text, names);
-    problems.add(base.where, "base", fmt::format("there is no scenario '{}'", base.text),
-                 near ? fmt::format("did you mean '{}'?", *near)
-                      : "write a name that stagecraft list scenarios shows, or a file with its .yaml",
-                 "reference");
-  }
-  return file;
+  const auto near = closest(base.text, names);
+  problems.add(base.where, "base", fmt::format("there is no scenario '{}'", base.text),
+               near ? fmt::format("did you mean '{}'?", *near)
+                    : "write a name that stagecraft list scenarios shows, or a file with its .yaml",
+               "reference");
+  return {};
 }
 
 void read_axes(const Value& written, Sweep& sweep, Problems& problems) {

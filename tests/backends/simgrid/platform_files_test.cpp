@@ -222,6 +222,18 @@ TEST_CASE("what is wrong with a file is said with its place") {
             .find("SimGrid does not take this platform: Zone(f): error when creating host number 7") == 0);
 }
 
+TEST_CASE("clusters of very many hosts are refused before SimGrid makes them") {
+  const auto cluster = [](const std::string& radical) {
+    return wrong_text("<cluster id=\"c\" prefix=\"n\" suffix=\"\" radical=\"" + radical +
+                      "\" speed=\"1Gf\" bw=\"1GBps\" lat=\"1us\"/>");
+  };
+  CHECK(cluster("0-199999,7") == "5: 200001 hosts are named up to here, and at most 200000 are read");
+  CHECK(cluster("\n0 - 3000000") == "5: 3000001 hosts are named up to here, and at most 200000 are read");
+  CHECK(cluster("0-99999\"/>\n<cluster radical = \"0-100000").find("6: 200001 hosts") == 0);
+  CHECK(cluster("0-1e999").find("5: 200002 hosts") == 0);
+  CHECK(cluster("8-2,").find("5: SimGrid does not take this platform") == 0);
+}
+
 TEST_CASE("too many hosts, or one that is not there") {
   CHECK_THROWS_WITH_AS(read_simgrid_platform(kFolder + "fat_tree.xml", {}, 15),
                        doctest::Contains("has 16 hosts, and a way between every two of at most 15"), InputError);

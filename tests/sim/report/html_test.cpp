@@ -176,6 +176,13 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 
 }  // namespace
 
+TEST_CASE("a page has a million instructions at most") {
+  CHECK_NOTHROW(check_page_size(1'000'000));
+  CHECK_THROWS_WITH_AS(check_page_size(10'000'000),
+                       doctest::Contains("a page of 10000000 instructions is too large: at most 1000000 are drawn"),
+                       Infeasible);
+}
+
 TEST_CASE("the page has every instruction with its times, and nothing else") {
   std::size_t overlapping = 0;
   for (const Run& run : runs()) {

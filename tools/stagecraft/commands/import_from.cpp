@@ -20,31 +20,30 @@ int deliver(const Arguments& a, const std::string& text) {
   return print("wrote " + a.text("out") + "\n"), 0;
 }
 
-/// What only some kinds know. None has a fallback, so that it shows when one was given.
-struct Option {
-  const char* name;
-  std::vector<std::string> kinds;
-};
+[[noreturn]] void refuse(const std::string& option, const std::string& kinds, const std::string& kind) {
+  throw InputError(fmt::format("--{} is for {}, not for {}", option, kinds, kind), "leave it out");
+}
 
-void check_kind(const Arguments& a) {
-  static const Option options[] = {
-      {"samples", {"pipedream-graph"}}, {"torch", {"pytorch-csv"}}, {"batch", {"onnx", "pipeedge"}},
-      {"set", {"onnx", "simgrid-xml"}}, {"unknown", {"onnx"}},      {"keep-all", {"onnx"}},
-      {"model", {"pipeedge"}},          {"dtype", {"pipeedge"}},    {"buffers-in", {"pipeedge"}},
-      {"buffers-out", {"pipeedge"}},    {"units", {"pipeedge"}},    {"medium", {"pipeedge"}},
-      {"data-host", {"pipeedge"}}};
+/// No option of some kinds has a fallback, so that it shows when one was given.
+void check_kind(const Arguments& a, const std::vector<Argument>& arguments) {
   const std::string kind = a.text("KIND");
   const std::string known[] = {"pytorch-csv", "onnx", "pipedream-graph", "piper", "pipeedge", "simgrid-xml"};
   if (std::find(std::begin(known), std::end(known), kind) == std::end(known))
     throw InputError("there is no kind '" + kind + "' to import",
                      "write pytorch-csv, onnx, pipedream-graph, piper, pipeedge or simgrid-xml");
-  for (const Option& o : options)
-    if (a.has(o.name) && std::find(o.kinds.begin(), o.kinds.end(), kind) == o.kinds.end())
-      throw InputError(fmt::format("--{} is for {}, not for {}", o.name, join(o.kinds, " and "), kind), "leave it out");
+  if (a.has("set") && kind != "onnx" && kind != "simgrid-xml") refuse("set", "onnx and simgrid-xml", kind);
+  if (a.has("batch") && kind != "onnx" && kind != "pipeedge") refuse("batch", "onnx and pipeedge", kind);
+  for (const Argument& option : arguments)
+    if (const std::string name = option.flags.substr(2); !option.only.empty() && option.only != kind && a.has(name))
+      refuse(name, option.only, kind);
+}
+
+Argument only(std::string kind, std::string flags, Argument::Kind type, std::string doc) {
+  return {std::move(flags), type, std::move(doc), {}, false, std::move(kind)};
 }
 
 int execute(const Arguments& a) {
-  check_kind(a);
+  check_kind(a, find_in(commands::all(), "import")->arguments);
   if (a.text("KIND") == "pipeedge") return import_pipeedge(a);
   if (a.list("FILE").size() > 1) throw InputError("one FILE is enough", "only pipeedge reads three");
   check_folder_of(a, "out");
@@ -73,26 +72,28 @@ extern const Command import_from{
           "devices.yml",
           {},
           true},
-         {"--samples", Argument::Kind::Count,
-          "pipedream-graph: samples in the mini-batch that was profiled, 1 when left out"},
-         {"--torch", Argument::Kind::Text, "pytorch-csv: version that wrote it, 2.8 or 2.11"},
-         {"--model", Argument::Kind::Text, "pipeedge: which of its models"},
-         {"--batch", Argument::Kind::Count,
-          "pipeedge: samples of a micro-batch, 8 when left out; onnx: samples that the graph is for"},
          {"--set", Argument::Kind::List,
-          "onnx: NAME=SIZE of a dimension that the file leaves open; simgrid-xml: FIELD=VALUE, as memory=\"16 "
-          "GiB\""},
-         {"--unknown", Argument::Kind::Text,
-          "onnx: an operator that is not known is an error, as when left out, or no work: zero"},
-         {"--keep-all", Argument::Kind::Flag, "onnx: layers for reshapes and the like too"},
-         {"--dtype", Argument::Kind::Text, "pipeedge: type of the numbers, torch.float32 when left out"},
-         {"--buffers-in", Argument::Kind::Number, "pipeedge: items that wait in front of a stage, 2 when left out"},
-         {"--buffers-out", Argument::Kind::Number, "pipeedge: items that wait behind a stage, 2 when left out"},
-         {"--units", Argument::Kind::Text,
-          "pipeedge: MB and Mbps of 2^20, as its scheduler has them and when left out: compat; or of 10^6: si"},
-         {"--medium", Argument::Kind::Text, "pipeedge: hosts on one switch, as when left out, or on one shared medium"},
-         {"--data-host", Argument::Kind::Text, "pipeedge: the host that has the data runs the first stage or none"},
-         {"-o,--out", Argument::Kind::Text, "File to write, else the terminal; pipeedge: folder"}},
+          "onnx: NAME=SIZE of a dimension that the file leaves open; simgrid-xml: FIELD=VALUE, as memory=\"16 GiB\""},
+         {"--batch", Argument::Kind::Count,
+          "onnx: samples that the graph is for; pipeedge: samples of a micro-batch, 8 when left out"},
+         {"-o,--out", Argument::Kind::Text, "File to write, else the terminal; pipeedge: folder"},
+         only("pytorch-csv", "--torch", Argument::Kind::Text, "Version that wrote it, 2.8 or 2.11"),
+         only("pipedream-graph", "--samples", Argument::Kind::Count,
+              "Samples in the mini-batch that was profiled, 1 when left out"),
+         only("onnx", "--unknown", Argument::Kind::Text,
+              "An operator that is not known is an error, as when left out, or no work: zero"),
+         only("onnx", "--keep-all", Argument::Kind::Flag, "Layers for reshapes and the like too"),
+         only("pipeedge", "--model", Argument::Kind::Text, "Which of its models"),
+         only("pipeedge", "--dtype", Argument::Kind::Text, "Type of the numbers, torch.float32 when left out"),
+         only("pipeedge", "--buffers-in", Argument::Kind::Number,
+              "Items that wait in front of a stage, 2 when left out"),
+         only("pipeedge", "--buffers-out", Argument::Kind::Number, "Items that wait behind a stage, 2 when left out"),
+         only("pipeedge", "--units", Argument::Kind::Text,
+              "MB and Mbps of 2^20, as its scheduler has them and when left out: compat; or of 10^6: si"),
+         only("pipeedge", "--medium", Argument::Kind::Text,
+              "Hosts on one switch, as when left out, or on one shared medium"),
+         only("pipeedge", "--data-host", Argument::Kind::Text,
+              "The host that has the data runs the first stage or none")},
     .run = execute,
 };
 

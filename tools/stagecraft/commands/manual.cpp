@@ -34,7 +34,8 @@ std::string usage(const Command& command) {
 std::string argument(const Argument& a) {
   std::string flags = "\\fB" + troff(join(split(a.flags, ','), ", ")) + "\\fR";
   const bool takes = a.flags.front() == '-' && a.kind != Argument::Kind::Flag;
-  return fmt::format(".TP\n{}{}\n{}{}\n", flags, takes ? " \\fIVALUE\\fR" : "", troff(a.doc),
+  const std::string only = a.only.empty() ? "" : fmt::format("Only for {}: ", troff(a.only));
+  return fmt::format(".TP\n{}{}\n{}{}{}\n", flags, takes ? " \\fIVALUE\\fR" : "", only, troff(a.doc),
                      a.fallback.empty() ? "" : fmt::format(" (default: {})", troff(a.fallback)));
 }
 

@@ -67,10 +67,15 @@ void write_results(const std::string& folder, const Scenario& s, const Prepared&
     fmt::print(stderr, "left out trace.json, which no viewer opens with {} instructions\n", p.program.size());
   else if (wanted("trace"))
     write_file(folder + "/trace.json", chrome_trace(p.program, o.timeline, p.cluster)), written += ", trace.json";
-  if (wanted("svg") && p.program.size() <= kMostDrawn)
+  if (wanted("svg") && p.program.size() > kMostDrawn)
+    fmt::print(stderr, "left out timeline.svg: it would show {} instructions, and {} are legible\n", p.program.size(),
+               kMostDrawn);
+  else if (wanted("svg"))
     write_file(folder + "/timeline.svg", timeline_svg(p.program, o.timeline, p.cluster, s.title)),
         written += ", timeline.svg";
-  if (wanted("html") && p.program.size() <= kMostTraced)
+  if (wanted("html") && p.program.size() > kMostTraced)
+    fmt::print(stderr, "left out report.html, which no browser draws with {} instructions\n", p.program.size());
+  else if (wanted("html"))
     write_file(folder + "/report.html",
                html_page(std::vector{kept_run(o.timeline.provenance.backend, s, p, o)}, s.title)),
         written += ", report.html";
@@ -95,6 +100,7 @@ int execute(const Arguments& a) {
   if (a.has("html")) check_page(a, "html", a.text("FILE"));
   const Scenario scenario = load_scenario(a.text("FILE"), a.list("set"));
   const Prepared prepared = prepare(scenario);
+  if (a.has("html")) check_page_size(prepared.program.size());
   suggest_fluid(prepared.program, a.text("backend"));
   if (a.has("out") && world().rank == 0) make_folder(a.text("out"));
   const Outcome outcome = run(scenario, prepared, a.text("backend"));

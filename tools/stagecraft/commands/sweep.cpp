@@ -2,6 +2,7 @@
 
 #include "backends/backend.hpp"
 #include "backends/world.hpp"
+#include "sim/core/counted.hpp"
 #include "sim/run/sweep/drive.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/sweep_progress.hpp"
@@ -27,8 +28,6 @@ SweepOptions options_of(const Arguments& a) {
   o.together = launched().size > 1;
   return o;
 }
-
-std::string counted(int count, const char* what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
 
 int list_points(const SweepPlan& plan) {
   const int count = plan.count();

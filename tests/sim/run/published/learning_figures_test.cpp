@@ -54,4 +54,7 @@ TEST_CASE("half of the first loss, as a mean of three evaluations") {
   CHECK(updates_to_half_loss({}, learnt({8, 6, 5, 4, 3, 2})) == 30);  // (5 + 4 + 3) / 3 = 4
   CHECK(std::isnan(updates_to_half_loss({}, learnt({8, 6, 5, 5, 5}))));
   CHECK(std::isnan(updates_to_half_loss({}, {})));
+  CHECK(evaluated_loss({}, learnt({8, 6, 5, 4, 3})) == 4.5);
+  CHECK(std::isnan(evaluated_loss({}, learnt({8, 6, 5}))));
+  CHECK(std::isnan(evaluated_loss({}, {})));
 }

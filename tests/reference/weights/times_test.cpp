@@ -1,0 +1,101 @@
+// Time until a loss is reached, with the best of some learning rates, beside the same of a prototype. An update of
+// eight equal stages takes 5.625 with a flush, 3.875 in ZB-H1 and 3 without one, forwards 1 and backwards 2, eight
+// micro-batches.
+
+#include <array>
+#include <optional>
+
+#include "tests/reference/weights/questions.hpp"
+
+using namespace stagecraft;
+using namespace stagecraft::test;
+
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity(), kFlush = 5.625, kZb = 3.875, kAsync = 3;
+
+Seeds times(Seeds updates, double of_one) {
+  for (double& number : updates) number *= of_one;
+  return updates;
+}
+
+/// Runs of each method, by rate.
+using Rates = std::map<std::string, std::vector<MethodRuns>>;
+
+constexpr std::array<double, 3> kRates{0.001, 0.003, 0.006};
+
+/// task,depth,width,optimizer,rate,momentum,samples,updates,method,seed,...,curve;0:2.3233;20:2.2771;...
+Rates theirs(const std::string& file) {
+  Rates all;
+  for (const std::string& line : split(read_file(reference_data() + "/weights/" + file), '\n')) {
+    const auto curve = line.find("curve;");
+    if (curve == line.npos) continue;
+    const auto cells = split(line, ',');
+    const auto rate =
+        static_cast<std::size_t>(std::find(kRates.begin(), kRates.end(), std::stod(cells[4])) - kRates.begin());
+    const std::string method = our_name(cells[8]);
+    if (method.empty() || rate == kRates.size()) continue;
+    all[method].resize(kRates.size());
+    Curve& seed = all[method][rate].curves.emplace_back();
+    for (const std::string& point : split(line.substr(curve + 6), ';'))
+      seed.evaluations.push_back({std::stoi(point), std::stod(point.substr(point.find(':') + 1))});
+  }
+  return all;
+}
+
+Rates ours(const std::vector<std::string>& methods) {
+  Rates all;
+  for (const double rate : kRates)
+    for (MethodRuns& m :
+         converge(question({"glyph", 8, "adamw", rate, 0.9, 32, 600}, methods, 5), [](const std::string&) {}).methods)
+      all[m.name].push_back(std::move(m));
+  return all;
+}
+
+/// The rate with the least median.
+Seeds best_updates(const std::vector<MethodRuns>& rates, double target) {
+  std::optional<Seeds> best;
+  for (const MethodRuns& m : rates) {
+    Seeds updates;
+    for (const Curve& c : m.curves) {
+      const auto there = updates_to(c, target);
+      updates.push_back(there ? *there : kNever);
+    }
+    if (!best || median(updates) < median(*best)) best = updates;
+  }
+  return *best;
+}
+
+/// Training without stale weights takes the time of its schedule, all else that of no flush.
+Losses times(const Rates& all, double target) {
+  Losses found;
+  for (const auto& [method, rates] : all) {
+    const Seeds updates = best_updates(rates, target);
+    if (method != "sync") found[method] = times(updates, kAsync);
+    if (method == "sync") found["sync with a flush"] = times(updates, kFlush);
+    if (method == "sync") found["sync in ZB-H1"] = times(updates, kZb);
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("times to a loss stand in the order that the data separates") {
+  if (reference_data().empty()) return;
+  const Rates data = theirs("glyph_adamw_D8.csv");
+  std::vector<std::string> methods;
+  for (const auto& [name, rates] : data) methods.push_back(name);
+  const Rates found = ours(methods);
+  int pairs = 0;
+  for (const double target : {1.0, 0.8}) {
+    const Losses known = times(data, target), here = times(found, target);
+    std::string text = fmt::format("glyph, adamw, time until {}\n", target);
+    for (const auto& [name, seeds] : here)
+      text += fmt::format("  {:<24}{}   data {}\n", name, in_words(seeds), in_words(known.at(name)));
+    MESSAGE(text);
+    INFO(text);
+    pairs += check_less(known, here);
+  }
+  MESSAGE(pairs << " orders");
+  CHECK(pairs > 50);
+}
