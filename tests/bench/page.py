@@ -25,14 +25,21 @@ def processor():
     return platform.machine()
 
 
-def text(root, rows):
+def line(*words):
+    return "| " + " | ".join(words) + " |"
+
+
+def text(root, rows, sections):
+    """A table for each section, under what its function says of itself."""
     commit = subprocess.run(["git", "rev-parse", "--short=9", "HEAD"], cwd=root, capture_output=True, text=True).stdout.strip()
     lines = [
         "# Performance", "",
         f"Written by `tools/bench --all` on {datetime.date.today()}, commit {commit or 'unknown'}: {processor()}, {os.cpu_count()} cores, "
         f"load {os.getloadavg()[0]:.1f} at the end.", "",
         "Seconds are of the processor unless a row says otherwise; a ratio above 1 is in our favour. Where a figure beside ours was",
-        "recorded by others, on their machine or an earlier one, the row says so: it shows the order of size and no more.", ""]
-    lines += ["| | " + " | ".join(HEADINGS) + " |", "|---|---|---:|---:|---:|---:|---|"]
-    lines += ["| " + " | ".join((name, *cells(row))) + " |" for name, row in rows]
+        "recorded by others, on their machine or an earlier one, the row says so: it shows the order of size and no more.", "",
+        "![How each step grows](growth.svg)"]
+    for name, section in sections.items():
+        lines += ["", f"## {name}", "", section.__doc__, "", line(*HEADINGS), "|---|---:|---:|---:|---:|---|"]
+        lines += [line(*cells(row)) for of, row in rows if of == name]
     return "\n".join(lines) + "\n"

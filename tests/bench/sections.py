@@ -38,6 +38,8 @@ class Row:
     beside: str = ""
     ratio: typing.Optional[float] = None
     what: str = ""
+    count: float = 0  # With seconds: a point of the picture of growth.
+    seconds: float = 0
 
 
 def output(command):
@@ -103,11 +105,11 @@ def road(setting):
             if step == "ideal, first":
                 continue
             ratio = beside = what = None
-            if step in before and before[step][1] > 0.02:
+            if step in before and before[step][1] > 0.02 and p * m > before[step][0]:
                 size, earlier = before[step]
                 ratio, beside = (p * m / size) / (seconds / earlier), f"{earlier:.3f} s"
                 what = f"{p * m / size:g} times smaller; 1 where it grows with the size alone"
-            yield Row(step, f"{p} x {m}", f"{seconds:.3f} s, {rate:.2f} M/s", beside or "", ratio, what or "")
+            yield Row(step, f"{p} x {m}", f"{seconds:.3f} s, {rate:.2f} M/s", beside or "", ratio, what or "", p * m, seconds)
             before[step] = p * m, seconds
         gib, each = re.findall(r"([0-9.]+) GiB", text)[-1], re.search(r"([0-9.]+) bytes each", text).group(1)
         yield Row("memory", f"{p} x {m}", f"{gib} GiB", what=f"{each} bytes an instruction")

@@ -8,21 +8,13 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+from mpirun import SLOWER, check, environment, finish  # noqa: E402
+
 stagecraft, mpirun = sys.argv[1:3]
-environment = {**os.environ, "LC_ALL": "C.UTF-8", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-               "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none",
-               "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
-checks, failures = 0, []
+environment = {**environment, "OMPI_MCA_hwloc_base_binding_policy": "none"}  # Workers of a process have cores of their own.
 folder = pathlib.Path(tempfile.mkdtemp())
 POINTS = 40
-
-
-def check(holds, what, text=""):
-    global checks
-    checks += 1
-    if not holds:
-        failures.append(what)
-        print(f"FAILED: {what}\n{text}", flush=True)
 
 
 def write(name, text):
@@ -44,7 +36,7 @@ def start(words):
 
 def run(words):
     program = start(words)
-    stdout, stderr = program.communicate(timeout=120)
+    stdout, stderr = program.communicate(timeout=120 * SLOWER)
     return program.returncode, stdout, stderr
 
 
@@ -134,7 +126,7 @@ def killed():
     alone = run(command(long, "one.db", "-j", "1"))[1]
     program, ranks = under_way("k.db", 3)
     os.kill(ranks[1], signal.SIGKILL)
-    said = program.communicate(timeout=60)[1]
+    said = program.communicate(timeout=60 * SLOWER)[1]
     kept = rows("k.db")
     check(program.returncode != 0 and none_left("k.db"), "a process is killed: mpirun ends all", said)
     check(3 <= len(kept) < POINTS, "a process is killed: what was there is kept", said)
@@ -145,7 +137,7 @@ def killed():
 
     program, ranks = under_way("w.db", 3)
     kill_workers(program, ranks[2], "w.db")
-    said = program.communicate(timeout=60)[1]
+    said = program.communicate(timeout=60 * SLOWER)[1]
     now = rows("w.db").values()
     crashed = [row for row in now if row[3] == "crash"]
     check(program.returncode == 3 and len(now) == POINTS, "a worker is killed: the others go on", said)
@@ -156,7 +148,7 @@ def killed():
     for rank in (2, 0):
         program, ranks = under_way(f"c{rank}.db", 3)
         os.kill(children(ranks[rank])[0], signal.SIGKILL)
-        table, said = program.communicate(timeout=60)
+        table, said = program.communicate(timeout=60 * SLOWER)
         check((program.returncode, table) == (0, alone), f"all workers of process {rank} die: the others finish", said)
         check(f"process {rank} of 3: the process that the workers belong to has died" in said, f"workers of {rank}: said", said)
         check(none_left(f"c{rank}.db"), f"all workers of process {rank} die: none is left", said)
@@ -164,7 +156,7 @@ def killed():
     program, ranks = under_way("n.db", 2)
     for rank in ranks:
         os.kill(children(rank)[0], signal.SIGKILL)
-    said = program.communicate(timeout=60)[1]
+    said = program.communicate(timeout=60 * SLOWER)[1]
     check(program.returncode == 4 and "no process has workers left" in said, "no workers are left: it ends", said)
     check("the same command goes on" in said and none_left("n.db"), "no workers are left: what is there is said", said)
     code, table, said = run(on(2, command(long, "n.db")))
@@ -176,7 +168,7 @@ def lost():
     alone = run(command(long, "one.db", "-j", "1"))[1]
     program, ranks = under_way("l.db", 3, "--enable-recovery")
     os.kill(ranks[2], signal.SIGKILL)
-    table, said = program.communicate(timeout=60)
+    table, said = program.communicate(timeout=60 * SLOWER)
     check((program.returncode, table) == (0, alone), "a process is lost: the others finish", said)
     check("process 2 of 3 was lost" in said and none_left("l.db"), "a process is lost: it is said", said)
 
@@ -185,7 +177,7 @@ def lost():
     time.sleep(7)  # It is lost after 10 s, and what it had is written behind that, for which SQLite waits 5 s.
     with sqlite3.connect(folder / "m.db", timeout=10, isolation_level=None) as file:
         file.execute("BEGIN IMMEDIATE")
-        said = program.communicate(timeout=60)[1]
+        said = program.communicate(timeout=60 * SLOWER)[1]
         file.execute("ROLLBACK")
     check("database is locked" in said, "a process is lost, then the file fails: it ends", said)
     check(none_left("m.db"), "a process is lost, then the file fails: none is left", said)
@@ -201,5 +193,4 @@ else:
     the_same()
     refused()
     killed()
-print(f"{checks} checks, {len(failures)} failed")
-sys.exit(1 if failures or not checks else 0)
+finish()

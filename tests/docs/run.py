@@ -14,6 +14,7 @@ import tempfile
 binary = pathlib.Path(sys.argv[1]).resolve()
 root = pathlib.Path.cwd()
 passed, problems = 0, []
+TIMEOUT = 300 * int(os.environ.get("STAGECRAFT_TEST_PATIENCE", "1"))  # Seconds; more under a checker.
 
 
 def blocks(page):
@@ -23,7 +24,7 @@ def blocks(page):
 
 def run(command, folder):
     environment = {**os.environ, "PATH": f"{binary.parent}:{os.environ['PATH']}", "STAGECRAFT_PATH": str(root)}
-    done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -30,7 +30,7 @@ namespace {
 
 using Random = std::mt19937_64;  // Its numbers are the same everywhere; those of distributions are not.
 
-constexpr std::size_t kLongest = 4000;
+constexpr std::size_t kLongest = 4000;  // Or of the longest seed: a database that is cut is none.
 constexpr std::uint64_t kShown = 100'000;
 constexpr int kPatience = 20;  // Seconds for one input.
 
@@ -133,6 +133,8 @@ void replay(const Reader& reader, const std::string& corpora, const std::string&
   const std::vector<std::string> seeds = seeds_in(fmt::format("{}/{}_corpus", corpora, reader.name));
   const std::vector<std::string> words = words_of(fmt::format("{}/{}.dict", dictionaries, reader.name));
   fmt::format_to_n(crash_file, sizeof crash_file - 1, "{}.crash", reader.name);
+  std::size_t longest = kLongest;
+  for (const std::string& seed : seeds) longest = std::max(longest, seed.size());
   const auto begin = std::chrono::steady_clock::now();
   for (const std::string& seed : seeds) {
     input = seed;
@@ -142,7 +144,7 @@ void replay(const Reader& reader, const std::string& corpora, const std::string&
     Random random(i);
     input = seeds[below(random, seeds.size())];
     for (std::size_t left = 1 + below(random, 4); left > 0; --left) change(input, seeds, words, random);
-    if (input.size() > kLongest) input.resize(kLongest);
+    if (input.size() > longest) input.resize(longest);
     try_one(reader);
     if ((i + 1) % kShown == 0) fmt::print(stderr, "{}: {} changes\n", reader.name, i + 1);
   }

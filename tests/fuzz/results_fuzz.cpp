@@ -16,18 +16,29 @@ using namespace stagecraft;
 
 namespace {
 
-/// SQLite wants a file with a name.
+/// SQLite wants a file with a name. In memory: a disk is waited for when a file that was cut is closed.
 class NamedFile {
  public:
-  NamedFile() : path_(std::filesystem::temp_directory_path() / ("stagecraft-fuzz-" + std::to_string(getpid()))) {}
-  ~NamedFile() { std::filesystem::remove(path_); }
+  NamedFile() : path_(folder() / ("stagecraft-fuzz-" + std::to_string(getpid()))) {}
+  ~NamedFile() { remove(); }
 
   std::string write(std::string_view bytes) const {
+    remove();
     std::ofstream(path_, std::ios::binary) << bytes;
     return path_.string();
   }
 
  private:
+  static std::filesystem::path folder() {
+    const std::filesystem::path memory = "/dev/shm";
+    return access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::temp_directory_path();
+  }
+
+  /// With the logs that SQLite leaves beside a damaged one, or the next would be read with them.
+  void remove() const {
+    for (const char* end : {"", "-wal", "-shm", "-journal"}) unlink((path_.string() + end).c_str());
+  }
+
   std::filesystem::path path_;
 };
 

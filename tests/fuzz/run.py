@@ -13,6 +13,7 @@ writer = [here.parent / "support/onnx_files.py"] if reader == "onnx" else [here 
 subprocess.run([sys.executable, *writer, corpus], check=True)
 if given.is_file():
     sys.exit(subprocess.run([given, pathlib.Path.cwd(), here, amount, reader]).returncode)
+longest = max([4000, *(file.stat().st_size for file in corpus.iterdir())])  # A database that is cut is none.
 sys.exit(subprocess.run([given / f"{reader}_fuzz", corpus, f"-dict={here}/{reader}.dict", f"-max_total_time={amount}",
-                         "-max_len=4000", "-timeout=60", "-rss_limit_mb=2000", "-print_final_stats=1",
+                         f"-max_len={longest}", "-timeout=60", "-rss_limit_mb=2000", "-print_final_stats=1",
                          f"-artifact_prefix={reader}-"], env={"ASAN_OPTIONS": "detect_leaks=1", **os.environ}).returncode)

@@ -2,7 +2,7 @@
 import signal
 import subprocess
 
-from tool import binary, check, finish, folder
+from tool import PATIENCE, binary, check, finish, folder
 
 for words in (["show", "examples/quickstart", "--what", "program"], ["run", "examples/quickstart", "--format", "json"],
               ["list", "models"], ["resolve", "examples/quickstart"], ["schema", "scenario"], ["manual"],
@@ -12,7 +12,7 @@ for words in (["show", "examples/quickstart", "--what", "program"], ["run", "exa
                                stderr=subprocess.PIPE)
     program.stdout.close()
     errors = program.stderr.read().decode(errors="replace")
-    code = program.wait(60)
+    code = program.wait(PATIENCE)
     said = [line for line in errors.splitlines() if not line.startswith(" ") and "points on" not in line]
     check(code == -signal.SIGPIPE and not any("fail" in line or "error" in line or "bug" in line for line in said),
           f"{words}: ended with {code} and said {errors[:300]}")

@@ -6,10 +6,10 @@ import signal
 import subprocess
 import time
 
-from tool import binary, check, finish, folder, leftovers, root
+from tool import PATIENCE, SLOWER, binary, check, finish, folder, leftovers, root
 
-AGAIN = 2       # Times each, at moments that are drawn.
-LONGEST = 1.0   # Seconds until it has ended.
+AGAIN = 2  # Times each, at moments that are drawn.
+LONGEST = 1.0 * SLOWER  # Seconds until it has ended.
 ENDED = (130, -signal.SIGINT)  # A shell shows both as 130.
 
 LARGE = ["--set", "run.micro_batches=200000"]
@@ -51,7 +51,7 @@ for name, words in LONG.items():
         early = program.poll()
         os.killpg(program.pid, signal.SIGINT)
         begin = time.monotonic()
-        errors = program.communicate(timeout=60)[1].decode(errors="replace")
+        errors = program.communicate(timeout=PATIENCE)[1].decode(errors="replace")
         taken = time.monotonic() - begin
         check(early is None, f"{name}: had ended with {early} before it could be interrupted: {errors[:300]}")
         check(program.returncode in ENDED, f"{name}: ended with {program.returncode}: {errors[:300]}")

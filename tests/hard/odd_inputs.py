@@ -2,9 +2,9 @@
 import os
 import threading
 
-from tool import check, finish, folder, refused, root, run
+from tool import SLOWER, check, finish, folder, refused, root, run
 
-QUICKLY = 2.0  # Seconds.
+QUICKLY = 2.0 * SLOWER  # Seconds.
 READERS = [
     ["run"], ["check"], ["resolve"], ["show"], ["plan"], ["sweep"], ["report"], ["validate"], ["search"], ["profile"],
     ["convergence", "--methods", "sync"], ["compare", "--schedules", "gpipe"], ["schedule", "--file"], ["reproduce"],

@@ -37,7 +37,8 @@ def check_consumers(prefix, folder, makespan):
     out("cmake", "--build", folder / "c")
     found = next(prefix.rglob("stagecraft.pc")).parent
     flags = out("pkg-config", "--cflags", "--libs", "stagecraft", PKG_CONFIG_PATH=found).split()
-    out(compiler, "-std=c++20", consumer / "main.cpp", *flags, "-o", folder / "p")
+    own = os.environ.get("CXXFLAGS", "").split()
+    out(compiler, "-std=c++20", *own, consumer / "main.cpp", *flags, "-o", folder / "p")
     for program in (folder / "c/consumer", folder / "p"):
         assert float(out(program, data, folder=folder)) == makespan, f"{program} computes another makespan"
 

@@ -81,7 +81,8 @@ target_compile_options(stagecraft_warnings INTERFACE -Wall -Wextra -Wpedantic -W
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-maybe-uninitialized>)
 if(STAGECRAFT_SANITIZE)
-  add_compile_options(-fsanitize=${STAGECRAFT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  # Not kernels, whose compiler knows no such checks.
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${STAGECRAFT_SANITIZE};-fno-sanitize-recover=all;-fno-omit-frame-pointer>")
   add_link_options(-fsanitize=${STAGECRAFT_SANITIZE})
   add_compile_definitions(STAGECRAFT_SANITIZED)
 endif()

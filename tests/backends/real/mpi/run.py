@@ -13,12 +13,12 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "support"))
-from mpirun import check, environment, finish, run  # noqa: E402
+from mpirun import SLOWER, check, environment, finish, run  # noqa: E402
 
 stagecraft = sys.argv[1]
 mpirun = sys.argv[2:3]
 together = sys.argv[3:4]
-SOON = 10  # Seconds in which a failure has to be over: it is said at once, mpirun takes two, the machine may be busy.
+SOON = 10 * SLOWER  # Seconds in which a failure has to be over: it is said at once, mpirun takes two, the machine may be busy.
 
 chain = """
 schema: scenario/1
@@ -136,7 +136,7 @@ def killed(folder):
     time.sleep(0.3)
     begin = time.monotonic()
     os.kill(ranks[1], signal.SIGKILL)
-    stdout, stderr = program.communicate(timeout=60)
+    stdout, stderr = program.communicate(timeout=60 * SLOWER)
     seconds = time.monotonic() - begin
     check(program.returncode == 137, f"killed: exit code {program.returncode}", stderr)
     check(seconds < SOON, f"killed: over after {seconds:.1f} s")

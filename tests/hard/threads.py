@@ -1,0 +1,28 @@
+"""Threads of stages, and workers that train beside each other, for a checker of races to look at: threads.py STAGECRAFT.
+
+Whatever stands in whose way, every point of a sweep is done and what is learnt is the same."""
+import csv
+import io
+import json
+
+from tool import check, finish, folder, run
+
+sweep = folder / "threads.yaml"
+sweep.write_text("schema: sweep/1\nbase: examples/teacher\nbackend: cpu\n"
+                 "axes: {run.schedule: [gpipe, 1f1b], plan.stages: [2, 8]}\nalso:\n"
+                 "  - {run.schedule: pipedream, weights: pipeoptim}\n  - {run.schedule: 2bw, weights: 2bw}\n")
+code, said, errors, _ = run(["sweep", str(sweep), "-j", "3", "--format", "csv", "--out", "threads.db"])
+ends = [row["status"] for row in csv.DictReader(io.StringIO(said))]
+check(code == 0 and ends == ["ok"] * 6, f"the sweep ended with {code} and {ends}\n{errors[:8000]}")
+
+
+def learnt(*words):
+    code, said, errors, _ = run(["run", "examples/teacher", "--backend", "cpu", "--format", "json", *words])
+    check(code == 0 and not errors, f"{words}: ended with {code}\n{errors[:8000]}")
+    return json.loads(said)["learnt"]["weights_sha256"] if code == 0 else None
+
+
+alone = learnt("--set", "plan.stages=1")
+for words in ((), ("--set", "run.schedule=gpipe"), ("--set", "run.transfers=eager"), ("--set", "run.overlap=false")):
+    check(learnt(*words) == alone, f"{words}: other weights than one thread learns")
+finish()
