@@ -27,11 +27,11 @@ def kept(pipe, into):
             size += len(part)
 
 
-def run_at_most(seconds, words):
+def run_at_most(seconds, words, environment=None):
     """What was printed, on both, and the exit code: None where time was up. Whatever it started ends with it; who is stuck in a
     driver cannot be ended, and is left behind."""
     one = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd=root,
-                           start_new_session=True)
+                           start_new_session=True, env={**os.environ, **(environment or {})})
     texts = [], []
     readers = [threading.Thread(target=kept, args=(pipe, text), daemon=True)
                for pipe, text in zip((one.stdout, one.stderr), texts)]
@@ -85,7 +85,7 @@ class Check:
             self.rows[-1]["emulated"] = True
         return self.rows[-1]
 
-    def run(self, name, program, *words, read=None, partly=False):
+    def run(self, name, program, *words, read=None, partly=False, environment=None):
         """One row of the table, with what `read` makes of the output: `partly` also where the program did not get through. What
         is known so far is kept in the file."""
         left = self.time_for(name)
@@ -94,7 +94,7 @@ class Check:
             return
         start = time.monotonic()
         try:
-            output, log, code = run_at_most(left, [str(self.bins / program), *map(str, words)])
+            output, log, code = run_at_most(left, [str(self.bins / program), *map(str, words)], environment)
         except OSError as e:
             output, log, code = "", str(e), 127
         finally:

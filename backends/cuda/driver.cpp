@@ -31,4 +31,15 @@ std::string why_no_device() {
   return count == 0 ? "no CUDA device" : "";
 }
 
+bool reach_memory(int gpu, int other) {
+  int can = 0;
+  check(cudaDeviceCanAccessPeer(&can, gpu, other), "cudaDeviceCanAccessPeer");
+  if (!can) return false;
+  check(cudaSetDevice(gpu), "cudaSetDevice");
+  const cudaError_t result = cudaDeviceEnablePeerAccess(other, 0);
+  cudaGetLastError();
+  if (result != cudaErrorPeerAccessAlreadyEnabled) check(result, "cudaDeviceEnablePeerAccess");
+  return true;
+}
+
 }  // namespace stagecraft::cuda

@@ -32,6 +32,9 @@ void prepare_driver();
 /// Empty when there is a device that can be used; else why not.
 std::string why_no_device();
 
+/// From here on the GPU reads and writes the memory of the other; false: it cannot.
+bool reach_memory(int gpu, int other);
+
 /// A function of the driver by its name: libcuda is not linked, so a program starts on machines without it.
 template <class Function>
 Function driver_function(const char* name) {

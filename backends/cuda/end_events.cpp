@@ -28,6 +28,7 @@ void spread_over_iterations(const Program& p, std::vector<double>& start, std::v
   const auto of = [&](std::size_t n) { return static_cast<std::size_t>(p.iteration_of(p.instructions[n])) + 1; };
   for (std::size_t n = 0; n < p.size(); ++n) last[of(n)] = std::max(last[of(n)], end[n]);
   for (std::size_t k = 1; k < last.size(); ++k) last[k] = std::max(last[k], last[k - 1]);
+  start.resize(p.size());
   for (std::size_t n = 0; n < p.size(); ++n) {
     start[n] = last[of(n) - 1];
     end[n] = last[of(n)];

@@ -14,8 +14,8 @@ enum class EndEvent : std::uint8_t { None, Plain, Timed };
 /// that things move, and for the last op of an iteration on each device, which is timed.
 std::vector<EndEvent> end_events(const Program&);
 
-/// Times of iterations from those events, for each of its instructions: from the end of the iteration before to its
-/// own.
+/// Times of iterations from those events, which all are on one clock: of each instruction from the end of the iteration
+/// before to that of its own.
 void spread_over_iterations(const Program&, std::vector<double>& start, std::vector<double>& end);
 
 }  // namespace stagecraft::cuda

@@ -130,10 +130,8 @@ class Steps {
 
 }  // namespace
 
-void read_iteration_times(const Program& p, const Marks& marks, const std::vector<EndEvent>& ends,
-                          std::vector<double>& start, std::vector<double>& end) {
-  start.assign(p.size(), 0);
-  end.assign(p.size(), 0);
+std::vector<double> read_iteration_ends(const Program& p, const Marks& marks, const std::vector<EndEvent>& ends) {
+  std::vector<double> end(p.size(), 0);
   if (!marks.iterations.empty()) {
     std::vector<double> last;
     Steps steps(marks.iterations.front());
@@ -147,7 +145,7 @@ void read_iteration_times(const Program& p, const Marks& marks, const std::vecto
       if (ends[n] == EndEvent::Timed && marks.end[n])
         end[n] = clocks[static_cast<std::size_t>(marks.gpu[n])].to(*marks.end[n]);
   }
-  spread_over_iterations(p, start, end);
+  return end;
 }
 
 }  // namespace stagecraft::cuda

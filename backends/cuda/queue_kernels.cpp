@@ -44,7 +44,7 @@ class QueueKernels final : public real::Kernels {
   void scale(double factor, real::Tensor t) override { inner().scale(factor, t); }
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {
-    state.counter = counter_of(rule, options, state);
+    state.counter = take_step(rule, options, state);
     inner().update(rule, options, count, gradient, state, from, to);
     if (!state.counter) return;
     const auto at = [&](std::int64_t n) {
@@ -69,8 +69,9 @@ class QueueKernels final : public real::Kernels {
 
   real::Kernels& inner() { return yard_.kernels(yard_.used(device_)); }
 
-  /// Null where the step is to be told: nobody asked for counting, or it did not count from the first.
-  void* counter_of(const OptimizerRule& rule, const real::UpdateOptions& options, const real::OptimizerState& state) {
+  /// The counter of a step that the device counts itself. Null where the step is to be told: nobody asked for counting,
+  /// or it did not count from the first.
+  void* take_step(const OptimizerRule& rule, const real::UpdateOptions& options, const real::OptimizerState& state) {
     const bool corrects = rule.kind == OptimizerKind::Adam || rule.kind == OptimizerKind::AdamW;
     if (!corrects || state.average || options.rate_scale != 1 || state.steps >= yard_.most_steps()) return nullptr;
     if (state.steps == 0 && !yard_.tape()) {

@@ -83,10 +83,12 @@ Timeline outcome(const Program& program, Held& held, const Options& options) {
   Timeline timeline;
   timeline.clock = Clock::Device;
   timeline.instruction_times = options.gpu.timing == GpuTiming::Events;
-  if (timeline.instruction_times)
+  if (timeline.instruction_times) {
     read_times(program, held.marks, timeline.start, timeline.end);
-  else
-    read_iteration_times(program, held.marks, end_events(program), timeline.start, timeline.end);
+  } else {
+    timeline.end = read_iteration_ends(program, held.marks, end_events(program));
+    spread_over_iterations(program, timeline.start, timeline.end);
+  }
   bool diverged = false;
   try {
     held.session->require_finite();

@@ -75,20 +75,8 @@ VirtualDevices::VirtualDevices(int count, std::vector<int> gpus) : count_(count)
 /// Gradients of replicas are added where one of them is, which reads the memory of the others where it can.
 void VirtualDevices::join_memories() {
   for (int d = 0; d < count_; ++d)
-    for (int other = 0; other < count_; ++other) {
-      if (d == other) continue;
-      const int from = gpu(d), to = gpu(other);
-      int can = 0;
-      check(cudaDeviceCanAccessPeer(&can, from, to), "cudaDeviceCanAccessPeer");
-      if (!can) {
-        strangers_.emplace_back(from, to);
-        continue;
-      }
-      check(cudaSetDevice(from), "cudaSetDevice");
-      const cudaError_t result = cudaDeviceEnablePeerAccess(to, 0);
-      cudaGetLastError();
-      if (result != cudaErrorPeerAccessAlreadyEnabled) check(result, "cudaDeviceEnablePeerAccess");
-    }
+    for (int other = 0; other < count_; ++other)
+      if (d != other && !reach_memory(gpu(d), gpu(other))) strangers_.emplace_back(gpu(d), gpu(other));
 }
 
 bool VirtualDevices::reaches(int device, int other) const {

@@ -80,6 +80,11 @@ ModelGraph build(const Value& map) {
       problems.add(value.where, at + ".core_stash",
                    fmt::format("{} is more than the whole stash", to_text(layer.core.stash)), "it is a part of `stash`",
                    "core");
+    if ((layer.core.forward.value > 0) != (layer.core.stash.value > 0))
+      problems.add(value.where, at,
+                   layer.core.stash.value > 0 ? "core_stash without core_forward: memory saved for nothing"
+                                              : "core_forward without core_stash: work for no memory saved",
+                   "give both or neither", "core");
     if (value.has("tie")) layer.tie = value.at("tie").text;
   }
   problems.throw_if_any();

@@ -32,7 +32,9 @@ const config::MapSpec kFields{
      config::integer("channels", 1, 1e4).fallback("3").doc("Colours of a pixel, for vit."),
      config::integer("classes", 1, 1e8).fallback("1000").doc("Classes told apart, for vit."),
      config::boolean("tied").fallback("true").doc(
-         "Whether the scores over the vocabulary use the weights of the embedding, for gpt."),
+         "Whether the scores over the vocabulary use the weights of the embedding, for gpt. Where the two are in "
+         "different "
+         "stages both hold them; the exchange of their gradients is not simulated yet."),
      config::boolean("flash_attention").fallback("false").doc("Whether backward makes the probabilities anew."),
      config::boolean("attention_dropout")
          .optional()

@@ -135,8 +135,9 @@ std::string explain(const MapSpec& spec, const std::string& path) {
   const Field* field = nullptr;
   std::vector<const Field*> meant;
   bool may_be_name = false;  // Behind a list or table any word may be the name of an item.
-  for (const std::string& written : split(path, '.')) {
-    const std::string step = without_index(written);
+  const std::vector<std::string> steps = split(path, '.');
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const std::string &written = steps[i], step = without_index(written);
     if (step.empty() && field && written != step) continue;
     if (std::vector<const Field*> found = fields_called(fields, step); !found.empty()) {
       meant = std::move(found);
@@ -152,8 +153,16 @@ std::string explain(const MapSpec& spec, const std::string& path) {
     if (field && innermost(*field).kind == Field::Kind::Variant) {
       const Field& inner = innermost(*field);
       if (step == inner.selector) return explain_field(*field, path);
-      for (const Variant& variant : inner.variants())
-        if (variant.name == step) return explain_variant(variant, inner, path);
+      const std::vector<Variant> variants = inner.variants();
+      const auto chosen =
+          std::find_if(variants.begin(), variants.end(), [&](const Variant& v) { return v.name == step; });
+      if (chosen != variants.end()) {
+        if (i + 1 == steps.size()) return explain_variant(*chosen, inner, path);
+        fields = fields_of(inner.map);
+        for (const Field* own : fields_of(chosen->fields)) fields.push_back(own);
+        may_be_name = false;
+        continue;
+      }
     }
     if (!may_be_name) refuse(spec, path, step, fields);
     may_be_name = false;

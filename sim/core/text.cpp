@@ -69,6 +69,12 @@ bool is_device(const std::string& path) {
   return !terminal;
 }
 
+std::string lower_case(std::string_view word) {
+  std::string lower(word);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
+}
+
 /// The file that a link stands for, so that the link stays.
 std::string behind_links(const std::string& path) {
   std::error_code none;
@@ -80,6 +86,9 @@ std::string behind_links(const std::string& path) {
 }  // namespace
 
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates) {
+  const auto same = [&](const std::string& c) { return lower_case(word) == lower_case(c); };
+  if (std::count_if(candidates.begin(), candidates.end(), same) == 1)  // Units may differ in case alone.
+    return *std::find_if(candidates.begin(), candidates.end(), same);
   std::optional<std::string> best;
   std::size_t limit = std::max<std::size_t>(1, word.size() / 3);
   for (const std::string& candidate : candidates) {

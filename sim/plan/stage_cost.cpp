@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sim/plan/overlap.hpp"
+#include "sim/plan/recomputation.hpp"
 
 namespace stagecraft {
 namespace {
@@ -62,15 +63,6 @@ StageCost task_cost(StageTask task, const StageCost& whole) {
   return cost;
 }
 
-/// In the backward of the layer, so that one of them is there at a time.
-void make_cores_again(const Layer& layer, const LayerCost& one, double samples, StageCost& cost) {
-  const Bytes core = layer.core.stash * samples;
-  cost.input_gradient += one.core * one.forward;
-  cost.traffic.input_gradient += one.core * one.traffic.forward;
-  cost.stash -= core;
-  cost.remade = std::max(cost.remade, core);
-}
-
 StageCost replica_cost(const Stage& stage, int replica, const CostTable& costs) {
   const ModelGraph& model = costs.model();
   const auto samples = static_cast<double>(samples_at_once(stage, replica));
@@ -80,7 +72,6 @@ StageCost replica_cost(const Stage& stage, int replica, const CostTable& costs) 
   StageCost cost;
   const double parameters = parameters_of(stage, model);
   for (LayerId id : stage.layers) {
-    const Layer& layer = model.layers[static_cast<std::size_t>(id)];
     const LayerCost one = costs.at(id, type, samples);
     cost.forward += one.forward;
     cost.input_gradient += one.input_gradient;
@@ -88,8 +79,12 @@ StageCost replica_cost(const Stage& stage, int replica, const CostTable& costs) 
     cost.traffic.forward += one.traffic.forward;
     cost.traffic.input_gradient += one.traffic.input_gradient;
     cost.traffic.weight_gradient += one.traffic.weight_gradient;
-    cost.stash += layer.stash * samples;
-    if (stage.recompute_cores) make_cores_again(layer, one, samples, cost);
+    const LayerMemory memory = layer_memory(stage, model, id, samples);
+    cost.stash += memory.kept + memory.remade_with_stage;
+    cost.remade = std::max(cost.remade, memory.remade_alone);
+    if (!stage.recompute_cores) continue;  // A whole forward that runs again is an op of its own.
+    cost.input_gradient += share_again(stage, one) * one.forward;
+    cost.traffic.input_gradient += share_again(stage, one) * one.traffic.forward;
   }
   const Seconds operation = costs.operation(type);
   cost.backward = cost.input_gradient + cost.weight_gradient + operation;

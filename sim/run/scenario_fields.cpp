@@ -95,7 +95,10 @@ const MapSpec run_fields{
                 .doc("Backends that really run it compute the model, or sleep for as long as the cost table says, so "
                      "that pipelines larger than the machine can be tried."),
             map("gpu", gpu_fields).optional().doc("Choices of the backend cuda."),
-            integer("seed", 0, 9e15).fallback("1").doc("Recorded with the results; nothing draws random numbers yet."),
+            integer("seed", 0, 9e15)
+                .fallback("1")
+                .doc("Recorded with the results. What is drawn has seeds of its own: training.seed, "
+                     "cluster.jitter.seed, cluster.changes."),
         },
 };
 

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "tests/convergence/methods.hpp"
+#include "tests/convergence/predicted.hpp"
 #include "tests/support/checked.hpp"
 
 using namespace stagecraft;

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "backends/real/session.hpp"
 #include "tests/backends/real/run_case.hpp"
 #include "tests/support/nets.hpp"
 
@@ -47,43 +46,6 @@ inline double distance(const std::vector<double>& a, const std::vector<double>& 
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
   return std::sqrt(sum);
-}
-
-/// The weights of the first stage behind every update: none, one, two, ...
-inline std::vector<std::vector<double>> first_stage(const Method& method, Training training, int updates, int depth) {
-  training.evaluate_every = 1;
-  const Case c(method.policy, training.task, depth);
-  const WeightsRule rule = method.rule();
-  const Program program = real_program(c.schedule, c.plan, rule, updates);
-  const Work work{c.model, c.plan, rule, training};
-  real::Session session(program, work, cpu::make_kernels, [](DeviceId) { return true; });
-  real::WalkOptions options;
-  options.one_thread = true;
-  real::walk(program, session, nullptr, options);
-  const auto& snapshots = session.stage_on(StageId{0}, DeviceId{0}).snapshots();
-  std::vector<std::vector<double>> versions;
-  for (int u = 0; u <= updates; ++u) versions.push_back(snapshots.at(u));
-  return versions;
-}
-
-/// PipeOptim's ||W_hat - W(f + s)|| / ||W(f) - W(f + s)|| on the first stage, s = depth - 1, mean over the updates;
-/// above 1 it is better not to predict. With W(f) - W(f - 1) = -d(f) the paper's prediction repeats the last step:
-/// W_hat = W(f) - s d(f). The released code goes s + 1 steps of the momentum after one more equal gradient:
-/// W_hat = W(f) - (s + 1) (d(f) + mu (d(f) - d(f - 1))).
-inline double prediction_error(const Training& training, int updates, int depth = 8, bool released = false) {
-  const auto w = first_stage({"pipeoptim", released}, training, updates, depth);
-  const auto ahead = static_cast<std::size_t>(depth - 1);
-  const double mu = released ? training.optimizer.momentum : 0, steps = depth - 1 + released;
-  double sum = 0;
-  for (std::size_t f = 2; f + ahead < w.size(); ++f) {
-    std::vector<double> predicted = w[f];
-    for (std::size_t i = 0; i < predicted.size(); ++i) {
-      const double step = w[f - 1][i] - w[f][i], before = w[f - 2][i] - w[f - 1][i];
-      predicted[i] -= steps * (step + mu * (step - before));
-    }
-    sum += distance(predicted, w[f + ahead]) / distance(w[f], w[f + ahead]);
-  }
-  return sum / static_cast<double>(w.size() - ahead - 2);
 }
 
 }  // namespace stagecraft::test

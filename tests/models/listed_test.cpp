@@ -75,8 +75,17 @@ TEST_CASE("listed: the inside of an attention is a part of its layer") {
   CHECK(model.layers[0].core.stash.value == 5);
   CHECK(model.layers[0].stash.value == 7);
   CHECK(test::input_error_of([] {
-          make("layers: [{name: a, forward: 1 MFLOP, stash: 7 B, core_forward: 2 MFLOP}]");
+          make("layers: [{name: a, forward: 1 MFLOP, stash: 7 B, core_forward: 2 MFLOP, core_stash: 5 B}]");
         }) == "1: layers[0].core_forward: 2 MFLOP is more than the whole forward [it is a part of `forward`]\n");
-  CHECK(test::input_error_of([] { make("layers: [{name: a, forward: 1 MFLOP, stash: 7 B, core_stash: 8 B}]"); }) ==
-        "1: layers[0].core_stash: 8 B is more than the whole stash [it is a part of `stash`]\n");
+  CHECK(test::input_error_of([] {
+          make("layers: [{name: a, forward: 1 MFLOP, stash: 7 B, core_forward: 1 MFLOP, core_stash: 8 B}]");
+        }) == "1: layers[0].core_stash: 8 B is more than the whole stash [it is a part of `stash`]\n");
+  for (const char* forward : {"", ", core_forward: 0 FLOP"}) {
+    CAPTURE(forward);
+    CHECK(test::input_error_of([&] {
+            make(std::string("layers: [{name: a, forward: 1 MFLOP, stash: 7 B, core_stash: 5 B") + forward + "}]");
+          }) == "1: layers[0]: core_stash without core_forward: memory saved for nothing [give both or neither]\n");
+  }
+  CHECK(test::input_error_of([] { make("layers: [{name: a, forward: 1 MFLOP, core_forward: 1 MFLOP}]"); }) ==
+        "1: layers[0]: core_forward without core_stash: work for no memory saved [give both or neither]\n");
 }

@@ -130,6 +130,25 @@ TEST_CASE("piper takes it where all does not fit, and all again where this does 
   CHECK(chosen(9) == "ffsn");
 }
 
+// Two layers a stage: of the insides, one alone is there at a time.
+TEST_CASE("piper counts the inside of one attention a stage") {
+  const ModelGraph model = gpt();
+  const double weights = 16 * (12 * h * h + 13 * h), kept = 34 * s * h, inside = 5 * a * s * s;
+  const double first = 2 * weights + 2 * 2 * kept + inside;
+  const double embedding = 16 * (2048 + 8) * h + 2 * 2 * s;  // Its tokens wait for two micro-batches.
+  const auto planned = [&](const char* recompute, double bytes) {
+    return test::planned("piper", model, devices(2, Bytes{bytes}), std::string("{recompute: ") + recompute + "}");
+  };
+  for (const char* recompute : {"selective", "auto"}) {
+    CAPTURE(recompute);
+    const Planned least = planned(recompute, 1.001 * (first + embedding));
+    REQUIRE(least.plan.stage_count() == 2);
+    for (const Stage& stage : least.plan.stages) CHECK(stage.recompute_cores);
+    CHECK(least.memory.value == first + embedding);
+    CHECK_THROWS_AS(planned(recompute, 0.999 * (first + embedding)), Infeasible);
+  }
+}
+
 TEST_CASE("2bw takes it where all does not fit, and all again where this does not") {
   const ModelGraph model = gpt();
   const auto chosen = [&](double bytes) {

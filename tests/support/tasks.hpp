@@ -6,8 +6,9 @@
 
 namespace stagecraft::test {
 
-/// The devices of the tasks of one layer, and bytes of a sample: what comes out of it, and what its forward keeps for
-/// its input gradient beside its input.
+/// The devices of the tasks of one layer (a weight gradient on none, -1: it has no weights), and bytes of a sample:
+/// what comes out of it, and what its forward keeps for its input gradient, beside its input if that is for its
+/// weights.
 struct Place {
   int forward, input_gradient, weight_gradient;
   double output = 1, kept = 0;
@@ -15,7 +16,7 @@ struct Place {
 
 struct Tasks {
   Plan plan;
-  std::vector<StageId> forward, input_gradient, weight_gradient;  ///< Of each layer; the first has no input gradient.
+  std::vector<StageId> forward, input_gradient, weight_gradient;  ///< Of each layer, not valid where it has none.
 };
 
 /// A chain of layers with all their tasks and updates, `micro_batches` of one sample in an iteration.
@@ -39,7 +40,8 @@ inline Tasks tasks_of(const std::vector<Place>& places, int micro_batches) {
     const Place& place = places[static_cast<std::size_t>(l)];
     t.forward.push_back(add(l, StageTask::Forward, place.forward));
     t.input_gradient.push_back(l > 0 ? add(l, StageTask::InputGradient, place.input_gradient) : StageId{});
-    t.weight_gradient.push_back(add(l, StageTask::WeightGradient, place.weight_gradient));
+    const bool learns = place.weight_gradient >= 0;
+    t.weight_gradient.push_back(learns ? add(l, StageTask::WeightGradient, place.weight_gradient) : StageId{});
   }
   for (int l = 0; l < layers; ++l) {
     const auto at = static_cast<std::size_t>(l);
@@ -53,6 +55,7 @@ inline Tasks tasks_of(const std::vector<Place>& places, int micro_batches) {
     edge(behind, t.input_gradient[at], place.output + (last ? place.kept : 0));
     edge(behind, t.weight_gradient[at], place.output);
     if (!last) edge(t.forward[at], t.input_gradient[at], place.kept);
+    if (!t.weight_gradient[at].valid()) continue;
     const StageId update = add(l, StageTask::Update, place.weight_gradient, micro_batches);
     edge(t.weight_gradient[at], update, 1);
     if (place.forward != place.weight_gradient)

@@ -46,7 +46,7 @@ def note():
 """
 
 PROGRAM = """#!/bin/sh
-echo "$0 $*" >>"$NOTES"
+echo "$0 $* on GPU ${CUDA_VISIBLE_DEVICES:-any}${STAGECRAFT_EMULATED_GPUS:+ of $STAGECRAFT_EMULATED_GPUS}" >>"$NOTES"
 case "$0 $* " in *$FAILS*) eval "$HOW" ;; esac
 out() { while [ $# -gt 0 ]; do [ "$1" = --out ] && echo "$2"; shift; done; }
 case "$0 $* " in
@@ -55,10 +55,10 @@ case "$0 $* " in
   *" run "*) echo '{"period_s": 0.5, "learnt": {"losses": [3.0, 4.0], "weights_sha256": "00"},'
     echo '"enqueued": {"by_calls_s": 0.25, "by_graph_s": 0.125, "graph_launches": 5}}'
     folder=$(out "$@"); [ -z "$folder" ] || { mkdir -p "$folder"; echo "$SPANS" >"$folder/spans.csv"; } ;;
-  *" profile "*) echo 'operation: 1.5 us' >"$(out "$@")" ;;
+  *" profile "*) printf 'operation: 1.5 us\\nmachine: "%s"\\n' "$MACHINE" >"$(out "$@")" ;;
   *" validate "*) mkdir -p "$(out "$@")"
-    echo '{"schema": "validation/1", "title": "a", "iteration_s": {"simulated": 1.1, "measured": 1.0, "error": 0.1}}' \
-      >"$(out "$@")/validation.json" ;;
+    echo '{"schema": "validation/1", "title": "a", "iteration_s": {"simulated": 1.1, "measured": 1.0, "error": 0.1},' \
+      '"measured": {"machine": "'"$MACHINE"'"}}' >"$(out "$@")/validation.json" ;;
   *first_run*) echo '{"events": {"a": true}, "gaps": {"one_stream": {"eager_us": 3.0, "in_graph_us": 2.0}}, "matrix_products":'
     echo '{"points": [{"precision": "bf16", "partitions": 1, "target": 0, "alone_flops_per_s": 1e13}]}'; eval "$LATER"
     echo '}' ;;
@@ -137,7 +137,8 @@ class Check(unittest.TestCase):
                                  *words],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 env={**os.environ, "PYTHONPATH": str(self.place), "NOTES": str(self.place / "notes"), "FAILS": fails,
-                                     "HOW": how, "LATER": later, "SPANS": SPANS, **more,
+                                     "HOW": how, "LATER": later, "SPANS": SPANS, "CUDA_VISIBLE_DEVICES": "", "STAGECRAFT_EMULATED_GPUS": "",
+                                     "MACHINE": "4 partitions of 32 of the 132 multiprocessors of Stand-in", **more,
                                      "PATH": os.path.dirname(sys.executable) + ":/usr/bin:/bin"})
 
     def run_with(self, **how):
@@ -175,7 +176,20 @@ class Check(unittest.TestCase):
         notes = (self.place / "notes").read_text()
         for words in ("cluster.parts=8", "run.gpu.precision=bf16", "run.gpu={timing: off, graph: true}", "run.gpu.messages=nccl"):
             self.assertIn(words, notes)
+        for words in notes.splitlines():  # Where all GPUs were seen those rows would take whole ones.
+            parts = "carved-gpu" in words
+            self.assertTrue(words.endswith("on GPU 0" if parts else "on GPU any"), words)
         self.expect_figures(text, file)
+
+    def test_rows_that_ran_on_whole_gpus_fail_and_leave_no_files(self):
+        code, text, *_, rows = self.run_with(MACHINE="4 x Stand-in", CUDA_VISIBLE_DEVICES="3,5")
+        self.assertEqual(code, 1)
+        wrong = [name for name, row in rows.items() if row["result"] not in ("ok", "not here")]
+        self.assertEqual(wrong, [name for name in rows if " parts" in name])
+        self.assertEqual({(rows[name]["result"], rows[name]["why"]) for name in wrong}, {("not on parts", "it ran on 4 x Stand-in")})
+        self.assertEqual([list((self.out.parent / kind).iterdir()) for kind in ("profiles", "validated")], [[], []])
+        notes = (self.place / "notes").read_text().splitlines()
+        self.assertEqual({n.split(" on GPU ")[1] for n in notes if "carved-gpu" in n}, {"3"})
 
     def expect_figures(self, text, file):
         # 3 * 64 samples * (16 layers * (24 * 256 * 512^2 + 4 * 256^2 * 512) + 2 * 256 * 512 * 8000 words) in 0.5 s, of 1e13.
@@ -237,6 +251,10 @@ class Check(unittest.TestCase):
             row = self.expect_only("first look", result, later=later)
             self.assertEqual(row["facts"]["gaps"], {"one_stream": seen})
         self.expect_only("first look", "events do not hold", later="echo ', \"events\": {\"a\": false}'")
+        for what in ("sum_is_the_same_on_all", "sum_repeats_its_bits"):
+            self.expect_only("first look", "sums differ", later=f"echo ', \"several_gpus\": {{\"{what}\": false}}'")
+        self.expect_only("first look", "sums differ",
+                         later="echo ', \"several_gpus\": {\"sum_is_the_same_on_all\": true, \"sum_repeats_its_bits\": null}'")
         for disjoint, used in ((False, 8), (True, 4)):
             carving = json.dumps([{"launched": {"disjoint": disjoint, "partitions": [{"granted": 8, "used": used}]}}])
             self.expect_only("first look", "parts are not apart", later=f"echo ', \"carving\": '; echo '{carving}'")
@@ -269,9 +287,13 @@ class Check(unittest.TestCase):
         self.assertAlmostEqual(check.time_for("c"), 15, delta=1)
 
     def test_what_is_emulated_says_so_everywhere(self):
-        code, text, log, file, rows = self.run_with(words=("--dry-run",), GPU="Emulated GPU")
+        code, text, log, file, rows = self.run_with(words=("--dry-run",), GPU="Emulated GPU",
+                                                torch="raise SystemExit(3)")
         self.assertEqual(code, 0, text + log)
         self.assertTrue(all(row["emulated"] for row in file["checks"]))
+        self.assertEqual(rows["PyTorch"]["result"], "not here")
+        parts = [n for n in (self.place / "notes").read_text().splitlines() if "carved-gpu" in n]
+        self.assertTrue(parts and all(n.endswith("on GPU any of 1") for n in parts))
         self.assertTrue(file["emulated"])
         self.assertIn("no time here means anything", file["warning"])
         self.assertEqual((file["device"], text.splitlines()[0]), ("Emulated GPU", "Emulated GPU"))

@@ -52,6 +52,42 @@ Json footprints(const Partitions& partitions, bool captured) {
   return {{"partitions", sizes}, {"disjoint", all.size() == sum}};
 }
 
+constexpr int kChain = 250;  // Of three calls each, so that no stream is full: drivers hold about a thousand.
+
+/// What it takes one kernel to follow another on the stream, or on two streams in turns: eagerly and in a graph; and
+/// what each takes the host.
+Json gaps_between(cudaStream_t a, cudaStream_t b) {
+  std::vector<Event> events(2 * kChain);
+  const int count = a == b ? kChain : 2 * kChain;
+  const auto work = [&] {
+    for (std::size_t i = 0; i < kChain; ++i) {
+      nothing(a);
+      if (a == b) continue;
+      events[2 * i].record(a);
+      events[2 * i].hold_up(b);
+      nothing(b);
+      events[2 * i + 1].record(b);
+      events[2 * i + 1].hold_up(a);
+    }
+  };
+  const auto host_us = [&](const std::function<void()>& told) {
+    const double before = host_seconds();
+    told();
+    const double seconds = host_seconds() - before;
+    check(cudaStreamSynchronize(a), "cudaStreamSynchronize");
+    return 1e6 * seconds / count;
+  };
+  std::unique_ptr<Graph> graph;
+  const double making = host_us([&] { graph = std::make_unique<Graph>(a, work); });
+  graph->upload(a);
+  const auto launch = [&] { graph->launch(a); };
+  return {{"eager_us", 1e3 * milliseconds(a, work) / count},
+          {"in_graph_us", 1e3 * milliseconds(a, launch) / count},
+          {"host_eager_us", host_us(work)},
+          {"host_graph_us", host_us(launch)},
+          {"host_making_graph_us", making}};
+}
+
 }  // namespace
 
 Json device_facts() {
@@ -155,46 +191,6 @@ Json side_by_side() {
   }
   return all;
 }
-
-namespace {
-
-constexpr int kChain = 250;  // Of three calls each, so that no stream is full: drivers hold about a thousand.
-
-/// What it takes one kernel to follow another on the stream, or on two streams in turns: eagerly and in a graph; and
-/// what each takes the host.
-Json gaps_between(cudaStream_t a, cudaStream_t b) {
-  std::vector<Event> events(2 * kChain);
-  const int count = a == b ? kChain : 2 * kChain;
-  const auto work = [&] {
-    for (std::size_t i = 0; i < kChain; ++i) {
-      nothing(a);
-      if (a == b) continue;
-      events[2 * i].record(a);
-      events[2 * i].hold_up(b);
-      nothing(b);
-      events[2 * i + 1].record(b);
-      events[2 * i + 1].hold_up(a);
-    }
-  };
-  const auto host_us = [&](const std::function<void()>& told) {
-    const double before = host_seconds();
-    told();
-    const double seconds = host_seconds() - before;
-    check(cudaStreamSynchronize(a), "cudaStreamSynchronize");
-    return 1e6 * seconds / count;
-  };
-  std::unique_ptr<Graph> graph;
-  const double making = host_us([&] { graph = std::make_unique<Graph>(a, work); });
-  graph->upload(a);
-  const auto launch = [&] { graph->launch(a); };
-  return {{"eager_us", 1e3 * milliseconds(a, work) / count},
-          {"in_graph_us", 1e3 * milliseconds(a, launch) / count},
-          {"host_eager_us", host_us(work)},
-          {"host_graph_us", host_us(launch)},
-          {"host_making_graph_us", making}};
-}
-
-}  // namespace
 
 Json gaps() {
   const Partitions partitions(0, {1, 1});

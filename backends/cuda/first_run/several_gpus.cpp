@@ -1,29 +1,18 @@
-#include <chrono>
 #include <cmath>
 #include <deque>
 #include <memory>
-#include <thread>
+#include <optional>
 
 #include "backends/cuda/first_run/checks.hpp"
-#include "backends/cuda/libraries.hpp"
+#include "backends/cuda/ranks/nccl_calls.hpp"
 
 namespace stagecraft::cuda::first_run {
 namespace {
 
-/// Looks again and again: who waits inside of the driver for what hangs waits for ever.
-void until(const std::function<bool()>& done) {
-  constexpr std::chrono::seconds kPatience{60};  // To connect takes NCCL a few.
-  for (const auto begin = std::chrono::steady_clock::now(); !done();
-       std::this_thread::sleep_for(std::chrono::microseconds(100)))
-    if (std::chrono::steady_clock::now() - begin > kPatience) throw CudaError("nothing has ended for a minute");
-}
+constexpr double kPatience = 60;  // Seconds; to connect takes NCCL a few.
 
-void wait_for(cudaStream_t stream) {
-  until([&] {
-    const cudaError_t state = cudaStreamQuery(stream);
-    if (state != cudaErrorNotReady) check(state, "cudaStreamQuery");
-    return state == cudaSuccess;
-  });
+void finish(cudaStream_t stream) {
+  at_most(kPatience)([&] { return over(stream); });
 }
 
 /// A stream and memory of one GPU.
@@ -45,20 +34,7 @@ struct Member {
 /// A rank for each GPU, all told by this thread, as runs do it. What hangs is aborted.
 class Ring {
  public:
-  explicit Ring(const std::deque<Member>& members) : members_(members), ranks_(members.size(), nullptr) {
-    ncclUniqueId id;
-    require(nccl_.ncclGetUniqueId(&id), "ncclGetUniqueId");
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    config.maxCTAs = 4;
-    config.cgaClusterSize = 0;
-    group([&](std::size_t r) {
-      check(cudaSetDevice(members_[r].gpu), "cudaSetDevice");
-      require(
-          nccl_.ncclCommInitRankConfig(&ranks_[r], static_cast<int>(ranks_.size()), id, static_cast<int>(r), &config),
-          "ncclCommInitRankConfig");
-    });
-  }
+  explicit Ring(const std::deque<Member>& members) : members_(members), ranks_(members.size(), nullptr) {}
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
   ~Ring() {
@@ -66,38 +42,29 @@ class Ring {
       if (c) nccl_.ncclCommAbort(c);
   }
 
+  /// Behind construction, so that what fails or hangs here is aborted too.
+  void open() {
+    ncclUniqueId id;
+    require(nccl_, nccl_.ncclGetUniqueId(&id), "ncclGetUniqueId");
+    const auto count = static_cast<int>(ranks_.size());
+    on_all([&](std::size_t r) { begin_rank(nccl_, members_[r].gpu, id, static_cast<int>(r), count, ranks_[r]); });
+  }
+
   void sum(std::size_t count) {
-    group([&](std::size_t r) {
+    on_all([&](std::size_t r) {
       void* const data = members_[r].data->as<void>();
-      require(nccl_.ncclAllReduce(data, data, count, ncclFloat32, ncclSum, ranks_[r], members_[r].stream),
+      require(nccl_, nccl_.ncclAllReduce(data, data, count, ncclFloat32, ncclSum, ranks_[r], members_[r].stream),
               "ncclAllReduce");
     });
-    for (const Member& m : members_) wait_for(m.stream);
+    for (const Member& m : members_) finish(m.stream);
   }
 
  private:
-  template <class Calls>
-  void group(const Calls& calls) {
-    require(nccl_.ncclGroupStart(), "ncclGroupStart");
-    try {
+  void on_all(const std::function<void(std::size_t)>& calls) {
+    group(nccl_, [&] {
       for (std::size_t r = 0; r < ranks_.size(); ++r) calls(r);
-    } catch (...) {
-      nccl_.ncclGroupEnd();
-      throw;
-    }
-    require(nccl_.ncclGroupEnd(), "ncclGroupEnd");
-    for (const ncclComm_t c : ranks_) {
-      ncclResult_t state = ncclInProgress;
-      until([&] {
-        require(nccl_.ncclCommGetAsyncError(c, &state), "ncclCommGetAsyncError");
-        return state != ncclInProgress;
-      });
-      require(state, "NCCL");
-    }
-  }
-  void require(ncclResult_t result, const char* what) const {
-    if (result != ncclSuccess && result != ncclInProgress)
-      throw CudaError(std::string(what) + ": " + nccl_.ncclGetErrorString(result));
+    });
+    for (const ncclComm_t c : ranks_) wait_for(nccl_, c, at_most(kPatience));
   }
 
   Nccl nccl_;
@@ -122,21 +89,28 @@ std::vector<std::vector<float>> summed(Ring& ring, const std::deque<Member>& mem
   return numbers;
 }
 
-/// Whether graphs may hold copies between GPUs, which the manual leaves open.
-bool captures_peer_copies(const Member& from, const Member& to, std::size_t bytes) {
+/// Whether graphs may hold copies between GPUs, which the manual leaves open; why not, in the words of the driver.
+Json captures_peer_copies(const Member& from, const Member& to, std::size_t bytes) {
   check(cudaSetDevice(from.gpu), "cudaSetDevice");
+  cudaError_t told = cudaSuccess;
+  std::optional<Graph> graph;
+  std::string why_not;
   try {
-    const Graph graph(from.stream, [&] {
-      check(cudaMemcpyPeerAsync(to.data->as<void>(), to.gpu, from.data->as<void>(), from.gpu, bytes, from.stream),
-            "cudaMemcpyPeerAsync");
+    graph.emplace(from.stream, [&] {
+      told = cudaMemcpyPeerAsync(to.data->as<void>(), to.gpu, from.data->as<void>(), from.gpu, bytes, from.stream);
     });
-    graph.launch(from.stream);
-    wait_for(from.stream);
-    return true;
-  } catch (const CudaError&) {
+  } catch (const CudaError& e) {  // Of beginning, ending or instantiating.
+    why_not = e.what();
     cudaGetLastError();
-    return false;
   }
+  if (told == cudaErrorStreamCaptureUnsupported)
+    why_not = "cudaMemcpyPeerAsync: " + to_text(told);
+  else
+    check(told, "cudaMemcpyPeerAsync");
+  if (why_not.empty()) graph->launch(from.stream);
+  finish(from.stream);  // A GPU that is broken says so here.
+  return why_not.empty() ? Json{{"captures_peer_copies", true}}
+                         : Json{{"captures_peer_copies", false}, {"why_no_capture", why_not}};
 }
 
 }  // namespace
@@ -148,8 +122,12 @@ Json several_gpus() {
   if (count < 2) return {{"skipped", "there is one GPU"}};
   std::deque<Member> members;
   for (int g = 0; g < count; ++g) members.emplace_back(g, kCount * sizeof(float));
-  Json all{{"gpus", count}, {"captures_peer_copies", captures_peer_copies(members[0], members[1], kCount)}};
+  Json all{{"gpus", count}};
+  const bool there = reach_memory(0, 1), back = reach_memory(1, 0);  // As runs ask for it.
+  all["peer_access"] = there && back;
+  all.update(captures_peer_copies(members[0], members[1], kCount));
   Ring ring(members);
+  ring.open();
   const auto first = summed(ring, members, kCount);
   all["sum_is_the_same_on_all"] = std::all_of(first.begin(), first.end(), [&](const auto& n) { return n == first[0]; });
   all["sum_repeats_its_bits"] = summed(ring, members, kCount) == first;

@@ -3,28 +3,37 @@
 
 #include "backends/cuda/first_run/checks.hpp"
 #include "backends/cuda/first_run/kernels.hpp"
+#include "backends/cuda/kernels/compute_types.hpp"
 #include "backends/cuda/libraries.hpp"
 
 namespace stagecraft::cuda::first_run {
 namespace {
 
 #ifdef STAGECRAFT_EMULATED_GPU  // A CPU that plays a GPU has less to do.
-constexpr std::size_t kMiB = 1 << 12;
+constexpr std::size_t kUnit = 1 << 12;
 constexpr std::int64_t kSize = 32;
 #else
-constexpr std::size_t kMiB = 1 << 20;
+constexpr std::size_t kUnit = 1 << 20;
 constexpr std::int64_t kSize = 4096;
 #endif
 
-/// Of what runs can ask for; sums are in 32 bits.
-struct Precision {
+/// Of numbers of one type; sums are in 32 bits.
+struct Arithmetic {
   const char* name;
-  cublasComputeType_t compute;
+  std::vector<cublasComputeType_t> computes;  ///< The first that has an algorithm.
   cudaDataType_t type;
 };
-constexpr Precision kPrecisions[] = {{"bf16", CUBLAS_COMPUTE_32F, CUDA_R_16BF},
-                                     {"tf32", CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F},
-                                     {"exact", CUBLAS_COMPUTE_32F, CUDA_R_32F}};
+
+/// What runs can ask for, and then what would be with numbers of 16 bits in memory, which runs have not.
+std::vector<Arithmetic> arithmetics() {
+  const auto of_runs = [](const char* name, Precision precision) {
+    return Arithmetic{name, compute_types(precision, sizeof(float)), CUDA_R_32F};
+  };
+  return {of_runs("bf16", Precision::Bf16),
+          of_runs("tf32", Precision::Tf32),
+          of_runs("exact", Precision::Exact),
+          {"stored_bf16", {CUBLAS_COMPUTE_32F}, CUDA_R_16BF}};
+}
 
 void check_lt(cublasStatus_t status, const char* what) {
   static const CublasLt lt;
@@ -34,30 +43,17 @@ void check_lt(cublasStatus_t status, const char* what) {
 /// D = A^T B of squares.
 class Product {
  public:
-  Product(const CublasLt& lt, cublasLtHandle_t handle, const Precision& precision, int multiprocessors)
+  Product(const CublasLt& lt, cublasLtHandle_t handle, const Arithmetic& arithmetic, int multiprocessors)
       : lt_(lt), handle_(handle) {
-    check_lt(lt.cublasLtMatmulDescCreate(&description_, precision.compute, CUDA_R_32F), "a product");
-    const cublasOperation_t transpose = CUBLAS_OP_T;
-    check_lt(lt.cublasLtMatmulDescSetAttribute(description_, CUBLASLT_MATMUL_DESC_TRANSA, &transpose, sizeof transpose),
-             "transposing");
-    const std::int32_t target = multiprocessors;
-    check_lt(
-        lt.cublasLtMatmulDescSetAttribute(description_, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, &target, sizeof target),
-        "its multiprocessors");
     const auto n = static_cast<std::uint64_t>(kSize);
-    check_lt(lt.cublasLtMatrixLayoutCreate(&layout_, precision.type, n, n, kSize), "a layout");
-    cublasLtMatmulPreference_t preference{};
-    check_lt(lt.cublasLtMatmulPreferenceCreate(&preference), "a preference");
-    const std::uint64_t workspace = kWorkspace;
-    check_lt(lt.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
-                                                     sizeof workspace),
-             "its workspace");
-    int found = 0;
-    const cublasStatus_t asked = lt.cublasLtMatmulAlgoGetHeuristic(handle, description_, layout_, layout_, layout_,
-                                                                   layout_, preference, 1, &algorithm_, &found);
-    lt.cublasLtMatmulPreferenceDestroy(preference);
-    check_lt(asked, "an algorithm");
-    if (found == 0) throw CudaError("cuBLASLt knows no algorithm");
+    check_lt(lt.cublasLtMatrixLayoutCreate(&layout_, arithmetic.type, n, n, kSize), "a layout");
+    cublasStatus_t answer = CUBLAS_STATUS_NOT_SUPPORTED;
+    for (choice_ = 0; choice_ < arithmetic.computes.size(); ++choice_) {
+      describe(arithmetic.computes[choice_], multiprocessors);
+      answer = choose();
+      if (answer == CUBLAS_STATUS_SUCCESS) return;
+    }
+    check_lt(answer, "an algorithm");
   }
   Product(const Product&) = delete;
   Product& operator=(const Product&) = delete;
@@ -65,6 +61,8 @@ class Product {
     lt_.cublasLtMatrixLayoutDestroy(layout_);
     lt_.cublasLtMatmulDescDestroy(description_);
   }
+
+  std::size_t choice() const { return choice_; }  ///< Which of the arithmetic's computes it is.
 
   void run(const void* a, const void* b, void* d, cudaStream_t stream) const {
     const float one = 1, none = 0;
@@ -74,12 +72,37 @@ class Product {
   }
 
  private:
-  static constexpr std::size_t kWorkspace = 32 * kMiB;
+  void describe(cublasComputeType_t compute, std::int32_t multiprocessors) {
+    if (description_) lt_.cublasLtMatmulDescDestroy(description_);
+    check_lt(lt_.cublasLtMatmulDescCreate(&description_, compute, CUDA_R_32F), "a product");
+    const auto set = [&](cublasLtMatmulDescAttributes_t name, const auto& value) {
+      check_lt(lt_.cublasLtMatmulDescSetAttribute(description_, name, &value, sizeof value), "what a product is");
+    };
+    set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
+    set(CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, multiprocessors);
+  }
+
+  cublasStatus_t choose() {
+    cublasLtMatmulPreference_t preference{};
+    check_lt(lt_.cublasLtMatmulPreferenceCreate(&preference), "a preference");
+    const std::uint64_t workspace = kWorkspace;
+    check_lt(lt_.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+                                                      sizeof workspace),
+             "its workspace");
+    int found = 0;
+    const cublasStatus_t asked = lt_.cublasLtMatmulAlgoGetHeuristic(handle_, description_, layout_, layout_, layout_,
+                                                                    layout_, preference, 1, &algorithm_, &found);
+    lt_.cublasLtMatmulPreferenceDestroy(preference);
+    return asked == CUBLAS_STATUS_SUCCESS && found == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : asked;
+  }
+
+  static constexpr std::size_t kWorkspace = 32 * kUnit;
   const CublasLt& lt_;
   cublasLtHandle_t handle_;
   cublasLtMatmulDesc_t description_{};
   cublasLtMatrixLayout_t layout_{};
   cublasLtMatmulHeuristicResult_t algorithm_{};
+  std::size_t choice_ = 0;
   Block workspace_{kWorkspace};
 };
 
@@ -102,26 +125,8 @@ Json copy_point(const Partitions& partitions, std::size_t active, std::size_t by
           {"times", times},   {"ms", ms},       {"read_and_written_bytes_per_s_each", moved / ms * 1e3}};
 }
 
-}  // namespace
-
-Json copies() {
-  Json all = Json::array();
-  const Partitions partitions(0, {1, 1, 1, 1});
-  const auto whole = static_cast<int>(partitions.parts()[0].multiprocessors);
-  for (const std::size_t bytes : {kMiB / 16, kMiB, 16 * kMiB, 256 * kMiB})
-    for (const int blocks : {2, 4, 8, 16, 2 * whole})
-      for (const std::size_t active : {std::size_t{1}, std::size_t{2}, std::size_t{4}})
-        all.push_back(copy_point(partitions, active, bytes, blocks, 1));
-  for (const std::size_t bytes : {2 * kMiB, 8 * kMiB, 16 * kMiB})  // Read from one and written to the other.
-    for (const std::size_t active : {std::size_t{1}, std::size_t{4}})
-      all.push_back(copy_point(partitions, active, bytes, 2 * whole, 50));
-  return all;
-}
-
-namespace {
-
 /// As fast as this many partitions multiply, alone and all at once.
-Json product_point(const CublasLt& lt, cublasLtHandle_t handle, const Precision& precision, std::size_t count,
+Json product_point(const CublasLt& lt, cublasLtHandle_t handle, const Arithmetic& arithmetic, std::size_t count,
                    bool tell_size, const Block& a, const Block& b) {
   const Partitions partitions(0, std::vector<unsigned>(count, 1));
   const std::vector<cudaStream_t> streams = compute_streams(partitions);
@@ -129,7 +134,7 @@ Json product_point(const CublasLt& lt, cublasLtHandle_t handle, const Precision&
   std::vector<std::unique_ptr<Product>> products;
   std::vector<std::unique_ptr<Block>> results;
   for (std::size_t i = 0; i < count; ++i) {
-    products.push_back(std::make_unique<Product>(lt, handle, precision, tell_size ? own : 0));
+    products.push_back(std::make_unique<Product>(lt, handle, arithmetic, tell_size ? own : 0));
     results.push_back(std::make_unique<Block>(static_cast<std::size_t>(kSize * kSize) * sizeof(float)));
   }
   const auto on = [&](std::size_t i) {
@@ -138,36 +143,14 @@ Json product_point(const CublasLt& lt, cublasLtHandle_t handle, const Precision&
   const double alone = milliseconds(streams[0], [&] { on(0); });
   const double busy = milliseconds(streams[0], [&] { together(streams, on); });
   const double flops = 10 * 2.0 * kSize * kSize * kSize;
-  return {{"precision", precision.name},
+  return {{"precision", arithmetic.name},
+          {"choice", products.front()->choice()},
           {"partitions", count},
           {"multiprocessors", own},
           {"target", tell_size ? own : 0},
           {"alone_flops_per_s", flops / alone * 1e3},
           {"all_busy_flops_per_s_each", flops / busy * 1e3}};
 }
-
-}  // namespace
-
-Json matrix_products() {
-  const CublasLt lt;
-  cublasLtHandle_t handle{};
-  check_lt(lt.cublasLtCreate(&handle), "cublasLtCreate");
-  Json all{{"library", lt.library.where()}, {"version", lt.cublasLtGetVersion()}, {"points", Json::array()}};
-  const std::size_t bytes = static_cast<std::size_t>(kSize * kSize) * sizeof(float);
-  const Block a(bytes), b(bytes);
-  fill_bfloat16(a.as<void>(), bytes / 2, 1, nullptr);  // Two of them are a number of 32 bits, as random.
-  fill_bfloat16(b.as<void>(), bytes / 2, 2, nullptr);
-  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  for (const std::size_t count : {1U, 2U, 4U, 8U})
-    for (const bool tell_size : {false, true})
-      all["points"].push_back(product_point(lt, handle, kPrecisions[0], count, tell_size, a, b));
-  for (const Precision& precision : {kPrecisions[1], kPrecisions[2]})
-    all["points"].push_back(product_point(lt, handle, precision, 1, false, a, b));
-  lt.cublasLtDestroy(handle);
-  return all;
-}
-
-namespace {
 
 /// Milliseconds of one message on the stream while another partition is busy: behind a second one nothing would be.
 double beside(const Partitions::Part& busy, cudaStream_t stream, const std::function<void()>& send) {
@@ -188,9 +171,43 @@ Json message_point(const Partitions& partitions, std::size_t bytes, const std::f
           {"ms_receiver_busy", beside(b, b.comm, send)}};
 }
 
-constexpr std::size_t kMessages[] = {kMiB / 16, kMiB, 16 * kMiB, 64 * kMiB};
+constexpr std::size_t kMessages[] = {kUnit / 16, kUnit, 16 * kUnit, 64 * kUnit};
 
 }  // namespace
+
+Json copies() {
+  Json all = Json::array();
+  const Partitions partitions(0, {1, 1, 1, 1});
+  const auto whole = static_cast<int>(partitions.parts()[0].multiprocessors);
+  for (const std::size_t bytes : {kUnit / 16, kUnit, 16 * kUnit, 256 * kUnit})
+    for (const int blocks : {2, 4, 8, 16, 2 * whole})
+      for (const std::size_t active : {std::size_t{1}, std::size_t{2}, std::size_t{4}})
+        all.push_back(copy_point(partitions, active, bytes, blocks, 1));
+  for (const std::size_t bytes : {2 * kUnit, 8 * kUnit, 16 * kUnit})  // Read from one and written to the other.
+    for (const std::size_t active : {std::size_t{1}, std::size_t{4}})
+      all.push_back(copy_point(partitions, active, bytes, 2 * whole, 50));
+  return all;
+}
+
+Json matrix_products() {
+  const CublasLt lt;
+  cublasLtHandle_t handle{};
+  check_lt(lt.cublasLtCreate(&handle), "cublasLtCreate");
+  Json all{{"library", lt.library.where()}, {"version", lt.cublasLtGetVersion()}, {"points", Json::array()}};
+  const std::size_t bytes = static_cast<std::size_t>(kSize * kSize) * sizeof(float);
+  const Block a(bytes), b(bytes);
+  fill_bfloat16(a.as<void>(), bytes / 2, 1, nullptr);  // Two of them are a number of 32 bits, as random.
+  fill_bfloat16(b.as<void>(), bytes / 2, 2, nullptr);
+  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  const std::vector<Arithmetic> all_arithmetics = arithmetics();
+  for (const std::size_t count : {1U, 2U, 4U, 8U})
+    for (const bool tell_size : {false, true})
+      all["points"].push_back(product_point(lt, handle, all_arithmetics.front(), count, tell_size, a, b));
+  for (std::size_t other = 1; other < all_arithmetics.size(); ++other)
+    all["points"].push_back(product_point(lt, handle, all_arithmetics[other], 1, false, a, b));
+  lt.cublasLtDestroy(handle);
+  return all;
+}
 
 Json own_messages() {
   const Partitions partitions(0, {1, 1});

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "backends/cuda/driver.hpp"
+#include "backends/cuda/kernels/compute_types.hpp"
 #include "backends/cuda/libraries.hpp"
 
 namespace stagecraft::cuda {
@@ -39,20 +40,6 @@ cublasLtHandle_t handle_of_device() {
     throw CudaError(fmt::format("{} (version {}) does not start on GPU {}: {}; is the driver older than it?",
                                 lt().library.where(), lt().cublasLtGetVersion(), device, to_text(lt(), status)));
   return handle;
-}
-
-/// How products may be computed, the first choice first: all keep the promise of the precision.
-std::vector<cublasComputeType_t> compute_types(Precision precision, std::size_t width) {
-  if (width == sizeof(double)) return {CUBLAS_COMPUTE_64F};
-  switch (precision) {
-    case Precision::Exact:
-      return {CUBLAS_COMPUTE_32F_PEDANTIC, CUBLAS_COMPUTE_32F};
-    case Precision::Tf32:
-      return {CUBLAS_COMPUTE_32F_FAST_TF32};
-    case Precision::Bf16:
-      return {CUBLAS_COMPUTE_32F_FAST_16BF};
-  }
-  return {CUBLAS_COMPUTE_32F_PEDANTIC};
 }
 
 cudaDataType_t number_type(std::size_t width) { return width == sizeof(double) ? CUDA_R_64F : CUDA_R_32F; }

@@ -62,18 +62,6 @@ ncclResult_t Ranks::state_of(ncclComm_t c) const {
   return asked == ncclSuccess ? state : asked;
 }
 
-/// A group that stays open keeps every later call from starting, also ncclCommAbort.
-void Ranks::group(const std::function<void()>& calls) const {
-  require(nccl_.ncclGroupStart(), "ncclGroupStart");
-  try {
-    calls();
-  } catch (...) {
-    nccl_.ncclGroupEnd();
-    throw;
-  }
-  require(nccl_.ncclGroupEnd(), "ncclGroupEnd");
-}
-
 bool Ranks::apart(DeviceId a, DeviceId b) const {
   return seat(a).process != seat(b).process || (by_nccl_.messages && seat(a).gpu != seat(b).gpu);
 }
@@ -135,7 +123,7 @@ void Ranks::name_links(const Exchange& exchange) {
   for (const Link& link : links_) {
     if (link.seats.front().process != process_) continue;
     ncclUniqueId id;
-    require(nccl_.ncclGetUniqueId(&id), "ncclGetUniqueId");
+    require(nccl_, nccl_.ncclGetUniqueId(&id), "ncclGetUniqueId");
     own.append(id.internal, sizeof id.internal);
   }
   const std::vector<std::string> told = exchange(own);
@@ -157,18 +145,11 @@ void Ranks::open(const Until& until) {
 void Ranks::open(Link& link) {
   const auto is_own = [this](const Seat& s) { return s.process == process_; };
   if (std::none_of(link.seats.begin(), link.seats.end(), is_own)) return;
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;  // Who waits inside of NCCL for a process that is lost waits for ever.
-  config.maxCTAs = 4;   // A power of two, or it becomes one.
-  config.cgaClusterSize = 0;
-  group([&] {
-    for (std::size_t r = 0; r < link.seats.size(); ++r) {
-      if (link.seats[r].process != process_) continue;
-      check(cudaSetDevice(link.seats[r].gpu), "cudaSetDevice");
-      require(nccl_.ncclCommInitRankConfig(&link.ranks[r], static_cast<int>(link.seats.size()), link.id,
-                                           static_cast<int>(r), &config),
-              "ncclCommInitRankConfig");
-    }
+  group(nccl_, [&] {
+    for (std::size_t r = 0; r < link.seats.size(); ++r)
+      if (link.seats[r].process == process_)
+        begin_rank(nccl_, link.seats[r].gpu, link.id, static_cast<int>(r), static_cast<int>(link.seats.size()),
+                   link.ranks[r]);
   });
   wait_for(link);
 }
@@ -183,13 +164,13 @@ void Ranks::share(int collective, const std::vector<Half>& halves) {
 
 void Ranks::move(int at, const std::vector<Half>& halves) {
   const Link& link = links_[static_cast<std::size_t>(at)];
-  group([&] {
+  group(nccl_, [&] {
     for (const Half& h : halves) {
       if (h.bytes == 0) continue;
       const ncclComm_t own = link.ranks[static_cast<std::size_t>(link.rank(seat(h.here)))];
       const int peer = link.rank(seat(h.there));
-      h.sends ? require(nccl_.ncclSend(h.data, h.bytes, ncclInt8, peer, own, h.stream), "ncclSend")
-              : require(nccl_.ncclRecv(h.data, h.bytes, ncclInt8, peer, own, h.stream), "ncclRecv");
+      h.sends ? require(nccl_, nccl_.ncclSend(h.data, h.bytes, ncclInt8, peer, own, h.stream), "ncclSend")
+              : require(nccl_, nccl_.ncclRecv(h.data, h.bytes, ncclInt8, peer, own, h.stream), "ncclRecv");
     }
   });
   wait_for(link);
@@ -199,11 +180,11 @@ void Ranks::move(int at, const std::vector<Half>& halves) {
 void Ranks::sum(int collective, std::size_t width, const std::vector<Summand>& summands) {
   const Link& link = links_[static_cast<std::size_t>(of_collective_[static_cast<std::size_t>(collective)])];
   const ncclDataType_t type = width == sizeof(double) ? ncclFloat64 : ncclFloat32;
-  group([&] {
+  group(nccl_, [&] {
     for (const Summand& s : summands) {
       if (s.numbers == 0) continue;
       const ncclComm_t own = link.ranks[static_cast<std::size_t>(link.rank(seat(s.here)))];
-      require(nccl_.ncclAllReduce(s.data, s.data, s.numbers, type, ncclSum, own, s.stream), "ncclAllReduce");
+      require(nccl_, nccl_.ncclAllReduce(s.data, s.data, s.numbers, type, ncclSum, own, s.stream), "ncclAllReduce");
     }
   });
   wait_for(link);
@@ -211,24 +192,16 @@ void Ranks::sum(int collective, std::size_t width, const std::vector<Summand>& s
 
 /// The first message between two GPUs waits on the host until the other has come to it.
 void Ranks::wait_for(const Link& link) {
-  for (const ncclComm_t c : link.ranks) {
-    if (!c) continue;
-    ncclResult_t state = ncclInProgress;
-    const auto through = [&] {
-      require(nccl_.ncclCommGetAsyncError(c, &state), "ncclCommGetAsyncError");
-      return state != ncclInProgress;
-    };
-    if (!through()) until_(through);
-    require(state, "NCCL");
-  }
+  for (const ncclComm_t c : link.ranks)
+    if (c) cuda::wait_for(nccl_, c, until_);
 }
 
 void Ranks::require_sound() const {
   for (const Link& link : links_)
     for (const ncclComm_t c : link.ranks) {
       ncclResult_t state = ncclSuccess;
-      if (c) require(nccl_.ncclCommGetAsyncError(c, &state), "ncclCommGetAsyncError");
-      require(state, "NCCL");
+      if (c) require(nccl_, nccl_.ncclCommGetAsyncError(c, &state), "ncclCommGetAsyncError");
+      require(nccl_, state, "NCCL");
     }
 }
 
@@ -238,11 +211,6 @@ void Ranks::abort() noexcept {
   for (const Link& link : links_)
     for (const ncclComm_t c : link.ranks)
       if (c) nccl_.ncclCommAbort(c);
-}
-
-void Ranks::require(ncclResult_t result, const char* what) const {
-  if (result != ncclSuccess && result != ncclInProgress)
-    throw CudaError(fmt::format("{}: {}", what, nccl_.ncclGetErrorString(result)));
 }
 
 std::vector<int> Ranks::gpus() const {

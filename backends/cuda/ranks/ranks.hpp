@@ -4,9 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/libraries.hpp"
-#include "backends/cuda/patience.hpp"
 #include "backends/cuda/queues.hpp"
+#include "backends/cuda/ranks/nccl_calls.hpp"
 #include "backends/cuda/ranks/seats.hpp"
 #include "sim/program/program.hpp"
 
@@ -89,10 +88,8 @@ class Ranks {
   void require_gpus(const Collective&) const;
   void move(int link, const std::vector<Half>&);
   void wait_for(const Link&);
-  void group(const std::function<void()>& calls) const;
   void finalized() const noexcept;
   ncclResult_t state_of(ncclComm_t) const;
-  void require(ncclResult_t, const char* what) const;
 
   const Program& p_;
   std::vector<Seat> seats_;

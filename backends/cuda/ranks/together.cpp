@@ -56,28 +56,6 @@ Timeline outcome(const Program& program, real::Joint joint, const Held& held, bo
   return timeline;
 }
 
-/// Each GPU has a clock of its own, which was read right before the run.
-real::Times times_of(const Program& program, const real::Dealing& dealing, const Held& held, bool timed) {
-  real::Times times;
-  if (timed)
-    read_times(program, held.marks, times.start, times.end);
-  else
-    read_iteration_times(program, held.marks, end_events(program), times.start, times.end);
-  std::map<int, double> gates;
-  for (const auto& [gpu, anchor] : held.anchors) {
-    gates[gpu] = anchor.of(*held.marks.gates[static_cast<std::size_t>(gpu)]);
-    times.uncertainty = std::max(times.uncertainty, anchor.uncertainty);
-  }
-  times.origin = gates.begin()->second;
-  for (std::size_t n = 0; n < program.size(); ++n) {
-    if (!dealing.here(program.instructions[n].device)) continue;
-    const double later = gates.at(held.marks.gpu[n]) - times.origin;
-    times.start[n] += later;
-    times.end[n] += later;
-  }
-  return times;
-}
-
 /// The part of this process, while others do theirs. `perform` plays the program.
 void perform_together(Held& held, double timeout, const std::function<void(Crew&)>& perform) {
   Crew crew(timeout);
@@ -96,6 +74,29 @@ void perform_together(Held& held, double timeout, const std::function<void(Crew&
 }
 
 }  // namespace
+
+real::Times times_of(const Program& program, const real::Dealing& dealing, const Held& held, bool timed) {
+  real::Times times;
+  if (timed) {
+    read_times(program, held.marks, times.start, times.end);
+  } else {
+    times.start.assign(program.size(), 0);
+    times.end = read_iteration_ends(program, held.marks, end_events(program));
+  }
+  std::map<int, double> gates;
+  for (const auto& [gpu, anchor] : held.anchors) {
+    gates[gpu] = anchor.of(*held.marks.gates[static_cast<std::size_t>(gpu)]);
+    times.uncertainty = std::max(times.uncertainty, anchor.uncertainty);
+  }
+  times.origin = gates.begin()->second;
+  for (std::size_t n = 0; n < program.size(); ++n) {
+    if (!dealing.here(program.instructions[n].device)) continue;
+    const double later = gates.at(held.marks.gpu[n]) - times.origin;
+    times.start[n] += later;
+    times.end[n] += later;
+  }
+  return times;
+}
 
 Timeline run_together(const Program& program, const real::Dealing& dealing, Held& held, const Options& options,
                       const std::function<void(Crew&)>& perform) {

@@ -159,7 +159,7 @@ class Search {
         for (std::size_t i = 0; i < users.size(); ++i) bytes += outside(users[i]) ? 2 * variant.out[i] : 0;
         const double reduced = 4.0 * (data - 1) * variant.parameters / data / input_.micro_batches;
         row.push_back({(bytes / data + reduced) / input_.bandwidth + variant.seconds / data, variant.memory_in_flight,
-                       variant.memory_once});
+                       variant.memory_once, variant.memory_in_turn});
       }
     }
     return ways;

@@ -19,6 +19,7 @@ struct Variant {
   double memory_in_flight = 0;  ///< Bytes for each micro-batch in flight.
   double memory_once = 0;       ///< Bytes.
   std::vector<double> in, out;  ///< Bytes over each edge when it is cut, in the order of the graph's lists.
+  double memory_in_turn = 0;    ///< Bytes of which a stage has one layer's at a time; 0 where layers choose variants.
 };
 
 struct PiperLayer {

@@ -18,9 +18,9 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 /// The layers between two cuts, all in one variant.
 struct Whole {
   std::vector<double> seconds;  ///< On each type.
-  double bytes = 0, parameters = 0, in_flight = 0, once = 0;
+  double bytes = 0, parameters = 0, in_flight = 0, once = 0, in_turn = 0;
 
-  double memory(int micro_batches) const { return in_flight * micro_batches + once; }
+  double memory(int micro_batches) const { return in_flight * micro_batches + once + in_turn; }
 };
 
 class Stages {
@@ -93,6 +93,7 @@ class Stages {
     whole.parameters += variant.parameters;
     whole.in_flight += variant.memory_in_flight;
     whole.once += variant.memory_once;
+    whole.in_turn = std::max(whole.in_turn, variant.memory_in_turn);
     for (std::size_t t = 0; t < inputs_.size(); ++t)
       whole.seconds[t] += inputs_[t].layers[at(layer)].by_degree.at(1)[v].seconds;
   }

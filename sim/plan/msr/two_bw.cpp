@@ -63,7 +63,8 @@ double period_of(const TwoBwPipeline& p) {
 
 double memory_of(const TwoBwPipeline& p, const TwoBwStage& stage) {
   const auto depth = static_cast<double>(p.stages.size());
-  return 2 * stage.weights + stage.other_state + (p.recompute ? 1 : depth) * stage.activations + depth * stage.received;
+  return 2 * stage.weights + stage.other_state + stage.remade + (p.recompute ? 1 : depth) * stage.activations +
+         depth * stage.received;
 }
 
 double memory_of(const TwoBwPipeline& p) {

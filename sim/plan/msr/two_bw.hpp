@@ -11,6 +11,7 @@ struct TwoBwStage {
   double weights = 0;             ///< Bytes of one version.
   double other_state = 0;         ///< Bytes of gradients and optimizer; the paper's formula has none.
   double activations = 0;         ///< Bytes kept from forward to backward.
+  double remade = 0;              ///< Bytes made again within a backward; the paper's formula has none.
 };
 
 /// `width` pipelines side by side, whose stages exchange gradients once in `micro_batches`.

@@ -10,10 +10,13 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 }  // namespace
 
 double memory_of(const Ways& ways, const std::vector<int>& chosen, int in_flight) {
-  double total = 0;
-  for (std::size_t l = 0; l < ways.size(); ++l)
-    total += ways[l][at(chosen[l])].in_flight * in_flight + ways[l][at(chosen[l])].once;
-  return total;
+  double total = 0, largest = 0;
+  for (std::size_t l = 0; l < ways.size(); ++l) {
+    const Way& way = ways[l][at(chosen[l])];
+    total += way.in_flight * in_flight + way.once;
+    largest = std::max(largest, way.in_turn);
+  }
+  return total + largest;
 }
 
 double seconds_of(const Ways& ways, const std::vector<int>& chosen) {

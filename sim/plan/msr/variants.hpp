@@ -7,7 +7,9 @@ namespace stagecraft::msr {
 
 /// What one layer of a stage takes and keeps in one of its variants.
 struct Way {
-  double seconds, in_flight, once;  ///< Bytes for each micro-batch in flight, and beside those.
+  double seconds;
+  double in_flight, once;  ///< Bytes for each micro-batch in flight, and beside those.
+  double in_turn = 0;      ///< Bytes beside those, of one layer of the stage at a time: the largest counts.
 };
 /// ways[layer of the stage][variant].
 using Ways = std::vector<std::vector<Way>>;
@@ -17,7 +19,7 @@ double seconds_of(const Ways&, const std::vector<int>& chosen);
 std::vector<int> fastest_of(const Ways&);
 
 /// A variant for each layer, so that the stage fits: from the fastest on, the change that costs least time for each
-/// byte it saves (Piper, section 4). Nothing when even the smallest do not fit.
+/// byte it saves (Piper, section 4). Nothing when even the smallest do not fit. It knows no bytes in turn.
 std::optional<std::vector<int>> fit_layers(const Ways&, int in_flight, double memory);
 
 /// The fastest variant in which the whole stage fits.

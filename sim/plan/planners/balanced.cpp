@@ -24,6 +24,7 @@
 #include "sim/plan/even_out.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/plan/planner.hpp"
+#include "sim/plan/recomputation.hpp"
 
 namespace stagecraft::planners {
 namespace {
@@ -49,7 +50,7 @@ LayerSums sums_of(const CostTable& costs, int type, double samples, const Stage&
   LayerSums sums{0};
   for (std::size_t i = 0; i < costs.model().layers.size(); ++i) {
     const LayerCost cost = costs.at(LayerId{static_cast<std::int64_t>(i)}, type, samples);
-    const Seconds time = cost.forward * (1 + stage.recompute + stage.recompute_cores * cost.core) + cost.backward();
+    const Seconds time = cost.forward * (1 + share_again(stage, cost)) + cost.backward();
     sums.push_back(sums.back() + time.value);
   }
   return sums;

@@ -3,9 +3,9 @@
 // the busiest device is through.
 //
 // F of layer l waits for F of l - 1; dX and dW of l for dX of l + 1, at the end for the loss, which F of the last layer
-// makes; dW also for the input of the layer. What a layer keeps beside its input goes from F to dX. Once in an
-// iteration the weights are updated where dW is, and go to the devices of F and dX. Nothing waits for them: gradients
-// are delayed.
+// makes; dW also for the input of the layer. What a layer keeps beside its input goes from F to dX; all that it keeps
+// where it has no dW. Once in an iteration the weights are updated where dW is, and go to the devices of F and dX.
+// Nothing waits for them: gradients are delayed.
 
 #include <fmt/format.h>
 
@@ -86,7 +86,8 @@ void connect(Plan& plan, const std::vector<LayerTasks>& tasks, const ModelGraph&
       send(own.input_gradient, before.input_gradient, bytes);
       send(own.input_gradient, before.weight_gradient, bytes);
     }
-    if (layer.stash > inputs) send(own.forward, own.input_gradient, layer.stash - inputs);
+    const Bytes elsewhere = own.weight_gradient.valid() ? inputs : Bytes{};  // dW has it from the layers in front.
+    if (layer.stash > elsewhere) send(own.forward, own.input_gradient, layer.stash - elsewhere);
     if (used[l]) continue;
     send(own.forward, own.input_gradient, layer.output);
     send(own.forward, own.weight_gradient, layer.output);

@@ -7,6 +7,7 @@
 
 #include "sim/plan/msr/piper.hpp"
 #include "sim/plan/msr/planning.hpp"
+#include "sim/plan/recomputation.hpp"
 
 namespace stagecraft::planners {
 namespace {
@@ -27,8 +28,7 @@ const config::MapSpec kFields{
          .optional()
          .doc("Between any two devices; left out: the slowest link that neighbours cross.")}};
 
-/// What a recomputed layer keeps is its input, or all but the inside of its attention; the rest comes back once, for
-/// the micro-batch in its backward.
+/// What is made again is there once, for the micro-batch in its backward.
 msr::PiperLayer layer_of(const PlannerInput& input, const std::vector<msr::LayerAmounts>& amounts, std::size_t l,
                          int type, int size) {
   const Layer& layer = input.model.layers[l];
@@ -36,26 +36,20 @@ msr::PiperLayer layer_of(const PlannerInput& input, const std::vector<msr::Layer
   msr::Variant plain;
   plain.seconds = amounts[l].seconds;
   plain.parameters = amounts[l].parameters;
-  plain.memory_in_flight = layer.stash.value * size;
   plain.memory_once = layer.parameters * (precision.weight + precision.gradient + precision.optimizer);
-  double inputs = 0;
-  for (const LayerId from : layer.inputs) {
-    plain.in.push_back(amounts[static_cast<std::size_t>(from)].output);
-    inputs += plain.in.back();
-  }
-  const LayerCost cost = input.costs.at(LayerId{static_cast<std::int64_t>(l)}, type, size);
+  for (const LayerId from : layer.inputs) plain.in.push_back(amounts[static_cast<std::size_t>(from)].output);
+  const LayerId id{static_cast<std::int64_t>(l)};
+  const LayerCost cost = input.costs.at(id, type, size);
   std::vector<msr::Variant> variants;
   for (const std::string& word : recompute_words(input.options, input.model)) {
+    Stage stage;
+    set_recompute(stage, word);
+    const LayerMemory memory = layer_memory(stage, input.model, id, size);
     msr::Variant& one = variants.emplace_back(plain);
-    if (word == "full") {
-      one.seconds += cost.forward.value;
-      one.memory_in_flight = std::min(inputs, plain.memory_in_flight);
-    }
-    if (word == "selective") {
-      one.seconds += cost.core * cost.forward.value;
-      one.memory_in_flight -= layer.core.stash.value * size;
-    }
-    one.memory_once += plain.memory_in_flight - one.memory_in_flight;
+    one.seconds += share_again(stage, cost) * cost.forward.value;
+    one.memory_in_flight = memory.kept.value;
+    one.memory_once += memory.remade_with_stage.value;
+    one.memory_in_turn = memory.remade_alone.value;
   }
   return {layer.name, {{1, std::move(variants)}}};
 }

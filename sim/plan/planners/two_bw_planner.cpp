@@ -13,6 +13,7 @@
 #include "sim/plan/bounds.hpp"
 #include "sim/plan/msr/planning.hpp"
 #include "sim/plan/msr/two_bw.hpp"
+#include "sim/plan/recomputation.hpp"
 
 namespace stagecraft::planners {
 namespace {
@@ -194,31 +195,32 @@ class Search {
     stage.received = sums.crossing[from], stage.sent = sums.crossing[to];
     stage.weights = sums.parameters[to] - sums.parameters[from];
     stage.other_state = stage.weights / precision.weight * (precision.gradient + precision.optimizer);
-    for (std::size_t l = from; l < to; ++l) stage.activations += input_.model.layers[l].stash.value * candidate.size;
-    if (candidate.recompute == "selective") leave_cores_out(candidate, s, from, to, stage);
+    Stage recomputed;
+    set_recompute(recomputed, candidate.recompute);
+    for (std::size_t l = from; l < to; ++l) {
+      const LayerMemory one =
+          layer_memory(recomputed, input_.model, LayerId{static_cast<std::int64_t>(l)}, candidate.size);
+      stage.activations += (one.kept + one.remade_with_stage).value;  // The period and memory of `full` are formulas.
+      stage.remade = std::max(stage.remade, one.remade_alone.value);
+    }
+    if (recomputed.recompute_cores) stage.seconds += seconds_again(candidate, recomputed, s, from, to);
     return stage;
   }
 
-  /// Selective recomputation: the inside of each attention is made again, and of one layer at a time it is there.
-  void leave_cores_out(const Candidate& candidate, std::size_t s, std::size_t from, std::size_t to,
-                       msr::TwoBwStage& stage) const {
-    double largest = 0, seconds = 0;
-    for (std::size_t l = from; l < to; ++l) {
-      const double core = input_.model.layers[l].core.stash.value * candidate.size;
-      stage.activations -= core;
-      largest = std::max(largest, core);
-    }
+  /// On the slowest of its types.
+  double seconds_again(const Candidate& candidate, const Stage& recomputed, std::size_t s, std::size_t from,
+                       std::size_t to) const {
+    double slowest = 0;
     for (const int type : candidate.types[s]) {
       double own = 0;
       for (std::size_t l = from; l < to; ++l) {
         const LayerCost cost = input_.costs.at(LayerId{static_cast<std::int64_t>(l)},
                                                types_.types[static_cast<std::size_t>(type)], candidate.size);
-        own += cost.core * cost.forward.value;
+        own += share_again(recomputed, cost) * cost.forward.value;
       }
-      seconds = std::max(seconds, own);
+      slowest = std::max(slowest, own);
     }
-    stage.seconds += seconds;
-    stage.other_state += largest;
+    return slowest;
   }
 
   /// The slowest link among the replicas of a stage, and from a device to the same one of the next stage.

@@ -45,12 +45,11 @@ bool fits(const Outcome& o) {
 
 /// Over links to memory that devices share, by ops and messages; or over all others.
 double traffic(const Prepared& p, const Outcome& o, bool of_memory) {
+  std::set<LinkId> memories;
+  for (const Device& d : p.cluster.devices) memories.insert(d.memory);
   double sum = 0;
-  for (const LinkReport& l : o.report.links) {
-    const bool memory = std::any_of(p.cluster.devices.begin(), p.cluster.devices.end(),
-                                    [&](const Device& d) { return d.memory == l.link; });
-    if (memory == of_memory) sum += l.traffic.value;
-  }
+  for (const LinkReport& l : o.report.links)
+    if (memories.contains(l.link) == of_memory) sum += l.traffic.value;
   return sum;
 }
 

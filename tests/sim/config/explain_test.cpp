@@ -32,6 +32,11 @@ TEST_CASE("paths go through lists, tables and variants") {
   CHECK(config::explain(toy::root, "run.schedule.interleaved") ==
         "run.schedule.interleaved\n  Several chunks on a device.\n\n"
         "  chunks  whole number from 1 to 64; required\n          Parts of the model on each device.\n");
+  CHECK(
+      config::explain(toy::root, "run.schedule.interleaved.chunks") ==
+      "run.schedule.interleaved.chunks\n  Parts of the model on each device.\n  whole number from 1 to 64; required\n");
+  CHECK_THROWS_AS(config::explain(toy::root, "run.schedule.interleaved.chumks"), InputError);
+  CHECK_THROWS_AS(config::explain(toy::root, "run.schedule.gpipe.chunks"), InputError);
   CHECK(config::explain(toy::root, "run.schedule").find("name: gpipe: All forward, then all backward.") !=
         std::string::npos);
 }

@@ -25,6 +25,8 @@ TEST_CASE("the closest word is within a third of its length, and swaps count one
   CHECK(closest("1f1d", kWords) == "1f1b");
   CHECK(closest("1d1f", kWords) == std::nullopt);
   CHECK(closest("shcedlue", kWords) == "schedule");
+  CHECK(closest("1F1B", kWords) == "1f1b");
+  CHECK(closest("GB/S", std::vector<std::string>{"Gb/s", "GB/s"}) == "GB/s");  // Case alone does not tell which.
   CHECK(closest("x", kWords) == std::nullopt);
   CHECK(closest("", kWords) == std::nullopt);
   CHECK(closest("ab", std::vector<std::string>{"aXb", "ba"}) == "aXb");

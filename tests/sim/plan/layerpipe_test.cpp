@@ -123,6 +123,19 @@ TEST_CASE("layerpipe: layers without weights have no weight gradient, and inputs
   CHECK(names == std::vector<std::string>{"l0.F", "l1.F", "l2.F", "l2.dX", "l1.dW", "l1.U", "l1.F.weights"});
 }
 
+TEST_CASE("layerpipe: a layer without weights keeps its input for its input gradient") {
+  ModelGraph model = chain({1, 2, 1, 3});
+  model.layers[2].parameters = 0;
+  model.layers[2].times->weight_gradient = Seconds{0};
+  model.layers[2].stash += Bytes{7};
+  const std::vector<std::string> edges = edges_of(plan("layerpipe", model, test::devices_with({1, 1})));
+  const auto has = [&](const char* edge) { return std::find(edges.begin(), edges.end(), edge) != edges.end(); };
+  CHECK(has("l1.F>l2.F=20"));
+  CHECK(has("l2.F>l2.dX=27"));
+  CHECK_FALSE(
+      std::any_of(edges.begin(), edges.end(), [](const std::string& e) { return e.rfind("l1.F>l1.dX", 0) == 0; }));
+}
+
 TEST_CASE("layerpipe: a device twice as fast gets what it ends first") {
   // Times on the fast device: 3 3 | 2 2 2 | 1 1 1. By turns, as fast + slow end: 3, 6 | 8 or 4; and so on:
   //   l2.F fast 3, l2.dX: fast 6 or slow 6 -> fast (the first of equals), l2.dW: fast 9 or slow 6 -> slow 6,

@@ -235,7 +235,7 @@ std::vector<msr::PiperInput> random_piper(Rng& rng, int types, int devices) {
     for (std::size_t i = 0; i < input.graph.previous[l].size(); ++i) plain.in.push_back(rng.uniform(0, 1));
     for (std::size_t i = 0; i < input.graph.next[l].size(); ++i) plain.out.push_back(rng.uniform(0, 1));
     msr::Variant again = plain;
-    again.seconds *= 1.3, again.memory_in_flight /= 4;
+    again.seconds *= 1.3, again.memory_in_flight /= 4, again.memory_in_turn = rng.uniform(0, 2);
     input.layers.push_back({"l", {{1, {plain, again}}}});
   }
   std::vector<msr::PiperInput> inputs;
@@ -272,11 +272,12 @@ double best_of_all(const std::vector<msr::PiperInput>& inputs, const msr::Cuts& 
         bool fits = true;
         for (std::size_t t = 0; t < inputs.size(); ++t) {
           if (take.of_type[t] == 0) continue;
-          double seconds = 0, bytes = 0, parameters = 0, memory = 0;
+          double seconds = 0, bytes = 0, parameters = 0, memory = 0, in_turn = 0;
           for (const int l : layers) {
             const msr::Variant& variant = inputs[t].layers[at(l)].by_degree.at(1)[v];
             seconds += variant.seconds, parameters += variant.parameters;
             memory += variant.memory_in_flight * in_flight + variant.memory_once;
+            in_turn = std::max(in_turn, variant.memory_in_turn);
             for (std::size_t e = 0; e < variant.in.size(); ++e)
               if (!inside(first.graph.previous[at(l)][e])) bytes += 2 * variant.in[e];
             for (std::size_t e = 0; e < variant.out.size(); ++e)
@@ -285,7 +286,7 @@ double best_of_all(const std::vector<msr::PiperInput>& inputs, const msr::Cuts& 
           const double d = take.devices;
           slowest = std::max(slowest, (seconds + bytes / first.bandwidth) / d +
                                           4 * (d - 1) / d * parameters / first.micro_batches / first.bandwidth);
-          fits = fits && memory <= inputs[t].memory;
+          fits = fits && memory + in_turn <= inputs[t].memory;
         }
         if (fits) best = std::min(best, std::max(behind, slowest));
       }

@@ -50,6 +50,7 @@ Price price_of(const msr::PiperInput& input, const msr::Cuts& cuts, const msr::P
   const std::vector<int> layers = cuts.layers_between(stage.from, stage.to);
   const auto inside = [&](int layer) { return std::find(layers.begin(), layers.end(), layer) != layers.end(); };
   const int in_flight = (degrees + stage.data - 1) / stage.data;
+  double in_turn = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const auto l = static_cast<std::size_t>(layers[i]);
     const msr::Variant& v = input.layers[l].by_degree.at(stage.tensor)[static_cast<std::size_t>(stage.variants[i])];
@@ -60,7 +61,9 @@ Price price_of(const msr::PiperInput& input, const msr::Cuts& cuts, const msr::P
     for (std::size_t e = 0; e < v.out.size(); ++e)
       if (!inside(input.graph.next[l][e])) price.seconds += 2 * v.out[e] / stage.data / input.bandwidth;
     price.memory += v.memory_in_flight * in_flight + v.memory_once;
+    in_turn = std::max(in_turn, v.memory_in_turn);
   }
+  price.memory += in_turn;
   return price;
 }
 
@@ -100,6 +103,9 @@ TEST_CASE("piper equals looking at every plan, on 400 random models") {
     CAPTURE(round);
     msr::PiperInput input = random_piper(rng);
     input.whole_stages = round % 2 == 0;
+    for (msr::PiperLayer& layer : input.layers)
+      for (auto& [degree, variants] : layer.by_degree)
+        if (input.whole_stages) variants.back().memory_in_turn = rng.uniform(0, 2);
     const msr::Cuts cuts = msr::all_cuts(input.graph, 1000);
     double best = kNever;
     for (int degrees = 1; degrees <= std::min(input.micro_batches, input.devices); ++degrees)

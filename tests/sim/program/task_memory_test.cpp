@@ -33,7 +33,8 @@ struct Copies {
 std::map<std::pair<int, int>, Copies> kept(const Program& program) {
   std::map<InstructionId, std::vector<std::pair<std::pair<int, int>, int>>> changes;
   for (const Buffer& b : program.buffers) {
-    if (b.kind != BufferKind::Stash) continue;
+    CHECK(b.kind != BufferKind::Stash);  // No tensor is the whole stash of a stage.
+    if (b.kind != BufferKind::Boundary) continue;
     const std::pair<int, int> ends{program.at(b.allocated_by).stage, program.at(b.freed_by).stage};
     changes[b.allocated_by].push_back({ends, 1});
     changes[InstructionId{b.freed_by + 1}].push_back({ends, -1});
@@ -83,6 +84,24 @@ TEST_CASE("three layers on one device: each tensor waits for the last task that 
   CHECK(sizes == expected);
 }
 
+// Stages: 0 F0, 1 dW0, 2 F1, 3 dX1, 4 F2, 5 dX2, 6 dW2, then the updates.
+TEST_CASE("a layer without weights: its input waits from its own forward to its input gradient") {
+  const Program program = program_of(test::tasks_of({{0, 0, 0, 10}, {0, 0, -1, 20, 10}, {0, 0, 0, 30, 7}}, 1), 1, 1);
+  std::map<std::pair<std::string, std::string>, double> sizes;
+  for (const Buffer& b : program.buffers)
+    sizes[{to_text(program, b.allocated_by), to_text(program, b.freed_by)}] += b.size.value;
+  const std::map<std::pair<std::string, std::string>, double> expected{
+      {{"0F0", "2F0"}, 10},  // The input of layer 1, for F1 alone,
+      {{"2F0", "3F0"}, 10},  // which keeps it.
+      {{"2F0", "6F0"}, 20},  // The input of layer 2, for F2 and dW2.
+      {{"4F0", "5F0"}, 7},   // What layer 2 keeps,
+      {{"4F0", "6F0"}, 30},  // and the gradient of the loss, for dX2 and dW2.
+      {{"5F0", "3F0"}, 20},  // The gradient for layer 1, for dX1.
+      {{"3F0", "1F0"}, 10},  // The gradient for layer 0, for dW0.
+  };
+  CHECK(sizes == expected);
+}
+
 TEST_CASE("a layer on each device: what it keeps waits in 2S(1 + slack) + 1 copies with S layers behind") {
   for (const int layers : {2, 3, 5})
     for (const int slack : {0, 1, 2}) {
@@ -110,7 +129,8 @@ TEST_CASE("tasks anywhere: as many copies as intervals from the first task to th
     const int layers = 1 + below(6), devices = 1 + below(4), slack = below(3), micro_batches = 1 + below(3);
     std::vector<test::Place> places;
     for (int l = 0; l < layers; ++l)
-      places.push_back({below(devices), below(devices), below(devices), 10, below(2) * 5.0});
+      places.push_back(
+          {below(devices), below(devices), l > 0 && below(4) == 0 ? -1 : below(devices), 10, below(2) * 5.0});
     const test::Tasks tasks = test::tasks_of(places, micro_batches);
     const Program program = program_of(tasks, slack, 60);
     const std::vector<int> when = behind(tasks.plan, 1 + slack);

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
 #include "sim/core/random.hpp"
 #include "sim/run/choices.hpp"
@@ -20,6 +22,15 @@ const std::vector<std::string> kSmall = {
     "memory_bandwidth: 100 GB/s}}, link: {bandwidth: 1 GB/s, latency: 1 us}}",
     "plan={planner: balanced, stages: 3, micro_batch_size: 2}", "run.micro_batches=4"};
 
+/// The same with attention, of which recomputation may be selective.
+std::vector<std::string> with_attention() {
+  std::vector<std::string> sets = kSmall;
+  sets[0] =
+      "model={builder: transformer, kind: gpt, layers: 4, hidden: 32, heads: 4, sequence: 128, vocabulary: 50, "
+      "attention_dropout: true}";
+  return sets;
+}
+
 ChoiceTable search(std::vector<std::string> schedules, std::vector<std::string> sets = kSmall) {
   return search_choices({.file = kFile, .sets = std::move(sets), .schedules = std::move(schedules)},
                         [](const std::string&) {});
@@ -31,6 +42,55 @@ Report report_of(const Choice& c) {
   sets.emplace_back("run.iterations=5");
   const Scenario scenario = load_scenario(kFile, sets);
   return run(scenario, prepare(scenario), "ideal").report;
+}
+
+/// Period, memory and devices; nothing where the schedule wants something else.
+std::optional<Choice> choice_of(const std::vector<std::string>& sets) {
+  try {
+    const Scenario scenario = load_scenario(kFile, sets);
+    const Prepared p = prepare(scenario);
+    const Report report = run(scenario, p, "ideal").report;
+    Choice c;
+    c.period = report.period;
+    for (const DeviceReport& d : report.devices) c.memory = std::max(c.memory, d.memory.total);
+    std::vector<bool> used(3, false);
+    for (const Stage& s : p.plan.stages)
+      for (const DeviceId d : s.devices) used[static_cast<std::size_t>(d)] = true;
+    c.devices = static_cast<int>(std::count(used.begin(), used.end(), true));
+    return c;
+  } catch (const InputError&) {
+    return {};
+  } catch (const Infeasible&) {
+    return {};
+  }
+}
+
+/// How many plans of `balanced` ran, each of which a row of the search covers.
+int compared(const std::vector<std::string>& base, const std::vector<std::string>& words) {
+  const std::vector<std::string> schedules = {"1f1b", "zb-h1", "interleaved", "zb-v", "gems", "chimera", "dualpipe"};
+  const ChoiceTable table = search(schedules, base);
+  int tried = 0;
+  for (const int ranks : {1, 2, 3})
+    for (int replicas = 1; ranks * replicas <= 3; ++replicas)
+      for (const int size : {1, 2, 4, 8})
+        for (const std::string& recompute : words)
+          for (const std::string& schedule : schedules) {
+            const int chunks = schedule == "interleaved" || schedule == "zb-v" ? 2 : 1;
+            std::vector<std::string> sets = base;
+            sets.push_back("plan={planner: balanced, stages: " + std::to_string(ranks * chunks) +
+                           ", replicas: " + std::to_string(replicas) + ", micro_batch_size: " + std::to_string(size) +
+                           ", recompute: " + recompute + "}");
+            sets.push_back("run.schedule=" + schedule);
+            sets.push_back("run.micro_batches=" + std::to_string(8 / size));
+            sets.emplace_back("run.iterations=5");
+            const std::optional<Choice> c = choice_of(sets);
+            if (!c) continue;
+            ++tried;
+            CAPTURE(schedule);
+            CAPTURE(sets[4]);
+            CHECK(std::any_of(table.front.begin(), table.front.end(), [&](const Choice& f) { return covers(f, *c); }));
+          }
+  return tried;
 }
 
 }  // namespace
@@ -54,44 +114,17 @@ TEST_CASE("each row is the run of its options, and none covers another") {
 }
 
 TEST_CASE("no plan that was left out is shorter, smaller or on fewer devices") {
-  const std::vector<std::string> schedules = {"1f1b", "zb-h1", "interleaved", "zb-v", "gems", "chimera", "dualpipe"};
-  const ChoiceTable table = search(schedules);
-  int tried = 0;
-  for (const int ranks : {1, 2, 3})
-    for (int replicas = 1; ranks * replicas <= 3; ++replicas)
-      for (const int size : {1, 2, 4, 8})
-        for (const char* recompute : {"none", "full"})
-          for (const std::string& schedule : schedules) {
-            const int chunks = schedule == "interleaved" || schedule == "zb-v" ? 2 : 1;
-            std::vector<std::string> sets = kSmall;
-            sets.push_back("plan={planner: balanced, stages: " + std::to_string(ranks * chunks) +
-                           ", replicas: " + std::to_string(replicas) + ", micro_batch_size: " + std::to_string(size) +
-                           ", recompute: " + recompute + "}");
-            sets.push_back("run.schedule=" + schedule);
-            sets.push_back("run.micro_batches=" + std::to_string(8 / size));
-            sets.emplace_back("run.iterations=5");
-            Choice c;
-            try {
-              const Scenario scenario = load_scenario(kFile, sets);
-              const Prepared p = prepare(scenario);
-              const Report report = run(scenario, p, "ideal").report;
-              c.period = report.period;
-              for (const DeviceReport& d : report.devices) c.memory = std::max(c.memory, d.memory.total);
-              std::vector<bool> used(3, false);
-              for (const Stage& s : p.plan.stages)
-                for (const DeviceId d : s.devices) used[static_cast<std::size_t>(d)] = true;
-              c.devices = static_cast<int>(std::count(used.begin(), used.end(), true));
-            } catch (const InputError&) {
-              continue;
-            } catch (const Infeasible&) {
-              continue;
-            }
-            ++tried;
-            CAPTURE(schedule);
-            CAPTURE(sets[4]);
-            CHECK(std::any_of(table.front.begin(), table.front.end(), [&](const Choice& f) { return covers(f, c); }));
-          }
-  CHECK(tried > 60);
+  CHECK(compared(kSmall, {"none", "full"}) > 60);
+  CHECK(compared(with_attention(), {"none", "selective", "full"}) > 90);
+}
+
+TEST_CASE("an order is searched for with each recomputation, also on plans that others cover") {
+  const std::vector<std::string> usual = {"1f1b",   "gpipe",       "eager-1f1b",     "zb-h1", "zb-2p",
+                                          "v-half", "interleaved", "interleaved-zb", "zb-v",  "v-min"};
+  const ChoiceTable without = search(usual), table = search({});
+  std::set<std::string> plans;
+  for (const Choice& c : without.front) plans.insert(c.sets.front());
+  CHECK(table.simulated - without.simulated > static_cast<int>(plans.size()));  // One order for each plan.
 }
 
 TEST_CASE("two copies in opposite directions: a plan for each even number of ranks, and why there is none") {

@@ -6,6 +6,7 @@
 #include "sim/run/profiles.hpp"
 #include "sim/run/published/published.hpp"
 #include "sim/run/references.hpp"
+#include "sim/run/remarks.hpp"
 #include "sim/run/run.hpp"
 #include "sim/run/sweep/drive.hpp"
 #include "tools/stagecraft/command.hpp"
@@ -54,6 +55,7 @@ std::string check_file(const std::string& given, const std::vector<std::string>&
   }
   const Scenario scenario = load_scenario(file, sets);
   const Prepared p = prepare(scenario);
+  for (const std::string& note : remarks(scenario, p)) fmt::print(stderr, "note: {}\n", note);
   std::set<DeviceId> devices;
   for (const Stage& stage : p.plan.stages) devices.insert(stage.devices.begin(), stage.devices.end());
   return fmt::format("scenario: {} stages on {} devices, {} instructions, schedule {}, weights {}",

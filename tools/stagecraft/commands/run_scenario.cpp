@@ -11,6 +11,7 @@
 #include "sim/report/json.hpp"
 #include "sim/report/svg.hpp"
 #include "sim/report/text.hpp"
+#include "sim/run/remarks.hpp"
 #include "sim/run/run.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/kept_run.hpp"
@@ -105,6 +106,7 @@ int execute(const Arguments& a) {
   if (a.has("out") && world().rank == 0) make_folder(a.text("out"));
   const Outcome outcome = run(scenario, prepared, a.text("backend"));
   if (outcome.timeline.elsewhere) return 0;
+  for (const std::string& line : remarks(scenario, prepared)) fmt::print(stderr, "note: {}\n", line);
   if (outcome.timeline.processes > 1)
     fmt::print(stderr, "{} processes ran it together; their clocks agree to {}\n", outcome.timeline.processes,
                to_text(outcome.timeline.clock_uncertainty));

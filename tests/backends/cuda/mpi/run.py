@@ -42,7 +42,9 @@ def same_bits(name, ranks, gpus):
     what = f"{name} on {ranks} with {gpus} GPUs"
     check(done.returncode == 0, f"{what}: exit code {done.returncode}", done.stderr)
     check(f"{name} on {ranks} processes: the same bits; {ranks} processes, in each " in done.stdout, what, done.stdout)
-    check("ends before it starts" not in done.stdout, f"{what}: times", done.stdout)
+    check("ends before it starts" not in done.stdout and " took " not in done.stdout, f"{what}: times", done.stdout)
+    if name in ("1f1b", "iterations"):  # Between the ends of three of four iterations: of the last nobody sees the next begin.
+        check("3 times between iterations held" in done.stdout, f"{what}: times of iterations", done.stdout)
 
 
 def fails(what, command, lines, code=4, extra={}):
@@ -127,6 +129,7 @@ with tempfile.TemporaryDirectory() as name:
     same_bits("sums", 4, 4)
     for ranks in (2, 4):  # Two GPUs a process, or one.
         same_bits("one-stage", ranks, 4)
+        same_bits("iterations", ranks, 4)
     same_bits("pipedream", 2, 2)  # Two devices of the plan share each GPU.
     same_bits("nccl-inside", 2, 2)
     fails("a GPU hangs", on(2, together, "1f1b", "2", "1", "1"),

@@ -3,11 +3,15 @@
 // middle; FILE is made then.
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <fstream>
 #include <map>
 
 #include <fmt/format.h>
 
+#include "backends/real/byte_text.hpp"
+#include "backends/real/company.hpp"
+#include "backends/real/pause.hpp"
 #include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "tests/backends/cuda/run/gpu_case.hpp"
@@ -18,6 +22,7 @@ namespace {
 
 test::Case chain(int depth, const char* schedule, const char* policy = "flush") {
   test::Case c;
+  c.iterations = 4;
   c.schedule = schedule;
   c.policy = policy;
   c.model = test::deep_net(depth, 6, 8, 3);
@@ -47,6 +52,11 @@ test::Case eager(StreamModel streams) {
 
 test::Case case_of(const std::string& name) {
   if (name == "gpipe" || name == "1f1b") return chain(4, name.c_str());
+  if (name == "iterations") {
+    test::Case c = chain(4, "1f1b");
+    c.timing = GpuTiming::Off;
+    return c;
+  }
   if (name == "interleaved") return interleaved();
   if (name == "2bw") return chain(4, "2bw", "2bw");
   if (name == "pipedream") return replicas("pipedream", "stash");
@@ -75,6 +85,80 @@ test::Case case_of(const std::string& name) {
   throw InputError("no such case: " + name);
 }
 
+/// When the iterations of a device began and ended, on the clock of the machine, which is that of emulated GPUs too;
+/// the first is the one that is dropped.
+struct Seen {
+  std::vector<double> begun, ended;
+};
+std::deque<Seen> seen;
+
+/// The first work of an iteration is a forward, the last an update.
+class Noting final : public test::QueuedCpu {
+ public:
+  Noting(cudaStream_t stream, std::size_t width) : QueuedCpu(stream, width), on_(stream), seen_(&seen.emplace_back()) {}
+  void forward(const real::Call& call) override {
+    if (updated_) note(seen_->begun, ++iteration_);
+    updated_ = false;
+    QueuedCpu::forward(call);
+  }
+  void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
+              real::OptimizerState& state, const void* from, void* to) override {
+    QueuedCpu::update(rule, options, count, gradient, state, from, to);
+    updated_ = true;
+    note(seen_->ended, iteration_);
+  }
+
+ private:
+  void note(std::vector<double>& times, int iteration) const {
+    times.resize(std::max(times.size(), static_cast<std::size_t>(iteration) + 1));
+    emulated_gpu::enqueue(
+        on_, [&times, iteration] { times[static_cast<std::size_t>(iteration)] = real::steady_seconds(); }, 0);
+  }
+
+  cudaStream_t on_;
+  Seen* seen_;
+  int iteration_ = -1;
+  bool updated_ = true;
+};
+
+/// The latest of all devices and processes, iteration by iteration.
+std::vector<double> latest(std::vector<double> Seen::*column) {
+  std::vector<double> own, all;
+  const auto merge = [](std::vector<double>& into, const std::vector<double>& more) {
+    into.resize(std::max(into.size(), more.size()), 0);
+    for (std::size_t k = 0; k < more.size(); ++k) into[k] = std::max(into[k], more[k]);
+  };
+  for (const Seen& s : seen) merge(own, s.*column);
+  real::ByteWriter out;
+  out.put(own);
+  for (const std::string& told : real::exchange(out.take())) merge(all, real::ByteReader(told).get_list<double>());
+  return all;
+}
+
+/// An iteration ends behind the last update of every device, and before the next one has begun on all of them: so do
+/// the times between the ends of two.
+void hold_ends(const Program& p, const Timeline& gpu) {
+  const std::vector<double> begun = latest(&Seen::begun), ended = latest(&Seen::ended);
+  if (gpu.elsewhere) return;
+  std::vector<double> end(static_cast<std::size_t>(p.iterations), 0);
+  for (std::size_t n = 0; n < p.size(); ++n) {
+    double& last = end[static_cast<std::size_t>(p.iteration_of(p.instructions[n]))];
+    last = std::max(last, gpu.end[n]);
+  }
+  const double off = 2 * gpu.clock_uncertainty.value;
+  int held = 0;
+  for (std::size_t k = 0; k + 1 < end.size(); ++k)
+    for (std::size_t j = 0; j < k; ++j) {
+      const double seconds = end[k] - end[j];
+      const double least = ended[k + 1] - begun[j + 2] - off, most = begun[k + 2] - ended[j + 1] + off;
+      if (least <= seconds && seconds <= most)
+        ++held;
+      else
+        fmt::print("iterations {} to {} took {} s, not {} to {}\n", j, k, seconds, least, most);
+    }
+  fmt::print("{} times between iterations held\n", held);
+}
+
 /// Its GPU stops before its seventh forward operation.
 class Hanging final : public test::QueuedCpu {
  public:
@@ -97,12 +181,13 @@ class Hanging final : public test::QueuedCpu {
 Timeline run(const test::Case& c, const Program& program, double timeout, bool hangs, const char* file) {
   const auto maker = [hangs, file](cudaStream_t stream, int, std::size_t width) -> std::unique_ptr<real::Kernels> {
     if (hangs) return std::make_unique<Hanging>(stream, width, file);
-    return std::make_unique<test::QueuedCpu>(stream, width);
+    return std::make_unique<Noting>(stream, width);
   };
   const Work work{c.model, c.plan, test::policy(c.policy), c.training};
   cuda::Options options;
   options.gpu.messages = c.messages;
   options.gpu.sums = c.sums;
+  options.gpu.timing = c.timing;
   options.timeout = timeout;
   options.fills_new_memory = true;
   return cuda::run(program, work, maker, options);
@@ -121,6 +206,7 @@ Ending attempt(char** argv) try {
   emulated_gpu::reset(machine);
   const bool hangs = argv[4] && std::atoi(argv[4]) == world().rank;
   const Timeline gpu = run(c, program, std::atof(argv[3]), hangs, hangs ? argv[5] : nullptr);
+  if (c.policy == "flush" && c.schedule == "1f1b") hold_ends(program, gpu);
   if (gpu.elsewhere) return {};
   const bool same = gpu.learnt->losses == cpu.learnt->losses && gpu.learnt->weights == cpu.learnt->weights &&
                     gpu.learnt->versions == cpu.learnt->versions;

@@ -121,14 +121,13 @@ void require_there(const void* data, const Layout& x, const char* what) {
     throw Misuse(std::string("a matrix product goes beyond the memory of ") + what);
 }
 
-/// A bfloat16 in memory.
-struct Half {
+struct Bfloat16 {
   std::uint16_t bits;
 };
-float wide(Half x) { return std::bit_cast<float>(std::uint32_t{x.bits} << 16U); }
+float wide(Bfloat16 x) { return std::bit_cast<float>(std::uint32_t{x.bits} << 16U); }
 float wide(float x) { return x; }
 double wide(double x) { return x; }
-void put(Half& to, float x) {
+void put(Bfloat16& to, float x) {
   to.bits = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(shorter(x, CUBLAS_COMPUTE_32F_FAST_16BF)) >> 16U);
 }
 void put(float& to, float x) { to = x; }
@@ -310,7 +309,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   if (p.d.type == CUDA_R_64F)
     enqueue_product<double>(p, alpha, a, b, beta, c, d, workspace, stream);
   else if (p.d.type == CUDA_R_16BF)
-    enqueue_product<Half>(p, alpha, a, b, beta, c, d, workspace, stream);
+    enqueue_product<Bfloat16>(p, alpha, a, b, beta, c, d, workspace, stream);
   else
     enqueue_product<float>(p, alpha, a, b, beta, c, d, workspace, stream);
   return CUBLAS_STATUS_SUCCESS;

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/run/run.hpp"
+#include "sim/run/scenario.hpp"
+
+namespace stagecraft {
+
+/// What a reader of the figures should know beside them, a line each: devices without work that nobody left out on
+/// purpose, and gradients that meet in training and not here.
+std::vector<std::string> remarks(const Scenario&, const Prepared&);
+
+}  // namespace stagecraft

@@ -1,0 +1,67 @@
+// Clocks of several GPUs: their times on the clock of the machine.
+#include <doctest/doctest.h>
+
+#include "backends/cuda/ranks/together.hpp"
+#include "tests/backends/cuda/run/gpu_case.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+/// Behind so much work.
+const cuda::Event* after(double seconds, cudaStream_t stream, cuda::Marks& marks) {
+  emulated_gpu::enqueue(
+      stream, [] {}, seconds);
+  const cuda::Event& event = marks.events.emplace_back(cudaEventDefault);
+  event.record(stream);
+  cudaStreamSynchronize(stream);
+  return &event;
+}
+
+}  // namespace
+
+TEST_CASE("an iteration ends with the last of its GPUs, also where the gate of one opens later") {
+  test::Case c;
+  c.model = test::deep_net(2, 6, 8, 3);
+  c.plan = test::stage_each(c.model, 4);
+  c.iterations = 2;
+  const Program p = c.program();
+  emulated_gpu::Machine machine;
+  machine.devices = 2;
+  emulated_gpu::reset(machine);
+  // Seconds: from the reading of the clock to the gate, from there to the end of an iteration, and to that of the next.
+  const double gates[] = {1, 6}, ends[][2] = {{3, 14}, {4, 8}};
+  cuda::Held held;
+  held.marks.end.assign(p.size(), nullptr);
+  held.marks.gpu.assign(p.size(), 0);
+  held.marks.gates.assign(2, nullptr);
+  const std::vector<cuda::EndEvent> wanted = cuda::end_events(p);
+  for (int gpu = 0; gpu < 2; ++gpu) {
+    cudaSetDevice(gpu);
+    cudaStream_t stream{};
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    const auto anchor = std::make_shared<const cuda::Event>(cudaEventDefault);
+    anchor->record(stream);
+    held.anchors[gpu] = {anchor, 100, 0.25 + gpu};
+    held.marks.gates[static_cast<std::size_t>(gpu)] = after(gates[gpu], stream, held.marks);
+    double now = 0;
+    for (std::size_t n = 0; n < p.size(); ++n) {
+      const Instruction& i = p.instructions[n];
+      if (i.device.value != gpu) continue;
+      held.marks.gpu[n] = gpu;
+      if (wanted[n] != cuda::EndEvent::Timed) continue;
+      const double end = ends[gpu][p.iteration_of(i)];
+      held.marks.end[n] = after(end - now, stream, held.marks);
+      now = end;
+    }
+  }
+  real::Times times = cuda::times_of(p, real::Dealing(p, World{}), held, false);
+  CHECK(times.origin == doctest::Approx(101).epsilon(1e-6));  // The first gate, on the clock of the machine.
+  CHECK(times.uncertainty == 1.25);                           // The larger.
+  cuda::spread_over_iterations(p, times.start, times.end);
+  for (std::size_t n = 0; n < p.size(); ++n) {
+    const bool first = p.iteration_of(p.instructions[n]) == 0;
+    REQUIRE(times.start[n] == doctest::Approx(first ? 0 : 9).epsilon(1e-5));  // 4 s behind the later gate.
+    REQUIRE(times.end[n] == doctest::Approx(first ? 9 : 14).epsilon(1e-5));   // 14 s behind the earlier one.
+  }
+}
