@@ -253,17 +253,18 @@ TEST_CASE("the published matrix of the automatic schedules, over the sizes that 
   const Json published = json_of(folder, "published/nccl_results.json");
   const std::pair<int, int> sizes[] = {{2, 4}, {4, 4}, {4, 8}, {4, 12}, {8, 8}, {8, 24}, {8, 32}, {16, 32}};
   int cells = 0;
-  for (const auto& [family, memory] :
-       {std::pair{"zb_auto_1p", "1.0"}, {"zb_auto_1.5p", "1.5"}, {"zb_auto_2p", "2.0"}}) {
-    CAPTURE(family);
+  const std::pair<std::string, std::string> families[] = {
+      {"zb_auto_1p", "1.0"}, {"zb_auto_1.5p", "1.5"}, {"zb_auto_2p", "2.0"}};
+  for (const auto& entry : families) {
+    CAPTURE(entry.first);
     std::map<std::string, Count> row;
     for (const auto& [ranks, micro_batches] : sizes) {
-      const AutomaticOrder order = automatic_order(ranks, micro_batches, memory);
+      const AutomaticOrder order = automatic_order(ranks, micro_batches, entry.second);
       simulate("jit", add_comms(order.schedule, order.plan, CommsPlacement::JustInTime), order.plan, row);
       simulate("prefetch1", add_comms(order.schedule, order.plan, CommsPlacement::Prefetch), order.plan, row);
       simulate("lowered", lower_for_torch(order.schedule, order.plan, TorchVersion::V2_11), order.plan, row);
     }
-    for (const auto& cell : published[family].items()) {
+    for (const auto& cell : published[entry.first].items()) {
       CAPTURE(cell.key());
       CHECK(row[cell.key()].passed == cell.value()[0].get<int>());
       CHECK(row[cell.key()].tried == cell.value()[1].get<int>());
