@@ -1,4 +1,3 @@
-#include <cstring>
 #include <filesystem>
 #include <set>
 
@@ -6,6 +5,7 @@
 
 #include "backends/backend.hpp"
 #include "backends/world.hpp"
+#include "sim/core/counted.hpp"
 #include "sim/report/files.hpp"
 #include "sim/report/gantt.hpp"
 #include "sim/report/json.hpp"
@@ -31,18 +31,14 @@ bool small(const Prepared& p) {
   return used <= kGanttDevices;
 }
 
-std::string counted(std::size_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : what[std::strlen(what) - 1] == 'h' ? "es" : "s");
-}
-
 std::string headline(const Scenario& s, const Prepared& p, const Outcome& o) {
   const Provenance& from = o.timeline.provenance;
   std::set<DeviceId> devices;
   for (const Stage& stage : p.plan.stages) devices.insert(stage.devices.begin(), stage.devices.end());
   return fmt::format(
       "{}\n{} on {}: {}, {} on {}, {}\n{}{} {}, {} instructions\n\n", s.title.empty() ? "(untitled)" : s.title,
-      p.model.name, p.cluster.name, s.schedule, counted(static_cast<std::size_t>(p.plan.different_stages()), "stage"),
-      counted(devices.size(), "device"), counted(static_cast<std::size_t>(s.micro_batches), "micro-batch"),
+      p.model.name, p.cluster.name, s.schedule, counted(p.plan.different_stages(), "stage"),
+      counted(static_cast<std::int64_t>(devices.size()), "device"), counted(s.micro_batches, "micro-batch", "es"),
       p.schedule.search ? "searched for: " + to_text(*p.schedule.search, [](Seconds t) { return to_text(t); }) + "\n"
                         : "",
       o.timeline.clock == Clock::Simulated ? "simulated by" : "measured by",
