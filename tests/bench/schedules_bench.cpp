@@ -1,5 +1,6 @@
 // How the time of every schedule, and of validating it, grows with micro-batches and with ranks. Arguments: ranks
-// micro_batches [schedule ...]. CPU seconds, best of three; growth is the power of the number of ops, so 1 is linear.
+// micro_batches [unequal] [schedule ...]. CPU seconds, best of three; growth is the power of the number of ops, so 1 is
+// linear. `unequal`: stages take from one to four times as long as others, which searches find harder.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/random.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/schedule/validate.hpp"
 #include "tests/support/schedules.hpp"
@@ -40,9 +42,22 @@ struct Point {
   double ops = 0, build = 0, validate = 0;
 };
 
-Point measured(const ScheduleDef& def, int ranks, int micro_batches) {
+StageCosts unequal_costs(const Plan& plan) {
+  Rng random(1, "unequal");
+  const auto time = [&] { return random.uniform(1, 4); };
+  StageCosts costs;
+  for (int s = 0; s < plan.stage_count(); ++s) {
+    StageCost cost = test::times(time(), 0);
+    cost.input_gradient = Seconds{time()}, cost.weight_gradient = Seconds{time()};
+    cost.backward = cost.input_gradient + cost.weight_gradient;
+    costs.push_back({cost});
+  }
+  return costs;
+}
+
+Point measured(const ScheduleDef& def, int ranks, int micro_batches, bool unequal) {
   const Plan plan = test::least_plan(def, ranks, micro_batches);
-  const StageCosts costs = uniform_costs(plan, test::times(1, 2));
+  const StageCosts costs = unequal ? unequal_costs(plan) : uniform_costs(plan, test::times(1, 2));
   Point point;
   Schedule schedule;
   point.build = best_of_three([&] { schedule = build_schedule(def, {.plan = plan, .costs = costs}); });
@@ -56,8 +71,9 @@ double power(double seconds, double before, double ops, double ops_before) {
   return std::log(seconds / before) / std::log(ops / ops_before);
 }
 
-void show(const ScheduleDef& def, int p, int m) {
-  const Point one = measured(def, p, m), deep = measured(def, 2 * p, m), longer = measured(def, p, 2 * m);
+void show(const ScheduleDef& def, int p, int m, bool unequal) {
+  const Point one = measured(def, p, m, unequal), deep = measured(def, 2 * p, m, unequal),
+              longer = measured(def, p, 2 * m, unequal);
   const auto growth = [&](const Point& to, double Point::*time) { return power(to.*time, one.*time, to.ops, one.ops); };
   fmt::print("{:<18} {:>10.0f} {:>9.4f} s {:>7.1f} M/s {:>6.2f} {:>6.2f}   {:>9.4f} s {:>7.1f} M/s {:>6.2f} {:>6.2f}\n",
              def.name, one.ops, one.build, one.ops / one.build / 1e6, growth(longer, &Point::build),
@@ -73,10 +89,13 @@ int main(int argc, char** argv) {
   fmt::print("{} ranks, {} micro-batches, and twice as many of either\n", p, m);
   fmt::print("{:<18} {:>10} {:>11} {:>11} {:>6} {:>6}   {:>11} {:>11} {:>6} {:>6}\n", "schedule", "ops", "made", "",
              "m", "p", "validated", "", "m", "p");
+  const bool unequal = argc > 3 && std::string_view(argv[3]) == "unequal";
+  char** const names = argv + (unequal ? 4 : 3);
   for (const ScheduleDef* def : schedules::all()) {
     const std::string name(def->name);
     if (name == "csv" || name == "synthesised") continue;  // A file as it is; as long as it is told to search.
-    if (argc > 3 && std::none_of(argv + 3, argv + argc, [&](const char* asked) { return name == asked; })) continue;
-    show(*def, p, m);
+    if (names < argv + argc && std::none_of(names, argv + argc, [&](const char* asked) { return name == asked; }))
+      continue;
+    show(*def, p, m, unequal);
   }
 }

@@ -137,12 +137,14 @@ def interpreter(setting):
 
 def schedules(setting):
     """How long each schedule takes to make and to validate, and how that grows: 1 is with the number of ops."""
-    for p, m, *names in [(16, 512)] + ([] if setting.quick else [(1024, 4096, "1f1b"), (16384, 16, "1f1b")]):
+    large = [(1024, 4096, "1f1b"), (16384, 16, "1f1b"), (64, 256, "unequal", "v-adaptive")]
+    for p, m, *names in [(16, 512)] + ([] if setting.quick else large):
+        costs = " with unequal times" if "unequal" in names else ""
         for line in output([setting.program("schedules_bench"), p, m, *names]).splitlines()[2:]:
             words = line.replace("M/s", "").replace(" s ", " ").split()
             name, ops, made, rate, micro_batches, ranks, validated, checked = words[:8]
-            yield Row(f"{name}, made", f"{p} x {m}", f"{made} s, {rate} M ops/s", what=f"power of ops: {micro_batches} with micro-batches, {ranks} with ranks")
-            yield Row(f"{name}, validated", f"{p} x {m}", f"{validated} s, {checked} M ops/s",
+            yield Row(f"{name}{costs}, made", f"{p} x {m}", f"{made} s, {rate} M ops/s", what=f"power of ops: {micro_batches} with micro-batches, {ranks} with ranks")
+            yield Row(f"{name}{costs}, validated", f"{p} x {m}", f"{validated} s, {checked} M ops/s",
                       what=f"power of ops: {words[8]} with micro-batches, {words[9]} with ranks")
 
 

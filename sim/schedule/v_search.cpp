@@ -1,0 +1,240 @@
+#include "sim/schedule/v_search.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "sim/schedule/v_patterns.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kRounding = 1e-12, kNever = std::numeric_limits<double>::infinity();
+
+/// The best rows of all that were tried within `most` activations on a rank.
+class Best {
+ public:
+  Best(const VWork& work, int most) : work_(work), most_(most), floor_(work), least_(floor_(most) * (1 + kRounding)) {}
+
+  const VWork& work() const { return work_; }
+  int most() const { return most_; }
+  int enough() const { return std::max(work_.micro_batches, 2 * work_.ranks()); }
+  bool found() const { return !rows_.empty(); }
+  bool is_least() const { return found() && time_ <= least_; }
+  double least() const { return least_; }
+  double floor(int peak) const { return floor_(peak); }
+  bool beats(double floor) const { return found() && floor * (1 - kRounding) > time_; }
+  VRows take() { return std::move(rows_); }
+
+  struct Tried {
+    bool fits;
+    double time = kNever;
+  };
+
+  /// Of equal ones that with the smallest place is kept.
+  Tried attempt(const std::vector<VPattern>& patterns, int place) {
+    VAttempt made = rows_from(patterns, work_.micro_batches, most_);
+    if (made.peak > most_) return {false};
+    if (!made.rows) return {true};
+    const double time = span_of(*made.rows, work_);
+    if (!found() || time < time_ || (time == time_ && place < place_))
+      rows_ = std::move(*made.rows), time_ = time, place_ = place;
+    return {true, time};
+  }
+
+ private:
+  const VWork& work_;
+  int most_;
+  VFloor floor_;
+  double least_, time_ = 0;
+  int place_ = 0;
+  VRows rows_;
+};
+
+struct Candidate {
+  VSlope slope;
+  int place;
+  double floor = 0;
+};
+
+/// Tries the candidate now where it may be as short as any, else keeps it for later. False when it does not fit.
+bool look(Candidate c, Best& best, std::vector<Candidate>& later) {
+  const VWork& work = best.work();
+  const auto patterns = patterns_of(c.slope, work.ranks());
+  if (!patterns) return true;
+  if (best.enough() > work.micro_batches && best.most() < 2 * work.ranks())
+    return best.attempt(*patterns, c.place).fits;
+  const int peak = peak_of(*patterns, best.enough());
+  if (peak > best.most()) return false;
+  c.floor = best.floor(peak);
+  if (c.floor <= best.least()) return best.attempt(*patterns, c.place).fits;
+  later.push_back(c);
+  return true;
+}
+
+/// Those that may be as short as any first, then the others as long as they may be shorter than the best.
+void try_all(Best& best) {
+  const int ranks = best.work().ranks();
+  std::vector<Candidate> later;
+  int place = 0;
+  for (const VPattern& top : v_tops())
+    for (int first = 1; first <= kSteepest; ++first)
+      for (int second = 1; second <= first; ++second)
+        for (int turn = 1; turn <= (first == second ? 1 : ranks - 1); ++turn) {
+          if (!look({{top, first, second, turn}, place++}, best, later)) break;
+          if (best.is_least()) return;
+        }
+  std::stable_sort(later.begin(), later.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.floor < b.floor; });
+  for (const Candidate& c : later) {
+    if (best.beats(c.floor)) return;
+    best.attempt(*patterns_of(c.slope, ranks), c.place);
+  }
+}
+
+/// Slopes that differ in their turns alone, as far as their patterns fit.
+struct Family {
+  VSlope slope;
+  std::vector<int> turns;
+  std::vector<double> times;  ///< With each turn; negative for one not tried.
+  double floor = 0;
+  std::size_t now = 0;  ///< The turn that it is compared by.
+
+  double time() const { return times.empty() ? kNever : times[now]; }
+  VSlope at(std::size_t turn) const { return {slope.top, slope.first, slope.second, turns[turn]}; }
+  /// Steps down all ranks: slopes with as many keep about as much and take about as long.
+  int steps(std::size_t turn, int ranks) const {
+    return slope.first * turns[turn] + slope.second * (ranks - 1 - turns[turn]);
+  }
+};
+
+/// Tries each family with the latest turn that fits, and looks for better ones where they may be.
+class Narrow {
+ public:
+  explicit Narrow(Best& best) : best_(best), ranks_(best.work().ranks()) {
+    for (const VPattern& top : v_tops())
+      for (int first = 1; first <= kSteepest; ++first)
+        for (int second = 1; second <= first; ++second) add({top, first, second, 1});
+  }
+
+  void run() {
+    sort_by([](const Family& f) { return f.floor; });
+    for (Family& family : families_) try_last(family);
+    sort_by([](const Family& f) { return f.time(); });
+    for (std::size_t i = 0; i < std::min(kSpread, families_.size()); ++i) spread(families_[i]);
+    if (!families_.empty()) meet();
+    sort_by([](const Family& f) { return f.time(); });
+    for (std::size_t i = 0; i < std::min(kBest, families_.size()); ++i) try_near(families_[i]);
+    if (best_.found()) return;
+    for (Family& family : families_)
+      if (!family.turns.empty()) try_at(family, 0);
+  }
+
+ private:
+  static constexpr std::size_t kNear = 4, kSpread = 3, kParts = 8, kBest = 16;
+
+  /// The last turn of all is left to the family of equal steps, which is the same.
+  void add(const VSlope& slope) {
+    Family family{.slope = slope, .turns = {}, .times = {}};
+    for (int turn = 1; turn <= (slope.first == slope.second ? 1 : ranks_ - 2); ++turn)
+      if (passes_apart({slope.top, slope.first, slope.second, turn}, ranks_)) family.turns.push_back(turn);
+    family.turns.erase(std::partition_point(family.turns.begin(), family.turns.end(),
+                                            [&](int turn) {
+                                              return fits({slope.top, slope.first, slope.second, turn});
+                                            }),
+                       family.turns.end());
+    if (family.turns.empty()) return;
+    family.times.assign(family.turns.size(), -1);
+    family.floor = floor_of(family.at(family.turns.size() - 1));
+    families_.push_back(std::move(family));
+  }
+
+  /// Of one family, those before some turn: the later it is, the more activations.
+  bool fits(const VSlope& slope) const {
+    const auto patterns = *patterns_of(slope, ranks_);
+    return peak_of(patterns, best_.work().micro_batches) <= best_.most() &&
+           peak_of(patterns, best_.enough()) <= 2 * ranks_;
+  }
+
+  double floor_of(const VSlope& slope) const {
+    return best_.floor(std::min(peak_of(*patterns_of(slope, ranks_), best_.enough()), best_.most()));
+  }
+
+  template <class Key>
+  void sort_by(const Key& key) {
+    std::stable_sort(families_.begin(), families_.end(),
+                     [&](const Family& a, const Family& b) { return key(a) < key(b); });
+  }
+
+  /// Not where there is nothing to gain.
+  double try_at(Family& family, std::size_t turn) {
+    double& time = family.times[turn];
+    if (time >= 0) return time;
+    const VSlope slope = family.at(turn);
+    if (best_.is_least() || best_.beats(floor_of(slope))) return time = kNever;
+    time = best_.attempt(*patterns_of(slope, ranks_), place_++).time;
+    if (time < shortest_) shortest_ = time, shortest_steps_ = family.steps(turn, ranks_);
+    return time;
+  }
+
+  void try_last(Family& family) {
+    for (std::size_t i = 0; i <= kNear && !family.turns.empty(); ++i) {
+      family.now = family.turns.size() - 1;
+      if (try_at(family, family.now) < kNever) return;
+      family.turns.pop_back(), family.times.pop_back();
+    }
+  }
+
+  void step_to(Family& family, std::size_t turn) {
+    if (try_at(family, turn) < family.time()) family.now = turn;
+  }
+
+  /// Turns in equal parts, then half as far from the best, and half of that.
+  void spread(Family& family) {
+    if (family.time() == kNever) return;
+    const std::size_t last = family.turns.size() - 1;
+    for (std::size_t part = 1; part < kParts; ++part) step_to(family, last * part / kParts);
+    for (std::size_t far = (last + kParts) / kParts; far > 1;) {
+      far = (far + 1) / 2;
+      const std::size_t from = family.now;
+      if (from >= far) step_to(family, from - far);
+      if (from + far <= last) step_to(family, from + far);
+    }
+  }
+
+  /// Where the best slope is not a last one, all others with as many steps down the ranks.
+  void meet() {
+    const int steps = shortest_steps_;
+    for (Family& family : families_) {
+      if (family.time() == kNever) continue;
+      std::size_t nearest = family.turns.size() - 1;
+      while (nearest > 0 && family.steps(nearest, ranks_) > steps) --nearest;
+      step_to(family, nearest);
+    }
+  }
+
+  void try_near(Family& family) {
+    if (family.time() == kNever) return;
+    const std::size_t from = family.now, last = family.turns.size() - 1;
+    for (std::size_t far = 1; far <= kNear && far <= from; ++far) step_to(family, from - far);
+    for (std::size_t far = 1; far <= kNear / 2 && from + far <= last; ++far) step_to(family, from + far);
+  }
+
+  Best& best_;
+  int ranks_, place_ = 0, shortest_steps_ = 0;
+  double shortest_ = kNever;
+  std::vector<Family> families_;
+};
+
+}  // namespace
+
+VRows shortest_rows(const VWork& work, int most, int all_ranks) {
+  Best best(work, most);
+  if (work.ranks() <= all_ranks)
+    try_all(best);
+  else
+    Narrow(best).run();
+  return best.take();
+}
+
+}  // namespace stagecraft

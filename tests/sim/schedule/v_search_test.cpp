@@ -1,0 +1,94 @@
+// The search for rows there and back: the few slopes that are tried for many ranks against all of them.
+
+#include <doctest/doctest.h>
+
+#include "sim/core/random.hpp"
+#include "sim/schedule/v_patterns.hpp"
+#include "sim/schedule/v_search.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+/// Every pass of every stage between 1 and `spread` seconds.
+VWork random_work(int ranks, int micro_batches, double hop, double spread, Rng& random) {
+  const auto seconds = [&] { return Seconds{random.uniform(1, spread)}; };
+  VWork work{.costs = {}, .hop = hop, .micro_batches = micro_batches};
+  for (int r = 0; r < ranks; ++r) {
+    auto& chunks = work.costs.emplace_back();
+    for (int c = 0; c < 2; ++c) {
+      RankCost cost;
+      cost.forward = seconds(), cost.input_gradient = seconds(), cost.weight_gradient = seconds();
+      chunks.push_back(cost);
+    }
+  }
+  return work;
+}
+
+int peak_of(const std::vector<VPass>& row) {
+  int alive = 0, peak = 0;
+  for (const VPass pass : row) {
+    alive += is_forward(pass) ? 1 : pass == VPass::W0 || pass == VPass::W1 ? -1 : 0;
+    peak = std::max(peak, alive);
+  }
+  return peak;
+}
+
+}  // namespace
+
+TEST_CASE("patterns are there where passes are said to be apart, and only there") {
+  for (const int ranks : {1, 2, 3, 9, 16})
+    for (const VPattern& top : v_tops())
+      for (int first = 1; first <= kSteepest; ++first)
+        for (int second = 1; second <= first; ++second)
+          for (int turn = 1; turn <= ranks; ++turn) {
+            const VSlope slope{top, first, second, turn};
+            CHECK(passes_apart(slope, ranks) == patterns_of(slope, ranks).has_value());
+          }
+}
+
+TEST_CASE("few slopes: rows that fit, no shorter than the floor, and nearly as short as of all slopes") {
+  // The search that many ranks get, here on few, beside the one that tries all. It may find shorter ones: the search
+  // through all stops a family at the first turn that does not fit.
+  Rng random(1, "v search");
+  int points = 0, as_short = 0;
+  double worst = 1;
+  for (const int ranks : {9, 12, 14})
+    for (const double memory : {1.0, 0.8, 0.6, 0.5})
+      for (const int micro_batches : {ranks / 2, ranks, 2 * ranks, 3 * ranks})
+        for (const double hop : {0.0, 0.3}) {
+          const VWork work = random_work(ranks, micro_batches, hop, 1 + 3.0 * (points % 4) / 3, random);
+          const int most = static_cast<int>(memory * 2 * ranks);
+          CAPTURE(ranks);
+          CAPTURE(micro_batches);
+          CAPTURE(most);
+          const VRows few = shortest_rows(work, most, 0), all = shortest_rows(work, most, ranks);
+          REQUIRE(few.size() == all.size());
+          REQUIRE(!few.empty());
+          for (const auto& row : few) CHECK(peak_of(row) <= most);
+          const double time = span_of(few, work), shortest = span_of(all, work);
+          CHECK(time >= VFloor(work)(most) * (1 - 1e-9));
+          worst = std::max(worst, time / shortest);
+          ++points, as_short += time <= shortest * (1 + 1e-9);
+        }
+  MESSAGE(as_short, " of ", points, " as short as of all slopes, the worst ", worst, " times as long");
+  CHECK(worst <= 1.005);
+  CHECK(as_short >= 0.9 * points);
+}
+
+TEST_CASE("few slopes: none where not even the least memory is there") {
+  Rng random(1, "v search");
+  const VWork work = random_work(40, 80, 0, 2, random);
+  CHECK(shortest_rows(work, 20).empty());  // A third of 80 is the least of the V family (Qi et al. 2024, section 3.2).
+  CHECK(shortest_rows(work, 30).size() == 40);
+}
+
+TEST_CASE("few slopes: 33 ranks of equal times reach the floor, as 32 do") {
+  for (const int ranks : {32, 33}) {
+    VWork work{.costs = {}, .hop = 0, .micro_batches = 2 * ranks};
+    RankCost cost;
+    cost.forward = cost.input_gradient = cost.weight_gradient = Seconds{1};
+    work.costs.assign(static_cast<std::size_t>(ranks), {cost, cost});
+    CHECK(span_of(shortest_rows(work, 2 * ranks), work) == 6 * 2 * ranks);  // No bubble: the work of a rank.
+  }
+}
