@@ -33,8 +33,8 @@ const config::MapSpec kFields{
      config::integer("classes", 1, 1e8).fallback("1000").doc("Classes told apart, for vit."),
      config::boolean("tied").fallback("true").doc(
          "Whether the scores over the vocabulary use the weights of the embedding, for gpt. Where the two are in "
-         "different "
-         "stages both hold them; the exchange of their gradients is not simulated yet."),
+         "different stages both hold them; on different devices their gradients are added up in every iteration, "
+         "where the schedule flushes."),
      config::boolean("flash_attention").fallback("false").doc("Whether backward makes the probabilities anew."),
      config::boolean("attention_dropout")
          .optional()

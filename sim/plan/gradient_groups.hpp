@@ -3,11 +3,12 @@
 #include <vector>
 
 #include "sim/plan/plan.hpp"
+#include "sim/plan/ties.hpp"
 
 namespace stagecraft {
 
 /// Who adds up gradients with whom before an update: the replicas of a stage, and those of the stage that holds a copy
-/// of the same weights.
+/// of the same weights, which are its group; then those that hold weights tied to some of them.
 class GradientGroups {
  public:
   explicit GradientGroups(const Plan&);
@@ -19,9 +20,24 @@ class GradientGroups {
   /// Place of a device of the group among its devices.
   int place_of(StageId, DeviceId) const;
 
+  /// For tied weights, in the order of the ties.
+  const std::vector<TieRing>& rings() const { return rings_; }
+  /// Groups with a ring between them are updated in one round; it is known by the first stage of the first of them.
+  StageId round(StageId s) const { return round_[static_cast<std::size_t>(s)]; }
+  bool tied(StageId s) const { return round_devices_[static_cast<std::size_t>(round(s))].size() > 0; }
+  /// Devices that have to come to their updates before any of the round can run; one where none is waited for.
+  const std::vector<DeviceId>& round_devices(StageId s) const {
+    return tied(s) ? round_devices_[static_cast<std::size_t>(round(s))] : devices(s);
+  }
+  bool waits(StageId s) const { return tied(s) || exchanges(s); }
+
  private:
-  std::vector<StageId> first_;
+  void join_rounds(const Plan&);
+
+  std::vector<StageId> first_, round_;
   std::vector<std::vector<DeviceId>> devices_;
+  std::vector<std::vector<DeviceId>> round_devices_;  ///< Of rounds with tied weights, by their first stage.
+  std::vector<TieRing> rings_;
 };
 
 }  // namespace stagecraft

@@ -84,6 +84,11 @@ std::string to_text(const Plan& plan) {
     }
     text += '\n';
   }
+  for (const Tie& tie : plan.ties) {
+    std::string stages;
+    for (const StageId s : tie.stages) stages += fmt::format(" {}", s.value);
+    text += fmt::format("tied '{}': {} of gradients, stages{}\n", tie.name, to_text(tie.gradient), stages);
+  }
   return text;
 }
 

@@ -43,11 +43,19 @@ struct StageEdge {
   Bytes bytes;  ///< For one sample. Zero: an order, which costs a message of no bytes each way.
 };
 
+/// Weights that layers of several stages share: each holds a copy, and their gradients are added up before any update.
+struct Tie {
+  std::string name;
+  std::vector<StageId> stages;  ///< That hold them, ascending.
+  Bytes gradient;
+};
+
 /// Who does what: stages as a DAG, with devices and replicas.
 struct Plan {
   std::vector<Stage> stages;
   std::vector<StageEdge> edges;
-  int mini_batch = 1;  ///< Samples in one iteration.
+  int mini_batch = 1;     ///< Samples in one iteration.
+  std::vector<Tie> ties;  ///< Empty where the gradients do not meet: without a model, or without a flush.
 
   int stage_count() const { return static_cast<int>(stages.size()); }
   /// Stages of the model: two that hold copies of the same weights count once.

@@ -17,7 +17,7 @@ class Blocking {
     slots_.resize(devices);
     groups_.resize(devices);
     position_.assign(devices, 0);
-    reduced_.resize(writer.plan().stages.size());
+    rounds_.resize(writer.plan().stages.size());
     for (std::size_t d = 0; d < devices; ++d) cut_into_slots(static_cast<int>(d));
     collect_messages();
   }
@@ -49,9 +49,9 @@ class Blocking {
     int from_group = 0, to_group = 0;
     InstructionId send, receive;
   };
-  struct Reduction {
+  struct Round {
     int arrived = 0;
-    InstructionId id;
+    bool reduced = false;
   };
 
   Group& group(int d, std::size_t g) { return groups_[static_cast<std::size_t>(d)][g]; }
@@ -150,20 +150,21 @@ class Blocking {
     return false;
   }
 
-  /// An update waits for the all-reduce of its gradients, which is written when the last of those devices arrives.
+  /// An update waits for the all-reduces of its round, which are written when the last of those devices arrives.
   bool reduce(int d, const Op& op, Group& g) {
     const GradientGroups& groups = writer_.groups();
-    if (!groups.exchanges(op.stage)) return true;
-    const auto& devices = groups.devices(op.stage);
-    auto& rounds = reduced_[static_cast<std::size_t>(groups.of(op.stage))];
+    if (!groups.waits(op.stage)) return true;
+    const auto& devices = groups.round_devices(op.stage);
+    auto& rounds = rounds_[static_cast<std::size_t>(groups.round(op.stage))];
     rounds.resize(std::max(rounds.size(), static_cast<std::size_t>(op.micro) + 1));
-    Reduction& r = rounds[static_cast<std::size_t>(op.micro)];
-    if (r.id.valid()) {
-      g.written.emplace_back(r.id + groups.place_of(op.stage, DeviceId{d}));
+    Round& r = rounds[static_cast<std::size_t>(op.micro)];
+    if (r.reduced) {
+      writer_.add_reduced(op.stage, DeviceId{d}, g.written);
       return true;
     }
     if (++r.arrived < static_cast<int>(devices.size())) return false;
-    r.id = writer_.all_reduce(op.stage, op.micro);
+    writer_.reduce_round(op.stage, op.micro);
+    r.reduced = true;
     for (const DeviceId other : devices) ready_.push_back(other);
     return false;
   }
@@ -174,7 +175,7 @@ class Blocking {
     return fmt::format("rank {} before {}", d, to_text(schedule_.devices[i][slots_[i][position_[i]].first]));
   }
 
-  /// A device at an update waits for the devices of its gradient group that have not come to it.
+  /// A device at an update waits for the devices of its round that have not come to it.
   void wait_for_group(int d, Digraph& graph) const {
     const auto i = static_cast<std::size_t>(d);
     const auto update_at = [&](std::size_t device) -> const Op* {
@@ -187,10 +188,10 @@ class Blocking {
     const Op* const own = update_at(i);
     if (own == nullptr) return;
     const GradientGroups& groups = writer_.groups();
-    for (const DeviceId other : groups.devices(own->stage)) {
+    for (const DeviceId other : groups.round_devices(own->stage)) {
       const Op* const theirs = update_at(static_cast<std::size_t>(other));
       const bool there =
-          theirs != nullptr && theirs->micro == own->micro && groups.of(theirs->stage) == groups.of(own->stage);
+          theirs != nullptr && theirs->micro == own->micro && groups.round(theirs->stage) == groups.round(own->stage);
       if (other != d && !there) graph.add(d, other);
     }
   }
@@ -238,7 +239,7 @@ class Blocking {
   std::vector<std::vector<Group>> groups_;
   std::vector<Traffic> traffic_;
   std::vector<std::size_t> position_;
-  std::vector<std::vector<Reduction>> reduced_;  ///< Of each gradient group and update.
+  std::vector<std::vector<Round>> rounds_;  ///< Of each round of updates, and number.
   std::vector<int> ready_;
 };
 

@@ -173,15 +173,16 @@ std::vector<Bytes> memory_needs(const Program& program) {
 }
 
 void check_memory(const Program& program, const Cluster& cluster) {
-  const auto capacity_of = [&](std::size_t d) {
-    return cluster.types[static_cast<std::size_t>(cluster.devices[d].type)].memory;
+  const auto type_of = [&](std::size_t d) -> const DeviceType& {
+    return cluster.type_of(DeviceId{static_cast<std::int64_t>(d)});
   };
+  const auto capacity_of = [&](std::size_t d) { return type_of(d).usable_memory(); };
   const auto overflow = [&](std::size_t d, Bytes need, const std::string& at) {
-    const Device& device = cluster.devices[d];
+    const DeviceType& type = type_of(d);
     const Bytes capacity = capacity_of(d), resident = program.memory[d].total();
     throw Infeasible("memory",
-                     fmt::format("{} needs {}{}, but {} has {} ({} too much): {}", device.name, to_text(need), at,
-                                 cluster.types[static_cast<std::size_t>(device.type)].name, to_text(capacity),
+                     fmt::format("{} needs {}{}, but {} has {} ({} too much): {}", cluster.devices[d].name,
+                                 to_text(need), at, type.name, usable_text(capacity, type.memory_reserve),
                                  to_text(need - capacity), breakdown(program.memory[d], need - resident)),
                      remedy(resident, need, capacity));
   };

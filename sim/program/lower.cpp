@@ -15,7 +15,7 @@ class Beside {
     forward_inputs_.assign(writer.pieces().size(), -1);
     backward_inputs_.assign(writer.pieces().size(), -1);
     head_.assign(schedule.devices.size(), 0);
-    reduced_.resize(writer.plan().stages.size());
+    gradients_.assign(writer.plan().stages.size(), 0);
   }
 
   void run(const GlobalOrder& order) {
@@ -38,6 +38,7 @@ class Beside {
     inputs_.clear();
     for (const Op& op : group) gather(device, op);
     const InstructionId last = writer_.compute(device, first, end, inputs_);
+    for (const Op& op : group) reduce_early(op);
     for (const InstructionId input : inputs_)
       if (group.front().kind != OpKind::Update) writer_.consume(input, last);
     for (const Op& op : group) {
@@ -53,11 +54,8 @@ class Beside {
   /// Moves what has been received for an op to `inputs_`.
   void gather(DeviceId device, const Op& op) {
     if (op.kind == OpKind::Update) {
-      const GradientGroups& groups = writer_.groups();
-      if (!groups.exchanges(op.stage)) return;
-      auto& first = reduced_[static_cast<std::size_t>(groups.of(op.stage))];
-      if (first.number != op.micro) first = {op.micro, writer_.all_reduce(op.stage, op.micro)};
-      inputs_.emplace_back(first.id + groups.place_of(op.stage, device));
+      writer_.reduce_round(op.stage, op.micro);
+      writer_.add_reduced(op.stage, device, inputs_);
       return;
     }
     const bool forward = op.kind == OpKind::Forward;
@@ -74,6 +72,22 @@ class Beside {
     }
   }
 
+  /// Updates of tied weights wait for the end of an iteration; the all-reduces of replicas and copies before them do
+  /// not: they stand where the last of their gradients is made.
+  void reduce_early(const Op& op) {
+    const GradientGroups& groups = writer_.groups();
+    if (!groups.tied(op.stage) || !groups.exchanges(op.stage)) return;
+    if (op.kind != OpKind::Backward && op.kind != OpKind::WeightGradient) return;
+    const Plan& plan = writer_.plan();
+    const Stage& stage = plan.stage(op.stage);
+    const auto all_of = [&](StageId s) {
+      return plan.replica_micro_batches(s) * static_cast<int>(plan.stage(s).devices.size());
+    };
+    const int all = all_of(op.stage) + (stage.twin.valid() ? all_of(stage.twin) : 0);
+    int& made = gradients_[static_cast<std::size_t>(groups.of(op.stage))];
+    if (++made % all == 0) writer_.all_reduce(op.stage, made / all - 1);
+  }
+
   void push(std::int32_t& list, InstructionId receive) {
     if (free_ < 0) {
       free_ = static_cast<std::int32_t>(pool_.size());
@@ -85,18 +99,13 @@ class Beside {
     list = node;
   }
 
-  struct Reduction {
-    int number = -1;
-    InstructionId id;
-  };
-
   const Schedule& schedule_;
   ProgramWriter& writer_;
   std::vector<std::int32_t> forward_inputs_, backward_inputs_;  ///< Of each piece: a list in `pool_`.
   std::vector<Input> pool_;
   std::int32_t free_ = -1;
   std::vector<std::size_t> head_;
-  std::vector<Reduction> reduced_;  ///< Of each gradient group: its newest all-reduce.
+  std::vector<int> gradients_;  ///< Of each gradient group: made so far, on any device.
   std::vector<InstructionId> inputs_;
 };
 

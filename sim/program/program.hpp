@@ -58,6 +58,7 @@ struct Collective {
   InstructionId first;
   std::int32_t members = 0;
   std::int32_t first_route = 0;  ///< Routes of the ring: member i to the next one, `members` in a row.
+  std::int32_t tie = -1;         ///< Of weights that stages share: index into the ties of the plan; else -1.
 };
 
 struct RouteEnds {
@@ -140,7 +141,7 @@ std::uint64_t ring_bytes(std::uint64_t bytes, std::int32_t members);
 
 char letter(InstructionKind);  ///< Of computation: F B I W R U P.
 /// "2F5", "2PF5" (the prediction for it), "0>1:0F2" (the output of 0F2 sent from device 0 to 1), "1<0:0F2" (received),
-/// "3AR0" (all-reduce).
+/// "3AR0" (all-reduce), "3TAR0" (of weights tied between stages; "3T1AR0" of the second such weights).
 std::string to_text(const Program&, InstructionId);
 /// Every stream as text, one line each.
 std::string to_text(const Program&);

@@ -80,6 +80,8 @@ ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const S
   last_send_.resize(static_cast<std::size_t>(program_.devices));
   open_channels();
   gradients_.resize(plan.stages.size());
+  reduced_.resize(plan.stages.size());
+  tied_.resize(groups_.rings().size());
   forward_.resize(pieces_.size());
   recomputed_.resize(pieces_.size());
   count(schedule);
@@ -93,7 +95,7 @@ void ProgramWriter::count(const Schedule& schedule) {
     for (const Op& op : schedule.devices[static_cast<std::size_t>(d)]) {
       ++ops;
       trains = trains || op.kind != OpKind::Forward || plan_.stage(op.stage).task == StageTask::WeightGradient;
-      if (op.kind == OpKind::Update && groups_.exchanges(op.stage)) ++reductions;
+      if (op.kind == OpKind::Update) reductions += groups_.exchanges(op.stage) + groups_.tied(op.stage);
       for_each_message(DeviceId{d}, op, [&](const Message&) { ++messages; });
     }
   }
@@ -258,14 +260,6 @@ InstructionId ProgramWriter::compute(DeviceId device, std::size_t first, std::si
   return id;
 }
 
-/// Of ops that run as one, gradients are there when the last has ended.
-void ProgramWriter::keep_gradient(InstructionId last, DeviceId device, const Op& op) {
-  if ((op.kind != OpKind::Backward && op.kind != OpKind::WeightGradient) || !groups_.exchanges(op.stage)) return;
-  auto& made = gradients_[static_cast<std::size_t>(groups_.of(op.stage))];
-  made.resize(groups_.devices(op.stage).size());
-  made[static_cast<std::size_t>(groups_.place_of(op.stage, device))] = last;
-}
-
 InstructionId ProgramWriter::send(const Message& message, InstructionId producer) {
   const Channel& channel = channels_[static_cast<std::size_t>(message.channel)];
   Instruction i;
@@ -311,42 +305,6 @@ InstructionId ProgramWriter::receive(const Message& message, InstructionId send,
 void ProgramWriter::consume(InstructionId receive, InstructionId consumer) {
   const auto transfer = static_cast<std::size_t>(program_.at(receive).link);
   program_.buffers[static_cast<std::size_t>(received_buffer_[transfer])].freed_by = consumer;
-}
-
-InstructionId ProgramWriter::all_reduce(StageId stage, int number) {
-  const auto& devices = groups_.devices(stage);
-  const StageId first = groups_.of(stage);
-  const auto group = static_cast<std::size_t>(first);
-  Collective collective;
-  collective.bytes = static_cast<std::uint64_t>(cost(first, 0).gradient_traffic.value + 0.5);
-  collective.first = InstructionId{static_cast<std::int64_t>(program_.instructions.size())};
-  collective.members = static_cast<std::int32_t>(devices.size());
-  if (number == 0) {
-    first_ring_.resize(plan_.stages.size(), -1);
-    for (std::size_t r = 0; r < devices.size(); ++r) {
-      const std::int32_t index = route(devices[r], devices[(r + 1) % devices.size()]);
-      if (r == 0) first_ring_[group] = index;
-      reduce_stream_.resize(static_cast<std::size_t>(program_.devices));
-      auto& own = reduce_stream_[static_cast<std::size_t>(devices[r])];
-      if (!own.valid()) own = stream(devices[r], StreamKind::Collective, DeviceId{});
-    }
-  }
-  collective.first_route = first_ring_[group];
-  for (std::size_t m = 0; m < devices.size(); ++m) {
-    const DeviceId device = devices[m];
-    Instruction i;
-    i.kind = InstructionKind::AllReduce;
-    i.stream = reduce_stream_[static_cast<std::size_t>(device)];
-    i.device = device;
-    i.stage = replica_on(plan_.stage(first), device) >= 0 ? first : plan_.stage(first).twin;
-    i.micro = number;
-    i.link = static_cast<std::int32_t>(program_.collectives.size());
-    begin(i);
-    wait(options_.overlap ? gradients_[group][m] : last_compute(device));
-    follow(i.stream);
-  }
-  program_.collectives.push_back(collective);
-  return collective.first;
 }
 
 }  // namespace stagecraft

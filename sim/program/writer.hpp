@@ -38,9 +38,14 @@ class ProgramWriter {
   /// The two ends of a message; each also waits for what its stream and the order of sends ask.
   InstructionId send(const Message&, InstructionId producer);
   InstructionId receive(const Message&, InstructionId send, InstructionId after);
-  /// One all-reduce among the group of a stage; the id of the first member. Beside computation it waits for their last
+  /// One all-reduce among the group of a stage, unless it is there. Beside computation it waits for their last
   /// gradients, else for their last computations.
-  InstructionId all_reduce(StageId, int number);
+  void all_reduce(StageId, int number);
+  /// Everything that updates of the stage's round wait for, as far as it is not there: all-reduces of the groups, and
+  /// behind them those of tied weights.
+  void reduce_round(StageId, int number);
+  /// Appends what the newest update of a stage on a device has to wait for.
+  void add_reduced(StageId, DeviceId, std::vector<InstructionId>& inputs) const;
   /// The consumer of a received message has been written: its buffer ends there.
   void consume(InstructionId receive, InstructionId consumer);
 
@@ -72,6 +77,20 @@ class ProgramWriter {
   void follow(StreamId);
   void keep_activations(InstructionId, const Op&, int replica);
   void keep_gradient(InstructionId last, DeviceId, const Op&);
+  /// What made the newest gradient of the stage, and its copy, on a device; and its member of their newest all-reduce.
+  InstructionId made_on(StageId, DeviceId) const;
+  InstructionId member_on(StageId, DeviceId) const;
+
+  struct Reduction {
+    int number = -1;
+    InstructionId first;     ///< Member.
+    std::int32_t ring = -1;  ///< Its first route.
+  };
+  void open_ring(Reduction&, const std::vector<DeviceId>&);
+  void begin_collective(Reduction&, int number, Bytes, const std::vector<DeviceId>&, int tie);
+  void begin_member(DeviceId, StageId, int number);
+  void reduce_tied(std::size_t ring, int number);
+  const Tie& tie_of(const TieRing& ring) const { return plan_.ties[static_cast<std::size_t>(ring.tie)]; }
   const StageCost& cost(StageId s, int replica) const {
     return costs_[static_cast<std::size_t>(s)][static_cast<std::size_t>(replica)];
   }
@@ -96,7 +115,7 @@ class ProgramWriter {
   TaskMemory tasks_;
   std::vector<std::int32_t> received_buffer_;          ///< Of each transfer.
   std::vector<std::vector<InstructionId>> gradients_;  ///< Of each group and device: what made the newest gradient.
-  std::vector<std::int32_t> first_ring_;               ///< Of each group: index of its first ring route.
+  std::vector<Reduction> reduced_, tied_;              ///< The newest of each group, and of each ring of tied weights.
   std::vector<StreamId> reduce_stream_;                ///< Of each device.
   bool shares_memory_ = false;
   Program program_;

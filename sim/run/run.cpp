@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
+#include "sim/plan/ties.hpp"
 #include "sim/program/check.hpp"
 #include "sim/run/limits.hpp"
 #include "sim/run/places.hpp"
@@ -93,6 +94,7 @@ Prepared lay_out(const Scenario& scenario) {
   });
   p.planning = Seconds{std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
   p.plan = std::move(p.planned.plan);
+  if (schedule.flushes) p.plan.ties = ties_of(p.plan, p.model);
   p.costs = for_part(tree, "plan", [&](const Value&) { return checked(stage_costs(p.plan, costs)); });
   return p;
 }
@@ -158,9 +160,10 @@ Bytes fullest_of(const Report& report, const Cluster& cluster) {
   Bytes most;
   for (std::size_t d = 0; d < report.devices.size(); ++d) {
     const MemoryPeak& m = report.devices[d].memory;
-    if (m.capacity.value > 0 && m.total > m.capacity)
-      throw Infeasible("memory", fmt::format("{} needs {} of {} with the messages that are on their way",
-                                             cluster.devices[d].name, to_text(m.total), to_text(m.capacity)));
+    if (!m.fits())
+      throw Infeasible("memory",
+                       fmt::format("{} needs {} of {} with the messages that are on their way", cluster.devices[d].name,
+                                   to_text(m.total), memory_text(m.capacity + m.reserved, m.reserved)));
     most = std::max(most, m.total);
   }
   return most;

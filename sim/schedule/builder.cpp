@@ -31,10 +31,10 @@ struct Part {
 };
 
 /// Recomputations, the ops, and the updates behind them, of a group that runs as one. The updates of a stage with a
-/// copy elsewhere come to `late`.
-void complete_group(std::span<const Op> group, const Plan& plan, const std::vector<int>& each, int first,
-                    const std::set<std::pair<int, int>>& recomputed, std::vector<int>& finished, std::vector<Op>& ops,
-                    std::vector<Op>& late) {
+/// copy, or with weights tied to those of a stage, elsewhere come to `late`.
+void complete_group(std::span<const Op> group, const Plan& plan, const GradientGroups& groups,
+                    const std::vector<int>& each, int first, const std::set<std::pair<int, int>>& recomputed,
+                    std::vector<int>& finished, std::vector<Op>& ops, std::vector<Op>& late) {
   for (const Op& op : group)
     if (plan.stage(op.stage).recompute && passes_gradient(op.kind) && !recomputed.contains({op.stage, op.micro}))
       ops.push_back({OpKind::Recompute, false, op.stage, op.micro + first * plan.micro_batches(op.stage)});
@@ -46,18 +46,19 @@ void complete_group(std::span<const Op> group, const Plan& plan, const std::vect
   for (const Op& op : group) {
     if (!ends_backward(op.kind)) continue;
     const int own = each[static_cast<std::size_t>(op.stage)], count = ++finished[static_cast<std::size_t>(op.stage)];
-    auto& list = plan.stage(op.stage).twin.valid() ? late : ops;
+    auto& list = plan.stage(op.stage).twin.valid() || groups.tied(op.stage) ? late : ops;
     if (count % own == 0) list.push_back({OpKind::Update, false, op.stage, count / own - 1});
   }
 }
 
 /// An update waits for gradients of another device, which may wait for gradients made here behind it. So updates of
-/// copies stand at the end, on all devices in the same order: that of the backwards, the last stage first.
-void append_late(std::vector<Op>& late, const Plan& plan, std::vector<Op>& ops) {
-  const GradientGroups groups(plan);
-  std::sort(late.begin(), late.end(), [&](const Op& a, const Op& b) {
-    return std::tuple(a.micro, -groups.of(a.stage), a.stage) < std::tuple(b.micro, -groups.of(b.stage), b.stage);
-  });
+/// copies stand at the end, on all devices in the same order: that of the backwards, the last stage first. Those of a
+/// round stand together.
+void append_late(std::vector<Op>& late, const GradientGroups& groups, std::vector<Op>& ops) {
+  const auto place = [&](const Op& op) {
+    return std::tuple(op.micro, -groups.round(op.stage), -groups.of(op.stage), op.stage);
+  };
+  std::sort(late.begin(), late.end(), [&](const Op& a, const Op& b) { return place(a) < place(b); });
   ops.insert(ops.end(), late.begin(), late.end());
   late.clear();
 }
@@ -67,6 +68,7 @@ Schedule join(const std::vector<Part>& parts, const Plan& plan, const std::vecto
   Schedule all;
   if (parts.empty()) return all;
   all.updates = updates;
+  const GradientGroups groups(plan);
   std::vector<int> each;  // Micro-batches of a replica from one update to the next.
   for (int s = 0; s < plan.stage_count(); ++s)
     each.push_back(plan.replica_micro_batches(StageId{s}) / all.updates_of(StageId{s}));
@@ -83,9 +85,10 @@ Schedule join(const std::vector<Part>& parts, const Plan& plan, const std::vecto
       const auto recomputed = recomputed_in(row);
       for (std::size_t begin = 0, end = 0; begin < row.size(); begin = end) {
         end = group_end(row, begin);
-        complete_group({row.data() + begin, row.data() + end}, plan, each, part.first, recomputed, finished, ops, late);
+        complete_group({row.data() + begin, row.data() + end}, plan, groups, each, part.first, recomputed, finished,
+                       ops, late);
       }
-      if (!late.empty()) append_late(late, plan, ops);
+      if (!late.empty()) append_late(late, groups, ops);
     }
     for (const Op& op : ops) finished[static_cast<std::size_t>(op.stage)] = 0;
   }

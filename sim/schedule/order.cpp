@@ -60,7 +60,7 @@ class Walk {
   bool ready(int d, std::size_t i) const {
     const Op& op = row(d)[i];
     if (op.kind == OpKind::Update)
-      return !groups_.exchanges(op.stage) || released_[static_cast<std::size_t>(groups_.of(op.stage))] > op.micro;
+      return !groups_.waits(op.stage) || released_[static_cast<std::size_t>(groups_.round(op.stage))] > op.micro;
     if (op.kind != OpKind::Forward && !passes_gradient(op.kind)) return true;
     const std::size_t piece = index_.of(op.stage, op.micro, replica_on(plan_.stage(op.stage), DeviceId{d}));
     return (op.kind == OpKind::Forward ? forward_missing_ : backward_missing_)[piece] == 0;
@@ -90,10 +90,10 @@ class Walk {
     turns_.later(d);
   }
 
-  /// An update waits until every device of its group has come to it: their gradients are reduced together.
+  /// An update waits until every device of its round has come to its own: their gradients are reduced together.
   void arrive(int d, const Op& op) {
-    const auto s = static_cast<std::size_t>(groups_.of(op.stage));
-    const auto& devices = groups_.devices(op.stage);
+    const auto s = static_cast<std::size_t>(groups_.round(op.stage));
+    const auto& devices = groups_.round_devices(op.stage);
     if (blocked_[static_cast<std::size_t>(d)] || ++arrived_[s] < static_cast<int>(devices.size())) return;
     arrived_[s] = 0;
     released_[s] = op.micro + 1;
@@ -102,7 +102,7 @@ class Walk {
   }
 
   bool joins(const Op& update, const Op& o) const {
-    return o.kind == OpKind::Update && o.micro == update.micro && groups_.of(o.stage) == groups_.of(update.stage);
+    return o.kind == OpKind::Update && o.micro == update.micro && groups_.round(o.stage) == groups_.round(update.stage);
   }
 
   void wake(int d, int current) {
@@ -141,7 +141,7 @@ class Walk {
           if (matches(row(device)[j])) return waits.push_back({device, j});
       };
       if (!ready(d, i) && op.kind == OpKind::Update)
-        for (const DeviceId other : groups_.devices(op.stage))
+        for (const DeviceId other : groups_.round_devices(op.stage))
           if (other != d && !joins(op, row(other)[head_[static_cast<std::size_t>(other)]]))
             look(other, [&](const Op& o) { return joins(op, o); });
       if (!ready(d, i) && op.kind != OpKind::Update) {
@@ -195,7 +195,7 @@ class Walk {
   std::vector<std::int32_t> forward_missing_, backward_missing_;
   std::vector<std::size_t> head_;
   std::vector<bool> blocked_;
-  std::vector<int> arrived_, released_;  ///< Of each group: devices at an update, and updates that may run.
+  std::vector<int> arrived_, released_;  ///< Of each round: devices at an update, and updates that may run.
 };
 
 }  // namespace

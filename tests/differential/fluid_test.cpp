@@ -89,13 +89,14 @@ bool contended(const Program& program, const Cluster& cluster) {
 }  // namespace
 
 TEST_CASE("random programs over networks that are shared, some of which change meanwhile: every start and end") {
-  test::Draw draw{Rng(45, "fluid")}, draw_changes{Rng(45, "changes")};
+  test::Draw draw{Rng(45, "fluid")}, draw_changes{Rng(45, "changes")}, draw_ties{Rng(45, "ties")};
   test::ChangesMet changes;
   int compared = 0, met[kNetworks] = {}, replicated = 0, simultaneous = 0;
   std::set<std::string> schedules;
   for (int trial = 0; compared < 600; ++trial) {
     REQUIRE(trial < 1500);
-    const test::RandomCase c = test::random_case(draw, 6);
+    test::RandomCase c = test::random_case(draw, 6);
+    add_ties(c, draw_ties);
     CAPTURE(to_text(c));
     Program program;
     try {

@@ -138,6 +138,19 @@ RandomCase random_case(Pick&& pick, int most_stages = 6) {
   return c;
 }
 
+/// Up to two ties, each between any stages, where their gradients meet.
+template <class Pick>
+void add_ties(RandomCase& c, Pick&& pick) {
+  const ScheduleDef& def = get_from(schedules::all(), "schedule", c.schedule);
+  if (!def.flushes || !def.trains) return;
+  for (int t = pick(0, 2); t > 0; --t) {
+    Tie tie{"t", {}, Bytes{1e3 * pick(1, 5000)}};
+    for (int s = 0; s < c.plan.stage_count(); ++s)
+      if (pick(0, 1) == 1) tie.stages.emplace_back(s);
+    if (tie.stages.size() > 1) c.plan.ties.push_back(std::move(tie));
+  }
+}
+
 inline Program program_of(const RandomCase& c) {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", c.schedule);
   const auto options =

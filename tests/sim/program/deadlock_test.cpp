@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "sim/plan/overlap.hpp"
 #include "tests/support/random_cases.hpp"
 
@@ -67,15 +69,28 @@ class TokenGame {
     return true;
   }
 
-  /// Replicas leave for an update together.
+  /// Stages that are updated with this one: those with tied weights, and what these are tied to.
+  std::set<StageId> tied_to(StageId stage) const {
+    std::set<StageId> all{stage};
+    for (std::size_t before = 0; before < all.size();) {
+      before = all.size();
+      for (const Tie& tie : plan_.ties)
+        if (std::any_of(tie.stages.begin(), tie.stages.end(), [&](StageId s) { return all.count(s) > 0; }))
+          all.insert(tie.stages.begin(), tie.stages.end());
+    }
+    return all;
+  }
+
+  /// Replicas, and stages with tied weights, leave for an update together.
   bool all_there(std::size_t d) const {
     const Op& op = row(d)[at_[d]];
     if (op.kind != OpKind::Update) return true;
-    for (const DeviceId device : plan_.stage(op.stage).devices) {
-      const auto other = static_cast<std::size_t>(device);
-      const std::size_t update = slot(other, op);
-      if (at_[other] < update || (at_[other] == update && !done(other))) return false;
-    }
+    for (const StageId stage : tied_to(op.stage))
+      for (const DeviceId device : plan_.stage(stage).devices) {
+        const auto other = static_cast<std::size_t>(device);
+        const std::size_t update = slot(other, {op.kind, op.fused, stage, op.micro});
+        if (at_[other] < update || (at_[other] == update && !done(other))) return false;
+      }
     return true;
   }
 
@@ -100,10 +115,11 @@ std::string verdict(const Schedule& schedule, const test::RandomCase& c) {
 }  // namespace
 
 TEST_CASE("random plans: deadlock exactly where the token game stops") {
-  test::Draw draw{Rng(11, "blocking")};
+  test::Draw draw{Rng(11, "blocking")}, draw_ties{Rng(11, "ties")};
   int fine = 0, deadlocks = 0;
   for (int trial = 0; trial < 600; ++trial) {
     test::RandomCase c = test::random_case(draw, 5);
+    add_ties(c, draw_ties);
     c.options.overlap = false;
     c.options.rendezvous = trial % 4 != 3;
     const ScheduleDef& def = get_from(schedules::all(), "schedule", c.schedule);

@@ -27,9 +27,10 @@ struct Run {
 /// Programs of every kind. Those that block for ever are left out.
 std::vector<Run> runs() {
   std::vector<Run> all;
-  test::Draw draw{Rng(21, "files")};
+  test::Draw draw{Rng(21, "files")}, draw_ties{Rng(21, "ties")};
   for (int trial = 0; trial < 60; ++trial) {
     test::RandomCase c = test::random_case(draw, 4);
+    add_ties(c, draw_ties);
     if (!c.options.overlap) c.options.rendezvous = false;
     Program program = test::program_of(c);
     Cluster cluster = test::star(program.devices, 1e9, 1e-6);

@@ -55,9 +55,10 @@ Run small_run() {
 /// Programs of every kind, messages in no order among them. Those that block for ever are left out.
 std::vector<Run> runs() {
   std::vector<Run> all;
-  test::Draw draw{Rng(22, "html")};
+  test::Draw draw{Rng(22, "html")}, draw_ties{Rng(22, "ties")};
   for (int trial = 0; trial < 60; ++trial) {
     test::RandomCase c = test::random_case(draw, 4);
+    add_ties(c, draw_ties);
     if (!c.options.overlap) c.options.rendezvous = false;
     Program program = test::program_of(c);
     Cluster cluster = test::star(program.devices, 1e9, 1e-6);

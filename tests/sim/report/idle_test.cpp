@@ -100,10 +100,11 @@ std::optional<Run> run_of(const test::RandomCase& c) try {
 }  // namespace
 
 TEST_CASE("work and the causes of idle time sum to the length of the run, and one iteration's transfers are exposed") {
-  test::Draw draw{Rng(31, "idle")};
+  test::Draw draw{Rng(31, "idle")}, draw_ties{Rng(31, "ties")};
   int seen = 0, not_taken = 0;
   for (int trial = 0; trial < 300; ++trial) {
-    const test::RandomCase c = test::random_case(draw, 5);
+    test::RandomCase c = test::random_case(draw, 5);
+    add_ties(c, draw_ties);
     CAPTURE(test::to_text(c));
     const std::optional<Run> run = run_of(c);
     if (!run) continue;

@@ -55,10 +55,11 @@ TEST_CASE("a link is in use while a message is on it") {
 }
 
 TEST_CASE("the mean over the run is the utilisation of the link") {
-  test::Draw draw{Rng(5, "link use")};
+  test::Draw draw{Rng(5, "link use")}, draw_ties{Rng(5, "ties")};
   std::size_t links = 0;
   for (int trial = 0; trial < 60; ++trial) {
     test::RandomCase c = test::random_case(draw, 4);
+    add_ties(c, draw_ties);
     if (!c.options.overlap) c.options.rendezvous = false;
     CAPTURE(to_text(c));
     const Program program = test::program_of(c);

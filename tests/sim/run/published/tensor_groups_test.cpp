@@ -102,14 +102,14 @@ int check_table(const PublishedTable& t, double share, const Gpu& gpu = kA100, K
 
 TEST_CASE("published: the efficiency of groups of GPUs is reckoned from one share of the peak each") {
   const Published megatron = load_published("megatron"), vtrain = load_published("vtrain");
-  CHECK(check_table(megatron.tables.front(), 0.7276) == 8);
+  CHECK(check_table(megatron.tables.front(), 0.7278) == 8);
   CHECK(check_table(megatron.tables.back(), 0.6195) == 6);
   int cells = 0;
-  for (const PublishedTable& t : vtrain.tables) cells += check_table(t, 0.6778);
+  for (const PublishedTable& t : vtrain.tables) cells += check_table(t, 0.6784);
   CHECK(cells == 61);
   const Published bloom = load_published("bloom");
-  CHECK(check_table(bloom.tables.front(), 0.6338) == 25);
-  CHECK(check_table(bloom.tables.back(), 0.5824) == 17);
+  CHECK(check_table(bloom.tables.front(), 0.6359) == 25);
+  CHECK(check_table(bloom.tables.back(), 0.5841) == 17);
 }
 
 TEST_CASE("published: the same with flash attention and without recomputation") {

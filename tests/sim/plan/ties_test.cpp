@@ -1,0 +1,144 @@
+// Weights that layers of several stages share: who holds them, and who adds up their gradients with whom.
+
+#include "sim/plan/ties.hpp"
+
+#include <doctest/doctest.h>
+
+#include "sim/plan/gradient_groups.hpp"
+#include "sim/plan/placement.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+std::vector<DeviceId> devices(std::initializer_list<int> numbers) {
+  std::vector<DeviceId> all;
+  for (const int n : numbers) all.emplace_back(n);
+  return all;
+}
+
+std::string text(const std::vector<TieRing>& rings) {
+  std::string all;
+  for (const TieRing& ring : rings) {
+    all += all.empty() ? "" : " | ";
+    for (const DeviceId d : ring.devices) all += (d == ring.devices.front() ? "" : " ") + std::to_string(d.value);
+  }
+  return all;
+}
+
+std::string rings(const std::vector<std::vector<DeviceId>>& holders) { return text(tie_rings(0, holders)); }
+
+/// A layer on each stage; those of one tie share 10 numbers, which the first of them owns.
+ModelGraph model_with(const std::vector<std::string>& ties) {
+  ModelGraph model;
+  model.precision.gradient = 2;
+  for (std::size_t l = 0; l < ties.size(); ++l) {
+    Layer& layer = model.layers.emplace_back();
+    layer.name = "l" + std::to_string(l);
+    layer.tie = ties[l];
+    bool owner = true;
+    for (std::size_t before = 0; before < l; ++before) owner = owner && ties[before] != ties[l];
+    layer.parameters = owner ? 10 : 0;
+  }
+  return model;
+}
+
+Plan with_layers(Plan plan) {
+  const int stages = plan.different_stages();
+  for (int s = 0; s < plan.stage_count(); ++s) plan.stages[static_cast<std::size_t>(s)].layers = {LayerId{s % stages}};
+  return plan;
+}
+
+std::string holders(const std::vector<Tie>& ties) {
+  std::string all;
+  for (const Tie& tie : ties) {
+    all += tie.name + ":";
+    for (const StageId s : tie.stages) all += " " + std::to_string(s.value);
+    all += "; ";
+  }
+  return all;
+}
+
+Plan tied(Plan plan, const std::vector<std::vector<int>>& ties) {
+  for (const auto& stages : ties) {
+    Tie tie{"t" + std::to_string(plan.ties.size()), {}, Bytes{100}};
+    for (const int s : stages) tie.stages.emplace_back(s);
+    plan.ties.push_back(std::move(tie));
+  }
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("stages that hold layers of one tie, with the bytes of the gradient of all its numbers") {
+  const ModelGraph model = model_with({"w", "", "v", "w", "v", "w"});
+  const std::vector<Tie> ties = ties_of(with_layers(chain_plan(6, 6, 1)), model);
+  CHECK(holders(ties) == "w: 0 3 5; v: 2 4; ");
+  CHECK(ties.front().gradient.value == 20);  // 10 numbers of 2 bytes.
+}
+
+TEST_CASE("a tie within one stage, without weights, or among single tasks is none") {
+  Plan plan = chain_plan(2, 2, 1);
+  plan.stages[0].layers = {LayerId{0}, LayerId{1}};
+  plan.stages[1].layers = {LayerId{2}};
+  CHECK(ties_of(plan, model_with({"w", "w", ""})).empty());
+  ModelGraph empty = model_with({"w", "", "w"});
+  CHECK(holders(ties_of(plan, empty)) == "w: 0 1; ");
+  empty.layers[0].parameters = 0;
+  CHECK(ties_of(plan, empty).empty());
+  plan.stages[1].task = StageTask::InputGradient;
+  CHECK(ties_of(plan, model_with({"w", "", "w"})).empty());
+}
+
+TEST_CASE("the copies of pipelines in both directions hold them too") {
+  const Plan plan = with_layers(placed_plan(Placement::Bidirectional, 4, 1, 4, 0));
+  CHECK(holders(ties_of(plan, model_with({"w", "", "", "w"}))) == "w: 0 3 4 7; ");
+}
+
+TEST_CASE("a ring of the k-th replicas of each holder, or one of all") {
+  CHECK(rings({devices({0}), devices({3})}) == "0 3");
+  CHECK(rings({devices({0, 1}), devices({6, 7})}) == "0 6 | 1 7");
+  CHECK(rings({devices({1, 0}), devices({6, 7})}) == "1 6 | 0 7");
+  CHECK(rings({devices({0, 1}), devices({4, 5}), devices({6, 7})}) == "0 4 6 | 1 5 7");
+  CHECK(rings({devices({0, 1}), devices({6})}) == "0 1 6");
+  CHECK(rings({devices({0, 1, 2}), devices({4, 5})}) == "0 1 2 4 5");
+}
+
+TEST_CASE("a device that holds several copies is in one ring, and alone in none") {
+  CHECK(rings({devices({0})}) == "");
+  CHECK(rings({devices({0}), devices({0})}) == "");
+  CHECK(rings({devices({0, 1}), devices({1, 0})}) == "");  // Both have both.
+  CHECK(rings({devices({0, 3}), devices({3, 0}), devices({1, 2})}) == "0 1 | 3 2");
+  CHECK(rings({devices({0, 1}), devices({1, 2})}) == "0 2");  // 1 has both sums.
+  CHECK(rings({devices({0}), devices({0}), devices({1})}) == "0 1");
+  CHECK(rings({devices({0, 1}), devices({1})}) == "0 1");                          // 0 has not what 1 has.
+  CHECK(rings({devices({0, 1}), devices({2, 3}), devices({0, 2})}) == "0 1 2 3");  // Both are in the first ring.
+}
+
+TEST_CASE("groups with a ring between them are updated in one round, which all their devices come to") {
+  const GradientGroups none(chain_plan(4, 4, 1));
+  CHECK_FALSE(none.waits(StageId{0}));
+  const GradientGroups two(tied(chain_plan(5, 5, 1), {{0, 4}}));
+  CHECK(two.round(StageId{4}) == 0);
+  CHECK(two.round(StageId{1}) == 1);
+  CHECK(two.round_devices(StageId{4}) == devices({0, 4}));
+  CHECK(two.waits(StageId{4}));
+  CHECK_FALSE(two.exchanges(StageId{4}));
+  CHECK_FALSE(two.tied(StageId{1}));
+  const GradientGroups chained(tied(chain_plan(6, 6, 1), {{3, 4}, {1, 5}, {1, 3}}));
+  for (const int s : {1, 3, 4, 5}) CHECK(chained.round_devices(StageId{s}) == devices({1, 3, 4, 5}));
+  CHECK(text(chained.rings()) == "3 4 | 1 5 | 1 3");
+  CHECK_FALSE(chained.waits(StageId{2}));
+}
+
+TEST_CASE("first and last stage on the same devices need no round of their own") {
+  for (const Placement placement : {Placement::V, Placement::Wave, Placement::Bidirectional}) {
+    const Plan plan = placed_plan(placement, 4, 2, 4, 0);
+    const int last = plan.different_stages() - 1;
+    const std::vector<int> stages =
+        placement == Placement::Bidirectional ? std::vector<int>{0, 3, 4, 7} : std::vector<int>{0, last};
+    const GradientGroups groups(tied(plan, {stages}));
+    CHECK(groups.rings().empty());
+    for (int s = 0; s < plan.stage_count(); ++s) CHECK_FALSE(groups.tied(StageId{s}));
+  }
+}

@@ -1,0 +1,295 @@
+// Weights that stages on different devices share: their gradients are added up behind the last of them, and before any
+// of the stages is updated.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "sim/plan/gradient_groups.hpp"
+#include "tests/support/listing.hpp"
+#include "tests/support/road.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+constexpr double kBytes = 100;
+
+Plan tied(Plan plan, const std::vector<std::vector<int>>& ties) {
+  for (const auto& stages : ties) {
+    Tie tie{"t" + std::to_string(plan.ties.size()), {}, Bytes{kBytes}};
+    for (const int s : stages) tie.stages.emplace_back(s);
+    plan.ties.push_back(std::move(tie));
+  }
+  return plan;
+}
+
+/// The first and the last stage of the model, and what copies of them there are.
+Plan ends_tied(Plan plan) {
+  const int last = plan.different_stages() - 1;
+  std::vector<int> stages{0, last};
+  for (const int s : {0, last})
+    if (plan.stage(StageId{s}).twin.valid()) stages.push_back(plan.stage(StageId{s}).twin);
+  return tied(std::move(plan), {stages});
+}
+
+/// Each device is `replicas` devices side by side.
+Plan replicated(Plan plan, int replicas) {
+  plan.mini_batch *= replicas;
+  for (Stage& stage : plan.stages) {
+    const int rank = stage.devices.front();
+    stage.micro_batch_size = replicas;
+    stage.devices.clear();
+    for (int r = 0; r < replicas; ++r) stage.devices.emplace_back(rank * replicas + r);
+  }
+  return plan;
+}
+
+Program program_of(std::string_view schedule, const Plan& plan, bool overlap = true, int iterations = 1) {
+  StageCost cost = test::times(1, 2, 0.5);
+  cost.gradient_traffic = cost.gradients = Bytes{64};
+  LoweringOptions options;
+  options.iterations = iterations;
+  options.overlap = overlap;
+  options.rendezvous = overlap;
+  return test::program_of(schedule, plan, uniform_costs(plan, cost), options);
+}
+
+std::vector<Collective> of_ties(const Program& program) {
+  std::vector<Collective> found;
+  for (const Collective& c : program.collectives)
+    if (c.tie >= 0) found.push_back(c);
+  return found;
+}
+
+std::string members(const Program& program, const Collective& c) {
+  std::string text;
+  for (int m = 0; m < c.members; ++m)
+    text += (m == 0 ? "" : " ") + std::to_string(program.at(InstructionId{c.first + m}).device.value);
+  return text;
+}
+
+/// What has ended when an instruction starts: members of a collective, and both ends of a message, start together.
+class Before {
+ public:
+  explicit Before(const Program& p) : p_(p), ended_(p.size(), std::vector<bool>(p.size(), false)) {
+    for (std::size_t n = 0; n < p.size(); ++n) {
+      const InstructionId id{static_cast<std::int64_t>(n)};
+      const Instruction& i = p.at(id);
+      std::vector<InstructionId> together{id};
+      if (i.kind == InstructionKind::AllReduce) {
+        const Collective& c = p.collectives[static_cast<std::size_t>(i.link)];
+        together.clear();
+        for (int m = 0; m < c.members; ++m) together.emplace_back(c.first + m);
+      }
+      for (const InstructionId one : together)
+        for (const InstructionId w : p.waits_for(one)) add(n, w);
+    }
+  }
+  bool ended(InstructionId first, std::size_t when) const { return ended_[when][static_cast<std::size_t>(first)]; }
+
+ private:
+  void add(std::size_t n, InstructionId w) {
+    ended_[n][static_cast<std::size_t>(w)] = true;
+    for (std::size_t i = 0; i < p_.size(); ++i)
+      if (ended_[static_cast<std::size_t>(w)][i]) ended_[n][i] = true;
+  }
+  const Program& p_;
+  std::vector<std::vector<bool>> ended_;
+};
+
+bool makes_gradient(const Instruction& i) {
+  return i.kind == InstructionKind::Backward || i.kind == InstructionKind::WeightGradient;
+}
+
+bool has(const std::vector<StageId>& stages, StageId s) {
+  return std::find(stages.begin(), stages.end(), s) != stages.end();
+}
+
+/// Every update of a stage that holds tied weights comes behind the gradients of all that hold them.
+int check_updates(const Program& program, const Plan& plan) {
+  const Before before(program);
+  int checked = 0;
+  for (std::size_t n = 0; n < program.size(); ++n) {
+    const Instruction& update = program.instructions[n];
+    if (update.kind != InstructionKind::Update) continue;
+    for (const Tie& tie : plan.ties) {
+      if (!has(tie.stages, update.stage)) continue;
+      for (std::size_t i = 0; i < program.size(); ++i) {
+        const Instruction& b = program.instructions[i];
+        if (!makes_gradient(b) || !has(tie.stages, b.stage) || program.iteration_of(b) > update.micro) continue;
+        CHECK_MESSAGE(before.ended(InstructionId{static_cast<std::int64_t>(i)}, n),
+                      to_text(program, InstructionId{static_cast<std::int64_t>(n)}), " before ",
+                      to_text(program, InstructionId{static_cast<std::int64_t>(i)}));
+        ++checked;
+      }
+    }
+  }
+  return checked;
+}
+
+bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("two stages: both updates wait for the all-reduce, which waits for both last gradients alone") {
+  const std::string text = test::listing(program_of("1f1b", tied(chain_plan(2, 2, 2), {{0, 1}})));
+  CHECK(contains(text, "\n0TAR0 after 0B1\n1TAR0 after 1B1\n"));
+  CHECK(contains(text, "\n0U0 after 0B1, 0TAR0\n"));
+  CHECK(contains(text, "\n1U0 after 1B1, 1TAR0\n"));
+}
+
+TEST_CASE("in the way of computation it waits for the last computations") {
+  const std::string text = test::listing(program_of("interleaved", tied(chain_plan(4, 2, 2), {{0, 3}}), false));
+  CHECK(contains(text, "\n0TAR0 after 0B1\n3TAR0 after 3B1, 1U0\n"));
+  CHECK(contains(text, "\n3U0 after 1U0, 3TAR0\n"));
+}
+
+TEST_CASE("updates of stages in the middle do not wait, and those of the ends stand behind all else") {
+  // Rank 1 has stages 1 and 3. Its last backward is of stage 1, which stage 0 waits for.
+  const Schedule schedule = test::build("interleaved", tied(chain_plan(4, 2, 2), {{0, 3}}));
+  const auto& row = schedule.devices[1];
+  CHECK(to_text(row[row.size() - 2]) == "1U0");
+  CHECK(to_text(row.back()) == "3U0");
+  const Schedule alone = test::build("interleaved", chain_plan(4, 2, 2));
+  CHECK(to_text(alone.devices[1].back()) == "1U0");
+}
+
+TEST_CASE("a ring for each replica, behind the all-reduces of both stages; those go as early as without a tie") {
+  const Plan plan = replicated(chain_plan(4, 4, 4), 2);
+  for (const bool overlap : {true, false}) {
+    const Program program = program_of("1f1b", tied(plan, {{0, 3}}), overlap, 2);
+    const auto rings = of_ties(program);
+    REQUIRE(rings.size() == 2 * 2);
+    CHECK(members(program, rings[0]) == "0 6");
+    CHECK(members(program, rings[1]) == "1 7");
+    CHECK(members(program, rings[2]) == "0 6");
+    CHECK(rings[2].first_route == rings[0].first_route);
+    CHECK(program.collectives.size() == 2 * (2 + 4));
+    for (const Collective& c : rings) CHECK(c.bytes == kBytes);
+    const std::string text = test::listing(program);
+    CHECK(contains(
+        text, overlap ? "0TAR0 after 0AR0\n3TAR0 after 3AR0\n" : "0TAR0 after 0AR0, 0B3\n3TAR0 after 3AR0, 3B3\n"));
+    CHECK(contains(text, "0U0 after 0B3, 0AR0, 0TAR0\n"));
+    CHECK(contains(text, overlap ? "1U0 after 1B3, 1AR0\n" : "1U0 after 1B3, 2>0:1B3, 1AR0\n"));
+  }
+  // Rank 1 of 2 has stages 1 and 3: gradients of 3 are there first, and reduced first.
+  const Program program = program_of("interleaved", tied(replicated(chain_plan(4, 2, 2), 2), {{0, 3}}));
+  CHECK(test::find(program, "3AR0") < test::find(program, "1AR0"));
+  CHECK(contains(test::listing(program), "3AR0 after 3B1\n"));
+  CHECK(contains(test::listing(program), "1AR0 after 1B1, 3AR0\n"));
+}
+
+TEST_CASE("different numbers of replicas: one ring of all") {
+  Plan plan = replicated(chain_plan(2, 2, 4), 2);
+  plan.stages[1].devices = {DeviceId{2}};
+  const Program program = program_of("gpipe", tied(plan, {{0, 1}}));
+  REQUIRE(of_ties(program).size() == 1);
+  CHECK(members(program, of_ties(program).front()) == "0 1 2");
+  CHECK(contains(test::listing(program), "0TAR0 after 0AR0\n0TAR0 after 0AR0\n1TAR0 after 1B3\n"));
+}
+
+TEST_CASE("replicas that take turns") {
+  const Plan plan = tied(test::in_turn({2, 2}, 4), {{0, 1}});
+  const Program program = program_of("1f1b", plan, true, 2);
+  CHECK(of_ties(program).size() == 2 * 2);
+  CHECK(check_updates(program, plan) > 0);
+}
+
+TEST_CASE("three stages hold them; two stages of one tie on a device count once") {
+  const Program three = program_of("gpipe", tied(chain_plan(3, 3, 2), {{0, 1, 2}}));
+  REQUIRE(of_ties(three).size() == 1);
+  CHECK(members(three, of_ties(three).front()) == "0 1 2");
+  const Plan shared = tied(chain_plan(4, 2, 2), {{0, 2, 3}});  // 0 and 2 on rank 0.
+  for (const bool overlap : {true, false}) {
+    const Program program = program_of("interleaved", shared, overlap);
+    REQUIRE(of_ties(program).size() == 1);
+    CHECK(members(program, of_ties(program).front()) == "0 1");
+    CHECK(check_updates(program, shared) == 3 * 3 * 2);
+  }
+  CHECK(contains(test::listing(program_of("interleaved", shared)), "0TAR0 after 0B1, 2B1\n3TAR0 after 3B1\n"));
+}
+
+TEST_CASE("several ties have an all-reduce each, and names of their own") {
+  const Plan plan = tied(chain_plan(4, 4, 2), {{0, 3}, {1, 3}});
+  const std::string text = test::listing(program_of("1f1b", plan));
+  CHECK(contains(text, "0TAR0 after 0B1\n3TAR0 after 3B1\n1T1AR0 after 1B1\n3T1AR0 after 3B1, 3TAR0\n"));
+  CHECK(contains(text, "3U0 after 3B1, 3TAR0, 3T1AR0\n"));
+  CHECK(contains(text, "1U0 after 1B1, 1T1AR0\n"));
+  CHECK(contains(text, "2U0 after 2B1\n"));
+}
+
+TEST_CASE("a device with all copies exchanges nothing") {
+  for (const char* schedule : {"zb-v", "v-half", "dualpipev", "hanayo", "chimera", "gems", "dualpipe"}) {
+    CAPTURE(schedule);
+    const Plan plan = test::least_plan(get_from(schedules::all(), "schedule", schedule), 4, 8);
+    for (const bool overlap : {true, false}) {
+      const Program alone = program_of(schedule, plan, overlap, 2),
+                    with = program_of(schedule, ends_tied(plan), overlap, 2);
+      CHECK(test::listing(alone) == test::listing(with));
+    }
+  }
+}
+
+TEST_CASE("pipelines in both directions, three holders: behind the sums of both copies") {
+  // Stage 1 of the first pipeline is on rank 1, its copy on rank 2; the ends and their copies are on ranks 0 and 3.
+  for (const char* schedule : {"chimera", "gems", "dualpipe"})
+    for (const bool overlap : {true, false}) {
+      CAPTURE(schedule);
+      const Plan plan =
+          tied(test::least_plan(get_from(schedules::all(), "schedule", schedule), 4, 8), {{0, 1, 3, 4, 5, 7}});
+      const Program program = program_of(schedule, plan, overlap, 2);
+      const auto rings = of_ties(program);
+      REQUIRE(rings.size() == 2 * 2);
+      CHECK(members(program, rings[0]) == "0 1");
+      CHECK(members(program, rings[1]) == "3 2");
+      CHECK(check_updates(program, plan) > 0);
+      CHECK(contains(test::listing(program), "0TAR0 after 0AR0, 7AR0"));
+    }
+}
+
+TEST_CASE("every flushing schedule, beside computation and in its way: no update before the last gradient") {
+  int different = 0;
+  for (const ScheduleDef* def : schedules::all()) {
+    if (!def->flushes || !def->trains || def->name == "csv") continue;
+    for (const bool overlap : {true, false})
+      for (const int replicas : {1, 2}) {
+        CAPTURE(def->name);
+        CAPTURE(overlap);
+        CAPTURE(replicas);
+        const Plan least = replicated(test::least_plan(*def, 4, 8), replicas);
+        const int last = least.different_stages() - 1;
+        Plan plan = ends_tied(least);
+        if (!plan.stages.front().twin.valid()) plan = tied(std::move(plan), {{1, last}, {0, 1, 2}});
+        const Program program = program_of(def->name, plan, overlap, 2);
+        if (!plan.stages.front().twin.valid()) {
+          CHECK(of_ties(program).size() % (2 * static_cast<std::size_t>(replicas)) == 0);
+          CHECK(check_updates(program, plan) > 0);
+        }
+        ++different;
+      }
+  }
+  CHECK(different >= 4 * 20);
+}
+
+TEST_CASE("updates in an order that another holder cannot follow are a cycle with names") {
+  const Plan plan = tied(chain_plan(4, 2, 1), {{0, 3}});
+  const Schedule early = test::schedule_from({"0F0 2F0 2B0 2U0 0B0 0U0", "1F0 3F0 3B0 3U0 1B0 1U0"});
+  const auto problems = validate(early, plan, {});
+  REQUIRE(problems.size() == 1);
+  CHECK(problems.front().code == "cycle");
+  CHECK(problems.front().message ==
+        "0B0 (rank 0) waits for 1B0 (rank 1), which comes behind 3U0; 3U0 (rank 1) waits for 0U0 (rank 0), which comes "
+        "behind 0B0");
+  const Schedule late = test::schedule_from({"0F0 2F0 2B0 2U0 0B0 0U0", "1F0 3F0 3B0 1B0 1U0 3U0"});
+  CHECK(validate(late, plan, {}).empty());
+}
+
+TEST_CASE("without a tie nothing changes") {
+  for (const bool overlap : {true, false}) {
+    const Plan plan = chain_plan(4, 4, 4);
+    CHECK(of_ties(program_of("1f1b", plan, overlap)).empty());
+    CHECK(test::listing(program_of("1f1b", plan, overlap)).find("AR") == std::string::npos);
+  }
+}
