@@ -1,6 +1,16 @@
 #include "sim/cluster/cluster.hpp"
 
+#include <fmt/format.h>
+
 namespace stagecraft {
+
+std::string memory_text(Bytes all, Bytes reserved) {
+  return reserved.value > 0 ? fmt::format("{} ({} reserved)", to_text(all), to_text(reserved)) : to_text(all);
+}
+
+std::string usable_text(Bytes usable, Bytes reserved) {
+  return (reserved.value > 0 ? to_text(usable) + " of " : "") + memory_text(usable + reserved, reserved);
+}
 
 std::string Cluster::vertex_name(VertexId v) const {
   const auto index = static_cast<std::size_t>(v);

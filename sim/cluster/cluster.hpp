@@ -18,10 +18,19 @@ struct DeviceType {
   double efficiency = 1;  ///< Share of `peak` that dense layers reach.
   Bandwidth memory_bandwidth{};
   Bytes memory{};
-  Seconds launch{};  ///< Paid once for every layer.
-  double speed = 1;  ///< Divides the times of layers whose times are given instead of computed.
+  Bytes memory_reserve{};  ///< Of it, what no program gets.
+  Seconds launch{};        ///< Paid once for every layer.
+  double speed = 1;        ///< Divides the times of layers whose times are given instead of computed.
   Watts idle{}, busy{};
+
+  /// What is there for a program; zero when not known.
+  Bytes usable_memory() const { return memory - memory_reserve; }
 };
+
+/// "80 GiB", or "80 GiB (1 GiB reserved)".
+std::string memory_text(Bytes all, Bytes reserved);
+/// The same, or "79 GiB of 80 GiB (1 GiB reserved)".
+std::string usable_text(Bytes usable, Bytes reserved);
 
 /// How the two directions of a link share its bandwidth.
 enum class Duplex {

@@ -42,6 +42,14 @@ class Reader {
                   "missing-field");
   }
 
+  void refuse_all_reserved(const DeviceType& type) {
+    const Value* reserve = map_->find("memory_reserve");
+    if (!reserve || !problems_.empty() || type.memory_reserve < type.memory) return;
+    problems_.add(reserve->where, path_ + ".memory_reserve",
+                  fmt::format("{} reserved leaves nothing of {}", to_text(type.memory_reserve), to_text(type.memory)),
+                  "a reserve is a part of the memory, such as 1 GiB", "range");
+  }
+
   void finish() const { problems_.throw_if_any(); }
 
  private:
@@ -68,6 +76,11 @@ const config::MapSpec& device_type_fields() {
            .optional()
            .doc("Between the arithmetic and its memory; needed without a preset."),
        config::quantity("memory", Dimension::Size).optional().doc("Capacity; needed without a preset."),
+       config::quantity("memory_reserve", Dimension::Size)
+           .optional()
+           .doc("Of the capacity, what no plan may use; 0 when left out. On a GPU what nvidia-smi shows beyond the "
+                "framework's own peak, or 1 to 6 GiB: the context takes 0.3 GB (pytorch issue 107667), each "
+                "communicator of NCCL 0.5 to 1.6 GB (nccl issues 964 and 864), and memory breaks into pieces."),
        config::quantity("launch", Dimension::Time).optional().doc("Time to start one layer; 0 without a preset."),
        config::real("speed", 1e-9, 1e9)
            .optional()
@@ -100,6 +113,8 @@ DeviceType read_device_type(const Value& map, const std::string& name) {
   reader.take("peak", config::as_flop_rate, type.peak, false);
   reader.take("memory_bandwidth", config::as_bandwidth, type.memory_bandwidth, false);
   reader.take("memory", config::as_bytes, type.memory, false);
+  reader.take("memory_reserve", config::as_bytes, type.memory_reserve, true);
+  reader.refuse_all_reserved(type);
   reader.take("launch", config::as_seconds, type.launch, true);
   reader.take("idle", config::as_watts, type.idle, true);
   reader.take("busy", config::as_watts, type.busy, true);

@@ -35,6 +35,12 @@ void add_data_edges(Plan& plan, const ModelGraph& model) {
   for (const auto& [ends, bytes] : edges) plan.edges.push_back({StageId{ends.first}, StageId{ends.second}, bytes});
 }
 
+std::string room_text(const Cluster& cluster, Bytes room) {
+  for (const DeviceType& type : cluster.types)
+    if (type.usable_memory() == room) return usable_text(room, type.memory_reserve);
+  return to_text(room);
+}
+
 void count_samples(Plan& plan, const PlannerInput& input) {
   int largest = 1;
   for (const Stage& stage : plan.stages) largest = std::max(largest, stage.micro_batch_size);

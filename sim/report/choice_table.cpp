@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -27,14 +28,48 @@ std::string order_text(const Choice& c) {
 
 /// Most rows of a front differ little from one before.
 std::vector<Choice> thinned(const std::vector<Choice>& front) {
-  constexpr double kLess = 0.6;
-  std::vector<Choice> shown;
-  for (const Choice& c : front)
-    if (std::none_of(shown.begin(), shown.end(), [&](const Choice& s) {
-          return s.devices <= c.devices && s.memory.value * kLess <= c.memory.value;
-        }))
-      shown.push_back(c);
+  std::vector<std::size_t> order(front.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return front[a].period < front[b].period; });
+  std::vector<Choice> unshared, shown;
+  for (const std::size_t i : order) unshared.push_back(front[i]);
+  const std::vector<bool> now = stand_out(front), before = stand_out(unshared);
+  for (std::size_t i = 0; i < front.size(); ++i)
+    if (now[i] || before[static_cast<std::size_t>(std::find(order.begin(), order.end(), i) - order.begin())])
+      shown.push_back(front[i]);
   return shown;
+}
+
+/// A column of its own, where rows were played again.
+std::string replay_column(const ChoiceTable& t, const std::string& text) {
+  return t.replay.asked() ? fmt::format("  {:>9}", text) : std::string();
+}
+
+std::string about_replay(const ChoiceTable& t) {
+  if (t.replay.rows == 0) return {};
+  const Choice& c = t.front[t.replay.was_first];
+  return replay_text(t.replay, 0,
+                     fmt::format("{} on {} devices, {} stages by {}", order_text(c), c.devices, cut_text(c), c.planner),
+                     c.period, c.replayed);
+}
+
+std::string about_memory(const Choice& best) {
+  constexpr double kMuch = 0.95;
+  if (best.filled <= kMuch) return {};
+  return fmt::format(
+      "the first needs {:.1f} % of a device's memory, which has no reserve for what else takes some: "
+      "stagecraft explain cluster.types.memory_reserve\n",
+      100 * best.filled);
+}
+
+std::string about_own(const ChoiceTable& t, const Choice& best) {
+  const bool again = t.own_replayed && t.own_replayed->ran() && best.replayed && best.replayed->ran();
+  const Seconds own = again ? t.own_replayed->period : t.own, first = again ? best.replayed->period : best.period;
+  const std::string shared =
+      !again || to_text(own) == to_text(t.own) ? "" : fmt::format(", {} on {}", to_text(own), t.replay.backend);
+  return fmt::format("as the scenario has it  {}{}; the first is {:.1f} % {}\n", to_text(t.own), shared,
+                     std::abs(100 * (1 - first / own)), first <= own ? "shorter" : "longer");
 }
 
 std::string refused_text(const ChoiceTable& t) {
@@ -44,6 +79,20 @@ std::string refused_text(const ChoiceTable& t) {
 }
 
 }  // namespace
+
+Seconds known_period(const Choice& c) { return c.replayed && c.replayed->ran() ? c.replayed->period : c.period; }
+
+std::vector<bool> stand_out(const std::vector<Choice>& front) {
+  constexpr double kLess = 0.6;
+  std::vector<bool> out(front.size(), false);
+  for (std::size_t i = 0; i < front.size(); ++i) {
+    out[i] = true;
+    for (std::size_t k = 0; k < i; ++k)
+      if (out[k] && front[k].devices <= front[i].devices && front[k].memory.value * kLess <= front[i].memory.value)
+        out[i] = false;
+  }
+  return out;
+}
 
 bool covers(const Choice& a, const Choice& b) {
   return a.period.value <= b.period.value * kSame && a.memory.value <= b.memory.value * kSame && a.devices <= b.devices;
@@ -63,14 +112,15 @@ std::string to_text(const ChoiceTable& t, bool all) {
     width = std::max(width, order_text(c).size());
     planner = std::max(planner, c.planner.size());
   }
-  text += fmt::format("  {:>9}  {:>10}  {:>9}  {:>7}  {:<{}}  {:>8}  {:<9}  {:<{}}  {:>11}  {:<9}  {}\n", "period",
-                      "throughput", "memory", "devices", "planner", planner, "stages", "placement", "schedule", width,
-                      "micro-batch", "recompute", "held up by");
+  text += fmt::format("  {:>9}{}  {:>10}  {:>9}  {:>7}  {:<{}}  {:>8}  {:<9}  {:<{}}  {:>11}  {:<9}  {}\n", "period",
+                      replay_column(t, t.replay.backend), "throughput", "memory", "devices", "planner", planner,
+                      "stages", "placement", "schedule", width, "micro-batch", "recompute", "held up by");
   for (const Choice& c : shown)
-    text += fmt::format("  {:>9}  {:>8}/s  {:>9}  {:>7}  {:<{}}  {:>8}  {:<9}  {:<{}}  {:>11}  {:<9}  {}\n",
-                        to_text(c.period), fmt::format("{:.4g}", c.throughput), to_text(c.memory), c.devices, c.planner,
-                        planner, cut_text(c), c.placement, order_text(c), width,
-                        fmt::format("{} x {}", c.micro_batches, c.micro_batch_size), c.recompute, c.limit);
+    text +=
+        fmt::format("  {:>9}{}  {:>8}/s  {:>9}  {:>7}  {:<{}}  {:>8}  {:<9}  {:<{}}  {:>11}  {:<9}  {}\n",
+                    to_text(c.period), replay_column(t, replayed_text(c.replayed)), fmt::format("{:.4g}", c.throughput),
+                    to_text(c.memory), c.devices, c.planner, planner, cut_text(c), c.placement, order_text(c), width,
+                    fmt::format("{} x {}", c.micro_batches, c.micro_batch_size), c.recompute, c.limit);
   const Choice& best = t.front.front();
   text +=
       fmt::format("\n{} plans, {} simulations, {} of them without enough memory; {}\n", t.plans, t.simulated, t.unfit,
@@ -79,29 +129,28 @@ std::string to_text(const ChoiceTable& t, bool all) {
   if (t.bound.value > 0)
     text +=
         fmt::format("no order of work makes any of these plans shorter than {}: the first is at most {:.2g} % above\n",
-                    to_text(t.bound), std::max(0.0, 100 * (best.period / t.bound - 1)));
+                    to_text(t.bound), std::max(0.0, 100 * (known_period(best) / t.bound - 1)));
   if (shown.size() < t.front.size())
     text += fmt::format("left out: {} more, with somewhat less memory (--all)\n", t.front.size() - shown.size());
   text += refused_text(t);
   if (std::any_of(shown.begin(), shown.end(), [](const Choice& c) { return c.weights != "flush"; }))
     text += "with stale weights it takes more updates to learn as much: stagecraft convergence\n";
-  if (t.own.value > 0)
-    text += fmt::format("as the scenario has it  {}; the first is {:.1f} % {}\n", to_text(t.own),
-                        std::abs(100 * (1 - best.period / t.own)), best.period <= t.own ? "shorter" : "longer");
+  text += about_replay(t) + about_memory(best);
+  if (t.own.value > 0) text += about_own(t, best);
   text += "the first, as options  ";
   for (const std::string& set : best.sets) text += fmt::format(" --set '{}'", set);
   return text + "\n";
 }
 
 std::string choices_csv(const ChoiceTable& t) {
-  std::string text =
-      "period_s,makespan_s,throughput_samples_per_s,peak_memory_bytes,devices,planner,stages,replicas,placement,"
-      "schedule,weights,micro_batches,micro_batch_size,recompute\n";
+  std::string text = "period_s,makespan_s" + replay_csv_head(t.replay) +
+                     ",throughput_samples_per_s,peak_memory_bytes,devices,planner,stages,replicas,placement,"
+                     "schedule,weights,micro_batches,micro_batch_size,recompute\n";
   for (const Choice& c : t.front)
-    text +=
-        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", shortest(c.period.value), shortest(c.makespan.value),
-                    shortest(c.throughput), shortest(c.memory.value), c.devices, c.planner, c.stages, c.replicas,
-                    c.placement, c.schedule, c.weights, c.micro_batches, c.micro_batch_size, c.recompute);
+    text += fmt::format("{},{}{},{},{},{},{},{},{},{},{},{},{},{},{}\n", shortest(c.period.value),
+                        shortest(c.makespan.value), replayed_csv(t.replay, c.replayed), shortest(c.throughput),
+                        shortest(c.memory.value), c.devices, c.planner, c.stages, c.replicas, c.placement, c.schedule,
+                        c.weights, c.micro_batches, c.micro_batch_size, c.recompute);
   return text;
 }
 
@@ -114,7 +163,8 @@ std::string choices_json(const ChoiceTable& t) {
             {"bound_s", t.bound.value}, {"refused", Json::object()},
             {"choices", Json::array()}};
   for (const auto& [schedule, why] : t.refused) json["refused"][schedule] = why;
-  for (const Choice& c : t.front)
+  if (t.replay.asked()) json["replay"] = replay_json(t.replay), json["own_replayed"] = replayed_json(t.own_replayed);
+  for (const Choice& c : t.front) {
     json["choices"].push_back({{"period_s", c.period.value},
                                {"makespan_s", c.makespan.value},
                                {"throughput_samples_per_s", c.throughput},
@@ -131,6 +181,8 @@ std::string choices_json(const ChoiceTable& t) {
                                {"recompute", c.recompute},
                                {"held_up_by", c.limit},
                                {"set", c.sets}});
+    if (t.replay.asked()) json["choices"].back()["replayed"] = replayed_json(c.replayed);
+  }
   return json.dump(2);
 }
 

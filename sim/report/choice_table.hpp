@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/core/quantity.hpp"
+#include "sim/report/replay.hpp"
 
 namespace stagecraft {
 
@@ -14,11 +14,16 @@ struct Choice {
   std::string planner, placement, schedule, weights;
   std::string recompute = "none";
   Seconds period, makespan;
-  double throughput = 0;          ///< Samples per second at the period.
-  Bytes memory;                   ///< Of the fullest device.
-  std::string limit;              ///< What holds it up.
-  std::vector<std::string> sets;  ///< That make it of the scenario.
+  std::optional<Replayed> replayed;  ///< The same two where messages share links.
+  double throughput = 0;             ///< Samples per second at the period.
+  Bytes memory;                      ///< Of the fullest device.
+  double filled = 0;                 ///< Most of the memory of a device that has no reserve, as a share.
+  std::string limit;                 ///< What holds it up.
+  std::vector<std::string> sets;     ///< That make it of the scenario.
 };
+
+/// The period where messages share links, if it is known; else the one where they do not.
+Seconds known_period(const Choice&);
 
 /// Whether a is not worse than b in period, memory and devices. Times that agree to nine digits are equal.
 bool covers(const Choice& a, const Choice& b);
@@ -29,12 +34,19 @@ struct ChoiceTable {
   int plans = 0, simulated = 0, unfit = 0;  ///< Plans, simulations of them, and those without enough memory.
   bool cut_short = false;                   ///< Some that could have been better were not simulated.
   Seconds own;                              ///< The period of the scenario as it stands; 0: it cannot run.
+  std::optional<Replayed> own_replayed;     ///< The same where messages share links.
   Seconds bound;                            ///< The work of the busiest device in the plan where that is least.
   std::vector<std::pair<std::string, std::string>> refused;  ///< Schedules that run none of the plans, and why.
-  std::vector<Choice> front;                                 ///< Covered by no other; shortest period first.
+  Replay replay;
+  /// Covered by no other, or where messages share links by none of those that were played again; shortest period first,
+  /// those that were played again by the period then.
+  std::vector<Choice> front;
 };
 
-/// The front, or those of it that have much less memory, or fewer devices, than any shorter one that is shown.
+/// Rows of a front that have much less memory, or fewer devices, than any before them.
+std::vector<bool> stand_out(const std::vector<Choice>& front);
+
+/// The front, or those of it that stand out in its order or in that of the periods without sharing.
 std::string to_text(const ChoiceTable&, bool all);
 std::string choices_csv(const ChoiceTable&);
 std::string choices_json(const ChoiceTable&);  ///< Schema choices/1; SI units.

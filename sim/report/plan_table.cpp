@@ -53,6 +53,18 @@ void sort_rows(PlanTable& table) {
     if (!a.ran()) return a.planner < b.planner;
     return a.period < b.period;
   });
+  order_by_replay(table.rows, table.replay, [](const Replayed& r) { return r.period; });
+}
+
+/// A column of its own, where rows were played again.
+std::string replay_column(const PlanTable& table, const std::string& text) {
+  return table.replay.asked() ? fmt::format("  {:>9}", text) : std::string();
+}
+
+std::string about_replay(const PlanTable& table) {
+  if (table.replay.rows == 0) return {};
+  const PlanRow& first = table.rows[table.replay.was_first];
+  return replay_text(table.replay, 11, first.planner, first.period, first.replayed);
 }
 
 std::string to_text(const PlanTable& table) {
@@ -61,19 +73,20 @@ std::string to_text(const PlanTable& table) {
   std::string text = fmt::format("{}\n{} on {}: {}, {} micro-batches\n\n", table.title, table.model, table.cluster,
                                  table.schedule, table.micro_batches);
   text += fmt::format(
-      "  {:<{}}  {:<9}  {:>6}  {:>7}  {:>9}  {:>13}  {:>6}  {:>9}  {:>8}  {:>6}  {:>9}  {:>9}  {:>8}  {:>9}\n",
+      "  {:<{}}  {:<9}  {:>6}  {:>7}  {:>9}  {:>13}  {:>6}  {:>9}  {:>8}  {:>6}  {:>9}{}  {:>9}  {:>8}  {:>9}\n",
       "planner", width, "schedule", "stages", "devices", "predicted", "model's bound", "gap", "simulated", "off",
-      "room", "period", "memory", "states", "search");
+      "room", "period", replay_column(table, table.replay.backend), "memory", "states", "search");
   for (const PlanRow& r : table.rows) {
     if (!r.ran()) {
       text += fmt::format("  {:<{}}  - {}\n", r.planner, width, r.why_not);
       continue;
     }
     text += fmt::format(
-        "  {:<{}}  {:<9}  {:>6}  {:>7}  {:>9}  {:>13}  {:>6}  {:>9}  {:>8}  {:>6}  {:>9}  {:>9}  {:>8}  {:>9}\n",
+        "  {:<{}}  {:<9}  {:>6}  {:>7}  {:>9}  {:>13}  {:>6}  {:>9}  {:>8}  {:>6}  {:>9}{}  {:>9}  {:>8}  {:>9}\n",
         r.planner, width, r.schedule, r.stages, r.devices, time_text(r.predicted), time_text(r.lower_bound),
         above_text(r.predicted, r.lower_bound), to_text(r.each), off_text(r), above_text(r.each, r.least),
-        to_text(r.period), to_text(r.memory), r.states, to_text(Seconds{r.seconds}));
+        to_text(r.period), replay_column(table, replayed_text(r.replayed)), to_text(r.memory), r.states,
+        to_text(Seconds{r.seconds}));
   }
   text +=
       "\npredicted  one micro-batch in the steady state, by the planner's own model\n"
@@ -83,23 +96,23 @@ std::string to_text(const PlanTable& table) {
       "iteration\n"
       "room       how far the simulated time is above what no plan with such micro-batches can beat, whoever makes "
       "it\n";
-  text += least_text(table);
+  text += least_text(table) + about_replay(table);
   for (const PlanRow& r : table.rows)
     if (!r.plan.empty()) text += fmt::format("\n{}\n{}", r.planner, r.plan);
   return text;
 }
 
 std::string plans_csv(const PlanTable& table) {
-  std::string text =
-      "planner,schedule,stages,devices,predicted_s,lower_bound_s,simulated_s,period_s,makespan_s,peak_memory_bytes,"
-      "states,"
-      "search_s,least_s,reason\n";
+  std::string text = "planner,schedule,stages,devices,predicted_s,lower_bound_s,simulated_s,period_s,makespan_s" +
+                     replay_csv_head(table.replay) + ",peak_memory_bytes,states,search_s,least_s,reason\n";
   for (const PlanRow& r : table.rows)
-    text += r.ran() ? fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},\n", r.planner, r.schedule, r.stages,
-                                  r.devices, shortest(r.predicted.value), shortest(r.lower_bound.value),
-                                  shortest(r.each.value), shortest(r.period.value), shortest(r.makespan.value),
-                                  shortest(r.memory.value), r.states, shortest(r.seconds), shortest(r.least.value))
-                    : fmt::format("{},,,,,,,,,,,,,{}\n", r.planner, csv_quoted(r.why_not));
+    text +=
+        r.ran()
+            ? fmt::format("{},{},{},{},{},{},{},{},{}{},{},{},{},{},\n", r.planner, r.schedule, r.stages, r.devices,
+                          shortest(r.predicted.value), shortest(r.lower_bound.value), shortest(r.each.value),
+                          shortest(r.period.value), shortest(r.makespan.value), replayed_csv(table.replay, r.replayed),
+                          shortest(r.memory.value), r.states, shortest(r.seconds), shortest(r.least.value))
+            : fmt::format("{},,,,,,,,{},,,,,{}\n", r.planner, replayed_csv(table.replay, {}), csv_quoted(r.why_not));
   return text;
 }
 
@@ -107,6 +120,7 @@ std::string plans_json(const PlanTable& table) {
   Json json{{"schema", "plans/1"},      {"title", table.title},       {"model", table.model},
             {"cluster", table.cluster}, {"schedule", table.schedule}, {"micro_batches", table.micro_batches},
             {"plans", Json::array()}};
+  if (table.replay.asked()) json["replay"] = replay_json(table.replay);
   for (const PlanRow& r : table.rows) {
     if (!r.ran()) {
       json["plans"].push_back({{"planner", r.planner}, {"ran", false}, {"reason", r.why_not}});
@@ -128,6 +142,7 @@ std::string plans_json(const PlanTable& table) {
                              {"peak_memory_bytes", r.memory.value},
                              {"states", r.states},
                              {"search_s", r.seconds}});
+    if (table.replay.asked()) json["plans"].back()["replayed"] = replayed_json(r.replayed);
   }
   return json.dump(2);
 }

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/core/quantity.hpp"
+#include "sim/report/replay.hpp"
 
 namespace stagecraft {
 
@@ -18,9 +18,10 @@ struct PlanRow {
   std::string bound_reason;
   Seconds least;  ///< What no plan with such micro-batches is simulated to beat, whoever makes it; 0: not known.
   std::string least_reason;
-  Seconds makespan, period;  ///< Simulated; the period is that of one iteration.
-  Seconds each;              ///< Simulated period of one micro-batch.
-  Bytes memory;              ///< Simulated, of the fullest device.
+  Seconds makespan, period;          ///< Simulated; the period is that of one iteration.
+  std::optional<Replayed> replayed;  ///< The same two where messages share links.
+  Seconds each;                      ///< Simulated period of one micro-batch.
+  Bytes memory;                      ///< Simulated, of the fullest device.
   std::int64_t states = 0;
   double seconds = 0;  ///< The search took so long.
   std::string plan;    ///< As text, when it is asked for.
@@ -31,10 +32,11 @@ struct PlanRow {
 struct PlanTable {
   std::string title, model, cluster, schedule;
   int micro_batches = 0;
+  Replay replay;
   std::vector<PlanRow> rows;
 };
 
-/// The shortest simulated period first; what did not run last, by name.
+/// The shortest simulated period first, among rows that were played again that of then; what did not run last, by name.
 void sort_rows(PlanTable&);
 
 std::string to_text(const PlanTable&);

@@ -14,6 +14,7 @@ namespace {
 
 double nine_digits(double value) { return std::strtod(fmt::format("{:.9g}", value).c_str(), nullptr); }
 double period_of(const ScheduleRow& r) { return nine_digits(r.period.value); }
+double known_period_of(const ScheduleRow& r) { return nine_digits(known_period(r).value); }
 double memory_of(const ScheduleRow& r) { return nine_digits(r.memory.value); }
 
 double key_of(const ScheduleRow& r, SortKey key) {
@@ -56,11 +57,18 @@ void sort_rows(ScheduleTable& table, SortKey key) {
   };
   std::sort(table.rows.begin(), table.rows.end(),
             [&](const ScheduleRow& a, const ScheduleRow& b) { return rank(a) < rank(b); });
+  if (key == SortKey::Time) order_by_replay(table.rows, table.replay, [](const Replayed& r) { return r.makespan; });
+  if (key == SortKey::Period) order_by_replay(table.rows, table.replay, [](const Replayed& r) { return r.period; });
 }
 
+Seconds known_period(const ScheduleRow& r) { return r.replayed && r.replayed->ran() ? r.replayed->period : r.period; }
+
 std::vector<bool> pareto_front(const ScheduleTable& table) {
-  const auto beats = [](const ScheduleRow& a, const ScheduleRow& b) {
-    const double period_a = period_of(a), period_b = period_of(b), memory_a = memory_of(a), memory_b = memory_of(b);
+  const bool all = std::all_of(table.rows.begin(), table.rows.end(),
+                               [](const ScheduleRow& r) { return !r.ran() || (r.replayed && r.replayed->ran()); });
+  const auto time_of = [&](const ScheduleRow& r) { return all ? known_period_of(r) : period_of(r); };
+  const auto beats = [&](const ScheduleRow& a, const ScheduleRow& b) {
+    const double period_a = time_of(a), period_b = time_of(b), memory_a = memory_of(a), memory_b = memory_of(b);
     return period_a <= period_b && memory_a <= memory_b && (period_a < period_b || memory_a < memory_b);
   };
   std::vector<bool> front;
@@ -72,8 +80,9 @@ std::vector<bool> pareto_front(const ScheduleTable& table) {
 
 BestRows best_of(const ScheduleTable& table) {
   const auto any = [](const ScheduleRow&) { return true; };
-  const auto by_period = [](const ScheduleRow& r) {
-    return std::tuple(period_of(r), memory_of(r), std::string_view(r.name));
+  const auto by_period = [](const ScheduleRow& r) {  // What was played again is the shortest without sharing.
+    const int unknown = !r.replayed ? 1 : r.replayed->ran() ? 0 : 2;
+    return std::tuple(unknown, known_period_of(r), memory_of(r), std::string_view(r.name));
   };
   const auto by_memory = [](const ScheduleRow& r) {
     return std::tuple(memory_of(r), period_of(r), std::string_view(r.name));

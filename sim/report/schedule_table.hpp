@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/cluster/cluster.hpp"
+#include "sim/report/replay.hpp"
 #include "sim/report/strip.hpp"
 #include "sim/schedule/schedule.hpp"
 
@@ -17,6 +18,7 @@ struct ScheduleRow {
   std::string why_not;  ///< One line; empty when it ran.
   int stages = 0;
   Seconds makespan, period;
+  std::optional<Replayed> replayed;  ///< The same two where messages share links.
   double bubble = 0, steady_bubble = 0;
   Bytes memory;         ///< Peak of the fullest device.
   std::string fullest;  ///< Its name.
@@ -43,6 +45,7 @@ struct ScheduleTable {
   std::string own;  ///< The scenario's own schedule.
   Cluster cluster;
   int devices = 0, micro_batches = 0, iterations = 0;
+  Replay replay;
   std::vector<ScheduleRow> rows;
 };
 
@@ -50,10 +53,15 @@ enum class SortKey { Time, Period, Memory, Traffic };
 SortKey parse_sort_key(std::string_view);  ///< "time", "period", "memory", "traffic"; InputError otherwise.
 
 /// The smallest first; among equals the shorter period, makespan, then by name. What did not run comes last, by name.
-/// Numbers that agree to nine digits are equal: sums in another order differ in the last ones.
+/// Numbers that agree to nine digits are equal: sums in another order differ in the last ones. By a time, rows that
+/// were played again are sorted by that instead, and come first.
 void sort_rows(ScheduleTable&, SortKey);
 
-/// Of each row: it ran, and no other has less of period or memory and not more of the other.
+/// The period where messages share links, if it is known; else the one where they do not.
+Seconds known_period(const ScheduleRow&);
+
+/// Of each row: it ran, and no other has less of period or memory and not more of the other. The periods are those
+/// where messages share links when all rows have one.
 std::vector<bool> pareto_front(const ScheduleTable&);
 
 /// The rows that answer the question; null when nothing ran, or nothing synchronous.

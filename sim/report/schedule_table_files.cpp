@@ -19,19 +19,20 @@ std::string safe_text(const ScheduleRow& r) {
 
 std::string schedules_csv(const ScheduleTable& table) {
   std::string text =
-      "schedule,stages,makespan_s,period_s,bubble,steady_bubble,peak_memory_bytes,fullest_device,peak_activations,"
-      "traffic_bytes,safe_streams,staleness,pareto,reason\n";
+      "schedule,stages,makespan_s,period_s" + replay_csv_head(table.replay) +
+      ",bubble,steady_bubble,peak_memory_bytes,fullest_device,peak_activations,traffic_bytes,safe_streams,staleness,"
+      "pareto,reason\n";
   const std::vector<bool> front = pareto_front(table);
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const ScheduleRow& r = table.rows[i];
     if (!r.ran()) {
-      text += fmt::format("{},,,,,,,,,,,,,{}\n", r.name, csv_quoted(r.why_not));
+      text += fmt::format("{},,,{},,,,,,,,,,{}\n", r.name, replayed_csv(table.replay, {}), csv_quoted(r.why_not));
       continue;
     }
-    text +=
-        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},\n", r.name, r.stages, shortest(r.makespan.value),
-                    shortest(r.period.value), shortest(r.bubble), shortest(r.steady_bubble), shortest(r.memory.value),
-                    r.fullest, r.activations, shortest(r.traffic.value), safe_text(r), r.staleness, front[i] ? 1 : 0);
+    text += fmt::format("{},{},{},{}{},{},{},{},{},{},{},{},{},{},\n", r.name, r.stages, shortest(r.makespan.value),
+                        shortest(r.period.value), replayed_csv(table.replay, r.replayed), shortest(r.bubble),
+                        shortest(r.steady_bubble), shortest(r.memory.value), r.fullest, r.activations,
+                        shortest(r.traffic.value), safe_text(r), r.staleness, front[i] ? 1 : 0);
   }
   return text;
 }
@@ -51,6 +52,7 @@ std::string schedules_json(const ScheduleTable& table) {
             {"fastest_synchronous", name(best.synchronous)},
             {"fastest", name(best.fastest)},
             {"least_memory", name(best.smallest)}};
+  if (table.replay.asked()) json["replay"] = replay_json(table.replay);
   json["schedules"] = Json::array();
   const std::vector<bool> front = pareto_front(table);
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
@@ -73,6 +75,7 @@ std::string schedules_json(const ScheduleTable& table) {
                                  {"safe_streams", r.safe ? Json(*r.safe) : Json()},
                                  {"staleness_updates", r.staleness},
                                  {"pareto", static_cast<bool>(front[i])}});
+    if (table.replay.asked()) json["schedules"].back()["replayed"] = replayed_json(r.replayed);
     if (r.search) json["schedules"].back()["search"] = search_json(*r.search);
   }
   return json.dump(2);

@@ -33,25 +33,38 @@ std::string against_own(const ScheduleTable& table, const ScheduleRow& r) {
   const auto own = std::find_if(table.rows.begin(), table.rows.end(),
                                 [&](const ScheduleRow& o) { return o.name == table.own && o.ran(); });
   if (own == table.rows.end() || own->name == r.name || own->period.value <= 0) return {};
-  const double change = 1 - r.period / own->period;
+  const bool both = r.replayed && r.replayed->ran() && own->replayed && own->replayed->ran();
+  const double change = both ? 1 - known_period(r) / known_period(*own) : 1 - r.period / own->period;
   return fmt::format(", {} {} than {}, which the scenario asks for", percent(std::abs(change)),
                      change >= 0 ? "shorter" : "longer", own->name);
 }
 
-std::string row_text(const ScheduleRow& r, bool best, std::size_t width) {
+/// A column of its own, where rows were played again.
+std::string replay_column(const ScheduleTable& table, const std::string& text) {
+  return table.replay.asked() ? fmt::format("  {:>9}", text) : std::string();
+}
+
+std::string row_text(const ScheduleTable& table, const ScheduleRow& r, bool best, std::size_t width) {
   if (!r.ran()) return fmt::format("  {:<{}}  - {}\n", r.name, width, r.why_not);
-  return fmt::format("{} {:<{}}  {:>6}  {:>9}  {:>9}  {:>6}  {:>6}  {:>9}  {:>11}  {:>9}  {:<15}  {}\n",
+  return fmt::format("{} {:<{}}  {:>6}  {:>9}  {:>9}{}  {:>6}  {:>6}  {:>9}  {:>11}  {:>9}  {:<15}  {}\n",
                      best ? '*' : ' ', r.name, width, r.stages, to_text(r.makespan), to_text(r.period),
-                     percent(r.bubble), percent(r.steady_bubble), to_text(r.memory), r.activations, to_text(r.traffic),
-                     safe_text(r), weights_text(r));
+                     replay_column(table, replayed_text(r.replayed)), percent(r.bubble), percent(r.steady_bubble),
+                     to_text(r.memory), r.activations, to_text(r.traffic), safe_text(r), weights_text(r));
+}
+
+std::string about_replay(const ScheduleTable& table) {
+  if (table.rows.empty() || table.replay.rows == 0) return {};
+  const ScheduleRow& first = table.rows[table.replay.was_first];
+  return replay_text(table.replay, 14, first.name, first.period, first.replayed);
 }
 
 std::string answer(const ScheduleTable& table) {
   const BestRows best = best_of(table);
   if (!best.fastest) return "Nothing ran.\n";
   const auto line = [](const char* what, const std::string& text) { return fmt::format("{:<19}  {}\n", what, text); };
-  const auto in_words = [](const ScheduleRow& r) {
-    return fmt::format("{}, a period of {} in {}", r.name, to_text(r.period), to_text(r.memory));
+  const auto in_words = [&](const ScheduleRow& r) {
+    const std::string on = to_text(known_period(r)) == to_text(r.period) ? "" : " on " + table.replay.backend;
+    return fmt::format("{}, a period of {}{} in {}", r.name, to_text(known_period(r)), on, to_text(r.memory));
   };
   std::string text =
       line("fastest synchronous", best.synchronous ? in_words(*best.synchronous) + against_own(table, *best.synchronous)
@@ -68,7 +81,7 @@ std::string answer(const ScheduleTable& table) {
   const std::vector<bool> marked = pareto_front(table);
   for (std::size_t i = 0; i < marked.size(); ++i)
     if (marked[i]) front.push_back(table.rows[i].name);
-  return text + line("best trade-offs", join(front)) + kNotes;
+  return text + line("best trade-offs", join(front)) + kNotes + about_replay(table);
 }
 
 }  // namespace
@@ -80,11 +93,11 @@ std::string to_text(const ScheduleTable& table) {
       fmt::format("{}\n{} on {}: {}, {}; {} simulated by {}\n\n", table.title, table.model, table.cluster.name,
                   counted(table.devices, "device"), counted(table.micro_batches, "micro-batch", "es"),
                   counted(table.iterations, "iteration"), table.backend);
-  text += fmt::format("  {:<{}}  {:>6}  {:>9}  {:>9}  {:>6}  {:>6}  {:>9}  {:>11}  {:>9}  {:<15}  {}\n", "schedule",
-                      width, "stages", "iteration", "period", "bubble", "steady", "memory", "activations", "traffic",
-                      "safe streams", "weights");
+  text += fmt::format("  {:<{}}  {:>6}  {:>9}  {:>9}{}  {:>6}  {:>6}  {:>9}  {:>11}  {:>9}  {:<15}  {}\n", "schedule",
+                      width, "stages", "iteration", "period", replay_column(table, table.replay.backend), "bubble",
+                      "steady", "memory", "activations", "traffic", "safe streams", "weights");
   const std::vector<bool> front = pareto_front(table);
-  for (std::size_t i = 0; i < table.rows.size(); ++i) text += row_text(table.rows[i], front[i], width);
+  for (std::size_t i = 0; i < table.rows.size(); ++i) text += row_text(table, table.rows[i], front[i], width);
   return text + "\n" + answer(table);
 }
 

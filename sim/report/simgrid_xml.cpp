@@ -29,8 +29,9 @@ std::string escaped(const std::string& text) {
 
 bool same(const DeviceType& a, const DeviceType& b) {
   const auto figures = [](const DeviceType& t) {
-    return std::array{t.peak.value, t.efficiency, t.memory_bandwidth.value, t.memory.value, t.launch.value, t.speed,
-                      t.idle.value, t.busy.value};
+    return std::array{t.peak.value,   t.efficiency,           t.memory_bandwidth.value,
+                      t.memory.value, t.memory_reserve.value, t.launch.value,
+                      t.speed,        t.idle.value,           t.busy.value};
   };
   return figures(a) == figures(b);
 }
@@ -71,6 +72,8 @@ class Writer {
     out("    <host id=\"{}\" speed=\"{}f\">", escaped(cluster_.devices[static_cast<std::size_t>(d)].name),
         shortest(speed > 0 ? speed : 1));
     if (type.memory.value > 0) out("<prop id=\"memory\" value=\"{} B\"/>", shortest(type.memory.value));
+    if (type.memory_reserve.value > 0)
+      out("<prop id=\"memory_reserve\" value=\"{} B\"/>", shortest(type.memory_reserve.value));
     if (!changed(type)) out("<prop id=\"type\" value=\"{}\"/>", escaped(type.name));
     out("</host>\n");
   }

@@ -183,7 +183,7 @@ class Maker {
     c.bound.period = *std::max_element(load.busy.begin(), load.busy.end());
     c.bound.memory = *std::max_element(load.held.begin(), load.held.end());
     for (std::size_t d = 0; d < load.held.size(); ++d) {
-      const Bytes there = p.cluster.types[static_cast<std::size_t>(p.cluster.devices[d].type)].memory;
+      const Bytes there = p.cluster.types[static_cast<std::size_t>(p.cluster.devices[d].type)].usable_memory();
       if (there.value > 0 && load.held[d] > there) return false;
     }
     return true;

@@ -8,6 +8,8 @@
 
 #include "backends/backend.hpp"
 #include "sim/run/candidates.hpp"
+#include "sim/run/choice_replay.hpp"
+#include "sim/run/replay.hpp"
 #include "sim/run/run.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/weights/policy.hpp"
@@ -77,7 +79,11 @@ std::string limit_of(const Report& report, const Cluster& cluster) {
 class ChoiceSearch {
  public:
   ChoiceSearch(const ChoiceOptions& asked, const std::function<void(const std::string&)>& progress)
-      : asked_(asked), progress_(progress), own_(load_scenario(asked.file, asked.sets)), ways_(ways_of(asked)) {
+      : asked_(asked),
+        progress_(progress),
+        own_(load_scenario(asked.file, asked.sets)),
+        ways_(ways_of(asked)),
+        shortest_(3 * static_cast<std::size_t>(asked.replay)) {
     if (!get_from(schedules::all(), "schedule", own_.schedule).trains)
       throw InputError(
           fmt::format("the scenario's schedule '{}' does not train, and ways to train are searched for", own_.schedule),
@@ -104,6 +110,7 @@ class ChoiceSearch {
     if (asked_.schedules.empty()) search_orders(candidates.list);
     std::stable_sort(table_.front.begin(), table_.front.end(),
                      [](const Choice& a, const Choice& b) { return a.period < b.period; });
+    if (asked_.replay > 0) play_again();
     for (const auto& [name, why] : refused_)
       if (!ran_.contains(name)) table_.refused.emplace_back(name, why);
     return std::move(table_);
@@ -115,7 +122,9 @@ class ChoiceSearch {
       Words sets = asked_.sets;
       sets.push_back(fmt::format("run.iterations={}", std::max(kIterations, own_.lowering.iterations)));
       const Scenario scenario = load_scenario(asked_.file, sets);
-      table_.own = stagecraft::run(scenario, prepare(scenario), asked_.backend).report.period;
+      const Prepared p = prepare(scenario);
+      table_.own = stagecraft::run(scenario, p, asked_.backend).report.period;
+      if (asked_.replay > 0) table_.own_replayed = replayed(scenario, p);
     } catch (const Infeasible&) {  // It is what is asked to be made better.
     }
   }
@@ -174,13 +183,28 @@ class ChoiceSearch {
     return least;
   }
 
-  Choice simulated(const Candidate& candidate, const Way& way) const {
-    Choice c = candidate.bound;
-    c.sets = sets_of(candidate, way);
+  Scenario scenario_of(const Choice& c) const {
     Words sets = asked_.sets;
     sets.insert(sets.end(), c.sets.begin(), c.sets.end());
     sets.push_back(fmt::format("run.iterations={}", kIterations));
-    const Scenario scenario = load_scenario(asked_.file, sets);
+    return load_scenario(asked_.file, sets);
+  }
+
+  /// Programs are made anew: kept, those of a few would take more memory than all that comes before.
+  void play_again() {
+    table_.replay.backend = kReplayBackend;
+    int count = 0;
+    replay_choices(table_, asked_.replay, shortest_.list(), [&](const Choice& c) {
+      progress_(fmt::format("{} played again on {}", count++, kReplayBackend));
+      const Scenario scenario = scenario_of(c);
+      return replayed(scenario, prepare(scenario));
+    });
+  }
+
+  Choice simulated(const Candidate& candidate, const Way& way) const {
+    Choice c = candidate.bound;
+    c.sets = sets_of(candidate, way);
+    const Scenario scenario = scenario_of(c);
     const Prepared p = prepare(scenario);
     const Report report = stagecraft::run(scenario, p, asked_.backend).report;
     c.schedule = way.schedule->name;
@@ -189,6 +213,9 @@ class ChoiceSearch {
     c.makespan = report.makespan;
     c.throughput = report.throughput;
     c.memory = fullest_of(report, p.cluster);
+    for (const DeviceReport& d : report.devices)
+      if (d.memory.reserved.value == 0 && d.memory.capacity.value > 0)
+        c.filled = std::max(c.filled, d.memory.total / d.memory.capacity);
     c.limit = limit_of(report, p.cluster);
     return c;
   }
@@ -201,6 +228,7 @@ class ChoiceSearch {
   }
 
   void keep(const Choice& c) {
+    shortest_.add(c);
     put(c, fronts_[c.recompute]);
     put(c, table_.front);
   }
@@ -210,6 +238,7 @@ class ChoiceSearch {
   Scenario own_;
   std::vector<Way> ways_;
   ChoiceTable table_;
+  ShortestChoices shortest_;
   std::map<std::string, std::vector<Choice>> fronts_;  ///< By recomputation.
   std::set<std::string> ran_;                          ///< Schedules that could run one of the plans.
   std::map<std::string, std::string> refused_;  ///< Of each schedule: why it could not run the first that it could not.

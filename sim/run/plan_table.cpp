@@ -8,7 +8,7 @@
 #include "backends/backend.hpp"
 #include "sim/plan/bounds.hpp"
 #include "sim/plan/planner.hpp"
-#include "sim/run/run.hpp"
+#include "sim/run/replay.hpp"
 #include "sim/schedule/builder.hpp"
 
 namespace stagecraft {
@@ -109,7 +109,7 @@ void set_least(const Scenario& scenario, const Prepared& p, bounds::Known& known
 }
 
 PlanRow row_of(const std::string& name, const Scenario& own, int own_devices, const PlanTableOptions& asked,
-               bounds::Known& known) {
+               bounds::Known& known, Shortest& shortest) {
   PlanRow row;
   row.planner = name;
   try {
@@ -120,7 +120,7 @@ PlanRow row_of(const std::string& name, const Scenario& own, int own_devices, co
     if (name == "layerpipe" && own.schedule != name) sets.push_back("run.schedule=layerpipe");
     const Scenario scenario = load_scenario(asked.file, sets);
     const Prepared p = prepare(scenario);
-    const Outcome o = run(scenario, p, asked.backend);
+    Outcome o = run(scenario, p, asked.backend);
     std::set<DeviceId> devices;
     for (const Stage& stage : p.plan.stages) devices.insert(stage.devices.begin(), stage.devices.end());
     row.stages = p.plan.different_stages();
@@ -137,6 +137,8 @@ PlanRow row_of(const std::string& name, const Scenario& own, int own_devices, co
     row.memory = fullest_of(o.report, p.cluster);
     row.schedule = scenario.schedule;
     if (asked.show) row.plan = to_text(p.plan);
+    o.timeline = {};
+    if (shortest.takes(row.period)) row.replayed = replayed(scenario, p);
   } catch (const InputError& e) {
     row.why_not = e.problems().front().message;
   } catch (const Infeasible& e) {
@@ -164,9 +166,14 @@ PlanTable compare_plans(const PlanTableOptions& asked, const std::function<void(
   static_cast<void>(devices_to_use(own.tree.at("plan"), build_cluster(own.tree.at("cluster"))));  // Said once, for all.
   const int devices = needs_stages(names, own) ? used_devices(own) : 0;
   bounds::Known known;
+  Shortest shortest(asked.replay);
   for (const std::string& name : names) {
     progress(fmt::format("{} ({} of {})", name, table.rows.size() + 1, names.size()));
-    table.rows.push_back(row_of(name, own, devices, asked, known));
+    table.rows.push_back(row_of(name, own, devices, asked, known, shortest));
+  }
+  if (asked.replay > 0) {
+    table.replay.backend = kReplayBackend;
+    keep_replays(table.rows, asked.replay, table.replay, [](const PlanRow& r) { return r.period; });
   }
   sort_rows(table);
   return table;

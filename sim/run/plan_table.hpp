@@ -15,6 +15,7 @@ struct PlanTableOptions {
   std::string planners = "all";   ///< Or names with commas between.
   std::string backend = "ideal";  ///< One that simulates.
   bool show = false;              ///< The plans too.
+  int replay = 0;                 ///< Rows to be played again on `fluid`.
 };
 
 /// Every planner on the model, the cluster and the micro-batches of a scenario, with the options that it shares with

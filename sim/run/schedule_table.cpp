@@ -9,6 +9,7 @@
 #include "sim/core/text.hpp"
 #include "sim/plan/planner.hpp"
 #include "sim/run/places.hpp"
+#include "sim/run/replay.hpp"
 #include "sim/run/run.hpp"
 #include "sim/run/safe_streams.hpp"
 #include "sim/schedule/builder.hpp"
@@ -27,6 +28,7 @@ struct Frame {
   std::string model;
   int ranks = 0;  ///< Devices, replicas counted once.
   int iterations = 0;
+  Shortest shortest{0};  ///< To be played again.
 };
 
 /// What prepare() begins with. The order of work of the scenario need not fit into the memory.
@@ -131,16 +133,17 @@ Bytes traffic(const Program& program) {
   return {bytes / program.iterations};
 }
 
-ScheduleRow measured(ScheduleRow row, const Scenario& scenario, const Frame& f) {
+Seconds time_of(const Frame& f, Seconds makespan, Seconds period) {
+  return f.asked.by == SortKey::Time ? makespan : period;
+}
+
+ScheduleRow measured(ScheduleRow row, const Scenario& scenario, Frame& f) {
   Prepared p = prepare(scenario);
   Outcome o = run(scenario, p, f.asked.backend);
+  static_cast<void>(fullest_of(o.report, p.cluster));
   for (std::size_t d = 0; d < o.report.devices.size(); ++d) {
     const MemoryPeak& m = o.report.devices[d].memory;
-    const std::string& name = p.cluster.devices[d].name;
-    if (m.capacity.value > 0 && m.total > m.capacity)
-      throw Infeasible("memory", fmt::format("{} needs {} of {} with the messages that are on their way", name,
-                                             to_text(m.total), to_text(m.capacity)));
-    if (m.total > row.memory) row.memory = m.total, row.fullest = name;
+    if (m.total > row.memory) row.memory = m.total, row.fullest = p.cluster.devices[d].name;
     row.activations = std::max(row.activations, m.activations);
   }
   row.stages = p.plan.different_stages();
@@ -152,12 +155,14 @@ ScheduleRow measured(ScheduleRow row, const Scenario& scenario, const Frame& f) 
   row.safe = safe_streams(p.schedule, p.plan, p.program.iterations);
   row.staleness = staleness(p.program);
   row.search = p.schedule.search;
+  if (!f.asked.keep) o.timeline = {};
+  if (f.shortest.takes(time_of(f, row.makespan, row.period))) row.replayed = replayed(scenario, p);
   if (f.asked.keep) row.kept = {std::move(p.program), std::move(o.timeline)};
   return row;
 }
 
 /// `placement`: of a search, which goes with any.
-ScheduleRow row_of(const std::string& name, const std::string& placement, const Frame& f) {
+ScheduleRow row_of(const std::string& name, const std::string& placement, Frame& f) {
   ScheduleRow row;
   row.name = placement.empty() ? name : fmt::format("{} {}", name, placement);
   try {
@@ -201,6 +206,7 @@ ScheduleTable compare_schedules(const ScheduleTableOptions& asked,
   check_backend(asked.backend);
   Frame f;
   f.asked = asked;
+  f.shortest = Shortest(asked.replay);
   f.own = load_scenario(asked.file, asked.sets);
   const std::vector<std::string> names = parse_schedules(asked.schedules, f.own);
   lay_out(f);
@@ -221,6 +227,11 @@ ScheduleTable compare_schedules(const ScheduleTableOptions& asked,
       for (const char* placement : {"loop", "v", "bidirectional"}) table.rows.push_back(row_of(name, placement, f));
   }
   table.cluster = std::move(f.cluster);
+  if (asked.replay > 0) {
+    table.replay.backend = kReplayBackend;
+    keep_replays(table.rows, asked.replay, table.replay,
+                 [&](const ScheduleRow& r) { return time_of(f, r.makespan, r.period); });
+  }
   return table;
 }
 

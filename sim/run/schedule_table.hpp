@@ -19,6 +19,8 @@ struct ScheduleTableOptions {
   std::string schedules = "all";
   std::string backend = "ideal";  ///< One that simulates.
   bool keep = false;              ///< Programs and timelines, for drawings.
+  int replay = 0;                 ///< Rows to be played again on `fluid`.
+  SortKey by = SortKey::Period;   ///< Those are the first of a table that is sorted by this, if it is a time.
 };
 
 /// Every schedule on the model, the devices and the micro-batches of a scenario, in the order of the catalogue or of

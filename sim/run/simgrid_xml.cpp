@@ -1,6 +1,7 @@
 #include "sim/run/simgrid_xml.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -85,7 +86,7 @@ class Writer {
   const DevicePreset* preset_of(const Platform::Host& host, const std::string& memory) const {
     const auto named = host.properties.find("type");
     const DevicePreset* preset = named == host.properties.end() ? nullptr : find_device_preset(named->second);
-    if (!preset || asked_.has("memory_bandwidth")) return nullptr;
+    if (!preset || asked_.has("memory_bandwidth") || host.properties.contains("memory_reserve")) return nullptr;
     std::string why;
     const auto bytes = config::parse_quantity(config::Dimension::Size, memory, why);
     const double reached = preset->type.peak.value * preset->type.efficiency;
@@ -102,9 +103,12 @@ class Writer {
     const std::string memory = own != host.properties.end() ? own->second : given ? given->text : "";
     if (const DevicePreset* preset = preset_of(host, memory)) return std::string(preset->type.name);
     const std::string rate = fmt::format("{} FLOP/s", shortest(peak));
-    const auto [place, fresh] = type_names_.try_emplace({rate, memory});
+    const auto reserve = host.properties.find("memory_reserve");
+    const std::string reserved = reserve == host.properties.end() ? "" : reserve->second;
+    const auto [place, fresh] = type_names_.try_emplace({rate, memory, reserved});
     if (!fresh) return place->second;
-    place->second = fmt::format("{}-gflops{}", shortest(peak / 1e9), own == host.properties.end() ? "" : "-" + memory);
+    place->second = fmt::format("{}-gflops{}{}", shortest(peak / 1e9), own == host.properties.end() ? "" : "-" + memory,
+                                reserved.empty() ? "" : "-less-" + reserved);
     std::erase(place->second, ' ');
     std::string why = "it has none";
     const bool known = !memory.empty() && config::parse_quantity(config::Dimension::Size, memory, why);
@@ -117,6 +121,7 @@ class Writer {
     put(type, "peak", scalar(rate));
     put(type, "memory_bandwidth", bandwidth ? *bandwidth : scalar("1000000 TB/s"));
     put(type, "memory", scalar(memory));
+    if (!reserved.empty()) put(type, "memory_reserve", scalar(reserved));
     put(types_, place->second, std::move(type));
     return place->second;
   }
@@ -165,7 +170,7 @@ class Writer {
   Problems problems_;
   std::vector<std::string> link_names_;
   Value types_ = list_or_map(Value::Kind::Map);
-  std::map<std::pair<std::string, std::string>, std::string> type_names_;
+  std::map<std::array<std::string, 3>, std::string> type_names_;
 };
 
 std::string beside(const Value& name) {

@@ -8,11 +8,13 @@
 #include "sim/report/gantt.hpp"
 #include "sim/report/svg.hpp"
 #include "sim/run/schedule_table.hpp"
+#include "tools/stagecraft/replay_option.hpp"
 
 namespace stagecraft {
 namespace {
 
 constexpr int kWidth = 100;
+constexpr const char* kReplay = "all";
 
 std::string scenario_of(const Arguments& a) {
   const auto given = a.list("RUN");
@@ -21,9 +23,11 @@ std::string scenario_of(const Arguments& a) {
                    "runs are compared without --schedules");
 }
 
-ScheduleTable table_of(const Arguments& a, const std::string& file) {
+ScheduleTable table_of(const Arguments& a, const std::string& file, SortKey by) {
   ScheduleTableOptions o{.file = file, .sets = a.list("set"), .schedules = a.text("schedules")};
   if (a.has("backend")) o.backend = a.text("backend");
+  o.by = by;
+  o.replay = replay_rows(a, o.backend, kReplay);
   o.keep = a.flag("gantt") || a.has("svg");
   ScheduleTable table = compare_schedules(o, show_progress);
   hide_progress();
@@ -43,6 +47,7 @@ std::vector<Argument> compare_schedules_arguments() {
            "Compare schedules on one scenario, over 5 iterations or more: all, or names with commas between"},
           {"-s,--set", Kind::List, "With --schedules: path=value, such as run.micro_batches=16; may be repeated"},
           {"-b,--backend", Kind::Text, "With --schedules: what simulates it (default: ideal)"},
+          replay_argument(kReplay, "With --schedules"),
           {"--by", Kind::Text, "With --schedules: sort by time, period, memory or traffic (default: period)"},
           {"--gantt", Kind::Flag, "With --schedules: draw the first iteration of each, all on one time scale"},
           {"--width", Kind::Count, "With --gantt: columns of the longest (default: 100)"},
@@ -57,7 +62,7 @@ int compare_schedules(const Arguments& a) {
   const int width = a.has("width") ? a.count("width", 20, 1000) : kWidth;
   if (a.flag("gantt") && format != "text")
     throw InputError("--gantt draws below the table, which csv and json are not", "--format text, or --svg FILE");
-  ScheduleTable table = table_of(a, file);
+  ScheduleTable table = table_of(a, file, by);
   sort_rows(table, by);
   print(in_format(table, format));
   if (std::none_of(table.rows.begin(), table.rows.end(), [](const ScheduleRow& r) { return r.ran(); })) return 3;

@@ -58,6 +58,7 @@ DeviceType part_of(DeviceType gpu, int multiprocessors, int all, int parts, Band
   gpu.speed *= share;
   gpu.memory_bandwidth = alone;
   gpu.memory.value /= parts;
+  gpu.memory_reserve.value /= parts;
   gpu.idle.value /= parts;
   gpu.busy.value /= parts;
   return gpu;

@@ -157,7 +157,7 @@ Question question_of(const PlannerInput& input) {
   for (int c = 0; c < p.choices(); ++c) {
     for (const int type : any[at(c)]) {
       p.own_operations[at(c)] = std::max(p.own_operations[at(c)], 2 * input.costs.operation(type).value);  // F and B.
-      const Bytes known = input.cluster.types[at(type)].memory;
+      const Bytes known = input.cluster.types[at(type)].usable_memory();
       if (!memory && known.value > 0) p.room[at(c)] = std::min(p.room[at(c)], known.value);
     }
     p.among_replicas[at(c)] = rate ? config::as_bandwidth(*rate).value : among(input, question, c);
@@ -213,7 +213,7 @@ void refuse(const PlannerInput& input, const Question& question, const std::stri
   const Where where = input.options.has("memory") ? input.options.at("memory").where : Where{};
   throw Infeasible({where, "plan.memory",
                     fmt::format("no {} on {} devices with {} each hold the model and its micro-batches", kind,
-                                question.problem.devices, to_text(Bytes{question.problem.memory})),
+                                question.problem.devices, room_text(input.cluster, Bytes{question.problem.memory})),
                     help, "memory"});
 }
 

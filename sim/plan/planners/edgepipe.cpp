@@ -191,7 +191,7 @@ Asked problem_of(const PlannerInput& input) {
   p.buffers_out = config::as_real(options.at("buffers_out"));
   for (std::size_t k = 0; k < kinds.size(); ++k) {
     const auto [type, bandwidth, first_only] = kinds[k];
-    const double memory = input.cluster.types[at(type)].memory.value;
+    const double memory = input.cluster.types[at(type)].usable_memory().value;
     p.machines.push_back({.count = static_cast<int>(asked.devices[k].size()),
                           .compute = compute_of(input.costs, type, size),
                           .memory = memory > 0 ? memory : std::numeric_limits<double>::infinity(),
@@ -207,6 +207,9 @@ Asked problem_of(const PlannerInput& input) {
   Diagnostic why = edgepipe::why_none(p, layers);
   why.where = input.options.where;
   why.path = "plan";
+  for (const DeviceType& type : input.cluster.types)
+    if (type.memory_reserve.value > 0)
+      why.help += fmt::format("; of each {} {} is reserved", type.name, to_text(type.memory_reserve));
   throw Infeasible(why);
 }
 

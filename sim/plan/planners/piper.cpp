@@ -69,7 +69,7 @@ msr::PiperInput question_of(const PlannerInput& input, const std::vector<DeviceI
   question.most_replicas = size;
   question.whole_stages = true;
   const config::Value *memory = input.options.find("memory"), *rate = input.options.find("bandwidth");
-  const Bytes known = input.cluster.types[static_cast<std::size_t>(type)].memory;
+  const Bytes known = input.cluster.types[static_cast<std::size_t>(type)].usable_memory();
   if (memory)
     question.memory = config::as_bytes(*memory).value;
   else if (known.value > 0)
@@ -91,7 +91,7 @@ std::optional<msr::PiperPlan> search(const PlannerInput& input, const std::vecto
   for (const int type : types.types) most = std::max(most, question_of(input, devices, type).memory);
   throw Infeasible("memory",
                    fmt::format("no stages on {} devices with {}{} each hold the model and its micro-batches",
-                               devices.size(), types.mixed() ? "up to " : "", to_text(Bytes{most})),
+                               devices.size(), types.mixed() ? "up to " : "", room_text(input.cluster, Bytes{most})),
                    "more devices or memory, smaller micro-batches, or `recompute: auto`");
 }
 

@@ -58,7 +58,7 @@ class Search {
         words_(recompute_words(input.options, input.model)) {
     const config::Value* given = input.options.find("memory");
     for (const int type : types_.types) {
-      const Bytes known = input.cluster.types[static_cast<std::size_t>(type)].memory;
+      const Bytes known = input.cluster.types[static_cast<std::size_t>(type)].usable_memory();
       memory_.push_back(given             ? config::as_bytes(*given).value
                         : known.value > 0 ? known.value
                                           : std::numeric_limits<double>::infinity());
@@ -279,11 +279,11 @@ class Search {
                         fmt::format("no width and power of two give {} samples in {} micro-batches",
                                     config::as_int(*batch), input_.micro_batches),
                         "leave plan.batch out, or change run.micro_batches", "batch"});
-    throw Infeasible(
-        "memory",
-        fmt::format("of {} pipelines the smallest needs {} of a device, but it has {}", states_,
-                    to_text(Bytes{least_memory_}), to_text(Bytes{*std::max_element(memory_.begin(), memory_.end())})),
-        "more devices, more micro-batches (they limit the depth), or devices with more memory");
+    throw Infeasible("memory",
+                     fmt::format("of {} pipelines the smallest needs {} of a device, but it has {}", states_,
+                                 to_text(Bytes{least_memory_}),
+                                 room_text(input_.cluster, Bytes{*std::max_element(memory_.begin(), memory_.end())})),
+                     "more devices, more micro-batches (they limit the depth), or devices with more memory");
   }
 
   const PlannerInput& input_;

@@ -38,9 +38,8 @@ double mean_utilisation(const Outcome& o) {
 }
 
 bool fits(const Outcome& o) {
-  return std::none_of(o.report.devices.begin(), o.report.devices.end(), [](const DeviceReport& d) {
-    return d.memory.capacity.value > 0 && d.memory.total > d.memory.capacity;
-  });
+  return std::all_of(o.report.devices.begin(), o.report.devices.end(),
+                     [](const DeviceReport& d) { return d.memory.fits(); });
 }
 
 /// Over links to memory that devices share, by ops and messages; or over all others.
@@ -65,7 +64,9 @@ constexpr Figure kFigures[] = {
     {"peak_memory_bytes", false,
      [](const Prepared&, const Outcome& o) { return fullest(o) ? fullest(o)->memory.total.value : kUnknown; }},
     {"memory_capacity_bytes", false,
-     [](const Prepared&, const Outcome& o) { return fullest(o) ? fullest(o)->memory.capacity.value : kUnknown; }},
+     [](const Prepared&, const Outcome& o) {
+       return fullest(o) ? (fullest(o)->memory.capacity + fullest(o)->memory.reserved).value : kUnknown;
+     }},
     {"fits", true, [](const Prepared&, const Outcome& o) { return fits(o) ? 1.0 : 0.0; }},
     {"peak_activations", true,
      [](const Prepared&, const Outcome& o) {

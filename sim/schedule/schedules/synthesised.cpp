@@ -120,7 +120,8 @@ class Synthesis {
       }
     }
     for (int d = 0; d < problem_.devices; ++d) {
-      const Bytes own = in_.cluster ? in_.cluster->types[at(in_.cluster->devices[at(d)].type)].memory : Bytes{0};
+      const Bytes own =
+          in_.cluster ? in_.cluster->types[at(in_.cluster->devices[at(d)].type)].usable_memory() : Bytes{0};
       capacity_.push_back(std::min(asked, own.value > 0 ? own.value : kAny));
     }
     for (const auto& devices : problem_.rank_devices) {

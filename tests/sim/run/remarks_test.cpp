@@ -32,9 +32,15 @@ TEST_CASE("devices left out on purpose are not spoken of") {
   CHECK(of("quickstart", {"model.tied=false"}).empty());  // 4 of its 16 devices, by name.
 }
 
-TEST_CASE("weights tied between devices are told where they are trained") {
-  const std::vector<std::string> tied = of("quickstart", {});
-  REQUIRE(tied.size() == 1);  // 50257 tokens and 1024 places of width 1024.
-  CHECK(tied.front().starts_with("5.251e+07 weights are tied between stages on different devices"));
+TEST_CASE("weights tied between devices are told where they are trained and no flush lets their gradients meet") {
+  CHECK(of("quickstart", {}).empty());
   CHECK(of("quickstart", {"run.schedule=inference"}).empty());
+  for (const char* schedule : {"pipedream", "2bw", "wpipe"}) {
+    const std::vector<std::string> tied = of("quickstart", {std::string("run.schedule=") + schedule});
+    REQUIRE(tied.size() == 1);  // 50257 tokens and 1024 places of width 1024.
+    CHECK(tied.front() ==
+          "5.251e+07 weights are tied between stages on different devices; the exchange of their gradients is "
+          "simulated only where a schedule flushes, which this one does not");
+  }
+  CHECK(of("quickstart", {"run.schedule=pipedream", "model.tied=false"}).empty());
 }

@@ -19,7 +19,7 @@ std::vector<Argument> arguments() {
 
 int execute(const Arguments& a) {
   if (a.has("schedules")) return compare_schedules(a);
-  for (const char* name : {"set", "backend", "by", "gantt", "width", "svg"})
+  for (const char* name : {"set", "backend", "replay", "by", "gantt", "width", "svg"})
     if (a.has(name)) throw InputError(fmt::format("--{} needs --schedules", name), "add --schedules all");
   return compare_runs(a);
 }

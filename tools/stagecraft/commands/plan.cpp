@@ -1,10 +1,12 @@
 #include <algorithm>
 
 #include "sim/run/plan_table.hpp"
-#include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/replay_option.hpp"
 
 namespace stagecraft::commands {
 namespace {
+
+constexpr const char* kReplay = "all";
 
 int execute(const Arguments& a) {
   const std::string format = a.text("format");
@@ -13,7 +15,8 @@ int execute(const Arguments& a) {
                                  .sets = a.list("set"),
                                  .planners = a.text("planner"),
                                  .backend = a.text("backend"),
-                                 .show = a.flag("show") && format == "text"};
+                                 .show = a.flag("show") && format == "text",
+                                 .replay = replay_rows(a, a.text("backend"), kReplay)};
   const PlanTable table = compare_plans(options, show_progress);
   hide_progress();
   print(format == "csv" ? plans_csv(table) : format == "json" ? plans_json(table) + "\n" : to_text(table));
@@ -31,6 +34,7 @@ extern const Command plan{
                   {"--planner", Argument::Kind::Text, "all, or names with commas between: stagecraft list planners",
                    "all"},
                   {"-b,--backend", Argument::Kind::Text, "What simulates the plans", "ideal"},
+                  replay_argument(kReplay),
                   {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
                   {"--show", Argument::Kind::Flag, "Print the plans too"},
                   {"--format", Argument::Kind::Text, "text, csv or json", "text"}},

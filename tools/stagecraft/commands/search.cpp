@@ -1,10 +1,12 @@
 
 #include "sim/run/choices.hpp"
 #include "sim/weights/policy.hpp"
-#include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/replay_option.hpp"
 
 namespace stagecraft::commands {
 namespace {
+
+constexpr const char* kReplay = "10";
 
 int execute(const Arguments& a) {
   const std::string format = a.text("format");
@@ -19,6 +21,7 @@ int execute(const Arguments& a) {
     for (const std::string& word : split(a.text("weights"), ',')) options.weights.emplace_back(trim(word));
   }
   options.most = a.count("most", 1, 1000000);
+  options.replay = replay_rows(a, options.backend, kReplay);
   const ChoiceTable table = search_choices(options, show_progress);
   hide_progress();
   print(format == "csv"    ? choices_csv(table)
@@ -44,6 +47,7 @@ extern const Command search{
                   {"--all", Argument::Kind::Flag, "Print all that are not beaten in time, memory and devices at once"},
                   {"--most", Argument::Kind::Count, "Simulations", "2000"},
                   {"-b,--backend", Argument::Kind::Text, "What simulates them", "ideal"},
+                  replay_argument(kReplay),
                   {"-s,--set", Argument::Kind::List, "path=value of the scenario; may be repeated"},
                   {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
     .run = execute,

@@ -1,0 +1,72 @@
+#include "sim/report/replay.hpp"
+
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "sim/core/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double nine_digits(Seconds s) { return std::strtod(fmt::format("{:.9g}", s.value).c_str(), nullptr); }
+
+}  // namespace
+
+bool shorter(Seconds a, Seconds b) { return nine_digits(a) < nine_digits(b); }
+
+void count(Replay& replay, Seconds period, const std::optional<Replayed>& r) {
+  if (!r)
+    replay.other = std::min(replay.other.value_or(period), period);
+  else if (++replay.rows; r->ran())
+    replay.best = std::min(replay.best.value_or(r->period), r->period);
+}
+
+std::string replayed_text(const std::optional<Replayed>& r) {
+  if (!r) return "-";
+  return r->ran() ? to_text(r->period) : "too full";
+}
+
+std::string replay_text(const Replay& replay, std::size_t width, const std::string& first, Seconds before,
+                        const std::optional<Replayed>& after) {
+  if (replay.rows == 0) return {};
+  const auto label = [&](const std::string& word) {
+    return width > 0 ? fmt::format("{:<{}}", word, width) : word + ": ";
+  };
+  std::string text = label(replay.backend) + "the period again where messages share links";
+  if (replay.other) text += ", for the shortest rows (--replay)";
+  if (replay.other && replay.best && shorter(*replay.other, *replay.best))
+    text += fmt::format("; another may be shorter, it takes {} on ideal", to_text(*replay.other));
+  text += "\n";
+  if (!replay.changed) return text;
+  text += label("order") + fmt::format("as on {}; on ideal ", replay.backend);
+  if (replay.was_first == 0) return text + "it is another behind the first\n";
+  return text + fmt::format("the first was {}: {} there, {} on {}\n", first, to_text(before), replayed_text(after),
+                            replay.backend);
+}
+
+Json replay_json(const Replay& replay) {
+  if (!replay.asked()) return {};
+  return {{"backend", replay.backend}, {"rows", replay.rows}, {"order_changed", replay.changed}};
+}
+
+Json replayed_json(const std::optional<Replayed>& r) {
+  if (!r) return {};
+  if (!r->ran()) return {{"ran", false}, {"reason", r->why_not}};
+  return {{"ran", true}, {"period_s", r->period.value}, {"makespan_s", r->makespan.value}};
+}
+
+std::string replay_csv_head(const Replay& replay) {
+  return replay.asked() ? fmt::format(",{0}_period_s,{0}_makespan_s", replay.backend) : std::string();
+}
+
+std::string replayed_csv(const Replay& replay, const std::optional<Replayed>& r) {
+  if (!replay.asked()) return {};
+  if (!r || !r->ran()) return ",,";
+  return fmt::format(",{},{}", shortest(r->period.value), shortest(r->makespan.value));
+}
+
+}  // namespace stagecraft
