@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/written.hpp"
 
 namespace stagecraft {
 namespace {
@@ -82,6 +83,18 @@ std::string behind_links(const std::string& path) {
   const auto file = std::filesystem::canonical(path, none);
   return none ? path : file.string();
 }
+
+std::atomic<const char*> half = nullptr;
+std::atomic<int> finished = 0;
+
+/// While it lives, half_written() is its file.
+class Unfinished {
+ public:
+  explicit Unfinished(const char* file) { half = file; }
+  ~Unfinished() { half = nullptr; }
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+};
 
 }  // namespace
 
@@ -152,19 +165,26 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
+const char* half_written() noexcept { return half; }
+
+int files_written() noexcept { return finished; }
+
 void write_file(const std::string& path, std::string_view content) {
   static std::atomic<int> counter{0};
   const bool in_place = is_special(path);
   const std::string target = behind_links(path);
   const std::string neighbour = in_place ? path : fmt::format("{}.{}-{}.tmp", target, getpid(), counter++);
+  const Unfinished unfinished(in_place ? nullptr : neighbour.c_str());
   errno = 0;
   std::ofstream out(neighbour, std::ios::binary);
   out.write(content.data(), static_cast<std::streamsize>(content.size()));
   out.close();
-  if (out && in_place) return;
   std::error_code renamed;
-  if (out) std::filesystem::rename(neighbour, target, renamed);
-  if (out && !renamed) return;
+  if (out && !in_place) std::filesystem::rename(neighbour, target, renamed);
+  if (out && !renamed) {
+    finished += !content.empty();  // An empty one only tries whether there can be one.
+    return;
+  }
   const std::string reason = out ? renamed.message() : std::strerror(errno == 0 ? EIO : errno);
   std::error_code ignored;
   if (!in_place) std::filesystem::remove(neighbour, ignored);

@@ -27,6 +27,18 @@ Json provenance(const Timeline& timeline) {
           {"machine", p.machine}};
 }
 
+Json setup_json(const RunSetup& s) {
+  return {{"scenario_file", s.scenario_file},
+          {"model", s.model},
+          {"cluster", s.cluster},
+          {"schedule", s.schedule},
+          {"planner", s.planner},
+          {"stages", s.stages},
+          {"devices", s.devices},
+          {"micro_batches", s.micro_batches},
+          {"weights", s.weights}};
+}
+
 Json idle_json(const IdleTimes& i) {
   return {{"start_up_s", i.start_up.value}, {"input_s", i.input.value},       {"drain_s", i.drain.value},
           {"transfer_s", i.transfer.value}, {"receiver_s", i.receiver.value}, {"other_s", i.other.value}};
@@ -34,22 +46,24 @@ Json idle_json(const IdleTimes& i) {
 
 Json device_json(const DeviceReport& d, const Device& device, const DeviceType& type, const Program& program) {
   const MemoryPeak& m = d.memory;
-  return {{"name", device.name},
-          {"type", type.name},
-          {"used", d.used},
-          {"busy_s", d.busy.value},
-          {"exposed_communication_s", d.exposed.value},
-          {"utilisation", d.utilisation},
-          {"idle", idle_json(d.idle)},
-          {"energy_J", d.energy.value},
-          {"peak_memory_bytes", m.total.value},
-          {"memory_capacity_bytes", m.capacity.value},
-          {"peak_memory_at", m.at.valid() ? to_text(program, m.at) : ""},
-          {"resident_bytes", m.resident.value},
-          {"stash_bytes", m.stash.value},
-          {"received_bytes", m.received.value},
-          {"outgoing_bytes", m.outgoing.value},
-          {"peak_activations", m.activations}};
+  Json json{{"name", device.name},
+            {"type", type.name},
+            {"used", d.used},
+            {"busy_s", d.busy.value},
+            {"exposed_communication_s", d.exposed.value},
+            {"utilisation", d.utilisation},
+            {"idle", idle_json(d.idle)},
+            {"energy_J", d.energy.value},
+            {"peak_memory_bytes", m.total.value},
+            {"memory_capacity_bytes", (m.capacity + m.reserved).value},
+            {"peak_memory_at", m.at.valid() ? to_text(program, m.at) : ""},
+            {"resident_bytes", m.resident.value},
+            {"stash_bytes", m.stash.value},
+            {"received_bytes", m.received.value},
+            {"outgoing_bytes", m.outgoing.value},
+            {"peak_activations", m.activations}};
+  if (m.reserved.value > 0) json["memory_reserved_bytes"] = m.reserved.value;
+  return json;
 }
 
 /// A fingerprint of the final weights: two runs that agree to the last bit have the same.
@@ -129,19 +143,19 @@ Json change_times(const Cluster& cluster) {
 }  // namespace
 
 std::string results_json(const std::string& title, const Program& program, const Timeline& timeline,
-                         const Report& report, const Cluster& cluster, const std::optional<Search>& search) {
+                         const Report& report, const Cluster& cluster, const std::optional<Search>& search,
+                         const std::optional<RunSetup>& setup) {
   Json json{{"schema", "results/1"},
             {"title", title},
             {"provenance", provenance(timeline)},
+            {"setup", setup ? setup_json(*setup) : Json()},
             {"iterations", program.iterations},
             {"instructions", program.size()},
             {"makespan_s", report.makespan.value},
             {"period_s", report.period.value},
             {"length_s", report.length.value},
             {"fits", std::none_of(report.devices.begin(), report.devices.end(),
-                                  [](const DeviceReport& d) {
-                                    return d.memory.capacity.value > 0 && d.memory.total > d.memory.capacity;
-                                  })},
+                                  [](const DeviceReport& d) { return !d.memory.fits(); })},
             {"drains", report.drains},
             {"bubble", report.bubble},
             {"steady_bubble", report.steady_bubble},
@@ -164,7 +178,7 @@ std::string results_json(const std::string& title, const Program& program, const
   if (!timeline.instruction_times) json["not_timed"] = "instructions, so nothing within an iteration";
   if (timeline.enqueued) json["enqueued"] = enqueued_json(*timeline.enqueued);
   if (timeline.learnt) json["learnt"] = learnt_json(*timeline.learnt, cluster);
-  return json.dump(2);
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);  // A file may be called anything.
 }
 
 std::string validation_json(const std::string& title, const Validation& v, const Timeline& simulated,
@@ -183,7 +197,8 @@ std::string validation_json(const std::string& title, const Validation& v, const
                   {"simulated", provenance(simulated)},
                   {"measured", provenance(measured)},
                   {"tolerance", tolerance},
-                  {"within_tolerance", std::abs(v.iteration.error()) <= tolerance},
+                  {"within_tolerance", within(v, tolerance)},
+                  {"sure", is_sure(v, tolerance)},
                   {"iteration_s", pair(v.iteration)},
                   {"iterations_measured_s", v.iterations},
                   {"instructions_s", pairs(v.kinds)},

@@ -12,10 +12,16 @@
 
 namespace stagecraft {
 
+/// What a run is of, in the words of its scenario.
+struct RunSetup {
+  std::string scenario_file, model, cluster, schedule, planner, weights;
+  int stages = 0, devices = 0, micro_batches = 0;
+};
+
 /// results.json of a run: every number of the report with its unit in the name, and where it comes from; and how its
 /// order was found, where it was searched for.
 std::string results_json(const std::string& title, const Program&, const Timeline&, const Report&, const Cluster&,
-                         const std::optional<Search>& search = {});
+                         const std::optional<Search>& search = {}, const std::optional<RunSetup>& setup = {});
 
 /// What `stagecraft validate` writes: each pair of a simulated and a measured number, and where both come from.
 std::string validation_json(const std::string& title, const Validation&, const Timeline& simulated,

@@ -72,7 +72,10 @@ MemoryPeak peak_of(const MemoryCurve& curve, const Program& program, const Clust
   MemoryPeak peak;
   peak.resident = program.memory[static_cast<std::size_t>(device)].total();
   peak.total = peak.resident;
-  if (static_cast<std::size_t>(device) < cluster.devices.size()) peak.capacity = cluster.type_of(device).memory;
+  if (static_cast<std::size_t>(device) < cluster.devices.size()) {
+    peak.capacity = cluster.type_of(device).usable_memory();
+    peak.reserved = cluster.type_of(device).memory_reserve;
+  }
   for (const MemorySample& s : curve) {
     peak.activations = std::max(peak.activations, s.activations);
     if (peak.resident + s.total() <= peak.total) continue;

@@ -13,9 +13,12 @@ namespace stagecraft {
 /// Peak memory of a device, split at the moment of the peak.
 struct MemoryPeak {
   Bytes total, resident, stash, received, outgoing;
-  Bytes capacity;       ///< Zero when not known.
+  Bytes capacity;       ///< Without what is reserved; zero when not known.
+  Bytes reserved;       ///< Of the device's memory, beside that.
   InstructionId at;     ///< The instruction whose start made the peak; not valid when nothing comes and goes.
   int activations = 0;  ///< Most whole stashes alive: from forward, or recomputation, to backward.
+
+  bool fits() const { return capacity.value <= 0 || total <= capacity; }
 };
 
 struct DeviceReport {

@@ -18,7 +18,8 @@ std::string row(std::string_view name, const std::string& value, const std::stri
 std::string percent(double share) { return fmt::format("{:.1f} %", std::abs(share) < 5e-4 ? 0.0 : 100 * share); }
 
 std::string of_capacity(const MemoryPeak& m) {
-  return m.capacity.value > 0 ? fmt::format("{} of {}", to_text(m.total), to_text(m.capacity)) : to_text(m.total);
+  return m.capacity.value > 0 ? fmt::format("{} of {}", to_text(m.total), to_text(m.capacity + m.reserved))
+                              : to_text(m.total);
 }
 
 std::string device_table(const Report& report, const Cluster& cluster) {
@@ -121,10 +122,10 @@ std::string summary_text(const Program& program, const Report& report, const Clu
   if (fullest != report.devices.end()) {
     const auto d = static_cast<std::size_t>(fullest - report.devices.begin());
     const MemoryPeak& m = fullest->memory;
-    text +=
-        row(measured ? "memory, as planned" : "peak memory", to_text(m.total),
-            fmt::format("on {}{}{}", cluster.devices[d].name, m.capacity.value > 0 ? " of " + to_text(m.capacity) : "",
-                        m.at.valid() ? " at " + to_text(program, m.at) : ""));
+    text += row(measured ? "memory, as planned" : "peak memory", to_text(m.total),
+                fmt::format("on {}{}{}", cluster.devices[d].name,
+                            m.capacity.value > 0 ? " of " + memory_text(m.capacity + m.reserved, m.reserved) : "",
+                            m.at.valid() ? " at " + to_text(program, m.at) : ""));
   }
   if (!report.links.empty()) {
     const LinkReport& l = report.links.front();
@@ -136,9 +137,10 @@ std::string summary_text(const Program& program, const Report& report, const Clu
   text += critical_path_text(report) + changes_text(cluster) + "\n" + device_table(report, cluster);
   for (std::size_t d = 0; d < report.devices.size(); ++d) {
     const MemoryPeak& m = report.devices[d].memory;
-    if (m.capacity.value > 0 && m.total > m.capacity)
-      text += fmt::format("warning: {} would need {} more memory with the messages that are on their way\n",
-                          cluster.devices[d].name, to_text(m.total - m.capacity));
+    if (!m.fits())
+      text += fmt::format("warning: {} would need {} more memory{} with the messages that are on their way\n",
+                          cluster.devices[d].name, to_text(m.total - m.capacity),
+                          m.reserved.value > 0 ? fmt::format(" beside the {} reserved", to_text(m.reserved)) : "");
   }
   return text;
 }

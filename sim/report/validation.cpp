@@ -138,6 +138,15 @@ Validation compare(const Program& p, const Timeline& simulated, const Report& re
   return with_memory(std::move(v), report, measured, cluster);
 }
 
+bool within(const Validation& v, double tolerance) { return std::abs(v.iteration.error()) <= tolerance; }
+
+bool is_sure(const Validation& v, double tolerance) {
+  Validation lower = v, higher = v;
+  lower.iteration.measured -= v.iteration.spread;
+  higher.iteration.measured += v.iteration.spread;
+  return within(lower, tolerance) == within(v, tolerance) && within(higher, tolerance) == within(v, tolerance);
+}
+
 std::string to_text(const Validation& v, double tolerance) {
   std::string text = rows("time", {v.iteration});
   if (!v.iterations.empty())
@@ -151,9 +160,13 @@ std::string to_text(const Validation& v, double tolerance) {
   if (!v.memory.empty()) text += fmt::format("\n  {:<18}  {:>12}  {:>12}\n", "peak memory", "simulated", "measured");
   for (const Pair& p : v.memory)
     text += row({p.name, p.simulated, p.measured, 0, 1}, to_text(Bytes{p.simulated}), to_text(Bytes{p.measured}), "");
-  text += fmt::format("\n  {} within {:.0f} %: the simulated iteration is {} off the measured median\n",
-                      std::abs(v.iteration.error()) <= tolerance ? "yes," : "no, not", 100 * tolerance,
-                      percent(v.iteration.error()));
+  const Pair& i = v.iteration;
+  text += fmt::format(
+      "\n  {} within {:.0f} %{}: the simulated iteration is {} off the measured median, readings spread by +-{:.1f} "
+      "%\n",
+      within(v, tolerance) ? "yes," : "no, not", 100 * tolerance,
+      is_sure(v, tolerance) ? "" : ", but that is not sure on so noisy a machine", percent(i.error()),
+      i.measured > 0 ? 100 * i.spread / i.measured : 0);
   return text;
 }
 

@@ -33,6 +33,11 @@ struct Validation {
 Validation compare(const Program&, const Timeline& simulated, const Report& report, const Timeline& measured,
                    const Cluster&);
 
+/// Whether the iteration time is within `tolerance`, and whether that is sure: half of the readings lie farther from
+/// their median than the spread, so where a median at its ends would be judged otherwise another run may well be.
+bool within(const Validation&, double tolerance);
+bool is_sure(const Validation&, double tolerance);
+
 /// The tables that `stagecraft validate` prints, and a verdict on the iteration time against `tolerance`.
 std::string to_text(const Validation&, double tolerance);
 

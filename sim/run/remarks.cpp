@@ -1,12 +1,13 @@
 #include "sim/run/remarks.hpp"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "sim/core/counted.hpp"
+#include "sim/plan/ties.hpp"
+#include "sim/run/magnitudes.hpp"
 
 namespace stagecraft {
 namespace {
@@ -40,29 +41,29 @@ bool trains(const Prepared& p) {
   });
 }
 
+/// Where a schedule flushes their gradients meet, and that takes its time.
 void add_tied_weights(const Prepared& p, std::vector<std::string>& lines) {
-  std::map<std::string, double> parameters;
-  std::map<std::string, std::set<Devices>> holders;
-  for (const Stage& stage : p.plan.stages)
-    for (const LayerId id : stage.layers) {
-      const Layer& layer = p.model.layers[static_cast<std::size_t>(id)];
-      if (layer.tie.empty()) continue;
-      parameters[layer.tie] = std::max(parameters[layer.tie], layer.parameters);
-      holders[layer.tie].insert(Devices(stage.devices.begin(), stage.devices.end()));
-    }
+  if (!p.plan.ties.empty() || !trains(p)) return;
   double apart = 0;
-  for (const auto& [tie, devices] : holders) apart += devices.size() > 1 ? parameters[tie] : 0;
-  if (apart > 0 && trains(p))
+  for (const Tie& tie : ties_of(p.plan, p.model)) {
+    std::set<Devices> holders;
+    for (const StageId s : tie.stages) {
+      const std::vector<DeviceId>& devices = p.plan.stage(s).devices;
+      holders.insert(Devices(devices.begin(), devices.end()));
+    }
+    if (holders.size() > 1) apart += tie.gradient.value / p.model.precision.gradient;
+  }
+  if (apart > 0)
     lines.push_back(
-        fmt::format("{:.4g} weights are tied between stages on different devices; the exchange of their "
-                    "gradients is not simulated",
+        fmt::format("{:.4g} weights are tied between stages on different devices; the exchange of their gradients is "
+                    "simulated only where a schedule flushes, which this one does not",
                     apart));
 }
 
 }  // namespace
 
 std::vector<std::string> remarks(const Scenario& s, const Prepared& p) {
-  std::vector<std::string> lines;
+  std::vector<std::string> lines = odd_magnitudes(p.cluster);
   add_idle_devices(s, p, lines);
   add_tied_weights(p, lines);
   return lines;

@@ -8,8 +8,9 @@
 
 namespace stagecraft {
 
-/// What a reader of the figures should know beside them, a line each: devices without work that nobody left out on
-/// purpose, and gradients that meet in training and not here.
+/// What a reader of the figures should know beside them, a line each: figures that no machine has, devices without
+/// work that nobody left out on purpose, and gradients of tied weights that meet in training and, where a schedule does
+/// not flush, not here.
 std::vector<std::string> remarks(const Scenario&, const Prepared&);
 
 }  // namespace stagecraft

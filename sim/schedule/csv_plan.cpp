@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -15,14 +16,28 @@ constexpr std::size_t kMostChains = 64;  // Pieces are numbered for every stage,
 
 using Micros = std::vector<std::vector<int>>;  // That each stage forwards, ascending.
 
+/// Where most of its ops stand, the first of several: an op that is elsewhere is the slip.
+std::vector<int> ranks_of_stages(const CsvSchedule& csv) {
+  std::vector<std::map<int, int>> ops(static_cast<std::size_t>(csv.stages));
+  for (std::size_t rank = 0; rank < csv.schedule.devices.size(); ++rank)
+    for (const Op& op : csv.schedule.devices[rank]) ++ops[static_cast<std::size_t>(op.stage)][static_cast<int>(rank)];
+  std::vector<int> ranks(ops.size(), -1);
+  for (std::size_t s = 0; s < ops.size(); ++s)
+    for (const auto& [rank, count] : ops[s])
+      if (ranks[s] < 0 || count > ops[s].at(ranks[s])) ranks[s] = rank;
+  return ranks;
+}
+
 /// Puts each stage on its rank and collects what it forwards.
 Micros place_stages(const CsvSchedule& csv, Plan& plan, std::vector<ScheduleProblem>& problems) {
   Micros micros(plan.stages.size());
+  const std::vector<int> ranks = ranks_of_stages(csv);
+  for (std::size_t s = 0; s < ranks.size(); ++s)
+    if (ranks[s] >= 0) plan.stages[s].devices.emplace_back(ranks[s]);
   for (std::size_t rank = 0; rank < csv.schedule.devices.size(); ++rank) {
     const auto& ops = csv.schedule.devices[rank];
     for (std::size_t i = 0; i < ops.size(); ++i) {
-      auto& devices = plan.stages[static_cast<std::size_t>(ops[i].stage)].devices;
-      if (devices.empty()) devices.emplace_back(static_cast<std::int64_t>(rank));
+      const auto& devices = plan.stages[static_cast<std::size_t>(ops[i].stage)].devices;
       if (devices.front() != static_cast<int>(rank) && problems.size() < kMost)
         problems.push_back(
             {"wrong-rank", 2, static_cast<int>(rank), csv.columns[rank][i], to_text(ops[i]),
@@ -35,6 +50,23 @@ Micros place_stages(const CsvSchedule& csv, Plan& plan, std::vector<ScheduleProb
     own.erase(std::unique(own.begin(), own.end()), own.end());
   }
   return micros;
+}
+
+/// Each micro-batch that never starts. Where the last ones do not, the op that counts so far is to blame, once.
+void report_missing(const std::vector<bool>& starts, const CsvSchedule& csv, std::vector<ScheduleProblem>& problems) {
+  const auto behind = std::find(starts.rbegin(), starts.rend(), true).base() - starts.begin();
+  for (int m = 0; m < behind && problems.size() < kMost; ++m)
+    if (!starts[static_cast<std::size_t>(m)])
+      problems.push_back({"missing", 2, -1, -1, {}, fmt::format("micro-batch {} never starts", m)});
+  for (std::size_t rank = 0; rank < csv.schedule.devices.size() && behind < csv.micro_batches; ++rank) {
+    const auto& ops = csv.schedule.devices[rank];
+    const auto last = std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.micro >= behind; });
+    if (last == ops.end()) continue;
+    problems.push_back({"missing", 2, static_cast<int>(rank),
+                        csv.columns[rank][static_cast<std::size_t>(last - ops.begin())], to_text(*last),
+                        fmt::format("micro-batch {} never starts: the last that does is {}", last->micro, behind - 1)});
+    return;
+  }
 }
 
 /// Chains are copies of one pipeline: equally long, and together they run every micro-batch.
@@ -53,9 +85,7 @@ void check_chains(std::vector<int> starts, const Micros& micros, const CsvSchedu
   std::vector<bool> all(static_cast<std::size_t>(csv.micro_batches), false);
   for (const int s : starts)
     for (const int m : micros[static_cast<std::size_t>(s)]) all[static_cast<std::size_t>(m)] = true;
-  for (int m = 0; m < csv.micro_batches && problems.size() < kMost; ++m)
-    if (!all[static_cast<std::size_t>(m)])
-      problems.push_back({"missing", 2, -1, -1, {}, fmt::format("micro-batch {} never starts", m)});
+  report_missing(all, csv, problems);
   starts.push_back(csv.stages);
   for (std::size_t c = 1; c + 1 < starts.size(); ++c) {
     if (starts[c + 1] - starts[c] == starts[1]) continue;
@@ -71,24 +101,51 @@ void check_chains(std::vector<int> starts, const Micros& micros, const CsvSchedu
   }
 }
 
+int ops_of(int micro, const CsvSchedule& csv) {
+  std::ptrdiff_t count = 0;
+  for (const auto& ops : csv.schedule.devices)
+    count += std::count_if(ops.begin(), ops.end(), [&](const Op& op) { return op.micro == micro; });
+  return static_cast<int>(count);
+}
+
+/// Two stages in a row do not forward the same. Of the micro-batches that one of them alone forwards the one with the
+/// fewest ops tells most: where the other stage has ops of it, that lacks its forward; else this forward is the slip.
+ScheduleProblem broken_chain(int s, const std::vector<int>& odd, const Micros& micros, const Plan& plan,
+                             const CsvSchedule& csv) {
+  const int micro =
+      *std::min_element(odd.begin(), odd.end(), [&](int a, int b) { return ops_of(a, csv) < ops_of(b, csv); });
+  const auto& own = micros[static_cast<std::size_t>(s)];
+  const int has = std::binary_search(own.begin(), own.end(), micro) ? s : s - 1, lacks = 2 * s - 1 - has;
+  const auto place = [&](int stage, bool forward) -> std::pair<int, int> {
+    const int rank = plan.stages[static_cast<std::size_t>(stage)].devices.front();
+    const auto& ops = csv.schedule.devices[static_cast<std::size_t>(rank)];
+    for (std::size_t i = 0; i < ops.size(); ++i)
+      if (ops[i].stage == stage && ops[i].micro == micro && (ops[i].kind == OpKind::Forward) == forward)
+        return {rank, csv.columns[static_cast<std::size_t>(rank)][i]};
+    return {rank, -1};
+  };
+  const auto other = place(lacks, false), slip = place(has, true);
+  const bool missing = other.second >= 0 || slip.second < 0;
+  return {"chain",
+          2,
+          missing ? other.first : slip.first,
+          missing ? -1 : slip.second,
+          to_text(Op{OpKind::Forward, false, StageId{missing ? lacks : has}, micro}),
+          fmt::format("stages {} and {} follow one another but do not run the same micro-batches: {} is on {} only",
+                      s - 1, s, micro, has)};
+}
+
 /// Joins stage s to the one before when they share micro-batches; false when it starts a chain.
-bool join_chain(int s, const Micros& micros, Plan& plan, std::vector<ScheduleProblem>& problems) {
+bool join_chain(int s, const Micros& micros, Plan& plan, const CsvSchedule& csv,
+                std::vector<ScheduleProblem>& problems) {
   const auto &own = micros[static_cast<std::size_t>(s)], &before = micros[static_cast<std::size_t>(s) - 1];
   if (own != before) {
     std::vector<int> shared, odd;
     std::set_intersection(own.begin(), own.end(), before.begin(), before.end(), std::back_inserter(shared));
     if (shared.empty()) return false;
     std::set_symmetric_difference(own.begin(), own.end(), before.begin(), before.end(), std::back_inserter(odd));
-    const bool here = std::binary_search(own.begin(), own.end(), odd.front());
-    if (problems.size() < kMost)
-      problems.push_back({"chain",
-                          2,
-                          plan.stages[static_cast<std::size_t>(s)].devices.front(),
-                          -1,
-                          {},
-                          fmt::format("stages {} and {} follow one another but do not run the same micro-batches: {} "
-                                      "is on {} only",
-                                      s - 1, s, odd.front(), here ? s : s - 1)});
+    const bool follows = !problems.empty() && problems.front().code == "wrong-rank";
+    if (problems.size() < kMost && !follows) problems.push_back(broken_chain(s, odd, micros, plan, csv));
   }
   plan.edges.push_back({StageId{s - 1}, StageId{s}, {}});
   return true;
@@ -118,7 +175,7 @@ Plan implied_plan(const CsvSchedule& csv, std::vector<ScheduleProblem>& problems
       continue;
     }
     if (own.size() < static_cast<std::size_t>(csv.micro_batches)) stage.micros = own;
-    if (s > 0 && !join_chain(s, micros, plan, problems)) chain_starts.push_back(s);
+    if (s > 0 && !join_chain(s, micros, plan, csv, problems)) chain_starts.push_back(s);
   }
   if (problems.empty()) check_chains(chain_starts, micros, csv, problems);
   return plan;

@@ -1,6 +1,8 @@
 #include "sim/schedule/validate.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -8,6 +10,8 @@
 
 namespace stagecraft {
 namespace {
+
+constexpr std::size_t kMostAlike = 3;  // Problems of one kind on one rank that are told one by one.
 
 /// Walks the rows once and keeps one byte for each piece: which kinds of op it has had.
 class LocalCheck {
@@ -236,7 +240,18 @@ void throw_if_any(const std::vector<ScheduleProblem>& problems, const std::strin
     throw Infeasible(problems.front().code, fmt::format("{}: {}", what, to_text(problems.front())),
                      help_for(problems.front().level));
   std::vector<Diagnostic> list;
-  for (const auto& p : problems) list.push_back({{what, 0, 0}, {}, to_text(p), {}, p.code});
+  std::map<std::pair<std::string, int>, std::vector<std::size_t>> alike;  // Places in the list, by code and rank.
+  std::map<std::size_t, int> more;
+  for (const auto& p : problems) {
+    auto& places = alike[{p.code, p.rank}];
+    if (places.size() == kMostAlike) {
+      ++more[places.back()];
+      continue;
+    }
+    places.push_back(list.size());
+    list.push_back({{what, 0, 0}, {}, to_text(p), {}, p.code});
+  }
+  for (const auto& [place, count] : more) list[place].message += fmt::format("; and {} more like these", count);
   throw InputError(std::move(list));
 }
 

@@ -29,6 +29,34 @@ LONG = {
 }
 
 
+def start(words):
+    """In a group of its own, and so far that it knows what Ctrl-C is."""
+    program = subprocess.Popen([binary, *words], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, start_new_session=True,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    caught = 0
+    while not caught & 1 << (signal.SIGINT - 1) and program.poll() is None:
+        status = pathlib.Path(f"/proc/{program.pid}/status").read_text()
+        caught = int(next(line for line in status.splitlines() if line.startswith("SigCgt"))[7:], 16)
+    return program
+
+
+def end(program, name):
+    os.killpg(program.pid, signal.SIGINT)
+    begin = time.monotonic()
+    errors = program.communicate(timeout=PATIENCE)[1].decode(errors="replace")
+    taken = time.monotonic() - begin
+    check(program.returncode in ENDED, f"{name}: ended with {program.returncode}: {errors[:300]}")
+    check(taken < LONGEST, f"{name}: took {taken:.1f} s to end")
+    check("error" not in errors and "a bug" not in errors, f"{name}: said {errors[:300]}")
+    said = [line for line in errors.splitlines() if line.startswith("interrupted")]
+    check(len(said) == 1 and errors.splitlines()[-1] == said[0], f"{name}: did not end on what was kept: {errors[-300:]}")
+    time.sleep(0.05)
+    check(not processes_of(program.pid), f"{name}: processes are left")
+    check(not leftovers(folder), f"{name}: half files are left: {leftovers(folder)}")
+    return errors
+
+
 def processes_of(group):
     found = []
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
@@ -44,20 +72,18 @@ def processes_of(group):
 draw = random.Random(20261122)
 for name, words in LONG.items():
     for _ in range(AGAIN):
-        program = subprocess.Popen([binary, *words], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.PIPE, start_new_session=True,
-                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-        time.sleep(draw.uniform(0.05, 0.6))
+        program = start(words)
+        time.sleep(draw.uniform(0.02, 0.6))
         early = program.poll()
-        os.killpg(program.pid, signal.SIGINT)
-        begin = time.monotonic()
-        errors = program.communicate(timeout=PATIENCE)[1].decode(errors="replace")
-        taken = time.monotonic() - begin
-        check(early is None, f"{name}: had ended with {early} before it could be interrupted: {errors[:300]}")
-        check(program.returncode in ENDED, f"{name}: ended with {program.returncode}: {errors[:300]}")
-        check(taken < LONGEST, f"{name}: took {taken:.1f} s to end")
-        check("error" not in errors and "a bug" not in errors, f"{name}: said {errors[:300]}")
-        time.sleep(0.05)
-        check(not processes_of(program.pid), f"{name}: processes are left")
-        check(not leftovers(folder), f"{name}: half files are left: {leftovers(folder)}")
+        check(early is None, f"{name}: had ended with {early} before it could be interrupted")
+        if early is None:
+            end(program, name)
+for _ in range(AGAIN):
+    written = folder / "written"
+    program = start(["run", "examples/quickstart", "--backend", "ideal", "--set", "run.micro_batches=5000", "--out", str(written)])
+    while not list(written.glob("*.tmp")) and program.poll() is None:
+        pass
+    said = end(program, "half of the results")
+    check(("files written so far" in said) == bool(list(written.iterdir())), f"{sorted(written.iterdir())}, but: {said}")
+    check(not (written / "results.json").exists(), "half of the results: there is a results.json")
 finish()

@@ -87,8 +87,9 @@ TEST_CASE("the reference's bad schedules are refused, each for its reason") {
       {"dup_B", "duplicate", 1, 4, "1B1"},
       {"missing_B", "missing", 1, -1, "1B1"},
       {"stage_on_two_ranks", "wrong-rank", 1, 0, "1F1"},
-      // The last rank runs micro-batches 1 to 4 and the others 0 to 3: no chain goes through all of them.
-      {"torch280_1F1B_ir_p4_m4", "chain", 3, -1, ""},
+      // The last rank runs micro-batches 1 to 4 and the others 0 to 3: no chain goes through all of them, and of 4
+      // there is nothing elsewhere.
+      {"torch280_1F1B_ir_p4_m4", "chain", 3, 9, "3F4"},
   };
   for (const auto& c : cases) {
     CAPTURE(c.file);

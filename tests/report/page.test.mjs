@@ -59,6 +59,14 @@ test('devices that do nothing are not drawn, and it is said', async () => {
   assert.deepEqual(drawn, results('a').devices.filter(d => d.used).map(d => d.name));
 });
 
+test('its head says what each run is of', async () => {
+  await browser.open(at('one.html'));
+  const of = schedule => `model gpt2-medium; cluster two-node-mixed; schedule ${schedule}, 8 micro-batches; plan balanced, 4 stages on 4 devices; weights flush; backend ideal; from scenarios/examples/quickstart.yaml`;
+  assert.equal(await text('setups'), of('1f1b'));
+  await browser.open(at('two.html'));
+  assert.deepEqual((await text('setups')).split('\n').filter(line => line), [`${at('a')}: ${of('1f1b')}`, `${at('b')}: ${of('gpipe')}`]);
+});
+
 test('opens without a request, an error or a message; its policy names what is on it', async () => {
   await browser.open(at('two.html'));
   assert.deepEqual(browser.complaints(), []);

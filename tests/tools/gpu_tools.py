@@ -50,7 +50,7 @@ echo "$0 $* on GPU ${CUDA_VISIBLE_DEVICES:-any}${STAGECRAFT_EMULATED_GPUS:+ of $
 case "$0 $* " in *$FAILS*) eval "$HOW" ;; esac
 out() { while [ $# -gt 0 ]; do [ "$1" = --out ] && echo "$2"; shift; done; }
 case "$0 $* " in
-  *" doctor "*) echo "  cuda     GPU 0: ${GPU:-NVIDIA Stand-in}, 1 GiB" ;;
+  *" doctor "*) echo "           GPU 0: ${GPU:-NVIDIA Stand-in}, 1 GiB" ;;
   *" --version "*) echo 'stagecraft 1.2.3 (abcdef0)' ;;
   *" run "*) echo '{"period_s": 0.5, "learnt": {"losses": [3.0, 4.0], "weights_sha256": "00"},'
     echo '"enqueued": {"by_calls_s": 0.25, "by_graph_s": 0.125, "graph_launches": 5}}'
@@ -313,7 +313,7 @@ class Check(unittest.TestCase):
         self.assertEqual((code, file), (2, None))
         self.assertIn("by hand", log)
         self.out = self.place / "out/check.json"
-        code, text, *_ = self.run_with(fails=" doctor ", how="echo '  cuda     no GPU: none'; exit 0")
+        code, text, *_ = self.run_with(fails=" doctor ", how="echo '  cuda     there is no driver here'; exit 0")
         self.assertEqual(code, 77)
         self.assertIn("--dry-run", text)
         code, _, log, *_ = self.run_with(fails=" doctor ")

@@ -13,7 +13,7 @@ const METRICS = {
   devices: ['devices', -1], samples: ['samples in an iteration', 0], iterations: ['iterations', 0], instructions: ['instructions', 0],
 };
 /** What the table shows unless every figure is asked for. */
-const MAIN_METRICS = ['makespan_s', 'period_s', 'throughput_samples_per_s', 'bubble', 'peak_memory_bytes', 'exposed_communication_s', 'final_loss'];
+const MAIN_METRICS = ['makespan_s', 'period_s', 'throughput_samples_per_s', 'bubble', 'peak_memory_bytes', 'devices', 'exposed_communication_s', 'final_loss'];
 
 /** A figure that this script does not know is called by its name; its unit is at the end of the name in any case. */
 function metricOf(name) {

@@ -232,6 +232,7 @@ function listenToDrags() {
   canvas.addEventListener('pointercancel', drop);
 }
 
+fillSetups($('setups'), runs);
 fillFigures($('figures'), runs);
 $('paired-label').hidden = runs.length < 2;
 arrange();

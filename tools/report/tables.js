@@ -2,9 +2,26 @@
 
 function isMeasured({ results }) { return results.provenance.clock !== 'simulated'; }
 
-function originOf(run) {
+function backendOf(run) {
   const { backend, backend_version: version } = run.results.provenance;
-  return `${isMeasured(run) ? 'measured' : 'simulated'} by ${backend}${version ? ' ' + version : ''}`;
+  return backend + (version ? ' ' + version : '');
+}
+function originOf(run) { return `${isMeasured(run) ? 'measured' : 'simulated'} by ${backendOf(run)}`; }
+
+/** What a run is of, in a line: [what, its name] each; nothing of a run whose files do not say it. */
+function setupOf(run) {
+  const s = run.results.setup;
+  if (!s) return [];
+  const counted = (n, what) => `${n} ${what}${n === 1 ? '' : what.endsWith('batch') ? 'es' : 's'}`;
+  return [
+    ['model', s.model], ['cluster', s.cluster], ['schedule', `${s.schedule}, ${counted(s.micro_batches, 'micro-batch')}`],
+    ['plan', `${s.planner}, ${counted(s.stages, 'stage')} on ${counted(s.devices, 'device')}`], ['weights', s.weights],
+    ['backend', backendOf(run)], ['from', s.scenario_file],
+  ].filter(([, name]) => name);
+}
+function fillSetups(place, runs) {
+  for (const run of runs.filter(r => r.results.setup))
+    place.append(element('p', (runs.length > 1 ? `${run.name}: ` : '') + setupOf(run).map(pair => pair.join(' ')).join('; ')));
 }
 
 /** A column is its title, or makes it: a list of text and elements. */
@@ -107,7 +124,8 @@ function fillDevices(table, runs) {
   fillBeside(table, runs, run => run.results.devices.filter(d => d.used), d => d.name, [
     ['busy', d => busyCell(d.utilisation)],
     ['waits for link', d => secondsText(d.exposed_communication_s)],
-    ['peak memory', d => sizeText(d.peak_memory_bytes) + (d.memory_capacity_bytes > 0 ? ` of ${sizeText(d.memory_capacity_bytes)}` : '')],
+    ['peak memory', d => sizeText(d.peak_memory_bytes) + (d.memory_capacity_bytes > 0 ? ` of ${sizeText(d.memory_capacity_bytes)}` : '') +
+      (d.memory_reserved_bytes > 0 ? ` (${sizeText(d.memory_reserved_bytes)} reserved)` : '')],
     ['at', d => d.peak_memory_at],
     ['activations', d => String(d.peak_activations)],
   ]);

@@ -7,6 +7,9 @@
 
 namespace stagecraft {
 
+/// results.json of a run, with what it is of.
+std::string results_of(const Scenario&, const Prepared&, const Outcome&);
+
 /// What `run --out` wrote into a folder; InputError when something of it is not there.
 KeptRun read_kept_run(const std::string& folder);
 

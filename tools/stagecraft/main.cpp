@@ -10,6 +10,7 @@
 #include "sim/core/text.hpp"
 #include "sim/run/version.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/interrupt.hpp"
 
 namespace {
 
@@ -156,6 +157,7 @@ Ending attempt(int argc, char** argv) try {
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_DFL);
   std::signal(SIGXFSZ, SIG_IGN);  // A file that may not grow is then refused with a reason.
+  if (launched().size == 1) end_on_interrupt();
   const Ending ending = settle(attempt(argc, argv));
   std::fflush(stdout);
   if (ending.code != 0 && !ending.text.empty())

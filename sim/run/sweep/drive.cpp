@@ -168,7 +168,7 @@ int SweepPlan::count() const { return static_cast<int>(std::count(chosen.begin()
 
 SweepPlan plan_sweep(const SweepOptions& options) {
   SweepPlan plan;
-  plan.sweep = load_sweep(options.file);
+  plan.sweep = load_sweep(options.file, options.sets);
   plan.backend = options.backend.empty() ? plan.sweep.backend : options.backend;
   get_from(backends::all(), "backend", plan.backend);
   plan.out = options.out.empty() ? plan.sweep.name + ".db" : options.out;

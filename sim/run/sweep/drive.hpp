@@ -13,6 +13,7 @@ namespace stagecraft {
 
 struct SweepOptions {
   std::string file;                    ///< Sweep.
+  std::vector<std::string> sets = {};  ///< "path=value" for every point.
   std::vector<std::string> only = {};  ///< "path=value" conditions.
   Shard shard = {};
   std::string backend = {};  ///< Empty: the sweep's own.

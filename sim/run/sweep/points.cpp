@@ -112,6 +112,7 @@ std::vector<Point> points_of(const Sweep& sweep, std::vector<Diagnostic>& warnin
 
   const auto names = short_names(sweep);
   for (Point& p : points) {
+    p.settings.insert(p.settings.end(), sweep.sets.begin(), sweep.sets.end());
     for (const Member& m : p.settings)
       p.label += fmt::format("{}{}={}", p.label.empty() ? "" : ",", names.at(m.key), one_line(m.value));
     if (p.label.empty()) p.label = "base";

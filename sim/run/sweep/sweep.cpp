@@ -156,6 +156,25 @@ void check_exclude(const Sweep& sweep, Problems& problems) {
                      "unknown-path");
 }
 
+/// What is said for every point may be within what the sweep sets, and nothing that it varies.
+void read_sets(const std::vector<std::string>& sets, Sweep& sweep, Problems& problems) {
+  const std::vector<std::string> varied = paths_of(sweep);
+  for (const std::string& set : sets) {
+    auto read = config::read_assignment("--set", set, problems);
+    if (!read) continue;
+    for (const std::string& path : varied)
+      if (path == read->key || path.starts_with(read->key + ".") || path.starts_with(read->key + "["))
+        problems.add(read->where, read->key,
+                     path == read->key ? "the sweep varies this itself"
+                                       : fmt::format("this replaces '{}', which the sweep varies", path),
+                     path == read->key ? fmt::format("--only {}=VALUE takes the points that have one value of it", path)
+                                       : "set what is in it, one by one",
+                     "duplicate-path");
+    std::erase_if(sweep.sets, [&](const Member& m) { return m.key == read->key; });  // The last counts, as in run.
+    sweep.sets.push_back(std::move(*read));
+  }
+}
+
 }  // namespace
 
 const config::MapSpec& sweep_fields() {
@@ -191,7 +210,7 @@ const config::MapSpec& sweep_fields() {
   return spec;
 }
 
-Sweep load_sweep(const std::string& given) {
+Sweep load_sweep(const std::string& given, const std::vector<std::string>& sets) {
   Sweep sweep;
   sweep.file = sweep_file(given);
   sweep.name = std::filesystem::path(sweep.file).stem().string();
@@ -231,6 +250,7 @@ Sweep load_sweep(const std::string& given) {
   if (problems.empty() && !varied && sweep.also.empty() && sweep.seeds.empty())
     problems.add(root.where, "", "nothing is varied", "write axes: {run.micro_batches: [4, 8]}", "missing-field");
   check_paths(sweep, problems);
+  read_sets(sets, sweep, problems);
   problems.throw_if_any();
   return sweep;
 }
@@ -243,6 +263,7 @@ std::vector<std::string> paths_of(const Sweep& sweep) {
   };
   for (const Axis& axis : sweep.axes) add(axis.front());
   for (const Step& step : sweep.also) add(step);
+  add(sweep.sets);
   return paths;
 }
 

@@ -21,6 +21,7 @@ struct Sweep {
   std::vector<Axis> axes;     ///< As written, then `together`, then the seeds of `repeat`; the first is the slowest.
   std::vector<Step> exclude;  ///< A point is left out that has all values of one of them.
   std::vector<Step> also;     ///< Whole points beside those of the axes.
+  Step sets;                  ///< Of every point, behind what it sets itself; of the command line.
   Axis seeds;                 ///< Of `repeat`, the last axis; empty when that is 1.
   int limit = 0;              ///< Most points.
   std::string backend;        ///< Name in the catalogue.
@@ -30,10 +31,11 @@ struct Sweep {
 /// The field table of a sweep file.
 const config::MapSpec& sweep_fields();
 
-/// Reads a sweep (a file, or a name as sweep_file() takes it) and its scenario. Throws InputError with all problems.
-Sweep load_sweep(const std::string& given);
+/// Reads a sweep (a file, or a name as sweep_file() takes it) and its scenario. `sets`: "path=value" for every point.
+/// Throws InputError with all problems.
+Sweep load_sweep(const std::string& given, const std::vector<std::string>& sets = {});
 
-/// Every path that a sweep varies, in written order.
+/// Every path that the points of a sweep set, in written order.
 std::vector<std::string> paths_of(const Sweep&);
 
 /// The values of an axis: a list as it stands, or {from, to, by} or {from, to, times} counted out. Empty behind a

@@ -80,16 +80,17 @@ std::string to_text(const SweepTable& table) {
   std::size_t width = 5, digits = 2;
   for (const std::string& label : labels) width = std::max(width, label.size());
   for (const SweepRow& row : table.rows) digits = std::max(digits, std::to_string(row.number).size());
-  std::string text = fmt::format("{}\n\n  {:>{}}  {:<{}}  {:>11}  {:>11}  {:>10}  {:>7}  {:>10}\n", table.title, "no",
-                                 digits, "point", width, "iteration", "period", "throughput", "bubble", "memory");
+  std::string text =
+      fmt::format("{}\n\n  {:>{}}  {:<{}}  {:>11}  {:>11}  {:>10}  {:>7}  {:>10}  {:>7}\n", table.title, "no", digits,
+                  "point", width, "iteration", "period", "throughput", "bubble", "memory", "devices");
   for (std::size_t r = 0; r < table.rows.size(); ++r) {
     const SweepRow& row = table.rows[r];
     text += fmt::format("  {:>{}}  {:<{}}", row.number, digits, labels[r], width);
     if (ran(row))
-      text += fmt::format("  {:>11}  {:>11}  {:>8}/s  {:>7}  {:>10}{}\n", to_text(Seconds{value(row, "makespan_s")}),
-                          to_text(Seconds{value(row, "period_s")}),
+      text += fmt::format("  {:>11}  {:>11}  {:>8}/s  {:>7}  {:>10}  {:>7}{}\n",
+                          to_text(Seconds{value(row, "makespan_s")}), to_text(Seconds{value(row, "period_s")}),
                           fmt::format("{:.4g}", value(row, "throughput_samples_per_s")), percent(value(row, "bubble")),
-                          to_text(Bytes{value(row, "peak_memory_bytes")}),
+                          to_text(Bytes{value(row, "peak_memory_bytes")}), shortest(value(row, "devices")),
                           value(row, "fits") > 0 ? "" : ", which is too much with the messages on their way");
     else
       text += row.status.empty() ? "  not run\n" : fmt::format("  {}: {}\n", row.status, row.message);

@@ -7,6 +7,7 @@
 
 #include "sim/core/counted.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/written.hpp"
 
 using namespace stagecraft;
 
@@ -96,11 +97,17 @@ TEST_CASE("a file is written whole and read back") {
   const auto folder = std::filesystem::temp_directory_path() / "stagecraft_text_test";
   std::filesystem::create_directories(folder);
   const std::string path = folder / "a.txt";
+  const int before = files_written();
   write_file(path, "first");
   write_file(path, std::string("se\0cond", 7));
   CHECK(read_file(path) == std::string("se\0cond", 7));
   CHECK(std::distance(std::filesystem::directory_iterator(folder), {}) == 1);
+  CHECK(files_written() == before + 2);
+  CHECK(half_written() == nullptr);
   CHECK_THROWS_AS(write_file(folder / "no" / "a.txt", "x"), BackendError);
+  write_file(folder / "empty.txt", "");  // A probe, which is no result.
+  CHECK(files_written() == before + 2);
+  CHECK(half_written() == nullptr);
   CHECK_THROWS_WITH_AS(read_file(folder), doctest::Contains("is a folder"), InputError);
   CHECK_THROWS_WITH_AS(read_file(folder / "none"), doctest::Contains("No such file"), InputError);
   std::filesystem::remove_all(folder);

@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "sim/report/validation.hpp"
 #include "tests/support/ideal.hpp"
@@ -47,4 +48,25 @@ TEST_CASE("the op that is off is named first, and messages are taken to the star
   CHECK(v.kinds.back().simulated == doctest::Approx(2e-3));  // Two cables of a millisecond each.
   CHECK(v.kinds.back().measured == doctest::Approx(4e-3));
   CHECK(to_text(v, 0.05).find("no, not within 5 %") != std::string::npos);
+}
+
+TEST_CASE("a verdict that other readings of the same machine would turn is not sure") {
+  struct Noise {
+    double simulated, spread;  // Of a measured second.
+    bool within, sure;
+  };
+  for (const Noise& n : {Noise{1.02, 0.01, true, true},     // 1.02 / 0.99 and 1.02 / 1.01 are within 5 %.
+                         Noise{1.02, 0.04, true, false},    // 1.02 / 0.96 = 1.0625
+                         Noise{0.97, 0.03, true, false},    // 0.97 / 1.03 = 0.942
+                         Noise{1.06, 0.02, false, false},   // 1.06 / 1.02 = 1.039
+                         Noise{0.01, 0.5, false, true}}) {  // Whatever of its readings is taken.
+    CAPTURE(n.simulated);
+    Validation v;
+    v.iteration = {"iteration", n.simulated, 1, n.spread, 20};
+    CHECK(within(v, 0.05) == n.within);
+    CHECK(is_sure(v, 0.05) == n.sure);
+    const std::string text = to_text(v, 0.05);
+    CHECK((text.find("not sure") == std::string::npos) == n.sure);
+    CHECK(text.find(fmt::format("readings spread by +-{:.1f} %", 100 * n.spread)) != std::string::npos);
+  }
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/run/magnitudes.hpp"
 #include "sim/run/profiles.hpp"
 #include "sim/run/published/published.hpp"
 #include "sim/run/references.hpp"
@@ -38,6 +39,7 @@ std::string check_file(const std::string& given, const std::vector<std::string>&
   }
   if (kind == "cluster") {
     const Cluster cluster = build_cluster(load_cluster_file(file));
+    for (const std::string& note : odd_magnitudes(cluster)) fmt::print(stderr, "note: {}\n", note);
     return fmt::format("cluster {}: {} devices of {} type{}, {} links", cluster.name, cluster.devices.size(),
                        cluster.types.size(), cluster.types.size() == 1 ? "" : "s", cluster.links.size());
   }

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/text.hpp"
-#include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/completion_words.hpp"
 
 namespace stagecraft::commands {
 namespace {
@@ -10,9 +10,28 @@ namespace {
 std::vector<std::string> options_of(const Command& command) {
   std::vector<std::string> words{"-h", "--help"};
   for (const Argument& a : command.arguments)
-    for (const std::string& flag : split(a.flags, ','))
-      if (flag.front() == '-') words.push_back(flag);
+    for (std::string& flag : flags_of(a)) words.push_back(std::move(flag));
   return words;
+}
+
+/// What stands by itself behind a command, where it has names.
+std::vector<std::string> own_words_of(const Command& command) {
+  for (const Argument& a : command.arguments)
+    if (const auto words = words_of(command, a); flags_of(a).empty() && !words.empty()) return words;
+  return {};
+}
+
+/// One line of a `case` for each option whose values have names: "run -b"|"run --backend", and these.
+std::string value_cases(fmt::format_string<std::string, std::string> line) {
+  std::string text;
+  for (const Command* c : commands::all())
+    for (const Argument& a : c->arguments) {
+      const std::vector<std::string> words = words_of(*c, a);
+      std::vector<std::string> when;
+      for (const std::string& flag : flags_of(a)) when.push_back(fmt::format("\"{} {}\"", c->name, flag));
+      if (!words.empty() && !when.empty()) text += fmt::format(line, join(when, "|"), join(words, " "));
+    }
+  return text;
 }
 
 std::vector<std::string> names() {
@@ -21,28 +40,44 @@ std::vector<std::string> names() {
   return all;
 }
 
-/// Files behind a command, its options behind a dash.
+/// Behind an option its values, each behind a comma too; names and files behind a command, its options behind a dash.
+/// Bash has cut what is typed at every "=".
 std::string bash() {
-  std::string cases;
+  std::string by_command;
   for (const Command* c : commands::all())
-    cases += fmt::format("    {}) options=\"{}\" ;;\n", c->name, join(options_of(*c), " "));
+    by_command += fmt::format("    {}) options=\"{}\" words=\"{}\" ;;\n", c->name, join(options_of(*c), " "),
+                              join(own_words_of(*c), " "));
   return fmt::format(R"(# bash completion for stagecraft: source it, or put it where bash-completion looks.
 _stagecraft() {{
-  local word="${{COMP_WORDS[COMP_CWORD]}}" options=""
-  if [ "$COMP_CWORD" = 1 ]; then
+  local at=$COMP_CWORD word="${{COMP_WORDS[COMP_CWORD]}}" flag="" options="" words="" before=""
+  if [ "$at" = 1 ]; then
     mapfile -t COMPREPLY < <(compgen -W "{} --help --version" -- "$word")
+    return
+  fi
+  while [ "$at" -gt 2 ] && [[ "${{COMP_WORDS[at]}}" == "=" || "${{COMP_WORDS[at-1]}}" == "=" ]]; do
+    at=$((at - 1))
+    word="${{COMP_WORDS[at]}}$word"
+  done
+  flag="${{COMP_WORDS[at-1]}}"
+  [[ "$word" == --*=* ]] && flag="${{word%%=*}}" word="${{word#*=}}"
+  case "${{COMP_WORDS[1]}} $flag" in
+{}  esac
+  if [ -n "$words" ]; then
+    [[ "$word" == *,* ]] && before="${{word%,*}},"
+    mapfile -t COMPREPLY < <(compgen -P "$before" -W "$words" -- "${{word#"$before"}}")
+    [[ "$word" == *=* ]] && COMPREPLY=("${{COMPREPLY[@]#"${{word%=*}}="}}")
     return
   fi
   case "${{COMP_WORDS[1]}}" in
 {}  esac
   case "$word" in
     -*) mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word") ;;
-    *) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+    *) mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word"; compgen -f -- "$word") ;;
   esac
 }}
 complete -o filenames -F _stagecraft stagecraft
 )",
-                     join(names(), " "), cases);
+                     join(names(), " "), value_cases("    {}) words=\"{}\" ;;\n"), by_command);
 }
 
 std::string single_quoted(std::string_view text) {
@@ -52,10 +87,12 @@ std::string single_quoted(std::string_view text) {
 }
 
 std::string zsh() {
-  std::string list, cases;
+  std::string list, options, own;
   for (const Command* c : commands::all()) {
     list += fmt::format("    {}\n", single_quoted(fmt::format("{}:{}", c->name, c->summary)));
-    cases += fmt::format("    {}) compadd -- {} ;;\n", c->name, join(options_of(*c), " "));
+    options += fmt::format("      {}) compadd -- {} ;;\n", c->name, join(options_of(*c), " "));
+    if (const auto words = own_words_of(*c); !words.empty())
+      own += fmt::format("    {}) compadd -- {} ;;\n", c->name, join(words, " "));
   }
   return fmt::format(R"(#compdef stagecraft
 _stagecraft() {{
@@ -65,13 +102,22 @@ _stagecraft() {{
     _describe command commands
     return
   fi
-  [[ $PREFIX == -* ]] || {{ _files; return }}
+  local flag=$words[CURRENT-1]
+  [[ $PREFIX == --*=* ]] && {{ flag=${{PREFIX%%=*}}; compset -P 1 '*=' }}
+  case "$words[2] $flag" in
+{}  esac
+  if [[ $PREFIX == -* ]]; then
+    case $words[2] in
+{}    esac
+    return
+  fi
   case $words[2] in
 {}  esac
+  _files
 }}
 compdef _stagecraft stagecraft
 )",
-                     list, cases);
+                     list, value_cases("    {}) compset -P '*,'; compadd -- {}; return ;;\n"), options, own);
 }
 
 std::string fish() {
@@ -81,14 +127,13 @@ std::string fish() {
                         single_quoted(c->summary));
     for (const Argument& a : c->arguments) {
       std::string flags;
-      for (const std::string& flag : split(a.flags, ','))
-        if (flag.starts_with("--"))
-          flags += " -l " + flag.substr(2);
-        else if (flag.front() == '-')
-          flags += " -s " + flag.substr(1);
-      if (!flags.empty())
-        text += fmt::format("complete -c stagecraft -n '__fish_seen_subcommand_from {}'{}{} -d {}\n", c->name, flags,
-                            a.kind == Argument::Kind::Flag ? "" : " -r", single_quoted(a.doc));
+      for (const std::string& flag : flags_of(a))
+        flags += flag.starts_with("--") ? " -l " + flag.substr(2) : " -s " + flag.substr(1);
+      const std::string words = join(words_of(*c, a), " ");
+      if (flags.empty() && words.empty()) continue;
+      if (!flags.empty() && a.kind != Argument::Kind::Flag) flags += words.empty() ? " -r" : " -x";
+      text += fmt::format("complete -c stagecraft -n '__fish_seen_subcommand_from {}'{}{} -d {}\n", c->name, flags,
+                          words.empty() ? "" : " -a " + single_quoted(words), single_quoted(a.doc));
     }
   }
   return text;
@@ -112,7 +157,7 @@ int execute(const Arguments& a) {
 
 extern const Command completion{
     .name = "completion",
-    .summary = "Print what makes a shell complete commands and options",
+    .summary = "Print what makes a shell complete commands, options and names",
     .group = "Around",
     .example = "source <(stagecraft completion bash)",
     .arguments = {{"SHELL", Argument::Kind::Text, "bash, zsh or fish", {}, true}},

@@ -12,18 +12,28 @@
 namespace stagecraft::commands {
 namespace {
 
-/// What a backend says of the machine behind it, below its name.
+/// What a backend says of the machine behind it, below its line of version_text(), but what that says already.
 std::string facts_of(const BackendDef& backend) {
+  const std::string why = backend.why_not();
   std::string text;
   for (const std::string& line : split(backend.facts(), '\n'))
-    text += fmt::format("  {:<8} {}\n", text.empty() ? backend.name : "", line);
+    if (why.empty() || !line.ends_with(why)) text += fmt::format("  {:<8} {}\n", "", line);
+  return text;
+}
+
+/// The backends, and beneath each what it knows.
+std::string backends_text() {
+  std::string text;
+  for (const std::string& line : split(version_text(), '\n')) {
+    text += line + "\n";
+    for (const BackendDef* b : backends::all())
+      if (b->facts && line.starts_with(fmt::format("  {:<8} ", b->name))) text += facts_of(*b);
+  }
   return text;
 }
 
 int execute(const Arguments&) {
-  print(version_text() + "\n");
-  for (const BackendDef* b : backends::all())
-    if (b->facts) print(facts_of(*b));
+  print(backends_text());
   const std::string mpi = mpi_version();
   print(fmt::format("  mpi      {}\n",
                     mpi.empty() ? "not built with it: real runs within one process only" : "yes " + mpi));

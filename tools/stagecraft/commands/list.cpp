@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
+#include "sim/cluster/device_presets.hpp"
 #include "sim/cluster/generator.hpp"
 #include "sim/model/builder.hpp"
 #include "sim/plan/planner.hpp"
@@ -34,11 +35,20 @@ void print_files(FileKind kind) {
   }
 }
 
+void print_devices() {
+  std::size_t widest = 0;
+  for (const DevicePreset& d : device_presets()) widest = std::max(widest, d.type.name.size());
+  for (const DevicePreset& d : device_presets())
+    print(fmt::format("{:<{}}  {:>7} at {:>10}  {:>12}, {:>2.0f} % of it reached  [{}]\n", d.type.name, widest,
+                      to_text(d.type.memory), to_text(d.type.memory_bandwidth), to_text(d.type.peak),
+                      100 * d.type.efficiency, d.source));
+}
+
 int execute(const Arguments& a) {
   const std::string kind = a.text("KIND");
-  const std::vector<std::string> kinds = {"schedules",  "planners", "weights",    "backends", "builders",
-                                          "generators", "tasks",    "optimizers", "models",   "topologies",
-                                          "scenarios",  "profiles", "sweeps",     "published"};
+  const std::vector<std::string> kinds = {"schedules",  "planners",   "weights",  "backends",   "builders",
+                                          "devices",    "generators", "tasks",    "optimizers", "models",
+                                          "topologies", "scenarios",  "profiles", "sweeps",     "published"};
   if (kind == "schedules")
     print_catalog(schedules::all());
   else if (kind == "planners")
@@ -51,6 +61,8 @@ int execute(const Arguments& a) {
     print_catalog(model_builders::all());
   else if (kind == "generators")
     print_catalog(topology_generators::all());
+  else if (kind == "devices")
+    print_devices();
   else if (kind == "tasks")
     print_catalog(tasks::all());
   else if (kind == "optimizers")
@@ -78,11 +90,16 @@ int execute(const Arguments& a) {
 extern const Command list{
     .name = "list",
     .summary =
-        "List schedules, planners, weights, tasks, optimizers, backends, models, topologies, scenarios, sweeps, "
-        "profiles or what is published",
+        "List schedules, planners, weights, tasks, optimizers, backends, models, topologies, devices, scenarios, "
+        "sweeps, profiles or what is published",
     .group = "Look before you run",
     .example = "stagecraft list schedules",
-    .arguments = {{"KIND", Argument::Kind::Text, "What to list", {}, true}},
+    .arguments = {{"KIND",
+                   Argument::Kind::Text,
+                   "schedules, planners, weights, backends, builders, devices, generators, tasks, optimizers, models, "
+                   "topologies, scenarios, profiles, sweeps or published",
+                   {},
+                   true}},
     .run = execute,
 };
 

@@ -4,6 +4,7 @@
 #include "sim/run/library.hpp"
 #include "sim/run/published/table.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/interrupt.hpp"
 
 namespace stagecraft::commands {
 namespace {
@@ -25,12 +26,16 @@ int execute(const Arguments& a) {
   std::vector<Reproduction> all;
   int unexpected = 0;
   std::string changes;
-  for (Published& one : chosen(a.list("NAME"))) {
+  std::vector<Published> asked = chosen(a.list("NAME"));
+  for (Published& one : asked) {
     all.push_back(reproduce(std::move(one), show_progress));
     hide_progress();
     unexpected += all.back().unexpected();
     changes += unexpected_text(all.back());
-    if (format == "text") print((all.size() > 1 ? "\n" : "") + to_text(all.back()));
+    if (format != "text") continue;
+    print((all.size() > 1 ? "\n" : "") + to_text(all.back()));
+    flush();
+    on_interrupt_say(fmt::format("the {} of {} printed above are done", all.size(), asked.size()));
   }
   if (format == "text" && all.size() > 1) print("\n" + summary_text(all));
   if (format == "csv") print(reproduced_csv(all));

@@ -1,4 +1,3 @@
-#include <filesystem>
 #include <set>
 
 #include <fmt/format.h>
@@ -8,13 +7,13 @@
 #include "sim/core/counted.hpp"
 #include "sim/report/files.hpp"
 #include "sim/report/gantt.hpp"
-#include "sim/report/json.hpp"
 #include "sim/report/svg.hpp"
 #include "sim/report/text.hpp"
 #include "sim/run/remarks.hpp"
 #include "sim/run/run.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/kept_run.hpp"
+#include "tools/stagecraft/run_folder.hpp"
 
 namespace stagecraft::commands {
 namespace {
@@ -51,9 +50,7 @@ void write_results(const std::string& folder, const Scenario& s, const Prepared&
   const bool drawn = o.timeline.instruction_times;
   const auto wanted = [&](const char* what) { return drawn && (!report || config::as_bool(report->at(what))); };
   if (!drawn) fmt::print(stderr, "left out what shows instructions, which were not timed (run.gpu.timing: off)\n");
-  std::error_code none;
-  std::filesystem::remove(folder + "/results.json", none);  // It is written last: where it is, all of it is one run.
-  write_file(folder + "/scenario.yaml", config::to_yaml(s.tree, true));
+  clear_run_folder(folder);
   std::string written = "scenario.yaml";
   if (wanted("spans")) {
     write_file(folder + "/spans.csv", spans_csv(p.program, o.timeline, o.report, p.cluster));
@@ -77,6 +74,7 @@ void write_results(const std::string& folder, const Scenario& s, const Prepared&
                html_page(std::vector{kept_run(o.timeline.provenance.backend, s, p, o)}, s.title)),
         written += ", report.html";
   if (o.timeline.learnt) write_file(folder + "/losses.csv", losses_csv(*o.timeline.learnt)), written += ", losses.csv";
+  write_file(folder + "/scenario.yaml", config::to_yaml(s.tree, true));
   write_file(folder + "/results.json", json + "\n");
   fmt::print(stderr, "wrote {}/results.json, {}\n", folder, written);
 }
@@ -99,15 +97,14 @@ int execute(const Arguments& a) {
   const Prepared prepared = prepare(scenario);
   if (a.has("html")) check_page_size(prepared.program.size());
   suggest_fluid(prepared.program, a.text("backend"));
-  if (a.has("out") && world().rank == 0) make_folder(a.text("out"));
+  if (a.has("out") && world().rank == 0) make_run_folder(a.text("out"), scenario.tree.where.file);
   const Outcome outcome = run(scenario, prepared, a.text("backend"));
   if (outcome.timeline.elsewhere) return 0;
   for (const std::string& line : remarks(scenario, prepared)) fmt::print(stderr, "note: {}\n", line);
   if (outcome.timeline.processes > 1)
     fmt::print(stderr, "{} processes ran it together; their clocks agree to {}\n", outcome.timeline.processes,
                to_text(outcome.timeline.clock_uncertainty));
-  const std::string json = results_json(scenario.title, prepared.program, outcome.timeline, outcome.report,
-                                        prepared.cluster, prepared.schedule.search);
+  const std::string json = results_of(scenario, prepared, outcome);
   if (format == "json") {
     print(json + "\n");
   } else {

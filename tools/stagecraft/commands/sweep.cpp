@@ -15,6 +15,7 @@ constexpr int kInterrupted = 130, kSomeFailed = 3;
 SweepOptions options_of(const Arguments& a) {
   SweepOptions o;
   o.file = a.text("FILE");
+  o.sets = a.list("set");
   o.only = a.list("only");
   if (a.has("shard")) o.shard = parse_shard(a.text("shard"));
   o.backend = a.text("backend");
@@ -105,6 +106,7 @@ extern const Command sweep{
         {{"FILE", Argument::Kind::Text, "Sweep: a scenario, and what of it is varied", {}, true},
          {"--list", Argument::Kind::Flag, "Print the points and run none"},
          {"--only", Argument::Kind::List, "path=value: points that have it; of one path any, of several paths all"},
+         {"-s,--set", Argument::Kind::List, "path=value, for every point; may be repeated"},
          {"--shard", Argument::Kind::Text, "2/4: the second of four parts, for as many machines"},
          {"-b,--backend", Argument::Kind::Text, "Where the points run (default: as the sweep says, or simgrid)"},
          {"-j,--jobs", Argument::Kind::Count,

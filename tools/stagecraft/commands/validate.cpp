@@ -4,6 +4,7 @@
 #include "sim/report/json.hpp"
 #include "sim/run/profiling.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/interrupt.hpp"
 
 namespace stagecraft::commands {
 namespace {
@@ -33,6 +34,8 @@ int execute(const Arguments& a) {
                       v.layers));
   print(to_text(v.validation, kTolerance));
   if (!a.flag("no-control")) {
+    flush();
+    on_interrupt_say("what is printed above is done, without its control and its files");
     const Scenario alone =
         load(a, {iterations, "plan.planner=balanced", "plan.stages=1", "run.schedule=gpipe", "weights=flush"});
     const Validated control = validate_scenario(alone, a.text("backend"), a.text("simulator"), a.number("seconds"));

@@ -1,0 +1,51 @@
+#include "tools/stagecraft/interrupt.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstring>
+#include <deque>
+
+#include "sim/core/written.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::atomic<const char*> kept = "nothing was kept";
+pid_t owner = 0;
+bool terminal = false;
+
+void say(const char* text) { [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, std::strlen(text)); }
+
+/// Calls only what POSIX allows in a handler.
+void end(int signal) {
+  if (getpid() == owner) {  // A child that was forked a moment ago has this handler too.
+    if (const char* half = half_written()) unlink(half);
+    if (terminal) say("\r\033[K");
+    say("interrupted; ");
+    say(files_written() > 0 ? "the files written so far are whole, the others are missing" : kept.load());
+    say("\n");
+  }
+  raise(signal);
+}
+
+}  // namespace
+
+void end_on_interrupt() {
+  owner = getpid();
+  terminal = isatty(STDERR_FILENO) != 0;
+  struct sigaction before {
+  }, ours{};
+  ours.sa_handler = end;
+  ours.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+  sigaction(SIGINT, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) sigaction(SIGINT, &ours, nullptr);
+}
+
+void on_interrupt_say(const std::string& text) {
+  static std::deque<std::string> said;  // The handler may come at any time, so none of them goes away.
+  kept = said.emplace_back(text).c_str();
+}
+
+}  // namespace stagecraft
