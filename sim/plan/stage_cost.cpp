@@ -27,20 +27,27 @@ Bytes entering(const Stage& stage, const ModelGraph& model) {
   return total;
 }
 
+/// The layer of a tie that owns what the others share: they may own a bias.
+LayerId owner_of(const std::string& tie, const ModelGraph& model) {
+  LayerId owner;
+  double most = -1;
+  for (std::size_t i = 0; i < model.layers.size(); ++i)
+    if (const Layer& layer = model.layers[i]; layer.tie == tie && layer.parameters > most)
+      owner = LayerId{static_cast<std::int32_t>(i)}, most = layer.parameters;
+  return owner;
+}
+
 /// Parameters the stage keeps: its own, and one copy of those that its layers share with a layer of another stage.
 double parameters_of(const Stage& stage, const ModelGraph& model) {
   std::set<std::string> held;
   double total = 0;
-  const auto layer_of = [&](LayerId id) -> const Layer& { return model.layers[static_cast<std::size_t>(id)]; };
   for (LayerId id : stage.layers) {
-    total += layer_of(id).parameters;
-    if (layer_of(id).parameters > 0) held.insert(layer_of(id).tie);
-  }
-  for (LayerId id : stage.layers) {
-    const std::string& tie = layer_of(id).tie;
-    if (tie.empty() || !held.insert(tie).second) continue;
-    for (const Layer& owner : model.layers)
-      if (owner.tie == tie) total += owner.parameters;
+    const Layer& layer = model.layers[static_cast<std::size_t>(id)];
+    total += layer.parameters;
+    if (layer.tie.empty() || !held.insert(layer.tie).second) continue;
+    const LayerId owner = owner_of(layer.tie, model);
+    if (std::find(stage.layers.begin(), stage.layers.end(), owner) == stage.layers.end())
+      total += model.layers[static_cast<std::size_t>(owner)].parameters;
   }
   return total;
 }

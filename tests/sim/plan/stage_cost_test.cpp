@@ -85,6 +85,23 @@ TEST_CASE("all weights of a stage are touched, whatever the share of a replica")
     for (const StageCost& cost : replicas) CHECK(cost.touch.value == 2 * 10 * 4 / 20.0);
 }
 
+TEST_CASE("a stage keeps a copy of weights that another owns, beside a bias of its own") {
+  ModelGraph model = diamond();
+  model.layers[0].tie = model.layers[2].tie = model.layers[3].tie = "table";
+  model.layers[2].parameters = 3, model.layers[3].parameters = 0;
+  const Cluster cluster = test::bare_cluster(3);
+  const auto weights = [&](std::vector<LayerId> layers) {
+    Plan plan;
+    plan.stages = {stage(std::move(layers), {DeviceId{0}}, 1)};
+    return stage_costs(plan, CostTable(model, cluster))[0][0].weights.value / 4;
+  };
+  CHECK(weights({LayerId{0}, LayerId{1}}) == 10 + 10);
+  CHECK(weights({LayerId{2}, LayerId{3}}) == 3 + 10);
+  CHECK(weights({LayerId{2}}) == 3 + 10);
+  CHECK(weights({LayerId{3}}) == 10);
+  CHECK(weights({LayerId{0}, LayerId{2}, LayerId{3}}) == 10 + 3);
+}
+
 TEST_CASE("uniform costs for every stage and replica") {
   StageCost cost;
   cost.forward.value = 3;
