@@ -1,6 +1,7 @@
 #include "backends/cuda/run.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -201,10 +202,15 @@ class Runner {
   Crew* crew_ = nullptr;  ///< While others run the program too.
 };
 
-/// What hangs is not waited for: it stays.
+/// What hangs is not waited for: it stays, where a search for leaks finds it.
+void leave_behind(std::unique_ptr<Held>& held) {
+  static auto* const left = new std::vector<Held*>;
+  left->push_back(held.release());
+}
+
 void give_up(std::unique_ptr<Held>& held) {
   if (held->ranks) held->ranks->abort();
-  static_cast<void>(held.release());
+  leave_behind(held);
 }
 
 }  // namespace
@@ -223,7 +229,7 @@ Timeline run(const Program& program, const Work& work, const KernelMaker& maker,
     throw;
   } catch (...) {
     if (held->ranks) held->ranks->abort();  // Others may be waited for on the GPUs.
-    if (!held->yard->ended(options.timeout)) static_cast<void>(held.release());
+    if (!held->yard->ended(options.timeout)) leave_behind(held);
     throw;
   }
 }

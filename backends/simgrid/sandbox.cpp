@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,8 +92,9 @@ void judge(const std::function<void()>& work, Verdict& verdict) {
 /// A child that is not left behind, whatever happens to the parent's code.
 class Child {
  public:
-  explicit Child(pid_t id) : id_(id) {}
+  explicit Child(pid_t id) : id_(id), end_(static_cast<int>(syscall(SYS_pidfd_open, id, 0))) {}
   ~Child() {
+    if (end_ >= 0) close(end_);
     if (ended_) return;
     stop();
     while (waitpid(id_, &status_, 0) < 0 && errno == EINTR) {
@@ -102,6 +104,7 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   void stop() { kill(id_, SIGKILL); }
+  int end() const { return end_; }  ///< Can be read once it has ended; -1 where the kernel has no such thing.
   bool has_ended() {
     if (ended_) return true;
     const pid_t got = waitpid(id_, &status_, WNOHANG);
@@ -114,6 +117,7 @@ class Child {
 
  private:
   pid_t id_;
+  int end_;
   int status_ = 0;
   bool ended_ = false;
 };
@@ -159,8 +163,8 @@ bool wait_for(Child& child, const Pipe& errors, std::string& text, Seconds timeo
   bool open = true;
   while (!child.has_ended()) {
     if (timeout.value > 0 && std::chrono::duration<double>(Wall::now() - begin).count() > timeout.value) return false;
-    pollfd wait{errors.reader(), POLLIN, 0};
-    poll(&wait, open ? 1 : 0, open ? 20 : 1);
+    std::array<pollfd, 2> wait{{{open ? errors.reader() : -1, POLLIN, 0}, {child.end(), POLLIN, 0}}};
+    poll(wait.data(), wait.size(), open || child.end() >= 0 ? 20 : 1);
     open = open && errors.drain(text);
   }
   if (open) errors.drain(text);

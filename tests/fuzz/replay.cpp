@@ -3,7 +3,8 @@
 //
 //   fuzz_replay CORPORA DICTIONARIES COUNT [READER...]
 //
-// reads CORPORA/READER_corpus and DICTIONARIES/READER.dict. An input that ends it is left as READER.crash.
+// reads CORPORA/READER_corpus and DICTIONARIES/READER.dict. Most changes are the reader's own, where it has some.
+// An input that ends it is left as READER.crash.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,7 +21,9 @@
 
 #include "sim/core/text.hpp"
 
-#define READER(name) extern "C" int fuzz_##name(const std::uint8_t*, std::size_t);
+#define READER(name)                                            \
+  extern "C" int fuzz_##name(const std::uint8_t*, std::size_t); \
+  extern "C" __attribute__((weak)) std::size_t change_##name(std::uint8_t*, std::size_t, std::size_t, unsigned);
 STAGECRAFT_READERS
 #undef READER
 
@@ -37,9 +40,10 @@ constexpr int kPatience = 20;  // Seconds for one input.
 struct Reader {
   const char* name;
   int (*body)(const std::uint8_t*, std::size_t);
+  std::size_t (*own_change)(std::uint8_t*, std::size_t, std::size_t, unsigned);  ///< Or null.
 };
 constexpr Reader kReaders[] = {
-#define READER(name) {#name, fuzz_##name},
+#define READER(name) {#name, fuzz_##name, change_##name},
     STAGECRAFT_READERS
 #undef READER
 };
@@ -121,6 +125,14 @@ void change(std::string& text, const std::vector<std::string>& seeds, const std:
   }
 }
 
+/// As libFuzzer calls it.
+void change_own_way(const Reader& reader, std::size_t longest, Random& random) {
+  const std::size_t size = std::min(input.size(), longest);
+  input.resize(longest);
+  const auto seed = static_cast<unsigned>(random());
+  input.resize(reader.own_change(reinterpret_cast<std::uint8_t*>(input.data()), size, longest, seed));
+}
+
 std::vector<std::string> seeds_in(const std::string& folder) {
   std::vector<std::string> files, seeds;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) files.push_back(entry.path());
@@ -143,7 +155,10 @@ void replay(const Reader& reader, const std::string& corpora, const std::string&
   for (std::uint64_t i = 0; i < count; ++i) {
     Random random(i);
     input = seeds[below(random, seeds.size())];
-    for (std::size_t left = 1 + below(random, 4); left > 0; --left) change(input, seeds, words, random);
+    const bool own = reader.own_change && below(random, 4) > 0;
+    if (own) change_own_way(reader, longest, random);
+    if (!own || below(random, 4) == 0)
+      for (std::size_t left = 1 + below(random, 4); left > 0; --left) change(input, seeds, words, random);
     if (input.size() > longest) input.resize(longest);
     try_one(reader);
     if ((i + 1) % kShown == 0) fmt::print(stderr, "{}: {} changes\n", reader.name, i + 1);

@@ -132,21 +132,26 @@ std::string wrong_file(const std::string& file) {
   return "it was taken";
 }
 
-std::string wrong_text(const std::string& inside) {
+std::string wrong_platform(const std::string& inside) {
   const std::string file =
       (std::filesystem::temp_directory_path() / ("wrong-" + std::to_string(getpid()) + ".xml")).string();
   write_file(file,
              "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
-             "<platform version=\"4.1\">\n<zone id=\"w\" routing=\"Full\">\n" +
-                 inside + "\n</zone>\n</platform>\n");
+             "<platform version=\"4.1\">\n" +
+                 inside + "\n</platform>\n");
   std::string message = wrong_file(file);
   std::filesystem::remove(file);
   return message;
 }
 
+std::string wrong_text(const std::string& inside) {
+  return wrong_platform("<zone id=\"w\" routing=\"Full\">\n" + inside + "\n</zone>");
+}
+
 }  // namespace
 
 TEST_CASE("a file without hosts, and names that no line can hold, are refused") {
+  CHECK(wrong_platform("") == "SimGrid does not take this platform: it has no zone");
   CHECK(wrong_text("") == "SimGrid does not take this platform: it has no host");
   CHECK(wrong_text("<host id=\"a&#10;2\" speed=\"1Gf\"/><host id=\"b\" speed=\"1Gf\"/>") ==
         "SimGrid does not take this platform: the name of a host has a line break or a tab in it");
@@ -154,6 +159,14 @@ TEST_CASE("a file without hosts, and names that no line can hold, are refused") 
                    "<link id=\"l&#10;1 2 s\" bandwidth=\"1GBps\" latency=\"1us\"/>\n"
                    "<route src=\"a\" dst=\"b\"><link_ctn id=\"l&#10;1 2 s\"/></route>") ==
         "SimGrid does not take this platform: the name of a link has a line break or a tab in it");
+}
+
+TEST_CASE("where SimGrid crashes at a host without routes, the message names the way that was asked for") {
+  const std::string text =
+      "<zone id=\"w\" routing=\"Dijkstra\">\n<host id=\"a\" speed=\"1Gf\"/>\n<host id=\"b\" speed=\"1Gf\"/>\n</zone>";
+  const std::string message = wrong_platform(text);
+  CHECK(message.starts_with("SimGrid does not take this platform: "));
+  CHECK(message.find("from 'a' to 'b'") != message.npos);
 }
 
 TEST_CASE("random messages between random hosts take as long as on the file itself") {

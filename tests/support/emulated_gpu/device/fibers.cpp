@@ -18,15 +18,47 @@
 
 #include "tests/support/emulated_gpu/machine.hpp"
 
+#ifdef __has_feature
+#define STAGECRAFT_HAS_ASAN __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define STAGECRAFT_HAS_ASAN 1
+#else
+#define STAGECRAFT_HAS_ASAN 0
+#endif
+#if STAGECRAFT_HAS_ASAN
+#include <sanitizer/common_interface_defs.h>
+#endif
+
 namespace stagecraft::emulated_gpu {
 namespace {
 
 constexpr std::size_t kStack = 128U << 10U;
 
+/// What AddressSanitizer has to know of a stack, or it takes a jump to another one for damage.
+struct StackBounds {
+  const void* bottom = nullptr;
+  std::size_t size = 0;
+  void* fake = nullptr;  ///< Where it keeps variables of its own for that stack.
+};
+
+/// Said before a jump.
+void leave([[maybe_unused]] StackBounds& from, [[maybe_unused]] const StackBounds& to) {
+#if STAGECRAFT_HAS_ASAN
+  __sanitizer_start_switch_fiber(&from.fake, to.bottom, to.size);
+#endif
+}
+/// Said after it, on the other side.
+void arrive([[maybe_unused]] const StackBounds& at, [[maybe_unused]] StackBounds& from) {
+#if STAGECRAFT_HAS_ASAN
+  __sanitizer_finish_switch_fiber(at.fake, &from.bottom, &from.size);
+#endif
+}
+
 /// A stack on which threads run, one after the other until one of them waits at a barrier.
 struct Fiber {
   std::jmp_buf at{};  ///< Where it stopped. Unlike swapcontext, jumps make no system calls.
   std::unique_ptr<char[]> stack = std::make_unique_for_overwrite<char[]>(kStack);
+  StackBounds bounds{stack.get(), kStack};
   bool started = false;
 };
 
@@ -70,6 +102,7 @@ class Block {
 
  private:
   [[noreturn]] static void entry() {
+    active->arrived();
     while (true) {
       active->work();
       active->back(*active->fibers_[active->current_]);
@@ -78,8 +111,15 @@ class Block {
 
   /// To the scheduler, until it resumes the fiber.
   void back(Fiber& fiber) {
-    if (_setjmp(fiber.at) == 0) _longjmp(scheduler_, 1);
+    if (_setjmp(fiber.at) == 0) {
+      leave(fiber.bounds, scheduler_bounds_);
+      _longjmp(scheduler_, 1);
+    }
+    active->arrived();
   }
+
+  /// On the fiber that runs.
+  void arrived() { arrive(fibers_[current_]->bounds, scheduler_bounds_); }
 
   /// What a fiber does: threads that nobody has begun yet; after a barrier only the rest of its own.
   void work() {
@@ -99,12 +139,17 @@ class Block {
     resumed_ = begun;
     current_ = f;
     at_barrier_ = false;
-    if (_setjmp(scheduler_) == 0) go(*fibers_[f]);
+    if (_setjmp(scheduler_) == 0) {
+      leave(scheduler_bounds_, fibers_[f]->bounds);
+      go(*fibers_[f]);
+    }
+    arrive(scheduler_bounds_, fibers_[current_]->bounds);
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
     return at_barrier_;
   }
 
-  static void go(Fiber& fiber) {
+  /// Its frame is never left, so nothing may be marked in it.
+  [[gnu::no_sanitize_address]] static void go(Fiber& fiber) {
     if (fiber.started) _longjmp(fiber.at, 1);
     fiber.started = true;
     ucontext_t context;
@@ -127,6 +172,7 @@ class Block {
   std::size_t next_ = 0, current_ = 0;
   bool at_barrier_ = false, resumed_ = false;
   std::jmp_buf scheduler_{};
+  StackBounds scheduler_bounds_;
   std::exception_ptr failure_;
 };
 
