@@ -3,22 +3,16 @@
 #include <algorithm>
 
 namespace stagecraft {
-namespace {
-
-void add_new(std::vector<DeviceId>& all, const std::vector<DeviceId>& more) {
-  for (const DeviceId device : more)
-    if (std::find(all.begin(), all.end(), device) == all.end()) all.push_back(device);
-}
-
-}  // namespace
-
-GradientGroups::GradientGroups(const Plan& plan) : round_devices_(plan.stages.size()) {
+GradientGroups::GradientGroups(const Plan& plan) : round_devices_(plan.stages.size()), ties_(plan.stages.size()) {
   for (int s = 0; s < plan.stage_count(); ++s) {
     const Stage& stage = plan.stage(StageId{s});
     const bool second = stage.twin.valid() && stage.twin < s;
     first_.push_back(second ? stage.twin : StageId{s});
     devices_.push_back(second ? std::vector<DeviceId>{} : stage.devices);
-    if (second) add_new(devices_[static_cast<std::size_t>(first_.back())], stage.devices);
+    if (second) {
+      auto& all = devices_[static_cast<std::size_t>(first_.back())];
+      all = each_once({all, stage.devices});
+    }
   }
   round_ = first_;
   if (!plan.ties.empty()) join_rounds(plan);
@@ -30,11 +24,9 @@ void GradientGroups::join_rounds(const Plan& plan) {
     std::vector<StageId> groups;
     for (const StageId s : plan.ties[t].stages)
       if (std::find(groups.begin(), groups.end(), of(s)) == groups.end()) groups.push_back(of(s));
-    std::vector<std::vector<DeviceId>> holders;
-    for (const StageId g : groups) holders.push_back(devices(g));
-    const std::vector<TieRing> rings = tie_rings(static_cast<int>(t), holders);
-    if (rings.empty()) continue;
-    rings_.insert(rings_.end(), rings.begin(), rings.end());
+    holdings_.emplace_back();
+    if (groups.size() < 2) continue;
+    hold(plan, static_cast<int>(t), groups);
     StageId joined = round(groups.front());
     for (const StageId g : groups) joined = std::min(joined, round(g));
     for (const StageId g : groups) std::replace(round_.begin(), round_.end(), StageId{round(g)}, joined);
@@ -42,8 +34,38 @@ void GradientGroups::join_rounds(const Plan& plan) {
   }
   for (const StageId one : tied) {
     auto& all = round_devices_[static_cast<std::size_t>(round(one))];
+    if (!all.empty()) continue;
+    std::vector<std::vector<DeviceId>> parts;
     for (int s = 0; s < plan.stage_count(); ++s)
-      if (round(StageId{s}) == round(one)) add_new(all, plan.stage(StageId{s}).devices);
+      if (round(StageId{s}) == round(one)) parts.push_back(plan.stage(StageId{s}).devices);
+    all = each_once(parts);
+  }
+}
+
+/// The rings of a tie, and what each device holds of it.
+void GradientGroups::hold(const Plan& plan, int tie, const std::vector<StageId>& groups) {
+  auto& held = holdings_.back();
+  held.resize(static_cast<std::size_t>(plan.device_count()));
+  std::vector<std::vector<DeviceId>> holders;
+  for (const StageId g : groups) {
+    holders.push_back(devices(g));
+    for (std::size_t place = 0; place < holders.back().size(); ++place)
+      held[static_cast<std::size_t>(holders.back()[place])].groups.push_back({g, static_cast<int>(place)});
+  }
+  const auto& stages = plan.ties[static_cast<std::size_t>(tie)].stages;
+  for (const StageId s : stages) {
+    ties_[static_cast<std::size_t>(s)].push_back(tie);
+    for (const DeviceId device : plan.stage(s).devices) {
+      StageId& first = held[static_cast<std::size_t>(device)].stage;
+      if (!first.valid()) first = s;
+    }
+  }
+  for (TieRing& ring : tie_rings(tie, holders)) {
+    for (std::size_t place = 0; place < ring.devices.size(); ++place) {
+      Holding& own = held[static_cast<std::size_t>(ring.devices[place])];
+      own.ring = static_cast<int>(rings_.size()), own.place = static_cast<int>(place);
+    }
+    rings_.push_back(std::move(ring));
   }
 }
 

@@ -35,10 +35,16 @@ void add_data_edges(Plan& plan, const ModelGraph& model) {
   for (const auto& [ends, bytes] : edges) plan.edges.push_back({StageId{ends.first}, StageId{ends.second}, bytes});
 }
 
-std::string room_text(const Cluster& cluster, Bytes room) {
-  for (const DeviceType& type : cluster.types)
-    if (type.usable_memory() == room) return usable_text(room, type.memory_reserve);
-  return to_text(room);
+std::string room_text(const PlannerInput& input, Bytes room) {
+  if (input.options.has("memory")) return to_text(room);
+  const DeviceType* found = nullptr;
+  for (const DeviceId d : available_devices(input)) {
+    const DeviceType& type = input.cluster.type_of(d);
+    if (type.usable_memory() != room) continue;
+    if (found && found->memory_reserve != type.memory_reserve) return to_text(room);
+    found = &type;
+  }
+  return found ? usable_text(room, found->memory_reserve) : to_text(room);
 }
 
 void count_samples(Plan& plan, const PlannerInput& input) {

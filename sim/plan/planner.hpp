@@ -66,8 +66,9 @@ std::vector<std::string> recompute_words(const ModelGraph&);
 std::vector<std::string> recompute_words(const config::Value& options, const ModelGraph&);
 void set_recompute(Stage&, std::string_view word);
 
-/// Memory of a device as a planner counts it, with what its type reserves beside it.
-std::string room_text(const Cluster&, Bytes room);
+/// Memory of a device as a planner counts it, with what was reserved beside it: nothing where the option `memory` says
+/// how much there is, or where types with as much reserve differently.
+std::string room_text(const PlannerInput&, Bytes room);
 
 /// The devices with these names (a list, or one alone); an unknown name is a problem at its place.
 std::vector<DeviceId> read_devices(const config::Value& names, const Cluster&, const std::string& path,

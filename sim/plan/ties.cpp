@@ -7,44 +7,41 @@ namespace {
 
 using Devices = std::vector<DeviceId>;
 
-bool has(const Devices& devices, DeviceId device) {
-  return std::find(devices.begin(), devices.end(), device) != devices.end();
+std::size_t device_count(const std::vector<Devices>& groups) {
+  std::size_t count = 0;
+  for (const Devices& group : groups)
+    for (const DeviceId device : group) count = std::max(count, static_cast<std::size_t>(device) + 1);
+  return count;
 }
 
 /// Puts the devices of a group into the rings, one into each; false where two of them are in the same one already.
-bool join(const Devices& group, std::vector<Devices>& rings) {
+bool join(const Devices& group, std::vector<Devices>& rings, std::vector<int>& ring_of) {
   std::vector<bool> taken(rings.size(), false);
   Devices others;
   for (const DeviceId device : group) {
-    const auto own = std::find_if(rings.begin(), rings.end(), [&](const Devices& ring) { return has(ring, device); });
-    if (own == rings.end()) {
+    const int own = ring_of[static_cast<std::size_t>(device)];
+    if (own < 0) {
       others.push_back(device);
       continue;
     }
-    const auto place = static_cast<std::size_t>(own - rings.begin());
-    if (taken[place]) return false;
-    taken[place] = true;
+    if (taken[static_cast<std::size_t>(own)]) return false;
+    taken[static_cast<std::size_t>(own)] = true;
   }
   auto next = others.begin();
-  for (std::size_t r = 0; r < rings.size(); ++r)
-    if (!taken[r]) rings[r].push_back(*next++);
+  for (std::size_t r = 0; r < rings.size(); ++r) {
+    if (taken[r]) continue;
+    ring_of[static_cast<std::size_t>(*next)] = static_cast<int>(r);
+    rings[r].push_back(*next++);
+  }
   return true;
 }
 
 std::vector<Devices> side_by_side(const std::vector<Devices>& holders) {
-  std::vector<Devices> rings;
-  for (const DeviceId device : holders.front()) rings.push_back({device});
-  for (std::size_t h = 1; h < holders.size(); ++h)
-    if (holders[h].size() != rings.size() || !join(holders[h], rings)) return {};
-  return rings;
-}
-
-Devices all_of(const std::vector<Devices>& holders) {
-  Devices all;
+  std::vector<Devices> rings(holders.front().size());
+  std::vector<int> ring_of(device_count(holders), -1);
   for (const Devices& group : holders)
-    for (const DeviceId device : group)
-      if (!has(all, device)) all.push_back(device);
-  return all;
+    if (group.size() != rings.size() || !join(group, rings, ring_of)) return {};
+  return rings;
 }
 
 }  // namespace
@@ -69,10 +66,21 @@ std::vector<Tie> ties_of(const Plan& plan, const ModelGraph& model) {
   return ties;
 }
 
+std::vector<DeviceId> each_once(const std::vector<Devices>& groups) {
+  Devices all;
+  std::vector<bool> there(device_count(groups), false);
+  for (const Devices& group : groups)
+    for (const DeviceId device : group) {
+      if (!there[static_cast<std::size_t>(device)]) all.push_back(device);
+      there[static_cast<std::size_t>(device)] = true;
+    }
+  return all;
+}
+
 std::vector<TieRing> tie_rings(int tie, const std::vector<Devices>& holders) {
   if (holders.size() < 2) return {};
   std::vector<Devices> found = side_by_side(holders);
-  if (found.empty()) found.push_back(all_of(holders));
+  if (found.empty()) found.push_back(each_once(holders));
   std::vector<TieRing> rings;
   for (Devices& devices : found)
     if (devices.size() > 1) rings.push_back({tie, std::move(devices)});

@@ -10,6 +10,9 @@ namespace stagecraft {
 /// Weights that layers of more than one stage share, in the order of the model. Single tasks of layers are left out.
 std::vector<Tie> ties_of(const Plan&, const ModelGraph&);
 
+/// All of the devices, each once, in this order.
+std::vector<DeviceId> each_once(const std::vector<std::vector<DeviceId>>&);
+
 /// Devices that add up the gradient of tied weights, each once. Each of them has that of its own stage, and of the
 /// replicas and the copy of it.
 struct TieRing {

@@ -82,6 +82,7 @@ ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const S
   gradients_.resize(plan.stages.size());
   reduced_.resize(plan.stages.size());
   tied_.resize(groups_.rings().size());
+  round_number_.assign(plan.stages.size(), -1);
   forward_.resize(pieces_.size());
   recomputed_.resize(pieces_.size());
   count(schedule);

@@ -77,9 +77,8 @@ class ProgramWriter {
   void follow(StreamId);
   void keep_activations(InstructionId, const Op&, int replica);
   void keep_gradient(InstructionId last, DeviceId, const Op&);
-  /// What made the newest gradient of the stage, and its copy, on a device; and its member of their newest all-reduce.
-  InstructionId made_on(StageId, DeviceId) const;
-  InstructionId member_on(StageId, DeviceId) const;
+  /// Of a group on one of its devices: the member of the newest all-reduce or, without one, what made the gradient.
+  InstructionId sum_on(const Holding::Place&) const;
 
   struct Reduction {
     int number = -1;
@@ -116,6 +115,7 @@ class ProgramWriter {
   std::vector<std::int32_t> received_buffer_;          ///< Of each transfer.
   std::vector<std::vector<InstructionId>> gradients_;  ///< Of each group and device: what made the newest gradient.
   std::vector<Reduction> reduced_, tied_;              ///< The newest of each group, and of each ring of tied weights.
+  std::vector<int> round_number_;                      ///< The newest of each round of tied weights.
   std::vector<StreamId> reduce_stream_;                ///< Of each device.
   bool shares_memory_ = false;
   Program program_;

@@ -12,13 +12,9 @@ void ProgramWriter::keep_gradient(InstructionId last, DeviceId device, const Op&
   made[static_cast<std::size_t>(groups_.place_of(op.stage, device))] = last;
 }
 
-InstructionId ProgramWriter::made_on(StageId stage, DeviceId device) const {
-  const auto& made = gradients_[static_cast<std::size_t>(groups_.of(stage))];
-  return made[static_cast<std::size_t>(groups_.place_of(stage, device))];
-}
-
-InstructionId ProgramWriter::member_on(StageId stage, DeviceId device) const {
-  return InstructionId{reduced_[static_cast<std::size_t>(groups_.of(stage))].first + groups_.place_of(stage, device)};
+InstructionId ProgramWriter::sum_on(const Holding::Place& at) const {
+  if (groups_.exchanges(at.group)) return InstructionId{reduced_[static_cast<std::size_t>(at.group)].first + at.place};
+  return gradients_[static_cast<std::size_t>(at.group)][static_cast<std::size_t>(at.place)];
 }
 
 /// Routes and streams of a ring are made when it is first used.
@@ -60,9 +56,10 @@ void ProgramWriter::all_reduce(StageId stage, int number) {
   if (!groups_.exchanges(first) || reduction.number == number) return;
   const auto& devices = groups_.devices(first);
   begin_collective(reduction, number, cost(first, 0).gradient_traffic, devices, -1);
-  for (const DeviceId device : devices) {
-    begin_member(device, replica_on(plan_.stage(first), device) >= 0 ? first : plan_.stage(first).twin, number);
-    wait(options_.overlap ? made_on(first, device) : last_compute(device));
+  const std::size_t own = plan_.stage(first).devices.size();
+  for (std::size_t m = 0; m < devices.size(); ++m) {
+    begin_member(devices[m], m < own ? first : plan_.stage(first).twin, number);
+    wait(options_.overlap ? gradients_[static_cast<std::size_t>(first)][m] : last_compute(devices[m]));
     follow(program_.instructions.back().stream);
   }
 }
@@ -74,12 +71,9 @@ void ProgramWriter::reduce_tied(std::size_t ring, int number) {
   if (reduction.number == number) return;
   begin_collective(reduction, number, tie.gradient, own.devices, own.tie);
   for (const DeviceId device : own.devices) {
-    const auto holds = [&](StageId s) { return replica_on(plan_.stage(s), device) >= 0; };
-    begin_member(device, *std::find_if(tie.stages.begin(), tie.stages.end(), holds), number);
-    for (const StageId s : tie.stages) {
-      if (!holds(s)) continue;
-      wait(groups_.exchanges(s) ? member_on(s, device) : made_on(s, device));
-    }
+    const Holding& held = groups_.holding(own.tie, device);
+    begin_member(device, held.stage, number);
+    for (const Holding::Place& at : held.groups) wait(sum_on(at));
     if (!options_.overlap) wait(last_compute(device));
     follow(program_.instructions.back().stream);
   }
@@ -87,6 +81,9 @@ void ProgramWriter::reduce_tied(std::size_t ring, int number) {
 
 void ProgramWriter::reduce_round(StageId stage, int number) {
   if (!groups_.tied(stage)) return all_reduce(stage, number);
+  int& newest = round_number_[static_cast<std::size_t>(groups_.round(stage))];
+  if (newest == number) return;
+  newest = number;
   for (int s = plan_.stage_count() - 1; s >= 0; --s)
     if (groups_.of(StageId{s}) == s && groups_.round(StageId{s}) == groups_.round(stage))
       all_reduce(StageId{s}, number);
@@ -94,15 +91,17 @@ void ProgramWriter::reduce_round(StageId stage, int number) {
     if (groups_.round(tie_of(groups_.rings()[r]).stages.front()) == groups_.round(stage)) reduce_tied(r, number);
 }
 
+/// Gradients made on the device stand before the update in its stream.
 void ProgramWriter::add_reduced(StageId stage, DeviceId device, std::vector<InstructionId>& inputs) const {
-  if (groups_.exchanges(stage)) inputs.push_back(member_on(stage, device));
-  if (!groups_.tied(stage)) return;
-  for (std::size_t r = 0; r < groups_.rings().size(); ++r) {
-    const TieRing& ring = groups_.rings()[r];
-    const auto& holders = tie_of(ring).stages;
-    if (std::find(holders.begin(), holders.end(), stage) == holders.end()) continue;
-    const auto place = std::find(ring.devices.begin(), ring.devices.end(), device);
-    if (place != ring.devices.end()) inputs.emplace_back(tied_[r].first + (place - ring.devices.begin()));
+  if (groups_.exchanges(stage)) inputs.push_back(sum_on({groups_.of(stage), groups_.place_of(stage, device)}));
+  for (const int tie : groups_.ties(stage)) {
+    const Holding& held = groups_.holding(tie, device);
+    if (held.ring >= 0) {
+      inputs.emplace_back(tied_[static_cast<std::size_t>(held.ring)].first + held.place);
+      continue;
+    }
+    for (const Holding::Place& at : held.groups)
+      if (groups_.exchanges(at.group)) inputs.push_back(sum_on(at));
   }
 }
 

@@ -94,7 +94,7 @@ Prepared lay_out(const Scenario& scenario) {
   });
   p.planning = Seconds{std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
   p.plan = std::move(p.planned.plan);
-  if (schedule.flushes) p.plan.ties = ties_of(p.plan, p.model);
+  if (schedule.flushes && schedule.trains) p.plan.ties = ties_of(p.plan, p.model);
   p.costs = for_part(tree, "plan", [&](const Value&) { return checked(stage_costs(p.plan, costs)); });
   return p;
 }

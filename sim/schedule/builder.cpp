@@ -31,7 +31,7 @@ struct Part {
 };
 
 /// Recomputations, the ops, and the updates behind them, of a group that runs as one. The updates of a stage with a
-/// copy, or with weights tied to those of a stage, elsewhere come to `late`.
+/// copy elsewhere, or with weights tied to those of a stage, come to `late`.
 void complete_group(std::span<const Op> group, const Plan& plan, const GradientGroups& groups,
                     const std::vector<int>& each, int first, const std::set<std::pair<int, int>>& recomputed,
                     std::vector<int>& finished, std::vector<Op>& ops, std::vector<Op>& late) {
@@ -53,7 +53,7 @@ void complete_group(std::span<const Op> group, const Plan& plan, const GradientG
 
 /// An update waits for gradients of another device, which may wait for gradients made here behind it. So updates of
 /// copies stand at the end, on all devices in the same order: that of the backwards, the last stage first. Those of a
-/// round stand together.
+/// round stand together, behind all gradients that one device adds up too.
 void append_late(std::vector<Op>& late, const GradientGroups& groups, std::vector<Op>& ops) {
   const auto place = [&](const Op& op) {
     return std::tuple(op.micro, -groups.round(op.stage), -groups.of(op.stage), op.stage);

@@ -120,7 +120,7 @@ Schedule by_stage(const Plan&, std::string_view schedule, bool share,
 Schedule by_rank(const ScheduleInput&, int micro_batches, const std::function<void(const RankInput&, RankOps&)>& order);
 
 /// Repeats one iteration, with an update of each stage behind its last backward (or weight gradient), of stages with a
-/// twin or tied weights elsewhere at the end, and an R before each B of stages that recompute, unless the order has it.
+/// twin or tied weights at the end, and an R before each B of stages that recompute, unless the order has it.
 /// Ops that run as one stay together.
 Schedule complete(const Schedule& iteration, const Plan& plan, int iterations);
 

@@ -6,6 +6,7 @@
 
 #include "sim/core/random.hpp"
 #include "sim/report/report.hpp"
+#include "sim/schedule/synthesis/clock.hpp"
 #include "sim/schedule/synthesis/seeds.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/ideal.hpp"
@@ -49,6 +50,24 @@ Instance any_instance(Rng& rng, const std::vector<Placement>& placements) {
   return i;
 }
 
+/// One or two ties, each between any stages, and their copies, of which one is the last.
+void add_ties(Instance& i, Rng& rng) {
+  const int last = i.plan.stage_count() - 1;
+  for (int t = rng.integer(1, 2); t > 0; --t) {
+    Tie tie{"t", {}, Bytes{static_cast<double>(rng.integer(0, 200000))}};  // At 1e4 a second: up to 20 s between two.
+    std::vector<bool> holds(i.plan.stages.size(), false);
+    for (int s = 0; s <= last; ++s) {
+      if (s < last && rng.integer(0, 1) == 0) continue;
+      const StageId twin = i.plan.stage(StageId{s}).twin;
+      holds[static_cast<std::size_t>(s)] = true;
+      if (twin.valid()) holds[static_cast<std::size_t>(twin)] = true;
+    }
+    for (int s = 0; s <= last; ++s)
+      if (holds[static_cast<std::size_t>(s)]) tie.stages.emplace_back(s);
+    if (tie.stages.size() > 1) i.plan.ties.push_back(std::move(tie));
+  }
+}
+
 LoweringOptions options() {
   LoweringOptions o;
   o.iterations = 6;
@@ -75,6 +94,17 @@ struct Totals {
   double gain = 0, gap = 0, worst_gap = 0;
 };
 
+/// The clock of the search against the simulator, without copies, recomputations of their own and ops that run as one.
+void check_clock(const Instance& i, const ScheduleInput& in, const Schedule& iteration) {
+  if (i.plan.stages.front().twin.valid()) return;
+  for (const auto& row : iteration.devices)
+    for (const Op& op : row)
+      if (op.kind == OpKind::Recompute || op.fused) return;
+  const synthesis::Problem problem(in);
+  const synthesis::Score score = synthesis::Clock(problem).score(problem.rows_of(iteration), true);
+  CHECK(score.makespan == doctest::Approx(played(i, iteration).makespan.value).epsilon(1e-9));
+}
+
 /// In as much memory as some known schedule needs, the search against all of them that fit.
 void compare_with_known(Instance& i, int n, Rng& rng, Totals& totals) {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", "synthesised");
@@ -83,7 +113,7 @@ void compare_with_known(Instance& i, int n, Rng& rng, Totals& totals) {
   const ScheduleInput in{.plan = i.plan, .costs = costs, .cluster = &i.cluster};
   std::vector<std::pair<std::string, Played>> known;
   for (const auto& seed : synthesis::library_seeds(in))
-    if (seed.as_known) known.emplace_back(seed.name, played(i, seed.iteration));
+    if (seed.as_known) check_clock(i, in, seed.iteration), known.emplace_back(seed.name, played(i, seed.iteration));
   REQUIRE(!known.empty());
   const double memory =
       fullest(known[static_cast<std::size_t>(rng.integer(0, static_cast<int>(known.size()) - 1))].second);
@@ -114,11 +144,12 @@ void compare_with_known(Instance& i, int n, Rng& rng, Totals& totals) {
   totals.worst_gap = std::max(totals.worst_gap, found.search->gap());
 }
 
-Totals on_machines(int count, Rng& rng, const std::vector<Placement>& placements) {
+Totals on_machines(int count, Rng& rng, const std::vector<Placement>& placements, bool tied = false) {
   Totals t;
   for (int n = 0; n < count; ++n) {
     CAPTURE(n);
     Instance i = any_instance(rng, placements);
+    if (tied) add_ties(i, rng);
     compare_with_known(i, n, rng, t);
   }
   MESSAGE(t.compared, " comparisons; shorter than all known ones on ", t.shorter, " of ", count, " machines, by ",
@@ -137,4 +168,10 @@ TEST_CASE("on 90 random machines no known schedule is shorter in the same memory
 TEST_CASE("nor on 30 whose model lies there in both directions") {
   Rng rng(2027, "both ways");
   CHECK(on_machines(30, rng, {Placement::Bidirectional}).shorter > 15);
+}
+
+TEST_CASE("nor on 60 where stages share weights, whose gradients meet between the iterations") {
+  Rng rng(2028, "ties");
+  CHECK(on_machines(40, rng, {Placement::Linear, Placement::Loop, Placement::V}, true).shorter > 10);
+  CHECK(on_machines(20, rng, {Placement::Bidirectional}, true).shorter > 10);
 }

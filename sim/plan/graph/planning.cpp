@@ -213,7 +213,7 @@ void refuse(const PlannerInput& input, const Question& question, const std::stri
   const Where where = input.options.has("memory") ? input.options.at("memory").where : Where{};
   throw Infeasible({where, "plan.memory",
                     fmt::format("no {} on {} devices with {} each hold the model and its micro-batches", kind,
-                                question.problem.devices, room_text(input.cluster, Bytes{question.problem.memory})),
+                                question.problem.devices, room_text(input, Bytes{question.problem.memory})),
                     help, "memory"});
 }
 

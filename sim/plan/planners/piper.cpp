@@ -91,7 +91,7 @@ std::optional<msr::PiperPlan> search(const PlannerInput& input, const std::vecto
   for (const int type : types.types) most = std::max(most, question_of(input, devices, type).memory);
   throw Infeasible("memory",
                    fmt::format("no stages on {} devices with {}{} each hold the model and its micro-batches",
-                               devices.size(), types.mixed() ? "up to " : "", room_text(input.cluster, Bytes{most})),
+                               devices.size(), types.mixed() ? "up to " : "", room_text(input, Bytes{most})),
                    "more devices or memory, smaller micro-batches, or `recompute: auto`");
 }
 

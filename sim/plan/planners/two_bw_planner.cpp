@@ -282,7 +282,7 @@ class Search {
     throw Infeasible("memory",
                      fmt::format("of {} pipelines the smallest needs {} of a device, but it has {}", states_,
                                  to_text(Bytes{least_memory_}),
-                                 room_text(input_.cluster, Bytes{*std::max_element(memory_.begin(), memory_.end())})),
+                                 room_text(input_, Bytes{*std::max_element(memory_.begin(), memory_.end())})),
                      "more devices, more micro-batches (they limit the depth), or devices with more memory");
   }
 

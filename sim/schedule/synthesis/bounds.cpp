@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <queue>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -78,8 +79,10 @@ class Ways {
         gradient_(p.rank_of.size()),
         tail_forward_(p.rank_of.size(), 0),
         tail_gradient_(p.rank_of.size(), 0),
-        trip_(p.rank_of.size(), 0) {
+        trip_(p.rank_of.size(), 0),
+        after_(p.rank_of.size()) {
     equal_ = std::all_of(p.micros.begin(), p.micros.end(), [&](int m) { return m == p.micros.front(); });
+    for (int s = 0; s < static_cast<int>(after_.size()); ++s) after_[at(s)] = after_gradients(s);
     for (const int s : p.order) go_there(s);
     for (auto it = p.order.rbegin(); it != p.order.rend(); ++it) go_back(*it);
   }
@@ -100,13 +103,35 @@ class Ways {
       jobs.push_back({forward, t.forward, tail_forward_[at(s)]});
       if (t.prelude > 0) jobs.push_back({forward + t.forward, t.prelude, gradient(t) + tail_gradient_[at(s)]});
       jobs.push_back({back, gradient(t), tail_gradient_[at(s)]});
-      if (weight > 0) jobs.push_back({back + gradient(t), weight, 0});
+      if (weight > 0) jobs.push_back({back + gradient(t), weight, after_[at(s)]});
     }
-    if (t.update > 0 && !forward_[at(s)].empty()) jobs.push_back({gradient_[at(s)].back() + gradients(t), t.update, 0});
+    if (t.update > 0 && counts(s) && !forward_[at(s)].empty())
+      jobs.push_back({gradient_[at(s)].back() + gradients(t) + exchange_of(s), t.update, 0});
   }
 
  private:
   bool counts(int s) const { return rank_ == kAll || p_.rank_of[at(s)] == rank_; }
+
+  bool takes_part(int s, const Exchange& e) const {
+    return std::find(e.stages.begin(), e.stages.end(), s) != e.stages.end();
+  }
+  double exchange_of(int s) const {
+    double longest = 0;
+    for (const Exchange& e : p_.exchanges.all)
+      if (takes_part(s, e)) longest = std::max(longest, e.least);
+    return longest;
+  }
+
+  /// The least time behind the last gradient of a stage: where the weights are tied, the exchange and an update.
+  double after_gradients(int s) const {
+    double longest = counts(s) ? 0 : kNowhere;
+    for (const Exchange& e : p_.exchanges.all) {
+      if (!takes_part(s, e)) continue;
+      for (const int holder : e.stages)
+        if (counts(holder)) longest = std::max(longest, e.least + times_[at(holder)].update);
+    }
+    return longest;
+  }
 
   void go_there(int s) {
     auto& list = forward_[at(s)];
@@ -114,7 +139,7 @@ class Ways {
     bool reached = counts(s);
     const std::vector<Link> before = links_of(p_, s, p_.gradient_outputs);
     for (const Link& l : before) reached |= !forward_[at(l.stage)].empty();
-    double tail = counts(s) ? gradients(times_[at(s)]) - gradient(times_[at(s)]) : kNowhere;
+    double tail = gradients(times_[at(s)]) - gradient(times_[at(s)]) + after_[at(s)];
     for (const Link& l : before)
       tail = std::max(tail, l.time + gradient(times_[at(l.stage)]) + tail_gradient_[at(l.stage)]);
     tail_gradient_[at(s)] = tail;
@@ -169,7 +194,7 @@ class Ways {
   int rank_;
   bool equal_ = true;
   std::vector<std::vector<double>> forward_, gradient_;
-  std::vector<double> tail_forward_, tail_gradient_, trip_;
+  std::vector<double> tail_forward_, tail_gradient_, trip_, after_;
 };
 
 double end_of(const Problem& p, const Ways& ways, int rank) {
@@ -182,6 +207,20 @@ void raise(double& best, std::string& reason, double value, std::string why) {
   if (value <= best * (1 + 1e-12)) return;
   best = value;
   reason = std::move(why);
+}
+
+/// From one iteration of a rank to the next: its own work and, where it waits for the gradients of tied weights, that
+/// of the others that hold them, as far as it lies in between.
+void wait_for_others(const Problem& p, const std::vector<StageTimes>& times, int rank, Bound& b) {
+  const Ways ways(p, times, rank);
+  std::set<int> ranks{rank};
+  for (const Exchange& e : p.exchanges.all) {
+    const auto here = [&](int s) { return p.rank_of[at(s)] == rank; };
+    if (std::none_of(e.stages.begin(), e.stages.end(), here)) continue;
+    for (const int s : e.stages) ranks.insert(p.rank_of[at(s)]);
+  }
+  for (const int r : ranks)
+    raise(b.period, b.period_reason, end_of(p, ways, r), fmt::format("what rank {} waits for", rank));
 }
 
 }  // namespace
@@ -217,8 +256,7 @@ Bound lower_bound(const Problem& p, const Limit& limit, bool split) {
     }
     raise_both(p.busy[at(r)], fmt::format("the work of rank {}", r));
     raise_both(sending, fmt::format("what rank {} sends", r));
-    if (each)
-      raise(b.period, b.period_reason, end_of(p, Ways(p, times, r), r), fmt::format("what rank {} waits for", r));
+    if (each) wait_for_others(p, times, r, b);
     raise(b.makespan, b.makespan_reason, end_of(p, ways, r), fmt::format("the work of rank {}", r));
     for (std::size_t k = 0; k < limit.size(); ++k)
       if (limit[k].most[at(r)] > 0) raise_both(held[k] / limit[k].most[at(r)], fmt::format("the memory of rank {}", r));

@@ -20,9 +20,12 @@ Clock::Clock(const Problem& problem)
       card_(at(problem.ranks())),
       index_(at(problem.ranks())),
       blocked_(at(problem.ranks())),
-      finished_(problem.rank_of.size()) {
+      finished_(problem.rank_of.size()),
+      made_(problem.rank_of.size()) {
+  updates_ = !problem.exchanges.updates.empty();
   for (const StageTimes& t : problem.times) updates_ |= t.update > 0;
-  for (Record& r : records_) r.from.resize(problem.inputs.size()), r.waited.resize(at(problem.ranks()));
+  for (Record& r : records_)
+    r.from.resize(problem.inputs.size()), r.waited.resize(at(problem.ranks())), r.last.resize(at(problem.ranks()));
 }
 
 double Clock::last_end() const { return *std::max_element(free_.begin(), free_.end()); }
@@ -73,7 +76,9 @@ bool Clock::play(const Rows& rows) {
   for (std::size_t r = 0; r < rows.size(); ++r) {
     played_ += index_[r];
     if (at(index_[r]) < rows[r].size()) return false;
+    record.last[r] = {static_cast<int>(r), index_[r] - 1};
   }
+  if (!problem_.exchanges.updates.empty()) exchange(record);
   return true;
 }
 
@@ -100,7 +105,11 @@ void Clock::run(const Rows& rows, int rank) {
     now += times.of(kind);
     if (kind == kForward) send(problem_.forward_outputs[at(piece)], 0, rank, now, step);
     if (step.passes_gradient()) send(problem_.gradient_outputs[at(piece)], 1, rank, now, step);
-    if (updates_ && step.frees() && ++finished_[at(stage)] == problem_.micros[at(stage)]) now += times.update;
+    if (!updates_ || !step.frees() || ++finished_[at(stage)] < problem_.micros[at(stage)]) continue;
+    if (problem_.exchanges.tied[at(stage)])
+      made_[at(stage)] = {now, {rank, i}};
+    else
+      now += times.update;
   }
   index_[at(rank)] = i;
   free_[at(rank)] = now;
@@ -122,22 +131,44 @@ void Clock::send(const std::vector<Output>& outputs, int kind, int rank, double 
   }
 }
 
+void Clock::exchange(Record& record) {
+  const auto later = [](Ready& a, const Ready& b) {
+    if (b.time > a.time) a = b;
+  };
+  exchanged_.assign(problem_.rank_of.size(), {});
+  exchanging_.assign(free_.size(), {});
+  for (const Exchange& e : problem_.exchanges.all) {
+    Ready ready;
+    for (const int s : e.stages) later(ready, made_[at(s)]), later(ready, exchanging_[at(problem_.rank_of[at(s)])]);
+    ready.time += e.time;
+    for (const int s : e.stages) exchanged_[at(s)] = exchanging_[at(problem_.rank_of[at(s)])] = ready;
+  }
+  for (const int s : problem_.exchanges.updates) {
+    const auto rank = at(problem_.rank_of[at(s)]);
+    const Ready& ready = exchanged_[at(s)];
+    if (ready.time > free_[rank]) free_[rank] = ready.time, record.last[rank] = ready.from;
+    free_[rank] += problem_.times[at(s)].update;
+  }
+}
+
 std::vector<Place> Clock::critical_path(const Rows& rows) const {
   std::vector<Place> gradient(problem_.stage_of.size()), forward(problem_.stage_of.size());
-  Place now{-1, 0};
+  int latest = -1;
   for (int r = 0; r < problem_.ranks(); ++r) {
     for (int i = 0; at(i) < rows[at(r)].size(); ++i) {
       const Step s = rows[at(r)][at(i)];
       if (s.kind() == kForward) forward[at(s.piece())] = {r, i};
       if (s.passes_gradient()) gradient[at(s.piece())] = {r, i};
     }
-    if (now.rank < 0 || free_[at(r)] > free_[at(now.rank)]) now = {r, static_cast<int>(rows[at(r)].size()) - 1};
+    if (latest < 0 || free_[at(r)] > free_[at(latest)]) latest = r;
   }
+  const int played = std::min(iteration_, 2);
+  const auto last = [&](int rank, int back) { return records_[at((iteration_ - 1 - back) % 2)].last[at(rank)]; };
+  Place now = last(latest, 0);
   std::vector<Place> path;
-  for (int back = 0; back < std::min(iteration_, 2);) {
+  for (int back = 0; back < played;) {
     if (now.index < 0) {
-      ++back;
-      now.index = static_cast<int>(rows[at(now.rank)].size()) - 1;
+      if (++back < played) now = last(now.rank, back);
       continue;
     }
     path.push_back(now);

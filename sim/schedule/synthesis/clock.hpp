@@ -20,7 +20,8 @@ struct Place {
 };
 
 /// Plays orders through: every step as soon as its row and its inputs allow, messages one after the other on the card
-/// of the sender. The same as the simulator has it without contention and rendezvous. O(steps) for each iteration.
+/// of the sender, gradients of tied weights at the end of an iteration. The same as the simulator has it without
+/// contention, rendezvous and replicas. O(steps) for each iteration.
 class Clock {
  public:
   explicit Clock(const Problem&);
@@ -36,10 +37,17 @@ class Clock {
   struct Record {
     std::vector<std::uint32_t> from;        ///< Of each slot: the step whose message came last.
     std::vector<std::vector<char>> waited;  ///< [rank][index]: for that message, not for its row.
+    std::vector<Place> last;                ///< Of each rank: the step that its end waits for.
+  };
+  /// When something is there, and the step that it comes from.
+  struct Ready {
+    double time = 0;
+    Place from;
   };
   bool play(const Rows&);
   void run(const Rows&, int rank);
   void send(const std::vector<Output>&, int kind, int rank, double end, Step);
+  void exchange(Record&);
   double last_end() const;
 
   const Problem& problem_;
@@ -49,6 +57,8 @@ class Clock {
   std::vector<double> ready_;
   std::vector<double> free_, card_;  ///< Of each rank: when it, and its network card, are through.
   std::vector<int> index_, blocked_, finished_, awake_;
+  std::vector<Ready> made_, exchanged_;  ///< Of each stage: its last gradient; what its update waits for.
+  std::vector<Ready> exchanging_;        ///< Of each rank: the end of its last exchange.
   std::array<Record, 2> records_;
   int iteration_ = 0;
   std::int64_t played_ = 0;

@@ -84,7 +84,7 @@ double StageTimes::of(Kind kind) const {
   return 0;
 }
 
-Problem::Problem(const ScheduleInput& in) : devices(in.plan.device_count()) {
+Problem::Problem(const ScheduleInput& in) : exchanges(exchanges_of(in)), devices(in.plan.device_count()) {
   const Plan& plan = in.plan;
   std::map<std::vector<DeviceId>, int> rank_with;
   std::set<DeviceId> taken;

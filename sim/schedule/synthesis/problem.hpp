@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/schedule/builder.hpp"
+#include "sim/schedule/synthesis/exchanges.hpp"
 
 namespace stagecraft::synthesis {
 
@@ -81,6 +82,7 @@ struct Problem {
   std::vector<std::vector<Output>> forward_outputs, gradient_outputs;  ///< Of each piece.
   std::vector<int> inputs;  ///< Of each piece: 2 * piece forwards, 2 * piece + 1 gradients.
   std::vector<int> order;   ///< Stages, inputs first.
+  Exchanges exchanges;
   int devices = 0;
 };
 

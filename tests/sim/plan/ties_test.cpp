@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "sim/plan/gradient_groups.hpp"
 #include "sim/plan/placement.hpp"
 
@@ -131,14 +133,56 @@ TEST_CASE("groups with a ring between them are updated in one round, which all t
   CHECK_FALSE(chained.waits(StageId{2}));
 }
 
-TEST_CASE("first and last stage on the same devices need no round of their own") {
+TEST_CASE("first and last stage on the same devices: no ring, but one round") {
   for (const Placement placement : {Placement::V, Placement::Wave, Placement::Bidirectional}) {
     const Plan plan = placed_plan(placement, 4, 2, 4, 0);
     const int last = plan.different_stages() - 1;
-    const std::vector<int> stages =
-        placement == Placement::Bidirectional ? std::vector<int>{0, 3, 4, 7} : std::vector<int>{0, last};
+    const bool both_ways = placement == Placement::Bidirectional;
+    const std::vector<int> stages = both_ways ? std::vector<int>{0, 3, 4, 7} : std::vector<int>{0, last};
     const GradientGroups groups(tied(plan, {stages}));
     CHECK(groups.rings().empty());
-    for (int s = 0; s < plan.stage_count(); ++s) CHECK_FALSE(groups.tied(StageId{s}));
+    CHECK(groups.round(StageId{last}) == 0);
+    CHECK(groups.round_devices(StageId{last}) == (both_ways ? devices({0, 3}) : devices({0})));
+    for (int s = 0; s < plan.stage_count(); ++s)
+      CHECK(groups.tied(StageId{s}) == (std::find(stages.begin(), stages.end(), s) != stages.end()));
+  }
+}
+
+TEST_CASE("what a device holds of a tie") {
+  Plan plan = chain_plan(3, 3, 2);
+  plan.stages[0].devices = devices({0, 1});
+  plan.stages[1].devices = devices({1, 2});
+  plan.stages[2].devices = devices({3});
+  const GradientGroups groups(tied(plan, {{0, 1}}));
+  CHECK(text(groups.rings()) == "0 2");
+  CHECK(groups.ties(StageId{1}) == std::vector<int>{0});
+  CHECK(groups.ties(StageId{2}).empty());
+  const Holding &both = groups.holding(0, DeviceId{1}), &second = groups.holding(0, DeviceId{2});
+  REQUIRE(both.groups.size() == 2);
+  CHECK(both.groups[0].group == 0);
+  CHECK(both.groups[0].place == 1);
+  CHECK(both.groups[1].group == 1);
+  CHECK(both.groups[1].place == 0);
+  CHECK(both.stage == 0);
+  CHECK(both.ring == -1);
+  REQUIRE(second.groups.size() == 1);
+  CHECK(second.stage == 1);
+  CHECK(second.ring == 0);
+  CHECK(second.place == 1);
+}
+
+TEST_CASE("holders of 20,000 replicas, side by side and on the same devices, are laid out at once") {
+  // What looks for each device among all takes 4e8 steps for one of the holders.
+  constexpr int kReplicas = 20000;
+  Plan plan = chain_plan(2, 2, 2);
+  for (const bool shifted : {false, true}) {
+    for (int s = 0; s < 2; ++s) {
+      plan.stages[static_cast<std::size_t>(s)].devices.clear();
+      for (int r = 0; r < kReplicas; ++r)
+        plan.stages[static_cast<std::size_t>(s)].devices.emplace_back(shifted ? r + s * kReplicas / 2 : 2 * r + s);
+    }
+    const GradientGroups groups(tied(plan, {{0, 1}}));
+    CHECK(groups.rings().size() == (shifted ? kReplicas / 2 : kReplicas));
+    CHECK(groups.round_devices(StageId{1}).size() == (shifted ? kReplicas * 3 / 2 : kReplicas * 2));
   }
 }

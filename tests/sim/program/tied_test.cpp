@@ -220,15 +220,49 @@ TEST_CASE("several ties have an all-reduce each, and names of their own") {
   CHECK(contains(text, "2U0 after 2B1\n"));
 }
 
-TEST_CASE("a device with all copies exchanges nothing") {
-  for (const char* schedule : {"zb-v", "v-half", "dualpipev", "hanayo", "chimera", "gems", "dualpipe"}) {
+TEST_CASE("a device with all copies exchanges nothing, but none is updated before the gradients of all") {
+  for (const char* schedule : {"zb-v", "v-half", "1f1b-v", "dualpipev", "hanayo", "chimera", "gems", "dualpipe"}) {
     CAPTURE(schedule);
-    const Plan plan = test::least_plan(get_from(schedules::all(), "schedule", schedule), 4, 8);
+    const Plan alone = test::least_plan(get_from(schedules::all(), "schedule", schedule), 4, 8),
+               plan = ends_tied(alone);
     for (const bool overlap : {true, false}) {
-      const Program alone = program_of(schedule, plan, overlap, 2),
-                    with = program_of(schedule, ends_tied(plan), overlap, 2);
-      CHECK(test::listing(alone) == test::listing(with));
+      const Program program = program_of(schedule, plan, overlap, 2);
+      CHECK(of_ties(program).empty());
+      CHECK(program.size() == program_of(schedule, alone, overlap, 2).size());
+      // Two iterations; in the second all gradients of both. Two holders of 8 micro-batches make 16 gradients each
+      // time, and copies divide them.
+      const int holders = static_cast<int>(plan.ties.front().stages.size());
+      CHECK(check_updates(program, plan) == holders * (16 + 32));
     }
+  }
+  const Schedule v =
+      test::build("zb-v", tied(test::least_plan(get_from(schedules::all(), "schedule", "zb-v"), 2, 4), {{0, 3}}));
+  const auto& row = v.devices[0];
+  CHECK(to_text(row[row.size() - 2]) == "3U0");
+  CHECK(to_text(row.back()) == "0U0");
+}
+
+TEST_CASE("a device that is in no ring waits for the all-reduces of both groups that it is in") {
+  Plan plan = chain_plan(2, 2, 2);
+  plan.mini_batch = 4;
+  plan.stages[0].devices = {DeviceId{0}, DeviceId{1}};
+  plan.stages[1].devices = {DeviceId{1}, DeviceId{2}};
+  for (Stage& stage : plan.stages) stage.micro_batch_size = 2;
+  plan = tied(std::move(plan), {{0, 1}});
+  const Schedule schedule =
+      test::schedule_from({"0F0 0F1 0B0 0B1 0U0", "0F0 0F1 1F0 1F1 1B0 0B0 1B1 0B1 1U0 0U0", "1F0 1F1 1B0 1B1 1U0"});
+  StageCost cost = test::times(1, 2, 0.5);
+  cost.gradient_traffic = cost.gradients = Bytes{64};
+  for (const bool overlap : {true, false}) {
+    LoweringOptions options;
+    options.overlap = overlap;
+    options.rendezvous = overlap;
+    const Program program = test::lowered(schedule, plan, uniform_costs(plan, cost), options);
+    REQUIRE(of_ties(program).size() == 1);
+    CHECK(members(program, of_ties(program).front()) == "0 2");
+    CHECK(check_updates(program, plan) == 4 * 8);
+    CHECK(contains(test::listing(program), "1U0 after 0B1, 1AR0, 0AR0"));
+    CHECK(contains(test::listing(program), "0U0 after 1U0, 0AR0, 1AR0"));
   }
 }
 
@@ -249,8 +283,19 @@ TEST_CASE("pipelines in both directions, three holders: behind the sums of both 
     }
 }
 
+/// In an iteration: one for each replica where the holders of a tie are on several ranks.
+std::size_t rings_of(const Plan& plan, int replicas) {
+  std::size_t count = 0;
+  for (const Tie& tie : plan.ties) {
+    std::set<DeviceId> ranks;
+    for (const StageId s : tie.stages) ranks.insert(plan.stage(s).devices.front());
+    if (ranks.size() > 1) count += static_cast<std::size_t>(replicas);
+  }
+  return count;
+}
+
 TEST_CASE("every flushing schedule, beside computation and in its way: no update before the last gradient") {
-  int different = 0;
+  int different = 0, exchanged = 0;
   for (const ScheduleDef* def : schedules::all()) {
     if (!def->flushes || !def->trains || def->name == "csv") continue;
     for (const bool overlap : {true, false})
@@ -259,18 +304,34 @@ TEST_CASE("every flushing schedule, beside computation and in its way: no update
         CAPTURE(overlap);
         CAPTURE(replicas);
         const Plan least = replicated(test::least_plan(*def, 4, 8), replicas);
-        const int last = least.different_stages() - 1;
-        Plan plan = ends_tied(least);
-        if (!plan.stages.front().twin.valid()) plan = tied(std::move(plan), {{1, last}, {0, 1, 2}});
-        const Program program = program_of(def->name, plan, overlap, 2);
-        if (!plan.stages.front().twin.valid()) {
-          CHECK(of_ties(program).size() % (2 * static_cast<std::size_t>(replicas)) == 0);
-          CHECK(check_updates(program, plan) > 0);
-        }
+        const Plan ends = ends_tied(least);
+        const Program program = program_of(def->name, ends, overlap, 2);
+        const bool together = def->placement == Placement::V || def->placement == Placement::Wave ||
+                              def->placement == Placement::Bidirectional;
+        CHECK(of_ties(program).size() == (together ? 0 : 2 * static_cast<std::size_t>(replicas)));
+        CHECK(check_updates(program, ends) > 0);
+        exchanged += !together;
         ++different;
+        if (least.stages.front().twin.valid()) continue;
+        const Plan several = tied(ends, {{1, least.stage_count() - 1}, {0, 1, 2}});
+        const Program all = program_of(def->name, several, overlap, 2);
+        CHECK(of_ties(all).size() == 2 * rings_of(several, replicas));
+        CHECK(check_updates(all, several) > 0);
       }
   }
   CHECK(different >= 4 * 20);
+  CHECK(exchanged >= 4 * 10);
+}
+
+TEST_CASE("an update before the gradients of another stage on the device with the same weights is told") {
+  const Plan plan = tied(chain_plan(4, 2, 1), {{0, 2}});
+  const Schedule early = test::schedule_from({"0F0 2F0 2B0 2U0 0B0 0U0", "1F0 3F0 3B0 1B0 1U0 3U0"});
+  const auto problems = validate(early, plan, {});
+  REQUIRE(problems.size() == 1);
+  CHECK(to_text(problems.front()) ==
+        "local-order: rank 0, column 3, 2U0: 2U0 comes before the last gradient of stage 0, which shares its weights");
+  const Schedule late = test::schedule_from({"0F0 2F0 2B0 0B0 0U0 2U0", "1F0 3F0 3B0 1B0 1U0 3U0"});
+  CHECK(validate(late, plan, {}).empty());
 }
 
 TEST_CASE("updates in an order that another holder cannot follow are a cycle with names") {

@@ -37,10 +37,33 @@ TEST_CASE("weights tied between devices are told where they are trained and no f
   CHECK(of("quickstart", {"run.schedule=inference"}).empty());
   for (const char* schedule : {"pipedream", "2bw", "wpipe"}) {
     const std::vector<std::string> tied = of("quickstart", {std::string("run.schedule=") + schedule});
-    REQUIRE(tied.size() == 1);  // 50257 tokens and 1024 places of width 1024.
-    CHECK(tied.front() ==
-          "5.251e+07 weights are tied between stages on different devices; the exchange of their gradients is "
-          "simulated only where a schedule flushes, which this one does not");
+    REQUIRE(tied.size() == 1);  // 50257 tokens and 1024 places of width 1024, two bytes each.
+    CHECK(tied.front() == std::string("5.251e+07 weights are tied between stages on different devices; the exchange of "
+                                      "their gradients (100.2 MiB for each update) is simulated only where a schedule "
+                                      "flushes, which ") +
+                              schedule + " does not");
   }
   CHECK(of("quickstart", {"run.schedule=pipedream", "model.tied=false"}).empty());
+}
+
+TEST_CASE("remarks on a scenario are the same before it is prepared") {
+  for (const std::vector<std::string>& sets :
+       {std::vector<std::string>{}, {"run.schedule=2bw"}, {"run.schedule=inference"}}) {
+    CAPTURE(sets.size());
+    const Scenario s = load_scenario("scenarios/examples/quickstart.yaml", sets);
+    CHECK(remarks(s) == remarks(s, prepare(s)));
+  }
+  CHECK(remarks(load_scenario("scenarios/examples/quickstart.yaml", {"run.schedule=2bw"})).size() == 1);
+  CHECK(remarks(load_scenario("scenarios/examples/quickstart.yaml", {"run.schedule=inference"})).empty());
+}
+
+TEST_CASE("of a scenario that cannot be laid out the odd magnitudes of its cluster are told") {
+  const Scenario s =
+      load_scenario("scenarios/examples/gpt-1f1b-16.yaml",
+                    {"plan.stages=4096",
+                     "cluster={generator: uniform, devices: 16, type: slow, link: {bandwidth: 1 GB/s}, types: "
+                     "{slow: {peak: 1 FLOP/s, memory: 1 GiB, memory_bandwidth: 1 GB/s}}}"});
+  CHECK_THROWS_AS(lay_out(s), Infeasible);
+  REQUIRE(remarks(s).size() == 1);
+  CHECK(remarks(s).front().find("peak of 1 FLOP/s is less than machines have") != std::string::npos);
 }

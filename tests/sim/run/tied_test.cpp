@@ -127,9 +127,18 @@ TEST_CASE("interleaved: first and last stage on different devices") {
   CHECK(added("interleaved", 8, {0, 7}, sets) == exactly(ring(2)));
 }
 
-TEST_CASE("first and last stage on one device: nothing") {
-  for (const char* schedule : {"zb-v", "hanayo", "1f1b-v"}) CHECK(added(schedule, 8, {0, 7}) == 0);
-  for (const char* schedule : {"chimera", "gems"}) CHECK(added(schedule, 4, {0, 3}) == 0);
+TEST_CASE("first and last stage on one device: no message, but both updates behind the last gradient") {
+  // Adam in single precision reads four numbers and writes three for each weight, at 10 TB/s. The update of the last
+  // stage no longer stands where the device would wait for messages.
+  const double update = 7 * kBytes / 10e12;
+  for (const char* schedule : {"zb-v", "hanayo", "1f1b-v"}) CHECK(added(schedule, 8, {0, 7}) == exactly(update));
+  for (const char* schedule : {"chimera", "gems"}) CHECK(added(schedule, 4, {0, 3}) == exactly(update));
+}
+
+TEST_CASE("what does not train has no gradients to add up") {
+  const Prepared p = prepare(scenario("inference", 2, {0, 1}, true));
+  CHECK(p.plan.ties.empty());
+  CHECK(to_text(p.program).find("TAR") == std::string::npos);
 }
 
 TEST_CASE("pipelines in both directions, three holders: the sums of the copies, then rings of two") {

@@ -1,0 +1,66 @@
+#include "sim/schedule/synthesis/exchanges.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "sim/cluster/cluster.hpp"
+#include "sim/plan/gradient_groups.hpp"
+
+namespace stagecraft::synthesis {
+namespace {
+
+/// As `ideal` has it: 2(n-1) latencies of the slowest edge, then 2(n-1)/n of the bytes over every edge at once.
+double ring_time(const Router& router, const std::vector<DeviceId>& devices, Bytes gradient) {
+  const auto n = static_cast<double>(devices.size());
+  const Bytes bytes{std::round(2 * (n - 1) / n * std::round(gradient.value))};
+  double latency = 0, carrying = 0;
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    const Route edge = router.require(devices[d], devices[(d + 1) % devices.size()]);
+    latency = std::max(latency, edge.latency.value);
+    carrying = std::max(carrying, (bytes / edge.bandwidth).value);
+  }
+  return 2 * (n - 1) * latency + carrying;
+}
+
+}  // namespace
+
+Exchanges exchanges_of(const ScheduleInput& in) {
+  const Plan& plan = in.plan;
+  Exchanges found;
+  found.tied.assign(plan.stages.size(), false);
+  if (plan.ties.empty()) return found;
+  const GradientGroups groups(plan);
+  std::optional<Router> router;
+  if (in.cluster) router.emplace(*in.cluster);
+  std::map<std::pair<int, int>, Exchange> by_round;  // Rounds of later stages are updated first.
+  for (const TieRing& ring : groups.rings()) {
+    const Tie& tie = plan.ties[static_cast<std::size_t>(ring.tie)];
+    const double time = router ? ring_time(*router, ring.devices, tie.gradient) : 0;
+    const auto [at, is_new] = by_round.try_emplace({-groups.round(tie.stages.front()), ring.tie});
+    Exchange& exchange = at->second;
+    exchange.least = is_new ? time : std::min(exchange.least, time);
+    exchange.time = std::max(exchange.time, time);
+    exchange.stages.assign(tie.stages.begin(), tie.stages.end());
+  }
+  for (std::size_t t = 0; t < plan.ties.size(); ++t) {  // On the same devices they meet in no time.
+    const auto& stages = plan.ties[t].stages;
+    if (!groups.tied(stages.front())) continue;
+    Exchange& exchange = by_round[{-groups.round(stages.front()), static_cast<int>(t)}];
+    exchange.stages.assign(stages.begin(), stages.end());
+  }
+  for (auto& [key, exchange] : by_round) found.all.push_back(std::move(exchange));
+  for (int s = 0; s < plan.stage_count(); ++s) {
+    if (!groups.tied(StageId{s})) continue;
+    found.tied[static_cast<std::size_t>(s)] = true;
+    found.updates.push_back(s);
+  }
+  std::sort(found.updates.begin(), found.updates.end(), [&](int a, int b) {
+    const auto place = [&](int s) { return std::tuple(-groups.round(StageId{s}), -groups.of(StageId{s}), s); };
+    return place(a) < place(b);
+  });
+  return found;
+}
+
+}  // namespace stagecraft::synthesis
