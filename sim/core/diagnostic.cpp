@@ -92,6 +92,7 @@ std::string render(const Diagnostic& problem) {
   std::string text = place_of(problem.where) + "error: ";
   if (!problem.path.empty()) text += problem.path + ": ";
   text += problem.message;
+  if (problem.more > 0) text += fmt::format("; and {} more like these", problem.more);
   if (auto snippet = snippet_of(problem.where)) {
     if (!snippet->line.empty() && snippet->line.back() == '\r') snippet->line.pop_back();
     narrow(*snippet);
@@ -107,10 +108,12 @@ std::string render(std::vector<Diagnostic> problems) {
                    [&](const Diagnostic& a, const Diagnostic& b) { return place(a) < place(b); });
   std::string text;
   for (std::size_t i = 0; i < std::min(problems.size(), kMostShown); ++i) text += render(problems[i]) + '\n';
-  if (problems.size() == 1) {
+  std::size_t found = problems.size();
+  for (const Diagnostic& d : problems) found += static_cast<std::size_t>(d.more);
+  if (found == 1) {
     text.pop_back();
   } else {
-    text += fmt::format("{} problems found", problems.size());
+    text += fmt::format("{} problems found", found);
     if (problems.size() > kMostShown) text += fmt::format(", the first {} are shown", kMostShown);
   }
   return text;

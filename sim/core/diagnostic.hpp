@@ -22,6 +22,7 @@ struct Diagnostic {
   std::string message;  ///< What is wrong, in one sentence.
   std::string help;     ///< What to write instead; may be empty.
   std::string code;     ///< A stable word for scripts, such as "unknown-field".
+  int more = 0;         ///< Others like it that it stands for.
 };
 
 /// "file:line:column: error: path: message", the line with a caret when the file can be read, and the help. A file

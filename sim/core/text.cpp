@@ -84,16 +84,29 @@ std::string behind_links(const std::string& path) {
   return none ? path : file.string();
 }
 
-std::atomic<const char*> half = nullptr;
+/// A neighbour file of write_file(). None goes away, since a handler of a signal may look at it at any time.
+struct Neighbour {
+  const std::string file;
+  std::atomic<bool> half = true;
+  Neighbour* next = nullptr;
+};
+
+std::atomic<Neighbour*> neighbours = nullptr;
 std::atomic<int> finished = 0;
 
-/// While it lives, half_written() is its file.
+/// While it lives, remove_half_written() removes its file.
 class Unfinished {
  public:
-  explicit Unfinished(const char* file) { half = file; }
-  ~Unfinished() { half = nullptr; }
+  explicit Unfinished(const std::string& file) : neighbour_(new Neighbour{file}) {
+    neighbour_->next = neighbours;
+    while (!neighbours.compare_exchange_weak(neighbour_->next, neighbour_)) continue;
+  }
+  ~Unfinished() { neighbour_->half = false; }
   Unfinished(const Unfinished&) = delete;
   Unfinished& operator=(const Unfinished&) = delete;
+
+ private:
+  Neighbour* neighbour_;
 };
 
 }  // namespace
@@ -165,7 +178,10 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-const char* half_written() noexcept { return half; }
+void remove_half_written() noexcept {
+  for (const Neighbour* n = neighbours; n; n = n->next)
+    if (n->half) unlink(n->file.c_str());
+}
 
 int files_written() noexcept { return finished; }
 
@@ -174,7 +190,8 @@ void write_file(const std::string& path, std::string_view content) {
   const bool in_place = is_special(path);
   const std::string target = behind_links(path);
   const std::string neighbour = in_place ? path : fmt::format("{}.{}-{}.tmp", target, getpid(), counter++);
-  const Unfinished unfinished(in_place ? nullptr : neighbour.c_str());
+  std::optional<Unfinished> unfinished;
+  if (!in_place) unfinished.emplace(neighbour);
   errno = 0;
   std::ofstream out(neighbour, std::ios::binary);
   out.write(content.data(), static_cast<std::streamsize>(content.size()));
@@ -182,7 +199,7 @@ void write_file(const std::string& path, std::string_view content) {
   std::error_code renamed;
   if (out && !in_place) std::filesystem::rename(neighbour, target, renamed);
   if (out && !renamed) {
-    finished += !content.empty();  // An empty one only tries whether there can be one.
+    ++finished;
     return;
   }
   const std::string reason = out ? renamed.message() : std::strerror(errno == 0 ? EIO : errno);

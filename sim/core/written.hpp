@@ -2,8 +2,9 @@
 
 namespace stagecraft {
 
-/// For a handler of a signal: the neighbour file that write_file() is at, if any, and how many files it has finished.
-const char* half_written() noexcept;
+/// For a handler of a signal, in any thread: removes the neighbour files that write_file() is at, and how many files it
+/// has finished.
+void remove_half_written() noexcept;
 int files_written() noexcept;
 
 }  // namespace stagecraft

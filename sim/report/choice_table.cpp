@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/core/text.hpp"
+#include "sim/report/tied.hpp"
 
 namespace stagecraft {
 namespace {
@@ -54,6 +55,10 @@ std::string about_replay(const ChoiceTable& t) {
                      c.period, c.replayed);
 }
 
+std::string percent_text(double percent) {
+  return percent < 99.5 ? fmt::format("{:.2g}", percent) : fmt::format("{:.0f}", percent);
+}
+
 std::string about_memory(const Choice& best) {
   constexpr double kMuch = 0.95;
   if (best.filled <= kMuch) return {};
@@ -72,6 +77,12 @@ std::string about_own(const ChoiceTable& t, const Choice& best) {
                      std::abs(100 * (1 - first / own)), first <= own ? "shorter" : "longer");
 }
 
+std::string unexchanged(const std::vector<Choice>& rows) {
+  Unexchanged list;
+  for (const Choice& c : rows) list.emplace_back(c.schedule, c.unexchanged);
+  return unexchanged_text(list);
+}
+
 std::string refused_text(const ChoiceTable& t) {
   std::string text;
   for (const auto& [schedule, why] : t.refused) text += fmt::format("{} runs none of these plans: {}\n", schedule, why);
@@ -81,6 +92,8 @@ std::string refused_text(const ChoiceTable& t) {
 }  // namespace
 
 Seconds known_period(const Choice& c) { return c.replayed && c.replayed->ran() ? c.replayed->period : c.period; }
+
+std::string unexchanged_text(const ChoiceTable& t) { return unexchanged(t.front); }
 
 std::vector<bool> stand_out(const std::vector<Choice>& front) {
   constexpr double kLess = 0.6;
@@ -127,14 +140,14 @@ std::string to_text(const ChoiceTable& t, bool all) {
                   t.cut_short ? "some that could be better were not simulated (--most, or too many micro-batches)"
                               : "of these plans no other is shorter, smaller or on fewer devices");
   if (t.bound.value > 0)
-    text +=
-        fmt::format("no order of work makes any of these plans shorter than {}: the first is at most {:.2g} % above\n",
-                    to_text(t.bound), std::max(0.0, 100 * (known_period(best) / t.bound - 1)));
+    text += fmt::format("no order of work makes any of these plans shorter than {}: the first is at most {} % above\n",
+                        to_text(t.bound), percent_text(std::max(0.0, 100 * (known_period(best) / t.bound - 1))));
   if (shown.size() < t.front.size())
     text += fmt::format("left out: {} more, with somewhat less memory (--all)\n", t.front.size() - shown.size());
   text += refused_text(t);
   if (std::any_of(shown.begin(), shown.end(), [](const Choice& c) { return c.weights != "flush"; }))
     text += "with stale weights it takes more updates to learn as much: stagecraft convergence\n";
+  if (const std::string line = unexchanged(shown); !line.empty()) text += line + "\n";
   text += about_replay(t) + about_memory(best);
   if (t.own.value > 0) text += about_own(t, best);
   text += "the first, as options  ";

@@ -18,6 +18,7 @@ struct Choice {
   double throughput = 0;             ///< Samples per second at the period.
   Bytes memory;                      ///< Of the fullest device.
   double filled = 0;                 ///< Most of the memory of a device that has no reserve, as a share.
+  Bytes unexchanged;                 ///< Gradients of tied weights whose exchange is not simulated.
   std::string limit;                 ///< What holds it up.
   std::vector<std::string> sets;     ///< That make it of the scenario.
 };
@@ -37,6 +38,7 @@ struct ChoiceTable {
   std::optional<Replayed> own_replayed;     ///< The same where messages share links.
   Seconds bound;                            ///< The work of the busiest device in the plan where that is least.
   std::vector<std::pair<std::string, std::string>> refused;  ///< Schedules that run none of the plans, and why.
+  std::vector<std::string> notes;                            ///< Remarks on the scenario as it stands.
   Replay replay;
   /// Covered by no other, or where messages share links by none of those that were played again; shortest period first,
   /// those that were played again by the period then.
@@ -48,6 +50,8 @@ std::vector<bool> stand_out(const std::vector<Choice>& front);
 
 /// The front, or those of it that stand out in its order or in that of the periods without sharing.
 std::string to_text(const ChoiceTable&, bool all);
+/// The line below the table about rows without the exchange of tied weights' gradients; empty where none is.
+std::string unexchanged_text(const ChoiceTable&);
 std::string choices_csv(const ChoiceTable&);
 std::string choices_json(const ChoiceTable&);  ///< Schema choices/1; SI units.
 

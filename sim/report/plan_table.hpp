@@ -32,6 +32,7 @@ struct PlanRow {
 struct PlanTable {
   std::string title, model, cluster, schedule;
   int micro_batches = 0;
+  std::vector<std::string> notes;  ///< Remarks on the scenario as it stands.
   Replay replay;
   std::vector<PlanRow> rows;
 };

@@ -22,6 +22,7 @@ struct ScheduleRow {
   double bubble = 0, steady_bubble = 0;
   Bytes memory;         ///< Peak of the fullest device.
   std::string fullest;  ///< Its name.
+  Bytes unexchanged;    ///< Gradients of tied weights whose exchange is not simulated.
   int activations = 0;  ///< Most whole stashes alive on a device.
   Bytes traffic;        ///< Messages between stages in one iteration; each counts once, however many links it crosses.
   /// Of single, pair and direction, the streams of messages that never block for ever; nothing: not known.
@@ -45,6 +46,7 @@ struct ScheduleTable {
   std::string own;  ///< The scenario's own schedule.
   Cluster cluster;
   int devices = 0, micro_batches = 0, iterations = 0;
+  std::vector<std::string> notes;  ///< Remarks on the scenario as it stands.
   Replay replay;
   std::vector<ScheduleRow> rows;
 };
@@ -74,6 +76,8 @@ BestRows best_of(const ScheduleTable&);
 
 /// The table and, below it, the answer in words.
 std::string to_text(const ScheduleTable&);
+/// The line below the table about rows without the exchange of tied weights' gradients; empty where none is.
+std::string unexchanged_text(const ScheduleTable&);
 std::string schedules_csv(const ScheduleTable&);
 /// "schedules/1": every number in SI units, with its unit in the name.
 std::string schedules_json(const ScheduleTable&);

@@ -6,6 +6,7 @@
 #include "sim/core/counted.hpp"
 #include "sim/core/text.hpp"
 #include "sim/report/schedule_table.hpp"
+#include "sim/report/tied.hpp"
 
 namespace stagecraft {
 namespace {
@@ -61,7 +62,12 @@ std::string about_replay(const ScheduleTable& table) {
 std::string answer(const ScheduleTable& table) {
   const BestRows best = best_of(table);
   if (!best.fastest) return "Nothing ran.\n";
-  const auto line = [](const char* what, const std::string& text) { return fmt::format("{:<19}  {}\n", what, text); };
+  std::size_t width = 19;
+  for (const ScheduleRow& r : table.rows)
+    if (r.search && r.ran()) width = std::max(width, r.name.size());
+  const auto line = [width](const char* what, const std::string& text) {
+    return fmt::format("{:<{}}  {}\n", what, width, text);
+  };
   const auto in_words = [&](const ScheduleRow& r) {
     const std::string on = to_text(known_period(r)) == to_text(r.period) ? "" : " on " + table.replay.backend;
     return fmt::format("{}, a period of {}{} in {}", r.name, to_text(known_period(r)), on, to_text(r.memory));
@@ -81,10 +87,18 @@ std::string answer(const ScheduleTable& table) {
   const std::vector<bool> marked = pareto_front(table);
   for (std::size_t i = 0; i < marked.size(); ++i)
     if (marked[i]) front.push_back(table.rows[i].name);
-  return text + line("best trade-offs", join(front)) + kNotes + about_replay(table);
+  text += line("best trade-offs", join(front));
+  if (const std::string without = unexchanged_text(table); !without.empty()) text += line("tied weights", without);
+  return text + kNotes + about_replay(table);
 }
 
 }  // namespace
+
+std::string unexchanged_text(const ScheduleTable& table) {
+  Unexchanged list;
+  for (const ScheduleRow& r : table.rows) list.emplace_back(r.name, r.unexchanged);
+  return unexchanged_text(list);
+}
 
 std::string to_text(const ScheduleTable& table) {
   std::size_t width = 8;

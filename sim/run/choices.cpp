@@ -9,6 +9,7 @@
 #include "backends/backend.hpp"
 #include "sim/run/candidates.hpp"
 #include "sim/run/choice_replay.hpp"
+#include "sim/run/remarks.hpp"
 #include "sim/run/replay.hpp"
 #include "sim/run/run.hpp"
 #include "sim/schedule/builder.hpp"
@@ -93,6 +94,7 @@ class ChoiceSearch {
     table_.model = p.model.name;
     table_.cluster = p.cluster.name;
     table_.samples = p.plan.mini_batch;
+    table_.notes = remarks(own_, p);
   }
 
   ChoiceTable run() {
@@ -209,6 +211,7 @@ class ChoiceSearch {
     const Report report = stagecraft::run(scenario, p, asked_.backend).report;
     c.schedule = way.schedule->name;
     c.weights = scenario.weights;
+    c.unexchanged = unexchanged_gradients(scenario, p);
     c.period = report.period;
     c.makespan = report.makespan;
     c.throughput = report.throughput;

@@ -8,6 +8,7 @@
 #include "backends/backend.hpp"
 #include "sim/plan/bounds.hpp"
 #include "sim/plan/planner.hpp"
+#include "sim/run/remarks.hpp"
 #include "sim/run/replay.hpp"
 #include "sim/schedule/builder.hpp"
 
@@ -163,6 +164,7 @@ PlanTable compare_plans(const PlanTableOptions& asked, const std::function<void(
   table.cluster = build_cluster(own.tree.at("cluster")).name;
   table.schedule = own.schedule;
   table.micro_batches = own.micro_batches;
+  table.notes = remarks(own);
   static_cast<void>(devices_to_use(own.tree.at("plan"), build_cluster(own.tree.at("cluster"))));  // Said once, for all.
   const int devices = needs_stages(names, own) ? used_devices(own) : 0;
   bounds::Known known;

@@ -8,6 +8,7 @@
 #include "sim/core/counted.hpp"
 #include "sim/plan/ties.hpp"
 #include "sim/run/magnitudes.hpp"
+#include "sim/schedule/builder.hpp"
 
 namespace stagecraft {
 namespace {
@@ -34,30 +35,21 @@ void add_idle_devices(const Scenario& s, const Prepared& p, std::vector<std::str
   lines.push_back(line);
 }
 
-bool trains(const Prepared& p) {
+bool trains(const Scenario& s, const Prepared& p) {
   const auto& rows = p.schedule.devices;
+  if (rows.empty()) return get_from(schedules::all(), "schedule", s.schedule).trains;
   return std::any_of(rows.begin(), rows.end(), [](const auto& row) {
     return std::any_of(row.begin(), row.end(), [](const Op& op) { return op.kind != OpKind::Forward; });
   });
 }
 
-/// Where a schedule flushes their gradients meet, and that takes its time.
-void add_tied_weights(const Prepared& p, std::vector<std::string>& lines) {
-  if (!p.plan.ties.empty() || !trains(p)) return;
-  double apart = 0;
-  for (const Tie& tie : ties_of(p.plan, p.model)) {
-    std::set<Devices> holders;
-    for (const StageId s : tie.stages) {
-      const std::vector<DeviceId>& devices = p.plan.stage(s).devices;
-      holders.insert(Devices(devices.begin(), devices.end()));
-    }
-    if (holders.size() > 1) apart += tie.gradient.value / p.model.precision.gradient;
-  }
-  if (apart > 0)
+void add_tied_weights(const Scenario& s, const Prepared& p, std::vector<std::string>& lines) {
+  const Bytes apart = unexchanged_gradients(s, p);
+  if (apart.value > 0)
     lines.push_back(
-        fmt::format("{:.4g} weights are tied between stages on different devices; the exchange of their gradients is "
-                    "simulated only where a schedule flushes, which this one does not",
-                    apart));
+        fmt::format("{:.4g} weights are tied between stages on different devices; the exchange of their gradients ({} "
+                    "for each update) is simulated only where a schedule flushes, which {} does not",
+                    apart.value / p.model.precision.gradient, to_text(apart), s.schedule));
 }
 
 }  // namespace
@@ -65,8 +57,32 @@ void add_tied_weights(const Prepared& p, std::vector<std::string>& lines) {
 std::vector<std::string> remarks(const Scenario& s, const Prepared& p) {
   std::vector<std::string> lines = odd_magnitudes(p.cluster);
   add_idle_devices(s, p, lines);
-  add_tied_weights(p, lines);
+  add_tied_weights(s, p, lines);
   return lines;
+}
+
+std::vector<std::string> remarks(const Scenario& s) {
+  try {
+    return remarks(s, lay_out(s));
+  } catch (const InputError&) {
+  } catch (const Infeasible&) {
+  }
+  return odd_magnitudes(build_cluster(s.tree.at("cluster")));
+}
+
+/// Where a schedule flushes their gradients meet, and that takes its time.
+Bytes unexchanged_gradients(const Scenario& s, const Prepared& p) {
+  Bytes apart;
+  if (!p.plan.ties.empty() || !trains(s, p)) return apart;
+  for (const Tie& tie : ties_of(p.plan, p.model)) {
+    std::set<Devices> holders;
+    for (const StageId stage : tie.stages) {
+      const std::vector<DeviceId>& devices = p.plan.stage(stage).devices;
+      holders.insert(Devices(devices.begin(), devices.end()));
+    }
+    if (holders.size() > 1) apart += tie.gradient;
+  }
+  return apart;
 }
 
 }  // namespace stagecraft

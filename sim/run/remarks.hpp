@@ -13,4 +13,10 @@ namespace stagecraft {
 /// not flush, not here.
 std::vector<std::string> remarks(const Scenario&, const Prepared&);
 
+/// The same before it runs; of one that cannot be laid out what is known of its cluster.
+std::vector<std::string> remarks(const Scenario&);
+
+/// Gradients of weights tied between devices whose exchange before each update is not simulated.
+Bytes unexchanged_gradients(const Scenario&, const Prepared&);
+
 }  // namespace stagecraft

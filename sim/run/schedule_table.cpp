@@ -9,6 +9,7 @@
 #include "sim/core/text.hpp"
 #include "sim/plan/planner.hpp"
 #include "sim/run/places.hpp"
+#include "sim/run/remarks.hpp"
 #include "sim/run/replay.hpp"
 #include "sim/run/run.hpp"
 #include "sim/run/safe_streams.hpp"
@@ -155,6 +156,7 @@ ScheduleRow measured(ScheduleRow row, const Scenario& scenario, Frame& f) {
   row.safe = safe_streams(p.schedule, p.plan, p.program.iterations);
   row.staleness = staleness(p.program);
   row.search = p.schedule.search;
+  row.unexchanged = unexchanged_gradients(scenario, p);
   if (!f.asked.keep) o.timeline = {};
   if (f.shortest.takes(time_of(f, row.makespan, row.period))) row.replayed = replayed(scenario, p);
   if (f.asked.keep) row.kept = {std::move(p.program), std::move(o.timeline)};
@@ -214,6 +216,7 @@ ScheduleTable compare_schedules(const ScheduleTableOptions& asked,
   table.title = f.own.title.empty() ? "(untitled)" : f.own.title;
   table.model = f.model;
   table.backend = asked.backend;
+  table.notes = remarks(f.own);
   table.own = f.own.schedule;
   table.micro_batches = f.own.micro_batches;
   table.iterations = f.iterations;

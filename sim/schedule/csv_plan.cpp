@@ -101,19 +101,21 @@ void check_chains(std::vector<int> starts, const Micros& micros, const CsvSchedu
   }
 }
 
-int ops_of(int micro, const CsvSchedule& csv) {
-  std::ptrdiff_t count = 0;
-  for (const auto& ops : csv.schedule.devices)
-    count += std::count_if(ops.begin(), ops.end(), [&](const Op& op) { return op.micro == micro; });
-  return static_cast<int>(count);
+/// The first of those with the fewest ops.
+int least_run(const std::vector<int>& micros, const CsvSchedule& csv) {
+  std::map<int, int> ops;
+  for (const int m : micros) ops[m] = 0;
+  for (const auto& row : csv.schedule.devices)
+    for (const Op& op : row)
+      if (const auto own = ops.find(op.micro); own != ops.end()) ++own->second;
+  return *std::min_element(micros.begin(), micros.end(), [&](int a, int b) { return ops.at(a) < ops.at(b); });
 }
 
 /// Two stages in a row do not forward the same. Of the micro-batches that one of them alone forwards the one with the
 /// fewest ops tells most: where the other stage has ops of it, that lacks its forward; else this forward is the slip.
 ScheduleProblem broken_chain(int s, const std::vector<int>& odd, const Micros& micros, const Plan& plan,
                              const CsvSchedule& csv) {
-  const int micro =
-      *std::min_element(odd.begin(), odd.end(), [&](int a, int b) { return ops_of(a, csv) < ops_of(b, csv); });
+  const int micro = least_run(odd, csv);
   const auto& own = micros[static_cast<std::size_t>(s)];
   const int has = std::binary_search(own.begin(), own.end(), micro) ? s : s - 1, lacks = 2 * s - 1 - has;
   const auto place = [&](int stage, bool forward) -> std::pair<int, int> {

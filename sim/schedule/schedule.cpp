@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "sim/core/text.hpp"
@@ -43,8 +44,10 @@ std::string to_text(const Search& s, const std::function<std::string(Seconds)>& 
   const std::string text = fmt::format("{} {}, ", s.period ? "period" : "iteration", time(s.found));
   constexpr double kSame = 1e-9;
   if (s.gap() <= kSame) return text + fmt::format("as short as any order can be ({})", s.reason);
-  return text + fmt::format("at most {:.2g} % too long: no order is shorter than {} ({})", 100 * s.gap(), time(s.bound),
-                            s.reason);
+  const double percent = std::max(100 * s.gap(), 1e-4);
+  return text + fmt::format("at most {} % too long: no order is shorter than {} ({})",
+                            percent < 99.5 ? fmt::format("{:.2g}", percent) : fmt::format("{:.0f}", percent),
+                            time(s.bound), s.reason);
 }
 
 std::string to_grid(const Schedule& schedule) {

@@ -73,6 +73,10 @@ class LocalCheck {
         else if (count != (op.micro + 1) * each)
           bad("local-order", 3,
               fmt::format("update {} comes after {} backwards instead of {}", op.micro, count, (op.micro + 1) * each));
+        else if (const StageId other = unfinished(op, rank); other.valid())
+          bad("local-order", 3,
+              fmt::format("{} comes before the last gradient of stage {}, which shares its weights", to_text(op),
+                          other.value));
         next = std::max(next, op.micro + 1);
         continue;
       }
@@ -94,6 +98,19 @@ class LocalCheck {
     for (const Op& op : ops)
       if (op.stage >= 0 && op.stage < plan_.stage_count())
         finished_[static_cast<std::size_t>(op.stage)] = updated_[static_cast<std::size_t>(op.stage)] = 0;
+  }
+
+  /// Of the stages on the rank that share weights with that of the update: one that has not all its gradients.
+  StageId unfinished(const Op& update, int rank) const {
+    for (const Tie& tie : plan_.ties) {
+      if (!std::binary_search(tie.stages.begin(), tie.stages.end(), update.stage)) continue;
+      for (const StageId s : tie.stages) {
+        const int each = plan_.replica_micro_batches(s) / schedule_.updates_of(s);
+        const bool here = replica_on(plan_.stage(s), DeviceId{rank}) >= 0;
+        if (here && finished_[static_cast<std::size_t>(s)] < (update.micro + 1) * each) return s;
+      }
+    }
+    return {};
   }
 
   bool in_range(const Op& op) const {
@@ -251,7 +268,7 @@ void throw_if_any(const std::vector<ScheduleProblem>& problems, const std::strin
     places.push_back(list.size());
     list.push_back({{what, 0, 0}, {}, to_text(p), {}, p.code});
   }
-  for (const auto& [place, count] : more) list[place].message += fmt::format("; and {} more like these", count);
+  for (const auto& [place, count] : more) list[place].more = count;
   throw InputError(std::move(list));
 }
 

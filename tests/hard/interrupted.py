@@ -4,11 +4,13 @@ import pathlib
 import random
 import signal
 import subprocess
+import tempfile
 import time
 
-from tool import PATIENCE, SLOWER, binary, check, finish, folder, leftovers, root
+from tool import PATIENCE, SLOWER, binary, check, finish, folder, leftovers, run
 
 AGAIN = 2  # Times each, at moments that are drawn.
+ATTEMPTS = 10  # Until one is stopped between two files.
 LONGEST = 1.0 * SLOWER  # Seconds until it has ended.
 ENDED = (130, -signal.SIGINT)  # A shell shows both as 130.
 
@@ -78,12 +80,38 @@ for name, words in LONG.items():
         check(early is None, f"{name}: had ended with {early} before it could be interrupted")
         if early is None:
             end(program, name)
-for _ in range(AGAIN):
-    written = folder / "written"
-    program = start(["run", "examples/quickstart", "--backend", "ideal", "--set", "run.micro_batches=5000", "--out", str(written)])
-    while not list(written.glob("*.tmp")) and program.poll() is None:
-        pass
-    said = end(program, "half of the results")
-    check(("files written so far" in said) == bool(list(written.iterdir())), f"{sorted(written.iterdir())}, but: {said}")
-    check(not (written / "results.json").exists(), "half of the results: there is a results.json")
+
+
+def interrupted_at(seen, into):
+    """What a run into this folder says that is stopped when such a file is there; None where it had ended before."""
+    program = start([*QUICK, "--set", "run.micro_batches=3000", "--out", str(into)])
+    while not list(into.glob(seen)) and program.poll() is None:
+        time.sleep(0.0005)
+    if program.poll() is not None:
+        program.communicate()
+        return None
+    return end(program, f"half of the results in {into.name}")
+
+
+WHOLE = "has a whole run only if it has a results.json"
+QUICK = ["run", "examples/quickstart", "--backend", "ideal"]
+SMALL = [*QUICK, "--set", "report.trace=false", "--out"]
+HALF, MADE = "trace.json.*.tmp", "trace.json"
+# While the trace is half written, and while the page behind it is made; into a new folder, and over a run before.
+for seen, before in [(HALF, False), (MADE, False), (HALF, True), (MADE, True)]:
+    where = f"{seen}, {'a run' if before else 'none'} before"
+    for attempt in range(ATTEMPTS):
+        written = pathlib.Path(tempfile.mkdtemp(dir=folder))
+        check(not before or run([*SMALL, str(written)])[0] == 0, "a folder with a run in it cannot be made")
+        said = interrupted_at(seen, written)
+        if said is None or (written / "results.json").exists():
+            continue
+        check(WHOLE in said and "nothing was kept" not in said, f"{where}: {sorted(written.iterdir())}, but: {said}")
+        check(("the run before was being replaced" in said) == before, f"{where}: {said}")
+        code, _, errors, _ = run([*SMALL, str(written)])
+        names = {file.name for file in written.iterdir()}
+        check(code == 0 and "results.json" in names and "trace.json" not in names, f"{where}: {code} {names} {errors}")
+        break
+    else:
+        check(False, f"{where}: in {ATTEMPTS} attempts none was stopped while it wrote")
 finish()

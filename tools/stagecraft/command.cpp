@@ -78,9 +78,8 @@ void make_folder(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw InputError(fmt::format("--out: the folder '{}' cannot be made: {}", folder, error.message()));
-  const std::string probe = folder + "/.stagecraft";
-  write_file(probe, "");
-  std::filesystem::remove(probe, error);
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    throw BackendError(fmt::format("--out: in '{}' nothing can be written: {}", folder, std::strerror(errno)));
 }
 
 void check_folder_of(const Arguments& a, const std::string& option) {

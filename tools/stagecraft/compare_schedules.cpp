@@ -64,6 +64,9 @@ int compare_schedules(const Arguments& a) {
     throw InputError("--gantt draws below the table, which csv and json are not", "--format text, or --svg FILE");
   ScheduleTable table = table_of(a, file, by);
   sort_rows(table, by);
+  for (const std::string& note : table.notes) fmt::print(stderr, "note: {}\n", note);
+  if (const std::string line = unexchanged_text(table); format != "text" && !line.empty())
+    fmt::print(stderr, "note: {}\n", line);
   print(in_format(table, format));
   if (std::none_of(table.rows.begin(), table.rows.end(), [](const ScheduleRow& r) { return r.ran(); })) return 3;
   if (a.flag("gantt")) print("\n" + gantt_strips(strips_of(table), table.cluster, width));

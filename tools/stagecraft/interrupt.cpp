@@ -12,19 +12,24 @@
 namespace stagecraft {
 namespace {
 
-std::atomic<const char*> kept = "nothing was kept";
+std::atomic<const char*> kept = nullptr;
 pid_t owner = 0;
 bool terminal = false;
 
 void say(const char* text) { [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, std::strlen(text)); }
 
+const char* what_was_kept() {
+  if (const char* said = kept) return said;
+  return files_written() > 0 ? "the files written so far are whole" : "nothing was kept";
+}
+
 /// Calls only what POSIX allows in a handler.
 void end(int signal) {
   if (getpid() == owner) {  // A child that was forked a moment ago has this handler too.
-    if (const char* half = half_written()) unlink(half);
+    remove_half_written();
     if (terminal) say("\r\033[K");
     say("interrupted; ");
-    say(files_written() > 0 ? "the files written so far are whole, the others are missing" : kept.load());
+    say(what_was_kept());
     say("\n");
   }
   raise(signal);
@@ -44,7 +49,7 @@ void end_on_interrupt() {
 }
 
 void on_interrupt_say(const std::string& text) {
-  static std::deque<std::string> said;  // The handler may come at any time, so none of them goes away.
+  static auto& said = *new std::deque<std::string>;  // The handler may come at any time, so none of them goes away.
   kept = said.emplace_back(text).c_str();
 }
 

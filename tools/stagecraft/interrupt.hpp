@@ -9,7 +9,7 @@ namespace stagecraft {
 /// before; where it is to be ignored it still is.
 void end_on_interrupt();
 
-/// What that line says from here on, in place of "nothing was kept".
+/// What that line says from here on, in place of "nothing was kept" or "the files written so far are whole".
 void on_interrupt_say(const std::string& kept);
 
 }  // namespace stagecraft

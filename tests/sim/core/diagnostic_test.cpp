@@ -46,6 +46,9 @@ TEST_CASE("problems are sorted by place, cut at twenty and counted") {
   const std::string many = render(std::vector<Diagnostic>(25, problem({"a", 1, 1})));
   CHECK(many.ends_with("25 problems found, the first 20 are shown"));
   CHECK(split(many, '\n').size() == 21);
+  Diagnostic folded = problem({"a", 2, 1});
+  folded.more = 22;
+  CHECK(render({problem({"a", 1, 1}), folded}).ends_with("wrong; and 22 more like these\n24 problems found"));
 }
 
 TEST_CASE("errors say what they carry") {

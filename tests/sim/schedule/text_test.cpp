@@ -53,3 +53,15 @@ TEST_CASE("the grid shows what runs as one in brackets") {
   CHECK(Schedule{}.op_count() == 0);
   CHECK(to_grid(Schedule{}).empty());
 }
+
+TEST_CASE("how much too long an order can be has no exponent") {
+  const auto told = [](double found) {
+    return to_text(Search{Seconds{found}, Seconds{1}, true, "work", "search"}, [](Seconds) { return "t"; });
+  };
+  CHECK(told(1) == "period t, as short as any order can be (work)");
+  CHECK(told(1.14) == "period t, at most 14 % too long: no order is shorter than t (work)");
+  CHECK(told(1.994) == "period t, at most 99 % too long: no order is shorter than t (work)");
+  CHECK(told(1.996) == "period t, at most 100 % too long: no order is shorter than t (work)");
+  CHECK(told(3.6) == "period t, at most 260 % too long: no order is shorter than t (work)");
+  CHECK(told(1 + 1e-8) == "period t, at most 0.0001 % too long: no order is shorter than t (work)");
+}

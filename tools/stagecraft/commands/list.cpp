@@ -44,45 +44,50 @@ void print_devices() {
                       100 * d.type.efficiency, d.source));
 }
 
+struct Kind {
+  std::string name;
+  void (*print)();
+};
+
+const Kind kKinds[] = {{"schedules", [] { print_catalog(schedules::all()); }},
+                       {"planners", [] { print_catalog(planners::all()); }},
+                       {"weights", [] { print_catalog(weights::all()); }},
+                       {"backends", [] { print_catalog(backends::all()); }},
+                       {"builders", [] { print_catalog(model_builders::all()); }},
+                       {"devices", print_devices},
+                       {"generators", [] { print_catalog(topology_generators::all()); }},
+                       {"tasks", [] { print_catalog(tasks::all()); }},
+                       {"optimizers", [] { print_catalog(optimizers()); }},
+                       {"models", [] { print_files(FileKind::Model); }},
+                       {"topologies", [] { print_files(FileKind::Cluster); }},
+                       {"scenarios", [] { print_files(FileKind::Scenario); }},
+                       {"profiles", [] { print_files(FileKind::Profile); }},
+                       {"sweeps", [] { print_files(FileKind::Sweep); }},
+                       {"published", [] { print_files(FileKind::Published); }}};
+
+std::vector<std::string> kinds() {
+  std::vector<std::string> names;
+  for (const Kind& k : kKinds) names.push_back(k.name);
+  return names;
+}
+
+/// "a, b or c"
+std::string kinds_text() {
+  std::vector<std::string> names = kinds();
+  const std::string last = names.back();
+  names.pop_back();
+  return join(names) + " or " + last;
+}
+
 int execute(const Arguments& a) {
   const std::string kind = a.text("KIND");
-  const std::vector<std::string> kinds = {"schedules",  "planners",   "weights",  "backends",   "builders",
-                                          "devices",    "generators", "tasks",    "optimizers", "models",
-                                          "topologies", "scenarios",  "profiles", "sweeps",     "published"};
-  if (kind == "schedules")
-    print_catalog(schedules::all());
-  else if (kind == "planners")
-    print_catalog(planners::all());
-  else if (kind == "weights")
-    print_catalog(weights::all());
-  else if (kind == "backends")
-    print_catalog(backends::all());
-  else if (kind == "builders")
-    print_catalog(model_builders::all());
-  else if (kind == "generators")
-    print_catalog(topology_generators::all());
-  else if (kind == "devices")
-    print_devices();
-  else if (kind == "tasks")
-    print_catalog(tasks::all());
-  else if (kind == "optimizers")
-    print_catalog(optimizers());
-  else if (kind == "profiles")
-    print_files(FileKind::Profile);
-  else if (kind == "models")
-    print_files(FileKind::Model);
-  else if (kind == "topologies")
-    print_files(FileKind::Cluster);
-  else if (kind == "scenarios")
-    print_files(FileKind::Scenario);
-  else if (kind == "sweeps")
-    print_files(FileKind::Sweep);
-  else if (kind == "published")
-    print_files(FileKind::Published);
-  else
-    throw InputError(kind.empty() ? "list what?" : "there is nothing called '" + kind + "' to list",
-                     suggest(kind, kinds).empty() ? "write one of " + join(kinds) : suggest(kind, kinds));
-  return 0;
+  for (const Kind& k : kKinds)
+    if (k.name == kind) {
+      k.print();
+      return 0;
+    }
+  throw InputError(kind.empty() ? "list what?" : "there is nothing called '" + kind + "' to list",
+                   suggest(kind, kinds()).empty() ? "write one of " + join(kinds()) : suggest(kind, kinds()));
 }
 
 }  // namespace
@@ -94,12 +99,7 @@ extern const Command list{
         "sweeps, profiles or what is published",
     .group = "Look before you run",
     .example = "stagecraft list schedules",
-    .arguments = {{"KIND",
-                   Argument::Kind::Text,
-                   "schedules, planners, weights, backends, builders, devices, generators, tasks, optimizers, models, "
-                   "topologies, scenarios, profiles, sweeps or published",
-                   {},
-                   true}},
+    .arguments = {{"KIND", Argument::Kind::Text, kinds_text(), {}, true}},
     .run = execute,
 };
 

@@ -62,7 +62,7 @@ int write_sweep(const Arguments& a, const SweepTable& table, const std::string& 
 int run_and_write_sweep(const Arguments& a, const std::string& given) {
   const std::vector<std::string> backends = a.list("backend");
   if (backends.size() > 1) throw InputError("a sweep runs on one backend", "give --backend once");
-  SweepOptions options{.file = given};
+  SweepOptions options{.file = given, .sets = a.list("set")};
   options.stop = NotedInterrupt::came;
   if (!backends.empty()) options.backend = get_from(backends::all(), "backend", backends.front()).name;
   const SweepPlan plan = plan_sweep(options);
@@ -79,9 +79,11 @@ int run_and_write_sweep(const Arguments& a, const std::string& given) {
 int execute_sweep(const Arguments& a, const std::string& given) {
   if (a.list("RUN").size() > 1)
     throw InputError(fmt::format("'{}' is a sweep, which has a page of its own", given), "one command for each page");
-  if (a.has("set")) throw InputError("--set is for scenarios, and this is a sweep", "write an axis into its file");
   if (is_sweep_file(given)) return run_and_write_sweep(a, given);
-  if (a.has("backend")) throw InputError("--backend is for what is to be run, and these points have run already");
+  for (const char* name : {"set", "backend"})
+    if (a.has(name))
+      throw InputError(fmt::format("--{} is for what is to be run, and these points have run already", name),
+                       "give the sweep's file, of which is run what has no result yet");
   return write_sweep(a, results_in(given), given, "");
 }
 
@@ -125,7 +127,8 @@ extern const Command report{
           {},
           true},
          {"-b,--backend", Argument::Kind::List, "Where scenarios run, each on all that are named (default: simgrid)"},
-         {"-s,--set", Argument::Kind::List, "path=value, applied to each scenario; may be repeated"},
+         {"-s,--set", Argument::Kind::List,
+          "path=value, applied to each scenario or to every point of a sweep; may be repeated"},
          {"-o,--out", Argument::Kind::Text, "File to write", "report.html"},
          {"--title", Argument::Kind::Text, "Title of the page (default: that of the first run)"}},
     .run = execute,

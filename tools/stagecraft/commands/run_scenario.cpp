@@ -49,34 +49,33 @@ void write_results(const std::string& folder, const Scenario& s, const Prepared&
   const config::Value* report = s.tree.find("report");
   const bool drawn = o.timeline.instruction_times;
   const auto wanted = [&](const char* what) { return drawn && (!report || config::as_bool(report->at(what))); };
+  const std::size_t size = p.program.size();
   if (!drawn) fmt::print(stderr, "left out what shows instructions, which were not timed (run.gpu.timing: off)\n");
-  clear_run_folder(folder);
-  std::string written = "scenario.yaml";
+  std::vector<RunFile> files{{"scenario.yaml", [&] { return config::to_yaml(s.tree, true); }}};
   if (wanted("spans")) {
-    write_file(folder + "/spans.csv", spans_csv(p.program, o.timeline, o.report, p.cluster));
-    write_file(folder + "/memory.csv", memory_csv(p.program, o.timeline, o.report, p.cluster));
-    written += ", spans.csv, memory.csv";
+    files.push_back({"spans.csv", [&] { return spans_csv(p.program, o.timeline, o.report, p.cluster); }});
+    files.push_back({"memory.csv", [&] { return memory_csv(p.program, o.timeline, o.report, p.cluster); }});
   }
-  if (wanted("trace") && p.program.size() > kMostTraced)
-    fmt::print(stderr, "left out trace.json, which no viewer opens with {} instructions\n", p.program.size());
+  if (wanted("trace") && size > kMostTraced)
+    fmt::print(stderr, "left out trace.json, which no viewer opens with {} instructions\n", size);
   else if (wanted("trace"))
-    write_file(folder + "/trace.json", chrome_trace(p.program, o.timeline, p.cluster)), written += ", trace.json";
-  if (wanted("svg") && p.program.size() > kMostDrawn)
-    fmt::print(stderr, "left out timeline.svg: it would show {} instructions, and {} are legible\n", p.program.size(),
-               kMostDrawn);
+    files.push_back({"trace.json", [&] { return chrome_trace(p.program, o.timeline, p.cluster); }});
+  if (wanted("svg") && size > kMostDrawn)
+    fmt::print(stderr, "left out timeline.svg: it would show {} instructions, and {} are legible\n", size, kMostDrawn);
   else if (wanted("svg"))
-    write_file(folder + "/timeline.svg", timeline_svg(p.program, o.timeline, p.cluster, s.title)),
-        written += ", timeline.svg";
-  if (wanted("html") && p.program.size() > kMostTraced)
-    fmt::print(stderr, "left out report.html, which no browser draws with {} instructions\n", p.program.size());
+    files.push_back({"timeline.svg", [&] { return timeline_svg(p.program, o.timeline, p.cluster, s.title); }});
+  if (wanted("html") && size > kMostTraced)
+    fmt::print(stderr, "left out report.html, which no browser draws with {} instructions\n", size);
   else if (wanted("html"))
-    write_file(folder + "/report.html",
-               html_page(std::vector{kept_run(o.timeline.provenance.backend, s, p, o)}, s.title)),
-        written += ", report.html";
-  if (o.timeline.learnt) write_file(folder + "/losses.csv", losses_csv(*o.timeline.learnt)), written += ", losses.csv";
-  write_file(folder + "/scenario.yaml", config::to_yaml(s.tree, true));
-  write_file(folder + "/results.json", json + "\n");
-  fmt::print(stderr, "wrote {}/results.json, {}\n", folder, written);
+    files.push_back({"report.html", [&] {
+                       return html_page(std::vector{kept_run(o.timeline.provenance.backend, s, p, o)}, s.title);
+                     }});
+  if (o.timeline.learnt) files.push_back({"losses.csv", [&] { return losses_csv(*o.timeline.learnt); }});
+  files.push_back({"results.json", [&] { return json + "\n"; }});
+  write_run(folder, files);
+  std::string written = files.back().name;
+  for (std::size_t i = 0; i + 1 < files.size(); ++i) written += ", " + files[i].name;
+  fmt::print(stderr, "wrote {}/{}\n", folder, written);
 }
 
 /// SimGrid goes through all transfers under way whenever one of them ends.
@@ -134,15 +133,16 @@ extern const Command run_scenario{
     .group = "Run",
     .example =
         "stagecraft run scenarios/examples/quickstart.yaml --backend simgrid --set run.micro_batches=16 --out out/a",
-    .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
-                  {"-b,--backend", Argument::Kind::Text, "Where it runs: stagecraft list backends", "simgrid"},
-                  {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
-                  {"-o,--out", Argument::Kind::Text,
-                   "Folder for results.json, spans.csv, memory.csv, trace.json and the resolved scenario"},
-                  {"--html", Argument::Kind::Text,
-                   "File for the run as a page to look at; stagecraft report shows several"},
-                  {"--no-gantt", Argument::Kind::Flag, "Leave out the drawing of small runs"},
-                  {"--format", Argument::Kind::Text, "text or json", "text"}},
+    .arguments =
+        {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
+         {"-b,--backend", Argument::Kind::Text, "Where it runs: stagecraft list backends", "simgrid"},
+         {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
+         {"-o,--out", Argument::Kind::Text,
+          "Folder for results.json, spans.csv, memory.csv, trace.json and the resolved scenario; replaces only "
+          "files that a run wrote there"},
+         {"--html", Argument::Kind::Text, "File for the run as a page to look at; stagecraft report shows several"},
+         {"--no-gantt", Argument::Kind::Flag, "Leave out the drawing of small runs"},
+         {"--format", Argument::Kind::Text, "text or json", "text"}},
     .run = execute,
     .shared =
         [](const Arguments& a) {

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 
 #include "sim/run/choices.hpp"
 #include "sim/weights/policy.hpp"
@@ -24,6 +25,9 @@ int execute(const Arguments& a) {
   options.replay = replay_rows(a, options.backend, kReplay);
   const ChoiceTable table = search_choices(options, show_progress);
   hide_progress();
+  for (const std::string& note : table.notes) fmt::print(stderr, "note: {}\n", note);
+  if (const std::string line = unexchanged_text(table); format != "text" && !line.empty())
+    fmt::print(stderr, "note: {}\n", line);
   print(format == "csv"    ? choices_csv(table)
         : format == "json" ? choices_json(table) + "\n"
                            : to_text(table, a.flag("all")));

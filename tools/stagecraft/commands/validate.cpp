@@ -35,7 +35,7 @@ int execute(const Arguments& a) {
   print(to_text(v.validation, kTolerance));
   if (!a.flag("no-control")) {
     flush();
-    on_interrupt_say("what is printed above is done, without its control and its files");
+    on_interrupt_say("what is printed above is done");
     const Scenario alone =
         load(a, {iterations, "plan.planner=balanced", "plan.stages=1", "run.schedule=gpipe", "weights=flush"});
     const Validated control = validate_scenario(alone, a.text("backend"), a.text("simulator"), a.number("seconds"));
