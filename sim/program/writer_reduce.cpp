@@ -29,7 +29,7 @@ void ProgramWriter::open_ring(Reduction& reduction, const std::vector<DeviceId>&
   }
 }
 
-/// A member of the newest collective, behind what its device reduced before and, in the way of computation, computed.
+/// A member of the newest collective; what it waits for is added behind.
 void ProgramWriter::begin_member(DeviceId device, StageId stage, int number) {
   Instruction i;
   i.kind = InstructionKind::AllReduce;
