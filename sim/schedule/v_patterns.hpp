@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "sim/schedule/v_rows.hpp"
+#include "sim/schedule/v_repeat.hpp"
 
 namespace stagecraft {
 

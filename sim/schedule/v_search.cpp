@@ -18,7 +18,7 @@ class Best {
 
   const VWork& work() const { return work_; }
   int most() const { return most_; }
-  int enough() const { return std::max(work_.micro_batches, 2 * work_.ranks()); }
+  int repeats() const { return repetitions(work_.ranks(), work_.micro_batches); }
   bool found() const { return !rows_.empty(); }
   bool is_least() const { return found() && time_ <= least_; }
   double least() const { return least_; }
@@ -62,9 +62,9 @@ bool look(Candidate c, Best& best, std::vector<Candidate>& later) {
   const VWork& work = best.work();
   const auto patterns = patterns_of(c.slope, work.ranks());
   if (!patterns) return true;
-  if (best.enough() > work.micro_batches && best.most() < 2 * work.ranks())
+  if (best.repeats() > work.micro_batches && best.most() < 2 * work.ranks())
     return best.attempt(*patterns, c.place).fits;
-  const int peak = peak_of(*patterns, best.enough());
+  const int peak = peak_of(*patterns, best.repeats());
   if (peak > best.most()) return false;
   c.floor = best.floor(peak);
   if (c.floor <= best.least()) return best.attempt(*patterns, c.place).fits;
@@ -153,11 +153,11 @@ class Narrow {
   bool fits(const VSlope& slope) const {
     const auto patterns = *patterns_of(slope, ranks_);
     return peak_of(patterns, best_.work().micro_batches) <= best_.most() &&
-           peak_of(patterns, best_.enough()) <= 2 * ranks_;
+           peak_of(patterns, best_.repeats()) <= 2 * ranks_;
   }
 
   double floor_of(const VSlope& slope) const {
-    return best_.floor(std::min(peak_of(*patterns_of(slope, ranks_), best_.enough()), best_.most()));
+    return best_.floor(std::min(peak_of(*patterns_of(slope, ranks_), best_.repeats()), best_.most()));
   }
 
   template <class Key>

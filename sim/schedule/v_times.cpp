@@ -22,18 +22,17 @@ double span_of(const VRows& rows, const VWork& work) {
   for (auto& list : ends) list.assign(rows.size() * at(work.micro_batches), 0);
   std::vector<std::array<int, kVPasses>> counts(rows.size());
   std::vector<double> now(rows.size(), 0), start(rows.size(), -1);
-  for (std::size_t t = 0; t < rows.front().size(); ++t)
-    for (int r = 0; r < ranks; ++r) {
-      const VPass pass = rows[at(r)][t];
-      if (pass == VPass::Free) continue;
-      const int micro = counts[at(r)][at(pass)]++, from = comes_from(pass, r);
-      double begin = now[at(r)];
-      if (from >= 0 && from < ranks)
-        begin = std::max(begin, ends[at(pass)][at(from * work.micro_batches + micro)] + work.hop);
-      if (start[at(r)] < 0) start[at(r)] = begin;
-      now[at(r)] = begin + seconds(work, pass, r);
-      ends[at(pass)][at(r * work.micro_batches + micro)] = now[at(r)];
-    }
+  each_by_step(rows, [&](int r, const VStep& step) {
+    const VPass pass = step.pass;
+    const int micro = counts[at(r)][at(pass)]++, from = comes_from(pass, r);
+    double begin = now[at(r)];
+    if (from >= 0 && from < ranks)
+      begin = std::max(begin, ends[at(pass)][at(from * work.micro_batches + micro)] + work.hop);
+    if (start[at(r)] < 0) start[at(r)] = begin;
+    now[at(r)] = begin + seconds(work, pass, r);
+    ends[at(pass)][at(r * work.micro_batches + micro)] = now[at(r)];
+    return true;
+  });
   double longest = 0;
   for (int r = 0; r < ranks; ++r) longest = std::max(longest, now[at(r)] - start[at(r)]);
   return longest;

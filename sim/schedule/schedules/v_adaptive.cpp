@@ -25,9 +25,9 @@ Schedule whole(const ScheduleInput& in) {
     constexpr OpKind kinds[] = {OpKind::Forward,       OpKind::Forward,        OpKind::InputGradient,
                                 OpKind::InputGradient, OpKind::WeightGradient, OpKind::WeightGradient};
     std::array<int, kVPasses> count{};
-    for (const VPass pass : best[static_cast<std::size_t>(r.rank)]) {
+    for (const auto& [step, pass] : best[static_cast<std::size_t>(r.rank)]) {
       const auto kind = static_cast<std::size_t>(pass);
-      if (pass != VPass::Free) ops.add(kinds[kind], chunk_of(pass), count[kind]++);
+      ops.add(kinds[kind], chunk_of(pass), count[kind]++);
     }
   });
 }

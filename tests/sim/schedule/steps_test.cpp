@@ -5,7 +5,7 @@
 #include <random>
 
 #include "sim/schedule/steps.hpp"
-#include "sim/schedule/v_rows.hpp"
+#include "sim/schedule/v_repeat.hpp"
 
 using namespace stagecraft;
 

@@ -25,15 +25,6 @@ VWork random_work(int ranks, int micro_batches, double hop, double spread, Rng& 
   return work;
 }
 
-int peak_of(const std::vector<VPass>& row) {
-  int alive = 0, peak = 0;
-  for (const VPass pass : row) {
-    alive += is_forward(pass) ? 1 : pass == VPass::W0 || pass == VPass::W1 ? -1 : 0;
-    peak = std::max(peak, alive);
-  }
-  return peak;
-}
-
 }  // namespace
 
 TEST_CASE("patterns are there where passes are said to be apart, and only there") {
