@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -223,6 +224,10 @@ std::optional<int> read_number(std::string_view& text) {
   if (error != std::errc{} || text.front() == '-' || (digits > 1 && text.front() == '0')) return {};
   text.remove_prefix(digits);
   return value;
+}
+
+std::string two_digits(double value) {
+  return std::abs(value) < 99.5 ? fmt::format("{:.2g}", value) : fmt::format("{:.0f}", value);
 }
 
 }  // namespace stagecraft

@@ -32,4 +32,7 @@ std::optional<int> read_number(std::string_view& text);
 /// A double with the fewest digits that read back the same.
 std::string shortest(double value);
 
+/// Two digits, more from 99.5 on and never an exponent there: `0.31`, `4.2`, `37`, `250`.
+std::string two_digits(double value);
+
 }  // namespace stagecraft

@@ -55,10 +55,6 @@ std::string about_replay(const ChoiceTable& t) {
                      c.period, c.replayed);
 }
 
-std::string percent_text(double percent) {
-  return percent < 99.5 ? fmt::format("{:.2g}", percent) : fmt::format("{:.0f}", percent);
-}
-
 std::string about_memory(const Choice& best) {
   constexpr double kMuch = 0.95;
   if (best.filled <= kMuch) return {};
@@ -141,7 +137,7 @@ std::string to_text(const ChoiceTable& t, bool all) {
                               : "of these plans no other is shorter, smaller or on fewer devices");
   if (t.bound.value > 0)
     text += fmt::format("no order of work makes any of these plans shorter than {}: the first is at most {} % above\n",
-                        to_text(t.bound), percent_text(std::max(0.0, 100 * (known_period(best) / t.bound - 1))));
+                        to_text(t.bound), two_digits(std::max(0.0, 100 * (known_period(best) / t.bound - 1))));
   if (shown.size() < t.front.size())
     text += fmt::format("left out: {} more, with somewhat less memory (--all)\n", t.front.size() - shown.size());
   text += refused_text(t);

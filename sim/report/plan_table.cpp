@@ -20,7 +20,7 @@ std::string above_text(Seconds time, Seconds bound) {
   if (time.value <= 0 || bound.value <= 0) return "-";
   double percent = 100 * (time / bound - 1);
   if (std::abs(percent) < 1e-6) percent = 0;
-  return std::abs(percent) < 99.5 ? fmt::format("{:.2g} %", percent) : fmt::format("{:.0f} %", percent);
+  return two_digits(percent) + " %";
 }
 
 std::string off_text(const PlanRow& r) {

@@ -45,8 +45,7 @@ std::string to_text(const Search& s, const std::function<std::string(Seconds)>& 
   constexpr double kSame = 1e-9;
   if (s.gap() <= kSame) return text + fmt::format("as short as any order can be ({})", s.reason);
   const double percent = std::max(100 * s.gap(), 1e-4);
-  return text + fmt::format("at most {} % too long: no order is shorter than {} ({})",
-                            percent < 99.5 ? fmt::format("{:.2g}", percent) : fmt::format("{:.0f}", percent),
+  return text + fmt::format("at most {} % too long: no order is shorter than {} ({})", two_digits(percent),
                             time(s.bound), s.reason);
 }
 

@@ -46,6 +46,19 @@ TEST_CASE("a suggestion falls back on a short list") {
   CHECK(suggest("zzzz", {}).empty());
 }
 
+TEST_CASE("two digits, never with an exponent for many") {
+  for (const auto& [value, text] : {std::pair{0.314, "0.31"},
+                                    {4.2, "4.2"},
+                                    {37.4, "37"},
+                                    {99.4, "99"},
+                                    {99.6, "100"},
+                                    {1234.5, "1234"},
+                                    {-0.12, "-0.12"},
+                                    {-250.0, "-250"},
+                                    {0.0, "0"}})
+    CHECK(two_digits(value) == text);
+}
+
 TEST_CASE("cutting and joining") {
   CHECK(join(split("a,,b", ','), "|") == "a||b");
   CHECK(split("", ',') == std::vector<std::string>{""});
