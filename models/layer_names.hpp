@@ -13,10 +13,12 @@ namespace stagecraft {
 class LayerNames {
  public:
   void add(const std::string& name, LayerId id);
-  /// The layers that a list of names means; a name that is not there yet is a problem at its place.
-  std::vector<LayerId> find(const config::Value& list, const std::string& path, config::Problems&) const;
+  /// Those that the `inputs` of a layer, which comes next, mean; left out: the one added last. A name that is not there
+  /// yet is a problem at its place.
+  std::vector<LayerId> inputs_of(const config::Value& layer, const std::string& path, config::Problems&) const;
 
  private:
+  std::vector<LayerId> last_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, LayerId> known_;
 };

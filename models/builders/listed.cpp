@@ -46,18 +46,15 @@ ModelGraph build(const Value& map) {
   LayerNames names;
   const Value& layers = map.at("layers");
   if (layers.items.empty()) problems.add(layers.where, "layers", "there is no layer", {}, "layers");
-  std::vector<LayerId> before;  // The layer written last, which the next reads unless it says otherwise.
   for (std::size_t l = 0; l < layers.items.size(); ++l) {
     const Value& value = layers.items[l];
-    const Value* given = value.find("inputs");
-    const std::vector<LayerId> inputs =
-        given ? names.find(*given, fmt::format("layers[{}].inputs", l), problems) : before;
+    const std::string at = fmt::format("layers[{}]", l);
+    const std::vector<LayerId> inputs = names.inputs_of(value, at, problems);
     Bytes kept;
     for (const LayerId input : inputs) kept += writer.layer(input).output;
     const std::string& name = value.at("name").text;
     const LayerId id = writer.add(name, "listed", inputs, {});
     names.add(name, id);
-    before = {id};
     Layer& layer = writer.layer(id);
     const auto gradient = [&](const char* key, Flops fallback) {
       const Value* own = value.find(key);
@@ -71,7 +68,6 @@ ModelGraph build(const Value& map) {
     layer.stash = value.has("stash") ? config::as_bytes(value.at("stash")) : kept;
     if (value.has("core_forward")) layer.core.forward = config::as_flops(value.at("core_forward"));
     if (value.has("core_stash")) layer.core.stash = config::as_bytes(value.at("core_stash"));
-    const std::string at = fmt::format("layers[{}]", l);
     if (layer.core.forward > layer.forward)
       problems.add(value.where, at + ".core_forward",
                    fmt::format("{} is more than the whole forward", to_text(layer.core.forward)),

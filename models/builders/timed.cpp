@@ -14,7 +14,9 @@ using config::Value;
 const config::MapSpec kLayerFields{
     "One layer; all amounts are for one sample.",
     {config::text("name").doc("What plans and reports call it."),
-     config::list("inputs", config::text("layer")).doc("Layers in front of it whose output it reads."),
+     config::list("inputs", config::text("layer"))
+         .optional()
+         .doc("Layers in front of it whose output it reads; left out: the one before."),
      config::quantity("forward", Dimension::Time).doc("On a device of speed 1."),
      config::quantity("input_gradient", Dimension::Time).fallback("0").doc("On a device of speed 1."),
      config::quantity("weight_gradient", Dimension::Time).fallback("0").doc("On a device of speed 1."),
@@ -36,8 +38,7 @@ ModelGraph build(const Value& map) {
   for (std::size_t l = 0; l < layers.items.size(); ++l) {
     const Value& value = layers.items[l];
     const std::string& name = value.at("name").text;
-    const LayerId id =
-        writer.add(name, "timed", names.find(value.at("inputs"), fmt::format("layers[{}].inputs", l), problems), {});
+    const LayerId id = writer.add(name, "timed", names.inputs_of(value, fmt::format("layers[{}]", l), problems), {});
     names.add(name, id);
     Layer& layer = writer.layer(id);
     layer.times = LayerTimes{config::as_seconds(value.at("forward")), config::as_seconds(value.at("input_gradient")),

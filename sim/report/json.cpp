@@ -208,12 +208,12 @@ std::string validation_json(const std::string& title, const Validation& v, const
   return json.dump(2);
 }
 
-std::string schedule_json(const std::string& name, const Program& program, const Report& report) {
-  Json busy = Json::array(), activations = Json::array();
+std::string schedule_json(const std::string& name, const Program& program, const Report& report,
+                          const std::vector<double>& peaks) {
+  Json busy = Json::array();
   double most = 0;
   for (const DeviceReport& d : report.devices) {
     busy.push_back(d.busy.value);
-    activations.push_back(d.memory.activations);
     most = std::max(most, d.busy.value);
   }
   const double makespan = report.makespan.value;
@@ -227,7 +227,7 @@ std::string schedule_json(const std::string& name, const Program& program, const
                   {"bubble_time", makespan - most},
                   {"bubble_ratio_busiest", makespan > 0 ? 1 - most / makespan : 0},
                   {"busy", busy},
-                  {"peak_activations", activations}};
+                  {"peak_activations", peaks}};
   return json.dump(2);
 }
 

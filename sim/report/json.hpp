@@ -27,7 +27,8 @@ std::string results_json(const std::string& title, const Program&, const Timelin
 std::string validation_json(const std::string& title, const Validation&, const Timeline& simulated,
                             const Timeline& measured, double tolerance);
 
-/// What `stagecraft schedule --format json` prints: times in the user's own unit.
-std::string schedule_json(const std::string& name, const Program&, const Report&);
+/// What `stagecraft schedule --format json` prints: times in the user's own unit, and what each rank keeps at its peak,
+/// in stashes of a stage.
+std::string schedule_json(const std::string& name, const Program&, const Report&, const std::vector<double>& peaks);
 
 }  // namespace stagecraft

@@ -34,7 +34,8 @@ struct Way {
 
 const ScheduleDef& schedule_named(const std::string& name) {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
-  const char* why = !def.trains         ? "does not train"
+  const char* why = def.tasks           ? "needs a plan of tasks"
+                    : !def.trains       ? "does not train"
                     : def.name == "csv" ? "is the order of one plan, from a file"
                                         : nullptr;
   if (why)
@@ -85,10 +86,10 @@ class ChoiceSearch {
         own_(load_scenario(asked.file, asked.sets)),
         ways_(ways_of(asked)),
         shortest_(3 * static_cast<std::size_t>(asked.replay)) {
-    if (!get_from(schedules::all(), "schedule", own_.schedule).trains)
-      throw InputError(
-          fmt::format("the scenario's schedule '{}' does not train, and ways to train are searched for", own_.schedule),
-          "set run.schedule to one that does");
+    if (const ScheduleDef& own = get_from(schedules::all(), "schedule", own_.schedule); !own.trains)
+      throw InputError(fmt::format("the scenario's schedule '{}' {}, and ways to train stages are searched for",
+                                   own_.schedule, own.tasks ? "needs a plan of tasks" : "does not train"),
+                       "set run.schedule to one that does");
     const Prepared p = lay_out(own_);
     table_.title = own_.title.empty() ? "(untitled)" : own_.title;
     table_.model = p.model.name;

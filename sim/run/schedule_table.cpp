@@ -192,6 +192,11 @@ std::vector<std::string> parse_schedules(const std::string& words, const Scenari
   for (const std::string& word : split(words, ',')) {
     const std::string name(trim(word));
     const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
+    if (def.tasks)
+      throw InputError(fmt::format("the schedule '{}' needs a plan of tasks, so it cannot be compared with others on "
+                                   "the stages of one plan",
+                                   name),
+                       "stagecraft plan SCENARIO --planner balanced,layerpipe compares the plans");
     if (!def.trains)
       throw InputError(fmt::format("the schedule '{}' does not train, so it cannot be compared with others", name),
                        "stagecraft run shows what it takes");

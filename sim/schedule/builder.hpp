@@ -75,6 +75,7 @@ struct ScheduleDef {
   std::string_view weights = "flush";  ///< The weights policy it goes with.
   bool flushes = true;                 ///< False: asked once for all micro-batches between two drains.
   bool trains = true;                  ///< False: forward only, no updates.
+  bool tasks = false;                  ///< Runs stages that do a single task each, which only such a plan has.
   bool equal_sizes = true;             ///< Needs the same micro-batch size on every stage.
   bool turns = true;                   ///< Of `stage`: its replicas may take micro-batches in turn.
   Placement placement = Placement::Any;

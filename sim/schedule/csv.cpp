@@ -6,48 +6,12 @@
 
 #include "sim/config/source.hpp"
 #include "sim/core/text.hpp"
+#include "sim/schedule/csv_cell.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr std::string_view kOverlap = ")OVERLAP_F_B";
-constexpr std::string_view kHelp = "write stage, kind and micro-batch: 0F1, 2B0, 1I3, 1W3, 1R3 or (0F3;7B5)OVERLAP_F_B";
-constexpr int kMostStages = 1 << 20, kMostMicroBatches = 1 << 24;
-
-std::optional<Action> read_action(std::string_view cell) {
-  const auto action = parse_action(cell);
-  if (!action || action->kind == ActionKind::Update || action->stage >= kMostStages ||
-      action->micro >= kMostMicroBatches)
-    return {};
-  return action;
-}
-
-/// One cell: an action, or a group of computations that runs as one. False when it does not match in full.
-bool read_cell(std::string_view cell, std::vector<Action>& row) {
-  if (cell.front() != '(') {
-    const auto action = read_action(cell);
-    if (action) row.push_back(*action);
-    return action.has_value();
-  }
-  if (!cell.ends_with(kOverlap)) return false;
-  cell.remove_prefix(1);
-  cell.remove_suffix(kOverlap.size());
-  for (std::size_t parts = 1;; ++parts) {
-    const std::size_t end = cell.find(';');
-    auto action = read_action(trim(cell.substr(0, end)));
-    if (!action || !action->is_compute()) return false;
-    action->fused = end != std::string_view::npos;
-    row.push_back(*action);
-    if (!action->fused) return parts >= 2;
-    cell.remove_prefix(end + 1);
-  }
-}
-
-std::string why_not(std::string_view cell) {
-  if (const auto action = parse_action(cell); action && action->kind == ActionKind::Update)
-    return fmt::format("'{}' is an update; each is put behind the last backward of its stage by itself", cell);
-  return fmt::format("'{}' is not an op", cell);
-}
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // Which spreadsheets put in front.
 
 std::string_view unknown_to(TorchVersion version, const std::vector<Action>& row, std::size_t first) {
   for (std::size_t i = first; i < row.size(); ++i) {
@@ -95,7 +59,7 @@ class Reader {
     int offset = 1;
     for (int column = 0;; ++column) {
       const std::size_t end = line.find(',');
-      const std::string_view cell = trim(line.substr(0, end));
+      const std::string_view cell = without_quotes(trim(line.substr(0, end)));
       if (!cell.empty()) {
         read_one(cell, column, offset, row);
         columns.resize(row.size(), column);
@@ -114,7 +78,8 @@ class Reader {
     const std::size_t before = row.size();
     if (!read_cell(cell, row)) {
       row.resize(before);
-      return refuse("syntax", column, cell, place, why_not(cell), std::string(kHelp));
+      CellFault fault = fault_of(cell);
+      return refuse("syntax", column, cell, place, std::move(fault.message), std::move(fault.help));
     }
     if (!messages_ && !row.back().is_compute()) {
       row.resize(before);
@@ -122,7 +87,7 @@ class Reader {
                     fmt::format("'{}' is communication; give the compute-only schedule, sends and receives are worked "
                                 "out from it",
                                 cell),
-                    std::string(kHelp));
+                    cell_help());
     }
     if (version_)
       if (const auto why = unknown_to(*version_, row, before); !why.empty()) {
@@ -163,6 +128,7 @@ CsvFile read(std::string_view text, const std::string& file, std::optional<Torch
                         "give a schedule in PyTorch's CSV text"});
     return {};
   }
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   return Reader(file, version, messages, problems).read(without_blank_end(text));
 }
 
@@ -213,7 +179,7 @@ std::string to_csv(const ActionTable& table) {
       if (!first) text += inside ? ';' : ',';
       if (opens && !inside) text += '(';
       text += to_text(a);
-      if (inside && !opens) text += kOverlap;
+      if (inside && !opens) text += kOverlapEnd;
       inside = opens;
       first = false;
     }

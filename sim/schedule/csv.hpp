@@ -31,8 +31,9 @@ struct CellProblem {
   std::string help;
 };
 
-/// Reads either kind of file. Every cell must match in full, and be known to `version` when one is given; those that
-/// are not are appended to `problems` and left out. O(text).
+/// Reads either kind of file. Every cell, without quotes around it, must match in full, and be known to `version` when
+/// one is given; those that are not are appended to `problems` and left out. A byte order mark in front is skipped.
+/// O(text).
 CsvFile read_csv(std::string_view text, const std::string& file, std::optional<TorchVersion> version,
                  std::vector<CellProblem>& problems);
 /// Throws InputError with every bad cell and its place.

@@ -101,6 +101,28 @@ void check_columns(const CsvFile& csv, const Chains& chains, std::vector<Schedul
   problems.push_back(std::move(first));
 }
 
+/// The first group of ops that is not what OVERLAP_F_B is for, and how many there are.
+void check_overlaps(const CsvFile& csv, std::vector<ScheduleProblem>& problems) {
+  ScheduleProblem first{"overlap", 10, -1, -1, {}, {}};
+  int count = 0;
+  for (std::size_t r = 0; r < csv.actions.ranks.size(); ++r) {
+    const auto& row = csv.actions.ranks[r];
+    bool inside = false, forward = false, gradient = false;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const bool opens = row[i].is_compute() && row[i].fused;
+      forward = (inside && forward) || row[i].kind == ActionKind::Forward;
+      gradient = (inside && gradient) || passes_gradient(row[i].op().kind);
+      if (inside && !opens && !(forward && gradient) && count++ == 0)
+        first.rank = static_cast<int>(r), first.column = csv.columns[r][i], first.op = to_text(row[i]);
+      inside = opens;
+    }
+  }
+  if (count == 0) return;
+  first.message = "OVERLAP_F_B is for a forward and a backward, and PyTorch runs what it has one behind the other";
+  if (count > 1) first.message += fmt::format("; and {} more like this", count - 1);
+  problems.push_back(std::move(first));
+}
+
 }  // namespace
 
 std::vector<ScheduleProblem> lint(const CsvFile& csv, const Plan& plan) {
@@ -113,6 +135,7 @@ std::vector<ScheduleProblem> lint(const CsvFile& csv, const Plan& plan) {
   if (times.splits) warn("split-backward", "I and W apart cannot be run on modules of torch.compile");
   if (times.splits && !times.fills)
     warn("idle-weight", "no W runs where its rank would wait, so B would do as well as I and W");
+  check_overlaps(csv, problems);
   if (!csv.communicates) check_columns(csv, chains, problems);
   if (times.exposed > 0)
     warn("exposed", fmt::format("{} of {} transfers are hidden by nothing when all ops take equally long",

@@ -23,13 +23,13 @@ Rounds rounds_of(const RankInput& r, std::string_view schedule) {
   int group = option_or(r.in, "group", 0);
   if (group == 0)
     for (group = std::min(p, m); group < m && leaves(group);) ++group;
-  group = std::min(group, m);
-  if (group < std::min(p, m) || leaves(group))
-    throw Infeasible("group",
-                     fmt::format("the schedule '{}' on {} ranks cannot take {} micro-batches in groups of {}: a group "
-                                 "of fewer micro-batches than ranks would wait for itself",
-                                 schedule, p, m, group),
-                     "leave run.schedule.group out, or choose one that divides the micro-batches");
+  if (group > m || group < std::min(p, m) || leaves(group))
+    throw Infeasible(
+        "group",
+        fmt::format(
+            "the schedule '{}' on {} ranks cannot take {} micro-batches in groups of {}: {}", schedule, p, m, group,
+            group > m ? "there are not as many" : "a group of fewer micro-batches than ranks would wait for itself"),
+        "leave run.schedule.group out, or choose one that divides the micro-batches");
   return {r.chunks, m, group};
 }
 
@@ -37,8 +37,8 @@ config::Field group_field() {
   return config::integer("group", 1, 1 << 20)
       .optional()
       .doc(
-          "Micro-batches that go through a chunk before the next chunk's turn; left out: as many as ranks, or a few "
-          "more where that leaves no shorter group over.");
+          "Micro-batches that go through a chunk before the next chunk's turn, run.micro_batches at most; left out: as "
+          "many as ranks, or a few more where that leaves no shorter group over.");
 }
 
 void whole_backward(const Rounds& rounds, int ahead, bool together, RankOps& ops) {

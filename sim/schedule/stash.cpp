@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "sim/core/text.hpp"
 #include "sim/schedule/chains.hpp"
 
 namespace stagecraft {
@@ -112,8 +111,8 @@ std::vector<ScheduleProblem> check_stash(const ActionTable& table, const Plan& p
       if (over || size <= *model.capacity * (1 + kRounding)) return;
       over = true;
       problems.push_back({"memory", 7, static_cast<int>(r), static_cast<int>(i), to_text(table.ranks[r][i]),
-                          fmt::format("{} are needed here and {} are there, {} too many", shortest(size),
-                                      shortest(*model.capacity), shortest(size - *model.capacity))});
+                          fmt::format("{0:.12g} are needed here and {1:.12g} are there, {2:.12g} too many", size,
+                                      *model.capacity, size - *model.capacity)});
     });
   }
   return problems;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "sim/plan/overlap.hpp"
+#include "sim/schedule/overlap_check.hpp"
 
 namespace stagecraft {
 namespace {
@@ -178,16 +179,15 @@ class LocalCheck {
       const StageId stage{s};
       const auto& micros = plan_.stage(stage).micros;
       for (int i = 0; i < options_.iterations; ++i)
-        for (int n = 0; n < plan_.own_micro_batches(stage); ++n)
-          for (std::size_t r = 0; r < plan_.stage(stage).devices.size() && !full(); ++r)
-            missing_of(stage,
-                       i * plan_.micro_batches(stage) + (micros.empty() ? n : micros[static_cast<std::size_t>(n)]),
-                       static_cast<int>(r));
+        for (int n = 0; n < plan_.own_micro_batches(stage); ++n) {
+          const int micro = i * plan_.micro_batches(stage) + (micros.empty() ? n : micros[static_cast<std::size_t>(n)]);
+          const ReplicaRange own = replicas_of(plan_.stage(stage), micro);
+          for (int r = own.first; r < own.end && !full(); ++r) missing_of(stage, micro, r);
+        }
     }
   }
 
   void missing_of(StageId stage, int micro, int replica) {
-    if (!takes_part(plan_.stage(stage), micro, replica)) return;
     const int seen = seen_[index_.of(stage, micro, replica)];
     const auto lacks = [&](OpKind kind) {
       const std::string op = to_text(Op{kind, false, stage, micro});
@@ -214,6 +214,7 @@ class LocalCheck {
 
 std::vector<ScheduleProblem> validate(const Schedule& schedule, const Plan& plan, const ValidateOptions& options) {
   auto problems = LocalCheck(schedule, plan, options).run();
+  if (problems.empty()) problems = check_overlaps(schedule, options.slices, options.most);
   if (!problems.empty()) return problems;
   const GlobalOrder order = global_order(schedule, plan, options.iterations);
   if (order.cycle.empty()) return {};

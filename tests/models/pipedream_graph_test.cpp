@@ -94,12 +94,15 @@ TEST_CASE("graph.txt: what is wrong, on its line") {
             .find("inputs only") != std::string::npos);
 }
 
-TEST_CASE("timed: inputs by name") {
+TEST_CASE("timed: inputs by name, or the layer before") {
   const ModelBuilder& def = get_from(model_builders::all(), "builder", "timed");
   const auto make = [&](const std::string& yaml) { return def.build(test::checked(yaml, *def.fields)); };
   const ModelGraph model = make("layers: [{name: a, inputs: [], forward: 2 ms}, {name: b, inputs: [a], forward: 1 s}]");
   CHECK(model.layers[0].times->forward.value == 0.002);
   CHECK(model.layers[1].inputs == std::vector<LayerId>{LayerId{0}});
+  const ModelGraph chain = make("layers: [{name: a, forward: 2 ms}, {name: b, forward: 1 s}]");
+  CHECK(chain.layers[0].inputs.empty());
+  CHECK(chain.layers[1].inputs == std::vector<LayerId>{LayerId{0}});
   CHECK(test::input_error_of([&] {
           make("layers: [{name: a, inputs: [b], forward: 2 ms}]");
         }).find("no layer in front of this one is called 'b'") != std::string::npos);

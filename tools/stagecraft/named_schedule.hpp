@@ -14,6 +14,7 @@ struct NamedSchedule {
   std::optional<config::Value> options;
   Plan plan;
 
+  int slices() const;  ///< Of a sequence, where its micro-batches are such; else 1.
   ScheduleInput input(const StageCosts&, int iterations, const Cluster* = nullptr) const;
 };
 

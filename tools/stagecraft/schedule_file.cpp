@@ -5,19 +5,12 @@
 
 #include "sim/weights/policy.hpp"
 #include "sim/weights/reads.hpp"
+#include "tools/stagecraft/schedule_checks.hpp"
 
 namespace stagecraft {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-template <class Value>
-Value word_of(const Arguments& a, const std::string& name, const std::vector<std::string>& words,
-              const std::vector<Value>& values) {
-  for (std::size_t i = 0; i < words.size(); ++i)
-    if (a.text(name) == words[i]) return values[i];
-  throw InputError(fmt::format("--{}: '{}' is not known here", name, a.text(name)), suggest(a.text(name), words));
-}
 
 Json problem_json(const ScheduleProblem& p) {
   return {{"code", p.code},     {"level", p.level}, {"rank", p.rank},
@@ -46,51 +39,6 @@ Schedule with_updates(const CsvSchedule& csv, const Plan& plan, int update_every
 }
 
 }  // namespace
-
-std::vector<Argument> file_check_arguments() {
-  using Kind = Argument::Kind;
-  return {{"--torch", Kind::Text, "The file is for this PyTorch: 2.8 or 2.11"},
-          {"--streams", Kind::Text, "Look for deadlocks with one stream of messages a rank: single, pair or direction"},
-          {"--grouped", Kind::Flag, "Neighbouring messages of a stream are one batch"},
-          {"--messages", Kind::Text, "Where a compute-only file gets its messages: lowered, just-in-time or prefetch",
-           "lowered"},
-          {"--message-size", Kind::Number, "Size of a message", "0"},
-          {"--eager-below", Kind::Number, "Messages smaller than this leave without their receiver", "0"},
-          {"--capacity", Kind::Number, "Of a rank: refuse what needs more"},
-          {"--stash", Kind::Number, "What a stage keeps of one micro-batch", "1"},
-          {"--resident", Kind::Number, "What stays on a rank: weights, gradients, optimizer", "0"},
-          {"--freed-at-input", Kind::Number, "Share of the stash that I gives back", "0"},
-          {"--slices", Kind::Count, "Slices of a micro-batch along the sequence", "1"},
-          {"--weights", Kind::Text, "Without a drain: compare the weights of forward and backward under this policy"},
-          {"--update-every", Kind::Count, "Micro-batches in an update then", "1"},
-          {"--lint", Kind::Flag, "Warn of what runs but may not be meant"}};
-}
-
-FileCheckOptions file_check_options(const Arguments& a) {
-  FileCheckOptions options;
-  if (a.has("torch")) options.torch = torch_version(a.text("torch"));
-  if (a.has("streams"))
-    options.rendezvous = RendezvousOptions{
-        .streams = word_of<CommStreams>(a, "streams", {"single", "pair", "direction"},
-                                        {CommStreams::Single, CommStreams::Pair, CommStreams::Direction}),
-        .grouped = a.flag("grouped"),
-        .message = a.number("message-size"),
-        .eager_below = a.number("eager-below")};
-  else if (a.flag("grouped"))
-    throw InputError("--grouped needs --streams", "add --streams single, pair or direction");
-  options.placement =
-      word_of<CommsPlacement>(a, "messages", {"lowered", "just-in-time", "prefetch"},
-                              {CommsPlacement::Lowered, CommsPlacement::JustInTime, CommsPlacement::Prefetch});
-  options.memory.freed_at_input = a.number("freed-at-input");
-  if (options.memory.freed_at_input > 1) throw InputError("--freed-at-input is a share from 0 to 1");
-  options.memory.message = a.number("message-size");
-  options.memory.resident = a.number("resident");
-  options.memory.each_stash = a.number("stash");
-  if (a.has("capacity")) options.memory.capacity = a.number("capacity");
-  options.slices = a.count("slices", 1, 1 << 20);
-  options.lint = a.flag("lint");
-  return options;
-}
 
 std::vector<ScheduleProblem> check_versions(const CheckedFile& f, const std::string& policy, int update_every) {
   const WeightsDef& def = get_from(weights::all(), "weights policy", policy);
@@ -126,12 +74,17 @@ std::vector<ScheduleProblem> check_versions(const CheckedFile& f, const std::str
   return problems;
 }
 
-CheckedFile checked_file(const Arguments& a) {
-  const std::string file = a.text("file");
-  CheckedFile f = check_file(read_file(file), file, file_check_options(a));
+CheckedFile checked_order(const Arguments& a, const std::string& text, const std::string& name,
+                          const FileCheckOptions& options) {
+  CheckedFile f = check_file(text, name, options);
+  if (f.cells.empty()) refuse_idle(a, f.csv, options);
   if (f.good() && a.has("weights"))
-    f.problems = check_versions(f, a.text("weights"), a.count("update-every", 1, 1 << 20));
+    f.problems = check_versions(f, a.text("weights"), a.has("update-every") ? a.count("update-every", 1, 1 << 20) : 1);
   return f;
+}
+
+CheckedFile checked_file(const Arguments& a) {
+  return checked_order(a, read_file(a.text("file")), a.text("file"), check_options(a));
 }
 
 void throw_if_bad(const CheckedFile& f, const std::string& file) {

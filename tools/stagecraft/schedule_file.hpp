@@ -8,15 +8,13 @@
 
 namespace stagecraft {
 
-/// What `schedule --file` looks for, and the arguments that ask for it.
-FileCheckOptions file_check_options(const Arguments&);
-std::vector<Argument> file_check_arguments();
-
 /// Level 9: every backward uses the weights of its forward when the stages are updated every `update_every`
 /// micro-batches without a drain, under a policy of the catalogue. Predictions are taken as right.
 std::vector<ScheduleProblem> check_versions(const CheckedFile&, const std::string& policy, int update_every);
 
-/// Reads and checks the file that --file names, level 9 included.
+/// Checks an order in PyTorch's text as the arguments ask, level 9 included; InputError where they do not fit it.
+CheckedFile checked_order(const Arguments&, const std::string& text, const std::string& name, const FileCheckOptions&);
+/// The same for the file that --file names.
 CheckedFile checked_file(const Arguments&);
 /// Throws what is wrong with it.
 void throw_if_bad(const CheckedFile&, const std::string& file);

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "sim/plan/overlap.hpp"
 #include "sim/schedule/builder.hpp"
+#include "sim/schedule/steps.hpp"
 
 namespace stagecraft::schedules {
 namespace {
@@ -48,18 +50,23 @@ Schedule order(const ScheduleInput& in) {
   const std::vector<int> sorted = topological_order(in.plan.graph()).value();
   const std::vector<int> behind = intervals_behind(in.plan, sorted, option_or(in, "slack", 1));
   const int total = in.plan.micro_batches(StageId{0}) * in.iterations;
-  const int intervals = total + *std::max_element(behind.begin(), behind.end());
+  std::vector<Op> tasks;
+  std::vector<int> intervals;  // Of each task.
+  for (const int s : sorted) {
+    const StageId stage{s};
+    const int each = in.plan.micro_batches(StageId{0}) / in.plan.micro_batches(stage);
+    for (int micro = 0; micro < total / each; ++micro) {
+      tasks.push_back({OpKind::Forward, false, stage, micro});
+      intervals.push_back(behind[static_cast<std::size_t>(s)] + (micro + 1) * each - 1);
+    }
+  }
   Schedule schedule;
   schedule.devices.resize(static_cast<std::size_t>(in.plan.device_count()));
-  for (int interval = 0; interval < intervals; ++interval)
-    for (const int s : sorted) {
-      const StageId stage{s};
-      const int each = in.plan.micro_batches(StageId{0}) / in.plan.micro_batches(stage);
-      const int done = interval - behind[static_cast<std::size_t>(s)] + 1;
-      if (done < 1 || done > total || done % each != 0) continue;
-      for (const DeviceId device : in.plan.stage(stage).devices)
-        schedule.devices[static_cast<std::size_t>(device)].push_back({OpKind::Forward, false, stage, done / each - 1});
-    }
+  for (const int i : in_order(intervals)) {
+    const Op& task = tasks[static_cast<std::size_t>(i)];
+    for (const DeviceId device : in.plan.stage(task.stage).devices)
+      schedule.devices[static_cast<std::size_t>(device)].push_back(task);
+  }
   return schedule;
 }
 
@@ -72,6 +79,7 @@ extern const ScheduleDef layerpipe{
     .weights = "stash",
     .flushes = false,
     .trains = false,
+    .tasks = true,
     .equal_sizes = false,
     .fields = &fields,
     .whole = order,

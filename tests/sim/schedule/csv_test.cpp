@@ -45,6 +45,25 @@ TEST_CASE("line ends of any system, blanks around cells and blank lines at the e
   CHECK(rows_of(read("0F0,0B0\n\n1F0,1B0\n").schedule) == Rows{"0F0 0B0", "", "1F0 1B0"});
 }
 
+TEST_CASE("what spreadsheets and Python's csv put around: a byte order mark, and quotes") {
+  const Schedule expected = read("0F0,(0F1;0B0)OVERLAP_F_B,,0B1\n1F0,1B0,1F1,1B1\n").schedule;
+  for (const char* text : {"\xEF\xBB\xBF"
+                           "0F0,(0F1;0B0)OVERLAP_F_B,,0B1\r\n1F0,1B0,1F1,1B1\r\n",
+                           "\"0F0\",\"(0F1;0B0)OVERLAP_F_B\",\"\",\"0B1\"\n1F0 , \"1B0\" ,\" 1F1 \",1B1\n",
+                           "\xEF\xBB\xBF\"0F0\",(0F1;0B0)OVERLAP_F_B,,0B1\n\"1F0\",1B0,1F1,1B1\n\n"}) {
+    CAPTURE(text);
+    CHECK(read(text).schedule == expected);
+  }
+  for (const char* text : {"\"0F0", "0F0\"", "\"\"0F0\"\"", "'0F0'",
+                           "0F0,\xEF\xBB\xBF"
+                           "0B0"}) {
+    CAPTURE(text);
+    CHECK(problems_of(text).size() == 1);
+  }
+  CHECK(problems_of("\"0F0,0B0\"").size() == 2);  // One cell to Python, and no op.
+  CHECK(error_of("\xEF\xBB\xBF\n").find("no op") != std::string::npos);
+}
+
 TEST_CASE("all five kinds of op, but no update") {
   CHECK(rows_of(read("0F0,0R0,0I0,0W0,1F0,1B0").schedule) == Rows{"0F0 0R0 0I0 0W0 1F0 1B0"});
   CHECK(error_of("0F0,0B0,0U0").find("'0U0' is an update") != std::string::npos);
@@ -92,10 +111,23 @@ TEST_CASE("a file without an op is no schedule") {
   for (const char* text : {"", "\n", ",,\n,\n", "  \r\n"}) CHECK(error_of(text).find("no op") != std::string::npos);
 }
 
-TEST_CASE("numbers that would take all memory are refused") {
-  CHECK(problems_of("1048576F0").size() == 1);
-  CHECK(problems_of("0F16777216").size() == 1);
+TEST_CASE("numbers that would take all memory are refused, and which of them it is") {
   CHECK(problems_of("1048575F16777215").empty());
+  const std::pair<const char*, const char*> large[] = {
+      {"1048576F0", "stage 1048576 is too large: the last is 1048575"},
+      {"0F16777216", "micro-batch 16777216 is too large: the last is 16777215"},
+      {"99999999999B1", "stage 99999999999 is too large"},
+      {"(0F1;0B99999999999)OVERLAP_F_B", "micro-batch 99999999999 is too large"},
+      {"1048576UNSHARD", "stage 1048576 is too large"},
+      {"1048576SEND_F1", "stage 1048576 is too large"}};
+  for (const auto& [text, words] : large) {
+    const auto problems = problems_of(text);
+    REQUIRE(problems.size() == 1);
+    CHECK_MESSAGE(problems.front().message.find(words) != std::string::npos, problems.front().message);
+    CHECK(problems.front().help == "count stages and micro-batches from 0");
+  }
+  for (const char* text : {"099999999999F0", "0X99999999999", "99999999999", "F99999999999", "0F1x99999999999"})
+    CHECK_MESSAGE(problems_of(text).front().message.find("is not an op") != std::string::npos, text);
 }
 
 TEST_CASE("what is written reads back the same") {

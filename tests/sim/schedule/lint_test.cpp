@@ -48,6 +48,15 @@ TEST_CASE("a W that runs while its rank would wait is what the split is for") {
   CHECK(codes("0F0,0F1,,0I0,0W0,0I1,0W1\n,1F0,1I0,1F1,1I1,1W0,1W1\n").count("idle-weight") == 0);
 }
 
+TEST_CASE("cells of OVERLAP_F_B that are no forward and backward") {
+  CHECK(codes("0F0,(0F1;0B0)OVERLAP_F_B,(0B1;0F2)OVERLAP_F_B,0B2\n") == Codes{});
+  const auto found = warnings("0F0,(0F1;0F2)OVERLAP_F_B,(0B0;0B1)OVERLAP_F_B,0B2\n");
+  REQUIRE(found.size() == 1);
+  CHECK(to_text(found[0]) ==
+        "overlap: rank 0, column 1, 0F2: OVERLAP_F_B is for a forward and a backward, and PyTorch runs what it has one "
+        "behind the other; and 1 more like this");
+}
+
 TEST_CASE("messages without UNSHARD") {
   CHECK(codes("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n") == Codes{"exposed", "unsharded"});
   CHECK(codes("0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0\n1UNSHARD,1RECV_F0,1F0,1B0,1SEND_B0\n") == Codes{"exposed"});

@@ -40,6 +40,10 @@ TEST_CASE("interleaved: groups are PyTorch's where it has one, and larger where 
   CHECK(rows("interleaved", 4, 2, 3) == rows("interleaved", 4, 2, 3, "{group: 3}"));
   CHECK_THROWS_AS(with("interleaved", 4, 2, 9, "{group: 4}"), Infeasible);
   CHECK_THROWS_AS(with("interleaved", 4, 2, 8, "{group: 2}"), Infeasible);
+  for (const char* name : {"interleaved", "interleaved-zb"}) {  // Megatron takes groups from p to m.
+    CHECK_NOTHROW(with(name, 4, 2, 8, "{group: 8}"));
+    CHECK_THROWS_AS(with(name, 4, 2, 8, "{group: 9}"), Infeasible);
+  }
 }
 
 TEST_CASE("breadth first, back in order or in reverse") {

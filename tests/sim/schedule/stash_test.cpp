@@ -58,4 +58,7 @@ TEST_CASE("level 7: the first action that does not fit, and by how much") {
   CHECK(cannot_be_done(f.problems.front()));
   options.memory.capacity = 4;
   CHECK(check_file(text, "x.csv", options).good());
+  options.memory = {.each_stash = 0.2, .capacity = 0.4};
+  CHECK(check_file(text, "x.csv", options).problems.front().message ==
+        "0.6 are needed here and 0.4 are there, 0.2 too many");
 }

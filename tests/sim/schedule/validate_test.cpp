@@ -132,6 +132,27 @@ TEST_CASE("slices of a micro-batch go forward in order and backward the other wa
   check({"B", {"0F0 0F1 0B1 0B0 0F2 0F3 0B2 0B3"}, "slice-order", 3, 0, 6, "0B2", "0B2 comes before 0B3"}, plan, two);
 }
 
+TEST_CASE("ops that run as one start together, so none of them needs another") {
+  const Plan plan = chain_plan(2, 2, 2);
+  const std::string first = "0F0 0F1 0B0 0B1";
+  for (const char* good : {"1F0 1F1+ 1B0 1B1", "1F0 1F1+ 1I0 1W0+ 1I1 1W1", "1F0 1R0+ 1F1 1I0+ 1R1 1B1 1W0"})
+    CHECK_MESSAGE(validate(schedule_from({first, good}), plan, {}).empty(), good);
+  const Broken cases[] = {
+      {"F and B", {first, "1F0+ 1B0 1F1 1B1"}, "local-order", 3, 1, 1, "1B0", "1B0 needs 1F0"},
+      {"F and I, others between", {first, "1F0 1F1+ 1B0+ 1I1 1W1"}, "local-order", 3, 1, 3, "1I1", "1I1 needs 1F1"},
+      {"I and W", {first, "1F0 1I0+ 1W0 1F1 1B1"}, "local-order", 3, 1, 2, "1W0", "1W0 needs 1I0"},
+      {"R and B", {first, "1F0 1R0+ 1B0 1F1 1B1"}, "local-order", 3, 1, 2, "1B0", "1B0 needs 1R0"},
+  };
+  for (const Broken& b : cases) check(b, plan);
+  const Plan one = chain_plan(1, 1, 4);  // Two micro-batches of two slices.
+  const ValidateOptions two{.slices = 2};
+  CHECK(validate(schedule_from({"0F0+ 0F2 0F1+ 0F3 0I1 0I0+ 0W1 0W0 0B3 0B2"}), one, two).empty());
+  CHECK(validate(schedule_from({"0F0+ 0F1 0B1+ 0B0 0F2 0F3 0B3 0B2"}), one, {}).empty());
+  check({"F", {"0F0+ 0F1 0B1 0B0 0F2 0F3 0B3 0B2"}, "local-order", 3, 0, 1, "0F1", "0F1 needs 0F0"}, one, two);
+  check({"B", {"0F0 0F1 0B1+ 0B0 0F2 0F3 0B3 0B2"}, "local-order", 3, 0, 3, "0B0", "0B0 needs 0B1"}, one, two);
+  CHECK(validate(schedule_from({first, "1F0+ 1B0 1F1+ 1B1"}), plan, {.most = 1}).size() == 1);
+}
+
 TEST_CASE("all problems are listed, up to the number asked for") {
   const Plan plan = chain_plan(2, 2, 8);
   CHECK(validate(schedule_from({"", ""}), plan, {}).size() == 20);

@@ -19,10 +19,24 @@ namespace {
 struct Order {
   Plan plan;
   Schedule schedule;
+  int slices;  ///< Of a sequence, where micro-batches are such.
 };
 
+/// Other orders would lose what makes them when they are written as one step of PyTorch.
+void require_training_step(const ScheduleDef& def) {
+  if (!def.flushes)
+    throw InputError(
+        fmt::format("the schedule '{}' goes on through the updates without a flush, but PyTorch drains the "
+                    "pipeline before each update",
+                    def.name),
+        "take a schedule that flushes, such as 1f1b");
+  if (!def.trains)
+    throw InputError(fmt::format("the schedule '{}' does not train, but a step of PyTorch has backwards", def.name),
+                     "take a schedule that trains, such as gpipe");
+}
+
 /// The first iteration without updates, on ranks 0, 1, ... in the order of the devices that run something.
-Order one_iteration(Plan plan, Schedule schedule) {
+Order one_iteration(Plan plan, Schedule schedule, int slices) {
   std::vector<DeviceId> rank(schedule.devices.size());
   std::int64_t ranks = 0;
   Schedule one;
@@ -36,49 +50,70 @@ Order one_iteration(Plan plan, Schedule schedule) {
   }
   for (Stage& stage : plan.stages)
     for (DeviceId& device : stage.devices) device = rank[static_cast<std::size_t>(device)];
-  return {std::move(plan), std::move(one)};
+  return {std::move(plan), std::move(one), slices};
 }
 
 /// Orders that are made from costs find those of `stagecraft schedule` without --f and --b.
 Order from_catalogue(const Arguments& a) {
+  require_training_step(get_from(schedules::all(), "schedule", a.text("schedule")));
   const NamedSchedule named =
       named_schedule(a, a.text("schedule"), 1, "stagecraft export pytorch-csv --schedule 1f1b -p 4 -m 8");
   StageCost cost;
   cost.forward = cost.input_gradient = cost.weight_gradient = Seconds{1};
   cost.backward = Seconds{2};
   const StageCosts costs = uniform_costs(named.plan, cost);
-  return one_iteration(named.plan, build_schedule(*named.def, named.input(costs, 1)));
+  return one_iteration(named.plan, build_schedule(*named.def, named.input(costs, 1)), named.slices());
 }
 
 /// Of either kind; messages are put in anew.
-Order from_file(const std::string& file) {
-  const CheckedFile f = check_file(read_file(file), file, {});
+Order from_file(const Arguments& a) {
+  const std::string file = a.text("FILE");
+  const int slices = a.has("slices") ? a.count("slices", 1, 1 << 20) : 1;
+  const CheckedFile f = check_file(read_file(file), file, {.slices = slices});
   throw_if_bad(f, file);
-  return {f.plan, f.compute.schedule};
+  return {f.plan, f.compute.schedule, slices};
 }
 
 Order from_scenario(const Arguments& a) {
-  Prepared p = prepare(load_scenario(a.text("FILE"), a.list("set")));
-  return one_iteration(std::move(p.plan), std::move(p.schedule));
+  const Scenario scenario = load_scenario(a.text("FILE"), a.list("set"));
+  require_training_step(get_from(schedules::all(), "schedule", scenario.schedule));
+  const config::Value* slices = scenario.tree.at("run").at("schedule").find("slices");
+  Prepared p = prepare(scenario);
+  return one_iteration(std::move(p.plan), std::move(p.schedule), slices ? config::as_int(*slices) : 1);
+}
+
+/// Beside anything else, an option would be dropped without a word.
+void refuse_idle(const Arguments& a) {
+  const bool torch = a.text("KIND") == "pytorch-csv", csv = torch && a.text("FILE").ends_with(".csv");
+  const auto only = [&](bool fits, std::initializer_list<const char*> names, const char* what) {
+    for (const char* name : names)
+      if (!fits && a.has(name))
+        throw InputError(fmt::format("--{} is for {}", name, what), fmt::format("leave --{} out", name));
+  };
+  only(torch, {"schedule", "torch", "comms"}, "pytorch-csv");
+  only(a.has("schedule"), {"ranks", "microbatches", "chunks"}, "--schedule NAME; a file says it itself");
+  only(!csv, {"set"}, "a scenario or --schedule NAME, not for a schedule X.csv");
+  only(csv, {"slices"}, "a schedule X.csv, which does not say it itself");
 }
 
 int execute(const Arguments& a) {
-  if (a.text("KIND") == "chakra") return export_chakra(a);
+  const std::string kind = a.text("KIND");
+  if (kind != "pytorch-csv" && kind != "chakra" && kind != "simgrid-xml")
+    throw InputError("there is no kind '" + kind + "' to export", "write pytorch-csv, chakra or simgrid-xml");
+  refuse_idle(a);
+  if (kind == "chakra") return export_chakra(a);
   check_folder_of(a, "out");
-  if (a.text("KIND") == "simgrid-xml") return export_simgrid(a);
-  if (a.text("KIND") != "pytorch-csv")
-    throw InputError("there is no kind '" + a.text("KIND") + "' to export", "write pytorch-csv, chakra or simgrid-xml");
+  if (kind == "simgrid-xml") return export_simgrid(a);
   if (a.has("FILE") == a.has("schedule"))
     throw InputError("give a scenario, a file X.csv, or --schedule NAME",
                      "stagecraft export pytorch-csv --schedule 1f1b -p 4 -m 8");
-  const TorchVersion version = torch_version(a.text("torch"));
+  const TorchVersion version = a.has("torch") ? torch_version(a.text("torch")) : TorchVersion::V2_11;
   const Order order = !a.has("FILE")                     ? from_catalogue(a)
-                      : a.text("FILE").ends_with(".csv") ? from_file(a.text("FILE"))
+                      : a.text("FILE").ends_with(".csv") ? from_file(a)
                                                          : from_scenario(a);
   const std::string name = a.has("FILE") ? a.text("FILE") : a.text("schedule");
-  const int slices = a.count("slices", 1, 1 << 20);
   throw_if_any(validate(order.schedule, order.plan, {}), name);
-  throw_if_any(why_not_torch(actions_of(order.schedule), order.plan, slices, version), name);
+  throw_if_any(why_not_torch(actions_of(order.schedule), order.plan, order.slices, version), name);
   const std::string text =
       a.flag("comms") ? to_csv(lower_for_torch(order.schedule, order.plan, version)) : to_csv(order.schedule);
   if (!a.has("out")) return print(text), 0;
@@ -101,12 +136,13 @@ extern const Command export_to{
                   {"FILE", Argument::Kind::Text, "Scenario, or a schedule X.csv; simgrid-xml: scenario or cluster"},
                   {"-s,--set", Argument::Kind::List,
                    "path=value of the scenario, or an option of the schedule; may be repeated"},
-                  {"--schedule", Argument::Kind::Text, "Name of a schedule instead"},
+                  {"--schedule", Argument::Kind::Text, "Name of a schedule instead, of those that train and flush"},
                   {"-p,--ranks", Argument::Kind::Count, "Its devices"},
                   {"-m,--microbatches", Argument::Kind::Count, "Micro-batches in one iteration"},
                   {"-v,--chunks", Argument::Kind::Count, "Stages on each device, where the schedule allows it"},
-                  {"--slices", Argument::Kind::Count, "Slices of a micro-batch along the sequence", "1"},
-                  {"--torch", Argument::Kind::Text, "Version that reads it: 2.8 or 2.11", "2.11"},
+                  {"--slices", Argument::Kind::Count,
+                   "Of a schedule X.csv: slices of a sequence, which PyTorch has not (default: 1)"},
+                  {"--torch", Argument::Kind::Text, "Version that reads it: 2.8 or 2.11 (default: 2.11)"},
                   {"--comms", Argument::Kind::Flag, "Lowered, as compute_comms; else compute_only"},
                   {"--out", Argument::Kind::Text, "File to write; else the terminal"}},
     .run = execute,

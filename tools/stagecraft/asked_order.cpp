@@ -1,0 +1,122 @@
+#include "tools/stagecraft/asked_order.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "sim/schedule/builder.hpp"
+#include "tools/stagecraft/named_schedule.hpp"
+#include "tools/stagecraft/schedule_checks.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr const char* kExample = "stagecraft schedule 1f1b -p 4 -m 8";
+
+/// Two copies of a stage exchange gradients before they update, at a price that nobody gave: it takes no time here.
+Plan without_exchange(Plan plan) {
+  for (Stage& stage : plan.stages) stage.twin = {};
+  return plan;
+}
+
+void refuse_idle(const Arguments& a, const ScheduleDef& def) {
+  if (a.has("slices"))
+    throw InputError(fmt::format("--slices is for a file; the schedule '{}' knows its own", def.name),
+                     "leave --slices out; seq1f1b has an option for it: -s slices=4");
+  if (a.has("torch") && !def.flushes)
+    throw InputError(
+        fmt::format("--torch: PyTorch drains the pipeline before each update, which the schedule '{}' "
+                    "does not",
+                    def.name));
+  if (def.trains) return;
+  for (const char* name : {"torch", "stash", "freed-at-input", "weights"})
+    if (a.has(name)) throw InputError(fmt::format("--{}: the schedule '{}' has no backward", name, def.name));
+}
+
+/// There is no text to point at with lines.
+CheckedFile checked_name(const Arguments& a, const AskedOrder& asked, const FileCheckOptions& options) {
+  CheckedFile checked = checked_order(a, to_csv(without_updates(asked.one)), asked.name, options);
+  for (CellProblem& cell : checked.cells) checked.problems.push_back(std::move(cell.problem));
+  checked.cells.clear();
+  return checked;
+}
+
+AskedOrder made_by_name(const Arguments& a, int iterations) {
+  const commands::NamedSchedule named = commands::named_schedule(a, a.text("NAME"), iterations, kExample);
+  const ScheduleDef& def = *named.def;
+  refuse_idle(a, def);
+  FileCheckOptions options = check_options(a);
+  AskedOrder asked{.name = std::string(def.name), .plan = without_exchange(named.plan), .one = {}, .all = {}};
+  const StageCosts costs = uniform_costs(asked.plan, asked_costs(a));
+  const Cluster cluster = asked_cluster(a, asked.plan.device_count());
+  asked.one = build_schedule(def, named.input(costs, 1, &cluster));
+  asked.all = def.flushes ? complete(asked.one, named.plan, iterations)
+                          : build_schedule(def, named.input(costs, iterations, &cluster));
+  asked.weights = def.weights;
+  asked.trains = options.trains = def.trains;
+  asked.search = asked.one.search;
+  options.slices = named.slices();
+  if (!def.trains) options.memory.each_stash = 0;
+  if (asks_for_checks(a)) asked.checked = checked_name(a, asked, options);
+  return asked;
+}
+
+AskedOrder read_from_file(const Arguments& a, int iterations) {
+  AskedOrder asked{.name = a.text("file"), .plan = {}, .one = {}, .all = {}, .checked = checked_file(a)};
+  if (!asked.checked.good()) return asked;
+  asked.plan = asked.checked.plan;
+  asked.one = asked.checked.compute.schedule;
+  asked.all = complete(asked.one, asked.plan, iterations);
+  return asked;
+}
+
+}  // namespace
+
+AskedOrder asked_order(const Arguments& a, int iterations) {
+  if (a.has("NAME") && a.has("file"))
+    throw InputError(fmt::format("'{}' is a NAME and '{}' a file; give one of them", a.text("NAME"), a.text("file")));
+  if (!a.has("NAME") && !a.has("file"))
+    throw InputError("give the name of a schedule, or --file X.csv", "stagecraft list schedules shows the names");
+  refuse_idle(a);
+  return a.has("file") ? read_from_file(a, iterations) : made_by_name(a, iterations);
+}
+
+Schedule without_updates(Schedule schedule) {
+  for (auto& ops : schedule.devices) std::erase_if(ops, [](const Op& op) { return op.kind == OpKind::Update; });
+  return schedule;
+}
+
+/// B is I + W when they are given apart, and the halves are equal when they are not.
+StageCost asked_costs(const Arguments& a) {
+  StageCost cost;
+  cost.forward = {a.number("f")};
+  const bool halves = a.has("i") || a.has("w");
+  if (halves) {
+    if (!a.has("i") || !a.has("w")) throw InputError("--i and --w belong together", "give both halves of the backward");
+    cost.input_gradient = {a.number("i")};
+    cost.weight_gradient = {a.number("w")};
+    cost.backward = a.has("b") ? Seconds{a.number("b")} : cost.input_gradient + cost.weight_gradient;
+  } else {
+    cost.backward = a.has("b") ? Seconds{a.number("b")} : 2 * cost.forward;
+    cost.input_gradient = cost.weight_gradient = cost.backward / 2;
+  }
+  cost.recompute = a.has("r") ? Seconds{a.number("r")} : cost.forward;
+  cost.update = {a.number("u")};
+  return cost;
+}
+
+Cluster asked_cluster(const Arguments& a, int ranks) {
+  const Seconds delay{a.number("comm")};
+  Cluster cluster;
+  cluster.name = "delay";
+  cluster.types.push_back({.name = "rank"});
+  cluster.switches = {"switch"};
+  for (int r = 0; r < ranks; ++r) {
+    cluster.devices.push_back({fmt::format("rank{}", r), 0, ""});
+    cluster.links.push_back(
+        {fmt::format("link{}", r), {1}, delay / 2, Duplex::Unshared, {VertexId{r}, VertexId{ranks}}});
+  }
+  return cluster;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/cluster/cluster.hpp"
+#include "sim/plan/stage_cost.hpp"
+#include "tools/stagecraft/schedule_file.hpp"
+
+namespace stagecraft {
+
+/// An order that `schedule` is asked about, from a file or made by name.
+struct AskedOrder {
+  std::string name;  ///< Of the schedule, or the file.
+  Plan plan;
+  Schedule one;  ///< One iteration, as given.
+  Schedule all;  ///< Iterations back to back.
+  std::string weights = "flush";
+  bool trains = true;
+  std::optional<Search> search = {};
+  CheckedFile checked = {};  ///< When it is not good, there is nothing but this and the name.
+};
+
+/// Makes it and checks it as the arguments ask. A schedule by name is held to what the same order in a file is.
+AskedOrder asked_order(const Arguments&, int iterations);
+
+/// As PyTorch has it, and as --file reads it.
+Schedule without_updates(Schedule);
+
+/// What ops cost, the same on every stage, in the user's unit of time.
+StageCost asked_costs(const Arguments&);
+/// Every rank reaches every other with the pure delay that is asked for.
+Cluster asked_cluster(const Arguments&, int ranks);
+
+}  // namespace stagecraft
