@@ -21,26 +21,40 @@ std::vector<int> walk_back(const std::vector<int>& came_from, int start, int las
 }
 
 // Nodes with a cycle before and behind them or through them: all that a shortest cycle can use.
-std::vector<char> on_or_between_cycles(const Digraph& graph) {
-  std::vector<char> keep(at(graph.size()), 1);
-  const auto strip = [&](const auto& into, const auto& out) {
-    std::vector<int> waiting(into.size(), 0), ready;
+class BetweenCycles {
+ public:
+  explicit BetweenCycles(const Digraph& graph) : graph_(&graph), has_(at(graph.size()), 1) {
     for (int node = 0; node < graph.size(); ++node) {
-      waiting[at(node)] = static_cast<int>(into[at(node)].size());
-      if (waiting[at(node)] == 0) ready.push_back(node);
+      into_.push_back(static_cast<int>(graph.previous[at(node)].size()));
+      out_.push_back(static_cast<int>(graph.next[at(node)].size()));
     }
-    while (!ready.empty()) {
-      const int node = ready.back();
-      ready.pop_back();
-      keep[at(node)] = 0;
-      for (const int other : out[at(node)])
-        if (--waiting[at(other)] == 0) ready.push_back(other);
+    for (int node = 0; node < graph.size(); ++node)
+      if (has(node) && (into_[at(node)] == 0 || out_[at(node)] == 0)) drop(node);
+  }
+  bool has(int node) const { return has_[at(node)] != 0; }
+
+  /// Takes a node out, and with it those that only it kept.
+  void drop(int node) {
+    std::vector<int> dropped{node};
+    has_[at(node)] = 0;
+    const auto leave = [&](int other, int& left) {
+      if (--left > 0 || !has(other)) return;
+      has_[at(other)] = 0;
+      dropped.push_back(other);
+    };
+    while (!dropped.empty()) {
+      const int gone = dropped.back();
+      dropped.pop_back();
+      for (const int other : graph_->next[at(gone)]) leave(other, into_[at(other)]);
+      for (const int other : graph_->previous[at(gone)]) leave(other, out_[at(other)]);
     }
-  };
-  strip(graph.previous, graph.next);
-  strip(graph.next, graph.previous);
-  return keep;
-}
+  }
+
+ private:
+  const Digraph* graph_;
+  std::vector<char> has_;
+  std::vector<int> into_, out_;  ///< Edges from and to those that are left.
+};
 
 }  // namespace
 
@@ -89,12 +103,13 @@ std::vector<int> depth_to_sink(const Digraph& graph, const std::vector<int>& wei
   return depth;
 }
 
-// A breadth-first search from every node that may lie on a cycle, cut off where it cannot beat the best one.
+// A breadth-first search from every node that may lie on a cycle, cut off where it cannot beat the best one. The cycles
+// through a node that was a start are known, so it is taken out.
 std::vector<int> shortest_cycle(const Digraph& graph) {
-  const std::vector<char> useful = on_or_between_cycles(graph);
+  BetweenCycles useful(graph);
   std::vector<int> best, came_from(at(graph.size())), seen_from(at(graph.size()), -1), layer, next_layer;
   for (int start = 0; start < graph.size(); ++start) {
-    if (!useful[at(start)]) continue;
+    if (!useful.has(start)) continue;
     layer = {start};
     bool closed = false;
     for (std::size_t length = 1; !layer.empty() && !closed && (best.empty() || length < best.size()); ++length) {
@@ -102,7 +117,7 @@ std::vector<int> shortest_cycle(const Digraph& graph) {
       for (const int node : layer) {
         for (const int other : graph.next[at(node)]) {
           if (other == start && !closed) best = walk_back(came_from, start, node), closed = true;
-          if (other == start || !useful[at(other)] || seen_from[at(other)] == start) continue;
+          if (other == start || !useful.has(other) || seen_from[at(other)] == start) continue;
           seen_from[at(other)] = start;
           came_from[at(other)] = node;
           next_layer.push_back(other);
@@ -110,6 +125,7 @@ std::vector<int> shortest_cycle(const Digraph& graph) {
       }
       layer.swap(next_layer);
     }
+    useful.drop(start);
   }
   return best;
 }

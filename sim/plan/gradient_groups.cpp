@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/plan/overlap.hpp"
+
 namespace stagecraft {
 GradientGroups::GradientGroups(const Plan& plan) : round_devices_(plan.stages.size()), ties_(plan.stages.size()) {
   for (int s = 0; s < plan.stage_count(); ++s) {
@@ -70,8 +72,7 @@ void GradientGroups::hold(const Plan& plan, int tie, const std::vector<StageId>&
 }
 
 int GradientGroups::place_of(StageId stage, DeviceId device) const {
-  const std::vector<DeviceId>& group = devices(stage);
-  return static_cast<int>(std::find(group.begin(), group.end(), device) - group.begin());
+  return stagecraft::place_of(devices(stage), device);
 }
 
 }  // namespace stagecraft

@@ -1,14 +1,16 @@
 #include "sim/plan/overlap.hpp"
 
+#include <algorithm>
+
 namespace stagecraft {
 
 PieceIndex::PieceIndex(const Plan& plan, int iterations) {
   base_.push_back(0);
   for (int s = 0; s < plan.stage_count(); ++s) {
     const StageId stage{s};
-    replicas_.push_back(plan.stage(stage).devices.size());
+    each_.push_back(plan.stage(stage).share == Share::MicroBatches ? 1 : plan.stage(stage).devices.size());
     base_.push_back(base_.back() + static_cast<std::size_t>(plan.micro_batches(stage)) *
-                                       static_cast<std::size_t>(iterations) * replicas_.back());
+                                       static_cast<std::size_t>(iterations) * each_.back());
   }
 }
 
@@ -19,10 +21,17 @@ EdgeLists::EdgeLists(const Plan& plan) : out(plan.stages.size()), in(plan.stages
   }
 }
 
-int replica_on(const Stage& stage, DeviceId device) {
-  for (std::size_t r = 0; r < stage.devices.size(); ++r)
-    if (stage.devices[r] == device) return static_cast<int>(r);
-  return -1;
+int place_of(const std::vector<DeviceId>& devices, DeviceId device) {
+  // Replicas mostly lie as far from each other as the first two do, so that nothing has to be searched.
+  if (devices.size() > 1 && devices[1] != devices[0]) {
+    const int apart = devices[1] - devices[0], place = (device - devices[0]) / apart;
+    if (place >= 0 && place < static_cast<int>(devices.size()) && devices[static_cast<std::size_t>(place)] == device)
+      return place;
+  }
+  const auto at = std::find(devices.begin(), devices.end(), device);
+  return at == devices.end() ? -1 : static_cast<int>(at - devices.begin());
 }
+
+int replica_on(const Stage& stage, DeviceId device) { return place_of(stage.devices, device); }
 
 }  // namespace stagecraft

@@ -31,6 +31,28 @@ inline std::int64_t samples_at_once(const Stage& stage, int replica) {
   return share.high - share.low;
 }
 
+/// Replicas [first, end).
+struct ReplicaRange {
+  int first = 0, end = 0;
+};
+
+/// Those that have a part in the micro-batch.
+inline ReplicaRange replicas_of(const Stage& stage, int micro) {
+  if (stage.share == Share::MicroBatches) return {micro % stage.turns(), micro % stage.turns() + 1};
+  return {0, static_cast<int>(stage.devices.size())};
+}
+
+/// Of those, the ones that have samples from `sample` on, which is in the micro-batch or before it.
+inline ReplicaRange replicas_from(const Stage& stage, int micro, std::int64_t sample) {
+  ReplicaRange range = replicas_of(stage, micro);
+  const std::int64_t within = sample - micro * static_cast<std::int64_t>(stage.micro_batch_size);
+  if (stage.share == Share::MicroBatches || within <= 0) return range;
+  // The samples of replica r end before number size * (r + 1) / replicas, rounded down.
+  const std::int64_t size = stage.micro_batch_size;
+  range.first = static_cast<int>(((within + 1) * range.end + size - 1) / size - 1);
+  return range;
+}
+
 /// Calls visit(micro, replica, samples) for every piece of `other` that shares samples with one piece of `stage`.
 /// With equal sizes and no replicas that is the same micro-batch alone.
 template <class Visit>
@@ -40,28 +62,32 @@ void for_each_overlap(const Stage& stage, int micro, int replica, const Stage& o
     return;
   }
   const SampleRange own = samples_of(stage, micro, replica);
-  const int size = other.micro_batch_size, replicas = static_cast<int>(other.devices.size());
+  const int size = other.micro_batch_size;
   for (auto m = static_cast<int>(own.low / size); static_cast<std::int64_t>(m) * size < own.high; ++m) {
-    for (int r = 0; r < replicas; ++r) {
+    const ReplicaRange there = replicas_from(other, m, own.low);
+    for (int r = there.first; r < there.end; ++r) {
       const SampleRange theirs = samples_of(other, m, r);
+      if (theirs.low >= own.high) break;
       const std::int64_t low = std::max(own.low, theirs.low), high = std::min(own.high, theirs.high);
       if (low < high) visit(m, r, static_cast<int>(high - low));
     }
   }
 }
 
-/// Numbers the pieces (stage, micro-batch, replica) of all iterations one after the other.
+/// Numbers the pieces (stage, micro-batch, replica) of all iterations one after the other. Of a replica that has no
+/// part in the micro-batch there is none.
 class PieceIndex {
  public:
   PieceIndex(const Plan& plan, int iterations);
   std::size_t of(StageId stage, int micro, int replica) const {
     const auto s = static_cast<std::size_t>(stage);
-    return base_[s] + static_cast<std::size_t>(micro) * replicas_[s] + static_cast<std::size_t>(replica);
+    return base_[s] + static_cast<std::size_t>(micro) * each_[s] +
+           (each_[s] > 1 ? static_cast<std::size_t>(replica) : 0);
   }
   std::size_t size() const { return base_.back(); }
 
  private:
-  std::vector<std::size_t> base_, replicas_;
+  std::vector<std::size_t> base_, each_;  ///< Of each stage: its first piece; pieces of a micro-batch.
 };
 
 /// Edges that leave and enter each stage, as indices into plan.edges.
@@ -70,6 +96,8 @@ struct EdgeLists {
   explicit EdgeLists(const Plan& plan);
 };
 
+/// Where a device stands among others; -1: it does not.
+int place_of(const std::vector<DeviceId>& devices, DeviceId);
 /// Which replica of its stage a device is: -1 when the stage does not run there.
 int replica_on(const Stage& stage, DeviceId device);
 

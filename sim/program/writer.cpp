@@ -65,6 +65,7 @@ ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const S
       pieces_(plan, options.iterations),
       edges_(plan),
       groups_(plan),
+      pairs_(plan, options.iterations),
       tasks_(plan) {
   program_.devices = static_cast<int>(schedule.devices.size());
   program_.iterations = options.iterations;
@@ -161,21 +162,19 @@ void ProgramWriter::open_channels() {
     if (fresh) it->second = route(from, to);
     return it->second;
   };
-  for (const StageEdge& edge : plan_.edges) {
-    first_channel_.push_back(channels_.size());
-    for (const DeviceId from : plan_.stage(edge.from).devices) {
-      for (const DeviceId to : plan_.stage(edge.to).devices) {
-        Channel channel;
-        for (int g = 0; g < 2 && from != to; ++g) {
-          const DeviceId a = g == 0 ? from : to, b = g == 0 ? to : from;
-          channel.route[g] = route_of(a, b);
-          channel.send[g] = stream_of(a, b, true);
-          channel.receive[g] = stream_of(b, a, false);
-        }
-        channels_.push_back(channel);
-      }
+  pairs_.each([&](int e, int sender, int receiver) {
+    const StageEdge& edge = plan_.edges[static_cast<std::size_t>(e)];
+    const DeviceId from = plan_.stage(edge.from).devices[static_cast<std::size_t>(sender)];
+    const DeviceId to = plan_.stage(edge.to).devices[static_cast<std::size_t>(receiver)];
+    Channel channel;
+    for (int g = 0; g < 2 && from != to; ++g) {
+      const DeviceId a = g == 0 ? from : to, b = g == 0 ? to : from;
+      channel.route[g] = route_of(a, b);
+      channel.send[g] = stream_of(a, b, true);
+      channel.receive[g] = stream_of(b, a, false);
     }
-  }
+    channels_.push_back(channel);
+  });
 }
 
 InstructionId ProgramWriter::begin(const Instruction& instruction, Bytes traffic) {

@@ -6,6 +6,7 @@
 #include "sim/plan/gradient_groups.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/program/lower.hpp"
+#include "sim/program/replica_pairs.hpp"
 #include "sim/program/task_memory.hpp"
 #include "sim/program/weights_cost.hpp"
 #include "sim/weights/reads.hpp"
@@ -106,8 +107,8 @@ class ProgramWriter {
   PieceIndex pieces_;
   EdgeLists edges_;
   GradientGroups groups_;
-  std::vector<std::size_t> first_channel_;  ///< Of each edge.
-  std::vector<Channel> channels_;
+  ReplicaPairs pairs_;
+  std::vector<Channel> channels_;                    ///< Of each pair.
   std::vector<InstructionId> last_;                  ///< In each stream.
   std::vector<InstructionId> last_send_;             ///< Of each device.
   std::vector<InstructionId> forward_, recomputed_;  ///< Of each piece.
@@ -135,12 +136,10 @@ void ProgramWriter::for_each_message(DeviceId device, const Op& op, Visit&& visi
     for_each_overlap(stage, op.micro, replica, other, [&](int m, int r, int samples) {
       const DeviceId to = other.devices[static_cast<std::size_t>(r)];
       if (to == device) return;
-      const std::size_t pair =
-          gradient ? static_cast<std::size_t>(r) * stage.devices.size() + static_cast<std::size_t>(replica)
-                   : static_cast<std::size_t>(replica) * other.devices.size() + static_cast<std::size_t>(r);
-      visit(Message{
-          op.stage, op.micro, gradient, device, to, static_cast<std::uint64_t>(edge.bytes.value * samples + 0.5),
-          static_cast<int>(first_channel_[static_cast<std::size_t>(e)] + pair), e, m, pieces_.of(other_id, m, r)});
+      const int channel = gradient ? pairs_.of(e, r, replica) : pairs_.of(e, replica, r);
+      visit(Message{op.stage, op.micro, gradient, device, to,
+                    static_cast<std::uint64_t>(edge.bytes.value * samples + 0.5), channel, e, m,
+                    pieces_.of(other_id, m, r)});
     });
   }
 }

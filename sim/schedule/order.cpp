@@ -50,11 +50,13 @@ class Walk {
       }
       return n;
     };
-    for (int m = 0; m < plan_.micro_batches(s) * iterations; ++m)
-      for (int r = 0; r < static_cast<int>(stage.devices.size()); ++r) {
+    for (int m = 0; m < plan_.micro_batches(s) * iterations; ++m) {
+      const ReplicaRange own = replicas_of(stage, m);
+      for (int r = own.first; r < own.end; ++r) {
         forward_missing_[index_.of(s, m, r)] = count(edges_.in[static_cast<std::size_t>(s)], true, m, r);
         backward_missing_[index_.of(s, m, r)] = count(edges_.out[static_cast<std::size_t>(s)], false, m, r);
       }
+    }
   }
 
   bool ready(int d, std::size_t i) const {

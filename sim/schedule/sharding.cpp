@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -15,14 +16,12 @@ bool ends_backward(const Action& a) { return a.kind == ActionKind::Backward || a
 /// The stages that are used from each action on, the next three, nearest first.
 std::vector<std::array<StageId, kActiveStages>> next_stages(const std::vector<Action>& row) {
   std::vector<std::array<StageId, kActiveStages>> next(row.size());
-  std::vector<StageId> recent;
+  std::array<StageId, kActiveStages> recent{};
   for (std::size_t i = row.size(); i-- > 0;) {
-    const auto at = std::find(recent.begin(), recent.end(), row[i].stage);
-    if (at == recent.end())
-      recent.insert(recent.begin(), row[i].stage);
-    else
-      std::rotate(recent.begin(), at, at + 1);
-    std::copy_n(recent.begin(), std::min(recent.size(), kActiveStages), next[i].begin());
+    const auto at = std::find(recent.begin(), recent.end() - 1, row[i].stage);  // Where it is not, the last goes.
+    *at = row[i].stage;
+    std::rotate(recent.begin(), at, at + 1);
+    next[i] = recent;
   }
   return next;
 }
@@ -152,12 +151,11 @@ std::vector<Action> add_sharding(const std::vector<Action>& row, TorchVersion ve
 
 std::vector<Action> add_reductions(const std::vector<Action>& row, const Plan& plan) {
   std::vector<Action> out;
-  std::vector<int> finished(plan.stages.size(), 0);
+  std::unordered_map<int, int> finished;  // Of each stage of the rank.
   std::vector<StageId> due;
   for (const Action& a : row) {
     out.push_back(a);
-    if (ends_backward(a) && ++finished[static_cast<std::size_t>(a.stage)] == plan.own_micro_batches(a.stage))
-      due.push_back(a.stage);
+    if (ends_backward(a) && ++finished[a.stage] == plan.own_micro_batches(a.stage)) due.push_back(a.stage);
     if (a.is_compute() && a.fused) continue;
     for (const StageId s : due) out.push_back({ActionKind::ReduceGradient, false, s, 0});
     due.clear();

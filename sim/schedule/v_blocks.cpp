@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <numeric>
+#include <unordered_set>
 
 #include "sim/schedule/steps.hpp"
 
@@ -23,42 +24,6 @@ int last_time(const Legs& legs) {
   int last = 0;
   for (const auto& leg : legs) last = std::max(last, leg.back());
   return last;
-}
-
-/// Which leg each step of a rank has, or -1.
-std::vector<int> steps_of(const Legs& legs) {
-  std::vector<int> steps(at(last_time(legs) + 1), -1);
-  for (int leg = 0; leg < static_cast<int>(legs.size()); ++leg)
-    for (const int t : legs[at(leg)]) steps[at(t)] = leg;
-  return steps;
-}
-
-/// Calls weight(time, chunk) for the weight gradients that free steps have room for, the second chunk first, and for
-/// those left at the end.
-template <class Weight>
-void fill_weights(const Legs& legs, Weight&& weight) {
-  int due[2] = {0, 0}, time = 0;
-  const auto one = [&](int t) {
-    const int chunk = due[1] > 0 ? 1 : 0;
-    if (due[chunk] == 0) return false;
-    --due[chunk];
-    weight(t, chunk);
-    return true;
-  };
-  for (const int leg : steps_of(legs)) {
-    if (leg < 0)
-      one(time);
-    else if (leg == 2 || leg == 3)
-      ++due[leg == 2];
-    ++time;
-  }
-  while (one(time)) ++time;
-}
-
-void add_weights(Legs& legs) {
-  std::vector<int> times;
-  fill_weights(legs, [&](int t, int) { times.push_back(t); });
-  legs.push_back(std::move(times));
 }
 
 struct Pass {
@@ -86,6 +51,38 @@ std::vector<Pass> in_order(const Times& times) {
   return sorted;
 }
 
+/// The ops of one rank in the order of time. It sorts, since steps without any may be far more.
+std::vector<Pass> row_of(const Legs& legs) {
+  std::vector<Pass> row;
+  each_pass({legs}, [&](const Pass& p) { row.push_back(p); });
+  std::sort(row.begin(), row.end(), [](const Pass& a, const Pass& b) { return a.time < b.time; });
+  return row;
+}
+
+/// Calls weight(time, chunk) for the weight gradients that free steps have room for, the second chunk first, and for
+/// those left at the end.
+template <class Weight>
+void fill_weights(const std::vector<Pass>& row, Weight&& weight) {
+  int due[2] = {0, 0}, free = 0;
+  const auto one = [&] {
+    const int chunk = due[1] > 0 ? 1 : 0;
+    --due[chunk];
+    weight(free++, chunk);
+  };
+  for (const Pass& p : row) {
+    while (free < p.time && due[0] + due[1] > 0) one();
+    free = std::max(free, p.time + 1);
+    if (p.leg == 2 || p.leg == 3) ++due[p.leg == 2];
+  }
+  while (due[0] + due[1] > 0) one();
+}
+
+void add_weights(Legs& legs) {
+  std::vector<int> times;
+  fill_weights(row_of(legs), [&](int t, int) { times.push_back(t); });
+  legs.push_back(std::move(times));
+}
+
 /// The latest time among what a pass of the first four legs needs; -1 when nothing.
 int inputs_at(const Times& times, const Pass& p) {
   if (p.leg == kWeights) return -1;
@@ -97,7 +94,6 @@ int inputs_at(const Times& times, const Pass& p) {
 }
 
 Step step_of(int leg, bool has_weights) {
-  if (leg < 0) return Step::Free;
   if (leg == kWeights) return Step::Frees;
   return leg < 2 ? Step::Takes : has_weights ? Step::Busy : Step::Due;
 }
@@ -105,9 +101,26 @@ Step step_of(int leg, bool has_weights) {
 /// What one rank keeps alive, where weight gradients free it. Without a leg of their own they are taken to run in the
 /// free steps.
 Steps<KeptAndDue> memory_of(const Legs& legs) {
-  std::vector<Step> steps;
-  for (const int leg : steps_of(legs)) steps.push_back(step_of(leg, legs.size() > kLegs));
+  std::vector<Step> steps(at(last_time(legs) + 1), Step::Free);
+  each_pass({legs}, [&](const Pass& p) { steps[at(p.time)] = step_of(p.leg, legs.size() > kLegs); });
   return Steps<KeptAndDue>(std::move(steps));
+}
+
+/// The most of that, without a look at every step.
+int peak_of(const Legs& legs) {
+  const bool has_weights = legs.size() > kLegs;
+  int alive = 0, due = 0, free = 0, most = 0;
+  for (const Pass& p : row_of(legs)) {
+    const int freed = std::min(due, p.time - free);
+    alive -= freed, due -= freed, free = p.time + 1;
+    if (p.leg < 2)
+      most = std::max(most, ++alive);
+    else if (p.leg == kWeights)
+      --alive;
+    else
+      due += has_weights ? 0 : 1;
+  }
+  return most;
 }
 
 /// ASAP in the given order, every op one step.
@@ -122,11 +135,16 @@ void squeeze(Times& times) {
 
 /// Moves ops of the warm-up and of the end into free steps ahead of them. The steady part, between the first gradient
 /// that is back on rank 0 and its last forward, stays; so does the warm-up when weight gradients have no times yet.
+/// Memory is looked at only where it binds, and there the steps of a rank are about as many as its ops.
 class Reorder {
  public:
-  Reorder(Times& times, bool warm_up) : times_(times), warm_up_(warm_up), gradients_(times.size()) {
-    for (const Legs& legs : times) memory_.push_back(memory_of(legs));
-    for (const auto& memory : memory_) peak_ = std::max(peak_, memory.whole().peak());
+  Reorder(Times& times, bool warm_up)
+      : times_(times), warm_up_(warm_up), taken_(times.size()), gradients_(times.size()) {
+    for (const Legs& legs : times) peak_ = std::max(peak_, peak_of(legs));
+    if (peak_ < 2 * static_cast<int>(times[0][0].size()))
+      for (const Legs& legs : times) memory_.push_back(memory_of(legs));
+    else
+      each_pass(times, [&](const Pass& p) { taken_[at(p.rank)].insert(p.time); });
   }
 
   void run() {
@@ -147,17 +165,23 @@ class Reorder {
     int after = inputs_at(times_, p);
     if (p.micro > 0) after = std::max(after, times_[at(p.rank)][at(p.leg)][at(p.micro) - 1]);
     if (p.leg == kWeights) after = std::max(after, gradients_[at(p.rank)][at(p.micro)]);
-    Steps<KeptAndDue>& memory = memory_[at(p.rank)];
-    const Step step = step_of(p.leg, times_[at(p.rank)].size() > kLegs);
-    for (int t = after + 1; t < time; ++t) {
-      if (!memory.free(t)) continue;
-      memory.set(time, {Step::Free}), memory.set(t, {step});
-      if (memory.whole().peak() <= peak_) {
+    for (int t = after + 1; t < time; ++t)
+      if (moved(p, time, t)) {
         time = t;
         return;
       }
-      memory.set(t, {Step::Free}), memory.set(time, {step});
-    }
+  }
+
+  /// False, and nothing has changed, where the step is not free or more would be kept than before.
+  bool moved(const Pass& p, int time, int to) {
+    if (memory_.empty()) return taken_[at(p.rank)].insert(to).second && taken_[at(p.rank)].erase(time) > 0;
+    Steps<KeptAndDue>& memory = memory_[at(p.rank)];
+    if (!memory.free(to)) return false;
+    const Step step = step_of(p.leg, times_[at(p.rank)].size() > kLegs);
+    memory.set(time, {Step::Free}), memory.set(to, {step});
+    if (memory.whole().peak() <= peak_) return true;
+    memory.set(to, {Step::Free}), memory.set(time, {step});
+    return false;
   }
 
   /// Keeps the times of a rank's gradients in order: the n-th weight gradient follows the n-th of them.
@@ -169,7 +193,8 @@ class Reorder {
 
   Times& times_;
   bool warm_up_;
-  std::vector<Steps<KeptAndDue>> memory_;
+  std::vector<Steps<KeptAndDue>> memory_;       ///< Of each rank; empty where all may be kept,
+  std::vector<std::unordered_set<int>> taken_;  ///< and then the steps that are not free.
   std::vector<std::vector<int>> gradients_;
   int peak_ = 0;
 };
@@ -179,9 +204,10 @@ void drop_weights(Times& times) {
 }
 
 void append_row(const Legs& legs, RankOps& ops) {
-  std::vector<Pass> row = in_order({legs});
+  std::vector<Pass> row = row_of(legs), weights;
   int done[2] = {0, 0};
-  fill_weights(legs, [&](int t, int chunk) { row.push_back({t, chunk, kWeights, done[chunk]++}); });
+  fill_weights(row, [&](int t, int chunk) { weights.push_back({t, chunk, kWeights, done[chunk]++}); });
+  row.insert(row.end(), weights.begin(), weights.end());
   std::sort(row.begin(), row.end(), [](const Pass& a, const Pass& b) { return a.time < b.time; });
   for (const Pass& p : row) {
     if (p.leg == kWeights)

@@ -96,6 +96,10 @@ int main(int argc, char** argv) {
     if (name == "csv" || name == "synthesised") continue;  // A file as it is; as long as it is told to search.
     if (names < argv + argc && std::none_of(names, argv + argc, [&](const char* asked) { return name == asked; }))
       continue;
+    if (!test::takes(*def, p, m) || !test::takes(*def, 2 * p, m) || !test::takes(*def, p, 2 * m)) {
+      fmt::print(stderr, "{} cannot have these ranks and micro-batches\n", name);
+      continue;
+    }
     show(*def, p, m, unequal);
   }
 }

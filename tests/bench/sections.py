@@ -137,7 +137,8 @@ def interpreter(setting):
 
 def schedules(setting):
     """How long each schedule takes to make and to validate, and how that grows: 1 is with the number of ops."""
-    large = [(1024, 4096, "1f1b"), (16384, 16, "1f1b"), (64, 256, "unequal", "v-adaptive")]
+    few = (2048, 4)  # Micro-batches on many ranks: work for every pair of ranks shows here first.
+    large = [few, (1024, 4096, "1f1b"), (16384, 16, "1f1b"), (64, 256, "unequal", "v-adaptive")]
     for p, m, *names in [(16, 512)] + ([] if setting.quick else large):
         costs = " with unequal times" if "unequal" in names else ""
         for line in output([setting.program("schedules_bench"), p, m, *names]).splitlines()[2:]:

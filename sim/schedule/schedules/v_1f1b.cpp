@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <vector>
 
 #include "sim/schedule/builder.hpp"
@@ -7,7 +8,8 @@
 
 // A building block of six steps repeats for every micro-batch: on each rank the forwards of both chunks (0, 1), and the
 // backwards of the second and the first chunk (2, 3), which take two steps. Then each op moves ahead into free steps
-// as far as its inputs and the peak of memory allow. O(ops log steps).
+// as far as its inputs and the peak of memory allow. O(ops log ops): the steps of a rank are laid out only where memory
+// binds, and there they are as many as its ops.
 
 namespace stagecraft::schedules {
 namespace {
@@ -57,16 +59,21 @@ std::vector<Starts> first_block(int ranks) {
 /// The table of all ranks in steps of one op.
 class Table {
  public:
-  Table(int ranks, int micro_batches) : ranks_(ranks), micro_batches_(micro_batches), start_(first_block(ranks)) {
-    for (const Starts& s : start_) length_ = std::max(length_, *std::max_element(s.begin(), s.end()) + 2);
-    length_ += kPeriod * (micro_batches - 1) + 1;
-    for (int r = 0; r < ranks; ++r) fill(r);
-    for (const auto& row : rows_) peak_ = std::max(peak_, row.whole().most);
+  Table(int ranks, int micro_batches) : ranks_(ranks), micro_batches_(micro_batches), placed_(at(ranks)) {
+    time_.reserve(at(kLegs * ranks) * at(micro_batches));
+    for (const Starts& start : first_block(ranks))
+      for (const int first : start)
+        for (int m = 0; m < micro_batches; ++m) time_.push_back(first + kPeriod * m);
   }
 
   /// Moves every op ahead, in the order of time, then of ranks.
   void squeeze() {
-    for (const int op : in_order(time_)) move(op);
+    const std::vector<int> order = in_order(time_);
+    peak_ = peak(order);
+    const bool binds = peak_ < 2 * micro_batches_;
+    const std::vector<Step> steps(at(time_[at(order.back())]) + 2, Step::Free);
+    if (binds) memory_.assign(at(ranks_), Steps<Kept>(steps));
+    for (const int op : order) move(op);
   }
 
   /// Ops of a rank in order: leg and micro-batch.
@@ -75,7 +82,7 @@ class Table {
     std::array<int, kLegs> next{};
     const auto time = [&](int leg) {
       const int micro = next[at(leg)];
-      return micro < micro_batches_ ? time_[at(id(rank, leg, micro))] : length_;
+      return micro < micro_batches_ ? time_[at(id(rank, leg, micro))] : std::numeric_limits<int>::max();
     };
     for (int i = 0; i < kLegs * micro_batches_; ++i) {
       int first = 0;
@@ -88,22 +95,20 @@ class Table {
  private:
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   int id(int r, int leg, int micro) const { return (r * kLegs + leg) * micro_batches_ + micro; }
+  int rank(int op) const { return op / micro_batches_ / kLegs; }
+  int leg(int op) const { return op / micro_batches_ % kLegs; }
+  int end(int r, int leg, int micro) const { return time_[at(id(r, leg, micro))] + (is_forward(leg) ? 1 : 2); }
 
-  void fill(int r) {
-    std::vector<Step> steps(at(length_) + 1, Step::Free);
-    for (int leg = 0; leg < kLegs; ++leg)
-      for (int m = 0; m < micro_batches_; ++m) {
-        const int t = start_[at(r)][at(leg)] + kPeriod * m;
-        time_.push_back(t);
-        steps[at(t)] = is_forward(leg) ? Step::Takes : Step::Busy;
-        if (!is_forward(leg)) steps[at(t) + 1] = Step::Frees;
-      }
-    rows_.emplace_back(std::move(steps));
+  /// Most activations that a rank keeps before anything moves.
+  int peak(const std::vector<int>& order) const {
+    std::vector<int> kept(at(ranks_), 0);
+    int most = 0;
+    for (const int op : order) most = std::max(most, kept[at(rank(op))] += is_forward(leg(op)) ? 1 : -1);
+    return most;
   }
 
   /// The step behind everything the op needs.
   int earliest(int r, int leg, int micro) const {
-    const auto end = [&](int rank, int l, int m) { return time_[at(id(rank, l, m))] + (is_forward(l) ? 1 : 2); };
     int t = micro > 0 ? end(r, leg, micro - 1) : 0;
     const int before = goes_down(leg) ? r - 1 : r + 1;
     if (before >= 0 && before < ranks_)
@@ -113,26 +118,51 @@ class Table {
     return t;
   }
 
-  /// To the first free step, or the first two, behind what it needs; forwards behind the last peak too.
-  void move(int op) {
-    const int r = op / micro_batches_ / kLegs, leg = op / micro_batches_ % kLegs, t = time_[at(op)];
-    const bool forward = is_forward(leg);
-    Steps<Kept>& row = rows_[at(r)];
-    int to = earliest(r, leg, op % micro_batches_);
-    if (forward) to = std::max(to, row.last_with(peak_, t) + 1);
-    while (to < t && !(row.free(to) && (forward || to + 1 == t || row.free(to + 1)))) ++to;
-    if (to >= t) return;
-    time_[at(op)] = to;
-    if (forward)
-      row.set(t, {Step::Free}), row.set(to, {Step::Takes});
-    else
-      row.set(t, {Step::Free, Step::Free}), row.set(to, {Step::Busy, Step::Frees});
+  /// The first op of a leg on a rank that ends behind `time`, of those that have moved; looks back from the newest.
+  int behind(int r, int leg, int time) const {
+    int last = placed_[at(r)][at(leg)], first = last;
+    for (int stride = 1; first > 0 && end(r, leg, first - 1) > time; stride *= 2)
+      last = first - 1, first = std::max(0, first - stride);
+    while (first < last) {
+      const int middle = (first + last) / 2;
+      if (end(r, leg, middle) > time)
+        last = middle;
+      else
+        first = middle + 1;
+    }
+    return first;
   }
 
-  int ranks_, micro_batches_, length_ = 0, peak_ = 0;
-  std::vector<Starts> start_;
-  std::vector<Steps<Kept>> rows_;
-  std::vector<int> time_;  ///< Of each op.
+  /// The first so many steps from `from` on that are free, or `until`. What has not moved stands later than that.
+  int gap(int r, int from, int until, int steps) const {
+    for (int leg = 0, clear = 0; clear < kLegs && from < until; leg = (leg + 1) % kLegs) {
+      const int next = behind(r, leg, from);
+      const bool taken = next < placed_[at(r)][at(leg)] && time_[at(id(r, leg, next))] < from + steps;
+      if (taken) from = end(r, leg, next);
+      clear = taken ? 0 : clear + 1;
+    }
+    return std::min(from, until);
+  }
+
+  /// To the first free step, or the first two, behind what it needs; forwards behind the last peak too.
+  void move(int op) {
+    const int r = rank(op), own = leg(op), t = time_[at(op)];
+    const bool forward = is_forward(own);
+    int from = earliest(r, own, op % micro_batches_);
+    if (forward && !memory_.empty()) from = std::max(from, memory_[at(r)].last_with(peak_, t) + 1);
+    const int to = time_[at(op)] = gap(r, from, t, forward ? 1 : 2);
+    ++placed_[at(r)][at(own)];
+    if (memory_.empty()) return;
+    if (forward)
+      memory_[at(r)].set(to, {Step::Takes});
+    else
+      memory_[at(r)].set(to, {Step::Busy, Step::Frees});
+  }
+
+  int ranks_, micro_batches_, peak_ = 0;
+  std::vector<int> time_;            ///< Of each op.
+  std::vector<Starts> placed_;       ///< Ops of each rank and leg that have moved.
+  std::vector<Steps<Kept>> memory_;  ///< Of each rank; empty where everything may be kept.
 };
 
 Schedule whole(const ScheduleInput& in) {

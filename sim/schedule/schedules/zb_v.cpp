@@ -1,26 +1,35 @@
 #include <algorithm>
+#include <initializer_list>
 
 #include "sim/schedule/builder.hpp"
 
 namespace stagecraft::schedules {
 namespace {
 
+struct Turn {
+  OpKind kind;
+  int chunk;
+};
+
 /// Counts the micro-batches of each op and chunk. Micro-batches that are not there keep their turn but do nothing.
 class Turns {
  public:
   Turns(RankOps& ops, int micro_batches) : ops_(&ops), micro_batches_(micro_batches) {}
-  void take(OpKind kind, int chunk) {
-    const int micro = next(kind, chunk)++;
-    if (micro < micro_batches_) ops_->add(kind, chunk, micro);
+
+  /// So many times round. O(ops): rounds in which nothing is left to do are counted at once.
+  void take(int rounds, std::initializer_list<Turn> round) {
+    const auto left = [&](const Turn& t) { return next(t) < micro_batches_; };
+    for (; rounds > 0 && std::any_of(round.begin(), round.end(), left); --rounds)
+      for (const Turn& t : round) {
+        if (left(t)) ops_->add(t.kind, t.chunk, next(t));
+        ++next(t);
+      }
+    for (const Turn& t : round) next(t) += std::max(rounds, 0);
   }
-  void whole_backward(int chunk) {
-    take(OpKind::InputGradient, chunk);
-    take(OpKind::WeightGradient, chunk);
-  }
-  int count(OpKind kind, int chunk) const { return counts_[static_cast<std::size_t>(kind)][chunk]; }
+  int count(const Turn& t) const { return counts_[static_cast<std::size_t>(t.kind)][t.chunk]; }
 
  private:
-  int& next(OpKind kind, int chunk) { return counts_[static_cast<std::size_t>(kind)][chunk]; }
+  int& next(const Turn& t) { return counts_[static_cast<std::size_t>(t.kind)][t.chunk]; }
 
   RankOps* ops_;
   int micro_batches_;
@@ -31,21 +40,17 @@ class Turns {
 // everything; then what is left of the input gradients, and of the weight gradients.
 void order(const RankInput& r, RankOps& ops) {
   const int p = r.ranks, rank = r.rank, slots = std::max(2 * p - 1, r.micro_batches);
-  constexpr OpKind F = OpKind::Forward, I = OpKind::InputGradient, W = OpKind::WeightGradient;
+  constexpr Turn F[] = {{OpKind::Forward, 0}, {OpKind::Forward, 1}};
+  constexpr Turn I[] = {{OpKind::InputGradient, 0}, {OpKind::InputGradient, 1}};
+  constexpr Turn W[] = {{OpKind::WeightGradient, 0}, {OpKind::WeightGradient, 1}};
   Turns turns(ops, r.micro_batches);
-  for (int i = 0; i < 2 * (p - rank) - 1; ++i) turns.take(F, 0);
-  for (int i = 0; i < rank; ++i) turns.take(F, 1), turns.take(F, 0);
-  for (int i = 0; i < p - rank; ++i) turns.take(F, 1), turns.whole_backward(1);
-  while (turns.count(F, 0) < slots || turns.count(F, 1) < turns.count(F, 0)) {
-    if (turns.count(F, 0) < slots) turns.take(F, 0);
-    turns.whole_backward(0);
-    turns.take(F, 1);
-    turns.whole_backward(1);
-  }
-  for (int i = 0; i < rank; ++i) turns.take(I, 0), turns.take(I, 1);
-  for (int i = 0; i < p - rank; ++i) turns.whole_backward(0);
-  for (const int chunk : {1, 0})
-    while (turns.count(W, chunk) < turns.count(I, chunk)) turns.take(W, chunk);
+  turns.take(2 * (p - rank) - 1, {F[0]});
+  turns.take(rank, {F[1], F[0]});
+  turns.take(p - rank, {F[1], I[1], W[1]});
+  turns.take(slots - p, {F[0], I[0], W[0], F[1], I[1], W[1]});
+  turns.take(rank, {I[0], I[1]});
+  turns.take(p - rank, {I[0], W[0]});
+  for (const int chunk : {1, 0}) turns.take(turns.count(I[chunk]) - turns.count(W[chunk]), {W[chunk]});
 }
 
 }  // namespace

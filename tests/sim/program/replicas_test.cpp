@@ -67,6 +67,17 @@ TEST_CASE("two to two: like shares meet, and nobody else talks") {
   CHECK(sends(program) == "0>2:0F0=20 1>3:0F0=20 2>0:1B0=20 3>1:1B0=20 ");
 }
 
+// A stream for each peer and direction on both sides of each message, and a route each way.
+TEST_CASE("streams and routes are there for those who talk, not for all who might") {
+  for (const int replicas : {4, 1000}) {
+    const Plan plan = replicated(replicas, replicas, replicas, replicas, 2 * replicas, 10);
+    const Program program = test::program_of("inference", plan, uniform_costs(plan, test::times(1, 1)));
+    const auto pairs = static_cast<std::size_t>(replicas);
+    CHECK(program.streams.size() == 2 * pairs + 4 * pairs);
+    CHECK(program.routes.size() == 2 * pairs);
+  }
+}
+
 TEST_CASE("two to three: shares that overlap in part are cut") {
   // Samples 0..2 and 3..5 against 0..1, 2..3 and 4..5.
   CHECK(sends(program_of(replicated(6, 2, 6, 3, 6, 10))) ==

@@ -1,0 +1,93 @@
+// Who shares samples with whom, against going through all replicas.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "sim/plan/overlap.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+Stage stage(int size, int replicas, Share share) {
+  Stage stage;
+  stage.micro_batch_size = size;
+  stage.share = share;
+  for (int r = 0; r < replicas; ++r) stage.devices.emplace_back(r);
+  return stage;
+}
+
+using Pieces = std::vector<std::tuple<int, int, int>>;  // Micro-batch, replica, samples.
+
+Pieces found(const Stage& own, int micro, int replica, const Stage& other) {
+  Pieces pieces;
+  for_each_overlap(own, micro, replica, other, [&](int m, int r, int samples) { pieces.emplace_back(m, r, samples); });
+  return pieces;
+}
+
+/// Every replica of every micro-batch of 12 samples twice.
+Pieces by_definition(const Stage& own, int micro, int replica, const Stage& other) {
+  Pieces pieces;
+  const SampleRange range = samples_of(own, micro, replica);
+  for (int m = 0; m < 24 / other.micro_batch_size; ++m)
+    for (int r = 0; r < static_cast<int>(other.devices.size()); ++r) {
+      const SampleRange theirs = samples_of(other, m, r);
+      const auto common = std::min(range.high, theirs.high) - std::max(range.low, theirs.low);
+      if (common > 0) pieces.emplace_back(m, r, static_cast<int>(common));
+    }
+  return pieces;
+}
+
+std::vector<Stage> all_stages() {
+  std::vector<Stage> stages;
+  for (const int size : {1, 2, 3, 4, 6, 12})
+    for (int replicas = 1; replicas <= 5; ++replicas) {
+      stages.push_back(stage(size, replicas, Share::MicroBatches));
+      if (replicas <= size) stages.push_back(stage(size, replicas, Share::Samples));
+    }
+  return stages;
+}
+
+}  // namespace
+
+TEST_CASE("pieces that share samples are all found, and no others") {
+  const std::vector<Stage> stages = all_stages();
+  for (const Stage& own : stages)
+    for (const Stage& other : stages)
+      for (int micro = 0; micro < 24 / own.micro_batch_size; ++micro)
+        for (int replica = 0; replica < static_cast<int>(own.devices.size()); ++replica)
+          CHECK(found(own, micro, replica, other) == by_definition(own, micro, replica, other));
+}
+
+TEST_CASE("a piece has a number of its own for each replica with a part in the micro-batch") {
+  Plan plan;
+  plan.stages = {stage(2, 2, Share::Samples), stage(2, 3, Share::MicroBatches)};
+  plan.mini_batch = 12;
+  const PieceIndex index(plan, 1);
+  std::vector<bool> taken(index.size(), false);
+  for (int s = 0; s < 2; ++s)
+    for (int micro = 0; micro < 6; ++micro)
+      for (int r = 0; r < static_cast<int>(plan.stage(StageId{s}).devices.size()); ++r) {
+        if (!takes_part(plan.stage(StageId{s}), micro, r)) continue;
+        const std::size_t piece = index.of(StageId{s}, micro, r);
+        REQUIRE(piece < taken.size());
+        CHECK_FALSE(taken[piece]);
+        taken[piece] = true;
+      }
+  CHECK(index.size() == 6 * 2 + 6);
+  CHECK(std::find(taken.begin(), taken.end(), false) == taken.end());
+}
+
+TEST_CASE("a device is found among others however they lie, and one that is not there is not") {
+  for (const std::vector<int>& numbers :
+       {std::vector<int>{}, {4}, {0, 1, 2, 3}, {1, 3, 5, 7}, {9, 6, 3, 0}, {0, 2, 3, 7}, {2, 2, 5}, {5, 1, 4, 2, 3}}) {
+    std::vector<DeviceId> devices;
+    for (const int number : numbers) devices.emplace_back(number);
+    for (int d = -1; d < 12; ++d) {
+      const auto at = std::find(numbers.begin(), numbers.end(), d);
+      CHECK(place_of(devices, DeviceId{d}) == (at == numbers.end() ? -1 : static_cast<int>(at - numbers.begin())));
+    }
+  }
+}
