@@ -1,7 +1,17 @@
 # Finds what the project uses. Required libraries stop the configuration; optional ones answer to AUTO|ON|OFF.
 find_program(CCACHE_PROGRAM ccache)
-if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}" CACHE STRING "Compiler cache" FORCE)
+# An own choice is left alone; a bare ccache is told what precompiled headers need, and that names are relative to the
+# tree, or to a build folder beside it: copies of either find what is compiled.
+if(CCACHE_PROGRAM AND "${CMAKE_CXX_COMPILER_LAUNCHER}" MATCHES "^([^;]*ccache)?$")
+  set(base "${PROJECT_SOURCE_DIR}")
+  cmake_path(IS_PREFIX base "${PROJECT_BINARY_DIR}" inside)
+  if(NOT inside)
+    set(base "${PROJECT_BINARY_DIR}")
+  endif()
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_INODECACHE=1
+    CCACHE_BASEDIR=${base} "${CCACHE_PROGRAM}")
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
+  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endif()
 
 find_package(Threads REQUIRED)

@@ -48,7 +48,7 @@ Words assignments() {
 
 /// "text, csv or json": what may stand there, and nothing else.
 Words listed_in(std::string doc) {
-  if (const auto last = doc.rfind(" or "); last != doc.npos) doc.replace(last, 4, ", ");
+  if (const auto last = doc.rfind(" or "); last != doc.npos) doc = doc.substr(0, last) + ", " + doc.substr(last + 4);
   Words words;
   for (const std::string& word : split(doc, ',')) words.emplace_back(trim(word));
   const auto is_word = [](const std::string& w) { return w.find_first_not_of("abcdefghijklmnopqrstuvwxyz") == w.npos; };
