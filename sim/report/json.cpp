@@ -209,7 +209,7 @@ std::string validation_json(const std::string& title, const Validation& v, const
 }
 
 std::string schedule_json(const std::string& name, const Program& program, const Report& report,
-                          const std::vector<double>& peaks) {
+                          const std::vector<double>& peaks, const std::optional<Search>& search) {
   Json busy = Json::array();
   double most = 0;
   for (const DeviceReport& d : report.devices) {
@@ -217,17 +217,23 @@ std::string schedule_json(const std::string& name, const Program& program, const
     most = std::max(most, d.busy.value);
   }
   const double makespan = report.makespan.value;
-  const Json json{{"schedule", name},
-                  {"ranks", program.devices},
-                  {"stages", program.micro_batches.size()},
-                  {"micro_batches", program.micro_batches.front()},
-                  {"makespan", makespan},
-                  {"period", report.period.value},
-                  {"bubble", report.bubble},
-                  {"bubble_time", makespan - most},
-                  {"bubble_ratio_busiest", makespan > 0 ? 1 - most / makespan : 0},
-                  {"busy", busy},
-                  {"peak_activations", peaks}};
+  Json json{{"schedule", name},
+            {"ranks", program.devices},
+            {"stages", program.micro_batches.size()},
+            {"micro_batches", program.micro_batches.front()},
+            {"makespan", makespan},
+            {"period", report.period.value},
+            {"bubble", report.bubble},
+            {"bubble_time", makespan - most},
+            {"bubble_ratio_busiest", makespan > 0 ? 1 - most / makespan : 0},
+            {"busy", busy},
+            {"peak_activations", peaks}};
+  if (search)
+    json["search"] = {{"objective", search->period ? "period" : "makespan"},
+                      {"found", search->found.value},
+                      {"lower_bound", search->bound.value},
+                      {"lower_bound_reason", search->reason},
+                      {"from", search->from}};
   return json.dump(2);
 }
 

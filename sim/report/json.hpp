@@ -29,6 +29,7 @@ std::string validation_json(const std::string& title, const Validation&, const T
 
 /// What `stagecraft schedule --format json` prints: times in the user's own unit, and what each rank keeps at its peak,
 /// in stashes of a stage.
-std::string schedule_json(const std::string& name, const Program&, const Report&, const std::vector<double>& peaks);
+std::string schedule_json(const std::string& name, const Program&, const Report&, const std::vector<double>& peaks,
+                          const std::optional<Search>& search = {});
 
 }  // namespace stagecraft

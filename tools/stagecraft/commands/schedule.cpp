@@ -81,7 +81,8 @@ int execute(const Arguments& a) {
   const Report report = measure(program, timeline, cluster);
   check_finite(report.makespan.value);
   const std::vector<double> peaks = peaks_of(a, q);
-  if (format == "json") return print(with_findings(schedule_json(q.name, program, report, peaks), q.checked) + "\n"), 0;
+  if (format == "json")
+    return print(with_findings(schedule_json(q.name, program, report, peaks, q.search), q.checked) + "\n"), 0;
   std::string text = format == "gantt" ? gantt(program, timeline, cluster, 0, 100) : to_grid(q.one);
   text += numbers_text(report, peaks);
   if (q.search) text += to_text(*q.search, [](Seconds s) { return fmt::format("{:.10g}", s.value); }) + '\n';
