@@ -33,10 +33,15 @@ void refuse_idle(const Arguments& a, const ScheduleDef& def) {
     if (a.has(name)) throw InputError(fmt::format("--{}: the schedule '{}' has no backward", name, def.name));
 }
 
-/// There is no text to point at with lines.
-CheckedFile checked_name(const Arguments& a, const AskedOrder& asked, const FileCheckOptions& options) {
-  CheckedFile checked = checked_order(a, to_csv(without_updates(asked.one)), asked.name, options);
-  for (CellProblem& cell : checked.cells) checked.problems.push_back(std::move(cell.problem));
+/// Without a flush the pipeline is full only in many iterations. There is no text to point at with lines.
+CheckedFile checked_name(const Arguments& a, const AskedOrder& asked, bool flushes, const FileCheckOptions& options) {
+  const Schedule order = without_updates(flushes ? asked.one : asked.all);
+  CheckedFile checked = checked_order(a, to_csv(order), asked.name, options);
+  for (CellProblem& cell : checked.cells) {
+    ScheduleProblem& problem = checked.problems.emplace_back(std::move(cell.problem));
+    if (const std::string op = fmt::format("'{}': ", problem.op); problem.message.starts_with(op))
+      problem.message.erase(0, op.size());
+  }
   checked.cells.clear();
   return checked;
 }
@@ -53,11 +58,12 @@ AskedOrder made_by_name(const Arguments& a, int iterations) {
   asked.all = def.flushes ? complete(asked.one, named.plan, iterations)
                           : build_schedule(def, named.input(costs, iterations, &cluster));
   asked.weights = def.weights;
+  asked.copies = named.plan.stages.front().twin.valid();
   asked.trains = options.trains = def.trains;
   asked.search = asked.one.search;
   options.slices = named.slices();
   if (!def.trains) options.memory.each_stash = 0;
-  if (asks_for_checks(a)) asked.checked = checked_name(a, asked, options);
+  if (asks_for_checks(a)) asked.checked = checked_name(a, asked, def.flushes, options);
   return asked;
 }
 

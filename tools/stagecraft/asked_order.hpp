@@ -18,6 +18,7 @@ struct AskedOrder {
   Schedule all;  ///< Iterations back to back.
   std::string weights = "flush";
   bool trains = true;
+  bool copies = false;  ///< Of the model, which exchange gradients; here that takes no time.
   std::optional<Search> search = {};
   CheckedFile checked = {};  ///< When it is not good, there is nothing but this and the name.
 };

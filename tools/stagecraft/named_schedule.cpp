@@ -44,7 +44,7 @@ NamedSchedule named_schedule(const Arguments& a, const std::string& name, int it
   if (def.tasks)
     throw InputError(
         fmt::format("the schedule '{}' runs the passes of layers as tasks, and there are no layers here", def.name),
-        "stagecraft run SCENARIO, with plan: {planner: layerpipe}");
+        "stagecraft run SCENARIO, with plan: {planner: layerpipe} and run: {schedule: layerpipe}");
   if (!a.has("ranks") || !a.has("microbatches")) throw InputError("-p RANKS and -m MICROBATCHES are needed", example);
   const int ranks = a.count("ranks", 1, 1 << 16), micro_batches = a.count("microbatches", 1, 1 << 20);
   std::optional<config::Value> options = options_of(def, a.list("set"));

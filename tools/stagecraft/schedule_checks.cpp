@@ -42,7 +42,7 @@ StashModel stash_model(const Arguments& a) {
 }
 
 [[noreturn]] void refuse_message_size() {
-  throw InputError("--message-size changes nothing without --eager-below, or --capacity and messages in the file",
+  throw InputError("--message-size changes nothing without --eager-below, or --capacity and a file with messages",
                    "leave --message-size out");
 }
 
@@ -59,7 +59,8 @@ std::vector<Argument> check_arguments() {
       {"--messages", Kind::Text,
        "With --streams: where an order without messages gets them: lowered, just-in-time or prefetch (default: "
        "lowered)"},
-      {"--message-size", Kind::Number, "Size of a message (default: 0)"},
+      {"--message-size", Kind::Number,
+       "With --eager-below, or --capacity and a file with messages: size of one (default: 0)"},
       {"--eager-below", Kind::Number,
        "With --streams: messages smaller than this leave without their receiver (default: 0)"},
       {"--capacity", Kind::Number, "Of a rank: refuse what needs more"},

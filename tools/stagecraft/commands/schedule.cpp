@@ -84,6 +84,7 @@ int execute(const Arguments& a) {
   if (format == "json")
     return print(with_findings(schedule_json(q.name, program, report, peaks, q.search), q.checked) + "\n"), 0;
   std::string text = format == "gantt" ? gantt(program, timeline, cluster, 0, 100) : to_grid(q.one);
+  if (q.copies) text += "two copies of the model: here they need no time to exchange gradients, nor wait for it\n";
   text += numbers_text(report, peaks);
   if (q.search) text += to_text(*q.search, [](Seconds s) { return fmt::format("{:.10g}", s.value); }) + '\n';
   return print(text + warnings_text(q.checked)), 0;
