@@ -10,28 +10,14 @@
 #include "sim/schedule/synthesis/bounds.hpp"
 #include "sim/schedule/synthesis/clock.hpp"
 #include "tests/support/road.hpp"
-#include "tests/support/schedules.hpp"
+#include "tests/support/synthesis.hpp"
 
 using namespace stagecraft;
 using namespace stagecraft::synthesis;
+using test::at_most;
+using test::halves;
 
 namespace {
-
-StageCost cost_of(double forward, double input, double weight) {
-  StageCost cost = test::times(forward, input + weight);
-  cost.input_gradient = Seconds{input};
-  cost.weight_gradient = Seconds{weight};
-  return cost;
-}
-
-Limit at_most(const Problem& p, double micro_batches, double freed_at_input = 0) {
-  Resource r;
-  r.stash.assign(p.rank_of.size(), 1);
-  r.boundary = r.stash;
-  r.most.assign(p.stages.size(), micro_batches);
-  r.freed_at_input = freed_at_input;
-  return {r};
-}
 
 /// Every row of a rank, whose stages follow each other, one way there and back; with `named`, of two rows that are the
 /// same but for the names of the micro-batches only one.
@@ -112,7 +98,7 @@ struct Shape {
 StageCosts random_costs(const Plan& plan, Rng& rng) {
   StageCosts costs;
   for (int s = 0; s < plan.stage_count(); ++s)
-    costs.push_back({cost_of(rng.integer(1, 9), rng.integer(1, 9), rng.integer(0, 9))});
+    costs.push_back({halves(rng.integer(1, 9), rng.integer(1, 9), rng.integer(0, 9))});
   return costs;
 }
 
@@ -163,11 +149,11 @@ TEST_CASE("whole backwards: fill, the work of the last rank and drain are in eve
       for (const double c : {0.0, 0.25}) {
         CAPTURE(p);
         CAPTURE(m);
-        CHECK(bound_of(p, m, cost_of(1, 1, 1), c, 1e9, false).period == (p - 1) * (1 + c) + m * 3 + (p - 1) * (2 + c));
+        CHECK(bound_of(p, m, halves(1, 1, 1), c, 1e9, false).period == (p - 1) * (1 + c) + m * 3 + (p - 1) * (2 + c));
       }
-  CHECK(bound_of(4, 8, cost_of(1, 1, 1), 0, 4, false).period == 33);
+  CHECK(bound_of(4, 8, halves(1, 1, 1), 0, 4, false).period == 33);
   // The same with halves, where W has no time to be put off to the drain.
-  CHECK(bound_of(3, 5, cost_of(1, 1, 0), 0, 5, true).period == 14);
+  CHECK(bound_of(3, 5, halves(1, 1, 0), 0, 5, true).period == 14);
 }
 
 TEST_CASE("halves in the memory of 1F1B: the first rank waits (p-1)(I+2c) for its first gradient, as ZB-H1 does") {
@@ -176,25 +162,25 @@ TEST_CASE("halves in the memory of 1F1B: the first rank waits (p-1)(I+2c) for it
     for (const double c : {0.0, 0.25}) {
       CAPTURE(p);
       const int m = 3 * p;
-      CHECK(bound_of(p, m, cost_of(1, 1, 1), c, p, true).period >= 3 * m + (p - 1) * (1 + 2 * c));
+      CHECK(bound_of(p, m, halves(1, 1, 1), c, p, true).period >= 3 * m + (p - 1) * (1 + 2 * c));
     }
   const Plan plan = chain_plan(4, 4, 8);
-  const StageCosts costs = uniform_costs(plan, cost_of(1, 1, 1));
+  const StageCosts costs = uniform_costs(plan, halves(1, 1, 1));
   const Problem p({.plan = plan, .costs = costs});
   const Rows rows = p.rows_of(test::build("zb-h1", plan));
   CHECK(fits(p, rows, at_most(p, 4)));
   CHECK(Clock(p).score(rows, true).period == 27);
-  CHECK(bound_of(4, 8, cost_of(1, 1, 1), 0, 4, true).period == 27);
+  CHECK(bound_of(4, 8, halves(1, 1, 1), 0, 4, true).period == 27);
 }
 
 TEST_CASE("room for one and a half is room for one: one after the other, there and back") {
   // Four stages there and four back, and W before the next comes in.
-  CHECK(bound_of(4, 8, cost_of(1, 1, 1), 0, 1, true).period == 8 * 9);
-  CHECK(bound_of(4, 8, cost_of(1, 1, 1), 0, 1.5, true).period == 8 * 9);
-  CHECK(bound_of(4, 8, cost_of(1, 1, 1), 0, 1.5, true).makespan == 8 * 9);
+  CHECK(bound_of(4, 8, halves(1, 1, 1), 0, 1, true).period == 8 * 9);
+  CHECK(bound_of(4, 8, halves(1, 1, 1), 0, 1.5, true).period == 8 * 9);
+  CHECK(bound_of(4, 8, halves(1, 1, 1), 0, 1.5, true).makespan == 8 * 9);
   // Where I gives back half, one and a half is a whole one and a W that is put off.
   const Plan plan = chain_plan(4, 4, 8);
-  const StageCosts costs = uniform_costs(plan, cost_of(1, 1, 1));
+  const StageCosts costs = uniform_costs(plan, halves(1, 1, 1));
   const Problem p({.plan = plan, .costs = costs});
   const auto halved = [&](double most) { return lower_bound(p, at_most(p, most, 0.5), true).period; };
   CHECK(halved(1.25) == halved(1));

@@ -14,35 +14,21 @@
 #include "sim/schedule/validate.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/clusters.hpp"
-#include "tests/support/schedules.hpp"
+#include "tests/support/synthesis.hpp"
 
 using namespace stagecraft;
 using namespace stagecraft::synthesis;
+using test::at_most;
+using test::halves;
 
 namespace {
-
-StageCost cost_of(double forward, double input, double weight) {
-  StageCost cost = test::times(forward, input + weight);
-  cost.input_gradient = Seconds{input};
-  cost.weight_gradient = Seconds{weight};
-  cost.stash = Bytes{1};
-  return cost;
-}
 
 /// Whole numbers, so that sums in any order are the same.
 StageCosts random_costs(const Plan& plan, Rng& rng) {
   StageCosts costs;
   for (int s = 0; s < plan.stage_count(); ++s)
-    costs.push_back({cost_of(rng.integer(1, 9), rng.integer(1, 9), rng.integer(1, 9))});
+    costs.push_back({halves(rng.integer(1, 9), rng.integer(1, 9), rng.integer(1, 9))});
   return costs;
-}
-
-Limit at_most(const Problem& p, double micro_batches) {
-  Resource r;
-  r.stash.assign(p.rank_of.size(), 1);
-  r.boundary = r.stash;
-  r.most.assign(p.stages.size(), micro_batches);
-  return {r};
 }
 
 /// Every row of a rank with one stage: F, I and W of each micro-batch in this order.
@@ -252,7 +238,7 @@ TEST_CASE("there and back in little memory: no longer than the search for buildi
       const int micro_batches = 2 * ranks;
       const Plan plan = placed_plan(Placement::V, ranks, 2, micro_batches);
       const Schedule s =
-          made(plan, uniform_costs(plan, cost_of(1, 1, 1)), "{activations: " + std::to_string(most) + ", effort: 3}");
+          made(plan, uniform_costs(plan, halves(1, 1, 1)), "{activations: " + std::to_string(most) + ", effort: 3}");
       REQUIRE(s.search.has_value());
       CHECK(s.search->found.value <= 6.0 * micro_batches + expected(ranks, most) + 1e-9);
       CHECK(s.search->bound.value >= 6.0 * micro_batches - 1e-9);
@@ -269,7 +255,7 @@ TEST_CASE("there and back in little memory: as short as building blocks were pub
     CAPTURE(at.ranks);
     CAPTURE(at.activations);
     const Plan plan = placed_plan(Placement::V, at.ranks, 2, at.micro_batches);
-    const Schedule s = made(plan, uniform_costs(plan, cost_of(1, 1, 1)),
+    const Schedule s = made(plan, uniform_costs(plan, halves(1, 1, 1)),
                             "{activations: " + std::to_string(at.activations) + ", effort: 5}");
     REQUIRE(s.search.has_value());
     CHECK(s.search->found.value <= at.period + 1e-9);
@@ -285,7 +271,7 @@ TEST_CASE("both directions: good orders, none longer than those of the catalogue
   for (const Point& at : {Point{2, 4, 2}, Point{4, 8, 2}, Point{3, 5, 0}}) {
     CAPTURE(at.ranks);
     const Plan plan = placed_plan(Placement::Bidirectional, at.ranks, 2, at.micro_batches);
-    const StageCosts costs = uniform_costs(plan, cost_of(2, 2, 1));
+    const StageCosts costs = uniform_costs(plan, halves(2, 2, 1));
     const Schedule s = made(plan, costs, "{placement: bidirectional, effort: 2}");
     for (const ScheduleProblem& problem : validate(s, plan, {})) FAIL_CHECK(to_text(problem));
     REQUIRE(s.search.has_value());
@@ -320,7 +306,7 @@ TEST_CASE("whole backwards alone, where they are asked for") {
 
 TEST_CASE("what cannot be kept so small is refused") {
   const Plan plan = placed_plan(Placement::V, 3, 2, 4);
-  const StageCosts costs = uniform_costs(plan, cost_of(1, 1, 1));
+  const StageCosts costs = uniform_costs(plan, halves(1, 1, 1));
   CHECK_THROWS_AS(made(plan, costs, "{activations: 1, effort: 1}"), Infeasible);
   CHECK(made(plan, costs, "{activations: 2, effort: 1}").search->found.value > 0);
 }

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "sim/schedule/synthesis/problem.hpp"
+#include "tests/support/schedules.hpp"
+
+namespace stagecraft::test {
+
+/// A backward in halves of their own, and a stash of one byte.
+inline StageCost halves(double forward, double input, double weight) {
+  StageCost cost = times(forward, input + weight);
+  cost.input_gradient = Seconds{input};
+  cost.weight_gradient = Seconds{weight};
+  cost.stash = Bytes{1};
+  return cost;
+}
+
+/// Room on each rank for so many micro-batches of a stage.
+inline synthesis::Limit at_most(const synthesis::Problem& p, double micro_batches, double freed_at_input = 0) {
+  synthesis::Resource r;
+  r.stash.assign(p.rank_of.size(), 1);
+  r.boundary = r.stash;
+  r.most.assign(p.stages.size(), micro_batches);
+  r.freed_at_input = freed_at_input;
+  return {r};
+}
+
+}  // namespace stagecraft::test
