@@ -39,7 +39,7 @@ class GraphWriter {
 
   LayerId add(std::string name, std::string type, std::vector<LayerId> inputs, LayerAmounts amounts,
               Operations operations = {});
-  Layer& layer(LayerId id) { return model_.layers[static_cast<std::size_t>(id)]; }
+  Layer& layer(LayerId id) { return model_.layers[id]; }
   ModelGraph finish();
 
  private:

@@ -30,7 +30,7 @@ std::string listed_model_yaml(const ModelGraph& model, const std::string& title,
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     const Layer& layer = model.layers[l];
     std::vector<std::string> inputs;
-    for (const LayerId id : layer.inputs) inputs.push_back(quoted(model.layers[static_cast<std::size_t>(id)].name));
+    for (const LayerId id : layer.inputs) inputs.push_back(quoted(model.layers[id].name));
     text += fmt::format("  - {{name: {}, inputs: [{}], forward: {} FLOP, input_gradient: {} FLOP, ", quoted(layer.name),
                         join(inputs), shortest(layer.forward.value), shortest(layer.input_gradient.value));
     text += fmt::format("weight_gradient: {} FLOP, parameters: {}, output: {} B, stash: {} B{}}}",

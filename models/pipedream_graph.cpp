@@ -163,8 +163,8 @@ ModelGraph read_pipedream_graph(std::string_view text, const std::string& file, 
     layer.name = node.name;
     layer.type = "timed";
     for (const int input : reader.graph().previous[i])
-      if (const LayerId id = ids[static_cast<std::size_t>(input)]; id.valid()) layer.inputs.push_back(id);
-    for (const LayerId id : layer.inputs) layer.stash += model.layers[static_cast<std::size_t>(id)].output;
+      if (const LayerId id = ids[input]; id.valid()) layer.inputs.push_back(id);
+    for (const LayerId id : layer.inputs) layer.stash += model.layers[id].output;
     layer.times = times_of(node, !layer.inputs.empty(), samples);
     layer.parameters = node.parameters / kParameterBytes;
     layer.output = Bytes{node.output / samples};
@@ -179,7 +179,7 @@ std::string timed_model_yaml(const ModelGraph& model, const std::string& title) 
   std::string text = fmt::format("schema: model/1\ntitle: {}\nbuilder: timed\nlayers:\n", title);
   for (const Layer& layer : model.layers) {
     std::vector<std::string> inputs;
-    for (const LayerId id : layer.inputs) inputs.push_back(quoted(model.layers[static_cast<std::size_t>(id)].name));
+    for (const LayerId id : layer.inputs) inputs.push_back(quoted(model.layers[id].name));
     text += fmt::format("  - {{name: {}, inputs: [{}], forward: {} s, input_gradient: {} s, weight_gradient: {} s, ",
                         quoted(layer.name), join(inputs), shortest(layer.times->forward.value),
                         shortest(layer.times->input_gradient.value), shortest(layer.times->weight_gradient.value));

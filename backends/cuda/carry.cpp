@@ -4,7 +4,7 @@
 namespace stagecraft::cuda {
 
 void Enqueuer::carry(int transfer, int queue) {
-  const Transfer& t = p_.transfers[static_cast<std::size_t>(transfer)];
+  const Transfer& t = p_.transfers[transfer];
   const DeviceId from = p_.at(t.send).device, to = p_.at(t.receive).device;
   const cudaStream_t stream = yard_.queues().stream(queue);
   work_on(from, queue);
@@ -32,7 +32,7 @@ void Enqueuer::carry(int transfer, int queue) {
 
 /// The ends that are here, each on its own queue; -1: it is elsewhere.
 void Enqueuer::exchange(int transfer, int sender, int receiver) {
-  const Transfer& t = p_.transfers[static_cast<std::size_t>(transfer)];
+  const Transfer& t = p_.transfers[transfer];
   const DeviceId from = p_.at(t.send).device, to = p_.at(t.receive).device;
   std::vector<Half> halves;
   if (sender >= 0) {
@@ -55,7 +55,7 @@ void Enqueuer::exchange(int transfer, int sender, int receiver) {
 }
 
 void Enqueuer::rendezvous(int transfer) {
-  const Transfer& t = p_.transfers[static_cast<std::size_t>(transfer)];
+  const Transfer& t = p_.transfers[transfer];
   const Instruction &s = p_.at(t.send), &r = p_.at(t.receive);
   if (!here(s) && !here(r)) return;
   const int sender = here(s) ? queue_of(s, r.device) : -1, receiver = here(r) ? queue_of(r, s.device) : -1;
@@ -72,13 +72,13 @@ void Enqueuer::rendezvous(int transfer) {
   carry(transfer, receiver);
   end(receiver, {t.send, t.receive});
   yard_.queues().select(sender);
-  yard_.queues().wait(sender, ended_[static_cast<std::size_t>(t.send)]);
+  yard_.queues().wait(sender, ended_[t.send]);
 }
 
 /// From GPU to GPU the receiver takes a message on a queue of its own as soon as it comes, so that the sender does not
 /// wait for what the receiver does.
 void Enqueuer::send(int transfer) {
-  const Transfer& t = p_.transfers[static_cast<std::size_t>(transfer)];
+  const Transfer& t = p_.transfers[transfer];
   const Instruction &s = p_.at(t.send), &r = p_.at(t.receive);
   if (!here(s) && !(here(r) && apart(t))) return;
   const int sender = here(s) ? queue_of(s, r.device) : -1;
@@ -86,7 +86,7 @@ void Enqueuer::send(int transfer) {
   if (apart(t)) {
     const int receiver = here(r) ? free_queue(r.device, s.device, false) : -1;
     exchange(transfer, sender, receiver);
-    if (here(r)) arrived_[static_cast<std::size_t>(transfer)] = yard_.queues().end(receiver, *mark(receiver, false));
+    if (here(r)) arrived_[transfer] = yard_.queues().end(receiver, *mark(receiver, false));
   } else {
     carry(transfer, sender);
   }
@@ -94,12 +94,11 @@ void Enqueuer::send(int transfer) {
 }
 
 void Enqueuer::receive(int transfer) {
-  const Transfer& t = p_.transfers[static_cast<std::size_t>(transfer)];
+  const Transfer& t = p_.transfers[transfer];
   if (!here(p_.at(t.receive))) return;
   const int queue = queue_of(p_.at(t.receive), p_.at(t.send).device);
   begin(queue, {t.receive});
-  yard_.queues().wait(
-      queue, apart(t) ? arrived_[static_cast<std::size_t>(transfer)] : ended_[static_cast<std::size_t>(t.send)]);
+  yard_.queues().wait(queue, apart(t) ? arrived_[transfer] : ended_[t.send]);
   end(queue, {t.receive});
 }
 

@@ -14,9 +14,9 @@ std::vector<EndEvent> end_events(const Program& p) {
     const Instruction& i = p.instructions[n];
     if (!i.is_compute()) ends[n] = EndEvent::Plain;
     for (const InstructionId w : p.waits_for(InstructionId{static_cast<std::int64_t>(n)}))
-      if (!i.is_compute() || p.at(w).device != i.device) ends[static_cast<std::size_t>(w)] = EndEvent::Plain;
+      if (!i.is_compute() || p.at(w).device != i.device) ends[w] = EndEvent::Plain;
     if (!i.is_compute()) continue;
-    if (++ops[static_cast<std::size_t>(i.device)] % kSeen == 0) ends[n] = EndEvent::Plain;
+    if (++ops[i.device] % kSeen == 0) ends[n] = EndEvent::Plain;
     last[{i.device, p.iteration_of(i)}] = n;
   }
   for (const auto& [where, n] : last) ends[n] = EndEvent::Timed;

@@ -40,7 +40,7 @@ void Enqueuer::open_queues() {
 
 /// Messages in no stream do not wait for each other in the program; here those of one direction between two devices do.
 int Enqueuer::queue_of(const Instruction& i, DeviceId peer) {
-  if (i.stream.valid()) return queue_of_stream_[static_cast<std::size_t>(i.stream)];
+  if (i.stream.valid()) return queue_of_stream_[i.stream];
   return free_queue(i.device, peer, i.kind == InstructionKind::Send);
 }
 
@@ -96,13 +96,13 @@ void Enqueuer::open_gates() {
     queues.wait(q, found != gates.end() ? found->second : gates.empty() ? Point{} : gates.begin()->second);
     if (found != gates.end()) continue;
     marks_->gates.resize(std::max(marks_->gates.size(), static_cast<std::size_t>(gpu) + 1), nullptr);
-    const Event* const gate = marks_->gates[static_cast<std::size_t>(gpu)] = mark(q, true);
+    const Event* const gate = marks_->gates[gpu] = mark(q, true);
     gates[gpu] = queues.end(q, *gate);
   }
 }
 
 void Enqueuer::behind(int queue, InstructionId id) {
-  for (const InstructionId w : p_.waits_for(id)) yard_.queues().wait(queue, ended_[static_cast<std::size_t>(w)]);
+  for (const InstructionId w : p_.waits_for(id)) yard_.queues().wait(queue, ended_[w]);
 }
 
 const Event* Enqueuer::mark(int queue, bool timed) {
@@ -117,28 +117,28 @@ void Enqueuer::begin(int queue, const std::vector<InstructionId>& instructions) 
   if (!options_.timed) return;
   const Event* const start = mark(queue, true);
   start->record(yard_.queues().stream(queue));
-  for (const InstructionId id : instructions) marks_->start[static_cast<std::size_t>(id)] = start;
+  for (const InstructionId id : instructions) marks_->start[id] = start;
 }
 
 void Enqueuer::end(int queue, const std::vector<InstructionId>& instructions) {
   EndEvent wanted = options_.timed ? EndEvent::Timed : EndEvent::None;
-  std::vector<int>& unmarked = unmarked_[static_cast<std::size_t>(queue)];
+  std::vector<int>& unmarked = unmarked_[queue];
   for (const InstructionId id : instructions) {
-    if (!options_.ends.empty()) wanted = std::max(wanted, options_.ends[static_cast<std::size_t>(id)]);
+    if (!options_.ends.empty()) wanted = std::max(wanted, options_.ends[id]);
     unmarked.push_back(static_cast<int>(id.value));
   }
   const bool none = wanted == EndEvent::None || yard_.tape();
   const Event* const end = none ? nullptr : mark(queue, wanted == EndEvent::Timed);
   const Point point = yard_.queues().end(queue, end);
   for (const InstructionId id : instructions) {
-    marks_->gpu[static_cast<std::size_t>(id)] = yard_.queues().gpu(queue);
-    ended_[static_cast<std::size_t>(id)] = point;
+    marks_->gpu[id] = yard_.queues().gpu(queue);
+    ended_[id] = point;
     fresh_.push_back(static_cast<int>(id.value));
   }
   if (!end) return;
   for (const int n : unmarked) {
-    marks_->end[static_cast<std::size_t>(n)] = end;
-    marks_->of_queue[static_cast<std::size_t>(queue)].push_back(n);
+    marks_->end[n] = end;
+    marks_->of_queue[queue].push_back(n);
   }
   unmarked.clear();
 }
@@ -166,11 +166,11 @@ const Event* Enqueuer::barrier(bool timed) {
   yard_.forget();
   int last = -1;
   for (std::vector<int>& unmarked : unmarked_) {
-    for (const int n : unmarked) marks_->end[static_cast<std::size_t>(last = n)] = all;
+    for (const int n : unmarked) marks_->end[last = n] = all;
     unmarked.clear();
   }
   if (last >= 0) marks_->of_queue.front().push_back(last);
-  for (const int n : fresh_) ended_[static_cast<std::size_t>(n)] = {};
+  for (const int n : fresh_) ended_[n] = {};
   fresh_.clear();
   return all;
 }

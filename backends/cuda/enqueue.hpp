@@ -52,7 +52,7 @@ class Enqueuer {
   int free_queue(DeviceId own, DeviceId peer, bool sends);
   bool here(const Instruction& i) const { return device(i.device) >= 0; }
   bool apart(const Transfer& t) const { return ranks_ && ranks_->apart(t); }
-  int device(DeviceId d) const { return devices_[static_cast<std::size_t>(d)]; }
+  int device(DeviceId d) const { return devices_[d]; }
   void open_queues();
   void open_gates();
   void compute(InstructionId);

@@ -17,7 +17,7 @@ bool Watch::look(std::size_t queue) {
   next_.resize(std::max(next_.size(), marks_.of_queue.size()), 0);
   const std::vector<int>& list = marks_.of_queue[queue];
   bool moved = false;
-  while (next_[queue] < list.size() && marks_.end[static_cast<std::size_t>(list[next_[queue]])]->over()) {
+  while (next_[queue] < list.size() && marks_.end[list[next_[queue]]]->over()) {
     ++next_[queue];
     moved = true;
   }
@@ -104,7 +104,7 @@ void read_times(const Program& p, const Marks& marks, std::vector<double>& start
   for (std::size_t n = 0; n < p.size(); ++n) {
     if (!marks.start[n]) continue;  // Of another process.
     const auto iteration = static_cast<std::size_t>(p.iteration_of(p.instructions[n]));
-    DeviceClock& clock = clocks[static_cast<std::size_t>(marks.gpu[n])];
+    DeviceClock& clock = clocks[marks.gpu[n]];
     clock.reach(iteration, *marks.start[n]);
     start[n] = clock.at(iteration, *marks.start[n]);
     end[n] = clock.at(iteration, *marks.end[n]);
@@ -142,8 +142,7 @@ std::vector<double> read_iteration_ends(const Program& p, const Marks& marks, co
     std::vector<Steps> clocks;
     for (const Event* const gate : marks.gates) clocks.emplace_back(gate);
     for (std::size_t n = 0; n < p.size(); ++n)
-      if (ends[n] == EndEvent::Timed && marks.end[n])
-        end[n] = clocks[static_cast<std::size_t>(marks.gpu[n])].to(*marks.end[n]);
+      if (ends[n] == EndEvent::Timed && marks.end[n]) end[n] = clocks[marks.gpu[n]].to(*marks.end[n]);
   }
   return end;
 }

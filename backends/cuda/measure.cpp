@@ -8,6 +8,7 @@
 #include "backends/real/layer_runs.hpp"
 #include "backends/real/measure_operation.hpp"
 #include "backends/real/pause.hpp"
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft::cuda {
 namespace {
@@ -59,8 +60,7 @@ real::LayerReadings measure_layers(const ProfileRequest& request, int samples, i
     if (counted >= real::kFewest && real::steady_seconds() - begin > seconds) break;
     std::deque<DeviceStopwatch> watches;
     for (const auto& r : runs) r->once(nullptr);
-    for (int d = 0; d < busy; ++d)
-      runs[static_cast<std::size_t>(d)]->once(&watches.emplace_back(yard, yard.compute_queue(d)));
+    for (int d = 0; d < busy; ++d) runs[d]->once(&watches.emplace_back(yard, yard.compute_queue(d)));
     yard.finish();
     for (std::size_t d = 0; d < runs.size() && counted >= 0; ++d)
       runs[d]->file(watches[d].times(runs[d]->nodes()), readings);
@@ -79,8 +79,8 @@ void measure_layers(const ProfileRequest& request, int samples, Yard& yard, Prof
   real::put_layers(alone, samples, profile);
   for (std::size_t l = first; l < profile.layers.size(); ++l) {
     const std::string& name = profile.layers[l].layer;
-    const double rested = real::quantile(alone.at(name).total, 0.5);
-    if (rested > 0) profile.layers[l].slowdown = real::quantile(together.at(name).total, 0.5) / rested;
+    const double rested = median(alone.at(name).total);
+    if (rested > 0) profile.layers[l].slowdown = median(together.at(name).total) / rested;
   }
 }
 
@@ -138,7 +138,7 @@ double message_seconds(Yard& yard, int messages_to, std::size_t bytes) {
   for (const auto& [op, next] : gaps) seconds.push_back(seconds_between(*op, *next));
   from_kernels->release(from, bytes);
   to_kernels->release(there, bytes);
-  return real::quantile(seconds, 0.5);
+  return median(seconds);
 }
 
 void measure_messages(Yard& yard, Profile& profile) {

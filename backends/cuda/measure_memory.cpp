@@ -5,6 +5,7 @@
 
 #include "backends/cuda/capture.hpp"
 #include "backends/real/layer_runs.hpp"
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft::cuda {
 namespace {
@@ -47,7 +48,7 @@ Bandwidth bandwidth_of(Yard& yard, int busy, std::size_t bytes) {
   for (int round = 0; round < kRounds; ++round) {
     std::deque<Event> begins, ends;
     for (int d = 0; d < busy; ++d) {
-      Sum& sum = *sums[static_cast<std::size_t>(d)];
+      Sum& sum = *sums[d];
       const int queue = yard.compute_queue(d);
       sum.times(kSums / 2);
       yard.queues().select(queue);
@@ -64,7 +65,7 @@ Bandwidth bandwidth_of(Yard& yard, int busy, std::size_t bytes) {
     }
     rates.push_back(rate);
   }
-  return Bandwidth{real::quantile(rates, 0.5)};
+  return Bandwidth{median(rates)};
 }
 
 }  // namespace

@@ -14,9 +14,9 @@ class CopiedMessages final : public Messages {
  public:
   CopiedMessages(const Program& program, std::vector<int> gpus) : p_(program), gpus_(std::move(gpus)) {}
   void message(int transfer, cudaStream_t, const std::function<void()>& work) override {
-    const Transfer& t = p_.transfers[static_cast<std::size_t>(transfer)];
-    from_ = gpus_[static_cast<std::size_t>(p_.at(t.send).device)];
-    to_ = gpus_[static_cast<std::size_t>(p_.at(t.receive).device)];
+    const Transfer& t = p_.transfers[transfer];
+    from_ = gpus_[p_.at(t.send).device];
+    to_ = gpus_[p_.at(t.receive).device];
     work();
   }
   void copy(const void* from, void* to, std::size_t bytes, cudaStream_t stream) override {
@@ -49,8 +49,8 @@ class NcclMessages final : public Messages {
     std::map<std::tuple<DeviceId, DeviceId, bool>, ncclComm_t> made;
     for (const Transfer& t : program.transfers) {
       const Instruction &send = program.at(t.send), &receive = program.at(t.receive);
-      const int gpu = gpus[static_cast<std::size_t>(receive.device)];
-      if (gpu < 0 || gpu != gpus[static_cast<std::size_t>(send.device)]) {
+      const int gpu = gpus[receive.device];
+      if (gpu < 0 || gpu != gpus[send.device]) {
         of_.push_back(nullptr);
         continue;
       }
@@ -68,7 +68,7 @@ class NcclMessages final : public Messages {
   }
 
   void message(int transfer, cudaStream_t, const std::function<void()>& work) override {
-    current_ = of_[static_cast<std::size_t>(transfer)];
+    current_ = of_[transfer];
     require(nccl_.ncclGroupStart(), "ncclGroupStart");
     try {
       work();
@@ -89,7 +89,7 @@ class NcclMessages final : public Messages {
   static std::tuple<DeviceId, DeviceId, bool> key(const Program& p, const Instruction& send,
                                                   const Instruction& receive) {
     if (!send.stream.valid()) return {send.device, receive.device, true};
-    const Stream& stream = p.streams[static_cast<std::size_t>(send.stream)];
+    const Stream& stream = p.streams[send.stream];
     const bool single = stream.kind == StreamKind::Compute || !stream.peer.valid();
     if (single) return {DeviceId{}, DeviceId{}, false};
     if (stream.kind != StreamKind::Communication) return {send.device, receive.device, true};

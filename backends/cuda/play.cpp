@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/real/pause.hpp"
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft::cuda {
 namespace {
@@ -12,13 +13,6 @@ std::size_t first_iteration(const Program& program) {
   for (std::size_t n = 0; n < program.size(); ++n)
     if (program.iteration_of(program.instructions[n]) == 0) count = n + 1;
   return count;
-}
-
-Seconds median(std::vector<double> seconds) {
-  if (seconds.empty()) return {};
-  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return {*middle};
 }
 
 }  // namespace
@@ -61,7 +55,7 @@ Enqueued play_by_graphs(const Stage& s, Repeater& repeater, bool warm_up) {
   }
   enqueue(repeater.size(), true);
   const Repeater::Told& told = repeater.told();
-  return {median(told.by_calls), median(told.by_graph), told.made, told.launched, told.why_not};
+  return {Seconds{median(told.by_calls)}, Seconds{median(told.by_graph)}, told.made, told.launched, told.why_not};
 }
 
 }  // namespace stagecraft::cuda

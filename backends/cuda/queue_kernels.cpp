@@ -115,13 +115,12 @@ int Yard::new_queue(int device, bool for_messages) {
 }
 
 real::Kernels& Yard::kernels(int queue) {
-  std::unique_ptr<real::Kernels>& made = kernels_[static_cast<std::size_t>(queue)];
+  std::unique_ptr<real::Kernels>& made = kernels_[queue];
   queues_.select(queue);
-  if (!made)
-    made = maker_(queues_.stream(queue), devices_.multiprocessors(device_of_[static_cast<std::size_t>(queue)]), width_);
+  if (!made) made = maker_(queues_.stream(queue), devices_.multiprocessors(device_of_[queue]), width_);
   if (!tape_) return *made;
   taped_.resize(kernels_.size());
-  std::unique_ptr<real::Kernels>& writer = taped_[static_cast<std::size_t>(queue)];
+  std::unique_ptr<real::Kernels>& writer = taped_[queue];
   if (!writer) writer = taped(*tape_, queue, *made);
   return *writer;
 }
@@ -175,7 +174,7 @@ void* Yard::take(int device, std::size_t bytes) {
 void Yard::give(int device, void* data) {
   Moment last_use(static_cast<std::size_t>(queues_.size()), 0);
   for (const int queue : {compute_queue(device), used(device)})
-    last_use[static_cast<std::size_t>(queue)] = queues_.newest(queue, queue == used(device));
+    last_use[queue] = queues_.newest(queue, queue == used(device));
   arena(device).give(data, last_use);
 }
 
@@ -186,7 +185,7 @@ void Yard::settle(int queue, const void* inside) {
 
 void Yard::hold(int queue, const void* inside) {
   Moment moment(static_cast<std::size_t>(queues_.size()), 0);
-  moment[static_cast<std::size_t>(queue)] = queues_.newest(queue, true);
+  moment[queue] = queues_.newest(queue, true);
   for (Arena& arena : arenas_)
     if (arena.holds(inside)) return arena.hold(inside, moment);
 }

@@ -27,7 +27,7 @@ class Yard {
   const VirtualDevices& devices() const { return devices_; }
   Queues& queues() { return queues_; }
   std::size_t width() const { return width_; }
-  Arena& arena(int device) { return arenas_[static_cast<std::size_t>(device)]; }
+  Arena& arena(int device) { return arenas_[device]; }
 
   int new_queue(int device, bool for_messages);
   int compute_queue(int device) const { return device; }
@@ -39,8 +39,8 @@ class Yard {
   Tape* tape() { return tape_; }
 
   /// Until further notice what the device is told goes to this queue, which may be another device's.
-  void use(int device, int queue) { used_[static_cast<std::size_t>(device)] = queue; }
-  int used(int device) const { return used_[static_cast<std::size_t>(device)]; }
+  void use(int device, int queue) { used_[device] = queue; }
+  int used(int device) const { return used_[device]; }
 
   void* take(int device, std::size_t bytes);
   void give(int device, void*);

@@ -26,9 +26,9 @@ int Queues::add(cudaStream_t stream, int gpu) {
 void Queues::select(int queue) const { check(cudaSetDevice(gpu(queue)), "cudaSetDevice"); }
 
 void Queues::wait(int queue, Point point) {
-  Queue& q = queues_[static_cast<std::size_t>(queue)];
+  Queue& q = queues_[queue];
   if (point.number == 0 || point.queue == queue) return;
-  if (q.known[static_cast<std::size_t>(point.queue)] >= point.number) return;
+  if (q.known[point.queue] >= point.number) return;
   const Queue& other = at(point.queue);
   STAGECRAFT_CHECK(point.number <= other.ended.size());  // A wait for what is not recorded yet would do nothing.
   if (tape_) {
@@ -42,7 +42,7 @@ void Queues::wait(int queue, Point point) {
 
 /// The piece, or the next of its queue whose end was recorded; where there is none, the end of the queue as it is now.
 const Queues::Ended& Queues::recorded(Point point) {
-  Queue& q = queues_[static_cast<std::size_t>(point.queue)];
+  Queue& q = queues_[point.queue];
   for (std::size_t n = point.number - 1; n < q.ended.size(); ++n)
     if (q.ended[n].event) return q.ended[n];
   int before = 0;
@@ -60,7 +60,7 @@ void Queues::wait(int queue, const Moment& moment) {
 }
 
 Point Queues::end(int queue, const Event* event) {
-  Queue& q = queues_[static_cast<std::size_t>(queue)];
+  Queue& q = queues_[queue];
   if (event) event->record(q.stream);
   q.known = reached(queue);
   q.ended.push_back({event, q.known});
@@ -71,7 +71,7 @@ Point Queues::end(int queue, const Event* event) {
 
 Moment Queues::reached(int queue) const {
   Moment moment = at(queue).known;
-  moment[static_cast<std::size_t>(queue)] = newest(queue, true);
+  moment[queue] = newest(queue, true);
   return moment;
 }
 

@@ -59,7 +59,7 @@ class Queues {
     Moment known;              ///< At its end.
     std::vector<Ended> ended;  ///< Its pieces so far.
   };
-  const Queue& at(int queue) const { return queues_[static_cast<std::size_t>(queue)]; }
+  const Queue& at(int queue) const { return queues_[queue]; }
   const Ended& recorded(Point);
 
   std::vector<Queue> queues_;

@@ -6,7 +6,7 @@ namespace stagecraft::cuda {
 /// Members whose memory goes through NCCL have streams of their own in it; of the others those wait for the end. What
 /// members wait for comes before all of them, so the first stands for all.
 void Enqueuer::reduce(int collective, InstructionId id) {
-  const Collective& c = p_.collectives[static_cast<std::size_t>(collective)];
+  const Collective& c = p_.collectives[collective];
   if (id != c.first) return;
   if (ranks_ && ranks_->sums()) return all_reduce(collective);
   const Instruction& first = p_.at(c.first);
@@ -29,7 +29,7 @@ void Enqueuer::reduce(int collective, InstructionId id) {
     const int own = queue_of(p_.at(m), DeviceId{});
     work_alone(p_.at(m).device);
     yard_.queues().select(own);
-    yard_.queues().wait(own, ended_[static_cast<std::size_t>(m)]);
+    yard_.queues().wait(own, ended_[m]);
   }
   for (const InstructionId m : far) {
     end(queue_of(p_.at(m), DeviceId{}), {m});
@@ -39,7 +39,7 @@ void Enqueuer::reduce(int collective, InstructionId id) {
 
 /// On a stream of each member, and in the place of its gradient.
 void Enqueuer::all_reduce(int collective) {
-  const Collective& c = p_.collectives[static_cast<std::size_t>(collective)];
+  const Collective& c = p_.collectives[collective];
   std::vector<std::pair<InstructionId, int>> members;
   std::vector<Summand> summands;
   for (int m = 0; m < c.members; ++m) {
@@ -64,7 +64,7 @@ void Enqueuer::all_reduce(int collective) {
 /// One share after another comes to the first, so that the order of the additions is that of the members, and the sum
 /// goes back to all.
 void Enqueuer::add_up(int collective) {
-  const Collective& c = p_.collectives[static_cast<std::size_t>(collective)];
+  const Collective& c = p_.collectives[collective];
   const InstructionId first = c.first;
   const bool adds = here(p_.at(first));
   const std::size_t bytes = session_->share_bytes(first);

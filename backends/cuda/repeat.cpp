@@ -37,11 +37,11 @@ std::vector<Iteration> iterations_of(const Program& p, bool updates_apart, std::
     for (const InstructionId w : p.waits_for(id)) {
       const int other = p.iteration_of(p.at(w));
       if (other > iteration) return why_not = "an iteration begins before the one before it has ended", all = {};
-      if (other == iteration && behind[static_cast<std::size_t>(w)]) behind[n] = true;
+      if (other == iteration && behind[w]) behind[n] = true;
     }
     if (behind[n] && i.kind != InstructionKind::Update)
       return why_not = "evaluations look at weights behind updates that are in the middle of an iteration", all = {};
-    Iteration& own = all[static_cast<std::size_t>(iteration)];
+    Iteration& own = all[iteration];
     (behind[n] ? own.updates : own.body).push_back(id);
   }
   return all;
@@ -50,7 +50,7 @@ std::vector<Iteration> iterations_of(const Program& p, bool updates_apart, std::
 void Repeater::run(real::Session& session, Marks& marks, std::size_t count, bool makes) {
   told_ = {};
   enqueuer_.open(session, marks);
-  marks.iterations = {marks.gates[static_cast<std::size_t>(yard_.queues().gpu(0))]};
+  marks.iterations = {marks.gates[yard_.queues().gpu(0)]};
   for (std::size_t k = 0; k < count; ++k) {
     const Iteration& iteration = iterations_[k];
     enqueuer_.keep_up(0);

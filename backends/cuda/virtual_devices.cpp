@@ -88,7 +88,7 @@ VirtualDevices::~VirtualDevices() {
 }
 
 int VirtualDevices::multiprocessors(int device) const {
-  if (partitions_) return static_cast<int>(partitions_->parts()[static_cast<std::size_t>(device)].multiprocessors);
+  if (partitions_) return static_cast<int>(partitions_->parts()[device].multiprocessors);
   return properties_.multiProcessorCount;
 }
 

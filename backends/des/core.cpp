@@ -6,6 +6,7 @@
 #include "backends/des/deadlock.hpp"
 #include "backends/des/routes.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/program/held_up.hpp"
 
 // Discrete events with dependency counters: O(instructions + waits + events * log(live)), where live is what runs at
@@ -42,7 +43,7 @@ void Core::describe(std::size_t i) {
   } else if (instruction.kind == InstructionKind::AllReduce) {
     describe_member(i);
   } else {
-    describe_end(i, program_.transfers[static_cast<std::size_t>(instruction.link)]);
+    describe_end(i, program_.transfers[instruction.link]);
   }
 }
 
@@ -50,8 +51,8 @@ void Core::describe_op(std::size_t i) {
   const Instruction& op = program_.instructions[i];
   STAGECRAFT_CHECK(op.duration.value >= 0 && std::isfinite(op.duration.value));
   nodes_[i].seconds = op.duration.value;
-  nodes_[i].flows = !memory_.empty() && memory_[static_cast<std::size_t>(op.device)] >= 0 && op.duration.value > 0 &&
-                    copied_bytes(program_.traffic[i]) > 0;
+  nodes_[i].flows =
+      !memory_.empty() && memory_[op.device] >= 0 && op.duration.value > 0 && copied_bytes(program_.traffic[i]) > 0;
 }
 
 void Core::describe_end(std::size_t i, const Transfer& transfer) {
@@ -65,7 +66,7 @@ void Core::describe_end(std::size_t i, const Transfer& transfer) {
     node.shape = sends ? Shape::Pair : Shape::Follower;
   }
   if (!sends) return;
-  const Route& route = routes_[static_cast<std::size_t>(transfer.route)];
+  const Route& route = routes_[transfer.route];
   node.seconds = route.latency.value;
   node.flows = transfer.bytes > 0 && !route.hops.empty();
 }
@@ -74,7 +75,7 @@ void Core::describe_end(std::size_t i, const Transfer& transfer) {
 // of all steps then flow over every edge as one fluid (equal to the single steps within 0.2 % under contention, and
 // exactly without).
 void Core::describe_member(std::size_t i) {
-  const Collective& ring = program_.collectives[static_cast<std::size_t>(program_.instructions[i].link)];
+  const Collective& ring = program_.collectives[program_.instructions[i].link];
   Node& node = nodes_[i];
   node.leader = ring.first;
   node.shape = Shape::Follower;
@@ -83,7 +84,7 @@ void Core::describe_member(std::size_t i) {
   double latency = 0;
   bool remote = false;
   for (std::int32_t k = 0; k < ring.members; ++k) {
-    const Route& edge = routes_[static_cast<std::size_t>(ring.first_route + k)];
+    const Route& edge = routes_[ring.first_route + k];
     latency = std::max(latency, edge.latency.value);
     remote = remote || !edge.hops.empty();
   }
@@ -94,8 +95,8 @@ void Core::describe_member(std::size_t i) {
 void Core::link() {
   for (std::size_t i = 0; i < program_.size(); ++i) {
     for (const InstructionId wait : program_.waits_for(InstructionId{static_cast<std::int64_t>(i)})) {
-      ++nodes_[static_cast<std::size_t>(nodes_[i].leader)].left;
-      ++nodes_[static_cast<std::size_t>(nodes_[static_cast<std::size_t>(wait)].leader)].first_successor;
+      ++nodes_[nodes_[i].leader].left;
+      ++nodes_[nodes_[wait].leader].first_successor;
     }
   }
   std::uint32_t total = 0;
@@ -103,7 +104,7 @@ void Core::link() {
   successors_.resize(total);
   for (std::size_t i = program_.size(); i-- > 0;) {  // backwards, so that each list comes out in the order of numbers
     for (const InstructionId wait : program_.waits_for(InstructionId{static_cast<std::int64_t>(i)})) {
-      const auto of = static_cast<std::size_t>(nodes_[static_cast<std::size_t>(wait)].leader);
+      const auto of = static_cast<std::size_t>(nodes_[wait].leader);
       successors_[--nodes_[of].first_successor] = nodes_[i].leader;
     }
   }
@@ -112,7 +113,7 @@ void Core::link() {
 std::int32_t Core::members(const Node& node) const {
   if (node.shape == Shape::Pair) return 2;
   if (node.shape != Shape::Ring) return 1;
-  return program_.collectives[static_cast<std::size_t>(node.link)].members;
+  return program_.collectives[node.link].members;
 }
 
 void Core::push(std::int32_t node, double time) {
@@ -125,10 +126,10 @@ double Core::ready_to_flow(const Node& node) const {
   const bool ring = node.shape == Shape::Ring;
   std::int32_t first = 0, count = 1;
   if (ring) {
-    const Collective& collective = program_.collectives[static_cast<std::size_t>(node.link)];
+    const Collective& collective = program_.collectives[node.link];
     first = collective.first_route, count = collective.members;
   } else {
-    first = program_.transfers[static_cast<std::size_t>(node.link)].route;
+    first = program_.transfers[node.link].route;
   }
   const std::span<const Route> ways = routes_.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
   double latency = 0;
@@ -142,8 +143,8 @@ double Core::ready_to_flow(const Node& node) const {
 
 /// When it ends is known at its start, except for what the network carries. What never ends gets no event.
 void Core::start_in_conditions(std::int32_t id) {
-  const Node& node = nodes_[static_cast<std::size_t>(id)];
-  const Instruction& first = program_.instructions[static_cast<std::size_t>(id)];
+  const Node& node = nodes_[id];
+  const Instruction& first = program_.instructions[id];
   const Span span =
       first.is_compute() ? conditions_->compute(first.device, id, now_, node.seconds) : Span{now_, ready_to_flow(node)};
   if (span.start == kForEver) return;
@@ -160,7 +161,7 @@ void Core::start_node(std::int32_t id) {
   const bool op = node.shape == Shape::Alone;
   if (node.shape != Shape::EagerReceive)
     push(id, op && node.flows ? now_ : now_ + node.seconds);
-  else if (end_[static_cast<std::size_t>(node.partner)] >= 0)
+  else if (end_[node.partner] >= 0)
     push(id, now_);  // the data is there already
 }
 
@@ -175,23 +176,23 @@ void Core::start_traffic(std::int32_t id) {
     seconds = alone.end - alone.start;
   }
   const std::uint64_t bytes = copied_bytes(program_.traffic[i]);
-  network_.start(id, memory_[static_cast<std::size_t>(device)], bytes, static_cast<double>(bytes) / seconds);
+  network_.start(id, memory_[device], bytes, static_cast<double>(bytes) / seconds);
 }
 
 void Core::start_bytes(std::int32_t id) {
-  Node& node = nodes_[static_cast<std::size_t>(id)];
+  Node& node = nodes_[id];
   if (node.shape == Shape::Alone) return start_traffic(id);
   if (node.shape != Shape::Ring) {
-    const Transfer& transfer = program_.transfers[static_cast<std::size_t>(node.link)];
-    return network_.start(id, transfer.route, transfer.bytes, kNever);
+    const Transfer& transfer = program_.transfers[node.link];
+    return network_.start(id, transfer.route, transfer.bytes, kInfinity);
   }
-  const Collective& ring = program_.collectives[static_cast<std::size_t>(node.link)];
+  const Collective& ring = program_.collectives[node.link];
   const std::uint64_t bytes = ring_bytes(ring.bytes, ring.members);
   for (std::int32_t k = 0; k < ring.members; ++k) {
     const std::int32_t edge = ring.first_route + k;
-    if (routes_[static_cast<std::size_t>(edge)].hops.empty()) continue;
+    if (routes_[edge].hops.empty()) continue;
     ++node.left;
-    network_.start(id + k, edge, bytes, kNever);
+    network_.start(id + k, edge, bytes, kInfinity);
   }
 }
 
@@ -201,10 +202,10 @@ void Core::finish(std::int32_t id) {
   const std::int32_t count = members(node);
   std::fill_n(end_.begin() + id, count, now_);
   finished_ += static_cast<std::size_t>(count);
-  if (node.shape == Shape::EagerSend && nodes_[static_cast<std::size_t>(node.partner)].left == 0) finish(node.partner);
+  if (node.shape == Shape::EagerSend && nodes_[node.partner].left == 0) finish(node.partner);
   const std::uint32_t last = nodes_[i + 1].first_successor;
   for (std::uint32_t k = node.first_successor; k < last; ++k)
-    if (--nodes_[static_cast<std::size_t>(successors_[k])].left == 0) start_node(successors_[k]);
+    if (--nodes_[successors_[k]].left == 0) start_node(successors_[k]);
 }
 
 void Core::begin(double now) {
@@ -219,7 +220,7 @@ void Core::advance(double now) {
     std::pop_heap(heap_.begin(), heap_.end(), Later{});
     heap_.pop_back();
     now_ = std::max(now_, event.time);  // a flow may have ended an ulp later than an event that is handled after it
-    if (nodes_[static_cast<std::size_t>(event.node)].flows)
+    if (nodes_[event.node].flows)
       start_bytes(event.node);
     else
       finish(event.node);
@@ -228,7 +229,7 @@ void Core::advance(double now) {
 
 void Core::flow_done(int flow, double now) {
   now_ = std::max(now_, now);
-  Node& node = nodes_[static_cast<std::size_t>(nodes_[static_cast<std::size_t>(flow)].leader)];
+  Node& node = nodes_[nodes_[flow].leader];
   if (node.shape != Shape::Ring || --node.left == 0) finish(node.leader);
 }
 

@@ -2,11 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
 #include "sim/cluster/conditions.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/program/program.hpp"
 
 namespace stagecraft::des {
@@ -20,8 +20,6 @@ class Network {
   /// the network calls Core::flow_done, but not from in here.
   virtual void start(int flow, std::int32_t route, std::uint64_t bytes, double most) = 0;
 };
-
-inline constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// Plays a Program on a Network. It knows what may start and when; whoever owns the clock drives it:
 ///
@@ -37,7 +35,7 @@ class Core {
        std::span<double> end, const Conditions* conditions = nullptr, std::span<const std::int32_t> memory = {});
 
   void begin(double now);
-  double next_time() const { return heap_.empty() ? kNever : heap_.front().time; }
+  double next_time() const { return heap_.empty() ? kInfinity : heap_.front().time; }
   /// Handles every event at or before `now`.
   void advance(double now);
   void flow_done(int flow, double now);

@@ -22,27 +22,27 @@ struct Together {
 Together together(const Program& program, InstructionId id) {
   const Instruction& instruction = program.at(id);
   if (instruction.kind == InstructionKind::AllReduce) {
-    const Collective& ring = program.collectives[static_cast<std::size_t>(instruction.link)];
+    const Collective& ring = program.collectives[instruction.link];
     return {ring.first, ring.first + ring.members - 1};
   }
   if (instruction.is_compute() || !program.rendezvous) return {id, id};
-  const Transfer& transfer = program.transfers[static_cast<std::size_t>(instruction.link)];
+  const Transfer& transfer = program.transfers[instruction.link];
   return {transfer.send, transfer.receive};
 }
 
 std::string why(const Program& program, InstructionId id, std::span<const double> start, std::span<const double> end) {
   const Instruction& instruction = program.at(id);
-  if (start[static_cast<std::size_t>(id)] >= 0) {
+  if (start[id] >= 0) {
     if (instruction.kind != InstructionKind::Receive || program.rendezvous)
       return "started, but its data never arrived";
-    const Transfer& transfer = program.transfers[static_cast<std::size_t>(instruction.link)];
+    const Transfer& transfer = program.transfers[instruction.link];
     return "waits for the data of " + to_text(program, transfer.send);
   }
   std::vector<std::string> names;
   const Together group = together(program, id);
   for (std::int32_t i = group.first; i <= group.last; ++i)
     for (InstructionId wait : program.waits_for(InstructionId{i}))
-      if (end[static_cast<std::size_t>(wait)] < 0 && names.size() < kNamed) names.push_back(to_text(program, wait));
+      if (end[wait] < 0 && names.size() < kNamed) names.push_back(to_text(program, wait));
   return names.empty() ? "was never started" : "waits for " + join(names);
 }
 

@@ -43,7 +43,7 @@ std::vector<LinkId> memories_of(const Cluster& cluster) {
 void refuse_changes(const Cluster& cluster) {
   for (const Change& change : cluster.changes)
     for (const DeviceId d : change.devices)
-      if (const Device& device = cluster.devices[static_cast<std::size_t>(d)]; device.memory.valid())
+      if (const Device& device = cluster.devices[d]; device.memory.valid())
         throw InputError(
             fmt::format("'{}' shares its memory with others, and devices that do cannot change their speed",
                         device.name),
@@ -72,8 +72,7 @@ std::vector<Route> routes_of(const Program& program, const Cluster& cluster) {
   std::vector<Diagnostic> problems;
   for (const RouteEnds& ends : program.routes)
     routes.push_back(ends.from == ends.to ? Route{} : router.require(ends.from, ends.to));
-  for (const LinkId link : memories_of(cluster))
-    routes.push_back({{{link, true}}, {}, cluster.links[static_cast<std::size_t>(link)].bandwidth});
+  for (const LinkId link : memories_of(cluster)) routes.push_back({{{link, true}}, {}, cluster.links[link].bandwidth});
   for (const Route& route : routes) {
     for (const Hop& hop : route.hops) {
       const auto link = static_cast<std::size_t>(hop.link);

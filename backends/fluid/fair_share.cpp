@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <utility>
+
+#include "sim/core/numbers.hpp"
 
 // Progressive filling (Bertsekas and Gallager, Data Networks, 1992, 6.5.2): the rates of all flows grow together until
 // something is full; its flows keep that rate, the others go on. What is left for each of the others in a channel only
@@ -23,7 +24,7 @@ bool FairShare::can_be_full(const Channel& channel) {
 }
 
 void FairShare::touch(std::int32_t channel) {
-  bool& touched = channels_[static_cast<std::size_t>(channel)].touched;
+  bool& touched = channels_[channel].touched;
   if (!touched) touched_.push_back(channel);
   touched = true;
 }
@@ -36,14 +37,14 @@ int FairShare::add(std::int32_t route, double most) {
   }
   const int flow = free_.back();
   free_.pop_back();
-  Flow& added = flows_[static_cast<std::size_t>(flow)];
+  Flow& added = flows_[flow];
   added.route = route;
   added.rate = 0;
   added.most = most;
   fresh_.push_back(flow);
   std::uint32_t hop = 0;
   for (const std::int32_t c : paths_.channels_of(route)) {
-    Channel& channel = channels_[static_cast<std::size_t>(c)];
+    Channel& channel = channels_[c];
     place(flow, hop) = static_cast<std::uint32_t>(channel.members.size());
     channel.members.push_back({flow, hop++});
     channel.demand += alone(added);
@@ -52,11 +53,11 @@ int FairShare::add(std::int32_t route, double most) {
 }
 
 void FairShare::remove(int flow) {
-  Flow& removed = flows_[static_cast<std::size_t>(flow)];
+  Flow& removed = flows_[flow];
   const double demand = alone(removed);
   std::size_t hop = 0;
   for (const std::int32_t c : paths_.channels_of(removed.route)) {
-    Channel& channel = channels_[static_cast<std::size_t>(c)];
+    Channel& channel = channels_[c];
     if (can_be_full(channel)) touch(c);
     const std::uint32_t at = place(flow, hop++);
     const Member last = channel.members.back();
@@ -81,7 +82,7 @@ void FairShare::change(Paths paths) {
     const double more = std::min(flows_[f].most, paths.alone[r]) - alone(flows_[f]);
     if (more == 0) continue;
     for (const std::int32_t c : paths_.channels_of(flows_[f].route)) {
-      Channel& channel = channels_[static_cast<std::size_t>(c)];
+      Channel& channel = channels_[c];
       if (can_be_full(channel)) touch(c);
       channel.demand += more;
     }
@@ -100,28 +101,28 @@ std::span<const int> FairShare::settle() {
   levels_.clear();
   reached_ = 0;
   for (const std::int32_t c : touched_) {
-    Channel& channel = channels_[static_cast<std::size_t>(c)];
+    Channel& channel = channels_[c];
     channel.touched = false;
     for (const Member& member : channel.members) visit(member.flow);
   }
   for (const int flow : fresh_)
-    if (flows_[static_cast<std::size_t>(flow)].route >= 0) visit(flow);
+    if (flows_[flow].route >= 0) visit(flow);
   touched_.clear();
   fresh_.clear();
   for (std::size_t i = 0; i < filling_.size(); ++i)  // grows while it is gone through
-    for (const Member& member : channels_[static_cast<std::size_t>(filling_[i])].members) visit(member.flow);
+    for (const Member& member : channels_[filling_[i]].members) visit(member.flow);
   fill();
   return changed_;
 }
 
 void FairShare::visit(int flow) {
-  Flow& seen = flows_[static_cast<std::size_t>(flow)];
+  Flow& seen = flows_[flow];
   if (seen.seen == round_) return;
   seen.seen = round_;
   ++reached_;
-  double least = std::numeric_limits<double>::infinity();
+  double least = kInfinity;
   for (const std::int32_t c : paths_.channels_of(seen.route)) {
-    Channel& channel = channels_[static_cast<std::size_t>(c)];
+    Channel& channel = channels_[c];
     if (!can_be_full(channel)) continue;
     least = std::min(least, channel.capacity);
     if (channel.seen == round_) continue;
@@ -132,7 +133,7 @@ void FairShare::visit(int flow) {
     levels_.push_back({channel.rest / channel.open, c});
   }
   const double most = alone(seen);
-  if (least == std::numeric_limits<double>::infinity()) return set(flow, most);
+  if (least == kInfinity) return set(flow, most);
   ++waiting_;
   if (most < least) levels_.push_back({most, ~flow});  // else one of the channels is full before
 }
@@ -147,7 +148,7 @@ void FairShare::fill() {
       levels_.pop_back();
       continue;
     }
-    const Channel& channel = channels_[static_cast<std::size_t>(level.of)];
+    const Channel& channel = channels_[level.of];
     const double share = channel.open == 0 ? 0 : channel.rest / channel.open;
     if (share > level.rate) {
       level.rate = share;
@@ -161,12 +162,12 @@ void FairShare::fill() {
 }
 
 void FairShare::give(int flow, double rate) {
-  Flow& given = flows_[static_cast<std::size_t>(flow)];
+  Flow& given = flows_[flow];
   if (given.placed == round_) return;
   given.placed = round_;
   --waiting_;
   for (const std::int32_t c : paths_.channels_of(given.route)) {
-    Channel& channel = channels_[static_cast<std::size_t>(c)];
+    Channel& channel = channels_[c];
     if (channel.seen != round_) continue;
     channel.rest -= rate;
     --channel.open;
@@ -175,7 +176,7 @@ void FairShare::give(int flow, double rate) {
 }
 
 void FairShare::set(int flow, double rate) {
-  double& now = flows_[static_cast<std::size_t>(flow)].rate;
+  double& now = flows_[flow].rate;
   if (now != rate) changed_.push_back(flow);
   now = rate;
 }

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
 #include "backends/fluid/paths.hpp"
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft::fluid {
 
@@ -21,7 +21,7 @@ class FairShare {
 
   /// The number of the new flow, which wants no more than `most`, until it is removed; numbers are used again, the
   /// highest is what was alive at once.
-  int add(std::int32_t route, double most = std::numeric_limits<double>::infinity());
+  int add(std::int32_t route, double most = kInfinity);
   void remove(int flow);
   /// Links have other bandwidths from now on: `paths` differ from those so far in nothing else.
   void change(Paths paths);
@@ -30,7 +30,7 @@ class FairShare {
   std::span<const int> settle();
   /// How many flows the last settle() looked at.
   std::size_t reached() const { return reached_; }
-  double rate(int flow) const { return flows_[static_cast<std::size_t>(flow)].rate; }
+  double rate(int flow) const { return flows_[flow].rate; }
 
  private:
   struct Flow {
@@ -61,9 +61,7 @@ class FairShare {
   };
 
   static bool can_be_full(const Channel&);
-  double alone(const Flow& flow) const {
-    return std::min(flow.most, paths_.alone[static_cast<std::size_t>(flow.route)]);
-  }
+  double alone(const Flow& flow) const { return std::min(flow.most, paths_.alone[flow.route]); }
   std::uint32_t& place(int flow, std::size_t hop) { return places_[static_cast<std::size_t>(flow) * most_hops_ + hop]; }
   void touch(std::int32_t channel);
   void visit(int flow);

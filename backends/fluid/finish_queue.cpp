@@ -6,7 +6,7 @@ namespace stagecraft::fluid {
 
 void FinishQueue::put(std::size_t at, const Entry& entry) {
   heap_[at] = entry;
-  place_[static_cast<std::size_t>(entry.flow)] = static_cast<std::uint32_t>(at);
+  place_[entry.flow] = static_cast<std::uint32_t>(at);
 }
 
 void FinishQueue::rise(std::size_t at, const Entry& entry) {
@@ -50,7 +50,7 @@ void FinishQueue::set(int flow, double time) {
 
 int FinishQueue::pop() {
   const int flow = heap_.front().flow;
-  place_[static_cast<std::size_t>(flow)] = kAbsent;
+  place_[flow] = kAbsent;
   const Entry last = heap_.back();
   heap_.pop_back();
   if (!heap_.empty()) sink(0, last);

@@ -5,13 +5,15 @@
 #include <limits>
 #include <vector>
 
+#include "sim/core/numbers.hpp"
+
 namespace stagecraft::fluid {
 
 /// Flows by the time at which they will end, the soonest first and of equals the one with the lowest number. A heap of
 /// four branches that knows where everybody is, because times change much more often than flows come and go.
 class FinishQueue {
  public:
-  double next_time() const { return heap_.empty() ? std::numeric_limits<double>::infinity() : heap_.front().time; }
+  double next_time() const { return heap_.empty() ? kInfinity : heap_.front().time; }
   /// Puts `flow` in, or moves it to another time.
   void set(int flow, double time);
   /// Takes the soonest out.

@@ -12,6 +12,7 @@
 #include "backends/fluid/finish_queue.hpp"
 #include "backends/fluid/paths.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft::fluid {
 namespace {
@@ -55,8 +56,8 @@ class Carrier final : public des::Network {
       settle();  // once for all that happens at one time
       const double done = std::min(core_.next_time(), ends_.next_time());
       now_ = shares_.alive() > 0 ? std::min(done, links_.next_time()) : done;
-      if (now_ == des::kNever) break;
-      idle = done == des::kNever ? idle + 1 : 0;
+      if (now_ == kInfinity) break;
+      idle = done == kInfinity ? idle + 1 : 0;
       // What ends as a link goes down has ended, whatever rounding says.
       const double ending = now_ < links_.next_time() ? now_ : now_ * (1 + 1e-12);
       while (ends_.next_time() <= ending) arrived(ends_.pop());
@@ -82,7 +83,7 @@ class Carrier final : public des::Network {
 
   void arrived(int flow) {
     shares_.remove(flow);
-    core_.flow_done(loads_[static_cast<std::size_t>(flow)].sender, now_);
+    core_.flow_done(loads_[flow].sender, now_);
   }
 
   void follow_links() {
@@ -99,11 +100,11 @@ class Carrier final : public des::Network {
 
   void settle() {
     for (const int flow : shares_.settle()) {
-      Load& load = loads_[static_cast<std::size_t>(flow)];
+      Load& load = loads_[flow];
       load.left = std::max(0.0, load.left - load.rate * (now_ - load.since));
       load.since = now_;
       load.rate = shares_.rate(flow);
-      ends_.set(flow, load.rate > 0 ? now_ + load.left / load.rate : des::kNever);
+      ends_.set(flow, load.rate > 0 ? now_ + load.left / load.rate : kInfinity);
     }
   }
 

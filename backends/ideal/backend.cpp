@@ -27,13 +27,13 @@ class Rated {
   }
 
   Span compute(const Instruction& i, std::size_t, double ready) const { return {ready, ready + i.duration.value}; }
-  double latency(std::int32_t route, double) const { return costs_[static_cast<std::size_t>(route)].latency; }
+  double latency(std::int32_t route, double) const { return costs_[route].latency; }
   double message(std::int32_t route, double start, double bytes) const {
-    const RouteCost& cost = costs_[static_cast<std::size_t>(route)];
+    const RouteCost& cost = costs_[route];
     return start + (cost.latency + bytes * cost.seconds_per_byte);
   }
   double carry(std::int32_t route, double from, double bytes) const {
-    return from + bytes * costs_[static_cast<std::size_t>(route)].seconds_per_byte;
+    return from + bytes * costs_[route].seconds_per_byte;
   }
   void require_all(std::span<const double>) const {}
 
@@ -53,14 +53,12 @@ class Changing {
   Span compute(const Instruction& i, std::size_t number, double ready) const {
     return conditions_.compute(i.device, static_cast<std::int64_t>(number), ready, i.duration.value);
   }
-  double latency(std::int32_t route, double at) const {
-    return conditions_.latency(routes_[static_cast<std::size_t>(route)], at);
-  }
+  double latency(std::int32_t route, double at) const { return conditions_.latency(routes_[route], at); }
   double message(std::int32_t route, double start, double bytes) const {
     return carry(route, start + latency(route, start), bytes);
   }
   double carry(std::int32_t route, double from, double bytes) const {
-    return conditions_.carry(routes_[static_cast<std::size_t>(route)], from, bytes);
+    return conditions_.carry(routes_[route], from, bytes);
   }
   void require_all(std::span<const double> end) const { throw_if_held_up(program_, cluster_, conditions_, end); }
 
@@ -92,7 +90,7 @@ class LongestPath {
   double ready(std::size_t i) const {
     double time = 0;
     for (std::uint32_t w = p_.first_wait[i]; w < p_.first_wait[i + 1]; ++w)
-      time = std::max(time, timeline_.end[static_cast<std::size_t>(p_.waits[w])]);
+      time = std::max(time, timeline_.end[p_.waits[w]]);
     return time;
   }
   void set(std::size_t i, double start, double end) {
@@ -108,9 +106,7 @@ class LongestPath {
       case InstructionKind::Send:
         return send(i, start);
       case InstructionKind::Receive:
-        set(i, start,
-            std::max(start, timeline_.end[static_cast<std::size_t>(
-                                p_.transfers[static_cast<std::size_t>(instruction.link)].send)]));
+        set(i, start, std::max(start, timeline_.end[p_.transfers[instruction.link].send]));
         return 1;
       case InstructionKind::AllReduce:
         return all_reduce(i);
@@ -122,7 +118,7 @@ class LongestPath {
   }
 
   std::size_t send(std::size_t i, double start) {
-    const Transfer& transfer = p_.transfers[static_cast<std::size_t>(p_.instructions[i].link)];
+    const Transfer& transfer = p_.transfers[p_.instructions[i].link];
     if (p_.rendezvous) start = std::max(start, ready(i + 1));
     const double end = costs_.message(transfer.route, start, static_cast<double>(transfer.bytes));
     set(i, start, end);
@@ -132,7 +128,7 @@ class LongestPath {
 
   /// Ring: 2(n-1) steps of a latency, and 2(n-1)/n of the bytes over every edge at once.
   std::size_t all_reduce(std::size_t i) {
-    const Collective& c = p_.collectives[static_cast<std::size_t>(p_.instructions[i].link)];
+    const Collective& c = p_.collectives[p_.instructions[i].link];
     const auto n = static_cast<std::size_t>(c.members);
     const double steps = 2.0 * (c.members - 1), bytes = static_cast<double>(ring_bytes(c.bytes, c.members));
     double start = 0, latency = 0, end = 0;

@@ -7,9 +7,9 @@ namespace stagecraft::real {
 void* DeviceMemory::take(std::size_t bytes, Use use) {
   const std::lock_guard lock(mutex_);
   void* data = kernels_->allocate(bytes);
-  auto& live = live_[static_cast<std::size_t>(use)];
+  auto& live = live_[use];
   live += static_cast<std::int64_t>(bytes);
-  auto& peak = peaks_[static_cast<std::size_t>(use)];
+  auto& peak = peaks_[use];
   peak = std::max(peak, live);
   most_ = std::max(most_, live_[0] + live_[1] + live_[2] + live_[3]);
   return data;
@@ -18,12 +18,12 @@ void* DeviceMemory::take(std::size_t bytes, Use use) {
 void DeviceMemory::give(void* data, std::size_t bytes, Use use) {
   const std::lock_guard lock(mutex_);
   kernels_->release(data, bytes);
-  live_[static_cast<std::size_t>(use)] -= static_cast<std::int64_t>(bytes);
+  live_[use] -= static_cast<std::int64_t>(bytes);
 }
 
 MeasuredMemory DeviceMemory::peak() const {
   const std::lock_guard lock(mutex_);
-  const auto bytes = [&](Use use) { return Bytes{static_cast<double>(peaks_[static_cast<std::size_t>(use)])}; };
+  const auto bytes = [&](Use use) { return Bytes{static_cast<double>(peaks_[use])}; };
   return {Bytes{static_cast<double>(most_)}, bytes(Use::Weights), bytes(Use::Gradients), bytes(Use::Optimizer),
           bytes(Use::Activations)};
 }

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 
 #include "backends/real/kernels.hpp"
+#include "sim/core/id_vector.hpp"
 #include "sim/timeline/timeline.hpp"
 
 namespace stagecraft::real {
@@ -27,7 +27,7 @@ class DeviceMemory {
  private:
   Kernels* kernels_;
   mutable std::mutex mutex_;
-  std::array<std::int64_t, 4> live_{}, peaks_{};
+  EnumArray<Use, std::int64_t, 4> live_{}, peaks_{};
   std::int64_t most_ = 0;
 };
 

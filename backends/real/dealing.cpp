@@ -9,7 +9,7 @@ namespace stagecraft::real {
 Dealing::Dealing(const Program& program, World world)
     : world_(world), owner_(static_cast<std::size_t>(program.devices), -1) {
   std::vector<bool> used(owner_.size(), false);
-  for (const Instruction& i : program.instructions) used[static_cast<std::size_t>(i.device)] = true;
+  for (const Instruction& i : program.instructions) used[i.device] = true;
   std::int64_t count = 0;
   for (const bool u : used) count += u;
   if (world.size > 1 && world.size > count)

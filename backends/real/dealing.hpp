@@ -13,7 +13,7 @@ class Dealing {
   /// InputError when there are more processes than such devices.
   Dealing(const Program&, World);
 
-  int owner(DeviceId d) const { return owner_[static_cast<std::size_t>(d)]; }  ///< -1: it has nothing to do.
+  int owner(DeviceId d) const { return owner_[d]; }  ///< -1: it has nothing to do.
   bool here(DeviceId d) const { return owner(d) == world_.rank; }
   World world() const { return world_; }
 

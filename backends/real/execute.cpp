@@ -25,18 +25,16 @@ class Emulation : public Actions, public Parcels {
   }
 
   void compute(InstructionId id) override { sleep(p_.at(id).duration.value); }
-  void carry(int transfer) override { move(p_.transfers[static_cast<std::size_t>(transfer)].bytes); }
+  void carry(int transfer) override { move(p_.transfers[transfer].bytes); }
   void reduce(int collective) override {
-    const Collective& c = p_.collectives[static_cast<std::size_t>(collective)];
+    const Collective& c = p_.collectives[collective];
     for (int m = 0; m < c.members; ++m) move(c.bytes);
   }
 
-  std::size_t bytes(int transfer) const override { return p_.transfers[static_cast<std::size_t>(transfer)].bytes; }
+  std::size_t bytes(int transfer) const override { return p_.transfers[transfer].bytes; }
   void pack(int transfer, void* into) override { std::memcpy(into, from_.data(), bytes(transfer)); }
   void unpack(int, const void*) override {}
-  std::size_t share_bytes(InstructionId member) override {
-    return p_.collectives[static_cast<std::size_t>(p_.at(member).link)].bytes;
-  }
+  std::size_t share_bytes(InstructionId member) override { return p_.collectives[p_.at(member).link].bytes; }
   void pack_share(InstructionId member, void* into) override { std::memcpy(into, from_.data(), share_bytes(member)); }
   void sum(int collective, std::span<const void* const>) override { reduce(collective); }
 

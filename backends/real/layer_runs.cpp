@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/core/numbers.hpp"
+
 namespace stagecraft::real {
 namespace {
 
@@ -15,12 +17,6 @@ Plan whole_model(const ModelGraph& model, int samples) {
 }
 
 }  // namespace
-
-double quantile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
-}
 
 double& NodeTimes::of(Part part, std::size_t node) {
   return (part == Part::Forward ? forward : part == Part::InputGradient ? input_gradient : weight_gradient)[node];
@@ -56,7 +52,7 @@ void LayerRuns::file(NodeTimes times, LayerReadings& readings) const {
     double f = 0, i = 0, w = 0;
     for (; n < net_.nodes.size() && net_.nodes[n].layer == layer; ++n)
       f += times.forward[n], i += times.input_gradient[n], w += times.weight_gradient[n];
-    Readings& r = readings[signature(model_.layers[static_cast<std::size_t>(layer)], model_.precision)];
+    Readings& r = readings[signature(model_.layers[layer], model_.precision)];
     r.forward.push_back(f);
     if (i > 0) r.input_gradient.push_back(i);  // None where it would be that of data.
     r.weight_gradient.push_back(w);
@@ -66,10 +62,10 @@ void LayerRuns::file(NodeTimes times, LayerReadings& readings) const {
 
 void put_layers(const LayerReadings& readings, int samples, Profile& profile) {
   for (const auto& [name, r] : readings) {
-    const double median = quantile(r.total, 0.5);
-    profile.layers.push_back({name, samples, Seconds{quantile(r.forward, 0.5)},
-                              Seconds{quantile(r.input_gradient, 0.5)}, Seconds{quantile(r.weight_gradient, 0.5)},
-                              median > 0 ? (quantile(r.total, 0.75) - quantile(r.total, 0.25)) / 2 / median : 0});
+    const double middle = median(r.total);
+    profile.layers.push_back({name, samples, Seconds{median(r.forward)}, Seconds{median(r.input_gradient)},
+                              Seconds{median(r.weight_gradient)},
+                              middle > 0 ? (quantile(r.total, 0.75) - quantile(r.total, 0.25)) / 2 / middle : 0});
   }
 }
 

@@ -14,9 +14,6 @@ namespace stagecraft::real {
 /// Runs behind the first that count, and how many there are of them.
 inline constexpr int kWarmUps = 2, kFewest = 7, kMost = 400;
 
-/// Where so large a share of the readings is smaller.
-double quantile(std::vector<double>, double share);
-
 /// Seconds that each node of a net took.
 struct NodeTimes {
   std::vector<double> forward, input_gradient, weight_gradient;

@@ -23,9 +23,9 @@ Mail::Mail(const Program& program, const Plan& plan, std::vector<const StageNet*
 }
 
 Mail::Letter Mail::letter(int transfer) const {
-  const Transfer& t = p_.transfers[static_cast<std::size_t>(transfer)];
+  const Transfer& t = p_.transfers[transfer];
   const Instruction &send = p_.at(t.send), &receive = p_.at(t.receive);
-  const StageEdge& edge = plan_.edges[static_cast<std::size_t>(t.edge)];
+  const StageEdge& edge = plan_.edges[t.edge];
   const Stage& to = plan_.stage(send.gradient ? edge.from : edge.to);
   return letter(t.edge, send.gradient, send.micro, replica_on(plan_.stage(send.stage), send.device), t.to_micro,
                 replica_on(to, receive.device));
@@ -33,7 +33,7 @@ Mail::Letter Mail::letter(int transfer) const {
 
 Mail::Letter Mail::letter(int edge, bool gradient, int from_micro, int from_replica, int to_micro,
                           int to_replica) const {
-  const StageEdge& e = plan_.edges[static_cast<std::size_t>(edge)];
+  const StageEdge& e = plan_.edges[edge];
   Letter l{edge,         gradient,  gradient ? e.to : e.from, gradient ? e.from : e.to, from_micro, to_micro,
            from_replica, to_replica};
   const SampleRange a = samples_of(plan_.stage(l.from), from_micro, from_replica);
@@ -46,7 +46,7 @@ Mail::Letter Mail::letter(int edge, bool gradient, int from_micro, int from_repl
 }
 
 const Crossing& Mail::crossing(StageId stage, int edge, bool enters) const {
-  const StageNet& net = *nets_[static_cast<std::size_t>(stage)];
+  const StageNet& net = *nets_[stage];
   const auto& list = enters ? net.inputs : net.outputs;
   return *std::find_if(list.begin(), list.end(), [&](const Crossing& c) { return c.edge == edge; });
 }
@@ -54,18 +54,17 @@ const Crossing& Mail::crossing(StageId stage, int edge, bool enters) const {
 void Mail::post(StageId stage, int micro, int replica, bool gradient, std::vector<Array> values) {
   const std::size_t at = key(stage, micro, replica, gradient);
   const Stage& own = plan_.stage(stage);
-  const DeviceId device = own.devices[static_cast<std::size_t>(replica)];
+  const DeviceId device = own.devices[replica];
   Posted& posted = posted_[at];
   posted.values = std::move(values);
   posted.readers = expected_[at] + 1;
-  Kernels& kernels = memories_[static_cast<std::size_t>(device)]->kernels();
+  Kernels& kernels = memories_[device]->kernels();
   const auto copy = [&](const void* from, void* to, std::size_t bytes) { kernels.copy(from, to, bytes); };
-  for (const int e : (gradient ? edges_.in : edges_.out)[static_cast<std::size_t>(stage)]) {
-    const StageEdge& edge = plan_.edges[static_cast<std::size_t>(e)];
+  for (const int e : (gradient ? edges_.in : edges_.out)[stage]) {
+    const StageEdge& edge = plan_.edges[e];
     const Stage& other = plan_.stage(gradient ? edge.from : edge.to);
     for_each_overlap(own, micro, replica, other, [&](int m, int r, int) {
-      if (other.devices[static_cast<std::size_t>(r)] == device)
-        deliver(letter(e, gradient, micro, replica, m, r), copy);
+      if (other.devices[r] == device) deliver(letter(e, gradient, micro, replica, m, r), copy);
     });
   }
   if (--posted.readers == 0) posted.values.clear();
@@ -78,12 +77,12 @@ std::vector<Array>& Mail::box(const Letter& l) {
   const std::lock_guard lock(mutex_);
   auto& arrays = boxes_[name];
   if (!arrays.empty()) return arrays;
-  const StageNet& net = *nets_[static_cast<std::size_t>(l.to)];
+  const StageNet& net = *nets_[l.to];
   const Stage& stage = plan_.stage(l.to);
   const SampleRange all = samples_of(stage, l.to_micro, l.to_replica);
-  DeviceMemory& memory = *memories_[static_cast<std::size_t>(stage.devices[static_cast<std::size_t>(l.to_replica)])];
+  DeviceMemory& memory = *memories_[stage.devices[l.to_replica]];
   for (const int v : crossing(l.to, l.edge, !l.gradient).values) {
-    const Value& value = net.values[static_cast<std::size_t>(v)];
+    const Value& value = net.values[v];
     arrays.emplace_back(memory, (all.high - all.low) * value.rows, value.columns, Use::Activations);
   }
   return arrays;
@@ -91,7 +90,7 @@ std::vector<Array>& Mail::box(const Letter& l) {
 
 void Mail::deliver(const Letter& l, const Copier& copy) {
   const Posted& posted = posted_[key(l.from, l.from_micro, l.from_replica, l.gradient)];
-  const StageNet& from = *nets_[static_cast<std::size_t>(l.from)];
+  const StageNet& from = *nets_[l.from];
   auto& arrays = box(l);
   const auto& values = crossing(l.from, l.edge, l.gradient).values;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -117,8 +116,8 @@ std::size_t Mail::bytes(int transfer) const {
 
 void Mail::pack(int transfer, void* into) {
   const Letter l = letter(transfer);
-  const DeviceId device = plan_.stage(l.from).devices[static_cast<std::size_t>(l.from_replica)];
-  Kernels& kernels = memories_[static_cast<std::size_t>(device)]->kernels();
+  const DeviceId device = plan_.stage(l.from).devices[l.from_replica];
+  Kernels& kernels = memories_[device]->kernels();
   auto* to = static_cast<char*>(into);
   give(transfer, [&](const void* from, std::size_t length) {
     kernels.copy(from, to, length);
@@ -129,11 +128,10 @@ void Mail::pack(int transfer, void* into) {
 void Mail::give(int transfer, const Piece& piece) {
   const Letter l = letter(transfer);
   Posted& posted = posted_[key(l.from, l.from_micro, l.from_replica, l.gradient)];
-  const StageNet& net = *nets_[static_cast<std::size_t>(l.from)];
+  const StageNet& net = *nets_[l.from];
   for (const int v : crossing(l.from, l.edge, l.gradient).values) {
-    const std::size_t sample = static_cast<std::size_t>(net.values[static_cast<std::size_t>(v)].numbers()) * width_;
-    piece(static_cast<char*>(posted.values[static_cast<std::size_t>(v)].data()) +
-              static_cast<std::size_t>(l.from_first) * sample,
+    const std::size_t sample = static_cast<std::size_t>(net.values[v].numbers()) * width_;
+    piece(static_cast<char*>(posted.values[v].data()) + static_cast<std::size_t>(l.from_first) * sample,
           static_cast<std::size_t>(l.samples) * sample);
   }
   if (--posted.readers == 0) posted.values.clear();
@@ -141,8 +139,8 @@ void Mail::give(int transfer, const Piece& piece) {
 
 void Mail::unpack(int transfer, const void* from) {
   const Letter l = letter(transfer);
-  const DeviceId device = plan_.stage(l.to).devices[static_cast<std::size_t>(l.to_replica)];
-  Kernels& kernels = memories_[static_cast<std::size_t>(device)]->kernels();
+  const DeviceId device = plan_.stage(l.to).devices[l.to_replica];
+  Kernels& kernels = memories_[device]->kernels();
   const auto* next = static_cast<const char*>(from);
   take(transfer, [&](void* to, std::size_t length) {
     kernels.copy(next, to, length);
@@ -153,11 +151,10 @@ void Mail::unpack(int transfer, const void* from) {
 void Mail::take(int transfer, const Piece& piece) {
   const Letter l = letter(transfer);
   auto& arrays = box(l);
-  const StageNet& net = *nets_[static_cast<std::size_t>(l.to)];
+  const StageNet& net = *nets_[l.to];
   const auto& values = crossing(l.to, l.edge, !l.gradient).values;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::size_t sample =
-        static_cast<std::size_t>(net.values[static_cast<std::size_t>(values[i])].numbers()) * width_;
+    const std::size_t sample = static_cast<std::size_t>(net.values[values[i]].numbers()) * width_;
     piece(static_cast<char*>(arrays[i].data()) + static_cast<std::size_t>(l.to_first) * sample,
           static_cast<std::size_t>(l.samples) * sample);
   }

@@ -62,7 +62,7 @@ void measure_layers(const ProfileRequest& request, int samples, const KernelFact
     threads.emplace_back([&, t] {
       for (int round = 0; more; ++round) {
         together.arrive_and_wait();
-        runners[static_cast<std::size_t>(t)]->once(round >= kWarmUps);
+        runners[t]->once(round >= kWarmUps);
         together.arrive_and_wait();
         const int counted = round + 1 - kWarmUps;
         const bool enough = counted >= kMost || (counted >= kFewest && steady_seconds() - begin > request.seconds);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/real/walk.hpp"
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft::real {
 namespace {
@@ -69,8 +70,7 @@ Program to_and_fro(int rounds) {
 double median_gap(const Program& p, const Times& t) {
   std::vector<double> gaps;
   for (std::size_t n = 3; n < p.size(); n += 3) gaps.push_back(t.start[n] - t.end[n - 3]);
-  std::nth_element(gaps.begin(), gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 2), gaps.end());
-  return gaps[gaps.size() / 2];
+  return median(std::move(gaps));
 }
 
 double message_seconds(std::size_t bytes) {

@@ -34,8 +34,8 @@ Call NetRun::call(std::size_t n, const Samples& s, const void* weights, const Ac
   const Node& node = net_->nodes[n];
   inputs_.clear();
   for (const int v : node.inputs) {
-    const Value& value = net_->values[static_cast<std::size_t>(v)];
-    inputs_.push_back({a.values[static_cast<std::size_t>(v)].data(), s.count * value.rows, value.columns});
+    const Value& value = net_->values[v];
+    inputs_.push_back({a.values[v].data(), s.count * value.rows, value.columns});
   }
   Call c;
   c.operation = node.operation;
@@ -45,8 +45,8 @@ Call NetRun::call(std::size_t n, const Samples& s, const void* weights, const Ac
                               : static_cast<const char*>(weights) +
                                     static_cast<std::size_t>(node.weights) * memory_->kernels().width();
   if (node.output >= 0) {
-    const Value& out = net_->values[static_cast<std::size_t>(node.output)];
-    c.output = {a.values[static_cast<std::size_t>(node.output)].data(), s.count * out.rows, out.columns};
+    const Value& out = net_->values[node.output];
+    c.output = {a.values[node.output].data(), s.count * out.rows, out.columns};
   }
   c.saved = a.saved[n].tensor();
   c.scale = scale(*node.operation, s);
@@ -56,7 +56,7 @@ Call NetRun::call(std::size_t n, const Samples& s, const void* weights, const Ac
 /// Numbers that the data set gives for one sample: inputs, or what a loss compares with; of other operations none.
 std::int64_t NetRun::data_numbers(const Node& node) const {
   const Operation& op = *node.operation;
-  if (op.kind == OperationKind::Input) return net_->values[static_cast<std::size_t>(node.output)].numbers();
+  if (op.kind == OperationKind::Input) return net_->values[node.output].numbers();
   if (!op.is_loss()) return 0;
   return op.kind == OperationKind::CrossEntropy ? op.rows : static_cast<std::int64_t>(op.rows) * op.columns;
 }
@@ -123,11 +123,10 @@ void NetRun::run_node(const Node& node, std::size_t n, const Samples& s, const v
   if (const std::int64_t kept = keeps(op).numbers; kept > 0)
     a.saved[n] = Array(*memory_, s.count, kept, Use::Activations);
   if (node.output >= 0) {
-    const Value& out = net_->values[static_cast<std::size_t>(node.output)];
-    a.values[static_cast<std::size_t>(node.output)] =
-        Array(*memory_, s.count * out.rows, out.columns, Use::Activations);
+    const Value& out = net_->values[node.output];
+    a.values[node.output] = Array(*memory_, s.count * out.rows, out.columns, Use::Activations);
   }
-  if (op.kind == OperationKind::Input) return load(n, s, a.values[static_cast<std::size_t>(node.output)]);
+  if (op.kind == OperationKind::Input) return load(n, s, a.values[node.output]);
   Call c = call(n, s, weights, a);
   if (!op.is_loss()) return memory_->kernels().forward(c);
   const Array target = targets(n, s);
@@ -155,7 +154,7 @@ void NetRun::forward(const Samples& s, const void* weights, bool keep, Activatio
   std::vector<int> users(net_->values.size());
   for (std::size_t v = 0; v < users.size(); ++v) users[v] = net_->values[v].users;
   for (const Crossing& c : net_->outputs)
-    for (const int v : c.values) ++users[static_cast<std::size_t>(v)];
+    for (const int v : c.values) ++users[v];
   for (std::size_t n = 0; n < net_->nodes.size(); ++n) {
     const Node& node = net_->nodes[n];
     const Lap lap(watch_, Part::Forward, n);
@@ -171,7 +170,7 @@ void NetRun::forward(const Samples& s, const void* weights, bool keep, Activatio
 /// The output once more as well, which its readers may still have.
 void NetRun::remake(std::size_t n, const Samples& s, const void* weights, Activations& a) const {
   const Node& node = net_->nodes[n];
-  const Value& out = net_->values[static_cast<std::size_t>(node.output)];
+  const Value& out = net_->values[node.output];
   a.saved[n] = Array(*memory_, s.count, keeps(*node.operation).numbers, Use::Activations);
   const Array output(*memory_, s.count * out.rows, out.columns, Use::Activations);
   Call c = call(n, s, weights, a);
@@ -184,8 +183,8 @@ void NetRun::input_side_of(std::size_t n, const Call& c, Activations& a) const {
   std::vector<Gradient> gradients;
   bool wanted = false;
   for (const int v : node.inputs) {
-    const Value& value = net_->values[static_cast<std::size_t>(v)];
-    Array& gradient = a.gradients[static_cast<std::size_t>(v)];
+    const Value& value = net_->values[v];
+    Array& gradient = a.gradients[v];
     Gradient g;
     if (value.needs_gradient) {
       g.add = static_cast<bool>(gradient);
@@ -196,7 +195,7 @@ void NetRun::input_side_of(std::size_t n, const Call& c, Activations& a) const {
     gradients.push_back(g);
   }
   if (!wanted) return;
-  const Tensor from = node.output >= 0 ? a.gradients[static_cast<std::size_t>(node.output)].tensor() : Tensor{};
+  const Tensor from = node.output >= 0 ? a.gradients[node.output].tensor() : Tensor{};
   memory_->kernels().input_gradient(c, from, gradients);
 }
 
@@ -205,7 +204,7 @@ void NetRun::backward(const Samples& s, const void* weights, bool input_side, vo
   for (std::size_t n = net_->nodes.size(); n-- > 0;) {
     const Node& node = net_->nodes[n];
     if (node.operation->kind == OperationKind::Input) continue;
-    const bool flows = node.output < 0 || a.gradients[static_cast<std::size_t>(node.output)];
+    const bool flows = node.output < 0 || a.gradients[node.output];
     if (!flows) continue;
     const bool again = input_side && remakes(node);
     if (again) remake(n, s, weights, a);
@@ -218,20 +217,19 @@ void NetRun::backward(const Samples& s, const void* weights, bool input_side, vo
     if (sum != nullptr && node.count > 0) {
       const Lap lap(watch_, Part::WeightGradient, n);
       void* const place = static_cast<char*>(sum) + static_cast<std::size_t>(node.weights) * memory_->kernels().width();
-      memory_->kernels().weight_gradient(c, a.gradients[static_cast<std::size_t>(node.output)].tensor(), place);
+      memory_->kernels().weight_gradient(c, a.gradients[node.output].tensor(), place);
     }
     // The weights of the node may still wait for it.
-    if (node.output >= 0 && (sum != nullptr || node.count == 0))
-      a.gradients[static_cast<std::size_t>(node.output)] = {};
+    if (node.output >= 0 && (sum != nullptr || node.count == 0)) a.gradients[node.output] = {};
   }
 }
 
 std::string NetRun::not_finite(const Activations& a, const ModelGraph& model) const {
   for (const Node& node : net_->nodes) {
     if (node.output < 0) continue;
-    const Array& value = a.values[static_cast<std::size_t>(node.output)];
+    const Array& value = a.values[node.output];
     if (!value || memory_->kernels().finite(value.tensor())) continue;
-    const Layer& layer = model.layers[static_cast<std::size_t>(node.layer)];
+    const Layer& layer = model.layers[node.layer];
     return fmt::format("the output of the layer '{}' ({}) has numbers that are not finite", layer.name,
                        to_text(node.operation->kind));
   }

@@ -90,21 +90,16 @@ Session::Session(const Program& program, const Work& work, const KernelFactory& 
   for (int s = 0; s < plan.stage_count(); ++s) {
     const StageId id{s};
     const Stage& stage = plan.stage(id);
-    const StageNet& net = nets_[static_cast<std::size_t>(s)];
+    const StageNet& net = nets_[s];
     const bool learns = trains(program, id);
     starts_.push_back(initial_weights(net, work.model, work.training.seed, whole));
     auto& replicas = stages_.emplace_back(stage.devices.size());
     for (std::size_t r = 0; r < replicas.size(); ++r) {
       const DeviceId device = stage.devices[r];
       if (!here(device)) continue;
-      DeviceMemory& memory = *memories_[static_cast<std::size_t>(device)];
-      const StagePlace place{id,
-                             static_cast<int>(r),
-                             learns && !stage.recompute,
-                             learns,
-                             queued,
-                             stage.recompute_cores,
-                             mean ? program.updates[static_cast<std::size_t>(s)] : 1.0};
+      DeviceMemory& memory = *memories_[device];
+      const StagePlace place{id,     static_cast<int>(r),   learns && !stage.recompute,     learns,
+                             queued, stage.recompute_cores, mean ? program.updates[s] : 1.0};
       replicas[r] = std::make_unique<StageExecutor>(net, place, plan, work.model, memory, *mail_, *data_, work.training,
                                                     new_store(id, device));
     }
@@ -115,9 +110,8 @@ Session::Session(const Program& program, const Work& work, const KernelFactory& 
 
 std::unique_ptr<WeightStore> Session::new_store(StageId stage, DeviceId device) const {
   const auto s = static_cast<std::size_t>(stage);
-  return std::make_unique<WeightStore>(*memories_[static_cast<std::size_t>(device)], starts_[s], work_.training,
-                                       work_.weights, trains(p_, stage), count_readers(p_, stage, device),
-                                       p_.delays[s]);
+  return std::make_unique<WeightStore>(*memories_[device], starts_[s], work_.training, work_.weights, trains(p_, stage),
+                                       count_readers(p_, stage, device), p_.delays[s]);
 }
 
 void Session::rewind(bool again) {
@@ -153,20 +147,20 @@ void Session::prepare_data() {
   constexpr std::size_t kMost = std::size_t{1} << 30;
   std::size_t bytes = 0;
   for (const Instruction& i : p_.instructions)
-    if (i.kind == InstructionKind::Forward && kernels_[static_cast<std::size_t>(i.device)] && bytes < kMost)
+    if (i.kind == InstructionKind::Forward && kernels_[i.device] && bytes < kMost)
       bytes += stage_on(i.stage, i.device).prepare(i.micro);
 }
 
 StageExecutor& Session::stage_on(StageId stage, DeviceId device) {
   const auto s = static_cast<std::size_t>(stage);
-  return *stages_[s][static_cast<std::size_t>(replica_on(work_.plan.stage(stage), device))];
+  return *stages_[s][replica_on(work_.plan.stage(stage), device)];
 }
 
 void Session::compute(InstructionId id) {
   const Instruction& i = p_.at(id);
   StageExecutor& stage = stage_on(i.stage, i.device);
   stage.compute(id, i);
-  versions_[static_cast<std::size_t>(id)] = stage.last_version();
+  versions_[id] = stage.last_version();
 }
 
 Tensor Session::gradient(InstructionId member) {
@@ -175,41 +169,41 @@ Tensor Session::gradient(InstructionId member) {
 }
 
 void Session::carry(int transfer) {
-  const Instruction& receive = p_.at(p_.transfers[static_cast<std::size_t>(transfer)].receive);
-  Kernels& kernels = *kernels_[static_cast<std::size_t>(receive.device)];
+  const Instruction& receive = p_.at(p_.transfers[transfer].receive);
+  Kernels& kernels = *kernels_[receive.device];
   carry(transfer, [&](const void* from, void* to, std::size_t bytes) { kernels.copy(from, to, bytes); });
 }
 
 /// Sums in the order of the replicas, so that nothing depends on who comes last.
 void Session::reduce(int collective) {
-  const Collective& c = p_.collectives[static_cast<std::size_t>(collective)];
+  const Collective& c = p_.collectives[collective];
   std::vector<Tensor> parts;
   for (int m = 0; m < c.members; ++m) parts.push_back(gradient(InstructionId{c.first + m}));
-  Kernels& kernels = *kernels_[static_cast<std::size_t>(p_.at(c.first).device)];
+  Kernels& kernels = *kernels_[p_.at(c.first).device];
   for (std::size_t m = 1; m < parts.size(); ++m) kernels.add(parts[m], parts[0]);
   for (std::size_t m = 1; m < parts.size(); ++m)
     kernels.copy(parts[0].data, parts[m].data, static_cast<std::size_t>(parts[0].size()) * width_);
 }
 
 std::size_t Session::share_bytes(InstructionId member) {
-  const auto numbers = nets_[static_cast<std::size_t>(p_.at(member).stage)].weights;
+  const auto numbers = nets_[p_.at(member).stage].weights;
   return static_cast<std::size_t>(numbers) * width_;
 }
 
 void Session::pack_share(InstructionId member, void* into) {
   const Tensor own = gradient(member);
-  kernels_[static_cast<std::size_t>(p_.at(member).device)]->copy(own.data, into, share_bytes(member));
+  kernels_[p_.at(member).device]->copy(own.data, into, share_bytes(member));
 }
 
 /// The same additions in the same order as reduce(), once in every process.
 void Session::sum(int collective, std::span<const void* const> shares) {
-  const Collective& c = p_.collectives[static_cast<std::size_t>(collective)];
+  const Collective& c = p_.collectives[collective];
   std::vector<InstructionId> here;
   for (int m = 0; m < c.members; ++m)
-    if (kernels_[static_cast<std::size_t>(p_.at(InstructionId{c.first + m}).device)]) here.emplace_back(c.first + m);
+    if (kernels_[p_.at(InstructionId{c.first + m}).device]) here.emplace_back(c.first + m);
   const std::size_t bytes = share_bytes(here.front());
   const Tensor total = gradient(here.front());
-  Kernels& kernels = *kernels_[static_cast<std::size_t>(p_.at(here.front()).device)];
+  Kernels& kernels = *kernels_[p_.at(here.front()).device];
   const auto release = [&](void* part) { kernels.release(part, bytes); };
   const std::unique_ptr<void, decltype(release)> part(kernels.allocate(bytes), release);
   kernels.copy(shares[0], total.data, bytes);
@@ -251,19 +245,17 @@ Records Session::records() const {
 Learnt Session::learnt(const Records& records) const {
   Learnt learnt;
   learnt.versions.assign(p_.size(), -1);
-  for (const VersionRecord& v : records.versions) learnt.versions[static_cast<std::size_t>(v.instruction)] = v.version;
+  for (const VersionRecord& v : records.versions) learnt.versions[v.instruction] = v.version;
   learnt.memory.resize(memories_.size());
-  for (const DeviceRecord& d : records.devices) learnt.memory[static_cast<std::size_t>(d.device)] = d.memory;
+  for (const DeviceRecord& d : records.devices) learnt.memory[d.device] = d.memory;
   learnt.losses.assign(static_cast<std::size_t>(p_.iterations), 0);
   learnt.weights.resize(stages_.size());
   for (const SeatRecord& seat : records.seats) {
     const Stage& stage = work_.plan.stage(StageId{seat.stage});
     const int micro_batches = work_.plan.micro_batches(StageId{seat.stage});
-    for (const auto& [micro, loss] : seat.losses)
-      learnt.losses[static_cast<std::size_t>(micro / micro_batches)] += loss;
-    learnt.memory[static_cast<std::size_t>(stage.devices[static_cast<std::size_t>(seat.replica)])].weight_buffers +=
-        seat.weight_buffers;
-    if (seat.replica == 0) learnt.weights[static_cast<std::size_t>(seat.stage)] = seat.weights;
+    for (const auto& [micro, loss] : seat.losses) learnt.losses[micro / micro_batches] += loss;
+    learnt.memory[stage.devices[seat.replica]].weight_buffers += seat.weight_buffers;
+    if (seat.replica == 0) learnt.weights[seat.stage] = seat.weights;
   }
   learnt.evaluations = evaluations(records);
   return learnt;
@@ -289,7 +281,7 @@ std::vector<Evaluation> Session::evaluations(const Records& records) const {
       const auto found = seat->snapshots.find(updates);
       complete = complete && found != seat->snapshots.end();
       if (!complete) break;
-      for (const Node& from : nets_[static_cast<std::size_t>(seat->stage)].nodes)
+      for (const Node& from : nets_[seat->stage].nodes)
         for (const Node& to : net.nodes)
           if (to.owns_weights && from.owns_weights && from.layer == to.layer && from.place == to.place)
             std::copy_n(found->second.begin() + from.weights, from.count, numbers.begin() + to.weights);

@@ -46,7 +46,7 @@ class Session : public Actions, public Parcels {
   Learnt learnt(const Records&) const;  ///< From those of all processes.
   StageExecutor& stage_on(StageId, DeviceId);
   Tensor gradient(InstructionId member);  ///< What a member brings to its reduction.
-  Kernels& kernels(DeviceId d) { return *kernels_[static_cast<std::size_t>(d)]; }
+  Kernels& kernels(DeviceId d) { return *kernels_[d]; }
 
  private:
   void prepare_data();

@@ -47,7 +47,7 @@ void StageExecutor::keep_losses(int iteration, int iterations) {
     if (!kept_losses_) kept_losses_ = Array(prepared_, iterations * each, count, Use::Activations);
     for (std::int64_t n = 0; n < count; ++n) {
       void* const to = static_cast<char*>(kept_losses_.data()) + static_cast<std::size_t>(micro * count + n) * width;
-      memory_.kernels().copy(loss.numbers[static_cast<std::size_t>(n)].data(), to, width);
+      memory_.kernels().copy(loss.numbers[n].data(), to, width);
       loss.kept.push_back(to);
     }
     loss.numbers.clear();
@@ -90,13 +90,13 @@ void StageExecutor::forward(const Instruction& i, bool again) {
   if (!again)
     for (const Crossing& c : net_.inputs) {
       const auto arrived = mail_.collect(c.edge, place_.stage, i.micro, place_.replica, false);
-      for (std::size_t n = 0; n < arrived.size(); ++n) a.values[static_cast<std::size_t>(c.values[n])] = arrived[n];
+      for (std::size_t n = 0; n < arrived.size(); ++n) a.values[c.values[n]] = arrived[n];
     }
   const bool keep = again || place_.keeps;
   std::vector<Array> received;
   if (!keep)
     for (const Crossing& c : net_.inputs)
-      for (const int v : c.values) received.push_back(a.values[static_cast<std::size_t>(v)]);
+      for (const int v : c.values) received.push_back(a.values[v]);
 
   const Weights weights = weights_->read(i);
   last_version_ = weights.version;
@@ -121,14 +121,14 @@ void StageExecutor::forward(const Instruction& i, bool again) {
   }
   std::size_t next = 0;  // Only what came in waits for the recomputation.
   for (const Crossing& c : net_.inputs)
-    for (const int v : c.values) a.values[static_cast<std::size_t>(v)] = received[next++];
+    for (const int v : c.values) a.values[v] = received[next++];
 }
 
 /// Only what leaves the stage is handed on; the rest of `values` is let go.
 void StageExecutor::post(const Instruction& i, bool gradient, std::vector<Array>& values) {
   std::vector<Array> leaving(values.size());
   for (const Crossing& c : gradient ? net_.inputs : net_.outputs)
-    for (const int v : c.values) leaving[static_cast<std::size_t>(v)] = values[static_cast<std::size_t>(v)];
+    for (const int v : c.values) leaving[v] = values[v];
   mail_.post(place_.stage, i.micro, place_.replica, gradient, std::move(leaving));
 }
 
@@ -141,7 +141,7 @@ void StageExecutor::backward(const Instruction& i) {
     for (const Crossing& c : net_.outputs) {
       const auto arrived = mail_.collect(c.edge, place_.stage, i.micro, place_.replica, true);
       for (std::size_t n = 0; n < arrived.size(); ++n) {
-        Array& sum = a.gradients[static_cast<std::size_t>(c.values[n])];
+        Array& sum = a.gradients[c.values[n]];
         if (sum)
           memory_.kernels().add(arrived[n].tensor(), sum.tensor());
         else
@@ -156,9 +156,9 @@ void StageExecutor::backward(const Instruction& i) {
   if (input_side) {
     for (const Crossing& c : net_.inputs)
       for (const int v : c.values) {
-        Array& gradient = a.gradients[static_cast<std::size_t>(v)];
+        Array& gradient = a.gradients[v];
         if (gradient) continue;
-        const Value& value = net_.values[static_cast<std::size_t>(v)];
+        const Value& value = net_.values[v];
         gradient = Array(memory_, samples(i.micro).count * value.rows, value.columns, Use::Activations);
         memory_.kernels().zero(gradient.data(),
                                static_cast<std::size_t>(gradient.tensor().size()) * memory_.kernels().width());
@@ -220,8 +220,7 @@ void StageExecutor::require_finite(const Instruction& i, const Activations& a) {
   loss.numbers.clear();
   bool finite = std::isfinite(loss.value);
   for (const Crossing& c : net_.outputs)
-    for (const int v : c.values)
-      finite = finite && memory_.kernels().finite(a.values[static_cast<std::size_t>(v)].tensor());
+    for (const int v : c.values) finite = finite && memory_.kernels().finite(a.values[v].tensor());
   if (!finite) diverged(i.micro, weights_->updates(), run_.not_finite(a, model_));
 }
 

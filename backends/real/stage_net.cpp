@@ -18,8 +18,7 @@ class Compiler {
   Compiler(const ModelGraph& model, const Plan& plan, StageId stage, std::size_t width)
       : model_(model), plan_(plan), groups_(plan), stage_(stage), width_(width), stage_of_(model.layers.size(), -1) {
     for (int s = 0; s < plan.stage_count(); ++s)
-      for (const LayerId layer : plan.stage(StageId{s}).layers)
-        stage_of_[static_cast<std::size_t>(layer)] = groups_.of(StageId{s});
+      for (const LayerId layer : plan.stage(StageId{s}).layers) stage_of_[layer] = groups_.of(StageId{s});
   }
 
   StageNet run() {
@@ -34,7 +33,7 @@ class Compiler {
   }
 
  private:
-  const Layer& layer_of(int id) const { return model_.layers[static_cast<std::size_t>(id)]; }
+  const Layer& layer_of(int id) const { return model_.layers[id]; }
 
   int add_value(const Operation& op, bool needs_gradient) {
     net_.values.push_back({op.rows, op.columns, false, needs_gradient, 0});
@@ -46,7 +45,7 @@ class Compiler {
     std::vector<int> layers;
     for (const LayerId layer : plan_.stage(to).layers)
       for (const LayerId input : layer_of(layer).inputs)
-        if (stage_of_[static_cast<std::size_t>(input)] == groups_.of(from)) layers.push_back(input);
+        if (stage_of_[input] == groups_.of(from)) layers.push_back(input);
     std::sort(layers.begin(), layers.end());
     layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
     return layers;
@@ -81,11 +80,11 @@ class Compiler {
       c.edge = static_cast<int>(e);
       for (const int layer : crossing(stage_, plan_.edges[e].to)) {
         c.values.push_back(output_of_.at(layer));
-        c.numbers += net_.values[static_cast<std::size_t>(c.values.back())].numbers();
+        c.numbers += net_.values[c.values.back()].numbers();
       }
     }
     std::stable_sort(net_.outputs.begin(), net_.outputs.end(), [&](const Crossing& a, const Crossing& b) {
-      return plan_.edges[static_cast<std::size_t>(a.edge)].to > plan_.edges[static_cast<std::size_t>(b.edge)].to;
+      return plan_.edges[a.edge].to > plan_.edges[b.edge].to;
     });
   }
 
@@ -100,8 +99,7 @@ class Compiler {
       node.layer = id;
       node.place = static_cast<int>(place);
       for (const int input : op.inputs)
-        node.inputs.push_back(input < 0 ? output_of_.at(layer.inputs[static_cast<std::size_t>(-1 - input)])
-                                        : local[static_cast<std::size_t>(input)]);
+        node.inputs.push_back(input < 0 ? output_of_.at(layer.inputs[-1 - input]) : local[input]);
       if (op.kind == OperationKind::Input) node.input_number = number_of_input(id, node.place);
       place_weights(node, layer);
       read(node);
@@ -116,7 +114,7 @@ class Compiler {
     const Keeps needs = keeps(*node.operation);
     bool gradient = node.count > 0;
     for (const int v : node.inputs) {
-      Value& value = net_.values[static_cast<std::size_t>(v)];
+      Value& value = net_.values[v];
       ++value.users;
       value.kept = value.kept || needs.inputs;
       gradient = gradient || value.needs_gradient;
@@ -198,7 +196,7 @@ std::vector<double> initial_weights(const StageNet& net, const ModelGraph& model
     if (!node.owns_weights) continue;
     const Operation& op = *node.operation;
     double* const numbers = all.data() + node.weights;
-    const std::string& layer = model.layers[static_cast<std::size_t>(node.layer)].name;
+    const std::string& layer = model.layers[node.layer].name;
     Rng rng(seed, fmt::format("weights of {}.{}", layer, node.place));
     const auto inner = static_cast<std::int64_t>(op.inner), columns = static_cast<std::int64_t>(op.columns);
     if (op.kind == OperationKind::LayerNorm) {

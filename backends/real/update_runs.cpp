@@ -3,6 +3,7 @@
 
 #include "backends/real/layer_runs.hpp"
 #include "backends/real/pause.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/weights/optimizer_state.hpp"
 
 namespace stagecraft::real {
@@ -24,13 +25,13 @@ class UpdateRuns {
   }
 
   Seconds update() {
-    return median([&] {
+    return median_time([&] {
       kernels_.update(rule_, {}, count_, arrays_[1].data(), state_, arrays_[0].data(), arrays_[0].data());
       kernels_.zero(arrays_[1].data(), bytes());
     });
   }
   Seconds predict() {
-    return median([&] {
+    return median_time([&] {
       kernels_.predict(rule_, Direction::Optimizer, 1, count_, state_, arrays_[0].data(), arrays_[1].data());
     });
   }
@@ -38,13 +39,13 @@ class UpdateRuns {
  private:
   std::size_t bytes() const { return static_cast<std::size_t>(count_) * kernels_.width(); }
 
-  Seconds median(const std::function<void()>& work) {
+  Seconds median_time(const std::function<void()>& work) {
     std::vector<double> times;
     const double begin = steady_seconds();
     while (times.size() < kFewest + kWarmUps || (times.size() < kMost && steady_seconds() - begin < 0.05))
       times.push_back(seconds_of_(work));
     times.erase(times.begin(), times.begin() + kWarmUps);
-    return Seconds{quantile(times, 0.5)};
+    return Seconds{median(times)};
   }
 
   OptimizerRule rule_;

@@ -14,12 +14,12 @@ std::string waiting(const Program& program, const std::vector<bool>& ended, cons
     const Instruction& i = program.at(id);
     if (ended[n] || !here(i.device)) continue;
     if (i.stream.valid()) {
-      if (named[static_cast<std::size_t>(i.stream)]) continue;
-      named[static_cast<std::size_t>(i.stream)] = true;
+      if (named[i.stream]) continue;
+      named[i.stream] = true;
     }
     std::string waits;
     for (const InstructionId w : program.waits_for(id))
-      if (!ended[static_cast<std::size_t>(w)]) waits += (waits.empty() ? "" : ", ") + to_text(program, w);
+      if (!ended[w]) waits += (waits.empty() ? "" : ", ") + to_text(program, w);
     text += fmt::format("  device {}: {} {}\n", i.device.value, to_text(program, id),
                         waits.empty() ? "has not ended" : "waits for " + waits);
     ++lines;

@@ -35,7 +35,7 @@ struct Followers {
     auto next = first;
     for (std::size_t i = 0; i < p.size(); ++i)
       for (const InstructionId w : p.waits_for(InstructionId{static_cast<std::int64_t>(i)}))
-        of[next[static_cast<std::size_t>(w)]++] = static_cast<std::int32_t>(i);
+        of[next[w]++] = static_cast<std::int32_t>(i);
   }
 };
 
@@ -83,10 +83,10 @@ class Walk {
   /// Those of this process that have anything to do.
   std::vector<DeviceId> busy_devices() const {
     std::vector<bool> busy(static_cast<std::size_t>(p_.devices), false);
-    for (const Instruction& i : p_.instructions) busy[static_cast<std::size_t>(i.device)] = true;
+    for (const Instruction& i : p_.instructions) busy[i.device] = true;
     std::vector<DeviceId> devices;
     for (int d = 0; d < p_.devices; ++d)
-      if (busy[static_cast<std::size_t>(d)] && here(DeviceId{d})) devices.emplace_back(d);
+      if (busy[d] && here(DeviceId{d})) devices.emplace_back(d);
     return devices;
   }
   bool here(DeviceId d) const { return !transport_ || transport_->here(d); }
@@ -120,15 +120,15 @@ class Walk {
     }
     over_.notify_all();
     for (int d = 0; d < p_.devices; ++d) {
-      next_[static_cast<std::size_t>(d)].ready = kStop;
-      next_[static_cast<std::size_t>(d)].ready.notify_all();
+      next_[d].ready = kStop;
+      next_[d].ready.notify_all();
     }
   }
 
   /// The life of a device's thread.
   void serve(DeviceId device, std::size_t core, bool spins) {
     if (spins && !transport_) pin(core);  // Whoever started several processes has placed them.
-    Slot& slot = next_[static_cast<std::size_t>(device)];
+    Slot& slot = next_[device];
     std::vector<std::int32_t> ready;
     while (true) {
       const std::int32_t i = take(slot, spins);
@@ -173,7 +173,7 @@ class Walk {
       transport_->poll(ended);
       std::vector<std::int32_t> ready;
       for (const InstructionId i : ended) {
-        times_.end[static_cast<std::size_t>(i)] = now();
+        times_.end[i] = now();
         end(i, ready);
       }
       advance(ready);
@@ -199,8 +199,7 @@ class Walk {
     progress_.fetch_add(1, std::memory_order_relaxed);
     for (std::uint32_t f = followers_.first[n]; f < followers_.first[n + 1]; ++f) {
       const std::int32_t follower = followers_.of[f];
-      if (missing_[static_cast<std::size_t>(follower)].fetch_sub(1, std::memory_order_acq_rel) == 1)
-        ready.push_back(follower);
+      if (missing_[follower].fetch_sub(1, std::memory_order_acq_rel) == 1) ready.push_back(follower);
     }
     if (left_.fetch_sub(1) == 1) stop(nullptr);
   }
@@ -212,7 +211,7 @@ class Walk {
       if (ready.empty()) return;
       const std::int32_t i = ready.back();
       ready.pop_back();
-      const Instruction& instruction = p_.instructions[static_cast<std::size_t>(i)];
+      const Instruction& instruction = p_.instructions[i];
       if (instruction.kind == InstructionKind::AllReduce)
         reduce(instruction.link, i, ready);
       else
@@ -222,9 +221,9 @@ class Walk {
 
   void hand_out(std::vector<std::int32_t>& ready) {
     std::erase_if(ready, [&](std::int32_t i) {
-      const Instruction& instruction = p_.instructions[static_cast<std::size_t>(i)];
+      const Instruction& instruction = p_.instructions[i];
       if (!instruction.is_compute()) return false;
-      Slot& slot = next_[static_cast<std::size_t>(instruction.device)];
+      Slot& slot = next_[instruction.device];
       std::int32_t expected = kNothing;
       if (slot.ready.compare_exchange_strong(expected, i, std::memory_order_acq_rel))
         slot.ready.notify_one();
@@ -235,10 +234,10 @@ class Walk {
   }
 
   void message(const Instruction& instruction, std::int32_t i, std::vector<std::int32_t>& ready) {
-    const Transfer& t = p_.transfers[static_cast<std::size_t>(instruction.link)];
+    const Transfer& t = p_.transfers[instruction.link];
     if (!here(p_.at(t.send).device) || !here(p_.at(t.receive).device)) return pass(instruction, i, ready);
     const auto s = static_cast<std::size_t>(t.send), r = static_cast<std::size_t>(t.receive);
-    auto& ends_ready = ends_ready_[static_cast<std::size_t>(instruction.link)];
+    auto& ends_ready = ends_ready_[instruction.link];
     if (p_.rendezvous) {
       if (ends_ready.fetch_add(1) == 0) return;
       times_.start[s] = times_.start[r] = now();
@@ -249,7 +248,7 @@ class Walk {
       return;
     }
     // Eager: a message goes when it is made, and its receive ends when both are there.
-    times_.start[static_cast<std::size_t>(i)] = now();
+    times_.start[i] = now();
     if (instruction.kind == InstructionKind::Send) {
       actions_.carry(instruction.link);
       times_.end[s] = now();
@@ -262,28 +261,28 @@ class Walk {
 
   /// A message from or to another process.
   void pass(const Instruction& instruction, std::int32_t i, std::vector<std::int32_t>& ready) {
-    times_.start[static_cast<std::size_t>(i)] = now();
+    times_.start[i] = now();
     if (instruction.kind == InstructionKind::Receive) return transport_->receive(instruction.link);
     transport_->send(instruction.link);
     if (p_.rendezvous) return;
-    times_.end[static_cast<std::size_t>(i)] = now();
+    times_.end[i] = now();
     end(i, ready);
   }
 
   void reduce(int collective, std::int32_t i, std::vector<std::int32_t>& ready) {
-    const Collective& c = p_.collectives[static_cast<std::size_t>(collective)];
+    const Collective& c = p_.collectives[collective];
     for (int m = 0; m < c.members; ++m) {
       if (here(p_.at(InstructionId{c.first + m}).device)) continue;
-      times_.start[static_cast<std::size_t>(i)] = now();
+      times_.start[i] = now();
       return transport_->reduce(collective, InstructionId{i});
     }
-    if (members_ready_[static_cast<std::size_t>(collective)].fetch_add(1) + 1 < c.members) return;
+    if (members_ready_[collective].fetch_add(1) + 1 < c.members) return;
     const double start = now();
     actions_.reduce(collective);
     const double finish = now();
     for (int m = 0; m < c.members; ++m) {
-      times_.start[static_cast<std::size_t>(c.first + m)] = start;
-      times_.end[static_cast<std::size_t>(c.first + m)] = finish;
+      times_.start[c.first + m] = start;
+      times_.end[c.first + m] = finish;
       end(c.first + m, ready);
     }
   }
@@ -393,7 +392,7 @@ Times in_order(const Program& p, Actions& actions) {
     if (i.is_compute()) actions.compute(InstructionId{static_cast<std::int64_t>(n)});
     if (i.kind == InstructionKind::Send) actions.carry(i.link);
     if (i.kind == InstructionKind::AllReduce) {
-      const Collective& c = p.collectives[static_cast<std::size_t>(i.link)];
+      const Collective& c = p.collectives[i.link];
       if (static_cast<std::int64_t>(n) == c.first + c.members - 1) actions.reduce(i.link);
     }
     times.end[n] = now();

@@ -31,7 +31,7 @@ Readers count_readers(const Program& program, StageId stage, DeviceId device) {
     if (i.weights == WeightsFrom::Version) {
       if (readers.of_version.size() <= static_cast<std::size_t>(i.version))
         readers.of_version.resize(static_cast<std::size_t>(i.version) + 1, 0);
-      ++readers.of_version[static_cast<std::size_t>(i.version)];
+      ++readers.of_version[i.version];
     } else if (i.weights == WeightsFrom::Predicted) {
       ++readers.of_prediction[newest[backward_side(i)]];
     } else {
@@ -87,7 +87,7 @@ Weights WeightStore::read(const Instruction& i) {
 
 void WeightStore::done(const Instruction& i) {
   if (i.weights == WeightsFrom::Version) {
-    --readers_.of_version[static_cast<std::size_t>(i.version)];
+    --readers_.of_version[i.version];
     release(i.version);
   } else if (i.weights == WeightsFrom::Predicted) {
     Prediction& p = predicted_[backward_side(i)];

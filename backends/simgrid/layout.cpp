@@ -16,8 +16,8 @@ std::vector<Hop> backwards(std::span<const Hop> hops) {
 
 /// The place between two neighbouring hops. Not valid between two shared media, whose many ends do not tell.
 VertexId between(const Cluster& cluster, const Hop& before, const Hop& after) {
-  const Link& first = cluster.links[static_cast<std::size_t>(before.link)];
-  const Link& second = cluster.links[static_cast<std::size_t>(after.link)];
+  const Link& first = cluster.links[before.link];
+  const Link& second = cluster.links[after.link];
   if (first.ends.size() == 2) return first.ends[before.forward ? 1 : 0];
   if (second.ends.size() == 2) return second.ends[after.forward ? 0 : 1];
   return VertexId{};
@@ -29,7 +29,7 @@ VertexId busiest_switch(const Cluster& cluster, std::span<const Route> routes) {
   for (const Route& route : routes)
     for (std::size_t i = 1; i < route.hops.size(); ++i) {
       const VertexId place = between(cluster, route.hops[i - 1], route.hops[i]);
-      if (place.valid()) ++passes[static_cast<std::size_t>(place)];
+      if (place.valid()) ++passes[place];
     }
   const auto most = std::max_element(passes.begin(), passes.end());
   if (most == passes.end() || *most == 0) return VertexId{};
@@ -44,8 +44,8 @@ std::vector<std::vector<Hop>> ways_up(const Program& program, const Cluster& clu
     const std::span<const Hop> hops = routes[r].hops;
     for (std::size_t i = 1; i < hops.size(); ++i) {
       if (between(cluster, hops[i - 1], hops[i]) != core || !core.valid()) continue;
-      auto& from = up[static_cast<std::size_t>(program.routes[r].from)];
-      auto& to = up[static_cast<std::size_t>(program.routes[r].to)];
+      auto& from = up[program.routes[r].from];
+      auto& to = up[program.routes[r].to];
       if (from.empty()) from.assign(hops.begin(), hops.begin() + static_cast<std::ptrdiff_t>(i));
       if (to.empty()) to = backwards(hops.subspan(i));
       break;
@@ -74,7 +74,7 @@ Layout lay_out(const Program& program, const Cluster& cluster, std::span<const R
     const auto from = static_cast<std::size_t>(program.routes[r].from),
                to = static_cast<std::size_t>(program.routes[r].to);
     device_used[from] = device_used[to] = 1;
-    for (const Hop& hop : routes[r].hops) link_used[static_cast<std::size_t>(hop.link)] = 1;
+    for (const Hop& hop : routes[r].hops) link_used[hop.link] = 1;
     if (is_up_and_down(routes[r].hops, up[from], up[to])) continue;
     if (leaving.insert({program.routes[r].from, program.routes[r].to}).second)
       layout.exceptions.push_back(static_cast<std::int32_t>(r));
@@ -83,7 +83,7 @@ Layout lay_out(const Program& program, const Cluster& cluster, std::span<const R
     const LinkId memory = cluster.devices[d].memory;
     if (!memory.valid()) continue;
     layout.sharers.push_back(DeviceId{static_cast<std::int64_t>(d)});
-    link_used[static_cast<std::size_t>(memory)] = 1;
+    link_used[memory] = 1;
   }
   for (std::size_t d = 0; d < device_used.size(); ++d)
     if (device_used[d]) layout.hosts.push_back({DeviceId{static_cast<std::int64_t>(d)}, std::move(up[d])});

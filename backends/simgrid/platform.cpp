@@ -27,9 +27,9 @@ class Builder {
         paces_(cluster.devices.size()) {}
 
   void add(const Layout& layout, const Program& program, std::span<const Route> routes) {
-    for (LinkId link : layout.links) cables_[static_cast<std::size_t>(link)] = make_cable(link);
+    for (LinkId link : layout.links) cables_[link] = make_cable(link);
     for (const Layout::Host& host : layout.hosts) {
-      s4u::Host*& made = hosts_[static_cast<std::size_t>(host.device)];
+      s4u::Host*& made = hosts_[host.device];
       made = add_host(zone_, fmt::format("d{}", host.device.value));
       if (!host.up.empty()) add_way_up(zone_, made, in_route(host.up));
       made->seal();
@@ -38,15 +38,15 @@ class Builder {
       const auto i = static_cast<std::size_t>(r);
       add_bypass(zone_, at(program.routes[i].from), at(program.routes[i].to), in_route(routes[i].hops));
     }
-    for (DeviceId d : layout.sharers) paces_[static_cast<std::size_t>(d)] = make_pace(d);
+    for (DeviceId d : layout.sharers) paces_[d] = make_pace(d);
     zone_->seal();
   }
 
   std::vector<Pace> paces() const { return paces_; }
-  s4u::Host* at(DeviceId device) const { return hosts_[static_cast<std::size_t>(device)]; }
+  s4u::Host* at(DeviceId device) const { return hosts_[device]; }
 
   std::vector<s4u::Link*> links_of(LinkId link) const {
-    const Cable& cable = cables_[static_cast<std::size_t>(link)];
+    const Cable& cable = cables_[link];
     if (cable.both == nullptr) return {cable.forward};
     return {cable.forward, cable.backward};
   }
@@ -59,9 +59,9 @@ class Builder {
                 std::abs(latency - route.latency.value) <= 1e-9 * (1e-6 + route.latency.value);
     for (std::size_t i = 0; same && i < links.size(); ++i) {
       const Hop& hop = route.hops[i];
-      const Cable& cable = cables_[static_cast<std::size_t>(hop.link)];
+      const Cable& cable = cables_[hop.link];
       same = links[i] == (hop.forward ? cable.forward : cable.backward) &&
-             links[i]->get_bandwidth() == cluster_.links[static_cast<std::size_t>(hop.link)].bandwidth.value;
+             links[i]->get_bandwidth() == cluster_.links[hop.link].bandwidth.value;
     }
     if (!same)
       throw InternalError(fmt::format("SimGrid's route from {} to {} is not the router's", ends.from->get_cname(),
@@ -70,7 +70,7 @@ class Builder {
 
  private:
   Cable make_cable(LinkId id) {
-    const Link& link = cluster_.links[static_cast<std::size_t>(id)];
+    const Link& link = cluster_.links[id];
     const std::string name = fmt::format("l{}", id.value);
     if (link.duplex == Duplex::Full) {
       s4u::SplitDuplexLink* both = add_split_duplex_link(zone_, name, link.bandwidth.value);
@@ -89,7 +89,7 @@ class Builder {
     using Direction = s4u::LinkInRoute::Direction;
     std::vector<s4u::LinkInRoute> links;
     for (const Hop& hop : hops) {
-      const Cable& cable = cables_[static_cast<std::size_t>(hop.link)];
+      const Cable& cable = cables_[hop.link];
       if (cable.both == nullptr)
         links.emplace_back(cable.forward);
       else
@@ -104,7 +104,7 @@ class Builder {
       made->seal();
       return made;
     };
-    const LinkId memory = cluster_.devices[static_cast<std::size_t>(d)].memory;
+    const LinkId memory = cluster_.devices[d].memory;
     Pace pace{{host("ops"), host("memory")}, add_link(zone_, fmt::format("p{}", d.value), 1)};
     pace.link->set_latency(0);
     pace.link->seal();
@@ -137,7 +137,7 @@ Platform build_platform(s4u::Engine& engine, const Layout& layout, const Program
     builder.check(platform.ends[r], routes[r]);
   }
   platform.links.resize(cluster.links.size());
-  for (LinkId link : layout.links) platform.links[static_cast<std::size_t>(link)] = builder.links_of(link);
+  for (LinkId link : layout.links) platform.links[link] = builder.links_of(link);
   return platform;
 }
 

@@ -16,6 +16,7 @@
 #include "backends/simgrid/layout.hpp"
 #include "backends/simgrid/platform.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 
 // SimGrid carries bytes and nothing else: computation and latencies are in the heap of des::Core, and one timer of
 // SimGrid's kernel stands at the heap's next event. A transfer exists in SimGrid only while its bytes flow, because the
@@ -67,10 +68,9 @@ class Carrier final : public des::Network {
  private:
   /// A device has one op at a time, so its own link can be as fast as that op goes alone.
   const HostPair& ends_for(int flow, std::int32_t route, double most) {
-    if (static_cast<std::size_t>(route) < program_.routes.size())
-      return platform_.ends[static_cast<std::size_t>(route)];
-    const DeviceId device = program_.instructions[static_cast<std::size_t>(flow)].device;
-    const Pace& pace = platform_.paces[static_cast<std::size_t>(device)];
+    if (static_cast<std::size_t>(route) < program_.routes.size()) return platform_.ends[route];
+    const DeviceId device = program_.instructions[flow].device;
+    const Pace& pace = platform_.paces[device];
     pace.link->set_bandwidth(most);
     return pace.ends;
   }
@@ -90,9 +90,8 @@ class Carrier final : public des::Network {
   }
 
   bool is_down(std::int32_t route) const {
-    const auto& hops = routes_[static_cast<std::size_t>(route)].hops;
-    return std::any_of(hops.begin(), hops.end(),
-                       [&](const Hop& hop) { return rate_[static_cast<std::size_t>(hop.link)] <= 0; });
+    const auto& hops = routes_[route].hops;
+    return std::any_of(hops.begin(), hops.end(), [&](const Hop& hop) { return rate_[hop.link] <= 0; });
   }
 
   void set_bandwidth(std::size_t link, double rate) {
@@ -102,14 +101,14 @@ class Carrier final : public des::Network {
 
   template <class Use>
   void for_changed(std::int32_t route, Use use) {
-    for (const Hop& hop : routes_[static_cast<std::size_t>(route)].hops)
+    for (const Hop& hop : routes_[route].hops)
       if (const auto link = static_cast<std::size_t>(hop.link); rate_[link] < 1) use(link);
   }
 
   void follow_links(double now) {
     bool changed = false;
     rates_.advance(now, [&](LinkId link, double rate) {
-      rate_[static_cast<std::size_t>(link)] = rate;
+      rate_[link] = rate;
       set_bandwidth(static_cast<std::size_t>(link), rate);
       changed = true;
     });
@@ -125,7 +124,7 @@ class Carrier final : public des::Network {
   }
 
   bool nothing_moves() const {
-    return core_.next_time() == des::kNever &&
+    return core_.next_time() == kInfinity &&
            std::all_of(alive_.begin(), alive_.end(), [this](const auto& flow) { return is_down(flow.second); });
   }
 
@@ -142,7 +141,7 @@ class Carrier final : public des::Network {
 
   void fire() {
     timer_ = nullptr;
-    armed_for_ = des::kNever;
+    armed_for_ = kInfinity;
     const double now = s4u::Engine::get_clock();
     idle_ = nothing_moves() ? idle_ + 1 : 0;
     follow_links(now);
@@ -173,7 +172,7 @@ class Carrier final : public des::Network {
   std::vector<std::int32_t> memory_;
   des::Core core_;
   Timer* timer_ = nullptr;
-  double armed_for_ = des::kNever;
+  double armed_for_ = kInfinity;
   std::vector<s4u::Activity*> done_;
 };
 

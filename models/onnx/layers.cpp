@@ -22,7 +22,7 @@ class Maker {
 
   Layers make() {
     for (const int id : walk_.inputs)
-      if (live_[static_cast<std::size_t>(id)]) add_input(id);
+      if (live_[id]) add_input(id);
     if (result_.model.layers.empty()) throw InputError("no output of the graph depends on its inputs");
     std::vector<const Step*> steps;
     for (const Step& step : walk_.steps)
@@ -38,23 +38,22 @@ class Maker {
   }
 
  private:
-  const Value& value(int id) const { return walk_.values[static_cast<std::size_t>(id)]; }
+  const Value& value(int id) const { return walk_.values[id]; }
   bool reads_data(int id) const { return id >= 0 && !value(id).tensor.constant; }
   /// The value that a layer hands on when `id` is read.
   int source(int id) const { return keep_all_ ? id : value(id).part_of; }
-  Layer& layer_of(int id) { return result_.model.layers[static_cast<std::size_t>(layers_.at(source(id)))]; }
+  Layer& layer_of(int id) { return result_.model.layers[layers_.at(source(id))]; }
 
   void mark_live() {
-    for (const int id : walk_.outputs) live_[static_cast<std::size_t>(id)] = true;
+    for (const int id : walk_.outputs) live_[id] = true;
     for (auto step = walk_.steps.rbegin(); step != walk_.steps.rend(); ++step)
       if (is_live(*step))
         for (const int id : step->inputs)
-          if (reads_data(id)) live_[static_cast<std::size_t>(id)] = true;
+          if (reads_data(id)) live_[id] = true;
   }
 
   bool is_live(const Step& step) const {
-    return !step.constant && std::any_of(step.outputs.begin(), step.outputs.end(),
-                                         [&](int id) { return live_[static_cast<std::size_t>(id)]; });
+    return !step.constant && std::any_of(step.outputs.begin(), step.outputs.end(), [&](int id) { return live_[id]; });
   }
 
   bool is_layer(const Step& step) const { return is_live(step) && (keep_all_ || !step.work.view); }
@@ -126,7 +125,7 @@ class Maker {
     };
     for (const bool outputs : {false, true})
       for (const Step* step : steps) {
-        Layer& layer = result_.model.layers[static_cast<std::size_t>(layers_.at(step->outputs.front()))];
+        Layer& layer = result_.model.layers[layers_.at(step->outputs.front())];
         bool learns = false;
         for (std::size_t g = 0; g < step->inputs.size(); ++g) {
           if (!walk_.wants_gradient(*step, g)) continue;

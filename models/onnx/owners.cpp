@@ -15,7 +15,7 @@ std::vector<int> weights_of(const Walk& walk, const Step& step) {
   const auto visit = [&](const Step& from) {
     for (std::size_t i = 0; i < from.inputs.size(); ++i) {
       const int id = from.inputs[i];
-      if (!walk.wants_gradient(from, i) || !walk.values[static_cast<std::size_t>(id)].weights) continue;
+      if (!walk.wants_gradient(from, i) || !walk.values[id].weights) continue;
       if (seen.emplace(id, true).second) open.push_back(id);
     }
   };
@@ -23,11 +23,11 @@ std::vector<int> weights_of(const Walk& walk, const Step& step) {
   while (!open.empty()) {
     const int id = open.back();
     open.pop_back();
-    const int made_by = walk.values[static_cast<std::size_t>(id)].step;
-    if (made_by < 0 || walk.steps[static_cast<std::size_t>(made_by)].inputs.empty())
+    const int made_by = walk.values[id].step;
+    if (made_by < 0 || walk.steps[made_by].inputs.empty())
       found.push_back(id);
     else
-      visit(walk.steps[static_cast<std::size_t>(made_by)]);
+      visit(walk.steps[made_by]);
   }
   return found;
 }
@@ -39,7 +39,7 @@ void give_weights(const Walk& walk, const std::vector<const Step*>& steps, Layer
   for (std::size_t s = 0; s < steps.size(); ++s)
     for (const int id : weights_of(walk, *steps[s])) users[id].push_back(s);
   std::vector<int> shared;
-  const auto numbers = [&](int id) { return walk.values[static_cast<std::size_t>(id)].tensor.numbers(); };
+  const auto numbers = [&](int id) { return walk.values[id].tensor.numbers(); };
   for (const auto& [id, readers] : users) {
     layers[readers.front()].parameters += numbers(id);
     if (readers.size() > 1) shared.push_back(id);
@@ -48,7 +48,7 @@ void give_weights(const Walk& walk, const std::vector<const Step*>& steps, Layer
   for (const int id : shared)
     for (const std::size_t s : users[id]) {
       // Only with the layer that owns it: a layer has one tie.
-      const std::string word = readable(walk.values[static_cast<std::size_t>(id)].name);
+      const std::string word = readable(walk.values[id].name);
       std::string& owner = layers[users[id].front()].tie;
       if (owner.empty()) owner = word;
       if (owner == word && layers[s].tie.empty()) layers[s].tie = word;

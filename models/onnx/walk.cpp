@@ -53,7 +53,7 @@ class Walker {
       for (const ValueInfo& info : *list) infos_.emplace(info.name, &info);
     for (const Constant& c : file.initializers) {
       const int id = add(c.name, {c.type, c.shape, c.values, true}, -1);
-      walk_.values[static_cast<std::size_t>(id)].weights = are_weights(c.type, c.shape);
+      walk_.values[id].weights = are_weights(c.type, c.shape);
     }
     for (const ValueInfo& input : data_inputs(file)) {
       const Shape shape = dimensions.bind(input).value();
@@ -89,7 +89,7 @@ class Walker {
     return found->second;
   }
 
-  Value& value(int id) { return walk_.values[static_cast<std::size_t>(id)]; }
+  Value& value(int id) { return walk_.values[id]; }
 
   void take(const Node& node) {
     const Operator* op = find_operator(node.domain, node.type);
@@ -171,7 +171,7 @@ class Walker {
 bool Walk::wants_gradient(const Step& step, std::size_t input) const {
   if (input >= step.work.gradients.size() || !step.work.gradients[input] || input >= step.inputs.size()) return false;
   if (step.inputs[input] < 0) return false;
-  const Value& value = values[static_cast<std::size_t>(step.inputs[input])];
+  const Value& value = values[step.inputs[input]];
   return value.learnt || value.weights;
 }
 

@@ -12,7 +12,7 @@ constexpr std::size_t kNamed = 3;
 
 template <class Id, class Thing>
 void add_names(std::vector<std::string>& names, const std::vector<Id>& ids, const std::vector<Thing>& things) {
-  for (Id id : ids) names.push_back(things[static_cast<std::size_t>(id)].name);
+  for (Id id : ids) names.push_back(things[id].name);
 }
 
 std::string what(const Change& c) {

@@ -1,18 +1,18 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "sim/core/ids.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/core/quantity.hpp"
 
 namespace stagecraft {
 
 struct Cluster;
 
-inline constexpr double kForEver = std::numeric_limits<double>::infinity();
+inline constexpr double kForEver = kInfinity;
 
 /// Devices or links that are less than rated for a while. What Change means is said in conditions.hpp.
 struct Change {

@@ -133,8 +133,7 @@ class Reader {
     const auto count =
         std::max<std::size_t>(1, static_cast<std::size_t>(std::llround(part * static_cast<double>(all.size()))));
     for (std::size_t i = 0; i < count; ++i)
-      std::swap(all[i],
-                all[static_cast<std::size_t>(rng.integer(static_cast<int>(i), static_cast<int>(all.size()) - 1))]);
+      std::swap(all[i], all[rng.integer(static_cast<int>(i), static_cast<int>(all.size()) - 1)]);
     all.resize(count);
     std::sort(all.begin(), all.end());
     for (const std::size_t d : all) keep(change_.devices, d);

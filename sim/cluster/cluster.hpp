@@ -90,9 +90,7 @@ struct Cluster {
   std::vector<std::size_t> turns;  ///< Number of each device by which targets take turns on links that lead on equally
                                    ///< well; empty: always those declared first.
 
-  const DeviceType& type_of(DeviceId d) const {
-    return types[static_cast<std::size_t>(devices[static_cast<std::size_t>(d)].type)];
-  }
+  const DeviceType& type_of(DeviceId d) const { return types[devices[d].type]; }
   VertexId vertex(DeviceId d) const { return VertexId{d.value}; }
   VertexId switch_vertex(int index) const { return VertexId{static_cast<std::int64_t>(devices.size()) + index}; }
   std::string vertex_name(VertexId v) const;

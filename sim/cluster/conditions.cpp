@@ -84,9 +84,9 @@ double Availability::gone() const {
 Conditions::Conditions(const Cluster& cluster) : cluster_(cluster), as_rated_(cluster.jitter.most <= 0) {
   const auto add = [&](std::vector<int>& index, std::size_t size, std::int32_t id, const Change& change) {
     index.resize(size, -1);
-    int& place = index[static_cast<std::size_t>(id)];
+    int& place = index[id];
     if (place < 0) place = static_cast<int>(all_.size()), all_.emplace_back();
-    all_[static_cast<std::size_t>(place)].add(change);
+    all_[place].add(change);
     as_rated_ = false;
   };
   for (const Change& change : cluster.changes) {
@@ -96,13 +96,13 @@ Conditions::Conditions(const Cluster& cluster) : cluster_(cluster), as_rated_(cl
 }
 
 const Availability* Conditions::of(DeviceId device) const {
-  const int place = of_device_.empty() ? -1 : of_device_[static_cast<std::size_t>(device)];
-  return place < 0 ? nullptr : &all_[static_cast<std::size_t>(place)];
+  const int place = of_device_.empty() ? -1 : of_device_[device];
+  return place < 0 ? nullptr : &all_[place];
 }
 
 const Availability* Conditions::of(LinkId link) const {
-  const int place = of_link_.empty() ? -1 : of_link_[static_cast<std::size_t>(link)];
-  return place < 0 ? nullptr : &all_[static_cast<std::size_t>(place)];
+  const int place = of_link_.empty() ? -1 : of_link_[link];
+  return place < 0 ? nullptr : &all_[place];
 }
 
 std::vector<LinkId> Conditions::changing_links() const {
@@ -139,7 +139,7 @@ double Conditions::latency(const Route& route, double at) const {
   double total = 0;
   for (const Hop& hop : route.hops) {
     const Availability* own = of(hop.link);
-    const double rated = cluster_.links[static_cast<std::size_t>(hop.link)].latency.value;
+    const double rated = cluster_.links[hop.link].latency.value;
     total += own == nullptr ? rated : rated * own->at(at).latency;
   }
   return total;
@@ -149,7 +149,7 @@ double Conditions::bandwidth(const Route& route, double at) const {
   double least = kForEver;
   for (const Hop& hop : route.hops) {
     const Availability* own = of(hop.link);
-    const double rated = cluster_.links[static_cast<std::size_t>(hop.link)].bandwidth.value;
+    const double rated = cluster_.links[hop.link].bandwidth.value;
     least = std::min(least, own == nullptr ? rated : rated * own->at(at).rate);
   }
   return least;

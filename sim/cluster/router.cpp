@@ -18,6 +18,7 @@
 
 #include "sim/cluster/cluster.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft {
 namespace {
@@ -156,7 +157,7 @@ class Router::Kept {
     crossing.count = static_cast<int>(switches.size());
     std::copy_n(switches.begin(), std::min<std::size_t>(switches.size(), 2), crossing.switches);
   }
-  const Crossing& crossing(LinkId id) const { return crossings_[static_cast<std::size_t>(id)]; }
+  const Crossing& crossing(LinkId id) const { return crossings_[id]; }
 
   Ways& to(const Router& router, VertexId a_switch) {
     auto& ways = known_[a_switch.value];
@@ -209,12 +210,12 @@ Router::Router(const Cluster& cluster)
     const LinkId id{static_cast<std::int64_t>(i)};
     for (VertexId end : link.ends) {
       STAGECRAFT_CHECK(end.valid() && static_cast<std::size_t>(end) < attached_.size());
-      attached_[static_cast<std::size_t>(end)].push_back(id);
+      attached_[end].push_back(id);
       if (static_cast<std::size_t>(end) >= cluster.devices.size()) switch_ends_[i].push_back(end);
     }
     for (VertexId end : link.ends) {
       const bool is_switch = static_cast<std::size_t>(end) >= cluster.devices.size();
-      if (switch_ends_[i].size() > (is_switch ? 1U : 0U)) trunks_[static_cast<std::size_t>(end)].push_back(id);
+      if (switch_ends_[i].size() > (is_switch ? 1U : 0U)) trunks_[end].push_back(id);
     }
     kept_->note(link, switch_ends_[i]);
   }
@@ -227,33 +228,33 @@ std::optional<std::vector<Hop>> Router::hops(DeviceId from, DeviceId to) const {
                                       });
   if (given != cluster_->routes.end() && given->from == from && given->to == to) return given->hops;
   const VertexId source = cluster_->vertex(from), target = cluster_->vertex(to);
-  const std::size_t turn = cluster_->turns.empty() ? 0 : cluster_->turns[static_cast<std::size_t>(to)];
+  const std::size_t turn = cluster_->turns.empty() ? 0 : cluster_->turns[to];
   std::vector<Hop> hops;
   const auto read = [&](Ways& ways) {
     const Rest left = ways.from(source);
     if (left.known()) ways.read(source, left, turn, hops);
     return left.known();
   };
-  const std::vector<LinkId>& own = attached_[static_cast<std::size_t>(target)];
-  const Link* only = own.size() == 1 ? &cluster_->links[static_cast<std::size_t>(own.front())] : nullptr;
-  if (!only || only->ends.size() != 2 || switch_ends_[static_cast<std::size_t>(own.front())].size() != 1) {
+  const std::vector<LinkId>& own = attached_[target];
+  const Link* only = own.size() == 1 ? &cluster_->links[own.front()] : nullptr;
+  if (!only || only->ends.size() != 2 || switch_ends_[own.front()].size() != 1) {
     Ways ways(*this, target);
     return read(ways) ? std::optional(std::move(hops)) : std::nullopt;
   }
   // All devices of a switch are reached by the same ways to it.
-  if (!read(ways_to(switch_ends_[static_cast<std::size_t>(own.front())].front()))) return std::nullopt;
+  if (!read(ways_to(switch_ends_[own.front()].front()))) return std::nullopt;
   hops.push_back({own.front(), only->ends.back() == target});
   return hops;
 }
 
 std::optional<Route> Router::route(DeviceId from, DeviceId to) const {
-  Route route{{}, {}, {std::numeric_limits<double>::infinity()}};
+  Route route{{}, {}, {kInfinity}};
   if (from == to) return route;
   auto found = hops(from, to);
   if (!found) return std::nullopt;
   route.hops = *std::move(found);
   for (const Hop& hop : route.hops) {
-    const Link& link = cluster_->links[static_cast<std::size_t>(hop.link)];
+    const Link& link = cluster_->links[hop.link];
     route.latency += link.latency;
     route.bandwidth = std::min(route.bandwidth, link.bandwidth);
   }

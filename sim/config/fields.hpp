@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +9,7 @@
 
 #include "sim/config/units.hpp"
 #include "sim/config/value.hpp"
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft::config {
 
@@ -44,8 +44,8 @@ struct Field {
   std::string text_doc;  ///< One sentence.
   bool required = true;
   std::optional<std::string> default_text;  ///< As it would be written in YAML.
-  double low = -std::numeric_limits<double>::infinity();
-  double high = std::numeric_limits<double>::infinity();
+  double low = -kInfinity;
+  double high = kInfinity;
   Dimension dimension = Dimension::Time;
   std::function<std::vector<std::string>()> choices;
   const MapSpec* map = nullptr;

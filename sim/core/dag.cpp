@@ -9,12 +9,10 @@
 namespace stagecraft {
 namespace {
 
-std::size_t at(int node) { return static_cast<std::size_t>(node); }
-
 // Follows `came_from` back from `last` to `start`.
 std::vector<int> walk_back(const std::vector<int>& came_from, int start, int last) {
   std::vector<int> nodes;
-  for (int node = last; node != start; node = came_from[at(node)]) nodes.push_back(node);
+  for (int node = last; node != start; node = came_from[node]) nodes.push_back(node);
   nodes.push_back(start);
   std::reverse(nodes.begin(), nodes.end());
   return nodes;
@@ -23,30 +21,30 @@ std::vector<int> walk_back(const std::vector<int>& came_from, int start, int las
 // Nodes with a cycle before and behind them or through them: all that a shortest cycle can use.
 class BetweenCycles {
  public:
-  explicit BetweenCycles(const Digraph& graph) : graph_(&graph), has_(at(graph.size()), 1) {
+  explicit BetweenCycles(const Digraph& graph) : graph_(&graph), has_(graph.size(), 1) {
     for (int node = 0; node < graph.size(); ++node) {
-      into_.push_back(static_cast<int>(graph.previous[at(node)].size()));
-      out_.push_back(static_cast<int>(graph.next[at(node)].size()));
+      into_.push_back(static_cast<int>(graph.previous[node].size()));
+      out_.push_back(static_cast<int>(graph.next[node].size()));
     }
     for (int node = 0; node < graph.size(); ++node)
-      if (has(node) && (into_[at(node)] == 0 || out_[at(node)] == 0)) drop(node);
+      if (has(node) && (into_[node] == 0 || out_[node] == 0)) drop(node);
   }
-  bool has(int node) const { return has_[at(node)] != 0; }
+  bool has(int node) const { return has_[node] != 0; }
 
   /// Takes a node out, and with it those that only it kept.
   void drop(int node) {
     std::vector<int> dropped{node};
-    has_[at(node)] = 0;
+    has_[node] = 0;
     const auto leave = [&](int other, int& left) {
       if (--left > 0 || !has(other)) return;
-      has_[at(other)] = 0;
+      has_[other] = 0;
       dropped.push_back(other);
     };
     while (!dropped.empty()) {
       const int gone = dropped.back();
       dropped.pop_back();
-      for (const int other : graph_->next[at(gone)]) leave(other, into_[at(other)]);
-      for (const int other : graph_->previous[at(gone)]) leave(other, out_[at(other)]);
+      for (const int other : graph_->next[gone]) leave(other, into_[other]);
+      for (const int other : graph_->previous[gone]) leave(other, out_[other]);
     }
   }
 
@@ -60,8 +58,8 @@ class BetweenCycles {
 
 void Digraph::add(int from, int to) {
   STAGECRAFT_CHECK(from >= 0 && from < size() && to >= 0 && to < size());
-  auto& out = next[at(from)];
-  auto& in = previous[at(to)];
+  auto& out = next[from];
+  auto& in = previous[to];
   const bool known = out.size() < in.size() ? std::find(out.begin(), out.end(), to) != out.end()
                                             : std::find(in.begin(), in.end(), from) != in.end();
   if (known) return;
@@ -70,11 +68,11 @@ void Digraph::add(int from, int to) {
 }
 
 std::optional<std::vector<int>> topological_order(const Digraph& graph) {
-  std::vector<int> waiting(at(graph.size()));
+  std::vector<int> waiting(graph.size());
   std::priority_queue<int, std::vector<int>, std::greater<>> ready;
   for (int node = 0; node < graph.size(); ++node) {
-    waiting[at(node)] = static_cast<int>(graph.previous[at(node)].size());
-    if (waiting[at(node)] == 0) ready.push(node);
+    waiting[node] = static_cast<int>(graph.previous[node].size());
+    if (waiting[node] == 0) ready.push(node);
   }
   std::vector<int> order;
   order.reserve(waiting.size());
@@ -82,24 +80,21 @@ std::optional<std::vector<int>> topological_order(const Digraph& graph) {
     const int node = ready.top();
     ready.pop();
     order.push_back(node);
-    for (const int other : graph.next[at(node)])
-      if (--waiting[at(other)] == 0) ready.push(other);
+    for (const int other : graph.next[node])
+      if (--waiting[other] == 0) ready.push(other);
   }
   if (order.size() != waiting.size()) return {};
   return order;
 }
 
-std::vector<int> depth_to_sink(const Digraph& graph) {
-  return depth_to_sink(graph, std::vector<int>(at(graph.size()), 1));
-}
+std::vector<int> depth_to_sink(const Digraph& graph) { return depth_to_sink(graph, std::vector<int>(graph.size(), 1)); }
 
 std::vector<int> depth_to_sink(const Digraph& graph, const std::vector<int>& weights) {
   const auto order = topological_order(graph);
   STAGECRAFT_CHECK(order.has_value());
   std::vector<int> depth = weights;
   for (auto node = order->rbegin(); node != order->rend(); ++node)
-    for (const int other : graph.next[at(*node)])
-      depth[at(*node)] = std::max(depth[at(*node)], depth[at(other)] + weights[at(*node)]);
+    for (const int other : graph.next[*node]) depth[*node] = std::max(depth[*node], depth[other] + weights[*node]);
   return depth;
 }
 
@@ -107,7 +102,7 @@ std::vector<int> depth_to_sink(const Digraph& graph, const std::vector<int>& wei
 // through a node that was a start are known, so it is taken out.
 std::vector<int> shortest_cycle(const Digraph& graph) {
   BetweenCycles useful(graph);
-  std::vector<int> best, came_from(at(graph.size())), seen_from(at(graph.size()), -1), layer, next_layer;
+  std::vector<int> best, came_from(graph.size()), seen_from(graph.size(), -1), layer, next_layer;
   for (int start = 0; start < graph.size(); ++start) {
     if (!useful.has(start)) continue;
     layer = {start};
@@ -115,11 +110,11 @@ std::vector<int> shortest_cycle(const Digraph& graph) {
     for (std::size_t length = 1; !layer.empty() && !closed && (best.empty() || length < best.size()); ++length) {
       next_layer.clear();
       for (const int node : layer) {
-        for (const int other : graph.next[at(node)]) {
+        for (const int other : graph.next[node]) {
           if (other == start && !closed) best = walk_back(came_from, start, node), closed = true;
-          if (other == start || !useful.has(other) || seen_from[at(other)] == start) continue;
-          seen_from[at(other)] = start;
-          came_from[at(other)] = node;
+          if (other == start || !useful.has(other) || seen_from[other] == start) continue;
+          seen_from[other] = start;
+          came_from[other] = node;
           next_layer.push_back(other);
         }
       }

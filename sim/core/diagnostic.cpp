@@ -55,7 +55,7 @@ void narrow(Snippet& snippet) {
   if (length <= kWidestLine) return;
   const int first = std::clamp(snippet.column - 1 - kBeforeCaret, 0, length - kWidestLine), last = first + kWidestLine;
   starts.push_back(snippet.line.size());
-  const std::size_t from = starts[static_cast<std::size_t>(first)], to = starts[static_cast<std::size_t>(last)];
+  const std::size_t from = starts[first], to = starts[last];
   snippet.line = (first > 0 ? "..." : "") + snippet.line.substr(from, to - from) + (last < length ? "..." : "");
   snippet.column += (first > 0 ? 3 : 0) - first;
 }

@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <fstream>
-#include <limits>
 #include <string>
+
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft {
 
 Bytes free_memory() {
-  double bytes = std::numeric_limits<double>::infinity();
+  double bytes = kInfinity;
   std::ifstream info("/proc/meminfo");
   std::string word;
   while (info >> word)

@@ -22,7 +22,7 @@ Words fractions_of_primes(Root root) {
     for (int d = 2; d * d <= n; ++d) prime = prime && n % d != 0;
     if (!prime) continue;
     const long double r = root(static_cast<long double>(n));
-    words[static_cast<std::size_t>(count++)] = static_cast<std::uint32_t>((r - std::floor(r)) * 4294967296.0L);
+    words[count++] = static_cast<std::uint32_t>((r - std::floor(r)) * 4294967296.0L);
   }
   return words;
 }

@@ -51,7 +51,7 @@ CostTable::CostTable(const ModelGraph& model, const Cluster& cluster, const Prof
       weights_(model.layers.size()),
       moved_(model.layers.size()),
       shares_memory_(cluster.types.size()) {
-  for (const Device& d : cluster.devices) shares_memory_[static_cast<std::size_t>(d.type)] |= d.memory.valid();
+  for (const Device& d : cluster.devices) shares_memory_[d.type] |= d.memory.valid();
   if (profile)
     for (const Layer& layer : model.layers) signatures_.push_back(signature(layer, model.precision));
   std::map<std::string, double> tied;
@@ -62,14 +62,14 @@ CostTable::CostTable(const ModelGraph& model, const Cluster& cluster, const Prof
     // A layer with tied weights owns none, yet it reads them all.
     weights_[i] = layer.tie.empty() ? layer.parameters : tied[layer.tie];
     moved_[i] = layer.output;
-    for (LayerId input : layer.inputs) moved_[i] += model.layers[static_cast<std::size_t>(input)].output;
+    for (LayerId input : layer.inputs) moved_[i] += model.layers[input].output;
   }
 }
 
 LayerCost CostTable::at(LayerId id, int device_type, double samples) const {
   const auto i = static_cast<std::size_t>(id);
   const Layer& layer = model_->layers[i];
-  const DeviceType& type = cluster_->types[static_cast<std::size_t>(device_type)];
+  const DeviceType& type = cluster_->types[device_type];
   if (samples <= 0) return {};
   if (!layer.times_on.empty()) return scaled(times_on(layer, type.name), samples);
   if (layer.times) return scaled(*layer.times, samples / type.speed);
@@ -78,7 +78,7 @@ LayerCost CostTable::at(LayerId id, int device_type, double samples) const {
   if (layer.core.forward.value > 0) cost.core = layer.core.forward / layer.forward;
   const Profile* profile = profile_of(device_type);
   const auto measured = profile ? profile->find(signatures_[i], samples) : std::nullopt;
-  const bool shares = shares_memory_[static_cast<std::size_t>(device_type)] != 0;
+  const bool shares = shares_memory_[device_type] != 0;
   if (measured) {
     // Where nobody reckons how busy the memory is, it is as busy as when it was measured.
     const double busy = shares || measured->slowdown <= 0 ? 1 : measured->slowdown;
@@ -111,14 +111,13 @@ Bytes CostTable::moved(std::size_t layer, Flops flops, double bytes_per_weight, 
 /// Nobody needs the gradient of data, and a real backend does not compute it.
 bool CostTable::reads_data(const Layer& layer) const {
   return std::all_of(layer.inputs.begin(), layer.inputs.end(), [&](LayerId id) {
-    const auto& operations = model_->layers[static_cast<std::size_t>(id)].operations;
+    const auto& operations = model_->layers[id].operations;
     return operations.size() == 1 && operations.front().kind == OperationKind::Input;
   });
 }
 
 const Profile* CostTable::profile_of(int device_type) const {
-  return profile_ && cluster_->types[static_cast<std::size_t>(device_type)].name == profile_->device ? profile_
-                                                                                                     : nullptr;
+  return profile_ && cluster_->types[device_type].name == profile_->device ? profile_ : nullptr;
 }
 
 Seconds CostTable::operation(int device_type) const {
@@ -129,7 +128,7 @@ Seconds CostTable::operation(int device_type) const {
 Seconds CostTable::update(double parameters, int device_type) const {
   if (const Profile* profile = profile_of(device_type))
     if (const auto measured = profile->update(parameters)) return *measured;
-  const DeviceType& type = cluster_->types[static_cast<std::size_t>(device_type)];
+  const DeviceType& type = cluster_->types[device_type];
   return Seconds{seconds(update_bytes(parameters), type.memory_bandwidth.value)};
 }
 
@@ -149,9 +148,8 @@ Bytes CostTable::touch_traffic(double parameters, int device_type) const {
 
 /// What was measured to be quicker than memory was in a cache.
 Bytes CostTable::in_time(double bytes, Seconds time, int device_type) const {
-  if (!shares_memory_[static_cast<std::size_t>(device_type)]) return {};
-  return Bytes{
-      std::min(bytes, time.value * cluster_->types[static_cast<std::size_t>(device_type)].memory_bandwidth.value)};
+  if (!shares_memory_[device_type]) return {};
+  return Bytes{std::min(bytes, time.value * cluster_->types[device_type].memory_bandwidth.value)};
 }
 
 Seconds CostTable::touch(double parameters, int device_type) const {
@@ -159,7 +157,7 @@ Seconds CostTable::touch(double parameters, int device_type) const {
   if (const Profile* profile = profile_of(device_type))
     if (const auto predicted = profile->predict(parameters); predicted && predicted->value > 0)
       return *predicted / (2 + model_->precision.optimizer / model_->precision.weight);
-  const DeviceType& type = cluster_->types[static_cast<std::size_t>(device_type)];
+  const DeviceType& type = cluster_->types[device_type];
   return Seconds{seconds(parameters * model_->precision.weight, type.memory_bandwidth.value)};
 }
 

@@ -1,23 +1,20 @@
 #include "sim/plan/bounds.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <set>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/plan/msr/mixed.hpp"
 #include "sim/plan/msr/planning.hpp"
 
 namespace stagecraft::bounds {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kMostCuts = 3000;
 constexpr int kAllSizes = 256;
 constexpr double kMostSteps = 1e8;  // Some seconds.
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 LayerCost cost_of(const Question& q, int layer, int type, double samples) {
   LayerCost cost = q.costs.at(LayerId{layer}, type, samples);
@@ -38,7 +35,7 @@ double least_of(const Question& q, const msr::Types& types, int layer, Replica r
   std::set<int> shares;
   for (int r = 1; r <= std::min(static_cast<int>(q.devices.size()), q.micro_batch); ++r)
     shares.insert((q.micro_batch + (replica == Replica::Largest ? r - 1 : 0)) / r);
-  double least = kNever;
+  double least = kInfinity;
   for (const int type : types.types)
     for (const int samples : shares) least = std::min(least, amount(cost_of(q, layer, type, samples)));
   return least;
@@ -67,8 +64,7 @@ std::vector<double> ways_to(const Question& q, const msr::Types& types) {
   std::vector<double> ways;
   for (int l = 0; l < layers_of(q); ++l) {
     double before = 0;
-    for (const LayerId input : q.costs.model().layers[at(l)].inputs)
-      before = std::max(before, ways[static_cast<std::size_t>(input)]);
+    for (const LayerId input : q.costs.model().layers[l].inputs) before = std::max(before, ways[input]);
     ways.push_back(before + there_and_back(q, types, l));
   }
   return ways;
@@ -78,7 +74,7 @@ std::vector<double> ways_to(const Question& q, const msr::Types& types) {
 double least_price(const std::vector<std::vector<double>>& seconds, const std::vector<double>& price) {
   double sum = 0;
   for (std::size_t l = 0; l < seconds.front().size(); ++l) {
-    double least = kNever;
+    double least = kInfinity;
     for (std::size_t t = 0; t < seconds.size(); ++t) least = std::min(least, price[t] * seconds[t][l]);
     sum += least;
   }
@@ -118,7 +114,7 @@ class StageTimes {
 
   double seconds(int from, int to, const msr::Take& take) {
     const int b = q_.micro_batch, r = take.devices;
-    double in_turn = 0, slowest = 0, fastest = kNever;
+    double in_turn = 0, slowest = 0, fastest = kInfinity;
     for (std::size_t t = 0; t < types_.types.size(); ++t) {
       if (!(take.types >> t & 1)) continue;
       in_turn = std::max(in_turn, between(t, b, from, to) / r);
@@ -132,7 +128,7 @@ class StageTimes {
  private:
   double between(std::size_t type, int samples, int from, int to) {
     const std::vector<double>& sums = sums_of(type, samples);
-    return std::max(0.0, sums[at(to)] - sums[at(from)]);
+    return std::max(0.0, sums[to] - sums[from]);
   }
 
   const std::vector<double>& sums_of(std::size_t type, int samples) {
@@ -142,7 +138,7 @@ class StageTimes {
     for (int l = 0; l < layers_of(q_); ++l) each.push_back(seconds_of(cost_of(q_, l, types_.types[type], samples)));
     for (int cut = 0; cut < cuts_.count(); ++cut) {
       double sum = 0;
-      for (int l = 0; l < layers_of(q_); ++l) sum += cuts_.has(cut, l) ? each[at(l)] : 0;
+      for (int l = 0; l < layers_of(q_); ++l) sum += cuts_.has(cut, l) ? each[l] : 0;
       sums.push_back(sum * (1 - 1e-12));  // A difference of sums is not rounded above the sum of the difference.
     }
     return sums;
@@ -166,8 +162,8 @@ bool too_long(const msr::Cuts& cuts, const std::vector<int>& counts) {
 double way_in_front(const msr::Cuts& cuts, const Digraph& graph, const std::vector<double>& ways, int from, int to) {
   double longest = 0;
   for (const int layer : cuts.layers_between(from, to))
-    for (const int input : graph.previous[at(layer)])
-      if (cuts.has(from, input)) longest = std::max(longest, ways[at(input)]);
+    for (const int input : graph.previous[layer])
+      if (cuts.has(from, input)) longest = std::max(longest, ways[input]);
   return longest;
 }
 
@@ -198,7 +194,7 @@ Bound work(const Question& q) {
   for (const int type : types.types) {
     seconds.emplace_back();
     for (int l = 0; l < layers_of(q); ++l) {
-      double rate = kNever;
+      double rate = kInfinity;
       for (const int s : samples_at_once(q)) rate = std::min(rate, seconds_of(cost_of(q, l, type, s)) / s);
       seconds.back().push_back(rate * q.micro_batch);
     }
@@ -214,7 +210,7 @@ Bound longest(const Question& q) {
     const auto operation = [](const LayerCost& c) {
       return std::max({c.forward, c.input_gradient, c.weight_gradient}).value;
     };
-    double least = least_of(q, types, l, Replica::Largest, operation), in_turn = kNever;
+    double least = least_of(q, types, l, Replica::Largest, operation), in_turn = kInfinity;
     for (const int type : types.types) in_turn = std::min(in_turn, operation(cost_of(q, l, type, q.micro_batch)));
     most = std::max(most, std::min(least, in_turn / static_cast<double>(q.devices.size())));
   }
@@ -223,14 +219,13 @@ Bound longest(const Question& q) {
 
 Bound path(const Question& q) {
   const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
-  std::vector<double> behind(at(layers_of(q)), 0);  // The longest way from the end of each layer and back.
+  std::vector<double> behind(layers_of(q), 0);  // The longest way from the end of each layer and back.
   double longest = 0;
   for (int l = layers_of(q) - 1; l >= 0; --l) {
-    const double way = behind[at(l)] + there_and_back(q, types, l);
+    const double way = behind[l] + there_and_back(q, types, l);
     const auto apart = [](const LayerCost& c) { return c.weight_gradient.value; };
     longest = std::max(longest, way + (q.split_backward ? least_of(q, types, l, Replica::Smallest, apart) : 0));
-    for (const LayerId input : q.costs.model().layers[at(l)].inputs)
-      behind[static_cast<std::size_t>(input)] = std::max(behind[static_cast<std::size_t>(input)], way);
+    for (const LayerId input : q.costs.model().layers[l].inputs) behind[input] = std::max(behind[input], way);
   }
   return {{longest / q.micro_batches}, "the way of one micro-batch there and back"};
 }

@@ -26,7 +26,7 @@ class Findings {
 bool nested(int a, int b) { return a % b == 0 || b % a == 0; }
 
 void check_turns(const Plan& plan, int index, Findings& findings) {
-  const Stage& stage = plan.stages[static_cast<std::size_t>(index)];
+  const Stage& stage = plan.stages[index];
   const std::string path = fmt::format("stage '{}'", stage.name);
   const int own = plan.own_micro_batches(StageId{index});
   if (stage.twin.valid())
@@ -39,7 +39,7 @@ void check_turns(const Plan& plan, int index, Findings& findings) {
 }
 
 bool check_numbers(const Plan& plan, int index, Findings& findings) {
-  const Stage& stage = plan.stages[static_cast<std::size_t>(index)];
+  const Stage& stage = plan.stages[index];
   const std::string path = fmt::format("stage '{}'", stage.name);
   const int size = stage.micro_batch_size;
   if (size < 1 || stage.group < 1) {
@@ -80,7 +80,7 @@ std::vector<LayerId> sorted_layers(const Stage& stage) {
 
 /// Two stages with copies of the same weights: the same work, on micro-batches that together are all.
 void check_twin(const Plan& plan, int index, Findings& findings) {
-  const Stage& stage = plan.stages[static_cast<std::size_t>(index)];
+  const Stage& stage = plan.stages[index];
   const std::string path = fmt::format("stage '{}'", stage.name);
   const auto bad = [&](std::string message) { findings.add("twin", path, std::move(message)); };
   if (stage.twin < 0 || stage.twin >= plan.stage_count() || stage.twin == index)
@@ -100,8 +100,8 @@ void check_twin(const Plan& plan, int index, Findings& findings) {
 
 // Samples of one tensor are sliced by the smaller side, so the larger must be a whole number of slices.
 void check_edge(const Plan& plan, const StageEdge& edge, Findings& findings) {
-  const Stage& from = plan.stages[static_cast<std::size_t>(edge.from)];
-  const Stage& to = plan.stages[static_cast<std::size_t>(edge.to)];
+  const Stage& from = plan.stages[edge.from];
+  const Stage& to = plan.stages[edge.to];
   const std::string path = fmt::format("stages '{}' and '{}'", from.name, to.name);
   if (!nested(from.micro_batch_size, to.micro_batch_size))
     findings.add(
@@ -122,7 +122,7 @@ void check_plan(const Plan& plan) {
   bool usable = true;
   for (int s = 0; s < plan.stage_count(); ++s) {
     usable &= check_numbers(plan, s, findings);
-    check_devices(plan.stages[static_cast<std::size_t>(s)], findings);
+    check_devices(plan.stages[s], findings);
   }
   for (int s = 0; s < plan.stage_count() && usable; ++s) {
     if (plan.stage(StageId{s}).twin != StageId{}) check_twin(plan, s, findings);
@@ -136,8 +136,8 @@ void check_plan(const Plan& plan) {
   const std::vector<int> cycle = shortest_cycle(plan.graph());
   if (!cycle.empty()) {
     std::string names;
-    for (int s : cycle) names += "'" + plan.stages[static_cast<std::size_t>(s)].name + "' -> ";
-    names += "'" + plan.stages[static_cast<std::size_t>(cycle.front())].name + "'";
+    for (int s : cycle) names += "'" + plan.stages[s].name + "' -> ";
+    names += "'" + plan.stages[cycle.front()].name + "'";
     findings.add("cycle", {}, "the stages wait for each other in a circle: " + names,
                  "every stage must be a convex part of the model");
   }

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <map>
 #include <numeric>
+
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft {
 namespace {
@@ -15,8 +16,6 @@ using Device = std::vector<StageShare>;
 /// Of the largest load at the start: sums of the same layers at other places differ by less, and do not count as
 /// better.
 constexpr double kSame = 1e-10;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class Boundaries {
  public:
@@ -31,21 +30,21 @@ class Boundaries {
     for (std::size_t d = 0; d < devices.size(); ++d)
       for (const StageShare& share : devices[d])
         for (const int b : {share.stage, share.stage + 1})
-          if (touched_[at(b)].empty() || touched_[at(b)].back() != d) touched_[at(b)].push_back(d);
+          if (touched_[b].empty() || touched_[b].back() != d) touched_[b].push_back(d);
   }
 
   /// Moves the boundary in front of `stage` to the best place; whether that is another one.
   bool move(int stage) {
-    const std::vector<std::size_t>& devices = touched_[at(stage)];
-    const int start = bounds_[at(stage)];
+    const std::vector<std::size_t>& devices = touched_[stage];
+    const int start = bounds_[stage];
     int best = start;
     std::vector<double> least = loads(devices);
-    for (int place = bounds_[at(stage) - 1] + 1; place < bounds_[at(stage) + 1]; ++place) {
-      bounds_[at(stage)] = place;
+    for (int place = bounds_[stage - 1] + 1; place < bounds_[stage + 1]; ++place) {
+      bounds_[stage] = place;
       std::vector<double> moved = loads(devices);
       if (moved < least) least = std::move(moved), best = place;
     }
-    bounds_[at(stage)] = best;
+    bounds_[stage] = best;
     return best != start;
   }
 
@@ -67,10 +66,10 @@ class Boundaries {
  private:
   bool slide(const Device& busiest, const std::vector<double>& before, int first, int last, int step) {
     const int loser = step < 0 ? first - 1 : last;
-    if (bounds_[at(loser) + 1] - bounds_[at(loser)] < 2) return false;
-    for (int b = first; b <= last; ++b) bounds_[at(b)] += step;
+    if (bounds_[loser + 1] - bounds_[loser] < 2) return false;
+    for (int b = first; b <= last; ++b) bounds_[b] += step;
     if (load(busiest) < before.front() && loads(all_) < before) return true;
-    for (int b = first; b <= last; ++b) bounds_[at(b)] -= step;
+    for (int b = first; b <= last; ++b) bounds_[b] -= step;
     return false;
   }
 
@@ -98,7 +97,7 @@ class Boundaries {
 double load_of(const Device& device, const std::vector<int>& bounds) {
   double total = 0;
   for (const auto& [stage, sums, micro_batches] : device)
-    total += micro_batches * ((*sums)[at(bounds[at(stage) + 1])] - (*sums)[at(bounds[at(stage)])]);
+    total += micro_batches * ((*sums)[bounds[stage + 1]] - (*sums)[bounds[stage]]);
   return total;
 }
 
@@ -120,7 +119,7 @@ double least_load(const std::vector<std::vector<StageShare>>& devices) {
   if (speed.empty()) return 0;
   double least = 0;
   for (std::size_t l = 1; l < speed.begin()->first->size(); ++l) {
-    double smallest = std::numeric_limits<double>::infinity();
+    double smallest = kInfinity;
     for (const auto& [sums, y] : speed) smallest = std::min(smallest, y / all * ((*sums)[l] - (*sums)[l - 1]));
     least += smallest;
   }

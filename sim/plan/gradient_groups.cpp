@@ -12,7 +12,7 @@ GradientGroups::GradientGroups(const Plan& plan) : round_devices_(plan.stages.si
     first_.push_back(second ? stage.twin : StageId{s});
     devices_.push_back(second ? std::vector<DeviceId>{} : stage.devices);
     if (second) {
-      auto& all = devices_[static_cast<std::size_t>(first_.back())];
+      auto& all = devices_[first_.back()];
       all = each_once({all, stage.devices});
     }
   }
@@ -35,7 +35,7 @@ void GradientGroups::join_rounds(const Plan& plan) {
     tied.push_back(groups.front());
   }
   for (const StageId one : tied) {
-    auto& all = round_devices_[static_cast<std::size_t>(round(one))];
+    auto& all = round_devices_[round(one)];
     if (!all.empty()) continue;
     std::vector<std::vector<DeviceId>> parts;
     for (int s = 0; s < plan.stage_count(); ++s)
@@ -52,19 +52,19 @@ void GradientGroups::hold(const Plan& plan, int tie, const std::vector<StageId>&
   for (const StageId g : groups) {
     holders.push_back(devices(g));
     for (std::size_t place = 0; place < holders.back().size(); ++place)
-      held[static_cast<std::size_t>(holders.back()[place])].groups.push_back({g, static_cast<int>(place)});
+      held[holders.back()[place]].groups.push_back({g, static_cast<int>(place)});
   }
-  const auto& stages = plan.ties[static_cast<std::size_t>(tie)].stages;
+  const auto& stages = plan.ties[tie].stages;
   for (const StageId s : stages) {
-    ties_[static_cast<std::size_t>(s)].push_back(tie);
+    ties_[s].push_back(tie);
     for (const DeviceId device : plan.stage(s).devices) {
-      StageId& first = held[static_cast<std::size_t>(device)].stage;
+      StageId& first = held[device].stage;
       if (!first.valid()) first = s;
     }
   }
   for (TieRing& ring : tie_rings(tie, holders)) {
     for (std::size_t place = 0; place < ring.devices.size(); ++place) {
-      Holding& own = held[static_cast<std::size_t>(ring.devices[place])];
+      Holding& own = held[ring.devices[place]];
       own.ring = static_cast<int>(rings_.size()), own.place = static_cast<int>(place);
     }
     rings_.push_back(std::move(ring));

@@ -25,9 +25,9 @@ class GradientGroups {
  public:
   explicit GradientGroups(const Plan&);
   /// The first stage of the group, by which it is known.
-  StageId of(StageId s) const { return first_[static_cast<std::size_t>(s)]; }
+  StageId of(StageId s) const { return first_[s]; }
   /// Devices of the group, each once: those of the first stage, then those of the other. One alone exchanges nothing.
-  const std::vector<DeviceId>& devices(StageId s) const { return devices_[static_cast<std::size_t>(of(s))]; }
+  const std::vector<DeviceId>& devices(StageId s) const { return devices_[of(s)]; }
   bool exchanges(StageId s) const { return devices(s).size() > 1; }
   /// Place of a device of the group among its devices.
   int place_of(StageId, DeviceId) const;
@@ -35,17 +35,15 @@ class GradientGroups {
   /// For tied weights, in the order of the ties.
   const std::vector<TieRing>& rings() const { return rings_; }
   /// Of a stage: indices into Plan::ties, of those between groups.
-  const std::vector<int>& ties(StageId s) const { return ties_[static_cast<std::size_t>(s)]; }
-  const Holding& holding(int tie, DeviceId device) const {
-    return holdings_[static_cast<std::size_t>(tie)][static_cast<std::size_t>(device)];
-  }
+  const std::vector<int>& ties(StageId s) const { return ties_[s]; }
+  const Holding& holding(int tie, DeviceId device) const { return holdings_[tie][device]; }
   /// Groups that hold tied weights are updated in one round, on the same devices too; it is known by the first stage
   /// of the first of them.
-  StageId round(StageId s) const { return round_[static_cast<std::size_t>(s)]; }
-  bool tied(StageId s) const { return round_devices_[static_cast<std::size_t>(round(s))].size() > 0; }
+  StageId round(StageId s) const { return round_[s]; }
+  bool tied(StageId s) const { return round_devices_[round(s)].size() > 0; }
   /// Devices that have to come to their updates before any of the round can run; one where none is waited for.
   const std::vector<DeviceId>& round_devices(StageId s) const {
-    return tied(s) ? round_devices_[static_cast<std::size_t>(round(s))] : devices(s);
+    return tied(s) ? round_devices_[round(s)] : devices(s);
   }
   bool waits(StageId s) const { return tied(s) || exchanges(s); }
 

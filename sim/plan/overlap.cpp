@@ -16,8 +16,8 @@ PieceIndex::PieceIndex(const Plan& plan, int iterations) {
 
 EdgeLists::EdgeLists(const Plan& plan) : out(plan.stages.size()), in(plan.stages.size()) {
   for (std::size_t e = 0; e < plan.edges.size(); ++e) {
-    out[static_cast<std::size_t>(plan.edges[e].from)].push_back(static_cast<int>(e));
-    in[static_cast<std::size_t>(plan.edges[e].to)].push_back(static_cast<int>(e));
+    out[plan.edges[e].from].push_back(static_cast<int>(e));
+    in[plan.edges[e].to].push_back(static_cast<int>(e));
   }
 }
 
@@ -25,8 +25,7 @@ int place_of(const std::vector<DeviceId>& devices, DeviceId device) {
   // Replicas mostly lie as far from each other as the first two do, so that nothing has to be searched.
   if (devices.size() > 1 && devices[1] != devices[0]) {
     const int apart = devices[1] - devices[0], place = (device - devices[0]) / apart;
-    if (place >= 0 && place < static_cast<int>(devices.size()) && devices[static_cast<std::size_t>(place)] == device)
-      return place;
+    if (place >= 0 && place < static_cast<int>(devices.size()) && devices[place] == device) return place;
   }
   const auto at = std::find(devices.begin(), devices.end(), device);
   return at == devices.end() ? -1 : static_cast<int>(at - devices.begin());

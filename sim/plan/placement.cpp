@@ -3,15 +3,16 @@
 #include <algorithm>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/id_vector.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr std::string_view kNames[] = {"any", "linear", "loop", "v", "wave", "bidirectional"};
+constexpr EnumArray<Placement, std::string_view, 6> kNames = {"any", "linear", "loop", "v", "wave", "bidirectional"};
 
 }  // namespace
 
-std::string_view to_text(Placement placement) { return kNames[static_cast<std::size_t>(placement)]; }
+std::string_view to_text(Placement placement) { return kNames[placement]; }
 
 std::optional<Placement> parse_placement(std::string_view word) {
   for (std::size_t i = 0; i < std::size(kNames); ++i)
@@ -61,8 +62,8 @@ void add_way_back(Plan& plan, int turn) {
     copy.micros = up;
     copy.twin = StageId{s};
     plan.stages.push_back(std::move(copy));
-    plan.stages[static_cast<std::size_t>(s)].micros = down;
-    plan.stages[static_cast<std::size_t>(s)].twin = StageId{stages + s};
+    plan.stages[s].micros = down;
+    plan.stages[s].twin = StageId{stages + s};
   }
   for (std::size_t e = 0, edges = plan.edges.size(); e < edges; ++e) {
     const StageEdge edge = plan.edges[e];
@@ -73,8 +74,7 @@ void add_way_back(Plan& plan, int turn) {
 Plan placed_plan(Placement placement, int ranks, int chunks, int micro_batches, int turn) {
   const bool both_ways = placement == Placement::Bidirectional;
   Plan plan = chain_plan(both_ways ? ranks : ranks * chunks, ranks, micro_batches);
-  for (int s = 0; s < plan.stage_count(); ++s)
-    plan.stages[static_cast<std::size_t>(s)].devices = {DeviceId{rank_of(placement, s, ranks)}};
+  for (int s = 0; s < plan.stage_count(); ++s) plan.stages[s].devices = {DeviceId{rank_of(placement, s, ranks)}};
   if (both_ways) add_way_back(plan, turn);
   return plan;
 }

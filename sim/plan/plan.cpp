@@ -6,14 +6,15 @@
 #include <string_view>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/id_vector.hpp"
 
 namespace stagecraft {
 namespace {
 
 std::string_view to_text(StageTask task) {
-  constexpr std::string_view kNames[] = {"all",    "forward",          "input gradient", "weight gradient",
-                                         "update", "taking in weights"};
-  return kNames[static_cast<std::size_t>(task)];
+  constexpr EnumArray<StageTask, std::string_view, 6> kNames = {
+      "all", "forward", "input gradient", "weight gradient", "update", "taking in weights"};
+  return kNames[task];
 }
 
 }  // namespace
@@ -56,7 +57,7 @@ void make_sequential(Plan& plan) {
   if (!order) return check_plan(plan);
   for (std::size_t i = 1; i < order->size(); ++i) {
     const int from = (*order)[i - 1], to = (*order)[i];
-    const std::vector<int>& next = graph.next[static_cast<std::size_t>(from)];
+    const std::vector<int>& next = graph.next[from];
     if (std::find(next.begin(), next.end(), to) == next.end()) plan.edges.push_back({StageId{from}, StageId{to}, {}});
   }
 }
@@ -64,7 +65,7 @@ void make_sequential(Plan& plan) {
 std::string to_text(const Plan& plan) {
   std::string text = fmt::format("{} stages, {} samples in an iteration\n", plan.stage_count(), plan.mini_batch);
   for (int s = 0; s < plan.stage_count(); ++s) {
-    const Stage& stage = plan.stages[static_cast<std::size_t>(s)];
+    const Stage& stage = plan.stages[s];
     std::string devices;
     for (DeviceId device : stage.devices) devices += fmt::format(" {}", device.value);
     text += fmt::format("{} '{}': {} layers, devices{}, micro-batch {}", s, stage.name, stage.layers.size(), devices,

@@ -60,7 +60,7 @@ struct Plan {
   int stage_count() const { return static_cast<int>(stages.size()); }
   /// Stages of the model: two that hold copies of the same weights count once.
   int different_stages() const;
-  const Stage& stage(StageId s) const { return stages[static_cast<std::size_t>(s)]; }
+  const Stage& stage(StageId s) const { return stages[s]; }
   /// Micro-batches of this stage's size in one iteration.
   int micro_batches(StageId s) const { return mini_batch / stage(s).micro_batch_size; }
   /// Those of them that the stage runs itself.

@@ -20,16 +20,16 @@ bool keeps_core(const Layer& layer) { return layer.core.stash.value > 0; }
 void add_data_edges(Plan& plan, const ModelGraph& model) {
   std::vector<int> stage_of(model.layers.size(), -1);
   for (int s = 0; s < plan.stage_count(); ++s)
-    for (LayerId layer : plan.stages[static_cast<std::size_t>(s)].layers) stage_of[static_cast<std::size_t>(layer)] = s;
+    for (LayerId layer : plan.stages[s].layers) stage_of[layer] = s;
 
   // A tensor that several layers of one stage read is sent there once.
   std::set<std::pair<LayerId, int>> sent;
   std::map<std::pair<int, int>, Bytes> edges;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     for (LayerId input : model.layers[i].inputs) {
-      const int from = stage_of[static_cast<std::size_t>(input)], to = stage_of[i];
+      const int from = stage_of[input], to = stage_of[i];
       if (from < 0 || to < 0 || from == to || !sent.emplace(input, to).second) continue;
-      edges[{from, to}] += model.layers[static_cast<std::size_t>(input)].output;
+      edges[{from, to}] += model.layers[input].output;
     }
   }
   for (const auto& [ends, bytes] : edges) plan.edges.push_back({StageId{ends.first}, StageId{ends.second}, bytes});
@@ -60,9 +60,8 @@ void count_samples(Plan& plan, const PlannerInput& input) {
 void finish_plan(Plan& plan, const PlannerInput& input, bool sequential) {
   for (Stage& stage : plan.stages)
     stage.recompute_cores =
-        stage.recompute_cores && std::any_of(stage.layers.begin(), stage.layers.end(), [&](LayerId l) {
-          return keeps_core(input.model.layers[static_cast<std::size_t>(l)]);
-        });
+        stage.recompute_cores && std::any_of(stage.layers.begin(), stage.layers.end(),
+                                             [&](LayerId l) { return keeps_core(input.model.layers[l]); });
   count_samples(plan, input);
   add_data_edges(plan, input.model);
   if (sequential) make_sequential(plan);

@@ -5,7 +5,7 @@
 namespace stagecraft {
 
 LayerMemory layer_memory(const Stage& stage, const ModelGraph& model, LayerId id, double samples) {
-  const Layer& layer = model.layers[static_cast<std::size_t>(id)];
+  const Layer& layer = model.layers[id];
   const Bytes all = layer.stash * samples;
   if (stage.recompute_cores) {
     const Bytes core = layer.core.stash * samples;
@@ -13,7 +13,7 @@ LayerMemory layer_memory(const Stage& stage, const ModelGraph& model, LayerId id
   }
   if (!stage.recompute) return {all, {}, {}};
   Bytes inputs;
-  for (const LayerId from : layer.inputs) inputs += model.layers[static_cast<std::size_t>(from)].output * samples;
+  for (const LayerId from : layer.inputs) inputs += model.layers[from].output * samples;
   const Bytes kept = std::min(inputs, all);
   return {kept, all - kept, {}};
 }

@@ -16,10 +16,9 @@ Bytes entering(const Stage& stage, const ModelGraph& model) {
   std::set<LayerId> seen;
   Bytes total;
   for (LayerId id : stage.layers) {
-    const Layer& layer = model.layers[static_cast<std::size_t>(id)];
+    const Layer& layer = model.layers[id];
     for (LayerId input : layer.inputs)
-      if (own.count(input) == 0 && seen.insert(input).second)
-        total += model.layers[static_cast<std::size_t>(input)].output;
+      if (own.count(input) == 0 && seen.insert(input).second) total += model.layers[input].output;
     const bool loaded = layer.inputs.empty() && layer.parameters == 0 && layer.forward.value == 0 && !layer.times &&
                         layer.times_on.empty();
     if (loaded) total += layer.output;
@@ -42,12 +41,12 @@ double parameters_of(const Stage& stage, const ModelGraph& model) {
   std::set<std::string> held;
   double total = 0;
   for (LayerId id : stage.layers) {
-    const Layer& layer = model.layers[static_cast<std::size_t>(id)];
+    const Layer& layer = model.layers[id];
     total += layer.parameters;
     if (layer.tie.empty() || !held.insert(layer.tie).second) continue;
     const LayerId owner = owner_of(layer.tie, model);
     if (std::find(stage.layers.begin(), stage.layers.end(), owner) == stage.layers.end())
-      total += model.layers[static_cast<std::size_t>(owner)].parameters;
+      total += model.layers[owner].parameters;
   }
   return total;
 }
@@ -73,8 +72,8 @@ StageCost task_cost(StageTask task, const StageCost& whole) {
 StageCost replica_cost(const Stage& stage, int replica, const CostTable& costs) {
   const ModelGraph& model = costs.model();
   const auto samples = static_cast<double>(samples_at_once(stage, replica));
-  const DeviceId device = stage.devices[static_cast<std::size_t>(replica)];
-  const int type = costs.cluster().devices[static_cast<std::size_t>(device)].type;
+  const DeviceId device = stage.devices[replica];
+  const int type = costs.cluster().devices[device].type;
 
   StageCost cost;
   const double parameters = parameters_of(stage, model);

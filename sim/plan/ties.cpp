@@ -19,18 +19,18 @@ bool join(const Devices& group, std::vector<Devices>& rings, std::vector<int>& r
   std::vector<bool> taken(rings.size(), false);
   Devices others;
   for (const DeviceId device : group) {
-    const int own = ring_of[static_cast<std::size_t>(device)];
+    const int own = ring_of[device];
     if (own < 0) {
       others.push_back(device);
       continue;
     }
-    if (taken[static_cast<std::size_t>(own)]) return false;
-    taken[static_cast<std::size_t>(own)] = true;
+    if (taken[own]) return false;
+    taken[own] = true;
   }
   auto next = others.begin();
   for (std::size_t r = 0; r < rings.size(); ++r) {
     if (taken[r]) continue;
-    ring_of[static_cast<std::size_t>(*next)] = static_cast<int>(r);
+    ring_of[*next] = static_cast<int>(r);
     rings[r].push_back(*next++);
   }
   return true;
@@ -59,7 +59,7 @@ std::vector<Tie> ties_of(const Plan& plan, const ModelGraph& model) {
     if (stage.task != StageTask::Whole) continue;
     for (Tie& tie : ties)
       if (std::any_of(stage.layers.begin(), stage.layers.end(),
-                      [&](LayerId id) { return model.layers[static_cast<std::size_t>(id)].tie == tie.name; }))
+                      [&](LayerId id) { return model.layers[id].tie == tie.name; }))
         tie.stages.emplace_back(s);
   }
   std::erase_if(ties, [](const Tie& tie) { return tie.stages.size() < 2 || tie.gradient.value <= 0; });
@@ -71,8 +71,8 @@ std::vector<DeviceId> each_once(const std::vector<Devices>& groups) {
   std::vector<bool> there(device_count(groups), false);
   for (const Devices& group : groups)
     for (const DeviceId device : group) {
-      if (!there[static_cast<std::size_t>(device)]) all.push_back(device);
-      there[static_cast<std::size_t>(device)] = true;
+      if (!there[device]) all.push_back(device);
+      there[device] = true;
     }
   return all;
 }

@@ -54,22 +54,22 @@ class Blocking {
     bool reduced = false;
   };
 
-  Group& group(int d, std::size_t g) { return groups_[static_cast<std::size_t>(d)][g]; }
-  Group& current(int d) { return group(d, position_[static_cast<std::size_t>(d)]); }
+  Group& group(int d, std::size_t g) { return groups_[d][g]; }
+  Group& current(int d) { return group(d, position_[d]); }
   bool done(int d) const {
     const auto i = static_cast<std::size_t>(d);
     return position_[i] == slots_[i].size() && groups_[i].back().launched && groups_[i].back().pending == 0;
   }
 
   void cut_into_slots(int d) {
-    const auto& row = schedule_.devices[static_cast<std::size_t>(d)];
-    auto& slots = slots_[static_cast<std::size_t>(d)];
+    const auto& row = schedule_.devices[d];
+    auto& slots = slots_[d];
     for (std::size_t i = 0; i < row.size();) {
       const std::size_t end = group_end(row, i);
       slots.push_back({i, end - i});
       i = end;
     }
-    groups_[static_cast<std::size_t>(d)].resize(slots.size() + 1);
+    groups_[d].resize(slots.size() + 1);
   }
 
   void collect_messages() {
@@ -132,11 +132,10 @@ class Blocking {
 
   /// Writes the device's next slot when its group is through; false when it has to wait.
   bool advance(int d) {
-    auto& position = position_[static_cast<std::size_t>(d)];
-    if (position == slots_[static_cast<std::size_t>(d)].size() || !current(d).launched || current(d).pending != 0)
-      return false;
-    const Slot slot = slots_[static_cast<std::size_t>(d)][position];
-    const Op& front = schedule_.devices[static_cast<std::size_t>(d)][slot.first];
+    auto& position = position_[d];
+    if (position == slots_[d].size() || !current(d).launched || current(d).pending != 0) return false;
+    const Slot slot = slots_[d][position];
+    const Op& front = schedule_.devices[d][slot.first];
     Group& g = current(d);
     if (front.kind == OpKind::Update && !reduce(d, front, g)) return false;
     const InstructionId last = writer_.compute(DeviceId{d}, slot.first, slot.first + slot.count, g.written);
@@ -155,9 +154,9 @@ class Blocking {
     const GradientGroups& groups = writer_.groups();
     if (!groups.waits(op.stage)) return true;
     const auto& devices = groups.round_devices(op.stage);
-    auto& rounds = rounds_[static_cast<std::size_t>(groups.round(op.stage))];
+    auto& rounds = rounds_[groups.round(op.stage)];
     rounds.resize(std::max(rounds.size(), static_cast<std::size_t>(op.micro) + 1));
-    Round& r = rounds[static_cast<std::size_t>(op.micro)];
+    Round& r = rounds[op.micro];
     if (r.reduced) {
       writer_.add_reduced(op.stage, DeviceId{d}, g.written);
       return true;
@@ -206,7 +205,7 @@ class Blocking {
           const Traffic& t = traffic_[m];
           if (t.receive.valid() || (t.message.from == d && t.send.valid())) continue;
           graph.add(d, t.message.from == d ? t.message.to : t.message.from);
-          stuck[static_cast<std::size_t>(d)].push_back(m);
+          stuck[d].push_back(m);
         }
     }
     for (int d = 0; d < graph.size(); ++d) wait_for_group(d, graph);
@@ -215,7 +214,7 @@ class Blocking {
     for (std::size_t i = 0; i < cycle.size(); ++i) {
       const int d = cycle[i], other = cycle[(i + 1) % cycle.size()];
       bool message_found = false;
-      for (const std::size_t m : stuck[static_cast<std::size_t>(d)]) {
+      for (const std::size_t m : stuck[d]) {
         const Message& message = traffic_[m].message;
         if (message.from != other && message.to != other) continue;
         message_found = true;

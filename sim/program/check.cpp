@@ -29,7 +29,7 @@ class Checker {
       in_range(id);
       for (const InstructionId w : p_.waits_for(id)) {
         require(w.valid() && w < id, id, "waits for an instruction that is not before it");
-        used[static_cast<std::size_t>(w)] = true;
+        used[w] = true;
       }
       stream_order(id);
     }
@@ -69,7 +69,7 @@ class Checker {
     require(i.micro >= 0 && p_.iteration_of(i) < p_.iterations, id, "is in no iteration");
     require(i.duration.value >= 0 && std::isfinite(i.duration.value), id, "takes no time that a clock can show");
     if (!p_.traffic.empty()) {
-      const double bytes = p_.traffic[static_cast<std::size_t>(id)];
+      const double bytes = p_.traffic[id];
       require(bytes >= 0 && std::isfinite(bytes), id, "moves no number of bytes in memory");
     }
     require(!i.stream.valid() || exists(i.stream, p_.streams.size()), id, "is in a stream that does not exist");
@@ -78,10 +78,10 @@ class Checker {
   void stream_order(InstructionId id) {
     const Instruction& i = p_.at(id);
     if (!i.stream.valid()) return require(!i.is_compute(), id, "computes outside a stream");
-    const Stream& stream = p_.streams[static_cast<std::size_t>(i.stream)];
+    const Stream& stream = p_.streams[i.stream];
     require(stream.device == i.device, id, "is in a stream of another device");
     require(!i.is_compute() || stream.kind == StreamKind::Compute, id, "computes outside a stream");
-    auto& last = (stream.kind == StreamKind::Compute ? last_compute_ : last_)[static_cast<std::size_t>(i.stream)];
+    auto& last = (stream.kind == StreamKind::Compute ? last_compute_ : last_)[i.stream];
     require(!last.valid() || waits(id, last), id, "does not wait for the instruction before it in its stream");
     if (i.is_compute() || stream.kind != StreamKind::Compute) last = id;
   }
@@ -89,7 +89,7 @@ class Checker {
   void transfer(const Transfer& t, const std::vector<bool>& used) const {
     require(t.send.valid() && t.receive.valid(), t.send, "is half a transfer");
     const Instruction &s = p_.at(t.send), &r = p_.at(t.receive);
-    const RouteEnds& route = p_.routes[static_cast<std::size_t>(t.route)];
+    const RouteEnds& route = p_.routes[t.route];
     require(s.kind == InstructionKind::Send && r.kind == InstructionKind::Receive, t.send,
             "is paired with the wrong kind");
     require(s.link == r.link && s.stage == r.stage && s.micro == r.micro && s.gradient == r.gradient, t.send,
@@ -97,7 +97,7 @@ class Checker {
     require(t.edge >= 0 && t.to_micro >= 0, t.send, "is for no edge or no micro-batch");
     require(s.device == route.from && r.device == route.to && s.device != r.device, t.send, "does not match its route");
     require(!p_.rendezvous || t.receive == t.send + 1, t.send, "is not next to its receive");
-    require(used[static_cast<std::size_t>(t.receive)], t.receive, "is received but never used");
+    require(used[t.receive], t.receive, "is received but never used");
     bool producer = false;
     for (const InstructionId w : p_.waits_for(t.send))
       producer = producer || (p_.at(w).is_compute() && p_.at(w).device == s.device);
@@ -109,7 +109,7 @@ class Checker {
       const InstructionId id{static_cast<std::int64_t>(c.first) + m};
       require(p_.at(id).kind == InstructionKind::AllReduce && p_.at(id).link == p_.at(c.first).link, id,
               "is not a member of its collective");
-      const RouteEnds& edge = p_.routes[static_cast<std::size_t>(c.first_route + m)];
+      const RouteEnds& edge = p_.routes[c.first_route + m];
       const DeviceId next = p_.at(InstructionId{c.first + (m + 1) % c.members}).device;
       require(edge.from == p_.at(id).device && edge.to == next, id, "does not match the ring");
     }
@@ -144,11 +144,10 @@ template <class Visit>
 void for_each_need(const Program& program, Visit&& visit) {
   std::vector<double> taken(program.size(), 0), given(program.size(), 0), arriving(program.size(), 0);
   for (const Buffer& b : program.buffers) {
-    if (b.kind == BufferKind::Received && program.at(b.freed_by).is_compute())
-      arriving[static_cast<std::size_t>(b.freed_by)] += b.size.value;
+    if (b.kind == BufferKind::Received && program.at(b.freed_by).is_compute()) arriving[b.freed_by] += b.size.value;
     if (b.kind != BufferKind::Stash && b.kind != BufferKind::Boundary) continue;
-    taken[static_cast<std::size_t>(b.allocated_by)] += b.size.value;
-    given[static_cast<std::size_t>(b.freed_by)] += b.size.value;
+    taken[b.allocated_by] += b.size.value;
+    given[b.freed_by] += b.size.value;
   }
   std::vector<double> live;
   for (const ResidentMemory& memory : program.memory) live.push_back(memory.total().value);

@@ -39,7 +39,7 @@ class WeightsCheck {
   }
 
   Seat& seat_of(const Instruction& i) {
-    auto& seats = seats_[static_cast<std::size_t>(i.device)];
+    auto& seats = seats_[i.device];
     const auto at = std::lower_bound(seats.begin(), seats.end(), i.stage,
                                      [](const Seat& seat, StageId stage) { return seat.stage < stage; });
     return at != seats.end() && at->stage == i.stage ? *at : *seats.insert(at, Seat{i.stage});
@@ -48,7 +48,7 @@ class WeightsCheck {
   void compute(InstructionId id) {
     const Instruction& i = p_.at(id);
     Seat& seat = seat_of(i);
-    InstructionId& waiting = waiting_[static_cast<std::size_t>(i.device)];
+    InstructionId& waiting = waiting_[i.device];
     if (waiting.valid()) {
       const Instruction& made = p_.at(waiting);
       require(i.stage == made.stage && i.micro == made.micro && i.weights == WeightsFrom::Predicted &&

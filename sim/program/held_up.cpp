@@ -26,7 +26,7 @@ std::optional<Cause> on_route(const Cluster& cluster, const Conditions& conditio
   for (const Hop& hop : route->hops) {
     const Availability* own = conditions.of(hop.link);
     if (own == nullptr) continue;
-    Cause made{cluster.links[static_cast<std::size_t>(hop.link)].name, false, own->gone()};
+    Cause made{cluster.links[hop.link].name, false, own->gone()};
     if (!found || made.gone < found->gone) found = std::move(made);
   }
   return found;
@@ -37,15 +37,15 @@ std::optional<Cause> cause_of(const Program& program, const Cluster& cluster, co
   if (instruction.is_compute()) {
     const Availability* own = conditions.of(instruction.device);
     if (own == nullptr) return {};
-    return Cause{cluster.devices[static_cast<std::size_t>(instruction.device)].name, true, own->gone()};
+    return Cause{cluster.devices[instruction.device].name, true, own->gone()};
   }
   const auto link = static_cast<std::size_t>(instruction.link);
   if (instruction.kind != InstructionKind::AllReduce)
-    return on_route(cluster, conditions, program.routes[static_cast<std::size_t>(program.transfers[link].route)]);
+    return on_route(cluster, conditions, program.routes[program.transfers[link].route]);
   const Collective& ring = program.collectives[link];
   std::optional<Cause> found;
   for (std::int32_t k = 0; k < ring.members; ++k) {
-    auto edge = on_route(cluster, conditions, program.routes[static_cast<std::size_t>(ring.first_route + k)]);
+    auto edge = on_route(cluster, conditions, program.routes[ring.first_route + k]);
     if (edge && (!found || edge->gone < found->gone)) found = std::move(edge);
   }
   return found;
@@ -59,7 +59,7 @@ void throw_if_held_up(const Program& program, const Cluster& cluster, const Cond
   if (first == end.end() || conditions.as_rated()) return;
   const InstructionId id{first - end.begin()};
   for (const InstructionId wait : program.waits_for(id))
-    if (missing(end[static_cast<std::size_t>(wait)])) return;  // A deadlock, which others tell of.
+    if (missing(end[wait])) return;  // A deadlock, which others tell of.
   const std::optional<Cause> found = cause_of(program, cluster, conditions, program.at(id));
   if (!found) return;
   const std::string count =

@@ -29,8 +29,8 @@ class Beside {
   };
 
   std::size_t step(DeviceId device) {
-    auto& head = head_[static_cast<std::size_t>(device)];
-    const auto& row = schedule_.devices[static_cast<std::size_t>(device)];
+    auto& head = head_[device];
+    const auto& row = schedule_.devices[device];
     const std::size_t first = head, end = group_end(row, first);
     const std::span<const Op> group{row.data() + first, row.data() + end};
     head = end;
@@ -63,7 +63,7 @@ class Beside {
     const int replica = replica_on(writer_.plan().stage(op.stage), device);
     auto& list = (forward ? forward_inputs_ : backward_inputs_)[writer_.pieces().of(op.stage, op.micro, replica)];
     while (list >= 0) {
-      Input& node = pool_[static_cast<std::size_t>(list)];
+      Input& node = pool_[list];
       inputs_.push_back(node.receive);
       const std::int32_t next = node.next;
       node.next = free_;
@@ -84,7 +84,7 @@ class Beside {
       return plan.replica_micro_batches(s) * static_cast<int>(plan.stage(s).devices.size());
     };
     const int all = all_of(op.stage) + (stage.twin.valid() ? all_of(stage.twin) : 0);
-    int& made = gradients_[static_cast<std::size_t>(groups.of(op.stage))];
+    int& made = gradients_[groups.of(op.stage)];
     if (++made % all == 0) writer_.all_reduce(op.stage, made / all - 1);
   }
 
@@ -94,8 +94,8 @@ class Beside {
       pool_.emplace_back();
     }
     const std::int32_t node = free_;
-    free_ = pool_[static_cast<std::size_t>(node)].next;
-    pool_[static_cast<std::size_t>(node)] = {receive, list};
+    free_ = pool_[node].next;
+    pool_[node] = {receive, list};
     list = node;
   }
 

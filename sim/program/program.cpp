@@ -42,14 +42,14 @@ char letter(InstructionKind kind) { return kind == InstructionKind::Predict ? 'P
 std::string to_text(const Program& program, InstructionId id) {
   const Instruction& i = program.at(id);
   if (i.kind == InstructionKind::AllReduce) {
-    const std::int32_t tie = program.collectives[static_cast<std::size_t>(i.link)].tie;
+    const std::int32_t tie = program.collectives[i.link].tie;
     const std::string which = tie < 0 ? "" : tie == 0 ? "T" : fmt::format("T{}", tie);
     return fmt::format("{}{}AR{}", i.stage.value, which, i.micro);
   }
   if (i.kind == InstructionKind::Predict) return fmt::format("{}P{}{}", i.stage.value, i.gradient ? 'B' : 'F', i.micro);
   if (i.is_compute()) return fmt::format("{}{}{}", i.stage.value, letter(i.kind), i.micro);
-  const Transfer& t = program.transfers[static_cast<std::size_t>(i.link)];
-  const RouteEnds& ends = program.routes[static_cast<std::size_t>(t.route)];
+  const Transfer& t = program.transfers[i.link];
+  const RouteEnds& ends = program.routes[t.route];
   if (i.kind == InstructionKind::Send) return fmt::format("{}>{}:{}", ends.from.value, ends.to.value, payload(i));
   return fmt::format("{}<{}:{}", ends.to.value, ends.from.value, payload(i));
 }

@@ -121,10 +121,9 @@ struct Program {
 
   std::size_t size() const { return instructions.size(); }
   std::span<const InstructionId> waits_for(InstructionId i) const {
-    return {waits.data() + first_wait[static_cast<std::size_t>(i)],
-            waits.data() + first_wait[static_cast<std::size_t>(i) + 1]};
+    return {waits.data() + first_wait[i], waits.data() + first_wait[static_cast<std::size_t>(i) + 1]};
   }
-  const Instruction& at(InstructionId i) const { return instructions[static_cast<std::size_t>(i)]; }
+  const Instruction& at(InstructionId i) const { return instructions[i]; }
   /// Number of the update that the gradient of a forward or backward goes into.
   int update_of(const Instruction& i) const {
     const auto s = static_cast<std::size_t>(i.stage);
@@ -132,7 +131,7 @@ struct Program {
   }
   int iteration_of(const Instruction& i) const {
     const bool numbered = i.kind == InstructionKind::Update || i.kind == InstructionKind::AllReduce;
-    return i.micro / (numbered ? updates : micro_batches)[static_cast<std::size_t>(i.stage)];
+    return i.micro / (numbered ? updates : micro_batches)[i.stage];
   }
 };
 

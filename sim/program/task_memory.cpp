@@ -29,14 +29,14 @@ TaskMemory::TaskMemory(const Plan& plan) : uses_(plan.stages.size()) {
     const auto [it, fresh] = known.try_emplace({edge.from, own, output ? LayerId{} : layer}, tensors_.size());
     if (fresh) tensors_.push_back({edge.from, {}});
     tensors_[it->second].users.push_back({edge.to, edge.bytes * from.micro_batch_size});
-    uses_[static_cast<std::size_t>(edge.to)].push_back(it->second);
+    uses_[edge.to].push_back(it->second);
   }
 }
 
 std::vector<TaskMemory::Kept> TaskMemory::done_with(StageId stage,
                                                     const std::function<InstructionId(StageId)>& ran) const {
   std::vector<Kept> all;
-  for (const std::size_t t : uses_[static_cast<std::size_t>(stage)]) {
+  for (const std::size_t t : uses_[stage]) {
     const Tensor& tensor = tensors_[t];
     std::vector<std::pair<InstructionId, Bytes>> ends;
     for (const User& user : tensor.users) ends.emplace_back(ran(user.stage), user.size);

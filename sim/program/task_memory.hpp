@@ -22,7 +22,7 @@ class TaskMemory {
   /// Those that no op behind this one of `stage` needs. `ran`: the op of a stage on the same micro-batch, if it has
   /// run.
   std::vector<Kept> done_with(StageId stage, const std::function<InstructionId(StageId)>& ran) const;
-  bool any(StageId stage) const { return !uses_[static_cast<std::size_t>(stage)].empty(); }
+  bool any(StageId stage) const { return !uses_[stage].empty(); }
 
  private:
   struct User {

@@ -94,7 +94,7 @@ void ProgramWriter::count(const Schedule& schedule) {
   std::size_t messages = 0, ops = 0, reductions = 0;
   bool trains = false;
   for (int d = 0; d < program_.devices; ++d) {
-    for (const Op& op : schedule.devices[static_cast<std::size_t>(d)]) {
+    for (const Op& op : schedule.devices[d]) {
       ++ops;
       trains = trains || op.kind != OpKind::Forward || plan_.stage(op.stage).task == StageTask::WeightGradient;
       if (op.kind == OpKind::Update) reductions += groups_.exchanges(op.stage) + groups_.tied(op.stage);
@@ -163,9 +163,9 @@ void ProgramWriter::open_channels() {
     return it->second;
   };
   pairs_.each([&](int e, int sender, int receiver) {
-    const StageEdge& edge = plan_.edges[static_cast<std::size_t>(e)];
-    const DeviceId from = plan_.stage(edge.from).devices[static_cast<std::size_t>(sender)];
-    const DeviceId to = plan_.stage(edge.to).devices[static_cast<std::size_t>(receiver)];
+    const StageEdge& edge = plan_.edges[e];
+    const DeviceId from = plan_.stage(edge.from).devices[sender];
+    const DeviceId to = plan_.stage(edge.to).devices[receiver];
     Channel channel;
     for (int g = 0; g < 2 && from != to; ++g) {
       const DeviceId a = g == 0 ? from : to, b = g == 0 ? to : from;
@@ -198,7 +198,7 @@ void ProgramWriter::wait(InstructionId on) {
 /// Puts the newest instruction behind the last of its stream.
 void ProgramWriter::follow(StreamId stream) {
   if (!stream.valid()) return;
-  auto& last = last_[static_cast<std::size_t>(stream)];
+  auto& last = last_[stream];
   wait(last);
   last = InstructionId{static_cast<std::int64_t>(program_.instructions.size()) - 1};
 }
@@ -242,7 +242,7 @@ void ProgramWriter::predict(const Instruction& user, int replica, int horizon, s
 
 InstructionId ProgramWriter::compute(DeviceId device, std::size_t first, std::size_t end,
                                      std::span<const InstructionId> inputs) {
-  const auto& row = schedule_.devices[static_cast<std::size_t>(device)];
+  const auto& row = schedule_.devices[device];
   InstructionId id;
   for (std::size_t n = first; n < end; ++n) {
     const Op& op = row[n];
@@ -261,7 +261,7 @@ InstructionId ProgramWriter::compute(DeviceId device, std::size_t first, std::si
 }
 
 InstructionId ProgramWriter::send(const Message& message, InstructionId producer) {
-  const Channel& channel = channels_[static_cast<std::size_t>(message.channel)];
+  const Channel& channel = channels_[message.channel];
   Instruction i;
   i.kind = InstructionKind::Send;
   i.gradient = message.gradient;
@@ -274,7 +274,7 @@ InstructionId ProgramWriter::send(const Message& message, InstructionId producer
   wait(producer);
   if (options_.overlap) follow(i.stream);
   if (options_.fifo_sends) {
-    auto& previous = last_send_[static_cast<std::size_t>(message.from)];
+    auto& previous = last_send_[message.from];
     wait(previous);
     previous = id;
   }
@@ -286,7 +286,7 @@ InstructionId ProgramWriter::send(const Message& message, InstructionId producer
 }
 
 InstructionId ProgramWriter::receive(const Message& message, InstructionId send, InstructionId after) {
-  const Channel& channel = channels_[static_cast<std::size_t>(message.channel)];
+  const Channel& channel = channels_[message.channel];
   Instruction i = program_.at(send);
   i.kind = InstructionKind::Receive;
   i.stream = channel.receive[message.gradient];
@@ -294,9 +294,9 @@ InstructionId ProgramWriter::receive(const Message& message, InstructionId send,
   const InstructionId id = begin(i);
   wait(after);
   if (options_.overlap) follow(i.stream);
-  program_.transfers[static_cast<std::size_t>(i.link)].receive = id;
+  program_.transfers[i.link].receive = id;
   received_buffer_.resize(program_.transfers.size());
-  received_buffer_[static_cast<std::size_t>(i.link)] = static_cast<std::int32_t>(program_.buffers.size());
+  received_buffer_[i.link] = static_cast<std::int32_t>(program_.buffers.size());
   program_.buffers.push_back({Bytes{static_cast<double>(message.bytes)}, options_.rendezvous ? id : send, id,
                               message.to, BufferKind::Received});
   return id;
@@ -304,7 +304,7 @@ InstructionId ProgramWriter::receive(const Message& message, InstructionId send,
 
 void ProgramWriter::consume(InstructionId receive, InstructionId consumer) {
   const auto transfer = static_cast<std::size_t>(program_.at(receive).link);
-  program_.buffers[static_cast<std::size_t>(received_buffer_[transfer])].freed_by = consumer;
+  program_.buffers[received_buffer_[transfer]].freed_by = consumer;
 }
 
 }  // namespace stagecraft

@@ -54,7 +54,7 @@ class ProgramWriter {
   template <class Visit>
   void for_each_message(DeviceId device, const Op& op, Visit&& visit) const;
 
-  InstructionId last_compute(DeviceId d) const { return last_[static_cast<std::size_t>(d)]; }
+  InstructionId last_compute(DeviceId d) const { return last_[d]; }
   const PieceIndex& pieces() const { return pieces_; }
   const Plan& plan() const { return plan_; }
   const GradientGroups& groups() const { return groups_; }
@@ -90,10 +90,8 @@ class ProgramWriter {
   void begin_collective(Reduction&, int number, Bytes, const std::vector<DeviceId>&, int tie);
   void begin_member(DeviceId, StageId, int number);
   void reduce_tied(std::size_t ring, int number);
-  const Tie& tie_of(const TieRing& ring) const { return plan_.ties[static_cast<std::size_t>(ring.tie)]; }
-  const StageCost& cost(StageId s, int replica) const {
-    return costs_[static_cast<std::size_t>(s)][static_cast<std::size_t>(replica)];
-  }
+  const Tie& tie_of(const TieRing& ring) const { return plan_.ties[ring.tie]; }
+  const StageCost& cost(StageId s, int replica) const { return costs_[s][replica]; }
   Bytes traffic_of(const Op&, int replica) const;
   Instruction instruction_of(DeviceId, const Op&, int replica, const WeightRead&) const;
   void predict(const Instruction& user, int replica, int horizon, std::span<const InstructionId> inputs);
@@ -130,11 +128,11 @@ void ProgramWriter::for_each_message(DeviceId device, const Op& op, Visit&& visi
   const int replica = stage.devices.size() == 1 ? 0 : replica_on(stage, device);
   const auto s = static_cast<std::size_t>(op.stage);
   for (const int e : gradient ? edges_.in[s] : edges_.out[s]) {
-    const StageEdge& edge = plan_.edges[static_cast<std::size_t>(e)];
+    const StageEdge& edge = plan_.edges[e];
     const StageId other_id = gradient ? edge.from : edge.to;
     const Stage& other = plan_.stage(other_id);
     for_each_overlap(stage, op.micro, replica, other, [&](int m, int r, int samples) {
-      const DeviceId to = other.devices[static_cast<std::size_t>(r)];
+      const DeviceId to = other.devices[r];
       if (to == device) return;
       const int channel = gradient ? pairs_.of(e, r, replica) : pairs_.of(e, replica, r);
       visit(Message{op.stage, op.micro, gradient, device, to,

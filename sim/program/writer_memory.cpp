@@ -11,8 +11,8 @@ void ProgramWriter::keep_resident(bool trains) {
     for (std::size_t r = 0; r < stage.devices.size(); ++r) {
       const StageCost& c = cost(StageId{s}, static_cast<int>(r));
       const StageNeeds needs = reads_.needs(StageId{s}, static_cast<int>(r));
-      auto& memory = program_.memory[static_cast<std::size_t>(stage.devices[r])];
-      auto& delay = program_.delays[static_cast<std::size_t>(s)];
+      auto& memory = program_.memory[stage.devices[r]];
+      auto& delay = program_.delays[s];
       delay = std::max(delay, needs.delay);
       memory.weights += c.weights * needs.buffers;
       memory.weight_buffers += needs.buffers;

@@ -7,14 +7,14 @@ namespace stagecraft {
 /// Of ops that run as one, gradients are there when the last has ended.
 void ProgramWriter::keep_gradient(InstructionId last, DeviceId device, const Op& op) {
   if ((op.kind != OpKind::Backward && op.kind != OpKind::WeightGradient) || !groups_.waits(op.stage)) return;
-  auto& made = gradients_[static_cast<std::size_t>(groups_.of(op.stage))];
+  auto& made = gradients_[groups_.of(op.stage)];
   made.resize(groups_.devices(op.stage).size());
-  made[static_cast<std::size_t>(groups_.place_of(op.stage, device))] = last;
+  made[groups_.place_of(op.stage, device)] = last;
 }
 
 InstructionId ProgramWriter::sum_on(const Holding::Place& at) const {
-  if (groups_.exchanges(at.group)) return InstructionId{reduced_[static_cast<std::size_t>(at.group)].first + at.place};
-  return gradients_[static_cast<std::size_t>(at.group)][static_cast<std::size_t>(at.place)];
+  if (groups_.exchanges(at.group)) return InstructionId{reduced_[at.group].first + at.place};
+  return gradients_[at.group][at.place];
 }
 
 /// Routes and streams of a ring are made when it is first used.
@@ -24,7 +24,7 @@ void ProgramWriter::open_ring(Reduction& reduction, const std::vector<DeviceId>&
   for (std::size_t r = 0; r < devices.size(); ++r) {
     const std::int32_t index = route(devices[r], devices[(r + 1) % devices.size()]);
     if (r == 0) reduction.ring = index;
-    auto& own = reduce_stream_[static_cast<std::size_t>(devices[r])];
+    auto& own = reduce_stream_[devices[r]];
     if (!own.valid()) own = stream(devices[r], StreamKind::Collective, DeviceId{});
   }
 }
@@ -33,7 +33,7 @@ void ProgramWriter::open_ring(Reduction& reduction, const std::vector<DeviceId>&
 void ProgramWriter::begin_member(DeviceId device, StageId stage, int number) {
   Instruction i;
   i.kind = InstructionKind::AllReduce;
-  i.stream = reduce_stream_[static_cast<std::size_t>(device)];
+  i.stream = reduce_stream_[device];
   i.device = device;
   i.stage = stage;
   i.micro = number;
@@ -52,14 +52,14 @@ void ProgramWriter::begin_collective(Reduction& reduction, int number, Bytes byt
 
 void ProgramWriter::all_reduce(StageId stage, int number) {
   const StageId first = groups_.of(stage);
-  Reduction& reduction = reduced_[static_cast<std::size_t>(first)];
+  Reduction& reduction = reduced_[first];
   if (!groups_.exchanges(first) || reduction.number == number) return;
   const auto& devices = groups_.devices(first);
   begin_collective(reduction, number, cost(first, 0).gradient_traffic, devices, -1);
   const std::size_t own = plan_.stage(first).devices.size();
   for (std::size_t m = 0; m < devices.size(); ++m) {
     begin_member(devices[m], m < own ? first : plan_.stage(first).twin, number);
-    wait(options_.overlap ? gradients_[static_cast<std::size_t>(first)][m] : last_compute(devices[m]));
+    wait(options_.overlap ? gradients_[first][m] : last_compute(devices[m]));
     follow(program_.instructions.back().stream);
   }
 }
@@ -81,7 +81,7 @@ void ProgramWriter::reduce_tied(std::size_t ring, int number) {
 
 void ProgramWriter::reduce_round(StageId stage, int number) {
   if (!groups_.tied(stage)) return all_reduce(stage, number);
-  int& newest = round_number_[static_cast<std::size_t>(groups_.round(stage))];
+  int& newest = round_number_[groups_.round(stage)];
   if (newest == number) return;
   newest = number;
   for (int s = plan_.stage_count() - 1; s >= 0; --s)
@@ -97,7 +97,7 @@ void ProgramWriter::add_reduced(StageId stage, DeviceId device, std::vector<Inst
   for (const int tie : groups_.ties(stage)) {
     const Holding& held = groups_.holding(tie, device);
     if (held.ring >= 0) {
-      inputs.emplace_back(tied_[static_cast<std::size_t>(held.ring)].first + held.place);
+      inputs.emplace_back(tied_[held.ring].first + held.place);
       continue;
     }
     for (const Holding::Place& at : held.groups)

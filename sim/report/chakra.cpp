@@ -57,7 +57,7 @@ class Writer {
   explicit Writer(const Program& program) : p_(program), rank_(static_cast<std::size_t>(program.devices), -1) {
     node_.resize(p_.size());
     std::vector<bool> works(rank_.size(), false);
-    for (const Instruction& i : p_.instructions) works[static_cast<std::size_t>(i.device)] = true;
+    for (const Instruction& i : p_.instructions) works[i.device] = true;
     for (std::size_t d = 0; d < works.size(); ++d) {
       if (!works[d]) continue;
       rank_[d] = static_cast<int>(made_.devices.size());
@@ -83,19 +83,19 @@ class Writer {
   }
 
  private:
-  int rank(DeviceId d) const { return rank_[static_cast<std::size_t>(d)]; }
+  int rank(DeviceId d) const { return rank_[d]; }
 
   void add(InstructionId id) {
     const Instruction& i = p_.at(id);
     const auto own = static_cast<std::size_t>(rank(i.device));
-    node_[static_cast<std::size_t>(id)] = next_[own]++;
+    node_[id] = next_[own]++;
     Message node;
     // Nodes that are ready start in the order of their numbers, which is that of the program.
-    node.number(kId, node_[static_cast<std::size_t>(id)]).bytes(kName, to_text(p_, id)).number(kType, type(i.kind));
+    node.number(kId, node_[id]).bytes(kName, to_text(p_, id)).number(kType, type(i.kind));
     std::vector<std::uint64_t> needs, after;
     for (const InstructionId w : p_.waits_for(id)) {
       if (p_.at(w).device != i.device) continue;  // Its own message: they find each other by their tag.
-      (p_.at(w).is_compute() == i.is_compute() ? after : needs).push_back(node_[static_cast<std::size_t>(w)]);
+      (p_.at(w).is_compute() == i.is_compute() ? after : needs).push_back(node_[w]);
     }
     node.packed(kAfter, after).packed(kNeeds, needs);
     if (i.is_compute()) node.number(kMicroseconds, microseconds(i.duration));
@@ -127,7 +127,7 @@ class Writer {
   }
 
   void carry(const Instruction& i, Message& node) {
-    const Transfer& t = p_.transfers[static_cast<std::size_t>(i.link)];
+    const Transfer& t = p_.transfers[i.link];
     orders_ += t.bytes == 0 && i.kind == InstructionKind::Send;
     const auto tag = static_cast<std::uint64_t>(i.link);
     node.bytes(kAttribute, attribute("comm_src").number(kUint32, at(t.send)).text())
@@ -139,7 +139,7 @@ class Writer {
 
   void reduce(const Instruction& i, Message& node) {
     constexpr int kAllReduce = 0;
-    const Collective& c = p_.collectives[static_cast<std::size_t>(i.link)];
+    const Collective& c = p_.collectives[i.link];
     std::vector<int> ranks;
     for (int m = 0; m < c.members; ++m) ranks.push_back(rank(p_.at(InstructionId{c.first + m}).device));
     std::sort(ranks.begin(), ranks.end());

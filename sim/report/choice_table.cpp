@@ -37,8 +37,7 @@ std::vector<Choice> thinned(const std::vector<Choice>& front) {
   for (const std::size_t i : order) unshared.push_back(front[i]);
   const std::vector<bool> now = stand_out(front), before = stand_out(unshared);
   for (std::size_t i = 0; i < front.size(); ++i)
-    if (now[i] || before[static_cast<std::size_t>(std::find(order.begin(), order.end(), i) - order.begin())])
-      shown.push_back(front[i]);
+    if (now[i] || before[std::find(order.begin(), order.end(), i) - order.begin()]) shown.push_back(front[i]);
   return shown;
 }
 

@@ -6,25 +6,22 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/numbers.hpp"
 #include "sim/core/random.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kResamples = 2000;
 
-double median(std::vector<double> values) {
-  if (values.empty()) return kNever;
-  std::sort(values.begin(), values.end());
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-}
+/// Without any run the target is never reached.
+double median_or_never(std::vector<double> values) { return values.empty() ? kInfinity : median(std::move(values)); }
 
 std::vector<double> updates_of(const MethodRuns& method, double target) {
   std::vector<double> all;
   for (const Curve& c : method.curves) {
     const auto updates = updates_to(c, target);
-    all.push_back(updates ? *updates : kNever);
+    all.push_back(updates ? *updates : kInfinity);
   }
   return all;
 }
@@ -35,7 +32,7 @@ double ratio(double a, double b) {
 }
 
 double cost_of(double updates, double of_first) {
-  return std::isinf(updates) && std::isfinite(of_first) ? kNever : ratio(updates, of_first);
+  return std::isinf(updates) && std::isfinite(of_first) ? kInfinity : ratio(updates, of_first);
 }
 
 /// 5 % and 95 % of the ratios of medians when seeds are drawn again, the same ones for both methods
@@ -50,8 +47,8 @@ std::pair<double, double> bootstrap(const std::vector<double>& ours, const std::
       a.push_back(ours[pick]);
       b.push_back(first[pick % first.size()]);
     }
-    const double mine = median(a), theirs = median(b);
-    ratios.push_back(std::isinf(theirs) && std::isfinite(mine) ? 0 : std::isinf(mine) ? kNever : mine / theirs);
+    const double mine = median_or_never(a), theirs = median_or_never(b);
+    ratios.push_back(std::isinf(theirs) && std::isfinite(mine) ? 0 : std::isinf(mine) ? kInfinity : mine / theirs);
   }
   std::sort(ratios.begin(), ratios.end());
   return {ratios[kResamples / 20], ratios[kResamples - kResamples / 20]};
@@ -71,7 +68,7 @@ std::vector<double> last_losses(const MethodRuns& m) {
   std::vector<double> all;
   for (const Curve& c : m.curves) {
     const bool there = !c.diverged && !c.evaluations.empty() && !std::isnan(c.evaluations.back().loss);
-    all.push_back(there ? c.evaluations.back().loss : kNever);
+    all.push_back(there ? c.evaluations.back().loss : kInfinity);
   }
   return all;
 }
@@ -83,12 +80,13 @@ std::string end_table(const Convergence& c) {
   for (const MethodRuns& m : c.methods) {
     const auto losses = last_losses(m);
     const auto diverged = std::count_if(m.curves.begin(), m.curves.end(), [](const Curve& k) { return k.diverged; });
-    text += fmt::format(
-        "  {:<24} {:>10}  {:>23}  {:>10}  {:>12}  {:>10.2f}  {:>12}  {:>11}  {}\n", m.name, loss(median(losses)),
-        fmt::format("[{} - {}]", loss(*std::min_element(losses.begin(), losses.end())),
-                    loss(*std::max_element(losses.begin(), losses.end()))),
-        fmt::format("{}/{}", diverged, m.curves.size()), to_text(m.update), c.methods.front().update / m.update,
-        m.measured.value > 0 ? to_text(m.measured) : "-", to_text(m.memory), m.spelt);
+    text += fmt::format("  {:<24} {:>10}  {:>23}  {:>10}  {:>12}  {:>10.2f}  {:>12}  {:>11}  {}\n", m.name,
+                        loss(median_or_never(losses)),
+                        fmt::format("[{} - {}]", loss(*std::min_element(losses.begin(), losses.end())),
+                                    loss(*std::max_element(losses.begin(), losses.end()))),
+                        fmt::format("{}/{}", diverged, m.curves.size()), to_text(m.update),
+                        c.methods.front().update / m.update, m.measured.value > 0 ? to_text(m.measured) : "-",
+                        to_text(m.memory), m.spelt);
   }
   return text;
 }
@@ -134,11 +132,11 @@ Standing standing(const Convergence& c, std::size_t method, double target) {
   const auto updates = updates_of(m, target), of_first = updates_of(first, target);
   Standing s;
   s.total = static_cast<int>(updates.size());
-  s.reached = static_cast<int>(std::count_if(updates.begin(), updates.end(), [](double u) { return u < kNever; }));
-  s.updates = median(updates);
+  s.reached = static_cast<int>(std::count_if(updates.begin(), updates.end(), [](double u) { return u < kInfinity; }));
+  s.updates = median_or_never(updates);
   s.low = *std::min_element(updates.begin(), updates.end());
   s.high = *std::max_element(updates.begin(), updates.end());
-  s.cost = cost_of(s.updates, median(of_first));
+  s.cost = cost_of(s.updates, median_or_never(of_first));
   std::tie(s.cost_low, s.cost_high) = bootstrap(updates, of_first);
   s.hardware = first.update / m.update;
   s.time = s.updates * m.update.value + m.fill.value;

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft {
 namespace {
@@ -56,9 +57,8 @@ std::string rows_of(const Program& program, const Timeline& timeline, const Clus
     const Instruction& i = program.instructions[n];
     const int from = column(timeline.start[n]), to = column(timeline.end[n]);
     if (!shown(program, i, iteration) || to <= from) continue;
-    works[static_cast<std::size_t>(i.device)] = true;
-    rows[static_cast<std::size_t>(i.device)].replace(static_cast<std::size_t>(from),
-                                                     static_cast<std::size_t>(to - from), bar(i, to - from));
+    works[i.device] = true;
+    rows[i.device].replace(static_cast<std::size_t>(from), static_cast<std::size_t>(to - from), bar(i, to - from));
   }
   std::size_t widest = 0;
   for (std::size_t d = 0; d < rows.size(); ++d)
@@ -78,7 +78,7 @@ std::string gantt(const Program& program, const Timeline& timeline, const Cluste
 }
 
 std::string gantt_strips(std::span<const Strip> strips, const Cluster& cluster, int width) {
-  double scale = std::numeric_limits<double>::infinity();
+  double scale = kInfinity;
   std::vector<Window> windows;
   for (const Strip& s : strips) {
     windows.push_back(window_of(s.program, s.timeline, 0));

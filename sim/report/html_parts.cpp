@@ -33,11 +33,11 @@ class SpanWriter {
  public:
   explicit SpanWriter(const HtmlSpans& spans)
       : s_(spans), is_critical_(spans.gap.size(), 0), expected_(spans.ops.size()) {
-    for (const std::int64_t n : s_.critical) is_critical_[static_cast<std::size_t>(n)] = 1;
+    for (const std::int64_t n : s_.critical) is_critical_[n] = 1;
   }
 
   void write(std::string& out, std::size_t n) {
-    Expected& expected = expected_[static_cast<std::size_t>(s_.op[n])];
+    Expected& expected = expected_[s_.op[n]];
     const Expected is{s_.length[n], whole(s_.micro[n]), whole(s_.iteration[n]), whole(s_.version[n])};
     const bool differs = is != expected;
     put(out, 4 * whole(s_.op[n]) + 2 * is_critical_[n] + (differs ? 1 : 0));

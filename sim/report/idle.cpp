@@ -1,7 +1,8 @@
 #include "sim/report/idle.hpp"
 
 #include <algorithm>
-#include <limits>
+
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft {
 namespace {
@@ -28,8 +29,7 @@ std::vector<Phase> phases_of(const Program& p) {
   const auto devices = static_cast<std::size_t>(p.devices);
   std::vector<bool> turns(devices, false);
   for (const Instruction& i : p.instructions)
-    if (i.is_compute() && !goes_forward(i) && i.kind != InstructionKind::Update)
-      turns[static_cast<std::size_t>(i.device)] = true;
+    if (i.is_compute() && !goes_forward(i) && i.kind != InstructionKind::Update) turns[i.device] = true;
   const auto walk = [&](std::size_t n, std::vector<Place>& places, Phase phase) {
     const Instruction& i = p.instructions[n];
     if (!i.is_compute()) return;
@@ -62,7 +62,7 @@ class Accounting {
       if (!i.is_compute()) continue;
       const auto d = static_cast<std::size_t>(i.device);
       const int own = group_of(p_, i);
-      const double emptied = own != group[d] && used[d] ? ends_[static_cast<std::size_t>(group[d])] : free[d];
+      const double emptied = own != group[d] && used[d] ? ends_[group[d]] : free[d];
       if (t_.start[n] > free[d]) gap(n, free[d], std::clamp(emptied, free[d], t_.start[n]));
       free[d] = std::max(free[d], t_.end[n]);
       group[d] = own;
@@ -80,7 +80,7 @@ class Accounting {
   };
 
   void bounds() {
-    begin_ = std::numeric_limits<double>::infinity();
+    begin_ = kInfinity;
     for (std::size_t n = 0; n < p_.size(); ++n) {
       const Instruction& i = p_.instructions[n];
       if (i.is_compute()) begin_ = std::min(begin_, t_.start[n]);
@@ -99,7 +99,7 @@ class Accounting {
       for (const double at : {m.begin, m.end})
         if (at > from && at < t_.start[n]) cuts_.push_back(at);
     std::sort(cuts_.begin(), cuts_.end());
-    IdleTimes& idle = idle_[static_cast<std::size_t>(p_.instructions[n].device)];
+    IdleTimes& idle = idle_[p_.instructions[n].device];
     for (std::size_t k = 1; k < cuts_.size(); ++k)
       cause(idle, cuts_[k - 1], cuts_[k] <= emptied, phases_[n]) += Seconds{cuts_[k] - cuts_[k - 1]};
   }
@@ -114,11 +114,10 @@ class Accounting {
       left.pop_back();
       for (const InstructionId w : p_.waits_for(at)) {
         const Instruction& i = p_.at(w);
-        if (i.is_compute() || t_.end[static_cast<std::size_t>(w)] <= from) continue;
+        if (i.is_compute() || t_.end[w] <= from) continue;
         const bool received = i.kind == InstructionKind::Receive;
-        const InstructionId begins = received ? p_.transfers[static_cast<std::size_t>(i.link)].send : w;
-        messages_.push_back({t_.start[static_cast<std::size_t>(begins)], t_.end[static_cast<std::size_t>(w)],
-                             i.kind == InstructionKind::Send});
+        const InstructionId begins = received ? p_.transfers[i.link].send : w;
+        messages_.push_back({t_.start[begins], t_.end[w], i.kind == InstructionKind::Send});
         if (i.stream.valid() && i.stream == p_.instructions[n].stream) left.push_back(w);
       }
     }

@@ -117,7 +117,7 @@ Json links_json(const Program& program, const Timeline& timeline, const Report& 
   Json links = Json::array();
   for (std::size_t i = 0; i < report.links.size(); ++i) {
     const LinkReport& l = report.links[i];
-    const Link& link = cluster.links[static_cast<std::size_t>(l.link)];
+    const Link& link = cluster.links[l.link];
     Json json{{"name", link.name}, {"traffic_bytes", l.traffic.value}, {"utilisation", l.utilisation}};
     if (link.duplex != Duplex::Half) json["forward"] = l.forward;
     if (!use.empty()) json["percent_over_time"] = percents(use[i]);
@@ -131,8 +131,8 @@ Json change_times(const Cluster& cluster) {
   Json changes = Json::array();
   for (const Change& c : cluster.changes) {
     Json json{{"devices", Json::array()}, {"links", Json::array()}, {"from_s", c.from.value}};
-    for (const DeviceId d : c.devices) json["devices"].push_back(cluster.devices[static_cast<std::size_t>(d)].name);
-    for (const LinkId l : c.links) json["links"].push_back(cluster.links[static_cast<std::size_t>(l)].name);
+    for (const DeviceId d : c.devices) json["devices"].push_back(cluster.devices[d].name);
+    for (const LinkId l : c.links) json["links"].push_back(cluster.links[l].name);
     if (c.until.value < kForEver) json["until_s"] = c.until.value;
     if (c.every.value > 0) json["every_s"] = c.every.value, json["lasts_s"] = c.lasts.value;
     changes.push_back(std::move(json));

@@ -13,23 +13,23 @@ using Places = std::vector<std::array<int, 2>>;
 Places places_of(const Cluster& cluster, const Report& report) {
   Places places(cluster.links.size(), {-1, -1});
   for (std::size_t l = 0; l < report.links.size(); ++l)
-    places[static_cast<std::size_t>(report.links[l].link)][report.links[l].forward] = static_cast<int>(l);
+    places[report.links[l].link][report.links[l].forward] = static_cast<int>(l);
   return places;
 }
 
 /// The places of the links of each route.
 std::vector<std::vector<int>> links_of_routes(const Program& program, const Cluster& cluster, const Places& places) {
   std::vector<bool> used(program.routes.size(), false);
-  for (const Transfer& t : program.transfers) used[static_cast<std::size_t>(t.route)] = true;
+  for (const Transfer& t : program.transfers) used[t.route] = true;
   for (const Collective& c : program.collectives)
-    for (int m = 0; m < c.members; ++m) used[static_cast<std::size_t>(c.first_route + m)] = true;
+    for (int m = 0; m < c.members; ++m) used[c.first_route + m] = true;
   const Router router(cluster);
   std::vector<std::vector<int>> links(program.routes.size());
   for (std::size_t r = 0; r < links.size(); ++r) {
     if (!used[r]) continue;
     for (const Hop& hop : router.require(program.routes[r].from, program.routes[r].to).hops) {
-      const bool forward = hop.forward || cluster.links[static_cast<std::size_t>(hop.link)].duplex == Duplex::Half;
-      if (const int place = places[static_cast<std::size_t>(hop.link)][forward]; place >= 0) links[r].push_back(place);
+      const bool forward = hop.forward || cluster.links[hop.link].duplex == Duplex::Half;
+      if (const int place = places[hop.link][forward]; place >= 0) links[r].push_back(place);
     }
   }
   return links;
@@ -49,7 +49,7 @@ void over_parts(double first, double last, int parts, Add add) {
 MemoryUse memory_use(const Program& program, const Cluster& cluster, InstructionId id) {
   const auto device = static_cast<std::size_t>(program.at(id).device);
   if (program.traffic.empty() || device >= cluster.devices.size()) return {};
-  return {cluster.devices[device].memory, program.traffic[static_cast<std::size_t>(id)] / 2};
+  return {cluster.devices[device].memory, program.traffic[id] / 2};
 }
 
 std::vector<std::vector<double>> link_use(const Program& p, const Timeline& t, const Cluster& cluster,
@@ -62,17 +62,16 @@ std::vector<std::vector<double>> link_use(const Program& p, const Timeline& t, c
   const auto spread = [&](std::size_t instruction, std::span<const int> over, double bytes) {
     over_parts((t.start[instruction] - begin) / each, (t.end[instruction] - begin) / each, parts,
                [&](int part, double share) {
-                 for (const int link : over)
-                   use[static_cast<std::size_t>(link)][static_cast<std::size_t>(part)] += bytes * share;
+                 for (const int link : over) use[link][part] += bytes * share;
                });
   };
   const auto add = [&](std::int32_t route, std::size_t instruction, double bytes) {
-    spread(instruction, links[static_cast<std::size_t>(route)], bytes);
+    spread(instruction, links[route], bytes);
   };
   for (std::size_t n = 0; n < p.traffic.size(); ++n)
     if (const MemoryUse m = memory_use(p, cluster, InstructionId{static_cast<std::int64_t>(n)});
         m.link.valid() && m.bytes > 0)
-      spread(n, {&places[static_cast<std::size_t>(m.link)][1], 1}, m.bytes);
+      spread(n, {&places[m.link][1], 1}, m.bytes);
   for (const Transfer& transfer : p.transfers)
     add(transfer.route, static_cast<std::size_t>(transfer.send), static_cast<double>(transfer.bytes));
   for (const Collective& c : p.collectives)
@@ -80,7 +79,7 @@ std::vector<std::vector<double>> link_use(const Program& p, const Timeline& t, c
       add(c.first_route + m, static_cast<std::size_t>(c.first) + static_cast<std::size_t>(m),
           static_cast<double>(ring_bytes(c.bytes, c.members)));
   for (std::size_t l = 0; l < use.size(); ++l) {
-    const Link& link = cluster.links[static_cast<std::size_t>(report.links[l].link)];
+    const Link& link = cluster.links[report.links[l].link];
     const double most = link.duplex == Duplex::Unshared ? 0 : link.bandwidth.value * each;
     for (double& bytes : use[l]) bytes = most > 0 ? bytes / most : 0;
   }

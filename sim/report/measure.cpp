@@ -2,14 +2,13 @@
 #include <limits>
 #include <utility>
 
+#include "sim/core/numbers.hpp"
 #include "sim/report/link_use.hpp"
 #include "sim/report/memory.hpp"
 #include "sim/report/report.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class Measurement {
  public:
@@ -29,8 +28,7 @@ class Measurement {
     for (std::size_t d = 0; d < idle.size(); ++d) report_.devices[d].idle = idle[d];
     const MemoryHistory memory(p_, t_);
     for (int d = 0; d < p_.devices; ++d)
-      report_.devices[static_cast<std::size_t>(d)].memory =
-          peak_of(memory.curve(DeviceId{d}), p_, cluster_, DeviceId{d});
+      report_.devices[d].memory = peak_of(memory.curve(DeviceId{d}), p_, cluster_, DeviceId{d});
     return std::move(report_);
   }
 
@@ -38,8 +36,7 @@ class Measurement {
   /// Of what was timed by iterations only, everything within them is not known: NaN.
   Report iterations_only() {
     constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-    for (const Instruction& i : p_.instructions)
-      report_.devices[static_cast<std::size_t>(i.device)].used |= i.is_compute();
+    for (const Instruction& i : p_.instructions) report_.devices[i.device].used |= i.is_compute();
     if (report_.period.value > 0) report_.throughput = p_.mini_batch / report_.period.value;
     links();
     report_.instruction_times = false;
@@ -54,12 +51,12 @@ class Measurement {
     return std::move(report_);
   }
 
-  double start(InstructionId i) const { return t_.start[static_cast<std::size_t>(i)]; }
-  double end(InstructionId i) const { return t_.end[static_cast<std::size_t>(i)]; }
+  double start(InstructionId i) const { return t_.start[i]; }
+  double end(InstructionId i) const { return t_.end[i]; }
 
   /// Makespan, period and length from the last end of every iteration.
   void times() {
-    std::vector<double> last(static_cast<std::size_t>(p_.iterations), 0), first(last.size(), kNever);
+    std::vector<double> last(static_cast<std::size_t>(p_.iterations), 0), first(last.size(), kInfinity);
     std::vector<int> newest(report_.devices.size(), 0);
     report_.drains = true;
     for (std::size_t n = 0; n < p_.size(); ++n) {
@@ -69,7 +66,7 @@ class Measurement {
       last[k] = std::max(last[k], t_.end[n]);
       if (!i.is_compute()) continue;
       first[k] = std::min(first[k], t_.start[n]);
-      auto& seen = newest[static_cast<std::size_t>(i.device)];
+      auto& seen = newest[i.device];
       report_.drains = report_.drains && iteration >= seen;
       seen = std::max(seen, iteration);
     }
@@ -78,7 +75,7 @@ class Measurement {
       apart = apart && first[k] >= last[k - 1] * (1 - 1e-12);
       last[k] = std::max(last[k], last[k - 1]);
     }
-    begin_ = first.front() == kNever ? 0 : first.front();
+    begin_ = first.front() == kInfinity ? 0 : first.front();
     report_.makespan = {last.front() - begin_};
     report_.length = {last.back() - begin_};
     report_.period = last.size() < 2 ? report_.makespan : one_more(last, apart);
@@ -150,7 +147,7 @@ class Measurement {
       const Instruction& i = p_.at(w);
       if (i.is_compute()) continue;
       const bool received = i.kind == InstructionKind::Receive;
-      const InstructionId begins = received ? p_.transfers[static_cast<std::size_t>(i.link)].send : w;
+      const InstructionId begins = received ? p_.transfers[i.link].send : w;
       spans_.emplace_back(std::max(start(begins), from), std::min(end(w), t_.start[n]));
     }
     std::sort(spans_.begin(), spans_.end());
@@ -184,7 +181,7 @@ class Measurement {
     add_messages(forward, backward);
     for (std::size_t n = 0; n < p_.traffic.size(); ++n)
       if (const MemoryUse m = memory_use(p_, cluster_, InstructionId{static_cast<std::int64_t>(n)}); m.link.valid())
-        forward[static_cast<std::size_t>(m.link)] += m.bytes;
+        forward[m.link] += m.bytes;
     for (std::size_t l = 0; l < forward.size(); ++l) {
       for (const bool way : {true, false}) {
         const double bytes = (way ? forward : backward)[l];
@@ -201,17 +198,17 @@ class Measurement {
 
   void add_messages(std::vector<double>& forward, std::vector<double>& backward) const {
     std::vector<double> traffic(p_.routes.size(), 0);
-    for (const Transfer& t : p_.transfers) traffic[static_cast<std::size_t>(t.route)] += static_cast<double>(t.bytes);
+    for (const Transfer& t : p_.transfers) traffic[t.route] += static_cast<double>(t.bytes);
     for (const Collective& c : p_.collectives)
       for (int m = 0; m < c.members; ++m)
-        traffic[static_cast<std::size_t>(c.first_route + m)] += static_cast<double>(ring_bytes(c.bytes, c.members));
+        traffic[c.first_route + m] += static_cast<double>(ring_bytes(c.bytes, c.members));
     const Router router(cluster_);
     for (std::size_t r = 0; r < traffic.size(); ++r) {
       if (traffic[r] == 0) continue;
       for (const Hop& hop : router.require(p_.routes[r].from, p_.routes[r].to).hops) {
-        const Link& link = cluster_.links[static_cast<std::size_t>(hop.link)];
+        const Link& link = cluster_.links[hop.link];
         const bool one_way = link.duplex == Duplex::Half || hop.forward;
-        (one_way ? forward : backward)[static_cast<std::size_t>(hop.link)] += traffic[r];
+        (one_way ? forward : backward)[hop.link] += traffic[r];
       }
     }
   }
@@ -241,10 +238,10 @@ class Measurement {
     look(at);
     const Instruction& i = p_.at(at);
     if (i.kind == InstructionKind::AllReduce) {
-      const Collective& c = p_.collectives[static_cast<std::size_t>(i.link)];
+      const Collective& c = p_.collectives[i.link];
       for (int m = 0; m < c.members; ++m) look(InstructionId{static_cast<std::int64_t>(c.first) + m});
     } else if (!i.is_compute()) {
-      const Transfer& t = p_.transfers[static_cast<std::size_t>(i.link)];
+      const Transfer& t = p_.transfers[i.link];
       if (p_.rendezvous)
         look(t.send), look(t.receive);
       else if (at == t.receive && (!best.valid() || end(t.send) > end(best)))

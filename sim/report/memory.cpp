@@ -21,7 +21,7 @@ MemoryHistory::MemoryHistory(const Program& program, const Timeline& timeline)
   buffers_.resize(program.buffers.size());
   auto next = first_;
   for (std::size_t b = 0; b < program.buffers.size(); ++b)
-    buffers_[next[static_cast<std::size_t>(program.buffers[b].device)]++] = static_cast<std::uint32_t>(b);
+    buffers_[next[program.buffers[b].device]++] = static_cast<std::uint32_t>(b);
 }
 
 MemoryCurve MemoryHistory::curve(DeviceId device) const {
@@ -70,7 +70,7 @@ MemoryCurve MemoryHistory::curve(DeviceId device) const {
 
 MemoryPeak peak_of(const MemoryCurve& curve, const Program& program, const Cluster& cluster, DeviceId device) {
   MemoryPeak peak;
-  peak.resident = program.memory[static_cast<std::size_t>(device)].total();
+  peak.resident = program.memory[device].total();
   peak.total = peak.resident;
   if (static_cast<std::size_t>(device) < cluster.devices.size()) {
     peak.capacity = cluster.type_of(device).usable_memory();

@@ -69,8 +69,7 @@ class Writer {
   void host(DeviceId d) {
     const DeviceType& type = cluster_.type_of(d);
     const double speed = type.peak.value * type.efficiency;
-    out("    <host id=\"{}\" speed=\"{}f\">", escaped(cluster_.devices[static_cast<std::size_t>(d)].name),
-        shortest(speed > 0 ? speed : 1));
+    out("    <host id=\"{}\" speed=\"{}f\">", escaped(cluster_.devices[d].name), shortest(speed > 0 ? speed : 1));
     if (type.memory.value > 0) out("<prop id=\"memory\" value=\"{} B\"/>", shortest(type.memory.value));
     if (type.memory_reserve.value > 0)
       out("<prop id=\"memory_reserve\" value=\"{} B\"/>", shortest(type.memory_reserve.value));
@@ -92,16 +91,15 @@ class Writer {
         if (from == to) continue;
         const std::optional<Route> way = router.route(DeviceId{from}, DeviceId{to});
         if (!way) continue;
-        out("    <route src=\"{}\" dst=\"{}\" symmetrical=\"NO\">",
-            escaped(cluster_.devices[static_cast<std::size_t>(from)].name),
-            escaped(cluster_.devices[static_cast<std::size_t>(to)].name));
+        out("    <route src=\"{}\" dst=\"{}\" symmetrical=\"NO\">", escaped(cluster_.devices[from].name),
+            escaped(cluster_.devices[to].name));
         for (const Hop& hop : way->hops) crossing(hop);
         out("</route>\n");
       }
   }
 
   void crossing(const Hop& hop) {
-    const Link& l = cluster_.links[static_cast<std::size_t>(hop.link)];
+    const Link& l = cluster_.links[hop.link];
     const char* const way = l.duplex != Duplex::Full ? "" : hop.forward ? " direction=\"UP\"" : " direction=\"DOWN\"";
     out("<link_ctn id=\"{}\"{}/>", escaped(l.name), way);
   }

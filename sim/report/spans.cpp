@@ -19,15 +19,15 @@ std::string field(const std::string& text) {
 }
 
 std::uint64_t bytes_of(const Program& program, const Instruction& i) {
-  if (i.kind == InstructionKind::AllReduce) return program.collectives[static_cast<std::size_t>(i.link)].bytes;
-  return i.is_compute() ? 0 : program.transfers[static_cast<std::size_t>(i.link)].bytes;
+  if (i.kind == InstructionKind::AllReduce) return program.collectives[i.link].bytes;
+  return i.is_compute() ? 0 : program.transfers[i.link].bytes;
 }
 
 }  // namespace
 
 std::string spans_csv(const Program& program, const Timeline& timeline, const Report& report, const Cluster& cluster) {
   std::vector<bool> critical(program.size(), false);
-  for (const InstructionId i : report.critical_path) critical[static_cast<std::size_t>(i)] = true;
+  for (const InstructionId i : report.critical_path) critical[i] = true;
   std::string text =
       "id,instruction,kind,device,stream,stage,micro_batch,iteration,version,bytes,start_ns,end_ns,critical\n";
   auto out = std::back_inserter(text);
@@ -35,10 +35,9 @@ std::string spans_csv(const Program& program, const Timeline& timeline, const Re
     const Instruction& i = program.instructions[n];
     fmt::format_to(out, "{},{},{},{},{},{},{},{},{},{},{:.3f},{:.3f},{:d}\n", n,
                    to_text(program, InstructionId{static_cast<std::int64_t>(n)}),
-                   kKinds[static_cast<std::size_t>(i.kind)],
-                   field(cluster.devices[static_cast<std::size_t>(i.device)].name), i.stream.value, i.stage.value,
-                   i.micro, program.iteration_of(i), i.version, bytes_of(program, i), timeline.start[n] * 1e9,
-                   timeline.end[n] * 1e9, static_cast<bool>(critical[n]));
+                   kKinds[static_cast<std::size_t>(i.kind)], field(cluster.devices[i.device].name), i.stream.value,
+                   i.stage.value, i.micro, program.iteration_of(i), i.version, bytes_of(program, i),
+                   timeline.start[n] * 1e9, timeline.end[n] * 1e9, static_cast<bool>(critical[n]));
   }
   return text;
 }

@@ -71,7 +71,7 @@ class Drawing {
     for (std::size_t n = 0; n < p_.size(); ++n) {
       const Instruction& i = p_.instructions[n];
       if (!i.is_compute() || !shown(i)) continue;
-      used[static_cast<std::size_t>(i.device)] = true;
+      used[i.device] = true;
       length_ = std::max(length_, t_.end[n]);
     }
     if (!iteration_) length_ = t_.last_end().value;

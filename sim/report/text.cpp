@@ -130,7 +130,7 @@ std::string summary_text(const Program& program, const Report& report, const Clu
   if (!report.links.empty()) {
     const LinkReport& l = report.links.front();
     text += row(measured ? "busiest link, planned" : "busiest link", percent(l.utilisation),
-                fmt::format("{}, {} in all", cluster.links[static_cast<std::size_t>(l.link)].name, to_text(l.traffic)));
+                fmt::format("{}, {} in all", cluster.links[l.link].name, to_text(l.traffic)));
   }
   if (report.energy.value > 0)
     text += row("energy", to_text(report.energy), fmt::format("in {}", to_text(report.length)));

@@ -35,7 +35,7 @@ std::string escaped(std::string_view text) {
 }
 
 std::string stream_title(const Stream& stream, const Cluster& cluster) {
-  const std::string peer = stream.peer.valid() ? cluster.devices[static_cast<std::size_t>(stream.peer)].name : "";
+  const std::string peer = stream.peer.valid() ? cluster.devices[stream.peer].name : "";
   switch (stream.kind) {
     case StreamKind::Compute:
       return "compute";
@@ -59,8 +59,7 @@ class TraceWriter {
   std::string run() {
     text_ = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
     for (int d = 0; d < p_.devices; ++d)
-      event(R"("ph":"M","name":"process_name","pid":{},"args":{{"name":"{}"}})", d,
-            escaped(cluster_.devices[static_cast<std::size_t>(d)].name));
+      event(R"("ph":"M","name":"process_name","pid":{},"args":{{"name":"{}"}})", d, escaped(cluster_.devices[d].name));
     assign_tracks();
     for (std::size_t n = 0; n < p_.size(); ++n) slice(n);
     for (std::size_t t = 0; t < p_.transfers.size(); ++t) arrow(t);
@@ -101,8 +100,7 @@ class TraceWriter {
           tracks[ordered ? static_cast<std::size_t>(i.stream) : p_.streams.size() + static_cast<std::size_t>(i.device)];
       auto free = std::find_if(own.begin(), own.end(), [&](const Track& t) { return t.free_at <= t_.start[n]; });
       if (free == own.end()) {
-        const std::string title =
-            ordered ? stream_title(p_.streams[static_cast<std::size_t>(i.stream)], cluster_) : "messages";
+        const std::string title = ordered ? stream_title(p_.streams[i.stream], cluster_) : "messages";
         event(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}})", i.device.value, next,
               escaped(title));
         event(R"("ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}})", i.device.value,
@@ -136,7 +134,7 @@ class TraceWriter {
   void memory() {
     const MemoryHistory history(p_, t_);
     for (int d = 0; d < p_.devices; ++d) {
-      const Bytes resident = p_.memory[static_cast<std::size_t>(d)].total();
+      const Bytes resident = p_.memory[d].total();
       const auto counter = [&](double time, const MemorySample& s) {
         event(
             R"("ph":"C","name":"memory MB","pid":{},"ts":{:.6f},"args":{{"model":{:.3f},"activations":{:.3f},"messages":{:.3f}}})",

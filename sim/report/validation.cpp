@@ -6,21 +6,17 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/numbers.hpp"
+
 namespace stagecraft {
 namespace {
-
-double quantile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
-}
 
 /// Readings of one thing under both clocks.
 struct Both {
   std::vector<double> simulated, measured;
 
   Pair pair(std::string name) const {
-    return {std::move(name), quantile(simulated, 0.5), quantile(measured, 0.5),
+    return {std::move(name), median(simulated), median(measured),
             (quantile(measured, 0.75) - quantile(measured, 0.25)) / 2, measured.size()};
   }
 };
@@ -29,7 +25,7 @@ struct Both {
 std::vector<double> iteration_times(const Program& p, const Timeline& t) {
   std::vector<double> last(static_cast<std::size_t>(p.iterations), 0), times;
   for (std::size_t n = 0; n < p.size(); ++n) {
-    auto& end = last[static_cast<std::size_t>(p.iteration_of(p.instructions[n]))];
+    auto& end = last[p.iteration_of(p.instructions[n])];
     end = std::max(end, t.end[n]);
   }
   // With drains every few iterations, their mean over each interval: single ones are not alike.
@@ -51,7 +47,7 @@ std::vector<double> hop_times(const Program& p, const Timeline& t) {
     for (const InstructionId w : p.waits_for(InstructionId{static_cast<std::int64_t>(n)}))
       if (!latest.valid() || t.end_of(w) > t.end_of(latest)) latest = w;
     if (!latest.valid() || p.at(latest).kind != InstructionKind::Receive) continue;
-    const Transfer& transfer = p.transfers[static_cast<std::size_t>(p.at(latest).link)];
+    const Transfer& transfer = p.transfers[p.at(latest).link];
     times.push_back(t.start[n] - t.start_of(transfer.send).value);
   }
   return times;
@@ -74,7 +70,7 @@ Collected collect(const Program& p, const Timeline& simulated, const Timeline& m
       both->simulated.push_back(s);
       both->measured.push_back(m);
     }
-    auto& [busy_simulated, busy_measured] = c.busy[static_cast<std::size_t>(i.device)];
+    auto& [busy_simulated, busy_measured] = c.busy[i.device];
     busy_simulated += s;
     busy_measured += m;
   }

@@ -47,7 +47,7 @@ Load load_of(const Prepared& p) {
   for (int s = 0; s < p.plan.stage_count(); ++s) {
     const Stage& stage = p.plan.stage(StageId{s});
     for (std::size_t r = 0; r < stage.devices.size(); ++r) {
-      const StageCost& c = p.costs[static_cast<std::size_t>(s)][r];
+      const StageCost& c = p.costs[s][r];
       const bool in_turn = stage.recompute || stage.twin.valid();
       const auto d = static_cast<std::size_t>(stage.devices[r]);
       const Seconds backward = std::min(c.backward, c.input_gradient + c.weight_gradient);
@@ -79,7 +79,7 @@ class Maker {
     std::erase_if(sizes_, [&](int size) { return samples_ % size != 0; });
     std::vector<std::pair<double, std::size_t>> speed;
     for (std::size_t d = 0; d < p.cluster.devices.size(); ++d)
-      speed.emplace_back(-p.cluster.types[static_cast<std::size_t>(p.cluster.devices[d].type)].peak.value, d);
+      speed.emplace_back(-p.cluster.types[p.cluster.devices[d].type].peak.value, d);
     std::stable_sort(speed.begin(), speed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     for (const auto& s : speed) fastest_.push_back(s.second);
     for (const Device& d : p.cluster.devices) names_.push_back(d.name);
@@ -183,7 +183,7 @@ class Maker {
     c.bound.period = *std::max_element(load.busy.begin(), load.busy.end());
     c.bound.memory = *std::max_element(load.held.begin(), load.held.end());
     for (std::size_t d = 0; d < load.held.size(); ++d) {
-      const Bytes there = p.cluster.types[static_cast<std::size_t>(p.cluster.devices[d].type)].usable_memory();
+      const Bytes there = p.cluster.types[p.cluster.devices[d].type].usable_memory();
       if (there.value > 0 && load.held[d] > there) return false;
     }
     return true;

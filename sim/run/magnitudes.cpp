@@ -1,10 +1,9 @@
 #include "sim/run/magnitudes.hpp"
 
-#include <limits>
-
 #include <fmt/format.h>
 
 #include "sim/core/counted.hpp"
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft {
 namespace {
@@ -16,7 +15,7 @@ struct Range {
   const char* field;
   Unit Thing::*figure;
   Unit least, most;
-  Unit endless = {std::numeric_limits<double>::infinity()};
+  Unit endless = {kInfinity};
 };
 
 constexpr Bandwidth kEndless{1e18};  // Said of what is to take no time; platforms of SimGrid get it.

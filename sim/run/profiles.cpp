@@ -31,7 +31,7 @@ bool apply_to_memory(const Profile& profile, Cluster& cluster) {
                                  "one of them and to all",
                                  cluster.name),
                      "stagecraft profile --backend cuda, with two parts or more");
-  cluster.links[static_cast<std::size_t>(memory)].bandwidth = profile.gpu->memory / 2;
+  cluster.links[memory].bandwidth = profile.gpu->memory / 2;
   for (DeviceType& type : cluster.types)
     if (type.name == profile.device) type.memory_bandwidth = std::min(profile.gpu->memory, profile.gpu->memory_alone);
   return true;
@@ -67,14 +67,13 @@ Value load_profile_file(const std::string& file) {
 }
 
 void apply(const Profile& profile, Cluster& cluster) {
-  const auto meant = std::count_if(cluster.devices.begin(), cluster.devices.end(), [&](const Device& d) {
-    return cluster.types[static_cast<std::size_t>(d.type)].name == profile.device;
-  });
+  const auto meant = std::count_if(cluster.devices.begin(), cluster.devices.end(),
+                                   [&](const Device& d) { return cluster.types[d.type].name == profile.device; });
   if (meant == 0)
     throw InputError(fmt::format("the profile is of devices of the type '{}', but the cluster '{}' has none",
                                  profile.device, cluster.name),
                      fmt::format("take a profile of its devices, such as '{}', or leave the profile out",
-                                 cluster.types[static_cast<std::size_t>(cluster.devices.front().type)].name));
+                                 cluster.types[cluster.devices.front().type].name));
   if (static_cast<std::size_t>(meant) < cluster.devices.size()) return;
   const LinkId memory = apply_to_memory(profile, cluster) ? cluster.devices.front().memory : LinkId{};
   for (std::size_t l = 0; l < cluster.links.size(); ++l) {

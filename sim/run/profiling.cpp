@@ -51,8 +51,7 @@ Profile take_profile(const Scenario& scenario, const Prepared& p, const std::str
     devices.insert(stage.devices.begin(), stage.devices.end());
   }
   for (const DeviceId d : devices)
-    if (p.cluster.devices[static_cast<std::size_t>(d)].type !=
-        p.cluster.devices[static_cast<std::size_t>(*devices.begin())].type)
+    if (p.cluster.devices[d].type != p.cluster.devices[*devices.begin()].type)
       throw InputError(fmt::format("the plan uses devices of the types '{}' and '{}', and this machine is of one",
                                    p.cluster.type_of(*devices.begin()).name, p.cluster.type_of(d).name),
                        "take a cluster of equal devices, such as threads-8");

@@ -159,8 +159,7 @@ class Writer {
       for (std::size_t to = 0; to < count; ++to) {
         if (platform.route(from, to).empty()) continue;
         std::string text = platform.hosts[from].name + " " + platform.hosts[to].name;
-        for (const std::int32_t link : platform.route(from, to))
-          text += " " + link_names_[static_cast<std::size_t>(link)];
+        for (const std::int32_t link : platform.route(from, to)) text += " " + link_names_[link];
         list.items.push_back(scalar(std::move(text)));
       }
     return list;

@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
+#include "sim/core/id_vector.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr std::array<std::string_view, 13> kWords = {
+constexpr EnumArray<ActionKind, std::string_view, 13> kWords = {
     "F", "B", "I", "W", "R", "U", "SEND_F", "RECV_F", "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD"};
 
 bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -54,7 +54,7 @@ Schedule compute_of(const ActionTable& table) {
 }
 
 std::string to_text(const Action& action) {
-  const std::string_view word = kWords[static_cast<std::size_t>(action.kind)];
+  const std::string_view word = kWords[action.kind];
   if (action.kind >= ActionKind::Unshard) return fmt::format("{}{}", action.stage.value, word);
   return fmt::format("{}{}{}", action.stage.value, word, action.micro);
 }

@@ -45,7 +45,7 @@ void complete_group(std::span<const Op> group, const Plan& plan, const GradientG
   }
   for (const Op& op : group) {
     if (!ends_backward(op.kind)) continue;
-    const int own = each[static_cast<std::size_t>(op.stage)], count = ++finished[static_cast<std::size_t>(op.stage)];
+    const int own = each[op.stage], count = ++finished[op.stage];
     auto& list = plan.stage(op.stage).twin.valid() || groups.tied(op.stage) ? late : ops;
     if (count % own == 0) list.push_back({OpKind::Update, false, op.stage, count / own - 1});
   }
@@ -90,7 +90,7 @@ Schedule join(const std::vector<Part>& parts, const Plan& plan, const std::vecto
       }
       if (!late.empty()) append_late(late, groups, ops);
     }
-    for (const Op& op : ops) finished[static_cast<std::size_t>(op.stage)] = 0;
+    for (const Op& op : ops) finished[op.stage] = 0;
   }
   return all;
 }
@@ -173,15 +173,15 @@ Schedule by_stage(const Plan& plan, std::string_view schedule, bool share,
   for (int s = 0; s < plan.stage_count(); ++s) {
     const StageId stage{s};
     for (int r = 0; r < static_cast<int>(plan.stage(stage).devices.size()); ++r) {
-      const DeviceId device = plan.stage(stage).devices[static_cast<std::size_t>(r)];
-      const StageId other = owner[static_cast<std::size_t>(device)];
+      const DeviceId device = plan.stage(stage).devices[r];
+      const StageId other = owner[device];
       if (other.valid() && !share)
         throw InputError(fmt::format("the schedule '{}' runs one stage on a device, but device {} has stages {} and {}",
                                      schedule, device.value, other.value, s),
                          "give every stage a device of its own, or give the order yourself with the schedule 'csv'");
-      owner[static_cast<std::size_t>(device)] = stage;
+      owner[device] = stage;
       const int turns = plan.stage(stage).turns();
-      OpList list(result.devices[static_cast<std::size_t>(device)], stage, r % turns, turns);
+      OpList list(result.devices[device], stage, r % turns, turns);
       order(stage, list);
     }
   }
@@ -297,10 +297,9 @@ Schedule by_rank(const ScheduleInput& in, int micro_batches,
   result.devices.resize(static_cast<std::size_t>(in.plan.device_count()));
   for (int r = 0; r < in.layout.ranks(); ++r) {
     std::vector<Op> row;
-    RankOps ops(row, in.layout.stages[static_cast<std::size_t>(r)]);
+    RankOps ops(row, in.layout.stages[r]);
     order({in, r, in.layout.ranks(), in.layout.chunks(), micro_batches}, ops);
-    for (const DeviceId device : in.layout.devices[static_cast<std::size_t>(r)])
-      result.devices[static_cast<std::size_t>(device)] = row;
+    for (const DeviceId device : in.layout.devices[r]) result.devices[device] = row;
   }
   return result;
 }

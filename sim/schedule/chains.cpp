@@ -36,7 +36,7 @@ Chains chains_of(const Plan& plan) {
     chains.rank.push_back(plan.stage(StageId{s}).devices.front());
     chains.micro_batches = std::max(chains.micro_batches, plan.micro_batches(StageId{s}));
   }
-  for (const StageEdge& e : plan.edges) chains.fed[static_cast<std::size_t>(e.to)] = true;
+  for (const StageEdge& e : plan.edges) chains.fed[e.to] = true;
   return chains;
 }
 

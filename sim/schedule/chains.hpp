@@ -16,8 +16,8 @@ struct Chains {
 
   int stages() const { return static_cast<int>(rank.size()); }
   bool feeds(StageId s) const { return s + 1 < stages() && fed[static_cast<std::size_t>(s) + 1]; }
-  bool is_fed(StageId s) const { return fed[static_cast<std::size_t>(s)]; }
-  int rank_of(StageId s) const { return rank[static_cast<std::size_t>(s)]; }
+  bool is_fed(StageId s) const { return fed[s]; }
+  int rank_of(StageId s) const { return rank[s]; }
   /// The rank that makes the input of a forward, or of a backward; -1: none, or the stage's own.
   int source(StageId, bool gradient) const;
   /// The rank that uses the output.

@@ -22,8 +22,8 @@ bool has(const ActionTable& table, ActionKind first, ActionKind last) {
 Problems in_columns(Problems problems, const std::vector<std::vector<int>>& columns) {
   for (ScheduleProblem& p : problems)
     if (p.rank >= 0 && p.column >= 0) {
-      const auto& row = columns[static_cast<std::size_t>(p.rank)];
-      if (static_cast<std::size_t>(p.column) < row.size()) p.column = row[static_cast<std::size_t>(p.column)];
+      const auto& row = columns[p.rank];
+      if (static_cast<std::size_t>(p.column) < row.size()) p.column = row[p.column];
     }
   return problems;
 }

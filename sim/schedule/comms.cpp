@@ -59,8 +59,8 @@ class Lowering {
   }
 
   bool group_ready(int rank) const {
-    const auto& row = rows_.ranks[static_cast<std::size_t>(rank)];
-    const std::size_t first = head_[static_cast<std::size_t>(rank)];
+    const auto& row = rows_.ranks[rank];
+    const std::size_t first = head_[rank];
     if (first == row.size()) return false;
     for (std::size_t i = first; i < group_end(row, first); ++i)
       if (!ready(row[i])) return false;
@@ -89,7 +89,7 @@ class Lowering {
     there_[chains_.output(a.stage, a.micro, gradient)] = true;
     const int other = chains_.target(a.stage, gradient);
     if (other < 0) return;
-    add_send(chains_, a, lowered_.ranks[static_cast<std::size_t>(rank)]);
+    add_send(chains_, a, lowered_.ranks[rank]);
     const StageId stage{gradient ? a.stage - 1 : a.stage + 1};
     const auto o = static_cast<std::size_t>(other);
     lowered_.ranks[o].push_back(

@@ -40,9 +40,7 @@ class CommsCheck {
         if (problems_.size() < kMost)
           visit(Place{static_cast<std::int32_t>(r), static_cast<std::int32_t>(i)}, table_.ranks[r][i]);
   }
-  const Action& at(Place p) const {
-    return table_.ranks[static_cast<std::size_t>(p.rank)][static_cast<std::size_t>(p.index)];
-  }
+  const Action& at(Place p) const { return table_.ranks[p.rank][p.index]; }
   void bad(const char* code, Place p, std::string message) {
     problems_.push_back({code, 5, p.rank, p.index, to_text(at(p)), std::move(message)});
   }

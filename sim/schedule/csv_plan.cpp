@@ -20,7 +20,7 @@ using Micros = std::vector<std::vector<int>>;  // That each stage forwards, asce
 std::vector<int> ranks_of_stages(const CsvSchedule& csv) {
   std::vector<std::map<int, int>> ops(static_cast<std::size_t>(csv.stages));
   for (std::size_t rank = 0; rank < csv.schedule.devices.size(); ++rank)
-    for (const Op& op : csv.schedule.devices[rank]) ++ops[static_cast<std::size_t>(op.stage)][static_cast<int>(rank)];
+    for (const Op& op : csv.schedule.devices[rank]) ++ops[op.stage][static_cast<int>(rank)];
   std::vector<int> ranks(ops.size(), -1);
   for (std::size_t s = 0; s < ops.size(); ++s)
     for (const auto& [rank, count] : ops[s])
@@ -37,12 +37,12 @@ Micros place_stages(const CsvSchedule& csv, Plan& plan, std::vector<ScheduleProb
   for (std::size_t rank = 0; rank < csv.schedule.devices.size(); ++rank) {
     const auto& ops = csv.schedule.devices[rank];
     for (std::size_t i = 0; i < ops.size(); ++i) {
-      const auto& devices = plan.stages[static_cast<std::size_t>(ops[i].stage)].devices;
+      const auto& devices = plan.stages[ops[i].stage].devices;
       if (devices.front() != static_cast<int>(rank) && problems.size() < kMost)
         problems.push_back(
             {"wrong-rank", 2, static_cast<int>(rank), csv.columns[rank][i], to_text(ops[i]),
              fmt::format("stage {} runs on rank {} and on rank {}", ops[i].stage.value, devices.front().value, rank)});
-      if (ops[i].kind == OpKind::Forward) micros[static_cast<std::size_t>(ops[i].stage)].push_back(ops[i].micro);
+      if (ops[i].kind == OpKind::Forward) micros[ops[i].stage].push_back(ops[i].micro);
     }
   }
   for (auto& own : micros) {
@@ -56,14 +56,12 @@ Micros place_stages(const CsvSchedule& csv, Plan& plan, std::vector<ScheduleProb
 void report_missing(const std::vector<bool>& starts, const CsvSchedule& csv, std::vector<ScheduleProblem>& problems) {
   const auto behind = std::find(starts.rbegin(), starts.rend(), true).base() - starts.begin();
   for (int m = 0; m < behind && problems.size() < kMost; ++m)
-    if (!starts[static_cast<std::size_t>(m)])
-      problems.push_back({"missing", 2, -1, -1, {}, fmt::format("micro-batch {} never starts", m)});
+    if (!starts[m]) problems.push_back({"missing", 2, -1, -1, {}, fmt::format("micro-batch {} never starts", m)});
   for (std::size_t rank = 0; rank < csv.schedule.devices.size() && behind < csv.micro_batches; ++rank) {
     const auto& ops = csv.schedule.devices[rank];
     const auto last = std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.micro >= behind; });
     if (last == ops.end()) continue;
-    problems.push_back({"missing", 2, static_cast<int>(rank),
-                        csv.columns[rank][static_cast<std::size_t>(last - ops.begin())], to_text(*last),
+    problems.push_back({"missing", 2, static_cast<int>(rank), csv.columns[rank][last - ops.begin()], to_text(*last),
                         fmt::format("micro-batch {} never starts: the last that does is {}", last->micro, behind - 1)});
     return;
   }
@@ -84,7 +82,7 @@ void check_chains(std::vector<int> starts, const Micros& micros, const CsvSchedu
   }
   std::vector<bool> all(static_cast<std::size_t>(csv.micro_batches), false);
   for (const int s : starts)
-    for (const int m : micros[static_cast<std::size_t>(s)]) all[static_cast<std::size_t>(m)] = true;
+    for (const int m : micros[s]) all[m] = true;
   report_missing(all, csv, problems);
   starts.push_back(csv.stages);
   for (std::size_t c = 1; c + 1 < starts.size(); ++c) {
@@ -116,14 +114,14 @@ int least_run(const std::vector<int>& micros, const CsvSchedule& csv) {
 ScheduleProblem broken_chain(int s, const std::vector<int>& odd, const Micros& micros, const Plan& plan,
                              const CsvSchedule& csv) {
   const int micro = least_run(odd, csv);
-  const auto& own = micros[static_cast<std::size_t>(s)];
+  const auto& own = micros[s];
   const int has = std::binary_search(own.begin(), own.end(), micro) ? s : s - 1, lacks = 2 * s - 1 - has;
   const auto place = [&](int stage, bool forward) -> std::pair<int, int> {
-    const int rank = plan.stages[static_cast<std::size_t>(stage)].devices.front();
-    const auto& ops = csv.schedule.devices[static_cast<std::size_t>(rank)];
+    const int rank = plan.stages[stage].devices.front();
+    const auto& ops = csv.schedule.devices[rank];
     for (std::size_t i = 0; i < ops.size(); ++i)
       if (ops[i].stage == stage && ops[i].micro == micro && (ops[i].kind == OpKind::Forward) == forward)
-        return {rank, csv.columns[static_cast<std::size_t>(rank)][i]};
+        return {rank, csv.columns[rank][i]};
     return {rank, -1};
   };
   const auto other = place(lacks, false), slip = place(has, true);
@@ -140,7 +138,7 @@ ScheduleProblem broken_chain(int s, const std::vector<int>& odd, const Micros& m
 /// Joins stage s to the one before when they share micro-batches; false when it starts a chain.
 bool join_chain(int s, const Micros& micros, Plan& plan, const CsvSchedule& csv,
                 std::vector<ScheduleProblem>& problems) {
-  const auto &own = micros[static_cast<std::size_t>(s)], &before = micros[static_cast<std::size_t>(s) - 1];
+  const auto &own = micros[s], &before = micros[static_cast<std::size_t>(s) - 1];
   if (own != before) {
     std::vector<int> shared, odd;
     std::set_intersection(own.begin(), own.end(), before.begin(), before.end(), std::back_inserter(shared));
@@ -162,8 +160,8 @@ Plan implied_plan(const CsvSchedule& csv, std::vector<ScheduleProblem>& problems
   const Micros micros = place_stages(csv, plan, problems);
   std::vector<int> chain_starts{0};
   for (int s = 0; s < csv.stages; ++s) {
-    auto& stage = plan.stages[static_cast<std::size_t>(s)];
-    const auto& own = micros[static_cast<std::size_t>(s)];
+    auto& stage = plan.stages[s];
+    const auto& own = micros[s];
     if (own.empty()) {
       if (problems.size() < kMost)
         problems.push_back(

@@ -11,17 +11,17 @@ class Steps {
   Steps(const std::array<int, 2>& chunk, const std::array<int, 2>& first, RankOps& ops)
       : ops_(&ops), chunk_(chunk), forward_(first), backward_(first) {}
 
-  void forward(int c) { ops_->forward(chunk_[at(c)], forward_[at(c)]++); }
+  void forward(int c) { ops_->forward(chunk_[c], forward_[c]++); }
   void backward(int c, bool split) {
-    const int micro = backward_[at(c)]++;
-    if (!split) return ops_->backward(chunk_[at(c)], micro);
-    ops_->input_gradient(chunk_[at(c)], micro);
+    const int micro = backward_[c]++;
+    if (!split) return ops_->backward(chunk_[c], micro);
+    ops_->input_gradient(chunk_[c], micro);
     weights_.push_back({c, micro});
   }
   void weight() {
     const auto [c, micro] = weights_.front();
     weights_.pop_front();
-    ops_->weight_gradient(chunk_[at(c)], micro);
+    ops_->weight_gradient(chunk_[c], micro);
   }
   /// Forward of one chunk and backward of the other as one op.
   void together(int forward_chunk, int backward_chunk) {
@@ -31,7 +31,6 @@ class Steps {
   }
 
  private:
-  static std::size_t at(int c) { return static_cast<std::size_t>(c); }
   struct Weight {
     int chunk, micro;
   };

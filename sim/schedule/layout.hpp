@@ -24,9 +24,7 @@ Layout layout_of(const Plan&, const Placing&, std::string_view schedule);
 class RankOps {
  public:
   RankOps(std::vector<Op>& ops, const std::vector<StageId>& chunks) : ops_(&ops), chunks_(&chunks) {}
-  void add(OpKind kind, int chunk, int micro) {
-    ops_->push_back({kind, false, (*chunks_)[static_cast<std::size_t>(chunk)], micro});
-  }
+  void add(OpKind kind, int chunk, int micro) { ops_->push_back({kind, false, (*chunks_)[chunk], micro}); }
   void forward(int chunk, int micro) { add(OpKind::Forward, chunk, micro); }
   void backward(int chunk, int micro) { add(OpKind::Backward, chunk, micro); }
   void input_gradient(int chunk, int micro) { add(OpKind::InputGradient, chunk, micro); }

@@ -38,14 +38,14 @@ class Walk {
   }
 
  private:
-  const std::vector<Op>& row(int d) const { return schedule_.devices[static_cast<std::size_t>(d)]; }
+  const std::vector<Op>& row(int d) const { return schedule_.devices[d]; }
 
   void count_inputs(StageId s, int iterations) {
     const Stage& stage = plan_.stage(s);
     const auto count = [&](const std::vector<int>& list, bool upstream, int m, int r) {
       int n = 0;
       for (const int e : list) {
-        const StageEdge& edge = plan_.edges[static_cast<std::size_t>(e)];
+        const StageEdge& edge = plan_.edges[e];
         for_each_overlap(stage, m, r, plan_.stage(upstream ? edge.from : edge.to), [&](int, int, int) { ++n; });
       }
       return n;
@@ -53,23 +53,22 @@ class Walk {
     for (int m = 0; m < plan_.micro_batches(s) * iterations; ++m) {
       const ReplicaRange own = replicas_of(stage, m);
       for (int r = own.first; r < own.end; ++r) {
-        forward_missing_[index_.of(s, m, r)] = count(edges_.in[static_cast<std::size_t>(s)], true, m, r);
-        backward_missing_[index_.of(s, m, r)] = count(edges_.out[static_cast<std::size_t>(s)], false, m, r);
+        forward_missing_[index_.of(s, m, r)] = count(edges_.in[s], true, m, r);
+        backward_missing_[index_.of(s, m, r)] = count(edges_.out[s], false, m, r);
       }
     }
   }
 
   bool ready(int d, std::size_t i) const {
     const Op& op = row(d)[i];
-    if (op.kind == OpKind::Update)
-      return !groups_.waits(op.stage) || released_[static_cast<std::size_t>(groups_.round(op.stage))] > op.micro;
+    if (op.kind == OpKind::Update) return !groups_.waits(op.stage) || released_[groups_.round(op.stage)] > op.micro;
     if (op.kind != OpKind::Forward && !passes_gradient(op.kind)) return true;
     const std::size_t piece = index_.of(op.stage, op.micro, replica_on(plan_.stage(op.stage), DeviceId{d}));
     return (op.kind == OpKind::Forward ? forward_missing_ : backward_missing_)[piece] == 0;
   }
 
   bool group_ready(int d) const {
-    std::size_t i = head_[static_cast<std::size_t>(d)];
+    std::size_t i = head_[d];
     for (;; ++i) {
       if (!ready(d, i)) return false;
       if (!row(d)[i].fused || i + 1 == row(d).size()) return true;
@@ -77,11 +76,11 @@ class Walk {
   }
 
   void step(int d, GlobalOrder& order) {
-    auto& head = head_[static_cast<std::size_t>(d)];
+    auto& head = head_[d];
     if (head == row(d).size()) return;
     if (row(d)[head].kind == OpKind::Update && !ready(d, head)) arrive(d, row(d)[head]);
     if (!group_ready(d)) {
-      blocked_[static_cast<std::size_t>(d)] = true;
+      blocked_[d] = true;
       return;
     }
     for (bool more = true; more && head < row(d).size(); ++head) {
@@ -96,7 +95,7 @@ class Walk {
   void arrive(int d, const Op& op) {
     const auto s = static_cast<std::size_t>(groups_.round(op.stage));
     const auto& devices = groups_.round_devices(op.stage);
-    if (blocked_[static_cast<std::size_t>(d)] || ++arrived_[s] < static_cast<int>(devices.size())) return;
+    if (blocked_[d] || ++arrived_[s] < static_cast<int>(devices.size())) return;
     arrived_[s] = 0;
     released_[s] = op.micro + 1;
     for (const DeviceId other : devices)
@@ -108,8 +107,8 @@ class Walk {
   }
 
   void wake(int d, int current) {
-    if (!blocked_[static_cast<std::size_t>(d)] || !group_ready(d)) return;
-    blocked_[static_cast<std::size_t>(d)] = false;
+    if (!blocked_[d] || !group_ready(d)) return;
+    blocked_[d] = false;
     turns_.wake(d, current);
   }
 
@@ -120,10 +119,10 @@ class Walk {
     const auto s = static_cast<std::size_t>(op.stage);
     auto& missing = forward ? forward_missing_ : backward_missing_;
     for (const int e : forward ? edges_.out[s] : edges_.in[s]) {
-      const StageEdge& edge = plan_.edges[static_cast<std::size_t>(e)];
+      const StageEdge& edge = plan_.edges[e];
       const StageId other = forward ? edge.to : edge.from;
       for_each_overlap(stage, op.micro, replica_on(stage, DeviceId{d}), plan_.stage(other), [&](int m, int r, int) {
-        if (--missing[index_.of(other, m, r)] == 0) wake(plan_.stage(other).devices[static_cast<std::size_t>(r)], d);
+        if (--missing[index_.of(other, m, r)] == 0) wake(plan_.stage(other).devices[r], d);
       });
     }
   }
@@ -135,25 +134,25 @@ class Walk {
   };
   std::vector<Wait> waits_of(int d) const {
     std::vector<Wait> waits;
-    for (std::size_t i = head_[static_cast<std::size_t>(d)]; i < row(d).size(); ++i) {
+    for (std::size_t i = head_[d]; i < row(d).size(); ++i) {
       const Op& op = row(d)[i];
       const int replica = replica_on(plan_.stage(op.stage), DeviceId{d});
       const auto look = [&](int device, auto&& matches) {
-        for (std::size_t j = head_[static_cast<std::size_t>(device)]; j < row(device).size(); ++j)
+        for (std::size_t j = head_[device]; j < row(device).size(); ++j)
           if (matches(row(device)[j])) return waits.push_back({device, j});
       };
       if (!ready(d, i) && op.kind == OpKind::Update)
         for (const DeviceId other : groups_.round_devices(op.stage))
-          if (other != d && !joins(op, row(other)[head_[static_cast<std::size_t>(other)]]))
+          if (other != d && !joins(op, row(other)[head_[other]]))
             look(other, [&](const Op& o) { return joins(op, o); });
       if (!ready(d, i) && op.kind != OpKind::Update) {
         const bool forward = op.kind == OpKind::Forward;
         const auto s = static_cast<std::size_t>(op.stage);
         for (const int e : forward ? edges_.in[s] : edges_.out[s]) {
-          const StageEdge& edge = plan_.edges[static_cast<std::size_t>(e)];
+          const StageEdge& edge = plan_.edges[e];
           const StageId other = forward ? edge.from : edge.to;
           for_each_overlap(plan_.stage(op.stage), op.micro, replica, plan_.stage(other), [&](int m, int r, int) {
-            look(plan_.stage(other).devices[static_cast<std::size_t>(r)], [&](const Op& o) {
+            look(plan_.stage(other).devices[r], [&](const Op& o) {
               return o.stage == other && o.micro == m &&
                      (forward ? o.kind == OpKind::Forward : passes_gradient(o.kind));
             });
@@ -168,17 +167,17 @@ class Walk {
   GlobalOrder explain(GlobalOrder order) const {
     Digraph graph(static_cast<int>(head_.size()));
     for (int d = 0; d < graph.size(); ++d)
-      if (head_[static_cast<std::size_t>(d)] < row(d).size())
+      if (head_[d] < row(d).size())
         for (const Wait& w : waits_of(d)) graph.add(d, w.device);
     const auto cycle = shortest_cycle(graph);
     STAGECRAFT_CHECK(!cycle.empty());
     for (std::size_t i = 0; i < cycle.size(); ++i) {
       const int d = cycle[i], other = cycle[(i + 1) % cycle.size()];
-      const std::size_t at = head_[static_cast<std::size_t>(d)];
+      const std::size_t at = head_[d];
       order.blocked.emplace_back(DeviceId{d}, static_cast<int>(at));
       for (const Wait& w : waits_of(d)) {
         if (w.device != other) continue;
-        const std::size_t head = head_[static_cast<std::size_t>(other)];
+        const std::size_t head = head_[other];
         order.cycle += fmt::format("{}{} (rank {}) waits for {} (rank {})", order.cycle.empty() ? "" : "; ",
                                    to_text(row(d)[at]), d, to_text(row(other)[w.index]), other);
         if (w.index != head) order.cycle += ", which comes behind " + to_text(row(other)[head]);

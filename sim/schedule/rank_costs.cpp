@@ -13,12 +13,12 @@ std::vector<std::vector<RankCost>> rank_costs(const ScheduleInput& in) {
     auto& chunks = ranks.emplace_back();
     for (const StageId s : stages) {
       RankCost cost;
-      for (const StageCost& c : in.costs[static_cast<std::size_t>(s)]) {
+      for (const StageCost& c : in.costs[s]) {
         cost.forward = std::max(cost.forward, c.forward);
         cost.input_gradient = std::max(cost.input_gradient, c.input_gradient);
         cost.weight_gradient = std::max(cost.weight_gradient, c.weight_gradient);
       }
-      if (largest > 0) cost.memory = in.costs[static_cast<std::size_t>(s)].front().stash.value / largest;
+      if (largest > 0) cost.memory = in.costs[s].front().stash.value / largest;
       chunks.push_back(cost);
     }
   }

@@ -86,8 +86,8 @@ class Rendezvous {
   using Open = std::vector<std::pair<std::int32_t, std::int32_t>>;  ///< Stream, and the batch its next message joins.
 
   bool eager() const { return options_.message < options_.eager_below; }
-  Batch& batch(std::int32_t b) { return batches_[static_cast<std::size_t>(b)]; }
-  const std::vector<Action>& row(int rank) const { return table_.ranks[static_cast<std::size_t>(rank)]; }
+  Batch& batch(std::int32_t b) { return batches_[b]; }
+  const std::vector<Action>& row(int rank) const { return table_.ranks[rank]; }
   std::size_t output(const Action& a) const {
     const int step = a.is_send() ? 0 : a.is_gradient() ? 1 : -1;
     return chains_.output(StageId{a.stage + step}, a.micro, a.is_gradient());
@@ -97,7 +97,7 @@ class Rendezvous {
   }
 
   void read_row(int rank) {
-    auto& slots = slots_[static_cast<std::size_t>(rank)];
+    auto& slots = slots_[rank];
     own_streams_.clear();
     Open open;
     bool inside = false;
@@ -117,13 +117,13 @@ class Rendezvous {
   }
 
   void read_message(int rank, std::int32_t index, Open& open) {
-    const Action& a = row(rank)[static_cast<std::size_t>(index)];
+    const Action& a = row(rank)[index];
     const std::int32_t stream = stream_of(rank, a);
     auto it = std::find_if(open.begin(), open.end(), [&](const auto& o) { return o.first == stream; });
     if (it == open.end()) {
       it = open.insert(it, {stream, static_cast<std::int32_t>(batches_.size())});
       batches_.push_back({stream, index, 0, 0, false});
-      streams_[static_cast<std::size_t>(stream)].batches.push_back(it->second);
+      streams_[stream].batches.push_back(it->second);
     }
     Batch& b = batch(it->second);
     ++b.open;
@@ -147,15 +147,14 @@ class Rendezvous {
     messages_[chains_.output(a.stage, a.micro, gradient)].maker = slot;
     if (chains_.source(a.stage, gradient) < 0) return;
     messages_[chains_.output(StageId{gradient ? a.stage + 1 : a.stage - 1}, a.micro, gradient)].user = slot;
-    ++slots_[static_cast<std::size_t>(chains_.rank_of(a.stage))][static_cast<std::size_t>(slot)].missing;
+    ++slots_[chains_.rank_of(a.stage)][slot].missing;
   }
 
   /// Runs slots until one lacks a message.
   void compute(int rank) {
     const auto r = static_cast<std::size_t>(rank);
-    for (auto& done = done_[r];
-         static_cast<std::size_t>(done) < slots_[r].size() && slots_[r][static_cast<std::size_t>(done)].missing == 0;) {
-      const auto first = static_cast<std::size_t>(slots_[r][static_cast<std::size_t>(done)].first);
+    for (auto& done = done_[r]; static_cast<std::size_t>(done) < slots_[r].size() && slots_[r][done].missing == 0;) {
+      const auto first = static_cast<std::size_t>(slots_[r][done].first);
       ++done;
       for (std::size_t i = first; i < row(rank).size(); ++i) {
         made(row(rank)[i]);
@@ -169,7 +168,7 @@ class Rendezvous {
     if (!gradient && a.kind != ActionKind::Forward) return;
     const std::int32_t sender = messages_[chains_.output(a.stage, a.micro, gradient)].sender;
     if (sender < 0) return;
-    Stream& stream = streams_[static_cast<std::size_t>(batch(sender).stream)];
+    Stream& stream = streams_[batch(sender).stream];
     if (--batch(sender).unmade == 0 && stream.head < stream.batches.size() && stream.batches[stream.head] == sender)
       start_head(stream);
   }
@@ -189,7 +188,7 @@ class Rendezvous {
     for (auto i = static_cast<std::size_t>(b.first); left > 0; ++i) {
       const Action& a = row(stream.rank)[i];
       const Message& m = messages_[output(a)];
-      if (&batches_[static_cast<std::size_t>(a.is_send() ? m.sender : m.receiver)] != &b) continue;
+      if (&batches_[a.is_send() ? m.sender : m.receiver] != &b) continue;
       --left;
       visit(a);
     }
@@ -203,22 +202,20 @@ class Rendezvous {
     }
     if (!sending || !receiving || m.received) return;
     m.received = true;
-    const int rank = streams_[static_cast<std::size_t>(batch(m.receiver).stream)].rank;
+    const int rank = streams_[batch(m.receiver).stream].rank;
     close(m.receiver);
     const auto r = static_cast<std::size_t>(rank);
-    if (--slots_[r][static_cast<std::size_t>(m.user)].missing == 0 && done_[r] == m.user) compute(rank);
+    if (--slots_[r][m.user].missing == 0 && done_[r] == m.user) compute(rank);
   }
 
   void close(std::int32_t b) {
     if (--batch(b).open > 0) return;
-    Stream& stream = streams_[static_cast<std::size_t>(batch(b).stream)];
+    Stream& stream = streams_[batch(b).stream];
     ++stream.head;
     start_head(stream);
   }
 
-  int node_of(std::int32_t b) const {
-    return static_cast<int>(slots_.size()) + batches_[static_cast<std::size_t>(b)].stream;
-  }
+  int node_of(std::int32_t b) const { return static_cast<int>(slots_.size()) + batches_[b].stream; }
   void wait_of_rank(int rank, WaitGraph&) const;
   void wait_of_stream(std::size_t stream, WaitGraph&) const;
   ScheduleProblem explain() const;
@@ -237,10 +234,10 @@ class Rendezvous {
 
 /// What the next slot of a rank waits for.
 void Rendezvous::wait_of_rank(int rank, WaitGraph& waits) const {
-  const auto& slots = slots_[static_cast<std::size_t>(rank)];
-  const auto done = static_cast<std::size_t>(done_[static_cast<std::size_t>(rank)]);
+  const auto& slots = slots_[rank];
+  const auto done = static_cast<std::size_t>(done_[rank]);
   if (done == slots.size()) return;
-  waits.place[static_cast<std::size_t>(rank)] = {rank, slots[done].first};
+  waits.place[rank] = {rank, slots[done].first};
   for (auto i = static_cast<std::size_t>(slots[done].first); i < row(rank).size(); ++i) {
     const Action& a = row(rank)[i];
     const bool gradient = is_gradient_op(a);
@@ -257,14 +254,14 @@ void Rendezvous::wait_of_stream(std::size_t s, WaitGraph& waits) const {
   const Stream& stream = streams_[s];
   if (stream.head == stream.batches.size()) return;
   const auto node = slots_.size() + s;
-  const Batch& b = batches_[static_cast<std::size_t>(stream.batches[stream.head])];
+  const Batch& b = batches_[stream.batches[stream.head]];
   waits.place[node] = {stream.rank, b.first};
   for (auto i = static_cast<std::size_t>(b.first); i < row(stream.rank).size() && row(stream.rank)[i].is_message();
        ++i) {
     const Action& a = row(stream.rank)[i];
     const Message& m = messages_[output(a)];
-    if (&batches_[static_cast<std::size_t>(a.is_send() ? m.sender : m.receiver)] != &b) continue;
-    if (!b.started && a.is_send() && m.maker >= done_[static_cast<std::size_t>(stream.rank)])
+    if (&batches_[a.is_send() ? m.sender : m.receiver] != &b) continue;
+    if (!b.started && a.is_send() && m.maker >= done_[stream.rank])
       waits.add(static_cast<int>(node), stream.rank, fmt::format("{} waits for its op", to_text(a)));
     if (b.started && !(a.is_send() ? m.sent : m.received))
       waits.add(static_cast<int>(node), node_of(a.is_send() ? m.receiver : m.sender),
@@ -281,10 +278,10 @@ ScheduleProblem Rendezvous::explain() const {
   STAGECRAFT_CHECK(!cycle.empty());
   ScheduleProblem problem{"deadlock", 6, -1, -1, {}, {}};
   for (std::size_t i = 0; i < cycle.size(); ++i) {
-    const auto& [rank, index] = waits.place[static_cast<std::size_t>(cycle[i])];
+    const auto& [rank, index] = waits.place[cycle[i]];
     if (i == 0) {
       problem.rank = rank, problem.column = index;
-      problem.op = to_text(row(rank)[static_cast<std::size_t>(index)]);
+      problem.op = to_text(row(rank)[index]);
     }
     problem.message +=
         fmt::format("{}rank {}: {}", i == 0 ? "" : "; ", rank, waits.why[{cycle[i], cycle[(i + 1) % cycle.size()]}]);

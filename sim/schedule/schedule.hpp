@@ -47,7 +47,7 @@ struct Schedule {
 
   friend bool operator==(const Schedule&, const Schedule&) = default;
   std::size_t op_count() const;
-  int updates_of(StageId s) const { return updates.empty() ? 1 : updates[static_cast<std::size_t>(s)]; }
+  int updates_of(StageId s) const { return updates.empty() ? 1 : updates[s]; }
 };
 
 /// Sends a gradient on: B, or I when the halves are apart.

@@ -41,7 +41,7 @@ class ShardCheck {
   }
 
   void at_end(StageId stage) {
-    const State& s = seen_[static_cast<std::size_t>(stage)];
+    const State& s = seen_[stage];
     const auto bad = [&](const char* code, ActionKind kind, std::string message) {
       if (problems_.size() < kMost)
         problems_.push_back({code, 8, plan_.stage(stage).devices.front(), -1, to_text(Action{kind, false, stage, 0}),
@@ -61,7 +61,7 @@ class ShardCheck {
     int finished = 0;
   };
   static constexpr std::size_t kMost = 20;
-  State& state(const Action& a) { return seen_[static_cast<std::size_t>(a.stage)]; }
+  State& state(const Action& a) { return seen_[a.stage]; }
 
   const char* step(const Action& a) {
     State& s = state(a);

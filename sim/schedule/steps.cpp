@@ -26,8 +26,7 @@ std::vector<int> in_order(const std::vector<int>& times) {
   for (const int t : times) ++place[static_cast<std::size_t>(t) + 1];
   std::partial_sum(place.begin(), place.end(), place.begin());
   std::vector<int> order(times.size());
-  for (std::size_t i = 0; i < times.size(); ++i)
-    order[static_cast<std::size_t>(place[static_cast<std::size_t>(times[i])]++)] = static_cast<int>(i);
+  for (std::size_t i = 0; i < times.size(); ++i) order[place[times[i]]++] = static_cast<int>(i);
   return order;
 }
 

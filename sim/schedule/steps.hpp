@@ -49,7 +49,7 @@ class Steps {
     for (std::size_t i = leaves_; i-- > 1;) tree_[i] = Stretch::joined(tree_[2 * i], tree_[2 * i + 1]);
   }
 
-  bool free(int step) const { return steps_[static_cast<std::size_t>(step)] == Step::Free; }
+  bool free(int step) const { return steps_[step] == Step::Free; }
   const Stretch& whole() const { return tree_[1]; }
 
   /// From `step` on.
@@ -90,7 +90,7 @@ class Steps {
     int last = -1;
     const int stop = std::min({end, first + size, static_cast<int>(steps_.size())});
     for (int i = first; i < stop; ++i)
-      if ((activations -= Stretch::of(steps_[static_cast<std::size_t>(i)]).change) <= 0) last = i;
+      if ((activations -= Stretch::of(steps_[i]).change) <= 0) last = i;
     return last;
   }
 

@@ -17,7 +17,6 @@ constexpr int kPeriod = 6, kLegs = 4, kWeights = 4;  // The leg behind the four 
 using Legs = std::vector<std::vector<int>>;
 using Times = std::vector<Legs>;
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 bool goes_down(int leg) { return leg % 2 == 0; }
 
 int last_time(const Legs& legs) {
@@ -33,9 +32,9 @@ struct Pass {
 template <class Visit>
 void each_pass(const Times& times, Visit&& visit) {
   for (int r = 0; r < static_cast<int>(times.size()); ++r)
-    for (int leg = 0; leg < static_cast<int>(times[at(r)].size()); ++leg) {
-      const auto& list = times[at(r)][at(leg)];
-      for (int m = 0; m < static_cast<int>(list.size()); ++m) visit(Pass{list[at(m)], r, leg, m});
+    for (int leg = 0; leg < static_cast<int>(times[r].size()); ++leg) {
+      const auto& list = times[r][leg];
+      for (int m = 0; m < static_cast<int>(list.size()); ++m) visit(Pass{list[m], r, leg, m});
     }
 }
 
@@ -43,11 +42,11 @@ void each_pass(const Times& times, Visit&& visit) {
 std::vector<Pass> in_order(const Times& times) {
   int last = 0;
   for (const Legs& legs : times) last = std::max(last, last_time(legs));
-  std::vector<std::size_t> place(at(last) + 2, 0);
-  each_pass(times, [&](const Pass& p) { ++place[at(p.time) + 1]; });
+  std::vector<std::size_t> place(last + 2, 0);
+  each_pass(times, [&](const Pass& p) { ++place[p.time + 1]; });
   std::partial_sum(place.begin(), place.end(), place.begin());
   std::vector<Pass> sorted(place.back());
-  each_pass(times, [&](const Pass& p) { sorted[place[at(p.time)]++] = p; });
+  each_pass(times, [&](const Pass& p) { sorted[place[p.time]++] = p; });
   return sorted;
 }
 
@@ -86,7 +85,7 @@ void add_weights(Legs& legs) {
 /// The latest time among what a pass of the first four legs needs; -1 when nothing.
 int inputs_at(const Times& times, const Pass& p) {
   if (p.leg == kWeights) return -1;
-  const auto time = [&](int rank, int leg) { return times[at(rank)][at(leg)][at(p.micro)]; };
+  const auto time = [&](int rank, int leg) { return times[rank][leg][p.micro]; };
   int latest = p.leg > 0 ? time(p.rank, p.leg - 1) : -1;
   const int before = goes_down(p.leg) ? p.rank - 1 : p.rank + 1;
   if (before >= 0 && before < static_cast<int>(times.size())) latest = std::max(latest, time(before, p.leg));
@@ -101,8 +100,8 @@ Step step_of(int leg, bool has_weights) {
 /// What one rank keeps alive, where weight gradients free it. Without a leg of their own they are taken to run in the
 /// free steps.
 Steps<KeptAndDue> memory_of(const Legs& legs) {
-  std::vector<Step> steps(at(last_time(legs) + 1), Step::Free);
-  each_pass({legs}, [&](const Pass& p) { steps[at(p.time)] = step_of(p.leg, legs.size() > kLegs); });
+  std::vector<Step> steps(last_time(legs) + 1, Step::Free);
+  each_pass({legs}, [&](const Pass& p) { steps[p.time] = step_of(p.leg, legs.size() > kLegs); });
   return Steps<KeptAndDue>(std::move(steps));
 }
 
@@ -127,9 +126,9 @@ int peak_of(const Legs& legs) {
 void squeeze(Times& times) {
   std::vector<int> next(times.size(), 0);
   for (const Pass& p : in_order(times)) {
-    const int start = std::max(next[at(p.rank)], inputs_at(times, p) + 1);
-    times[at(p.rank)][at(p.leg)][at(p.micro)] = start;
-    next[at(p.rank)] = start + 1;
+    const int start = std::max(next[p.rank], inputs_at(times, p) + 1);
+    times[p.rank][p.leg][p.micro] = start;
+    next[p.rank] = start + 1;
   }
 }
 
@@ -144,7 +143,7 @@ class Reorder {
     if (peak_ < 2 * static_cast<int>(times[0][0].size()))
       for (const Legs& legs : times) memory_.push_back(memory_of(legs));
     else
-      each_pass(times, [&](const Pass& p) { taken_[at(p.rank)].insert(p.time); });
+      each_pass(times, [&](const Pass& p) { taken_[p.rank].insert(p.time); });
   }
 
   void run() {
@@ -161,10 +160,10 @@ class Reorder {
 
  private:
   void move(const Pass& p) {
-    int& time = times_[at(p.rank)][at(p.leg)][at(p.micro)];
+    int& time = times_[p.rank][p.leg][p.micro];
     int after = inputs_at(times_, p);
-    if (p.micro > 0) after = std::max(after, times_[at(p.rank)][at(p.leg)][at(p.micro) - 1]);
-    if (p.leg == kWeights) after = std::max(after, gradients_[at(p.rank)][at(p.micro)]);
+    if (p.micro > 0) after = std::max(after, times_[p.rank][p.leg][p.micro - 1]);
+    if (p.leg == kWeights) after = std::max(after, gradients_[p.rank][p.micro]);
     for (int t = after + 1; t < time; ++t)
       if (moved(p, time, t)) {
         time = t;
@@ -174,10 +173,10 @@ class Reorder {
 
   /// False, and nothing has changed, where the step is not free or more would be kept than before.
   bool moved(const Pass& p, int time, int to) {
-    if (memory_.empty()) return taken_[at(p.rank)].insert(to).second && taken_[at(p.rank)].erase(time) > 0;
-    Steps<KeptAndDue>& memory = memory_[at(p.rank)];
+    if (memory_.empty()) return taken_[p.rank].insert(to).second && taken_[p.rank].erase(time) > 0;
+    Steps<KeptAndDue>& memory = memory_[p.rank];
     if (!memory.free(to)) return false;
-    const Step step = step_of(p.leg, times_[at(p.rank)].size() > kLegs);
+    const Step step = step_of(p.leg, times_[p.rank].size() > kLegs);
     memory.set(time, {Step::Free}), memory.set(to, {step});
     if (memory.whole().peak() <= peak_) return true;
     memory.set(to, {Step::Free}), memory.set(time, {step});
@@ -186,8 +185,8 @@ class Reorder {
 
   /// Keeps the times of a rank's gradients in order: the n-th weight gradient follows the n-th of them.
   void note_gradient(const Pass& p) {
-    auto& list = gradients_[at(p.rank)];
-    const int time = times_[at(p.rank)][at(p.leg)][at(p.micro)];
+    auto& list = gradients_[p.rank];
+    const int time = times_[p.rank][p.leg][p.micro];
     list.insert(std::upper_bound(list.begin(), list.end(), time), time);
   }
 
@@ -225,7 +224,7 @@ Schedule from_v_blocks(const ScheduleInput& in, const std::vector<VBlock>& block
   for (const VBlock& block : blocks) {
     Legs& legs = times.emplace_back(kLegs);
     for (int leg = 0; leg < kLegs; ++leg)
-      for (int k = 0; k < m; ++k) legs[at(leg)].push_back(block[at(leg)] + kPeriod * k);
+      for (int k = 0; k < m; ++k) legs[leg].push_back(block[leg] + kPeriod * k);
   }
   for (Legs& legs : times) add_weights(legs);
   Reorder(times, true).run();
@@ -235,7 +234,7 @@ Schedule from_v_blocks(const ScheduleInput& in, const std::vector<VBlock>& block
   for (Legs& legs : times) add_weights(legs);
   squeeze(times);
   drop_weights(times);
-  return by_rank(in, m, [&](const RankInput& r, RankOps& ops) { append_row(times[at(r.rank)], ops); });
+  return by_rank(in, m, [&](const RankInput& r, RankOps& ops) { append_row(times[r.rank], ops); });
 }
 
 std::vector<std::vector<VBlock>> v_block_shapes(int ranks, double most) {
@@ -246,14 +245,14 @@ std::vector<std::vector<VBlock>> v_block_shapes(int ranks, double most) {
   };
   std::vector<Shape> shapes;
   const auto add = [&](int first, int second, int turn, const std::array<int, 3>& gaps) {
-    std::vector<VBlock> block(at(ranks));
+    std::vector<VBlock> block(ranks);
     int time = 0;
     for (int leg = 0; leg < kLegs; ++leg) {
       for (int i = 0; i < ranks; ++i) {
-        block[at(goes_down(leg) ? i : ranks - 1 - i)][at(leg)] = time;
+        block[goes_down(leg) ? i : ranks - 1 - i][leg] = time;
         time += goes_down(leg) && i + 1 < ranks ? (i + 1 < turn ? first : second) : 1;
       }
-      if (leg + 1 < kLegs) time += gaps[at(leg)];
+      if (leg + 1 < kLegs) time += gaps[leg];
     }
     double alive = 0;
     for (const VBlock& b : block) {

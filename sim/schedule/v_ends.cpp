@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <iterator>
 
+#include "sim/core/id_vector.hpp"
+
 namespace stagecraft {
 namespace {
 
 using enum VPass;
-using Counts = std::array<int, kVPasses>;
+using Counts = EnumArray<VPass, int, kVPasses>;
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-std::size_t at(VPass pass) { return static_cast<std::size_t>(pass); }
 bool earlier(const VStep& a, const VStep& b) { return a.time < b.time; }
 
 /// False when a step is taken already.
@@ -31,9 +31,9 @@ VRow warm_up(const Counts& all, int rank, int ranks, int peak) {
   int time = rank, left = 0;
   for (const int count : all) left += count;
   const auto put = [&](VPass pass, int most) {
-    if (used[at(pass)] >= std::min(most, all[at(pass)])) return false;
+    if (used[pass] >= std::min(most, all[pass])) return false;
     row.push_back({time, pass});
-    ++used[at(pass)], --left;
+    ++used[pass], --left;
     return true;
   };
   for (int i = 0; i < 2 * (ranks - 1 - rank); ++i, ++time) put(F0, first);
@@ -42,9 +42,9 @@ VRow warm_up(const Counts& all, int rank, int ranks, int peak) {
     put(F1, second), ++time;
   }
   while (left > 0) {
-    put(I1, all[at(I1)]), ++time;
-    put(W1, all[at(W1)]), ++time;
-    if (!put(F1, all[at(F1)])) put(F0, all[at(F0)]);
+    put(I1, all[I1]), ++time;
+    put(W1, all[W1]), ++time;
+    if (!put(F1, all[F1])) put(F0, all[F0]);
     ++time;
   }
   return row;
@@ -54,8 +54,8 @@ bool lay_warm_up(VRow& row, int rank, int ranks, int peak) {
   const int end = end_of(row);
   const auto turn = std::find_if(row.begin(), row.end(), [](const VStep& step) { return step.pass == I0; });
   Counts all{};
-  for (auto step = row.begin(); step != turn; ++step) ++all[at(step->pass)];
-  if (all[at(W0)] > 0) return false;
+  for (auto step = row.begin(); step != turn; ++step) ++all[step->pass];
+  if (all[W0] > 0) return false;
   row.erase(row.begin(), turn);
   const VRow laid = warm_up(all, rank, ranks, peak);
   return end_of(laid) <= end && lay(row, laid);
@@ -71,15 +71,14 @@ void take_from_end(VRow& row, const Wanted& wanted) {
 Counts take_end(VRow& row, int most_down, int most_up, int peak) {
   Counts taken{};
   take_from_end(row, [&](const VStep& step) {
-    const bool wanted = (step.pass == I1 && taken[at(I1)] < most_down) || (step.pass == I0 && taken[at(I0)] < most_up);
-    if (wanted) ++taken[at(step.pass)];
+    const bool wanted = (step.pass == I1 && taken[I1] < most_down) || (step.pass == I0 && taken[I0] < most_up);
+    if (wanted) ++taken[step.pass];
     return wanted;
   });
   take_from_end(row, [&](const VStep& step) {
-    const bool enough =
-        taken[at(W1)] >= taken[at(I1)] && taken[at(W0)] >= taken[at(I0)] && taken[at(W1)] + taken[at(W0)] >= peak;
+    const bool enough = taken[W1] >= taken[I1] && taken[W0] >= taken[I0] && taken[W1] + taken[W0] >= peak;
     const bool wanted = is_weight(step.pass) && !enough;
-    if (wanted) ++taken[at(step.pass)];
+    if (wanted) ++taken[step.pass];
     return wanted;
   });
   return taken;
@@ -127,14 +126,14 @@ bool lay_gradients(VRow& row, int last_up, int count_up, int last_down, int coun
 bool lay_warm_up(VRows& rows) {
   const int ranks = static_cast<int>(rows.size()), peak = std::min(peak_of(rows), 2 * ranks);
   for (int r = 0; r < ranks; ++r)
-    if (!lay_warm_up(rows[at(r)], r, ranks, peak)) return false;
+    if (!lay_warm_up(rows[r], r, ranks, peak)) return false;
   return true;
 }
 
 void cut(VRows& rows, int micro_batches) {
   for (VRow& row : rows) {
     Counts counts{};
-    std::erase_if(row, [&](const VStep& step) { return counts[at(step.pass)]++ >= micro_batches; });
+    std::erase_if(row, [&](const VStep& step) { return counts[step.pass]++ >= micro_batches; });
   }
 }
 
@@ -160,9 +159,9 @@ bool lay_end(VRows& rows, int micro_batches) {
   for (const VStep& step : rows.front())
     if (step.pass == F1) last = step.time;
   for (int r = 0; r < ranks; ++r) {
-    VRow& row = rows[at(r)];
+    VRow& row = rows[r];
     const Counts taken = take_end(row, std::min(r + 1, most_down), most_up, peak);
-    if (!lay_gradients(row, last - r + 2 * ranks, taken[at(I0)], last + 1 + r, taken[at(I1)])) return false;
+    if (!lay_gradients(row, last - r + 2 * ranks, taken[I0], last + 1 + r, taken[I1])) return false;
     add_weights(row);
   }
   return squeeze(rows, micro_batches);

@@ -4,13 +4,11 @@
 #include <numeric>
 #include <utility>
 
+#include "sim/core/id_vector.hpp"
 #include "sim/schedule/v_clock.hpp"
 
 namespace stagecraft {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-std::size_t at(VPass pass) { return static_cast<std::size_t>(pass); }
 
 class Filler {
  public:
@@ -18,7 +16,7 @@ class Filler {
       : rows_(rows), peak_(peak_of(rows)), clock_(static_cast<int>(rows.size()), micro_batches), ranks_(rows.size()) {
     for (std::size_t r = 0; r < rows.size(); ++r) {
       ranks_[r].result.reserve(rows[r].size());
-      for (const VPass pass : kAllVPasses) ranks_[r].place[at(pass)] = next_place(rows[r], pass, 0);
+      for (const VPass pass : kAllVPasses) ranks_[r].place[pass] = next_place(rows[r], pass, 0);
     }
   }
 
@@ -28,12 +26,12 @@ class Filler {
     const std::vector<int> order = ranks_by_step(rows_);
     std::vector<std::size_t> seen(rows_.size(), 0);
     auto rank = order.begin();
-    const auto time = [&] { return rows_[at(*rank)][seen[at(*rank)]].time; };
+    const auto time = [&] { return rows_[*rank][seen[*rank]].time; };
     for (int t = 0; rank != order.end() || !awake.empty(); ++t) {
       if (awake.empty()) t = time();
       now.swap(awake);
       awake.clear();
-      for (; rank != order.end() && time() == t; ++seen[at(*rank++)]) now.push_back(*rank);
+      for (; rank != order.end() && time() == t; ++seen[*rank++]) now.push_back(*rank);
       for (const int r : now)
         if (look(r, t)) wake(r, awake);
     }
@@ -44,8 +42,8 @@ class Filler {
 
  private:
   struct Rank {
-    std::array<std::size_t, kVPasses> place{};  ///< Where the next pass of each kind stands.
-    std::size_t next = 0;                       ///< The first place whose step is not over.
+    EnumArray<VPass, std::size_t, kVPasses> place{};  ///< Where the next pass of each kind stands.
+    std::size_t next = 0;                             ///< The first place whose step is not over.
     int looked = -1, alive = 0;
     VRow result;
   };
@@ -60,21 +58,19 @@ class Filler {
     for (int other = std::max(r - 1, 0); other <= std::min(r + 1, last); ++other) awake.push_back(other);
   }
 
-  bool ran(const Rank& rank, const VRow& row, std::size_t place) const {
-    return place < rank.place[at(row[place].pass)];
-  }
+  bool ran(const Rank& rank, const VRow& row, std::size_t place) const { return place < rank.place[row[place].pass]; }
 
   /// Whether the rank runs something in the step, its own pass or a later one.
   bool look(int r, int t) {
-    Rank& rank = ranks_[at(r)];
-    const VRow& row = rows_[at(r)];
+    Rank& rank = ranks_[r];
+    const VRow& row = rows_[r];
     if (std::exchange(rank.looked, t) == t) return false;
     while (rank.next < row.size() && row[rank.next].time < t) ++rank.next;
     const bool own = rank.next < row.size() && row[rank.next].time == t && !ran(rank, row, rank.next);
     const std::size_t place = own ? rank.next : later(r, t);
     if (place == row.size()) return false;
     const VPass pass = row[place].pass;
-    rank.place[at(pass)] = next_place(row, pass, place + 1);
+    rank.place[pass] = next_place(row, pass, place + 1);
     rank.alive += activations(pass);
     rank.result.push_back({t, pass});
     clock_.run(r, pass, t);
@@ -83,12 +79,12 @@ class Filler {
 
   /// The first later pass that can run; the size of the row for none.
   std::size_t later(int r, int t) const {
-    const Rank& rank = ranks_[at(r)];
-    const VRow& row = rows_[at(r)];
-    std::array<std::size_t, kVPasses> places = rank.place;
+    const Rank& rank = ranks_[r];
+    const VRow& row = rows_[r];
+    EnumArray<VPass, std::size_t, kVPasses> places = rank.place;
     for (const VPass pass : kAllVPasses) {
       const auto input = clock_.input(r, pass);
-      if (!input || *input >= t) places[at(pass)] = row.size();
+      if (!input || *input >= t) places[pass] = row.size();
     }
     std::sort(places.begin(), places.end());
     int change = 0, most = 0;

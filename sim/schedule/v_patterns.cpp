@@ -8,29 +8,26 @@ namespace {
 
 constexpr int kPeriod = 6;
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-std::size_t at(VPass pass) { return static_cast<std::size_t>(pass); }
-
 /// Puts both weight gradients on the first free step behind their gradients; nothing when two passes share a step.
 std::optional<VPattern> with_weights(VPattern p) {
   std::array<bool, kPeriod> taken{};
   for (const VPass pass : {VPass::F0, VPass::F1, VPass::I1, VPass::I0}) {
-    bool& step = taken[at(p[at(pass)])];
+    bool& step = taken[p[pass]];
     if (step) return {};
     step = true;
   }
   for (const auto& [gradient, weight] : {std::pair{VPass::I1, VPass::W1}, std::pair{VPass::I0, VPass::W0}}) {
-    int step = p[at(gradient)];
-    while (taken[at(step)]) step = (step + 1) % kPeriod;
-    p[at(weight)] = step, taken[at(step)] = true;
+    int step = p[gradient];
+    while (taken[step]) step = (step + 1) % kPeriod;
+    p[weight] = step, taken[step] = true;
   }
   return p;
 }
 
 /// So many ranks further, without weight gradients.
 VPattern moved(VPattern p, int down, int ranks) {
-  for (const VPass pass : {VPass::F0, VPass::I1}) p[at(pass)] = (p[at(pass)] + down * ranks) % kPeriod;
-  for (const VPass pass : {VPass::F1, VPass::I0}) p[at(pass)] = (p[at(pass)] + (kPeriod - 1) * ranks) % kPeriod;
+  for (const VPass pass : {VPass::F0, VPass::I1}) p[pass] = (p[pass] + down * ranks) % kPeriod;
+  for (const VPass pass : {VPass::F1, VPass::I0}) p[pass] = (p[pass] + (kPeriod - 1) * ranks) % kPeriod;
   return p;
 }
 

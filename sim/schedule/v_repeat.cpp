@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "sim/core/id_vector.hpp"
 #include "sim/schedule/v_ends.hpp"
 #include "sim/schedule/v_fill.hpp"
 
@@ -11,20 +12,17 @@ namespace stagecraft {
 namespace {
 
 using enum VPass;
-using Counts = std::array<int, kVPasses>;
+using Counts = EnumArray<VPass, int, kVPasses>;
 
 constexpr int kPeriod = 6;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-std::size_t at(VPass pass) { return static_cast<std::size_t>(pass); }
 
 /// The first step of each kind of pass on each rank: at its place of the period, behind the input of micro-batch 0.
 std::vector<Counts> first_steps(const std::vector<VPattern>& patterns) {
   const int ranks = static_cast<int>(patterns.size());
   std::vector<Counts> first(patterns.size());
   const auto put = [&](int r, VPass pass, int from) {
-    const int place = patterns[at(r)][at(pass)];
-    return first[at(r)][at(pass)] = from + (place - from % kPeriod + kPeriod) % kPeriod;
+    const int place = patterns[r][pass];
+    return first[r][pass] = from + (place - from % kPeriod + kPeriod) % kPeriod;
   };
   int time = 0;
   for (const VPass pass : {F0, F1, I1, I0})
@@ -39,15 +37,15 @@ std::vector<Counts> first_steps(const std::vector<VPattern>& patterns) {
 /// In the order of their steps; no two kinds share one, each having its own of the period.
 VRow repeated(const Counts& first, int micro_batches) {
   VRow row;
-  row.reserve(at(kVPasses * micro_batches));
+  row.reserve(kVPasses * micro_batches);
   Counts next = first;
   for (int left = kVPasses * micro_batches; left > 0; --left) {
     const auto kind = std::min_element(next.begin(), next.end()) - next.begin();
     const VPass pass = static_cast<VPass>(kind);
-    int& time = next[at(pass)];
+    int& time = next[pass];
     row.push_back({time, pass});
     time += kPeriod;
-    if (time == first[at(pass)] + kPeriod * micro_batches) time = std::numeric_limits<int>::max();
+    if (time == first[pass] + kPeriod * micro_batches) time = std::numeric_limits<int>::max();
   }
   return row;
 }
@@ -72,12 +70,12 @@ int peak_of(const std::vector<VPattern>& patterns, int micro_batches) {
   int peak = 0;
   for (const Counts& first : first_steps(patterns)) {
     // Behind the third of these the rank takes fewer activations in a period than it frees, before it no fewer.
-    std::array<int, 4> turns{first[at(W1)], first[at(W0)], first[at(F0)] + all, first[at(F1)] + all};
+    std::array<int, 4> turns{first[W1], first[W0], first[F0] + all, first[F1] + all};
     std::sort(turns.begin(), turns.end());
     for (int t = turns[2] - kPeriod; t < turns[2]; ++t) {
       int alive = 0;
       for (const VPass pass : {F0, F1, W1, W0}) {
-        const int since = t - first[at(pass)];
+        const int since = t - first[pass];
         if (since >= 0) alive += activations(pass) * std::min(since / kPeriod + 1, micro_batches);
       }
       peak = std::max(peak, alive);

@@ -2,12 +2,13 @@
 
 #include <optional>
 
+#include "sim/core/id_vector.hpp"
 #include "sim/schedule/v_rows.hpp"
 
 namespace stagecraft {
 
 /// The step, modulo six, of each kind of pass on a rank.
-using VPattern = std::array<int, kVPasses>;
+using VPattern = EnumArray<VPass, int, kVPasses>;
 
 /// Rows of one-step passes, or the peak of activations on a rank that would be too high.
 struct VAttempt {

@@ -11,7 +11,6 @@ namespace {
 
 using enum VPass;
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 bool goes_down(VPass pass) { return pass == F0 || pass == I1 || pass == W1; }
 
 }  // namespace
@@ -19,14 +18,14 @@ bool goes_down(VPass pass) { return pass == F0 || pass == I1 || pass == W1; }
 bool operator==(const VStep& a, const VStep& b) { return a.time == b.time && a.pass == b.pass; }
 
 std::vector<int> ranks_by_step(const VRows& rows) {
-  std::vector<int> place(at(end_of(rows) + 1), 0);
+  std::vector<int> place(end_of(rows) + 1, 0);
   for (const VRow& row : rows)
-    for (const VStep& step : row) ++place[at(step.time + 1)];
+    for (const VStep& step : row) ++place[step.time + 1];
   std::partial_sum(place.begin(), place.end(), place.begin());
-  std::vector<int> ranks(at(place.back()));
+  std::vector<int> ranks(place.back());
   const auto add = [&](std::size_t r, bool down) {
     for (const auto& [time, pass] : rows[r])
-      if (goes_down(pass) == down) ranks[at(place[at(time)]++)] = static_cast<int>(r);
+      if (goes_down(pass) == down) ranks[place[time]++] = static_cast<int>(r);
   };
   for (std::size_t r = 0; r < rows.size(); ++r) add(r, true);
   for (std::size_t r = rows.size(); r-- > 0;) add(r, false);
@@ -59,8 +58,8 @@ bool squeeze(VRows& rows, int micro_batches) {
   return each_by_step(rows, [&](int rank, VStep& step) {
     const auto input = clock.input(rank, step.pass);
     if (!input) return false;
-    step.time = std::max(ends[at(rank)], *input + 1);
-    ends[at(rank)] = step.time + 1;
+    step.time = std::max(ends[rank], *input + 1);
+    ends[rank] = step.time + 1;
     clock.run(rank, step.pass, step.time);
     return true;
   });
@@ -69,9 +68,9 @@ bool squeeze(VRows& rows, int micro_batches) {
 bool settle(VRows& rows, int micro_batches) {
   std::vector<std::deque<VPass>> due(rows.size());
   VClock clock(static_cast<int>(rows.size()), micro_batches);
-  const auto complete = [&](const VRow& row) { return row.size() == at(kVPasses * micro_batches); };
+  const auto complete = [&](const VRow& row) { return std::ssize(row) == (kVPasses * micro_batches); };
   return std::all_of(rows.begin(), rows.end(), complete) && each_by_step(rows, [&](int rank, VStep& step) {
-           auto& queue = due[at(rank)];
+           auto& queue = due[rank];
            if (is_weight(step.pass)) {
              if (queue.empty()) return false;
              step.pass = queue.front();

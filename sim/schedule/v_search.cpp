@@ -1,15 +1,15 @@
 #include "sim/schedule/v_search.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
+#include "sim/core/numbers.hpp"
 #include "sim/schedule/v_patterns.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr double kRounding = 1e-12, kNever = std::numeric_limits<double>::infinity();
+constexpr double kRounding = 1e-12;
 
 /// The best rows of all that were tried within `most` activations on a rank.
 class Best {
@@ -28,7 +28,7 @@ class Best {
 
   struct Tried {
     bool fits;
-    double time = kNever;
+    double time = kInfinity;
   };
 
   /// Of equal ones that with the smallest place is kept.
@@ -100,7 +100,7 @@ struct Family {
   double floor = 0;
   std::size_t now = 0;  ///< The turn that it is compared by.
 
-  double time() const { return times.empty() ? kNever : times[now]; }
+  double time() const { return times.empty() ? kInfinity : times[now]; }
   VSlope at(std::size_t turn) const { return {slope.top, slope.first, slope.second, turns[turn]}; }
   /// Steps down all ranks: slopes with as many keep about as much and take about as long.
   int steps(std::size_t turn, int ranks) const {
@@ -171,7 +171,7 @@ class Narrow {
     double& time = family.times[turn];
     if (time >= 0) return time;
     const VSlope slope = family.at(turn);
-    if (best_.is_least() || best_.beats(floor_of(slope))) return time = kNever;
+    if (best_.is_least() || best_.beats(floor_of(slope))) return time = kInfinity;
     time = best_.attempt(*patterns_of(slope, ranks_), place_++).time;
     if (time < shortest_) shortest_ = time, shortest_steps_ = family.steps(turn, ranks_);
     return time;
@@ -180,7 +180,7 @@ class Narrow {
   void try_last(Family& family) {
     for (std::size_t i = 0; i <= kNear && !family.turns.empty(); ++i) {
       family.now = family.turns.size() - 1;
-      if (try_at(family, family.now) < kNever) return;
+      if (try_at(family, family.now) < kInfinity) return;
       family.turns.pop_back(), family.times.pop_back();
     }
   }
@@ -191,7 +191,7 @@ class Narrow {
 
   /// Turns in equal parts, then half as far from the best, and half of that.
   void spread(Family& family) {
-    if (family.time() == kNever) return;
+    if (family.time() == kInfinity) return;
     const std::size_t last = family.turns.size() - 1;
     for (std::size_t part = 1; part < kParts; ++part) step_to(family, last * part / kParts);
     for (std::size_t far = (last + kParts) / kParts; far > 1;) {
@@ -206,7 +206,7 @@ class Narrow {
   void meet() {
     const int steps = shortest_steps_;
     for (Family& family : families_) {
-      if (family.time() == kNever) continue;
+      if (family.time() == kInfinity) continue;
       std::size_t nearest = family.turns.size() - 1;
       while (nearest > 0 && family.steps(nearest, ranks_) > steps) --nearest;
       step_to(family, nearest);
@@ -214,7 +214,7 @@ class Narrow {
   }
 
   void try_near(Family& family) {
-    if (family.time() == kNever) return;
+    if (family.time() == kInfinity) return;
     const std::size_t from = family.now, last = family.turns.size() - 1;
     for (std::size_t far = 1; far <= kNear && far <= from; ++far) step_to(family, from - far);
     for (std::size_t far = 1; far <= kNear / 2 && from + far <= last; ++far) step_to(family, from + far);
@@ -222,7 +222,7 @@ class Narrow {
 
   Best& best_;
   int ranks_, place_ = 0, shortest_steps_ = 0;
-  double shortest_ = kNever;
+  double shortest_ = kInfinity;
   std::vector<Family> families_;
 };
 

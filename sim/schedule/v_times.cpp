@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
+#include "sim/core/id_vector.hpp"
+
 namespace stagecraft {
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-std::size_t at(VPass pass) { return static_cast<std::size_t>(pass); }
-
 double seconds(const VWork& work, VPass pass, int rank) {
-  const RankCost& cost = work.costs[at(rank)][at(chunk_of(pass))];
+  const RankCost& cost = work.costs[rank][chunk_of(pass)];
   if (is_forward(pass)) return cost.forward.value;
   return (pass == VPass::I0 || pass == VPass::I1 ? cost.input_gradient : cost.weight_gradient).value;
 }
@@ -18,23 +17,22 @@ double seconds(const VWork& work, VPass pass, int rank) {
 
 double span_of(const VRows& rows, const VWork& work) {
   const int ranks = work.ranks();
-  std::vector<double> ends[kVPasses];
-  for (auto& list : ends) list.assign(rows.size() * at(work.micro_batches), 0);
-  std::vector<std::array<int, kVPasses>> counts(rows.size());
+  EnumArray<VPass, std::vector<double>, kVPasses> ends;
+  for (auto& list : ends) list.assign(rows.size() * work.micro_batches, 0);
+  std::vector<EnumArray<VPass, int, kVPasses>> counts(rows.size());
   std::vector<double> now(rows.size(), 0), start(rows.size(), -1);
   each_by_step(rows, [&](int r, const VStep& step) {
     const VPass pass = step.pass;
-    const int micro = counts[at(r)][at(pass)]++, from = comes_from(pass, r);
-    double begin = now[at(r)];
-    if (from >= 0 && from < ranks)
-      begin = std::max(begin, ends[at(pass)][at(from * work.micro_batches + micro)] + work.hop);
-    if (start[at(r)] < 0) start[at(r)] = begin;
-    now[at(r)] = begin + seconds(work, pass, r);
-    ends[at(pass)][at(r * work.micro_batches + micro)] = now[at(r)];
+    const int micro = counts[r][pass]++, from = comes_from(pass, r);
+    double begin = now[r];
+    if (from >= 0 && from < ranks) begin = std::max(begin, ends[pass][from * work.micro_batches + micro] + work.hop);
+    if (start[r] < 0) start[r] = begin;
+    now[r] = begin + seconds(work, pass, r);
+    ends[pass][r * work.micro_batches + micro] = now[r];
     return true;
   });
   double longest = 0;
-  for (int r = 0; r < ranks; ++r) longest = std::max(longest, now[at(r)] - start[at(r)]);
+  for (int r = 0; r < ranks; ++r) longest = std::max(longest, now[r] - start[r]);
   return longest;
 }
 
@@ -43,13 +41,13 @@ VFloor::VFloor(const VWork& work) : work_(work), ways_(work.costs.size()) {
   // From the start of a pass on a rank to that of its micro-batch's next leg there, where the way turns behind the
   // rank `next`; -1 where it turns on the rank itself.
   const auto turned = [&](int r, VPass out, VPass back, int next, std::size_t leg) {
-    return seconds(work_, out, r) + (next < 0 ? 0 : 2 * work_.hop + seconds(work_, back, next) + ways_[at(next)][leg]);
+    return seconds(work_, out, r) + (next < 0 ? 0 : 2 * work_.hop + seconds(work_, back, next) + ways_[next][leg]);
   };
   for (int r = last; r >= 0; --r) {
-    ways_[at(r)][0] = turned(r, VPass::F0, VPass::F1, r < last ? r + 1 : -1, 0);
-    ways_[at(r)][2] = turned(r, VPass::I1, VPass::I0, r < last ? r + 1 : -1, 2);
+    ways_[r][0] = turned(r, VPass::F0, VPass::F1, r < last ? r + 1 : -1, 0);
+    ways_[r][2] = turned(r, VPass::I1, VPass::I0, r < last ? r + 1 : -1, 2);
   }
-  for (int r = 0; r <= last; ++r) ways_[at(r)][1] = turned(r, VPass::F1, VPass::I1, r - 1, 1);
+  for (int r = 0; r <= last; ++r) ways_[r][1] = turned(r, VPass::F1, VPass::I1, r - 1, 1);
 }
 
 double VFloor::operator()(int activations) const {
@@ -67,7 +65,7 @@ double VFloor::of(int r, int activations) const {
   const double before_second = std::min<double>(m, activations - 1) * first;
   const double before_turn = fit * std::max(first, second) + others * std::min(first, second);
   const double before_last = fit * first + m * (second + turn);
-  const auto& way = ways_[at(r)];
+  const auto& way = ways_[r];
   return work +
          std::max({0.0, way[0] - before_second, way[0] + way[1] - before_turn, way[0] + way[1] + way[2] - before_last});
 }

@@ -48,7 +48,7 @@ class LocalCheck {
   }
 
   void walk(int rank) {
-    const auto& ops = schedule_.devices[static_cast<std::size_t>(rank)];
+    const auto& ops = schedule_.devices[rank];
     for (std::size_t i = 0; i < ops.size() && !full(); ++i) {
       const Op& op = ops[i];
       const auto bad = [&](const char* code, int level, std::string message) {
@@ -66,9 +66,9 @@ class LocalCheck {
         continue;
       }
       if (op.kind == OpKind::Update) {
-        const int count = finished_[static_cast<std::size_t>(op.stage)];
+        const int count = finished_[op.stage];
         const int each = plan_.replica_micro_batches(op.stage) / schedule_.updates_of(op.stage);
-        auto& next = updated_[static_cast<std::size_t>(op.stage)];
+        auto& next = updated_[op.stage];
         if (op.micro < next)
           bad("duplicate", 2, fmt::format("{} runs twice", to_text(op)));
         else if (count != (op.micro + 1) * each)
@@ -88,17 +88,15 @@ class LocalCheck {
       if (!takes_part(stage, op.micro, replica)) {
         bad("wrong-rank", 2,
             fmt::format("micro-batch {} of stage {} is for rank {}", op.micro, op.stage.value,
-                        stage.devices[static_cast<std::size_t>(op.micro % stage.turns())].value));
+                        stage.devices[op.micro % stage.turns()].value));
         continue;
       }
-      if (op.kind == OpKind::Backward || op.kind == OpKind::WeightGradient)
-        ++finished_[static_cast<std::size_t>(op.stage)];
+      if (op.kind == OpKind::Backward || op.kind == OpKind::WeightGradient) ++finished_[op.stage];
       if (options_.slices > 1) slice(op, replica, bad);
       piece(op, seen_[index_.of(op.stage, op.micro, replica)], bad);
     }
     for (const Op& op : ops)
-      if (op.stage >= 0 && op.stage < plan_.stage_count())
-        finished_[static_cast<std::size_t>(op.stage)] = updated_[static_cast<std::size_t>(op.stage)] = 0;
+      if (op.stage >= 0 && op.stage < plan_.stage_count()) finished_[op.stage] = updated_[op.stage] = 0;
   }
 
   /// Of the stages on the rank that share weights with that of the update: one that has not all its gradients.
@@ -108,7 +106,7 @@ class LocalCheck {
       for (const StageId s : tie.stages) {
         const int each = plan_.replica_micro_batches(s) / schedule_.updates_of(s);
         const bool here = replica_on(plan_.stage(s), DeviceId{rank}) >= 0;
-        if (here && finished_[static_cast<std::size_t>(s)] < (update.micro + 1) * each) return s;
+        if (here && finished_[s] < (update.micro + 1) * each) return s;
       }
     }
     return {};
@@ -180,7 +178,7 @@ class LocalCheck {
       const auto& micros = plan_.stage(stage).micros;
       for (int i = 0; i < options_.iterations; ++i)
         for (int n = 0; n < plan_.own_micro_batches(stage); ++n) {
-          const int micro = i * plan_.micro_batches(stage) + (micros.empty() ? n : micros[static_cast<std::size_t>(n)]);
+          const int micro = i * plan_.micro_batches(stage) + (micros.empty() ? n : micros[n]);
           const ReplicaRange own = replicas_of(plan_.stage(stage), micro);
           for (int r = own.first; r < own.end && !full(); ++r) missing_of(stage, micro, r);
         }
@@ -191,8 +189,7 @@ class LocalCheck {
     const int seen = seen_[index_.of(stage, micro, replica)];
     const auto lacks = [&](OpKind kind) {
       const std::string op = to_text(Op{kind, false, stage, micro});
-      add({"missing", 2, plan_.stage(stage).devices[static_cast<std::size_t>(replica)], -1, op,
-           fmt::format("{} never runs", op)});
+      add({"missing", 2, plan_.stage(stage).devices[replica], -1, op, fmt::format("{} never runs", op)});
     };
     if (!(seen & bit(OpKind::Forward))) lacks(OpKind::Forward);
     if (!options_.trains || (seen & bit(OpKind::Backward))) return;
@@ -222,7 +219,7 @@ std::vector<ScheduleProblem> validate(const Schedule& schedule, const Plan& plan
   if (!order.blocked.empty()) {
     p.rank = order.blocked.front().first;
     p.column = order.blocked.front().second;
-    p.op = to_text(schedule.devices[static_cast<std::size_t>(p.rank)][static_cast<std::size_t>(p.column)]);
+    p.op = to_text(schedule.devices[p.rank][p.column]);
   }
   return {p};
 }

@@ -1,10 +1,11 @@
 #include "sim/schedule/zero_bubble.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 #include <fmt/format.h>
+
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft {
 namespace {
@@ -32,7 +33,7 @@ struct Rank {
 class Trial {
  public:
   Trial(const Problem& problem, Ways ways) : problem_(problem), ways_(ways), ranks_(problem.ranks.size()) {
-    for (auto& ends : ends_) ends.assign(ranks_.size() * at(problem.micro_batches), 0);
+    for (auto& ends : ends_) ends.assign(ranks_.size() * problem.micro_batches, 0);
   }
 
   /// False when the memory is too little.
@@ -51,29 +52,29 @@ class Trial {
   /// The longest time from the first start to the last end on a rank.
   double span() const {
     double longest = 0;
-    for (int r = 0; r <= last(); ++r)
-      longest = std::max(longest, ranks_[at(r)].end - ranks_[at(r)].first_end + seconds(r, F));
+    for (int r = 0; r <= last(); ++r) longest = std::max(longest, ranks_[r].end - ranks_[r].first_end + seconds(r, F));
     return longest;
   }
-  const std::vector<Kind>& row(int r) const { return ranks_[at(r)].row; }
+  const std::vector<Kind>& row(int r) const { return ranks_[r].row; }
 
  private:
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   int last() const { return static_cast<int>(ranks_.size()) - 1; }
-  Rank& of(int r) { return ranks_[at(r)]; }
-  double& end_of(Kind kind, int r, int micro) { return ends_[kind][at(r) * at(problem_.micro_batches) + at(micro)]; }
+  Rank& of(int r) { return ranks_[r]; }
+  double& end_of(Kind kind, int r, int micro) {
+    return ends_[kind][static_cast<std::size_t>(r) * problem_.micro_batches + micro];
+  }
 
   double seconds(int r, Kind kind) const {
-    const RankCost& c = problem_.ranks[at(r)];
+    const RankCost& c = problem_.ranks[r];
     return (kind == F ? c.forward : kind == I ? c.input_gradient : c.weight_gradient).value;
   }
-  double memory(int r, Kind kind) const { return problem_.ranks[at(r)].memory * (kind == F ? 2 : -1); }
+  double memory(int r, Kind kind) const { return problem_.ranks[r].memory * (kind == F ? 2 : -1); }
 
   /// When the next op of a kind can start for its input; minus infinity when it needs none from another rank.
   double arrival(int r, Kind kind) {
     if (kind == F && r > 0) return end_of(F, r - 1, of(r).count[F]) + problem_.hop;
     if (kind == I && r < last()) return end_of(I, r + 1, of(r).count[I]) + problem_.hop;
-    return -std::numeric_limits<double>::infinity();
+    return -kInfinity;
   }
 
   void put(int r, Kind kind) {
@@ -95,22 +96,22 @@ class Trial {
     for (int r = last() - 1; r >= 0; --r) {
       double used = of(r).memory, end = of(r).end;
       const double arrives = gradient + problem_.hop;
-      while (1 + more[at(r)] < problem_.micro_batches && used + memory(r, F) <= problem_.limit) {
+      while (1 + more[r] < problem_.micro_batches && used + memory(r, F) <= problem_.limit) {
         if (ways_.bubble_before_first_gradient ? end + seconds(r, F) > arrives : end >= arrives) break;
         used += memory(r, F);
         end += seconds(r, F);
-        ++more[at(r)];
+        ++more[r];
       }
       gradient = std::max(end, arrives) + seconds(r, I);
     }
     // Each rank one fewer than the one before it, as long as there are micro-batches left to start, and never more.
     for (int r = 1; r <= last(); ++r) {
-      const int before = more[at(r) - 1];
+      const int before = more[r - 1];
       const bool all = before + 1 == problem_.micro_batches;
-      more[at(r)] = std::min(more[at(r)], std::max(0, all ? before : before - 1));
+      more[r] = std::min(more[r], std::max(0, all ? before : before - 1));
     }
     for (int r = 0; r <= last(); ++r)
-      for (int i = 0; i < more[at(r)]; ++i) put(r, F);
+      for (int i = 0; i < more[r]; ++i) put(r, F);
     for (int r = last(); r >= 0; --r) put(r, I);
   }
 
@@ -134,11 +135,11 @@ class Trial {
     for (int r = 0; r <= last(); ++r) {
       if (of(r).count[F] >= problem_.micro_batches) continue;
       const bool ahead = r < last() && of(r).count[F] >= of(r + 1).count[F] + 2;
-      wanted[at(r)] = !(ahead && ways_.gradient_first && holds_back(r));
+      wanted[r] = !(ahead && ways_.gradient_first && holds_back(r));
     }
-    for (int r = last() - 1; r >= 0; --r) wanted[at(r)] = wanted[at(r)] && wanted[at(r) + 1];
+    for (int r = last() - 1; r >= 0; --r) wanted[r] = wanted[r] && wanted[r + 1];
     for (int r = 0; r <= last(); ++r)
-      if (wanted[at(r)]) {
+      if (wanted[r]) {
         if (!make_room(r, F)) return false;
         fill(r, F);
       }

@@ -67,8 +67,8 @@ struct Timeline {
   Seconds clock_uncertainty;  ///< Between times of different processes.
   bool elsewhere = false;     ///< Another process has it; here is nothing.
 
-  Seconds start_of(InstructionId i) const { return {start[static_cast<std::size_t>(i)]}; }
-  Seconds end_of(InstructionId i) const { return {end[static_cast<std::size_t>(i)]}; }
+  Seconds start_of(InstructionId i) const { return {start[i]}; }
+  Seconds end_of(InstructionId i) const { return {end[i]}; }
   Seconds last_end() const;
 };
 

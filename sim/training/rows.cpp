@@ -27,7 +27,7 @@ Rows::Rows(const TaskShape& shape, std::uint64_t seed) : epochs_{seed, kRows, sh
 
 const Rows::Kept* Rows::kept(std::int64_t row) const {
   if (!kept_ || row >= kRows) return nullptr;
-  Kept& k = kept_[static_cast<std::size_t>(row)];
+  Kept& k = kept_[row];
   std::call_once(k.once, [&] {
     k.inputs.resize(starts_.back());
     k.target.resize(target_numbers_);
@@ -50,10 +50,8 @@ void Rows::input(int input, int iteration, std::int64_t sample, std::span<double
     inputs_of(row, fresh);
   }
   const std::vector<double>& all = known ? known->inputs : fresh;
-  STAGECRAFT_CHECK(out.size() ==
-                   starts_.at(static_cast<std::size_t>(input) + 1) - starts_[static_cast<std::size_t>(input)]);
-  std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(starts_[static_cast<std::size_t>(input)]), out.size(),
-              out.begin());
+  STAGECRAFT_CHECK(out.size() == starts_.at(static_cast<std::size_t>(input) + 1) - starts_[input]);
+  std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(starts_[input]), out.size(), out.begin());
 }
 
 void Rows::target(int iteration, std::int64_t sample, std::span<double> out) const {

@@ -45,11 +45,11 @@ WeightReads::WeightReads(const Schedule& schedule, const Plan& plan, const Weigh
       walks[s].emplace(plan, part.stage, place, schedule.drain_every, rule, delays[s]);
     }
     if (!rule.reads_newest())
-      for (const Op& op : schedule.devices[d]) reads_[d].push_back(walks[static_cast<std::size_t>(op.stage)]->next(op));
+      for (const Op& op : schedule.devices[d]) reads_[d].push_back(walks[op.stage]->next(op));
     for (const Part& part : parts_[d]) {
       const auto s = static_cast<std::size_t>(part.stage);
       const int replica = replica_on(plan.stage(part.stage), DeviceId{static_cast<std::int64_t>(d)});
-      needs_[s][static_cast<std::size_t>(replica)] = walks[s]->needs();
+      needs_[s][replica] = walks[s]->needs();
       walks[s].reset();
       delays[s] = {};
     }
@@ -63,7 +63,7 @@ void WeightReads::find_updates(std::size_t device, std::vector<StageDelays>& del
   const auto& ops = schedule_->devices[device];
   std::vector<Part>& parts = parts_[device];
   for (const Op& op : ops) {
-    StageDelays& stage = delays[static_cast<std::size_t>(op.stage)];
+    StageDelays& stage = delays[op.stage];
     if (stage.empty()) parts.push_back({op.stage, {}});
     stage.add(op);
   }

@@ -35,9 +35,7 @@ class WeightReads {
 
   /// Of op number `index` in the list of `device`; of an update: the version it makes.
   WeightRead at(DeviceId device, std::size_t index) const;
-  StageNeeds needs(StageId stage, int replica) const {
-    return needs_[static_cast<std::size_t>(stage)][static_cast<std::size_t>(replica)];
-  }
+  StageNeeds needs(StageId stage, int replica) const { return needs_[stage][replica]; }
 
  private:
   /// One stage on one device.

@@ -42,7 +42,7 @@ int Lifetimes::most() const {
   const std::int32_t end = last_.empty() ? 0 : *std::max_element(last_.begin(), last_.end());
   std::vector<int> change(static_cast<std::size_t>(end) + 2, 0);
   for (std::size_t i = 0; i < first_.size(); ++i) {
-    ++change[static_cast<std::size_t>(first_[i])];
+    ++change[first_[i]];
     --change[static_cast<std::size_t>(last_[i]) + 1];
   }
   int alive = 0, most = 0;
@@ -120,7 +120,7 @@ WeightRead StageWalk::version(int number, const Op& op, int& thing) {
                      fmt::format("{} would read version {} of its weights, but only {} are made before it", to_text(op),
                                  number, updates_),
                      fmt::format("set run.micro_batches to {} or more, or choose other weights", place_.depth - 1));
-  thing = versions_[static_cast<std::size_t>(number)];
+  thing = versions_[number];
   return {.version = number};
 }
 

@@ -25,7 +25,7 @@ class StageDelays {
 class Lifetimes {
  public:
   int make(int at);
-  void use(int thing, int at) { last_[static_cast<std::size_t>(thing)] = at; }
+  void use(int thing, int at) { last_[thing] = at; }
   int most() const;
 
  private:

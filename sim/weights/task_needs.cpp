@@ -9,8 +9,6 @@
 namespace stagecraft {
 namespace {
 
-std::size_t at(StageId s) { return static_cast<std::size_t>(s); }
-
 /// One layer on one device: its forwards, input gradients and new weights there, in the order of the list.
 struct View {
   StageId forward, input_gradient, weight_gradient;  ///< Those on the device.
@@ -30,7 +28,7 @@ class Views {
     bring_news();
     for (const auto& row : schedule.devices)
       for (const Op& op : row)
-        for (const auto& [view, kind] : seen_by_[at(op.stage)]) view->ops.push_back({kind, false, op.stage, op.micro});
+        for (const auto& [view, kind] : seen_by_[op.stage]) view->ops.push_back({kind, false, op.stage, op.micro});
   }
   const auto& all() const { return views_; }
   StageId forward(LayerId layer) const { return forwards_.at(layer); }
@@ -51,7 +49,7 @@ class Views {
     const bool forward = task == StageTask::Forward;
     (forward ? view.forward : view.input_gradient) = s;
     if (forward) forwards_[layer] = s;
-    seen_by_[at(s)].emplace_back(&view, forward ? OpKind::Forward : OpKind::Backward);
+    seen_by_[s].emplace_back(&view, forward ? OpKind::Forward : OpKind::Backward);
   }
 
   /// New weights come to a device with the update, or with taking in what it made.
@@ -59,18 +57,18 @@ class Views {
     std::vector<std::vector<StageId>> follow(plan_.stages.size());
     for (const StageEdge& edge : plan_.edges) {
       const StageTask to = plan_.stage(edge.to).task;
-      if (to == StageTask::Update || to == StageTask::TakeWeights) follow[at(edge.from)].push_back(edge.to);
+      if (to == StageTask::Update || to == StageTask::TakeWeights) follow[edge.from].push_back(edge.to);
     }
     for (auto& [place, view] : views_)
-      if (view.weight_gradient.valid() && !follow[at(view.weight_gradient)].empty()) {
-        const StageId update = follow[at(view.weight_gradient)].front();
+      if (view.weight_gradient.valid() && !follow[view.weight_gradient].empty()) {
+        const StageId update = follow[view.weight_gradient].front();
         bring(place.first, update);
-        for (const StageId taken : follow[at(update)]) bring(place.first, taken);
+        for (const StageId taken : follow[update]) bring(place.first, taken);
       }
   }
   void bring(LayerId layer, StageId news) {
     const auto view = views_.find({layer, device(news)});
-    if (view != views_.end()) seen_by_[at(news)].emplace_back(&view->second, OpKind::Update);
+    if (view != views_.end()) seen_by_[news].emplace_back(&view->second, OpKind::Update);
   }
 
   const Plan& plan_;
@@ -132,7 +130,7 @@ std::vector<StageNeeds> task_needs(const Schedule& schedule, const Plan& plan, c
   std::vector<StageNeeds> needs(plan.stages.size(), {.delay = 0, .buffers = 0});
   for (const auto& [place, view] : views.all()) {
     const LayerId layer = place.first;
-    StageNeeds& own = needs[at(view.keeper())];
+    StageNeeds& own = needs[view.keeper()];
     own = {};  // Of a weight gradient alone: what updates work on.
     if (!view.reads()) continue;
     const bool apart = !view.forward.valid();

@@ -12,6 +12,7 @@
 #include <Eigen/Core>
 
 #include "backends/cpu/kernels.hpp"
+#include "sim/core/numbers.hpp"
 
 using namespace stagecraft;
 
@@ -21,11 +22,6 @@ double cpu_seconds() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 /// Median seconds of each, in turns, for about `budget` seconds.

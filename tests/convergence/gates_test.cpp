@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/numbers.hpp"
 #include "tests/convergence/predicted.hpp"
 #include "tests/support/checked.hpp"
 
@@ -38,10 +39,6 @@ double distance(const Weights& a, const Weights& b) {
   return std::sqrt(squares);
 }
 
-double median(Seeds seeds) {
-  std::sort(seeds.begin(), seeds.end());
-  return (seeds[(seeds.size() - 1) / 2] + seeds[seeds.size() / 2]) / 2;
-}
 double lowest(const Seeds& seeds) { return *std::min_element(seeds.begin(), seeds.end()); }
 
 void report(const std::string& what, const std::vector<Method>& methods, const std::vector<Seeds>& found) {

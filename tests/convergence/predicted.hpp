@@ -104,7 +104,7 @@ inline double prediction_error(const FirstStage& first) {
   int count = 0;
   for (const auto& [f, b] : first.backward) {
     if (f < 2) continue;
-    const auto &from = first.versions[static_cast<std::size_t>(f)], &used = first.versions[static_cast<std::size_t>(b)];
+    const auto &from = first.versions[f], &used = first.versions[b];
     sum += distance(first.predictions.at(f), used) / distance(from, used);
     ++count;
   }

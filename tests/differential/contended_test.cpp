@@ -25,7 +25,7 @@ Program into_one(const std::vector<double>& bytes, bool rendezvous = true) {
   const int n = static_cast<int>(bytes.size());
   Plan plan = chain_plan(n + 1, n + 1, 1);
   plan.edges.clear();
-  for (int s = 0; s < n; ++s) plan.edges.push_back({StageId{s}, StageId{n}, Bytes{bytes[static_cast<std::size_t>(s)]}});
+  for (int s = 0; s < n; ++s) plan.edges.push_back({StageId{s}, StageId{n}, Bytes{bytes[s]}});
   LoweringOptions options;
   options.rendezvous = rendezvous;
   return test::program_of("inference", plan, uniform_costs(plan, test::times(kForward, 0)), options);

@@ -27,7 +27,7 @@ std::string error_of(const OnnxWriter& file, const onnx::ImportOptions& options 
 const Layer& layer(const ModelGraph& model, const std::string& name) {
   const auto id = model.find(name);
   REQUIRE_MESSAGE(id.has_value(), name);
-  return model.layers[static_cast<std::size_t>(*id)];
+  return model.layers[*id];
 }
 
 std::string names(const ModelGraph& model) {
@@ -320,5 +320,5 @@ TEST_CASE("onnx: the model file reads back to the same") {
     CHECK(a.stash == b.stash);
     CHECK(a.tie == b.tie);
   }
-  CHECK(again.layers[static_cast<std::size_t>(*again.find("a: \"b\", [c\\___1"))].tie == "e");
+  CHECK(again.layers[*again.find("a: \"b\", [c\\___1")].tie == "e");
 }

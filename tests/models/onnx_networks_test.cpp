@@ -181,8 +181,8 @@ TEST_CASE("onnx: ResNet-50 is what its builder makes") {
   CHECK(sum(model, &Layer::weight_gradient, here) == sum(built, &Layer::weight_gradient, there));
   // Nobody needs the gradient of the image: 2 * 112^2 * 64 * 7^2 * 3 operations less.
   CHECK(sum(model, &Layer::input_gradient, here) + 236027904 == sum(built, &Layer::input_gradient, there));
-  CHECK(model.layers[static_cast<std::size_t>(*model.find("s2b0.add"))].inputs.size() == 2);
-  CHECK(model.layers[static_cast<std::size_t>(*model.find("fc"))].inputs == std::vector<LayerId>{*model.find("mean")});
+  CHECK(model.layers[*model.find("s2b0.add")].inputs.size() == 2);
+  CHECK(model.layers[*model.find("fc")].inputs == std::vector<LayerId>{*model.find("mean")});
 }
 
 TEST_CASE("onnx: BERT base is what its builder makes") {
@@ -197,7 +197,7 @@ TEST_CASE("onnx: BERT base is what its builder makes") {
   const double layers = 12, scores = 4.0 * 512 * 512 * 768;
   CHECK(sum(model, &Layer::weight_gradient, product) + layers * scores == sum(built, &Layer::weight_gradient, same));
   CHECK(sum(model, &Layer::input_gradient, product) - layers * scores == sum(built, &Layer::input_gradient, same));
-  CHECK(model.layers[static_cast<std::size_t>(*model.find("pool"))].forward.value == 2.0 * 768 * 768);
+  CHECK(model.layers[*model.find("pool")].forward.value == 2.0 * 768 * 768);
   // Nothing that works out sizes is left, and no reshape.
   CHECK(!model.find("l0q.sizes"));
   CHECK(!model.find("l0q.split"));

@@ -50,8 +50,7 @@ std::string of(const Case& c) {
   const onnx::Walk walk = walked(c);
   const onnx::Step& step = walk.steps.back();
   std::vector<std::string> shapes;
-  for (const int id : step.outputs)
-    shapes.push_back(onnx::to_text(walk.values[static_cast<std::size_t>(id)].tensor.shape));
+  for (const int id : step.outputs) shapes.push_back(onnx::to_text(walk.values[id].tensor.shape));
   std::string text = fmt::format("{}, {} forward;", fmt::join(shapes, " "), step.work.forward);
   for (const auto& gradient : step.work.gradients) text += gradient ? fmt::format(" {}", gradient->work) : " -";
   return text;

@@ -13,7 +13,7 @@ double number(const std::string& text) { return std::stod(text); }
 
 std::string names(const std::vector<std::string>& known, const Layer& layer) {
   std::vector<std::string> inputs;
-  for (LayerId id : layer.inputs) inputs.push_back(known[static_cast<std::size_t>(id)]);
+  for (LayerId id : layer.inputs) inputs.push_back(known[id]);
   return join(inputs, ";");
 }
 

@@ -143,7 +143,7 @@ TEST_CASE("memory returns to what stays, never goes under it, and the peak is th
         }
         if (!curve.empty()) RC_ASSERT(std::abs(curve.back().total().value) <= 1e-3);
         if (!curve.empty()) RC_ASSERT(curve.back().activations == 0);
-        const MemoryPeak& peak = run.report.devices[static_cast<std::size_t>(d)].memory;
+        const MemoryPeak& peak = run.report.devices[d].memory;
         RC_ASSERT(same(peak.total.value, peak.resident.value + highest));
         RC_ASSERT(same(peak.total.value, (peak.resident + peak.stash + peak.received + peak.outgoing).value));
         RC_ASSERT(peak.activations == activations);
@@ -175,7 +175,7 @@ TEST_CASE("sharing links never makes a run on exclusive links faster") {
     const Run run = any_run(*simgrid);
     // Each message alone: latency and bytes over the slowest link. It never takes less.
     for (const Transfer& t : run.program.transfers) {
-      const RouteEnds& ends = run.program.routes[static_cast<std::size_t>(t.route)];
+      const RouteEnds& ends = run.program.routes[t.route];
       const Route route = Router(run.cluster).require(ends.from, ends.to);
       const double alone = route.latency.value + static_cast<double>(t.bytes) / route.bandwidth.value;
       RC_ASSERT(run.timeline.end_of(t.send).value - run.timeline.start_of(t.send).value >= alone * (1 - 1e-9));
@@ -202,9 +202,8 @@ TEST_CASE("weights: a version is read only when it is there and still kept") {
         continue;
       }
       RC_ASSERT(i.version <= version);
-      RC_ASSERT(i.version > version - program.memory[static_cast<std::size_t>(i.device)].weight_buffers);
-      RC_ASSERT(version - i.version <= program.delays[static_cast<std::size_t>(i.stage)] ||
-                c.weights == "vertical-sync" || c.weights == "2bw");
+      RC_ASSERT(i.version > version - program.memory[i.device].weight_buffers);
+      RC_ASSERT(version - i.version <= program.delays[i.stage] || c.weights == "vertical-sync" || c.weights == "2bw");
       if (i.kind == InstructionKind::Predict || !agree) continue;
       const auto [place, first] = forward.try_emplace({i.stage, i.device, i.micro}, i.version);
       if (!first) RC_ASSERT(place->second == i.version);  // forward and backward agree

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/core/numbers.hpp"
 #include "sim/core/random.hpp"
 #include "sim/report/report.hpp"
 #include "sim/schedule/synthesis/clock.hpp"
@@ -27,8 +28,7 @@ Instance any_instance(Rng& rng, const std::vector<Placement>& placements) {
   Instance i;
   i.ranks = rng.integer(2, 5);
   const int micro_batches = rng.integer(2, 10);
-  const Placement placement =
-      placements[static_cast<std::size_t>(rng.integer(0, static_cast<int>(placements.size()) - 1))];
+  const Placement placement = placements[rng.integer(0, static_cast<int>(placements.size()) - 1)];
   // GEMS sends single micro-batches either way in turn, the others halves; they want an even number of ranks.
   const int turn = placement != Placement::Bidirectional ? 0 : i.ranks % 2 == 1 ? 1 : rng.integer(0, 1);
   i.plan = placed_plan(placement, i.ranks, placement == Placement::Linear ? 1 : 2, micro_batches, turn);
@@ -42,7 +42,7 @@ Instance any_instance(Rng& rng, const std::vector<Placement>& placements) {
     c.backward = c.input_gradient + c.weight_gradient;
     c.stash = Bytes{static_cast<double>(rng.integer(50, 100))};
     c.boundary = Bytes{static_cast<double>(rng.integer(5, 60))};
-    i.plan.stages[static_cast<std::size_t>(s)].recompute = recompute;
+    i.plan.stages[s].recompute = recompute;
     c.update = Seconds{rng.uniform(0, 2)};
     i.costs.push_back({c});
   }
@@ -59,11 +59,11 @@ void add_ties(Instance& i, Rng& rng) {
     for (int s = 0; s <= last; ++s) {
       if (s < last && rng.integer(0, 1) == 0) continue;
       const StageId twin = i.plan.stage(StageId{s}).twin;
-      holds[static_cast<std::size_t>(s)] = true;
-      if (twin.valid()) holds[static_cast<std::size_t>(twin)] = true;
+      holds[s] = true;
+      if (twin.valid()) holds[twin] = true;
     }
     for (int s = 0; s <= last; ++s)
-      if (holds[static_cast<std::size_t>(s)]) tie.stages.emplace_back(s);
+      if (holds[s]) tie.stages.emplace_back(s);
     if (tie.stages.size() > 1) i.plan.ties.push_back(std::move(tie));
   }
 }
@@ -115,8 +115,7 @@ void compare_with_known(Instance& i, int n, Rng& rng, Totals& totals) {
   for (const auto& seed : synthesis::library_seeds(in))
     if (seed.as_known) check_clock(i, in, seed.iteration), known.emplace_back(seed.name, played(i, seed.iteration));
   REQUIRE(!known.empty());
-  const double memory =
-      fullest(known[static_cast<std::size_t>(rng.integer(0, static_cast<int>(known.size()) - 1))].second);
+  const double memory = fullest(known[rng.integer(0, static_cast<int>(known.size()) - 1)].second);
   i.cluster.types.front().memory = Bytes{memory};
   const config::Value map = test::checked(std::string("{effort: 2, objective: ") + (period ? "period" : "makespan") +
                                               (n % 4 == 1 ? ", activations: 1000}" : "}"),
@@ -130,7 +129,7 @@ void compare_with_known(Instance& i, int n, Rng& rng, Totals& totals) {
   const auto time = [&](const Played& p) { return period ? p.period.value : p.makespan.value; };
   CHECK(time(best) == doctest::Approx(found.search->found.value).epsilon(1e-9));
   CHECK(found.search->bound.value <= time(best) * (1 + 1e-9));
-  double least = std::numeric_limits<double>::infinity();
+  double least = kInfinity;
   for (const auto& other : known) {
     if (fullest(other.second) > memory * (1 + 1e-12)) continue;
     CAPTURE(other.first);

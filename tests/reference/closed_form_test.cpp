@@ -40,8 +40,7 @@ double simulated(const Pipeline& pipeline) {
   StageCosts costs;
   for (const double forward : pipeline.forward) costs.push_back({test::times(forward, 2 * forward)});
   Cluster cluster = test::bare_cluster(stages);
-  for (int s = 0; s + 1 < stages; ++s)
-    test::connect(cluster, {s, s + 1}, 1e30, pipeline.delay[static_cast<std::size_t>(s)]);
+  for (int s = 0; s + 1 < stages; ++s) test::connect(cluster, {s, s + 1}, 1e30, pipeline.delay[s]);
   const Timeline timeline = test::run_ideal(test::program_of("1f1b", plan, costs, test::pure_delays()), cluster);
   return *std::max_element(timeline.end.begin(), timeline.end.end());
 }

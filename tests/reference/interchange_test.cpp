@@ -90,7 +90,7 @@ std::vector<Mutation> mutations_of(const ActionTable& good, const Plan& plan) {
   const auto kind = [](ActionKind k) { return [k](const Action& a) { return is(a, k); }; };
   const auto drop = [](Mutation&, std::vector<Action>& row, std::ptrdiff_t i) { row.erase(row.begin() + i); };
   const auto repeat = [](Mutation&, std::vector<Action>& row, std::ptrdiff_t i) {
-    row.insert(row.begin() + i, row[static_cast<std::size_t>(i)]);
+    row.insert(row.begin() + i, row[i]);
   };
   const auto to_front = [](Mutation&, std::vector<Action>& row, std::ptrdiff_t i) {
     std::rotate(row.begin(), row.begin() + i, row.begin() + i + 1);
@@ -100,7 +100,7 @@ std::vector<Mutation> mutations_of(const ActionTable& good, const Plan& plan) {
   };
   const auto peer = [&](int step, bool gradient) {
     return [&plan, step, gradient](Mutation& m, std::vector<Action>& row, std::ptrdiff_t i) {
-      const Action a = row[static_cast<std::size_t>(i)];
+      const Action a = row[i];
       row.erase(row.begin() + i);
       m.rank = plan.stage(StageId{a.stage + (gradient ? -step : step)}).devices.front();
     };

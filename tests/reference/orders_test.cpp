@@ -87,7 +87,7 @@ StageCosts costs_of(const Plan& plan, const Json& entry) {
     StageCost cost = test::times(1, 2);
     cost.input_gradient = cost.weight_gradient = Seconds{1};
     if (used.contains("mem_f")) {
-      const auto at = [&](const char* name) { return used[name][static_cast<std::size_t>(s)].get<double>(); };
+      const auto at = [&](const char* name) { return used[name][s].get<double>(); };
       cost.forward = Seconds{at("F")}, cost.input_gradient = Seconds{at("I")}, cost.weight_gradient = Seconds{at("W")};
       cost.stash = Bytes{at("mem_f")};
     }
@@ -100,7 +100,7 @@ StageCosts costs_of(const Plan& plan, const Json& entry) {
 Plan placed_as(const Json& stage_to_rank, int ranks, int micro_batches) {
   Plan plan = chain_plan(static_cast<int>(stage_to_rank.size()), ranks, micro_batches);
   for (int s = 0; s < plan.stage_count(); ++s)
-    plan.stages[static_cast<std::size_t>(s)].devices = {DeviceId{stage_to_rank[std::to_string(s)].get<int>()}};
+    plan.stages[s].devices = {DeviceId{stage_to_rank[std::to_string(s)].get<int>()}};
   return plan;
 }
 

@@ -71,10 +71,10 @@ TEST_CASE("PipeDream's runtimes: order, weight versions and what is in flight of
     for (const Json& worker : vector["workers"]) {
       const Stage& stage = c.plan.stage(StageId{worker["stage"].get<int>()});
       const int replica = worker.contains("replica") ? worker["replica"].get<int>() : 0;
-      const DeviceId device = stage.devices[static_cast<std::size_t>(replica)];
+      const DeviceId device = stage.devices[replica];
       std::string ours;
       std::vector<int> versions, expected;
-      const auto& ops = schedule.devices[static_cast<std::size_t>(device)];
+      const auto& ops = schedule.devices[device];
       for (std::size_t i = 0; i < ops.size(); ++i) {
         const int version = reads.at(device, i).version;
         ours += letter(ops[i].kind) + std::to_string(ops[i].kind == OpKind::Update ? version : ops[i].micro) + " ";

@@ -28,7 +28,7 @@ StageCost times(double forward, double input, double weight, double stash = 1) {
 }
 
 /// One cost for all stages, or a list with one for each.
-double at(const Json& value, int stage) { return value.is_array() ? value[static_cast<std::size_t>(stage)] : value; }
+double at(const Json& value, int stage) { return value.is_array() ? value[stage] : value; }
 
 struct Made {
   Schedule order;

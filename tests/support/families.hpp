@@ -48,8 +48,8 @@ inline Figures figures(std::string_view name, int p, int v, int m, OpTimes t, co
     for (std::size_t n = 0; n < program.size(); ++n) {
       const Instruction& i = program.instructions[n];
       if (!i.is_compute() || i.kind == InstructionKind::Update) continue;
-      double& begin = first[static_cast<std::size_t>(i.device)];
-      double& end = last[static_cast<std::size_t>(i.device)];
+      double& begin = first[i.device];
+      double& end = last[i.device];
       begin = std::min(begin, timeline.start[n]), end = std::max(end, timeline.end[n]);
     }
     f.span = 0;

@@ -54,14 +54,13 @@ inline ModelGraph deep_net(int stages, int inputs = 16, int inner = 32, int outp
 inline void connect(Plan& plan, const ModelGraph& model) {
   std::vector<int> stage_of(model.layers.size(), -1);
   for (int s = 0; s < plan.stage_count(); ++s)
-    for (const LayerId l : plan.stage(StageId{s}).layers) stage_of[static_cast<std::size_t>(l)] = s;
+    for (const LayerId l : plan.stage(StageId{s}).layers) stage_of[l] = s;
   for (int from = 0; from < plan.stage_count(); ++from)
     for (int to = 0; to < plan.stage_count(); ++to) {
       std::vector<bool> crosses(model.layers.size(), false);
       for (std::size_t l = 0; l < model.layers.size(); ++l)
         for (const LayerId input : model.layers[l].inputs)
-          if (stage_of[l] == to && stage_of[static_cast<std::size_t>(input)] == from && from != to)
-            crosses[static_cast<std::size_t>(input)] = true;
+          if (stage_of[l] == to && stage_of[input] == from && from != to) crosses[input] = true;
       Bytes bytes;
       for (std::size_t l = 0; l < crosses.size(); ++l)
         if (crosses[l]) bytes += model.layers[l].output;

@@ -83,7 +83,7 @@ class ProgramBuilder {
     std::partial_sum(first.begin(), first.end(), first.begin());
     program.waits.resize(edges_.size());
     std::vector<std::uint32_t> next(first);
-    for (const auto& edge : edges_) program.waits[next[static_cast<std::size_t>(edge.first)]++] = edge.second;
+    for (const auto& edge : edges_) program.waits[next[edge.first]++] = edge.second;
     return program;
   }
 

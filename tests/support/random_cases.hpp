@@ -118,8 +118,7 @@ RandomCase random_case(Pick&& pick, int most_stages = 6) {
   const int needed = c.schedule == "2bw" ? static_cast<int>(devices.size()) - 1 : 1;
   c.plan.mini_batch = largest * turns * ((std::max(pick(1, 8), needed) + turns - 1) / turns);
   c.update_often = c.schedule == "pipedream" && pick(0, 3) == 3;
-  for (std::size_t i = devices.size(); i > 1; --i)
-    std::swap(devices[i - 1], devices[static_cast<std::size_t>(pick(0, static_cast<int>(i) - 1))]);
+  for (std::size_t i = devices.size(); i > 1; --i) std::swap(devices[i - 1], devices[pick(0, static_cast<int>(i) - 1)]);
   for (Stage& stage : c.plan.stages) {
     const StageCost first = random_cost(pick);
     std::vector<StageCost>& replicas = c.costs.emplace_back();

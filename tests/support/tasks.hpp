@@ -37,7 +37,7 @@ inline Tasks tasks_of(const std::vector<Place>& places, int micro_batches) {
     if (from.valid() && to.valid() && bytes > 0) t.plan.edges.push_back({from, to, Bytes{bytes}});
   };
   for (int l = 0; l < layers; ++l) {
-    const Place& place = places[static_cast<std::size_t>(l)];
+    const Place& place = places[l];
     t.forward.push_back(add(l, StageTask::Forward, place.forward));
     t.input_gradient.push_back(l > 0 ? add(l, StageTask::InputGradient, place.input_gradient) : StageId{});
     const bool learns = place.weight_gradient >= 0;

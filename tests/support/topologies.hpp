@@ -26,7 +26,7 @@ inline std::string wrong_cluster(const std::string& generator, const std::string
 inline std::vector<VertexId> places_of(const Cluster& cluster, const Route& route, DeviceId from, DeviceId to) {
   std::vector<VertexId> places{cluster.vertex(from)};
   for (const Hop& hop : route.hops) {
-    const Link& link = cluster.links[static_cast<std::size_t>(hop.link)];
+    const Link& link = cluster.links[hop.link];
     if (link.ends.size() != 2 || places.back() != link.ends[hop.forward ? 0 : 1]) return {};
     places.push_back(link.ends[hop.forward ? 1 : 0]);
     if (places.size() <= route.hops.size() && static_cast<std::size_t>(places.back()) < cluster.devices.size())

@@ -18,7 +18,7 @@ bool has(const std::string& text, const std::string& part) {
 std::string path(const Cluster& cluster, const std::string& from, const std::string& to) {
   const Route route = Router(cluster).require(*cluster.find_device(from), *cluster.find_device(to));
   std::string text;
-  for (const Hop& hop : route.hops) text += cluster.links[static_cast<std::size_t>(hop.link)].name + " ";
+  for (const Hop& hop : route.hops) text += cluster.links[hop.link].name + " ";
   return text;
 }
 
@@ -193,7 +193,7 @@ TEST_CASE("explicit: given ways go before those that are found, and links withou
   const auto text = [&](int from, int to) {
     std::string names;
     for (const Hop& hop : router.require(DeviceId{from}, DeviceId{to}).hops)
-      names += cluster.links[static_cast<std::size_t>(hop.link)].name + (hop.forward ? "> " : "< ");
+      names += cluster.links[hop.link].name + (hop.forward ? "> " : "< ");
     return names;
   };
   CHECK(text(0, 1) == "as> sb> ");

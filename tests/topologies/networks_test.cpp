@@ -93,7 +93,7 @@ TEST_CASE("fat tree: switches, cables and lengths of routes on random shapes") {
     CHECK(static_cast<int>(cluster.links.size()) == cables);
     check_routes(cluster, [&](int a, int b) {
       int level = 0;
-      for (; a != b; ++level) a /= down[static_cast<std::size_t>(level)], b /= down[static_cast<std::size_t>(level)];
+      for (; a != b; ++level) a /= down[level], b /= down[level];
       return 2 * level;
     });
   }
@@ -197,8 +197,7 @@ TEST_CASE("torus: the first dimension first") {
       for (const Hop& hop : router.require(DeviceId{a}, DeviceId{b}).hops)
         if (static_cast<int>(hop.link) >= 60) dimensions.push_back((static_cast<int>(hop.link) - 60) / 60);
       const std::vector<int> steps = steps_of(a, b, sizes, true);
-      for (int d = 0; d < 3; ++d)
-        expected.insert(expected.end(), static_cast<std::size_t>(steps[static_cast<std::size_t>(d)]), d);
+      for (int d = 0; d < 3; ++d) expected.insert(expected.end(), static_cast<std::size_t>(steps[d]), d);
       CHECK(dimensions == expected);
     }
 }
@@ -259,7 +258,7 @@ TEST_CASE("dragonfly: cables, and at most three between routers, on random shape
     std::vector<int> ports(static_cast<std::size_t>(groups * routers));  // Global cables of each router.
     for (const Link& link : cluster.links)
       if (link.bandwidth.value == 4e9)
-        for (VertexId end : link.ends) ++ports[static_cast<std::size_t>(static_cast<int>(end) - devices)];
+        for (VertexId end : link.ends) ++ports[static_cast<int>(end) - devices];
     CHECK(*std::max_element(ports.begin(), ports.end()) - *std::min_element(ports.begin(), ports.end()) <= 1);
 
     const Router router(cluster);
@@ -270,7 +269,7 @@ TEST_CASE("dragonfly: cables, and at most three between routers, on random shape
         CHECK_FALSE(places_of(cluster, route, DeviceId{a}, DeviceId{b}).empty());
         std::string kinds;
         for (const Hop& hop : route.hops)
-          kinds += std::to_string(std::lround(cluster.links[static_cast<std::size_t>(hop.link)].bandwidth.value / 1e9));
+          kinds += std::to_string(std::lround(cluster.links[hop.link].bandwidth.value / 1e9));
         const int ra = a / each, rb = b / each;
         if (ra == rb) CHECK(kinds == "11");
         if (ra != rb && ra / routers == rb / routers) CHECK(kinds == "121");

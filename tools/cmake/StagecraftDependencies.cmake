@@ -87,7 +87,7 @@ if(STAGECRAFT_WITH_CUDA)
 endif()
 
 add_library(stagecraft_warnings INTERFACE)
-target_compile_options(stagecraft_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+target_compile_options(stagecraft_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
   $<$<BOOL:${STAGECRAFT_WERROR}>:-Werror>
   # GCC 12 warns about its own std::string (GCC bug 105329, 105562).
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>

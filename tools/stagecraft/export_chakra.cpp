@@ -22,7 +22,7 @@ int export_chakra(const Arguments& a) {
   std::string devices;
   for (std::size_t r = 0; r < made.traces.size(); ++r) {
     write_file(fmt::format("{}/rank.{}.et", folder, r), made.traces[r]);
-    devices += fmt::format("{} {}\n", r, p.cluster.devices[static_cast<std::size_t>(made.devices[r])].name);
+    devices += fmt::format("{} {}\n", r, p.cluster.devices[made.devices[r]].name);
   }
   write_file(folder + "/devices.txt", devices);
   if (!made.groups.empty()) write_file(folder + "/groups.json", made.groups);

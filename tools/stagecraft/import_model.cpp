@@ -31,7 +31,7 @@ ModelGraph model_of(const msr::PiperInput& input) {
     ids[i] = LayerId{static_cast<std::int64_t>(model.layers.size())};
     Layer layer;
     layer.name = fmt::format("{}{}", input.layers[i].name, n);
-    for (const int from : input.graph.previous[i]) layer.inputs.push_back(ids[static_cast<std::size_t>(from)]);
+    for (const int from : input.graph.previous[i]) layer.inputs.push_back(ids[from]);
     layer.times = variant.parameters > 0 ? LayerTimes{third, third, third} : LayerTimes{third, third * 2, {}};
     layer.parameters = variant.parameters / kParameterBytes;
     for (const double bytes : variant.out) layer.output = std::max(layer.output, Bytes{bytes});

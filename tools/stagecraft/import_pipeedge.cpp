@@ -94,7 +94,7 @@ std::string scenario_yaml(const Profiles& p, const edgepipe::Problem& problem, b
 
 /// In a cluster every device reaches every other. A host without a link cannot: it runs all layers or none.
 Profiles connected(Profiles p, const edgepipe::Chain& plan) {
-  const HostType first = p.types[static_cast<std::size_t>(plan.front().machines)];
+  const HostType first = p.types[plan.front().machines];
   std::erase_if(p.types, [](const HostType& type) { return type.bandwidth == 0; });
   if (first.bandwidth > 0) return p;
   p.types = {first};

@@ -28,7 +28,7 @@ Schedule with_updates(const CsvSchedule& csv, const Plan& plan, int update_every
     for (const Op& op : row) {
       ops.push_back(op);
       const bool ends = op.kind == OpKind::Backward || op.kind == OpKind::WeightGradient;
-      if (int& count = finished[static_cast<std::size_t>(op.stage)]; ends && ++count % update_every == 0)
+      if (int& count = finished[op.stage]; ends && ++count % update_every == 0)
         due.push_back({OpKind::Update, false, op.stage, count / update_every - 1});
       if (op.fused) continue;
       ops.insert(ops.end(), due.begin(), due.end());
@@ -67,7 +67,7 @@ std::vector<ScheduleProblem> check_versions(const CheckedFile& f, const std::str
       const bool both = read.from == WeightsFrom::Version && first.from == WeightsFrom::Version;
       if (!both || read.version == first.version) continue;
       problems.push_back(
-          {"weight-version", 9, static_cast<int>(d), f.compute.columns[d][static_cast<std::size_t>(index)], to_text(op),
+          {"weight-version", 9, static_cast<int>(d), f.compute.columns[d][index], to_text(op),
            fmt::format("it uses version {} of the weights, its forward used version {}", read.version, first.version)});
     }
   }

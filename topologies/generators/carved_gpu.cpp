@@ -82,7 +82,7 @@ Cluster build(const config::Value& map) {
   const int multiprocessors = divide(map, problems);
   const config::Value& memory = map.at("memory");
   problems.throw_if_any();
-  const DeviceType gpu = writer.cluster().types[static_cast<std::size_t>(type)];
+  const DeviceType gpu = writer.cluster().types[type];
   Link messages{"messages",
                 config::as_bandwidth(map.at("messages").at("bandwidth")),
                 config::as_seconds(map.at("messages").at("latency")),
@@ -108,8 +108,7 @@ Cluster build(const config::Value& map) {
   for (int i = 0; i < parts; ++i) writer.add_device(fmt::format("part{}", i), type, "gpu");
   if (parts > 1) join(writer, messages, all, parts);
   Cluster cluster = writer.finish();
-  cluster.types[static_cast<std::size_t>(type)] =
-      part_of(gpu, multiprocessors, config::as_int(map.at("multiprocessors")), parts, alone);
+  cluster.types[type] = part_of(gpu, multiprocessors, config::as_int(map.at("multiprocessors")), parts, alone);
   if (parts > 1)
     for (Device& device : cluster.devices) device.memory = LinkId{1};
   return cluster;

@@ -68,8 +68,8 @@ Level add_level_above(const Level& below, std::size_t number, int down, int ups,
   for (int s = 0; s < below.subtrees * below.positions; ++s)
     for (int up = 0; up < ups; ++up) {
       const int subtree = s / below.positions / down, position = up * below.positions + s % below.positions;
-      const VertexId from = below.switches[static_cast<std::size_t>(s)];
-      const VertexId to = above.switches[static_cast<std::size_t>(subtree * above.positions + position)];
+      const VertexId from = below.switches[s];
+      const VertexId to = above.switches[subtree * above.positions + position];
       writer.connect(writer.cluster().vertex_name(from) + "-" + writer.cluster().vertex_name(to), trunk, {from, to});
     }
   return above;
@@ -94,7 +94,7 @@ Cluster build(const Value& map) {
   for (int d = 0; d < devices; ++d) writer.add_device(name(d), type, name(d));
   Level level = add_level(1, devices / down[0], 1, writer);
   for (int d = 0; d < devices; ++d)
-    writer.connect(name(d) + ".link", cable, {VertexId{d}, level.switches[static_cast<std::size_t>(d / down[0])]});
+    writer.connect(name(d) + ".link", cable, {VertexId{d}, level.switches[d / down[0]]});
   for (std::size_t l = 1; l < down.size(); ++l)
     level = add_level_above(level, l + 1, down[l], ups[l - 1], trunk, writer);
   writer.take_turns();

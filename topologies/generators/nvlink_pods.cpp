@@ -74,7 +74,7 @@ Node read_group(const Value& group, const std::string& path, bool fabric, Cluste
 /// The sockets as switches, where PCIe is used.
 std::vector<VertexId> join_inside(const Node& node, bool fabric, ClusterWriter& writer) {
   const auto gpu = [&](int i) { return VertexId{node.first + i}; };
-  const auto name = [&](int i) { return writer.cluster().devices[static_cast<std::size_t>(node.first + i)].name; };
+  const auto name = [&](int i) { return writer.cluster().devices[node.first + i].name; };
   if (node.nvswitch && node.gpus > 1) {
     const VertexId hub = writer.add_switch(node.name + ".nvswitch");
     for (int i = 0; i < node.gpus; ++i) writer.connect(name(i) + ".nvlink", node.nvlink, {gpu(i), hub});
@@ -86,8 +86,7 @@ std::vector<VertexId> join_inside(const Node& node, bool fabric, ClusterWriter& 
   std::vector<VertexId> hosts;
   if (!node.uses_pcie(fabric)) return hosts;
   for (int s = 0; s < node.sockets; ++s) hosts.push_back(writer.add_switch(node.host(s)));
-  for (int i = 0; i < node.gpus; ++i)
-    writer.connect(name(i) + ".pcie", node.pcie, {gpu(i), hosts[static_cast<std::size_t>(node.socket_of(i))]});
+  for (int i = 0; i < node.gpus; ++i) writer.connect(name(i) + ".pcie", node.pcie, {gpu(i), hosts[node.socket_of(i)]});
   for (std::size_t s = 0; s < hosts.size(); ++s)
     for (std::size_t t = s + 1; t < hosts.size(); ++t)
       writer.connect(fmt::format("{}-socket{}", node.host(static_cast<int>(s)), t), node.socket, {hosts[s], hosts[t]});
@@ -120,8 +119,7 @@ Cluster build(const Value& map) {
   for (const Node& node : nodes) {
     const std::vector<VertexId> hosts = join_inside(node, fabric, writer);
     if (!fabric) continue;
-    for (int s = 0; !node.own_nics && s < node.sockets; ++s)
-      writer.connect(node.card(s), node.nic, {hosts[static_cast<std::size_t>(s)], centre});
+    for (int s = 0; !node.own_nics && s < node.sockets; ++s) writer.connect(node.card(s), node.nic, {hosts[s], centre});
     for (int i = 0; node.own_nics && i < node.gpus; ++i)
       writer.connect(fmt::format("{}.gpu{}.nic", node.name, i), node.nic, {VertexId{node.first + i}, centre});
   }

@@ -52,7 +52,7 @@ Cluster build(const config::Value& map) {
   }
   writer.take_turns(std::move(numbers));
 
-  const auto name = [&](int d) { return writer.cluster().devices[static_cast<std::size_t>(d)].name; };
+  const auto name = [&](int d) { return writer.cluster().devices[d].name; };
   for (int n = 0; gpus > 1 && n < pods * nodes; ++n) {
     const VertexId hub = writer.add_switch(fmt::format("pod{}.node{}.nvswitch", n / nodes, n % nodes));
     for (int i = 0; i < gpus; ++i)
@@ -62,8 +62,7 @@ Cluster build(const config::Value& map) {
   for (int l = 0; l < pods * gpus; ++l)
     leaves.push_back(writer.add_switch(fmt::format("pod{}.rail{}", l / gpus, l % gpus)));
   for (int d = 0; d < devices; ++d)
-    writer.connect(name(d) + ".nic", nic,
-                   {VertexId{d}, leaves[static_cast<std::size_t>(d / gpus / nodes * gpus + d % gpus)]});
+    writer.connect(name(d) + ".nic", nic, {VertexId{d}, leaves[d / gpus / nodes * gpus + d % gpus]});
   if (leaves.size() == 1) return writer.finish();
   for (int s = 0; s < spines; ++s) {
     const VertexId spine = writer.add_switch(fmt::format("spine{}", s));

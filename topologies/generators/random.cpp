@@ -80,8 +80,7 @@ Cluster build(const Value& map) {
   const auto name = [&](int d) { return fmt::format("{}{}", prefix, d); };
   Rng rng(static_cast<std::uint64_t>(seed), "topology devices");
   for (int d = 0; d < count; ++d)
-    writer.add_device(name(d), types[static_cast<std::size_t>(rng.integer(0, static_cast<int>(types.size()) - 1))],
-                      name(d));
+    writer.add_device(name(d), types[rng.integer(0, static_cast<int>(types.size()) - 1)], name(d));
   if (star) {
     const VertexId hub = writer.add_switch("switch");
     for (int d = 0; d < count; ++d) writer.connect(name(d) + ".link", links.draw(), {VertexId{d}, hub});

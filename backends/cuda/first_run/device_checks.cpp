@@ -45,7 +45,7 @@ Json footprints(const Partitions& partitions, bool captured) {
     const auto seen = numbers_at(counts.as<unsigned>() + p * kMostMultiprocessors, kMostMultiprocessors);
     std::size_t own = 0;
     for (int m = 0; m < kMostMultiprocessors; ++m)
-      if (seen[static_cast<std::size_t>(m)] > 0) ++own, all.insert(m);
+      if (seen[m] > 0) ++own, all.insert(m);
     sum += own;
     sizes.push_back({{"granted", partitions.parts()[p].multiprocessors}, {"used", own}});
   }

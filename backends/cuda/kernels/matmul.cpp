@@ -144,7 +144,7 @@ cublasStatus_t Products::Plan::choose(const Key& key, cublasLtHandle_t handle) {
                                           static_cast<int>(results.size()), results.data(), &found);
   if (asked != CUBLAS_STATUS_SUCCESS) return asked;
   for (int i = 0; i < found; ++i) {
-    const cublasLtMatmulHeuristicResult_t& r = results[static_cast<std::size_t>(i)];
+    const cublasLtMatmulHeuristicResult_t& r = results[i];
     if (r.state != CUBLAS_STATUS_SUCCESS || r.workspaceSize > kMostWorkspace) continue;
     algorithm = r.algo;
     workspace = r.workspaceSize;

@@ -55,7 +55,7 @@ Part part_of(const Program& program, const real::Dealing& dealing) {
   for (const std::string& told : real::exchange(to_bytes(look_around(part.devices))))
     sights.push_back(sight_from(told));
   require_same_nccl(sights);
-  part.gpus = share_out(sights)[static_cast<std::size_t>(dealing.world().rank)];
+  part.gpus = share_out(sights)[dealing.world().rank];
   return part;
 }
 

@@ -18,7 +18,7 @@ Key key_of(const Program& p, const Transfer& t) {
   const Instruction &send = p.at(t.send), &receive = p.at(t.receive);
   const Key direction{send.device, receive.device, true};
   if (!send.stream.valid()) return direction;
-  const Stream& stream = p.streams[static_cast<std::size_t>(send.stream)];
+  const Stream& stream = p.streams[send.stream];
   if (stream.kind == StreamKind::Compute || !stream.peer.valid()) return {DeviceId{}, DeviceId{}, false};
   if (stream.kind != StreamKind::Communication) return direction;
   return {std::min(send.device, receive.device), std::max(send.device, receive.device), false};
@@ -154,20 +154,16 @@ void Ranks::open(Link& link) {
   wait_for(link);
 }
 
-void Ranks::carry(int transfer, const std::vector<Half>& halves) {
-  move(of_transfer_[static_cast<std::size_t>(transfer)], halves);
-}
+void Ranks::carry(int transfer, const std::vector<Half>& halves) { move(of_transfer_[transfer], halves); }
 
-void Ranks::share(int collective, const std::vector<Half>& halves) {
-  move(of_collective_[static_cast<std::size_t>(collective)], halves);
-}
+void Ranks::share(int collective, const std::vector<Half>& halves) { move(of_collective_[collective], halves); }
 
 void Ranks::move(int at, const std::vector<Half>& halves) {
-  const Link& link = links_[static_cast<std::size_t>(at)];
+  const Link& link = links_[at];
   group(nccl_, [&] {
     for (const Half& h : halves) {
       if (h.bytes == 0) continue;
-      const ncclComm_t own = link.ranks[static_cast<std::size_t>(link.rank(seat(h.here)))];
+      const ncclComm_t own = link.ranks[link.rank(seat(h.here))];
       const int peer = link.rank(seat(h.there));
       h.sends ? require(nccl_, nccl_.ncclSend(h.data, h.bytes, ncclInt8, peer, own, h.stream), "ncclSend")
               : require(nccl_, nccl_.ncclRecv(h.data, h.bytes, ncclInt8, peer, own, h.stream), "ncclRecv");
@@ -178,12 +174,12 @@ void Ranks::move(int at, const std::vector<Half>& halves) {
 
 /// All members that are here in one group: one thread that told them one after another would wait in the first.
 void Ranks::sum(int collective, std::size_t width, const std::vector<Summand>& summands) {
-  const Link& link = links_[static_cast<std::size_t>(of_collective_[static_cast<std::size_t>(collective)])];
+  const Link& link = links_[of_collective_[collective]];
   const ncclDataType_t type = width == sizeof(double) ? ncclFloat64 : ncclFloat32;
   group(nccl_, [&] {
     for (const Summand& s : summands) {
       if (s.numbers == 0) continue;
-      const ncclComm_t own = link.ranks[static_cast<std::size_t>(link.rank(seat(s.here)))];
+      const ncclComm_t own = link.ranks[link.rank(seat(s.here))];
       require(nccl_, nccl_.ncclAllReduce(s.data, s.data, s.numbers, type, ncclSum, own, s.stream), "ncclAllReduce");
     }
   });

@@ -80,7 +80,7 @@ class Ranks {
     ncclUniqueId id{};
     int rank(const Seat&) const;
   };
-  const Seat& seat(DeviceId d) const { return seats_[static_cast<std::size_t>(d)]; }
+  const Seat& seat(DeviceId d) const { return seats_[d]; }
   void plan_links();
   void name_links(const Exchange&);
   void open(Link&);

@@ -85,7 +85,7 @@ real::Times times_of(const Program& program, const real::Dealing& dealing, const
   }
   std::map<int, double> gates;
   for (const auto& [gpu, anchor] : held.anchors) {
-    gates[gpu] = anchor.of(*held.marks.gates[static_cast<std::size_t>(gpu)]);
+    gates[gpu] = anchor.of(*held.marks.gates[gpu]);
     times.uncertainty = std::max(times.uncertainty, anchor.uncertainty);
   }
   times.origin = gates.begin()->second;

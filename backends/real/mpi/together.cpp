@@ -1,7 +1,6 @@
 #include "backends/real/together.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "backends/real/byte_text.hpp"
 #include "backends/real/mpi/clocks.hpp"
@@ -9,6 +8,7 @@
 #include "backends/real/mpi/stop_signal.hpp"
 #include "backends/real/mpi/transport.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft::real {
 namespace {
@@ -59,7 +59,7 @@ Joint put_together(const Program& p, const Dealing& dealing, const std::vector<s
   Times& times = joint.times;
   times.start.resize(p.size());
   times.end.resize(p.size());
-  times.origin = std::numeric_limits<double>::infinity();
+  times.origin = kInfinity;
   for (std::size_t r = 0; r < texts.size(); ++r) {
     ByteReader in(texts[r]);
     joint.uncertainty = std::max(joint.uncertainty, in.get<double>());
@@ -87,7 +87,7 @@ void start_together(const Program& p, const Dealing& dealing, Times& times) {
     double ready = 0;
     for (std::int32_t n = first; n < first + count; ++n) {
       alone = alone && dealing.owner(p.at(InstructionId{n}).device) == owner;
-      ready = std::max(ready, times.start[static_cast<std::size_t>(n)]);
+      ready = std::max(ready, times.start[n]);
     }
     for (auto n = static_cast<std::size_t>(first); !alone && n < static_cast<std::size_t>(first + count); ++n)
       ready = std::min(ready, times.end[n]);

@@ -73,7 +73,7 @@ void MpiTransport::send(int transfer) {
   const std::size_t bytes = parcels_.bytes(transfer);
   const Block block = block_of(bytes);
   parcels_.pack(transfer, block.get());
-  const Transfer& t = p_.transfers[static_cast<std::size_t>(transfer)];
+  const Transfer& t = p_.transfers[transfer];
   const int to = dealing_.owner(p_.at(t.receive).device);
   const std::lock_guard lock(mpi_);
   MPI_Request request;
@@ -96,7 +96,7 @@ void MpiTransport::post_receives() {
     posted_.insert(transfer);
     const std::size_t bytes = parcels_.bytes(transfer);
     const Block block = block_of(bytes);
-    const int from = dealing_.owner(p_.at(p_.transfers[static_cast<std::size_t>(transfer)].send).device);
+    const int from = dealing_.owner(p_.at(p_.transfers[transfer].send).device);
     MPI_Request request;
     check(MPI_Irecv(block.get(), static_cast<int>(bytes), MPI_BYTE, from, transfer, wires().messages, &request));
     add(request, {Kind::Received, transfer, 0, block});
@@ -104,7 +104,7 @@ void MpiTransport::post_receives() {
 }
 
 void MpiTransport::reduce(int collective, InstructionId member) {
-  const Collective& c = p_.collectives[static_cast<std::size_t>(collective)];
+  const Collective& c = p_.collectives[collective];
   const std::size_t bytes = parcels_.share_bytes(member);
   const Block block = block_of(bytes);
   parcels_.pack_share(member, block.get());
@@ -129,12 +129,12 @@ void MpiTransport::exchange(const Collective& c, int collective, int member, con
     if (owner == dealing_.world().rank) continue;
     others.insert(owner);
     if (!fresh) continue;
-    const Block theirs = sum.shares[static_cast<std::size_t>(m)] = block_of(bytes);
+    const Block theirs = sum.shares[m] = block_of(bytes);
     MPI_Request request;
     check(MPI_Irecv(theirs.get(), count, MPI_BYTE, owner, id, wires().shares, &request));
     add(request, {Kind::ShareReceived, collective, m, theirs});
   }
-  sum.shares[static_cast<std::size_t>(member)] = block;
+  sum.shares[member] = block;
   for (const int other : others) {
     MPI_Request request;
     check(MPI_Isend(block.get(), count, MPI_BYTE, other, c.first + member, wires().shares, &request));
@@ -158,8 +158,7 @@ std::vector<MpiTransport::UnderWay> MpiTransport::arrived() {
       MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, indices.data(), MPI_STATUSES_IGNORE));
   if (count <= 0) return through;
   std::sort(indices.begin(), indices.begin() + count);
-  for (int n = 0; n < count; ++n)
-    through.push_back(std::move(under_way_[static_cast<std::size_t>(indices[static_cast<std::size_t>(n)])]));
+  for (int n = 0; n < count; ++n) through.push_back(std::move(under_way_[indices[n]]));
   std::size_t kept = 0;
   for (std::size_t n = 0; n < requests_.size(); ++n) {
     if (requests_[n] == MPI_REQUEST_NULL) continue;
@@ -185,8 +184,8 @@ void MpiTransport::poll(std::vector<InstructionId>& ended) {
 
 void MpiTransport::end(const UnderWay& u, std::vector<InstructionId>& ended) {
   if (u.kind == Kind::Received) parcels_.unpack(u.index, u.block.get());
-  if (u.kind == Kind::Received) ended.push_back(p_.transfers[static_cast<std::size_t>(u.index)].receive);
-  if (u.kind == Kind::Sent && p_.rendezvous) ended.push_back(p_.transfers[static_cast<std::size_t>(u.index)].send);
+  if (u.kind == Kind::Received) ended.push_back(p_.transfers[u.index].receive);
+  if (u.kind == Kind::Sent && p_.rendezvous) ended.push_back(p_.transfers[u.index].send);
 }
 
 void MpiTransport::end_sums(std::vector<InstructionId>& ended) {
@@ -200,7 +199,7 @@ void MpiTransport::end_sums(std::vector<InstructionId>& ended) {
     std::vector<const void*> shares;
     for (const Block& b : sum.shares) shares.push_back(b.get());
     parcels_.sum(collective, shares);
-    const Collective& c = p_.collectives[static_cast<std::size_t>(collective)];
+    const Collective& c = p_.collectives[collective];
     for (int m = 0; m < c.members; ++m)
       if (const InstructionId member{c.first + m}; here(p_.at(member).device)) ended.push_back(member);
   }

@@ -23,8 +23,7 @@ Outcome shape(const Call& c) {
   const std::int64_t start = placed(c.integer("start", 0)), end = std::max(start, placed(c.integer("end", rank)));
   Tensor y{Type::Int64, {end - start}};
   y.values.emplace();
-  for (std::int64_t d = start; d < end; ++d)
-    y.values->push_back(static_cast<double>(c.in(0).shape[static_cast<std::size_t>(d)]));
+  for (std::int64_t d = start; d < end; ++d) y.values->push_back(static_cast<double>(c.in(0).shape[d]));
   return made(std::move(y));
 }
 

@@ -34,10 +34,10 @@ class Allowed {
 
   int words() const { return words_; }
   /// Where the machines may begin a stage.
-  const Cuts& starts(int machines) const { return starts_[static_cast<std::size_t>(machines)]; }
+  const Cuts& starts(int machines) const { return starts_[machines]; }
   /// Where a stage of theirs that begins at `from` may end.
   std::span<const std::uint64_t> ends(int machines, int from) const {
-    return {&ends_[static_cast<std::size_t>((machines * layers_ + from) * words_)], static_cast<std::size_t>(words_)};
+    return {&ends_[(machines * layers_ + from) * words_], static_cast<std::size_t>(words_)};
   }
 
  private:

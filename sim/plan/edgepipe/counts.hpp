@@ -25,14 +25,12 @@ class Counts {
   }
 
   std::int64_t total() const { return total_; }
-  std::int64_t stride(int machines) const { return strides_[static_cast<std::size_t>(machines)]; }
+  std::int64_t stride(int machines) const { return strides_[machines]; }
   int used(std::int64_t counts, int machines) const {
     const auto m = static_cast<std::size_t>(machines);
     return static_cast<int>(counts / strides_[m] % sizes_[m]);
   }
-  bool free(std::int64_t counts, int machines) const {
-    return used(counts, machines) + 1 < sizes_[static_cast<std::size_t>(machines)];
-  }
+  bool free(std::int64_t counts, int machines) const { return used(counts, machines) + 1 < sizes_[machines]; }
 
  private:
   std::vector<std::int64_t> strides_, sizes_;

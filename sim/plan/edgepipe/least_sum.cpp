@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/core/quantity.hpp"
 #include "sim/plan/edgepipe/counts.hpp"
 #include "sim/plan/edgepipe/reach.hpp"
@@ -13,13 +13,10 @@
 namespace stagecraft::edgepipe {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kRounding = 1e-12;  // Of a sum that was added up from its other end.
 constexpr int kRounds = 60, kRoundsOfHops = 10;
 constexpr double kSlowest = 0.4;                            // Of the pace of prices, when they are left as they are.
 constexpr std::size_t kMostEntries = std::size_t{1} << 26;  // 1 GiB.
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// A partial chain: it ends at `cut`, on a machine of this rank among the bandwidths.
 struct Entry {
@@ -37,7 +34,7 @@ class Search {
     for (const Machines& m : p.machines)
       rank_.push_back(static_cast<int>(std::lower_bound(bandwidths_.begin(), bandwidths_.end(), m.bandwidth) -
                                        bandwidths_.begin()));
-    best_.assign(at(p.layers + 1) * bandwidths_.size(), kNever);
+    best_.assign((p.layers + 1) * bandwidths_.size(), kInfinity);
     set_prices();
   }
 
@@ -78,28 +75,26 @@ class Search {
   }
 
   int kinds() const { return static_cast<int>(p_.machines.size()); }
-  std::size_t slot(int cut, int rank) const { return at(cut) * bandwidths_.size() + at(rank); }
-  const Entry* begin(std::int64_t s) const { return entries_.data() + first_[static_cast<std::size_t>(s)]; }
+  std::size_t slot(int cut, int rank) const { return cut * bandwidths_.size() + rank; }
+  const Entry* begin(std::int64_t s) const { return entries_.data() + first_[s]; }
   const Entry* end(std::int64_t s) const { return entries_.data() + first_[static_cast<std::size_t>(s) + 1]; }
 
   double hop(const Entry& e, int u) const {
     if (e.cut == 0) return 0;
-    return hop_seconds(p_.message[at(e.cut)], std::min(bandwidths_[at(e.rank)], p_.machines[at(u)].bandwidth));
+    return hop_seconds(p_.message[e.cut], std::min(bandwidths_[e.rank], p_.machines[u].bandwidth));
   }
-  double stage(int from, int to, int u) const {
-    return sum_ == Sum::Latency ? p_.machines[at(u)].compute.at(from, to) : 0;
-  }
+  double stage(int from, int to, int u) const { return sum_ == Sum::Latency ? p_.machines[u].compute.at(from, to) : 0; }
 
   /// Puts one more device of u behind the chains of s.
   void extend(std::int64_t s, int u) {
     const std::size_t last = first_[static_cast<std::size_t>(s) + 1];
-    for (std::size_t i = first_[static_cast<std::size_t>(s)]; i < last;) {
+    for (std::size_t i = first_[s]; i < last;) {
       const int from = entries_[i].cut;
-      double before = kNever;
+      double before = kInfinity;
       for (; i < last && entries_[i].cut == from; ++i) before = std::min(before, entries_[i].sum + hop(entries_[i], u));
       if (from == p_.layers || !has(allowed_.starts(u), from)) continue;
       for_each(allowed_.ends(u, from), [&](int to) {
-        double& best = best_[slot(to, rank_[at(u)])];
+        double& best = best_[slot(to, rank_[u])];
         best = std::min(best, before + stage(from, to, u));
       });
     }
@@ -112,7 +107,7 @@ class Search {
   ///
   /// `from_start` is the same of all layers; `steps` says how it is had.
   void add_up_rest() {
-    rest_.assign(best_.size(), kNever);
+    rest_.assign(best_.size(), kInfinity);
     steps_.assign(best_.size(), {});
     const int top = static_cast<int>(bandwidths_.size()) - 1;
     for (int cut = p_.layers; cut >= 0; --cut)
@@ -121,9 +116,9 @@ class Search {
         if (cut == p_.layers) least = 0;
         for (int u = 0; u < kinds() && cut < p_.layers; ++u) {
           if (!has(allowed_.starts(u), cut)) continue;
-          const double before = hop({cut, rank, 0}, u) + price_[at(u)];
+          const double before = hop({cut, rank, 0}, u) + price_[u];
           for_each(allowed_.ends(u, cut), [&](int to) {
-            const double sum = before + stage(cut, to, u) + rest_[slot(to, rank_[at(u)])];
+            const double sum = before + stage(cut, to, u) + rest_[slot(to, rank_[u])];
             if (sum < least) least = sum, steps_[slot(cut, rank)] = {cut, to, u};
           });
         }
@@ -139,10 +134,10 @@ class Search {
     for (int round = 0; round < (sum_ == Sum::Latency ? kRounds : kRoundsOfHops); ++round) {
       add_up_rest();
       double given_back = 0, length = 0;
-      for (int u = 0; u < kinds(); ++u) given_back += price_[at(u)] * p_.machines[at(u)].count;
+      for (int u = 0; u < kinds(); ++u) given_back += price_[u] * p_.machines[u].count;
       const double bound = rest_[slot(0, top)] - given_back;
-      if (bound == kNever) {
-        least_ = kNever;
+      if (bound == kInfinity) {
+        least_ = kInfinity;
         return;
       }
       if (round == 0 || bound > least_)
@@ -155,7 +150,7 @@ class Search {
       if (length == 0) break;
       const double aim = std::min(ceiling_, std::max(least_, rest_[slot(0, top)]) * 1.1);
       for (int u = 0; u < kinds(); ++u)
-        price_[at(u)] = std::max(0.0, price_[at(u)] + pace * std::max(aim - bound, 0.0) / length * more[at(u)]);
+        price_[u] = std::max(0.0, price_[u] + pace * std::max(aim - bound, 0.0) / length * more[u]);
     }
     price_ = std::move(best_price);
     add_up_rest();
@@ -164,7 +159,7 @@ class Search {
   void give_back() {
     for (std::int64_t s = 0; s < counts_.total(); ++s) {
       double back = 0;
-      for (int u = 0; u < kinds(); ++u) back += price_[at(u)] * (p_.machines[at(u)].count - counts_.used(s, u));
+      for (int u = 0; u < kinds(); ++u) back += price_[u] * (p_.machines[u].count - counts_.used(s, u));
       given_back_.push_back(back);
     }
   }
@@ -175,23 +170,23 @@ class Search {
     for (const Machines& m : p_.machines) more.push_back(-m.count);
     for (int cut = 0, rank = static_cast<int>(bandwidths_.size()) - 1; cut < p_.layers;) {
       const Part& step = steps_[slot(cut, rank)];
-      more[at(step.machines)] += 1;
-      cut = step.to, rank = rank_[at(step.machines)];
+      more[step.machines] += 1;
+      cut = step.to, rank = rank_[step.machines];
     }
     return more;
   }
 
   bool too_much(std::int64_t s, int cut, int rank, double sum) const {
-    const double least = sum + rest_[slot(cut, rank)] - given_back_[static_cast<std::size_t>(s)];
+    const double least = sum + rest_[slot(cut, rank)] - given_back_[s];
     return sum > ceiling_ || least > ceiling_ * (1 + kRounding);
   }
 
   /// Of the chains of s that end at one cut: those that no faster or equal link beats.
   void keep(std::int64_t s) {
-    const std::span<const std::uint64_t> useful{&useful_[static_cast<std::size_t>(s * allowed_.words())],
-                                                at(allowed_.words())};
+    const std::span<const std::uint64_t> useful{&useful_[s * allowed_.words()],
+                                                static_cast<std::size_t>(allowed_.words())};
     for_each(useful, [&](int cut) {
-      double least = kNever;
+      double least = kInfinity;
       for (int rank = static_cast<int>(bandwidths_.size()) - 1; rank >= 0; --rank) {
         const double sum = best_[slot(cut, rank)];
         if (sum >= least || too_much(s, cut, rank, sum)) continue;
@@ -199,7 +194,7 @@ class Search {
         entries_.push_back({cut, rank, sum});
       }
     });
-    std::fill(best_.begin(), best_.end(), kNever);
+    std::fill(best_.begin(), best_.end(), kInfinity);
     if (entries_.size() > kMostEntries)
       throw Infeasible("size",
                        fmt::format("the search keeps more than {} partial chains, which take {}", kMostEntries,
@@ -214,7 +209,7 @@ class Search {
   }
 
   std::optional<Summed> best() const {
-    double least = kNever;
+    double least = kInfinity;
     int fewest = 0;
     std::int64_t found = 0;
     for (std::int64_t s = 1; s < counts_.total(); ++s)
@@ -224,7 +219,7 @@ class Search {
         if (e->sum == least && devices >= fewest) continue;
         least = e->sum, fewest = devices, found = s;
       }
-    if (least == kNever) return std::nullopt;
+    if (least == kInfinity) return std::nullopt;
     return Summed{trace(found, least), least};
   }
 
@@ -245,7 +240,7 @@ class Search {
 
   std::pair<Part, Entry> step_to(std::int64_t s, int to, int rank, double sum) const {
     for (int u = 0; u < kinds(); ++u) {
-      if (counts_.used(s, u) == 0 || (rank >= 0 && rank_[at(u)] != rank)) continue;
+      if (counts_.used(s, u) == 0 || (rank >= 0 && rank_[u] != rank)) continue;
       const std::int64_t before = s - counts_.stride(u);
       for (const Entry* e = begin(before); e != end(before); ++e)
         if (e->cut < to && has(allowed_.starts(u), e->cut) && has(allowed_.ends(u, e->cut), to) &&

@@ -1,7 +1,8 @@
 #include "sim/plan/edgepipe/problem.hpp"
 
 #include <algorithm>
-#include <limits>
+
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft::edgepipe {
 namespace {
@@ -33,9 +34,7 @@ bool fits(const Problem& p, const Part& part) {
   return p.machines[index(part.machines)].memory > memory_of(p, part.from, part.to);
 }
 
-double hop_seconds(double bytes, double bandwidth) {
-  return bandwidth > 0 ? bytes / bandwidth : std::numeric_limits<double>::infinity();
-}
+double hop_seconds(double bytes, double bandwidth) { return bandwidth > 0 ? bytes / bandwidth : kInfinity; }
 
 Figures figures_of(const Problem& p, const Chain& chain) {
   Figures f;

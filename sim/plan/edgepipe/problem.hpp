@@ -14,7 +14,7 @@ class Runs {
   /// The sums over runs, added from left to right.
   static Runs sums(const std::vector<double>& layers);
 
-  double at(int from, int to) const { return values_[static_cast<std::size_t>(from * (layers_ + 1) + to)]; }
+  double at(int from, int to) const { return values_[from * (layers_ + 1) + to]; }
 
  private:
   int layers_ = 0;

@@ -44,8 +44,7 @@ class Search {
       for (int from = 0; from < p_.layers; ++from)
         for (int to = from + 1; to <= p_.layers; ++to) times.push_back(m.compute.at(from, to));
       if (objective_ == Objective::Shared) continue;
-      for (int cut = 1; cut < p_.layers; ++cut)
-        times.push_back(hop_seconds(p_.message[static_cast<std::size_t>(cut)], m.bandwidth));
+      for (int cut = 1; cut < p_.layers; ++cut) times.push_back(hop_seconds(p_.message[cut], m.bandwidth));
     }
     std::erase_if(times, [](double time) { return !(time <= kAny); });
     std::sort(times.begin(), times.end());
@@ -153,8 +152,8 @@ Diagnostic why_none(const Problem& p, const std::vector<std::string>& layers) {
     if (const double need = memory_of(p, l, l + 1); need >= largest)
       return {{},
               {},
-              fmt::format("layer '{}' alone needs {} with its buffers, and no device has more than {}",
-                          layers[static_cast<std::size_t>(l)], to_text(Bytes{need}), to_text(Bytes{largest})),
+              fmt::format("layer '{}' alone needs {} with its buffers, and no device has more than {}", layers[l],
+                          to_text(Bytes{need}), to_text(Bytes{largest})),
               help,
               "memory"};
   return {{},

@@ -9,14 +9,13 @@
 #include <unordered_map>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/plan/graph/stock.hpp"
 #include "sim/plan/graph/twin_chains.hpp"
 
 namespace stagecraft::graph {
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kSlack = 1 + 1e-12;  // The same sum in another order is not worse.
 
 using Layers = std::bitset<kMostLayers>;
@@ -60,30 +59,30 @@ class Search {
   }
 
   std::optional<Exact> run() {
-    by_size_.resize(at(p_.size()) + 1);
+    by_size_.resize(p_.size() + 1);
     Label none;
     for (int layer = 0; layer < p_.size() && !options_.sequential; ++layer)
-      if (p_.layers.next[at(layer)].empty()) none.next.push_back({layer, 0, 0});
+      if (p_.layers.next[layer].empty()) none.next.push_back({layer, 0, 0});
     keep(Layers{}, std::move(none));
     for (std::size_t size = 0; size + 1 < by_size_.size(); ++size)
       for (const int set : by_size_[size]) extend(set);
     if (by_size_.back().empty()) return {};
-    const std::vector<int>& ends = labels_of_[at(by_size_.back().front())];
+    const std::vector<int>& ends = labels_of_[by_size_.back().front()];
     const int best = *std::min_element(ends.begin(), ends.end(), [&](int a, int b) { return value(a) < value(b); });
     return Exact{parts_of(best), value(best), states_};
   }
 
  private:
   double value(double slowest, double path) const { return steady_ * slowest + fill_ * path; }
-  double value(int label) const { return value(labels_[at(label)].slowest, labels_[at(label)].path); }
+  double value(int label) const { return value(labels_[label].slowest, labels_[label].path); }
 
   /// Least seconds of each layer, least device seconds, and the longest path of the former from any source.
   void prepare_bounds() {
     for (int layer = 0; layer < p_.size(); ++layer) {
-      const Sums& sums = p_.amounts[at(layer)];
-      double least = kNever, before = 0;
-      for (int c = 0; c < p_.choices(); ++c) least = std::min(least, sums.seconds[at(c)]);
-      for (const int input : p_.layers.previous[at(layer)]) before = std::max(before, from_source_[at(input)]);
+      const Sums& sums = p_.amounts[layer];
+      double least = kInfinity, before = 0;
+      for (int c = 0; c < p_.choices(); ++c) least = std::min(least, sums.seconds[c]);
+      for (const int input : p_.layers.previous[layer]) before = std::max(before, from_source_[input]);
       least_.push_back(least);
       work_.push_back(stock_.least_work(p_, sums));
       from_source_.push_back(before + least);
@@ -94,7 +93,7 @@ class Search {
   }
 
   /// No stage of a plan that beats the incumbent takes longer.
-  double longest_stage() const { return steady_ > 0 ? (incumbent_ - fill_ * critical_) / steady_ * kSlack : kNever; }
+  double longest_stage() const { return steady_ > 0 ? (incumbent_ - fill_ * critical_) / steady_ * kSlack : kInfinity; }
 
   /// What is left to place beside a set.
   struct Rest {
@@ -102,25 +101,25 @@ class Search {
   };
 
   void extend(int set) {
-    set_ = sets_[at(set)];
+    set_ = sets_[set];
     live_.clear();
-    for (const int label : labels_of_[at(set)])
-      if (promising(labels_[at(label)])) live_.push_back(label);
+    for (const int label : labels_of_[set])
+      if (promising(labels_[label])) live_.push_back(label);
     if (live_.empty()) return;
     rest_ = {total_work_, total_least_};
     for (int layer = 0; layer < p_.size(); ++layer)
-      if (set_.test(at(layer))) rest_.work -= work_[at(layer)], rest_.least -= least_[at(layer)];
+      if (set_.test(layer)) rest_.work -= work_[layer], rest_.least -= least_[layer];
     grow(Layers{}, p_.size(), Sums{});
   }
 
   /// Adds layers to a stage from the end of the model, each once, so that every stage is made once.
   void grow(const Layers& stage, int above, const Sums& sums) {
     for (int layer = above - 1; layer >= 0; --layer) {
-      if (set_.test(at(layer)) || !readers_in(layer, set_ | stage)) continue;
+      if (set_.test(layer) || !readers_in(layer, set_ | stage)) continue;
       Layers larger = stage;
-      larger.set(at(layer));
+      larger.set(layer);
       Sums more = sums;
-      add(more, p_.amounts[at(layer)], p_.choices());
+      add(more, p_.amounts[layer], p_.choices());
       count();
       if (!can_be_a_stage(more)) continue;
       grow(larger, layer, more);
@@ -129,8 +128,8 @@ class Search {
   }
 
   bool readers_in(int layer, const Layers& layers) const {
-    for (const int reader : p_.layers.next[at(layer)])
-      if (!layers.test(at(reader))) return false;
+    for (const int reader : p_.layers.next[layer])
+      if (!layers.test(reader)) return false;
     return true;
   }
 
@@ -145,16 +144,16 @@ class Search {
     Layers inputs;
     double work = 0, least = 0;
     for (int layer = 0; layer < p_.size(); ++layer) {
-      if (!stage.test(at(layer))) continue;
-      for (const int input : p_.layers.previous[at(layer)]) inputs.set(at(input));
-      work += work_[at(layer)], least += least_[at(layer)];
+      if (!stage.test(layer)) continue;
+      for (const int input : p_.layers.previous[layer]) inputs.set(input);
+      work += work_[layer], least += least_[layer];
     }
     inputs &= ~stage;
     for (int layer = 0; layer < p_.size(); ++layer)
-      if (inputs.test(at(layer))) sums.entering += p_.output[at(layer)];
+      if (inputs.test(layer)) sums.entering += p_.output[layer];
     const Rest rest{rest_.work - work, rest_.least - least};
     const Layers covered = set_ | stage;
-    const bool complete = covered.count() == at(p_.size());
+    const bool complete = static_cast<int>(covered.count()) == p_.size();
     for (const Take& take : stock_.takes()) {
       const Times times = times_of(p_, sums, take.choice);
       if (times.slowest() > longest_stage()) continue;
@@ -164,7 +163,7 @@ class Search {
 
   void attach(int from, const Layers& stage, const Layers& inputs, const Layers& covered, const Sums& sums,
               const Times& times, const Take& take, const Rest& rest, bool complete) {
-    const Label& before = labels_[at(from)];
+    const Label& before = labels_[from];
     const int left = stock_.all() - before.used, used = before.used + take.stock;
     count();
     if (!stock_.within(take.stock, left) || (take.stock == left && !complete)) return;
@@ -172,7 +171,7 @@ class Search {
     double path = options_.sequential ? before.path : 0;
     if (!options_.sequential)
       for (const Next& next : before.next)
-        if (stage.test(at(next.layer))) depth = std::max(depth, next.depth), path = std::max(path, next.path);
+        if (stage.test(next.layer)) depth = std::max(depth, next.depth), path = std::max(path, next.path);
     ++depth, path += times.once();
     if (!fits(p_, memory_of(p_, sums, take.choice, depth), take.choice)) return;
 
@@ -189,7 +188,7 @@ class Search {
       label.depth = depth;
     } else {
       label.next = next_of(before, stage, inputs, depth, path);
-      for (const Next& next : label.next) longest = std::max(longest, next.path + from_source_[at(next.layer)]);
+      for (const Next& next : label.next) longest = std::max(longest, next.path + from_source_[next.layer]);
       label.bound = value(slowest, longest);
       if (!promising(label)) return;
     }
@@ -206,16 +205,16 @@ class Search {
                                    double path) {
     std::vector<Next> all;
     for (const Next& next : before.next) {
-      if (stage.test(at(next.layer))) continue;
+      if (stage.test(next.layer)) continue;
       all.push_back(next);
-      if (inputs.test(at(next.layer))) {
+      if (inputs.test(next.layer)) {
         all.back().depth = std::max(next.depth, depth);
         all.back().path = std::max(next.path, path);
       }
     }
     for (std::size_t layer = inputs._Find_first(); layer < inputs.size(); layer = inputs._Find_next(layer)) {
-      const auto known =
-          std::find_if(before.next.begin(), before.next.end(), [&](const Next& n) { return at(n.layer) == layer; });
+      const auto known = std::find_if(before.next.begin(), before.next.end(),
+                                      [&](const Next& n) { return n.layer == static_cast<int>(layer); });
       if (known == before.next.end()) all.push_back({static_cast<int>(layer), depth, path});
     }
     std::sort(all.begin(), all.end(), [](const Next& a, const Next& b) { return a.layer < b.layer; });
@@ -237,7 +236,7 @@ class Search {
       for (std::size_t c = 0; c < chains.size(); ++c) {
         moved.push_back(static_cast<std::uint8_t>(states[c].chain));
         any |= states[c].chain != c;
-        for (std::size_t i = 0; i < chains[c].size(); ++i) set.set(at(chains[c][i]), i < states[c].placed);
+        for (std::size_t i = 0; i < chains[c].size(); ++i) set.set(chains[c][i], i < states[c].placed);
         if (states[c].place < next.size()) states[c].next.layer = chains[c][states[c].placed];
       }
       for (const State& state : states)
@@ -255,7 +254,7 @@ class Search {
   static State state_of(const std::vector<int>& chain, const Layers& set, const std::vector<Next>& next,
                         std::size_t index) {
     State state{index, 0, next.size(), {}};
-    while (state.placed < chain.size() && set.test(at(chain[state.placed]))) ++state.placed;
+    while (state.placed < chain.size() && set.test(chain[state.placed])) ++state.placed;
     if (state.placed == chain.size()) return state;
     for (std::size_t n = 0; n < next.size(); ++n)
       if (next[n].layer == chain[state.placed]) state.place = n, state.next = next[n];
@@ -271,10 +270,10 @@ class Search {
       labels_of_.emplace_back();
       by_size_[set.count()].push_back(known.first->second);
     }
-    std::vector<int>& others = labels_of_[at(known.first->second)];
+    std::vector<int>& others = labels_of_[known.first->second];
     for (const int other : others)
-      if (no_worse(stock_, labels_[at(other)], label)) return;
-    std::erase_if(others, [&](int other) { return no_worse(stock_, label, labels_[at(other)]); });
+      if (no_worse(stock_, labels_[other], label)) return;
+    std::erase_if(others, [&](int other) { return no_worse(stock_, label, labels_[other]); });
     others.push_back(static_cast<int>(labels_.size()));
     labels_.push_back(std::move(label));
   }
@@ -291,16 +290,16 @@ class Search {
   /// layers were meant.
   std::vector<Part> parts_of(int last) const {
     std::vector<int> labels;
-    for (int label = last; labels_[at(label)].parent >= 0; label = labels_[at(label)].parent) labels.push_back(label);
+    for (int label = last; labels_[label].parent >= 0; label = labels_[label].parent) labels.push_back(label);
     std::reverse(labels.begin(), labels.end());
-    std::vector<int> real(at(p_.size()));
+    std::vector<int> real(p_.size());
     std::iota(real.begin(), real.end(), 0);
     std::vector<Part> parts;
     for (const int label : labels) {
-      const Label& step = labels_[at(label)];
+      const Label& step = labels_[label];
       Part part{{}, step.take.choice, p_.of_type.empty() ? std::vector<int>{} : stock_.of_type(step.take.stock)};
       for (int layer = 0; layer < p_.size(); ++layer)
-        if (step.stage.test(at(layer))) part.layers.push_back(real[at(layer)]);
+        if (step.stage.test(layer)) part.layers.push_back(real[layer]);
       std::sort(part.layers.begin(), part.layers.end());
       parts.push_back(std::move(part));
       real = renumbered(real, step.moved);
@@ -314,8 +313,7 @@ class Search {
     std::size_t first = 0;
     for (const TwinChains& chains : twins_) {
       for (std::size_t c = 0; c < chains.size() && !moved.empty(); ++c)
-        for (std::size_t i = 0; i < chains[c].size(); ++i)
-          result[at(chains[c][i])] = real[at(chains[moved[first + c]][i])];
+        for (std::size_t i = 0; i < chains[c].size(); ++i) result[chains[c][i]] = real[chains[moved[first + c]][i]];
       first += chains.size();
     }
     return result;

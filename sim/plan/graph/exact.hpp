@@ -4,15 +4,16 @@
 #include <optional>
 #include <vector>
 
+#include "sim/core/numbers.hpp"
 #include "sim/plan/graph/problem.hpp"
 
 namespace stagecraft::graph {
 
 struct ExactOptions {
-  bool sequential = false;     ///< Stages as a sequence instead of a graph.
-  bool bottleneck = false;     ///< The least bottleneck instead of the shortest iteration.
-  bool exchange_twins = true;  ///< Looks at chains that may be exchanged in one order alone; the result is the same.
-  double incumbent = std::numeric_limits<double>::infinity();  ///< What is known to be possible.
+  bool sequential = false;       ///< Stages as a sequence instead of a graph.
+  bool bottleneck = false;       ///< The least bottleneck instead of the shortest iteration.
+  bool exchange_twins = true;    ///< Looks at chains that may be exchanged in one order alone; the result is the same.
+  double incumbent = kInfinity;  ///< What is known to be possible.
   std::int64_t most_states = 20'000'000;
 };
 

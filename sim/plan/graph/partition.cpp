@@ -8,26 +8,24 @@
 #include <fmt/format.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/plan/graph/stock.hpp"
 #include "sim/plan/graph/structure.hpp"
 
 namespace stagecraft::graph {
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
 /// The best stages for the first parts of a kind, with so many devices and so many stages behind.
 struct Cell {
   int depth = std::numeric_limits<int>::max();  ///< Of its first stage.
-  double memory = kNever;
+  double memory = kInfinity;
   int taken = 0;    ///< Parts that the last step makes a stage of; 0: it divides the last part further.
   int choice = -1;  ///< Replicas of that stage.
   int devices = 0;  ///< That the last step spends, of the stock.
   int join = -1;    ///< Of the kind: the stage also has a cut of a branch and others as a whole.
   int whole = 0, cut = 0, for_others = 0, for_branch = 0;  ///< How many, and devices for what they leave.
 
-  bool found() const { return memory < kNever; }
+  bool found() const { return memory < kInfinity; }
   bool better(const Cell& other) const { return depth != other.depth ? depth < other.depth : memory < other.memory; }
 };
 
@@ -51,14 +49,14 @@ class Programme {
   }
 
  private:
-  const PartKind& kind(int k) const { return s_.kinds[at(k)]; }
+  const PartKind& kind(int k) const { return s_.kinds[k]; }
   int count_of(int k) const { return static_cast<int>(kind(k).range.size()); }
   bool series(int k) const { return kind(k).kind == Tree::Kind::Series; }
 
   /// Whether there are none, or devices that are fast enough for the first parts.
   bool enough(int k, int count, int devices) const {
     if (count == 0) return true;
-    return devices > 0 && stock_.worth(devices) * most_ >= kind(k).work[at(count)] * (1 - 1e-12);
+    return devices > 0 && stock_.worth(devices) * most_ >= kind(k).work[count] * (1 - 1e-12);
   }
 
   Cell solve(int k, int count, int devices, int behind) {
@@ -69,8 +67,8 @@ class Programme {
                                    static_cast<double>(effort_.most_steps)),
                        "fewer devices, a coarser model, more `steps`, or the planner 'spp' or 'balanced'");
     if (!enough(k, count, devices)) return {};
-    const std::uint64_t size = at(stock_.all()) + 1, length = at(p_.size()) + 1;
-    const std::uint64_t key = ((at(k) * length + at(count)) * size + at(devices)) * length + at(behind);
+    const std::uint64_t size = stock_.all() + 1, length = p_.size() + 1;
+    const std::uint64_t key = ((k * length + count) * size + devices) * length + behind;
     if (const auto known = known_.find(key); known != known_.end()) return known->second;
     ++effort_.states;
     Cell best;
@@ -85,7 +83,7 @@ class Programme {
   /// The last parts as one stage.
   void take_stage(int k, int count, int devices, int behind, Cell& best) {
     for (int first = count - 1; first >= 0; --first) {
-      const Sums& sums = kind(k).range[at(first)][at(count - 1 - first)];
+      const Sums& sums = kind(k).range[first][count - 1 - first];
       bool fast = false;  // More parts only take longer to compute.
       for (const Take& take : stock_.takes()) {
         if (!stock_.within(take.stock, devices)) continue;
@@ -105,9 +103,9 @@ class Programme {
 
   /// What follows parts side by side, with the end of one of them and some others, as one stage.
   void take_join(int k, int j, int count, int devices, int behind, Cell& best) {
-    const Join& join = kind(k).joins[at(j)];
+    const Join& join = kind(k).joins[j];
     if (join.part + 1 >= count) return;
-    const auto& by_whole = join.stages[at(count - join.part - 2)];
+    const auto& by_whole = join.stages[count - join.part - 2];
     for (std::size_t whole = 0; whole < by_whole.size(); ++whole)
       for (std::size_t cut = 0; cut < by_whole[whole].size(); ++cut)
         for (const Take& take : stock_.takes()) {
@@ -123,7 +121,7 @@ class Programme {
 
   /// The devices that a join leaves, among the other branches, the rest of its own and what is before them all.
   void divide_rest(int k, int devices, int behind, const Cell& stage, Cell& best) {
-    const Join& join = kind(k).joins[at(stage.join)];
+    const Join& join = kind(k).joins[stage.join];
     const int left = devices - stage.devices, others = count_of(join.others) - stage.whole,
               branch = count_of(join.branch) - stage.cut;
     for (int a = 0; a <= (others > 0 ? left : 0); ++a) {
@@ -149,7 +147,7 @@ class Programme {
 
   /// The last part as several stages.
   void divide_last(int k, int count, int devices, int behind, Cell& best) {
-    const int last = kind(k).parts[at(count - 1)];
+    const int last = kind(k).parts[count - 1];
     if (kind(last).kind == Tree::Kind::Layer) return;
     for (int own = 0; own <= devices; ++own) {
       if (!stock_.within(own, devices) || !enough(last, count_of(last), own) || !enough(k, count - 1, devices - own))
@@ -170,10 +168,10 @@ class Programme {
     if (cell.join >= 0) return collect_join(node, count, devices, behind, cell, parts);
     const int left = devices - cell.devices;
     if (cell.taken > 0) {
-      add_part(layers_of(node, at(count - cell.taken), at(count)), cell, parts);
+      add_part(layers_of(node, count - cell.taken, count), cell, parts);
       return collect(node, count - cell.taken, left, series(node.kind) ? behind + 1 : behind, parts);
     }
-    const PartNode& last = node.parts[at(count - 1)];
+    const PartNode& last = node.parts[count - 1];
     const int all = count_of(last.kind);
     collect(last, all, cell.devices, behind, parts);
     collect(node, count - 1, left, series(node.kind) ? solve(last.kind, all, cell.devices, behind).depth : behind,
@@ -182,12 +180,12 @@ class Programme {
 
   void collect_join(const PartNode& node, int count, int devices, int behind, const Cell& cell,
                     std::vector<Part>& parts) {
-    const Join& join = kind(node.kind).joins[at(cell.join)];
-    const Fork fork = apart(node.parts[at(join.part)], join);
+    const Join& join = kind(node.kind).joins[cell.join];
+    const Fork fork = apart(node.parts[join.part], join);
     const int others = count_of(join.others), branch = count_of(join.branch);
-    std::vector<int> layers = layers_of(node, at(join.part) + 1, at(count));
-    for (const auto& more : {layers_of(fork.others, at(others - cell.whole), at(others)),
-                             layers_of(fork.branch, at(branch - cell.cut), at(branch))})
+    std::vector<int> layers = layers_of(node, join.part + 1, count);
+    for (const auto& more :
+         {layers_of(fork.others, others - cell.whole, others), layers_of(fork.branch, branch - cell.cut, branch)})
       layers.insert(layers.end(), more.begin(), more.end());
     add_part(std::move(layers), cell, parts);
     collect(fork.branch, branch - cell.cut, cell.for_branch, behind + 1, parts);
@@ -218,7 +216,7 @@ std::vector<double> times_that_stages_have(const Problem& p, const Structure& s)
   const double least = least_bottleneck(p) * (1 - 1e-12);
   const auto note = [&](const Sums& sums) {
     for (int c = 0; c < p.choices(); ++c)
-      if (const double time = times_of(p, sums, c).slowest(); time >= least && p.replicas[at(c)] <= p.devices)
+      if (const double time = times_of(p, sums, c).slowest(); time >= least && p.replicas[c] <= p.devices)
         times.push_back(time);
   };
   for (const PartKind& kind : s.kinds) {

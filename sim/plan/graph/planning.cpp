@@ -12,8 +12,6 @@
 namespace stagecraft::graph {
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 constexpr int kMostTypes = 4;
 constexpr double kMostStocks = 1e5;  // Ways to use some devices of each type.
 
@@ -23,7 +21,7 @@ using Any = std::vector<int>;
 /// A layer on the slowest of the types of each choice. What it shares with other layers counts as its own: it reads all
 /// of it.
 Sums amounts_of(const PlannerInput& input, int layer, const std::vector<int>& replicas, const std::vector<Any>& types) {
-  const Layer& known = input.model.layers[at(layer)];
+  const Layer& known = input.model.layers[layer];
   const Precision& precision = input.model.precision;
   const int size = config::as_int(input.options.at("micro_batch_size"));
   Sums sums;
@@ -54,8 +52,8 @@ Sums amounts_of(const PlannerInput& input, int layer, const std::vector<int>& re
 
 /// The slowest link between neighbours in whole groups of these devices.
 double slowest_in_groups(const PlannerInput& input, std::vector<DeviceId> devices, int group) {
-  devices.resize(devices.size() / at(group) * at(group));
-  return msr::ring_bandwidth(input.cluster, devices, at(group));
+  devices.resize(devices.size() / static_cast<std::size_t>(group) * group);
+  return msr::ring_bandwidth(input.cluster, devices, group);
 }
 
 /// The devices of each part: of each type those that come next. Parts with more replicas come first: powers of two then
@@ -70,15 +68,15 @@ std::vector<std::vector<DeviceId>> devices_for(const Question& question, const s
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     if (several(parts[a]) != several(parts[b])) return several(parts[b]);
-    return p.replicas[at(parts[a].choice)] > p.replicas[at(parts[b].choice)];
+    return p.replicas[parts[a].choice] > p.replicas[parts[b].choice];
   });
   std::vector<char> taken(question.devices.size(), 0);
   std::vector<std::vector<DeviceId>> own(parts.size());
   for (const std::size_t s : order) {
     std::vector<int> needed = parts[s].of_type;
-    if (needed.empty()) needed = {p.replicas[at(parts[s].choice)]};
+    if (needed.empty()) needed = {p.replicas[parts[s].choice]};
     for (std::size_t d = 0; d < taken.size(); ++d) {
-      int& left = needed[p.of_type.empty() ? 0 : at(question.type_of[d])];
+      int& left = needed[p.of_type.empty() ? 0 : question.type_of[d]];
       if (taken[d] || left == 0) continue;
       taken[d] = 1, --left;
       own[s].push_back(question.devices[d]);
@@ -110,12 +108,12 @@ std::vector<Any> set_choices(const msr::Types& types, int size, Problem& p) {
 /// The slowest link that replicas of a choice cross.
 double among(const PlannerInput& input, const Question& question, int choice) {
   const Problem& p = question.problem;
-  if (p.of_type.empty()) return slowest_in_groups(input, question.devices, p.replicas[at(choice)]);
-  if (p.type[at(choice)] == kAnyType) return msr::slowest_between(input.cluster, question.devices);
+  if (p.of_type.empty()) return slowest_in_groups(input, question.devices, p.replicas[choice]);
+  if (p.type[choice] == kAnyType) return msr::slowest_between(input.cluster, question.devices);
   std::vector<DeviceId> own;
   for (std::size_t d = 0; d < question.devices.size(); ++d)
-    if (question.type_of[d] == p.type[at(choice)]) own.push_back(question.devices[d]);
-  return slowest_in_groups(input, own, p.replicas[at(choice)]);
+    if (question.type_of[d] == p.type[choice]) own.push_back(question.devices[d]);
+  return slowest_in_groups(input, own, p.replicas[choice]);
 }
 
 }  // namespace
@@ -151,19 +149,19 @@ Question question_of(const PlannerInput& input) {
   question.slowest = types.mixed() && p.of_type.empty();
   for (int layer = 0; layer < p.size(); ++layer) {
     p.amounts.push_back(amounts_of(input, layer, p.replicas, any));
-    p.output.push_back(input.model.layers[at(layer)].output.value * size);
+    p.output.push_back(input.model.layers[layer].output.value * size);
   }
   const config::Value *memory = input.options.find("memory"), *rate = input.options.find("bandwidth");
   for (int c = 0; c < p.choices(); ++c) {
-    for (const int type : any[at(c)]) {
-      p.own_operations[at(c)] = std::max(p.own_operations[at(c)], 2 * input.costs.operation(type).value);  // F and B.
-      const Bytes known = input.cluster.types[at(type)].usable_memory();
-      if (!memory && known.value > 0) p.room[at(c)] = std::min(p.room[at(c)], known.value);
+    for (const int type : any[c]) {
+      p.own_operations[c] = std::max(p.own_operations[c], 2 * input.costs.operation(type).value);  // F and B.
+      const Bytes known = input.cluster.types[type].usable_memory();
+      if (!memory && known.value > 0) p.room[c] = std::min(p.room[c], known.value);
     }
-    p.among_replicas[at(c)] = rate ? config::as_bandwidth(*rate).value : among(input, question, c);
+    p.among_replicas[c] = rate ? config::as_bandwidth(*rate).value : among(input, question, c);
   }
   p.memory = memory ? config::as_bytes(*memory).value : 0;
-  for (int c = 0; c < p.choices() && !memory; ++c) p.memory = std::max(p.memory, p.room[at(c)]);
+  for (int c = 0; c < p.choices() && !memory; ++c) p.memory = std::max(p.memory, p.room[c]);
   p.bandwidth = rate                ? config::as_bandwidth(*rate).value
                 : p.of_type.empty() ? slowest_in_groups(input, question.devices, p.devices)
                                     : msr::slowest_between(input.cluster, question.devices);
@@ -180,15 +178,15 @@ std::vector<Part> branch_by_branch(const Problem& p, const std::vector<Part>& pa
   const Digraph graph = stage_graph(p, parts, false);
   std::vector<int> waiting, ready;
   for (int s = graph.size() - 1; s >= 0; --s)
-    if (graph.previous[at(s)].empty()) ready.push_back(s);
+    if (graph.previous[s].empty()) ready.push_back(s);
   for (const auto& previous : graph.previous) waiting.push_back(static_cast<int>(previous.size()));
   std::vector<Part> ordered;
   while (!ready.empty()) {
     const int s = ready.back();
     ready.pop_back();
-    ordered.push_back(parts[at(s)]);
-    for (const int next : graph.next[at(s)])
-      if (--waiting[at(next)] == 0) ready.push_back(next);
+    ordered.push_back(parts[s]);
+    for (const int next : graph.next[s])
+      if (--waiting[next] == 0) ready.push_back(next);
   }
   return ordered;
 }

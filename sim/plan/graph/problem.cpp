@@ -4,31 +4,28 @@
 #include <set>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/plan/graph/stock.hpp"
 
 namespace stagecraft::graph {
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 Digraph stage_graph(const Problem& p, const std::vector<Part>& parts, bool sequential) {
-  std::vector<int> part_of(at(p.size()), -1);
+  std::vector<int> part_of(p.size(), -1);
   for (std::size_t s = 0; s < parts.size(); ++s)
-    for (const int layer : parts[s].layers) part_of[at(layer)] = static_cast<int>(s);
+    for (const int layer : parts[s].layers) part_of[layer] = static_cast<int>(s);
   Digraph graph(static_cast<int>(parts.size()));
   for (int layer = 0; layer < p.size(); ++layer)
-    for (const int reader : p.layers.next[at(layer)])
-      if (part_of[at(layer)] != part_of[at(reader)]) graph.add(part_of[at(layer)], part_of[at(reader)]);
+    for (const int reader : p.layers.next[layer])
+      if (part_of[layer] != part_of[reader]) graph.add(part_of[layer], part_of[reader]);
   for (int s = 1; sequential && s < graph.size(); ++s) graph.add(s - 1, s);
   return graph;
 }
 
 void add(Sums& sums, const Sums& layer, int choices) {
   for (int c = 0; c < choices; ++c) {
-    sums.seconds[at(c)] += layer.seconds[at(c)];
-    sums.stash[at(c)] += layer.stash[at(c)];
+    sums.seconds[c] += layer.seconds[c];
+    sums.stash[c] += layer.stash[c];
   }
   sums.update += layer.update;
   sums.kept += layer.kept;
@@ -40,23 +37,22 @@ Sums sums_of(const Problem& p, const std::vector<int>& layers) {
   const std::set<int> own(layers.begin(), layers.end());
   std::set<int> entered;
   for (const int layer : layers) {
-    add(sums, p.amounts[at(layer)], p.choices());
-    for (const int input : p.layers.previous[at(layer)])
-      if (own.count(input) == 0 && entered.insert(input).second) sums.entering += p.output[at(input)];
+    add(sums, p.amounts[layer], p.choices());
+    for (const int input : p.layers.previous[layer])
+      if (own.count(input) == 0 && entered.insert(input).second) sums.entering += p.output[input];
   }
   return sums;
 }
 
 Times times_of(const Problem& p, const Sums& sums, int choice) {
-  const double r = p.replicas[at(choice)];
-  const double all_reduce = r > 1 ? 2 * (r - 1) / r * sums.gradients / p.among_replicas[at(choice)] : 0;
-  return {sums.seconds[at(choice)] + p.operations + p.own_operations[at(choice)] +
-              (all_reduce + sums.update) / p.micro_batches,
+  const double r = p.replicas[choice];
+  const double all_reduce = r > 1 ? 2 * (r - 1) / r * sums.gradients / p.among_replicas[choice] : 0;
+  return {sums.seconds[choice] + p.operations + p.own_operations[choice] + (all_reduce + sums.update) / p.micro_batches,
           2 * sums.entering / (r * p.bandwidth)};
 }
 
 double memory_of(const Problem& p, const Sums& sums, int choice, int depth) {
-  return sums.kept + std::min(p.micro_batches, depth) * sums.stash[at(choice)];
+  return sums.kept + std::min(p.micro_batches, depth) * sums.stash[choice];
 }
 
 Figures figures_of(const Problem& p, const std::vector<Part>& parts, bool sequential) {
@@ -67,18 +63,18 @@ Figures figures_of(const Problem& p, const std::vector<Part>& parts, bool sequen
   std::vector<double> path(parts.size(), 0);
   Figures f;
   for (auto s = order->rbegin(); s != order->rend(); ++s) {
-    const Part& part = parts[at(*s)];
+    const Part& part = parts[*s];
     const Sums sums = sums_of(p, part.layers);
     const Times times = times_of(p, sums, part.choice);
-    for (const int next : graph.next[at(*s)]) path[at(*s)] = std::max(path[at(*s)], path[at(next)]);
-    path[at(*s)] += times.once();
+    for (const int next : graph.next[*s]) path[*s] = std::max(path[*s], path[next]);
+    path[*s] += times.once();
     f.bottleneck = std::max(f.bottleneck, times.slowest());
-    f.path = std::max(f.path, path[at(*s)]);
-    const double memory = memory_of(p, sums, part.choice, depth[at(*s)]);
+    f.path = std::max(f.path, path[*s]);
+    const double memory = memory_of(p, sums, part.choice, depth[*s]);
     f.memory = std::max(f.memory, memory);
     f.fits = f.fits && fits(p, memory, part.choice);
-    f.depth = std::max(f.depth, depth[at(*s)]);
-    f.devices += p.replicas[at(part.choice)];
+    f.depth = std::max(f.depth, depth[*s]);
+    f.devices += p.replicas[part.choice];
   }
   return f;
 }
@@ -91,8 +87,8 @@ double least_bottleneck(const Problem& p) {
   const Stock stock(p);
   double work = 0, longest = 0;
   for (const Sums& layer : p.amounts) {
-    double least = std::numeric_limits<double>::infinity();
-    for (int c = 0; c < p.choices(); ++c) least = std::min(least, layer.seconds[at(c)]);
+    double least = kInfinity;
+    for (int c = 0; c < p.choices(); ++c) least = std::min(least, layer.seconds[c]);
     work += stock.least_work(p, layer);
     longest = std::max(longest, least);
   }

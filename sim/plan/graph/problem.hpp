@@ -2,10 +2,10 @@
 
 #include <array>
 #include <cstddef>
-#include <limits>
 #include <vector>
 
 #include "sim/core/dag.hpp"
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft::graph {
 
@@ -35,17 +35,17 @@ struct Sums {
 struct Problem {
   Digraph layers;  ///< Numbered in topological order.
   int devices = 1, micro_batches = 1;
-  std::vector<int> replicas;   ///< Numbers to choose from, rising, from 1; at most kMostChoices.
-  std::vector<int> of_type;    ///< Devices of each type; empty: all are of one.
-  std::vector<int> type;       ///< Of each choice, or kAnyType; empty: all devices are of one.
-  std::vector<Sums> amounts;   ///< Of each layer alone; `entering` is not read.
-  std::vector<double> output;  ///< Bytes of a micro-batch that each layer sends to every stage that reads it.
-  double operations = 0;       ///< Seconds of every stage beside its layers, for one micro-batch.
-  double memory = std::numeric_limits<double>::infinity();     ///< Bytes of a device.
-  double bandwidth = std::numeric_limits<double>::infinity();  ///< Bytes a second between stages.
-  ByChoice among_replicas = all_choices(bandwidth);            ///< The same between neighbours of so many replicas.
-  ByChoice room = all_choices(memory);       ///< Bytes of a device of each choice, if it is less than `memory`.
-  ByChoice own_operations = all_choices(0);  ///< Seconds beside `operations`.
+  std::vector<int> replicas;     ///< Numbers to choose from, rising, from 1; at most kMostChoices.
+  std::vector<int> of_type;      ///< Devices of each type; empty: all are of one.
+  std::vector<int> type;         ///< Of each choice, or kAnyType; empty: all devices are of one.
+  std::vector<Sums> amounts;     ///< Of each layer alone; `entering` is not read.
+  std::vector<double> output;    ///< Bytes of a micro-batch that each layer sends to every stage that reads it.
+  double operations = 0;         ///< Seconds of every stage beside its layers, for one micro-batch.
+  double memory = kInfinity;     ///< Bytes of a device.
+  double bandwidth = kInfinity;  ///< Bytes a second between stages.
+  ByChoice among_replicas = all_choices(bandwidth);  ///< The same between neighbours of so many replicas.
+  ByChoice room = all_choices(memory);               ///< Bytes of a device of each choice, if it is less than `memory`.
+  ByChoice own_operations = all_choices(0);          ///< Seconds beside `operations`.
 
   int size() const { return layers.size(); }
   int choices() const { return static_cast<int>(replicas.size()); }
@@ -54,9 +54,7 @@ struct Problem {
 constexpr int kAnyType = -1;  ///< Of a choice.
 
 /// Whether a stage of this choice may keep so many bytes.
-inline bool fits(const Problem& p, double bytes, int choice) {
-  return bytes <= p.memory && bytes <= p.room[static_cast<std::size_t>(choice)];
-}
+inline bool fits(const Problem& p, double bytes, int choice) { return bytes <= p.memory && bytes <= p.room[choice]; }
 
 /// Adds a layer, but for what enters.
 void add(Sums&, const Sums& layer, int choices);

@@ -8,24 +8,22 @@
 namespace stagecraft::graph {
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 using Layers = std::vector<int>;  ///< In topological order.
 
 /// Which layer needs which, also by way of others.
 class Order {
  public:
-  explicit Order(const Digraph& graph) : before_(at(graph.size()), std::vector<bool>(at(graph.size()), false)) {
+  explicit Order(const Digraph& graph) : before_(graph.size(), std::vector<bool>(graph.size(), false)) {
     const auto order = topological_order(graph);
     STAGECRAFT_CHECK(order.has_value());
     for (const int layer : *order)
-      for (const int input : graph.previous[at(layer)]) {
-        before_[at(layer)][at(input)] = true;
+      for (const int input : graph.previous[layer]) {
+        before_[layer][input] = true;
         for (int i = 0; i < graph.size(); ++i)
-          if (before_[at(input)][at(i)]) before_[at(layer)][at(i)] = true;
+          if (before_[input][i]) before_[layer][i] = true;
       }
   }
-  bool before(int first, int second) const { return before_[at(second)][at(first)]; }
+  bool before(int first, int second) const { return before_[second][first]; }
   bool ordered(int a, int b) const { return before(a, b) || before(b, a); }
 
  private:
@@ -146,7 +144,7 @@ std::vector<int> layers_of(const Tree& tree) {
 }
 
 Decomposition decompose(const Digraph& graph) {
-  Layers all(at(graph.size()));
+  Layers all(graph.size());
   std::iota(all.begin(), all.end(), 0);
   Builder builder(graph);
   Decomposition result;

@@ -1,23 +1,21 @@
 #include "sim/plan/graph/stock.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
+
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft::graph {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// Device seconds of the whole model on each type alone, the first as one.
 std::vector<double> slownesses(const Problem& p, std::size_t types) {
   std::vector<double> slow(types, 0);
   for (const Sums& layer : p.amounts)
     for (std::size_t t = 0; t < types && types > 1; ++t) {
-      double least = kNever;
+      double least = kInfinity;
       for (int c = 0; c < p.choices(); ++c)
-        if (p.type[at(c)] == static_cast<int>(t)) least = std::min(least, layer.seconds[at(c)] * p.replicas[at(c)]);
+        if (p.type[c] == static_cast<int>(t)) least = std::min(least, layer.seconds[c] * p.replicas[c]);
       slow[t] += least;
     }
   const double first = slow.front();
@@ -44,10 +42,10 @@ Stock::Stock(const Problem& p) {
   for (int c = 0; c < p.choices(); ++c)
     for (int s = 1; s <= all(); ++s) {
       const std::vector<int>& own = of_type(s);
-      if (std::accumulate(own.begin(), own.end(), 0) != p.replicas[at(c)]) continue;
+      if (std::accumulate(own.begin(), own.end(), 0) != p.replicas[c]) continue;
       const auto kinds = std::count_if(own.begin(), own.end(), [](int n) { return n > 0; });
-      const int type = p.type.empty() ? 0 : p.type[at(c)];
-      if (type == kAnyType ? kinds > 1 : kinds == 1 && own[at(type)] > 0) takes_.push_back({c, s});
+      const int type = p.type.empty() ? 0 : p.type[c];
+      if (type == kAnyType ? kinds > 1 : kinds == 1 && own[type] > 0) takes_.push_back({c, s});
     }
 }
 
@@ -60,10 +58,10 @@ bool Stock::within(int part, int whole) const {
 }
 
 double Stock::least_work(const Problem& p, const Sums& layer) const {
-  double least = kNever;
-  for (const Take& take : takes_) least = std::min(least, layer.seconds[at(take.choice)] * worth(take.stock));
+  double least = kInfinity;
+  for (const Take& take : takes_) least = std::min(least, layer.seconds[take.choice] * worth(take.stock));
   if (takes_.empty())
-    for (int c = 0; c < p.choices(); ++c) least = std::min(least, layer.seconds[at(c)] * p.replicas[at(c)]);
+    for (int c = 0; c < p.choices(); ++c) least = std::min(least, layer.seconds[c] * p.replicas[c]);
   return least;
 }
 

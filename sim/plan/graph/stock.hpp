@@ -17,12 +17,12 @@ class Stock {
   explicit Stock(const Problem&);
 
   int all() const { return static_cast<int>(counts_.size()) - 1; }
-  const std::vector<int>& of_type(int stock) const { return counts_[static_cast<std::size_t>(stock)]; }
+  const std::vector<int>& of_type(int stock) const { return counts_[stock]; }
   bool within(int part, int whole) const;
   const std::vector<Take>& takes() const { return takes_; }
 
   /// Devices in terms of those of the first type: a device counts for as many as it does the whole model as fast as.
-  double worth(int stock) const { return worth_[static_cast<std::size_t>(stock)]; }
+  double worth(int stock) const { return worth_[stock]; }
   /// Device seconds in those terms that a layer takes at least.
   double least_work(const Problem&, const Sums& layer) const;
 

@@ -12,18 +12,16 @@
 namespace stagecraft::graph {
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 /// Layers with the same costs have the same number.
 std::vector<int> layer_kinds(const Problem& p) {
   std::map<std::vector<double>, int> known;
   std::vector<int> kinds;
   for (int layer = 0; layer < p.size(); ++layer) {
-    const Sums& sums = p.amounts[at(layer)];
-    std::vector<double> key{sums.update, sums.kept, sums.gradients, p.output[at(layer)]};
+    const Sums& sums = p.amounts[layer];
+    std::vector<double> key{sums.update, sums.kept, sums.gradients, p.output[layer]};
     for (int c = 0; c < p.choices(); ++c) {
-      key.push_back(sums.seconds[at(c)]);
-      key.push_back(sums.stash[at(c)]);
+      key.push_back(sums.seconds[c]);
+      key.push_back(sums.stash[c]);
     }
     kinds.push_back(known.emplace(key, static_cast<int>(known.size())).first->second);
   }
@@ -64,7 +62,7 @@ class Finder {
   std::vector<Join> joins_of(const PartNode& series) {
     std::vector<Join> joins;
     for (std::size_t i = 0; i + 1 < series.parts.size(); ++i) {
-      if (kinds[at(series.parts[i].kind)].kind != Tree::Kind::Parallel) continue;
+      if (kinds[series.parts[i].kind].kind != Tree::Kind::Parallel) continue;
       int last = -1;
       for (const PartNode& branch : series.parts[i].parts) {
         if (branch.kind == last) continue;
@@ -102,13 +100,13 @@ class Finder {
     std::map<int, std::size_t> inside, outside;
     for (const int layer : node.layers) inside.emplace(layer, inside.size());
     for (const int layer : node.layers) {
-      key += fmt::format(";{}", layer_kinds_[at(layer)]);
-      for (const int input : p_.layers.previous[at(layer)]) {
+      key += fmt::format(";{}", layer_kinds_[layer]);
+      for (const int input : p_.layers.previous[layer]) {
         if (const auto found = inside.find(input); found != inside.end()) {
           key += fmt::format("i{}", found->second);
         } else {
           const std::size_t number = outside.emplace(input, outside.size()).first->second;
-          key += fmt::format("o{}={}", number, p_.output[at(input)]);
+          key += fmt::format("o{}={}", number, p_.output[input]);
         }
       }
     }
@@ -130,7 +128,7 @@ class Finder {
         result.range[first].push_back(sums_of(p_, layers));
       }
       double work = 0;
-      for (const int layer : layers_of(node, first, first + 1)) work += stock_.least_work(p_, p_.amounts[at(layer)]);
+      for (const int layer : layers_of(node, first, first + 1)) work += stock_.least_work(p_, p_.amounts[layer]);
       result.work.push_back(result.work.back() + work);
     }
     return result;

@@ -6,13 +6,11 @@
 namespace stagecraft::graph {
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 /// The only other layer that a layer goes with in a chain; -1: none.
 int only_next(const Digraph& g, int layer) {
-  if (g.next[at(layer)].size() != 1) return -1;
-  const int next = g.next[at(layer)].front();
-  return g.previous[at(next)].size() == 1 ? next : -1;
+  if (g.next[layer].size() != 1) return -1;
+  const int next = g.next[layer].front();
+  return g.previous[next].size() == 1 ? next : -1;
 }
 
 /// Longest chains whose inner layers have one neighbour on each side, from the last layer to the first.
@@ -21,8 +19,8 @@ TwinChains longest_chains(const Digraph& g) {
   for (int last = 0; last < g.size(); ++last) {
     if (only_next(g, last) >= 0) continue;
     std::vector<int>& chain = chains.emplace_back(1, last);
-    while (g.previous[at(chain.back())].size() == 1 && only_next(g, g.previous[at(chain.back())].front()) >= 0)
-      chain.push_back(g.previous[at(chain.back())].front());
+    while (g.previous[chain.back()].size() == 1 && only_next(g, g.previous[chain.back()].front()) >= 0)
+      chain.push_back(g.previous[chain.back()].front());
   }
   return chains;
 }
@@ -39,12 +37,12 @@ std::vector<TwinChains> twin_chains(const Problem& p) {
   using Key = std::pair<std::vector<int>, std::vector<double>>;
   std::map<Key, TwinChains> alike;
   for (const std::vector<int>& chain : longest_chains(p.layers)) {
-    Key key{sorted(p.layers.next[at(chain.front())]), {}};
+    Key key{sorted(p.layers.next[chain.front()]), {}};
     key.first.push_back(-1);
-    for (const int input : sorted(p.layers.previous[at(chain.back())])) key.first.push_back(input);
+    for (const int input : sorted(p.layers.previous[chain.back()])) key.first.push_back(input);
     for (const int layer : chain) {
-      const Sums& sums = p.amounts[at(layer)];
-      key.second.insert(key.second.end(), {sums.update, sums.kept, sums.gradients, p.output[at(layer)]});
+      const Sums& sums = p.amounts[layer];
+      key.second.insert(key.second.end(), {sums.update, sums.kept, sums.gradients, p.output[layer]});
       key.second.insert(key.second.end(), sums.seconds.begin(), sums.seconds.end());
       key.second.insert(key.second.end(), sums.stash.begin(), sums.stash.end());
     }

@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft::msr {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class Search {
  public:
@@ -22,7 +20,7 @@ class Search {
         most_replicas_(options.straight ? 1 : options.levels.front().most_replicas),
         most_(most),
         used_(mixed.type_of.size(), 0) {
-    best_.seconds = std::numeric_limits<double>::infinity();
+    best_.seconds = kInfinity;
   }
 
   std::optional<FoundPipeline> run() {
@@ -49,21 +47,21 @@ class Search {
     if (static_cast<int>(stages_.back().devices.size()) == most_replicas_) return;
     std::vector<char> passed(mixed_.work.size(), 0);
     for (int device = from; device < machines_; ++device) {
-      const int type = mixed_.type_of[at(device)];
-      if (used_[at(device)] || passed[at(type)] || free_before(device, from, type)) continue;
-      passed[at(type)] = 1;
-      used_[at(device)] = 1;
+      const int type = mixed_.type_of[device];
+      if (used_[device] || passed[type] || free_before(device, from, type)) continue;
+      passed[type] = 1;
+      used_[device] = 1;
       stages_.back().devices.push_back(device);
       divide(stages_.back().to, used + 1);
       add_device(device + 1, used + 1);
       stages_.back().devices.pop_back();
-      used_[at(device)] = 0;
+      used_[device] = 0;
     }
   }
 
   bool free_before(int device, int from, int type) const {
     for (int d = 0; d < std::min(device, from); ++d)
-      if (!used_[at(d)] && mixed_.type_of[at(d)] == type) return true;
+      if (!used_[d] && mixed_.type_of[d] == type) return true;
     return false;
   }
 
@@ -91,7 +89,7 @@ class Search {
 }  // namespace
 
 std::optional<FoundPipeline> search_all(const Workload& work, const PipeDreamOptions& options, std::int64_t most) {
-  return search_all(MixedWork{{work}, std::vector<int>(at(options.levels.front().machines), 0)}, options, most);
+  return search_all(MixedWork{{work}, std::vector<int>(options.levels.front().machines, 0)}, options, most);
 }
 
 std::optional<FoundPipeline> search_all(const MixedWork& work, const PipeDreamOptions& options, std::int64_t most) {

@@ -13,11 +13,9 @@ namespace {
 
 using Set = std::vector<std::uint64_t>;
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
+bool holds(const Set& set, int layer) { return set[layer / 64] >> (layer % 64) & 1; }
 
-bool holds(const Set& set, int layer) { return set[at(layer / 64)] >> (layer % 64) & 1; }
-
-void insert(Set& set, int layer) { set[at(layer / 64)] |= std::uint64_t{1} << (layer % 64); }
+void insert(Set& set, int layer) { set[layer / 64] |= std::uint64_t{1} << (layer % 64); }
 
 int size_of(const Set& set) {
   int size = 0;
@@ -27,13 +25,13 @@ int size_of(const Set& set) {
 
 /// Each layer with all that it needs.
 std::vector<Set> needs(const Digraph& graph, std::size_t words) {
-  std::vector<Set> sets(at(graph.size()), Set(words, 0));
+  std::vector<Set> sets(graph.size(), Set(words, 0));
   const auto order = topological_order(graph);
   STAGECRAFT_CHECK(order.has_value());
   for (const int layer : *order) {
-    insert(sets[at(layer)], layer);
-    for (const int input : graph.previous[at(layer)])
-      for (std::size_t w = 0; w < words; ++w) sets[at(layer)][w] |= sets[at(input)][w];
+    insert(sets[layer], layer);
+    for (const int input : graph.previous[layer])
+      for (std::size_t w = 0; w < words; ++w) sets[layer][w] |= sets[input][w];
   }
   return sets;
 }
@@ -49,7 +47,7 @@ Cuts grown(const Digraph& graph, int most, MayGrow&& may_grow) {
     for (int layer = 0; layer < graph.size(); ++layer) {
       Set set = found[next];
       if (holds(set, layer) || !may_grow(set, layer)) continue;
-      for (std::size_t w = 0; w < set.size(); ++w) set[w] |= needed[at(layer)][w];
+      for (std::size_t w = 0; w < set.size(); ++w) set[w] |= needed[layer][w];
       if (!known.insert(set).second) continue;
       found.push_back(std::move(set));
       if (static_cast<int>(found.size()) > most)
@@ -93,7 +91,7 @@ Cuts all_cuts(const Digraph& graph, int most) {
 
 Cuts cuts_after_first(const Digraph& graph, int most) {
   Cuts cuts = grown(graph, most, [&](const Set& set, int layer) {
-    const std::vector<int>& inputs = graph.previous[at(layer)];
+    const std::vector<int>& inputs = graph.previous[layer];
     return std::any_of(inputs.begin(), inputs.end(), [&](int input) { return holds(set, input); }) ||
            (layer == 0 && size_of(set) == 0);
   });

@@ -2,16 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft::msr {
-namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 double Rates::stage(double seconds, double parameters, int replicas, int inside) const {
   if (formula == Formula::Paper) return std::max(seconds, 2.0 * (replicas - 1) * parameters / bandwidth) / replicas;
@@ -26,20 +21,21 @@ double Rates::edge(double bytes, int replicas) const {
 double stage_seconds(const Rates& rates, const Workload& work, std::pair<int, int> cuts, double seconds, int replicas,
                      int inside) {
   const int from = cuts.first, to = cuts.second;
-  const double parameters = work.parameters[at(to)] - work.parameters[at(from)];
+  const double parameters = work.parameters[to] - work.parameters[from];
   if (from == 0) return rates.stage(seconds, parameters, replicas, inside);
-  const double out = to == work.last() ? 0 : rates.edge(work.crossing[at(to)], replicas);
-  return std::max({rates.stage(seconds, parameters, replicas, 1), rates.edge(work.crossing[at(from)], replicas), out});
+  const double out = to == work.last() ? 0 : rates.edge(work.crossing[to], replicas);
+  return std::max({rates.stage(seconds, parameters, replicas, 1), rates.edge(work.crossing[from], replicas), out});
 }
 
 double held(int machines_behind, int replicas) { return std::ceil(machines_behind / static_cast<double>(replicas)); }
 
 std::vector<double> compute_seconds(const Workload& work) {
   const int count = work.cuts.count();
-  std::vector<double> seconds(at(count) * at(count), kNever);
+  std::vector<double> seconds(static_cast<std::size_t>(count) * count, kInfinity);
   for (int b = 0; b < count; ++b)
     for (int a = 0; a < b; ++a)
-      if (work.cuts.contains(b, a)) seconds[at(b) * at(count) + at(a)] = work.seconds[at(b)] - work.seconds[at(a)];
+      if (work.cuts.contains(b, a))
+        seconds[static_cast<std::size_t>(b) * count + a] = work.seconds[b] - work.seconds[a];
   return seconds;
 }
 
@@ -54,30 +50,30 @@ LevelSearch::LevelSearch(const Workload& work, const PipeDreamOptions& options, 
       seconds_(std::move(seconds)) {}
 
 std::vector<std::vector<double>> LevelSearch::rows_from(int a) const {
-  std::vector<std::vector<double>> rows(at(machines_) + 1, std::vector<double>(at(count()), kNever));
-  std::vector<double> last(at(count()));
+  std::vector<std::vector<double>> rows(machines_ + 1, std::vector<double>(count(), kInfinity));
+  std::vector<double> last(count());
   for (int b = a + 1; b < count(); ++b) {
-    if (seconds(a, b) == kNever) continue;
-    for (int m = 1; m <= machines_; ++m) rows[at(m)][at(b)] = alone(a, b, m);
+    if (seconds(a, b) == kInfinity) continue;
+    for (int m = 1; m <= machines_; ++m) rows[m][b] = alone(a, b, m);
     for (int r = 1; r <= std::min(most_, machines_ - 1); ++r) {
-      for (int c = a + 1; c < b; ++c) last[at(c)] = last_stage(c, b, r);
+      for (int c = a + 1; c < b; ++c) last[c] = last_stage(c, b, r);
       const double out = edge(b, r);
       for (int m = r + 1; m <= machines_; ++m) {
-        const double split = best_split(rows[at(m - r)], last, a, b, m, r);
-        rows[at(m)][at(b)] = std::min(rows[at(m)][at(b)], std::max(split, out));
+        const double split = best_split(rows[m - r], last, a, b, m, r);
+        rows[m][b] = std::min(rows[m][b], std::max(split, out));
       }
     }
     if (options_.fewer)
-      for (int m = 2; m <= machines_; ++m) rows[at(m)][at(b)] = std::min(rows[at(m)][at(b)], rows[at(m - 1)][at(b)]);
+      for (int m = 2; m <= machines_; ++m) rows[m][b] = std::min(rows[m][b], rows[m - 1][b]);
   }
   return rows;
 }
 
 std::vector<double> LevelSearch::on_all_machines(bool from_first_alone) const {
-  std::vector<double> all(at(count()) * at(count()), kNever);
+  std::vector<double> all(static_cast<std::size_t>(count()) * count(), kInfinity);
   for (int a = 0; a < (from_first_alone ? 1 : count()); ++a) {
-    const std::vector<double> whole = rows_from(a)[at(machines_)];
-    for (int b = a + 1; b < count(); ++b) all[at(b) * at(count()) + at(a)] = whole[at(b)];
+    const std::vector<double> whole = rows_from(a)[machines_];
+    for (int b = a + 1; b < count(); ++b) all[static_cast<std::size_t>(b) * count() + a] = whole[b];
   }
   return all;
 }
@@ -87,13 +83,13 @@ std::vector<LevelSearch::Part> LevelSearch::parts(int a, int b) const {
   std::vector<Part> reversed;
   int m = machines_;
   while (true) {
-    while (options_.fewer && m > 1 && rows[at(m - 1)][at(b)] <= rows[at(m)][at(b)]) --m;
+    while (options_.fewer && m > 1 && rows[m - 1][b] <= rows[m][b]) --m;
     Part best{a, b, 0, m};
     double least = alone(a, b, m);
     for (int r = 1; r < m && r <= most_; ++r) {
       for (int c = a + 1; c < b; ++c) {
-        if (seconds(c, b) == kNever || !fits(c, b, m, r)) continue;
-        const double value = std::max({rows[at(m - r)][at(c)], last_stage(c, b, r), edge(b, r)});
+        if (seconds(c, b) == kInfinity || !fits(c, b, m, r)) continue;
+        const double value = std::max({rows[m - r][c], last_stage(c, b, r), edge(b, r)});
         if (value < least) least = value, best = {c, b, m - r, r};
       }
     }
@@ -104,22 +100,22 @@ std::vector<LevelSearch::Part> LevelSearch::parts(int a, int b) const {
   return {reversed.rbegin(), reversed.rend()};
 }
 
-double LevelSearch::seconds(int a, int b) const { return seconds_[at(b) * at(count()) + at(a)]; }
+double LevelSearch::seconds(int a, int b) const { return seconds_[static_cast<std::size_t>(b) * count() + a]; }
 
-double LevelSearch::parameters(int a, int b) const { return work_.parameters[at(b)] - work_.parameters[at(a)]; }
+double LevelSearch::parameters(int a, int b) const { return work_.parameters[b] - work_.parameters[a]; }
 
 bool LevelSearch::fits(int a, int b, int machines, int replicas) const {
-  const double bytes = work_.outputs[at(b)] - work_.outputs[at(a)] + parameters(a, b);
+  const double bytes = work_.outputs[b] - work_.outputs[a] + parameters(a, b);
   return !options_.memory || held(machines_ - machines, replicas) * bytes <= *options_.memory;
 }
 
 double LevelSearch::alone(int a, int b, int machines) const {
-  if (machines > most_ || !fits(a, b, machines, machines)) return kNever;
+  if (machines > most_ || !fits(a, b, machines, machines)) return kInfinity;
   return rates_.stage(seconds(a, b), parameters(a, b), machines, inside_);
 }
 
 double LevelSearch::edge(int cut, int replicas) const {
-  return cut == work_.last() ? 0 : rates_.edge(work_.crossing[at(cut)], replicas);
+  return cut == work_.last() ? 0 : rates_.edge(work_.crossing[cut], replicas);
 }
 
 double LevelSearch::last_stage(int c, int b, int replicas) const {
@@ -128,19 +124,19 @@ double LevelSearch::last_stage(int c, int b, int replicas) const {
 
 double LevelSearch::best_split(const std::vector<double>& before, const std::vector<double>& last, int a, int b, int m,
                                int r) const {
-  double best = kNever;
+  double best = kInfinity;
   if (options_.memory) {
     for (int c = a + 1; c < b; ++c)
-      if (fits(c, b, m, r)) best = std::min(best, std::max(before[at(c)], last[at(c)]));
+      if (fits(c, b, m, r)) best = std::min(best, std::max(before[c], last[c]));
     return best;
   }
   // Four at a time, so that one comparison need not wait for the one before.
-  double lanes[4] = {kNever, kNever, kNever, kNever};
+  double lanes[4] = {kInfinity, kInfinity, kInfinity, kInfinity};
   int c = a + 1;
   for (; c + 4 <= b; c += 4)
     for (int lane = 0; lane < 4; ++lane)
-      lanes[lane] = std::min(lanes[lane], std::max(before[at(c + lane)], last[at(c + lane)]));
-  for (; c < b; ++c) best = std::min(best, std::max(before[at(c)], last[at(c)]));
+      lanes[lane] = std::min(lanes[lane], std::max(before[c + lane], last[c + lane]));
+  for (; c < b; ++c) best = std::min(best, std::max(before[c], last[c]));
   return std::min({best, lanes[0], lanes[1], lanes[2], lanes[3]});
 }
 

@@ -3,20 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft::msr {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kMostSteps = 3e9;   // A minute.
 constexpr double kMostStates = 3e7;  // 480 MB.
 constexpr std::size_t kMostTypes = 16;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// How many devices of each type are in use, as one number.
 struct Used {
@@ -28,14 +25,14 @@ class Search {
  public:
   Search(const Cuts& cuts, const std::vector<int>& counts, int most, const StageSeconds& seconds)
       : cuts_(cuts), counts_(counts), takes_(takes_of(counts, most)), seconds_(seconds) {
-    for (const int count : counts) strides_.push_back(width_), width_ *= at(count) + 1;
+    for (const int count : counts) strides_.push_back(width_), width_ *= count + 1;
     for (const Take& take : takes_) steps_.push_back(index_of(take.of_type));
     for (std::size_t u = 0; u < width_; ++u) used_.push_back(used_at(u));
   }
 
   std::optional<MixedPipeline> run(bool all_used) {
     const int last = cuts_.count() - 1;
-    cells_.assign(at(cuts_.count()) * width_, {});
+    cells_.assign(cuts_.count() * width_, {});
     cell(last, 0).seconds = 0;
     for (int from = last - 1; from >= 0; --from)
       for (int to = from + 1; to <= last; ++to)
@@ -43,28 +40,28 @@ class Search {
     std::size_t best = width_ - 1;
     for (std::size_t u = 0; u < width_ && !all_used; ++u)
       if (cell(0, u).seconds < cell(0, best).seconds) best = u;
-    if (cell(0, best).seconds == kNever) return std::nullopt;
+    if (cell(0, best).seconds == kInfinity) return std::nullopt;
     return read_off(best);
   }
 
  private:
   struct Cell {
-    double seconds = kNever;
+    double seconds = kInfinity;
     std::int32_t to = -1, take = -1;
   };
-  Cell& cell(int cut, std::size_t used) { return cells_[at(cut) * width_ + used]; }
+  Cell& cell(int cut, std::size_t used) { return cells_[cut * width_ + used]; }
 
   std::size_t index_of(const std::vector<int>& of_type) const {
     std::size_t index = 0;
-    for (std::size_t k = 0; k < of_type.size(); ++k) index += at(of_type[k]) * strides_[k];
+    for (std::size_t k = 0; k < of_type.size(); ++k) index += of_type[k] * strides_[k];
     return index;
   }
   Used used_at(std::size_t index) const {
     Used used;
     for (const int count : counts_) {
-      used.of_type.push_back(static_cast<int>(index % (at(count) + 1)));
+      used.of_type.push_back(static_cast<int>(index % (count + 1)));
       used.devices += used.of_type.back();
-      index /= at(count) + 1;
+      index /= count + 1;
     }
     return used;
   }
@@ -79,7 +76,7 @@ class Search {
     for (std::size_t t = 0; t < takes_.size(); ++t)
       for (std::size_t used = 0; used < width_; ++used) {
         const double behind = cell(to, used).seconds;
-        if (behind == kNever || !left(used, takes_[t])) continue;
+        if (behind == kInfinity || !left(used, takes_[t])) continue;
         ++states_;
         Cell& whole = cell(from, used + steps_[t]);
         if (behind >= whole.seconds) continue;
@@ -92,8 +89,8 @@ class Search {
     MixedPipeline found{cell(0, used).seconds, {}, states_};
     for (int from = 0; from != cuts_.count() - 1;) {
       const Cell& step = cell(from, used);
-      found.stages.push_back({from, step.to, takes_[at(step.take)]});
-      from = step.to, used -= steps_[at(step.take)];
+      found.stages.push_back({from, step.to, takes_[step.take]});
+      from = step.to, used -= steps_[step.take];
     }
     return found;
   }

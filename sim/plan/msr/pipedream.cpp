@@ -12,18 +12,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/plan/msr/level_search.hpp"
 
 namespace stagecraft::msr {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kMostSteps = 3e11;  ///< A few minutes.
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// A step is one cut tried for one number of machines and replicas.
 void refuse_too_long(const Workload& work, const PipeDreamOptions& options) {
@@ -56,14 +53,14 @@ std::optional<FoundPipeline> search_pipedream(const Workload& work, const PipeDr
     for (int a = 0; a < (outermost ? 1 : count); ++a)
       found.states += static_cast<std::int64_t>(count - a - 1) * searches.back().machines();
   }
-  found.seconds = seconds[at(work.last()) * at(count)];
-  if (found.seconds == kNever) return std::nullopt;
+  found.seconds = seconds[static_cast<std::size_t>(work.last()) * count];
+  if (found.seconds == kInfinity) return std::nullopt;
   add_stages(searches, searches.size() - 1, 0, work.last(), {0}, found.stages);
   return found;
 }
 
 double period_of(const Workload& work, const std::vector<FoundStage>& stages, const PipeDreamOptions& options) {
-  return period_of(MixedWork{{work}, std::vector<int>(at(options.levels.front().machines), 0)}, stages, options);
+  return period_of(MixedWork{{work}, std::vector<int>(options.levels.front().machines, 0)}, stages, options);
 }
 
 double period_of(const MixedWork& mixed, const std::vector<FoundStage>& stages, const PipeDreamOptions& options) {
@@ -75,14 +72,14 @@ double period_of(const MixedWork& mixed, const std::vector<FoundStage>& stages, 
   for (const FoundStage& stage : stages) {
     const auto replicas = static_cast<int>(stage.devices.size());
     machines += replicas;
-    const double bytes = work.parameters[at(stage.to)] - work.parameters[at(stage.from)] + work.outputs[at(stage.to)] -
-                         work.outputs[at(stage.from)];
+    const double bytes =
+        work.parameters[stage.to] - work.parameters[stage.from] + work.outputs[stage.to] - work.outputs[stage.from];
     if (options.memory && held(options.levels.front().machines - machines, replicas) * bytes > *options.memory)
-      return kNever;
+      return kInfinity;
     double seconds = 0;
     for (const int device : stage.devices) {
-      const Workload& own = mixed.work[at(mixed.type_of[at(device)])];
-      seconds = std::max(seconds, own.seconds[at(stage.to)] - own.seconds[at(stage.from)]);
+      const Workload& own = mixed.work[mixed.type_of[device]];
+      seconds = std::max(seconds, own.seconds[stage.to] - own.seconds[stage.from]);
     }
     period = std::max(period, stage_seconds(rates, work, {stage.from, stage.to}, seconds, replicas, 1));
   }

@@ -3,19 +3,15 @@
 // one type.
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/plan/msr/level_search.hpp"
 #include "sim/plan/msr/mixed.hpp"
 
 namespace stagecraft::msr {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// The levels inside a machine of one type.
 struct Inside {
@@ -48,8 +44,8 @@ std::vector<std::vector<int>> machines_for(const std::vector<MixedStage>& stages
     std::vector<int> needed = stage.take.of_type;
     std::vector<int>& own = machines.emplace_back();
     for (std::size_t d = 0; d < type_of.size(); ++d) {
-      if (taken[d] || needed[at(type_of[d])] == 0) continue;
-      taken[d] = 1, --needed[at(type_of[d])];
+      if (taken[d] || needed[type_of[d]] == 0) continue;
+      taken[d] = 1, --needed[type_of[d]];
       own.push_back(static_cast<int>(d));
     }
   }
@@ -60,7 +56,7 @@ std::vector<std::vector<int>> machines_for(const std::vector<MixedStage>& stages
 
 std::vector<int> MixedWork::counts() const {
   std::vector<int> counts(work.size(), 0);
-  for (const int type : type_of) ++counts[at(type)];
+  for (const int type : type_of) ++counts[type];
   return counts;
 }
 
@@ -77,14 +73,13 @@ std::optional<FoundPipeline> search_pipedream(const MixedWork& mixed, const Pipe
   const int sharing = nested ? inner.front().back().machines : 1;
 
   const auto seconds = [&](int from, int to, const Take& take, int behind) {
-    if (nested && (take.types & (take.types - 1)) != 0) return kNever;
-    const double bytes =
-        work.parameters[at(to)] - work.parameters[at(from)] + work.outputs[at(to)] - work.outputs[at(from)];
-    if (options.memory && held(behind, take.devices) * bytes > *options.memory) return kNever;
+    if (nested && (take.types & (take.types - 1)) != 0) return kInfinity;
+    const double bytes = work.parameters[to] - work.parameters[from] + work.outputs[to] - work.outputs[from];
+    if (options.memory && held(behind, take.devices) * bytes > *options.memory) return kInfinity;
     double slowest = 0;
     for (std::size_t t = 0; t < inside.size(); ++t)
       if (take.types >> t & 1)
-        slowest = std::max(slowest, inside[t].seconds[at(to) * at(work.cuts.count()) + at(from)]);
+        slowest = std::max(slowest, inside[t].seconds[static_cast<std::size_t>(to) * work.cuts.count() + from]);
     return stage_seconds(rates, work, {from, to}, slowest, take.devices, sharing);
   };
   const int most = options.straight ? 1 : std::min(level.machines, level.most_replicas);
@@ -99,7 +94,7 @@ std::optional<FoundPipeline> search_pipedream(const MixedWork& mixed, const Pipe
       pipeline.stages.push_back({stage.from, stage.to, machines[s]});
       continue;
     }
-    const Inside& own = inside[at(mixed.type_of[at(machines[s].front())])];
+    const Inside& own = inside[mixed.type_of[machines[s].front()]];
     std::vector<int> starts;
     for (const int machine : machines[s]) starts.push_back(machine * own.devices);
     add_stages(own.searches, own.searches.size() - 1, stage.from, stage.to, starts, pipeline.stages);

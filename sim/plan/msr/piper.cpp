@@ -19,16 +19,15 @@
 #include <numeric>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/plan/msr/variants.hpp"
 
 namespace stagecraft::msr {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr std::size_t kMostOptions = 5'000'000;
 constexpr int kUnreachable = 1 << 29;
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 /// A stage behind a cut: its time by the number of micro-batches in flight.
@@ -43,7 +42,7 @@ struct Option {
     if (seconds > limit) return 0;
     return free + static_cast<int>(std::upper_bound(slower.begin(), slower.end(), limit) - slower.begin());
   }
-  double seconds_with(int in_flight) const { return in_flight <= free ? seconds : slower[at(in_flight - free - 1)]; }
+  double seconds_with(int in_flight) const { return in_flight <= free ? seconds : slower[in_flight - free - 1]; }
 };
 
 class Search {
@@ -53,7 +52,7 @@ class Search {
     for (int d = 1; d <= std::min({input.devices, input.micro_batches, input.most_replicas}); ++d)
       if (input.micro_batches % d == 0) degrees_.push_back(d);
     refuse_too_many();
-    options_.resize(at(cuts.count()));
+    options_.resize(cuts.count());
     for (int from = 0; from < cuts.count(); ++from)
       for (int to = from + 1; to < cuts.count(); ++to)
         if (cuts.contains(to, from)) add_options(from, to);
@@ -95,10 +94,10 @@ class Search {
 
   void add_options(int from, int to) {
     const std::vector<int> layers = cuts_.layers_between(from, to);
-    for (const auto& [tensor, unused] : input_.layers[at(layers.front())].by_degree) {
+    for (const auto& [tensor, unused] : input_.layers[layers.front()].by_degree) {
       if (tensor > input_.devices) break;
       const int degree = tensor;
-      if (!std::all_of(layers.begin(), layers.end(), [&](int l) { return has_variants(input_.layers[at(l)], degree); }))
+      if (!std::all_of(layers.begin(), layers.end(), [&](int l) { return has_variants(input_.layers[l], degree); }))
         continue;
       for (const int data : degrees_)
         if (tensor * data <= input_.devices) add_option(from, to, tensor, data, layers);
@@ -115,17 +114,17 @@ class Search {
     const int most = ceil_div(most_degrees_, data);
     const auto seconds = [&](int in_flight) {
       const auto chosen = fit(ways, in_flight);
-      return chosen ? seconds_of(ways, *chosen) : kNever;
+      return chosen ? seconds_of(ways, *chosen) : kInfinity;
     };
     Option option{to, tensor, data, 1, seconds(1), {}};
-    if (option.seconds == kNever) return;
+    if (option.seconds == kInfinity) return;
     option.free = most_at_once(ways, most, option.seconds, seconds);
     double last = option.seconds;
-    for (int y = option.free + 1; y <= most && last != kNever; ++y) {
+    for (int y = option.free + 1; y <= most && last != kInfinity; ++y) {
       last = std::max(last, seconds(y));
-      if (last != kNever) option.slower.push_back(last);
+      if (last != kInfinity) option.slower.push_back(last);
     }
-    options_[at(from)].push_back(std::move(option));
+    options_[from].push_back(std::move(option));
   }
 
   /// The most in flight for which the fastest variants fit; 1 when they never do.
@@ -152,8 +151,8 @@ class Search {
     Ways ways;
     for (const int layer : layers) {
       std::vector<Way>& row = ways.emplace_back();
-      const auto &inputs = input_.graph.previous[at(layer)], &users = input_.graph.next[at(layer)];
-      for (const Variant& variant : input_.layers[at(layer)].by_degree.at(tensor)) {
+      const auto &inputs = input_.graph.previous[layer], &users = input_.graph.next[layer];
+      for (const Variant& variant : input_.layers[layer].by_degree.at(tensor)) {
         double bytes = 0;
         for (std::size_t i = 0; i < inputs.size(); ++i) bytes += outside(inputs[i]) ? 2 * variant.in[i] : 0;
         for (std::size_t i = 0; i < users.size(); ++i) bytes += outside(users[i]) ? 2 * variant.out[i] : 0;
@@ -166,13 +165,13 @@ class Search {
   }
 
   std::optional<PiperPlan> within(double limit) {
-    const std::size_t width = at(most_degrees_) + 1;
-    fewest_.assign(at(cuts_.count()) * width, kUnreachable);
+    const std::size_t width = most_degrees_ + 1;
+    fewest_.assign(cuts_.count() * width, kUnreachable);
     const int last = cuts_.count() - 1;
     row(last)[0] = 0;
     for (int from = last - 1; from >= 0; --from) {
       int* to_fill = row(from);
-      for (const Option& option : options_[at(from)]) {
+      for (const Option& option : options_[from]) {
         const int most = std::min(most_degrees_, option.most_in_flight(limit) * option.data);
         const int* behind = row(option.to);
         const int devices = option.tensor * option.data;
@@ -204,14 +203,14 @@ class Search {
   }
 
   const Option& chosen_option(int from, int degrees, double limit) {
-    for (const Option& option : options_[at(from)]) {
+    for (const Option& option : options_[from]) {
       if (degrees < option.data || degrees > option.most_in_flight(limit) * option.data) continue;
       if (row(from)[degrees] == row(option.to)[degrees - option.data] + option.tensor * option.data) return option;
     }
     throw InternalError("no stage leads to a number of devices that was found");
   }
 
-  int* row(int cut) { return fewest_.data() + at(cut) * (at(most_degrees_) + 1); }
+  int* row(int cut) { return fewest_.data() + cut * (most_degrees_ + 1); }
 
   const PiperInput& input_;
   const Cuts& cuts_;

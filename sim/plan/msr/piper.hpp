@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/core/numbers.hpp"
 #include "sim/plan/msr/cuts.hpp"
 
 namespace stagecraft::msr {
@@ -32,9 +33,9 @@ struct PiperInput {
   std::vector<PiperLayer> layers;
   Digraph graph;
   int devices = 1;
-  int micro_batches = 1;                                    ///< In a batch; a degree of data parallelism divides them.
-  double memory = std::numeric_limits<double>::infinity();  ///< Bytes of a device.
-  double bandwidth = 1;                                     ///< Bytes a second.
+  int micro_batches = 1;      ///< In a batch; a degree of data parallelism divides them.
+  double memory = kInfinity;  ///< Bytes of a device.
+  double bandwidth = 1;       ///< Bytes a second.
   int most_replicas = std::numeric_limits<int>::max();
   bool whole_stages = false;  ///< All layers of a stage run in the variant of the same number.
 };

@@ -129,7 +129,7 @@ class Reader {
   }
 
   double sync(const Value& table, int neighbour) {
-    const std::string& id = nodes()[static_cast<std::size_t>(neighbour)].at("id").text;
+    const std::string& id = nodes()[neighbour].at("id").text;
     if (const Value* bytes = table.find(id)) return config::as_real(*bytes);
     problems_.add(table.where, "TMPCs", fmt::format("the edge to or from node {} is missing", id),
                   "name every edge of the node, with 0 where nothing is to be synchronised", "sync");

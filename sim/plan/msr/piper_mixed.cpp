@@ -2,18 +2,14 @@
 // data degrees, and with one variant for a whole stage, which has to fit on every type that its replicas are of.
 
 #include <algorithm>
-#include <limits>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/plan/msr/mixed.hpp"
 #include "sim/plan/msr/piper.hpp"
 
 namespace stagecraft::msr {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// The layers between two cuts, all in one variant.
 struct Whole {
@@ -30,7 +26,7 @@ class Stages {
 
   double seconds(int from, int to, const Take& take, int behind) {
     const int variant = best_variant(from, to, take, behind);
-    return variant < 0 ? kNever : seconds_of(wholes_[at(variant)], take);
+    return variant < 0 ? kInfinity : seconds_of(wholes_[variant], take);
   }
 
   PiperStage stage_of(const MixedStage& found, int behind) {
@@ -38,7 +34,7 @@ class Stages {
     STAGECRAFT_CHECK(variant >= 0);
     PiperStage stage{found.from, found.to, 1, found.take.devices, {}, 0, found.take.of_type};
     stage.variants.assign(cuts_.layers_between(found.from, found.to).size(), variant);
-    stage.memory = wholes_[at(variant)].memory(in_flight(found.take, behind));
+    stage.memory = wholes_[variant].memory(in_flight(found.take, behind));
     return stage;
   }
 
@@ -54,13 +50,13 @@ class Stages {
     int best = -1;
     for (std::size_t v = 0; v < wholes_.size(); ++v) {
       if (wholes_[v].memory(in_flight(take, behind)) > least_memory(take)) continue;
-      if (best < 0 || seconds_of(wholes_[v], take) < seconds_of(wholes_[at(best)], take)) best = static_cast<int>(v);
+      if (best < 0 || seconds_of(wholes_[v], take) < seconds_of(wholes_[best], take)) best = static_cast<int>(v);
     }
     return best;
   }
 
   double least_memory(const Take& take) const {
-    double least = kNever;
+    double least = kInfinity;
     for (std::size_t t = 0; t < inputs_.size(); ++t)
       if (take.types >> t & 1) least = std::min(least, inputs_[t].memory);
     return least;
@@ -77,8 +73,8 @@ class Stages {
   void look_at(int from, int to) {
     known_ = {from, to};
     const std::vector<int> layers = cuts_.layers_between(from, to);
-    std::size_t variants = first_.layers[at(layers.front())].by_degree.at(1).size();
-    for (const int layer : layers) variants = std::min(variants, first_.layers[at(layer)].by_degree.at(1).size());
+    std::size_t variants = first_.layers[layers.front()].by_degree.at(1).size();
+    for (const int layer : layers) variants = std::min(variants, first_.layers[layer].by_degree.at(1).size());
     wholes_.assign(variants, {std::vector<double>(inputs_.size(), 0)});
     for (std::size_t v = 0; v < variants; ++v)
       for (const int layer : layers) add(wholes_[v], from, to, layer, v);
@@ -86,8 +82,8 @@ class Stages {
 
   void add(Whole& whole, int from, int to, int layer, std::size_t v) {
     const auto outside = [&](int other) { return cuts_.has(from, other) || !cuts_.has(to, other); };
-    const auto &inputs = first_.graph.previous[at(layer)], &users = first_.graph.next[at(layer)];
-    const Variant& variant = first_.layers[at(layer)].by_degree.at(1)[v];
+    const auto &inputs = first_.graph.previous[layer], &users = first_.graph.next[layer];
+    const Variant& variant = first_.layers[layer].by_degree.at(1)[v];
     for (std::size_t i = 0; i < inputs.size(); ++i) whole.bytes += outside(inputs[i]) ? 2 * variant.in[i] : 0;
     for (std::size_t i = 0; i < users.size(); ++i) whole.bytes += outside(users[i]) ? 2 * variant.out[i] : 0;
     whole.parameters += variant.parameters;
@@ -95,7 +91,7 @@ class Stages {
     whole.once += variant.memory_once;
     whole.in_turn = std::max(whole.in_turn, variant.memory_in_turn);
     for (std::size_t t = 0; t < inputs_.size(); ++t)
-      whole.seconds[t] += inputs_[t].layers[at(layer)].by_degree.at(1)[v].seconds;
+      whole.seconds[t] += inputs_[t].layers[layer].by_degree.at(1)[v].seconds;
   }
 
   const std::vector<PiperInput>& inputs_;

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/plan/bounds.hpp"
 
 namespace stagecraft::msr {
@@ -50,7 +50,7 @@ std::vector<DeviceId> devices_of(const PlannerInput& input) {
 Types types_of(const Cluster& cluster, const std::vector<DeviceId>& devices) {
   Types types;
   for (const DeviceId device : devices) {
-    const int type = cluster.devices[static_cast<std::size_t>(device)].type;
+    const int type = cluster.devices[device].type;
     const auto known = std::find(types.types.begin(), types.types.end(), type);
     types.of.push_back(static_cast<int>(known - types.types.begin()));
     if (known == types.types.end()) types.types.push_back(type);
@@ -60,7 +60,7 @@ Types types_of(const Cluster& cluster, const std::vector<DeviceId>& devices) {
 
 std::vector<int> Types::counts() const {
   std::vector<int> counts(types.size(), 0);
-  for (const int type : of) ++counts[static_cast<std::size_t>(type)];
+  for (const int type : of) ++counts[type];
   return counts;
 }
 
@@ -75,7 +75,7 @@ std::vector<std::vector<double>> bandwidths_of(const Cluster& cluster, const std
 
 double slowest_between(const Cluster& cluster, const std::vector<DeviceId>& devices) {
   const std::vector<std::vector<double>> all = bandwidths_of(cluster, devices);
-  double slowest = std::numeric_limits<double>::infinity();
+  double slowest = kInfinity;
   for (std::size_t a = 0; a < all.size(); ++a)
     for (std::size_t b = 0; b < all.size(); ++b)
       if (a != b) slowest = std::min(slowest, all[a][b]);
@@ -85,7 +85,7 @@ double slowest_between(const Cluster& cluster, const std::vector<DeviceId>& devi
 double ring_bandwidth(const Cluster& cluster, const std::vector<DeviceId>& devices, std::size_t group,
                       std::size_t step) {
   const Router router(cluster);
-  double slowest = std::numeric_limits<double>::infinity();
+  double slowest = kInfinity;
   for (std::size_t d = 0; d < devices.size(); ++d) {
     const std::size_t first = d / group * group, next_place = first + (d - first + step) % group;
     const DeviceId next = devices[next_place];
@@ -100,7 +100,7 @@ double flat_bandwidth(const PlannerInput& input, const std::vector<DeviceId>& de
 }
 
 int devices_of_host(const Cluster& cluster, const std::vector<DeviceId>& devices) {
-  const auto host = [&](std::size_t d) { return cluster.devices[static_cast<std::size_t>(devices[d])].host; };
+  const auto host = [&](std::size_t d) { return cluster.devices[devices[d]].host; };
   std::size_t each = 1;
   while (each < devices.size() && host(each) == host(0)) ++each;
   std::set<std::string> hosts;
@@ -194,12 +194,12 @@ Planned planned(const PlannerInput& input, const Workload& work, const FoundPipe
     Bytes memory;
     for (const int layer : work.cuts.layers_between(one.from, one.to)) {
       stage.layers.push_back(LayerId{layer});
-      const Layer& known = input.model.layers[static_cast<std::size_t>(layer)];
+      const Layer& known = input.model.layers[layer];
       const Precision& precision = input.model.precision;
       memory += known.stash * (static_cast<double>(size) * in_flight);
       memory.value += known.parameters * (precision.weight * in_flight + precision.gradient + precision.optimizer);
     }
-    for (const int device : one.devices) stage.devices.push_back(devices[static_cast<std::size_t>(device)]);
+    for (const int device : one.devices) stage.devices.push_back(devices[device]);
     result.memory = std::max(result.memory, memory);
     result.plan.stages.push_back(std::move(stage));
   }

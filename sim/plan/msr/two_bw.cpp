@@ -16,9 +16,8 @@ std::vector<int> greedy_parts(const std::vector<double>& amounts, int parts, dou
   for (int part = 0; part < parts; ++part) {
     starts.push_back(next);
     const int end = count - (parts - part - 1);
-    double sum = amounts[static_cast<std::size_t>(next++)];
-    while (next < end && sum + amounts[static_cast<std::size_t>(next)] <= limit)
-      sum += amounts[static_cast<std::size_t>(next++)];
+    double sum = amounts[next++];
+    while (next < end && sum + amounts[next] <= limit) sum += amounts[next++];
   }
   if (next < count) starts.clear();
   return starts;

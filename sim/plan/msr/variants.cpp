@@ -3,16 +3,12 @@
 #include <algorithm>
 
 namespace stagecraft::msr {
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 double memory_of(const Ways& ways, const std::vector<int>& chosen, int in_flight) {
   double total = 0, largest = 0;
   for (std::size_t l = 0; l < ways.size(); ++l) {
-    const Way& way = ways[l][at(chosen[l])];
+    const Way& way = ways[l][chosen[l]];
     total += way.in_flight * in_flight + way.once;
     largest = std::max(largest, way.in_turn);
   }
@@ -21,7 +17,7 @@ double memory_of(const Ways& ways, const std::vector<int>& chosen, int in_flight
 
 double seconds_of(const Ways& ways, const std::vector<int>& chosen) {
   double total = 0;
-  for (std::size_t l = 0; l < ways.size(); ++l) total += ways[l][at(chosen[l])].seconds;
+  for (std::size_t l = 0; l < ways.size(); ++l) total += ways[l][chosen[l]].seconds;
   return total;
 }
 
@@ -43,12 +39,12 @@ std::optional<std::vector<int>> fit_layers(const Ways& ways, int in_flight, doub
     std::size_t layer;
     int variant;
   };
-  const auto bytes = [&](std::size_t l, int v) { return ways[l][at(v)].in_flight * in_flight + ways[l][at(v)].once; };
+  const auto bytes = [&](std::size_t l, int v) { return ways[l][v].in_flight * in_flight + ways[l][v].once; };
   std::vector<Change> changes;
   for (std::size_t l = 0; l < ways.size(); ++l)
     for (int v = 0; v < static_cast<int>(ways[l].size()); ++v)
       if (const double saved = bytes(l, chosen[l]) - bytes(l, v); saved > 0)
-        changes.push_back({(ways[l][at(v)].seconds - ways[l][at(chosen[l])].seconds) / saved, l, v});
+        changes.push_back({(ways[l][v].seconds - ways[l][chosen[l]].seconds) / saved, l, v});
   std::stable_sort(changes.begin(), changes.end(), [](auto& a, auto& b) { return a.price < b.price; });
   for (const Change& change : changes) {
     const double saved = bytes(change.layer, chosen[change.layer]) - bytes(change.layer, change.variant);

@@ -6,12 +6,10 @@
 namespace stagecraft::msr {
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 std::vector<int> read_behind(const Cuts& cuts, int cut, const Digraph& graph) {
   std::vector<int> layers;
   for (int layer = 0; layer < cuts.layers(); ++layer) {
-    const std::vector<int>& users = graph.next[at(layer)];
+    const std::vector<int>& users = graph.next[layer];
     if (cuts.has(cut, layer) && std::any_of(users.begin(), users.end(), [&](int user) { return !cuts.has(cut, user); }))
       layers.push_back(layer);
   }
@@ -20,20 +18,20 @@ std::vector<int> read_behind(const Cuts& cuts, int cut, const Digraph& graph) {
 
 /// For each layer those in front of it that have a reader which is not.
 std::vector<std::vector<int>> sent_beside_each(const Digraph& graph) {
-  std::vector<std::vector<int>> beside(at(graph.size()));
+  std::vector<std::vector<int>> beside(graph.size());
   for (int layer = 0; layer < graph.size(); ++layer) {
     std::set<int> needed{layer};
     std::vector<int> open{layer};
     while (!open.empty()) {
       const int one = open.back();
       open.pop_back();
-      for (const int input : graph.previous[at(one)])
+      for (const int input : graph.previous[one])
         if (needed.insert(input).second) open.push_back(input);
     }
     for (const int one : needed) {
-      const std::vector<int>& users = graph.next[at(one)];
+      const std::vector<int>& users = graph.next[one];
       const auto elsewhere = [&](int user) { return needed.count(user) == 0; };
-      if (one != layer && std::any_of(users.begin(), users.end(), elsewhere)) beside[at(layer)].push_back(one);
+      if (one != layer && std::any_of(users.begin(), users.end(), elsewhere)) beside[layer].push_back(one);
     }
   }
   return beside;
@@ -43,11 +41,11 @@ std::vector<int> frontier(const Cuts& cuts, int cut, const Digraph& graph,
                           const std::vector<std::vector<int>>& beside) {
   std::set<int> layers;
   for (int layer = 0; layer < cuts.layers(); ++layer) {
-    const std::vector<int>& users = graph.next[at(layer)];
+    const std::vector<int>& users = graph.next[layer];
     if (!cuts.has(cut, layer) || std::any_of(users.begin(), users.end(), [&](int user) { return cuts.has(cut, user); }))
       continue;
     layers.insert(layer);
-    layers.insert(beside[at(layer)].begin(), beside[at(layer)].end());
+    layers.insert(beside[layer].begin(), beside[layer].end());
   }
   return {layers.begin(), layers.end()};
 }
@@ -80,7 +78,7 @@ Workload sum_up(const std::vector<LayerAmounts>& layers, const Digraph& graph, C
     LayerAmounts sum;
     for (int layer = 0; layer < work.cuts.layers(); ++layer) {
       if (!work.cuts.has(cut, layer)) continue;
-      const LayerAmounts& one = layers[at(layer)];
+      const LayerAmounts& one = layers[layer];
       sum.seconds += one.seconds, sum.output += one.output, sum.parameters += one.parameters;
     }
     work.seconds.push_back(sum.seconds);
@@ -89,7 +87,7 @@ Workload sum_up(const std::vector<LayerAmounts>& layers, const Digraph& graph, C
     double sent = 0;
     for (const int layer :
          crossing == Crossing::Read ? read_behind(work.cuts, cut, graph) : frontier(work.cuts, cut, graph, beside))
-      sent += layers[at(layer)].output;
+      sent += layers[layer].output;
     work.crossing.push_back(sent);
   }
   return work;

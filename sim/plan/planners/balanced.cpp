@@ -15,12 +15,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <numeric>
 
 #include "sim/core/counted.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/plan/even_out.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/plan/planner.hpp"
@@ -66,11 +66,11 @@ class Partition {
     replicas.erase(std::unique(replicas.begin(), replicas.end()), replicas.end());
     replicas_.push_back(std::move(replicas));
     const int s = static_cast<int>(best_.size());
-    std::vector<double> best(at(layers_) + 1, std::numeric_limits<double>::infinity());
+    std::vector<double> best(layers_ + 1, kInfinity);
     std::vector<int> stack;  // Starts j worth trying, f[s-1][j] rising.
     for (int end = s + 1; end <= layers_; ++end) {
       push(stack, s, end - 1);
-      best[at(end)] = lowest(stack, s, end);
+      best[end] = lowest(stack, s, end);
     }
     best_.push_back(std::move(best));
   }
@@ -80,25 +80,23 @@ class Partition {
     std::vector<int> result(best_.size());
     int end = layers_;
     for (int s = static_cast<int>(best_.size()) - 1; s >= 0; --s) {
-      const double target = best_[at(s)][at(end)];
+      const double target = best_[s][end];
       int start = s;
       while (value(s, start, end) > target) ++start;
-      result[at(s)] = end = start;
+      result[s] = end = start;
     }
     return result;
   }
 
  private:
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
   double before(int s, int j) const {
-    if (s == 0) return j == 0 ? 0 : std::numeric_limits<double>::infinity();
-    return best_[at(s - 1)][at(j)];
+    if (s == 0) return j == 0 ? 0 : kInfinity;
+    return best_[s - 1][j];
   }
 
   double cost(int s, int from, int to) const {
     double slowest = 0;
-    for (const LayerSums* sums : replicas_[at(s)]) slowest = std::max(slowest, (*sums)[at(to)] - (*sums)[at(from)]);
+    for (const LayerSums* sums : replicas_[s]) slowest = std::max(slowest, (*sums)[to] - (*sums)[from]);
     return slowest;
   }
 
@@ -112,7 +110,7 @@ class Partition {
   double lowest(const std::vector<int>& stack, int s, int end) const {
     const auto crossing =
         std::partition_point(stack.begin(), stack.end(), [&](int j) { return before(s, j) < cost(s, j, end); });
-    double result = std::numeric_limits<double>::infinity();
+    double result = kInfinity;
     if (crossing != stack.end()) result = value(s, *crossing, end);
     if (crossing != stack.begin()) result = std::min(result, value(s, *(crossing - 1), end));
     return result;
@@ -207,7 +205,7 @@ Division divide(const Plan& copies, int count, const PlannerInput& input) {
       const std::int64_t samples = samples_at_once(stage, static_cast<int>(r));
       LayerSums& own = known[{type, samples}];
       if (own.empty()) own = sums_of(input.costs, type, static_cast<double>(samples), stage);
-      sums[static_cast<std::size_t>(s % count)].push_back(&own);
+      sums[s % count].push_back(&own);
       devices[device].push_back({s % count, &own, part});
       shared |= devices[device].size() > 1;
     }
@@ -243,7 +241,7 @@ Planned plan_balanced(const PlannerInput& input) {
   for (int s = 0; s < count; ++s) {
     Stage& stage = plan.stages.emplace_back();
     stage.name = fmt::format("s{}", s);
-    stage.devices = ranks[static_cast<std::size_t>(rank_of(placing.placement, s, static_cast<int>(ranks.size())))];
+    stage.devices = ranks[rank_of(placing.placement, s, static_cast<int>(ranks.size()))];
     stage.share = share_of(options);
     stage.micro_batch_size = config::as_int(options.at("micro_batch_size"));
     set_recompute(stage, recompute_words(options, input.model).front());

@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <set>
 
+#include "sim/core/numbers.hpp"
 #include "sim/plan/edgepipe/search.hpp"
 #include "sim/plan/planner.hpp"
 
@@ -44,8 +44,6 @@ const config::MapSpec kFields{
 
 constexpr double kLargestTables = 1 << 30;  // Bytes.
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 Objective objective_of(const std::string& word) {
   if (word == "latency") return Objective::Latency;
   if (word == "finite") return Objective::Finite;
@@ -73,7 +71,7 @@ std::vector<double> bandwidths_of(const PlannerInput& input, const std::vector<D
       fastest[a] = std::max(fastest[a], bandwidth);
       fastest[b] = std::max(fastest[b], bandwidth);
     }
-  const auto name = [&](std::size_t d) { return input.cluster.devices[static_cast<std::size_t>(devices[d])].name; };
+  const auto name = [&](std::size_t d) { return input.cluster.devices[devices[d]].name; };
   for (std::size_t a = 0; a < n; ++a)
     for (std::size_t b = a + 1; b < n; ++b)
       if (const double both = std::min(fastest[a], fastest[b]); pairs[a * n + b] != both)
@@ -96,7 +94,7 @@ void require_one_medium(const PlannerInput& input, const std::vector<DeviceId>& 
       if (a == b || !route) continue;
       for (const Hop& hop : route->hops) {
         links.insert(hop.link);
-        shared = shared && input.cluster.links[static_cast<std::size_t>(hop.link)].duplex == Duplex::Half;
+        shared = shared && input.cluster.links[hop.link].duplex == Duplex::Half;
       }
     }
   if (shared && links.size() <= 1) return;
@@ -110,13 +108,13 @@ std::vector<double> messages_of(const ModelGraph& model, double input) {
   const int layers = static_cast<int>(model.layers.size());
   std::vector<int> last_use(model.layers.size(), 0);
   for (int l = 0; l < layers; ++l)
-    for (const LayerId from : model.layers[at(l)].inputs) last_use[static_cast<std::size_t>(from)] = l;
-  std::vector<double> bytes(at(layers) + 1, 0);
+    for (const LayerId from : model.layers[l].inputs) last_use[from] = l;
+  std::vector<double> bytes(layers + 1, 0);
   bytes.front() = input;
   for (int l = 0; l < layers; ++l) {
-    const double output = model.layers[at(l)].output.value;
-    for (int cut = l + 1; cut <= last_use[at(l)]; ++cut) bytes[at(cut)] += output;
-    if (last_use[at(l)] == 0) bytes.back() += output;
+    const double output = model.layers[l].output.value;
+    for (int cut = l + 1; cut <= last_use[l]; ++cut) bytes[cut] += output;
+    if (last_use[l] == 0) bytes.back() += output;
   }
   return bytes;
 }
@@ -130,7 +128,7 @@ Runs weights_of(const ModelGraph& model) {
   std::set<std::string> held;
   return Runs(static_cast<int>(model.layers.size()), [&](int from, int to) {
     if (to == from + 1) parameters = 0, held.clear();
-    const Layer& last = model.layers[at(to - 1)];
+    const Layer& last = model.layers[to - 1];
     if (last.tie.empty())
       parameters += last.parameters;
     else if (held.insert(last.tie).second)
@@ -170,7 +168,7 @@ Asked problem_of(const PlannerInput& input) {
   Asked asked;
   for (std::size_t d = 0; d < devices.size(); ++d) {
     const bool first_only = !data.empty() && data.front() == devices[d];
-    const Kind kind{input.cluster.devices[static_cast<std::size_t>(devices[d])].type, bandwidths[d], first_only};
+    const Kind kind{input.cluster.devices[devices[d]].type, bandwidths[d], first_only};
     const auto k = static_cast<std::size_t>(std::find(kinds.begin(), kinds.end(), kind) - kinds.begin());
     if (k == kinds.size()) kinds.push_back(kind), asked.devices.emplace_back();
     asked.devices[k].push_back(devices[d]);
@@ -191,10 +189,10 @@ Asked problem_of(const PlannerInput& input) {
   p.buffers_out = config::as_real(options.at("buffers_out"));
   for (std::size_t k = 0; k < kinds.size(); ++k) {
     const auto [type, bandwidth, first_only] = kinds[k];
-    const double memory = input.cluster.types[at(type)].usable_memory().value;
+    const double memory = input.cluster.types[type].usable_memory().value;
     p.machines.push_back({.count = static_cast<int>(asked.devices[k].size()),
                           .compute = compute_of(input.costs, type, size),
-                          .memory = memory > 0 ? memory : std::numeric_limits<double>::infinity(),
+                          .memory = memory > 0 ? memory : kInfinity,
                           .bandwidth = bandwidth,
                           .first_only = first_only});
   }
@@ -239,7 +237,7 @@ Planned plan_edgepipe(const PlannerInput& input) {
   for (const edgepipe::Part& part : found->chain) {
     Stage stage;
     stage.name = fmt::format("s{}", plan.stages.size());
-    const std::size_t kind = at(part.machines);
+    const std::size_t kind = part.machines;
     stage.devices = {asked.devices[kind][used[kind]++]};
     stage.micro_batch_size = config::as_int(input.options.at("micro_batch_size"));
     for (int layer = part.from; layer < part.to; ++layer) stage.layers.push_back(LayerId{layer});

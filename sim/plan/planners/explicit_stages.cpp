@@ -88,18 +88,17 @@ class Reader {
     const int last = dots == std::string::npos ? whole : look_up(text.substr(dots + 2), value, path);
     if (first < 0 || last < 0) return;
     if (last < first)
-      problems_.add(value.where, path,
-                    fmt::format("'{}' comes behind '{}' in the model", names_[at(first)], names_[at(last)]),
-                    fmt::format("write {}..{}", names_[at(last)], names_[at(first)]), "range");
+      problems_.add(value.where, path, fmt::format("'{}' comes behind '{}' in the model", names_[first], names_[last]),
+                    fmt::format("write {}..{}", names_[last], names_[first]), "range");
     for (int layer = first; layer <= last; ++layer) take(layer, value, path, stage);
   }
 
   void take(int layer, const Value& value, const std::string& path, Stage& stage) {
-    int& owner = owner_[at(layer)];
+    int& owner = owner_[layer];
     if (owner >= 0) {
       const bool same = owner == plan_.stage_count();
-      const std::string where = same ? "this stage" : fmt::format("stage '{}'", plan_.stages[at(owner)].name);
-      problems_.add(value.where, path, fmt::format("layer '{}' is already in {}", names_[at(layer)], where),
+      const std::string where = same ? "this stage" : fmt::format("stage '{}'", plan_.stages[owner].name);
+      problems_.add(value.where, path, fmt::format("layer '{}' is already in {}", names_[layer], where),
                     "every layer is in exactly one stage", "layer-twice");
       return;
     }
@@ -136,28 +135,25 @@ class Reader {
     const std::vector<int> cycle = shortest_cycle(trial.graph());
     if (cycle.empty()) return;
     std::string names;
-    for (int s : cycle) names += "'" + trial.stages[at(s)].name + "' -> ";
-    names += "'" + trial.stages[at(cycle.front())].name + "'";
+    for (int s : cycle) names += "'" + trial.stages[s].name + "' -> ";
+    names += "'" + trial.stages[cycle.front()].name + "'";
     std::string reasons;
     for (std::size_t i = 0; i < cycle.size(); ++i)
       reasons += need_of(trial, cycle[i], cycle[(i + 1) % cycle.size()]) + (i + 1 < cycle.size() ? ", and " : "");
-    problems_.add(stages.items[at(cycle.front())].where, fmt::format("stages[{}]", cycle.front()),
+    problems_.add(stages.items[cycle.front()].where, fmt::format("stages[{}]", cycle.front()),
                   fmt::format("the stages wait for each other in a circle: {} ({})", names, reasons),
                   "a path between two layers of a stage may not leave the stage: move one of these layers", "cycle");
   }
 
   /// "'d1' of 'inner' needs 'd0' of 'outer'".
   std::string need_of(const Plan& plan, int from, int to) const {
-    for (LayerId layer : plan.stages[at(to)].layers)
-      for (LayerId input : input_.model.layers[static_cast<std::size_t>(layer)].inputs)
-        if (owner_[static_cast<std::size_t>(input)] == from)
-          return fmt::format("'{}' of '{}' needs '{}' of '{}'", names_[static_cast<std::size_t>(layer)],
-                             plan.stages[at(to)].name, names_[static_cast<std::size_t>(input)],
-                             plan.stages[at(from)].name);
+    for (LayerId layer : plan.stages[to].layers)
+      for (LayerId input : input_.model.layers[layer].inputs)
+        if (owner_[input] == from)
+          return fmt::format("'{}' of '{}' needs '{}' of '{}'", names_[layer], plan.stages[to].name, names_[input],
+                             plan.stages[from].name);
     return {};
   }
-
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
   const PlannerInput& input_;
   Plan plan_;

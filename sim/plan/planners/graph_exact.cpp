@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/plan/graph/coarsen.hpp"
 #include "sim/plan/graph/exact.hpp"
 #include "sim/plan/graph/partition.hpp"
@@ -31,7 +32,7 @@ const config::MapSpec kFields = fields();
 
 /// An iteration that is known to be possible: GraphPipe's partition, where it is found in as many steps.
 double known_iteration(const graph::Problem& p, bool sequential, std::int64_t most_steps) {
-  constexpr double kNone = std::numeric_limits<double>::infinity(), kRounding = 1 + 1e-9;
+  constexpr double kNone = kInfinity, kRounding = 1 + 1e-9;
   try {
     const auto found = graph::partition(p, most_steps);
     if (!found) return kNone;

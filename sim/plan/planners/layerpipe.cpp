@@ -26,8 +26,6 @@ const config::MapSpec kFields{
          .optional()
          .doc("Names of the devices to use; left out: all of the cluster.")}};
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 /// The tasks of one layer; not valid: nobody needs it.
 struct LayerTasks {
   StageId forward, input_gradient, weight_gradient;
@@ -44,7 +42,7 @@ std::vector<LayerTasks> add_tasks(Plan& plan, const ModelGraph& model, int size)
   std::vector<LayerTasks> tasks(model.layers.size());
   const auto add = [&](int layer, const char* word, StageTask task) {
     Stage stage;
-    stage.name = fmt::format("{}.{}", model.layers[at(layer)].name, word);
+    stage.name = fmt::format("{}.{}", model.layers[layer].name, word);
     stage.layers = {LayerId{layer}};
     stage.micro_batch_size = size;
     stage.task = task;
@@ -53,14 +51,13 @@ std::vector<LayerTasks> add_tasks(Plan& plan, const ModelGraph& model, int size)
   };
   std::vector<bool> goes_back(model.layers.size()), wanted(model.layers.size());  // Gradients of input and output.
   for (int l = 0; l < layers; ++l) {
-    for (const LayerId input : model.layers[at(l)].inputs)
-      goes_back[at(l)] = goes_back[at(l)] || wanted[static_cast<std::size_t>(input)];
-    wanted[at(l)] = goes_back[at(l)] || learns(model.layers[at(l)]);
-    tasks[at(l)].forward = add(l, "F", StageTask::Forward);
+    for (const LayerId input : model.layers[l].inputs) goes_back[l] = goes_back[l] || wanted[input];
+    wanted[l] = goes_back[l] || learns(model.layers[l]);
+    tasks[l].forward = add(l, "F", StageTask::Forward);
   }
   for (int l = layers - 1; l >= 0; --l) {
-    if (goes_back[at(l)]) tasks[at(l)].input_gradient = add(l, "dX", StageTask::InputGradient);
-    if (learns(model.layers[at(l)])) tasks[at(l)].weight_gradient = add(l, "dW", StageTask::WeightGradient);
+    if (goes_back[l]) tasks[l].input_gradient = add(l, "dX", StageTask::InputGradient);
+    if (learns(model.layers[l])) tasks[l].weight_gradient = add(l, "dW", StageTask::WeightGradient);
   }
   return tasks;
 }
@@ -72,14 +69,14 @@ void connect(Plan& plan, const std::vector<LayerTasks>& tasks, const ModelGraph&
   };
   std::vector<bool> used(model.layers.size());
   for (const Layer& layer : model.layers)
-    for (const LayerId input : layer.inputs) used[static_cast<std::size_t>(input)] = true;
+    for (const LayerId input : layer.inputs) used[input] = true;
   for (std::size_t l = 0; l < tasks.size(); ++l) {
     const Layer& layer = model.layers[l];
     const LayerTasks& own = tasks[l];
     Bytes inputs;
     for (const LayerId input : layer.inputs) {
-      const LayerTasks& before = tasks[static_cast<std::size_t>(input)];
-      const Bytes bytes = model.layers[static_cast<std::size_t>(input)].output;
+      const LayerTasks& before = tasks[input];
+      const Bytes bytes = model.layers[input].output;
       inputs += bytes;
       send(before.forward, own.forward, bytes);
       send(before.forward, own.weight_gradient, bytes);
@@ -137,7 +134,7 @@ void add_updates(Plan& plan, const std::vector<LayerTasks>& tasks, const ModelGr
 }
 
 double seconds_of(const Stage& stage, DeviceId device, const CostTable& costs) {
-  const int type = costs.cluster().devices[static_cast<std::size_t>(device)].type;
+  const int type = costs.cluster().devices[device].type;
   const LayerCost one = costs.at(stage.layers.front(), type, stage.micro_batch_size);
   const Seconds task = stage.task == StageTask::Forward         ? one.forward
                        : stage.task == StageTask::InputGradient ? one.input_gradient

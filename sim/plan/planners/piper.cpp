@@ -37,7 +37,7 @@ msr::PiperLayer layer_of(const PlannerInput& input, const std::vector<msr::Layer
   plain.seconds = amounts[l].seconds;
   plain.parameters = amounts[l].parameters;
   plain.memory_once = layer.parameters * (precision.weight + precision.gradient + precision.optimizer);
-  for (const LayerId from : layer.inputs) plain.in.push_back(amounts[static_cast<std::size_t>(from)].output);
+  for (const LayerId from : layer.inputs) plain.in.push_back(amounts[from].output);
   const LayerId id{static_cast<std::int64_t>(l)};
   const LayerCost cost = input.costs.at(id, type, size);
   std::vector<msr::Variant> variants;
@@ -69,7 +69,7 @@ msr::PiperInput question_of(const PlannerInput& input, const std::vector<DeviceI
   question.most_replicas = size;
   question.whole_stages = true;
   const config::Value *memory = input.options.find("memory"), *rate = input.options.find("bandwidth");
-  const Bytes known = input.cluster.types[static_cast<std::size_t>(type)].usable_memory();
+  const Bytes known = input.cluster.types[type].usable_memory();
   if (memory)
     question.memory = config::as_bytes(*memory).value;
   else if (known.value > 0)
@@ -101,7 +101,7 @@ std::vector<DeviceId> next_devices(const msr::PiperStage& stage, const std::vect
   std::vector<int> needed = stage.of_type.empty() ? std::vector<int>{stage.data} : stage.of_type;
   std::vector<DeviceId> own;
   for (std::size_t d = 0; d < devices.size(); ++d) {
-    int& left = needed[static_cast<std::size_t>(types.of[d])];
+    int& left = needed[types.of[d]];
     if (taken[d] || left == 0) continue;
     taken[d] = 1, --left;
     own.push_back(devices[d]);
@@ -122,7 +122,7 @@ Planned plan_piper(const PlannerInput& input) {
     Stage stage;
     stage.name = fmt::format("s{}", result.plan.stage_count());
     stage.micro_batch_size = config::as_int(input.options.at("micro_batch_size"));
-    set_recompute(stage, words[static_cast<std::size_t>(one.variants.front())]);
+    set_recompute(stage, words[one.variants.front()]);
     for (const int layer : cuts.layers_between(one.from, one.to)) stage.layers.push_back(LayerId{layer});
     stage.devices = next_devices(one, devices, types, taken);
     result.memory = std::max(result.memory, Bytes{one.memory});

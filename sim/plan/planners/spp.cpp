@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 #include <map>
 
+#include "sim/core/numbers.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/plan/planner.hpp"
 #include "sim/plan/spp/partition.hpp"
@@ -61,7 +61,7 @@ spp::Problem problem_of(const PlannerInput& input, const std::vector<DeviceId>& 
   std::map<std::pair<int, int>, std::pair<std::vector<double>, std::vector<double>>> sums;  // By type and replicas.
   for (const DeviceId d : line) {
     auto &forward = p.forward.emplace_back(), &backward = p.backward.emplace_back();
-    const int type = input.cluster.devices[static_cast<std::size_t>(d)].type;
+    const int type = input.cluster.devices[d].type;
     for (const int r : p.replicas) {
       auto& [f, b] = sums[{type, r}];
       if (f.empty()) {
@@ -83,7 +83,7 @@ spp::Problem problem_of(const PlannerInput& input, const std::vector<DeviceId>& 
     p.gradients.push_back(p.gradients.back() + layer.parameters * model.precision.gradient);
   for (const int a : order) {
     auto& row = p.bandwidth.emplace_back();
-    for (const int b : order) row.push_back(bandwidth[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)]);
+    for (const int b : order) row.push_back(bandwidth[a][b]);
   }
   return p;
 }
@@ -95,7 +95,7 @@ Planned plan_spp(const PlannerInput& input) {
   const spp::Bandwidths bandwidth = bandwidths_of(input.cluster, devices);
   const std::vector<int> order = spp::order_devices(bandwidth);
   std::vector<DeviceId> line;
-  for (const int i : order) line.push_back(devices[static_cast<std::size_t>(i)]);
+  for (const int i : order) line.push_back(devices[i]);
   const spp::Problem problem = problem_of(input, line, bandwidth, order, size);
   const double choices = static_cast<double>(problem.replicas.size());
   const double cells = std::min(problem.layers(), problem.devices()) * double(problem.layers()) * problem.layers() *
@@ -110,7 +110,7 @@ Planned plan_spp(const PlannerInput& input) {
   const std::vector<spp::Division> divisions = spp::divide(problem, planned.states);
   const config::Value* asked = input.options.find("stages");
   const spp::Division* best = nullptr;
-  double shortest = std::numeric_limits<double>::infinity(), bottleneck = shortest;
+  double shortest = kInfinity, bottleneck = shortest;
   for (const spp::Division& d : divisions) {
     if (d.parts.empty() || (asked && config::as_int(*asked) != static_cast<int>(d.parts.size()))) continue;
     bottleneck = std::min(bottleneck, d.bottleneck);

@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
 
+#include "sim/core/numbers.hpp"
 #include "sim/plan/bounds.hpp"
 #include "sim/plan/msr/planning.hpp"
 #include "sim/plan/msr/two_bw.hpp"
@@ -58,10 +58,8 @@ class Search {
         words_(recompute_words(input.options, input.model)) {
     const config::Value* given = input.options.find("memory");
     for (const int type : types_.types) {
-      const Bytes known = input.cluster.types[static_cast<std::size_t>(type)].usable_memory();
-      memory_.push_back(given             ? config::as_bytes(*given).value
-                        : known.value > 0 ? known.value
-                                          : std::numeric_limits<double>::infinity());
+      const Bytes known = input.cluster.types[type].usable_memory();
+      memory_.push_back(given ? config::as_bytes(*given).value : known.value > 0 ? known.value : kInfinity);
     }
     if (types_.mixed()) bandwidth_ = msr::bandwidths_of(input.cluster, devices_);
   }
@@ -96,7 +94,7 @@ class Search {
   std::ptrdiff_t place(const std::vector<int>& types, int device) const {
     return std::find(types.begin(), types.end(), type_of(device)) - types.begin();
   }
-  int type_of(int device) const { return types_.of[static_cast<std::size_t>(device)]; }
+  int type_of(int device) const { return types_.of[device]; }
 
   /// The fastest so many, in this order.
   std::vector<int> fastest(std::vector<int> order, std::size_t count, int size) {
@@ -135,7 +133,7 @@ class Search {
   bool fits(const Candidate& candidate, const msr::TwoBwPipeline& pipeline) const {
     for (std::size_t s = 0; s < pipeline.stages.size(); ++s)
       for (const int type : candidate.types[s])
-        if (msr::memory_of(pipeline, pipeline.stages[s]) > memory_[static_cast<std::size_t>(type)]) return false;
+        if (msr::memory_of(pipeline, pipeline.stages[s]) > memory_[type]) return false;
     return true;
   }
 
@@ -151,7 +149,7 @@ class Search {
     const auto found = works_.find({size, type});
     if (found != works_.end()) return found->second;
     const Digraph graph = msr::layer_graph(input_.model);
-    const auto amounts = msr::amounts_of(input_.costs, types_.types[static_cast<std::size_t>(type)], size);
+    const auto amounts = msr::amounts_of(input_.costs, types_.types[type], size);
     return works_.emplace(std::pair{size, type}, msr::sum_up(amounts, graph, msr::listed_cuts(graph.size())))
         .first->second;
   }
@@ -214,8 +212,8 @@ class Search {
     for (const int type : candidate.types[s]) {
       double own = 0;
       for (std::size_t l = from; l < to; ++l) {
-        const LayerCost cost = input_.costs.at(LayerId{static_cast<std::int64_t>(l)},
-                                               types_.types[static_cast<std::size_t>(type)], candidate.size);
+        const LayerCost cost =
+            input_.costs.at(LayerId{static_cast<std::int64_t>(l)}, types_.types[type], candidate.size);
         own += share_again(recomputed, cost) * cost.forward.value;
       }
       slowest = std::max(slowest, own);
@@ -227,9 +225,9 @@ class Search {
   void set_bandwidths(const Candidate& candidate, msr::TwoBwPipeline& pipeline) const {
     const auto width = static_cast<std::size_t>(candidate.width);
     const auto link = [&](std::size_t a, std::size_t b) {
-      return bandwidth_[static_cast<std::size_t>(candidate.devices[a])][static_cast<std::size_t>(candidate.devices[b])];
+      return bandwidth_[candidate.devices[a]][candidate.devices[b]];
     };
-    pipeline.width_bandwidth = pipeline.depth_bandwidth = std::numeric_limits<double>::infinity();
+    pipeline.width_bandwidth = pipeline.depth_bandwidth = kInfinity;
     for (std::size_t d = 0; d < candidate.devices.size(); ++d) {
       for (std::size_t other = d / width * width; other < d; ++other)
         pipeline.width_bandwidth = std::min(pipeline.width_bandwidth, link(other, d));
@@ -247,8 +245,7 @@ class Search {
       const int to = s + 1 < best_.starts.size() ? best_.starts[s + 1] : static_cast<int>(input_.model.layers.size());
       for (int layer = best_.starts[s]; layer < to; ++layer) stage.layers.push_back(LayerId{layer});
       const auto width = static_cast<std::size_t>(best_.width);
-      for (std::size_t d = s * width; d < (s + 1) * width; ++d)
-        stage.devices.push_back(devices_[static_cast<std::size_t>(best_.devices[d])]);
+      for (std::size_t d = s * width; d < (s + 1) * width; ++d) stage.devices.push_back(devices_[best_.devices[d]]);
       result.plan.stages.push_back(std::move(stage));
     }
     finish_plan(result.plan, input_, false);
@@ -294,7 +291,7 @@ class Search {
   std::vector<std::vector<int>> orders_;
   std::vector<std::string> words_;  ///< Of recomputation.
   std::vector<double> memory_;      ///< Bytes of a device of each type.
-  double least_memory_ = std::numeric_limits<double>::infinity();
+  double least_memory_ = kInfinity;
   std::vector<std::vector<double>> bandwidth_;          ///< Between any two of several types.
   std::map<std::pair<int, int>, msr::Workload> works_;  ///< By micro-batch size and type.
   std::map<std::pair<int, std::vector<std::set<int>>>, std::vector<int>> starts_;  ///< By that size and stages' types.

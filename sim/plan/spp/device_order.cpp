@@ -1,13 +1,12 @@
 #include "sim/plan/spp/device_order.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
+
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft::spp {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 std::vector<int> ordered(const Bandwidths& bandwidth, std::vector<int> devices) {
   if (devices.size() <= 2) return devices;
@@ -17,7 +16,7 @@ std::vector<int> ordered(const Bandwidths& bandwidth, std::vector<int> devices) 
   for (int way = 0; way < 4; ++way) {
     if (way % 2 == 1) std::reverse(b.begin(), b.end());
     if (way == 2) std::reverse(a.begin(), a.end());
-    const double junction = bandwidth[at(a.back())][at(b.front())];
+    const double junction = bandwidth[a.back()][b.front()];
     if (junction <= fastest) continue;
     fastest = junction;
     best = a;
@@ -33,13 +32,13 @@ std::pair<std::vector<int>, std::vector<int>> least_cut(const Bandwidths& bandwi
   std::vector<std::vector<double>> weight(n, std::vector<double>(n, 0));
   for (std::size_t i = 0; i < n; ++i)
     for (std::size_t j = 0; j < n; ++j)
-      if (i != j) weight[i][j] = bandwidth[at(devices[i])][at(devices[j])];
+      if (i != j) weight[i][j] = bandwidth[devices[i]][devices[j]];
   std::vector<std::vector<int>> merged;
   for (const int d : devices) merged.push_back({d});
   std::vector<std::size_t> left(n);
   std::iota(left.begin(), left.end(), std::size_t{0});
   std::vector<int> side;
-  double least = std::numeric_limits<double>::infinity();
+  double least = kInfinity;
   while (left.size() > 1) {  // One phase: the last vertex, cut off from all others, is a candidate.
     std::vector<double> tied(n, 0);
     std::vector<bool> added(n, false);

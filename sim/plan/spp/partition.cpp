@@ -1,25 +1,23 @@
 #include "sim/plan/spp/partition.hpp"
 
 #include <algorithm>
-#include <limits>
+
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft::spp {
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
 double slowest_inside(const Problem& p, int first, int count) {
-  double least = kNever;
+  double least = kInfinity;
   for (int a = first; a < first + count; ++a)
-    for (int b = a + 1; b < first + count; ++b) least = std::min(least, p.bandwidth[at(a)][at(b)]);
+    for (int b = a + 1; b < first + count; ++b) least = std::min(least, p.bandwidth[a][b]);
   return least;
 }
 
 double slowest_between(const Problem& p, int first, int count, int next, int next_count) {
-  double least = kNever;
+  double least = kInfinity;
   for (int a = first; a < first + count; ++a)
-    for (int b = next; b < next + next_count; ++b) least = std::min(least, p.bandwidth[at(a)][at(b)]);
+    for (int b = next; b < next + next_count; ++b) least = std::min(least, p.bandwidth[a][b]);
   return least;
 }
 
@@ -31,17 +29,16 @@ class Programme {
  public:
   Programme(const Problem& p, std::int64_t& states)
       : p_(p), states_(states), choices_(static_cast<int>(p.replicas.size())) {
-    inside_.assign(at(p.devices() + 1), std::vector<double>(at(choices_), kNever));
-    between_.assign(at(p.devices() + 1), std::vector<std::vector<double>>(at(choices_)));
+    inside_.assign(p.devices() + 1, std::vector<double>(choices_, kInfinity));
+    between_.assign(p.devices() + 1, std::vector<std::vector<double>>(choices_));
     for (int end = 1; end <= p.devices(); ++end)
       for (int c = 0; c < choices_; ++c) {
-        const int r = p.replicas[at(c)], first = end - r;
+        const int r = p.replicas[c], first = end - r;
         if (first < 0) continue;
-        inside_[at(end)][at(c)] = slowest_inside(p, first, r);
+        inside_[end][c] = slowest_inside(p, first, r);
         for (int b = 0; b < choices_; ++b)
-          between_[at(end)][at(c)].push_back(
-              first < p.replicas[at(b)] ? 0
-                                        : slowest_between(p, first - p.replicas[at(b)], p.replicas[at(b)], first, r));
+          between_[end][c].push_back(
+              first < p.replicas[b] ? 0 : slowest_between(p, first - p.replicas[b], p.replicas[b], first, r));
       }
   }
 
@@ -57,35 +54,36 @@ class Programme {
 
  private:
   struct Cell {
-    double bottleneck = kNever;
+    double bottleneck = kInfinity;
     int layers_before = 0, choice_before = 0;
   };
   std::size_t index(int layers, int choice, int used) const {
-    return (at(layers) * at(choices_) + at(choice)) * at(p_.devices() + 1) + at(used);
+    return (static_cast<std::size_t>(layers) * choices_ + choice) * (p_.devices() + 1) + used;
   }
 
   /// Seconds of layers [from, to) on the slowest of the devices in front of `end`, with the share of the all-reduce.
   double part_time(int from, int to, int choice, int end) const {
-    const int r = p_.replicas[at(choice)];
+    const int r = p_.replicas[choice];
     double slowest = 0;
     for (int d = end - r; d < end; ++d) {
-      const auto &f = p_.forward[at(d)][at(choice)], &b = p_.backward[at(d)][at(choice)];
-      slowest = std::max(slowest, f[at(to)] - f[at(from)] + b[at(to)] - b[at(from)]);
+      const auto &f = p_.forward[d][choice], &b = p_.backward[d][choice];
+      slowest = std::max(slowest, f[to] - f[from] + b[to] - b[from]);
     }
     if (r == 1) return slowest;
-    const double bytes = 2.0 * (r - 1) / r * (p_.gradients[at(to)] - p_.gradients[at(from)]);
-    return slowest + bytes / inside_[at(end)][at(choice)] / p_.micro_batches;
+    const double bytes = 2.0 * (r - 1) / r * (p_.gradients[to] - p_.gradients[from]);
+    return slowest + bytes / inside_[end][choice] / p_.micro_batches;
   }
 
   void add_part(int parts) {
-    table_.emplace_back(at(p_.layers() + 1) * at(choices_) * at(p_.devices() + 1));
+    table_.emplace_back(static_cast<std::size_t>(p_.layers() + 1) * static_cast<std::size_t>(choices_) *
+                        (p_.devices() + 1));
     auto& now = table_.back();
     for (int choice = 0; choice < choices_; ++choice)
-      for (int used = p_.replicas[at(choice)]; used <= p_.devices(); ++used)
+      for (int used = p_.replicas[choice]; used <= p_.devices(); ++used)
         for (int layers = parts; layers <= p_.layers(); ++layers) {
           Cell& cell = now[index(layers, choice, used)];
           if (parts == 1) {
-            if (used == p_.replicas[at(choice)]) cell.bottleneck = part_time(0, layers, choice, used);
+            if (used == p_.replicas[choice]) cell.bottleneck = part_time(0, layers, choice, used);
             continue;
           }
           fill(cell, parts, layers, choice, used);
@@ -93,17 +91,17 @@ class Programme {
   }
 
   void fill(Cell& cell, int parts, int layers, int choice, int used) {
-    const auto& before = table_[at(parts - 2)];
-    const int r = p_.replicas[at(choice)];
+    const auto& before = table_[parts - 2];
+    const int r = p_.replicas[choice];
     for (int cut = layers - 1; cut >= parts - 1; --cut) {
       const double own = part_time(cut, layers, choice, used);
       if (own >= cell.bottleneck) break;  // It only grows with more layers.
-      for (int b = 0; b < choices_ && p_.replicas[at(b)] <= used - r; ++b) {
+      for (int b = 0; b < choices_ && p_.replicas[b] <= used - r; ++b) {
         const Cell& other = before[index(cut, b, used - r)];
         ++states_;
         if (other.bottleneck >= cell.bottleneck) continue;
-        const double share = p_.cut[at(cut)] / (r * p_.replicas[at(b)]);
-        const double channel = 2 * share / between_[at(used)][at(choice)][at(b)];
+        const double share = p_.cut[cut] / (r * p_.replicas[b]);
+        const double channel = 2 * share / between_[used][choice][b];
         const double value = std::max({own, channel, other.bottleneck});
         if (value < cell.bottleneck) cell = {value, cut, b};
       }
@@ -111,18 +109,17 @@ class Programme {
   }
 
   Division best(int parts) const {
-    Division division{{}, kNever};
+    Division division{{}, kInfinity};
     int choice = 0, used = 0;
     for (int c = 0; c < choices_; ++c)
       for (int u = 1; u <= p_.devices(); ++u)
-        if (const double value = table_[at(parts - 1)][index(p_.layers(), c, u)].bottleneck;
-            value < division.bottleneck)
+        if (const double value = table_[parts - 1][index(p_.layers(), c, u)].bottleneck; value < division.bottleneck)
           division.bottleneck = value, choice = c, used = u;
-    if (division.bottleneck == kNever) return division;
+    if (division.bottleneck == kInfinity) return division;
     int layers = p_.layers();
     for (int s = parts; s > 0; --s) {
-      const Cell& cell = table_[at(s - 1)][index(layers, choice, used)];
-      const int r = p_.replicas[at(choice)];
+      const Cell& cell = table_[s - 1][index(layers, choice, used)];
+      const int r = p_.replicas[choice];
       division.parts.push_back({s == 1 ? 0 : cell.layers_before, layers, used - r, r});
       layers = cell.layers_before, choice = cell.choice_before, used -= r;
     }
@@ -146,16 +143,16 @@ PartTimes times_of(const Problem& p, const Part& part, const Part* before) {
   const std::size_t choice = choice_of(p, part.replicas);
   PartTimes t;
   for (int d = part.first_device; d < part.first_device + part.replicas; ++d) {
-    const auto &f = p.forward[at(d)][choice], &b = p.backward[at(d)][choice];
-    t.forward = std::max(t.forward, f[at(part.last_layer)] - f[at(part.first_layer)]);
-    t.backward = std::max(t.backward, b[at(part.last_layer)] - b[at(part.first_layer)]);
+    const auto &f = p.forward[d][choice], &b = p.backward[d][choice];
+    t.forward = std::max(t.forward, f[part.last_layer] - f[part.first_layer]);
+    t.backward = std::max(t.backward, b[part.last_layer] - b[part.first_layer]);
   }
   if (part.replicas > 1)
     t.all_reduce = 2.0 * (part.replicas - 1) / part.replicas *
-                   (p.gradients[at(part.last_layer)] - p.gradients[at(part.first_layer)]) /
+                   (p.gradients[part.last_layer] - p.gradients[part.first_layer]) /
                    slowest_inside(p, part.first_device, part.replicas);
   if (before)
-    t.input = p.cut[at(part.first_layer)] / (part.replicas * before->replicas) /
+    t.input = p.cut[part.first_layer] / (part.replicas * before->replicas) /
               slowest_between(p, before->first_device, before->replicas, part.first_device, part.replicas);
   return t;
 }
@@ -177,13 +174,13 @@ double play(const Problem& p, const std::vector<Part>& parts) {
     chain.push_back({2 * s - 1, times[s].input});
     chain.push_back({2 * s - 2, times[s - 1].backward});
   }
-  std::vector<double> free(2 * n, 0), done(at(p.micro_batches), 0);
+  std::vector<double> free(2 * n, 0), done(p.micro_batches, 0);
   const int blocks = static_cast<int>(chain.size());
   for (int round = 0; round < p.micro_batches + blocks - 1; ++round)
     for (int j = std::min(round, blocks - 1); j >= std::max(0, round - p.micro_batches + 1); --j) {
-      double& micro = done[at(round - j)];
-      double& resource = free[chain[at(j)].resource];
-      micro = resource = std::max(micro, resource) + chain[at(j)].time;
+      double& micro = done[round - j];
+      double& resource = free[chain[j].resource];
+      micro = resource = std::max(micro, resource) + chain[j].time;
     }
   double all_reduce = 0;
   for (const PartTimes& t : times) all_reduce = std::max(all_reduce, t.all_reduce);

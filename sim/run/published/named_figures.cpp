@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/run/published/learning_figures.hpp"
 #include "sim/run/sweep/result.hpp"
 
@@ -16,7 +16,7 @@ namespace {
 double span_bubble(const Prepared& p, const Outcome& o) {
   double longest = 0, bubble = 0;
   for (int d = 0; d < p.program.devices; ++d) {
-    double first = std::numeric_limits<double>::infinity(), last = 0, busy = 0;
+    double first = kInfinity, last = 0, busy = 0;
     for (std::size_t n = 0; n < p.program.size(); ++n) {
       const Instruction& i = p.program.instructions[n];
       if (i.device != d || !i.is_compute() || i.kind == InstructionKind::Update) continue;

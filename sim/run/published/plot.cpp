@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft {
 namespace {
@@ -50,7 +51,7 @@ class Scale {
   }
 
  private:
-  double low_ = std::numeric_limits<double>::infinity(), high_ = -std::numeric_limits<double>::infinity();
+  double low_ = kInfinity, high_ = -kInfinity;
   bool log_ = false;
 };
 

@@ -130,7 +130,7 @@ std::vector<T> read_by_column(const Value& row, const std::string& field,
       problems.add(m.value.where, field, fmt::format("there is no column '{}'", m.key), suggest(m.key, names),
                    "reference");
     else
-      all[static_cast<std::size_t>(column - names.begin())] = read(m.value);
+      all[column - names.begin()] = read(m.value);
   }
   return all;
 }

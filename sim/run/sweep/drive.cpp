@@ -49,7 +49,7 @@ void warn(SweepPlan& plan) {
 
 /// The result of a point whose process did not live to tell.
 PointResult lost(const SweepPlan& plan, const JobEnd& end, Seconds timeout) {
-  const ResolvedPoint resolved = resolve_point(plan.sweep, plan.points[static_cast<std::size_t>(end.job)]);
+  const ResolvedPoint resolved = resolve_point(plan.sweep, plan.points[end.job]);
   PointResult result;
   result.hash = resolved.hash;
   result.scenario = resolved.text;
@@ -87,7 +87,7 @@ Rest rest_of(const SweepPlan& plan, const std::set<std::string>& finished, Sweep
 }
 
 void keep_chosen(SweepTable& table, const SweepPlan& plan) {
-  std::erase_if(table.rows, [&](const SweepRow& r) { return !plan.chosen[static_cast<std::size_t>(r.number - 1)]; });
+  std::erase_if(table.rows, [&](const SweepRow& r) { return !plan.chosen[r.number - 1]; });
 }
 
 /// What a file that may not be written has of this sweep, where that is all.
@@ -138,7 +138,7 @@ SweepEnd fill(const SweepPlan& plan, const SweepOptions& options, const Origin& 
   const auto done = [&](const JobEnd& e) {
     const PointResult result = e.how == JobEnd::How::Done ? result_from_bytes(e.text) : lost(plan, e, options.timeout);
     store.add(result, origin);
-    const int points = rest.points_with.at(plan.hashes[static_cast<std::size_t>(e.job)]);
+    const int points = rest.points_with.at(plan.hashes[e.job]);
     end.progress.done += points;
     if (!result.ran()) end.progress.failed += points;
     report();
@@ -190,9 +190,7 @@ SweepEnd run_sweep(const SweepPlan& plan, const SweepOptions& options,
   const std::string library = backend.version();
   const Origin origin{plan.backend,
                       library.empty() ? version() : fmt::format("{}, {} {}", version(), backend.name, library)};
-  const auto work = [&](int job) {
-    return to_bytes(run_point(plan.sweep, plan.points[static_cast<std::size_t>(job)], plan.backend));
-  };
+  const auto work = [&](int job) { return to_bytes(run_point(plan.sweep, plan.points[job], plan.backend)); };
   const WorkerOptions staff{.workers = workers(options, plan.backend), .timeout = options.timeout};
   if (!options.together)
     return fill(plan, options, origin, progress, [&](std::span<const int> jobs, const auto& stop, const auto& done) {

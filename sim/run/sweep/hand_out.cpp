@@ -68,7 +68,7 @@ class HandOut {
   }
 
  private:
-  Hand& hand(int rank) { return hands_[static_cast<std::size_t>(rank)]; }
+  Hand& hand(int rank) { return hands_[rank]; }
 
   void hear_own() {
     if (out_.without_workers.contains(0)) {

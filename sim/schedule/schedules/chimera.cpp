@@ -22,11 +22,11 @@ void order(const RankInput& r, RankOps& ops) {
   require_even_ranks(p, "chimera");
   std::vector<Slot> slots;
   for (const int chunk : {0, 1}) {
-    const StageId stage = r.in.layout.stages[static_cast<std::size_t>(r.rank)][static_cast<std::size_t>(chunk)];
+    const StageId stage = r.in.layout.stages[r.rank][chunk];
     const int s = chunk == 0 ? r.rank : p - 1 - r.rank, group = p / 2;
     const std::vector<int>& micros = r.in.plan.stage(stage).micros;
     for (int i = 0; i < static_cast<int>(micros.size()); ++i) {
-      const int entry = 2 * p * (i / group) + 2 * (i % group), micro = micros[static_cast<std::size_t>(i)];
+      const int entry = 2 * p * (i / group) + 2 * (i % group), micro = micros[i];
       slots.push_back({entry + s, OpKind::Forward, chunk, micro});
       slots.push_back({entry + 2 * p - 1 - s, OpKind::Backward, chunk, micro});
     }

@@ -5,7 +5,7 @@ namespace {
 
 // Twice as far ahead as 1F1B: a message each way has one step to arrive.
 void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
-  alternate(micro_batches, 2 * in.depth[static_cast<std::size_t>(stage)] - 1, 1, ops);
+  alternate(micro_batches, 2 * in.depth[stage] - 1, 1, ops);
 }
 
 }  // namespace

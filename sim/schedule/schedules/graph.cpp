@@ -24,7 +24,7 @@ Schedule whole(const ScheduleInput& in) {
   const auto samples = in_flight_samples(in.plan, std::vector<double>(in.plan.edges.size(), extra));
   return by_stage(in.plan, "graph", false, [&](StageId s, OpList& ops) {
     const Stage& stage = in.plan.stage(s);
-    const int ahead = samples[static_cast<std::size_t>(s)] / stage.micro_batch_size;
+    const int ahead = samples[s] / stage.micro_batch_size;
     alternate(in.plan.own_micro_batches(s), ahead, stage.group, ops);
   });
 }

@@ -64,7 +64,7 @@ class List {
   }
 
   void take(const Event& e) {
-    Rank& rank = ranks_[static_cast<std::size_t>(e.rank)];
+    Rank& rank = ranks_[e.rank];
     if (!e.finished) {
       rank.ready.insert(e.op);
       return;
@@ -78,12 +78,12 @@ class List {
   }
 
   void start(int r, int now) {
-    Rank& rank = ranks_[static_cast<std::size_t>(r)];
+    Rank& rank = ranks_[r];
     if (rank.busy || rank.ready.empty()) return;
     const Ready op = *rank.ready.begin();
     rank.ready.erase(rank.ready.begin());
     rank.busy = true;
-    rows_[static_cast<std::size_t>(r)].push_back(op);
+    rows_[r].push_back(op);
     events_.push({now + (op.forward ? 1 : 2), r, op, true});
   }
 
@@ -97,7 +97,7 @@ class List {
 Schedule whole(const ScheduleInput& in) {
   const auto rows = List(in).run();
   return by_rank(in, in.plan.micro_batches(StageId{0}), [&](const RankInput& r, RankOps& ops) {
-    for (const Ready& op : rows[static_cast<std::size_t>(r.rank)])
+    for (const Ready& op : rows[r.rank])
       ops.add(op.forward ? OpKind::Forward : OpKind::Backward, op.stage / r.ranks, op.micro);
   });
 }

@@ -33,11 +33,11 @@ std::vector<int> intervals_behind(const Plan& plan, const std::vector<int>& orde
   std::vector<int> behind(plan.stages.size(), 0);
   const EdgeLists edges(plan);
   for (const int s : order)
-    for (const int e : edges.out[static_cast<std::size_t>(s)]) {
-      const StageId to = plan.edges[static_cast<std::size_t>(e)].to;
+    for (const int e : edges.out[s]) {
+      const StageId to = plan.edges[e].to;
       const bool apart = plan.stage(to).devices != plan.stage(StageId{s}).devices;
-      int& own = behind[static_cast<std::size_t>(to)];
-      own = std::max(own, behind[static_cast<std::size_t>(s)] + (apart ? 1 + slack : 0));
+      int& own = behind[to];
+      own = std::max(own, behind[s] + (apart ? 1 + slack : 0));
     }
   return behind;
 }
@@ -57,15 +57,14 @@ Schedule order(const ScheduleInput& in) {
     const int each = in.plan.micro_batches(StageId{0}) / in.plan.micro_batches(stage);
     for (int micro = 0; micro < total / each; ++micro) {
       tasks.push_back({OpKind::Forward, false, stage, micro});
-      intervals.push_back(behind[static_cast<std::size_t>(s)] + (micro + 1) * each - 1);
+      intervals.push_back(behind[s] + (micro + 1) * each - 1);
     }
   }
   Schedule schedule;
   schedule.devices.resize(static_cast<std::size_t>(in.plan.device_count()));
   for (const int i : in_order(intervals)) {
-    const Op& task = tasks[static_cast<std::size_t>(i)];
-    for (const DeviceId device : in.plan.stage(task.stage).devices)
-      schedule.devices[static_cast<std::size_t>(device)].push_back(task);
+    const Op& task = tasks[i];
+    for (const DeviceId device : in.plan.stage(task.stage).devices) schedule.devices[device].push_back(task);
   }
   return schedule;
 }

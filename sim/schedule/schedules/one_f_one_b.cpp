@@ -5,7 +5,7 @@ namespace {
 
 // A stage runs ahead of its backward by the stages behind it, so at most that many activations are alive.
 void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
-  alternate(micro_batches, in.depth[static_cast<std::size_t>(stage)], 1, ops);
+  alternate(micro_batches, in.depth[stage], 1, ops);
 }
 
 }  // namespace

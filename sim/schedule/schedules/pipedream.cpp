@@ -8,7 +8,7 @@ const config::MapSpec fields{.title = "1F1B without a flush.", .fields = {update
 // 1F1B whose micro-batches run on through the updates: a stage keeps as many in flight as there are devices from it on,
 // divided among its replicas where these take turns, rounded up (1F1B-RR).
 void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
-  alternate(micro_batches, in.depth[static_cast<std::size_t>(stage)], 1, ops);
+  alternate(micro_batches, in.depth[stage], 1, ops);
 }
 
 }  // namespace

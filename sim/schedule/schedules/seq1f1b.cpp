@@ -19,7 +19,7 @@ void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& op
   const int slices = option_or(in, "slices", 2);
   require_micro_batches(micro_batches % slices == 0, "seq1f1b", fmt::format("a multiple of {} slices", slices),
                         micro_batches);
-  const int ahead = std::min(in.depth[static_cast<std::size_t>(stage)] - 2 + slices, micro_batches);
+  const int ahead = std::min(in.depth[stage] - 2 + slices, micro_batches);
   for (int k = 0; k < micro_batches + ahead; ++k) {
     if (k < micro_batches) ops.forward(k);
     const int i = k - ahead;

@@ -7,7 +7,7 @@ namespace {
 // the last stage's forward and backward one block. In the order of m + j, larger j first, a stage with d stages from it
 // on runs 4(d - 1) forwards ahead.
 void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
-  alternate(micro_batches, 4 * (in.depth[static_cast<std::size_t>(stage)] - 1), 1, ops);
+  alternate(micro_batches, 4 * (in.depth[stage] - 1), 1, ops);
 }
 
 }  // namespace

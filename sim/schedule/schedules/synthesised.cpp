@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "sim/cluster/cluster.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/schedule/synthesis/search.hpp"
 #include "sim/schedule/synthesis/seeds.hpp"
 
@@ -51,7 +52,7 @@ struct Candidate {
   double most_over = 0;
 };
 
-constexpr double kAny = std::numeric_limits<double>::infinity();
+constexpr double kAny = kInfinity;
 
 class Synthesis {
  public:
@@ -95,7 +96,6 @@ class Synthesis {
 
  private:
   static constexpr const char* kMoreRoom = "more stages, smaller micro-batches, or plan.recompute: full";
-  static std::size_t at(int i) { return Problem::at(i); }
   const Value* option(std::string_view name) const { return in_.options ? in_.options->find(name) : nullptr; }
 
   /// What is left beside the weights on each device, or as much as was asked for.
@@ -105,30 +105,26 @@ class Synthesis {
       throw InputError("without a scenario nobody knows how large anything is, so a limit in bytes means nothing",
                        "set activations, a number of micro-batches");
     const double asked = memory ? config::as_quantity(*memory, config::Dimension::Size) : kAny;
-    std::vector<double> resident(at(problem_.devices), 0);
+    std::vector<double> resident(problem_.devices, 0);
     Resource r;
     for (std::size_t s = 0; s < problem_.rank_of.size(); ++s) {
       const Stage& stage = in_.plan.stages[s];
       r.stash.push_back(0), r.boundary.push_back(0);
       for (std::size_t replica = 0; replica < in_.costs[s].size(); ++replica) {
         const StageCost& c = in_.costs[s][replica];
-        resident[static_cast<std::size_t>(stage.devices[replica])] +=
-            (c.weights + c.gradients + c.optimizer + c.remade).value;
+        resident[stage.devices[replica]] += (c.weights + c.gradients + c.optimizer + c.remade).value;
         const double kept = stage.recompute ? std::min(c.boundary, c.stash).value : c.stash.value;
         r.stash.back() = std::max(r.stash.back(), c.stash.value);
         r.boundary.back() = std::max(r.boundary.back(), kept);
       }
     }
     for (int d = 0; d < problem_.devices; ++d) {
-      const Bytes own =
-          in_.cluster ? in_.cluster->types[at(in_.cluster->devices[at(d)].type)].usable_memory() : Bytes{0};
+      const Bytes own = in_.cluster ? in_.cluster->types[in_.cluster->devices[d].type].usable_memory() : Bytes{0};
       capacity_.push_back(std::min(asked, own.value > 0 ? own.value : kAny));
     }
     for (const auto& devices : problem_.rank_devices) {
       r.most.push_back(kAny);
-      for (const DeviceId d : devices)
-        r.most.back() =
-            std::min(r.most.back(), capacity_[static_cast<std::size_t>(d)] - resident[static_cast<std::size_t>(d)]);
+      for (const DeviceId d : devices) r.most.back() = std::min(r.most.back(), capacity_[d] - resident[d]);
     }
     return r;
   }
@@ -197,13 +193,11 @@ class Synthesis {
       double beside = kAny;
       for (const Candidate& c : candidates_) {
         if (c.played.memory.empty()) continue;
-        const double held = peaks(problem_, problem_.rows_of(c.iteration), own)[at(r)];
-        for (const DeviceId d : problem_.rank_devices[at(r)])
-          beside = std::min(beside, c.played.memory[static_cast<std::size_t>(d)].value - held);
+        const double held = peaks(problem_, problem_.rows_of(c.iteration), own)[r];
+        for (const DeviceId d : problem_.rank_devices[r]) beside = std::min(beside, c.played.memory[d].value - held);
       }
       if (!std::isfinite(beside)) continue;
-      for (const DeviceId d : problem_.rank_devices[at(r)])
-        own.most[at(r)] = std::min(own.most[at(r)], capacity_[static_cast<std::size_t>(d)] - beside);
+      for (const DeviceId d : problem_.rank_devices[r]) own.most[r] = std::min(own.most[r], capacity_[d] - beside);
     }
   }
 
@@ -217,9 +211,8 @@ class Synthesis {
     if (least->most_over <= 0) return false;
     for (int r = 0; r < problem_.ranks(); ++r) {
       double over = 0;
-      for (const DeviceId d : problem_.rank_devices[at(r)])
-        over = std::max(over, least->overshoot[static_cast<std::size_t>(d)]);
-      limit_.front().most[at(r)] -= over;
+      for (const DeviceId d : problem_.rank_devices[r]) over = std::max(over, least->overshoot[d]);
+      limit_.front().most[r] -= over;
     }
     return true;
   }

@@ -10,7 +10,7 @@ const config::MapSpec fields{.title = "1F1B without a flush, on two weight versi
 // 1F1B that never drains: micro-batches run on through the iterations. Two weight versions are enough when the
 // micro-batches of an iteration are at least the forwards a stage runs ahead (PipeDream-2BW, section 3.1).
 void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
-  const int depth = in.depth[static_cast<std::size_t>(stage)];
+  const int depth = in.depth[stage];
   if (in.plan.own_micro_batches(stage) < depth - 1)
     throw Infeasible(
         "micro-batches",

@@ -24,9 +24,7 @@ bool goes_down(int leg) { return leg % 2 == 0; }
 /// wherever three of them have been laid, so that no rank has two ops in one step.
 std::vector<Starts> pattern(int ranks) {
   std::vector<Starts> at(static_cast<std::size_t>(ranks));
-  const auto place = [&](int leg, int i) -> int& {
-    return at[static_cast<std::size_t>(goes_down(leg) ? i : ranks - 1 - i)][static_cast<std::size_t>(leg)];
-  };
+  const auto place = [&](int leg, int i) -> int& { return at[goes_down(leg) ? i : ranks - 1 - i][leg]; };
   int now = 0;
   for (const int leg : {0, 1})
     for (int i = 0; i < ranks; ++i) place(leg, i) = ++now;
@@ -49,7 +47,7 @@ std::vector<Starts> first_block(int ranks) {
   int time = kPeriod;
   for (int leg = 0; leg < kLegs; ++leg)
     for (int i = 0; i < ranks; ++i) {
-      int& own = start[static_cast<std::size_t>(goes_down(leg) ? i : ranks - 1 - i)][static_cast<std::size_t>(leg)];
+      int& own = start[goes_down(leg) ? i : ranks - 1 - i][leg];
       own = next_time(time, own);
       time = own + 1;
     }
@@ -59,8 +57,8 @@ std::vector<Starts> first_block(int ranks) {
 /// The table of all ranks in steps of one op.
 class Table {
  public:
-  Table(int ranks, int micro_batches) : ranks_(ranks), micro_batches_(micro_batches), placed_(at(ranks)) {
-    time_.reserve(at(kLegs * ranks) * at(micro_batches));
+  Table(int ranks, int micro_batches) : ranks_(ranks), micro_batches_(micro_batches), placed_(ranks) {
+    time_.reserve(static_cast<std::size_t>(kLegs * ranks) * micro_batches);
     for (const Starts& start : first_block(ranks))
       for (const int first : start)
         for (int m = 0; m < micro_batches; ++m) time_.push_back(first + kPeriod * m);
@@ -71,8 +69,8 @@ class Table {
     const std::vector<int> order = in_order(time_);
     peak_ = peak(order);
     const bool binds = peak_ < 2 * micro_batches_;
-    const std::vector<Step> steps(at(time_[at(order.back())]) + 2, Step::Free);
-    if (binds) memory_.assign(at(ranks_), Steps<Kept>(steps));
+    const std::vector<Step> steps(time_[order.back()] + 2, Step::Free);
+    if (binds) memory_.assign(ranks_, Steps<Kept>(steps));
     for (const int op : order) move(op);
   }
 
@@ -81,29 +79,28 @@ class Table {
   void each(int rank, Visit&& visit) const {
     std::array<int, kLegs> next{};
     const auto time = [&](int leg) {
-      const int micro = next[at(leg)];
-      return micro < micro_batches_ ? time_[at(id(rank, leg, micro))] : std::numeric_limits<int>::max();
+      const int micro = next[leg];
+      return micro < micro_batches_ ? time_[id(rank, leg, micro)] : std::numeric_limits<int>::max();
     };
     for (int i = 0; i < kLegs * micro_batches_; ++i) {
       int first = 0;
       for (int leg = 1; leg < kLegs; ++leg)
         if (time(leg) < time(first)) first = leg;
-      visit(first, next[at(first)]++);
+      visit(first, next[first]++);
     }
   }
 
  private:
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   int id(int r, int leg, int micro) const { return (r * kLegs + leg) * micro_batches_ + micro; }
   int rank(int op) const { return op / micro_batches_ / kLegs; }
   int leg(int op) const { return op / micro_batches_ % kLegs; }
-  int end(int r, int leg, int micro) const { return time_[at(id(r, leg, micro))] + (is_forward(leg) ? 1 : 2); }
+  int end(int r, int leg, int micro) const { return time_[id(r, leg, micro)] + (is_forward(leg) ? 1 : 2); }
 
   /// Most activations that a rank keeps before anything moves.
   int peak(const std::vector<int>& order) const {
-    std::vector<int> kept(at(ranks_), 0);
+    std::vector<int> kept(ranks_, 0);
     int most = 0;
-    for (const int op : order) most = std::max(most, kept[at(rank(op))] += is_forward(leg(op)) ? 1 : -1);
+    for (const int op : order) most = std::max(most, kept[rank(op)] += is_forward(leg(op)) ? 1 : -1);
     return most;
   }
 
@@ -120,7 +117,7 @@ class Table {
 
   /// The first op of a leg on a rank that ends behind `time`, of those that have moved; looks back from the newest.
   int behind(int r, int leg, int time) const {
-    int last = placed_[at(r)][at(leg)], first = last;
+    int last = placed_[r][leg], first = last;
     for (int stride = 1; first > 0 && end(r, leg, first - 1) > time; stride *= 2)
       last = first - 1, first = std::max(0, first - stride);
     while (first < last) {
@@ -137,7 +134,7 @@ class Table {
   int gap(int r, int from, int until, int steps) const {
     for (int leg = 0, clear = 0; clear < kLegs && from < until; leg = (leg + 1) % kLegs) {
       const int next = behind(r, leg, from);
-      const bool taken = next < placed_[at(r)][at(leg)] && time_[at(id(r, leg, next))] < from + steps;
+      const bool taken = next < placed_[r][leg] && time_[id(r, leg, next)] < from + steps;
       if (taken) from = end(r, leg, next);
       clear = taken ? 0 : clear + 1;
     }
@@ -146,17 +143,17 @@ class Table {
 
   /// To the first free step, or the first two, behind what it needs; forwards behind the last peak too.
   void move(int op) {
-    const int r = rank(op), own = leg(op), t = time_[at(op)];
+    const int r = rank(op), own = leg(op), t = time_[op];
     const bool forward = is_forward(own);
     int from = earliest(r, own, op % micro_batches_);
-    if (forward && !memory_.empty()) from = std::max(from, memory_[at(r)].last_with(peak_, t) + 1);
-    const int to = time_[at(op)] = gap(r, from, t, forward ? 1 : 2);
-    ++placed_[at(r)][at(own)];
+    if (forward && !memory_.empty()) from = std::max(from, memory_[r].last_with(peak_, t) + 1);
+    const int to = time_[op] = gap(r, from, t, forward ? 1 : 2);
+    ++placed_[r][own];
     if (memory_.empty()) return;
     if (forward)
-      memory_[at(r)].set(to, {Step::Takes});
+      memory_[r].set(to, {Step::Takes});
     else
-      memory_[at(r)].set(to, {Step::Busy, Step::Frees});
+      memory_[r].set(to, {Step::Busy, Step::Frees});
   }
 
   int ranks_, micro_batches_, peak_ = 0;

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
+#include "sim/core/id_vector.hpp"
 #include "sim/schedule/v_search.hpp"
 
 namespace stagecraft::schedules {
@@ -24,8 +24,8 @@ Schedule whole(const ScheduleInput& in) {
   return by_rank(in, m, [&](const RankInput& r, RankOps& ops) {
     constexpr OpKind kinds[] = {OpKind::Forward,       OpKind::Forward,        OpKind::InputGradient,
                                 OpKind::InputGradient, OpKind::WeightGradient, OpKind::WeightGradient};
-    std::array<int, kVPasses> count{};
-    for (const auto& [step, pass] : best[static_cast<std::size_t>(r.rank)]) {
+    EnumArray<VPass, int, kVPasses> count{};
+    for (const auto& [step, pass] : best[r.rank]) {
       const auto kind = static_cast<std::size_t>(pass);
       ops.add(kinds[kind], chunk_of(pass), count[kind]++);
     }

@@ -45,7 +45,7 @@ class Trial {
  public:
   Trial(const Problem& problem, bool fill_forward, bool fill_gradient, const std::vector<double>* approved)
       : problem_(problem), fill_forward_(fill_forward), fill_gradient_(fill_gradient), ranks_(problem.ranks.size()) {
-    const std::size_t pieces = ranks_.size() * at(problem.micro_batches);
+    const std::size_t pieces = ranks_.size() * problem.micro_batches;
     for (auto& ends : ends_) ends.assign(pieces, -1);
     if (!approved) return;
     const double most = *std::max_element(approved->begin(), approved->end());
@@ -71,14 +71,15 @@ class Trial {
     for (const Rank& rank : ranks_) all.push_back(rank.bubble);
     return all;
   }
-  const std::vector<Placed>& row(int r) const { return ranks_[at(r)].row; }
+  const std::vector<Placed>& row(int r) const { return ranks_[r].row; }
 
  private:
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   int last() const { return static_cast<int>(ranks_.size()) - 1; }
-  Rank& of(int r) { return ranks_[at(r)]; }
-  double& end_of(int leg, int r, int micro) { return ends_[leg][at(r) * at(problem_.micro_batches) + at(micro)]; }
-  const RankCost& cost(int r, int chunk) const { return problem_.ranks[at(r)][at(chunk)]; }
+  Rank& of(int r) { return ranks_[r]; }
+  double& end_of(int leg, int r, int micro) {
+    return ends_[leg][static_cast<std::size_t>(r) * problem_.micro_batches + micro];
+  }
+  const RankCost& cost(int r, int chunk) const { return problem_.ranks[r][chunk]; }
   bool more(int r, int leg) { return of(r).count[leg] < problem_.micro_batches; }
 
   /// The rank that the next micro-batch of a leg comes from, or -1 at the ends.

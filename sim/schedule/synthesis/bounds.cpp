@@ -11,8 +11,6 @@
 namespace stagecraft::synthesis {
 namespace {
 
-std::size_t at(int i) { return Problem::at(i); }
-
 void raise(double& best, std::string& reason, double value, std::string why) {
   if (value <= best * (1 + 1e-12)) return;
   best = value;
@@ -37,11 +35,10 @@ Limit in_whole_parts(const Problem& p, Limit limit) {
   constexpr double kSame = 1e-6;
   for (Resource& r : limit)
     for (int rank = 0; rank < p.ranks(); ++rank) {
-      double& most = r.most[at(rank)];
+      double& most = r.most[rank];
       std::vector<double> parts;
-      for (const int s : p.stages[at(rank)])
-        for (const double part : {r.stash[at(s)], r.boundary[at(s)], r.stash[at(s)] * r.freed_at_input})
-          parts.push_back(part);
+      for (const int s : p.stages[rank])
+        for (const double part : {r.stash[s], r.boundary[s], r.stash[s] * r.freed_at_input}) parts.push_back(part);
       const double measure = common_measure(parts);
       if (measure > 0 && std::isfinite(most)) most = std::min(most, std::floor(most / measure + kSame) * measure);
     }
@@ -50,7 +47,7 @@ Limit in_whole_parts(const Problem& p, Limit limit) {
 
 double end_of(const Problem& p, const Ways& ways, int rank) {
   std::vector<Job> jobs;
-  for (const int s : p.stages[at(rank)]) ways.add_jobs(s, jobs);
+  for (const int s : p.stages[rank]) ways.add_jobs(s, jobs);
   return one_machine(std::move(jobs));
 }
 
@@ -80,21 +77,21 @@ void machines(const Least& least, const std::string& why, Bound& b) {
 /// Memory, and how long each micro-batch takes some of it at least, on one rank.
 double held(const Least& least, const Resource& resource, int rank) {
   double sum = 0;
-  for (const int s : least.problem.stages[at(rank)]) {
-    const double last = (1 - resource.freed_at_input) * least.weight[at(s)];
-    const double boundary = resource.boundary[at(s)];
-    sum += least.problem.micros[at(s)] *
-           (boundary * (least.trip[at(s)] + last) + (resource.stash[at(s)] - boundary) * (least.input(s) + last));
+  for (const int s : least.problem.stages[rank]) {
+    const double last = (1 - resource.freed_at_input) * least.weight[s];
+    const double boundary = resource.boundary[s];
+    sum += least.problem.micros[s] *
+           (boundary * (least.trip[s] + last) + (resource.stash[s] - boundary) * (least.input(s) + last));
   }
   return sum;
 }
 
 double sent(const Problem& p, int rank) {
   double sum = 0;
-  for (const int s : p.stages[at(rank)])
-    for (int piece = p.first_piece[at(s)]; piece < p.first_piece[at(s)] + p.micros[at(s)]; ++piece)
+  for (const int s : p.stages[rank])
+    for (int piece = p.first_piece[s]; piece < p.first_piece[s] + p.micros[s]; ++piece)
       for (const auto* outputs : {&p.forward_outputs, &p.gradient_outputs})
-        for (const Output& o : (*outputs)[at(piece)]) sum += o.exact ? o.sending : 0;
+        for (const Output& o : (*outputs)[piece]) sum += o.exact ? o.sending : 0;
   return sum;
 }
 
@@ -109,15 +106,15 @@ Bound lower_bound(const Problem& p, const Limit& limit, bool split) {
     raise(b.makespan, b.makespan_reason, value, why);
   };
   for (int r = 0; r < p.ranks(); ++r) {
-    raise_both(p.busy[at(r)], fmt::format("the work of rank {}", r));
+    raise_both(p.busy[r], fmt::format("the work of rank {}", r));
     raise_both(sent(p, r), fmt::format("what rank {} sends", r));
   }
   machines(least, "", b);
   machines(with_memory, " in so little memory", b);
   for (int r = 0; r < p.ranks(); ++r)
     for (const Resource& resource : room)
-      if (resource.most[at(r)] > 0)
-        raise_both(held(least, resource, r) / resource.most[at(r)], fmt::format("the memory of rank {}", r));
+      if (resource.most[r] > 0)
+        raise_both(held(least, resource, r) / resource.most[r], fmt::format("the memory of rank {}", r));
   return b;
 }
 

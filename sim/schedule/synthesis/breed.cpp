@@ -8,8 +8,6 @@
 namespace stagecraft::synthesis {
 namespace {
 
-std::size_t at(int i) { return Problem::at(i); }
-
 constexpr double kFar = 1e4;    // Intervals: more than there are micro-batches.
 constexpr double kNever = 1e9;  // Only where nothing else is ready.
 constexpr std::size_t kLines = 4;
@@ -21,8 +19,8 @@ double pace_of(const Problem& p) {
     double busy = 0;
     int most = 1;
     for (const int s : stages) {
-      busy += p.micros[at(s)] * p.times[at(s)].whole();
-      most = std::max(most, p.micros[at(s)]);
+      busy += p.micros[s] * p.times[s].whole();
+      most = std::max(most, p.micros[s]);
     }
     pace = std::max(pace, busy / most);
   }
@@ -39,21 +37,20 @@ Lone lone_micro_batch(const Problem& p, double wait) {
   Lone t{std::vector<double>(p.rank_of.size(), 0), std::vector<double>(p.rank_of.size(), 0)};
   const auto pass_on = [&](std::vector<double>& to, const std::vector<Output>& outputs, double end) {
     for (const Output& o : outputs) {
-      double& start = to[at(p.stage_of[at(o.piece)])];
+      double& start = to[p.stage_of[o.piece]];
       start = std::max(start, end + o.sending + o.delay);
     }
   };
   for (const int s : p.order) {
-    const double time = p.times[at(s)].forward;
-    if (p.stages[at(p.rank_of[at(s)])].front() == s) t.forward[at(s)] += wait * time;
-    t.gradient[at(s)] = t.forward[at(s)] + time;
-    if (p.micros[at(s)] > 0) pass_on(t.forward, p.forward_outputs[at(p.first_piece[at(s)])], t.gradient[at(s)]);
+    const double time = p.times[s].forward;
+    if (p.stages[p.rank_of[s]].front() == s) t.forward[s] += wait * time;
+    t.gradient[s] = t.forward[s] + time;
+    if (p.micros[s] > 0) pass_on(t.forward, p.forward_outputs[p.first_piece[s]], t.gradient[s]);
   }
   for (auto it = p.order.rbegin(); it != p.order.rend(); ++it) {
-    const double time = p.times[at(*it)].prelude + p.times[at(*it)].input_gradient;
-    if (p.stages[at(p.rank_of[at(*it)])].back() == *it) t.gradient[at(*it)] += wait * time;
-    if (p.micros[at(*it)] > 0)
-      pass_on(t.gradient, p.gradient_outputs[at(p.first_piece[at(*it)])], t.gradient[at(*it)] + time);
+    const double time = p.times[*it].prelude + p.times[*it].input_gradient;
+    if (p.stages[p.rank_of[*it]].back() == *it) t.gradient[*it] += wait * time;
+    if (p.micros[*it] > 0) pass_on(t.gradient, p.gradient_outputs[p.first_piece[*it]], t.gradient[*it] + time);
   }
   return t;
 }
@@ -111,8 +108,8 @@ Genes changed(const Problem& p, Genes g, Rng& rng) {
   const Patch patch = any_patch(p, rng);
   const auto each = [&](int first, int end, auto&& change) {
     for (int s = first; s < end; ++s)
-      for (int m = patch.first_micro; m < std::min(patch.end_micro, p.micros[at(s)]); ++m)
-        change(at(p.first_piece[at(s)] + m), p.micros[at(s)]);
+      for (int m = patch.first_micro; m < std::min(patch.end_micro, p.micros[s]); ++m)
+        change(p.first_piece[s] + m, p.micros[s]);
   };
   const auto add = [&](int first, int end, int change) {
     each(first, end, [&](std::size_t i, int most) { g.ahead[i] = std::clamp(g.ahead[i] + change, 1, most); });
@@ -126,8 +123,8 @@ Genes changed(const Problem& p, Genes g, Rng& rng) {
       break;
     case 3:
     case 4: {
-      const auto& others = p.stages[at(p.rank_of[at(s)])];
-      const int other = others[at(rng.integer(0, static_cast<int>(others.size()) - 1))];
+      const auto& others = p.stages[p.rank_of[s]];
+      const int other = others[rng.integer(0, static_cast<int>(others.size()) - 1)];
       add(s, s + 1, -1);
       add(other, other + 1, 1);
       break;

@@ -1,17 +1,17 @@
 #pragma once
 
 #include <array>
-#include <limits>
 #include <vector>
 
+#include "sim/core/numbers.hpp"
 #include "sim/schedule/synthesis/problem.hpp"
 
 namespace stagecraft::synthesis {
 
 /// How long an order takes: the first iteration, and one more of them back to back. Infinite when it never ends.
 struct Score {
-  double makespan = std::numeric_limits<double>::infinity();
-  double period = std::numeric_limits<double>::infinity();
+  double makespan = kInfinity;
+  double period = kInfinity;
 };
 
 /// Where a step stands.

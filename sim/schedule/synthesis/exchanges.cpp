@@ -37,7 +37,7 @@ Exchanges exchanges_of(const ScheduleInput& in) {
   if (in.cluster) router.emplace(*in.cluster);
   std::map<std::pair<int, int>, Exchange> by_round;  // Rounds of later stages are updated first.
   for (const TieRing& ring : groups.rings()) {
-    const Tie& tie = plan.ties[static_cast<std::size_t>(ring.tie)];
+    const Tie& tie = plan.ties[ring.tie];
     const double time = router ? ring_time(*router, ring.devices, tie.gradient) : 0;
     const auto [at, is_new] = by_round.try_emplace({-groups.round(tie.stages.front()), ring.tie});
     Exchange& exchange = at->second;
@@ -54,7 +54,7 @@ Exchanges exchanges_of(const ScheduleInput& in) {
   for (auto& [key, exchange] : by_round) found.all.push_back(std::move(exchange));
   for (int s = 0; s < plan.stage_count(); ++s) {
     if (!groups.tied(StageId{s})) continue;
-    found.tied[static_cast<std::size_t>(s)] = true;
+    found.tied[s] = true;
     found.updates.push_back(s);
   }
   std::sort(found.updates.begin(), found.updates.end(), [&](int a, int b) {

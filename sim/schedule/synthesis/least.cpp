@@ -7,13 +7,11 @@
 namespace stagecraft::synthesis {
 namespace {
 
-std::size_t at(int i) { return Problem::at(i); }
-
 std::vector<Link> links_of(const Problem& p, int stage, const std::vector<std::vector<Output>>& outputs) {
   std::vector<Link> links;
-  if (p.micros[at(stage)] == 0) return links;
-  for (const Output& o : outputs[at(p.first_piece[at(stage)])])
-    links.push_back({p.stage_of[at(o.piece)], o.exact ? o.sending + o.delay : 0});
+  if (p.micros[stage] == 0) return links;
+  for (const Output& o : outputs[p.first_piece[stage]])
+    links.push_back({p.stage_of[o.piece], o.exact ? o.sending + o.delay : 0});
   return links;
 }
 
@@ -38,23 +36,22 @@ Least::Least(const Problem& p, const Limit& limit, bool split)
     : problem(p), times(p.least), waits(p.rank_of.size()), waited(p.rank_of.size()) {
   trip.assign(times.size(), 0);
   for (int s = 0; s < static_cast<int>(times.size()); ++s) {
-    StageTimes& t = times[at(s)];
+    StageTimes& t = times[s];
     // B may take less than I and W together, so whichever is shorter counts, and B alone where nothing is split.
     if (!split) t.input_gradient = t.backward, t.weight_gradient = 0;
     gradients.push_back(std::min(t.input_gradient + t.weight_gradient, t.backward));
     weight.push_back(gradients.back() - std::min(t.input_gradient, t.backward));
     before.push_back(links_of(p, s, p.gradient_outputs));
     behind.push_back(links_of(p, s, p.forward_outputs));
-    most_micros = std::max(most_micros, p.micros[at(s)]);
+    most_micros = std::max(most_micros, p.micros[s]);
   }
   find_ahead();
   for (const Resource& r : limit) measure_room(r);
   for (auto it = p.order.rbegin(); it != p.order.rend(); ++it) {
-    const StageTimes& t = times[at(*it)];
+    const StageTimes& t = times[*it];
     double away = t.prelude;
-    for (const Link& l : behind[at(*it)])
-      away = std::max(away, l.time + trip[at(l.stage)] + time_to(before[at(l.stage)], *it));
-    trip[at(*it)] = t.forward + away + input(*it);
+    for (const Link& l : behind[*it]) away = std::max(away, l.time + trip[l.stage] + time_to(before[l.stage], *it));
+    trip[*it] = t.forward + away + input(*it);
   }
 }
 
@@ -64,23 +61,23 @@ void Least::find_ahead() {
   const bool all = static_cast<double>(times.size()) * static_cast<double>(times.size()) <= kMostLooks;
   for (int s = 0; s < static_cast<int>(times.size()); ++s) {
     auto& found = ahead_.emplace_back(1, s);
-    if (!all || p.stages[at(p.rank_of[at(s)])].size() == 1) continue;
+    if (!all || p.stages[p.rank_of[s]].size() == 1) continue;
     std::vector<int> way{s};
     std::vector<bool> seen(times.size());
     for (std::size_t next = 0; next < way.size(); ++next)
-      for (const Link& l : before[at(way[next])]) {
-        if (seen[at(l.stage)] || p.micros[at(l.stage)] != p.micros[at(s)]) continue;
-        seen[at(l.stage)] = true;
+      for (const Link& l : before[way[next]]) {
+        if (seen[l.stage] || p.micros[l.stage] != p.micros[s]) continue;
+        seen[l.stage] = true;
         way.push_back(l.stage);
-        if (p.rank_of[at(l.stage)] == p.rank_of[at(s)]) found.push_back(l.stage);
+        if (p.rank_of[l.stage] == p.rank_of[s]) found.push_back(l.stage);
       }
   }
 }
 
 void Least::add_wait(int stage, const Wait& w) {
-  if (w.most >= problem.micros[at(stage)]) return;
-  waits[at(stage)].push_back(w);
-  waited[at(w.stage)].push_back({stage, w.kind, w.most});
+  if (w.most >= problem.micros[stage]) return;
+  waits[stage].push_back(w);
+  waited[w.stage].push_back({stage, w.kind, w.most});
 }
 
 /// From F to I a micro-batch takes the boundary of its stage and of those of the rank on the way to it, from I to W at
@@ -90,19 +87,19 @@ void Least::add_wait(int stage, const Wait& w) {
 void Least::measure_room(const Resource& r) {
   std::vector<double> taken(times.size(), 0), kept;
   for (std::size_t s = 0; s < times.size(); ++s) {
-    for (const int other : ahead_[s]) taken[s] += r.boundary[at(other)];
+    for (const int other : ahead_[s]) taken[s] += r.boundary[other];
     kept.push_back(std::min(r.boundary[s], r.stash[s] * (1 - r.freed_at_input)));
   }
   for (int b = 0; b < static_cast<int>(times.size()); ++b) {
-    const double rest = r.most[at(problem.rank_of[at(b)])] - taken[at(b)];
-    for (const int a : ahead_[at(b)]) {
-      add_wait(b, {a, kInputGradient, 1 + fit(rest, taken[at(a)])});
-      add_wait(b, {a, kWeightGradient, 1 + fit(rest, kept[at(a)])});
+    const double rest = r.most[problem.rank_of[b]] - taken[b];
+    for (const int a : ahead_[b]) {
+      add_wait(b, {a, kInputGradient, 1 + fit(rest, taken[a])});
+      add_wait(b, {a, kWeightGradient, 1 + fit(rest, kept[a])});
       if (a == b) continue;
-      const int turning = 1 + fit(rest, taken[at(a)]);
+      const int turning = 1 + fit(rest, taken[a]);
       add_wait(a, {b, kForward, turning});
-      const double beside = r.most[at(problem.rank_of[at(b)])] - taken[at(a)];
-      add_wait(a, {b, kWeightGradient, turning + fit(beside, kept[at(b)])});
+      const double beside = r.most[problem.rank_of[b]] - taken[a];
+      add_wait(a, {b, kWeightGradient, turning + fit(beside, kept[b])});
     }
   }
 }

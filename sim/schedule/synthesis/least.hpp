@@ -23,7 +23,7 @@ struct Wait {
 struct Least {
   Least(const Problem&, const Limit&, bool split);
 
-  double input(int s) const { return gradients[Problem::at(s)] - weight[Problem::at(s)]; }
+  double input(int s) const { return gradients[s] - weight[s]; }
 
   const Problem& problem;
   std::vector<StageTimes> times;

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <queue>
 
+#include "sim/core/numbers.hpp"
+
 namespace stagecraft::synthesis {
 namespace {
-
-std::size_t at(int i) { return Problem::at(i); }
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class ListScheduler {
  public:
@@ -23,7 +22,7 @@ class ListScheduler {
         busy_until_(problem.stages.size(), 0),
         held_(limit.size(), std::vector<double>(problem.stages.size(), 0)),
         depth_(problem.rank_of.size(), 0) {
-    for (std::size_t i = 0; i < problem.order.size(); ++i) depth_[at(problem.order[i])] = static_cast<int>(i);
+    for (std::size_t i = 0; i < problem.order.size(); ++i) depth_[problem.order[i]] = static_cast<int>(i);
   }
 
   Rows run() {
@@ -31,7 +30,7 @@ class ListScheduler {
     while (!turns_.empty()) {
       const Turn turn = turns_.top();
       turns_.pop();
-      if (turn.time >= busy_until_[at(turn.rank)]) decide(turn.rank, turn.time);
+      if (turn.time >= busy_until_[turn.rank]) decide(turn.rank, turn.time);
     }
     for (std::size_t s = 0; s < stages_.size(); ++s)
       if (stages_[s].weight < problem_.micros[s]) return {};
@@ -53,23 +52,23 @@ class ListScheduler {
     double key = 0;
   };
 
-  int piece(int stage, int micro) const { return problem_.first_piece[at(stage)] + micro; }
+  int piece(int stage, int micro) const { return problem_.first_piece[stage] + micro; }
 
   /// When the next forward or gradient of a stage can start; never while it is not known.
   double start_of(int stage, bool forward) const {
-    const Progress& p = stages_[at(stage)];
+    const Progress& p = stages_[stage];
     const int micro = forward ? p.forward : p.gradient;
-    if (micro == problem_.micros[at(stage)]) return kNever;
-    if (forward ? p.forward - p.weight >= genes_.ahead[at(piece(stage, micro))] || !has_room(stage)
+    if (micro == problem_.micros[stage]) return kInfinity;
+    if (forward ? p.forward - p.weight >= genes_.ahead[piece(stage, micro)] || !has_room(stage)
                 : p.gradient >= p.forward || !has_room_back(stage))
-      return kNever;
+      return kInfinity;
     const int slot = 2 * piece(stage, micro) + !forward;
-    return missing_[at(slot)] > 0 ? kNever : ready_[at(slot)];
+    return missing_[slot] > 0 ? kInfinity : ready_[slot];
   }
 
   bool has_room(int stage) const {
     for (std::size_t k = 0; k < limit_.size(); ++k)
-      if (!is_safe(limit_[k], held_[k][at(problem_.rank_of[at(stage)])], stage)) return false;
+      if (!is_safe(limit_[k], held_[k][problem_.rank_of[stage]], stage)) return false;
     return true;
   }
 
@@ -77,27 +76,27 @@ class ListScheduler {
   /// each finds room for the stages that it has yet to pass, beside what the widest recomputation takes, and gives back
   /// what it holds.
   bool is_safe(const Resource& r, double held, int stage) const {
-    const int rank = problem_.rank_of[at(stage)], own = stages_[at(stage)].forward;
+    const int rank = problem_.rank_of[stage], own = stages_[stage].forward;
     double widest = 0, all = 0;
     int oldest = own, newest = own;
-    for (const int s : problem_.stages[at(rank)]) {
-      widest = std::max(widest, r.stash[at(s)] - r.boundary[at(s)]);
-      all += r.boundary[at(s)];
-      oldest = std::min(oldest, stages_[at(s)].weight);
-      newest = std::max(newest, stages_[at(s)].forward - 1);
+    for (const int s : problem_.stages[rank]) {
+      widest = std::max(widest, r.stash[s] - r.boundary[s]);
+      all += r.boundary[s];
+      oldest = std::min(oldest, stages_[s].weight);
+      newest = std::max(newest, stages_[s].forward - 1);
     }
-    double free = r.most[at(rank)] * (1 + 1e-12) - held - r.boundary[at(stage)] - widest;
+    double free = r.most[rank] * (1 + 1e-12) - held - r.boundary[stage] - widest;
     for (int micro = oldest; micro <= newest && free < all; ++micro) {
       double needed = 0, holds = 0;
-      for (const int s : problem_.stages[at(rank)]) {
-        const Progress& p = stages_[at(s)];
-        if (micro < p.weight || micro >= problem_.micros[at(s)]) continue;
+      for (const int s : problem_.stages[rank]) {
+        const Progress& p = stages_[s];
+        if (micro < p.weight || micro >= problem_.micros[s]) continue;
         if (micro < p.gradient)
-          holds += r.stash[at(s)] * (1 - r.freed_at_input);
+          holds += r.stash[s] * (1 - r.freed_at_input);
         else if (micro < p.forward || (s == stage && micro == own))
-          holds += r.boundary[at(s)];
+          holds += r.boundary[s];
         else
-          needed += r.boundary[at(s)];
+          needed += r.boundary[s];
       }
       if (needed > free) return false;
       free += holds;
@@ -107,81 +106,80 @@ class ListScheduler {
 
   /// A recomputation may have to wait for a weight gradient to give back what the one before it took.
   bool has_room_back(int stage) const {
-    const int rank = problem_.rank_of[at(stage)];
+    const int rank = problem_.rank_of[stage];
     for (std::size_t k = 0; k < limit_.size(); ++k)
-      if (held_[k][at(rank)] + limit_[k].stash[at(stage)] - limit_[k].boundary[at(stage)] >
-          limit_[k].most[at(rank)] * (1 + 1e-12))
+      if (held_[k][rank] + limit_[k].stash[stage] - limit_[k].boundary[stage] > limit_[k].most[rank] * (1 + 1e-12))
         return false;
     return true;
   }
 
   void decide(int rank, double now) {
     Choice best, coming;
-    coming.key = kNever;
-    double next = kNever, comes = kNever;
+    coming.key = kInfinity;
+    double next = kInfinity, comes = kInfinity;
     int weight = -1;
-    for (const int s : problem_.stages[at(rank)]) {
+    for (const int s : problem_.stages[rank]) {
       const auto look = [&](bool forward, Kind kind, const std::vector<double>& keys, int micro) {
         const double start = start_of(s, forward);
-        if (start == kNever) return;
-        const double key = keys[at(piece(s, micro))];
+        if (start == kInfinity) return;
+        const double key = keys[piece(s, micro)];
         if (start <= now && (best.stage < 0 || key < best.key)) best = {s, kind, key};
         if (start <= now) return;
         next = std::min(next, start);
         if (key < coming.key) coming = {s, kind, key}, comes = start;
       };
-      const Progress& p = stages_[at(s)];
+      const Progress& p = stages_[s];
       look(true, kForward, genes_.forward, p.forward);
       look(false, genes_.whole ? kBackward : kInputGradient, genes_.gradient, p.gradient);
       if (p.weight == p.gradient) continue;
       if (weight < 0 || tighter(s, weight)) weight = s;
-      const double key = genes_.weight[at(piece(s, p.weight))];
+      const double key = genes_.weight[piece(s, p.weight)];
       if (best.stage >= 0 && key < best.key) best = {s, kWeightGradient, key};
     }
-    if (best.stage < 0 && weight >= 0 && next - now >= genes_.patience * problem_.times[at(weight)].weight_gradient)
+    if (best.stage < 0 && weight >= 0 && next - now >= genes_.patience * problem_.times[weight].weight_gradient)
       best = {weight, kWeightGradient, 0};
     if (best.stage >= 0 && coming.key < best.key &&
-        comes - now < genes_.courtesy * problem_.times[at(best.stage)].of(best.kind))
+        comes - now < genes_.courtesy * problem_.times[best.stage].of(best.kind))
       best.stage = -1, next = comes;
     if (best.stage >= 0) return start(rank, now, best);
-    if (next < kNever) turns_.push({next, rank});
+    if (next < kInfinity) turns_.push({next, rank});
   }
 
   /// Fewer micro-batches are left to start before the stage is full.
   bool tighter(int a, int b) const {
     const auto room = [&](int s) {
-      const Progress& p = stages_[at(s)];
-      return genes_.ahead[at(piece(s, std::min(p.forward, problem_.micros[at(s)] - 1)))] - (p.forward - p.weight);
+      const Progress& p = stages_[s];
+      return genes_.ahead[piece(s, std::min(p.forward, problem_.micros[s] - 1))] - (p.forward - p.weight);
     };
     return room(a) < room(b);
   }
 
   void start(int rank, double now, const Choice& c) {
-    Progress& p = stages_[at(c.stage)];
-    const StageTimes& times = problem_.times[at(c.stage)];
+    Progress& p = stages_[c.stage];
+    const StageTimes& times = problem_.times[c.stage];
     const int micro = c.kind == kForward ? p.forward++ : c.kind == kWeightGradient ? p.weight++ : p.gradient++;
     if (c.kind == kBackward) p.weight = p.gradient;
     const Step step(c.kind, piece(c.stage, micro));
-    rows_[at(rank)].push_back(step);
+    rows_[rank].push_back(step);
     for (std::size_t k = 0; k < limit_.size(); ++k)
-      held_[k][at(rank)] += limit_[k].taken_by(step, c.stage) - limit_[k].given_by(step, c.stage);
+      held_[k][rank] += limit_[k].taken_by(step, c.stage) - limit_[k].given_by(step, c.stage);
     double end = now + times.of(c.kind);
     if (step.passes_gradient()) end += times.prelude;
-    busy_until_[at(rank)] = end;
+    busy_until_[rank] = end;
     turns_.push({end, rank});
-    if (c.kind == kForward) send(problem_.forward_outputs[at(step.piece())], 0, rank, end);
-    if (step.passes_gradient()) send(problem_.gradient_outputs[at(step.piece())], 1, rank, end);
+    if (c.kind == kForward) send(problem_.forward_outputs[step.piece()], 0, rank, end);
+    if (step.passes_gradient()) send(problem_.gradient_outputs[step.piece()], 1, rank, end);
   }
 
   void send(const std::vector<Output>& outputs, int kind, int rank, double end) {
     for (const Output& output : outputs) {
-      const auto slot = at(2 * output.piece + kind);
+      const auto slot = (2 * output.piece + kind);
       double there = end;
-      if (output.sending > 0) there = card_[at(rank)] = std::max(end, card_[at(rank)]) + output.sending;
+      if (output.sending > 0) there = card_[rank] = std::max(end, card_[rank]) + output.sending;
       ready_[slot] = std::max(ready_[slot], there + output.delay);
       if (--missing_[slot] > 0) continue;
-      const int other = problem_.rank_of[at(problem_.stage_of[at(output.piece)])];
-      turns_.push({std::max(busy_until_[at(other)], ready_[slot]), other});
+      const int other = problem_.rank_of[problem_.stage_of[output.piece]];
+      turns_.push({std::max(busy_until_[other], ready_[slot]), other});
     }
   }
 

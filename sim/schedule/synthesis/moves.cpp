@@ -4,10 +4,10 @@
 #include <cmath>
 #include <set>
 
+#include "sim/core/numbers.hpp"
+
 namespace stagecraft::synthesis {
 namespace {
-
-std::size_t at(int i) { return Problem::at(i); }
 
 constexpr int kFarthest = 40;   // Steps that one is moved by.
 constexpr double kChain = 0.5;  // Chance that a step moves on several stages.
@@ -29,17 +29,17 @@ struct Move {
 /// Steps of the same piece keep their order, and those of the same kind and stage have nothing to gain from another.
 bool may_pass(const Problem& p, Step a, Step b) {
   if (a.piece() == b.piece()) return false;
-  return p.stage_of[at(a.piece())] != p.stage_of[at(b.piece())] || a.kind() != b.kind();
+  return p.stage_of[a.piece()] != p.stage_of[b.piece()] || a.kind() != b.kind();
 }
 
 /// Where a forward finds no room, the next step that gives memory back, and could run by then, comes in front of it.
 /// False when there is none.
 bool make_room(const Problem& p, const Limit& limit, std::vector<Step>& row, int rank) {
   std::vector<double> held(limit.size(), 0);
-  const auto stage_of = [&](Step s) { return p.stage_of[at(s.piece())]; };
+  const auto stage_of = [&](Step s) { return p.stage_of[s.piece()]; };
   const auto lacks = [&](Step s) {
     for (std::size_t k = 0; k < limit.size(); ++k)
-      if (held[k] + limit[k].taken_by(s, stage_of(s)) > limit[k].most[at(rank)] * (1 + 1e-12)) return true;
+      if (held[k] + limit[k].taken_by(s, stage_of(s)) > limit[k].most[rank] * (1 + 1e-12)) return true;
     return false;
   };
   const auto done = [&](Step s) {
@@ -82,13 +82,13 @@ Move as_far_as_it_goes(const Problem& p, const std::vector<Step>& row, Move m) {
   m.to = std::clamp(m.to, 0, static_cast<int>(row.size()) - 1);
   const int step = m.to < m.from ? -1 : 1;
   int reached = m.from;
-  while (reached != m.to && may_pass(p, row[at(m.from)], row[at(reached + step)])) reached += step;
+  while (reached != m.to && may_pass(p, row[m.from], row[reached + step])) reached += step;
   m.to = reached;
   return m;
 }
 
 Move random_move(const Problem& p, const Rows& rows, const std::vector<Block>& blocks, Rng& rng) {
-  const Block& b = blocks[at(rng.integer(0, static_cast<int>(blocks.size()) - 1))];
+  const Block& b = blocks[rng.integer(0, static_cast<int>(blocks.size()) - 1)];
   const int i = rng.integer(b.first, b.last);
   Move m{b.rank, i, i};
   switch (rng.integer(0, 4)) {
@@ -106,30 +106,30 @@ Move random_move(const Problem& p, const Rows& rows, const std::vector<Block>& b
       break;
     default: {  // Out of the block altogether: a weight gradient has time, anything else may come before.
       const int far = rng.integer(1, kFarthest);
-      m.to = rows[at(b.rank)][at(i)].kind() == kWeightGradient ? b.last + far : b.first - far;
+      m.to = rows[b.rank][i].kind() == kWeightGradient ? b.last + far : b.first - far;
     }
   }
-  return as_far_as_it_goes(p, rows[at(b.rank)], m);
+  return as_far_as_it_goes(p, rows[b.rank], m);
 }
 
 /// The same step of the same micro-batch on this stage and some next to it.
 std::vector<Step> chain_of(const Problem& p, Step step, Rng& rng) {
-  const int stage = p.stage_of[at(step.piece())], micro = p.micro_of(step.piece());
+  const int stage = p.stage_of[step.piece()], micro = p.micro_of(step.piece());
   const int stages = static_cast<int>(p.rank_of.size());
   const int way = rng.integer(0, 2);  // Stages before it, behind it, or both.
   const int begin = way == 1 ? stage : rng.integer(0, stage);
   const int end = way == 0 ? stage + 1 : rng.integer(stage + 1, stages);
   std::vector<Step> steps;
   for (int s = begin; s < end; ++s)
-    if (micro < p.micros[at(s)]) steps.emplace_back(step.kind(), p.first_piece[at(s)] + micro);
+    if (micro < p.micros[s]) steps.emplace_back(step.kind(), p.first_piece[s] + micro);
   return steps;
 }
 
 /// Moves each of the steps by so many places, or as far as it can go, and makes room for it. False where there is none.
 bool move_all(const Problem& p, const Limit& limit, Rows& rows, const std::vector<Step>& steps, int by) {
   for (const Step s : steps) {
-    const int rank = p.rank_of[at(p.stage_of[at(s.piece())])];
-    std::vector<Step>& row = rows[at(rank)];
+    const int rank = p.rank_of[p.stage_of[s.piece()]];
+    std::vector<Step>& row = rows[rank];
     const auto found = std::find(row.begin(), row.end(), s);
     if (found == row.end()) continue;  // A whole backward there, halves here.
     const int from = static_cast<int>(found - row.begin());
@@ -151,12 +151,12 @@ void anneal(Pool& pool, Rng& rng, const Rows& from, double effort) {
     const Move m = random_move(p, rows, blocks, rng);
     pool.spend(1);
     if (m.from == m.to) continue;
-    const Step step = rows[at(m.rank)][at(m.from)];
+    const Step step = rows[m.rank][m.from];
     std::vector<Step> steps{step};
     if (rng.uniform() < kChain) steps = chain_of(p, step, rng);
     before = rows;
-    double next = std::numeric_limits<double>::infinity();
-    pool.spend(static_cast<double>(steps.size() * rows[at(m.rank)].size()) / 4);
+    double next = kInfinity;
+    pool.spend(static_cast<double>(steps.size() * rows[m.rank].size()) / 4);
     if (move_all(p, pool.limit, rows, steps, m.to - m.from)) next = pool.cost(rows);
     const double left = 1 - (pool.effort() - begin) / (effort - begin);
     if (next <= cost || rng.uniform() < std::exp((cost - next) / (kHeat * cost * left * left))) {
@@ -179,25 +179,25 @@ void polish(Pool& pool, double effort) {
     std::set<std::pair<int, int>> windows;
     for (const Place& place : pool.clock.critical_path(rows))
       for (int first = place.index - kWindow + 1; first <= place.index; first += 2)
-        if (first >= 0 && at(first + kWindow) <= rows[at(place.rank)].size()) windows.insert({place.rank, first});
+        if (first >= 0 && first + kWindow <= std::ssize(rows[place.rank])) windows.insert({place.rank, first});
     for (const auto& [rank, first] : windows) {
       if (pool.spent(effort)) {
         pool.offer(rows);
         return;
       }
-      const auto begin = rows[at(rank)].begin() + first, end = begin + kWindow;
+      const auto begin = rows[rank].begin() + first, end = begin + kWindow;
       const std::vector<Step> before(begin, end);
       std::vector<Step> best = before;
       std::vector<int> index(kWindow);
-      for (int i = 0; i < kWindow; ++i) index[at(i)] = i;
+      for (int i = 0; i < kWindow; ++i) index[i] = i;
       while (std::next_permutation(index.begin(), index.end())) {
         bool legal = true;
         for (int a = 0; a < kWindow && legal; ++a)
           for (int b = a + 1; b < kWindow && legal; ++b)
-            legal = index[at(a)] < index[at(b)] || may_pass(p, before[at(index[at(a)])], before[at(index[at(b)])]);
+            legal = index[a] < index[b] || may_pass(p, before[index[a]], before[index[b]]);
         if (!legal) continue;
-        for (int i = 0; i < kWindow; ++i) *(begin + i) = before[at(index[at(i)])];
-        if (!row_fits(p, rows[at(rank)], rank, pool.limit)) continue;
+        for (int i = 0; i < kWindow; ++i) *(begin + i) = before[index[i]];
+        if (!row_fits(p, rows[rank], rank, pool.limit)) continue;
         const double next = pool.cost(rows);
         if (next < cost) cost = next, best.assign(begin, end), better = true;
       }

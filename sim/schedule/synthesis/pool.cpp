@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/core/numbers.hpp"
+
 namespace stagecraft::synthesis {
 namespace {
 constexpr std::size_t kKept = 6;
@@ -11,14 +13,14 @@ Pool::Pool(const Problem& p, const Limit& l, const Aim& a, const Bound& bound)
     : problem(p), limit(l), aim(a), clock(p), bound_(a.period ? bound.period : bound.makespan) {}
 
 double Pool::offer(const Rows& rows) {
-  if (rows.empty()) return std::numeric_limits<double>::infinity();
+  if (rows.empty()) return kInfinity;
   const Score score = clock.score(rows, true);
   const double cost = aim.of(score);
-  if (cost == std::numeric_limits<double>::infinity()) return cost;
+  if (cost == kInfinity) return cost;
   if (best_.size() == kKept && cost >= best_.back().cost) return cost;
   for (const Found& f : best_)
     if (f.cost == cost && f.rows == rows) return cost;
-  if (!fits(problem, rows, limit)) return std::numeric_limits<double>::infinity();
+  if (!fits(problem, rows, limit)) return kInfinity;
   const auto where =
       std::upper_bound(best_.begin(), best_.end(), cost, [](double c, const Found& f) { return c < f.cost; });
   best_.insert(where, {rows, score, cost});

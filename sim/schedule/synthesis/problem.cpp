@@ -12,8 +12,6 @@
 namespace stagecraft::synthesis {
 namespace {
 
-std::size_t at(int i) { return Problem::at(i); }
-
 /// `pick` is std::max or std::min over the replicas.
 template <class Pick>
 StageTimes times_of(const Stage& stage, const std::vector<StageCost>& replicas, Pick&& pick) {
@@ -101,25 +99,25 @@ Problem::Problem(const ScheduleInput& in) : exchanges(exchanges_of(in)), devices
                           "altogether, but stage {} shares only some of its devices",
                           s));
     }
-    stages[at(found->second)].push_back(s);
+    stages[found->second].push_back(s);
     rank_of.push_back(found->second);
     const auto slower = [](double a, double b) { return std::max(a, b); };
     const auto quicker = [](double a, double b) { return std::min(a, b); };
-    times.push_back(times_of(stage, in.costs[at(s)], slower));
-    least.push_back(times_of(stage, in.costs[at(s)], quicker));
+    times.push_back(times_of(stage, in.costs[s], slower));
+    least.push_back(times_of(stage, in.costs[s], quicker));
     micros.push_back(plan.own_micro_batches(StageId{s}));
     first_piece.push_back(pieces());
     micro_numbers.emplace_back(stage.micros);
     if (stage.micros.empty())
       for (int m = 0; m < micros.back(); ++m) micro_numbers.back().push_back(m);
-    stage_of.resize(stage_of.size() + at(micros.back()), s);
+    stage_of.resize(stage_of.size() + micros.back(), s);
   }
   order = *topological_order(plan.graph());
   for (int r = 0; r < ranks(); ++r) {
     busy.push_back(0);
-    for (std::size_t d = 0; d < rank_devices[at(r)].size(); ++d) {
+    for (std::size_t d = 0; d < rank_devices[r].size(); ++d) {
       double sum = 0;
-      for (const int s : stages[at(r)]) sum += work_of(plan.stage(StageId{s}), in.costs[at(s)][d], micros[at(s)]);
+      for (const int s : stages[r]) sum += work_of(plan.stage(StageId{s}), in.costs[s][d], micros[s]);
       busy.back() = std::max(busy.back(), sum);
     }
   }
@@ -131,16 +129,14 @@ Problem::Problem(const ScheduleInput& in) : exchanges(exchanges_of(in)), devices
   for (const StageEdge& edge : plan.edges) {
     const Stage &from = plan.stage(edge.from), &to = plan.stage(edge.to);
     std::map<int, int> piece_of;
-    for (int m = 0; m < micros[static_cast<std::size_t>(edge.to)]; ++m)
-      piece_of[micro_numbers[static_cast<std::size_t>(edge.to)][at(m)]] =
-          first_piece[static_cast<std::size_t>(edge.to)] + m;
-    for (int m = 0; m < micros[static_cast<std::size_t>(edge.from)]; ++m) {
-      const int own = first_piece[static_cast<std::size_t>(edge.from)] + m;
-      for_each_shared(from, micro_numbers[static_cast<std::size_t>(edge.from)][at(m)], to, [&](int other, int samples) {
+    for (int m = 0; m < micros[edge.to]; ++m) piece_of[micro_numbers[edge.to][m]] = first_piece[edge.to] + m;
+    for (int m = 0; m < micros[edge.from]; ++m) {
+      const int own = first_piece[edge.from] + m;
+      for_each_shared(from, micro_numbers[edge.from][m], to, [&](int other, int samples) {
         const int theirs = piece_of.at(other);
-        forward_outputs[at(own)].push_back(hops.hop(edge, from, to, samples, theirs));
-        gradient_outputs[at(theirs)].push_back(hops.hop(edge, to, from, samples, own));
-        ++inputs[at(2 * theirs)], ++inputs[at(2 * own + 1)];
+        forward_outputs[own].push_back(hops.hop(edge, from, to, samples, theirs));
+        gradient_outputs[theirs].push_back(hops.hop(edge, to, from, samples, own));
+        ++inputs[2 * theirs], ++inputs[2 * own + 1];
       });
     }
   }
@@ -149,16 +145,16 @@ Problem::Problem(const ScheduleInput& in) : exchanges(exchanges_of(in)), devices
 Rows Problem::rows_of(const Schedule& iteration) const {
   std::vector<std::map<int, int>> piece_of(stages.empty() ? 0 : rank_of.size());
   for (std::size_t s = 0; s < rank_of.size(); ++s)
-    for (int m = 0; m < micros[s]; ++m) piece_of[s][micro_numbers[s][at(m)]] = first_piece[s] + m;
+    for (int m = 0; m < micros[s]; ++m) piece_of[s][micro_numbers[s][m]] = first_piece[s] + m;
   Rows rows(stages.size());
   for (int r = 0; r < ranks(); ++r)
-    for (const Op& op : iteration.devices[static_cast<std::size_t>(rank_devices[at(r)].front())]) {
+    for (const Op& op : iteration.devices[rank_devices[r].front()]) {
       if (op.kind == OpKind::Update || op.kind == OpKind::Recompute) continue;
       const Kind kind = op.kind == OpKind::Forward         ? kForward
                         : op.kind == OpKind::InputGradient ? kInputGradient
                         : op.kind == OpKind::Backward      ? kBackward
                                                            : kWeightGradient;
-      rows[at(r)].emplace_back(kind, piece_of[static_cast<std::size_t>(op.stage)].at(op.micro));
+      rows[r].emplace_back(kind, piece_of[op.stage].at(op.micro));
     }
   return rows;
 }
@@ -166,21 +162,21 @@ Rows Problem::rows_of(const Schedule& iteration) const {
 Schedule Problem::schedule_of(const Rows& rows) const {
   constexpr OpKind kKinds[] = {OpKind::Forward, OpKind::InputGradient, OpKind::WeightGradient, OpKind::Backward};
   Schedule schedule;
-  schedule.devices.resize(at(devices));
+  schedule.devices.resize(devices);
   for (int r = 0; r < ranks(); ++r) {
     std::vector<Op> row;
-    for (const Step s : rows[at(r)]) {
-      const int stage = stage_of[at(s.piece())];
-      row.push_back({kKinds[s.kind()], false, StageId{stage}, micro_numbers[at(stage)][at(micro_of(s.piece()))]});
+    for (const Step s : rows[r]) {
+      const int stage = stage_of[s.piece()];
+      row.push_back({kKinds[s.kind()], false, StageId{stage}, micro_numbers[stage][micro_of(s.piece())]});
     }
-    for (const DeviceId d : rank_devices[at(r)]) schedule.devices[static_cast<std::size_t>(d)] = row;
+    for (const DeviceId d : rank_devices[r]) schedule.devices[d] = row;
   }
   return schedule;
 }
 
 double Resource::taken_by(Step s, int stage) const {
-  if (s.kind() == kForward) return boundary[at(stage)];
-  return s.passes_gradient() ? stash[at(stage)] - boundary[at(stage)] : 0;
+  if (s.kind() == kForward) return boundary[stage];
+  return s.passes_gradient() ? stash[stage] - boundary[stage] : 0;
 }
 
 double Resource::given_by(Step s, int stage) const {
@@ -188,11 +184,11 @@ double Resource::given_by(Step s, int stage) const {
     case kForward:
       return 0;
     case kInputGradient:
-      return stash[at(stage)] * freed_at_input;
+      return stash[stage] * freed_at_input;
     case kWeightGradient:
-      return stash[at(stage)] * (1 - freed_at_input);
+      return stash[stage] * (1 - freed_at_input);
     case kBackward:
-      return stash[at(stage)];
+      return stash[stage];
   }
   return 0;
 }
@@ -202,7 +198,7 @@ std::vector<double> peaks(const Problem& problem, const Rows& rows, const Resour
   for (const auto& row : rows) {
     double held = 0, most = 0;
     for (const Step s : row) {
-      const int stage = problem.stage_of[at(s.piece())];
+      const int stage = problem.stage_of[s.piece()];
       most = std::max(most, held += resource.taken_by(s, stage));
       held -= resource.given_by(s, stage);
     }
@@ -213,10 +209,10 @@ std::vector<double> peaks(const Problem& problem, const Rows& rows, const Resour
 
 bool row_fits(const Problem& problem, const std::vector<Step>& row, int rank, const Limit& limit) {
   for (const Resource& resource : limit) {
-    const double most = resource.most[at(rank)] * (1 + 1e-12);
+    const double most = resource.most[rank] * (1 + 1e-12);
     double held = 0;
     for (const Step s : row) {
-      const int stage = problem.stage_of[at(s.piece())];
+      const int stage = problem.stage_of[s.piece()];
       if ((held += resource.taken_by(s, stage)) > most) return false;
       held -= resource.given_by(s, stage);
     }
@@ -226,7 +222,7 @@ bool row_fits(const Problem& problem, const std::vector<Step>& row, int rank, co
 
 bool fits(const Problem& problem, const Rows& rows, const Limit& limit) {
   for (int r = 0; r < problem.ranks(); ++r)
-    if (!row_fits(problem, rows[at(r)], r, limit)) return false;
+    if (!row_fits(problem, rows[r], r, limit)) return false;
   return true;
 }
 
@@ -235,8 +231,8 @@ bool well_formed(const Problem& problem, const Rows& rows) {
   for (std::size_t r = 0; r < rows.size(); ++r)
     for (const Step s : rows[r]) {
       if (s.piece() >= problem.pieces()) return false;
-      if (problem.rank_of[at(problem.stage_of[at(s.piece())])] != static_cast<int>(r)) return false;
-      char& now = state[at(s.piece())];
+      if (problem.rank_of[problem.stage_of[s.piece()]] != static_cast<int>(r)) return false;
+      char& now = state[s.piece()];
       const char needed = s.kind() == kForward ? 0 : s.kind() == kWeightGradient ? 2 : 1;
       if (now != needed) return false;
       now = s.kind() == kForward ? 1 : s.kind() == kInputGradient ? 2 : 3;

@@ -62,9 +62,8 @@ struct Problem {
 
   int ranks() const { return static_cast<int>(stages.size()); }
   int pieces() const { return static_cast<int>(stage_of.size()); }
-  int micro_of(int piece) const { return piece - first_piece[static_cast<std::size_t>(stage_of[at(piece)])]; }
-  double seconds(Step s) const { return times[at(stage_of[at(s.piece())])].of(s.kind()); }
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  int micro_of(int piece) const { return piece - first_piece[stage_of[piece]]; }
+  double seconds(Step s) const { return times[stage_of[s.piece()]].of(s.kind()); }
 
   /// The rows of a schedule for one iteration, without updates and recomputations.
   Rows rows_of(const Schedule& iteration) const;

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "sim/core/numbers.hpp"
 #include "sim/schedule/synthesis/bounds.hpp"
 #include "sim/schedule/synthesis/clock.hpp"
 
@@ -21,7 +22,7 @@ struct Aim {
 struct Found {
   Rows rows;
   Score score;
-  double cost = std::numeric_limits<double>::infinity();
+  double cost = kInfinity;
 };
 
 /// Orders that fit, best first and no two equal: the given ones that fit, list schedules bred from several beginnings,

@@ -74,13 +74,13 @@ std::vector<Seed> library_seeds(const ScheduleInput& in, double activations) {
 
 Seed one_by_one(const Problem& p) {
   Rows rows(p.stages.size());
-  const auto row_of = [&](int s) -> std::vector<Step>& { return rows[Problem::at(p.rank_of[Problem::at(s)])]; };
+  const auto row_of = [&](int s) -> std::vector<Step>& { return rows[p.rank_of[s]]; };
   const int micros = *std::max_element(p.micros.begin(), p.micros.end());
   for (int m = 0; m < micros; ++m) {
     for (const int s : p.order)
-      if (m < p.micros[Problem::at(s)]) row_of(s).emplace_back(kForward, p.first_piece[Problem::at(s)] + m);
+      if (m < p.micros[s]) row_of(s).emplace_back(kForward, p.first_piece[s] + m);
     for (auto s = p.order.rbegin(); s != p.order.rend(); ++s)
-      if (m < p.micros[Problem::at(*s)]) row_of(*s).emplace_back(kBackward, p.first_piece[Problem::at(*s)] + m);
+      if (m < p.micros[*s]) row_of(*s).emplace_back(kBackward, p.first_piece[*s] + m);
   }
   return {"one by one", p.schedule_of(rows), true};
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/core/numbers.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/schedule/synthesis/problem.hpp"
 
@@ -17,7 +18,7 @@ struct Seed {
 
 /// Every synchronous schedule of the catalogue that the plan suits, as it is and with some of its options changed:
 /// those that take a limit of memory also with as many activations as a rank has room for.
-std::vector<Seed> library_seeds(const ScheduleInput&, double activations = std::numeric_limits<double>::infinity());
+std::vector<Seed> library_seeds(const ScheduleInput&, double activations = kInfinity);
 
 /// One micro-batch after the other, there and back: as little memory as there can be where all stages have as many
 /// micro-batches.

@@ -6,8 +6,6 @@
 namespace stagecraft::synthesis {
 namespace {
 
-std::size_t at(int i) { return Problem::at(i); }
-
 void raise(double& best, double value) { best = std::max(best, value); }
 
 }  // namespace
@@ -39,15 +37,13 @@ Ways::Ways(const Least& least, int rank)
     : least_(least), p_(least.problem), rank_(rank), head_(p_.rank_of.size()), tail_(p_.rank_of.size()) {
   for (int s = 0; s < static_cast<int>(head_.size()); ++s) {
     after_.push_back(after_gradients(s));
-    for (auto* list : {&tail_[at(s)].forward, &tail_[at(s)].input, &tail_[at(s)].weight})
-      list->assign(at(p_.micros[at(s)]), kNowhere);
+    for (auto* list : {&tail_[s].forward, &tail_[s].input, &tail_[s].weight}) list->assign(p_.micros[s], kNowhere);
   }
   for (const int s : p_.order) {
     bool reached = counts(s);
-    for (const Link& l : least_.before[at(s)]) reached |= !head_[at(l.stage)].forward.empty();
+    for (const Link& l : least_.before[s]) reached |= !head_[l.stage].forward.empty();
     if (!reached) continue;
-    for (auto* list : {&head_[at(s)].forward, &head_[at(s)].input, &head_[at(s)].weight})
-      list->assign(at(p_.micros[at(s)]), 0);
+    for (auto* list : {&head_[s].forward, &head_[s].input, &head_[s].weight}) list->assign(p_.micros[s], 0);
   }
   for (int k = 0; k < least_.most_micros; ++k) {
     for (const int s : p_.order) begin(s, k);
@@ -68,9 +64,9 @@ double Ways::there_and_back() const {
 }
 
 void Ways::add_jobs(int s, std::vector<Job>& jobs) const {
-  const StageTimes& t = least_.times[at(s)];
-  const Times &head = head_[at(s)], &tail = tail_[at(s)];
-  const double input = least_.input(s), weight = least_.weight[at(s)];
+  const StageTimes& t = least_.times[s];
+  const Times &head = head_[s], &tail = tail_[s];
+  const double input = least_.input(s), weight = least_.weight[s];
   const std::size_t micros = head.forward.size();
   for (std::size_t k = 0; k < micros; ++k) {
     const std::size_t n = micros - 1 - k;
@@ -82,10 +78,10 @@ void Ways::add_jobs(int s, std::vector<Job>& jobs) const {
   if (t.update > 0 && counts(s) && micros > 0) jobs.push_back({head.weight.back() + exchange_of(s), t.update, 0});
 }
 
-bool Ways::counts(int s) const { return rank_ == kAll || p_.rank_of[at(s)] == rank_; }
+bool Ways::counts(int s) const { return rank_ == kAll || p_.rank_of[s] == rank_; }
 
 /// Whether the micro-batches of both are the same, so that the k-th here waits for k there.
-bool Ways::alike(int a, int b) const { return p_.micros[at(a)] == p_.micros[at(b)]; }
+bool Ways::alike(int a, int b) const { return p_.micros[a] == p_.micros[b]; }
 
 bool Ways::takes_part(int s, const Exchange& e) const {
   return std::find(e.stages.begin(), e.stages.end(), s) != e.stages.end();
@@ -104,7 +100,7 @@ double Ways::after_gradients(int s) const {
   for (const Exchange& e : p_.exchanges.all) {
     if (!takes_part(s, e)) continue;
     for (const int holder : e.stages)
-      if (counts(holder)) raise(longest, e.least + least_.times[at(holder)].update);
+      if (counts(holder)) raise(longest, e.least + least_.times[holder].update);
   }
   return longest;
 }
@@ -112,79 +108,78 @@ double Ways::after_gradients(int s) const {
 /// F comes behind the one before it, behind as many on every stage on the way (the k-th of them ends no earlier than k
 /// have), and behind what has to leave first where there is no room.
 void Ways::begin(int s, int k) {
-  Times& head = head_[at(s)];
-  if (at(k) >= head.forward.size()) return;
-  double& start = head.forward[at(k)];
-  if (k > 0) raise(start, head.forward[at(k - 1)] + least_.times[at(s)].forward);
-  for (const Link& l : least_.before[at(s)]) {
-    const auto& other = head_[at(l.stage)].forward;
+  Times& head = head_[s];
+  if (k >= std::ssize(head.forward)) return;
+  double& start = head.forward[k];
+  if (k > 0) raise(start, head.forward[k - 1] + least_.times[s].forward);
+  for (const Link& l : least_.before[s]) {
+    const auto& other = head_[l.stage].forward;
     if (!other.empty() && (k == 0 || alike(s, l.stage)))
-      raise(start, other[at(k)] + least_.times[at(l.stage)].forward + l.time);
+      raise(start, other[k] + least_.times[l.stage].forward + l.time);
   }
-  for (const Wait& w : least_.waits[at(s)])
-    if (k >= w.most && !head_[at(w.stage)].forward.empty()) raise(start, end_of(w.stage, w.kind, k - w.most));
+  for (const Wait& w : least_.waits[s])
+    if (k >= w.most && !head_[w.stage].forward.empty()) raise(start, end_of(w.stage, w.kind, k - w.most));
 }
 
 double Ways::end_of(int s, Kind kind, int k) const {
-  const Times& head = head_[at(s)];
-  if (kind == kForward) return head.forward[at(k)] + least_.times[at(s)].forward;
-  return kind == kInputGradient ? head.input[at(k)] + least_.input(s) : head.weight[at(k)];
+  const Times& head = head_[s];
+  if (kind == kForward) return head.forward[k] + least_.times[s].forward;
+  return kind == kInputGradient ? head.input[k] + least_.input(s) : head.weight[k];
 }
 
 /// I, and the end of W: behind k+1 F on the same rank, too.
 void Ways::turn(int s, int k) {
-  Times& head = head_[at(s)];
-  if (at(k) >= head.forward.size()) return;
-  const StageTimes& t = least_.times[at(s)];
-  const double input = least_.input(s), weight = least_.weight[at(s)], there = t.forward + t.prelude;
-  double& start = head.input[at(k)];
-  start = std::max(head.forward[at(k)] + there, head.forward.front() + (k + 1) * there + k * input);
-  for (const Link& l : least_.behind[at(s)]) {
-    const auto& other = head_[at(l.stage)].input;
-    if (k == 0 || alike(s, l.stage)) raise(start, other[at(k)] + least_.input(l.stage) + l.time);
+  Times& head = head_[s];
+  if (k >= std::ssize(head.forward)) return;
+  const StageTimes& t = least_.times[s];
+  const double input = least_.input(s), weight = least_.weight[s], there = t.forward + t.prelude;
+  double& start = head.input[k];
+  start = std::max(head.forward[k] + there, head.forward.front() + (k + 1) * there + k * input);
+  for (const Link& l : least_.behind[s]) {
+    const auto& other = head_[l.stage].input;
+    if (k == 0 || alike(s, l.stage)) raise(start, other[k] + least_.input(l.stage) + l.time);
   }
-  if (k > 0) raise(start, head.input[at(k - 1)] + input);
-  double& end = head.weight[at(k)];
+  if (k > 0) raise(start, head.input[k - 1] + input);
+  double& end = head.weight[k];
   end = std::max(start + input + weight, head.forward.front() + (k + 1) * (there + input + weight));
-  if (k > 0) raise(end, head.weight[at(k - 1)] + weight);
+  if (k > 0) raise(end, head.weight[k - 1] + weight);
 }
 
 double Ways::wanted(int s, Kind kind, int n) const {
   double longest = kNowhere;
-  for (const Wait& w : least_.waited[at(s)])
+  for (const Wait& w : least_.waited[s])
     if (w.kind == kind && n >= w.most)
-      raise(longest, least_.times[at(w.stage)].forward + tail_[at(w.stage)].forward[at(n - w.most)]);
+      raise(longest, least_.times[w.stage].forward + tail_[w.stage].forward[n - w.most]);
   return longest;
 }
 
 /// The same from the end: with n behind it, W is in front of the F that its leaving makes room for.
 void Ways::end_gradient(int s, int n) {
-  Times& tail = tail_[at(s)];
-  if (at(n) >= tail.forward.size()) return;
-  const double input = least_.input(s), weight = least_.weight[at(s)];
-  double& behind_weight = tail.weight[at(n)];
-  behind_weight = n == 0 ? after_[at(s)] : tail.weight[at(n - 1)] + weight;
+  Times& tail = tail_[s];
+  if (n >= std::ssize(tail.forward)) return;
+  const double input = least_.input(s), weight = least_.weight[s];
+  double& behind_weight = tail.weight[n];
+  behind_weight = n == 0 ? after_[s] : tail.weight[n - 1] + weight;
   raise(behind_weight, wanted(s, kWeightGradient, n));
-  double& behind = tail.input[at(n)];
-  behind = std::max(weight + behind_weight, n * input + (n + 1) * weight + after_[at(s)]);
-  if (n > 0) raise(behind, tail.input[at(n - 1)] + input);
-  for (const Link& l : least_.before[at(s)])
-    if (n == 0 || alike(s, l.stage)) raise(behind, l.time + least_.input(l.stage) + tail_[at(l.stage)].input[at(n)]);
+  double& behind = tail.input[n];
+  behind = std::max(weight + behind_weight, n * input + (n + 1) * weight + after_[s]);
+  if (n > 0) raise(behind, tail.input[n - 1] + input);
+  for (const Link& l : least_.before[s])
+    if (n == 0 || alike(s, l.stage)) raise(behind, l.time + least_.input(l.stage) + tail_[l.stage].input[n]);
   raise(behind, wanted(s, kInputGradient, n));
 }
 
 void Ways::end_forward(int s, int n) {
-  Times& tail = tail_[at(s)];
-  if (at(n) >= tail.forward.size()) return;
-  const StageTimes& t = least_.times[at(s)];
+  Times& tail = tail_[s];
+  if (n >= std::ssize(tail.forward)) return;
+  const StageTimes& t = least_.times[s];
   const double back = t.prelude + least_.input(s);
-  double& behind = tail.forward[at(n)];
-  behind = std::max({back + tail.input[at(n)], n * t.forward + (n + 1) * back + tail.input.front(),
-                     n * t.forward + (n + 1) * (back + least_.weight[at(s)]) + after_[at(s)]});
-  if (n > 0) raise(behind, tail.forward[at(n - 1)] + t.forward);
-  for (const Link& l : least_.behind[at(s)])
-    if (n == 0 || alike(s, l.stage))
-      raise(behind, l.time + least_.times[at(l.stage)].forward + tail_[at(l.stage)].forward[at(n)]);
+  double& behind = tail.forward[n];
+  behind = std::max({back + tail.input[n], n * t.forward + (n + 1) * back + tail.input.front(),
+                     n * t.forward + (n + 1) * (back + least_.weight[s]) + after_[s]});
+  if (n > 0) raise(behind, tail.forward[n - 1] + t.forward);
+  for (const Link& l : least_.behind[s])
+    if (n == 0 || alike(s, l.stage)) raise(behind, l.time + least_.times[l.stage].forward + tail_[l.stage].forward[n]);
   raise(behind, wanted(s, kForward, n));
 }
 

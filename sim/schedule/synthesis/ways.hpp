@@ -1,8 +1,8 @@
 #pragma once
 
-#include <limits>
 #include <vector>
 
+#include "sim/core/numbers.hpp"
 #include "sim/schedule/synthesis/least.hpp"
 
 namespace stagecraft::synthesis {
@@ -44,7 +44,7 @@ class Ways {
   void end_gradient(int s, int n);
   void end_forward(int s, int n);
 
-  static constexpr double kNowhere = -std::numeric_limits<double>::infinity();
+  static constexpr double kNowhere = -kInfinity;
   const Least& least_;
   const Problem& p_;
   int rank_;

@@ -24,7 +24,7 @@ constexpr Words kPlaces = {"by the mill",   "at noon",          "in the yard",  
                            "before dawn",   "under the bridge", "near the wall",  "without a word",
                            "every evening", "in the rain",      "with some care", "on the far side"};
 
-std::string_view pick(const Words& words, Rng& rng) { return words[static_cast<std::size_t>(rng.integer(0, 11))]; }
+std::string_view pick(const Words& words, Rng& rng) { return words[rng.integer(0, 11)]; }
 
 std::string thing(Rng& rng) {
   const bool bare = rng.integer(0, 1) == 0;

@@ -103,15 +103,14 @@ class Glyph final : public Rows {
 
  protected:
   void inputs_of(std::int64_t row, std::span<double> out) const override {
-    const std::string_view digit = kDigits[static_cast<std::size_t>(class_of(row))];
+    const std::string_view digit = kDigits[class_of(row)];
     Rng rng = stream(seed_, "glyph", {row});
     const int right = rng.integer(0, kSide - kWidth), down = rng.integer(0, kSide - kHeight);
     const double brightness = rng.uniform(kDarkest, kBrightest);
     for (double& pixel : out) pixel = kNoise * normal(rng);
     for (int y = 0; y < kHeight; ++y)
       for (int x = 0; x < kWidth; ++x)
-        if (digit[static_cast<std::size_t>(y * kWidth + x)] == '#')
-          out[static_cast<std::size_t>((y + down) * kSide + x + right)] += brightness;
+        if (digit[y * kWidth + x] == '#') out[(y + down) * kSide + x + right] += brightness;
   }
 
   void target_of(std::int64_t row, std::span<double> out) const override { out[0] = class_of(row); }

@@ -6,6 +6,7 @@
 
 #include "backends/cpu/memory_pool.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 #include "tests/backends/cpu/trial.hpp"
 
 using namespace stagecraft;
@@ -70,7 +71,7 @@ TEST_CASE("numbers go to the device and back") {
     CHECK(kernels->width() == width);
     const test::Place from(*kernels, {1, -2.5, 0.1, 1e300}, 4), to(*kernels, {9, 9, 9, 9}, 4);
     const double tenth = width == 4 ? static_cast<double>(0.1F) : 0.1;
-    const double most = width == 4 ? std::numeric_limits<double>::infinity() : 1e300;
+    const double most = width == 4 ? kInfinity : 1e300;
     CHECK(from.download() == std::vector<double>{1, -2.5, tenth, most});
     kernels->copy(from.tensor.data, to.tensor.data, 2 * width);
     CHECK(to.download() == std::vector<double>{1, -2.5, 9, 9});
@@ -97,7 +98,7 @@ TEST_CASE("tensors are added number by number") {
 }
 
 TEST_CASE("numbers that are not finite are found wherever they are") {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
+  constexpr double infinity = kInfinity;
   for (const std::size_t width : test::kWidths) {
     const auto kernels = cpu::make_kernels(width);
     const double most = width == 4 ? static_cast<double>(std::numeric_limits<float>::max()) : 1.7e308;

@@ -8,6 +8,7 @@
 
 #include "backends/des/routes.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/program_builder.hpp"
 
@@ -26,7 +27,7 @@ class FixedRate final : public des::Network {
 
   void drive(des::Core& core) {
     core.begin(0);
-    while (core.next_time() < des::kNever || !flows.empty()) {
+    while (core.next_time() < kInfinity || !flows.empty()) {
       const auto first = std::min_element(flows.begin(), flows.end());
       if (first == flows.end() || core.next_time() <= first->first) {
         now = core.next_time();
@@ -129,10 +130,10 @@ TEST_CASE("a collective starts with its last member and ends with its last flow"
   const auto next = builder.compute(3, 1, {members[3]});
   const Played played = play(builder.build(), slow_star(4));
   for (const InstructionId member : members) {
-    CHECK(played.start[static_cast<std::size_t>(member)] == 5);
-    CHECK(played.end[static_cast<std::size_t>(member)] == 5 + 2 * 3 * 0.5 + 150);  // 2(n-1) latencies, 2(n-1)/n S
+    CHECK(played.start[member] == 5);
+    CHECK(played.end[member] == 5 + 2 * 3 * 0.5 + 150);  // 2(n-1) latencies, 2(n-1)/n S
   }
-  CHECK(played.start[static_cast<std::size_t>(next)] == 158);
+  CHECK(played.start[next] == 158);
   CHECK(played.flows == 4);
 }
 
@@ -183,7 +184,7 @@ TEST_CASE("a flow that never comes is named") {
   des::Core core(program, routes, network, start, end);
   core.begin(0);
   core.advance(1);
-  CHECK(core.next_time() == des::kNever);
+  CHECK(core.next_time() == kInfinity);
   CHECK_THROWS_WITH_AS(core.require_finished(), doctest::Contains("its data never arrived"), Infeasible);
   CHECK_THROWS_WITH_AS(core.require_finished(), doctest::Contains("waits for the data of"), Infeasible);
 }
@@ -202,6 +203,6 @@ TEST_CASE("time never runs backwards") {
   core.advance(1);
   core.flow_done(0, 2.5);  // the computation that ended at 2 is handled after it
   core.advance(2.5);
-  CHECK(end[static_cast<std::size_t>(slow)] == 2.5);
+  CHECK(end[slow] == 2.5);
   CHECK(start[3] == 2.5);
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/program_builder.hpp"
 
@@ -31,7 +32,7 @@ TEST_CASE("routes follow the program's pairs") {
 }
 
 TEST_CASE("a link that is used must make sense") {
-  const double infinite = std::numeric_limits<double>::infinity(), none = std::numeric_limits<double>::quiet_NaN();
+  const double infinite = kInfinity, none = std::numeric_limits<double>::quiet_NaN();
   for (const double bandwidth : {0.0, -1.0, infinite, none})
     CHECK_THROWS_AS(des::routes_of(one_message(), test::star(3, bandwidth, 0)), InputError);
   for (const double latency : {-1e-9, infinite, none})

@@ -27,7 +27,7 @@ Paths make_paths(std::vector<double> capacity, const std::vector<std::vector<int
     double alone = ceilings.empty() ? 1e300 : ceilings[r];
     for (const int c : routes[r]) {
       paths.crossed.push_back(c);
-      alone = std::min(alone, paths.capacity[static_cast<std::size_t>(c)]);
+      alone = std::min(alone, paths.capacity[c]);
     }
     paths.alone.push_back(alone);
     paths.first.push_back(static_cast<std::uint32_t>(paths.crossed.size()));
@@ -62,21 +62,20 @@ Rates fill_all(const Paths& paths, const Live& live) {
     std::vector<int> users(rest.size(), 0);
     for (const auto& [flow, route] : live)
       for (const std::int32_t c : paths.channels_of(route)) {
-        rest[static_cast<std::size_t>(c)] -= rates[flow];
-        users[static_cast<std::size_t>(c)] += static_cast<int>(growing.count(flow));
+        rest[c] -= rates[flow];
+        users[c] += static_cast<int>(growing.count(flow));
       }
     const auto room = [&](int flow) {
       const std::int32_t route = live.at(flow);
-      double least = paths.alone[static_cast<std::size_t>(route)] - rates[flow];
-      for (const std::int32_t c : paths.channels_of(route))
-        least = std::min(least, rest[static_cast<std::size_t>(c)] / users[static_cast<std::size_t>(c)]);
+      double least = paths.alone[route] - rates[flow];
+      for (const std::int32_t c : paths.channels_of(route)) least = std::min(least, rest[c] / users[c]);
       return least;
     };
     double step = 1e300;
     for (const int flow : growing) step = std::min(step, room(flow));
     std::set<int> stop;
     for (const int flow : growing)
-      if (room(flow) <= step + 1e-12 * paths.alone[static_cast<std::size_t>(live.at(flow))]) stop.insert(flow);
+      if (room(flow) <= step + 1e-12 * paths.alone[live.at(flow)]) stop.insert(flow);
     for (const int flow : growing) rates[flow] += step;
     for (const int flow : stop) growing.erase(flow);
   }
@@ -91,13 +90,13 @@ std::string broken(const Paths& paths, const Live& live, const FairShare& shares
   std::vector<double> used(paths.capacity.size(), 0), most(paths.capacity.size(), 0);
   for (const auto& [flow, route] : live)
     for (const std::int32_t c : paths.channels_of(route)) {
-      used[static_cast<std::size_t>(c)] += shares.rate(flow);
-      most[static_cast<std::size_t>(c)] = std::max(most[static_cast<std::size_t>(c)], shares.rate(flow));
+      used[c] += shares.rate(flow);
+      most[c] = std::max(most[c], shares.rate(flow));
     }
   for (std::size_t c = 0; c < used.size(); ++c)
     if (used[c] > paths.capacity[c] * (1 + 1e-9)) return "channel " + std::to_string(c) + " carries too much";
   for (const auto& [flow, route] : live) {
-    const double rate = shares.rate(flow), alone = paths.alone[static_cast<std::size_t>(route)];
+    const double rate = shares.rate(flow), alone = paths.alone[route];
     if (rate > alone * (1 + 1e-9)) return "flow " + std::to_string(flow) + " is faster than alone";
     bool bound = same(rate, alone);
     for (const std::int32_t of : paths.channels_of(route)) {
@@ -143,7 +142,7 @@ TEST_CASE("random flows that come and go: the rates of plain progressive filling
         REQUIRE(same(shares.rate(flow), rate));
         const auto old = before.find(flow);
         CHECK((told.count(flow) == 1) == (old == before.end() || old->second != shares.rate(flow)));
-        shared += !same(rate, paths.alone[static_cast<std::size_t>(live[flow])]);
+        shared += !same(rate, paths.alone[live[flow]]);
         kept += told.count(flow) == 0;
         before[flow] = shares.rate(flow);
       }
@@ -224,7 +223,7 @@ TEST_CASE("a million changes leave no error behind") {
   std::vector<int> all;
   for (int i = 0; i < 1'000'000; ++i) {
     if (all.size() > 5) {
-      std::swap(all[static_cast<std::size_t>(rng.integer(0, static_cast<int>(all.size()) - 1))], all.back());
+      std::swap(all[rng.integer(0, static_cast<int>(all.size()) - 1)], all.back());
       shares.remove(all.back());
       all.pop_back();
     } else {

@@ -116,8 +116,7 @@ TEST_CASE("jitter stretches an op and slows its pace; a change of speed is refus
   const Timeline t = backends::fluid.run(program, cluster, {});
   const Conditions conditions(cluster);
   for (int d = 0; d < 2; ++d)  // Slower ops ask for less, so nobody waits.
-    CHECK(t.end[static_cast<std::size_t>(d)] ==
-          doctest::Approx(conditions.compute(DeviceId{d}, d, 0, 1).end).epsilon(1e-9));
+    CHECK(t.end[d] == doctest::Approx(conditions.compute(DeviceId{d}, d, 0, 1).end).epsilon(1e-9));
   Change slower;
   slower.devices = {DeviceId{1}};
   slower.rate = 0.5;

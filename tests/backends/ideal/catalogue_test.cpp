@@ -43,8 +43,7 @@ std::vector<std::string> computing(const Program& program) {
   std::vector<std::string> rows(static_cast<std::size_t>(program.devices));
   for (std::size_t n = 0; n < program.size(); ++n)
     if (program.instructions[n].is_compute())
-      rows[static_cast<std::size_t>(program.instructions[n].device)] +=
-          to_text(program, InstructionId{static_cast<std::int64_t>(n)}) + " ";
+      rows[program.instructions[n].device] += to_text(program, InstructionId{static_cast<std::int64_t>(n)}) + " ";
   return rows;
 }
 

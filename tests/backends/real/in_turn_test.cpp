@@ -64,17 +64,16 @@ class Recurrence {
       Part& part = parts_[k];
       alive[k].values.resize(part.net.values.size());
       if (k > 0)
-        alive[k].values[static_cast<std::size_t>(part.net.inputs[0].values[0])] =
-            alive[k - 1].values[static_cast<std::size_t>(parts_[k - 1].net.outputs[0].values[0])];
-      used.push_back(part.versions[static_cast<std::size_t>(std::max(0, m / part.replicas - part.ahead))]);
+        alive[k].values[part.net.inputs[0].values[0]] = alive[k - 1].values[parts_[k - 1].net.outputs[0].values[0]];
+      used.push_back(part.versions[std::max(0, m / part.replicas - part.ahead)]);
       real::NetRun(part.net, memory_, *data_).forward(samples, used[k].data(), true, alive[k]);
     }
     for (std::size_t k = parts_.size(); k-- > 0;) {
       Part& part = parts_[k];
       alive[k].gradients.resize(part.net.values.size());
       if (k + 1 < parts_.size())
-        alive[k].gradients[static_cast<std::size_t>(part.net.outputs[0].values[0])] =
-            alive[k + 1].gradients[static_cast<std::size_t>(parts_[k + 1].net.inputs[0].values[0])];
+        alive[k].gradients[part.net.outputs[0].values[0]] =
+            alive[k + 1].gradients[parts_[k + 1].net.inputs[0].values[0]];
       void* const gradient = part.gradients.emplace_back(array(part)).data();
       real::NetRun(part.net, memory_, *data_).backward(samples, used[k].data(), true, gradient, alive[k]);
       if (m % part.replicas == part.replicas - 1) update(part);

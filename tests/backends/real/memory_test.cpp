@@ -85,8 +85,7 @@ TEST_CASE("weights, gradients and the state of the optimizer take what the progr
         CAPTURE(each);
         const Run paper = run_of(optimizer, name, schedule_for(*def), each);
         check(paper);
-        for (int k = 0; k < kDepth; ++k)
-          CHECK(paper.learnt.memory[static_cast<std::size_t>(k)].weight_buffers == buffers(name, k, each));
+        for (int k = 0; k < kDepth; ++k) CHECK(paper.learnt.memory[k].weight_buffers == buffers(name, k, each));
         if (def->as_released)
           check(run_of(optimizer, "{policy: " + name + ", fidelity: as_released}", schedule_for(*def), each));
       }

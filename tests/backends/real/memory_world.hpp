@@ -56,12 +56,12 @@ class MemoryTransport : public real::Transport {
       if (found == world_.messages.end()) return false;
       parcels_.unpack(t, found->second.data());
       world_.taken[t] = true;
-      ended.push_back(p_.transfers[static_cast<std::size_t>(t)].receive);
+      ended.push_back(p_.transfers[t].receive);
       return true;
     });
     std::erase_if(sending_, [&](int t) {
       if (!world_.taken[t]) return false;
-      ended.push_back(p_.transfers[static_cast<std::size_t>(t)].send);
+      ended.push_back(p_.transfers[t].send);
       return true;
     });
     std::erase_if(reducing_, [&](int c) { return add_up(c, ended); });
@@ -89,7 +89,7 @@ class MemoryTransport : public real::Transport {
 
  private:
   bool add_up(int collective, std::vector<InstructionId>& ended) {
-    const Collective& c = p_.collectives[static_cast<std::size_t>(collective)];
+    const Collective& c = p_.collectives[collective];
     std::vector<const void*> shares;
     for (int m = 0; m < c.members; ++m) {
       const auto found = world_.shares.find(c.first + m);

@@ -24,7 +24,7 @@ class StateHistory {
 
   /// A copy of the newest, to be changed by one step.
   real::OptimizerState& next() { return push(&all_.back().state); }
-  const real::OptimizerState& at(int version) const { return all_[static_cast<std::size_t>(version)].state; }
+  const real::OptimizerState& at(int version) const { return all_[version].state; }
 
  private:
   struct Entry {
@@ -132,7 +132,7 @@ class SequentialRecurrence {
     for (int n = 0; n < iterations * each; ++n) {
       const int since = drain_every > 0 ? n % (drain_every * each) : n;
       const int base = n / each - since / each;
-      expected.losses[static_cast<std::size_t>(n / each)] += micro_batch(n, since, base);
+      expected.losses[n / each] += micro_batch(n, since, base);
       if (n % each == each - 1)
         for (int k = 0; k < plan_.stage_count(); ++k) update(k);
     }
@@ -160,7 +160,7 @@ class SequentialRecurrence {
   std::size_t bytes(const Stage_& s) const { return static_cast<std::size_t>(s.net.weights) * kernels_->width(); }
 
   real::Array predict(Stage_& s, int version, int horizon) {
-    const real::Array from = s.versions[static_cast<std::size_t>(version)];
+    const real::Array from = s.versions[version];
     if (horizon == 0) return from;
     real::Array to = array(s);
     kernels_->predict(training_.optimizer, policy_.direction(), horizon, s.net.weights, s.states->at(version),
@@ -179,7 +179,7 @@ class SequentialRecurrence {
     const int version = base + policy_.newest_backward(q);
     if (policy_.reconstructs()) {
       const int delay = policy_.newest_backward(q) - policy_.newest_forward(k, q);
-      const real::Array from = s.versions[static_cast<std::size_t>(version)];
+      const real::Array from = s.versions[version];
       if (delay == 0) return from;
       real::Array to = array(s);
       const auto kind = policy_.name == "pipemare" ? Reconstruction::UpdateAverage : Reconstruction::GradientAverage;
@@ -204,8 +204,7 @@ class SequentialRecurrence {
       Stage_& s = stages_[k];
       alive[k].values.resize(s.net.values.size());
       if (k > 0)
-        alive[k].values[static_cast<std::size_t>(s.net.inputs[0].values[0])] =
-            alive[k - 1].values[static_cast<std::size_t>(stages_[k - 1].net.outputs[0].values[0])];
+        alive[k].values[s.net.inputs[0].values[0]] = alive[k - 1].values[stages_[k - 1].net.outputs[0].values[0]];
       used[k] = forward_weights(s, static_cast<int>(k), q, base);
       real::NetRun(s.net, memory_, *data_).forward(samples, used[k].data(), true, alive[k]);
       loss += real::NetRun(s.net, memory_, *data_).loss(alive[k].losses);
@@ -214,8 +213,7 @@ class SequentialRecurrence {
       Stage_& s = stages_[k];
       alive[k].gradients.resize(s.net.values.size());
       if (k + 1 < stages_.size())
-        alive[k].gradients[static_cast<std::size_t>(s.net.outputs[0].values[0])] =
-            alive[k + 1].gradients[static_cast<std::size_t>(stages_[k + 1].net.inputs[0].values[0])];
+        alive[k].gradients[s.net.outputs[0].values[0]] = alive[k + 1].gradients[stages_[k + 1].net.inputs[0].values[0]];
       const real::Array weights = backward_weights(s, static_cast<int>(k), q, base, used[k]);
       real::NetRun(s.net, memory_, *data_).backward(samples, weights.data(), true, s.sum.data(), alive[k]);
     }
@@ -223,7 +221,7 @@ class SequentialRecurrence {
   }
 
   void update(int k) {
-    Stage_& s = stages_[static_cast<std::size_t>(k)];
+    Stage_& s = stages_[k];
     const int done = static_cast<int>(s.versions.size()) - 1;
     real::UpdateOptions options;
     options.delay = policy_.delay(k);

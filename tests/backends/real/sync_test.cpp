@@ -57,8 +57,7 @@ TEST_CASE("several stages on a device, halves of the backward apart, there and b
   const Training training = test::training_of(OptimizerKind::Adam, 0.01, "teacher");
   const auto placed = [&](bool there_and_back) {
     Plan plan = test::stage_each(model, 8);
-    for (int s = 0; s < 8; ++s)
-      plan.stages[static_cast<std::size_t>(s)].devices = {DeviceId{there_and_back && s >= 4 ? 7 - s : s % 4}};
+    for (int s = 0; s < 8; ++s) plan.stages[s].devices = {DeviceId{there_and_back && s >= 4 ? 7 - s : s % 4}};
     return plan;
   };
   for (const char* schedule : {"interleaved", "interleaved-zb", "looped-bfs"})

@@ -97,7 +97,7 @@ TEST_CASE("processes share the devices that have work, in blocks of neighbours")
   for (const int processes : {1, 2, 3, 4, 5}) {
     std::vector<int> count(static_cast<std::size_t>(processes), 0);
     const real::Dealing dealing(program, {0, processes});
-    for (const int d : {1, 3, 5, 7, 9}) ++count[static_cast<std::size_t>(dealing.owner(DeviceId{d}))];
+    for (const int d : {1, 3, 5, 7, 9}) ++count[dealing.owner(DeviceId{d})];
     const auto [low, high] = std::minmax_element(count.begin(), count.end());
     CHECK(*high - *low <= 1);
   }

@@ -20,12 +20,12 @@ class Noted : public real::Actions {
   void compute(InstructionId i) override { note(i); }
   void carry(int t) override {
     if (drop == t) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    const Transfer& transfer = p_.transfers[static_cast<std::size_t>(t)];
+    const Transfer& transfer = p_.transfers[t];
     note(transfer.send);
-    at_[static_cast<std::size_t>(transfer.receive)] = at_[static_cast<std::size_t>(transfer.send)].load();
+    at_[transfer.receive] = at_[transfer.send].load();
   }
   void reduce(int c) override {
-    const Collective& collective = p_.collectives[static_cast<std::size_t>(c)];
+    const Collective& collective = p_.collectives[c];
     for (int m = 0; m < collective.members; ++m) note(InstructionId{collective.first + m});
   }
 
@@ -38,8 +38,8 @@ class Noted : public real::Actions {
       thread_local Rng rng(std::hash<std::thread::id>{}(std::this_thread::get_id()), "dawdle");
       std::this_thread::sleep_for(std::chrono::microseconds(rng.integer(0, 30)));
     }
-    CHECK(at_[static_cast<std::size_t>(i)] == 0);
-    at_[static_cast<std::size_t>(i)] = ++count_;
+    CHECK(at_[i] == 0);
+    at_[i] = ++count_;
   }
 
   const Program& p_;
@@ -86,7 +86,7 @@ TEST_CASE("every instruction once, behind all it waits for, whatever takes how l
         REQUIRE(actions.at_[i] > 0);
         REQUIRE(t.start[i] <= t.end[i]);
         for (const InstructionId w : p.waits_for(InstructionId{static_cast<std::int64_t>(i)})) {
-          REQUIRE(t.end[static_cast<std::size_t>(w)] <= t.start[i]);
+          REQUIRE(t.end[w] <= t.start[i]);
         }
       }
     }
@@ -106,8 +106,7 @@ TEST_CASE("a run in which nothing moves ends and says what every device waits fo
   // An instruction that waits for itself: check_program would refuse it.
   Program p = test::program_of("gpipe", chain_plan(3, 3, 2), uniform_costs(chain_plan(3, 3, 2), test::times(1, 1)));
   const InstructionId stuck = test::find(p, "1F1");
-  for (std::uint32_t w = p.first_wait[static_cast<std::size_t>(stuck)];
-       w < p.first_wait[static_cast<std::size_t>(stuck) + 1]; ++w)
+  for (std::uint32_t w = p.first_wait[stuck]; w < p.first_wait[static_cast<std::size_t>(stuck) + 1]; ++w)
     p.waits[w] = stuck;
   Idle actions;
   real::WalkOptions options;

@@ -65,13 +65,12 @@ std::vector<double> direct(const std::string& file, const Cluster& cluster, cons
     engine.load_platform(file);
     engine.seal_platform();
     sg::on_transfer_end([&](const s4u::Activity& activity) {
-      end[static_cast<std::size_t>(reinterpret_cast<std::intptr_t>(activity.get_data<void>()) - 1)] =
-          s4u::Engine::get_clock();
+      end[reinterpret_cast<std::intptr_t>(activity.get_data<void>()) - 1] = s4u::Engine::get_clock();
     });
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const Message& m = messages[i];
-      s4u::Host* from = engine.host_by_name(cluster.devices[static_cast<std::size_t>(m.from)].name);
-      s4u::Host* to = engine.host_by_name(cluster.devices[static_cast<std::size_t>(m.to)].name);
+      s4u::Host* from = engine.host_by_name(cluster.devices[m.from].name);
+      s4u::Host* to = engine.host_by_name(cluster.devices[m.to].name);
       std::vector<s4u::Link*> links;
       double latency = 0;
       from->route_to(to, links, &latency);
@@ -180,7 +179,7 @@ TEST_CASE("hosts, links and routes are those of the file") {
   CHECK(p.hosts[1].speed == 3e9);
   CHECK(p.hosts[1].cores == 2);
   CHECK(p.hosts[3].properties.at("memory") == "64 GiB");
-  const auto name = [&](std::int32_t l) { return p.links[static_cast<std::size_t>(l)].name; };
+  const auto name = [&](std::int32_t l) { return p.links[l].name; };
   std::set<std::string> over;
   for (const std::int32_t l : p.route(2, 4)) over.insert(name(l));
   CHECK(over == std::set<std::string>{"a12", "a01_DOWN", "a0gate", "sea", "b0gate", "b01"});
@@ -268,8 +267,7 @@ TEST_CASE("a platform that is written gives SimGrid, and whoever imports it, the
     for (const Device& d : cluster.devices) there.push_back(back.find_device(d.name).value());
     Rng rng(4, name);
     std::vector<Message> messages = random_messages(cluster, rng, true), moved = messages;
-    for (Message& m : moved)
-      m.from = there[static_cast<std::size_t>(m.from)], m.to = there[static_cast<std::size_t>(m.to)];
+    for (Message& m : moved) m.from = there[m.from], m.to = there[m.to];
     const std::vector<double> before = ours("simgrid", cluster, messages);
     check_same(before, direct(file, cluster, messages, false));
     check_same(before, ours("fluid", back, moved));

@@ -232,8 +232,7 @@ Cluster network_of(const edgepipe::Problem& p, const edgepipe::Chain& chain, boo
   std::vector<int> all;
   for (int s = 0; s < stages; ++s) {
     all.push_back(s);
-    const double bandwidth =
-        p.machines[static_cast<std::size_t>(chain[static_cast<std::size_t>(s)].machines)].bandwidth;
+    const double bandwidth = p.machines[chain[s].machines].bandwidth;
     if (!medium)
       test::connect(cluster, {s, stages}, bandwidth, 0);
     else if (s + 1 == stages && stages > 1)
@@ -249,11 +248,10 @@ Report simulate(const std::string& backend, const edgepipe::Problem& p, const ed
   Plan plan = chain_plan(stages, stages, items);
   StageCosts costs;
   for (const edgepipe::Part& part : chain) {
-    const auto& compute = p.machines[static_cast<std::size_t>(part.machines)].compute;
+    const auto& compute = p.machines[part.machines].compute;
     costs.push_back({test::times(compute.at(part.from, part.to), 0)});
   }
-  for (std::size_t e = 0; e < plan.edges.size(); ++e)
-    plan.edges[e].bytes = Bytes{p.message[static_cast<std::size_t>(chain[e].to)]};
+  for (std::size_t e = 0; e < plan.edges.size(); ++e) plan.edges[e].bytes = Bytes{p.message[chain[e].to]};
   LoweringOptions options;
   options.iterations = iterations;
   const Program program = test::program_of("inference", plan, costs, options);

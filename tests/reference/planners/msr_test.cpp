@@ -144,8 +144,8 @@ TEST_CASE("pipedream: VGG-16 on 4 machines is cut where the released runtime cut
   CHECK(made.plan.stages[0].devices.size() == 3);
   CHECK(made.plan.stages[1].devices.size() == 1);
   // gpus=4 of runtime/image_classification/models/vgg16: nodes 2 to 18, and 19 to 41.
-  CHECK(model.layers[static_cast<std::size_t>(made.plan.stages[0].layers.back())].name == "node18");
-  CHECK(model.layers[static_cast<std::size_t>(made.plan.stages[1].layers.front())].name == "node19");
+  CHECK(model.layers[made.plan.stages[0].layers.back()].name == "node18");
+  CHECK(model.layers[made.plan.stages[1].layers.front()].name == "node19");
   CHECK(made.predicted.value == doctest::Approx(0.205520896).epsilon(1e-9));
   CHECK(made.lower_bound == made.predicted);
 }
@@ -192,9 +192,7 @@ namespace {
 
 /// A copy of an inner transformer layer behind itself, chosen as the released code does, whose input grows so.
 void insert_layer(msr::PiperInput& input) {
-  const auto is_transformer = [&](int l) {
-    return input.layers[static_cast<std::size_t>(l)].name == "ParallelTransformerLayer";
-  };
+  const auto is_transformer = [&](int l) { return input.layers[l].name == "ParallelTransformerLayer"; };
   std::unordered_set<int> ids;
   for (int l = 0; l < input.graph.size(); ++l)
     if (is_transformer(l)) ids.insert(l);
@@ -207,16 +205,16 @@ void insert_layer(msr::PiperInput& input) {
     const int in = neighbour(input.graph.previous[l]), out = neighbour(input.graph.next[l]);
     if (in < 0 || out < 0) continue;
     // The copy reads the layer alone, with what that one's inner edge costs, and is read by the layer's old reader.
-    const int fresh = input.graph.size(), next = input.graph.next[l][static_cast<std::size_t>(out)];
+    const int fresh = input.graph.size(), next = input.graph.next[l][out];
     msr::PiperLayer copy = input.layers[l];
     for (auto& [degree, variants] : copy.by_degree)
       for (msr::Variant& variant : variants) {
-        variant.in = {variant.in[static_cast<std::size_t>(in)]};
-        variant.out = {variant.out[static_cast<std::size_t>(out)]};
+        variant.in = {variant.in[in]};
+        variant.out = {variant.out[out]};
       }
     input.layers.push_back(std::move(copy));
-    input.graph.next[l][static_cast<std::size_t>(out)] = fresh;
-    auto& inputs = input.graph.previous[static_cast<std::size_t>(next)];
+    input.graph.next[l][out] = fresh;
+    auto& inputs = input.graph.previous[next];
     *std::find(inputs.begin(), inputs.end(), v) = fresh;
     input.graph.previous.push_back({v});
     input.graph.next.push_back({next});
@@ -296,8 +294,7 @@ TEST_CASE("piper: the profiles that it ships in milliseconds are noticed") {
         for (const LayerId from : layer.inputs)
           edges += (edges.empty() ? "" : ", ") + std::string("{\"sourceId\": ") + std::to_string(from.value) +
                    ", \"destId\": " + std::to_string(l) +
-                   ", \"communicationCost\": " + shortest(model.layers[static_cast<std::size_t>(from)].output.value) +
-                   "}";
+                   ", \"communicationCost\": " + shortest(model.layers[from].output.value) + "}";
       }
       return msr::read_piper(
           "{\"maxDevices\": 8, \"maxMemoryPerDevice\": 8e10, \"bandwidth\": 2.5e10, \"mbsInBatch\": " +

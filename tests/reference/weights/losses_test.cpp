@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "sim/core/numbers.hpp"
 #include "tests/reference/weights/questions.hpp"
 
 using namespace stagecraft;
@@ -22,14 +23,14 @@ std::map<Setting, Losses> theirs(const std::string& file) {
     const std::string method = our_name(cells[8]);
     if (method.empty()) continue;
     const Setting s{std::string(cells[0]), whole(1), std::string(cells[3]), number(4), number(5), whole(6), whole(7)};
-    all[s][method].push_back(cells[13] == "1" ? std::numeric_limits<double>::infinity() : number(10));
+    all[s][method].push_back(cells[13] == "1" ? kInfinity : number(10));
   }
   return all;
 }
 
 /// The mean of the last four evaluations.
 double last_loss(const Curve& c) {
-  if (c.diverged) return std::numeric_limits<double>::infinity();
+  if (c.diverged) return kInfinity;
   REQUIRE(c.evaluations.size() > 4);
   double sum = 0;
   for (auto e = c.evaluations.end() - 4; e != c.evaluations.end(); ++e) sum += e->loss;

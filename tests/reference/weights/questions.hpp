@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/core/numbers.hpp"
 #include "sim/run/convergence.hpp"
 #include "tests/support/checked.hpp"
 
@@ -80,10 +81,6 @@ inline ConvergenceOptions question(const Setting& s, std::vector<std::string> me
   return o;
 }
 
-inline double median(Seeds seeds) {
-  std::sort(seeds.begin(), seeds.end());
-  return (seeds[(seeds.size() - 1) / 2] + seeds[seeds.size() / 2]) / 2;
-}
 inline double lowest(const Seeds& seeds) { return *std::min_element(seeds.begin(), seeds.end()); }
 inline double highest(const Seeds& seeds) { return *std::max_element(seeds.begin(), seeds.end()); }
 

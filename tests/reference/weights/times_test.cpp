@@ -5,6 +5,8 @@
 #include <array>
 #include <optional>
 
+#include "sim/core/numbers.hpp"
+
 #include "tests/reference/weights/questions.hpp"
 
 using namespace stagecraft;
@@ -12,7 +14,7 @@ using namespace stagecraft::test;
 
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity(), kFlush = 5.625, kZb = 3.875, kAsync = 3;
+constexpr double kFlush = 5.625, kZb = 3.875, kAsync = 3;
 
 Seeds times(Seeds updates, double of_one) {
   for (double& number : updates) number *= of_one;
@@ -59,7 +61,7 @@ Seeds best_updates(const std::vector<MethodRuns>& rates, double target) {
     Seeds updates;
     for (const Curve& c : m.curves) {
       const auto there = updates_to(c, target);
-      updates.push_back(there ? *there : kNever);
+      updates.push_back(there ? *there : kInfinity);
     }
     if (!best || median(updates) < median(*best)) best = updates;
   }

@@ -136,7 +136,7 @@ void walk(const Cluster& cluster, int at, int target, Path path, std::vector<boo
     const auto& ends = cluster.links[l].ends;
     if (std::find(ends.begin(), ends.end(), VertexId{at}) == ends.end()) continue;
     for (VertexId end : ends) {
-      if (seen[static_cast<std::size_t>(end)]) continue;
+      if (seen[end]) continue;
       Path longer = path;
       longer.length += cluster.links[l].length;
       longer.cost += 1e9 / cluster.links[l].bandwidth.value;
@@ -145,7 +145,7 @@ void walk(const Cluster& cluster, int at, int target, Path path, std::vector<boo
         all.push_back(longer);
       } else if (static_cast<std::size_t>(end) >= cluster.devices.size()) {
         auto visited = seen;
-        visited[static_cast<std::size_t>(end)] = true;
+        visited[end] = true;
         walk(cluster, end, target, longer, visited, all);
       }
     }
@@ -173,7 +173,7 @@ TEST_CASE("random graphs: the route is the best of all paths") {
         if (a == b) continue;
         std::vector<Path> all;
         std::vector<bool> seen(static_cast<std::size_t>(places));
-        seen[static_cast<std::size_t>(a)] = true;
+        seen[a] = true;
         walk(cluster, a, b, {}, seen, all);
         CHECK(links(cluster, a, b) == (all.empty() ? Ids{-1} : std::min_element(all.begin(), all.end())->ids));
       }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "sim/config/fields.hpp"
+#include "sim/core/numbers.hpp"
 
 namespace toy {
 
@@ -18,15 +19,14 @@ inline std::vector<Variant> schedules() {
           {"csv", "Read from a file.", &csv_fields}};
 }
 
-inline const MapSpec run_fields{
-    "How the plan is run.",
-    {variant("schedule", "name", schedules).doc("Order of the passes."),
-     integer("micro_batches", 1, 65536).doc("Micro-batches in one batch."),
-     integer("micro_batch_size", 1, 65536).fallback("1").doc("Samples in one micro-batch."),
-     boolean("overlap").fallback("true").doc("Communication beside compute."),
-     real("ratio", 0, 1).optional().doc("A share."),
-     integer("seed", 0, std::numeric_limits<double>::infinity()).optional().doc("Of the random numbers."),
-     quantity("timeout", Dimension::Time).fallback("10 s").doc("Limit for one batch.")}};
+inline const MapSpec run_fields{"How the plan is run.",
+                                {variant("schedule", "name", schedules).doc("Order of the passes."),
+                                 integer("micro_batches", 1, 65536).doc("Micro-batches in one batch."),
+                                 integer("micro_batch_size", 1, 65536).fallback("1").doc("Samples in one micro-batch."),
+                                 boolean("overlap").fallback("true").doc("Communication beside compute."),
+                                 real("ratio", 0, 1).optional().doc("A share."),
+                                 integer("seed", 0, stagecraft::kInfinity).optional().doc("Of the random numbers."),
+                                 quantity("timeout", Dimension::Time).fallback("10 s").doc("Limit for one batch.")}};
 
 inline const MapSpec link_fields{
     "A cable.",

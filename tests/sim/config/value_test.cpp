@@ -40,11 +40,11 @@ Value random_tree(Rng& random, int depth) {
     for (int i = random.integer(0, 3); i > 0; --i) {
       Value inner = random_tree(random, depth + 1);
       if (kind == 1) value.items.push_back(inner);
-      if (kind == 2) value.members.push_back({texts[static_cast<std::size_t>(i)] + std::to_string(i), {}, inner});
+      if (kind == 2) value.members.push_back({texts[i] + std::to_string(i), {}, inner});
     }
     return value;
   }
-  value = Value::scalar(texts[static_cast<std::size_t>(random.integer(0, static_cast<int>(texts.size()) - 1))], {});
+  value = Value::scalar(texts[random.integer(0, static_cast<int>(texts.size()) - 1)], {});
   value.quoted = random.integer(0, 1) == 1;
   return value;
 }

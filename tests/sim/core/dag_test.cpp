@@ -21,7 +21,7 @@ Digraph graph(int nodes, const Edges& edges) {
 
 bool is_cycle(const Digraph& g, const std::vector<int>& nodes) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const auto& out = g.next[static_cast<std::size_t>(nodes[i])];
+    const auto& out = g.next[nodes[i]];
     if (std::find(out.begin(), out.end(), nodes[(i + 1) % nodes.size()]) == out.end()) return false;
   }
   return true;
@@ -37,7 +37,7 @@ std::size_t girth(const Digraph& g) {
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t k = 0; k < n; ++k)
         if (reach[i][k])
-          for (const int to : g.next[k]) further[i][static_cast<std::size_t>(to)] = 1;
+          for (const int to : g.next[k]) further[i][to] = 1;
     reach = further;
     for (std::size_t i = 0; i < n; ++i)
       if (reach[i][i]) return length;

@@ -1,8 +1,8 @@
 #include "sim/core/quantity.hpp"
+#include "sim/core/numbers.hpp"
 
 #include <doctest/doctest.h>
 
-#include <limits>
 #include <string>
 
 using namespace stagecraft;
@@ -35,8 +35,8 @@ TEST_CASE("rounding up goes on to the next unit") {
 }
 
 TEST_CASE("what is not finite is still printed with its unit") {
-  CHECK(to_text(Seconds{std::numeric_limits<double>::infinity()}) == "inf s");
-  CHECK(to_text(Bytes{-std::numeric_limits<double>::infinity()}) == "-inf B");
+  CHECK(to_text(Seconds{kInfinity}) == "inf s");
+  CHECK(to_text(Bytes{-kInfinity}) == "-inf B");
 }
 
 TEST_CASE("dimensions divide into each other") {

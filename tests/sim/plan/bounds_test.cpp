@@ -15,8 +15,6 @@ using namespace stagecraft;
 
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 /// Layers with times of their own on each type, in proportion to the samples.
 ModelGraph random_model(Rng& rng, int layers, bool chain, int types) {
   const Digraph graph = test::random_graph(rng, layers, chain);
@@ -24,7 +22,7 @@ ModelGraph random_model(Rng& rng, int layers, bool chain, int types) {
   for (int l = 0; l < layers; ++l) {
     Layer layer;
     layer.name = "l" + std::to_string(l);
-    for (const int input : graph.previous[at(l)]) layer.inputs.push_back(LayerId{input});
+    for (const int input : graph.previous[l]) layer.inputs.push_back(LayerId{input});
     const double size = rng.integer(0, 9);
     for (int t = 0; t < types; ++t) {
       const double seconds = size * rng.uniform(0.5, 2);
@@ -38,9 +36,9 @@ ModelGraph random_model(Rng& rng, int layers, bool chain, int types) {
 
 Cluster random_cluster(Rng& rng, int devices, int types) {
   Cluster cluster = test::star(devices, 1e12, 0);
-  cluster.types.resize(at(types));
-  for (int t = 0; t < types; ++t) cluster.types[at(t)].name = "t" + std::to_string(t);
-  for (int d = 0; d < devices; ++d) cluster.devices[at(d)].type = d < types ? d : rng.integer(0, types - 1);
+  cluster.types.resize(types);
+  for (int t = 0; t < types; ++t) cluster.types[t].name = "t" + std::to_string(t);
+  for (int d = 0; d < devices; ++d) cluster.devices[d].type = d < types ? d : rng.integer(0, types - 1);
   return cluster;
 }
 

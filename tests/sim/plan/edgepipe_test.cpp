@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
-#include <limits>
 #include <numeric>
 
+#include "sim/core/numbers.hpp"
 #include "sim/core/random.hpp"
 #include "sim/plan/edgepipe/search.hpp"
 #include "sim/plan/planner.hpp"
@@ -16,8 +16,6 @@ using namespace stagecraft;
 using namespace stagecraft::edgepipe;
 
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 std::vector<double> draw(Rng& rng, int count, double low, double high) {
   std::vector<double> numbers;
@@ -56,7 +54,7 @@ void every_chain(const Problem& p, const std::function<void(const Chain&)>& visi
       const Machines& own = p.machines[k];
       if (left[k] == 0 || (own.first_only && from > 0)) continue;
       for (int to = from + 1; to <= p.layers; ++to) {
-        const double in = p.message[static_cast<std::size_t>(from)], out = p.message[static_cast<std::size_t>(to)];
+        const double in = p.message[from], out = p.message[to];
         const double waits = (from > 0 ? p.buffers_in * in : 0) + p.buffers_out * out;
         if (!(own.memory > p.weights.at(from, to) + waits + in + out)) continue;
         --left[k];
@@ -74,14 +72,14 @@ void every_chain(const Problem& p, const std::function<void(const Chain&)>& visi
 double value_of(const Problem& p, const Chain& chain, Objective objective, int items) {
   double slowest = 0, hops = 0, slowest_hop = 0, computing = 0;
   for (std::size_t s = 0; s < chain.size(); ++s) {
-    const Machines& own = p.machines[static_cast<std::size_t>(chain[s].machines)];
+    const Machines& own = p.machines[chain[s].machines];
     const double compute = own.compute.at(chain[s].from, chain[s].to);
     slowest = std::max(slowest, compute);
     computing += compute;
     if (s == 0) continue;
-    const Machines& before = p.machines[static_cast<std::size_t>(chain[s - 1].machines)];
-    if (before.bandwidth == 0 || own.bandwidth == 0) return kNever;
-    const double bytes = p.message[static_cast<std::size_t>(chain[s].from)];
+    const Machines& before = p.machines[chain[s - 1].machines];
+    if (before.bandwidth == 0 || own.bandwidth == 0) return kInfinity;
+    const double bytes = p.message[chain[s].from];
     const double hop = std::max(bytes / before.bandwidth, bytes / own.bandwidth);
     hops += hop;
     slowest_hop = std::max(slowest_hop, hop);
@@ -97,7 +95,7 @@ double value_of(const Problem& p, const Chain& chain, Objective objective, int i
     case Objective::Shared:
       return std::max(slowest, hops);
   }
-  return kNever;
+  return kInfinity;
 }
 
 bool may_stand(const Problem& p, const Chain& chain) {
@@ -122,16 +120,16 @@ TEST_CASE("edgepipe equals brute force: every order, subset and cut, for every o
          {Objective::Bottleneck, Objective::Latency, Objective::Finite, Objective::Shared}) {
       CAPTURE(round);
       CAPTURE(static_cast<int>(objective));
-      double best = kNever;
+      double best = kInfinity;
       every_chain(p, [&](const Chain& chain) { best = std::min(best, value_of(p, chain, objective, items)); });
       const auto found = search(p, objective, items);
-      REQUIRE(found.has_value() == (best < kNever));
+      REQUIRE(found.has_value() == (best < kInfinity));
       (found ? feasible : infeasible) += 1;
       if (!found) continue;
       several += found->chain.size() > 1 ? 1 : 0;
       CHECK(may_stand(p, found->chain));
       CHECK(value_of(p, found->chain, objective, items) == doctest::Approx(best).epsilon(1e-12));
-      double least_period = kNever;
+      double least_period = kInfinity;
       const Objective period = objective == Objective::Shared ? Objective::Shared : Objective::Bottleneck;
       every_chain(p, [&](const Chain& c) { least_period = std::min(least_period, value_of(p, c, period, 1)); });
       CHECK(found->least_period == doctest::Approx(least_period).epsilon(1e-12));
@@ -150,7 +148,7 @@ TEST_CASE("edgepipe: of equal periods the least latency, then the fewest stages"
     const Problem p = draw_problem(rng);
     const auto found = search(p, Objective::Bottleneck, 1);
     if (!found) continue;
-    double latency = kNever;
+    double latency = kInfinity;
     every_chain(p, [&](const Chain& chain) {
       if (value_of(p, chain, Objective::Bottleneck, 1) <= found->period)
         latency = std::min(latency, value_of(p, chain, Objective::Latency, 1));
@@ -204,7 +202,7 @@ TEST_CASE("edgepipe is quick: 16 devices, all of them different, and 96 layers")
   // No period is shorter than all the work at once, each layer where it is quickest.
   double work = 0;
   for (int l = 0; l < 96; ++l) {
-    double quickest = kNever;
+    double quickest = kInfinity;
     for (const Machines& m : p.machines) quickest = std::min(quickest, m.compute.at(l, l + 1));
     work += quickest;
   }
@@ -263,8 +261,8 @@ std::string text_of(const Plan& plan, const Cluster& cluster) {
   std::string text;
   for (const Stage& stage : plan.stages) {
     const auto first = stage.layers.front(), last = stage.layers.back();
-    text += (text.empty() ? "" : ", ") + cluster.devices[static_cast<std::size_t>(stage.devices.front())].name + " l" +
-            std::to_string(first) + (first == last ? "" : "-l" + std::to_string(last));
+    text += (text.empty() ? "" : ", ") + cluster.devices[stage.devices.front()].name + " l" + std::to_string(first) +
+            (first == last ? "" : "-l" + std::to_string(last));
   }
   return text;
 }

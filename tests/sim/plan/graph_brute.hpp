@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <set>
 
+#include "sim/core/numbers.hpp"
 #include "sim/plan/graph/problem.hpp"
 #include "tests/sim/plan/random_graph.hpp"
 
@@ -16,16 +16,12 @@ namespace stagecraft::test {
 
 using namespace stagecraft::graph;
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
-inline std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 /// A layer of these device seconds, which replicas share, and kept and stashed bytes.
 inline Sums layer(double seconds, double kept, double stash) {
   Sums sums;
   for (int c = 0; c < kMostChoices; ++c) {
-    sums.seconds[at(c)] = seconds / (1 << c);
-    sums.stash[at(c)] = stash / (1 << c);
+    sums.seconds[c] = seconds / (1 << c);
+    sums.stash[c] = stash / (1 << c);
   }
   sums.kept = sums.gradients = kept;
   return sums;
@@ -41,8 +37,8 @@ inline Problem random_problem(Rng& rng, Digraph graph) {
     p.amounts.back().update = rng.integer(0, 5);
     p.output.push_back(rng.integer(0, 3) == 0 ? 0 : rng.integer(1, 30));
   }
-  p.bandwidth = rng.integer(0, 2) == 0 ? kNever : rng.integer(2, 20);
-  for (int c = 0; c < 16; ++c) p.among_replicas[at(c)] = rng.integer(0, 2) == 0 ? kNever : rng.integer(2, 40);
+  p.bandwidth = rng.integer(0, 2) == 0 ? kInfinity : rng.integer(2, 20);
+  for (int c = 0; c < 16; ++c) p.among_replicas[c] = rng.integer(0, 2) == 0 ? kInfinity : rng.integer(2, 40);
   if (rng.integer(0, 1) == 0) p.memory = rng.integer(15, 80);
   p.operations = rng.integer(0, 1);
   p.layers = std::move(graph);
@@ -50,40 +46,40 @@ inline Problem random_problem(Rng& rng, Digraph graph) {
 }
 
 struct All {
-  double iteration = kNever, bottleneck = kNever;
+  double iteration = kInfinity, bottleneck = kInfinity;
 };
 
 /// Every division of the layers into sets that do not wait for each other in a circle, every choice of replicas, and,
 /// of a sequence, every order.
 class BruteForce {
  public:
-  BruteForce(const Problem& p, bool sequential) : p_(p), sequential_(sequential), part_of_(at(p.size()), 0) {}
+  BruteForce(const Problem& p, bool sequential) : p_(p), sequential_(sequential), part_of_(p.size(), 0) {}
   All run() { return divide(0, 0), best_; }
 
  private:
   void divide(int layer, int parts) {
     if (layer == p_.size()) return choose(parts);
     for (int part = 0; part <= parts; ++part) {
-      part_of_[at(layer)] = part;
+      part_of_[layer] = part;
       divide(layer + 1, std::max(parts, part + 1));
     }
   }
 
   void choose(int parts) {
-    std::vector<std::set<int>> readers(at(parts));
+    std::vector<std::set<int>> readers(parts);
     for (int l = 0; l < p_.size(); ++l)
-      for (const int r : p_.layers.next[at(l)])
-        if (part_of_[at(l)] != part_of_[at(r)]) readers[at(part_of_[at(l)])].insert(part_of_[at(r)]);
+      for (const int r : p_.layers.next[l])
+        if (part_of_[l] != part_of_[r]) readers[part_of_[l]].insert(part_of_[r]);
     std::vector<int> order;
-    std::vector<char> placed(at(parts), 0);
+    std::vector<char> placed(parts, 0);
     const std::function<bool()> from_the_end = [&] {
       if (static_cast<int>(order.size()) == parts) return replicate(order, readers), !sequential_;
       for (int s = 0; s < parts; ++s) {
-        if (placed[at(s)]) continue;
-        if (!std::all_of(readers[at(s)].begin(), readers[at(s)].end(), [&](int r) { return placed[at(r)]; })) continue;
-        placed[at(s)] = 1, order.push_back(s);
+        if (placed[s]) continue;
+        if (!std::all_of(readers[s].begin(), readers[s].end(), [&](int r) { return placed[r]; })) continue;
+        placed[s] = 1, order.push_back(s);
         const bool enough = from_the_end();
-        placed[at(s)] = 0, order.pop_back();
+        placed[s] = 0, order.pop_back();
         if (enough) return true;
       }
       return false;
@@ -104,7 +100,7 @@ class BruteForce {
       for (std::size_t c = 0; c < p_.replicas.size(); ++c) {
         choice[s] = static_cast<int>(c);
         std::vector<int> rest = left;
-        if (p_.type[c] != kAnyType) rest[at(p_.type[c])] -= p_.replicas[c];
+        if (p_.type[c] != kAnyType) rest[p_.type[c]] -= p_.replicas[c];
         walk(s + 1, rest, any + (p_.type[c] == kAnyType ? p_.replicas[c] : 0));
       }
     };
@@ -134,30 +130,30 @@ class BruteForce {
     double slowest = 0, longest = 0, behind = 0;
     for (std::size_t i = 0; i < parts; ++i) {
       const int s = order[i];
-      const double r = p_.replicas[at(choice[at(s)])];
+      const double r = p_.replicas[choice[s]];
       double seconds = p_.operations, update = 0, kept = 0, stash = 0, gradients = 0, entering = 0;
       std::set<int> entered;
       for (int l = 0; l < p_.size(); ++l) {
-        if (part_of_[at(l)] != s) continue;
-        seconds += p_.amounts[at(l)].seconds[at(choice[at(s)])], stash += p_.amounts[at(l)].stash[at(choice[at(s)])];
-        update += p_.amounts[at(l)].update;
-        kept += p_.amounts[at(l)].kept, gradients += p_.amounts[at(l)].gradients;
-        for (const int input : p_.layers.previous[at(l)])
-          if (part_of_[at(input)] != s && entered.insert(input).second) entering += p_.output[at(input)];
+        if (part_of_[l] != s) continue;
+        seconds += p_.amounts[l].seconds[choice[s]], stash += p_.amounts[l].stash[choice[s]];
+        update += p_.amounts[l].update;
+        kept += p_.amounts[l].kept, gradients += p_.amounts[l].gradients;
+        for (const int input : p_.layers.previous[l])
+          if (part_of_[input] != s && entered.insert(input).second) entering += p_.output[input];
       }
-      if (r > 1) update += 2 * (r - 1) / r * gradients / p_.among_replicas[at(choice[at(s)])];
+      if (r > 1) update += 2 * (r - 1) / r * gradients / p_.among_replicas[choice[s]];
       seconds += update / p_.micro_batches;
       const double channel = 2 * entering / r / p_.bandwidth;
       int below = 0;
       double after = 0;
-      for (const int t : readers[at(s)]) below = std::max(below, depth[at(t)]), after = std::max(after, path[at(t)]);
+      for (const int t : readers[s]) below = std::max(below, depth[t]), after = std::max(after, path[t]);
       if (sequential_) below = static_cast<int>(i), after = behind;
-      depth[at(s)] = below + 1;
-      path[at(s)] = behind = after + seconds + channel;
+      depth[s] = below + 1;
+      path[s] = behind = after + seconds + channel;
       const double bytes = kept + stash * std::min(below + 1, p_.micro_batches);
-      if (bytes > p_.memory || bytes > p_.room[at(choice[at(s)])]) return;
+      if (bytes > p_.memory || bytes > p_.room[choice[s]]) return;
       slowest = std::max({slowest, seconds, channel});
-      longest = std::max(longest, path[at(s)]);
+      longest = std::max(longest, path[s]);
     }
     best_.bottleneck = std::min(best_.bottleneck, slowest);
     best_.iteration = std::min(best_.iteration, (p_.micro_batches - 1) * slowest + longest);
@@ -174,7 +170,7 @@ inline void check_partition(const Problem& p, const std::vector<Part>& parts) {
   for (const Part& part : parts) layers.insert(layers.end(), part.layers.begin(), part.layers.end());
   std::sort(layers.begin(), layers.end());
   REQUIRE(static_cast<int>(layers.size()) == p.size());
-  for (int l = 0; l < p.size(); ++l) CHECK(layers[at(l)] == l);
+  for (int l = 0; l < p.size(); ++l) CHECK(layers[l] == l);
 }
 
 }  // namespace stagecraft::test

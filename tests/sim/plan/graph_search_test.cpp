@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <set>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/plan/graph/coarsen.hpp"
 #include "sim/plan/graph/exact.hpp"
 #include "sim/plan/graph/partition.hpp"
@@ -32,7 +32,7 @@ Problem branches(int count, int length, int devices, int micro_batches, bool joi
     const bool last = (l + 1) % length == 0;
     if (!last || joined) p.layers.add(l, last ? count * length : l + 1);
   }
-  p.amounts.assign(at(count * length), layer(3, 1, 1));
+  p.amounts.assign(count * length, layer(3, 1, 1));
   if (joined) p.amounts.push_back(layer(0, 0, 0));
   p.output.assign(p.amounts.size(), 1);
   return p;
@@ -52,8 +52,8 @@ Problem random_twins(Rng& rng) {
   Problem p = random_problem(rng, std::move(graph));
   for (int b = 1; b < count; ++b)
     for (int l = 0; l < length && rng.integer(0, 5) > 0; ++l) {
-      p.amounts[at(first + b * length + l)] = p.amounts[at(first + l)];
-      p.output[at(first + b * length + l)] = p.output[at(first + l)];
+      p.amounts[first + b * length + l] = p.amounts[first + l];
+      p.output[first + b * length + l] = p.output[first + l];
     }
   return p;
 }
@@ -68,11 +68,11 @@ TEST_CASE("graph-exact: the best of all partitions, on 200 random graphs") {
     const Problem p = random_problem(rng, test::random_graph(rng, rng.integer(1, 6), n % 10 == 0));
     const All all = BruteForce(p, false).run();
     const auto found = search_exact(p, {});
-    REQUIRE(found.has_value() == (all.iteration < kNever));
+    REQUIRE(found.has_value() == (all.iteration < kInfinity));
     const auto fastest = search_exact(p, {.bottleneck = true});
     REQUIRE(fastest.has_value() == found.has_value());
     impossible += !found;
-    limited += p.memory < kNever;
+    limited += p.memory < kInfinity;
     if (!found) continue;
     CHECK(fastest->value == doctest::Approx(all.bottleneck).epsilon(1e-12));
     CHECK(found->value == doctest::Approx(all.iteration).epsilon(1e-12));
@@ -98,14 +98,14 @@ TEST_CASE("graph-exact: the best of all partitions of wider graphs into many sta
       for (int r = rng.integer(1, 2); r > 0; --r) graph.add(l, rng.integer(l + 1, layers - 1));
     Problem p = random_problem(rng, graph);
     p.devices = 8, p.micro_batches = rng.integer(1, 4), p.replicas = {1}, p.operations = 0;
-    p.memory = kNever;
+    p.memory = kInfinity;
     if (n % 2 == 1) {  // Memory decides: much is kept for each micro-batch in flight, and some layers take no time.
       p.micro_batches = 8, p.memory = rng.integer(25, 40);
       for (Sums& amounts : p.amounts) amounts = layer(rng.integer(0, 2) * 5, rng.integer(0, 3), rng.integer(0, 9));
     }
     const All all = BruteForce(p, false).run();
     const auto found = search_exact(p, {});
-    REQUIRE(found.has_value() == (all.iteration < kNever));
+    REQUIRE(found.has_value() == (all.iteration < kInfinity));
     if (!found) continue;
     ++possible;
     CHECK(found->value == doctest::Approx(all.iteration).epsilon(1e-12));
@@ -121,7 +121,7 @@ TEST_CASE("graph-exact: the best of all sequences, on 100 random graphs") {
     const Problem p = random_problem(rng, test::random_graph(rng, rng.integer(1, 5), false));
     const All all = BruteForce(p, true).run();
     const auto found = search_exact(p, {.sequential = true});
-    REQUIRE(found.has_value() == (all.iteration < kNever));
+    REQUIRE(found.has_value() == (all.iteration < kInfinity));
     if (!found) continue;
     ++possible;
     CHECK(found->value == doctest::Approx(all.iteration).epsilon(1e-12));

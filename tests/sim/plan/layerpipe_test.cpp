@@ -46,8 +46,8 @@ double largest_load(const Plan& made, const ModelGraph& model, const Cluster& cl
   std::vector<double> load(cluster.devices.size(), 0);
   const StageCosts costs = stage_costs(made, CostTable(model, cluster));
   for (int s = 0; s < made.stage_count(); ++s) {
-    const StageCost& cost = costs[static_cast<std::size_t>(s)].front();
-    load[static_cast<std::size_t>(made.stage(StageId{s}).devices.front())] += (cost.forward + cost.backward).value;
+    const StageCost& cost = costs[s].front();
+    load[made.stage(StageId{s}).devices.front()] += (cost.forward + cost.backward).value;
   }
   return *std::max_element(load.begin(), load.end());
 }

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 
+#include "sim/core/numbers.hpp"
 #include "sim/core/random.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/planning.hpp"
@@ -13,10 +13,6 @@
 using namespace stagecraft;
 
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// A chain whose layers take so long on a device of speed 1, forward and for each gradient.
 ModelGraph chain(const std::vector<double>& seconds, double output = 8) {
@@ -39,7 +35,7 @@ Cluster two_types(int first, int second, double fast, double slow) {
   cluster.types.push_back(cluster.types.front());
   cluster.types[0].name = "fast", cluster.types[0].speed = fast;
   cluster.types[1].name = "slow", cluster.types[1].speed = slow;
-  for (int d = first; d < first + second; ++d) cluster.devices[at(d)].type = 1;
+  for (int d = first; d < first + second; ++d) cluster.devices[d].type = 1;
   return cluster;
 }
 
@@ -75,17 +71,17 @@ TEST_CASE("2bw on two types: stages in order of the types, mostly as good as any
     const Cluster cluster = two_types(first, second, rng.uniform(1, 4), 1);
     const Planned made = test::planned("2bw", model, cluster, "{largest_micro_batch: 1}");
     // Every order of the devices, as their names say it, and every division of the layers.
-    double least = kNever;
-    std::vector<int> order(at(devices));
-    for (int d = 0; d < devices; ++d) order[at(d)] = d;
+    double least = kInfinity;
+    std::vector<int> order(devices);
+    for (int d = 0; d < devices; ++d) order[d] = d;
     do {
       for (int width = 1; width <= devices; ++width)
         for (int depth = 1; depth <= std::min(devices / width, static_cast<int>(seconds.size())); ++depth) {
           const std::function<double(int, std::size_t)> slowest = [&](int stage, std::size_t from) {
-            if (stage == depth) return from == seconds.size() ? 0.0 : kNever;
-            double speed = kNever, sum = 0, found = kNever;
+            if (stage == depth) return from == seconds.size() ? 0.0 : kInfinity;
+            double speed = kInfinity, sum = 0, found = kInfinity;
             for (int d = stage * width; d < (stage + 1) * width; ++d)
-              speed = std::min(speed, cluster.types[at(cluster.devices[at(order[at(d)])].type)].speed);
+              speed = std::min(speed, cluster.types[cluster.devices[order[d]].type].speed);
             for (std::size_t to = from + 1; to <= seconds.size(); ++to) {
               sum += 3 * seconds[to - 1] / speed;
               found = std::min(found, std::max(sum, slowest(stage + 1, to)));

@@ -3,9 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
+#include "sim/core/numbers.hpp"
 #include "sim/plan/msr/brute.hpp"
 #include "sim/plan/msr/mixed.hpp"
 #include "sim/plan/msr/piper.hpp"
@@ -14,10 +14,6 @@
 using namespace stagecraft;
 
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Layers that take a random time on each of the types: not always the same type is faster.
 msr::MixedWork random_work(Rng& rng, int layers, bool chain, int types, int devices) {
@@ -88,7 +84,7 @@ TEST_CASE("pipedream on several types equals looking at every plan, on 600 rando
     check_devices(found->stages, devices, !options.fewer);
     for (const msr::FoundStage& stage : found->stages) {
       std::set<int> own;
-      for (const int d : stage.devices) own.insert(work.type_of[at(d)]);
+      for (const int d : stage.devices) own.insert(work.type_of[d]);
       together += own.size() > 1;
     }
   }
@@ -107,7 +103,7 @@ TEST_CASE("pipedream on several types is PipeDream's programme where they are al
     const auto plain = msr::search_pipedream(work.work.front(), options);
     const auto one = msr::search_pipedream(work, options);
     work.work.push_back(work.work.front());  // A second type in name only.
-    for (int d = 0; d < devices; ++d) work.type_of[at(d)] = d % 2;
+    for (int d = 0; d < devices; ++d) work.type_of[d] = d % 2;
     const auto two = msr::search_pipedream(work, options);
     REQUIRE((plain.has_value() == one.has_value() && plain.has_value() == two.has_value()));
     if (!plain) continue;
@@ -167,14 +163,14 @@ struct Servers {
   }
 
   double best(std::size_t from, int left_of_first, int left_of_second) const {
-    if (from == parameters.size()) return left_of_first + left_of_second == 0 ? 0 : kNever;
-    double least = kNever, weights = 0;
+    if (from == parameters.size()) return left_of_first + left_of_second == 0 ? 0 : kInfinity;
+    double least = kInfinity, weights = 0;
     for (std::size_t to = from + 1; to <= parameters.size(); ++to) {
       weights += parameters[to - 1];
       for (const int type : {0, 1})
         for (int r = 1; r <= (type == 0 ? left_of_first : left_of_second); ++r) {
           const double reduce = 4.0 * (r - 1) / r * weights / between / (from == 0 ? 2 : 1);
-          const double own = (inside_one(at(type), from, to) + reduce) / r;
+          const double own = (inside_one(type, from, to) + reduce) / r;
           least = std::min(least, std::max(own, best(to, left_of_first - (type == 0 ? r : 0),
                                                      left_of_second - (type == 1 ? r : 0))));
         }
@@ -210,7 +206,7 @@ TEST_CASE("pipedream: servers of two types equal looking at every plan, on 100 r
     const std::vector<std::vector<msr::Level>> inner(2, {options.levels.front()});
     const auto found = msr::search_pipedream(work, options, inner);
     const double best = servers.best(0, first, second);
-    REQUIRE(found.has_value() == (best < kNever));
+    REQUIRE(found.has_value() == (best < kInfinity));
     if (!found) continue;
     ++possible;
     CHECK(found->seconds == doctest::Approx(best).epsilon(1e-12));
@@ -230,7 +226,7 @@ std::vector<msr::PiperInput> random_piper(Rng& rng, int types, int devices) {
   input.bandwidth = rng.uniform(1, 20);
   input.most_replicas = rng.integer(1, 4);
   input.whole_stages = true;
-  for (std::size_t l = 0; l < at(layers); ++l) {
+  for (std::size_t l = 0; l < layers; ++l) {
     msr::Variant plain{"plain", rng.uniform(0, 1), rng.uniform(0, 1), rng.uniform(0, 2), rng.uniform(0, 2), {}, {}};
     for (std::size_t i = 0; i < input.graph.previous[l].size(); ++i) plain.in.push_back(rng.uniform(0, 1));
     for (std::size_t i = 0; i < input.graph.next[l].size(); ++i) plain.out.push_back(rng.uniform(0, 1));
@@ -255,8 +251,8 @@ std::vector<msr::PiperInput> random_piper(Rng& rng, int types, int devices) {
 double best_of_all(const std::vector<msr::PiperInput>& inputs, const msr::Cuts& cuts, int from, std::vector<int> left,
                    int used) {
   const msr::PiperInput& first = inputs.front();
-  if (from == cuts.count() - 1) return used == 0 ? 0 : kNever;
-  double best = kNever;
+  if (from == cuts.count() - 1) return used == 0 ? 0 : kInfinity;
+  double best = kInfinity;
   for (int to = from + 1; to < cuts.count(); ++to) {
     if (!cuts.contains(to, from)) continue;
     const std::vector<int> layers = cuts.layers_between(from, to);
@@ -274,14 +270,14 @@ double best_of_all(const std::vector<msr::PiperInput>& inputs, const msr::Cuts& 
           if (take.of_type[t] == 0) continue;
           double seconds = 0, bytes = 0, parameters = 0, memory = 0, in_turn = 0;
           for (const int l : layers) {
-            const msr::Variant& variant = inputs[t].layers[at(l)].by_degree.at(1)[v];
+            const msr::Variant& variant = inputs[t].layers[l].by_degree.at(1)[v];
             seconds += variant.seconds, parameters += variant.parameters;
             memory += variant.memory_in_flight * in_flight + variant.memory_once;
             in_turn = std::max(in_turn, variant.memory_in_turn);
             for (std::size_t e = 0; e < variant.in.size(); ++e)
-              if (!inside(first.graph.previous[at(l)][e])) bytes += 2 * variant.in[e];
+              if (!inside(first.graph.previous[l][e])) bytes += 2 * variant.in[e];
             for (std::size_t e = 0; e < variant.out.size(); ++e)
-              if (!inside(first.graph.next[at(l)][e])) bytes += 2 * variant.out[e];
+              if (!inside(first.graph.next[l][e])) bytes += 2 * variant.out[e];
           }
           const double d = take.devices;
           slowest = std::max(slowest, (seconds + bytes / first.bandwidth) / d +
@@ -308,11 +304,11 @@ TEST_CASE("piper on several types equals looking at every plan, on 400 random mo
     for (int t = 0; t < types; ++t) counts.push_back(rng.integer(1, types == 3 ? 1 : 2)), devices += counts.back();
     const std::vector<msr::PiperInput> inputs = random_piper(rng, types, devices);
     const msr::Cuts cuts = msr::all_cuts(inputs.front().graph, 1000);
-    double best = kNever;
+    double best = kInfinity;
     for (int used = 1; used <= std::min(devices, inputs.front().micro_batches); ++used)
       best = std::min(best, best_of_all(inputs, cuts, 0, counts, used));
     const auto found = msr::search_piper(inputs, counts, cuts);
-    REQUIRE(found.has_value() == (best != kNever));
+    REQUIRE(found.has_value() == (best != kInfinity));
     (found ? feasible : infeasible)++;
     if (!found) continue;
     CHECK(found->seconds == doctest::Approx(best).epsilon(1e-12));

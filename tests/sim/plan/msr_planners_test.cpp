@@ -40,7 +40,7 @@ std::string shape(const Plan& plan) {
 Cluster hosts(int count, int each, double inside, double between) {
   Cluster cluster = test::bare_cluster(count * each, count + 1);
   for (int d = 0; d < count * each; ++d) {
-    cluster.devices[static_cast<std::size_t>(d)].host = "h" + std::to_string(d / each);
+    cluster.devices[d].host = "h" + std::to_string(d / each);
     test::connect(cluster, {d, count * each + d / each}, inside, 0);
   }
   for (int h = 0; h < count; ++h) test::connect(cluster, {count * each + h, count * each + count}, between, 0);

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <limits>
 
+#include "sim/core/numbers.hpp"
 #include "sim/plan/msr/piper_file.hpp"
 #include "tests/sim/plan/random_graph.hpp"
 #include "tests/support/checked.hpp"
@@ -12,8 +12,6 @@
 using namespace stagecraft;
 
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 msr::PiperInput random_piper(Rng& rng) {
   msr::PiperInput input;
@@ -53,7 +51,7 @@ Price price_of(const msr::PiperInput& input, const msr::Cuts& cuts, const msr::P
   double in_turn = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const auto l = static_cast<std::size_t>(layers[i]);
-    const msr::Variant& v = input.layers[l].by_degree.at(stage.tensor)[static_cast<std::size_t>(stage.variants[i])];
+    const msr::Variant& v = input.layers[l].by_degree.at(stage.tensor)[stage.variants[i]];
     price.seconds += v.seconds / stage.data;
     price.seconds += 4.0 * (stage.data - 1) / stage.data * v.parameters / input.micro_batches / input.bandwidth;
     for (std::size_t e = 0; e < v.in.size(); ++e)
@@ -69,8 +67,8 @@ Price price_of(const msr::PiperInput& input, const msr::Cuts& cuts, const msr::P
 
 /// The best over every cut, degree and variant.
 double best_of_all(const msr::PiperInput& input, const msr::Cuts& cuts, int from, int degrees, int devices) {
-  if (from == cuts.count() - 1) return degrees == 0 ? 0 : kNever;
-  double best = kNever;
+  if (from == cuts.count() - 1) return degrees == 0 ? 0 : kInfinity;
+  double best = kInfinity;
   for (int to = from + 1; to < cuts.count(); ++to) {
     if (!cuts.contains(to, from)) continue;
     const std::size_t layers = cuts.layers_between(from, to).size();
@@ -78,7 +76,7 @@ double best_of_all(const msr::PiperInput& input, const msr::Cuts& cuts, int from
       for (int data = 1; data <= degrees && tensor * data <= devices; ++data) {
         const std::vector<int> members = cuts.layers_between(from, to);
         if (input.micro_batches % data != 0 || std::any_of(members.begin(), members.end(), [&](int l) {
-              return input.layers[static_cast<std::size_t>(l)].by_degree.count(tensor) == 0;
+              return input.layers[l].by_degree.count(tensor) == 0;
             }))
           continue;
         const double rest = best_of_all(input, cuts, to, degrees - data, devices - tensor * data);
@@ -107,11 +105,11 @@ TEST_CASE("piper equals looking at every plan, on 400 random models") {
       for (auto& [degree, variants] : layer.by_degree)
         if (input.whole_stages) variants.back().memory_in_turn = rng.uniform(0, 2);
     const msr::Cuts cuts = msr::all_cuts(input.graph, 1000);
-    double best = kNever;
+    double best = kInfinity;
     for (int degrees = 1; degrees <= std::min(input.micro_batches, input.devices); ++degrees)
       best = std::min(best, best_of_all(input, cuts, 0, degrees, input.devices));
     const auto found = msr::search_piper(input, cuts);
-    REQUIRE(found.has_value() == (best != kNever));
+    REQUIRE(found.has_value() == (best != kInfinity));
     (found ? feasible : infeasible)++;
     if (!found) continue;
     // Layers alone change byte for byte, the cheapest first, which need not be the best set of them.

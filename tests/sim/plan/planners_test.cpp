@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 
+#include "sim/core/numbers.hpp"
 #include "sim/core/random.hpp"
 #include "sim/plan/planner.hpp"
 #include "sim/plan/stage_cost.hpp"
@@ -48,20 +48,19 @@ double busiest(const Plan& made, const ModelGraph& model, const Cluster& cluster
   std::vector<double> loads(cluster.devices.size(), 0);
   for (std::size_t s = 0; s < costs.size(); ++s)
     for (std::size_t r = 0; r < costs[s].size(); ++r)
-      loads[static_cast<std::size_t>(made.stages[s].devices[r])] +=
-          costs[s][r].forward.value + costs[s][r].backward.value;
+      loads[made.stages[s].devices[r]] += costs[s][r].forward.value + costs[s][r].backward.value;
   return *std::max_element(loads.begin(), loads.end());
 }
 
 /// The least of `judge` over all divisions of the layers into the stages of a plan.
 double least_of_all(Plan trial, int layers, const std::function<double(const Plan&)>& judge) {
-  double best = std::numeric_limits<double>::infinity();
+  double best = kInfinity;
   const std::function<void(int, int)> cut = [&](int stage, int first) {
     if (stage == trial.stage_count()) {
       if (first == layers) best = std::min(best, judge(trial));
       return;
     }
-    auto& own = trial.stages[static_cast<std::size_t>(stage)].layers;
+    auto& own = trial.stages[stage].layers;
     own.clear();
     for (int l = first; l < layers; ++l) {
       own.push_back(LayerId{l});

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <numeric>
 
+#include "sim/core/numbers.hpp"
 #include "sim/core/random.hpp"
 #include "sim/plan/spp/partition.hpp"
 
@@ -15,12 +15,10 @@ using namespace stagecraft::spp;
 
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 Bandwidths random_bandwidths(int devices, Rng& rng) {
-  Bandwidths all(at(devices), std::vector<double>(at(devices), 0));
+  Bandwidths all(devices, std::vector<double>(devices, 0));
   for (int a = 0; a < devices; ++a)
-    for (int b = 0; b < a; ++b) all[at(a)][at(b)] = all[at(b)][at(a)] = rng.integer(1, 50);
+    for (int b = 0; b < a; ++b) all[a][b] = all[b][a] = rng.integer(1, 50);
   return all;
 }
 
@@ -37,8 +35,8 @@ Problem random_problem(int layers, int devices, Rng& rng) {
     for (const int r : p.replicas) {
       auto &fs = forward.emplace_back(1, 0.0), &bs = backward.emplace_back(1, 0.0);
       for (int l = 0; l < layers; ++l) {
-        fs.push_back(fs.back() + slowness * f[at(l)] / r);
-        bs.push_back(bs.back() + slowness * b[at(l)] / r);
+        fs.push_back(fs.back() + slowness * f[l] / r);
+        bs.push_back(bs.back() + slowness * b[l] / r);
       }
     }
   }
@@ -59,9 +57,9 @@ double bottleneck_of(const Problem& p, const std::vector<Part>& parts) {
     for (int d = parts[s].first_device; d < parts[s].first_device + parts[s].replicas; ++d) {
       const auto choice = static_cast<std::size_t>(std::find(p.replicas.begin(), p.replicas.end(), parts[s].replicas) -
                                                    p.replicas.begin());
-      const auto &f = p.forward[at(d)][choice], &b = p.backward[at(d)][choice];
-      work = std::max(work, f[at(parts[s].last_layer)] - f[at(parts[s].first_layer)] + b[at(parts[s].last_layer)] -
-                                b[at(parts[s].first_layer)]);
+      const auto &f = p.forward[d][choice], &b = p.backward[d][choice];
+      work = std::max(
+          work, f[parts[s].last_layer] - f[parts[s].first_layer] + b[parts[s].last_layer] - b[parts[s].first_layer]);
     }
     slowest = std::max({slowest, work + t.all_reduce / p.micro_batches, 2 * t.input});
   }
@@ -70,7 +68,7 @@ double bottleneck_of(const Problem& p, const std::vector<Part>& parts) {
 
 /// Every way to cut and replicate along the line, with so many parts.
 double best_of_all(const Problem& p, std::size_t parts) {
-  double best = std::numeric_limits<double>::infinity();
+  double best = kInfinity;
   std::vector<Part> now;
   const std::function<void(int, int)> walk = [&](int layer, int device) {
     if (now.size() == parts) {
@@ -95,7 +93,7 @@ double cut_weight(const Bandwidths& w, const std::vector<int>& side, int devices
     for (int b = 0; b < a; ++b) {
       const bool in_a = std::find(side.begin(), side.end(), a) != side.end();
       const bool in_b = std::find(side.begin(), side.end(), b) != side.end();
-      if (in_a != in_b) sum += w[at(a)][at(b)];
+      if (in_a != in_b) sum += w[a][b];
     }
   return sum;
 }
@@ -107,11 +105,11 @@ TEST_CASE("the least cut is the least of all cuts") {
   for (int n = 0; n < 100; ++n) {
     const int devices = rng.integer(2, 8);
     const Bandwidths w = random_bandwidths(devices, rng);
-    std::vector<int> all(at(devices));
+    std::vector<int> all(devices);
     std::iota(all.begin(), all.end(), 0);
     const auto sides = least_cut(w, all);
-    CHECK(sides.first.size() + sides.second.size() == at(devices));
-    double least = std::numeric_limits<double>::infinity();
+    CHECK(sides.first.size() + sides.second.size() == devices);
+    double least = kInfinity;
     for (unsigned mask = 1; mask + 1 < 1U << devices; ++mask) {
       std::vector<int> side;
       for (int d = 0; d < devices; ++d)
@@ -126,7 +124,7 @@ TEST_CASE("two hosts whose devices are numbered in turn come one after the other
   Bandwidths w(8, std::vector<double>(8, 1.25));
   for (int a = 0; a < 8; ++a)
     for (int b = 0; b < 8; ++b)
-      if (a % 2 == b % 2) w[at(a)][at(b)] = 50;
+      if (a % 2 == b % 2) w[a][b] = 50;
   const std::vector<int> order = order_devices(w);
   REQUIRE(order.size() == 8);
   int crossings = 0;
@@ -141,7 +139,7 @@ TEST_CASE("the division has the least bottleneck of all divisions, for every num
     const Problem p = random_problem(rng.integer(1, 6), rng.integer(1, 5), rng);
     std::int64_t states = 0;
     const auto divisions = divide(p, states);
-    CHECK(divisions.size() == at(std::min(p.layers(), p.devices())));
+    CHECK(divisions.size() == (std::min(p.layers(), p.devices())));
     for (std::size_t i = 0; i < divisions.size(); ++i) {
       CAPTURE(n);
       CAPTURE(i);
@@ -161,7 +159,7 @@ TEST_CASE("an iteration in list order is within (1 + (4 S - 4) / M) of the bottl
     for (double& g : p.gradients) g = 0;  // The all-reduce comes on top.
     std::int64_t states = 0;
     const auto divisions = divide(p, states);
-    const Division& d = divisions[at(rng.integer(0, static_cast<int>(divisions.size()) - 1))];
+    const Division& d = divisions[rng.integer(0, static_cast<int>(divisions.size()) - 1)];
     const double parts = static_cast<double>(d.parts.size()), m = p.micro_batches;
     const double time = play(p, d.parts);
     CHECK(time >= m * d.bottleneck * (1 - 1e-12));

@@ -47,7 +47,7 @@ ModelGraph model_with(const std::vector<std::string>& ties) {
 
 Plan with_layers(Plan plan) {
   const int stages = plan.different_stages();
-  for (int s = 0; s < plan.stage_count(); ++s) plan.stages[static_cast<std::size_t>(s)].layers = {LayerId{s % stages}};
+  for (int s = 0; s < plan.stage_count(); ++s) plan.stages[s].layers = {LayerId{s % stages}};
   return plan;
 }
 
@@ -177,9 +177,9 @@ TEST_CASE("holders of 20,000 replicas, side by side and on the same devices, are
   Plan plan = chain_plan(2, 2, 2);
   for (const bool shifted : {false, true}) {
     for (int s = 0; s < 2; ++s) {
-      plan.stages[static_cast<std::size_t>(s)].devices.clear();
+      plan.stages[s].devices.clear();
       for (int r = 0; r < kReplicas; ++r)
-        plan.stages[static_cast<std::size_t>(s)].devices.emplace_back(shifted ? r + s * kReplicas / 2 : 2 * r + s);
+        plan.stages[s].devices.emplace_back(shifted ? r + s * kReplicas / 2 : 2 * r + s);
     }
     const GradientGroups groups(tied(plan, {{0, 1}}));
     CHECK(groups.rings().size() == (shifted ? kReplicas / 2 : kReplicas));

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <numeric>
 
+#include "sim/core/numbers.hpp"
 #include "sim/core/random.hpp"
 #include "sim/plan/msr/two_bw.hpp"
 
@@ -40,7 +40,7 @@ TEST_CASE("2bw: even cuts equal looking at all of them") {
         most = std::max(most, std::accumulate(amounts.begin() + starts[p], amounts.begin() + starts[p + 1], 0.0));
       return most;
     };
-    double best = std::numeric_limits<double>::infinity();
+    double best = kInfinity;
     std::vector<int> starts{0};
     const std::function<void()> all = [&] {
       if (static_cast<int>(starts.size()) == parts) return void(best = std::min(best, largest(starts)));

@@ -25,13 +25,9 @@ Program sound(bool rendezvous = true) {
   return test::program_of("1f1b", plan, uniform_costs(plan, cost), options);
 }
 
-Instruction& at(Program& program, std::string_view text) {
-  return program.instructions[static_cast<std::size_t>(test::find(program, text))];
-}
+Instruction& at(Program& program, std::string_view text) { return program.instructions[test::find(program, text)]; }
 
-Transfer& transfer_of(Program& program, std::string_view send) {
-  return program.transfers[static_cast<std::size_t>(at(program, send).link)];
-}
+Transfer& transfer_of(Program& program, std::string_view send) { return program.transfers[at(program, send).link]; }
 
 /// Makes `later` wait for `to` instead of `from`.
 void redirect(Program& program, std::string_view later, std::string_view from, InstructionId to) {
@@ -107,10 +103,8 @@ TEST_CASE("each broken promise is caught and named") {
       {"the program has a message that is in no transfer", [](Program& p) { p.transfers.pop_back(); }},
       {"0F0 computes outside a stream", [](Program& p) { p.streams.front().kind = StreamKind::Collective; }},
       {"is not a member of its collective", [](Program& p) { at(p, "1AR0").kind = InstructionKind::Send; }},
-      {"1AR0 does not match the ring",
-       [](Program& p) { p.routes[static_cast<std::size_t>(p.collectives[0].first_route)].from = DeviceId{0}; }},
-      {"1AR0 does not match the ring",
-       [](Program& p) { p.routes[static_cast<std::size_t>(p.collectives[0].first_route)].to = DeviceId{0}; }},
+      {"1AR0 does not match the ring", [](Program& p) { p.routes[p.collectives[0].first_route].from = DeviceId{0}; }},
+      {"1AR0 does not match the ring", [](Program& p) { p.routes[p.collectives[0].first_route].to = DeviceId{0}; }},
       {"0F0 has a buffer that ends before it begins",
        [](Program& p) {
          for (Buffer& b : p.buffers)

@@ -44,8 +44,7 @@ std::vector<bool> before(const Program& program, std::size_t n) {
   seen[n] = true;
   for (std::size_t i = n + 1; i-- > 0;)
     if (seen[i])
-      for (const InstructionId w : program.waits_for(InstructionId{static_cast<std::int64_t>(i)}))
-        seen[static_cast<std::size_t>(w)] = true;
+      for (const InstructionId w : program.waits_for(InstructionId{static_cast<std::int64_t>(i)})) seen[w] = true;
   return seen;
 }
 
@@ -54,7 +53,7 @@ std::vector<bool> before_with_partners(const Program& program, std::size_t n) {
   std::vector<bool> seen = before(program, n);
   for (const Collective& c : program.collectives) {
     bool any = false;
-    for (int m = 0; m < c.members; ++m) any = any || seen[static_cast<std::size_t>(c.first + m)];
+    for (int m = 0; m < c.members; ++m) any = any || seen[c.first + m];
     for (int m = 0; any && m < c.members; ++m) {
       const std::vector<bool> more = before(program, static_cast<std::size_t>(c.first + m));
       for (std::size_t i = 0; i < more.size(); ++i) seen[i] = seen[i] || more[i];
@@ -94,7 +93,7 @@ TEST_CASE("a ring goes once round the devices of both copies, with the bytes of 
         for (int m = 0; m < c.members; ++m) {
           const Instruction& member = program.at(InstructionId{c.first + m});
           const Stage& own = m < replicas ? first : plan.stage(first.twin);
-          CHECK(member.device == own.devices[static_cast<std::size_t>(m % replicas)]);
+          CHECK(member.device == own.devices[m % replicas]);
           CHECK(&plan.stage(member.stage) == &own);
         }
       }

@@ -55,7 +55,7 @@ class TokenGame {
       if ((forward ? e.from : e.to) != op.stage) continue;
       const StageId other = forward ? e.to : e.from;
       for_each_overlap(plan_.stage(op.stage), op.micro, own, plan_.stage(other), [&](int m, int r, int) {
-        const auto to = static_cast<std::size_t>(plan_.stage(other).devices[static_cast<std::size_t>(r)]);
+        const auto to = static_cast<std::size_t>(plan_.stage(other).devices[r]);
         if (to != d) messages_.push_back({d, i + 1, to, slot(to, {op.kind, false, other, m})});
       });
     }

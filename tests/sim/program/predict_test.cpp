@@ -153,7 +153,7 @@ TEST_CASE("every replica predicts for itself, and the delay of a stage is the la
       test::lowered(test::build("pipedream", plan, 3), plan, uniform_costs(plan, with_weights()), options, "pipeoptim");
   int predictions[3] = {0, 0, 0};
   for (const Instruction& i : program.instructions)
-    if (i.kind == InstructionKind::Predict) ++predictions[static_cast<std::size_t>(i.device)];
+    if (i.kind == InstructionKind::Predict) ++predictions[i.device];
   CHECK(predictions[0] == 6);
   CHECK(predictions[1] == 0);
   CHECK(predictions[2] == 6);
@@ -164,9 +164,7 @@ TEST_CASE("a message says which edge it goes along, and which micro-batch of the
   Plan plan = test::dag_plan(3, 2, {{0, 2}, {1, 2}}, 10);
   plan.stages[2].micro_batch_size = 2;
   const Program program = test::program_of("graph", plan, uniform_costs(plan, test::times(1, 1)));
-  const auto of = [&](std::string_view send) -> const Transfer& {
-    return program.transfers[static_cast<std::size_t>(at(program, send).link)];
-  };
+  const auto of = [&](std::string_view send) -> const Transfer& { return program.transfers[at(program, send).link]; };
   CHECK(of("0>2:0F1").edge == 0);
   CHECK(of("0>2:0F1").to_micro == 0);
   CHECK(of("1>2:1F0").edge == 1);

@@ -165,7 +165,7 @@ TEST_CASE("a ring goes once round the replicas, and all reductions of a stage sh
       for (int m = 0; m < c.members; ++m) {
         const auto i = static_cast<std::size_t>(m);
         CHECK(program.at(InstructionId{c.first + m}).device == devices[i]);
-        const RouteEnds& edge = program.routes[static_cast<std::size_t>(c.first_route + m)];
+        const RouteEnds& edge = program.routes[c.first_route + m];
         CHECK(edge.from == devices[i]);
         CHECK(edge.to == devices[(i + 1) % devices.size()]);
       }

@@ -56,8 +56,8 @@ std::vector<int> behind(const Plan& plan, int hop) {
     changed = false;
     for (const StageEdge& e : plan.edges) {
       const bool apart = plan.stage(e.from).devices != plan.stage(e.to).devices;
-      const int least = all[static_cast<std::size_t>(e.from)] + (apart ? hop : 0);
-      int& own = all[static_cast<std::size_t>(e.to)];
+      const int least = all[e.from] + (apart ? hop : 0);
+      int& own = all[e.to];
       if (own < least) own = least, changed = true;
     }
   }

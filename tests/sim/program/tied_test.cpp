@@ -79,7 +79,7 @@ class Before {
       const Instruction& i = p.at(id);
       std::vector<InstructionId> together{id};
       if (i.kind == InstructionKind::AllReduce) {
-        const Collective& c = p.collectives[static_cast<std::size_t>(i.link)];
+        const Collective& c = p.collectives[i.link];
         together.clear();
         for (int m = 0; m < c.members; ++m) together.emplace_back(c.first + m);
       }
@@ -87,13 +87,13 @@ class Before {
         for (const InstructionId w : p.waits_for(one)) add(n, w);
     }
   }
-  bool ended(InstructionId first, std::size_t when) const { return ended_[when][static_cast<std::size_t>(first)]; }
+  bool ended(InstructionId first, std::size_t when) const { return ended_[when][first]; }
 
  private:
   void add(std::size_t n, InstructionId w) {
-    ended_[n][static_cast<std::size_t>(w)] = true;
+    ended_[n][w] = true;
     for (std::size_t i = 0; i < p_.size(); ++i)
-      if (ended_[static_cast<std::size_t>(w)][i]) ended_[n][i] = true;
+      if (ended_[w][i]) ended_[n][i] = true;
   }
   const Program& p_;
   std::vector<std::vector<bool>> ended_;

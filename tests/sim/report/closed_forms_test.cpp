@@ -24,9 +24,7 @@ Report report_of(const char* name, const Plan& plan, Times t, int iterations = 1
 }
 
 /// With stashes of one byte, what a stage keeps alive at most.
-int activations(const Report& report, int stage) {
-  return report.devices[static_cast<std::size_t>(stage)].memory.activations;
-}
+int activations(const Report& report, int stage) { return report.devices[stage].memory.activations; }
 
 }  // namespace
 
@@ -86,7 +84,7 @@ TEST_CASE("2bw on unequal stages: the period is the slowest stage's work, not wh
   for (int slow = 0; slow < 4; ++slow) {
     CAPTURE(slow);
     StageCosts costs = uniform_costs(plan, test::times(0.5, 1));
-    costs[static_cast<std::size_t>(slow)].front() = test::times(2, 3);
+    costs[slow].front() = test::times(2, 3);
     const Program program = test::program_of("2bw", plan, costs, test::pure_delays(6));
     const Cluster cluster = test::delay_cluster(program.devices, 0);
     CHECK(measure(program, test::run_ideal(program, cluster), cluster).period.value == 6 * 5);
@@ -102,7 +100,7 @@ TEST_CASE("2bw: at most two versions are in use, and the older is never needed a
       std::vector<int> newest(static_cast<std::size_t>(p), 0);
       for (const Instruction& i : program.instructions) {
         if (!i.is_compute()) continue;
-        int& version = newest[static_cast<std::size_t>(i.stage)];
+        int& version = newest[i.stage];
         if (i.kind == InstructionKind::Update) {
           CHECK(i.version == version + 1);
           version = i.version;

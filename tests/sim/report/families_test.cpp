@@ -29,8 +29,7 @@ TEST_CASE("eager 1f1b: the bubble of 1f1b, min(2(p - 1 - r) + 1, m) activations"
         CAPTURE(m);
         const Figures f = figures("eager-1f1b", p, 1, m, t);
         CHECK(f.bubble == (p - 1) * (t.forward + t.input + t.weight));
-        for (int r = 0; r < p; ++r)
-          CHECK(f.activations[static_cast<std::size_t>(r)] == std::min(2 * (p - 1 - r) + 1, m));
+        for (int r = 0; r < p; ++r) CHECK(f.activations[r] == std::min(2 * (p - 1 - r) + 1, m));
       }
 }
 
@@ -53,8 +52,7 @@ TEST_CASE("interleaved: (p - 1)(F + B) of a chunk, min(2(p - 1 - r) + (v - 1)p +
           CAPTURE(m);
           const Figures f = figures("interleaved", p, v, m, t);
           CHECK(f.bubble == (p - 1) * (t.forward + t.input + t.weight));
-          for (int r = 0; r < p; ++r)
-            CHECK(f.activations[static_cast<std::size_t>(r)] == std::min(2 * (p - 1 - r) + (v - 1) * p + 1, m * v));
+          for (int r = 0; r < p; ++r) CHECK(f.activations[r] == std::min(2 * (p - 1 - r) + (v - 1) * p + 1, m * v));
         }
 }
 
@@ -217,6 +215,6 @@ TEST_CASE("seq1f1b: (p - 1)(F + B) of a slice, p - 1 - r + slices alive") {
         const Figures f =
             figures("seq1f1b", p, 1, sequences * slices, {1, 1, 0.5}, "{slices: " + std::to_string(slices) + "}");
         CHECK(f.bubble == (p - 1) * 2.5);
-        for (int r = 0; r < p; ++r) CHECK(f.activations[static_cast<std::size_t>(r)] == p - 1 - r + slices);
+        for (int r = 0; r < p; ++r) CHECK(f.activations[r] == p - 1 - r + slices);
       }
 }

@@ -19,7 +19,7 @@ double most(const std::vector<double>& values) { return *std::max_element(values
 /// The most that `forward`, `input` and `weight` for each op come to in front of a device's list.
 double most_kept(const Schedule& order, int device, double forward, double input, double weight) {
   double kept = 0, peak = 0;
-  for (const Op& op : order.devices[static_cast<std::size_t>(device)]) {
+  for (const Op& op : order.devices[device]) {
     kept += op.kind == OpKind::Forward          ? forward
             : op.kind == OpKind::InputGradient  ? input
             : op.kind == OpKind::WeightGradient ? weight
@@ -85,8 +85,8 @@ TEST_CASE("interleaved in groups of G: min(2(p - 1 - r) + (v - 1)G + 1, mv) chun
         const Figures beside = figures("interleaved", p, v, m, test::kUnitTimes, "{" + g + ", overlap_moe: true}");
         for (int r = 0; r < p; ++r) {
           const int alive = 2 * (p - 1 - r) + (v - 1) * group + 1;
-          CHECK(f.activations[static_cast<std::size_t>(r)] == std::min(alive, m * v));
-          CHECK(beside.activations[static_cast<std::size_t>(r)] == std::min(alive + 1, m * v));
+          CHECK(f.activations[r] == std::min(alive, m * v));
+          CHECK(beside.activations[r] == std::min(alive + 1, m * v));
         }
       }
 }
@@ -137,7 +137,7 @@ TEST_CASE("1f1b-v where B = 2F: its bubble and its memory do not grow with the m
 TEST_CASE("chimera with m = p: p / 2 + 1 + min(r, p - 1 - r) alive on rank r") {
   for (const int p : kRanks) {
     const Figures f = figures("chimera", p, 2, p, test::kUnitTimes);
-    for (int r = 0; r < p; ++r) CHECK(f.activations[static_cast<std::size_t>(r)] == p / 2 + 1 + std::min(r, p - 1 - r));
+    for (int r = 0; r < p; ++r) CHECK(f.activations[r] == p / 2 + 1 + std::min(r, p - 1 - r));
   }
 }
 

@@ -159,7 +159,7 @@ TEST_CASE("the trace's memory counter reaches the report's peak and ends at what
       last[e["pid"]] = total;
     }
     for (int d = 0; d < run.program.devices; ++d) {
-      const MemoryPeak& m = report.devices[static_cast<std::size_t>(d)].memory;
+      const MemoryPeak& m = report.devices[d].memory;
       CHECK(std::abs(peak[d] - m.total.value / 1e6) <= 2e-3);  // three parts of three decimals
       CHECK(std::abs(last[d] - m.resident.value / 1e6) <= 2e-3);
     }

@@ -75,7 +75,7 @@ TEST_CASE("one less in flight on any stage costs time, one more gains none") {
     const auto with = [&](int changed, int by) {
       return complete(by_stage(plan, "changed", false,
                                [&](StageId s, OpList& ops) {
-                                 const int depth = depths[static_cast<std::size_t>(s)];
+                                 const int depth = depths[s];
                                  alternate(plan.mini_batch, depth + (s == changed ? by : 0), 1, ops);
                                }),
                       plan, 1);
@@ -83,7 +83,7 @@ TEST_CASE("one less in flight on any stage costs time, one more gains none") {
     for (int s = 0; s < plan.stage_count(); ++s) {
       CAPTURE(s);
       CHECK(unit_makespan(with(s, +1), plan) >= best);
-      if (depths[static_cast<std::size_t>(s)] < 2) continue;  // a sink needs its one
+      if (depths[s] < 2) continue;  // a sink needs its one
       const Schedule less = with(s, -1);
       CHECK((!validate(less, plan, {}).empty() || unit_makespan(less, plan) > best));
       ++reduced;
@@ -132,7 +132,7 @@ TEST_CASE("a large micro-batch in front of small ones: one less in flight starve
   costs[0][0] = test::times(4, 4);
   const auto length = [&](int more) {
     const auto order = [&](StageId s, OpList& ops) {
-      const int ahead = samples[static_cast<std::size_t>(s)] / plan.stage(s).micro_batch_size + (s == 0 ? more : 0);
+      const int ahead = samples[s] / plan.stage(s).micro_batch_size + (s == 0 ? more : 0);
       alternate(plan.micro_batches(s), ahead, 1, ops);
     };
     return makespan(complete(by_stage(plan, "ahead", false, order), plan, 1), plan, costs);

@@ -115,10 +115,9 @@ std::multiset<Row> rows_of(const Run& run) {
     const std::uint64_t bytes = i.kind == InstructionKind::AllReduce ? run.program.collectives[link].bytes
                                 : i.is_compute()                     ? 0
                                                                      : run.program.transfers[link].bytes;
-    rows.emplace(run.cluster.devices[static_cast<std::size_t>(i.device)].name, to_text(run.program, id),
-                 kinds[static_cast<std::size_t>(i.kind)], static_cast<int>(i.stage.value), run.program.iteration_of(i),
-                 i.version, bytes, critical.count(id) > 0, picoseconds(run.timeline.start[n]),
-                 picoseconds(run.timeline.end[n]));
+    rows.emplace(run.cluster.devices[i.device].name, to_text(run.program, id), kinds[static_cast<std::size_t>(i.kind)],
+                 static_cast<int>(i.stage.value), run.program.iteration_of(i), i.version, bytes, critical.count(id) > 0,
+                 picoseconds(run.timeline.start[n]), picoseconds(run.timeline.end[n]));
   }
   return rows;
 }
@@ -270,7 +269,7 @@ TEST_CASE("the page has every device's memory, change by change") {
     REQUIRE(shown["memory"].size() == used);
     for (const Json& m : shown["memory"]) {
       const DeviceId device{m["device"].get<int>()};
-      const double resident = run.program.memory[static_cast<std::size_t>(device)].total().value;
+      const double resident = run.program.memory[device].total().value;
       CHECK(m["resident"] == resident);
       MemoryCurve curve = history.curve(device);
       if (curve.empty() || curve.front().time > 0) curve.insert(curve.begin(), MemorySample{});
@@ -285,7 +284,7 @@ TEST_CASE("the page has every device's memory, change by change") {
         most = std::max(most, resident + m["stash"][i].get<double>() + m["messages"][i].get<double>());
       }
       CHECK(m["peak"] == most);
-      const double peak = run.report.devices[static_cast<std::size_t>(device)].memory.total.value;
+      const double peak = run.report.devices[device].memory.total.value;
       CHECK(std::abs(most - peak) <= 1e-12 * peak);
     }
   }

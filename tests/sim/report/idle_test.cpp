@@ -58,8 +58,8 @@ TEST_CASE("1f1b: start-up of r f + (p - 1 - r) b, drain of (p - 1 - r) f + r b o
       for (int r = 0; r < p; ++r) {
         CAPTURE(p);
         CAPTURE(r);
-        CHECK(idle[static_cast<std::size_t>(r)].start_up.value == r * t.forward + (p - 1 - r) * t.backward);
-        CHECK(idle[static_cast<std::size_t>(r)].drain.value == (p - 1 - r) * t.forward + r * t.backward);
+        CHECK(idle[r].start_up.value == r * t.forward + (p - 1 - r) * t.backward);
+        CHECK(idle[r].drain.value == (p - 1 - r) * t.forward + r * t.backward);
       }
     }
 }

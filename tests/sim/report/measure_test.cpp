@@ -88,8 +88,7 @@ TEST_CASE("exposed communication is the same whether two messages come one after
     const Program program = test::program_of("inference", plan, uniform_costs(plan, test::times(1, 0)), options);
     Timeline timeline = test::run_ideal(program, cluster);
     if (streams == StreamModel::Direction)  // What sharing the last link does to both.
-      for (const char* name : {"0>2:0F0", "2<0:0F0", "1>2:1F0", "2<1:1F0"})
-        timeline.end[static_cast<std::size_t>(test::find(program, name))] = 3;
+      for (const char* name : {"0>2:0F0", "2<0:0F0", "1>2:1F0", "2<1:1F0"}) timeline.end[test::find(program, name)] = 3;
     const auto last = static_cast<std::size_t>(test::find(program, "2F0"));
     timeline.start[last] = 3, timeline.end[last] = 4;
     CHECK(measure(program, timeline, cluster).devices[2].exposed.value == near(2));

@@ -29,7 +29,7 @@ double interval(const std::string& file, std::vector<std::string> sets) {
     const Instruction& i = p.program.instructions[n];
     const int iteration = p.program.iteration_of(i);
     if (!i.is_compute() || (iteration != kFrom && iteration != kTo)) continue;
-    double& end = (iteration == kFrom ? from : to)[static_cast<std::size_t>(i.device)];
+    double& end = (iteration == kFrom ? from : to)[i.device];
     end = std::max(end, timeline.end[n]);
   }
   double slowest = 0;
@@ -131,7 +131,7 @@ std::vector<double> weight_bytes(const Prepared& p, int micro_batches, int hop) 
   for (int s = 0; s < p.plan.stage_count(); ++s) {
     const Stage& stage = p.plan.stage(StageId{s});
     LayerPlaces& layer = layers[stage.layers.front()];
-    const int own = when[static_cast<std::size_t>(s)];
+    const int own = when[s];
     const DeviceId on = stage.devices.front();
     if (stage.task == StageTask::Forward) layer.forward = own, layer.forward_on = on;
     if (stage.task == StageTask::InputGradient) layer.input_gradient = own, layer.input_gradient_on = on;
@@ -139,14 +139,14 @@ std::vector<double> weight_bytes(const Prepared& p, int micro_batches, int hop) 
   }
   std::vector<double> bytes(static_cast<std::size_t>(p.program.devices), 0);
   for (const auto& [id, layer] : layers) {
-    const Layer& model = p.model.layers[static_cast<std::size_t>(id)];
+    const Layer& model = p.model.layers[id];
     for (const auto& [device, news] : layer.news) {
       int copies = 1;
       if (device == layer.input_gradient_on) {
         const int late = layer.input_gradient - layer.forward - (news - layer.news.at(layer.forward_on));
         copies += std::max(0, late + micro_batches - 1) / micro_batches;
       }
-      bytes[static_cast<std::size_t>(device)] += copies * model.parameters * p.model.precision.weight;
+      bytes[device] += copies * model.parameters * p.model.precision.weight;
     }
   }
   return bytes;

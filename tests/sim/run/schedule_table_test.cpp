@@ -308,8 +308,7 @@ TEST_CASE("csv and json carry every number and every reason") {
         nlohmann::json{{"name", "gpipe"}, {"ran", false}, {"reason", "a \"quoted\" reason"}});
   const Words lines = split(schedules_csv(table), '\n');
   REQUIRE(lines.size() == 4);
-  for (int i = 0; i < 2; ++i)
-    CHECK(std::count(lines[static_cast<std::size_t>(i)].begin(), lines[static_cast<std::size_t>(i)].end(), ',') == 13);
+  for (int i = 0; i < 2; ++i) CHECK(std::count(lines[i].begin(), lines[i].end(), ',') == 13);
   CHECK(lines[2] == "gpipe,,,,,,,,,,,,,\"a \"\"quoted\"\" reason\"");
 }
 

@@ -86,7 +86,7 @@ TEST_CASE("it begins with the last gradient of all, and both updates stand behin
   const Prepared p = prepare(s);
   for (const char* backend : kSimulators) {
     const Timeline t = run(s, p, backend).timeline;
-    const auto start = [&](const char* name) { return t.start[static_cast<std::size_t>(test::find(p.program, name))]; };
+    const auto start = [&](const char* name) { return t.start[test::find(p.program, name)]; };
     const double last = t.end_of(test::find(p.program, "0B3")).value;
     CHECK(start("0TAR0") == exactly(last));
     CHECK(start("1TAR0") == exactly(last));

@@ -55,7 +55,7 @@ TEST_CASE("wpipe: the first group reads what is one update old, the second what 
         ++reads;
       }
       CHECK(reads == 2 * 2 * p * m * 5);
-      for (int s = 0; s < 2 * p; ++s) CHECK(program.delays[static_cast<std::size_t>(s)] == (s < p ? 1 : 0));
+      for (int s = 0; s < 2 * p; ++s) CHECK(program.delays[s] == (s < p ? 1 : 0));
     }
 }
 

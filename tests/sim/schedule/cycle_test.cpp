@@ -126,7 +126,7 @@ TEST_CASE("random orders: the verdict is that of a plain simulation") {
     Schedule schedule;
     schedule.devices.resize(static_cast<std::size_t>(p));
     for (int s = 0; s < p; ++s) {
-      auto& row = schedule.devices[static_cast<std::size_t>(s)];
+      auto& row = schedule.devices[s];
       int forward = 0, backward = 0;
       while (backward < m)
         if (forward < m && (forward == backward || rng.integer(0, 1) == 0))

@@ -47,7 +47,7 @@ TEST_CASE("steps: the peak and its last step are known behind every change") {
       const int end = static_cast<int>(below(steps.size() + 1)), activations = static_cast<int>(below(5)) - 1;
       int last = -1;
       for (int i = 0; i < end; ++i)
-        if (simple[static_cast<std::size_t>(i)] >= activations) last = i;
+        if (simple[i] >= activations) last = i;
       CHECK(kept.last_with(activations, end) == last);
     }
   }

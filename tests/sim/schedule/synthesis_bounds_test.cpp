@@ -24,9 +24,9 @@ namespace {
 class RowsOfRank {
  public:
   RowsOfRank(const Problem& p, int rank, bool split, bool named)
-      : p_(p), stages_(p.stages[Problem::at(rank)]), split_(split), named_(named) {
+      : p_(p), stages_(p.stages[rank]), split_(split), named_(named) {
     std::sort(stages_.begin(), stages_.end());
-    micros_ = Problem::at(p.micros[Problem::at(stages_.front())]);
+    micros_ = p.micros[stages_.front()];
     done_.assign(stages_.size(), std::vector<int>(micros_, 0));
     add();
   }
@@ -47,7 +47,7 @@ class RowsOfRank {
   void step(std::size_t s, std::size_t m) {
     constexpr Kind kHalves[] = {kForward, kInputGradient, kWeightGradient};
     const Kind kind = !split_ && done_[s][m] == 1 ? kBackward : kHalves[done_[s][m]];
-    row_.emplace_back(kind, p_.first_piece[Problem::at(stages_[s])] + static_cast<int>(m));
+    row_.emplace_back(kind, p_.first_piece[stages_[s]] + static_cast<int>(m));
     ++done_[s][m];
     add();
     --done_[s][m];

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/core/numbers.hpp"
 #include "sim/core/random.hpp"
 #include "sim/schedule/synthesis/bounds.hpp"
 #include "sim/schedule/synthesis/clock.hpp"
@@ -47,17 +48,17 @@ void all_rows(std::vector<Step>& row, std::vector<int>& done, std::vector<std::v
 }
 
 struct Best {
-  double makespan = std::numeric_limits<double>::infinity(), period = makespan;
+  double makespan = kInfinity, period = makespan;
 };
 
 /// The best of all orders that fit, each on its own count.
 Best best_of_all(const Problem& p, const Limit& limit) {
   std::vector<std::vector<std::vector<Step>>> choices;
   for (int r = 0; r < p.ranks(); ++r) {
-    const int s = p.stages[static_cast<std::size_t>(r)].front();
+    const int s = p.stages[r].front();
     std::vector<Step> row;
-    std::vector<int> done(static_cast<std::size_t>(p.micros[static_cast<std::size_t>(s)]), 0);
-    all_rows(row, done, choices.emplace_back(), p.first_piece[static_cast<std::size_t>(s)]);
+    std::vector<int> done(static_cast<std::size_t>(p.micros[s]), 0);
+    all_rows(row, done, choices.emplace_back(), p.first_piece[s]);
   }
   Clock clock(p);
   Best best;
@@ -107,8 +108,7 @@ TEST_CASE("a play of 1F1B by hand: ends, period and what they wait for") {
   clock.score(rows, false);
   std::vector<std::string> path;
   const Schedule order = p.schedule_of(rows);
-  for (const Place& at : clock.critical_path(rows))
-    path.push_back(to_text(order.devices[static_cast<std::size_t>(at.rank)][static_cast<std::size_t>(at.index)]));
+  for (const Place& at : clock.critical_path(rows)) path.push_back(to_text(order.devices[at.rank][at.index]));
   CHECK(path == std::vector<std::string>{"0B1", "1B1", "1F1", "1B0", "1F0", "0F0"});
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("an order that never ends takes for ever; nothing is lost on the way t
   CHECK(well_formed(p, rows));
   CHECK(std::isfinite(Clock(p).score(rows, true).makespan));
   rows[0] = {{kForward, 0}, {kBackward, 0}, {kForward, 1}, {kBackward, 1}};  // ... but not with this one beside it.
-  CHECK(Clock(p).score(rows, true).makespan == std::numeric_limits<double>::infinity());
+  CHECK(Clock(p).score(rows, true).makespan == kInfinity);
   rows[0][3] = rows[0][2];
   CHECK(!well_formed(p, rows));
 }

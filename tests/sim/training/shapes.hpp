@@ -30,7 +30,7 @@ inline std::size_t numbers(const Operation& op) { return static_cast<std::size_t
 
 inline std::vector<double> input_of(const Dataset& data, const TaskShape& s, int input, int iteration,
                                     std::int64_t sample) {
-  std::vector<double> out(numbers(s.inputs[static_cast<std::size_t>(input)]));
+  std::vector<double> out(numbers(s.inputs[input]));
   data.input(input, iteration, sample, out);
   return out;
 }

@@ -28,7 +28,7 @@ std::vector<StageNeeds> needs(const Tasks& t, int slack, const WeightsRule& rule
   return all;
 }
 
-int buffers(const std::vector<StageNeeds>& all, StageId s) { return all[static_cast<std::size_t>(s)].buffers; }
+int buffers(const std::vector<StageNeeds>& all, StageId s) { return all[s].buffers; }
 int ceil_of(int a, int b) { return (a + b - 1) / b; }
 
 }  // namespace
@@ -88,7 +88,7 @@ TEST_CASE("other weights: the newest for all is one copy, LayerPipe2's are three
   const StageId middle = t.input_gradient[1];
   CHECK(buffers(needs(t, 0, WeightsRule{}), middle) == 1);
   CHECK(buffers(needs(t, 0, test::policy("layerpipe2")), middle) == 3);  // Newest, average, what they make.
-  CHECK(needs(t, 0)[static_cast<std::size_t>(middle)].delay == 2);
+  CHECK(needs(t, 0)[middle].delay == 2);
   for (const char* name : {"vertical-sync", "spectrain", "xpipe"}) {
     CAPTURE(name);
     CHECK(test::input_error_of([&] { needs(t, 0, test::policy(name)); }).find("stages of this plan do single tasks") !=

@@ -32,9 +32,9 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   while (!open.empty()) {
     const int n = open.back();
     open.pop_back();
-    if (joined[static_cast<std::size_t>(n)]) continue;
-    joined[static_cast<std::size_t>(n)] = true;
-    for (const int b : all.nodes[static_cast<std::size_t>(n)].behind) open.push_back(b);
+    if (joined[n]) continue;
+    joined[n] = true;
+    for (const int b : all.nodes[n].behind) open.push_back(b);
   }
   for (CUstream_st* const other : all.streams) other->graph = nullptr;
   if (all.invalid) return fail(cudaErrorStreamCaptureInvalidated);

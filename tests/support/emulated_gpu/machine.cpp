@@ -230,13 +230,13 @@ void State::launch(CUstream_st& stream, const CUgraphExec_st& graph) {
     for (std::size_t left = graph.nodes.size(); left > 0; --left) {
       std::vector<std::size_t> able;
       for (std::size_t n = 0; n < done.size(); ++n)
-        if (!done[n] && std::all_of(graph.nodes[n].behind.begin(), graph.nodes[n].behind.end(),
-                                    [&](int b) { return done[static_cast<std::size_t>(b)]; }))
+        if (!done[n] &&
+            std::all_of(graph.nodes[n].behind.begin(), graph.nodes[n].behind.end(), [&](int b) { return done[b]; }))
           able.push_back(n);
       const std::size_t n = able[random() % able.size()];
       const Item& item = graph.nodes[n].item;
       double start = stream.free_at;
-      for (const int b : graph.nodes[n].behind) start = std::max(start, end[static_cast<std::size_t>(b)]);
+      for (const int b : graph.nodes[n].behind) start = std::max(start, end[b]);
       end[n] = start + item.seconds;
       if (item.work) item.work();
       if (item.records) item.records->time = end[n], item.records->done = true;

@@ -168,7 +168,7 @@ void launch(ncclComm& c, const std::vector<Half>& halves, cudaStream_t stream) {
     }
     const bool sends = h.from;
     const int from = sends ? c.rank : h.peer, to = sends ? h.peer : c.rank;
-    const long number = (sends ? c.sent : c.received)[static_cast<std::size_t>(h.peer)]++;
+    const long number = (sends ? c.sent : c.received)[h.peer]++;
     kernel->parts.push_back(
         {h, c.folder + "/" + std::to_string(from) + "." + std::to_string(to) + "." + std::to_string(number)});
   }

@@ -46,7 +46,7 @@ void Sum::start(bool silent) {
 bool Sum::over() {
   if (over_) return true;
   for (int r = 0; r < communicator_->ranks; ++r) {
-    std::string& part = parts_[static_cast<std::size_t>(r)];
+    std::string& part = parts_[r];
     if (!part.empty()) continue;
     const std::optional<std::string> come = take(*communicator_, file(r, communicator_->rank));
     if (!come) return false;

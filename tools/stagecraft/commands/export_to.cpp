@@ -49,7 +49,7 @@ Order one_iteration(Plan plan, Schedule schedule, int slices) {
     one.devices.push_back(std::move(ops));
   }
   for (Stage& stage : plan.stages)
-    for (DeviceId& device : stage.devices) device = rank[static_cast<std::size_t>(device)];
+    for (DeviceId& device : stage.devices) device = rank[device];
   return {std::move(plan), std::move(one), slices};
 }
 

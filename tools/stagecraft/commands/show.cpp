@@ -12,8 +12,7 @@ std::string model_text(const ModelGraph& model) {
                                  "forward", "output", "stash", "inputs");
   for (const Layer& l : model.layers) {
     std::string inputs;
-    for (const LayerId i : l.inputs)
-      inputs += (inputs.empty() ? "  " : " ") + model.layers[static_cast<std::size_t>(i)].name;
+    for (const LayerId i : l.inputs) inputs += (inputs.empty() ? "  " : " ") + model.layers[i].name;
     text += fmt::format("{:<20} {:<18} {:>12.0f} {:>14} {:>12} {:>12}{}\n", l.name, l.type, l.parameters,
                         l.times ? to_text(l.times->forward) : to_text(l.forward), to_text(l.output), to_text(l.stash),
                         inputs);
@@ -26,11 +25,10 @@ std::string costs_text(const Prepared& p) {
                                  "backward", "update", "weights", "stash");
   for (int s = 0; s < p.plan.stage_count(); ++s)
     for (std::size_t r = 0; r < p.plan.stage(StageId{s}).devices.size(); ++r) {
-      const StageCost& c = p.costs[static_cast<std::size_t>(s)][r];
-      text +=
-          fmt::format("{:<6} {:<10} {:>12} {:>12} {:>12} {:>12} {:>12}\n", s,
-                      p.cluster.devices[static_cast<std::size_t>(p.plan.stage(StageId{s}).devices[r])].name,
-                      to_text(c.forward), to_text(c.backward), to_text(c.update), to_text(c.weights), to_text(c.stash));
+      const StageCost& c = p.costs[s][r];
+      text += fmt::format("{:<6} {:<10} {:>12} {:>12} {:>12} {:>12} {:>12}\n", s,
+                          p.cluster.devices[p.plan.stage(StageId{s}).devices[r]].name, to_text(c.forward),
+                          to_text(c.backward), to_text(c.update), to_text(c.weights), to_text(c.stash));
     }
   return text;
 }

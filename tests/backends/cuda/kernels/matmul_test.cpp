@@ -24,7 +24,7 @@ struct Many {
   /// Of matrix `i` as it is multiplied.
   double at(std::int64_t i, std::int64_t row, std::int64_t column) const {
     if (where.transposed) std::swap(row, column);
-    return numbers[static_cast<std::size_t>(where.offset + i * where.distance + row * where.stride + column)];
+    return numbers[where.offset + i * where.distance + row * where.stride + column];
   }
 };
 

@@ -47,7 +47,7 @@ std::vector<std::ptrdiff_t> places(cuda::Memory& memory, std::size_t most) {
     pieces.push_back(p);
     all.push_back(p.data - first);
     while (pieces.size() > 40) {
-      std::swap(pieces[static_cast<std::size_t>(rng.integer(0, 40))], pieces.back());
+      std::swap(pieces[rng.integer(0, 40)], pieces.back());
       memory.release(pieces.back().data, pieces.back().bytes);
       pieces.pop_back();
     }
@@ -118,7 +118,7 @@ TEST_CASE("with little memory of the host, copies wait for those before them") {
       staging.upload(bytes, data.back(), [&](void* to) { std::memset(to, i, bytes); });
     }
     for (int i = 0; i < 20; ++i) {
-      char* const from = data[static_cast<std::size_t>(i)];
+      char* const from = data[i];
       std::vector<char> found(bytes);
       staging.download(bytes, from, [&](const void* read) { std::memcpy(found.data(), read, bytes); });
       CHECK(found == std::vector<char>(bytes, static_cast<char>(i)));

@@ -67,7 +67,7 @@ TEST_CASE("with its barrier a kernel gives the same in every order, and without 
     without.insert(passed_on(false, seed));
   }
   REQUIRE(with.size() == 1);
-  for (int i = 0; i < 96; ++i) CHECK((*with.begin())[static_cast<std::size_t>(i)] == (i + 1) % 32);
+  for (int i = 0; i < 96; ++i) CHECK((*with.begin())[i] == (i + 1) % 32);
   CHECK(without.size() == 10);
 }
 
@@ -75,7 +75,7 @@ TEST_CASE("every thread of every block runs once, and knows where it is") {
   const auto numbers = numbers_of(6 * 24, 3, [](cudaStream_t stream, void* data) {
     cuda::launch(place_kernel, dim3(3, 2), dim3(4, 3, 2), 0, stream, static_cast<unsigned*>(data));
   });
-  for (int i = 0; i < 6 * 24; ++i) CHECK(numbers[static_cast<std::size_t>(i)] == i / 24 * 1000 + i % 24);
+  for (int i = 0; i < 6 * 24; ++i) CHECK(numbers[i] == i / 24 * 1000 + i % 24);
 }
 
 TEST_CASE("what would hang or break a GPU is found") {

@@ -32,7 +32,7 @@ test::Case chain(int depth, const char* schedule, const char* policy = "flush") 
 
 test::Case interleaved() {
   test::Case c = chain(8, "interleaved");
-  for (int s = 0; s < 8; ++s) c.plan.stages[static_cast<std::size_t>(s)].devices = {DeviceId{s % 4}};
+  for (int s = 0; s < 8; ++s) c.plan.stages[s].devices = {DeviceId{s % 4}};
   return c;
 }
 
@@ -112,7 +112,7 @@ class Noting final : public test::QueuedCpu {
   void note(std::vector<double>& times, int iteration) const {
     times.resize(std::max(times.size(), static_cast<std::size_t>(iteration) + 1));
     emulated_gpu::enqueue(
-        on_, [&times, iteration] { times[static_cast<std::size_t>(iteration)] = real::steady_seconds(); }, 0);
+        on_, [&times, iteration] { times[iteration] = real::steady_seconds(); }, 0);
   }
 
   cudaStream_t on_;
@@ -142,7 +142,7 @@ void hold_ends(const Program& p, const Timeline& gpu) {
   if (gpu.elsewhere) return;
   std::vector<double> end(static_cast<std::size_t>(p.iterations), 0);
   for (std::size_t n = 0; n < p.size(); ++n) {
-    double& last = end[static_cast<std::size_t>(p.iteration_of(p.instructions[n]))];
+    double& last = end[p.iteration_of(p.instructions[n])];
     last = std::max(last, gpu.end[n]);
   }
   const double off = 2 * gpu.clock_uncertainty.value;

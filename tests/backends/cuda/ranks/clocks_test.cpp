@@ -43,7 +43,7 @@ TEST_CASE("an iteration ends with the last of its GPUs, also where the gate of o
     const auto anchor = std::make_shared<const cuda::Event>(cudaEventDefault);
     anchor->record(stream);
     held.anchors[gpu] = {anchor, 100, 0.25 + gpu};
-    held.marks.gates[static_cast<std::size_t>(gpu)] = after(gates[gpu], stream, held.marks);
+    held.marks.gates[gpu] = after(gates[gpu], stream, held.marks);
     double now = 0;
     for (std::size_t n = 0; n < p.size(); ++n) {
       const Instruction& i = p.instructions[n];

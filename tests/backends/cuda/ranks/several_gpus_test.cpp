@@ -47,7 +47,7 @@ TEST_CASE("synchronous schedules on two, four and eight GPUs") {
 TEST_CASE("several stages on a GPU") {
   for (const int gpus : {2, 4}) {
     test::Case c = chain(2 * gpus, "interleaved");
-    for (int s = 0; s < 2 * gpus; ++s) c.plan.stages[static_cast<std::size_t>(s)].devices = {DeviceId{s % gpus}};
+    for (int s = 0; s < 2 * gpus; ++s) c.plan.stages[s].devices = {DeviceId{s % gpus}};
     compare(c, gpus);
   }
 }

@@ -78,7 +78,7 @@ std::vector<std::vector<T>> all_reduced(const std::vector<std::vector<T>>& share
     void* const data = blocks.emplace_back(numbers * sizeof(T)).template as<void>();
     cudaStream_t stream = nullptr;
     cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
-    const auto& own = shares[static_cast<std::size_t>(r)];
+    const auto& own = shares[r];
     cuda::check(cudaMemcpy(data, own.data(), numbers * sizeof(T), cudaMemcpyHostToDevice), "up");
     summands.push_back({DeviceId{r}, data, numbers, stream});
   }

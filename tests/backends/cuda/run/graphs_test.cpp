@@ -199,7 +199,7 @@ TEST_CASE("without events around instructions: the same numbers, and the times o
       const Program program = c.program();
       std::vector<double> ends(5, 0);
       for (std::size_t n = 0; n < program.size(); ++n) {
-        double& end = ends[static_cast<std::size_t>(program.iteration_of(program.instructions[n]))];
+        double& end = ends[program.iteration_of(program.instructions[n])];
         CHECK(t.end[n] > t.start[n]);
         CHECK((end == 0 || end == t.end[n]));
         end = t.end[n];

@@ -42,8 +42,7 @@ TEST_CASE("several stages on a device, there and back, halves of the backward ap
   c.model = test::deep_net(8, 6, 8, 3);
   const auto placed = [&](bool there_and_back) {
     Plan plan = test::stage_each(c.model, 8);
-    for (int s = 0; s < 8; ++s)
-      plan.stages[static_cast<std::size_t>(s)].devices = {DeviceId{there_and_back && s >= 4 ? 7 - s : s % 4}};
+    for (int s = 0; s < 8; ++s) plan.stages[s].devices = {DeviceId{there_and_back && s >= 4 ? 7 - s : s % 4}};
     return plan;
   };
   c.plan = placed(false);

@@ -98,7 +98,7 @@ TEST_CASE("times are those of events: instructions follow what they wait for, an
     CHECK(t.start[n] >= 0);
     for (const InstructionId w : program.waits_for(InstructionId{static_cast<std::int64_t>(n)}))
       if (program.instructions[n].kind != InstructionKind::Receive || program.rendezvous)
-        CHECK(t.start[n] >= t.end[static_cast<std::size_t>(w)] - 1e-7);
+        CHECK(t.start[n] >= t.end[w] - 1e-7);
   }
   double busy = 0;
   for (std::size_t n = 0; n < program.size(); ++n)

@@ -55,13 +55,11 @@ Program crossed() {
   p.routes = {{DeviceId{0}, DeviceId{1}}, {DeviceId{1}, DeviceId{0}}};
   p.transfers.resize(2);
   for (const int d : {0, 1}) add(InstructionKind::Forward, d, d, -1, {});
-  for (const int d : {0, 1})
-    p.transfers[static_cast<std::size_t>(1 - d)].receive = add(InstructionKind::Receive, d, 1 - d, 1 - d, {});
+  for (const int d : {0, 1}) p.transfers[1 - d].receive = add(InstructionKind::Receive, d, 1 - d, 1 - d, {});
   for (const int d : {0, 1}) {
-    Transfer& t = p.transfers[static_cast<std::size_t>(d)];
+    Transfer& t = p.transfers[d];
     t.route = d;
-    t.send =
-        add(InstructionKind::Send, d, d, d, {InstructionId{d}, p.transfers[static_cast<std::size_t>(1 - d)].receive});
+    t.send = add(InstructionKind::Send, d, d, d, {InstructionId{d}, p.transfers[1 - d].receive});
   }
   return p;
 }

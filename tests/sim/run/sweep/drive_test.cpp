@@ -48,7 +48,7 @@ TEST_CASE("every row is the run of its scenario, with any number of processes") 
           load_scenario("examples/quickstart",
                         {fmt::format("run.schedule={}", schedule), fmt::format("run.micro_batches={}", micro_batches)});
       const Outcome o = stagecraft::run(scenario, prepare(scenario), "ideal");
-      const SweepRow& row = end.table.rows[static_cast<std::size_t>(i++)];
+      const SweepRow& row = end.table.rows[i++];
       CHECK(row.status == "ok");
       CHECK(row.figures[figure("makespan_s")] == o.report.makespan.value);
       CHECK(row.figures[figure("period_s")] == o.report.period.value);

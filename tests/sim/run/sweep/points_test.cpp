@@ -66,7 +66,7 @@ TEST_CASE("random sweeps have the points that loops written out have") {
     std::string rest = "axes:\n";
     for (int a = 0; a < axes; ++a) {
       sizes.push_back(1 + below(4));
-      rest += fmt::format("  {}: {{from: 1, to: {}, by: 1}}\n", paths[static_cast<std::size_t>(a)], sizes.back());
+      rest += fmt::format("  {}: {{from: 1, to: {}, by: 1}}\n", paths[a], sizes.back());
     }
     const int pairs = below(4);
     if (pairs > 0) rest += "together:\n";
@@ -74,23 +74,20 @@ TEST_CASE("random sweeps have the points that loops written out have") {
       rest += fmt::format("  - {{plan.stages: {}, plan.micro_batch_size: {}}}\n", i, 10 * i);
     const int first_out = 1 + below(5), last_out = 1 + below(5);
     rest += fmt::format("exclude:\n  - {{run.seed: {}", first_out);
-    if (axes > 1) rest += fmt::format(", {}: {}", paths[static_cast<std::size_t>(axes - 1)], last_out);
+    if (axes > 1) rest += fmt::format(", {}: {}", paths[axes - 1], last_out);
     rest += "}\n";
 
     Labels expected;
     std::vector<int> at(static_cast<std::size_t>(axes), 1);
     const auto visit = [&](const auto& self, int a) -> void {
       if (a < axes) {
-        for (int v = 1; v <= sizes[static_cast<std::size_t>(a)]; ++v)
-          at[static_cast<std::size_t>(a)] = v, self(self, a + 1);
+        for (int v = 1; v <= sizes[a]; ++v) at[a] = v, self(self, a + 1);
         return;
       }
       if (at.front() == first_out && (axes == 1 || at.back() == last_out)) return;
       std::string label;
       const Labels names = {"seed", "micro_batches", "iterations"};
-      for (int i = 0; i < axes; ++i)
-        label +=
-            fmt::format("{}{}={}", i ? "," : "", names[static_cast<std::size_t>(i)], at[static_cast<std::size_t>(i)]);
+      for (int i = 0; i < axes; ++i) label += fmt::format("{}{}={}", i ? "," : "", names[i], at[i]);
       if (pairs == 0) expected.push_back(label);
       for (int i = 1; i <= pairs; ++i)
         expected.push_back(label + fmt::format(",stages={},micro_batch_size={}", i, 10 * i));

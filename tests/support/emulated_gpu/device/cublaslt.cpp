@@ -139,7 +139,7 @@ std::vector<Sum> packed(const T* x, const Layout& l, bool columns_are_k, cublasC
   std::vector<Sum> to(static_cast<std::size_t>(l.rows * l.columns));
   for (std::int64_t column = 0; column < l.columns; ++column)
     for (std::int64_t row = 0; row < l.rows; ++row)
-      to[static_cast<std::size_t>(columns_are_k ? column * l.rows + row : row * l.columns + column)] =
+      to[columns_are_k ? column * l.rows + row : row * l.columns + column] =
           shorter(wide(x[column * l.stride + row]), compute);
   return to;
 }

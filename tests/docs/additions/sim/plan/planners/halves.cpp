@@ -16,7 +16,7 @@ Planned plan(const PlannerInput& in) {
   for (std::size_t l = 0; l < layers; ++l)
     planned.plan.stages[l < layers / 2 ? 0 : 1].layers.emplace_back(static_cast<std::int64_t>(l));
   for (int s = 0; s < 2; ++s) {
-    Stage& stage = planned.plan.stages[static_cast<std::size_t>(s)];
+    Stage& stage = planned.plan.stages[s];
     stage.name = s == 0 ? "first" : "second";
     stage.devices = {DeviceId{s}};
     stage.micro_batch_size = config::as_int(in.options.at("micro_batch_size"));
