@@ -30,9 +30,10 @@ allowed = {
     "backends/fluid": backend | {"backends/des", "backends/fluid"},
     "backends/real": real, "backends/cpu": real | {"backends/cpu"}, "backends": backend | {"sim/plan", "sim/model", "sim/cost", "sim/training", "sim/weights"},
 }
-# A library, and the only folder whose files may include it.
-libraries = {r"simgrid/": "backends/simgrid", r"yaml-cpp/": "sim/config", r"CLI/": "tools/stagecraft",
-             r"sqlite3\.h": "sim/run", r"(Eigen/|unsupported/)": "backends/cpu", r"mpi\.h": "backends/real", r"(cuda|cublas|nccl)": "backends/cuda"}
+# A library, and the only folders whose files may include it.
+libraries = {r"simgrid/": ("backends/simgrid",), r"yaml-cpp/": ("sim/config",), r"CLI/": ("tools/stagecraft",),
+             r"sqlite3\.h": ("sim/run",), r"protozero/": ("models/onnx", "sim/report"), r"mpi\.h": ("backends/real",),
+             r"(Eigen/|unsupported/)": ("backends/cpu",), r"(cuda|cublas|nccl)": ("backends/cuda",)}
 
 
 def room_of(path):
@@ -57,9 +58,9 @@ for folder in ("sim", "backends", "models", "topologies", "tools"):
                 elif not any(other == a for a in allowed[room]):
                     problems.append(f"{name}:{line}: {room} may not use {match[1]}")
             elif match := re.match(r"#include <([^>]+)>", text):
-                for library, home in libraries.items():
-                    if re.match(library, match[1]) and not name.startswith(home + "/"):
-                        problems.append(f"{name}:{line}: <{match[1]}> belongs in {home} only")
+                for library, homes in libraries.items():
+                    if re.match(library, match[1]) and not name.startswith(tuple(home + "/" for home in homes)):
+                        problems.append(f"{name}:{line}: <{match[1]}> belongs in {' and '.join(homes)} only")
 for problem in problems:
     print(problem)
 print(f"{checked} files checked, {len(problems)} problems")

@@ -25,18 +25,18 @@ enum class Type : std::int32_t {
   Bfloat16 = 16,
 };
 
-/// Bytes of one number; 4 of a type nobody knows.
+/// Bytes of one number; 4 for an unknown type.
 double bytes_of(Type);
 bool is_float(Type);
-/// Of a shape; 1 of none.
+/// How many numbers a tensor of this shape has; a scalar has one.
 double numbers_of(const Shape&);
 std::string to_text(const Shape&);  ///< "1x64x112x112"; "scalar".
 constexpr std::size_t kHighestRank = 64;
 /// "1e+18 numbers; 1e+15 are the most", or of dimensions; empty for a shape that can be counted.
 std::string too_large(const Shape&);
 
-/// Numbers that stand in the file, or that follow from it. `values` only of a few, which shapes may depend on; 64-bit
-/// whole numbers are exact to 2^53.
+/// A tensor that stands in the file, or that follows from it. Only a small one has `values`, because shapes may depend
+/// on them; 64-bit integers are exact to 2^53.
 struct Constant {
   std::string name;
   Type type = Type::Undefined;
@@ -56,13 +56,13 @@ struct Attribute {
 
 struct Node {
   std::string name, type, domain;
-  std::vector<std::string> inputs, outputs;  ///< Empty: left out.
+  std::vector<std::string> inputs, outputs;  ///< An empty name is an input or output that is not given.
   std::vector<Attribute> attributes;
 };
 
-/// Known, or by name, or neither.
+/// A size, or the name of an open one, or neither.
 struct Dimension {
-  std::int64_t size = -1;
+  std::int64_t size = -1;  ///< -1: open.
   std::string name;
 };
 
@@ -72,7 +72,7 @@ struct ValueInfo {
   std::optional<std::vector<Dimension>> shape;
 };
 
-/// What an ONNX file says of its graph. Weights are known by name, type and shape; their bytes are neither copied nor
+/// The graph in an ONNX file. Weights are known by name, type and shape; their bytes are neither copied nor
 /// looked at, and may lie in other files.
 struct File {
   std::string producer, graph;
@@ -82,6 +82,9 @@ struct File {
   std::vector<ValueInfo> inputs, outputs, values;
   std::vector<std::string> functions;  ///< Operators that the file defines itself.
 };
+
+class MessageReader;
+Constant read_tensor(MessageReader);
 
 /// Throws InputError for bytes that are no ONNX model.
 File read_file(std::string_view bytes, const std::string& name);

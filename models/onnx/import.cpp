@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "models/listed_yaml.hpp"
 #include "models/onnx/layers.hpp"
 
 namespace stagecraft::onnx {
@@ -33,6 +34,15 @@ Imported import_model(std::string_view bytes, const std::string& name, const Imp
                                   [](const Layer& layer) { return !layer.tie.empty(); });
   if (tied > 0) imported.assumptions.push_back(fmt::format("{} layers share weights (tie)", tied));
   return imported;
+}
+
+std::string to_yaml(const Imported& imported) {
+  std::vector<std::string> comments{
+      "Amounts are for one sample; a multiplication with an addition is two operations. Weights are floats with a",
+      "dimension and more than one number; running statistics of norms are none. Dropout counts nothing."};
+  for (const std::string& assumption : imported.assumptions) comments.push_back("Taken: " + readable(assumption) + ".");
+  for (const std::string& warning : imported.warnings) comments.push_back("Warning: " + readable(warning) + ".");
+  return listed_model_yaml(imported.model, readable(imported.model.name) + ", from ONNX", comments, imported.notes);
 }
 
 }  // namespace stagecraft::onnx

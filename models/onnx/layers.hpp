@@ -24,4 +24,7 @@ struct Layers {
 ///                that made it where only its own gradient reads it
 Layers make_layers(const Walk&, std::int64_t samples, bool keep_all);
 
+/// A text of the file in printable ASCII and at most 200 characters, safe in YAML and on a terminal.
+std::string readable(const std::string& text);
+
 }  // namespace stagecraft::onnx

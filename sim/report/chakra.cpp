@@ -2,55 +2,40 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 
 #include <fmt/format.h>
+#include <protozero/pbf_writer.hpp>
 
 namespace stagecraft {
 namespace {
 
-/// A message of Protocol Buffers, field by field.
-class Message {
- public:
-  Message& number(int field, std::uint64_t value) {
-    key(field, 0);
-    varint(value);
-    return *this;
-  }
-  Message& bytes(int field, const std::string& value) {
-    key(field, 2);
-    varint(value.size());
-    text_ += value;
-    return *this;
-  }
-  Message& packed(int field, const std::vector<std::uint64_t>& values) {
-    Message inside;
-    for (const std::uint64_t v : values) inside.varint(v);
-    return values.empty() ? *this : bytes(field, inside.text_);
-  }
-  /// Behind its length, as one of many in a file.
-  std::string framed() const {
-    Message whole;
-    whole.varint(text_.size());
-    return whole.text_ + text_;
-  }
-  const std::string& text() const { return text_; }
+using protozero::pbf_writer;
 
- private:
-  void key(int field, int wire) { varint(static_cast<std::uint64_t>(field) << 3 | static_cast<std::uint64_t>(wire)); }
-  void varint(std::uint64_t value) {
-    for (; value >= 0x80; value >>= 7) text_ += static_cast<char>((value & 0x7f) | 0x80);
-    text_ += static_cast<char>(value);
-  }
-  std::string text_;
-};
-
-// Fields of a Node and of its attributes, and types of nodes.
+// Field numbers of et_def.proto: GlobalMetadata, Node, AttributeProto; then the types of nodes.
+constexpr int kVersion = 1;
 constexpr int kId = 1, kName = 2, kType = 3, kAfter = 4, kNeeds = 5, kMicroseconds = 7, kAttribute = 10;
-constexpr int kUint32 = 11, kUint64 = 13, kBool = 27, kString = 29;
+constexpr int kAttributeName = 1, kUint32 = 11, kUint64 = 13, kBool = 27, kString = 29;
 constexpr int kCompute = 4, kSend = 5, kReceive = 6, kCollective = 7;
 
-Message attribute(const char* name) { return Message().bytes(1, name); }
+void add_attribute(pbf_writer& node, const char* name, int field, std::uint64_t value) {
+  pbf_writer attribute(node, kAttribute);
+  attribute.add_string(kAttributeName, name);
+  attribute.add_uint64(field, value);
+}
+
+void add_attribute(pbf_writer& node, const char* name, const std::string& text) {
+  pbf_writer attribute(node, kAttribute);
+  attribute.add_string(kAttributeName, name);
+  attribute.add_string(kString, text);
+}
+
+/// A trace is a list of messages, each after its length.
+void append_message(std::string& trace, const std::string& message) {
+  protozero::write_varint(std::back_inserter(trace), message.size());
+  trace += message;
+}
 
 class Writer {
  public:
@@ -62,7 +47,9 @@ class Writer {
       if (!works[d]) continue;
       rank_[d] = static_cast<int>(made_.devices.size());
       made_.devices.emplace_back(static_cast<std::int64_t>(d));
-      made_.traces.push_back(Message().bytes(1, "0.0.4").framed());
+      std::string metadata;
+      pbf_writer(metadata).add_string(kVersion, "0.0.4");
+      append_message(made_.traces.emplace_back(), metadata);
     }
     next_.assign(made_.devices.size(), 0);
   }
@@ -89,25 +76,29 @@ class Writer {
     const Instruction& i = p_.at(id);
     const auto own = static_cast<std::size_t>(rank(i.device));
     node_[id] = next_[own]++;
-    Message node;
-    // Nodes that are ready start in the order of their numbers, which is that of the program.
-    node.number(kId, node_[id]).bytes(kName, to_text(p_, id)).number(kType, type(i.kind));
+    std::string bytes;
+    pbf_writer node(bytes);
+    // Nodes that are ready start in the order of their ids, which is that of the program.
+    node.add_uint64(kId, node_[id]);
+    node.add_string(kName, to_text(p_, id));
+    node.add_enum(kType, type(i.kind));
     std::vector<std::uint64_t> needs, after;
     for (const InstructionId w : p_.waits_for(id)) {
-      if (p_.at(w).device != i.device) continue;  // Its own message: they find each other by their tag.
+      if (p_.at(w).device != i.device) continue;  // Its own message: both ends find each other by their tag.
       (p_.at(w).is_compute() == i.is_compute() ? after : needs).push_back(node_[w]);
     }
-    node.packed(kAfter, after).packed(kNeeds, needs);
-    if (i.is_compute()) node.number(kMicroseconds, microseconds(i.duration));
-    node.bytes(kAttribute, attribute("is_cpu_op").number(kBool, 0).text());
+    node.add_packed_uint64(kAfter, after.begin(), after.end());
+    node.add_packed_uint64(kNeeds, needs.begin(), needs.end());
+    if (i.is_compute()) node.add_uint64(kMicroseconds, microseconds(i.duration));
+    add_attribute(node, "is_cpu_op", kBool, 0);
     if (i.kind == InstructionKind::AllReduce)
-      reduce(i, node);
+      add_all_reduce(i, node);
     else if (!i.is_compute())
-      carry(i, node);
-    made_.traces[own] += node.framed();
+      add_message(i, node);
+    append_message(made_.traces[own], bytes);
   }
 
-  static std::uint64_t type(InstructionKind kind) {
+  static int type(InstructionKind kind) {
     switch (kind) {
       case InstructionKind::Send:
         return kSend;
@@ -126,27 +117,26 @@ class Writer {
     return static_cast<std::uint64_t>(whole);
   }
 
-  void carry(const Instruction& i, Message& node) {
+  void add_message(const Instruction& i, pbf_writer& node) {
     const Transfer& t = p_.transfers[i.link];
     orders_ += t.bytes == 0 && i.kind == InstructionKind::Send;
-    const auto tag = static_cast<std::uint64_t>(i.link);
-    node.bytes(kAttribute, attribute("comm_src").number(kUint32, at(t.send)).text())
-        .bytes(kAttribute, attribute("comm_dst").number(kUint32, at(t.receive)).text())
-        .bytes(kAttribute, attribute("comm_tag").number(kUint32, tag).text())
-        .bytes(kAttribute, attribute("comm_size").number(kUint64, std::max<std::uint64_t>(t.bytes, 1)).text());
+    add_attribute(node, "comm_src", kUint32, at(t.send));
+    add_attribute(node, "comm_dst", kUint32, at(t.receive));
+    add_attribute(node, "comm_tag", kUint32, static_cast<std::uint64_t>(i.link));
+    add_attribute(node, "comm_size", kUint64, std::max<std::uint64_t>(t.bytes, 1));
   }
   std::uint64_t at(InstructionId id) const { return static_cast<std::uint64_t>(rank(p_.at(id).device)); }
 
-  void reduce(const Instruction& i, Message& node) {
+  void add_all_reduce(const Instruction& i, pbf_writer& node) {
     constexpr int kAllReduce = 0;
     const Collective& c = p_.collectives[i.link];
     std::vector<int> ranks;
     for (int m = 0; m < c.members; ++m) ranks.push_back(rank(p_.at(InstructionId{c.first + m}).device));
     std::sort(ranks.begin(), ranks.end());
     const int number = groups_.emplace(ranks, static_cast<int>(groups_.size()) + 1).first->second;
-    node.bytes(kAttribute, attribute("comm_type").number(kUint64, kAllReduce).text())
-        .bytes(kAttribute, attribute("comm_size").number(kUint64, std::max<std::uint64_t>(c.bytes, 1)).text())
-        .bytes(kAttribute, attribute("pg_name").bytes(kString, fmt::format("{}", number)).text());
+    add_attribute(node, "comm_type", kUint64, kAllReduce);
+    add_attribute(node, "comm_size", kUint64, std::max<std::uint64_t>(c.bytes, 1));
+    add_attribute(node, "pg_name", fmt::format("{}", number));
   }
 
   const Program& p_;

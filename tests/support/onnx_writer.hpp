@@ -1,42 +1,35 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <protozero/pbf_writer.hpp>
 
 #include "models/onnx/file.hpp"
 
 namespace stagecraft::test {
 
-/// Writes protobuf's wire format; field numbers are those of onnx.proto.
+/// A protobuf message; field numbers are those of onnx.proto.
 class Message {
  public:
-  Message& number(std::uint64_t field, std::int64_t value) {
-    varint(field << 3);
-    varint(static_cast<std::uint64_t>(value));
+  Message& number(std::uint32_t field, std::int64_t value) {
+    protozero::pbf_writer(bytes_).add_int64(field, value);
     return *this;
   }
-  Message& text(std::uint64_t field, std::string_view value) {
-    varint(field << 3 | 2);
-    varint(value.size());
-    bytes_ += value;
+  Message& text(std::uint32_t field, std::string_view value) {
+    protozero::pbf_writer(bytes_).add_bytes(field, value.data(), value.size());
     return *this;
   }
-  Message& message(std::uint64_t field, const Message& value) { return text(field, value.bytes_); }
-  Message& real(std::uint64_t field, float value) {
-    varint(field << 3 | 5);
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  Message& message(std::uint32_t field, const Message& value) { return text(field, value.bytes_); }
+  Message& real(std::uint32_t field, float value) {
+    protozero::pbf_writer(bytes_).add_float(field, value);
     return *this;
   }
   const std::string& bytes() const { return bytes_; }
 
  private:
-  void varint(std::uint64_t value) {
-    for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>(value | 0x80);
-    bytes_ += static_cast<char>(value);
-  }
   std::string bytes_;
 };
 

@@ -24,6 +24,9 @@ find_package(CLI11 REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(PkgConfig REQUIRED)
+find_path(PROTOZERO_INCLUDE_DIR protozero/pbf_reader.hpp REQUIRED)
+add_library(protozero INTERFACE IMPORTED)
+target_include_directories(protozero SYSTEM INTERFACE "${PROTOZERO_INCLUDE_DIR}")
 
 # stagecraft_optional(<name> <found> <what is lost without it>)
 # Turns AUTO|ON|OFF and the search's answer into STAGECRAFT_WITH_<name>, and remembers a line for the summary.

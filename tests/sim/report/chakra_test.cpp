@@ -10,45 +10,15 @@
 #include <map>
 #include <set>
 
+#include <protozero/pbf_reader.hpp>
+
 #include "tests/support/checked.hpp"
 #include "tests/support/road.hpp"
 
 using namespace stagecraft;
+using protozero::pbf_reader;
 
 namespace {
-
-/// A message of Protocol Buffers, taken apart: numbers and bytes by field.
-struct Fields {
-  std::map<int, std::uint64_t> numbers;
-  std::multimap<int, std::string> bytes;
-};
-
-std::uint64_t varint(std::string_view& text) {
-  std::uint64_t value = 0;
-  for (int shift = 0;; shift += 7) {
-    const auto byte = static_cast<unsigned char>(text.front());
-    text.remove_prefix(1);
-    value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
-    if (byte < 0x80) return value;
-  }
-}
-
-Fields parse(std::string_view text) {
-  Fields fields;
-  while (!text.empty()) {
-    const std::uint64_t key = varint(text);
-    const int field = static_cast<int>(key >> 3);
-    if (key % 8 == 0) {
-      fields.numbers[field] = varint(text);
-    } else {
-      REQUIRE(key % 8 == 2);
-      const std::uint64_t size = varint(text);
-      fields.bytes.emplace(field, text.substr(0, size));
-      text.remove_prefix(size);
-    }
-  }
-  return fields;
-}
 
 struct Node {
   std::uint64_t id = 0, type = 0, microseconds = 0;
@@ -58,32 +28,60 @@ struct Node {
   std::string group;
 };
 
-std::vector<Node> nodes_of(std::string_view trace) {
-  std::vector<Node> nodes;
-  const auto frame = [&] {
-    const std::uint64_t size = varint(trace);
-    const std::string_view inside = trace.substr(0, size);
-    trace.remove_prefix(size);
-    return parse(inside);
-  };
-  CHECK(frame().bytes.find(1)->second == "0.0.4");
-  while (!trace.empty()) {
-    const Fields f = frame();
-    Node& node = nodes.emplace_back();
-    const auto number = [&](int field) { return f.numbers.count(field) ? f.numbers.at(field) : 0; };
-    node.id = number(1), node.type = number(3), node.microseconds = number(7);
-    node.name = f.bytes.find(2)->second;
-    for (const int list : {4, 5})
-      if (const auto found = f.bytes.find(list); found != f.bytes.end())
-        for (std::string_view rest = found->second; !rest.empty();) node.after.push_back(varint(rest));
-    const auto range = f.bytes.equal_range(10);
-    for (auto a = range.first; a != range.second; ++a) {
-      const Fields attribute = parse(a->second);
-      const std::string name = attribute.bytes.find(1)->second;
-      for (const auto& [field, value] : attribute.numbers) node.numbers[name] = value;
-      if (name == "pg_name") node.group = attribute.bytes.find(29)->second;
-    }
+/// The next message of a trace, which stands after its length.
+pbf_reader next_message(std::string_view& trace) {
+  const char* at = trace.data();
+  const std::uint64_t size = protozero::decode_varint(&at, trace.data() + trace.size());
+  trace.remove_prefix(at - trace.data() + size);
+  return {at, size};
+}
+
+void read_attribute(pbf_reader attribute, Node& node) {
+  std::string name;
+  while (attribute.next()) {
+    if (attribute.tag() == 1)
+      name = attribute.get_string();
+    else if (attribute.tag() == 29)
+      node.group = attribute.get_string();
+    else
+      node.numbers[name] = attribute.get_uint64();
   }
+}
+
+Node read_node(pbf_reader message) {
+  Node node;
+  while (message.next()) switch (message.tag()) {
+      case 1:
+        node.id = message.get_uint64();
+        break;
+      case 2:
+        node.name = message.get_string();
+        break;
+      case 3:
+        node.type = message.get_uint64();
+        break;
+      case 4:
+      case 5:
+        for (const std::uint64_t id : message.get_packed_uint64()) node.after.push_back(id);
+        break;
+      case 7:
+        node.microseconds = message.get_uint64();
+        break;
+      case 10:
+        read_attribute(message.get_message(), node);
+        break;
+      default:
+        message.skip();
+    }
+  return node;
+}
+
+std::vector<Node> nodes_of(std::string_view trace) {
+  pbf_reader metadata = next_message(trace);
+  REQUIRE(metadata.next(1));
+  CHECK(metadata.get_string() == "0.0.4");
+  std::vector<Node> nodes;
+  while (!trace.empty()) nodes.push_back(read_node(next_message(trace)));
   return nodes;
 }
 
