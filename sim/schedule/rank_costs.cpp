@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "sim/cluster/cluster.hpp"
+#include "sim/cluster/link_table.hpp"
 #include "sim/schedule/zero_bubble.hpp"
 
 namespace stagecraft {
@@ -28,15 +28,13 @@ std::vector<std::vector<RankCost>> rank_costs(const ScheduleInput& in) {
 Seconds slowest_hop(const ScheduleInput& in) {
   Seconds slowest{0};
   if (!in.cluster) return slowest;
-  const Router router(*in.cluster);
+  const LinkTable links(*in.cluster);
   for (const StageEdge& edge : in.plan.edges) {
     const Stage &from = in.plan.stage(edge.from), &to = in.plan.stage(edge.to);
     if (from.devices.front() == to.devices.front()) continue;
-    const Route route = router.require(from.devices.front(), to.devices.front());
     const Bytes bytes =
         edge.bytes * (static_cast<double>(from.micro_batch_size) / static_cast<double>(from.devices.size()));
-    const Seconds time = route.latency + (bytes.value > 0 ? bytes / route.bandwidth : Seconds{0});
-    slowest = std::max(slowest, time);
+    slowest = std::max(slowest, links.message_time(from.devices.front(), to.devices.front(), bytes));
   }
   return slowest;
 }

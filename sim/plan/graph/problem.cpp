@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/cluster/phases.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/plan/graph/stock.hpp"
@@ -46,7 +47,7 @@ Sums sums_of(const Problem& p, const std::vector<int>& layers) {
 
 Times times_of(const Problem& p, const Sums& sums, int choice) {
   const double r = p.replicas[choice];
-  const double all_reduce = r > 1 ? 2 * (r - 1) / r * sums.gradients / p.among_replicas[choice] : 0;
+  const double all_reduce = r > 1 ? ring_share(p.replicas[choice]) * sums.gradients / p.among_replicas[choice] : 0;
   return {sums.seconds[choice] + p.operations + p.own_operations[choice] + (all_reduce + sums.update) / p.micro_batches,
           2 * sums.entering / (r * p.bandwidth)};
 }

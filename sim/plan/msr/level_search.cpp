@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/cluster/phases.hpp"
 #include "sim/core/numbers.hpp"
 
 namespace stagecraft::msr {
 namespace {}  // namespace
 
 double Rates::stage(double seconds, double parameters, int replicas, int inside) const {
-  if (formula == Formula::Paper) return std::max(seconds, 2.0 * (replicas - 1) * parameters / bandwidth) / replicas;
-  return (seconds + 4.0 * (replicas - 1) * parameters / (bandwidth * replicas) / inside) / replicas;
+  if (formula == Formula::Paper) return std::max(seconds, ring_steps(replicas) * parameters / bandwidth) / replicas;
+  return (seconds + 2 * ring_steps(replicas) * parameters / (bandwidth * replicas) / inside) / replicas;
 }
 
 double Rates::edge(double bytes, int replicas) const {

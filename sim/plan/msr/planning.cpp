@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/cluster/link_table.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/plan/bounds.hpp"
@@ -65,11 +66,11 @@ std::vector<int> Types::counts() const {
 }
 
 std::vector<std::vector<double>> bandwidths_of(const Cluster& cluster, const std::vector<DeviceId>& devices) {
-  const Router router(cluster);
+  const LinkTable links(cluster);
   std::vector<std::vector<double>> all(devices.size(), std::vector<double>(devices.size(), 0));
   for (std::size_t a = 0; a < devices.size(); ++a)
     for (std::size_t b = 0; b < devices.size(); ++b)
-      if (a != b) all[a][b] = router.require(devices[a], devices[b]).bandwidth.value;
+      if (a != b) all[a][b] = links.bandwidth(devices[a], devices[b]).value;
   return all;
 }
 
@@ -84,12 +85,12 @@ double slowest_between(const Cluster& cluster, const std::vector<DeviceId>& devi
 
 double ring_bandwidth(const Cluster& cluster, const std::vector<DeviceId>& devices, std::size_t group,
                       std::size_t step) {
-  const Router router(cluster);
+  const LinkTable links(cluster);
   double slowest = kInfinity;
   for (std::size_t d = 0; d < devices.size(); ++d) {
     const std::size_t first = d / group * group, next_place = first + (d - first + step) % group;
     const DeviceId next = devices[next_place];
-    if (next != devices[d]) slowest = std::min(slowest, router.require(devices[d], next).bandwidth.value);
+    if (next != devices[d]) slowest = std::min(slowest, links.bandwidth(devices[d], next).value);
   }
   return slowest;
 }

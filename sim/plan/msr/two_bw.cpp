@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sim/cluster/phases.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::msr {
@@ -54,7 +55,7 @@ double period_of(const TwoBwPipeline& p) {
   double period = 0;
   for (const TwoBwStage& stage : p.stages) {
     const double messages = 2 * (stage.received + stage.sent) / p.depth_bandwidth;
-    const double reduce = 2.0 * (p.width - 1) / p.width * stage.weights / p.width_bandwidth;
+    const double reduce = ring_share(p.width) * stage.weights / p.width_bandwidth;
     period = std::max({period, extra * stage.seconds + messages, reduce / p.micro_batches});
   }
   return period;

@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 
+#include "sim/cluster/link_table.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/plan/edgepipe/search.hpp"
 #include "sim/plan/planner.hpp"
@@ -61,13 +62,13 @@ std::vector<DeviceId> different_devices(const PlannerInput& input) {
 
 /// The fastest that each device reaches another with; 0: it reaches none. A pair has to have the slower of the two.
 std::vector<double> bandwidths_of(const PlannerInput& input, const std::vector<DeviceId>& devices) {
-  const Router router(input.cluster);
+  const LinkTable links(input.cluster);
   const auto n = devices.size();
   std::vector<double> fastest(n, 0), pairs(n * n, 0);
   for (std::size_t a = 0; a < n; ++a)
     for (std::size_t b = a + 1; b < n; ++b) {
-      const auto route = router.route(devices[a], devices[b]);
-      const double bandwidth = pairs[a * n + b] = route ? route->bandwidth.value : 0;
+      const std::optional<LinkRate> rate = links.find(devices[a], devices[b]);
+      const double bandwidth = pairs[a * n + b] = rate ? rate->bandwidth.value : 0;
       fastest[a] = std::max(fastest[a], bandwidth);
       fastest[b] = std::max(fastest[b], bandwidth);
     }

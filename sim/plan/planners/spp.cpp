@@ -6,6 +6,7 @@
 
 #include <map>
 
+#include "sim/cluster/link_table.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/plan/planner.hpp"
@@ -40,12 +41,12 @@ std::vector<double> cuts_of(const ModelGraph& model) {
 }
 
 spp::Bandwidths bandwidths_of(const Cluster& cluster, const std::vector<DeviceId>& devices) {
-  const Router router(cluster);
+  const LinkTable links(cluster);
   spp::Bandwidths all(devices.size(), std::vector<double>(devices.size(), 0));
   for (std::size_t a = 0; a < devices.size(); ++a)
     for (std::size_t b = 0; b < devices.size(); ++b)
       if (a != b) {
-        const double there = router.require(devices[a], devices[b]).bandwidth.value;
+        const double there = links.bandwidth(devices[a], devices[b]).value;
         all[a][b] = a < b ? there : std::min(there, all[b][a]);
         all[b][a] = all[a][b];
       }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/cluster/phases.hpp"
 #include "sim/core/numbers.hpp"
 
 namespace stagecraft::spp {
@@ -70,7 +71,7 @@ class Programme {
       slowest = std::max(slowest, f[to] - f[from] + b[to] - b[from]);
     }
     if (r == 1) return slowest;
-    const double bytes = 2.0 * (r - 1) / r * (p_.gradients[to] - p_.gradients[from]);
+    const double bytes = ring_share(r) * (p_.gradients[to] - p_.gradients[from]);
     return slowest + bytes / inside_[end][choice] / p_.micro_batches;
   }
 
@@ -148,8 +149,7 @@ PartTimes times_of(const Problem& p, const Part& part, const Part* before) {
     t.backward = std::max(t.backward, b[part.last_layer] - b[part.first_layer]);
   }
   if (part.replicas > 1)
-    t.all_reduce = 2.0 * (part.replicas - 1) / part.replicas *
-                   (p.gradients[part.last_layer] - p.gradients[part.first_layer]) /
+    t.all_reduce = ring_share(part.replicas) * (p.gradients[part.last_layer] - p.gradients[part.first_layer]) /
                    slowest_inside(p, part.first_device, part.replicas);
   if (before)
     t.input = p.cut[part.first_layer] / (part.replicas * before->replicas) /

@@ -6,23 +6,16 @@
 #include <optional>
 #include <tuple>
 
-#include "sim/cluster/cluster.hpp"
+#include "sim/cluster/phases.hpp"
 #include "sim/plan/gradient_groups.hpp"
 
 namespace stagecraft::synthesis {
 namespace {
 
-/// As `ideal` has it: 2(n-1) latencies of the slowest edge, then 2(n-1)/n of the bytes over every edge at once.
-double ring_time(const Router& router, const std::vector<DeviceId>& devices, Bytes gradient) {
-  const auto n = static_cast<double>(devices.size());
-  const Bytes bytes{std::round(2 * (n - 1) / n * std::round(gradient.value))};
-  double latency = 0, carrying = 0;
-  for (std::size_t d = 0; d < devices.size(); ++d) {
-    const Route edge = router.require(devices[d], devices[(d + 1) % devices.size()]);
-    latency = std::max(latency, edge.latency.value);
-    carrying = std::max(carrying, (bytes / edge.bandwidth).value);
-  }
-  return 2 * (n - 1) * latency + carrying;
+/// As `ideal` plays it.
+double ring_time(const LinkTable& links, const std::vector<DeviceId>& devices, Bytes gradient) {
+  const auto bytes = static_cast<std::uint64_t>(std::round(gradient.value));
+  return time_of(phases_of(CollectiveKind::AllReduce, CollectiveAlgorithm::Ring, {devices}, bytes), links).value;
 }
 
 }  // namespace
@@ -33,12 +26,12 @@ Exchanges exchanges_of(const ScheduleInput& in) {
   found.tied.assign(plan.stages.size(), false);
   if (plan.ties.empty()) return found;
   const GradientGroups groups(plan);
-  std::optional<Router> router;
-  if (in.cluster) router.emplace(*in.cluster);
+  std::optional<LinkTable> links;
+  if (in.cluster) links.emplace(*in.cluster);
   std::map<std::pair<int, int>, Exchange> by_round;  // Rounds of later stages are updated first.
   for (const TieRing& ring : groups.rings()) {
     const Tie& tie = plan.ties[ring.tie];
-    const double time = router ? ring_time(*router, ring.devices, tie.gradient) : 0;
+    const double time = links ? ring_time(*links, ring.devices, tie.gradient) : 0;
     const auto [at, is_new] = by_round.try_emplace({-groups.round(tie.stages.front()), ring.tie});
     Exchange& exchange = at->second;
     exchange.least = is_new ? time : std::min(exchange.least, time);

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/cluster/cluster.hpp"
+#include "sim/cluster/link_table.hpp"
 #include "sim/plan/overlap.hpp"
 
 namespace stagecraft::synthesis {
@@ -48,22 +48,22 @@ void for_each_shared(const Stage& a, int micro, const Stage& b, Visit&& visit) {
 class Hops {
  public:
   explicit Hops(const ScheduleInput& in) : in_(in) {
-    if (in.cluster) router_.emplace(*in.cluster);
+    if (in.cluster) links_.emplace(*in.cluster);
   }
   Output hop(const StageEdge& edge, const Stage& from, const Stage& to, int samples, int piece) const {
-    if (!router_ || from.devices.front() == to.devices.front()) return {piece, 0, 0, true};
-    const Route route = router_->require(from.devices.front(), to.devices.front());
+    if (!links_ || from.devices.front() == to.devices.front()) return {piece, 0, 0, true};
+    const LinkRate rate = links_->link(from.devices.front(), to.devices.front());
     const double share = static_cast<double>(samples) / static_cast<double>(from.devices.size());
     const Bytes bytes = edge.bytes * share;
-    const double sending = bytes.value > 0 ? (bytes / route.bandwidth).value : 0;
+    const double sending = bytes.value > 0 ? (bytes / rate.bandwidth).value : 0;
     const bool exact = from.devices.size() == 1 && to.devices.size() == 1;
-    if (!in_.one_send_at_a_time) return {piece, 0, sending + route.latency.value, exact};
-    return {piece, sending, route.latency.value, exact};
+    if (!in_.one_send_at_a_time) return {piece, 0, sending + rate.latency.value, exact};
+    return {piece, sending, rate.latency.value, exact};
   }
 
  private:
   const ScheduleInput& in_;
-  std::optional<Router> router_;
+  std::optional<LinkTable> links_;
 };
 
 }  // namespace
