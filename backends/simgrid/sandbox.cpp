@@ -1,26 +1,15 @@
 #include "backends/simgrid/sandbox.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <chrono>
-#include <csignal>
-#include <cstdint>
-#include <cstdio>
 #include <cstring>
+#include <exception>
 #include <string>
 #include <string_view>
-#include <utility>
 
+#include "sim/core/child_process.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
 
@@ -29,149 +18,61 @@
 namespace stagecraft::sg {
 namespace {
 
-enum class Outcome : std::uint8_t { Died, Done, Input, Impossible, Bug, Failed };
+/// How `work` ended, as the child tells it: the first letter of its message, then texts that end with a zero byte.
+enum class Outcome : char { Done = 'd', Input = 'i', Infeasible = 'n', Bug = 'b', Failed = 'f' };
 
-/// How `work` ended, told through shared memory.
-struct Verdict {
-  Outcome outcome;  // Died until the child says otherwise
-  std::array<char, 64> code;
-  std::array<char, 4096> message, help;
-};
-
-template <std::size_t size>
-void put(std::array<char, size>& place, std::string_view text) {
-  text = text.substr(0, size - 1);
-  std::memcpy(place.data(), text.data(), text.size());
+std::string outcome_message(Outcome outcome, std::string_view message, std::string_view detail = {}) {
+  std::string text(1, static_cast<char>(outcome));
+  text.append(message).append(1, '\0').append(detail);
+  return text;
 }
 
-void put_problems(Verdict& verdict, const InputError& error) {
+std::string input_error_message(const InputError& error) {
   std::string message, help;
   for (const Diagnostic& problem : error.problems()) {
     if (!message.empty()) message += "; ";
     message += problem.path.empty() ? problem.message : problem.path + ": " + problem.message;
     if (help.empty()) help = problem.help;
   }
-  put(verdict.message, message);
-  put(verdict.help, help);
+  return outcome_message(Outcome::Input, message, help);
 }
 
-void judge(const std::function<void()>& work, Verdict& verdict) {
+std::string run_and_describe(const std::function<void()>& work) {
   try {
     work();
-    verdict.outcome = Outcome::Done;
+    return outcome_message(Outcome::Done, {});
   } catch (const InputError& error) {
-    put_problems(verdict, error);
-    verdict.outcome = Outcome::Input;
+    return input_error_message(error);
   } catch (const Infeasible& error) {
-    put(verdict.code, error.code());
-    put(verdict.message, error.what());
-    verdict.outcome = Outcome::Impossible;
+    return outcome_message(Outcome::Infeasible, error.what(), error.code());
   } catch (const InternalError& error) {
-    put(verdict.message, error.what());
-    verdict.outcome = Outcome::Bug;
+    return outcome_message(Outcome::Bug, error.what());
   } catch (const std::exception& error) {
-    put(verdict.message, error.what());
-    verdict.outcome = Outcome::Failed;
+    return outcome_message(Outcome::Failed, error.what());
   } catch (...) {
-    put(verdict.message, "an exception that is none of the standard library's");
-    verdict.outcome = Outcome::Failed;
+    return outcome_message(Outcome::Failed, "an exception that is none of the standard library's");
   }
 }
 
-[[noreturn]] void be_child(const std::function<void()>& work, Verdict& verdict, int error_pipe, pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it died before it could be asked for
-  const rlimit no_core_files{0, 0};
-  setrlimit(RLIMIT_CORE, &no_core_files);
-  for (const int signal : {SIGINT, SIGTERM, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, SIG_DFL);
-  dup2(error_pipe, STDERR_FILENO);
-  judge(work, verdict);
-  _exit(0);  // not exit: the parent's buffers and exit handlers are not ours
+/// Returns if the work was done, else throws here what it threw in the child.
+void throw_again(const std::string& told) {
+  const std::size_t end = told.find('\0');
+  const std::string message = told.substr(1, end - 1), detail = told.substr(end + 1);
+  switch (static_cast<Outcome>(told.front())) {
+    case Outcome::Done:
+      return;
+    case Outcome::Input:
+      throw InputError(message, detail);
+    case Outcome::Infeasible:
+      throw Infeasible(detail, message);
+    case Outcome::Bug:
+      throw InternalError(message);
+    case Outcome::Failed:
+      throw BackendError("simgrid: " + message);
+  }
 }
 
-/// A child that is not left behind, whatever happens to the parent's code.
-class Child {
- public:
-  explicit Child(pid_t id) : id_(id), end_(static_cast<int>(syscall(SYS_pidfd_open, id, 0))) {}
-  ~Child() {
-    if (end_ >= 0) close(end_);
-    if (ended_) return;
-    stop();
-    while (waitpid(id_, &status_, 0) < 0 && errno == EINTR) {
-    }
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  void stop() { kill(id_, SIGKILL); }
-  int end() const { return end_; }  ///< Can be read once it has ended; -1 where the kernel has no such thing.
-  bool has_ended() {
-    if (ended_) return true;
-    const pid_t got = waitpid(id_, &status_, WNOHANG);
-    return ended_ = got == id_ || (got < 0 && errno == ECHILD);  // ECHILD: this process ignores SIGCHLD
-  }
-  std::string how() const {
-    if (WIFSIGNALED(status_)) return fmt::format("signal {}", strsignal(WTERMSIG(status_)));
-    return fmt::format("exit {}", WEXITSTATUS(status_));
-  }
-
- private:
-  pid_t id_;
-  int end_;
-  int status_ = 0;
-  bool ended_ = false;
-};
-
-class Pipe {
- public:
-  Pipe() {
-    if (pipe2(ends_.data(), O_CLOEXEC) != 0) throw BackendError(fmt::format("pipe: {}", std::strerror(errno)));
-    fcntl(ends_[0], F_SETFL, O_NONBLOCK);
-  }
-  ~Pipe() {
-    close(ends_[0]);
-    close_writer();
-  }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-
-  int reader() const { return ends_[0]; }
-  int writer() const { return ends_[1]; }
-  void close_writer() {
-    if (ends_[1] >= 0) close(std::exchange(ends_[1], -1));
-  }
-  /// Takes what is there; false at the end.
-  bool drain(std::string& text) const {
-    std::array<char, 4096> buffer;
-    for (;;) {
-      const ssize_t got = read(ends_[0], buffer.data(), buffer.size());
-      if (got == 0) return false;
-      if (got < 0) return true;
-      if (text.size() < kMost) text.append(buffer.data(), static_cast<std::size_t>(got));
-    }
-  }
-
- private:
-  static constexpr std::size_t kMost = 1 << 16;
-  std::array<int, 2> ends_{-1, -1};
-};
-
-/// False when the time ran out. Looks at the child itself too, because a pipe stays open in other children.
-bool wait_for(Child& child, const Pipe& errors, std::string& text, Seconds timeout) {
-  using Wall = std::chrono::steady_clock;
-  const auto begin = Wall::now();
-  bool open = true;
-  while (!child.has_ended()) {
-    if (timeout.value > 0 && std::chrono::duration<double>(Wall::now() - begin).count() > timeout.value) return false;
-    std::array<pollfd, 2> wait{{{open ? errors.reader() : -1, POLLIN, 0}, {child.end(), POLLIN, 0}}};
-    poll(wait.data(), wait.size(), open || child.end() >= 0 ? 20 : 1);
-    open = open && errors.drain(text);
-  }
-  if (open) errors.drain(text);
-  return true;
-}
-
-/// What SimGrid calls critical, else the start of whatever the child said.
+/// What SimGrid calls critical, else the start of whatever the child wrote.
 std::string last_words(const std::string& text) {
   constexpr std::string_view mark = "CRITICAL]";
   std::string_view words = text;
@@ -180,23 +81,6 @@ std::string last_words(const std::string& text) {
     words = words.substr(0, words.find('\n'));
   }
   return std::string(trim(words.substr(0, 500)));
-}
-
-void rethrow(const Verdict& verdict) {
-  const std::string message = verdict.message.data();
-  switch (verdict.outcome) {
-    case Outcome::Input:
-      throw InputError(message, verdict.help.data());
-    case Outcome::Impossible:
-      throw Infeasible(verdict.code.data(), message);
-    case Outcome::Bug:
-      throw InternalError(message);
-    case Outcome::Failed:
-      throw BackendError("simgrid: " + message);
-    case Outcome::Died:
-    case Outcome::Done:
-      return;
-  }
 }
 
 }  // namespace
@@ -211,23 +95,14 @@ SharedMemory::SharedMemory(std::size_t bytes) : bytes_(bytes) {
 SharedMemory::~SharedMemory() { munmap(address_, bytes_ == 0 ? 1 : bytes_); }
 
 void run_in_child(const std::function<void()>& work, Seconds timeout) {
-  const SharedMemory memory(sizeof(Verdict));
-  Verdict& verdict = memory.as<Verdict>().front();
-  Pipe errors;
-  std::fflush(nullptr);  // or text in a buffer is written twice
-  const pid_t parent = getpid();
-  const pid_t id = fork();
-  if (id < 0) throw BackendError(fmt::format("fork: {}", std::strerror(errno)));
-  if (id == 0) be_child(work, verdict, errors.writer(), parent);
-  Child child(id);
-  errors.close_writer();
-  std::string text;
-  if (!wait_for(child, errors, text, timeout))
+  ChildProcess child({.capture_errors = true}, [&](MessageSocket& parent) { parent.send(run_and_describe(work)); });
+  if (!child.wait(timeout))
     throw BackendError("simgrid: stopped after " + to_text(timeout) + " of wall time, as asked");
-  rethrow(verdict);
-  if (verdict.outcome == Outcome::Done) return;
-  const std::string words = last_words(text);
-  throw BackendError("simgrid: the library failed (" + child.how() + ")" + (words.empty() ? "" : ": " + words));
+  if (const auto told = child.socket().take()) return throw_again(*told);
+  const ProcessEnd end = child.kill();
+  const std::string how = end.signal == 0 ? to_text(end) : fmt::format("signal {}", strsignal(end.signal));
+  const std::string words = last_words(child.errors());
+  throw BackendError("simgrid: the library failed (" + how + ")" + (words.empty() ? "" : ": " + words));
 }
 
 }  // namespace stagecraft::sg

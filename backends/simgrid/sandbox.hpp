@@ -26,10 +26,10 @@ class SharedMemory {
   std::size_t bytes_ = 0;
 };
 
-/// Runs `work` in a forked child, whose memory is lost with it: hand results back through SharedMemory.
+/// Runs `work` in a forked child, whose memory is lost with it: results come back through SharedMemory.
 ///
-/// InputError, Infeasible and InternalError thrown by `work` are thrown here again; whatever else ends it (another
-/// exception, a signal, an exit, `timeout` seconds of wall time unless that is zero) becomes a BackendError with the
+/// InputError, Infeasible and InternalError that `work` throws are thrown again here. Anything else that ends the child
+/// (another exception, a signal, an exit, `timeout` of wall time unless that is zero) becomes a BackendError with the
 /// last words of the library. The child dies with this process. One call takes about half a millisecond.
 void run_in_child(const std::function<void()>& work, Seconds timeout);
 

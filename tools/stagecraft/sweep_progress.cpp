@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "sim/run/sweep/progress.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft {

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "sim/run/sweep/drive.hpp"
+#include "sim/run/sweep/run_sweep.hpp"
 
 namespace stagecraft {
 

@@ -4,18 +4,18 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <new>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "sim/core/sha256.hpp"
 
 namespace stagecraft {
 namespace {
 
-using Json = nlohmann::json;
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 const DeviceReport* fullest(const Outcome& o) {
@@ -126,6 +126,48 @@ void try_to_run(const Scenario& scenario, const std::string& backend, PointResul
   fail(result, "bug", "", e.what());
 }
 
+/// A value of the file, or a problem, by its text and place.
+using Key = std::tuple<std::string, int, int, std::string>;
+
+Key key_of(const config::Member& m) { return {m.key, m.value.where.line, m.value.where.column, one_line(m.value)}; }
+Key key_of(const Diagnostic& d) { return {d.where.file, d.where.line, d.where.column, d.path + ": " + d.message}; }
+
+/// In how many points each value stands, and each problem with it.
+class Census {
+ public:
+  void count(const Point& point, const std::vector<Diagnostic>& problems) {
+    ++points_;
+    std::set<Key> seen;
+    for (const Diagnostic& d : problems) {
+      if (!seen.insert(key_of(d)).second) continue;
+      auto& one = found_.try_emplace(key_of(d), Found{d, 0, {}}).first->second;
+      ++one.points;
+      for (const config::Member& m : point.settings) ++one.with[key_of(m)];
+    }
+    for (const config::Member& m : point.settings) ++values_[key_of(m)];
+  }
+
+  std::vector<Diagnostic> of_the_file() const {
+    std::vector<Diagnostic> list;
+    for (const auto& [key, found] : found_) {
+      bool always = found.points == points_;
+      for (const auto& [value, count] : found.with) always = always || count == values_.at(value);
+      if (always) list.push_back(found.problem);
+    }
+    return list;
+  }
+
+ private:
+  struct Found {
+    Diagnostic problem;
+    int points = 0;
+    std::map<Key, int> with;
+  };
+  int points_ = 0;
+  std::map<Key, int> values_;
+  std::map<Key, Found> found_;
+};
+
 }  // namespace
 
 std::span<const Figure> figures() { return kFigures; }
@@ -171,19 +213,16 @@ PointResult run_point(const Sweep& sweep, const Point& point, const std::string&
   return result;
 }
 
-std::string to_bytes(const PointResult& r) {
-  std::string bytes;
-  Json::to_cbor({r.hash, r.scenario, r.status, r.code, r.message, r.seconds, r.machine, r.figures}, bytes);
-  return bytes;
-}
-
-PointResult result_from_bytes(const std::string& bytes) {
-  const Json json = Json::from_cbor(bytes);
-  PointResult r;
-  r.hash = json[0], r.scenario = json[1], r.status = json[2], r.code = json[3], r.message = json[4];
-  r.seconds = json[5], r.machine = json[6];
-  for (const Json& f : json[7]) r.figures.push_back(f.get<double>());
-  return r;
+std::vector<std::string> hashes_of(const Sweep& sweep, const std::vector<Point>& points) {
+  std::vector<std::string> hashes;
+  Census census;
+  for (const Point& point : points) {
+    ResolvedPoint resolved = resolve_point(sweep, point);
+    census.count(point, resolved.ill_formed ? resolved.problems : std::vector<Diagnostic>{});
+    hashes.push_back(std::move(resolved.hash));
+  }
+  if (auto wrong = census.of_the_file(); !wrong.empty()) throw InputError(std::move(wrong));
+  return hashes;
 }
 
 }  // namespace stagecraft

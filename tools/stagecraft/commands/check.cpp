@@ -9,7 +9,7 @@
 #include "sim/run/references.hpp"
 #include "sim/run/remarks.hpp"
 #include "sim/run/run.hpp"
-#include "sim/run/sweep/drive.hpp"
+#include "sim/run/sweep/run_sweep.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {

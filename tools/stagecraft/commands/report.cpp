@@ -5,7 +5,7 @@
 
 #include "backends/backend.hpp"
 #include "sim/core/text.hpp"
-#include "sim/run/sweep/drive.hpp"
+#include "sim/run/sweep/run_sweep.hpp"
 #include "sim/run/sweep/store.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/kept_run.hpp"

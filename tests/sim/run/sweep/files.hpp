@@ -7,7 +7,7 @@
 #include <string>
 
 #include "sim/core/text.hpp"
-#include "sim/run/sweep/drive.hpp"
+#include "sim/run/sweep/run_sweep.hpp"
 
 namespace stagecraft::test {
 

@@ -1,6 +1,7 @@
-// Jobs in processes of their own: nothing is lost, whatever they do.
+// Jobs in worker processes: each job has one end, whatever it does.
 
 #include <doctest/doctest.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,7 +15,9 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "sim/run/sweep/workers.hpp"
+#include "sim/core/diagnostic.hpp"
+#include "sim/run/sweep/distribute_jobs.hpp"
+#include "sim/run/sweep/worker_pool.hpp"
 
 using namespace stagecraft;
 using How = JobEnd::How;
@@ -48,7 +51,7 @@ std::atomic<int>* shared_numbers(std::size_t count) {
   return static_cast<std::atomic<int>*>(memory);
 }
 
-/// A process that nobody has waited for yet counts as dead.
+/// A process that is not reaped yet counts as dead.
 bool gone(int id) {
   std::FILE* const stat = std::fopen(("/proc/" + std::to_string(id) + "/stat").c_str(), "r");
   if (!stat) return true;
@@ -66,6 +69,18 @@ bool soon(Condition&& condition) {
   }
   return false;
 }
+
+std::map<int, JobEnd> ends_of(RemoteWorkerPool& pool, std::size_t count) {
+  std::map<int, JobEnd> ends;
+  while (ends.size() < count)
+    for (const std::string& bytes : pool.wait(100)) {
+      JobEnd end = job_end_from_bytes(bytes);
+      ends[end.job] = std::move(end);
+    }
+  return ends;
+}
+
+std::string parent_of_worker(int) { return std::to_string(getppid()); }
 
 }  // namespace
 
@@ -95,7 +110,7 @@ TEST_CASE("a job that ends its process costs that job only") {
     if (job == 3) raise(SIGSEGV);
     if (job == 5) std::abort();
     if (job == 7) _exit(9);
-    if (job == 8) throw std::runtime_error("nobody catches this");
+    if (job == 8) throw std::runtime_error("not caught anywhere");
     return "fine";
   });
   for (const auto& [job, end] : ends) {
@@ -159,4 +174,59 @@ TEST_CASE("workers die with their parent, even when it is killed") {
   kill(parent, SIGKILL);
   waitpid(parent, nullptr, 0);
   for (int i = 0; i < 3; ++i) CHECK(soon([&] { return gone(ids[i]); }));
+}
+
+TEST_CASE("the end of a job survives serialization, whatever its text contains") {
+  const JobEnd end{7, How::TimedOut, std::string("\0\xff text", 7), 0.1 + 0.2};
+  const JobEnd again = job_end_from_bytes(to_bytes(end));
+  CHECK(again.job == 7);
+  CHECK(again.how == How::TimedOut);
+  CHECK(again.text == end.text);
+  CHECK(again.seconds == 0.1 + 0.2);
+}
+
+TEST_CASE("a remote pool does its jobs in workers of another process, and survives their ends") {
+  RemoteWorkerPool pool({.workers = 2, .timeout = Seconds{0.3}}, [](int job) -> std::string {
+    if (job == 3) std::raise(SIGKILL);
+    if (job == 4) pause();
+    return job == 5 ? std::string(1 << 20, 'x') : parent_of_worker(job);
+  });
+  for (int job = 0; job < 8; ++job) pool.add(job);
+  const auto ends = ends_of(pool, 8);
+  CHECK(ends.at(3).how == How::Crashed);
+  CHECK(ends.at(3).text == "signal 9, Killed");
+  CHECK(ends.at(4).how == How::TimedOut);
+  CHECK(ends.at(5).text.size() == 1 << 20);
+  CHECK(ends.at(0).text == ends.at(7).text);
+  CHECK(ends.at(0).text != std::to_string(getpid()));
+}
+
+TEST_CASE("many jobs and a large result at the same time hold neither side up") {
+  constexpr int kMany = 2000;  // More than a socket holds.
+  RemoteWorkerPool pool({}, [](int job) { return job == 0 ? std::string(8 << 20, 'x') : std::string("small"); });
+  pool.add(0);
+  poll(nullptr, 0, 500);  // Its end is on the way and not read.
+  alarm(15);              // Ends this process where both sides wait.
+  for (int job = 1; job < kMany; ++job) pool.add(job);
+  const auto ends = ends_of(pool, kMany);
+  alarm(0);
+  CHECK(ends.at(0).text.size() == 8 << 20);
+  CHECK(ends.at(kMany - 1).text == "small");
+}
+
+TEST_CASE("when a process is lost, only the jobs count that its workers were at") {
+  LostWorkerCounter losses;
+  CHECK(losses.too_many({1, 2, 3, 4}, 2).empty());
+  CHECK(losses.too_many({3, 4, 5}, 2).empty());  // 3 and 4 only waited before.
+  CHECK(losses.too_many({2, 6, 1}, 2) == std::vector<int>{2});
+  CHECK(losses.too_many({5, 3}, 8) == std::vector<int>{3});
+  CHECK(losses.too_many({}, 1).empty());
+}
+
+TEST_CASE("a remote pool whose process has died throws, and one without news does not") {
+  RemoteWorkerPool pool({}, parent_of_worker);
+  CHECK(pool.wait(1).empty());
+  pool.add(0);
+  kill(std::stoi(ends_of(pool, 1).at(0).text), SIGKILL);
+  CHECK_THROWS_AS(for (int i = 0; i < 100; ++i) pool.wait(100), BackendError);
 }

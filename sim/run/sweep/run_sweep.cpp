@@ -1,7 +1,8 @@
-#include "sim/run/sweep/drive.hpp"
+#include "sim/run/sweep/run_sweep.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -12,21 +13,29 @@
 #include "backends/backend.hpp"
 #include "backends/world.hpp"
 #include "sim/core/sha256.hpp"
-#include "sim/run/sweep/crew.hpp"
-#include "sim/run/sweep/hand_out.hpp"
+#include "sim/run/sweep/distribute_jobs.hpp"
 #include "sim/run/sweep/store.hpp"
-#include "sim/run/sweep/workers.hpp"
+#include "sim/run/sweep/worker_pool.hpp"
 #include "sim/run/version.hpp"
 
 namespace stagecraft {
 namespace {
 
+constexpr int kWidth = 30;
+
+std::string duration_text(double seconds) {
+  const auto whole = static_cast<long>(std::ceil(std::min(seconds, 1e9)));
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
+}
+
 bool simulates(const std::string& backend) {
   return get_from(backends::all(), "backend", backend).clock == Clock::Simulated;
 }
 
-/// Points that say the same twice, and seeds that change nothing.
-void warn(SweepPlan& plan) {
+/// Warns of seeds that change nothing and of points that are the same scenario.
+void add_warnings(SweepPlan& plan) {
   if (!plan.sweep.seeds.empty() && plan.sweep.seeds.front().size() == 1 && simulates(plan.backend))
     plan.warnings.push_back(
         {plan.sweep.seeds.front().front().where,
@@ -47,8 +56,8 @@ void warn(SweepPlan& plan) {
   }
 }
 
-/// The result of a point whose process did not live to tell.
-PointResult lost(const SweepPlan& plan, const JobEnd& end, Seconds timeout) {
+/// The result of a point whose process ended before it sent one.
+PointResult result_without_process(const SweepPlan& plan, const JobEnd& end, Seconds timeout) {
   const ResolvedPoint resolved = resolve_point(plan.sweep, plan.points[end.job]);
   PointResult result;
   result.hash = resolved.hash;
@@ -61,37 +70,37 @@ PointResult lost(const SweepPlan& plan, const JobEnd& end, Seconds timeout) {
   return result;
 }
 
-int workers(const SweepOptions& options, const std::string& backend) {
+int worker_count(const SweepOptions& options, const std::string& backend) {
   if (options.jobs > 0) return options.jobs;
   if (!simulates(backend) || options.together) return 1;
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-/// What has no result yet.
-struct Rest {
-  std::vector<int> jobs;                   ///< One point of each scenario.
-  std::map<std::string, int> points_with;  ///< How many of those chosen are the same scenario.
+/// The chosen scenarios that have no result yet.
+struct OpenScenarios {
+  std::vector<int> jobs;                   ///< The first point of each scenario.
+  std::map<std::string, int> points_with;  ///< For each hash, how many chosen points have it.
 };
 
-Rest rest_of(const SweepPlan& plan, const std::set<std::string>& finished, SweepProgress& progress) {
-  Rest rest;
+OpenScenarios open_scenarios(const SweepPlan& plan, const std::set<std::string>& finished, SweepProgress& progress) {
+  OpenScenarios open;
   for (std::size_t i = 0; i < plan.points.size(); ++i) {
     if (!plan.chosen[i]) continue;
     ++progress.all;
     if (finished.contains(plan.hashes[i]))
       ++progress.there;
-    else if (++rest.points_with[plan.hashes[i]] == 1)
-      rest.jobs.push_back(static_cast<int>(i));
+    else if (++open.points_with[plan.hashes[i]] == 1)
+      open.jobs.push_back(static_cast<int>(i));
   }
-  return rest;
+  return open;
 }
 
 void keep_chosen(SweepTable& table, const SweepPlan& plan) {
   std::erase_if(table.rows, [&](const SweepRow& r) { return !plan.chosen[r.number - 1]; });
 }
 
-/// What a file that may not be written has of this sweep, where that is all.
-std::optional<SweepEnd> all_there(const SweepPlan& plan, const SweepOptions& options, const Origin& origin) {
+/// The results in a file that may not be written, if all points of this sweep have one.
+std::optional<SweepEnd> complete_results(const SweepPlan& plan, const SweepOptions& options, const Origin& origin) {
   std::error_code error;
   if (!std::filesystem::exists(plan.out, error)) return {};
   SweepEnd end;
@@ -112,10 +121,10 @@ std::optional<SweepEnd> all_there(const SweepPlan& plan, const SweepOptions& opt
 using DoJobs = std::function<bool(std::span<const int> jobs, const std::function<bool()>& stop,
                                   const std::function<void(const JobEnd&)>& done)>;
 
-SweepEnd fill(const SweepPlan& plan, const SweepOptions& options, const Origin& origin,
-              const std::function<void(const SweepProgress&)>& progress, const DoJobs& do_jobs) {
+SweepEnd fill_store(const SweepPlan& plan, const SweepOptions& options, const Origin& origin,
+                    const std::function<void(const SweepProgress&)>& progress, const DoJobs& do_jobs) {
   if (!may_be_written(plan.out)) {
-    if (auto end = all_there(plan, options, origin)) return std::move(*end);
+    if (auto end = complete_results(plan, options, origin)) return std::move(*end);
     throw InputError(
         fmt::format("'{}' cannot be written, and not all results are there", plan.out),
         fmt::format("name another file: stagecraft sweep {} --out FILE.db; stagecraft report FILE.db shows it",
@@ -125,7 +134,7 @@ SweepEnd fill(const SweepPlan& plan, const SweepOptions& options, const Origin& 
   store.describe(plan.sweep, plan.points, plan.hashes, origin);
   SweepEnd end;
   if (options.reuse) end.reused = store.take_over(origin);
-  const Rest rest = rest_of(plan, store.finished(origin, options.retry), end.progress);
+  const OpenScenarios open = open_scenarios(plan, store.finished(origin, options.retry), end.progress);
   const auto begin = std::chrono::steady_clock::now();
   const auto report = [&] {
     end.progress.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -136,15 +145,16 @@ SweepEnd fill(const SweepPlan& plan, const SweepOptions& options, const Origin& 
     return options.stop();
   };
   const auto done = [&](const JobEnd& e) {
-    const PointResult result = e.how == JobEnd::How::Done ? result_from_bytes(e.text) : lost(plan, e, options.timeout);
+    const PointResult result =
+        e.how == JobEnd::How::Done ? result_from_bytes(e.text) : result_without_process(plan, e, options.timeout);
     store.add(result, origin);
-    const int points = rest.points_with.at(plan.hashes[e.job]);
+    const int points = open.points_with.at(plan.hashes[e.job]);
     end.progress.done += points;
     if (!result.ran()) end.progress.failed += points;
     report();
   };
   try {
-    end.stopped = !do_jobs(rest.jobs, stop, done);
+    end.stopped = !do_jobs(open.jobs, stop, done);
   } catch (const BackendError& e) {
     const int kept = end.progress.there + end.progress.done;
     throw BackendError(fmt::format("{}; {} of {} points have results, and the same command goes on", e.what(), kept,
@@ -155,14 +165,31 @@ SweepEnd fill(const SweepPlan& plan, const SweepOptions& options, const Origin& 
   return end;
 }
 
-/// Of what processes that share a sweep have to agree on.
-std::string key_of(const SweepPlan& plan, const Origin& origin) {
+/// Equal in processes that have read the same sweep.
+std::string sweep_key(const SweepPlan& plan, const Origin& origin) {
   std::string text = origin.backend + "\n" + origin.version + "\n";
   for (std::size_t i = 0; i < plan.points.size(); ++i) text += plan.hashes[i] + (plan.chosen[i] ? " chosen\n" : "\n");
   return sha256(text);
 }
 
 }  // namespace
+
+std::string progress_text(const SweepProgress& p, bool bar) {
+  const int with_result = p.there + p.done;
+  std::string text;
+  if (bar) {
+    const int full = p.all > 0 ? static_cast<int>(static_cast<long>(kWidth) * with_result / p.all) : kWidth;
+    text = '[' + std::string(static_cast<std::size_t>(full), '#') +
+           std::string(static_cast<std::size_t>(kWidth - full), '.') + "] ";
+  }
+  text += fmt::format("{} of {} points", with_result, p.all);
+  if (p.done > 0 && p.seconds > 0) {
+    const double rate = p.done / p.seconds;
+    text += rate < 100 ? fmt::format(", {:.3g}/s", rate) : fmt::format(", {:.0f}/s", rate);
+    text += fmt::format(", {} left", duration_text((p.all - with_result) / rate));
+  }
+  return p.failed > 0 ? text + fmt::format(", {} failed", p.failed) : text;
+}
 
 int SweepPlan::count() const { return static_cast<int>(std::count(chosen.begin(), chosen.end(), true)); }
 
@@ -179,7 +206,7 @@ SweepPlan plan_sweep(const SweepOptions& options) {
   plan.chosen = in_shard(plan.hashes, options.shard);
   for (std::size_t i = 0; i < plan.points.size(); ++i)
     plan.chosen[i] = plan.chosen[i] && kept.contains(plan.points[i].number);
-  warn(plan);
+  add_warnings(plan);
   return plan;
 }
 
@@ -191,31 +218,32 @@ SweepEnd run_sweep(const SweepPlan& plan, const SweepOptions& options,
   const Origin origin{plan.backend,
                       library.empty() ? version() : fmt::format("{}, {} {}", version(), backend.name, library)};
   const auto work = [&](int job) { return to_bytes(run_point(plan.sweep, plan.points[job], plan.backend)); };
-  const WorkerOptions staff{.workers = workers(options, plan.backend), .timeout = options.timeout};
+  const WorkerOptions worker_options{.workers = worker_count(options, plan.backend), .timeout = options.timeout};
   if (!options.together)
-    return fill(plan, options, origin, progress, [&](std::span<const int> jobs, const auto& stop, const auto& done) {
-      return do_in_workers(jobs, {staff.workers, staff.timeout, stop}, work, done);
-    });
+    return fill_store(plan, options, origin, progress,
+                      [&](std::span<const int> jobs, const auto& stop, const auto& done) {
+                        return do_in_workers(jobs, {worker_options.workers, worker_options.timeout, stop}, work, done);
+                      });
 
-  Crew crew(staff, work);  // Before there is MPI.
+  RemoteWorkerPool pool(worker_options, work);  // Before MPI starts.
   join_world();
   agree();
-  const std::string key = key_of(plan, origin);
+  const std::string key = sweep_key(plan, origin);
   if (world().rank > 0) {
-    take_part(key, crew);
+    do_sent_jobs(key, pool);
     SweepEnd nothing;
     nothing.elsewhere = true;
     return nothing;
   }
-  HandedOut out;
-  const Dismissal dismissal(out);
+  Distribution state;
+  const ShutdownGuard shutdown(state);
   SweepEnd end =
-      fill(plan, options, origin, progress, [&](std::span<const int> jobs, const auto& stop, const auto& done) {
-        hand_out(jobs, key, crew, stop, done, out);
-        return !out.stopped;
+      fill_store(plan, options, origin, progress, [&](std::span<const int> jobs, const auto& stop, const auto& done) {
+        distribute_jobs(jobs, key, pool, stop, done, state);
+        return !state.stopped;
       });
-  end.lost = out.lost;
-  end.without_workers = out.without_workers;
+  end.lost = state.lost;
+  end.without_workers = state.without_workers;
   return end;
 }
 

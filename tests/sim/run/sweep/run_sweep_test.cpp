@@ -8,7 +8,7 @@
 
 #include "backends/backend.hpp"
 #include "sim/core/sha256.hpp"
-#include "sim/run/sweep/progress.hpp"
+#include "sim/run/sweep/run_sweep.hpp"
 #include "sim/run/sweep/store.hpp"
 #include "tests/sim/run/sweep/files.hpp"
 #include "tests/support/checked.hpp"
