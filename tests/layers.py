@@ -12,7 +12,8 @@ training = config | {"sim/model", "sim/training"}
 cost = cluster | {"sim/model", "sim/cost"}
 plan = cost | {"sim/plan"}
 schedule = plan | {"sim/schedule"}
-weights = schedule | {"sim/training", "sim/weights"}
+schedule_file = schedule | {"sim/schedule_file"}
+weights = schedule_file | {"sim/training", "sim/weights"}
 program = weights | {"sim/program"}
 timeline = program | {"sim/timeline"}
 report = timeline | {"sim/report"}
@@ -21,7 +22,7 @@ real = backend | weights | {"sim/training", "backends/real"}
 run = report | {"backends", "models", "topologies", "sim/training", "sim/run"}
 allowed = {
     "sim/core": core, "sim/config": config, "sim/training": training, "sim/model": config | {"sim/model"}, "sim/cluster": cluster,
-    "sim/cost": cost, "sim/plan": plan, "sim/schedule": schedule, "sim/weights": weights, "sim/program": program,
+    "sim/cost": cost, "sim/plan": plan, "sim/schedule": schedule, "sim/schedule_file": schedule_file, "sim/weights": weights, "sim/program": program,
     "sim/timeline": timeline, "sim/report": report, "sim/run": run, "tools/stagecraft": run | {"tools/stagecraft"},
     "models": config | {"sim/model", "models"}, "topologies": cluster | {"topologies"},
     "backends/ideal": backend, "backends/des": backend | {"backends/des"},

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/schedule/chains.hpp"
-#include "sim/schedule/comms.hpp"
-#include "sim/schedule/comms_check.hpp"
-#include "sim/schedule/rendezvous.hpp"
+#include "sim/schedule_file/chains.hpp"
+#include "sim/schedule_file/checks.hpp"
+#include "sim/schedule_file/comms.hpp"
 
 namespace stagecraft {
 namespace {

@@ -14,8 +14,6 @@
 namespace stagecraft {
 namespace {
 
-bool ends_backward(OpKind kind) { return kind == OpKind::Backward || kind == OpKind::WeightGradient; }
-
 /// Stage and micro-batch of every recomputation that the order has itself.
 std::set<std::pair<int, int>> recomputed_in(const std::vector<Op>& row) {
   std::set<std::pair<int, int>> found;

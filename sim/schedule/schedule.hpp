@@ -50,9 +50,11 @@ struct Schedule {
   int updates_of(StageId s) const { return updates.empty() ? 1 : updates[s]; }
 };
 
-/// Sends a gradient on: B, or I when the halves are apart.
+/// Whether an op passes a gradient on: B, or I when the backward is split.
 inline bool passes_gradient(OpKind kind) { return kind == OpKind::Backward || kind == OpKind::InputGradient; }
-/// The index behind the ops that run as one with the op at `first`.
+/// Whether an op completes the gradients of its micro-batch: B, or W when the backward is split.
+inline bool ends_backward(OpKind kind) { return kind == OpKind::Backward || kind == OpKind::WeightGradient; }
+/// The index after the ops that run as one with the op at `first`.
 std::size_t group_end(const std::vector<Op>& ops, std::size_t first);
 
 char letter(OpKind);                           ///< F B I W R U

@@ -2,19 +2,19 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "sim/plan/overlap.hpp"
-#include "sim/schedule/overlap_check.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kMostAlike = 3;  // Problems of one kind on one rank that are told one by one.
+constexpr std::size_t kMostAlike = 3;  // Problems of one kind on one rank that are listed one by one.
 
-/// Walks the rows once and keeps one byte for each piece: which kinds of op it has had.
+/// Goes over the rows once and keeps one byte for each piece: which kinds of op it has had.
 class LocalCheck {
  public:
   LocalCheck(const Schedule& schedule, const Plan& plan, const ValidateOptions& options)
@@ -27,7 +27,7 @@ class LocalCheck {
         updated_(plan.stages.size(), 0) {}
 
   std::vector<ScheduleProblem> run() {
-    if (schedule_.devices.size() < static_cast<std::size_t>(plan_.device_count()))
+    if (std::ssize(schedule_.devices) < plan_.device_count())
       add({"missing",
            2,
            -1,
@@ -35,7 +35,7 @@ class LocalCheck {
            {},
            fmt::format("the plan uses {} devices, the schedule has {} rows", plan_.device_count(),
                        schedule_.devices.size())});
-    for (std::size_t d = 0; d < schedule_.devices.size() && !full(); ++d) walk(static_cast<int>(d));
+    for (int d = 0; d < std::ssize(schedule_.devices) && !full(); ++d) check_row(d);
     if (problems_.empty()) find_missing();
     return std::move(problems_);
   }
@@ -47,12 +47,12 @@ class LocalCheck {
     if (!full()) problems_.push_back(std::move(p));
   }
 
-  void walk(int rank) {
+  void check_row(int rank) {
     const auto& ops = schedule_.devices[rank];
-    for (std::size_t i = 0; i < ops.size() && !full(); ++i) {
+    for (int i = 0; i < std::ssize(ops) && !full(); ++i) {
       const Op& op = ops[i];
       const auto bad = [&](const char* code, int level, std::string message) {
-        add({code, level, rank, static_cast<int>(i), to_text(op), std::move(message)});
+        add({code, level, rank, i, to_text(op), std::move(message)});
       };
       if (op.stage < 0 || op.stage >= plan_.stage_count()) {
         bad("out-of-range", 2,
@@ -91,7 +91,7 @@ class LocalCheck {
                         stage.devices[op.micro % stage.turns()].value));
         continue;
       }
-      if (op.kind == OpKind::Backward || op.kind == OpKind::WeightGradient) ++finished_[op.stage];
+      if (ends_backward(op.kind)) ++finished_[op.stage];
       if (options_.slices > 1) slice(op, replica, bad);
       piece(op, seen_[index_.of(op.stage, op.micro, replica)], bad);
     }
@@ -99,7 +99,7 @@ class LocalCheck {
       if (op.stage >= 0 && op.stage < plan_.stage_count()) finished_[op.stage] = updated_[op.stage] = 0;
   }
 
-  /// Of the stages on the rank that share weights with that of the update: one that has not all its gradients.
+  /// A stage on the rank that shares weights with the updated stage and lacks some of its gradients.
   StageId unfinished(const Op& update, int rank) const {
     for (const Tie& tie : plan_.ties) {
       if (!std::binary_search(tie.stages.begin(), tie.stages.end(), update.stage)) continue;
@@ -119,7 +119,7 @@ class LocalCheck {
     return micros.empty() || std::binary_search(micros.begin(), micros.end(), op.micro % per_iteration);
   }
 
-  /// The keys and values of earlier slices are there forward, the gradients of later ones backward.
+  /// A forward needs the keys and values of earlier slices, a backward the gradients of later ones.
   template <class Bad>
   void slice(const Op& op, int replica, const Bad& bad) const {
     const bool gradient = passes_gradient(op.kind);
@@ -203,9 +203,56 @@ class LocalCheck {
   ValidateOptions options_;
   PieceIndex index_;
   std::vector<std::uint8_t> seen_;
-  std::vector<int> finished_, updated_;  ///< Of each stage, on the rank at hand: backwards, updates.
+  std::vector<int> finished_, updated_;  ///< [stage], on the current rank: backwards, updates.
   std::vector<ScheduleProblem> problems_;
 };
+
+/// An op of a group, and its place in the row.
+struct Member {
+  Op op;
+  int index;
+};
+
+/// Appends a problem for each member that comes after one it needs: members with the same key need each other.
+template <class Key>
+void find_needs(std::vector<Member>& group, int rank, const Key& key, std::vector<ScheduleProblem>& problems) {
+  std::sort(group.begin(), group.end(), [&](const Member& a, const Member& b) {
+    return std::tuple_cat(key(a.op), std::tuple(a.index)) < std::tuple_cat(key(b.op), std::tuple(b.index));
+  });
+  for (std::size_t i = 1; i < group.size(); ++i) {
+    if (key(group[i - 1].op) != key(group[i].op)) continue;
+    const std::string needed = to_text(group[i - 1].op), op = to_text(group[i].op);
+    problems.push_back(
+        {"local-order", 3, rank, group[i].index, op,
+         fmt::format("{} needs {}, so the two cannot run as one: they would start together", op, needed)});
+  }
+}
+
+/// Level 3: ops that run as one start when the inputs of all are there, so none of them can need another: two of one
+/// stage and micro-batch, or with `slices` two forwards or two gradients of one sequence. O(ops log group).
+std::vector<ScheduleProblem> check_overlaps(const Schedule& schedule, int slices, std::size_t most) {
+  const auto piece = [](const Op& op) { return std::tuple(op.stage, op.micro); };
+  const auto sequence = [&](const Op& op) { return std::tuple(op.stage, op.micro / slices, passes_gradient(op.kind)); };
+  std::vector<ScheduleProblem> problems;
+  std::vector<Member> group, sliced;
+  for (int d = 0; d < std::ssize(schedule.devices); ++d) {
+    const auto& row = schedule.devices[d];
+    for (std::size_t first = 0, end = 0; first < row.size() && problems.size() < most; first = end) {
+      end = group_end(row, first);
+      if (end - first == 1) continue;
+      group.clear(), sliced.clear();
+      for (std::size_t i = first; i < end; ++i) {
+        group.push_back({row[i], static_cast<int>(i)});
+        if (slices > 1 && (row[i].kind == OpKind::Forward || passes_gradient(row[i].kind)))
+          sliced.push_back(group.back());
+      }
+      find_needs(group, d, piece, problems);
+      find_needs(sliced, d, sequence, problems);
+    }
+  }
+  if (problems.size() > most) problems.resize(most);
+  return problems;
+}
 
 }  // namespace
 

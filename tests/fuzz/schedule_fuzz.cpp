@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "sim/schedule/check_file.hpp"
+#include "sim/schedule_file/check_file.hpp"
 
 using namespace stagecraft;
 

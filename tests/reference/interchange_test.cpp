@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/core/text.hpp"
-#include "sim/schedule/check_file.hpp"
-#include "sim/schedule/comms_check.hpp"
+#include "sim/schedule_file/check_file.hpp"
+#include "sim/schedule_file/checks.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/road.hpp"
 #include "tests/support/schedules.hpp"

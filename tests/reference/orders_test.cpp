@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "sim/schedule/csv.hpp"
+#include "sim/schedule_file/csv.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/road.hpp"
 #include "tests/support/schedules.hpp"

@@ -7,7 +7,7 @@
 
 #include "backends/backend.hpp"
 #include "sim/report/report.hpp"
-#include "sim/schedule/csv.hpp"
+#include "sim/schedule_file/csv.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/road.hpp"
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/report/report.hpp"
-#include "sim/schedule/csv.hpp"
 #include "sim/schedule/validate.hpp"
+#include "sim/schedule_file/csv.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/ideal.hpp"
 #include "tests/support/road.hpp"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/schedule/check_file.hpp"
+#include "sim/schedule_file/check_file.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft {

@@ -4,8 +4,8 @@
 
 #include "sim/run/run.hpp"
 #include "sim/schedule/builder.hpp"
-#include "sim/schedule/check_file.hpp"
-#include "sim/schedule/comms.hpp"
+#include "sim/schedule_file/check_file.hpp"
+#include "sim/schedule_file/comms.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/export_chakra.hpp"
 #include "tools/stagecraft/named_schedule.hpp"

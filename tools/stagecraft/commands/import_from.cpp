@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/text.hpp"
-#include "sim/schedule/check_file.hpp"
+#include "sim/schedule_file/check_file.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/import_model.hpp"
 #include "tools/stagecraft/import_onnx.hpp"

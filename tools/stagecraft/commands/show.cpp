@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "sim/run/run.hpp"
-#include "sim/schedule/csv.hpp"
+#include "sim/schedule_file/csv.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {

@@ -1,4 +1,4 @@
-#include "sim/schedule/chains.hpp"
+#include "sim/schedule_file/chains.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@ namespace stagecraft {
 
 int Chains::source(StageId s, bool gradient) const {
   const StageId other{gradient ? s + 1 : s - 1};
-  if (!(gradient ? feeds(s) : is_fed(s))) return -1;
+  if (!has_input(s, gradient)) return -1;
   return rank_of(other) == rank_of(s) ? -1 : rank_of(other);
 }
 

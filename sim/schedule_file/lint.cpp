@@ -1,40 +1,37 @@
-#include "sim/schedule/lint.hpp"
-
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "sim/schedule/chains.hpp"
+#include "sim/schedule_file/chains.hpp"
+#include "sim/schedule_file/checks.hpp"
 
 namespace stagecraft {
 namespace {
 
 constexpr int kNever = -1;
 
-/// When everything would run if every op took one unit and transfers nothing.
+/// The times at which everything would run if every op took one unit and transfers took none.
 class UnitTimes {
  public:
   UnitTimes(const Schedule& schedule, const Plan& plan, const Chains& chains)
       : schedule_(schedule), chains_(chains), end_(chains.outputs(), kNever) {
     head_.assign(schedule.devices.size(), 0);
     free_.assign(schedule.devices.size(), 0);
-    behind_weights_.assign(schedule.devices.size(), kNever);
+    weights_began_.assign(schedule.devices.size(), kNever);
     const GlobalOrder order = global_order(schedule, plan, 1);
     for (std::size_t i = 0; i < order.devices.size();) i += step(order.devices[i]);
   }
 
   int transfers = 0, exposed = 0;
-  bool splits = false, fills = false;  ///< Some W; one that runs where its rank would wait.
+  bool splits = false;  ///< Some backward is split.
+  bool fills = false;   ///< Some W runs where its rank would wait.
 
  private:
-  static bool is_gradient(const Op& op) { return passes_gradient(op.kind); }
-
-  /// When the input of an op is there.
+  /// The time at which the input of an op is available.
   int arrival(const Op& op) const {
-    const bool gradient = is_gradient(op);
-    if (!gradient && op.kind != OpKind::Forward) return 0;
-    if (!(gradient ? chains_.feeds(op.stage) : chains_.is_fed(op.stage))) return 0;
-    return end_[chains_.output(StageId{gradient ? op.stage + 1 : op.stage - 1}, op.micro, gradient)];
+    const bool gradient = passes_gradient(op.kind);
+    if ((!gradient && op.kind != OpKind::Forward) || !chains_.has_input(op.stage, gradient)) return 0;
+    return end_[chains_.input(op.stage, op.micro, gradient)];
   }
 
   std::size_t step(DeviceId device) {
@@ -47,10 +44,10 @@ class UnitTimes {
     const int start = std::max(ready, free_[d]), end = start + static_cast<int>(last - first);
     for (std::size_t i = first; i < last; ++i) count(row[i], start, end);
     if (row[first].kind == OpKind::WeightGradient) {
-      if (behind_weights_[d] == kNever) behind_weights_[d] = free_[d];
+      if (weights_began_[d] == kNever) weights_began_[d] = free_[d];
     } else {
-      fills = fills || (behind_weights_[d] != kNever && ready > behind_weights_[d]);
-      behind_weights_[d] = kNever;
+      fills = fills || (weights_began_[d] != kNever && ready > weights_began_[d]);
+      weights_began_[d] = kNever;
     }
     free_[d] = end;
     return last - first;
@@ -58,7 +55,7 @@ class UnitTimes {
 
   void count(const Op& op, int start, int end) {
     splits = splits || op.kind == OpKind::WeightGradient;
-    const bool gradient = is_gradient(op);
+    const bool gradient = passes_gradient(op.kind);
     if (!gradient && op.kind != OpKind::Forward) return;
     end_[chains_.output(op.stage, op.micro, gradient)] = end;
     if (chains_.source(op.stage, gradient) < 0) return;
@@ -68,21 +65,20 @@ class UnitTimes {
 
   const Schedule& schedule_;
   const Chains& chains_;
-  std::vector<int> end_;  ///< Of each output.
+  std::vector<int> end_;  ///< [output]
   std::vector<std::size_t> head_;
-  std::vector<int> free_, behind_weights_;  ///< Of each rank; the second is where a run of W began.
+  std::vector<int> free_;           ///< [rank]: end of its last op.
+  std::vector<int> weights_began_;  ///< [rank]: when the run of W before its next op began; kNever when there is none.
 };
 
-/// The first op whose column is not behind that of its input, and how many there are.
+/// Reports the first op whose column does not come after that of its input, and how many such ops there are.
 void check_columns(const CsvFile& csv, const Chains& chains, std::vector<ScheduleProblem>& problems) {
   std::vector<int> column(chains.outputs(), 0);
   const auto each = [&](auto&& visit) {
-    for (std::size_t r = 0; r < csv.actions.ranks.size(); ++r)
-      for (std::size_t i = 0; i < csv.actions.ranks[r].size(); ++i) {
-        const Op op = csv.actions.ranks[r][i].op();
-        if (op.kind == OpKind::Forward || passes_gradient(op.kind))
-          visit(op, static_cast<int>(r), csv.columns[r][i], passes_gradient(op.kind));
-      }
+    for (int r = 0; r < std::ssize(csv.actions.ranks); ++r)
+      for (std::size_t i = 0; i < csv.actions.ranks[r].size(); ++i)
+        if (const Action& a = csv.actions.ranks[r][i]; a.makes_output())
+          visit(a.op(), r, csv.columns[r][i], a.passes_gradient());
   };
   each([&](const Op& op, int, int at, bool gradient) { column[chains.output(op.stage, op.micro, gradient)] = at; });
   ScheduleProblem first{"timestep", 10, -1, -1, {}, {}};
@@ -90,8 +86,7 @@ void check_columns(const CsvFile& csv, const Chains& chains, std::vector<Schedul
   each([&](const Op& op, int rank, int at, bool gradient) {
     const int source = chains.source(op.stage, gradient);
     if (source < 0) return;
-    const StageId from{gradient ? op.stage + 1 : op.stage - 1};
-    const int made = column[chains.output(from, op.micro, gradient)];
+    const int made = column[chains.input(op.stage, op.micro, gradient)];
     if (at > made || count++ > 0) return;
     first.rank = rank, first.column = at, first.op = to_text(op);
     first.message = fmt::format("its input is made in column {} of rank {}", made, source);
@@ -101,19 +96,19 @@ void check_columns(const CsvFile& csv, const Chains& chains, std::vector<Schedul
   problems.push_back(std::move(first));
 }
 
-/// The first group of ops that is not what OVERLAP_F_B is for, and how many there are.
+/// Reports the first group of ops that is not what OVERLAP_F_B is for, and how many such groups there are.
 void check_overlaps(const CsvFile& csv, std::vector<ScheduleProblem>& problems) {
   ScheduleProblem first{"overlap", 10, -1, -1, {}, {}};
   int count = 0;
-  for (std::size_t r = 0; r < csv.actions.ranks.size(); ++r) {
+  for (int r = 0; r < std::ssize(csv.actions.ranks); ++r) {
     const auto& row = csv.actions.ranks[r];
     bool inside = false, forward = false, gradient = false;
     for (std::size_t i = 0; i < row.size(); ++i) {
       const bool opens = row[i].is_compute() && row[i].fused;
-      forward = (inside && forward) || row[i].kind == ActionKind::Forward;
-      gradient = (inside && gradient) || passes_gradient(row[i].op().kind);
+      forward = (inside && forward) || row[i].is_forward();
+      gradient = (inside && gradient) || row[i].passes_gradient();
       if (inside && !opens && !(forward && gradient) && count++ == 0)
-        first.rank = static_cast<int>(r), first.column = csv.columns[r][i], first.op = to_text(row[i]);
+        first.rank = r, first.column = csv.columns[r][i], first.op = to_text(row[i]);
       inside = opens;
     }
   }

@@ -1,4 +1,4 @@
-#include "sim/schedule/actions.hpp"
+#include "sim/schedule_file/actions.hpp"
 
 #include <fmt/format.h>
 
@@ -46,7 +46,7 @@ Schedule compute_of(const ActionTable& table) {
   for (const auto& row : table.ranks) {
     auto& ops = schedule.devices.emplace_back();
     const auto computes = [](const Action& action) { return action.is_compute(); };
-    ops.reserve(static_cast<std::size_t>(std::count_if(row.begin(), row.end(), computes)));
+    ops.reserve(std::count_if(row.begin(), row.end(), computes));
     for (const Action& action : row)
       if (action.is_compute()) ops.push_back(action.op());
   }

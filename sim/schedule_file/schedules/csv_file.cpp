@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/schedule/builder.hpp"
-#include "sim/schedule/csv.hpp"
+#include "sim/schedule_file/csv.hpp"
 
 namespace stagecraft::schedules {
 namespace {
@@ -15,7 +15,7 @@ const config::MapSpec fields{
                config::list("rows", config::text("row")).optional().doc("The rows themselves instead.")},
 };
 
-/// The rows may stand in the scenario or in a file of their own; either way each knows its place.
+/// The rows may stand in the scenario or in a file of their own; errors name the place of the row either way.
 CsvSchedule read_rows(const config::Value& rows) {
   std::string text;
   for (const config::Value& row : rows.items) text += row.text + '\n';
@@ -24,9 +24,9 @@ CsvSchedule read_rows(const config::Value& rows) {
   } catch (const InputError& e) {
     std::vector<Diagnostic> problems = e.problems();
     for (Diagnostic& p : problems) {
-      const auto line = static_cast<std::size_t>(std::max(p.where.line, 1)) - 1;
+      const int line = std::max(p.where.line, 1) - 1;
       const int column = p.where.column;
-      p.where = line < rows.items.size() ? rows.items[line].where : rows.where;
+      p.where = line < std::ssize(rows.items) ? rows.items[line].where : rows.where;
       p.where.column += column - 1;
     }
     throw InputError(std::move(problems));
@@ -49,8 +49,7 @@ Schedule whole(const ScheduleInput& in) {
         {{rows.where, "run.schedule",
           fmt::format("the order is for {} micro-batches, but run.micro_batches is {}", csv.micro_batches, expected),
           fmt::format("set run.micro_batches to {}", csv.micro_batches), "micro-batches"}});
-  if (csv.schedule.devices.size() < static_cast<std::size_t>(in.plan.device_count()))
-    csv.schedule.devices.resize(static_cast<std::size_t>(in.plan.device_count()));
+  if (std::ssize(csv.schedule.devices) < in.plan.device_count()) csv.schedule.devices.resize(in.plan.device_count());
   return std::move(csv.schedule);
 }
 

@@ -1,4 +1,4 @@
-#include "sim/schedule/csv.hpp"
+#include "sim/schedule_file/csv.hpp"
 
 #include <doctest/doctest.h>
 

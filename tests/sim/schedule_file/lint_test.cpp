@@ -1,10 +1,10 @@
-#include "sim/schedule/lint.hpp"
+#include "sim/schedule_file/checks.hpp"
 
 #include <doctest/doctest.h>
 
 #include <set>
 
-#include "sim/schedule/check_file.hpp"
+#include "sim/schedule_file/check_file.hpp"
 
 using namespace stagecraft;
 

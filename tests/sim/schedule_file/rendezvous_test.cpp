@@ -1,11 +1,10 @@
 // Streams of messages that can wait for each other for ever.
 
-#include "sim/schedule/rendezvous.hpp"
+#include "sim/schedule_file/checks.hpp"
 
 #include <doctest/doctest.h>
 
-#include "sim/schedule/check_file.hpp"
-#include "sim/schedule/comms_check.hpp"
+#include "sim/schedule_file/check_file.hpp"
 #include "tests/support/schedules.hpp"
 
 using namespace stagecraft;

@@ -1,23 +1,22 @@
-#include "sim/schedule/comms_check.hpp"
-
 #include <map>
 #include <tuple>
 
 #include <fmt/format.h>
 
-#include "sim/schedule/chains.hpp"
+#include "sim/schedule_file/chains.hpp"
+#include "sim/schedule_file/checks.hpp"
 
 namespace stagecraft {
 namespace {
 
 constexpr std::size_t kMost = 20;
 
-/// Where an action stands.
-struct Place {
-  std::int32_t rank = -1, index = -1;
+/// The place of an action in its table.
+struct Position {
+  int rank = -1, index = -1;
 };
 
-/// What is known of each output that some rank sends, uses or makes.
+/// Collects for each output the ops that make and use it and the messages that carry it, then compares them.
 class CommsCheck {
  public:
   CommsCheck(const ActionTable& table, const Plan& plan, CommStreams streams)
@@ -26,8 +25,8 @@ class CommsCheck {
   }
 
   std::vector<ScheduleProblem> run() {
-    each([&](Place p, const Action& a) { a.is_message() ? note_message(p, a) : note_op(p, a); });
-    each([&](Place p, const Action& a) { a.is_message() ? match(p, a) : need(p, a); });
+    each([&](Position p, const Action& a) { a.is_message() ? note_message(p, a) : note_op(p, a); });
+    each([&](Position p, const Action& a) { a.is_message() ? match(p, a) : need(p, a); });
     if (problems_.empty()) check_channels();
     return std::move(problems_);
   }
@@ -35,13 +34,12 @@ class CommsCheck {
  private:
   template <class Visit>
   void each(Visit&& visit) {
-    for (std::size_t r = 0; r < table_.ranks.size(); ++r)
-      for (std::size_t i = 0; i < table_.ranks[r].size(); ++i)
-        if (problems_.size() < kMost)
-          visit(Place{static_cast<std::int32_t>(r), static_cast<std::int32_t>(i)}, table_.ranks[r][i]);
+    for (int r = 0; r < std::ssize(table_.ranks); ++r)
+      for (int i = 0; i < std::ssize(table_.ranks[r]); ++i)
+        if (problems_.size() < kMost) visit(Position{r, i}, table_.ranks[r][i]);
   }
-  const Action& at(Place p) const { return table_.ranks[p.rank][p.index]; }
-  void bad(const char* code, Place p, std::string message) {
+  const Action& at(Position p) const { return table_.ranks[p.rank][p.index]; }
+  void bad(const char* code, Position p, std::string message) {
     problems_.push_back({code, 5, p.rank, p.index, to_text(at(p)), std::move(message)});
   }
 
@@ -52,40 +50,39 @@ class CommsCheck {
   }
   std::size_t output(const Action& a) const { return chains_.output(maker(a), a.micro, a.is_gradient()); }
 
-  void note_op(Place p, const Action& a) {
-    const bool forward = a.kind == ActionKind::Forward;
-    if (!forward && a.kind != ActionKind::Backward && a.kind != ActionKind::InputGradient) return;
-    made_[chains_.output(a.stage, a.micro, !forward)] = p;
-    if (forward ? chains_.is_fed(a.stage) : chains_.feeds(a.stage))
-      used_[chains_.output(StageId{forward ? a.stage - 1 : a.stage + 1}, a.micro, !forward)] = p;
+  void note_op(Position p, const Action& a) {
+    if (!a.makes_output()) return;
+    const bool gradient = a.passes_gradient();
+    made_[chains_.output(a.stage, a.micro, gradient)] = p;
+    if (chains_.has_input(a.stage, gradient)) used_[chains_.input(a.stage, a.micro, gradient)] = p;
   }
 
   /// Whether the message can exist at all.
-  void note_message(Place p, const Action& a) {
+  void note_message(Position p, const Action& a) {
     if (a.stage >= chains_.stages() || a.micro >= chains_.micro_batches)
       return bad("out-of-range", p, "no op has this stage and micro-batch");
     if (chains_.rank_of(a.stage) != p.rank)
       return bad("wrong-rank", p, fmt::format("stage {} runs on rank {}", a.stage.value, chains_.rank_of(a.stage)));
-    const bool onward = a.is_send() != a.is_gradient();  // Towards the end of the chain.
-    if (!(onward ? chains_.feeds(a.stage) : chains_.is_fed(a.stage)))
+    const bool onward = a.is_send() != a.is_gradient();  // To or from the next stage of the chain.
+    if (!chains_.has_input(a.stage, onward))
       return bad("no-peer", p,
                  fmt::format("stage {} is the {} of its chain", a.stage.value, onward ? "last" : "first"));
     if (chains_.source(a.stage, onward) < 0)
       return bad("co-located", p,
                  fmt::format("stages {} and {} are both on rank {} and hand over without a message", a.stage.value,
                              onward ? a.stage + 1 : a.stage - 1, p.rank));
-    Place& known = (a.is_send() ? sent_ : received_)[output(a)];
+    Position& known = (a.is_send() ? sent_ : received_)[output(a)];
     if (known.rank >= 0) return bad("duplicate", p, fmt::format("{} stands twice", to_text(a)));
     known = p;
   }
 
-  void match(Place p, const Action& a) {
+  void match(Position p, const Action& a) {
     if (a.stage >= chains_.stages() || a.micro >= chains_.micro_batches || chains_.rank_of(a.stage) != p.rank) return;
     const StageId from = maker(a);
     if (from < 0 || from >= chains_.stages()) return;
     const std::size_t o = output(a);
     if (sent_[o].rank < 0 && received_[o].rank < 0) return;
-    const Place op = a.is_send() ? made_[o] : used_[o];
+    const Position op = a.is_send() ? made_[o] : used_[o];
     if ((a.is_send() ? received_ : sent_)[o].rank < 0)
       return bad(a.is_send() ? "unmatched-send" : "unmatched-receive", p,
                  fmt::format("nothing {} it on rank {}", a.is_send() ? "receives" : "sends",
@@ -97,13 +94,12 @@ class CommsCheck {
       bad("receive-after-use", p, fmt::format("it stands behind {}, which needs what it receives", to_text(at(op))));
   }
 
-  /// An op whose input comes from another rank.
-  void need(Place p, const Action& a) {
-    const bool forward = a.kind == ActionKind::Forward;
-    if (!forward && a.kind != ActionKind::Backward && a.kind != ActionKind::InputGradient) return;
-    if (chains_.source(a.stage, !forward) < 0) return;
-    const StageId from{forward ? a.stage - 1 : a.stage + 1};
-    const std::size_t o = chains_.output(from, a.micro, !forward);
+  /// Reports an op whose input comes from another rank without a message.
+  void need(Position p, const Action& a) {
+    const bool gradient = a.passes_gradient();
+    if (!a.makes_output() || chains_.source(a.stage, gradient) < 0) return;
+    const StageId from{gradient ? a.stage + 1 : a.stage - 1};
+    const std::size_t o = chains_.input(a.stage, a.micro, gradient);
     if (sent_[o].rank < 0 && received_[o].rank < 0)
       bad("missing-message", p,
           fmt::format("its input from stage {} on rank {} is neither sent nor received", from.value,
@@ -118,10 +114,10 @@ class CommsCheck {
       const int from = chains_.rank_of(maker(a)), to = chains_.target(maker(a), a.is_gradient());
       return std::make_tuple(from, to, streams_ == CommStreams::Direction && a.is_gradient());
     };
-    each([&](Place, const Action& a) {
+    each([&](Position, const Action& a) {
       if (a.is_message() && a.is_send()) sends[channel(a)].push_back(output(a));
     });
-    each([&](Place p, const Action& a) {
+    each([&](Position p, const Action& a) {
       if (!a.is_message() || a.is_send()) return;
       const std::size_t due = sends[channel(a)][taken[channel(a)]++];
       if (due != output(a))
@@ -134,7 +130,7 @@ class CommsCheck {
   const ActionTable& table_;
   Chains chains_;
   CommStreams streams_;
-  std::vector<Place> made_, used_, sent_, received_;  ///< Of each output.
+  std::vector<Position> made_, used_, sent_, received_;  ///< [output]
   std::vector<ScheduleProblem> problems_;
 };
 

@@ -1,5 +1,3 @@
-#include "sim/schedule/rendezvous.hpp"
-
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -7,25 +5,26 @@
 #include <fmt/format.h>
 
 #include "sim/core/dag.hpp"
-#include "sim/schedule/chains.hpp"
+#include "sim/schedule_file/chains.hpp"
+#include "sim/schedule_file/checks.hpp"
 
 namespace stagecraft {
 namespace {
 
-/// Computations that run as one.
+/// One computation, or several that run as one.
 struct Slot {
   std::int32_t first = 0;    ///< Its place in the row.
-  std::int32_t missing = 0;  ///< Messages that have not come.
+  std::int32_t missing = 0;  ///< Messages that have not arrived.
 };
 
-/// Neighbouring messages of a stream that start together: `count` actions from `first` on, those of its stream.
+/// Adjacent messages of a stream that start together; the first of them is action `first` of the row.
 struct Batch {
   std::int32_t stream = -1, first = -1;
   std::int32_t unmade = 0, open = 0;  ///< Sends whose op has not run; messages that have not ended.
   bool started = false;
 };
 
-/// Each message knows its batches and the slots on both sides.
+/// A message with its batches and its slots on both sides.
 struct Message {
   std::int32_t sender = -1, receiver = -1;  ///< Batches.
   std::int32_t maker = -1, user = -1;       ///< Slots on their ranks.
@@ -38,7 +37,7 @@ struct Stream {
   std::size_t head = 0;
 };
 
-/// Who waits for whom when nothing moves any more, and where each stands.
+/// Which node waits for which when nothing moves any more, and where each node stands.
 struct WaitGraph {
   Digraph graph;
   std::map<std::pair<int, int>, std::string> why;
@@ -51,11 +50,10 @@ struct WaitGraph {
   }
 };
 
-bool is_gradient_op(const Action& a) { return a.kind == ActionKind::Backward || a.kind == ActionKind::InputGradient; }
-
-class Rendezvous {
+/// Runs ranks and streams of messages against each other until nothing moves any more.
+class RendezvousCheck {
  public:
-  Rendezvous(const ActionTable& table, const Plan& plan, const RendezvousOptions& options)
+  RendezvousCheck(const ActionTable& table, const Plan& plan, const RendezvousOptions& options)
       : table_(table), chains_(chains_of(plan)), options_(options), messages_(chains_.outputs()) {
     slots_.resize(table.ranks.size());
     done_.assign(table.ranks.size(), 0);
@@ -142,11 +140,11 @@ class Rendezvous {
   }
 
   void note_op(const Action& a, std::int32_t slot) {
-    const bool gradient = is_gradient_op(a);
-    if (!gradient && a.kind != ActionKind::Forward) return;
+    const bool gradient = a.passes_gradient();
+    if (!a.makes_output()) return;
     messages_[chains_.output(a.stage, a.micro, gradient)].maker = slot;
     if (chains_.source(a.stage, gradient) < 0) return;
-    messages_[chains_.output(StageId{gradient ? a.stage + 1 : a.stage - 1}, a.micro, gradient)].user = slot;
+    messages_[chains_.input(a.stage, a.micro, gradient)].user = slot;
     ++slots_[chains_.rank_of(a.stage)][slot].missing;
   }
 
@@ -164,9 +162,8 @@ class Rendezvous {
   }
 
   void made(const Action& a) {
-    const bool gradient = is_gradient_op(a);
-    if (!gradient && a.kind != ActionKind::Forward) return;
-    const std::int32_t sender = messages_[chains_.output(a.stage, a.micro, gradient)].sender;
+    if (!a.makes_output()) return;
+    const std::int32_t sender = messages_[chains_.output(a.stage, a.micro, a.passes_gradient())].sender;
     if (sender < 0) return;
     Stream& stream = streams_[batch(sender).stream];
     if (--batch(sender).unmade == 0 && stream.head < stream.batches.size() && stream.batches[stream.head] == sender)
@@ -181,7 +178,7 @@ class Rendezvous {
     each_of(stream, b, [&](const Action& a) { work_.push_back(output(a)); });
   }
 
-  /// The messages of a batch.
+  /// Calls visit(action) for the messages of a batch.
   template <class Visit>
   void each_of(const Stream& stream, const Batch& b, Visit&& visit) const {
     std::int32_t left = b.open;
@@ -223,34 +220,34 @@ class Rendezvous {
   const ActionTable& table_;
   Chains chains_;
   RendezvousOptions options_;
-  std::vector<std::vector<Slot>> slots_;  ///< Of each rank.
-  std::vector<std::int32_t> done_;        ///< Slots of each rank that have run.
+  std::vector<std::vector<Slot>> slots_;  ///< [rank]
+  std::vector<std::int32_t> done_;        ///< [rank]: slots that have run.
   std::vector<Batch> batches_;
-  std::vector<Message> messages_;  ///< By output.
+  std::vector<Message> messages_;  ///< [output]
   std::vector<Stream> streams_;
-  std::vector<OwnStream> own_streams_;  ///< Of the rank that is read; a rank has few.
-  std::vector<std::size_t> work_;       ///< Messages that may go on.
+  std::vector<OwnStream> own_streams_;  ///< Streams of the rank that is being read; a rank has few.
+  std::vector<std::size_t> work_;       ///< Messages that may advance.
 };
 
-/// What the next slot of a rank waits for.
-void Rendezvous::wait_of_rank(int rank, WaitGraph& waits) const {
+/// Adds what the next slot of a rank waits for.
+void RendezvousCheck::wait_of_rank(int rank, WaitGraph& waits) const {
   const auto& slots = slots_[rank];
   const auto done = static_cast<std::size_t>(done_[rank]);
   if (done == slots.size()) return;
   waits.place[rank] = {rank, slots[done].first};
   for (auto i = static_cast<std::size_t>(slots[done].first); i < row(rank).size(); ++i) {
     const Action& a = row(rank)[i];
-    const bool gradient = is_gradient_op(a);
-    if ((gradient || a.kind == ActionKind::Forward) && chains_.source(a.stage, gradient) >= 0) {
-      const Message& m = messages_[chains_.output(StageId{gradient ? a.stage + 1 : a.stage - 1}, a.micro, gradient)];
+    const bool gradient = a.passes_gradient();
+    if (a.makes_output() && chains_.source(a.stage, gradient) >= 0) {
+      const Message& m = messages_[chains_.input(a.stage, a.micro, gradient)];
       if (!m.received) waits.add(rank, node_of(m.receiver), fmt::format("{} waits for what it receives", to_text(a)));
     }
     if (!a.fused) break;
   }
 }
 
-/// What the batch at the head of a stream waits for.
-void Rendezvous::wait_of_stream(std::size_t s, WaitGraph& waits) const {
+/// Adds what the batch at the head of a stream waits for.
+void RendezvousCheck::wait_of_stream(std::size_t s, WaitGraph& waits) const {
   const Stream& stream = streams_[s];
   if (stream.head == stream.batches.size()) return;
   const auto node = slots_.size() + s;
@@ -269,8 +266,8 @@ void Rendezvous::wait_of_stream(std::size_t s, WaitGraph& waits) const {
   }
 }
 
-/// Nodes are the ranks' next slots and the heads of the streams; a circle of them waits for itself.
-ScheduleProblem Rendezvous::explain() const {
+/// Nodes are the next slots of the ranks and the heads of the streams; the shortest cycle of waits is reported.
+ScheduleProblem RendezvousCheck::explain() const {
   WaitGraph waits(slots_.size() + streams_.size());
   for (std::size_t r = 0; r < slots_.size(); ++r) wait_of_rank(static_cast<int>(r), waits);
   for (std::size_t s = 0; s < streams_.size(); ++s) wait_of_stream(s, waits);
@@ -293,7 +290,7 @@ ScheduleProblem Rendezvous::explain() const {
 
 std::vector<ScheduleProblem> check_rendezvous(const ActionTable& table, const Plan& plan,
                                               const RendezvousOptions& options) {
-  return Rendezvous(table, plan, options).run();
+  return RendezvousCheck(table, plan, options).run();
 }
 
 }  // namespace stagecraft

@@ -1,35 +1,35 @@
-#include "sim/schedule/stash.hpp"
-
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "sim/schedule/chains.hpp"
+#include "sim/schedule_file/chains.hpp"
+#include "sim/schedule_file/checks.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr double kRounding = 1e-9;  // Of sums of shares.
+constexpr double kRounding = 1e-9;  // Sums of shares are off by this much.
 
-/// Walks one rank. `visit(index, size)` sees the memory while each action runs.
-class Walk {
+/// Follows the memory of a rank along its row.
+class StashTracker {
  public:
-  Walk(const ActionTable& table, const Plan& plan, const StashModel& model)
+  StashTracker(const ActionTable& table, const Plan& plan, const StashModel& model)
       : model_(model), chains_(chains_of(plan)), recomputed_(chains_.outputs() / 2, false) {
     for (const auto& row : table.ranks)
       for (const Action& a : row)
         if (a.kind == ActionKind::Recompute) recomputed_[chains_.output(a.stage, a.micro, false)] = true;
   }
 
+  /// Calls visit(index, size) with the memory while each action runs.
   template <class Visit>
   void run(const std::vector<Action>& row, Visit&& visit) const {
     const bool buffers = std::any_of(row.begin(), row.end(), [](const Action& a) { return a.is_message(); });
     double size = model_.resident, later = 0;
-    for (std::size_t i = 0; i < row.size(); ++i) {
+    for (int i = 0; i < std::ssize(row); ++i) {
       size += taken(row[i], buffers);
       later += given_back(row[i], buffers);
       visit(i, size);
-      if (row[i].is_compute() && row[i].fused) continue;  // Those that run as one give back together.
+      if (row[i].is_compute() && row[i].fused) continue;  // Computations that run as one give back together.
       size -= later;
       later = 0;
     }
@@ -42,8 +42,7 @@ class Walk {
   }
 
   double taken(const Action& a, bool buffers) const {
-    const bool sends = buffers && a.is_compute() && a.kind != ActionKind::WeightGradient &&
-                       a.kind != ActionKind::Recompute && chains_.target(a.stage, a.kind != ActionKind::Forward) >= 0;
+    const bool sends = buffers && a.makes_output() && chains_.target(a.stage, a.passes_gradient()) >= 0;
     const double output = sends ? model_.message : 0;
     switch (a.kind) {
       case ActionKind::Forward:
@@ -62,8 +61,7 @@ class Walk {
   }
 
   double given_back(const Action& a, bool buffers) const {
-    const bool gradient = a.kind == ActionKind::Backward || a.kind == ActionKind::InputGradient;
-    const bool uses = buffers && (gradient || a.kind == ActionKind::Forward) && chains_.source(a.stage, gradient) >= 0;
+    const bool uses = buffers && a.makes_output() && chains_.source(a.stage, a.passes_gradient()) >= 0;
     const double input = uses ? model_.message : 0;
     switch (a.kind) {
       case ActionKind::Forward:
@@ -84,17 +82,17 @@ class Walk {
 
   const StashModel& model_;
   Chains chains_;
-  std::vector<bool> recomputed_;  ///< Of each stage and micro-batch.
+  std::vector<bool> recomputed_;  ///< By stage and micro-batch: Chains::output() of its activation.
 };
 
 }  // namespace
 
 std::vector<StashPeak> stash_peaks(const ActionTable& table, const Plan& plan, const StashModel& model) {
-  const Walk walk(table, plan, model);
+  const StashTracker tracker(table, plan, model);
   std::vector<StashPeak> peaks(table.ranks.size(), {model.resident, -1});
-  for (std::size_t r = 0; r < peaks.size(); ++r)
-    walk.run(table.ranks[r], [&](std::size_t i, double size) {
-      if (size > peaks[r].size + kRounding) peaks[r] = {size, static_cast<int>(i)};
+  for (int r = 0; r < std::ssize(peaks); ++r)
+    tracker.run(table.ranks[r], [&](int i, double size) {
+      if (size > peaks[r].size + kRounding) peaks[r] = {size, i};
     });
   return peaks;
 }
@@ -102,13 +100,13 @@ std::vector<StashPeak> stash_peaks(const ActionTable& table, const Plan& plan, c
 std::vector<ScheduleProblem> check_stash(const ActionTable& table, const Plan& plan, const StashModel& model) {
   std::vector<ScheduleProblem> problems;
   if (!model.capacity) return problems;
-  const Walk walk(table, plan, model);
-  for (std::size_t r = 0; r < table.ranks.size(); ++r) {
+  const StashTracker tracker(table, plan, model);
+  for (int r = 0; r < std::ssize(table.ranks); ++r) {
     bool over = false;
-    walk.run(table.ranks[r], [&](std::size_t i, double size) {
+    tracker.run(table.ranks[r], [&](int i, double size) {
       if (over || size <= *model.capacity * (1 + kRounding)) return;
       over = true;
-      problems.push_back({"memory", 7, static_cast<int>(r), static_cast<int>(i), to_text(table.ranks[r][i]),
+      problems.push_back({"memory", 7, r, i, to_text(table.ranks[r][i]),
                           fmt::format("{0:.12g} are needed here and {1:.12g} are there, {2:.12g} too many", size,
                                       *model.capacity, size - *model.capacity)});
     });

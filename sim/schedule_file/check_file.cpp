@@ -1,11 +1,7 @@
-#include "sim/schedule/check_file.hpp"
+#include "sim/schedule_file/check_file.hpp"
 
 #include <algorithm>
 #include <utility>
-
-#include "sim/schedule/comms_check.hpp"
-#include "sim/schedule/lint.hpp"
-#include "sim/schedule/sharding.hpp"
 
 namespace stagecraft {
 namespace {
@@ -18,17 +14,17 @@ bool has(const ActionTable& table, ActionKind first, ActionKind last) {
   });
 }
 
-/// From indices in a row to columns of the file.
+/// Replaces indices in a row by columns of the file.
 Problems in_columns(Problems problems, const std::vector<std::vector<int>>& columns) {
   for (ScheduleProblem& p : problems)
     if (p.rank >= 0 && p.column >= 0) {
       const auto& row = columns[p.rank];
-      if (static_cast<std::size_t>(p.column) < row.size()) p.column = row[p.column];
+      if (p.column < std::ssize(row)) p.column = row[p.column];
     }
   return problems;
 }
 
-/// Levels 5 and 8, of what is there.
+/// Checks levels 5 and 8 as far as the file has messages and sharding.
 Problems check_actions(const CsvFile& csv, const Plan& plan, const FileCheckOptions& options) {
   const ActionTable& table = csv.actions;
   Problems problems;

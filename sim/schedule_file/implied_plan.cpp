@@ -4,23 +4,22 @@
 
 #include <fmt/format.h>
 
-#include "sim/schedule/chains.hpp"
-#include "sim/schedule/csv.hpp"
+#include "sim/schedule_file/csv.hpp"
 
 namespace stagecraft {
 namespace {
 
 constexpr std::size_t kMost = 20;        // Problems that are listed.
-constexpr std::size_t kMostChains = 64;  // Pieces are numbered for every stage, so many short chains would take the
-                                         // square of the file.
+constexpr std::size_t kMostChains = 64;  // Pieces are numbered for every stage, so more short chains would take
+                                         // memory that grows with the square of the file.
 
-using Micros = std::vector<std::vector<int>>;  // That each stage forwards, ascending.
+using Micros = std::vector<std::vector<int>>;  // [stage]: the micro-batches that it forwards, ascending.
 
-/// Where most of its ops stand, the first of several: an op that is elsewhere is the slip.
+/// For each stage the rank with most of its ops, the first of several: an op elsewhere is taken as the mistake.
 std::vector<int> ranks_of_stages(const CsvSchedule& csv) {
-  std::vector<std::map<int, int>> ops(static_cast<std::size_t>(csv.stages));
-  for (std::size_t rank = 0; rank < csv.schedule.devices.size(); ++rank)
-    for (const Op& op : csv.schedule.devices[rank]) ++ops[op.stage][static_cast<int>(rank)];
+  std::vector<std::map<int, int>> ops(csv.stages);
+  for (int rank = 0; rank < std::ssize(csv.schedule.devices); ++rank)
+    for (const Op& op : csv.schedule.devices[rank]) ++ops[op.stage][rank];
   std::vector<int> ranks(ops.size(), -1);
   for (std::size_t s = 0; s < ops.size(); ++s)
     for (const auto& [rank, count] : ops[s])
@@ -34,13 +33,13 @@ Micros place_stages(const CsvSchedule& csv, Plan& plan, std::vector<ScheduleProb
   const std::vector<int> ranks = ranks_of_stages(csv);
   for (std::size_t s = 0; s < ranks.size(); ++s)
     if (ranks[s] >= 0) plan.stages[s].devices.emplace_back(ranks[s]);
-  for (std::size_t rank = 0; rank < csv.schedule.devices.size(); ++rank) {
+  for (int rank = 0; rank < std::ssize(csv.schedule.devices); ++rank) {
     const auto& ops = csv.schedule.devices[rank];
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const auto& devices = plan.stages[ops[i].stage].devices;
-      if (devices.front() != static_cast<int>(rank) && problems.size() < kMost)
+      if (devices.front() != rank && problems.size() < kMost)
         problems.push_back(
-            {"wrong-rank", 2, static_cast<int>(rank), csv.columns[rank][i], to_text(ops[i]),
+            {"wrong-rank", 2, rank, csv.columns[rank][i], to_text(ops[i]),
              fmt::format("stage {} runs on rank {} and on rank {}", ops[i].stage.value, devices.front().value, rank)});
       if (ops[i].kind == OpKind::Forward) micros[ops[i].stage].push_back(ops[i].micro);
     }
@@ -52,16 +51,17 @@ Micros place_stages(const CsvSchedule& csv, Plan& plan, std::vector<ScheduleProb
   return micros;
 }
 
-/// Each micro-batch that never starts. Where the last ones do not, the op that counts so far is to blame, once.
+/// Reports each micro-batch that never starts. When the last ones never start, the op with such a number is blamed
+/// once.
 void report_missing(const std::vector<bool>& starts, const CsvSchedule& csv, std::vector<ScheduleProblem>& problems) {
   const auto behind = std::find(starts.rbegin(), starts.rend(), true).base() - starts.begin();
   for (int m = 0; m < behind && problems.size() < kMost; ++m)
     if (!starts[m]) problems.push_back({"missing", 2, -1, -1, {}, fmt::format("micro-batch {} never starts", m)});
-  for (std::size_t rank = 0; rank < csv.schedule.devices.size() && behind < csv.micro_batches; ++rank) {
+  for (int rank = 0; rank < std::ssize(csv.schedule.devices) && behind < csv.micro_batches; ++rank) {
     const auto& ops = csv.schedule.devices[rank];
     const auto last = std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.micro >= behind; });
     if (last == ops.end()) continue;
-    problems.push_back({"missing", 2, static_cast<int>(rank), csv.columns[rank][last - ops.begin()], to_text(*last),
+    problems.push_back({"missing", 2, rank, csv.columns[rank][last - ops.begin()], to_text(*last),
                         fmt::format("micro-batch {} never starts: the last that does is {}", last->micro, behind - 1)});
     return;
   }
@@ -80,10 +80,10 @@ void check_chains(std::vector<int> starts, const Micros& micros, const CsvSchedu
          fmt::format("{} stages start a chain of their own; {} are the most", starts.size(), kMostChains)});
     return;
   }
-  std::vector<bool> all(static_cast<std::size_t>(csv.micro_batches), false);
+  std::vector<bool> started(csv.micro_batches, false);
   for (const int s : starts)
-    for (const int m : micros[s]) all[m] = true;
-  report_missing(all, csv, problems);
+    for (const int m : micros[s]) started[m] = true;
+  report_missing(started, csv, problems);
   starts.push_back(csv.stages);
   for (std::size_t c = 1; c + 1 < starts.size(); ++c) {
     if (starts[c + 1] - starts[c] == starts[1]) continue;
@@ -99,7 +99,7 @@ void check_chains(std::vector<int> starts, const Micros& micros, const CsvSchedu
   }
 }
 
-/// The first of those with the fewest ops.
+/// The first of the micro-batches with the fewest ops.
 int least_run(const std::vector<int>& micros, const CsvSchedule& csv) {
   std::map<int, int> ops;
   for (const int m : micros) ops[m] = 0;
@@ -110,7 +110,7 @@ int least_run(const std::vector<int>& micros, const CsvSchedule& csv) {
 }
 
 /// Two stages in a row do not forward the same. Of the micro-batches that one of them alone forwards the one with the
-/// fewest ops tells most: where the other stage has ops of it, that lacks its forward; else this forward is the slip.
+/// fewest ops tells most: when the other stage has ops of it, that stage lacks its forward; else this forward is wrong.
 ScheduleProblem broken_chain(int s, const std::vector<int>& odd, const Micros& micros, const Plan& plan,
                              const CsvSchedule& csv) {
   const int micro = least_run(odd, csv);
@@ -138,7 +138,7 @@ ScheduleProblem broken_chain(int s, const std::vector<int>& odd, const Micros& m
 /// Joins stage s to the one before when they share micro-batches; false when it starts a chain.
 bool join_chain(int s, const Micros& micros, Plan& plan, const CsvSchedule& csv,
                 std::vector<ScheduleProblem>& problems) {
-  const auto &own = micros[s], &before = micros[static_cast<std::size_t>(s) - 1];
+  const auto &own = micros[s], &before = micros[s - 1];
   if (own != before) {
     std::vector<int> shared, odd;
     std::set_intersection(own.begin(), own.end(), before.begin(), before.end(), std::back_inserter(shared));
@@ -156,7 +156,7 @@ bool join_chain(int s, const Micros& micros, Plan& plan, const CsvSchedule& csv,
 Plan implied_plan(const CsvSchedule& csv, std::vector<ScheduleProblem>& problems) {
   Plan plan;
   plan.mini_batch = csv.micro_batches;
-  plan.stages.resize(static_cast<std::size_t>(csv.stages));
+  plan.stages.resize(csv.stages);
   const Micros micros = place_stages(csv, plan, problems);
   std::vector<int> chain_starts{0};
   for (int s = 0; s < csv.stages; ++s) {
@@ -174,37 +174,11 @@ Plan implied_plan(const CsvSchedule& csv, std::vector<ScheduleProblem>& problems
       if (stage.devices.empty()) stage.devices.emplace_back(0);
       continue;
     }
-    if (own.size() < static_cast<std::size_t>(csv.micro_batches)) stage.micros = own;
+    if (std::ssize(own) < csv.micro_batches) stage.micros = own;
     if (s > 0 && !join_chain(s, micros, plan, csv, problems)) chain_starts.push_back(s);
   }
   if (problems.empty()) check_chains(chain_starts, micros, csv, problems);
   return plan;
-}
-
-std::vector<ScheduleProblem> why_not_torch(const ActionTable& table, const Plan& plan, int slices,
-                                           TorchVersion version) {
-  std::vector<ScheduleProblem> problems;
-  const auto refuse = [&](std::string why) { problems.push_back({"torch", 1, -1, -1, {}, std::move(why)}); };
-  if (slices > 1) refuse("PyTorch does not cut micro-batches into slices of the sequence");
-  if (const std::string why = why_no_chains(plan); !why.empty()) refuse(why);
-  for (const Stage& stage : plan.stages)
-    if (!stage.micros.empty()) {
-      refuse("PyTorch runs every micro-batch through one chain of stages; pipelines in both directions are several");
-      break;
-    }
-  for (std::size_t r = 0; r < table.ranks.size(); ++r)
-    for (std::size_t i = 0; i < table.ranks[r].size() && problems.size() < kMost; ++i) {
-      const Action& a = table.ranks[r][i];
-      const auto bad = [&](const char* why) {
-        problems.push_back({"torch", 1, static_cast<int>(r), static_cast<int>(i), to_text(a), why});
-      };
-      if (a.kind == ActionKind::Recompute) bad("PyTorch has no op for recomputation");
-      if (a.kind == ActionKind::Update) bad("PyTorch has no op for an update");
-      if (version != TorchVersion::V2_8) continue;
-      if (a.kind == ActionKind::ReduceGradient) bad("PyTorch 2.8 does not know REDUCE_GRAD");
-      if (a.is_compute() && a.fused) bad("PyTorch 2.8 does not know OVERLAP_F_B");
-    }
-  return problems;
 }
 
 }  // namespace stagecraft

@@ -1,10 +1,10 @@
 // Memory along the order of one rank, counted by hand.
 
-#include "sim/schedule/stash.hpp"
+#include "sim/schedule_file/checks.hpp"
 
 #include <doctest/doctest.h>
 
-#include "sim/schedule/check_file.hpp"
+#include "sim/schedule_file/check_file.hpp"
 #include "tests/support/schedules.hpp"
 
 using namespace stagecraft;

@@ -1,10 +1,10 @@
 // Messages between the ops: where they are put, what is wrong with them, and what PyTorch takes.
 
-#include "sim/schedule/comms.hpp"
+#include "sim/schedule_file/comms.hpp"
 
 #include <doctest/doctest.h>
 
-#include "sim/schedule/check_file.hpp"
+#include "sim/schedule_file/check_file.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/schedules.hpp"
 

@@ -10,7 +10,7 @@
 
 namespace stagecraft {
 
-/// What a runtime does between two computations, beside them; the first six are those of OpKind.
+/// What a runtime does, computations and what lies between them. The first six kinds are the values of OpKind.
 enum class ActionKind : std::uint8_t {
   Forward,
   Backward,
@@ -30,15 +30,20 @@ enum class ActionKind : std::uint8_t {
 /// One action of a rank. Messages carry the stage of their own rank: 1RECV_F0 gets what 0SEND_F0 sent.
 struct Action {
   ActionKind kind = ActionKind::Forward;
-  bool fused = false;  ///< Computation: as Op::fused. A message: in one batch with the next action.
+  bool fused = false;  ///< A computation: see Op::fused. A message: in one batch with the next action.
   StageId stage;
-  std::int32_t micro = 0;  ///< Of UNSHARD, RESHARD and REDUCE_GRAD: always 0.
+  std::int32_t micro = 0;  ///< Always 0 for UNSHARD, RESHARD and REDUCE_GRAD.
 
   bool is_compute() const { return kind < ActionKind::SendForward; }
   bool is_message() const { return kind >= ActionKind::SendForward && kind <= ActionKind::ReceiveBackward; }
   bool is_send() const { return kind == ActionKind::SendForward || kind == ActionKind::SendBackward; }
-  /// Of a message: a gradient, not an activation.
+  /// Whether a message carries a gradient, not an activation.
   bool is_gradient() const { return kind == ActionKind::SendBackward || kind == ActionKind::ReceiveBackward; }
+  bool is_forward() const { return kind == ActionKind::Forward; }
+  bool passes_gradient() const { return kind == ActionKind::Backward || kind == ActionKind::InputGradient; }
+  bool ends_backward() const { return kind == ActionKind::Backward || kind == ActionKind::WeightGradient; }
+  /// Whether another stage may use what a computation makes.
+  bool makes_output() const { return is_forward() || passes_gradient(); }
   Op op() const { return {static_cast<OpKind>(kind), fused, stage, micro}; }
   friend bool operator==(const Action&, const Action&) = default;
 };
@@ -52,7 +57,7 @@ struct ActionTable {
 
 Action action_of(const Op&);
 ActionTable actions_of(const Schedule&);
-Schedule compute_of(const ActionTable&);  ///< The computations alone.
+Schedule compute_of(const ActionTable&);  ///< The computations, without messages and sharding.
 
 std::string to_text(const Action&);                    ///< "0F1", "0SEND_F1", "2UNSHARD"
 std::optional<Action> parse_action(std::string_view);  ///< The whole text must match.

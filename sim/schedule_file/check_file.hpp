@@ -5,16 +5,15 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/schedule/comms.hpp"
-#include "sim/schedule/csv.hpp"
-#include "sim/schedule/rendezvous.hpp"
-#include "sim/schedule/stash.hpp"
+#include "sim/schedule_file/checks.hpp"
+#include "sim/schedule_file/comms.hpp"
+#include "sim/schedule_file/csv.hpp"
 
 namespace stagecraft {
 
 struct FileCheckOptions {
-  std::optional<TorchVersion> torch = {};            ///< The file is for it; else for any.
-  std::optional<RendezvousOptions> rendezvous = {};  ///< Simulate the messages; a compute-only file gets them first.
+  std::optional<TorchVersion> torch = {};            ///< The version that the file is for; nothing: any.
+  std::optional<RendezvousOptions> rendezvous = {};  ///< Check the messages; a compute-only file gets them first.
   CommsPlacement placement = CommsPlacement::Lowered;
   StashModel memory = {};
   int slices = 1;
@@ -22,19 +21,20 @@ struct FileCheckOptions {
   bool lint = false;
 };
 
-/// A file and all that is wrong with it.
+/// A file and everything that is wrong with it.
 struct CheckedFile {
   CsvFile csv;
   CsvSchedule compute;
   Plan plan;
   std::vector<CellProblem> cells;         ///< Level 1, with places in the text.
-  std::vector<ScheduleProblem> problems;  ///< Of the first level that fails; columns are those of the file.
+  std::vector<ScheduleProblem> problems;  ///< The first level that fails; columns count as in the file.
   std::vector<ScheduleProblem> warnings;
 
   bool good() const { return cells.empty() && problems.empty(); }
 };
 
-/// Levels 1 to 8, and 10 when asked for; each only when those before hold. Never throws for what stands in the file.
+/// Checks levels 1 to 8, and 10 when asked for; each only when the levels before it hold. Never throws because of what
+/// the file contains.
 CheckedFile check_file(std::string_view text, const std::string& file, const FileCheckOptions&);
 
 }  // namespace stagecraft
