@@ -78,11 +78,11 @@ void Enqueuer::put(InstructionId id) {
   if (i.is_compute() && here(i))
     compute(id);
   else if (i.kind == InstructionKind::AllReduce)
-    reduce(i.link, id);
+    reduce(i.collective(), id);
   else if (i.kind == InstructionKind::Send)
-    p_.rendezvous ? rendezvous(i.link) : send(i.link);
+    p_.rendezvous ? rendezvous(i.transfer()) : send(i.transfer());
   else if (i.kind == InstructionKind::Receive && !p_.rendezvous)
-    receive(i.link);
+    receive(i.transfer());
 }
 
 /// The first queue's first, then one on each other GPU, then all queues.

@@ -37,13 +37,13 @@ void Core::describe(std::size_t i) {
   const Instruction& instruction = program_.instructions[i];
   Node& node = nodes_[i];
   node.leader = static_cast<std::int32_t>(i);
-  node.link = instruction.link;
+  node.link = instruction.payload;
   if (instruction.is_compute()) {
     describe_op(i);
   } else if (instruction.kind == InstructionKind::AllReduce) {
     describe_member(i);
   } else {
-    describe_end(i, program_.transfers[instruction.link]);
+    describe_end(i, program_.transfer(instruction));
   }
 }
 
@@ -66,16 +66,17 @@ void Core::describe_end(std::size_t i, const Transfer& transfer) {
     node.shape = sends ? Shape::Pair : Shape::Follower;
   }
   if (!sends) return;
-  const Route& route = routes_[transfer.route];
+  const TransferShape& shape = program_.shape(transfer);
+  const Route& route = routes_[shape.route];
   node.seconds = route.latency.value;
-  node.flows = transfer.bytes > 0 && !route.hops.empty();
+  node.flows = shape.bytes > 0 && !route.hops.empty();
 }
 
 // A ring all-reduce of n members takes 2(n-1) steps, each of which pays the latency of the slowest edge; all the bytes
 // of all steps then flow over every edge as one fluid (equal to the single steps within 0.2 % under contention, and
 // exactly without).
 void Core::describe_member(std::size_t i) {
-  const Collective& ring = program_.collectives[program_.instructions[i].link];
+  const Collective& ring = program_.collective(program_.instructions[i]);
   Node& node = nodes_[i];
   node.leader = ring.first;
   node.shape = Shape::Follower;
@@ -129,7 +130,7 @@ double Core::ready_to_flow(const Node& node) const {
     const Collective& collective = program_.collectives[node.link];
     first = collective.first_route, count = collective.members;
   } else {
-    first = program_.transfers[node.link].route;
+    first = program_.shape(program_.transfers[node.link]).route;
   }
   const std::span<const Route> ways = routes_.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
   double latency = 0;
@@ -183,8 +184,8 @@ void Core::start_bytes(std::int32_t id) {
   Node& node = nodes_[id];
   if (node.shape == Shape::Alone) return start_traffic(id);
   if (node.shape != Shape::Ring) {
-    const Transfer& transfer = program_.transfers[node.link];
-    return network_.start(id, transfer.route, transfer.bytes, kInfinity);
+    const TransferShape& shape = program_.shape(program_.transfers[node.link]);
+    return network_.start(id, shape.route, shape.bytes, kInfinity);
   }
   const Collective& ring = program_.collectives[node.link];
   const std::uint64_t bytes = ring_bytes(ring.bytes, ring.members);

@@ -22,11 +22,11 @@ struct Together {
 Together together(const Program& program, InstructionId id) {
   const Instruction& instruction = program.at(id);
   if (instruction.kind == InstructionKind::AllReduce) {
-    const Collective& ring = program.collectives[instruction.link];
+    const Collective& ring = program.collective(instruction);
     return {ring.first, ring.first + ring.members - 1};
   }
   if (instruction.is_compute() || !program.rendezvous) return {id, id};
-  const Transfer& transfer = program.transfers[instruction.link];
+  const Transfer& transfer = program.transfer(instruction);
   return {transfer.send, transfer.receive};
 }
 
@@ -35,7 +35,7 @@ std::string why(const Program& program, InstructionId id, std::span<const double
   if (start[id] >= 0) {
     if (instruction.kind != InstructionKind::Receive || program.rendezvous)
       return "started, but its data never arrived";
-    const Transfer& transfer = program.transfers[instruction.link];
+    const Transfer& transfer = program.transfer(instruction);
     return "waits for the data of " + to_text(program, transfer.send);
   }
   std::vector<std::string> names;

@@ -106,7 +106,7 @@ class LongestPath {
       case InstructionKind::Send:
         return send(i, start);
       case InstructionKind::Receive:
-        set(i, start, std::max(start, timeline_.end[p_.transfers[instruction.link].send]));
+        set(i, start, std::max(start, timeline_.end[p_.transfer(instruction).send]));
         return 1;
       case InstructionKind::AllReduce:
         return all_reduce(i);
@@ -118,9 +118,9 @@ class LongestPath {
   }
 
   std::size_t send(std::size_t i, double start) {
-    const Transfer& transfer = p_.transfers[p_.instructions[i].link];
+    const TransferShape& shape = p_.shape(p_.instructions[i]);
     if (p_.rendezvous) start = std::max(start, ready(i + 1));
-    const double end = costs_.message(transfer.route, start, static_cast<double>(transfer.bytes));
+    const double end = costs_.message(shape.route, start, static_cast<double>(shape.bytes));
     set(i, start, end);
     if (p_.rendezvous) set(i + 1, start, end);
     return p_.rendezvous ? 2 : 1;
@@ -128,7 +128,7 @@ class LongestPath {
 
   /// Ring: 2(n-1) steps of a latency, and 2(n-1)/n of the bytes over every edge at once.
   std::size_t all_reduce(std::size_t i) {
-    const Collective& c = p_.collectives[p_.instructions[i].link];
+    const Collective& c = p_.collective(p_.instructions[i]);
     const auto n = static_cast<std::size_t>(c.members);
     const double steps = 2.0 * (c.members - 1), bytes = static_cast<double>(ring_bytes(c.bytes, c.members));
     double start = 0, latency = 0, end = 0;

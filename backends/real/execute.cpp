@@ -19,22 +19,22 @@ class Emulation : public Actions, public Parcels {
  public:
   explicit Emulation(const Program& program) : p_(program) {
     std::uint64_t most = 0;
-    for (const Transfer& t : p_.transfers) most = std::max(most, t.bytes);
+    for (const Transfer& t : p_.transfers) most = std::max(most, p_.bytes(t));
     for (const Collective& c : p_.collectives) most = std::max(most, c.bytes);
     from_.resize(most);
   }
 
   void compute(InstructionId id) override { sleep(p_.at(id).duration.value); }
-  void carry(int transfer) override { move(p_.transfers[transfer].bytes); }
+  void carry(int transfer) override { move(p_.bytes(p_.transfers[transfer])); }
   void reduce(int collective) override {
     const Collective& c = p_.collectives[collective];
     for (int m = 0; m < c.members; ++m) move(c.bytes);
   }
 
-  std::size_t bytes(int transfer) const override { return p_.transfers[transfer].bytes; }
+  std::size_t bytes(int transfer) const override { return p_.bytes(p_.transfers[transfer]); }
   void pack(int transfer, void* into) override { std::memcpy(into, from_.data(), bytes(transfer)); }
   void unpack(int, const void*) override {}
-  std::size_t share_bytes(InstructionId member) override { return p_.collectives[p_.at(member).link].bytes; }
+  std::size_t share_bytes(InstructionId member) override { return p_.collective(p_.at(member)).bytes; }
   void pack_share(InstructionId member, void* into) override { std::memcpy(into, from_.data(), share_bytes(member)); }
   void sum(int collective, std::span<const void* const>) override { reduce(collective); }
 

@@ -25,9 +25,9 @@ Mail::Mail(const Program& program, const Plan& plan, std::vector<const StageNet*
 Mail::Letter Mail::letter(int transfer) const {
   const Transfer& t = p_.transfers[transfer];
   const Instruction &send = p_.at(t.send), &receive = p_.at(t.receive);
-  const StageEdge& edge = plan_.edges[t.edge];
-  const Stage& to = plan_.stage(send.gradient ? edge.from : edge.to);
-  return letter(t.edge, send.gradient, send.micro, replica_on(plan_.stage(send.stage), send.device), t.to_micro,
+  const Stage& to = plan_.stage(p_.receiving_stage(t));
+  return letter(p_.shape(t).edge, p_.moves_gradient(send), send.micro_batch(),
+                replica_on(plan_.stage(send.stage), send.device), p_.receiving_micro_batch(t),
                 replica_on(to, receive.device));
 }
 

@@ -31,6 +31,7 @@ Program to_and_fro(int rounds) {
   p.micro_batches = {rounds, rounds};
   p.streams = {{DeviceId{0}, StreamKind::Compute, {}}, {DeviceId{1}, StreamKind::Compute, {}}};
   p.routes = {{DeviceId{0}, DeviceId{1}}, {DeviceId{1}, DeviceId{0}}};
+  p.transfer_shapes = {{.route = 0}, {.route = 1}};
   p.memory.resize(2);
   p.first_wait.push_back(0);
   const auto add = [&](Instruction i, std::vector<InstructionId> waits) {
@@ -47,22 +48,18 @@ Program to_and_fro(int rounds) {
     compute.stream = StreamId{d};
     compute.device = DeviceId{d};
     compute.stage = StageId{d};
-    compute.micro = round / 2;
+    compute.number = round / 2;
     const InstructionId op = last[d] = add(compute, {last[d], received});
     Instruction send = compute;
     send.kind = InstructionKind::Send;
     send.stream = {};
-    send.link = static_cast<std::int32_t>(p.transfers.size());
+    send.payload = static_cast<std::int32_t>(p.transfers.size());
     Instruction receive = send;
     receive.kind = InstructionKind::Receive;
     receive.device = DeviceId{1 - d};
     const InstructionId s = add(send, {op});
     received = add(receive, {});
-    Transfer t;
-    t.send = s;
-    t.receive = received;
-    t.route = d;
-    p.transfers.push_back(t);
+    p.transfers.push_back({s, received, d});
   }
   return p;
 }
@@ -92,7 +89,7 @@ double op_seconds() {
     i.stream = StreamId{0};
     i.device = DeviceId{0};
     i.stage = StageId{0};
-    i.micro = n;
+    i.number = n;
     p.instructions.push_back(i);
     if (n > 0) p.waits.emplace_back(n - 1);
     p.first_wait.push_back(static_cast<std::uint32_t>(p.waits.size()));

@@ -133,7 +133,7 @@ void Session::rewind(bool again) {
 void Session::begin_iteration(std::span<const InstructionId> instructions) {
   for (const InstructionId id : instructions)
     if (const Instruction& i = p_.at(id); i.kind == InstructionKind::Forward)
-      stage_on(i.stage, i.device).stage(i.micro);
+      stage_on(i.stage, i.device).stage(i.micro_batch());
 }
 
 void Session::end_iteration(int iteration) {
@@ -148,7 +148,7 @@ void Session::prepare_data() {
   std::size_t bytes = 0;
   for (const Instruction& i : p_.instructions)
     if (i.kind == InstructionKind::Forward && kernels_[i.device] && bytes < kMost)
-      bytes += stage_on(i.stage, i.device).prepare(i.micro);
+      bytes += stage_on(i.stage, i.device).prepare(i.micro_batch());
 }
 
 StageExecutor& Session::stage_on(StageId stage, DeviceId device) {
@@ -159,7 +159,7 @@ StageExecutor& Session::stage_on(StageId stage, DeviceId device) {
 void Session::compute(InstructionId id) {
   const Instruction& i = p_.at(id);
   StageExecutor& stage = stage_on(i.stage, i.device);
-  stage.compute(id, i);
+  stage.compute(p_, id);
   versions_[id] = stage.last_version();
 }
 

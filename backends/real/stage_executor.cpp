@@ -54,7 +54,8 @@ void StageExecutor::keep_losses(int iteration, int iterations) {
   }
 }
 
-void StageExecutor::compute(InstructionId id, const Instruction& i) {
+void StageExecutor::compute(const Program& program, InstructionId id) {
+  const Instruction& i = program.at(id);
   switch (i.kind) {
     case InstructionKind::Forward:
       return forward(i, false);
@@ -69,7 +70,7 @@ void StageExecutor::compute(InstructionId id, const Instruction& i) {
       last_version_ = weights_->updates();
       return;
     case InstructionKind::Predict:
-      weights_->predict(id, i);
+      weights_->predict(id, program.prediction(i));
       last_version_ = weights_->updates();
       return;
     case InstructionKind::Send:
@@ -85,11 +86,11 @@ Samples StageExecutor::samples(int micro) const {
 }
 
 void StageExecutor::forward(const Instruction& i, bool again) {
-  Activations& a = alive_[i.micro];
+  Activations& a = alive_[i.micro_batch()];
   a.values.resize(net_.values.size());
   if (!again)
     for (const Crossing& c : net_.inputs) {
-      const auto arrived = mail_.collect(c.edge, place_.stage, i.micro, place_.replica, false);
+      const auto arrived = mail_.collect(c.edge, place_.stage, i.micro_batch(), place_.replica, false);
       for (std::size_t n = 0; n < arrived.size(); ++n) a.values[c.values[n]] = arrived[n];
     }
   const bool keep = again || place_.keeps;
@@ -100,11 +101,11 @@ void StageExecutor::forward(const Instruction& i, bool again) {
 
   const Weights weights = weights_->read(i);
   last_version_ = weights.version;
-  run_.forward(samples(i.micro), weights.numbers.data(), keep, a);
+  run_.forward(samples(i.micro_batch()), weights.numbers.data(), keep, a);
   weights_->done(i);
 
   if (!again) {
-    losses_[i.micro] = {0, std::move(a.losses), {}, weights_->updates()};
+    losses_[i.micro_batch()] = {0, std::move(a.losses), {}, weights_->updates()};
     if (!place_.queued) require_finite(i, a);
     std::vector<Array> values = a.values;
     post(i, false, values);
@@ -116,7 +117,7 @@ void StageExecutor::forward(const Instruction& i, bool again) {
     }
   if (keep) return;
   if (!place_.learns) {
-    alive_.erase(i.micro);
+    alive_.erase(i.micro_batch());
     return;
   }
   std::size_t next = 0;  // Only what came in waits for the recomputation.
@@ -129,17 +130,17 @@ void StageExecutor::post(const Instruction& i, bool gradient, std::vector<Array>
   std::vector<Array> leaving(values.size());
   for (const Crossing& c : gradient ? net_.inputs : net_.outputs)
     for (const int v : c.values) leaving[v] = values[v];
-  mail_.post(place_.stage, i.micro, place_.replica, gradient, std::move(leaving));
+  mail_.post(place_.stage, i.micro_batch(), place_.replica, gradient, std::move(leaving));
 }
 
 void StageExecutor::backward(const Instruction& i) {
-  Activations& a = alive_.at(i.micro);
+  Activations& a = alive_.at(i.micro_batch());
   const bool input_side = i.kind != InstructionKind::WeightGradient;
   const bool weight_side = i.kind != InstructionKind::InputGradient;
   a.gradients.resize(net_.values.size());
   if (input_side)
     for (const Crossing& c : net_.outputs) {
-      const auto arrived = mail_.collect(c.edge, place_.stage, i.micro, place_.replica, true);
+      const auto arrived = mail_.collect(c.edge, place_.stage, i.micro_batch(), place_.replica, true);
       for (std::size_t n = 0; n < arrived.size(); ++n) {
         Array& sum = a.gradients[c.values[n]];
         if (sum)
@@ -150,8 +151,8 @@ void StageExecutor::backward(const Instruction& i) {
     }
   const Weights weights = weights_->read(i);
   last_version_ = weights.version;
-  void* const sum = weight_side ? slot(i.micro).data() : nullptr;
-  run_.backward(samples(i.micro), weights.numbers.data(), input_side, sum, a);
+  void* const sum = weight_side ? slot(i.micro_batch()).data() : nullptr;
+  run_.backward(samples(i.micro_batch()), weights.numbers.data(), input_side, sum, a);
   weights_->done(i);
   if (input_side) {
     for (const Crossing& c : net_.inputs)
@@ -159,13 +160,13 @@ void StageExecutor::backward(const Instruction& i) {
         Array& gradient = a.gradients[v];
         if (gradient) continue;
         const Value& value = net_.values[v];
-        gradient = Array(memory_, samples(i.micro).count * value.rows, value.columns, Use::Activations);
+        gradient = Array(memory_, samples(i.micro_batch()).count * value.rows, value.columns, Use::Activations);
         memory_.kernels().zero(gradient.data(),
                                static_cast<std::size_t>(gradient.tensor().size()) * memory_.kernels().width());
       }
     post(i, true, a.gradients);
   }
-  if (weight_side) alive_.erase(i.micro);
+  if (weight_side) alive_.erase(i.micro_batch());
 }
 
 Array& StageExecutor::slot(int micro) {
@@ -215,13 +216,13 @@ void StageExecutor::require_finite_losses() const {
 }
 
 void StageExecutor::require_finite(const Instruction& i, const Activations& a) {
-  Loss& loss = losses_[i.micro];
+  Loss& loss = losses_[i.micro_batch()];
   loss.value = run_.loss(loss.numbers);
   loss.numbers.clear();
   bool finite = std::isfinite(loss.value);
   for (const Crossing& c : net_.outputs)
     for (const int v : c.values) finite = finite && memory_.kernels().finite(a.values[v].tensor());
-  if (!finite) diverged(i.micro, weights_->updates(), run_.not_finite(a, model_));
+  if (!finite) diverged(i.micro_batch(), weights_->updates(), run_.not_finite(a, model_));
 }
 
 void StageExecutor::diverged(int micro, int updates, const std::string& where) const {

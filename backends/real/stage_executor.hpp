@@ -27,7 +27,7 @@ class StageExecutor {
   StageExecutor(const StageNet&, StagePlace, const Plan&, const ModelGraph&, DeviceMemory&, Mail&, const Dataset&,
                 const Training&, std::unique_ptr<WeightStore>);
 
-  void compute(InstructionId, const Instruction&);
+  void compute(const Program&, InstructionId);
   /// Asks the data set now for what the forward of a micro-batch will need; gives the bytes.
   std::size_t prepare(int micro) { return run_.prepare(samples(micro), prepared_); }
   /// Puts what the data set gives for a micro-batch where those of every iteration find theirs.

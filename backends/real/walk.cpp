@@ -213,7 +213,7 @@ class Walk {
       ready.pop_back();
       const Instruction& instruction = p_.instructions[i];
       if (instruction.kind == InstructionKind::AllReduce)
-        reduce(instruction.link, i, ready);
+        reduce(instruction.collective(), i, ready);
       else
         message(instruction, i, ready);
     }
@@ -234,14 +234,15 @@ class Walk {
   }
 
   void message(const Instruction& instruction, std::int32_t i, std::vector<std::int32_t>& ready) {
-    const Transfer& t = p_.transfers[instruction.link];
+    const int transfer = instruction.transfer();
+    const Transfer& t = p_.transfers[transfer];
     if (!here(p_.at(t.send).device) || !here(p_.at(t.receive).device)) return pass(instruction, i, ready);
     const auto s = static_cast<std::size_t>(t.send), r = static_cast<std::size_t>(t.receive);
-    auto& ends_ready = ends_ready_[instruction.link];
+    auto& ends_ready = ends_ready_[transfer];
     if (p_.rendezvous) {
       if (ends_ready.fetch_add(1) == 0) return;
       times_.start[s] = times_.start[r] = now();
-      actions_.carry(instruction.link);
+      actions_.carry(transfer);
       times_.end[s] = times_.end[r] = now();
       end(t.send, ready);
       end(t.receive, ready);
@@ -250,7 +251,7 @@ class Walk {
     // Eager: a message goes when it is made, and its receive ends when both are there.
     times_.start[i] = now();
     if (instruction.kind == InstructionKind::Send) {
-      actions_.carry(instruction.link);
+      actions_.carry(transfer);
       times_.end[s] = now();
       end(t.send, ready);
     }
@@ -262,8 +263,8 @@ class Walk {
   /// A message from or to another process.
   void pass(const Instruction& instruction, std::int32_t i, std::vector<std::int32_t>& ready) {
     times_.start[i] = now();
-    if (instruction.kind == InstructionKind::Receive) return transport_->receive(instruction.link);
-    transport_->send(instruction.link);
+    if (instruction.kind == InstructionKind::Receive) return transport_->receive(instruction.transfer());
+    transport_->send(instruction.transfer());
     if (p_.rendezvous) return;
     times_.end[i] = now();
     end(i, ready);
@@ -390,10 +391,10 @@ Times in_order(const Program& p, Actions& actions) {
     const Instruction& i = p.instructions[n];
     times.start[n] = now();
     if (i.is_compute()) actions.compute(InstructionId{static_cast<std::int64_t>(n)});
-    if (i.kind == InstructionKind::Send) actions.carry(i.link);
+    if (i.kind == InstructionKind::Send) actions.carry(i.transfer());
     if (i.kind == InstructionKind::AllReduce) {
-      const Collective& c = p.collectives[i.link];
-      if (static_cast<std::int64_t>(n) == c.first + c.members - 1) actions.reduce(i.link);
+      const Collective& c = p.collective(i);
+      if (static_cast<std::int64_t>(n) == c.first + c.members - 1) actions.reduce(i.collective());
     }
     times.end[n] = now();
   }

@@ -14,9 +14,7 @@ namespace {
 bool reads_weights(InstructionKind kind) { return kind < InstructionKind::Update; }
 
 /// Gradients go back to what the forward used, but only a forward looks ahead.
-bool backward_side(const Instruction& i) {
-  return i.kind == InstructionKind::Predict ? i.gradient : i.kind != InstructionKind::Forward;
-}
+bool backward_side(const Instruction& i) { return i.kind != InstructionKind::Forward; }
 
 }  // namespace
 
@@ -26,16 +24,16 @@ Readers count_readers(const Program& program, StageId stage, DeviceId device) {
   for (std::size_t n = 0; n < program.size(); ++n) {
     const Instruction& i = program.instructions[n];
     if (i.device != device || i.stage != stage || !i.is_compute()) continue;
-    if (i.kind == InstructionKind::Predict) newest[backward_side(i)] = static_cast<int>(n);
+    if (i.kind == InstructionKind::Predict) newest[program.prediction(i).for_backward] = static_cast<int>(n);
     if (!reads_weights(i.kind)) continue;
     if (i.weights == WeightsFrom::Version) {
-      if (readers.of_version.size() <= static_cast<std::size_t>(i.version))
-        readers.of_version.resize(static_cast<std::size_t>(i.version) + 1, 0);
-      ++readers.of_version[i.version];
+      if (readers.of_version.size() <= static_cast<std::size_t>(i.version()))
+        readers.of_version.resize(static_cast<std::size_t>(i.version()) + 1, 0);
+      ++readers.of_version[i.version()];
     } else if (i.weights == WeightsFrom::Predicted) {
       ++readers.of_prediction[newest[backward_side(i)]];
     } else {
-      readers.kept[i.micro] = true;
+      readers.kept[i.micro_batch()] = true;
     }
   }
   return readers;
@@ -70,31 +68,31 @@ WeightStore::WeightStore(DeviceMemory& memory, std::span<const double> start, co
 }
 
 Weights WeightStore::read(const Instruction& i) {
-  if (i.weights == WeightsFrom::Kept) return kept_.at(i.micro);
+  if (i.weights == WeightsFrom::Kept) return kept_.at(i.micro_batch());
   Weights weights;
   if (i.weights == WeightsFrom::Predicted) {
     weights = predicted_[backward_side(i)].weights;
   } else {
-    const auto found = versions_.find(i.version);
-    if (found != versions_.end()) weights = {found->second, i.version};
+    const auto found = versions_.find(i.version());
+    if (found != versions_.end()) weights = {found->second, i.version()};
   }
-  if (!weights.numbers || weights.version != i.version)
+  if (!weights.numbers || weights.version != i.version())
     throw InternalError(fmt::format("stage {}: micro-batch {} wants weights version {}, which is not there",
-                                    i.stage.value, i.micro, i.version));
-  if (i.kind == InstructionKind::Forward && readers_.kept.contains(i.micro)) kept_[i.micro] = weights;
+                                    i.stage.value, i.micro_batch(), i.version()));
+  if (i.kind == InstructionKind::Forward && readers_.kept.contains(i.micro_batch())) kept_[i.micro_batch()] = weights;
   return weights;
 }
 
 void WeightStore::done(const Instruction& i) {
   if (i.weights == WeightsFrom::Version) {
-    --readers_.of_version[i.version];
-    release(i.version);
+    --readers_.of_version[i.version()];
+    release(i.version());
   } else if (i.weights == WeightsFrom::Predicted) {
-    Prediction& p = predicted_[backward_side(i)];
+    Predicted& p = predicted_[backward_side(i)];
     if (--p.readers == 0) p.weights = {};
   }
   const bool last = i.kind == InstructionKind::Backward || i.kind == InstructionKind::WeightGradient;
-  if (last) kept_.erase(i.micro);
+  if (last) kept_.erase(i.micro_batch());
   count();
 }
 
@@ -103,18 +101,18 @@ void WeightStore::release(int version) {
   if (version != newest_ && (v >= readers_.of_version.size() || readers_.of_version[v] == 0)) versions_.erase(version);
 }
 
-void WeightStore::predict(InstructionId id, const Instruction& i) {
-  Prediction& p = predicted_[backward_side(i)];
+void WeightStore::predict(InstructionId id, const Prediction& wanted) {
+  Predicted& p = predicted_[wanted.for_backward];
   p = {};
-  if (i.version != newest_)
-    throw InternalError(fmt::format("stage {}: a prediction starts from version {}, but the newest is {}",
-                                    i.stage.value, i.version, newest_));
+  if (wanted.version != newest_)
+    throw InternalError(
+        fmt::format("a prediction starts from version {}, but the newest is {}", wanted.version, newest_));
   p.weights = {Array(*memory_, 1, size_, Use::Weights), newest_};
   p.readers = readers_.of_prediction[id];
   const void* from = versions_.at(newest_).data();
   Kernels& kernels = memory_->kernels();
-  const int horizon = i.link;
-  if (i.gradient && rule_->backward == BackwardWeights::Reconstruct)
+  const int horizon = wanted.horizon;
+  if (wanted.for_backward && rule_->backward == BackwardWeights::Reconstruct)
     kernels.reconstruct(training_->optimizer, rule_->reconstruction, horizon, size_, state_, from,
                         p.weights.numbers.data());
   else
@@ -138,9 +136,9 @@ void WeightStore::update(const Instruction& i, const void* gradient) {
   Array to = wanted ? Array(*memory_, 1, size_, Use::Weights) : from;
   memory_->kernels().update(training_->optimizer, options, size_, gradient, state_, from.data(), to.data());
   const int old = newest_++;
-  if (newest_ != i.version)
+  if (newest_ != i.version())
     throw InternalError(
-        fmt::format("stage {}: update {} makes version {}, not {}", i.stage.value, i.micro, newest_, i.version));
+        fmt::format("stage {}: update {} makes version {}, not {}", i.stage.value, i.update(), newest_, i.version()));
   versions_[newest_] = to;
   release(old);
   count();
@@ -155,7 +153,7 @@ void WeightStore::count() {
     seen.push_back(array.data());
     ++buffers;
   };
-  for (const Prediction& p : predicted_) add(p.weights.numbers);
+  for (const Predicted& p : predicted_) add(p.weights.numbers);
   for (const auto& [micro, weights] : kept_) add(weights.numbers);
   most_buffers_ = std::max(most_buffers_, buffers);
 }

@@ -35,7 +35,7 @@ class WeightStore {
   /// Weights for an op, as the Program says; `done` when the op has ended.
   Weights read(const Instruction&);
   void done(const Instruction&);
-  void predict(InstructionId, const Instruction&);
+  void predict(InstructionId, const Prediction&);
   /// One step from the newest version with this gradient, which becomes the next version.
   void update(const Instruction&, const void* gradient);
 
@@ -45,7 +45,7 @@ class WeightStore {
   std::vector<double> download() const;  ///< The newest version.
 
  private:
-  struct Prediction {
+  struct Predicted {
     Weights weights;
     int readers = 0;
   };
@@ -59,7 +59,7 @@ class WeightStore {
   int delay_ = 0, newest_ = 0, most_buffers_ = 0;
   std::int64_t size_ = 0;
   std::map<int, Array> versions_;
-  Prediction predicted_[2];      ///< For forwards, for backwards.
+  Predicted predicted_[2];       ///< For forwards, for backwards.
   std::map<int, Weights> kept_;  ///< By micro-batch.
   OptimizerState state_;
   std::vector<Array> state_arrays_;

@@ -53,12 +53,14 @@ inline ReplicaRange replicas_from(const Stage& stage, int micro, std::int64_t sa
   return range;
 }
 
-/// Calls visit(micro, replica, samples) for every piece of `other` that shares samples with one piece of `stage`.
-/// With equal sizes and no replicas that is the same micro-batch alone.
+/// Calls visit(micro, replica, samples) for every piece of `other` that shares samples with one piece of `stage`, where
+/// `samples` are those they share, as a SampleRange. With equal sizes and no replicas that is the same micro-batch
+/// alone.
 template <class Visit>
-void for_each_overlap(const Stage& stage, int micro, int replica, const Stage& other, Visit&& visit) {
+void for_each_shared_range(const Stage& stage, int micro, int replica, const Stage& other, Visit&& visit) {
   if (stage.micro_batch_size == other.micro_batch_size && stage.devices.size() == 1 && other.devices.size() == 1) {
-    visit(micro, 0, static_cast<int>(stage.micro_batch_size));
+    const std::int64_t low = std::int64_t{micro} * stage.micro_batch_size;
+    visit(micro, 0, SampleRange{low, low + stage.micro_batch_size});
     return;
   }
   const SampleRange own = samples_of(stage, micro, replica);
@@ -69,9 +71,17 @@ void for_each_overlap(const Stage& stage, int micro, int replica, const Stage& o
       const SampleRange theirs = samples_of(other, m, r);
       if (theirs.low >= own.high) break;
       const std::int64_t low = std::max(own.low, theirs.low), high = std::min(own.high, theirs.high);
-      if (low < high) visit(m, r, static_cast<int>(high - low));
+      if (low < high) visit(m, r, SampleRange{low, high});
     }
   }
+}
+
+/// The number of shared samples alone: visit(micro, replica, samples).
+template <class Visit>
+void for_each_overlap(const Stage& stage, int micro, int replica, const Stage& other, Visit&& visit) {
+  for_each_shared_range(stage, micro, replica, other, [&](int m, int r, SampleRange shared) {
+    visit(m, r, static_cast<int>(shared.high - shared.low));
+  });
 }
 
 /// Numbers the pieces (stage, micro-batch, replica) of all iterations one after the other. Of a replica that has no

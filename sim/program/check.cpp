@@ -62,11 +62,15 @@ class Checker {
     };
     // A message is named by its transfer, so one without cannot be named.
     const bool reduces = i.kind == InstructionKind::AllReduce;
-    require(i.is_compute() || exists(i.link, reduces ? p_.collectives.size() : p_.transfers.size()), InstructionId{},
+    require(i.is_compute() || exists(i.payload, reduces ? p_.collectives.size() : p_.transfers.size()), InstructionId{},
             "has a message that is in no transfer");
+    require(!i.is_message() || exists(p_.transfer(i).shape, p_.transfer_shapes.size()), InstructionId{},
+            "has a transfer without a shape");
+    require(i.kind != InstructionKind::Predict || exists(i.payload, p_.predictions.size()), InstructionId{},
+            "has a prediction that does not exist");
     require(exists(i.device, p_.memory.size()), id, "is on a device that does not exist");
     require(exists(i.stage, p_.micro_batches.size()), id, "is of a stage that does not exist");
-    require(i.micro >= 0 && p_.iteration_of(i) < p_.iterations, id, "is in no iteration");
+    require(i.number >= 0 && p_.iteration_of(i) < p_.iterations, id, "is in no iteration");
     require(i.duration.value >= 0 && std::isfinite(i.duration.value), id, "takes no time that a clock can show");
     if (!p_.traffic.empty()) {
       const double bytes = p_.traffic[id];
@@ -89,12 +93,13 @@ class Checker {
   void transfer(const Transfer& t, const std::vector<bool>& used) const {
     require(t.send.valid() && t.receive.valid(), t.send, "is half a transfer");
     const Instruction &s = p_.at(t.send), &r = p_.at(t.receive);
-    const RouteEnds& route = p_.routes[t.route];
+    const RouteEnds& route = p_.ends(t);
+    const TransferShape& shape = p_.shape(t);
     require(s.kind == InstructionKind::Send && r.kind == InstructionKind::Receive, t.send,
             "is paired with the wrong kind");
-    require(s.link == r.link && s.stage == r.stage && s.micro == r.micro && s.gradient == r.gradient, t.send,
-            "does not match its receive");
-    require(t.edge >= 0 && t.to_micro >= 0, t.send, "is for no edge or no micro-batch");
+    require(s.payload == r.payload && s.stage == r.stage && s.number == r.number, t.send, "does not match its receive");
+    require(shape.edge >= 0 && shape.rows.first >= 0 && shape.rows.count > 0, t.send,
+            "is for no edge or has no samples");
     require(s.device == route.from && r.device == route.to && s.device != r.device, t.send, "does not match its route");
     require(!p_.rendezvous || t.receive == t.send + 1, t.send, "is not next to its receive");
     require(used[t.receive], t.receive, "is received but never used");
@@ -107,7 +112,7 @@ class Checker {
   void collective(const Collective& c) const {
     for (int m = 0; m < c.members; ++m) {
       const InstructionId id{static_cast<std::int64_t>(c.first) + m};
-      require(p_.at(id).kind == InstructionKind::AllReduce && p_.at(id).link == p_.at(c.first).link, id,
+      require(p_.at(id).kind == InstructionKind::AllReduce && p_.at(id).payload == p_.at(c.first).payload, id,
               "is not a member of its collective");
       const RouteEnds& edge = p_.routes[c.first_route + m];
       const DeviceId next = p_.at(InstructionId{c.first + (m + 1) % c.members}).device;

@@ -51,22 +51,24 @@ class WeightsCheck {
     InstructionId& waiting = waiting_[i.device];
     if (waiting.valid()) {
       const Instruction& made = p_.at(waiting);
-      require(i.stage == made.stage && i.micro == made.micro && i.weights == WeightsFrom::Predicted &&
-                  (i.kind != InstructionKind::Forward) == made.gradient,
+      require(i.stage == made.stage && i.number == made.number && i.weights == WeightsFrom::Predicted &&
+                  (i.kind != InstructionKind::Forward) == p_.prediction(made).for_backward,
               waiting, "is not right before the op that it is for");
       waiting = {};
     }
     switch (i.kind) {
       case InstructionKind::Update:
-        require(i.version == seat.newest + 1, id, "does not make the next version");
-        seat.newest = i.version;
+        require(i.version() == seat.newest + 1, id, "does not make the next version");
+        seat.newest = i.version();
         return;
-      case InstructionKind::Predict:
-        require(i.link >= 1 && i.link <= most_, id, "looks ahead by an impossible number of updates");
-        require(i.version == seat.newest, id, "does not start from the newest version");
-        seat.predicted[i.gradient] = i.version;
+      case InstructionKind::Predict: {
+        const Prediction& made = p_.prediction(i);
+        require(made.horizon >= 1 && made.horizon <= most_, id, "looks ahead by an impossible number of updates");
+        require(made.version == seat.newest, id, "does not start from the newest version");
+        seat.predicted[made.for_backward] = made.version;
         waiting = id;
         return;
+      }
       default:
         return reads(id, i, seat);
     }
@@ -76,12 +78,13 @@ class WeightsCheck {
     const bool forward = i.kind == InstructionKind::Forward;
     switch (i.weights) {
       case WeightsFrom::Version:
-        return require(i.version >= 0 && i.version <= seat.newest, id, "reads a version that is not made before it");
+        return require(i.version() >= 0 && i.version() <= seat.newest, id,
+                       "reads a version that is not made before it");
       case WeightsFrom::Predicted:
-        return require(i.version == seat.predicted[!forward] && i.version >= 0, id,
+        return require(i.version() == seat.predicted[!forward] && i.version() >= 0, id,
                        "reads a prediction that is not made before it");
       case WeightsFrom::Kept:
-        return require(!forward && seat.predicted[0] >= i.version && i.version >= 0, id,
+        return require(!forward && seat.predicted[0] >= i.version() && i.version() >= 0, id,
                        "keeps weights that no forward predicted");
     }
   }

@@ -39,10 +39,8 @@ std::optional<Cause> cause_of(const Program& program, const Cluster& cluster, co
     if (own == nullptr) return {};
     return Cause{cluster.devices[instruction.device].name, true, own->gone()};
   }
-  const auto link = static_cast<std::size_t>(instruction.link);
-  if (instruction.kind != InstructionKind::AllReduce)
-    return on_route(cluster, conditions, program.routes[program.transfers[link].route]);
-  const Collective& ring = program.collectives[link];
+  if (instruction.is_message()) return on_route(cluster, conditions, program.ends(program.transfer(instruction)));
+  const Collective& ring = program.collective(instruction);
   std::optional<Cause> found;
   for (std::int32_t k = 0; k < ring.members; ++k) {
     auto edge = on_route(cluster, conditions, program.routes[ring.first_route + k]);

@@ -4,13 +4,14 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/diagnostic.hpp"
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
 namespace {
 
-std::string payload(const Instruction& i) {
-  return fmt::format("{}{}{}", i.stage.value, i.gradient ? 'B' : 'F', i.micro);
+std::string moved_data(const Program& program, const Instruction& i) {
+  return fmt::format("{}{}{}", i.stage.value, program.moves_gradient(i) ? 'B' : 'F', i.number);
 }
 
 std::string stream_name(const Stream& s) {
@@ -32,6 +33,8 @@ std::string stream_name(const Stream& s) {
 
 }  // namespace
 
+void Instruction::throw_wrong_kind() { throw InternalError("an instruction of another kind has no such figure"); }
+
 std::uint64_t ring_bytes(std::uint64_t bytes, std::int32_t members) {
   const double share = 2.0 * (members - 1) / members;
   return static_cast<std::uint64_t>(std::llround(share * static_cast<double>(bytes)));
@@ -42,16 +45,17 @@ char letter(InstructionKind kind) { return kind == InstructionKind::Predict ? 'P
 std::string to_text(const Program& program, InstructionId id) {
   const Instruction& i = program.at(id);
   if (i.kind == InstructionKind::AllReduce) {
-    const std::int32_t tie = program.collectives[i.link].tie;
+    const std::int32_t tie = program.collective(i).tie;
     const std::string which = tie < 0 ? "" : tie == 0 ? "T" : fmt::format("T{}", tie);
-    return fmt::format("{}{}AR{}", i.stage.value, which, i.micro);
+    return fmt::format("{}{}AR{}", i.stage.value, which, i.number);
   }
-  if (i.kind == InstructionKind::Predict) return fmt::format("{}P{}{}", i.stage.value, i.gradient ? 'B' : 'F', i.micro);
-  if (i.is_compute()) return fmt::format("{}{}{}", i.stage.value, letter(i.kind), i.micro);
-  const Transfer& t = program.transfers[i.link];
-  const RouteEnds& ends = program.routes[t.route];
-  if (i.kind == InstructionKind::Send) return fmt::format("{}>{}:{}", ends.from.value, ends.to.value, payload(i));
-  return fmt::format("{}<{}:{}", ends.to.value, ends.from.value, payload(i));
+  if (i.kind == InstructionKind::Predict)
+    return fmt::format("{}P{}{}", i.stage.value, program.prediction(i).for_backward ? 'B' : 'F', i.number);
+  if (i.is_compute()) return fmt::format("{}{}{}", i.stage.value, letter(i.kind), i.number);
+  const RouteEnds& ends = program.ends(program.transfer(i));
+  const std::string data = moved_data(program, i);
+  if (i.kind == InstructionKind::Send) return fmt::format("{}>{}:{}", ends.from.value, ends.to.value, data);
+  return fmt::format("{}<{}:{}", ends.to.value, ends.from.value, data);
 }
 
 std::string to_text(const Program& program) {

@@ -24,32 +24,67 @@ enum class InstructionKind : std::uint8_t {
   AllReduce
 };
 
-/// One entry of one stream of one device.
+/// One entry of one stream of one device. `number` and `payload` have one meaning for each kind, so they are read
+/// through the accessors here and in Program, which check the kind.
 struct Instruction {
-  Seconds duration;  ///< Of computation. Communication takes what the network gives it.
+  Seconds duration;  ///< Time of computation. Communication takes what the network gives it.
   StreamId stream;   ///< Not valid: in no stream, so bound by its dependencies alone.
   DeviceId device;
-  StageId stage;  ///< Of communication: the stage that made the data.
-  std::int32_t micro =
-      0;  ///< Micro-batch of `stage`, counted through the iterations; of Update and AllReduce: its number.
-  std::int32_t link = -1;    ///< Send, Receive: index into transfers. AllReduce: index into collectives. Predict: its
-                             ///< horizon in updates.
-  std::int32_t version = 0;  ///< Weights version that is read, or that a prediction starts from; of Update: written.
+  StageId stage;            ///< For communication: the stage that made the data.
+  std::int32_t number = 0;  ///< Micro-batch of `stage`, counted through the iterations; Update, AllReduce: the update.
+  std::int32_t payload = -1;  ///< Version of the weights, or the index of a prediction, transfer or collective.
   InstructionKind kind = InstructionKind::Forward;
-  bool gradient = false;  ///< Communication: a gradient, not an activation. Predict: for a backward.
-  WeightsFrom weights = WeightsFrom::Version;  ///< Of computation that reads weights.
+  WeightsFrom weights = WeightsFrom::Version;  ///< For computation that reads weights.
 
   bool is_compute() const { return kind < InstructionKind::Send; }
-};
-static_assert(sizeof(Instruction) == 40);
+  bool is_message() const { return kind == InstructionKind::Send || kind == InstructionKind::Receive; }
+  bool is_numbered_by_update() const { return kind == InstructionKind::Update || kind == InstructionKind::AllReduce; }
 
-/// A message. With rendezvous its receive is the instruction right behind its send.
-struct Transfer {
+  int micro_batch() const { return require(!is_numbered_by_update()), number; }
+  int update() const { return require(is_numbered_by_update()), number; }
+  /// Version of the weights that a forward or backward reads, or that an update makes.
+  int version() const { return require(kind <= InstructionKind::Update), payload; }
+  int prediction() const { return require(kind == InstructionKind::Predict), payload; }
+  int transfer() const { return require(is_message()), payload; }
+  int collective() const { return require(kind == InstructionKind::AllReduce), payload; }
+
+ private:
+  static void require(bool right) {
+    if (!right) throw_wrong_kind();
+  }
+  [[noreturn]] static void throw_wrong_kind();
+};
+static_assert(sizeof(Instruction) == 32);
+
+/// Payload of Predict: weights `horizon` updates after a version, for the op right after it.
+struct Prediction {
+  std::int32_t version = 0;  ///< The version that it starts from.
+  std::int32_t horizon = 0;
+  bool for_backward = false;
+};
+
+/// Samples of a tensor; a sample has the same number of rows in all micro-batches.
+struct RowRange {
+  std::int64_t first = 0, count = 0;
+  friend bool operator==(const RowRange&, const RowRange&) = default;
+};
+
+/// A tensor that flows over an edge of the plan forward, or its gradient that comes back.
+enum class TensorRole : std::uint8_t { Activation, Gradient };
+
+/// What a transfer moves, and between whom. Transfers that differ in their micro-batches alone share one.
+struct TransferShape {
   std::uint64_t bytes = 0;
+  std::int32_t route = 0;  ///< Index into Program::routes.
+  std::int32_t edge = 0;   ///< Index into Program::edges; all tensors that cross it go in one message.
+  TensorRole role = TensorRole::Activation;
+  RowRange rows{0, 1};  ///< Counted from the first sample of the micro-batch that makes them.
+};
+
+/// A message. With rendezvous its receive is the instruction right after its send.
+struct Transfer {
   InstructionId send, receive;
-  std::int32_t route = 0;     ///< Index into Program::routes.
-  std::int32_t edge = 0;      ///< Index into the edges of the plan.
-  std::int32_t to_micro = 0;  ///< Micro-batch of the stage that uses it.
+  std::int32_t shape = 0;  ///< Index into Program::transfer_shapes.
 };
 
 /// An all-reduce among `members` instructions with consecutive ids.
@@ -63,6 +98,11 @@ struct Collective {
 
 struct RouteEnds {
   DeviceId from, to;
+};
+
+/// Stages that exchange tensors: activations go forward, their gradients come back.
+struct EdgeEnds {
+  StageId from, to;
 };
 
 enum class StreamKind : std::uint8_t { Compute, Communication, Send, Receive, Collective };
@@ -104,9 +144,12 @@ struct Program {
   std::vector<InstructionId> waits;
   std::vector<double> traffic;  ///< Bytes that each op reads and writes of memory that its device shares with others;
                                 ///< empty where none does.
+  std::vector<Prediction> predictions;
   std::vector<Transfer> transfers;
+  std::vector<TransferShape> transfer_shapes;
   std::vector<Collective> collectives;
   std::vector<RouteEnds> routes;  ///< Each pair of devices that talk, once; rings of collectives in a row.
+  std::vector<EdgeEnds> edges;    ///< Of the plan.
   std::vector<Stream> streams;
   std::vector<Buffer> buffers;
   std::vector<ResidentMemory> memory;  ///< Of each device.
@@ -124,14 +167,44 @@ struct Program {
     return {waits.data() + first_wait[i], waits.data() + first_wait[static_cast<std::size_t>(i) + 1]};
   }
   const Instruction& at(InstructionId i) const { return instructions[i]; }
+  const Transfer& transfer(const Instruction& i) const { return transfers[i.transfer()]; }
+  const TransferShape& shape(const Transfer& t) const { return transfer_shapes[t.shape]; }
+  const TransferShape& shape(const Instruction& i) const { return shape(transfer(i)); }
+  std::uint64_t bytes(const Transfer& t) const { return shape(t).bytes; }
+  const RouteEnds& ends(const Transfer& t) const { return routes[shape(t).route]; }
+  const Collective& collective(const Instruction& i) const { return collectives[i.collective()]; }
+  const Prediction& prediction(const Instruction& i) const { return predictions[i.prediction()]; }
+  /// A gradient is moved, not an activation.
+  bool moves_gradient(const Instruction& i) const { return i.is_message() && shape(i).role == TensorRole::Gradient; }
+  /// The version that is read, made or predicted from; 0 for communication.
+  int version_of(const Instruction& i) const {
+    if (!i.is_compute()) return 0;
+    return i.kind == InstructionKind::Predict ? prediction(i).version : i.version();
+  }
+
+  int micro_batch_size(StageId s) const { return mini_batch / micro_batches[s]; }
+  /// Samples that a message moves, counted through the run. Both sides find their own offset by subtracting the first
+  /// sample that they hold.
+  RowRange rows(const Transfer& t) const {
+    const Instruction& send = at(t.send);
+    const RowRange& rows = shape(t).rows;
+    return {std::int64_t{send.number} * micro_batch_size(send.stage) + rows.first, rows.count};
+  }
+  StageId receiving_stage(const Transfer& t) const {
+    const EdgeEnds& edge = edges[shape(t).edge];
+    return shape(t).role == TensorRole::Gradient ? edge.from : edge.to;
+  }
+  /// The micro-batch of the receiving stage that the message is for.
+  int receiving_micro_batch(const Transfer& t) const {
+    return static_cast<int>(rows(t).first / micro_batch_size(receiving_stage(t)));
+  }
+
   /// Number of the update that the gradient of a forward or backward goes into.
   int update_of(const Instruction& i) const {
-    const auto s = static_cast<std::size_t>(i.stage);
-    return static_cast<int>(static_cast<std::int64_t>(i.micro) * updates[s] / micro_batches[s]);
+    return static_cast<int>(std::int64_t{i.micro_batch()} * updates[i.stage] / micro_batches[i.stage]);
   }
   int iteration_of(const Instruction& i) const {
-    const bool numbered = i.kind == InstructionKind::Update || i.kind == InstructionKind::AllReduce;
-    return i.micro / (numbered ? updates : micro_batches)[i.stage];
+    return i.number / (i.is_numbered_by_update() ? updates : micro_batches)[i.stage];
   }
 };
 

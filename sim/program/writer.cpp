@@ -77,6 +77,7 @@ ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const S
     program_.updates.push_back(schedule.updates_of(StageId{s}));
   }
   program_.delays.assign(plan.stages.size(), 0);
+  for (const StageEdge& edge : plan.edges) program_.edges.push_back({edge.from, edge.to});
   for (int d = 0; d < program_.devices; ++d) stream(DeviceId{d}, StreamKind::Compute, DeviceId{});
   last_send_.resize(static_cast<std::size_t>(program_.devices));
   open_channels();
@@ -213,8 +214,8 @@ Instruction ProgramWriter::instruction_of(DeviceId device, const Op& op, int rep
   i.stream = StreamId{device.value};
   i.device = device;
   i.stage = op.stage;
-  i.micro = op.micro;
-  i.version = read.version;
+  i.number = op.micro;
+  i.payload = read.version;
   i.weights = read.from;
   return i;
 }
@@ -229,11 +230,12 @@ Bytes ProgramWriter::traffic_of(const Op& op, int replica) const {
 /// With communication in the way of computation a prediction has to wait for it like any other computation.
 void ProgramWriter::predict(const Instruction& user, int replica, int horizon, std::span<const InstructionId> inputs) {
   Instruction i = user;
+  const bool for_backward = user.kind != InstructionKind::Forward;
   i.kind = InstructionKind::Predict;
-  i.gradient = user.kind != InstructionKind::Forward;
   i.weights = WeightsFrom::Version;
-  i.link = horizon;
-  i.duration = predict_time(weights_, i.gradient, cost(user.stage, replica).touch, options_);
+  i.payload = static_cast<std::int32_t>(program_.predictions.size());
+  program_.predictions.push_back({user.version(), horizon, for_backward});
+  i.duration = predict_time(weights_, for_backward, cost(user.stage, replica).touch, options_);
   begin(i, traffic_of_touches(cost(user.stage, replica), i.duration));
   follow(i.stream);
   if (!options_.overlap)
@@ -260,16 +262,29 @@ InstructionId ProgramWriter::compute(DeviceId device, std::size_t first, std::si
   return id;
 }
 
+/// Messages of a channel have few shapes: one, unless the two stages cut the samples differently.
+std::int32_t ProgramWriter::shape_of(const Message& message) {
+  std::int32_t& newest = channels_[message.channel].shape[message.gradient];
+  for (std::int32_t s = newest; s >= 0; s = next_shape_[s])
+    if (program_.transfer_shapes[s].rows == message.rows) return s;
+  const double bytes = plan_.edges[message.edge].bytes.value * static_cast<double>(message.rows.count);
+  program_.transfer_shapes.push_back({static_cast<std::uint64_t>(bytes + 0.5),
+                                      channels_[message.channel].route[message.gradient], message.edge,
+                                      message.gradient ? TensorRole::Gradient : TensorRole::Activation, message.rows});
+  next_shape_.push_back(newest);
+  return newest = static_cast<std::int32_t>(next_shape_.size()) - 1;
+}
+
 InstructionId ProgramWriter::send(const Message& message, InstructionId producer) {
   const Channel& channel = channels_[message.channel];
+  const std::int32_t shape = shape_of(message);
   Instruction i;
   i.kind = InstructionKind::Send;
-  i.gradient = message.gradient;
   i.stream = channel.send[message.gradient];
   i.device = message.from;
   i.stage = message.stage;
-  i.micro = message.micro;
-  i.link = static_cast<std::int32_t>(program_.transfers.size());
+  i.number = message.micro;
+  i.payload = static_cast<std::int32_t>(program_.transfers.size());
   const InstructionId id = begin(i);
   wait(producer);
   if (options_.overlap) follow(i.stream);
@@ -278,10 +293,9 @@ InstructionId ProgramWriter::send(const Message& message, InstructionId producer
     wait(previous);
     previous = id;
   }
-  program_.transfers.push_back(
-      {message.bytes, id, InstructionId{}, channel.route[message.gradient], message.edge, message.to_micro});
-  program_.buffers.push_back(
-      {Bytes{static_cast<double>(message.bytes)}, producer, id, message.from, BufferKind::Outgoing});
+  program_.transfers.push_back({id, InstructionId{}, shape});
+  const Bytes size{static_cast<double>(program_.transfer_shapes[shape].bytes)};
+  program_.buffers.push_back({size, producer, id, message.from, BufferKind::Outgoing});
   return id;
 }
 
@@ -294,17 +308,17 @@ InstructionId ProgramWriter::receive(const Message& message, InstructionId send,
   const InstructionId id = begin(i);
   wait(after);
   if (options_.overlap) follow(i.stream);
-  program_.transfers[i.link].receive = id;
+  Transfer& transfer = program_.transfers[i.payload];
+  transfer.receive = id;
   received_buffer_.resize(program_.transfers.size());
-  received_buffer_[i.link] = static_cast<std::int32_t>(program_.buffers.size());
-  program_.buffers.push_back({Bytes{static_cast<double>(message.bytes)}, options_.rendezvous ? id : send, id,
-                              message.to, BufferKind::Received});
+  received_buffer_[i.payload] = static_cast<std::int32_t>(program_.buffers.size());
+  const Bytes size{static_cast<double>(program_.bytes(transfer))};
+  program_.buffers.push_back({size, options_.rendezvous ? id : send, id, message.to, BufferKind::Received});
   return id;
 }
 
 void ProgramWriter::consume(InstructionId receive, InstructionId consumer) {
-  const auto transfer = static_cast<std::size_t>(program_.at(receive).link);
-  program_.buffers[received_buffer_[transfer]].freed_by = consumer;
+  program_.buffers[received_buffer_[program_.at(receive).transfer()]].freed_by = consumer;
 }
 
 }  // namespace stagecraft

@@ -19,10 +19,9 @@ struct Message {
   int micro = 0;  ///< Of `stage`.
   bool gradient = false;
   DeviceId from, to;
-  std::uint64_t bytes = 0;
+  RowRange rows;    ///< Samples of the micro-batch that makes it.
   int channel = 0;  ///< Index of the pair of replicas it goes between.
   int edge = 0;
-  int to_micro = 0;          ///< Of the stage that needs it.
   std::size_t consumer = 0;  ///< Piece of the op that needs it.
 };
 
@@ -66,12 +65,14 @@ class ProgramWriter {
   struct Channel {
     std::int32_t route[2] = {-1, -1};
     StreamId send[2], receive[2];
+    std::int32_t shape[2] = {-1, -1};  ///< The newest shape of a message; older ones follow in next_shape_.
   };
 
   void count(const Schedule&);
   void open_channels();
   void keep_resident(bool trains);
   std::int32_t route(DeviceId from, DeviceId to);
+  std::int32_t shape_of(const Message&);
   StreamId stream(DeviceId device, StreamKind kind, DeviceId peer);
   InstructionId begin(const Instruction&, Bytes traffic = {});
   void wait(InstructionId);
@@ -107,6 +108,7 @@ class ProgramWriter {
   GradientGroups groups_;
   ReplicaPairs pairs_;
   std::vector<Channel> channels_;                    ///< Of each pair.
+  std::vector<std::int32_t> next_shape_;             ///< Another shape of the same channel and role; -1: none.
   std::vector<InstructionId> last_;                  ///< In each stream.
   std::vector<InstructionId> last_send_;             ///< Of each device.
   std::vector<InstructionId> forward_, recomputed_;  ///< Of each piece.
@@ -131,12 +133,19 @@ void ProgramWriter::for_each_message(DeviceId device, const Op& op, Visit&& visi
     const StageEdge& edge = plan_.edges[e];
     const StageId other_id = gradient ? edge.from : edge.to;
     const Stage& other = plan_.stage(other_id);
-    for_each_overlap(stage, op.micro, replica, other, [&](int m, int r, int samples) {
+    for_each_shared_range(stage, op.micro, replica, other, [&](int m, int r, SampleRange shared) {
       const DeviceId to = other.devices[r];
       if (to == device) return;
       const int channel = gradient ? pairs_.of(e, r, replica) : pairs_.of(e, replica, r);
-      visit(Message{op.stage, op.micro, gradient, device, to,
-                    static_cast<std::uint64_t>(edge.bytes.value * samples + 0.5), channel, e, m,
+      const std::int64_t first = shared.low - std::int64_t{op.micro} * stage.micro_batch_size;
+      visit(Message{op.stage,
+                    op.micro,
+                    gradient,
+                    device,
+                    to,
+                    {first, shared.high - shared.low},
+                    channel,
+                    e,
                     pieces_.of(other_id, m, r)});
     });
   }

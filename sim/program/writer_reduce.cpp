@@ -36,8 +36,8 @@ void ProgramWriter::begin_member(DeviceId device, StageId stage, int number) {
   i.stream = reduce_stream_[device];
   i.device = device;
   i.stage = stage;
-  i.micro = number;
-  i.link = static_cast<std::int32_t>(program_.collectives.size()) - 1;
+  i.number = number;
+  i.payload = static_cast<std::int32_t>(program_.collectives.size()) - 1;
   begin(i);
 }
 

@@ -118,18 +118,18 @@ class Writer {
   }
 
   void add_message(const Instruction& i, pbf_writer& node) {
-    const Transfer& t = p_.transfers[i.link];
-    orders_ += t.bytes == 0 && i.kind == InstructionKind::Send;
+    const Transfer& t = p_.transfer(i);
+    orders_ += p_.bytes(t) == 0 && i.kind == InstructionKind::Send;
     add_attribute(node, "comm_src", kUint32, at(t.send));
     add_attribute(node, "comm_dst", kUint32, at(t.receive));
-    add_attribute(node, "comm_tag", kUint32, static_cast<std::uint64_t>(i.link));
-    add_attribute(node, "comm_size", kUint64, std::max<std::uint64_t>(t.bytes, 1));
+    add_attribute(node, "comm_tag", kUint32, static_cast<std::uint64_t>(i.transfer()));
+    add_attribute(node, "comm_size", kUint64, std::max<std::uint64_t>(p_.bytes(t), 1));
   }
   std::uint64_t at(InstructionId id) const { return static_cast<std::uint64_t>(rank(p_.at(id).device)); }
 
   void add_all_reduce(const Instruction& i, pbf_writer& node) {
     constexpr int kAllReduce = 0;
-    const Collective& c = p_.collectives[i.link];
+    const Collective& c = p_.collective(i);
     std::vector<int> ranks;
     for (int m = 0; m < c.members; ++m) ranks.push_back(rank(p_.at(InstructionId{c.first + m}).device));
     std::sort(ranks.begin(), ranks.end());

@@ -14,7 +14,7 @@ namespace {
 /// "F3" cut to what fits, the rest filled with the letter's mark.
 std::string bar(const Instruction& i, int columns) {
   const char mark = letter(i.kind);
-  std::string text = fmt::format("{}{}", mark, i.micro);
+  std::string text = fmt::format("{}{}", mark, i.number);
   if (static_cast<int>(text.size()) > columns) text = std::string(1, mark);
   text.resize(static_cast<std::size_t>(columns), i.kind == InstructionKind::Forward ? '-' : '=');
   return text;

@@ -9,8 +9,8 @@ namespace {
 
 enum class Phase : std::uint8_t { Filling, Steady, Draining };
 
-bool goes_forward(const Instruction& i) {
-  return i.kind == InstructionKind::Forward || (i.kind == InstructionKind::Predict && !i.gradient);
+bool goes_forward(const Program& p, const Instruction& i) {
+  return i.kind == InstructionKind::Forward || (i.kind == InstructionKind::Predict && !p.prediction(i).for_backward);
 }
 
 /// Iterations between two drains belong together.
@@ -29,14 +29,14 @@ std::vector<Phase> phases_of(const Program& p) {
   const auto devices = static_cast<std::size_t>(p.devices);
   std::vector<bool> turns(devices, false);
   for (const Instruction& i : p.instructions)
-    if (i.is_compute() && !goes_forward(i) && i.kind != InstructionKind::Update) turns[i.device] = true;
+    if (i.is_compute() && !goes_forward(p, i) && i.kind != InstructionKind::Update) turns[i.device] = true;
   const auto walk = [&](std::size_t n, std::vector<Place>& places, Phase phase) {
     const Instruction& i = p.instructions[n];
     if (!i.is_compute()) return;
     const auto d = static_cast<std::size_t>(i.device);
     Place& at = places[d];
     if (const int group = group_of(p, i); at.group != group) at = {group, false};
-    const bool passes = phase == Phase::Draining ? goes_forward(i) : !turns[d] || !goes_forward(i);
+    const bool passes = phase == Phase::Draining ? goes_forward(p, i) : !turns[d] || !goes_forward(p, i);
     if (phase == Phase::Draining) at.passed = at.passed || passes;
     if (!at.passed) phases[n] = phase;
     at.passed = at.passed || passes;
@@ -116,7 +116,7 @@ class Accounting {
         const Instruction& i = p_.at(w);
         if (i.is_compute() || t_.end[w] <= from) continue;
         const bool received = i.kind == InstructionKind::Receive;
-        const InstructionId begins = received ? p_.transfers[i.link].send : w;
+        const InstructionId begins = received ? p_.transfer(i).send : w;
         messages_.push_back({t_.start[begins], t_.end[w], i.kind == InstructionKind::Send});
         if (i.stream.valid() && i.stream == p_.instructions[n].stream) left.push_back(w);
       }

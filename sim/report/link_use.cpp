@@ -20,7 +20,7 @@ Places places_of(const Cluster& cluster, const Report& report) {
 /// The places of the links of each route.
 std::vector<std::vector<int>> links_of_routes(const Program& program, const Cluster& cluster, const Places& places) {
   std::vector<bool> used(program.routes.size(), false);
-  for (const Transfer& t : program.transfers) used[t.route] = true;
+  for (const Transfer& t : program.transfers) used[program.shape(t).route] = true;
   for (const Collective& c : program.collectives)
     for (int m = 0; m < c.members; ++m) used[c.first_route + m] = true;
   const Router router(cluster);
@@ -73,7 +73,7 @@ std::vector<std::vector<double>> link_use(const Program& p, const Timeline& t, c
         m.link.valid() && m.bytes > 0)
       spread(n, {&places[m.link][1], 1}, m.bytes);
   for (const Transfer& transfer : p.transfers)
-    add(transfer.route, static_cast<std::size_t>(transfer.send), static_cast<double>(transfer.bytes));
+    add(p.shape(transfer).route, static_cast<std::size_t>(transfer.send), static_cast<double>(p.bytes(transfer)));
   for (const Collective& c : p.collectives)
     for (int m = 0; m < c.members; ++m)
       add(c.first_route + m, static_cast<std::size_t>(c.first) + static_cast<std::size_t>(m),

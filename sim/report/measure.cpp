@@ -147,7 +147,7 @@ class Measurement {
       const Instruction& i = p_.at(w);
       if (i.is_compute()) continue;
       const bool received = i.kind == InstructionKind::Receive;
-      const InstructionId begins = received ? p_.transfers[i.link].send : w;
+      const InstructionId begins = received ? p_.transfer(i).send : w;
       spans_.emplace_back(std::max(start(begins), from), std::min(end(w), t_.start[n]));
     }
     std::sort(spans_.begin(), spans_.end());
@@ -198,7 +198,7 @@ class Measurement {
 
   void add_messages(std::vector<double>& forward, std::vector<double>& backward) const {
     std::vector<double> traffic(p_.routes.size(), 0);
-    for (const Transfer& t : p_.transfers) traffic[t.route] += static_cast<double>(t.bytes);
+    for (const Transfer& t : p_.transfers) traffic[p_.shape(t).route] += static_cast<double>(p_.bytes(t));
     for (const Collective& c : p_.collectives)
       for (int m = 0; m < c.members; ++m)
         traffic[c.first_route + m] += static_cast<double>(ring_bytes(c.bytes, c.members));
@@ -238,10 +238,10 @@ class Measurement {
     look(at);
     const Instruction& i = p_.at(at);
     if (i.kind == InstructionKind::AllReduce) {
-      const Collective& c = p_.collectives[i.link];
+      const Collective& c = p_.collective(i);
       for (int m = 0; m < c.members; ++m) look(InstructionId{static_cast<std::int64_t>(c.first) + m});
     } else if (!i.is_compute()) {
-      const Transfer& t = p_.transfers[i.link];
+      const Transfer& t = p_.transfer(i);
       if (p_.rendezvous)
         look(t.send), look(t.receive);
       else if (at == t.receive && (!best.valid() || end(t.send) > end(best)))

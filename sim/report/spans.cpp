@@ -19,8 +19,8 @@ std::string field(const std::string& text) {
 }
 
 std::uint64_t bytes_of(const Program& program, const Instruction& i) {
-  if (i.kind == InstructionKind::AllReduce) return program.collectives[i.link].bytes;
-  return i.is_compute() ? 0 : program.transfers[i.link].bytes;
+  if (i.kind == InstructionKind::AllReduce) return program.collective(i).bytes;
+  return i.is_compute() ? 0 : program.shape(i).bytes;
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ std::string spans_csv(const Program& program, const Timeline& timeline, const Re
     fmt::format_to(out, "{},{},{},{},{},{},{},{},{},{},{:.3f},{:.3f},{:d}\n", n,
                    to_text(program, InstructionId{static_cast<std::int64_t>(n)}),
                    kKinds[static_cast<std::size_t>(i.kind)], field(cluster.devices[i.device].name), i.stream.value,
-                   i.stage.value, i.micro, program.iteration_of(i), i.version, bytes_of(program, i),
+                   i.stage.value, i.number, program.iteration_of(i), program.version_of(i), bytes_of(program, i),
                    timeline.start[n] * 1e9, timeline.end[n] * 1e9, static_cast<bool>(critical[n]));
   }
   return text;

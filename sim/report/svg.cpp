@@ -121,7 +121,7 @@ class Drawing {
         from, top, width, kBox, kFill[static_cast<std::size_t>(i.kind)],
         to_text(p_, InstructionId{static_cast<std::int64_t>(n)}));
     const bool numbered = i.kind != InstructionKind::Update && i.kind != InstructionKind::Predict;
-    const std::string label = numbered ? std::to_string(i.micro) : std::string(1, letter(i.kind));
+    const std::string label = numbered ? std::to_string(i.number) : std::string(1, letter(i.kind));
     if (width > 7.0 * static_cast<double>(label.size()))
       add(pen.text, R"(<text x="{:.2f}" y="{}" text-anchor="middle" font-size="11" fill="{}">{}</text>)",
           from + width / 2, top + 15,
@@ -132,9 +132,10 @@ class Drawing {
     const Instruction& i = p_.instructions[n];
     if (i.kind != InstructionKind::Send) return;
     const double top = y(pen, static_cast<std::size_t>(i.device)) + kBox + 3;
+    const bool gradient = p_.moves_gradient(i);
     add(pen.text, R"(<rect x="{:.2f}" y="{}" width="{:.2f}" height="3" fill="{}"><title>{}</title></rect>)",
-        pen.x(t_.start[n]), top + (i.gradient ? 4 : 0), std::max(0.5, pen.x(t_.end[n]) - pen.x(t_.start[n])),
-        kFill[i.gradient], to_text(p_, InstructionId{static_cast<std::int64_t>(n)}));
+        pen.x(t_.start[n]), top + (gradient ? 4 : 0), std::max(0.5, pen.x(t_.end[n]) - pen.x(t_.start[n])),
+        kFill[gradient], to_text(p_, InstructionId{static_cast<std::int64_t>(n)}));
   }
 
   const Program& p_;

@@ -119,7 +119,7 @@ class TraceWriter {
         R"("ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},"ts":{:.6f},"dur":{:.6f},"cname":"{}","args":{{"id":{},"iteration":{},"version":{}}})",
         to_text(p_, InstructionId{static_cast<std::int64_t>(n)}), i.is_compute() ? "compute" : "communication",
         i.device.value, track_[n], us(t_.start[n]), us(t_.end[n]) - us(t_.start[n]),
-        kColours[static_cast<std::size_t>(i.kind)], n, p_.iteration_of(i), i.version);
+        kColours[static_cast<std::size_t>(i.kind)], n, p_.iteration_of(i), p_.version_of(i));
   }
 
   void arrow(std::size_t t) {

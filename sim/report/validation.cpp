@@ -47,7 +47,7 @@ std::vector<double> hop_times(const Program& p, const Timeline& t) {
     for (const InstructionId w : p.waits_for(InstructionId{static_cast<std::int64_t>(n)}))
       if (!latest.valid() || t.end_of(w) > t.end_of(latest)) latest = w;
     if (!latest.valid() || p.at(latest).kind != InstructionKind::Receive) continue;
-    const Transfer& transfer = p.transfers[p.at(latest).link];
+    const Transfer& transfer = p.transfer(p.at(latest));
     times.push_back(t.start[n] - t.start_of(transfer.send).value);
   }
   return times;

@@ -124,13 +124,13 @@ Scenario scenario_with(const ScheduleDef& def, const std::string& placement, con
 int staleness(const Program& program) {
   int most = 0;
   for (const Instruction& i : program.instructions)
-    if (i.kind == InstructionKind::Forward) most = std::max(most, program.update_of(i) - i.version);
+    if (i.kind == InstructionKind::Forward) most = std::max(most, program.update_of(i) - i.version());
   return most;
 }
 
 Bytes traffic(const Program& program) {
   double bytes = 0;
-  for (const Transfer& t : program.transfers) bytes += static_cast<double>(t.bytes);
+  for (const Transfer& t : program.transfers) bytes += static_cast<double>(program.bytes(t));
   return {bytes / program.iterations};
 }
 

@@ -90,8 +90,10 @@ inline FirstStage first_stage(const Method& method, Training training, int updat
   std::map<int, int> forward;
   for (const Instruction& i : program.instructions) {
     if (i.device != DeviceId{0} || i.stage != StageId{0}) continue;
-    if (i.kind == InstructionKind::Forward && i.weights == WeightsFrom::Predicted) forward[i.micro] = i.version;
-    if (i.kind == InstructionKind::Backward && forward.contains(i.micro)) first.backward[forward[i.micro]] = i.version;
+    if (i.kind == InstructionKind::Forward && i.weights == WeightsFrom::Predicted)
+      forward[i.micro_batch()] = i.version();
+    if (i.kind == InstructionKind::Backward && forward.contains(i.micro_batch()))
+      first.backward[forward[i.micro_batch()]] = i.version();
   }
   return first;
 }

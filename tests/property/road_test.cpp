@@ -175,9 +175,9 @@ TEST_CASE("sharing links never makes a run on exclusive links faster") {
     const Run run = any_run(*simgrid);
     // Each message alone: latency and bytes over the slowest link. It never takes less.
     for (const Transfer& t : run.program.transfers) {
-      const RouteEnds& ends = run.program.routes[t.route];
+      const RouteEnds& ends = run.program.ends(t);
       const Route route = Router(run.cluster).require(ends.from, ends.to);
-      const double alone = route.latency.value + static_cast<double>(t.bytes) / route.bandwidth.value;
+      const double alone = route.latency.value + static_cast<double>(run.program.bytes(t)) / route.bandwidth.value;
       RC_ASSERT(run.timeline.end_of(t.send).value - run.timeline.start_of(t.send).value >= alone * (1 - 1e-9));
     }
     // Nor does any link carry more than it can.
@@ -197,16 +197,16 @@ TEST_CASE("weights: a version is read only when it is there and still kept") {
       if (!i.is_compute()) continue;
       int& version = newest[{i.stage, i.device}];
       if (i.kind == InstructionKind::Update) {
-        RC_ASSERT(i.version == version + 1);
-        version = i.version;
+        RC_ASSERT(i.version() == version + 1);
+        version = i.version();
         continue;
       }
-      RC_ASSERT(i.version <= version);
-      RC_ASSERT(i.version > version - program.memory[i.device].weight_buffers);
-      RC_ASSERT(version - i.version <= program.delays[i.stage] || c.weights == "vertical-sync" || c.weights == "2bw");
+      RC_ASSERT(i.version() <= version);
+      RC_ASSERT(i.version() > version - program.memory[i.device].weight_buffers);
+      RC_ASSERT(version - i.version() <= program.delays[i.stage] || c.weights == "vertical-sync" || c.weights == "2bw");
       if (i.kind == InstructionKind::Predict || !agree) continue;
-      const auto [place, first] = forward.try_emplace({i.stage, i.device, i.micro}, i.version);
-      if (!first) RC_ASSERT(place->second == i.version);  // forward and backward agree
+      const auto [place, first] = forward.try_emplace({i.stage, i.device, i.micro_batch()}, i.version());
+      if (!first) RC_ASSERT(place->second == i.version());  // forward and backward agree
     }
   }));
 }

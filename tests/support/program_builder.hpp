@@ -44,11 +44,11 @@ class ProgramBuilder {
   Message send(int from, int to, std::uint64_t bytes, const Ids& after = {}, const Ids& receive_after = {}) {
     Instruction sent = make(InstructionKind::Send, from, from);
     Instruction received = make(InstructionKind::Receive, to, from);
-    sent.link = received.link = static_cast<std::int32_t>(program_.transfers.size());
-    received.micro = sent.micro;
+    sent.payload = received.payload = static_cast<std::int32_t>(program_.transfers.size());
+    received.number = sent.number;
     Transfer transfer;
-    transfer.bytes = bytes;
-    transfer.route = route(from, to);
+    transfer.shape = static_cast<std::int32_t>(program_.transfer_shapes.size());
+    program_.transfer_shapes.push_back({.bytes = bytes, .route = route(from, to)});
     transfer.send = add(sent, StreamKind::Send, to, after);
     transfer.receive = add(received, StreamKind::Receive, from, receive_after);
     program_.transfers.push_back(transfer);
@@ -64,7 +64,7 @@ class ProgramBuilder {
     for (std::size_t i = 0; i < devices.size(); ++i) {
       program_.routes.push_back({DeviceId{devices[i]}, DeviceId{devices[(i + 1) % devices.size()]}});
       Instruction member = make(InstructionKind::AllReduce, devices[i], devices[0]);
-      member.link = static_cast<std::int32_t>(program_.collectives.size());
+      member.payload = static_cast<std::int32_t>(program_.collectives.size());
       members.push_back(add(member, StreamKind::Collective, -1, after));
     }
     ring.first = members.front();
@@ -93,7 +93,8 @@ class ProgramBuilder {
     instruction.kind = kind;
     instruction.device = DeviceId{device};
     instruction.stage = StageId{stage};
-    instruction.micro = count_[{kind, device}]++;
+    if (kind == InstructionKind::Forward) instruction.payload = 0;
+    instruction.number = count_[{kind, device}]++;
     return instruction;
   }
 

@@ -18,11 +18,16 @@ std::uint64_t fingerprint(const Program& p) {
   std::uint64_t hash = 14695981039346656037U;
   const auto add = [&](std::int64_t n) { hash = (hash ^ static_cast<std::uint64_t>(n)) * 1099511628211U; };
   for (const Instruction& i : p.instructions) {
-    for (const int n : {i.stream.value, i.device.value, i.stage.value, i.micro, i.link, i.version}) add(n);
-    add(static_cast<int>(i.kind) * 1000 + static_cast<int>(i.weights) * 10 + i.gradient);
+    for (const int n : {i.stream.value, i.device.value, i.stage.value, i.number, i.payload}) add(n);
+    add(static_cast<int>(i.kind) * 1000 + static_cast<int>(i.weights));
   }
   for (const InstructionId w : p.waits) add(w.value);
-  for (const Transfer& t : p.transfers) add(static_cast<std::int64_t>(t.bytes)), add(t.to_micro);
+  for (const Prediction& made : p.predictions) add(made.version), add(made.horizon), add(made.for_backward);
+  for (const Transfer& t : p.transfers) add(t.shape);
+  for (const TransferShape& s : p.transfer_shapes) {
+    add(static_cast<std::int64_t>(s.bytes)), add(s.edge), add(static_cast<int>(s.role));
+    add(s.rows.first), add(s.rows.count);
+  }
   add(p.iterations), add(p.mini_batch), add(p.rendezvous);
   return hash;
 }

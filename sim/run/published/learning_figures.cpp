@@ -35,9 +35,9 @@ int delay_of_first_stage(const Program& program) {
   int delay = -1;
   for (const Instruction& i : program.instructions) {
     if (i.stage != StageId{0} || !i.is_compute()) continue;
-    if (i.kind == InstructionKind::Forward) read[i.micro] = i.version;
-    if (i.kind == InstructionKind::Backward || i.kind == InstructionKind::WeightGradient) last = i.micro;
-    if (i.kind == InstructionKind::Update && last >= 0) delay = i.version - 1 - read.at(last);
+    if (i.kind == InstructionKind::Forward) read[i.micro_batch()] = i.version();
+    if (i.kind == InstructionKind::Backward || i.kind == InstructionKind::WeightGradient) last = i.micro_batch();
+    if (i.kind == InstructionKind::Update && last >= 0) delay = i.version() - 1 - read.at(last);
   }
   if (delay < 0) throw InputError("nothing is updated, so no gradient is late", "take a schedule that trains");
   return delay;

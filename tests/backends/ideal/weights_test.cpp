@@ -40,7 +40,7 @@ StageCost cost(double forward, double backward) {
 double made_at(const Program& program, const Timeline& timeline, int version) {
   for (std::size_t n = 0; n < program.size(); ++n) {
     const Instruction& i = program.instructions[n];
-    if (i.kind == InstructionKind::Update && i.stage == 0 && i.version == version) return timeline.end[n];
+    if (i.kind == InstructionKind::Update && i.stage == 0 && i.version() == version) return timeline.end[n];
   }
   FAIL("no such update");
   return 0;

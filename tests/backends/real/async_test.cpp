@@ -63,7 +63,7 @@ void compare(const Policy& policy, OptimizerKind kind, int depth, int each, int 
   CHECK(run.learnt().weights == expected.weights);
   for (std::size_t i = 0; i < run.program.size(); ++i) {
     const Instruction& instruction = run.program.instructions[i];
-    if (instruction.is_compute()) REQUIRE(run.learnt().versions[i] == instruction.version);
+    if (instruction.is_compute()) REQUIRE(run.learnt().versions[i] == run.program.version_of(instruction));
   }
 }
 

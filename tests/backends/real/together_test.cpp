@@ -144,7 +144,7 @@ TEST_CASE("a message that goes astray: every process says what it waits for, or 
   const WeightsRule& flush = test::policy("flush");
   const Training training = test::training_of(OptimizerKind::Adam, 0.01, "teacher");
   const Program program = test::real_program("gpipe", plan, flush, 1);
-  const int lost = program.at(test::find(program, "1>2:1F2")).link;
+  const int lost = program.at(test::find(program, "1>2:1F2")).transfer();
   const Together together = run_together(3, program, {model, plan, flush, training}, lost);
   for (const std::string& error : together.errors) CHECK(error.find("nothing has moved for 0.3 s") == 0);
   CHECK(together.errors[1].find("device 1: 1>2:1F2 has not ended") != std::string::npos);

@@ -31,7 +31,7 @@ Trace trace_of(const Program& program, const std::vector<std::int32_t>& versions
 
 Trace planned(const Program& program) {
   std::vector<std::int32_t> versions;
-  for (const Instruction& i : program.instructions) versions.push_back(i.version);
+  for (const Instruction& i : program.instructions) versions.push_back(program.version_of(i));
   return trace_of(program, versions);
 }
 
@@ -66,7 +66,7 @@ struct Asynchronous {
 
 /// v_F and v_B of micro-batch q at stage k; bF = max(0, q - (D - 1 - k)) backwards come before F, q before B.
 int expected(const test::PolicyFormulas& policy, const Instruction& i) {
-  const int k = i.stage, q = i.micro;
+  const int k = i.stage, q = i.number;
   switch (i.kind) {
     case InstructionKind::Forward:
       return policy.forward(k, q);
@@ -96,10 +96,10 @@ TEST_CASE("the executor used the versions of the program, which are those of the
         const Instruction& i = run.program.instructions[n];
         const int recorded = run.learnt().versions[n];
         CAPTURE(to_text(run.program, InstructionId{static_cast<std::int64_t>(n)}));
-        REQUIRE(recorded == (i.is_compute() ? i.version : -1));
+        REQUIRE(recorded == (i.is_compute() ? run.program.version_of(i) : -1));
         if (!i.is_compute()) continue;
         REQUIRE(recorded == expected(formulas, i));
-        if (i.kind == InstructionKind::Forward) most_behind = std::max(most_behind, i.micro / each - recorded);
+        if (i.kind == InstructionKind::Forward) most_behind = std::max(most_behind, i.micro_batch() / each - recorded);
       }
       CHECK(most_behind == (kDepth - 1 + each - 1) / each);
     }

@@ -31,7 +31,7 @@ std::string versions(const Program& program, int stage) {
     if (!i.is_compute() || i.stage != stage) continue;
     text += text.empty() ? "" : " ";
     text += to_text(program, InstructionId{static_cast<std::int64_t>(n)}) +
-            (i.kind == InstructionKind::Update ? ">" : ":") + std::to_string(i.version);
+            (i.kind == InstructionKind::Update ? ">" : ":") + std::to_string(program.version_of(i));
   }
   return text;
 }

@@ -27,7 +27,17 @@ Program sound(bool rendezvous = true) {
 
 Instruction& at(Program& program, std::string_view text) { return program.instructions[test::find(program, text)]; }
 
-Transfer& transfer_of(Program& program, std::string_view send) { return program.transfers[at(program, send).link]; }
+Transfer& transfer_of(Program& program, std::string_view send) {
+  return program.transfers[at(program, send).transfer()];
+}
+
+TransferShape& shape_of(Program& program, std::string_view send) {
+  return program.transfer_shapes[transfer_of(program, send).shape];
+}
+
+Prediction& prediction_of(Program& program, std::string_view text) {
+  return program.predictions[at(program, text).prediction()];
+}
 
 /// Makes `later` wait for `to` instead of `from`.
 void redirect(Program& program, std::string_view later, std::string_view from, InstructionId to) {
@@ -97,8 +107,9 @@ TEST_CASE("each broken promise is caught and named") {
        [](Program& p) { transfer_of(p, "0>1:0F0").receive = test::find(p, "0F0"); }},
       {"0>1:0F0 does not match its receive",
        [](Program& p) { transfer_of(p, "0>1:0F0").receive = test::find(p, "1<0:0F1"); }},
-      {"0>1:0F0 does not match its receive", [](Program& p) { at(p, "1<0:0F0").micro = 1; }},
-      {"0>1:0F0 does not match its receive", [](Program& p) { at(p, "1<0:0F0").gradient = true; }},
+      {"0>1:0F0 does not match its receive", [](Program& p) { at(p, "1<0:0F0").number = 1; }},
+      {"0>1:0F0 does not match its receive", [](Program& p) { at(p, "1<0:0F0").payload = at(p, "1<0:0F1").payload; }},
+      {"the program has a transfer without a shape", [](Program& p) { transfer_of(p, "0>1:0F0").shape = 99; }},
       {"0>2:0F0 does not match its route", [](Program& p) { p.routes.front().to = DeviceId{2}; }},
       {"the program has a message that is in no transfer", [](Program& p) { p.transfers.pop_back(); }},
       {"0F0 computes outside a stream", [](Program& p) { p.streams.front().kind = StreamKind::Collective; }},
@@ -129,24 +140,28 @@ TEST_CASE("broken promises about weights") {
     std::function<void(Program&)> act;
   } cases[] = {
       {"the program has no delay for some stage", [](Program& p) { p.delays.pop_back(); }},
-      {"0>1:0F0 is for no edge or no micro-batch", [](Program& p) { transfer_of(p, "0>1:0F0").edge = -1; }},
-      {"0>1:0F0 is for no edge or no micro-batch", [](Program& p) { transfer_of(p, "0>1:0F0").to_micro = -1; }},
-      {"1B0 reads a version that is not made before it", [](Program& p) { at(p, "1B0").version = 1; }},
-      {"0B1 reads a version that is not made before it", [](Program& p) { at(p, "0B1").version = -1; }},
-      {"0U1 does not make the next version", [](Program& p) { at(p, "0U1").version = 3; }},
-      {"0PF1 looks ahead by an impossible number of updates", [](Program& p) { at(p, "0PF1").link = 0; }},
-      {"0PF1 looks ahead by an impossible number of updates", [](Program& p) { at(p, "0PF1").link = 5; }},
-      {"0PF3 does not start from the newest version", [](Program& p) { at(p, "0PF3").version = 0; }},
-      {"0F3 reads a prediction that is not made before it", [](Program& p) { at(p, "0F3").version = 0; }},
+      {"0>1:0F0 is for no edge or has no samples", [](Program& p) { shape_of(p, "0>1:0F0").edge = -1; }},
+      {"0>1:0F0 is for no edge or has no samples", [](Program& p) { shape_of(p, "0>1:0F0").rows.count = 0; }},
+      {"1B0 reads a version that is not made before it", [](Program& p) { at(p, "1B0").payload = 1; }},
+      {"0B1 reads a version that is not made before it", [](Program& p) { at(p, "0B1").payload = -1; }},
+      {"0U1 does not make the next version", [](Program& p) { at(p, "0U1").payload = 3; }},
+      {"the program has a prediction that does not exist", [](Program& p) { at(p, "0PF1").payload = 99; }},
+      {"0PF1 looks ahead by an impossible number of updates", [](Program& p) { prediction_of(p, "0PF1").horizon = 0; }},
+      {"0PF1 looks ahead by an impossible number of updates", [](Program& p) { prediction_of(p, "0PF1").horizon = 5; }},
+      {"0PF3 does not start from the newest version", [](Program& p) { prediction_of(p, "0PF3").version = 0; }},
+      {"0F3 reads a prediction that is not made before it", [](Program& p) { at(p, "0F3").payload = 0; }},
       {"0B0 reads a prediction that is not made before it",
        [](Program& p) { at(p, "0B0").weights = WeightsFrom::Predicted; }},
       {"0PF1 is not right before the op that it is for",
        [](Program& p) { at(p, "0F1").weights = WeightsFrom::Version; }},
-      {"0PB1 is not right before the op that it is for", [](Program& p) { at(p, "0PF1").gradient = true; }},
-      {"2PB1 is not right before the op that it is for", [](Program& p) { at(p, "2B1").micro = 2; }},
+      {"0PB1 is not right before the op that it is for",
+       [](Program& p) { prediction_of(p, "0PF1").for_backward = true; }},
+      {"2PB1 is not right before the op that it is for", [](Program& p) { at(p, "2B1").number = 2; }},
       {"0F1 keeps weights that no forward predicted",
        [](Program& p) {
-         at(p, "0PF1").kind = InstructionKind::Forward;
+         Instruction& predicts = at(p, "0PF1");
+         predicts.kind = InstructionKind::Forward;
+         predicts.payload = 0;
          at(p, "0F1").weights = WeightsFrom::Kept;
        }},
   };

@@ -118,7 +118,7 @@ TEST_CASE("no update before the last gradient of both copies; each device keeps 
           for (std::size_t i = 0; i < program.size(); ++i) {
             const Instruction& b = program.instructions[i];
             const bool makes = b.kind == InstructionKind::Backward || b.kind == InstructionKind::WeightGradient;
-            if (makes && (b.stage == update.stage || b.stage == twin) && program.iteration_of(b) <= update.micro)
+            if (makes && (b.stage == update.stage || b.stage == twin) && program.iteration_of(b) <= update.update())
               CHECK(done[i]);
           }
         }

@@ -166,7 +166,7 @@ TEST_CASE("counts, sizes and numbers of the whole") {
   CHECK(program.mini_batch == 3);
   CHECK(program.micro_batches == std::vector<int>{3, 3});
   CHECK(program.size() == 2 * (2 * (3 + 3 + 1) + 3 * 2 * 2));
-  for (const Transfer& t : program.transfers) CHECK(t.bytes == 10);
+  for (const Transfer& t : program.transfers) CHECK(program.bytes(t) == 10);
   CHECK(program.iteration_of(program.at(test::find(program, "0F2"))) == 0);
   CHECK(program.iteration_of(program.at(test::find(program, "1>0:1B3"))) == 1);
   CHECK(program.iteration_of(program.at(test::find(program, "1U1"))) == 1);

@@ -45,9 +45,9 @@ TEST_CASE("a prediction is right before the op it is for, and does not wait for 
   CHECK(made.kind == InstructionKind::Predict);
   CHECK(made.is_compute());
   CHECK(letter(made.kind) == 'P');
-  CHECK(made.gradient);
-  CHECK(made.link == 1);
-  CHECK(made.version == 1);
+  CHECK(program.prediction(made).for_backward);
+  CHECK(program.prediction(made).horizon == 1);
+  CHECK(program.prediction(made).version == 1);
   CHECK(program.iteration_of(made) == 1);
   CHECK(at(program, "0B1").weights == WeightsFrom::Predicted);
   CHECK(at(program, "0B0").weights == WeightsFrom::Version);
@@ -67,8 +67,8 @@ TEST_CASE("the two directions are told apart, and what is kept is said") {
                     uniform_costs(chain_plan(3, 3, 1), with_weights()), test::pure_delays(3), "spectrain");
   CHECK(to_text(both).find("device 2 compute        | 2PF0 2F0 2PB0 2B0 2U0 2PF1 2F1 2PB1 2B1 2U1") !=
         std::string::npos);
-  CHECK_FALSE(at(both, "2PF0").gradient);
-  CHECK(at(both, "2PB0").gradient);
+  CHECK_FALSE(both.prediction(at(both, "2PF0")).for_backward);
+  CHECK(both.prediction(at(both, "2PB0")).for_backward);
   const Program kept = two_stages("spectrain-v2");
   CHECK(at(kept, "0F1").weights == WeightsFrom::Predicted);
   CHECK(at(kept, "0B1").weights == WeightsFrom::Kept);
@@ -164,14 +164,16 @@ TEST_CASE("a message says which edge it goes along, and which micro-batch of the
   Plan plan = test::dag_plan(3, 2, {{0, 2}, {1, 2}}, 10);
   plan.stages[2].micro_batch_size = 2;
   const Program program = test::program_of("graph", plan, uniform_costs(plan, test::times(1, 1)));
-  const auto of = [&](std::string_view send) -> const Transfer& { return program.transfers[at(program, send).link]; };
-  CHECK(of("0>2:0F1").edge == 0);
-  CHECK(of("0>2:0F1").to_micro == 0);
-  CHECK(of("1>2:1F0").edge == 1);
+  const auto of = [&](std::string_view send) -> const Transfer& { return program.transfer(at(program, send)); };
+  CHECK(program.shape(of("0>2:0F1")).edge == 0);
+  CHECK(program.receiving_micro_batch(of("0>2:0F1")) == 0);
+  CHECK(program.rows(of("0>2:0F1")) == RowRange{1, 1});
+  CHECK(program.shape(of("1>2:1F0")).edge == 1);
   // 2B0 feeds both micro-batches of each stage in front of it.
   std::vector<std::pair<int, int>> back;
   for (const Transfer& t : program.transfers)
-    if (program.at(t.send).gradient) back.emplace_back(t.edge, t.to_micro);
+    if (program.shape(t).role == TensorRole::Gradient)
+      back.emplace_back(program.shape(t).edge, program.receiving_micro_batch(t));
   std::sort(back.begin(), back.end());
   CHECK(back == std::vector<std::pair<int, int>>{{0, 0}, {0, 1}, {1, 0}, {1, 1}});
 }

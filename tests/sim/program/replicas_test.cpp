@@ -32,7 +32,8 @@ Program program_of(const Plan& plan, const LoweringOptions& options = {}) {
 /// Every send with its bytes, in program order.
 std::string sends(const Program& program) {
   std::string text;
-  for (const Transfer& t : program.transfers) text += to_text(program, t.send) + "=" + std::to_string(t.bytes) + " ";
+  for (const Transfer& t : program.transfers)
+    text += to_text(program, t.send) + "=" + std::to_string(program.bytes(t)) + " ";
   return text;
 }
 
@@ -95,8 +96,8 @@ TEST_CASE("small micro-batches fill a large one, a large one feeds several") {
 }
 
 TEST_CASE("half a byte is rounded, not lost") {
-  CHECK(program_of(replicated(1, 1, 1, 1, 1, 2.5)).transfers.front().bytes == 3);
-  CHECK(program_of(replicated(1, 1, 1, 1, 1, 2.4)).transfers.front().bytes == 2);
+  CHECK(program_of(replicated(1, 1, 1, 1, 1, 2.5)).transfer_shapes.front().bytes == 3);
+  CHECK(program_of(replicated(1, 1, 1, 1, 1, 2.4)).transfer_shapes.front().bytes == 2);
 }
 
 TEST_CASE("bytes add up: every sample crosses every edge once each way, whatever the sizes and replicas") {
@@ -107,7 +108,7 @@ TEST_CASE("bytes add up: every sample crosses every edge once each way, whatever
     const Program program = test::program_of(c);
     std::map<std::pair<bool, int>, std::uint64_t> sent, expected;
     for (const Transfer& t : program.transfers)
-      sent[{program.at(t.send).gradient, program.at(t.send).stage}] += t.bytes;
+      sent[{program.moves_gradient(program.at(t.send)), program.at(t.send).stage}] += program.bytes(t);
     for (const StageEdge& e : c.plan.edges) {
       const auto bytes = static_cast<std::uint64_t>(e.bytes.value) *
                          static_cast<std::uint64_t>(c.plan.mini_batch * c.options.iterations);

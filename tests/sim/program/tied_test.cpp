@@ -79,7 +79,7 @@ class Before {
       const Instruction& i = p.at(id);
       std::vector<InstructionId> together{id};
       if (i.kind == InstructionKind::AllReduce) {
-        const Collective& c = p.collectives[i.link];
+        const Collective& c = p.collective(i);
         together.clear();
         for (int m = 0; m < c.members; ++m) together.emplace_back(c.first + m);
       }
@@ -118,7 +118,7 @@ int check_updates(const Program& program, const Plan& plan) {
       if (!has(tie.stages, update.stage)) continue;
       for (std::size_t i = 0; i < program.size(); ++i) {
         const Instruction& b = program.instructions[i];
-        if (!makes_gradient(b) || !has(tie.stages, b.stage) || program.iteration_of(b) > update.micro) continue;
+        if (!makes_gradient(b) || !has(tie.stages, b.stage) || program.iteration_of(b) > update.update()) continue;
         CHECK_MESSAGE(before.ended(InstructionId{static_cast<std::int64_t>(i)}, n),
                       to_text(program, InstructionId{static_cast<std::int64_t>(n)}), " before ",
                       to_text(program, InstructionId{static_cast<std::int64_t>(i)}));

@@ -102,11 +102,11 @@ TEST_CASE("2bw: at most two versions are in use, and the older is never needed a
         if (!i.is_compute()) continue;
         int& version = newest[i.stage];
         if (i.kind == InstructionKind::Update) {
-          CHECK(i.version == version + 1);
-          version = i.version;
+          CHECK(i.version() == version + 1);
+          version = i.version();
         } else {
-          CHECK(i.version <= version);
-          CHECK(i.version >= version - 1);
+          CHECK(i.version() <= version);
+          CHECK(i.version() >= version - 1);
         }
       }
     }

@@ -112,10 +112,10 @@ TEST_CASE("a message goes to the replica whose turn it is") {
   int sends = 0;
   for (const Transfer& t : program.transfers) {
     const Instruction &send = program.at(t.send), &receive = program.at(t.receive);
-    CHECK(send.micro == t.to_micro);
-    const DeviceId front{send.micro % 2}, back{2 + send.micro % 3};
-    CHECK(send.device == (send.gradient ? back : front));
-    CHECK(receive.device == (send.gradient ? front : back));
+    CHECK(send.micro_batch() == program.receiving_micro_batch(t));
+    const DeviceId front{send.micro_batch() % 2}, back{2 + send.micro_batch() % 3};
+    CHECK(send.device == (program.moves_gradient(send) ? back : front));
+    CHECK(receive.device == (program.moves_gradient(send) ? front : back));
     ++sends;
   }
   CHECK(sends == 12);

@@ -84,7 +84,8 @@ TEST_CASE("layerpipe: new weights go once in an iteration to the devices that us
   double sent = 0, expected = 0;
   int updates = 0;
   for (const Transfer& t : p.program.transfers)
-    if (p.plan.stage(p.program.at(t.send).stage).task == StageTask::Update) sent += static_cast<double>(t.bytes);
+    if (p.plan.stage(p.program.at(t.send).stage).task == StageTask::Update)
+      sent += static_cast<double>(p.program.bytes(t));
   for (const StageEdge& e : p.plan.edges)
     if (p.plan.stage(e.to).task == StageTask::TakeWeights)
       expected += e.bytes.value * p.plan.mini_batch * scenario.lowering.iterations;

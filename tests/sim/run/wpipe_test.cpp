@@ -51,7 +51,7 @@ TEST_CASE("wpipe: the first group reads what is one update old, the second what 
       for (const Instruction& i : program.instructions) {
         if (i.kind != InstructionKind::Forward && i.kind != InstructionKind::Backward) continue;
         const int update = program.iteration_of(i), staleness = i.stage < p ? std::min(update, 1) : 0;
-        CHECK(update - i.version == staleness);
+        CHECK(update - i.version() == staleness);
         ++reads;
       }
       CHECK(reads == 2 * 2 * p * m * 5);
@@ -116,5 +116,5 @@ TEST_CASE("wpipe: what is planned is what is executed") {
     CHECK(timeline.learnt->memory[d].weight_buffers == p.program.memory[d].weight_buffers);
   for (std::size_t n = 0; n < p.program.size(); ++n)
     if (const Instruction& i = p.program.instructions[n]; i.is_compute())
-      CHECK(timeline.learnt->versions[n] == i.version);
+      CHECK(timeline.learnt->versions[n] == i.version());
 }

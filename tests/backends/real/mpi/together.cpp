@@ -46,19 +46,19 @@ Program crossed() {
     i.kind = kind;
     i.device = DeviceId{device};
     i.stage = StageId{stage};
-    i.link = link;
-    i.gradient = stage == 1;
+    i.payload = link;
     p.waits.insert(p.waits.end(), waits.begin(), waits.end());
     p.first_wait.push_back(static_cast<std::uint32_t>(p.waits.size()));
     return InstructionId{static_cast<std::int64_t>(p.size()) - 1};
   };
   p.routes = {{DeviceId{0}, DeviceId{1}}, {DeviceId{1}, DeviceId{0}}};
   p.transfers.resize(2);
+  p.transfer_shapes = {{.route = 0}, {.route = 1, .role = TensorRole::Gradient}};
   for (const int d : {0, 1}) add(InstructionKind::Forward, d, d, -1, {});
   for (const int d : {0, 1}) p.transfers[1 - d].receive = add(InstructionKind::Receive, d, 1 - d, 1 - d, {});
   for (const int d : {0, 1}) {
     Transfer& t = p.transfers[d];
-    t.route = d;
+    t.shape = d;
     t.send = add(InstructionKind::Send, d, d, d, {InstructionId{d}, p.transfers[1 - d].receive});
   }
   return p;
