@@ -33,7 +33,7 @@ allowed = {
 }
 # A library, and the only folders whose files may include it.
 libraries = {r"simgrid/": ("backends/simgrid",), r"yaml-cpp/": ("sim/config",), r"CLI/": ("tools/stagecraft",),
-             r"sqlite3\.h": ("sim/run",), r"protozero/": ("models/onnx", "sim/report"), r"mpi\.h": ("backends/real",),
+             r"(sqlite3\.h|SQLiteCpp/)": ("sim/run/sweep",), r"protozero/": ("models/onnx", "sim/report"), r"mpi\.h": ("backends/real",),
              r"(Eigen/|unsupported/)": ("backends/cpu",), r"(cuda|cublas|nccl)": ("backends/cuda",)}
 
 

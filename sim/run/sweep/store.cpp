@@ -7,23 +7,29 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 
+#include <SQLiteCpp/VariadicBind.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "sim/core/text.hpp"
+#include "sim/run/sweep/database.hpp"
 #include "sim/run/version.hpp"
 
 namespace stagecraft {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using SQLite::Statement;
+using SQLite::Transaction;
+constexpr auto kImmediate = SQLite::TransactionBehavior::IMMEDIATE;
 
-/// As a new file, or one whose disk was full before its first table was there.
+/// True of a new file and of one whose disk was full before its first table existed.
 bool has_nothing(const Database& database) { return database.number("SELECT count(*) FROM sqlite_schema") == 0; }
 
-/// Refuses what is there and not ours, before SQLite changes anything in it.
+/// Refuses a file that is not one of sweep results, before SQLite changes anything in it.
 const std::string& checked_file(const std::string& file) {
   std::error_code error;
   if (std::filesystem::is_directory(file, error))
@@ -94,149 +100,168 @@ std::string result_columns() {
   return "hash, backend, version, status, code, message, wall_s, finished, machine" + figure_columns("", false);
 }
 
-SweepTable table_of(const Database& database) {
+/// SQLite stores a NaN as NULL.
+double number_or_nan(const Statement& row, int column) {
+  return row.isColumnNull(column) ? std::numeric_limits<double>::quiet_NaN() : row.getColumn(column).getDouble();
+}
+
+SweepTable table_of(const Database& database) try {
   SweepTable table;
-  Statement sweep(database, "SELECT title, name, backend, version, text FROM sweep");
-  if (!sweep.step()) return table;
-  table.title = sweep.text(0).empty() ? sweep.text(1) : sweep.text(0);
-  table.name = sweep.text(1), table.backend = sweep.text(2), table.version = sweep.text(3), table.text = sweep.text(4);
-  Statement select(database, "SELECT number, label, settings, status, code, message, hash" + figure_columns("", false) +
-                                 " FROM results ORDER BY number");
-  while (select.step()) {
-    SweepRow row{.number = static_cast<int>(select.whole(0)),
-                 .label = select.text(1),
-                 .settings = select.text(2),
-                 .status = select.text(3),
-                 .code = select.text(4),
-                 .message = select.text(5),
-                 .hash = select.text(6),
+  Statement sweep(database.sql(), "SELECT title, name, backend, version, text FROM sweep");
+  if (!sweep.executeStep()) return table;
+  table.name = sweep.getColumn(1).getString();
+  table.title = sweep.getColumn(0).size() == 0 ? table.name : sweep.getColumn(0).getString();
+  table.backend = sweep.getColumn(2).getString();
+  table.version = sweep.getColumn(3).getString();
+  table.text = sweep.getColumn(4).getString();
+  Statement select(database.sql(), "SELECT number, label, settings, status, code, message, hash" +
+                                       figure_columns("", false) + " FROM results ORDER BY number");
+  while (select.executeStep()) {
+    const auto text = [&](int column) { return select.getColumn(column).getString(); };
+    SweepRow row{.number = static_cast<int>(select.getColumn(0).getInt64()),
+                 .label = text(1),
+                 .settings = text(2),
+                 .status = text(3),
+                 .code = text(4),
+                 .message = text(5),
+                 .hash = text(6),
                  .figures = {}};
     if (!Json::parse(row.settings, nullptr, false).is_object())
       throw InputError(
           fmt::format("'{}' is damaged: the settings of point {} cannot be read", database.file(), row.number),
           "stagecraft sweep FILE with --out of another file runs it again");
-    for (int i = 0; i < static_cast<int>(figures().size()); ++i) row.figures.push_back(select.number(7 + i));
+    for (int i = 0; i < static_cast<int>(figures().size()); ++i) row.figures.push_back(number_or_nan(select, 7 + i));
     table.rows.push_back(std::move(row));
   }
   return table;
+} catch (const SQLite::Exception& e) {
+  database.fail(e);
 }
 
-/// A second file, called `other`, for as long as this lives.
+/// Attaches a second file as `other` for the lifetime of this object.
 class Attached {
  public:
-  Attached(const Database& database, const std::string& file) : database_(database), file_(file) {
-    Statement(database, "ATTACH ? AS other").set(1, file_.path()).step();
+  Attached(SQLite::Database& sql, const std::string& file) : sql_(sql), file_(file) {
+    Statement attach(sql, "ATTACH ? AS other");
+    attach.bind(1, file_.path());
+    attach.exec();
   }
-  ~Attached() {
-    try {
-      Statement(database_, "DETACH other").step();
-    } catch (const BackendError&) {
-      return;  // It goes with the database.
-    }
-  }
+  ~Attached() { sql_.tryExec("DETACH other"); }  // A failure is harmless: it goes with the database.
   Attached(const Attached&) = delete;
   Attached& operator=(const Attached&) = delete;
 
  private:
-  const Database& database_;
+  SQLite::Database& sql_;
   ReadableFile file_;
 };
 
+/// InputError if another process has the lock.
+OpenFile locked(const std::string& file) {
+  OpenFile lock(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (lock.number() < 0)
+    throw InputError(fmt::format("'{}' cannot be written: {}", file, std::strerror(errno)), "name another file");
+  if (flock(lock.number(), LOCK_EX | LOCK_NB) != 0)
+    throw InputError(fmt::format("another process is writing '{}'", file), "wait for it, or name another file");
+  return lock;
+}
+
 }  // namespace
 
-FileLock::FileLock(const std::string& file) : descriptor_(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-  if (descriptor_ < 0)
-    throw InputError(fmt::format("'{}' cannot be written: {}", file, std::strerror(errno)), "name another file");
-  if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
-  close(descriptor_);
-  throw InputError(fmt::format("another process is writing '{}'", file), "wait for it, or name another file");
+Store::Store(const std::string& file)
+    : lock_(locked(checked_file(file))), database_(std::make_unique<Database>(file, Database::Open::Write)) {
+  try {
+    SQLite::Database& sql = database_->sql();
+    // A process that is killed loses nothing that was committed; only a power cut could lose the last moments.
+    sql.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
+    if (database_->number("PRAGMA user_version") == kLayout) return;
+    Transaction transaction(sql, kImmediate);
+    sql.exec(layout());
+    transaction.commit();
+  } catch (const SQLite::Exception& e) {
+    database_->fail(e);
+  }
 }
 
-FileLock::~FileLock() { close(descriptor_); }
-
-Store::Store(const std::string& file) : lock_(checked_file(file)), database_(file, Database::Open::Write) {
-  // A process that is killed loses nothing that was committed; only a power cut could lose the last moments.
-  database_.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
-  if (database_.number("PRAGMA user_version") == kLayout) return;
-  Transaction whole(database_);
-  database_.run(layout());
-  whole.commit();
-}
+Store::~Store() = default;
 
 void Store::describe(const Sweep& sweep, const std::vector<Point>& points, const std::vector<std::string>& hashes,
-                     const Origin& origin) {
-  Transaction whole(database_);
-  Statement others(database_, "SELECT name FROM sweep WHERE name <> ?");
-  if (others.set(1, sweep.name); others.step())
-    throw InputError(fmt::format("'{}' has the results of another sweep, '{}'", database_.file(), others.text(0)),
-                     "name another file with --out");
-  database_.run("DELETE FROM sweep; DELETE FROM point");
-  Statement(database_, "INSERT INTO sweep VALUES (1, ?, ?, ?, ?, ?)")
-      .set(1, sweep.name)
-      .set(2, sweep.title)
-      .set(3, sweep.text)
-      .set(4, origin.backend)
-      .set(5, origin.version)
-      .step();
-  Statement insert(database_, "INSERT INTO point VALUES (?, ?, ?, ?)");
-  for (std::size_t i = 0; i < points.size(); ++i)
-    insert.set(1, std::int64_t{points[i].number})
-        .set(2, points[i].label)
-        .set(3, settings_json(points[i]))
-        .set(4, hashes[i])
-        .step();
-  whole.commit();
+                     const Origin& origin) try {
+  SQLite::Database& sql = database_->sql();
+  Transaction transaction(sql, kImmediate);
+  Statement others(sql, "SELECT name FROM sweep WHERE name <> ?");
+  others.bind(1, sweep.name);
+  if (others.executeStep())
+    throw InputError(
+        fmt::format("'{}' has the results of another sweep, '{}'", database_->file(), others.getColumn(0).getString()),
+        "name another file with --out");
+  sql.exec("DELETE FROM sweep; DELETE FROM point");
+  Statement insert_sweep(sql, "INSERT INTO sweep VALUES (1, ?, ?, ?, ?, ?)");
+  SQLite::bind(insert_sweep, sweep.name, sweep.title, sweep.text, origin.backend, origin.version);
+  insert_sweep.exec();
+  Statement insert(sql, "INSERT INTO point VALUES (?, ?, ?, ?)");
+  for (int i = 0; i < std::ssize(points); ++i) {
+    SQLite::bind(insert, points[i].number, points[i].label, settings_json(points[i]), hashes[i]);
+    insert.exec();
+    insert.reset();
+  }
+  transaction.commit();
+} catch (const SQLite::Exception& e) {
+  database_->fail(e);
 }
 
-std::set<std::string> Store::finished(const Origin& origin, bool retry) const {
-  Statement select(database_, "SELECT hash, status FROM result WHERE backend = ? AND version = ?");
-  select.set(1, origin.backend).set(2, origin.version);
+std::set<std::string> Store::finished(const Origin& origin, bool retry) const try {
+  Statement select(database_->sql(), "SELECT hash, status FROM result WHERE backend = ? AND version = ?");
+  SQLite::bind(select, origin.backend, origin.version);
   std::set<std::string> hashes;
-  while (select.step())
-    if (!retry || !may_pass_another_time(select.text(1))) hashes.insert(select.text(0));
+  while (select.executeStep())
+    if (!retry || !may_pass_another_time(select.getColumn(1).getString()))
+      hashes.insert(select.getColumn(0).getString());
   return hashes;
+} catch (const SQLite::Exception& e) {
+  database_->fail(e);
 }
 
-int Store::take_over(const Origin& origin) {
-  const std::string figures = figure_columns("", false);
-  Transaction whole(database_);
-  const std::int64_t before = database_.number("SELECT count(*) FROM result");
-  Statement(database_, fmt::format(R"sql(
+int Store::take_over(const Origin& origin) try {
+  Transaction transaction(database_->sql(), kImmediate);
+  Statement insert(database_->sql(), fmt::format(R"sql(
 INSERT OR IGNORE INTO result ({0})
   SELECT hash, backend, ?2, status, code, CASE WHEN message = '' THEN 'from version ' || version ELSE message END,
          wall_s, finished, machine{1}
   FROM result WHERE backend = ?1 AND version <> ?2 AND status = 'ok' ORDER BY finished DESC)sql",
-                                   result_columns(), figures))
-      .set(1, origin.backend)
-      .set(2, origin.version)
-      .step();
-  const std::int64_t after = database_.number("SELECT count(*) FROM result");
-  whole.commit();
-  return static_cast<int>(after - before);
+                                                 result_columns(), figure_columns("", false)));
+  SQLite::bind(insert, origin.backend, origin.version);
+  const int count = insert.exec();
+  transaction.commit();
+  return count;
+} catch (const SQLite::Exception& e) {
+  database_->fail(e);
 }
 
-void Store::add(const PointResult& r, const Origin& origin) {
-  Transaction whole(database_);
-  Statement(database_, "INSERT OR IGNORE INTO scenario VALUES (?, ?)").set(1, r.hash).set(2, r.scenario).step();
+void Store::add(const PointResult& r, const Origin& origin) try {
+  SQLite::Database& sql = database_->sql();
+  Transaction transaction(sql, kImmediate);
+  Statement scenario(sql, "INSERT OR IGNORE INTO scenario VALUES (?, ?)");
+  SQLite::bind(scenario, r.hash, r.scenario);
+  scenario.exec();
   std::string marks;
   for (std::size_t i = 0; i < figures().size(); ++i) marks += ", ?";
-  Statement insert(database_, "INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?" + marks + ")");
+  Statement insert(sql, "INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?" + marks + ")");
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  insert.set(1, r.hash).set(2, origin.backend).set(3, origin.version).set(4, r.status).set(5, r.code).set(6, r.message);
-  insert.set(7, r.seconds).set(8, fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", now));
-  insert.set(9, r.machine);
-  for (std::size_t i = 0; i < r.figures.size(); ++i) {
-    const int index = static_cast<int>(i) + 10;
+  SQLite::bind(insert, r.hash, origin.backend, origin.version, r.status, r.code, r.message, r.seconds,
+               fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", now), r.machine);
+  for (int i = 0; i < std::ssize(r.figures); ++i) {
     if (figures()[i].whole)
-      insert.set(index, static_cast<std::int64_t>(r.figures[i]));
+      insert.bind(i + 10, static_cast<std::int64_t>(r.figures[i]));
     else
-      insert.set(index, r.figures[i]);
+      insert.bind(i + 10, r.figures[i]);
   }
-  insert.step();
-  whole.commit();
+  insert.exec();
+  transaction.commit();
+} catch (const SQLite::Exception& e) {
+  database_->fail(e);
 }
 
-SweepTable Store::table() const { return table_of(database_); }
+SweepTable Store::table() const { return table_of(*database_); }
 
 bool may_be_written(const std::string& file) {
   const auto refused = [](const std::string& path) {
@@ -265,31 +290,35 @@ SweepTable results_in(const std::string& file) {
   return table_of(Database(file, may_be_written(file) ? Database::Open::Write : Database::Open::Read));
 }
 
-void Store::merge(const std::string& file) {
+void Store::merge(const std::string& file) try {
   check_results(file);
   std::error_code error;
-  if (std::filesystem::equivalent(file, database_.file(), error))
+  if (std::filesystem::equivalent(file, database_->file(), error))
     throw InputError(fmt::format("'{}' is to be merged into itself", file), "name another file");
-  const Attached other(database_, file);
-  Transaction whole(database_);
-  if (database_.number("SELECT count(*) FROM main.sweep") == 0)
-    database_.run("INSERT INTO main.sweep SELECT * FROM other.sweep; INSERT INTO main.point SELECT * FROM other.point");
-  if (database_.number(
+  SQLite::Database& sql = database_->sql();
+  const Attached other(sql, file);
+  Transaction transaction(sql, kImmediate);
+  if (database_->number("SELECT count(*) FROM main.sweep") == 0)
+    sql.exec("INSERT INTO main.sweep SELECT * FROM other.sweep; INSERT INTO main.point SELECT * FROM other.point");
+  if (database_->number(
           "SELECT EXISTS (SELECT number, hash FROM main.point EXCEPT SELECT number, hash FROM other.point) OR "
           "EXISTS (SELECT number, hash FROM other.point EXCEPT SELECT number, hash FROM main.point)") != 0)
-    throw InputError(fmt::format("'{}' has other points than '{}'", file, database_.file()),
+    throw InputError(fmt::format("'{}' has other points than '{}'", file, database_->file()),
                      "what can be merged are results of one sweep, as its file is now");
-  if (database_.number("SELECT EXISTS (SELECT 1 FROM main.sweep AS a, other.sweep AS b WHERE a.backend <> b.backend OR "
-                       "a.version <> b.version)") != 0)
-    throw InputError(fmt::format("'{}' has results of another backend or version than '{}'", file, database_.file()),
+  if (database_->number(
+          "SELECT EXISTS (SELECT 1 FROM main.sweep AS a, other.sweep AS b WHERE a.backend <> b.backend OR "
+          "a.version <> b.version)") != 0)
+    throw InputError(fmt::format("'{}' has results of another backend or version than '{}'", file, database_->file()),
                      "run all parts on one backend of one version; what is there already is kept");
   const std::string columns = result_columns();
-  database_.run("INSERT OR IGNORE INTO main.scenario SELECT * FROM other.scenario");
-  database_.run(
+  sql.exec("INSERT OR IGNORE INTO main.scenario SELECT * FROM other.scenario");
+  sql.exec(
       "DELETE FROM main.result WHERE status <> 'ok' AND EXISTS (SELECT 1 FROM other.result AS o WHERE o.hash = "
       "main.result.hash AND o.backend = main.result.backend AND o.version = main.result.version AND o.status = 'ok')");
-  database_.run(fmt::format("INSERT OR IGNORE INTO main.result ({0}) SELECT {0} FROM other.result", columns));
-  whole.commit();
+  sql.exec(fmt::format("INSERT OR IGNORE INTO main.result ({0}) SELECT {0} FROM other.result", columns));
+  transaction.commit();
+} catch (const SQLite::Exception& e) {
+  database_->fail(e);
 }
 
 }  // namespace stagecraft

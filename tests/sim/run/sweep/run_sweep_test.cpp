@@ -8,6 +8,7 @@
 
 #include "backends/backend.hpp"
 #include "sim/core/sha256.hpp"
+#include "sim/run/sweep/database.hpp"
 #include "sim/run/sweep/run_sweep.hpp"
 #include "sim/run/sweep/store.hpp"
 #include "tests/sim/run/sweep/files.hpp"
@@ -40,7 +41,8 @@ TEST_CASE("every row is the run of its scenario, with any number of processes") 
   CHECK(sweep_json(end.table) == sweep_json(many.table));
   REQUIRE(end.table.rows.size() == 4);
   const Database file(folder / "results.db", Database::Open::Read);
-  Statement rows(file, "SELECT point.hash, scenario.text FROM point JOIN scenario USING (hash) ORDER BY number");
+  SQLite::Statement rows(file.sql(),
+                         "SELECT point.hash, scenario.text FROM point JOIN scenario USING (hash) ORDER BY number");
   int i = 0;
   for (const char* schedule : {"gpipe", "1f1b"}) {
     for (const int micro_batches : {2, 4}) {
@@ -53,9 +55,9 @@ TEST_CASE("every row is the run of its scenario, with any number of processes") 
       CHECK(row.figures[figure("makespan_s")] == o.report.makespan.value);
       CHECK(row.figures[figure("period_s")] == o.report.period.value);
       CHECK(row.figures[figure("samples")] == 2 * micro_batches);
-      REQUIRE(rows.step());
-      CHECK(rows.text(0) == scenario.hash());
-      CHECK(sha256(rows.text(1)) == scenario.hash());
+      REQUIRE(rows.executeStep());
+      CHECK(rows.getColumn(0).getString() == scenario.hash());
+      CHECK(sha256(rows.getColumn(1).getString()) == scenario.hash());
     }
   }
 }
@@ -145,9 +147,7 @@ TEST_CASE("two points that are one scenario are run once, and said to be the sam
   CHECK(end.table.rows.size() == 3);
   CHECK(end.table.missing() == 0);
   const Database file(options.out, Database::Open::Read);
-  Statement count(file, "SELECT count(*) FROM result");
-  REQUIRE(count.step());
-  CHECK(count.whole(0) == 1);
+  CHECK(file.number("SELECT count(*) FROM result") == 1);
 }
 
 TEST_CASE("a point that cannot be is a row with its reason, and the others run") {

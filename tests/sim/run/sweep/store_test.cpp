@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "sim/core/sha256.hpp"
+#include "sim/run/sweep/database.hpp"
 #include "sim/run/sweep/store.hpp"
 #include "tests/sim/run/sweep/files.hpp"
 #include "tests/support/checked.hpp"
@@ -155,9 +156,9 @@ TEST_CASE("files of others are refused and left as they are") {
   const std::string text = folder / "notes.txt", other = folder / "other.db", newer = folder / "newer.db";
   write_file(text, "not a database, and longer than one hundred bytes, so that a header could be in it: " +
                        std::string(100, '.'));
-  Database(other, Database::Open::Write).run("CREATE TABLE cats(name)");
+  Database(other, Database::Open::Write).sql().exec("CREATE TABLE cats(name)");
   { Store store(newer); }
-  Database(newer, Database::Open::Write).run("PRAGMA user_version = 7");
+  Database(newer, Database::Open::Write).sql().exec("PRAGMA user_version = 7");
   const std::string help = " [name another file]\n";
   const std::string before = read_file(text) + read_file(other) + read_file(newer);
   CHECK(refusal(text) ==
@@ -179,7 +180,8 @@ TEST_CASE("settings that are damaged are refused with their point") {
   }
   for (const char* settings : {"{\"run.seed\":", "[1]"}) {
     Database(file, Database::Open::Write)
-        .run(std::string("UPDATE point SET settings = '") + settings + "' WHERE number = 2");
+        .sql()
+        .exec(std::string("UPDATE point SET settings = '") + settings + "' WHERE number = 2");
     CHECK(test::input_error_of([&] { results_in(file); }).find("the settings of point 2 cannot be read") !=
           std::string::npos);
   }
