@@ -65,7 +65,7 @@ void check_inputs(const std::vector<ValueInfo>& inputs) {
   }
 }
 
-/// Every name given is one that the inputs have, and the other way round.
+/// Each name must be one of the inputs, and each open dimension must get a size.
 void fill_sizes(const std::vector<Open>& open, const std::map<std::string, std::int64_t>& given, Dimensions& known) {
   std::vector<Diagnostic> problems;
   std::set<std::string> names;
@@ -90,7 +90,7 @@ void fill_sizes(const std::vector<Open>& open, const std::map<std::string, std::
   if (!problems.empty()) throw InputError(std::move(problems));
 }
 
-/// How many samples a file without open dimensions for them is for.
+/// The number of samples of a file without open dimensions for them.
 std::int64_t fixed_samples(const std::vector<ValueInfo>& inputs, std::optional<std::int64_t> batch,
                            const Dimensions& known) {
   const Shape first = known.bind(inputs.front()).value();
@@ -104,7 +104,7 @@ std::int64_t fixed_samples(const std::vector<ValueInfo>& inputs, std::optional<s
       "export the model with this size, or with an open one");
 }
 
-/// A size given to a name such as batch says the samples; one given to a first dimension says that it counts others.
+/// A size for a name such as batch is the number of samples; a size for a first dimension means it counts other things.
 std::optional<std::int64_t> samples_said(std::optional<std::int64_t> batch,
                                          const std::map<std::string, std::int64_t>& sizes,
                                          std::set<std::string>& samples) {

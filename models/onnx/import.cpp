@@ -10,7 +10,7 @@
 namespace stagecraft::onnx {
 namespace {
 
-/// Of the type that most weights have.
+/// The precision of the type that most weights have.
 Precision precision_of(const File& file) {
   std::map<double, double> numbers;
   for (const Constant& c : file.initializers)
@@ -25,9 +25,9 @@ Precision precision_of(const File& file) {
 Imported import_model(std::string_view bytes, const std::string& name, const ImportOptions& options) {
   const File file = read_file(bytes, name);
   const Dimensions dimensions = bind_dimensions(file, options.batch, options.sizes);
-  Walk walked = walk(file, dimensions, options.unknown_is_zero);
-  Layers layers = make_layers(walked, dimensions.samples, options.keep_all);
-  Imported imported{std::move(layers.model), std::move(layers.notes), dimensions.notes, std::move(walked.warnings)};
+  Graph graph = analyze_graph(file, dimensions, options.unknown_is_zero);
+  Layers layers = make_layers(graph, dimensions.samples, options.keep_all);
+  Imported imported{std::move(layers.model), std::move(layers.notes), dimensions.notes, std::move(graph.warnings)};
   imported.model.name = file.graph.empty() ? "onnx" : file.graph;
   imported.model.precision = precision_of(file);
   const auto tied = std::count_if(imported.model.layers.begin(), imported.model.layers.end(),

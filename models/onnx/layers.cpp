@@ -11,14 +11,14 @@
 namespace stagecraft::onnx {
 namespace {
 
-/// The initializers behind the inputs of a step whose gradient is wanted, each once.
-std::vector<int> weights_of(const Walk& walk, const Step& step) {
+/// The initializers that the inputs of a step with a gradient depend on, each once.
+std::vector<int> weights_of(const Graph& graph, const Step& step) {
   std::vector<int> found, open;
   std::map<int, bool> seen;
   const auto visit = [&](const Step& from) {
     for (std::size_t i = 0; i < from.inputs.size(); ++i) {
       const int id = from.inputs[i];
-      if (!walk.wants_gradient(from, i) || !walk.values[id].weights) continue;
+      if (!graph.wants_gradient(from, i) || !graph.values[id].weights) continue;
       if (seen.emplace(id, true).second) open.push_back(id);
     }
   };
@@ -26,23 +26,23 @@ std::vector<int> weights_of(const Walk& walk, const Step& step) {
   while (!open.empty()) {
     const int id = open.back();
     open.pop_back();
-    const int made_by = walk.values[id].step;
-    if (made_by < 0 || walk.steps[made_by].inputs.empty())
+    const int made_by = graph.values[id].step;
+    if (made_by < 0 || graph.steps[made_by].inputs.empty())
       found.push_back(id);
     else
-      visit(walk.steps[made_by]);
+      visit(graph.steps[made_by]);
   }
   return found;
 }
 
-/// Counts each initializer in the layer of the first step that reads it, itself or through what follows from the file.
-/// The others that read it are tied to that layer, by the largest initializer that they share with it.
-void give_weights(const Walk& walk, const std::vector<const Step*>& steps, Layer* layers) {
+/// Counts each initializer in the layer of the first step that depends on it. The layers of later steps that depend on
+/// it are tied to that layer, by the largest initializer that they share with it.
+void give_weights(const Graph& graph, const std::vector<const Step*>& steps, Layer* layers) {
   std::map<int, std::vector<std::size_t>> users;
   for (std::size_t s = 0; s < steps.size(); ++s)
-    for (const int id : weights_of(walk, *steps[s])) users[id].push_back(s);
+    for (const int id : weights_of(graph, *steps[s])) users[id].push_back(s);
   std::vector<int> shared;
-  const auto numbers = [&](int id) { return walk.values[id].tensor.numbers(); };
+  const auto numbers = [&](int id) { return graph.values[id].tensor.numbers(); };
   for (const auto& [id, readers] : users) {
     layers[readers.front()].parameters += numbers(id);
     if (readers.size() > 1) shared.push_back(id);
@@ -50,48 +50,48 @@ void give_weights(const Walk& walk, const std::vector<const Step*>& steps, Layer
   std::stable_sort(shared.begin(), shared.end(), [&](int a, int b) { return numbers(a) > numbers(b); });
   for (const int id : shared)
     for (const std::size_t s : users[id]) {
-      // Only with the layer that owns it: a layer has one tie.
-      const std::string word = readable(walk.values[id].name);
+      // A layer has one tie, so only a layer that has none yet joins the owner's.
+      const std::string word = readable(graph.values[id].name);
       std::string& owner = layers[users[id].front()].tie;
       if (owner.empty()) owner = word;
       if (owner == word && layers[s].tie.empty()) layers[s].tie = word;
     }
 }
 
-class Maker {
+class LayerBuilder {
  public:
-  Maker(const Walk& walk, std::int64_t samples, bool keep_all)
-      : walk_(walk), samples_(static_cast<double>(samples)), keep_all_(keep_all), live_(walk.values.size(), false) {
+  LayerBuilder(const Graph& graph, std::int64_t samples, bool keep_all)
+      : graph_(graph), samples_(static_cast<double>(samples)), keep_all_(keep_all), live_(graph.values.size(), false) {
     mark_live();
   }
 
   Layers make() {
-    for (const int id : walk_.inputs)
+    for (const int id : graph_.inputs)
       if (live_[id]) add_input(id);
     if (result_.model.layers.empty()) throw InputError("no output of the graph depends on its inputs");
     std::vector<const Step*> steps;
-    for (const Step& step : walk_.steps)
+    for (const Step& step : graph_.steps)
       if (is_layer(step)) {
         add_step(step);
         steps.push_back(&step);
       }
     count_outputs();
     count_stash(steps);
-    give_weights(walk_, steps, &result_.model.layers[result_.model.layers.size() - steps.size()]);
+    give_weights(graph_, steps, &result_.model.layers[result_.model.layers.size() - steps.size()]);
     check_graph(result_.model);
     return std::move(result_);
   }
 
  private:
-  const Value& value(int id) const { return walk_.values[id]; }
+  const Value& value(int id) const { return graph_.values[id]; }
   bool reads_data(int id) const { return id >= 0 && !value(id).tensor.constant; }
-  /// The value that a layer hands on when `id` is read.
+  /// The value that a layer sends if `id` is read.
   int source(int id) const { return keep_all_ ? id : value(id).part_of; }
   Layer& layer_of(int id) { return result_.model.layers[layers_.at(source(id))]; }
 
   void mark_live() {
-    for (const int id : walk_.outputs) live_[id] = true;
-    for (auto step = walk_.steps.rbegin(); step != walk_.steps.rend(); ++step)
+    for (const int id : graph_.outputs) live_[id] = true;
+    for (auto step = graph_.steps.rbegin(); step != graph_.steps.rend(); ++step)
       if (is_live(*step))
         for (const int id : step->inputs)
           if (reads_data(id)) live_[id] = true;
@@ -143,15 +143,15 @@ class Maker {
   void count_work(const Step& step, Layer& layer) const {
     layer.forward = {step.work.forward / samples_};
     for (std::size_t i = 0; i < step.inputs.size(); ++i) {
-      if (!walk_.wants_gradient(step, i)) continue;
+      if (!graph_.wants_gradient(step, i)) continue;
       Flops& gradient = value(step.inputs[i]).tensor.constant ? layer.weight_gradient : layer.input_gradient;
       gradient += {step.work.gradients[i]->work / samples_};
     }
   }
 
-  /// Parts of a tensor that others read count as much as they have together, but no more than the whole.
+  /// Parts of a tensor that others read count as their sum, but not more than the whole tensor.
   void count_outputs() {
-    for (const int id : walk_.outputs)
+    for (const int id : graph_.outputs)
       if (reads_data(id)) read_[source(id)].insert(id);
     for (const auto& [from, readers] : read_) {
       std::map<int, double> parts;
@@ -173,7 +173,7 @@ class Maker {
         Layer& layer = result_.model.layers[layers_.at(step->outputs.front())];
         bool learns = false;
         for (std::size_t g = 0; g < step->inputs.size(); ++g) {
-          if (!walk_.wants_gradient(*step, g)) continue;
+          if (!graph_.wants_gradient(*step, g)) continue;
           learns = true;
           const std::uint32_t reads = step->work.gradients[g]->reads;
           if (outputs && (reads & kReadsOutput) != 0) keep(step->outputs.front(), layer);
@@ -184,13 +184,13 @@ class Maker {
       }
   }
 
-  const Walk& walk_;
+  const Graph& graph_;
   double samples_;
   bool keep_all_;
   std::vector<bool> live_;
   Layers result_;
-  std::map<int, int> layers_;          ///< By the value that a layer makes.
-  std::map<int, std::set<int>> read_;  ///< By that value, what is read of it: views are values too.
+  std::map<int, int> layers_;          ///< The layer that computes a value.
+  std::map<int, std::set<int>> read_;  ///< The views of a value that are read, and itself.
   std::map<std::string, int> used_;
   std::set<std::string> names_;
 };
@@ -205,8 +205,8 @@ std::string readable(const std::string& text) {
   return clean;
 }
 
-Layers make_layers(const Walk& walk, std::int64_t samples, bool keep_all) {
-  return Maker(walk, samples, keep_all).make();
+Layers make_layers(const Graph& graph, std::int64_t samples, bool keep_all) {
+  return LayerBuilder(graph, samples, keep_all).make();
 }
 
 }  // namespace stagecraft::onnx

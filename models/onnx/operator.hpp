@@ -11,7 +11,7 @@
 
 namespace stagecraft::onnx {
 
-/// What is known of one value while the graph is walked. Its shape always is.
+/// What is known of a value while the graph is analyzed. Its shape is always known.
 struct Tensor {
   Type type = Type::Float;
   Shape shape;
@@ -22,7 +22,7 @@ struct Tensor {
   double bytes() const { return numbers() * bytes_of(type); }
 };
 
-/// Bits of what a gradient reads that the forward had: input i, or what came out.
+/// Bits for what a gradient reads from the forward pass: input i, or the output.
 constexpr std::uint32_t kReadsOutput = std::uint32_t{1} << 31;
 constexpr std::uint32_t reads_input(std::size_t i) { return i < 31 ? std::uint32_t{1} << i : 0; }
 
@@ -32,38 +32,38 @@ struct Gradient {
   std::uint32_t reads = 0;
 };
 
-/// What an operator makes of its inputs, for all samples at once.
+/// What an operator computes from its inputs, for all samples together.
 struct Outcome {
   std::vector<Tensor> outputs;
   double forward = 0;                                   ///< Floating-point operations.
-  std::vector<std::optional<Gradient>> gradients = {};  ///< By input; absent: it is never learnt and passes none on.
-  double kept = 0;                                      ///< Bytes that backward reads besides inputs and output.
-  bool view = false;                                    ///< The numbers of input 0, or some of them, and no others.
+  std::vector<std::optional<Gradient>> gradients = {};  ///< One per input; absent: no gradient flows to it.
+  double kept = 0;                                      ///< Bytes that backward reads in addition to inputs and output.
+  bool view = false;                                    ///< The output has numbers of input 0 and no others.
 };
 
 struct Operator;
 
-/// One node with what is known of its inputs; what an operator's function reads. Throws InputError that names the node.
+/// A node with what is known of its inputs, for the function of its operator. It throws InputError that names the node.
 struct Call {
   const Operator& op;
   const Node& node;
-  std::vector<const Tensor*> inputs;  ///< nullptr: left out.
+  std::vector<const Tensor*> inputs;  ///< nullptr: not given.
   std::int64_t opset;
 
   std::size_t size() const { return inputs.size(); }
   bool has(std::size_t i) const { return i < inputs.size() && inputs[i]; }
   const Tensor& in(std::size_t i) const;
   std::size_t rank(std::size_t i) const { return in(i).shape.size(); }
-  /// The numbers of an input, which have to follow from the file.
+  /// The numbers of an input; they must follow from the file.
   const std::vector<double>& values(std::size_t i) const;
-  /// The same as whole numbers.
+  /// The numbers of an input as integers.
   std::vector<std::int64_t> whole(std::size_t i) const;
 
   const Attribute* attribute(std::string_view name) const;
   std::int64_t integer(std::string_view name, std::int64_t fallback) const;
   std::string text(std::string_view name, const std::string& fallback) const;
-  std::vector<std::int64_t> integers(std::string_view name) const;  ///< Empty when not given.
-  /// Whole numbers from an attribute in old operator sets, from input i in newer ones; nothing when in neither.
+  std::vector<std::int64_t> integers(std::string_view name) const;  ///< Empty if not given.
+  /// Integers that old operator sets have in an attribute and newer ones in input i; nothing if in neither.
   std::optional<std::vector<std::int64_t>> list(std::string_view name, std::size_t i) const;
 
   /// An axis from -rank to rank - 1, counted from 0.
@@ -72,15 +72,14 @@ struct Call {
   [[noreturn]] void fail(const std::string& message, const std::string& help = {}) const;
 };
 
-/// One operator: its shapes, its work and what backward keeps.
+/// An operator: its shapes, its work and what backward keeps.
 struct Operator {
   std::string_view name;
   Outcome (*apply)(const Call&);
-  /// For families whose members differ in little: operations of one number forward and for each gradient, and what
-  /// that gradient reads.
+  /// For families with one shape rule: operations per number forward and for each gradient, and what that reads.
   double forward = 0;
   std::optional<Gradient> gradient = {};
-  double (*value)(double, double) = nullptr;  ///< Of numbers that shapes may depend on.
+  double (*value)(double, double) = nullptr;  ///< Computes numbers that shapes may depend on.
   std::string_view domain = {};
 };
 
@@ -98,14 +97,36 @@ Operators views();
 Operators makers();
 Operators selections();
 
-/// By domain (empty, or com.microsoft) and name; nullptr when there is none.
+/// Finds an operator by domain (empty or com.microsoft) and name; nullptr if there is none.
 const Operator* find_operator(std::string_view domain, std::string_view name);
 std::vector<std::string> operator_names();
 
-/// A whole number from a double that may be as large as 64 bits go; NaN is 0.
+/// Rounds toward zero and clamps to 64 bits; NaN gives 0.
 std::int64_t to_whole(double);
-/// A size that is not negative, of a tensor that is not too large; InputError that names the node.
+/// A tensor of this shape; InputError that names the node if a size is negative or the tensor too large.
 Tensor sized(const Call&, Type, Shape);
 Shape broadcast(const Call&, const Shape&, const Shape&);
+
+/// Fills the values of a small tensor: `value` gets the index along each dimension. A large tensor has no values.
+template <class Value>
+void fill(Tensor& y, Value value) {
+  if (y.numbers() > kMostValues) return;
+  y.values.emplace(static_cast<std::size_t>(y.numbers()));
+  Shape place(y.shape.size(), 0);
+  for (double& number : *y.values) {
+    number = value(place);
+    for (std::size_t d = place.size(); d-- > 0;) {
+      if (++place[d] < y.shape[d]) break;
+      place[d] = 0;
+    }
+  }
+}
+
+/// The number at an index of a tensor whose values are known.
+inline double value_at(const Tensor& t, const Shape& place) {
+  std::int64_t at = 0;
+  for (std::size_t d = 0; d < place.size(); ++d) at = at * t.shape[d] + place[d];
+  return t.values->at(static_cast<std::size_t>(at));
+}
 
 }  // namespace stagecraft::onnx

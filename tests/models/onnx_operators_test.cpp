@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "models/onnx/walk.hpp"
+#include "models/onnx/graph.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/onnx_writer.hpp"
 
@@ -23,7 +23,7 @@ struct Case {
   int outputs = 1;
 };
 
-onnx::Walk walked(const Case& c) {
+onnx::Graph graph_of(const Case& c) {
   OnnxWriter file;
   file.opset = c.opset;
   std::vector<std::string> names, outputs;
@@ -42,22 +42,22 @@ onnx::Walk walked(const Case& c) {
   file.output(file.nodes(c.type, names, outputs, c.attributes, c.domain));
   const std::string bytes = file.bytes();
   const onnx::File read = onnx::read_file(bytes, "test.onnx");
-  return onnx::walk(read, onnx::bind_dimensions(read, {}, {}), false);
+  return onnx::analyze_graph(read, onnx::bind_dimensions(read, {}, {}), false);
 }
 
 /// "2x3, 12 forward; 5 6 -": the shape of each output, the work, and that of each gradient.
 std::string of(const Case& c) {
-  const onnx::Walk walk = walked(c);
-  const onnx::Step& step = walk.steps.back();
+  const onnx::Graph graph = graph_of(c);
+  const onnx::Step& step = graph.steps.back();
   std::vector<std::string> shapes;
-  for (const int id : step.outputs) shapes.push_back(onnx::to_text(walk.values[id].tensor.shape));
+  for (const int id : step.outputs) shapes.push_back(onnx::to_text(graph.values[id].tensor.shape));
   std::string text = fmt::format("{}, {} forward;", fmt::join(shapes, " "), step.work.forward);
   for (const auto& gradient : step.work.gradients) text += gradient ? fmt::format(" {}", gradient->work) : " -";
   return text;
 }
 
 std::string error_of(const Case& c) {
-  return test::input_error_of([&] { walked(c); });
+  return test::input_error_of([&] { graph_of(c); });
 }
 
 }  // namespace

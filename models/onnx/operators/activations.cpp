@@ -1,5 +1,5 @@
-// One number in, one number out. A comparison, an operation of arithmetic and a function such as exp count one each;
-// gradients are written with what is cheapest to keep, as frameworks do: y(1 - y) of a sigmoid, 1 - y^2 of tanh.
+// Functions of one number. A comparison, an arithmetic operation and a function such as exp count as one each.
+// Gradients use what is cheapest to keep, as in frameworks: y(1 - y) for a sigmoid, 1 - y^2 for tanh.
 
 #include <algorithm>
 #include <cmath>
@@ -37,7 +37,7 @@ Outcome gelu(const Call& c) {
   return outcome;
 }
 
-/// A bias, then the activation.
+/// Adds a bias before the activation.
 Outcome with_bias(const Call& c) {
   Outcome outcome = apply(c);
   if (c.has(1)) outcome.gradients.emplace_back(Gradient{outcome.outputs.front().numbers(), 0});

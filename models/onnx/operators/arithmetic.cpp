@@ -1,5 +1,5 @@
-// Two or more tensors number by number, with broadcasting: one operation for each number that comes out. The gradient
-// of an input that was broadcast is a sum over all these numbers.
+// Elementwise operators with broadcasting: one operation for each number of the output. The gradient of an input that
+// was broadcast is a sum over all these numbers.
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kFirst = reads_input(0), kSecond = reads_input(1);
 
-/// The number of `t` that belongs to place `i` of a shape that it is broadcast to.
+/// The number of `t` at index `i` of the shape to which it is broadcast.
 double broadcast_value(const Tensor& t, const Shape& shape, std::size_t i) {
   std::size_t at = 0, step = 1;
   for (std::size_t back = 0; back < shape.size(); ++back) {
@@ -48,7 +48,7 @@ Tensor result(const Call& c, bool logic) {
 
 double summed(const Tensor& input, double n) { return input.numbers() < n ? n : 0; }
 
-/// Of + - max min and the like: each input has the same gradient.
+/// For + - max min: each input has the same gradient.
 Outcome sums(const Call& c) {
   Tensor y = result(c, false);
   const double n = y.numbers();
@@ -69,7 +69,7 @@ Outcome logic(const Call& c) {
 Outcome difference(const Call& c) {
   c.in(1);
   Outcome outcome = sums(c);
-  outcome.gradients.at(1)->work += outcome.outputs.front().numbers();  // Its sign.
+  outcome.gradients.at(1)->work += outcome.outputs.front().numbers();  // The second gradient has the opposite sign.
   return outcome;
 }
 

@@ -1,6 +1,7 @@
-// Whole attentions, as optimizers and newer exporters write them. Scores of q rows over k rows in heads of width d, and
-// the sum of v: 2 q k d and 2 q k v operations a head, five for each score's softmax; twice that for the gradients.
-// Kept: queries, keys, values and the probabilities. Products with weights count 2 (numbers that come out) x (inputs).
+// Attention as one operator, as optimizers and newer exporters write it. For q queries over k keys in heads of width d
+// with values of width v: 2 q k d and 2 q k v operations per head, five per score for softmax; twice that for the
+// gradients. Backward keeps queries, keys, values and probabilities. Products with weights count 2 (outputs) x
+// (inputs).
 
 #include <fmt/format.h>
 
@@ -10,7 +11,7 @@ namespace stagecraft::onnx {
 namespace {
 
 struct Heads {
-  double count, queries, keys, width, values;  ///< Heads of all samples, rows of either side, widths.
+  double count, queries, keys, width, values;  ///< Heads of all samples, lengths, and two widths.
 
   double scores() const { return count * queries * keys; }
   double work() const { return scores() * (2 * width + 2 * values + 5); }
@@ -23,13 +24,13 @@ void want_rank(const Call& c, std::size_t input, std::size_t rank) {
 
 double d(std::int64_t size) { return static_cast<double>(size); }
 
-/// `first` and `last` are the inputs that hold keys and values of earlier tokens.
+/// Inputs `first` to `last` hold keys and values of earlier tokens.
 void want_no_past(const Call& c, std::size_t first, std::size_t last) {
   for (std::size_t i = first; i <= last; ++i)
     if (c.has(i) && c.in(i).numbers() > 0) c.fail("keys and values of earlier tokens are not known here");
 }
 
-/// com.microsoft: one matrix makes queries, keys and values of the input.
+/// com.microsoft: one matrix projects the input to queries, keys and values.
 Outcome with_weights(const Call& c) {
   want_rank(c, 0, 3);
   want_rank(c, 1, 2);
@@ -79,7 +80,7 @@ Outcome of_three(const Call& c) {
   return attended(c, h, {q[0], q[1], value * heads});
 }
 
-/// Words, positions and segments looked up and added, then a norm: tables are inputs 2, 3 and 4, the norm 5 and 6.
+/// Word, position and segment embeddings, added, then a norm: tables are inputs 2, 3 and 4, the norm 5 and 6.
 Outcome embedding(const Call& c) {
   want_rank(c, 0, 2);
   want_rank(c, 2, 2);
@@ -93,7 +94,7 @@ Outcome embedding(const Call& c) {
   return outcome;
 }
 
-/// Pairs of numbers turned by an angle: four products and two sums for two numbers; the tables are no weights.
+/// Rotates pairs of numbers: four products and two sums for two numbers. The tables are not weights.
 Outcome rotary(const Call& c) {
   Tensor y = sized(c, c.in(0).type, c.in(0).shape);
   const double work = 3 * y.numbers();

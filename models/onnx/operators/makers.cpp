@@ -1,12 +1,12 @@
-// Operators whose numbers follow from the file and from shapes: with them exporters work out where to cut and how to
-// reshape. None is a layer.
+// Operators whose output depends on the file and on shapes alone: exporters compute with them where to slice and how to
+// reshape. They are not layers.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "models/onnx/operators/values.hpp"
+#include "models/onnx/operator.hpp"
 
 namespace stagecraft::onnx {
 namespace {
@@ -16,7 +16,7 @@ Outcome made(Tensor y) {
   return {{std::move(y)}};
 }
 
-/// Opset 15 can take a part of the shape.
+/// Since opset 15, start and end select a part of the shape.
 Outcome shape(const Call& c) {
   const auto rank = static_cast<std::int64_t>(c.rank(0));
   const auto placed = [&](std::int64_t at) { return std::clamp<std::int64_t>(at < 0 ? at + rank : at, 0, rank); };

@@ -1,6 +1,6 @@
-// Norms and softmax, as the builders count them: four operations a number for batch normalisation and five for layer
-// normalisation, forward and for each gradient; five for softmax (largest, difference, exp, sum, quotient) and four for
-// its gradient y (g - sum(g y)). Each keeps what it normalises, softmax what came out.
+// Norms and softmax, as the builders count them: four operations a number for batch normalization and five for layer
+// normalization, forward and for each gradient; five for softmax (largest, difference, exp, sum, quotient) and four for
+// its gradient y (g - sum(g y)). A norm keeps its input, softmax its output.
 
 #include "models/onnx/operator.hpp"
 
@@ -9,12 +9,12 @@ namespace {
 
 constexpr std::uint32_t kIn = reads_input(0), kOut = kReadsOutput;
 
-/// Outputs besides the first are statistics of one number for each `per` of the input.
+/// All outputs but the first are statistics with one number for each `per` numbers of the input.
 void add_statistics(const Call& c, Outcome& outcome, const Shape& shape) {
   for (std::size_t i = 1; i < c.node.outputs.size(); ++i) outcome.outputs.push_back({Type::Float, shape});
 }
 
-/// The norm itself, then scale and bias as inputs 1 and 2 where they are given.
+/// The norm, then scale and bias, which are inputs 1 and 2 if given.
 Outcome norm(const Call& c) {
   Tensor y = sized(c, c.in(0).type, c.in(0).shape);
   const double n = y.numbers(), work = c.op.forward * n;
@@ -24,7 +24,7 @@ Outcome norm(const Call& c) {
   return outcome;
 }
 
-/// Inputs 3 and 4, the running mean and variance, are no weights.
+/// Inputs 3 and 4, the running mean and variance, are not weights.
 Outcome batch_norm(const Call& c) {
   Outcome outcome = norm(c);
   add_statistics(c, outcome, c.in(3).shape);
@@ -40,7 +40,7 @@ Outcome layer_norm(const Call& c) {
   return outcome;
 }
 
-/// A sum with a second input and a bias first; weights are inputs 2 and 3. The fourth output is that sum.
+/// The norm of a sum of two inputs and a bias; weights are inputs 2 and 3. The fourth output is the sum.
 Outcome skip_layer_norm(const Call& c) {
   Tensor y = sized(c, c.in(0).type, c.in(0).shape);
   const double n = y.numbers(), work = 5 * n;
@@ -56,7 +56,7 @@ Outcome softmax(const Call& c) {
   return {{std::move(y)}, c.op.forward * n, {Gradient{4 * n, kOut}}};
 }
 
-/// A window over neighbouring channels.
+/// Normalizes over a window of neighboring channels.
 Outcome local_response(const Call& c) {
   Tensor y = sized(c, c.in(0).type, c.in(0).shape);
   const double work = (2 * static_cast<double>(c.integer("size", 1)) + 4) * y.numbers();

@@ -1,5 +1,5 @@
-// Products of matrices: two operations for a multiplication with an addition, 2 (numbers that come out) x (numbers
-// summed over); each gradient is a product of the same size. A bias of Gemm goes with the last addition.
+// Matrix products: a multiply-add is two operations, so 2 (outputs) x (terms of each sum); each gradient is a product
+// of the same size. The bias of Gemm is part of the last addition.
 
 #include <fmt/format.h>
 
@@ -60,7 +60,7 @@ Outcome gemm(const Call& c) {
   return outcome;
 }
 
-/// Sizes of the letters of one term; dots stand for nothing here.
+/// Sets the sizes of the letters of one term. An ellipsis is not supported.
 void read_term(const Call& c, const std::string& term, const Shape& shape, std::map<char, std::int64_t>& sizes) {
   if (term.size() != shape.size()) c.fail(fmt::format("'{}' for an input of {}", term, to_text(shape)));
   for (std::size_t i = 0; i < term.size(); ++i) {
@@ -71,7 +71,7 @@ void read_term(const Call& c, const std::string& term, const Shape& shape, std::
   }
 }
 
-/// One or two inputs without dots: every combination of the letters is a multiplication with an addition.
+/// One or two inputs without ellipsis: each combination of the letters is a multiply-add.
 Outcome einsum(const Call& c) {
   std::string equation;
   for (const char letter : c.text("equation", ""))

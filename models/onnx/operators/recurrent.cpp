@@ -1,5 +1,5 @@
 // Recurrent layers over T steps of B samples with i inputs and width h, for each direction:
-//   LSTM   T B (8h(i + h) + 30h), as the builder `lstm` counts it; kept: input, outcome, four gates, cell
+//   LSTM   T B (8h(i + h) + 30h), as the builder `lstm` counts it; kept: input, output, four gates, cell
 //   GRU    T B (6h(i + h) + 20h): six biases, two sigmoids of four operations, tanh, r * h, (1 - z) n + z h
 //   RNN    T B (2h(i + h) + 4h): two biases, a sum and tanh
 // Inputs 1, 2 and 3 are the weights of the inputs, those of the state, and the biases.
@@ -12,7 +12,7 @@ namespace stagecraft::onnx {
 namespace {
 
 struct Cell {
-  double gates, work, kept;  ///< Matrices; operations besides them and numbers kept, for each unit and step.
+  double gates, work, kept;  ///< `work` (without matrix products) and `kept` are per unit and step.
 };
 
 Outcome recurrent(const Call& c, const Cell& cell) {
@@ -34,7 +34,8 @@ Outcome recurrent(const Call& c, const Cell& cell) {
   const double units = outcome.outputs.front().numbers(), h = static_cast<double>(width);
   const double inputs = 2 * cell.gates * units * static_cast<double>(x[2]), states = 2 * cell.gates * units * h;
   outcome.forward = inputs + states + cell.work * units;
-  // The work of the cells goes with the gradient of the state on the one side, with that of its weights on the other.
+  // The backward work of the cells counts once with the gradient of the input and once with that of the state's
+  // weights.
   const std::uint32_t reads = reads_input(0) | kReadsOutput;
   outcome.gradients = {Gradient{outcome.forward, reads}, Gradient{inputs, reads},
                        Gradient{states + cell.work * units, reads}, Gradient{}};

@@ -1,4 +1,4 @@
-// Sums, means and the like over some axes: as many operations as numbers go in, and one for each of these backward.
+// Reductions over some axes: one operation for each input number, forward and backward.
 
 #include <algorithm>
 #include <cmath>
@@ -47,7 +47,7 @@ Outcome cumulative(const Call& c) {
   return {{sized(c, c.in(0).type, c.in(0).shape)}, n, {Gradient{n, 0}}};
 }
 
-/// Comparisons of a heap: one for each number. Its places carry the gradient back.
+/// One comparison for each number. The indices carry the gradient back.
 Outcome top_k(const Call& c) {
   if (c.rank(0) == 0) c.fail("its input is a single number");
   const std::int64_t k = c.has(1) ? c.whole(1).empty() ? 0 : c.whole(1).front() : c.integer("k", 1);

@@ -1,11 +1,11 @@
-// Looking up and putting together: no arithmetic, but memory is read and written. A look-up keeps its indices.
+// Gather, scatter, concatenate: no arithmetic, but memory is read and written. A look-up keeps its indices.
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <utility>
 
-#include "models/onnx/operators/values.hpp"
+#include "models/onnx/operator.hpp"
 
 namespace stagecraft::onnx {
 namespace {
@@ -18,7 +18,7 @@ std::int64_t counted_from_front(const Call& c, double index, std::int64_t size) 
   return at < 0 ? at + size : at;
 }
 
-/// With indices that follow from the file a part of the data; else a look-up, such as an embedding.
+/// If the indices depend on the file alone it selects a part of the data; else it is a look-up, such as an embedding.
 Outcome gather(const Call& c) {
   const Shape &x = c.in(0).shape, &indices = c.in(1).shape;
   const std::size_t axis = c.axis(c.integer("axis", 0), x.size());
@@ -54,7 +54,7 @@ Outcome gather_nd(const Call& c) {
   return {.outputs = {sized(c, c.in(0).type, std::move(shape))}, .gradients = {Gradient{0, kIndices}}};
 }
 
-/// Data with some numbers replaced: both pass their gradient on.
+/// Data with some numbers replaced by updates. Gradients flow to both.
 Outcome scatter(const Call& c) {
   return {.outputs = {sized(c, c.in(0).type, c.in(0).shape)},
           .gradients = {Gradient{0, kIndices}, {}, Gradient{0, kIndices}}};
@@ -94,7 +94,7 @@ Outcome one_hot(const Call& c) {
   return {.outputs = {sized(c, c.in(2).type, std::move(shape))}};
 }
 
-/// Sizes from input `sizes`, else the input's times the scales. Linear and cubic interpolation add 2 and 4 neighbours
+/// Sizes from input `sizes`, else the input's times the scales. Linear and cubic interpolation add 2 and 4 neighbors
 /// along each dimension that changes, with a product and a sum each.
 Outcome resized(const Call& c, std::size_t scales, std::size_t sizes) {
   const Shape& x = c.in(0).shape;
@@ -109,16 +109,16 @@ Outcome resized(const Call& c, std::size_t scales, std::size_t sizes) {
   }
   if (shape.size() != x.size()) c.fail(fmt::format("{} sizes for {}", shape.size(), to_text(x)));
   const std::string mode = c.text("mode", "nearest");
-  const double neighbours = mode == "cubic" ? 4 : mode.find("linear") != std::string::npos ? 2 : 0;
-  double work = neighbours > 0 ? 2 : 0;
+  const double neighbors = mode == "cubic" ? 4 : mode.find("linear") != std::string::npos ? 2 : 0;
+  double work = neighbors > 0 ? 2 : 0;
   for (std::size_t d = 0; d < x.size(); ++d)
-    if (shape[d] != x[d] && neighbours > 0) work *= neighbours;
+    if (shape[d] != x[d] && neighbors > 0) work *= neighbors;
   Tensor y = sized(c, c.in(0).type, std::move(shape));
   work *= y.numbers();
   return {{std::move(y)}, work, {Gradient{work, 0}}};
 }
 
-/// Opset 10 has scales as input 1; from 11 on it is the region of interest.
+/// Scales are input 1 in opset 10; since opset 11 that is the region of interest.
 Outcome resize(const Call& c) { return c.opset < 11 ? resized(c, 1, 99) : resized(c, 2, 3); }
 Outcome upsample(const Call& c) { return resized(c, 1, 99); }
 

@@ -1,4 +1,4 @@
-// Operators that only say how the numbers lie: no arithmetic, and nothing to keep.
+// Views: operators that change only the layout of numbers, without arithmetic and without anything to keep.
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <limits>
 #include <numeric>
 
-#include "models/onnx/operators/values.hpp"
+#include "models/onnx/operator.hpp"
 
 namespace stagecraft::onnx {
 namespace {
@@ -120,7 +120,7 @@ struct Range {
   std::int64_t start = 0, step = 1, count = 0;
 };
 
-/// Python's range over a dimension: negative ends count from behind, what is outside is cut.
+/// A slice as in Python: negative bounds count from the end, and bounds outside are clamped.
 Range range_of(const Call& c, std::int64_t start, std::int64_t end, std::int64_t step, std::int64_t size) {
   if (step == 0 || step == std::numeric_limits<std::int64_t>::min()) c.fail(fmt::format("a step of {}", step));
   const auto placed = [&](std::int64_t at, std::int64_t low, std::int64_t high) {
@@ -187,7 +187,7 @@ Outcome split(const Call& c) {
   return view(std::move(outputs));
 }
 
-/// Numbers that come out more than once are still the same.
+/// Repeated numbers are still those of the input.
 Outcome repeated(const Call& c, Shape shape) {
   Tensor y = sized(c, c.in(0).type, std::move(shape));
   const Shape& x = c.in(0).shape;
@@ -223,7 +223,7 @@ Outcome pad(const Call& c) {
   return view({sized(c, c.in(0).type, std::move(shape))});
 }
 
-/// Blocks of pixels become channels, or the other way round.
+/// Moves blocks of pixels into channels, or back.
 Outcome blocks(const Call& c) {
   const std::int64_t side = c.integer("blocksize", 1);
   Shape shape = c.in(0).shape;
@@ -237,7 +237,7 @@ Outcome blocks(const Call& c) {
                       shape[2] / side, shape[3] / side});
 }
 
-/// The rest becomes zero, which has no values that shapes depend on.
+/// The other numbers become zero. Shapes never depend on the result.
 Outcome triangle(const Call& c) { return view({sized(c, c.in(0).type, c.in(0).shape)}); }
 
 const Operator kOperators[] = {

@@ -1,4 +1,4 @@
-#include "models/onnx/walk.hpp"
+#include "models/onnx/graph.hpp"
 
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ std::string help_for(const File& file, const Node& node) {
          "--unknown zero counts it as no work, with the shapes that the file has";
 }
 
-/// One problem for each kind of operator that is not known.
+/// One problem for each unknown operator.
 std::vector<Diagnostic> unknown_operators(const File& file) {
   std::map<std::string, std::pair<const Node*, int>> unknown;
   for (const Node& node : file.nodes)
@@ -46,38 +46,38 @@ std::vector<Diagnostic> unknown_operators(const File& file) {
   return problems;
 }
 
-class Walker {
+class GraphAnalysis {
  public:
-  Walker(const File& file, const Dimensions& dimensions) : file_(file), dimensions_(dimensions) {
+  GraphAnalysis(const File& file, const Dimensions& dimensions) : file_(file), dimensions_(dimensions) {
     for (const auto* list : {&file.values, &file.outputs})
       for (const ValueInfo& info : *list) infos_.emplace(info.name, &info);
     for (const Constant& c : file.initializers) {
       const int id = add(c.name, {c.type, c.shape, c.values, true}, -1);
-      walk_.values[id].weights = are_weights(c.type, c.shape);
+      graph_.values[id].weights = are_weights(c.type, c.shape);
     }
     for (const ValueInfo& input : data_inputs(file)) {
       const Shape shape = dimensions.bind(input).value();
       if (const std::string why = too_large(shape); !why.empty())
         throw InputError(fmt::format("the input '{}' has {}", input.name, why));
-      walk_.inputs.push_back(add(input.name, {input.type, shape}, -1));
+      graph_.inputs.push_back(add(input.name, {input.type, shape}, -1));
     }
   }
 
-  Walk run() {
-    for (const Node& node : file_.nodes) take(node);
-    for (const ValueInfo& output : file_.outputs) walk_.outputs.push_back(look_up(output.name, "the graph's output"));
+  Graph run() {
+    for (const Node& node : file_.nodes) add_step(node);
+    for (const ValueInfo& output : file_.outputs) graph_.outputs.push_back(look_up(output.name, "the graph's output"));
     if (differing_ > 0)
-      walk_.warnings.push_back(fmt::format("{} shapes in the file are other than its operators make, the first: {}",
-                                           differing_, first_difference_));
-    return std::move(walk_);
+      graph_.warnings.push_back(fmt::format("{} shapes in the file are other than its operators make, the first: {}",
+                                            differing_, first_difference_));
+    return std::move(graph_);
   }
 
  private:
   int add(const std::string& name, Tensor tensor, int step) {
-    const int id = static_cast<int>(walk_.values.size());
+    const int id = static_cast<int>(graph_.values.size());
     if (!name.empty() && !ids_.emplace(name, id).second)
       throw InputError(fmt::format("two things in the graph are called '{}'", name), "a name stands for one tensor");
-    walk_.values.push_back({name, std::move(tensor), step, false, false, id, id});
+    graph_.values.push_back({name, std::move(tensor), step, false, false, id, id});
     return id;
   }
 
@@ -89,9 +89,9 @@ class Walker {
     return found->second;
   }
 
-  Value& value(int id) { return walk_.values[id]; }
+  Value& value(int id) { return graph_.values[id]; }
 
-  void take(const Node& node) {
+  void add_step(const Node& node) {
     const Operator* op = find_operator(node.domain, node.type);
     Step step{&node, {}, {}, {}, false};
     std::vector<const Tensor*> inputs;
@@ -116,18 +116,18 @@ class Walker {
     return outcome;
   }
 
-  /// Makes values of what the step made.
+  /// Adds the outputs of a step as values.
   void finish(Step step, const Call& call) {
     std::vector<Tensor> outputs = std::move(step.work.outputs);
     if (outputs.size() < step.node->outputs.size())
       call.fail(fmt::format("it has {} outputs; {} are known here", step.node->outputs.size(), outputs.size()));
-    const int index = static_cast<int>(walk_.steps.size());
+    const int index = static_cast<int>(graph_.steps.size());
     const auto is_constant = [&](int id) { return id < 0 || value(id).tensor.constant; };
     step.constant = step.work.view ? !step.inputs.empty() && is_constant(step.inputs.front())
                                    : std::all_of(step.inputs.begin(), step.inputs.end(), is_constant);
     step.constant = step.constant || (!outputs.empty() && outputs.front().constant);
     bool reached = false;
-    for (std::size_t i = 0; i < step.inputs.size(); ++i) reached = reached || walk_.wants_gradient(step, i);
+    for (std::size_t i = 0; i < step.inputs.size(); ++i) reached = reached || graph_.wants_gradient(step, i);
     for (std::size_t o = 0; o < step.node->outputs.size(); ++o) {
       Tensor& tensor = outputs[o];
       tensor.constant = step.constant;
@@ -137,14 +137,14 @@ class Walker {
       const int id = add(step.node->outputs[o], std::move(tensor), index);
       value(id).weights = step.constant && (carries || made);
       value(id).learnt = !step.constant && carries;
-      if (step.work.view && !step.constant) follow(id, step.inputs.front());
+      if (step.work.view && !step.constant) set_source(id, step.inputs.front());
       step.outputs.push_back(id);
     }
-    walk_.steps.push_back(std::move(step));
+    graph_.steps.push_back(std::move(step));
   }
 
-  /// What a view shows: all the numbers of its input, or a part.
-  void follow(int id, int input) {
+  /// A view shows all the numbers of its input, or a part of them.
+  void set_source(int id, int input) {
     const Tensor &own = value(id).tensor, &from = value(input).tensor;
     if (own.numbers() >= from.numbers() && own.type == from.type) value(id).same = value(input).same;
     value(id).part_of = value(input).part_of;
@@ -161,24 +161,24 @@ class Walker {
   const Dimensions& dimensions_;
   std::unordered_map<std::string, const ValueInfo*> infos_;
   std::unordered_map<std::string, int> ids_;
-  Walk walk_;
+  Graph graph_;
   int differing_ = 0;
   std::string first_difference_;
 };
 
 }  // namespace
 
-bool Walk::wants_gradient(const Step& step, std::size_t input) const {
+bool Graph::wants_gradient(const Step& step, std::size_t input) const {
   if (input >= step.work.gradients.size() || !step.work.gradients[input] || input >= step.inputs.size()) return false;
   if (step.inputs[input] < 0) return false;
   const Value& value = values[step.inputs[input]];
   return value.learnt || value.weights;
 }
 
-Walk walk(const File& file, const Dimensions& dimensions, bool unknown_is_zero) {
+Graph analyze_graph(const File& file, const Dimensions& dimensions, bool unknown_is_zero) {
   std::vector<Diagnostic> unknown = unknown_operators(file);
   if (!unknown.empty() && !unknown_is_zero) throw InputError(std::move(unknown));
-  Walk result = Walker(file, dimensions).run();
+  Graph result = GraphAnalysis(file, dimensions).run();
   for (const Diagnostic& problem : unknown) result.warnings.push_back(problem.message + "; it counts as no work");
   return result;
 }
