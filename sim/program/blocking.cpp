@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/schedule/wait_graph.hpp"
 
 namespace stagecraft {
 namespace {
@@ -168,67 +169,58 @@ class Blocking {
     return false;
   }
 
-  std::string at(int d) {
+  std::string at(int d) const {
     const auto i = static_cast<std::size_t>(d);
     if (position_[i] == slots_[i].size()) return fmt::format("rank {} at its end", d);
     return fmt::format("rank {} before {}", d, to_text(schedule_.devices[i][slots_[i][position_[i]].first]));
   }
 
+  /// The update that a device waits to run; null when it waits for a message or has ended.
+  const Op* update_at(int d) const {
+    const int position = position_[d];
+    if (position == std::ssize(slots_[d])) return nullptr;
+    const Group& group = groups_[d][position];
+    if (!group.launched || group.pending != 0) return nullptr;
+    const Op& op = schedule_.devices[d][slots_[d][position].first];
+    return op.kind == OpKind::Update ? &op : nullptr;
+  }
+
   /// A device at an update waits for the devices of its round that have not come to it.
-  void wait_for_group(int d, Digraph& graph) const {
-    const auto i = static_cast<std::size_t>(d);
-    const auto update_at = [&](std::size_t device) -> const Op* {
-      if (position_[device] == slots_[device].size() || !groups_[device][position_[device]].launched ||
-          groups_[device][position_[device]].pending != 0)
-        return nullptr;
-      const Op& op = schedule_.devices[device][slots_[device][position_[device]].first];
-      return op.kind == OpKind::Update ? &op : nullptr;
-    };
-    const Op* const own = update_at(i);
-    if (own == nullptr) return;
+  void wait_for_group(int d, WaitGraph& waits) const {
+    const Op* const update = update_at(d);
+    if (update == nullptr) return;
     const GradientGroups& groups = writer_.groups();
-    for (const DeviceId other : groups.round_devices(own->stage)) {
-      const Op* const theirs = update_at(static_cast<std::size_t>(other));
-      const bool there =
-          theirs != nullptr && theirs->micro == own->micro && groups.round(theirs->stage) == groups.round(own->stage);
-      if (other != d && !there) graph.add(d, other);
+    for (const DeviceId other : groups.round_devices(update->stage)) {
+      const Op* const theirs = update_at(other);
+      const bool arrived = theirs != nullptr && theirs->micro == update->micro &&
+                           groups.round(theirs->stage) == groups.round(update->stage);
+      if (other != d && !arrived)
+        waits.add(d, other, fmt::format("{} waits for rank {} to join the all-reduce", at(d), other.value));
     }
   }
 
-  [[noreturn]] void explain() {
-    Digraph graph(static_cast<int>(slots_.size()));
-    std::vector<std::vector<std::size_t>> stuck(slots_.size());
-    for (int d = 0; d < graph.size(); ++d) {
-      if (done(d)) continue;
-      for (const auto* list : {&current(d).sends, &current(d).receives})
-        for (const std::size_t m : *list) {
-          const Traffic& t = traffic_[m];
-          if (t.receive.valid() || (t.message.from == d && t.send.valid())) continue;
-          graph.add(d, t.message.from == d ? t.message.to : t.message.from);
-          stuck[d].push_back(m);
-        }
-    }
-    for (int d = 0; d < graph.size(); ++d) wait_for_group(d, graph);
-    const auto cycle = shortest_cycle(graph);
-    std::string text;
-    for (std::size_t i = 0; i < cycle.size(); ++i) {
-      const int d = cycle[i], other = cycle[(i + 1) % cycle.size()];
-      bool message_found = false;
-      for (const std::size_t m : stuck[d]) {
-        const Message& message = traffic_[m].message;
-        if (message.from != other && message.to != other) continue;
-        message_found = true;
-        const char kind = message.gradient ? 'B' : 'F';
-        text += fmt::format("{}{} waits to {} {}{}{} {} rank {}", text.empty() ? "" : "; ", at(d),
-                            message.from == d ? "send" : "receive", message.stage.value, kind, message.micro,
-                            message.from == d ? "to" : "from", other);
-        break;
+  void wait_for_messages(int d, WaitGraph& waits) const {
+    const Group& group = groups_[d][position_[d]];
+    for (const auto* list : {&group.sends, &group.receives})
+      for (const std::size_t m : *list) {
+        const Traffic& t = traffic_[m];
+        const bool sends = t.message.from == d;
+        if (t.receive.valid() || (sends && t.send.valid())) continue;
+        const int other = sends ? t.message.to : t.message.from;
+        waits.add(
+            d, other,
+            fmt::format("{} waits to {} {}{}{} {} rank {}", at(d), sends ? "send" : "receive", t.message.stage.value,
+                        t.message.gradient ? 'B' : 'F', t.message.micro, sends ? "to" : "from", other));
       }
-      if (!message_found)
-        text += fmt::format("{}{} waits for rank {} to join the all-reduce", text.empty() ? "" : "; ", at(d), other);
-    }
+  }
+
+  [[noreturn]] void explain() const {
+    WaitGraph waits(static_cast<int>(slots_.size()));
+    for (int d = 0; d < waits.size(); ++d)
+      if (!done(d)) wait_for_messages(d, waits);
+    for (int d = 0; d < waits.size(); ++d) wait_for_group(d, waits);
     throw Infeasible(
-        "deadlock", "communication blocks for ever: " + text,
+        "deadlock", "communication blocks for ever: " + joined_reasons(waits.shortest_cycle()),
         "set run.overlap: true, or run.transfers: eager, so that an exchange is not in the way of the op it waits for");
   }
 
@@ -238,7 +230,7 @@ class Blocking {
   std::vector<std::vector<Group>> groups_;
   std::vector<Traffic> traffic_;
   std::vector<std::size_t> position_;
-  std::vector<std::vector<Round>> rounds_;  ///< Of each round of updates, and number.
+  std::vector<std::vector<Round>> rounds_;  ///< [round of updates][number]
   std::vector<int> ready_;
 };
 

@@ -1,7 +1,8 @@
+#include "sim/schedule/rank_costs.hpp"
+
 #include <algorithm>
 
 #include "sim/cluster/link_table.hpp"
-#include "sim/schedule/zero_bubble.hpp"
 
 namespace stagecraft {
 
@@ -37,6 +38,12 @@ Seconds slowest_hop(const ScheduleInput& in) {
     slowest = std::max(slowest, links.message_time(from.devices.front(), to.devices.front(), bytes));
   }
   return slowest;
+}
+
+config::Field memory_field(std::string fallback) {
+  return config::real("memory", 0.01, 1e6)
+      .fallback(std::move(fallback))
+      .doc("Activations that a rank may keep, as a multiple of the ranks' number: 1 is what 1F1B needs.");
 }
 
 }  // namespace stagecraft

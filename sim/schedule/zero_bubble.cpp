@@ -5,187 +5,127 @@
 
 #include <fmt/format.h>
 
-#include "sim/core/numbers.hpp"
+#include "sim/schedule/greedy_rows.hpp"
 
 namespace stagecraft {
 namespace {
 
-enum Kind { F, I, W };
+enum { F, I };  // The legs.
+constexpr Leg kLegs[] = {{OpKind::Forward, 0, true}, {OpKind::InputGradient, 0, false}};
 
-/// How ties are broken.
-struct Ways {
+struct TieBreaks {
   bool bubble_before_first_gradient, gradient_first, fill_any_gap;
 };
 
-struct Problem {
-  std::vector<RankCost> ranks;
-  int micro_batches;
-  double hop, limit;
-};
-
-/// One rank while its row grows.
-struct Rank {
-  std::vector<Kind> row;
-  int count[3] = {0, 0, 0};
-  double end = 0, memory = 0, bubble = 0, first_end = 0;
-};
-
-class Trial {
+/// The schedule that one way of breaking ties gives.
+class ZeroBubbleTrial {
  public:
-  Trial(const Problem& problem, Ways ways) : problem_(problem), ways_(ways), ranks_(problem.ranks.size()) {
-    for (auto& ends : ends_) ends.assign(ranks_.size() * problem.micro_batches, 0);
-  }
+  ZeroBubbleTrial(const ZeroBubbleWork& work, TieBreaks ties) : work_(work), ties_(ties), rows_(work, kLegs) {}
 
-  /// False when the memory is too little.
+  /// False when there is too little memory.
   bool run() {
     first_round();
-    for (int round = 1; round < problem_.micro_batches; ++round) {
+    for (int round = 1; round < work_.micro_batches; ++round) {
       if (!forwards()) return false;
       for (int r = last(); r >= 0; --r)
-        if (!gradient(r)) return false;
+        if (!put_with_weights(r, I)) return false;
     }
-    for (int r = 0; r <= last(); ++r)
-      while (of(r).count[W] < problem_.micro_batches) put(r, W);
+    rows_.put_all_weights();
     return true;
   }
 
   /// The longest time from the first start to the last end on a rank.
   double span() const {
     double longest = 0;
-    for (int r = 0; r <= last(); ++r) longest = std::max(longest, ranks_[r].end - ranks_[r].first_end + seconds(r, F));
+    for (int r = 0; r <= last(); ++r)
+      longest = std::max(longest, rows_.end(r) - rows_.end_of(r, F, 0) + rows_.seconds(r, F));
     return longest;
   }
-  const std::vector<Kind>& row(int r) const { return ranks_[r].row; }
+  const GreedyRows& rows() const { return rows_; }
 
  private:
-  int last() const { return static_cast<int>(ranks_.size()) - 1; }
-  Rank& of(int r) { return ranks_[r]; }
-  double& end_of(Kind kind, int r, int micro) {
-    return ends_[kind][static_cast<std::size_t>(r) * problem_.micro_batches + micro];
-  }
-
-  double seconds(int r, Kind kind) const {
-    const RankCost& c = problem_.ranks[r];
-    return (kind == F ? c.forward : kind == I ? c.input_gradient : c.weight_gradient).value;
-  }
-  double memory(int r, Kind kind) const { return problem_.ranks[r].memory * (kind == F ? 2 : -1); }
-
-  /// When the next op of a kind can start for its input; minus infinity when it needs none from another rank.
-  double arrival(int r, Kind kind) {
-    if (kind == F && r > 0) return end_of(F, r - 1, of(r).count[F]) + problem_.hop;
-    if (kind == I && r < last()) return end_of(I, r + 1, of(r).count[I]) + problem_.hop;
-    return -kInfinity;
-  }
-
-  void put(int r, Kind kind) {
-    Rank& rank = of(r);
-    const double cost = seconds(r, kind), without = rank.end + cost;
-    const double end = kind == W ? without : std::max(without, arrival(r, kind) + cost);
-    if (rank.count[F] > 0) rank.bubble += end - without, worst_ = std::max(worst_, rank.bubble);
-    if (rank.row.empty()) rank.first_end = end;
-    rank.end = end;
-    rank.memory += memory(r, kind);
-    end_of(kind, r, rank.count[kind]++) = end;
-    rank.row.push_back(kind);
-  }
+  int last() const { return rows_.last_rank(); }
 
   void first_round() {
-    for (int r = 0; r <= last(); ++r) put(r, F);
-    std::vector<int> more(ranks_.size(), 0);
-    double gradient = of(last()).end + seconds(last(), I);
+    for (int r = 0; r <= last(); ++r) rows_.put(r, F);
+    std::vector<int> more(last() + 1, 0);  // Further forwards of each rank before its first gradient.
+    double gradient = rows_.end(last()) + rows_.seconds(last(), I);
     for (int r = last() - 1; r >= 0; --r) {
-      double used = of(r).memory, end = of(r).end;
-      const double arrives = gradient + problem_.hop;
-      while (1 + more[r] < problem_.micro_batches && used + memory(r, F) <= problem_.limit) {
-        if (ways_.bubble_before_first_gradient ? end + seconds(r, F) > arrives : end >= arrives) break;
-        used += memory(r, F);
-        end += seconds(r, F);
+      double used = rows_.memory(r), end = rows_.end(r);
+      const double arrives = gradient + work_.hop, forward = rows_.seconds(r, F);
+      while (1 + more[r] < work_.micro_batches && used + rows_.memory_change(r, F) <= work_.limit) {
+        if (ties_.bubble_before_first_gradient ? end + forward > arrives : end >= arrives) break;
+        used += rows_.memory_change(r, F);
+        end += forward;
         ++more[r];
       }
-      gradient = std::max(end, arrives) + seconds(r, I);
+      gradient = std::max(end, arrives) + rows_.seconds(r, I);
     }
-    // Each rank one fewer than the one before it, as long as there are micro-batches left to start, and never more.
+    // Each rank runs one fewer than the rank before it while there are micro-batches left to start, and never more.
     for (int r = 1; r <= last(); ++r) {
       const int before = more[r - 1];
-      const bool all = before + 1 == problem_.micro_batches;
+      const bool all = before + 1 == work_.micro_batches;
       more[r] = std::min(more[r], std::max(0, all ? before : before - 1));
     }
     for (int r = 0; r <= last(); ++r)
-      for (int i = 0; i < more[r]; ++i) put(r, F);
-    for (int r = last(); r >= 0; --r) put(r, I);
+      for (int i = 0; i < more[r]; ++i) rows_.put(r, F);
+    for (int r = last(); r >= 0; --r) rows_.put(r, I);
   }
 
   /// Whether a rank would rather wait for the next gradient than start one more forward.
-  bool holds_back(int r) {
-    Rank& rank = of(r);
-    Rank& next = of(r + 1);
-    const double returns = next.end + seconds(r + 1, F) + seconds(r + 1, I) + problem_.hop;
-    if (rank.end >= returns) return true;
-    double time = 0, used = rank.memory + memory(r, F);
-    for (int w = rank.count[W]; used > problem_.limit && w < rank.count[I]; ++w) {
-      time += seconds(r, W);
-      used += memory(r, W);
+  bool holds_back(int r) const {
+    const double returns = rows_.end(r + 1) + rows_.seconds(r + 1, F) + rows_.seconds(r + 1, I) + work_.hop;
+    if (rows_.end(r) >= returns) return true;
+    double time = 0, used = rows_.memory(r) + rows_.memory_change(r, F);
+    for (const int chunk : rows_.due_weights(r)) {
+      if (used <= work_.limit) break;
+      time += rows_.weight_seconds(r, chunk);
+      used -= work_.costs[r][chunk].memory;
     }
-    if (rank.end + seconds(r, F) + time <= returns) return false;
-    return returns - rank.end <= worst_ - rank.bubble;
+    if (rows_.end(r) + rows_.seconds(r, F) + time <= returns) return false;
+    return returns - rows_.end(r) <= rows_.worst_bubble() - rows_.bubble(r);
   }
 
+  /// One more forward on every rank from which on all ranks want one.
   bool forwards() {
-    std::vector<bool> wanted(ranks_.size(), false);
+    std::vector<bool> wanted(last() + 1, false);
     for (int r = 0; r <= last(); ++r) {
-      if (of(r).count[F] >= problem_.micro_batches) continue;
-      const bool ahead = r < last() && of(r).count[F] >= of(r + 1).count[F] + 2;
-      wanted[r] = !(ahead && ways_.gradient_first && holds_back(r));
+      if (!rows_.has_more(r, F)) continue;
+      const bool ahead = r < last() && rows_.count(r, F) >= rows_.count(r + 1, F) + 2;
+      wanted[r] = !(ahead && ties_.gradient_first && holds_back(r));
     }
     for (int r = last() - 1; r >= 0; --r) wanted[r] = wanted[r] && wanted[r + 1];
     for (int r = 0; r <= last(); ++r)
-      if (wanted[r]) {
-        if (!make_room(r, F)) return false;
-        fill(r, F);
-      }
+      if (wanted[r] && !put_with_weights(r, F)) return false;
     return true;
   }
 
-  bool gradient(int r) {
-    if (!make_room(r, I)) return false;
-    fill(r, I);
+  /// A pass after the weight gradients that free its memory, that end before its input arrives, or that hide in a gap
+  /// as long as the worst. False when there is too little memory.
+  bool put_with_weights(int r, int leg) {
+    if (!rows_.make_room(r, rows_.memory_change(r, leg))) return false;
+    rows_.fill_gap(r, leg);
+    const double gap = rows_.gap(r, leg);
+    if (!rows_.due_weights(r).empty() && gap > 0 &&
+        (ties_.fill_any_gap || gap > rows_.worst_bubble() - rows_.bubble(r)))
+      rows_.put_weight(r);
+    if (leg == I && r == 0 && !rows_.has_more(r, F))
+      while (!rows_.due_weights(r).empty()) rows_.put_weight(r);
+    rows_.put(r, leg);
     return true;
   }
 
-  bool make_room(int r, Kind kind) {
-    while (of(r).memory + memory(r, kind) > problem_.limit) {
-      if (of(r).count[W] >= of(r).count[I]) return false;
-      put(r, W);
-    }
-    return true;
-  }
-
-  /// Weight gradients that fit before the op's input is there, or that hide in a gap as long as the worst, then the op.
-  void fill(int r, Kind kind) {
-    Rank& rank = of(r);
-    const double arrives = arrival(r, kind);
-    while (rank.count[W] < rank.count[I] && rank.end + seconds(r, W) <= arrives) put(r, W);
-    if (rank.count[W] < rank.count[I] && rank.end < arrives &&
-        (ways_.fill_any_gap || arrives - rank.end > worst_ - rank.bubble))
-      put(r, W);
-    if (kind == I && r == 0 && rank.count[F] == problem_.micro_batches)
-      while (rank.count[W] < rank.count[I]) put(r, W);
-    put(r, kind);
-  }
-
-  const Problem& problem_;
-  Ways ways_;
-  std::vector<Rank> ranks_;
-  std::vector<double> ends_[3];
-  double worst_ = 0;  ///< The largest bubble of a rank so far.
+  const ZeroBubbleWork& work_;
+  TieBreaks ties_;
+  GreedyRows rows_;
 };
 
-std::optional<Trial> best_trial(const Problem& problem) {
-  std::optional<Trial> best;
+std::optional<ZeroBubbleTrial> best_trial(const ZeroBubbleWork& work) {
+  std::optional<ZeroBubbleTrial> best;
   for (const bool before : {true, false})
     for (const bool gradient_first : {true, false})
       for (const bool any_gap : {true, false}) {
-        Trial trial(problem, {before, gradient_first, any_gap});
+        ZeroBubbleTrial trial(work, {before, gradient_first, any_gap});
         if (trial.run() && (!best || trial.span() < best->span())) best.emplace(std::move(trial));
       }
   return best;
@@ -193,26 +133,16 @@ std::optional<Trial> best_trial(const Problem& problem) {
 
 }  // namespace
 
-config::Field memory_field(std::string fallback) {
-  return config::real("memory", 0.01, 1e6)
-      .fallback(std::move(fallback))
-      .doc("Activations that a rank may keep, as a multiple of the ranks' number: 1 is what 1F1B needs.");
-}
-
 Schedule automatic_zero_bubble(const ScheduleInput& in, std::string_view schedule, double memory) {
-  Problem problem{{}, in.plan.micro_batches(StageId{0}), slowest_hop(in).value, memory * 2 * in.layout.ranks()};
-  for (const auto& chunks : rank_costs(in)) problem.ranks.push_back(chunks.front());
-  const auto best = best_trial(problem);
+  const ZeroBubbleWork work{rank_costs(in), in.plan.micro_batches(StageId{0}), slowest_hop(in).value,
+                            memory * 2 * in.layout.ranks()};
+  const auto best = best_trial(work);
   if (!best)
     throw Infeasible("memory",
                      fmt::format("the schedule '{}' cannot run in {:g} times {} activations on each rank", schedule,
                                  memory, in.layout.ranks()),
                      "a larger run.schedule.memory; 1 is always enough");
-  return by_rank(in, problem.micro_batches, [&](const RankInput& r, RankOps& ops) {
-    constexpr OpKind kinds[] = {OpKind::Forward, OpKind::InputGradient, OpKind::WeightGradient};
-    int count[3] = {0, 0, 0};
-    for (const Kind kind : best->row(r.rank)) ops.add(kinds[kind], 0, count[kind]++);
-  });
+  return schedule_of(in, best->rows());
 }
 
 }  // namespace stagecraft

@@ -1,10 +1,9 @@
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "sim/core/dag.hpp"
+#include "sim/schedule/wait_graph.hpp"
 #include "sim/schedule_file/chains.hpp"
 #include "sim/schedule_file/checks.hpp"
 
@@ -35,19 +34,6 @@ struct Stream {
   int rank = -1;
   std::vector<std::int32_t> batches;
   std::size_t head = 0;
-};
-
-/// Which node waits for which when nothing moves any more, and where each node stands.
-struct WaitGraph {
-  Digraph graph;
-  std::map<std::pair<int, int>, std::string> why;
-  std::vector<std::pair<int, int>> place;  ///< Rank and index in its row.
-
-  explicit WaitGraph(std::size_t nodes) : graph(static_cast<int>(nodes)), place(nodes, {-1, -1}) {}
-  void add(int from, int to, std::string text) {
-    graph.add(from, to);
-    why.try_emplace({from, to}, std::move(text));
-  }
 };
 
 /// Runs ranks and streams of messages against each other until nothing moves any more.
@@ -213,8 +199,9 @@ class RendezvousCheck {
   }
 
   int node_of(std::int32_t b) const { return static_cast<int>(slots_.size()) + batches_[b].stream; }
-  void wait_of_rank(int rank, WaitGraph&) const;
-  void wait_of_stream(std::size_t stream, WaitGraph&) const;
+  using Position = std::pair<int, int>;  ///< Rank and index in its row.
+  Position wait_of_rank(int rank, WaitGraph&) const;
+  Position wait_of_stream(int stream, WaitGraph&) const;
   ScheduleProblem explain() const;
 
   const ActionTable& table_;
@@ -229,13 +216,12 @@ class RendezvousCheck {
   std::vector<std::size_t> work_;       ///< Messages that may advance.
 };
 
-/// Adds what the next slot of a rank waits for.
-void RendezvousCheck::wait_of_rank(int rank, WaitGraph& waits) const {
+/// Adds what the next slot of a rank waits for; returns where the slot stands.
+RendezvousCheck::Position RendezvousCheck::wait_of_rank(int rank, WaitGraph& waits) const {
   const auto& slots = slots_[rank];
-  const auto done = static_cast<std::size_t>(done_[rank]);
-  if (done == slots.size()) return;
-  waits.place[rank] = {rank, slots[done].first};
-  for (auto i = static_cast<std::size_t>(slots[done].first); i < row(rank).size(); ++i) {
+  const int done = done_[rank];
+  if (done == std::ssize(slots)) return {-1, -1};
+  for (int i = slots[done].first; i < std::ssize(row(rank)); ++i) {
     const Action& a = row(rank)[i];
     const bool gradient = a.passes_gradient();
     if (a.makes_output() && chains_.source(a.stage, gradient) >= 0) {
@@ -244,46 +230,38 @@ void RendezvousCheck::wait_of_rank(int rank, WaitGraph& waits) const {
     }
     if (!a.fused) break;
   }
+  return {rank, slots[done].first};
 }
 
-/// Adds what the batch at the head of a stream waits for.
-void RendezvousCheck::wait_of_stream(std::size_t s, WaitGraph& waits) const {
+/// Adds what the batch at the head of a stream waits for; returns where the batch stands.
+RendezvousCheck::Position RendezvousCheck::wait_of_stream(int s, WaitGraph& waits) const {
   const Stream& stream = streams_[s];
-  if (stream.head == stream.batches.size()) return;
-  const auto node = slots_.size() + s;
+  if (stream.head == stream.batches.size()) return {-1, -1};
+  const int node = static_cast<int>(slots_.size()) + s;
   const Batch& b = batches_[stream.batches[stream.head]];
-  waits.place[node] = {stream.rank, b.first};
-  for (auto i = static_cast<std::size_t>(b.first); i < row(stream.rank).size() && row(stream.rank)[i].is_message();
-       ++i) {
+  for (int i = b.first; i < std::ssize(row(stream.rank)) && row(stream.rank)[i].is_message(); ++i) {
     const Action& a = row(stream.rank)[i];
     const Message& m = messages_[output(a)];
     if (&batches_[a.is_send() ? m.sender : m.receiver] != &b) continue;
     if (!b.started && a.is_send() && m.maker >= done_[stream.rank])
-      waits.add(static_cast<int>(node), stream.rank, fmt::format("{} waits for its op", to_text(a)));
+      waits.add(node, stream.rank, fmt::format("{} waits for its op", to_text(a)));
     if (b.started && !(a.is_send() ? m.sent : m.received))
-      waits.add(static_cast<int>(node), node_of(a.is_send() ? m.receiver : m.sender),
+      waits.add(node, node_of(a.is_send() ? m.receiver : m.sender),
                 fmt::format("{} waits for rank {} to {}", to_text(a), peer_of(a), a.is_send() ? "receive" : "send"));
   }
+  return {stream.rank, b.first};
 }
 
 /// Nodes are the next slots of the ranks and the heads of the streams; the shortest cycle of waits is reported.
 ScheduleProblem RendezvousCheck::explain() const {
-  WaitGraph waits(slots_.size() + streams_.size());
-  for (std::size_t r = 0; r < slots_.size(); ++r) wait_of_rank(static_cast<int>(r), waits);
-  for (std::size_t s = 0; s < streams_.size(); ++s) wait_of_stream(s, waits);
-  const auto cycle = shortest_cycle(waits.graph);
-  STAGECRAFT_CHECK(!cycle.empty());
-  ScheduleProblem problem{"deadlock", 6, -1, -1, {}, {}};
-  for (std::size_t i = 0; i < cycle.size(); ++i) {
-    const auto& [rank, index] = waits.place[cycle[i]];
-    if (i == 0) {
-      problem.rank = rank, problem.column = index;
-      problem.op = to_text(row(rank)[index]);
-    }
-    problem.message +=
-        fmt::format("{}rank {}: {}", i == 0 ? "" : "; ", rank, waits.why[{cycle[i], cycle[(i + 1) % cycle.size()]}]);
-  }
-  return problem;
+  WaitGraph waits(static_cast<int>(slots_.size() + streams_.size()));
+  std::vector<Position> position;
+  for (int r = 0; r < std::ssize(slots_); ++r) position.push_back(wait_of_rank(r, waits));
+  for (int s = 0; s < std::ssize(streams_); ++s) position.push_back(wait_of_stream(s, waits));
+  auto cycle = waits.shortest_cycle();
+  for (WaitGraph::Wait& w : cycle) w.reason = fmt::format("rank {}: {}", position[w.node].first, w.reason);
+  const auto& [rank, index] = position[cycle.front().node];
+  return {"deadlock", 6, rank, index, to_text(row(rank)[index]), joined_reasons(cycle)};
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/schedule/turns.hpp"
+#include "sim/schedule/dispatcher.hpp"
 #include "sim/schedule_file/chains.hpp"
 
 namespace stagecraft {
@@ -24,57 +24,39 @@ void add_send(const Chains& chains, const Action& a, std::vector<Action>& row) {
   row.push_back({a.is_forward() ? ActionKind::SendForward : ActionKind::SendBackward, false, a.stage, a.micro});
 }
 
-/// Every pass takes one action, or one group, of each rank that can run, ranks ascending.
+/// Runs the rows and appends the messages of each output on both ranks when it is made.
 class CommsLowering {
  public:
   CommsLowering(const ActionTable& rows, Chains chains)
-      : rows_(rows), chains_(std::move(chains)), turns_(rows.ranks.size()), available_(chains_.outputs(), false) {
-    head_.assign(rows.ranks.size(), 0);
-    blocked_.assign(rows.ranks.size(), false);
+      : rows_(rows), chains_(std::move(chains)), available_(chains_.outputs(), false), dispatcher_(rows.ranks, *this) {
     lowered_.ranks.resize(rows.ranks.size());
   }
 
   ActionTable run() {
-    while (turns_.pass([&](int rank) { step(rank); })) {
-    }
-    for (std::size_t r = 0; r < head_.size(); ++r)
-      if (head_[r] < rows_.ranks[r].size())
-        throw Infeasible("cycle", fmt::format("rank {} can never run {}", r, to_text(rows_.ranks[r][head_[r]])));
+    if (!dispatcher_.run())
+      for (int r = 0; r < std::ssize(rows_.ranks); ++r)
+        if (!dispatcher_.ended(r))
+          throw Infeasible("cycle",
+                           fmt::format("rank {} can never run {}", r, to_text(rows_.ranks[r][dispatcher_.head(r)])));
     return std::move(lowered_);
   }
 
- private:
-  bool ready(const Action& a) const {
+  bool ready(int rank, std::size_t index) const {
+    const Action& a = rows_.ranks[rank][index];
     const bool gradient = a.passes_gradient();
     if (!a.makes_output() || !chains_.has_input(a.stage, gradient)) return true;
     return available_[chains_.input(a.stage, a.micro, gradient)];
   }
 
-  bool group_ready(int rank) const {
+  void arrive(int, const Action&) {}
+
+  void take(int rank, std::size_t first, std::size_t end) {
     const auto& row = rows_.ranks[rank];
-    const std::size_t first = head_[rank];
-    if (first == row.size()) return false;
-    for (std::size_t i = first; i < group_end(row, first); ++i)
-      if (!ready(row[i])) return false;
-    return true;
+    for (std::size_t i = first; i < end; ++i) lowered_.ranks[rank].push_back(row[i]);
+    for (std::size_t i = first; i < end; ++i) pass_on(rank, row[i]);
   }
 
-  void step(int rank) {
-    const auto r = static_cast<std::size_t>(rank);
-    const auto& row = rows_.ranks[r];
-    auto& head = head_[r];
-    if (head == row.size()) return;
-    if (!group_ready(rank)) {
-      blocked_[r] = true;
-      return;
-    }
-    const std::size_t first = head;
-    head = group_end(row, first);
-    for (std::size_t i = first; i < head; ++i) lowered_.ranks[r].push_back(row[i]);
-    for (std::size_t i = first; i < head; ++i) pass_on(rank, row[i]);
-    turns_.later(rank);
-  }
-
+ private:
   void pass_on(int rank, const Action& a) {
     if (!a.makes_output()) return;
     const bool gradient = a.passes_gradient();
@@ -83,20 +65,15 @@ class CommsLowering {
     if (other < 0) return;
     add_send(chains_, a, lowered_.ranks[rank]);
     const StageId stage{gradient ? a.stage - 1 : a.stage + 1};
-    const auto o = static_cast<std::size_t>(other);
-    lowered_.ranks[o].push_back(
+    lowered_.ranks[other].push_back(
         {gradient ? ActionKind::ReceiveBackward : ActionKind::ReceiveForward, false, stage, a.micro});
-    if (!blocked_[o] || !group_ready(other)) return;
-    blocked_[o] = false;
-    turns_.wake(other, rank);
+    dispatcher_.wake(other);
   }
 
   const ActionTable& rows_;
   Chains chains_;
-  Turns turns_;
   std::vector<bool> available_;  ///< [output]: made, and received where it is used.
-  std::vector<std::size_t> head_;
-  std::vector<bool> blocked_;
+  Dispatcher<Action, CommsLowering> dispatcher_;
   ActionTable lowered_;
 };
 

@@ -5,7 +5,7 @@
 
 #include "sim/plan/overlap.hpp"
 #include "sim/schedule/builder.hpp"
-#include "sim/schedule/steps.hpp"
+#include "sim/schedule/v_shape/steps.hpp"
 
 namespace stagecraft::schedules {
 namespace {

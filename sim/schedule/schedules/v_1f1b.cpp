@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "sim/schedule/builder.hpp"
-#include "sim/schedule/steps.hpp"
+#include "sim/schedule/v_shape/steps.hpp"
 
 // A building block of six steps repeats for every micro-batch: on each rank the forwards of both chunks (0, 1), and the
 // backwards of the second and the first chunk (2, 3), which take two steps. Then each op moves ahead into free steps
@@ -15,15 +15,15 @@ namespace stagecraft::schedules {
 namespace {
 
 constexpr int kPeriod = 6, kLegs = 4;
-using Starts = std::array<int, kLegs>;  ///< Of the first micro-batch on a rank.
+using Starts = std::array<int, kLegs>;  ///< [leg]: when the first micro-batch runs on a rank.
 
 bool is_forward(int leg) { return leg < 2; }
 bool goes_down(int leg) { return leg % 2 == 0; }
 
-/// Offsets modulo the period: along the way each leg takes the next step, and backwards two, with a gap of three
-/// wherever three of them have been laid, so that no rank has two ops in one step.
+/// Offsets modulo the period: along the way a forward takes one step on each rank and a backward two, with a gap of
+/// three after every three backwards, so that no rank has two ops in one step.
 std::vector<Starts> pattern(int ranks) {
-  std::vector<Starts> at(static_cast<std::size_t>(ranks));
+  std::vector<Starts> at(ranks);
   const auto place = [&](int leg, int i) -> int& { return at[goes_down(leg) ? i : ranks - 1 - i][leg]; };
   int now = 0;
   for (const int leg : {0, 1})
@@ -54,11 +54,11 @@ std::vector<Starts> first_block(int ranks) {
   return start;
 }
 
-/// The table of all ranks in steps of one op.
-class Table {
+/// The ops of all ranks in steps of one op.
+class StepTable {
  public:
-  Table(int ranks, int micro_batches) : ranks_(ranks), micro_batches_(micro_batches), placed_(ranks) {
-    time_.reserve(static_cast<std::size_t>(kLegs * ranks) * micro_batches);
+  StepTable(int ranks, int micro_batches) : ranks_(ranks), micro_batches_(micro_batches), placed_(ranks) {
+    time_.reserve(std::size_t{kLegs} * ranks * micro_batches);
     for (const Starts& start : first_block(ranks))
       for (const int first : start)
         for (int m = 0; m < micro_batches; ++m) time_.push_back(first + kPeriod * m);
@@ -70,11 +70,11 @@ class Table {
     peak_ = peak(order);
     const bool binds = peak_ < 2 * micro_batches_;
     const std::vector<Step> steps(time_[order.back()] + 2, Step::Free);
-    if (binds) memory_.assign(ranks_, Steps<Kept>(steps));
+    if (binds) memory_.assign(ranks_, StepTree<Activations>(steps));
     for (const int op : order) move(op);
   }
 
-  /// Ops of a rank in order: leg and micro-batch.
+  /// Calls visit(leg, micro-batch) for the ops of a rank in order.
   template <class Visit>
   void each(int rank, Visit&& visit) const {
     std::array<int, kLegs> next{};
@@ -96,15 +96,15 @@ class Table {
   int leg(int op) const { return op / micro_batches_ % kLegs; }
   int end(int r, int leg, int micro) const { return time_[id(r, leg, micro)] + (is_forward(leg) ? 1 : 2); }
 
-  /// Most activations that a rank keeps before anything moves.
+  /// The most activations on a rank before anything moves.
   int peak(const std::vector<int>& order) const {
-    std::vector<int> kept(ranks_, 0);
+    std::vector<int> alive(ranks_, 0);
     int most = 0;
-    for (const int op : order) most = std::max(most, kept[rank(op)] += is_forward(leg(op)) ? 1 : -1);
+    for (const int op : order) most = std::max(most, alive[rank(op)] += is_forward(leg(op)) ? 1 : -1);
     return most;
   }
 
-  /// The step behind everything the op needs.
+  /// The first step after everything that the op needs.
   int earliest(int r, int leg, int micro) const {
     int t = micro > 0 ? end(r, leg, micro - 1) : 0;
     const int before = goes_down(leg) ? r - 1 : r + 1;
@@ -115,8 +115,9 @@ class Table {
     return t;
   }
 
-  /// The first op of a leg on a rank that ends behind `time`, of those that have moved; looks back from the newest.
-  int behind(int r, int leg, int time) const {
+  /// The first op of a leg on a rank that ends after `time`, among the ops that have moved; searches from the newest
+  /// back.
+  int first_ending_after(int r, int leg, int time) const {
     int last = placed_[r][leg], first = last;
     for (int stride = 1; first > 0 && end(r, leg, first - 1) > time; stride *= 2)
       last = first - 1, first = std::max(0, first - stride);
@@ -130,10 +131,10 @@ class Table {
     return first;
   }
 
-  /// The first so many steps from `from` on that are free, or `until`. What has not moved stands later than that.
+  /// The first `steps` free steps in a row from `from` on, or `until`. Ops that have not moved come later than that.
   int gap(int r, int from, int until, int steps) const {
     for (int leg = 0, clear = 0; clear < kLegs && from < until; leg = (leg + 1) % kLegs) {
-      const int next = behind(r, leg, from);
+      const int next = first_ending_after(r, leg, from);
       const bool taken = next < placed_[r][leg] && time_[id(r, leg, next)] < from + steps;
       if (taken) from = end(r, leg, next);
       clear = taken ? 0 : clear + 1;
@@ -141,14 +142,15 @@ class Table {
     return std::min(from, until);
   }
 
-  /// To the first free step, or the first two, behind what it needs; forwards behind the last peak too.
+  /// Moves an op to the first free step (a backward: the first two) after what it needs; a forward also after the last
+  /// peak of memory.
   void move(int op) {
-    const int r = rank(op), own = leg(op), t = time_[op];
-    const bool forward = is_forward(own);
-    int from = earliest(r, own, op % micro_batches_);
+    const int r = rank(op), its_leg = leg(op), t = time_[op];
+    const bool forward = is_forward(its_leg);
+    int from = earliest(r, its_leg, op % micro_batches_);
     if (forward && !memory_.empty()) from = std::max(from, memory_[r].last_with(peak_, t) + 1);
     const int to = time_[op] = gap(r, from, t, forward ? 1 : 2);
-    ++placed_[r][own];
+    ++placed_[r][its_leg];
     if (memory_.empty()) return;
     if (forward)
       memory_[r].set(to, {Step::Takes});
@@ -157,14 +159,14 @@ class Table {
   }
 
   int ranks_, micro_batches_, peak_ = 0;
-  std::vector<int> time_;            ///< Of each op.
-  std::vector<Starts> placed_;       ///< Ops of each rank and leg that have moved.
-  std::vector<Steps<Kept>> memory_;  ///< Of each rank; empty where everything may be kept.
+  std::vector<int> time_;                      ///< [op]
+  std::vector<Starts> placed_;                 ///< [rank][leg]: ops that have moved.
+  std::vector<StepTree<Activations>> memory_;  ///< [rank]; empty when memory is no limit.
 };
 
 Schedule whole(const ScheduleInput& in) {
   const int m = in.plan.micro_batches(StageId{0});
-  Table table(in.layout.ranks(), m);
+  StepTable table(in.layout.ranks(), m);
   table.squeeze();
   return by_rank(in, m, [&](const RankInput& r, RankOps& ops) {
     table.each(r.rank, [&](int leg, int micro) {

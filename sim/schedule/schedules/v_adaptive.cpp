@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/core/id_vector.hpp"
-#include "sim/schedule/v_search.hpp"
+#include "sim/schedule/v_shape/search.hpp"
 
 namespace stagecraft::schedules {
 namespace {
@@ -22,13 +21,11 @@ Schedule whole(const ScheduleInput& in) {
                                  memory, ranks),
                      "a larger run.schedule.memory; 1 is always enough");
   return by_rank(in, m, [&](const RankInput& r, RankOps& ops) {
-    constexpr OpKind kinds[] = {OpKind::Forward,       OpKind::Forward,        OpKind::InputGradient,
-                                OpKind::InputGradient, OpKind::WeightGradient, OpKind::WeightGradient};
+    constexpr EnumArray<VPass, OpKind, kVPasses> kinds{OpKind::Forward,        OpKind::Forward,
+                                                       OpKind::InputGradient,  OpKind::InputGradient,
+                                                       OpKind::WeightGradient, OpKind::WeightGradient};
     EnumArray<VPass, int, kVPasses> count{};
-    for (const auto& [step, pass] : best[r.rank]) {
-      const auto kind = static_cast<std::size_t>(pass);
-      ops.add(kinds[kind], chunk_of(pass), count[kind]++);
-    }
+    for (const VStep& step : best[r.rank]) ops.add(kinds[step.pass], chunk_of(step.pass), count[step.pass]++);
   });
 }
 

@@ -1,4 +1,4 @@
-#include "sim/schedule/v_blocks.hpp"
+#include "sim/schedule/v_shape/blocks.hpp"
 
 namespace stagecraft::schedules {
 namespace {

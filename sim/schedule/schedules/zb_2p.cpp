@@ -1,3 +1,4 @@
+#include "sim/schedule/rank_costs.hpp"
 #include "sim/schedule/zero_bubble.hpp"
 
 namespace stagecraft::schedules {

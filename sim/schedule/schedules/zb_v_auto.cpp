@@ -1,11 +1,11 @@
 #include <algorithm>
-#include <deque>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "sim/schedule/zero_bubble.hpp"
+#include "sim/schedule/greedy_rows.hpp"
 
 // A micro-batch takes four legs: forward down the ranks (chunk 0), forward up (chunk 1), its gradient down (chunk 1),
 // up (chunk 0). Rounds of one gradient and one forward on each rank, with weight gradients where they fill a gap or
@@ -16,214 +16,147 @@ namespace {
 
 const config::MapSpec fields{.title = "Zero bubble from the costs, there and back.", .fields = {memory_field("1")}};
 
-constexpr int kLegs = 4;
+enum { ForwardDown, ForwardUp, GradientDown, GradientUp };
+constexpr Leg kLegs[] = {{OpKind::Forward, 0, true},
+                         {OpKind::Forward, 1, false},
+                         {OpKind::InputGradient, 1, true},
+                         {OpKind::InputGradient, 0, false}};
 
-struct Problem {
-  std::vector<std::vector<RankCost>> ranks;  ///< [rank][chunk].
-  int micro_batches;
-  double hop, limit;
-};
-
-struct Placed {
-  OpKind kind;
-  int chunk, micro;
-};
-
-struct Rank {
-  std::vector<Placed> row;
-  int count[kLegs] = {0, 0, 0, 0};
-  double end = 0, memory = 0, bubble = 0, allowance = 0;
-  std::deque<Placed> weights;
-};
-
-int chunk_of(int leg) { return leg == 1 || leg == 2 ? 1 : 0; }
-bool goes_down(int leg) { return leg % 2 == 0; }
-bool is_forward(int leg) { return leg < 2; }
-
-/// One schedule. `approved` has the bubbles of an earlier one: a rank may have as much as the worst had more.
-class Trial {
+/// One schedule. `approved` has the bubbles of an earlier one: a rank may have as much more as the worst rank had.
+class ZbVTrial {
  public:
-  Trial(const Problem& problem, bool fill_forward, bool fill_gradient, const std::vector<double>* approved)
-      : problem_(problem), fill_forward_(fill_forward), fill_gradient_(fill_gradient), ranks_(problem.ranks.size()) {
-    const std::size_t pieces = ranks_.size() * problem.micro_batches;
-    for (auto& ends : ends_) ends.assign(pieces, -1);
+  ZbVTrial(const ZeroBubbleWork& work, bool fill_forward, bool fill_gradient, const std::vector<double>* approved)
+      : work_(work),
+        fill_forward_(fill_forward),
+        fill_gradient_(fill_gradient),
+        rows_(work, kLegs),
+        allowance_(work.costs.size(), 0) {
     if (!approved) return;
-    const double most = *std::max_element(approved->begin(), approved->end());
-    for (std::size_t r = 0; r < ranks_.size(); ++r) ranks_[r].allowance = most - (*approved)[r];
+    const double worst = *std::max_element(approved->begin(), approved->end());
+    for (int r = 0; r <= last(); ++r) allowance_[r] = worst - (*approved)[r];
   }
 
-  /// False when the memory is too little.
+  /// False when there is too little memory.
   bool run() {
     warm_up();
-    for (int round = 0; round < 2 * problem_.micro_batches && !failed_; ++round) {
+    for (int round = 0; round < 2 * work_.micro_batches && !failed_; ++round) {
       for (int r = 0; r <= last(); ++r) make_room(r, -1);
       gradients();
       forwards();
     }
-    for (int r = 0; r <= last(); ++r)
-      while (!of(r).weights.empty()) put_weight(r);
+    rows_.put_all_weights();
     return !failed_;
   }
 
-  double bubble() const { return worst_; }
+  double bubble() const { return rows_.worst_bubble(); }
   std::vector<double> bubbles() const {
-    std::vector<double> all;
-    for (const Rank& rank : ranks_) all.push_back(rank.bubble);
-    return all;
+    std::vector<double> bubbles;
+    for (int r = 0; r <= last(); ++r) bubbles.push_back(rows_.bubble(r));
+    return bubbles;
   }
-  const std::vector<Placed>& row(int r) const { return ranks_[r].row; }
+  const GreedyRows& rows() const { return rows_; }
 
  private:
-  int last() const { return static_cast<int>(ranks_.size()) - 1; }
-  Rank& of(int r) { return ranks_[r]; }
-  double& end_of(int leg, int r, int micro) {
-    return ends_[leg][static_cast<std::size_t>(r) * problem_.micro_batches + micro];
-  }
-  const RankCost& cost(int r, int chunk) const { return problem_.ranks[r][chunk]; }
-  bool more(int r, int leg) { return of(r).count[leg] < problem_.micro_batches; }
-
-  /// The rank that the next micro-batch of a leg comes from, or -1 at the ends.
-  int from(int r, int leg) const { return goes_down(leg) ? r - 1 : r < last() ? r + 1 : -1; }
-  bool arrived(int r, int leg) {
-    const int before = from(r, leg);
-    return before < 0 || end_of(leg, before, of(r).count[leg]) >= 0;
-  }
-  double arrival(int r, int leg) {
-    const int before = from(r, leg);
-    return before < 0 ? -1 : end_of(leg, before, of(r).count[leg]) + problem_.hop;
-  }
+  int last() const { return rows_.last_rank(); }
 
   void put(int r, int leg) {
-    Rank& rank = of(r);
-    const int chunk = chunk_of(leg), micro = rank.count[leg];
-    const bool forward = is_forward(leg);
-    const double change = cost(r, chunk).memory * (forward ? 2 : -1);
-    if (!more(r, leg) || !arrived(r, leg) || (leg > 0 && end_of(leg - 1, r, micro) < 0) ||
-        rank.memory + change > problem_.limit) {
+    const int micro = rows_.count(r, leg);
+    if (!rows_.has_more(r, leg) || !rows_.has_input(r, leg) || (leg > 0 && rows_.end_of(r, leg - 1, micro) < 0) ||
+        rows_.memory(r) + rows_.memory_change(r, leg) > work_.limit) {
       failed_ = true;
       return;
     }
-    const double time = (forward ? cost(r, chunk).forward : cost(r, chunk).input_gradient).value;
-    const double without = rank.end + time, end = std::max(without, arrival(r, leg) + time);
-    if (rank.count[0] > 0) rank.bubble += end - without, worst_ = std::max(worst_, rank.bubble);
-    rank.end = end_of(leg, r, micro) = end;
-    rank.memory += change;
-    rank.row.push_back({forward ? OpKind::Forward : OpKind::InputGradient, chunk, micro});
-    if (!forward) rank.weights.push_back({OpKind::WeightGradient, chunk, micro});
-    ++rank.count[leg];
+    rows_.put(r, leg);
   }
 
-  void put_weight(int r) {
-    Rank& rank = of(r);
-    const Placed op = rank.weights.front();
-    rank.weights.pop_front();
-    rank.end += cost(r, op.chunk).weight_gradient.value;
-    rank.memory -= cost(r, op.chunk).memory;
-    rank.row.push_back(op);
-  }
+  void make_room(int r, double change) { failed_ |= !rows_.make_room(r, change); }
 
-  void make_room(int r, double change) {
-    while (of(r).memory + change > problem_.limit) {
-      if (of(r).weights.empty()) {
-        failed_ = true;
-        return;
-      }
-      put_weight(r);
-    }
-  }
-
-  /// Weight gradients that fit before the input is there, and one more where the gap would make this rank the worst.
+  /// Weight gradients that end before the input arrives, and one more where the gap would make this rank the worst.
   void fill(int r, int leg, bool also_worst) {
-    Rank& rank = of(r);
-    const double arrives = arrival(r, leg);
-    const bool waits = from(r, leg) >= 0;
-    while (!rank.weights.empty() && waits &&
-           arrives >= rank.end + cost(r, rank.weights.front().chunk).weight_gradient.value)
-      put_weight(r);
-    if (!rank.weights.empty() && also_worst && waits &&
-        arrives - rank.end > std::max(worst_, rank.allowance) - rank.bubble)
-      put_weight(r);
+    rows_.fill_gap(r, leg);
+    if (also_worst && !rows_.due_weights(r).empty() &&
+        rows_.gap(r, leg) > std::max(rows_.worst_bubble(), allowance_[r]) - rows_.bubble(r))
+      rows_.put_weight(r);
   }
 
   void warm_up() {
-    for (int r = 0; r <= last(); ++r) put(r, 0);
+    for (int r = 0; r <= last(); ++r) put(r, ForwardDown);
     for (int r = last(); r >= 0 && !failed_; --r) {
       if (r < last()) {
-        const double back = end_of(1, r + 1, 0) + problem_.hop;
-        while (!failed_ && of(r).memory + cost(r, 0).memory * 2 * (2 + 2 * r) <= problem_.limit &&
-               of(r).end + cost(r, 0).forward.value <= back && more(r, 0))
-          for (int j = 0; j <= r; ++j) put(j, 0);
+        const double back = rows_.end_of(r + 1, ForwardUp, 0) + work_.hop;
+        while (!failed_ && rows_.memory(r) + work_.costs[r][0].memory * 2 * (2 + 2 * r) <= work_.limit &&
+               rows_.end(r) + rows_.seconds(r, ForwardDown) <= back && rows_.has_more(r, ForwardDown))
+          for (int j = 0; j <= r; ++j) put(j, ForwardDown);
       }
-      put(r, 1);
+      put(r, ForwardUp);
     }
-    int leg = 0;
+    int leg = ForwardDown;
     for (int r = 1; r <= last() && !failed_; ++r)
-      while (!failed_ && behind(r)) {
+      while (!failed_ && lags(r)) {
         for (int j = last(); j >= r; --j)
-          if (more(j, leg)) put(j, leg);
-        leg = 1 - leg;
+          if (rows_.has_more(j, leg)) put(j, leg);
+        leg = ForwardUp - leg;
       }
   }
 
   /// Whether a rank has fewer forwards than the one before it.
-  bool behind(int r) {
-    const Rank &own = of(r), &before = of(r - 1);
-    return own.count[0] + own.count[1] < before.count[0] + before.count[1] ||
-           (own.count[1] <= before.count[1] && before.count[1] < problem_.micro_batches);
+  bool lags(int r) const {
+    const int down = rows_.count(r, ForwardDown), up = rows_.count(r, ForwardUp);
+    const int down_before = rows_.count(r - 1, ForwardDown), up_before = rows_.count(r - 1, ForwardUp);
+    return down + up < down_before + up_before || (up <= up_before && up_before < work_.micro_batches);
   }
 
   void gradients() {
-    std::vector<std::pair<int, int>> turns;  // Rank and leg: those that go up first, from the last rank on.
+    std::vector<std::pair<int, int>> turns;  // Rank and leg: first the gradients that go up, from the last rank on.
     std::vector<int> down;
     for (int r = last(); r >= 0; --r) {
-      const bool has = of(r).count[3] < of(r).count[2];
-      if (has && (arrived(r, 3) || !more(r, 2)))
-        turns.emplace_back(r, 3);
+      const bool has = rows_.count(r, GradientUp) < rows_.count(r, GradientDown);
+      if (has && (rows_.has_input(r, GradientUp) || !rows_.has_more(r, GradientDown)))
+        turns.emplace_back(r, GradientUp);
       else
         down.push_back(r);
     }
-    for (auto r = down.rbegin(); r != down.rend(); ++r) turns.emplace_back(*r, 2);
+    for (auto r = down.rbegin(); r != down.rend(); ++r) turns.emplace_back(*r, GradientDown);
     for (const auto& [r, leg] : turns) {
-      if (failed_ || !more(r, leg)) {
+      if (failed_ || !rows_.has_more(r, leg)) {
         failed_ = true;
         return;
       }
-      fill(r, leg, leg == 3 || fill_gradient_);
+      fill(r, leg, leg == GradientUp || fill_gradient_);
       put(r, leg);
     }
   }
 
   void forwards() {
     for (int r = 0; r <= last() && !failed_; ++r) {
-      if (!more(r, 1)) continue;
+      if (!rows_.has_more(r, ForwardUp)) continue;
       int leg = -1;
-      if (of(r).count[1] >= of(r).count[0])
-        leg = 0;
-      else if (arrived(r, 1))
-        leg = 1;
-      else if (more(r, 0) && arrived(r, 0))
-        leg = 0;
+      if (rows_.count(r, ForwardUp) >= rows_.count(r, ForwardDown))
+        leg = ForwardDown;
+      else if (rows_.has_input(r, ForwardUp))
+        leg = ForwardUp;
+      else if (rows_.has_more(r, ForwardDown) && rows_.has_input(r, ForwardDown))
+        leg = ForwardDown;
       if (leg < 0) continue;
-      make_room(r, 2 * cost(r, leg).memory);
+      make_room(r, rows_.memory_change(r, leg));
       if (failed_) return;
       fill(r, leg, fill_forward_);
       put(r, leg);
     }
   }
 
-  const Problem& problem_;
+  const ZeroBubbleWork& work_;
   bool fill_forward_, fill_gradient_, failed_ = false;
-  std::vector<Rank> ranks_;
-  std::vector<double> ends_[kLegs];
-  double worst_ = 0;  ///< The largest bubble of a rank so far.
+  GreedyRows rows_;
+  std::vector<double> allowance_;  ///< [rank]
 };
 
-/// Tries again with the bubbles that there were as long as that helps.
-std::optional<Trial> improved(const Problem& problem, bool fill_forward, bool fill_gradient) {
-  std::optional<Trial> best;
+/// Tries again with the bubbles of the last schedule while that helps.
+std::optional<ZbVTrial> improved(const ZeroBubbleWork& work, bool fill_forward, bool fill_gradient) {
+  std::optional<ZbVTrial> best;
   std::vector<double> approved;
   for (;;) {
-    Trial trial(problem, fill_forward, fill_gradient, best ? &approved : nullptr);
+    ZbVTrial trial(work, fill_forward, fill_gradient, best ? &approved : nullptr);
     if (!trial.run() || (best && trial.bubble() >= best->bubble())) return best;
     approved = trial.bubbles();
     best.emplace(std::move(trial));
@@ -232,21 +165,19 @@ std::optional<Trial> improved(const Problem& problem, bool fill_forward, bool fi
 
 Schedule whole(const ScheduleInput& in) {
   const double memory = option_or(in, "memory", 1.0);
-  const Problem problem{rank_costs(in), in.plan.micro_batches(StageId{0}), slowest_hop(in).value,
-                        memory * 4 * in.layout.ranks()};
-  std::optional<Trial> best;
+  const ZeroBubbleWork work{rank_costs(in), in.plan.micro_batches(StageId{0}), slowest_hop(in).value,
+                            memory * 4 * in.layout.ranks()};
+  std::optional<ZbVTrial> best;
   for (const bool gradient : {true, false})
     for (const bool forward : {true, false})
-      if (auto trial = improved(problem, forward, gradient); trial && (!best || trial->bubble() < best->bubble()))
+      if (auto trial = improved(work, forward, gradient); trial && (!best || trial->bubble() < best->bubble()))
         best.emplace(std::move(*trial));
   if (!best)
     throw Infeasible("memory",
                      fmt::format("the schedule 'zb-v-auto' finds no order in {:g} times {} activations on each rank",
                                  memory, in.layout.ranks()),
                      "a larger run.schedule.memory, or the schedule zb-v");
-  return by_rank(in, problem.micro_batches, [&](const RankInput& r, RankOps& ops) {
-    for (const auto& [kind, chunk, micro] : best->row(r.rank)) ops.add(kind, chunk, micro);
-  });
+  return schedule_of(in, best->rows());
 }
 
 }  // namespace

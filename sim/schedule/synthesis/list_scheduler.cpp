@@ -1,9 +1,9 @@
 #include "sim/schedule/synthesis/list_scheduler.hpp"
 
 #include <algorithm>
-#include <queue>
 
 #include "sim/core/numbers.hpp"
+#include "sim/schedule/rank_clock.hpp"
 
 namespace stagecraft::synthesis {
 namespace {
@@ -19,30 +19,18 @@ class ListScheduler {
         ready_(problem.inputs.size(), 0),
         stages_(problem.rank_of.size()),
         card_(problem.stages.size(), 0),
-        busy_until_(problem.stages.size(), 0),
         held_(limit.size(), std::vector<double>(problem.stages.size(), 0)),
-        depth_(problem.rank_of.size(), 0) {
-    for (std::size_t i = 0; i < problem.order.size(); ++i) depth_[problem.order[i]] = static_cast<int>(i);
-  }
+        clock_(problem.stages.size()) {}
 
   Rows run() {
-    for (int r = 0; r < problem_.ranks(); ++r) turns_.push({0, r});
-    while (!turns_.empty()) {
-      const Turn turn = turns_.top();
-      turns_.pop();
-      if (turn.time >= busy_until_[turn.rank]) decide(turn.rank, turn.time);
-    }
+    for (int r = 0; r < problem_.ranks(); ++r) clock_.wake(r, 0);
+    clock_.run([&](int rank, double now) { decide(rank, now); });
     for (std::size_t s = 0; s < stages_.size(); ++s)
       if (stages_[s].weight < problem_.micros[s]) return {};
     return std::move(rows_);
   }
 
  private:
-  struct Turn {
-    double time;
-    int rank;
-    bool operator<(const Turn& o) const { return time != o.time ? time > o.time : rank > o.rank; }
-  };
   struct Progress {
     int forward = 0, gradient = 0, weight = 0;
   };
@@ -142,7 +130,7 @@ class ListScheduler {
         comes - now < genes_.courtesy * problem_.times[best.stage].of(best.kind))
       best.stage = -1, next = comes;
     if (best.stage >= 0) return start(rank, now, best);
-    if (next < kInfinity) turns_.push({next, rank});
+    if (next < kInfinity) clock_.wake(rank, next);
   }
 
   /// Fewer micro-batches are left to start before the stage is full.
@@ -165,8 +153,7 @@ class ListScheduler {
       held_[k][rank] += limit_[k].taken_by(step, c.stage) - limit_[k].given_by(step, c.stage);
     double end = now + times.of(c.kind);
     if (step.passes_gradient()) end += times.prelude;
-    busy_until_[rank] = end;
-    turns_.push({end, rank});
+    clock_.occupy(rank, end);
     if (c.kind == kForward) send(problem_.forward_outputs[step.piece()], 0, rank, end);
     if (step.passes_gradient()) send(problem_.gradient_outputs[step.piece()], 1, rank, end);
   }
@@ -178,8 +165,7 @@ class ListScheduler {
       if (output.sending > 0) there = card_[rank] = std::max(end, card_[rank]) + output.sending;
       ready_[slot] = std::max(ready_[slot], there + output.delay);
       if (--missing_[slot] > 0) continue;
-      const int other = problem_.rank_of[problem_.stage_of[output.piece]];
-      turns_.push({std::max(busy_until_[other], ready_[slot]), other});
+      clock_.wake(problem_.rank_of[problem_.stage_of[output.piece]], ready_[slot]);
     }
   }
 
@@ -191,10 +177,8 @@ class ListScheduler {
   std::vector<double> ready_;
   std::vector<Progress> stages_;
   std::vector<double> card_;
-  std::vector<double> busy_until_;
-  std::vector<std::vector<double>> held_;  ///< Of each resource and rank.
-  std::vector<int> depth_;                 ///< Of each stage: its place in the order of the data.
-  std::priority_queue<Turn> turns_;
+  std::vector<std::vector<double>> held_;  ///< [resource][rank]
+  RankClock<double> clock_;
 };
 
 }  // namespace

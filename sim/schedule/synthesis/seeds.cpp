@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/schedule/v_blocks.hpp"
+#include "sim/schedule/v_shape/blocks.hpp"
 
 namespace stagecraft::synthesis {
 namespace {

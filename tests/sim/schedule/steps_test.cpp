@@ -4,8 +4,8 @@
 
 #include <random>
 
-#include "sim/schedule/steps.hpp"
-#include "sim/schedule/v_repeat.hpp"
+#include "sim/schedule/v_shape/patterns.hpp"
+#include "sim/schedule/v_shape/steps.hpp"
 
 using namespace stagecraft;
 
@@ -34,8 +34,8 @@ TEST_CASE("steps: the peak and its last step are known behind every change") {
   for (int trial = 0; trial < 200; ++trial) {
     std::vector<Step> steps(1 + below(100));
     for (Step& step : steps) step = kSteps[below(5)];
-    Steps<Kept> kept(steps);
-    Steps<KeptAndDue> due(steps);
+    StepTree<Activations> kept(steps);
+    StepTree<ActivationsAndDue> due(steps);
     for (int change = 0; change < 20; ++change) {
       const std::size_t place = below(steps.size());
       steps[place] = kSteps[below(5)];
@@ -54,7 +54,7 @@ TEST_CASE("steps: the peak and its last step are known behind every change") {
 }
 
 TEST_CASE("steps: two at once, across the border of a block") {
-  Steps<Kept> row(std::vector<Step>(20, Step::Free));
+  StepTree<Activations> row(std::vector<Step>(20, Step::Free));
   for (int first = 0; first < 19; ++first) {
     row.set(first, {Step::Takes, Step::Takes});
     CHECK(row.whole().most == 2);

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/schedule/v_fill.hpp"
-#include "sim/schedule/v_repeat.hpp"
+#include "sim/schedule/v_shape/patterns.hpp"
+#include "sim/schedule/v_shape/reshape.hpp"
 
 using namespace stagecraft;
 
@@ -54,17 +54,17 @@ TEST_CASE("rows: a forward goes into a bubble only where no rank has kept as man
   CHECK(roomy[0] == VRow{{0, F0}, {1, F1}, {2, I1}, {3, W1}, {4, F0}, {5, F1}, {6, I1}, {7, W1}, {8, I0}, {9, W0}});
 }
 
-TEST_CASE("rows: complete ones alone are settled, and weight gradients follow their gradients") {
+TEST_CASE("rows: only complete ones are ordered, and weight gradients follow their gradients") {
   VRows rows{kTop, kBottom};
   std::swap(rows[1][4].pass, rows[1][5].pass);  // W0 before W1.
-  REQUIRE(settle(rows, 1));
+  REQUIRE(order_weights(rows, 1));
   CHECK(rows == VRows{kTop, kBottom});
   VRows late{kTop, kBottom};
   late[1][2].time = 4;  // In the step of the I1 that it needs.
-  CHECK_FALSE(settle(late, 1));
+  CHECK_FALSE(order_weights(late, 1));
   VRows missing{kTop, kBottom};
   missing[1].pop_back();
-  CHECK_FALSE(settle(missing, 1));
+  CHECK_FALSE(order_weights(missing, 1));
 }
 
 TEST_CASE("rows: two repetitions for each rank, as far as 64 beyond the micro-batches") {

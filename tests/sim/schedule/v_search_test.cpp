@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "sim/core/random.hpp"
-#include "sim/schedule/v_patterns.hpp"
-#include "sim/schedule/v_search.hpp"
+#include "sim/schedule/v_shape/patterns.hpp"
+#include "sim/schedule/v_shape/search.hpp"
 
 using namespace stagecraft;
 
@@ -27,14 +27,14 @@ VWork random_work(int ranks, int micro_batches, double hop, double spread, Rng& 
 
 }  // namespace
 
-TEST_CASE("patterns are there where passes are said to be apart, and only there") {
+TEST_CASE("patterns exist exactly where has_patterns says so") {
   for (const int ranks : {1, 2, 3, 9, 16})
     for (const VPattern& top : v_tops())
       for (int first = 1; first <= kSteepest; ++first)
         for (int second = 1; second <= first; ++second)
           for (int turn = 1; turn <= ranks; ++turn) {
             const VSlope slope{top, first, second, turn};
-            CHECK(passes_apart(slope, ranks) == patterns_of(slope, ranks).has_value());
+            CHECK(has_patterns(slope, ranks) == patterns_of(slope, ranks).has_value());
           }
 }
 

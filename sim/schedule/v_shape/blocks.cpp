@@ -1,4 +1,4 @@
-#include "sim/schedule/v_blocks.hpp"
+#include "sim/schedule/v_shape/blocks.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,16 +6,16 @@
 #include <numeric>
 #include <unordered_set>
 
-#include "sim/schedule/steps.hpp"
+#include "sim/schedule/v_shape/steps.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr int kPeriod = 6, kLegs = 4, kWeights = 4;  // The leg behind the four is weight gradients.
+constexpr int kPeriod = 6, kLegs = 4, kWeights = 4;  // The fifth leg is weight gradients.
 
-/// Of one rank: the times of each leg, one for each micro-batch; weight gradients may be there or not.
+/// The times of one rank, [leg][micro-batch]; with or without the leg of weight gradients.
 using Legs = std::vector<std::vector<int>>;
-using Times = std::vector<Legs>;
+using Times = std::vector<Legs>;  // [rank]
 
 bool goes_down(int leg) { return leg % 2 == 0; }
 
@@ -38,7 +38,7 @@ void each_pass(const Times& times, Visit&& visit) {
     }
 }
 
-/// Every op in the order of time, ranks, legs. It counts, since there may be millions.
+/// Every op in the order of time, ranks, legs. Counting sort, since there may be millions.
 std::vector<Pass> in_order(const Times& times) {
   int last = 0;
   for (const Legs& legs : times) last = std::max(last, last_time(legs));
@@ -50,7 +50,7 @@ std::vector<Pass> in_order(const Times& times) {
   return sorted;
 }
 
-/// The ops of one rank in the order of time. It sorts, since steps without any may be far more.
+/// The ops of one rank in the order of time. Sorting compares, since idle steps may be far more than ops.
 std::vector<Pass> row_of(const Legs& legs) {
   std::vector<Pass> row;
   each_pass({legs}, [&](const Pass& p) { row.push_back(p); });
@@ -58,8 +58,8 @@ std::vector<Pass> row_of(const Legs& legs) {
   return row;
 }
 
-/// Calls weight(time, chunk) for the weight gradients that free steps have room for, the second chunk first, and for
-/// those left at the end.
+/// Calls weight(time, chunk) for the weight gradients that free steps have room for, the second chunk first, and at the
+/// end for the rest.
 template <class Weight>
 void fill_weights(const std::vector<Pass>& row, Weight&& weight) {
   int due[2] = {0, 0}, free = 0;
@@ -82,7 +82,7 @@ void add_weights(Legs& legs) {
   legs.push_back(std::move(times));
 }
 
-/// The latest time among what a pass of the first four legs needs; -1 when nothing.
+/// The latest time among the inputs of a pass of the first four legs; -1 when it has none.
 int inputs_at(const Times& times, const Pass& p) {
   if (p.leg == kWeights) return -1;
   const auto time = [&](int rank, int leg) { return times[rank][leg][p.micro]; };
@@ -97,15 +97,15 @@ Step step_of(int leg, bool has_weights) {
   return leg < 2 ? Step::Takes : has_weights ? Step::Busy : Step::Due;
 }
 
-/// What one rank keeps alive, where weight gradients free it. Without a leg of their own they are taken to run in the
-/// free steps.
-Steps<KeptAndDue> memory_of(const Legs& legs) {
+/// The activations of one rank, which weight gradients free. Without a leg of their own, weight gradients are assumed
+/// to run in the free steps.
+StepTree<ActivationsAndDue> memory_of(const Legs& legs) {
   std::vector<Step> steps(last_time(legs) + 1, Step::Free);
   each_pass({legs}, [&](const Pass& p) { steps[p.time] = step_of(p.leg, legs.size() > kLegs); });
-  return Steps<KeptAndDue>(std::move(steps));
+  return StepTree<ActivationsAndDue>(std::move(steps));
 }
 
-/// The most of that, without a look at every step.
+/// The peak of that, without visiting every step.
 int peak_of(const Legs& legs) {
   const bool has_weights = legs.size() > kLegs;
   int alive = 0, due = 0, free = 0, most = 0;
@@ -122,7 +122,7 @@ int peak_of(const Legs& legs) {
   return most;
 }
 
-/// ASAP in the given order, every op one step.
+/// Moves every op as early as possible in the given order, each one step long.
 void squeeze(Times& times) {
   std::vector<int> next(times.size(), 0);
   for (const Pass& p : in_order(times)) {
@@ -132,12 +132,12 @@ void squeeze(Times& times) {
   }
 }
 
-/// Moves ops of the warm-up and of the end into free steps ahead of them. The steady part, between the first gradient
+/// Moves ops of the warm-up and of the end into free steps before them. The steady part, between the first gradient
 /// that is back on rank 0 and its last forward, stays; so does the warm-up when weight gradients have no times yet.
-/// Memory is looked at only where it binds, and there the steps of a rank are about as many as its ops.
-class Reorder {
+/// Memory is tracked only where it is a limit, and there the steps of a rank are about as many as its ops.
+class Reordering {
  public:
-  Reorder(Times& times, bool warm_up)
+  Reordering(Times& times, bool warm_up)
       : times_(times), warm_up_(warm_up), taken_(times.size()), gradients_(times.size()) {
     for (const Legs& legs : times) peak_ = std::max(peak_, peak_of(legs));
     if (peak_ < 2 * static_cast<int>(times[0][0].size()))
@@ -171,10 +171,10 @@ class Reorder {
       }
   }
 
-  /// False, and nothing has changed, where the step is not free or more would be kept than before.
+  /// False, without a change, when the step is not free or the peak would rise.
   bool moved(const Pass& p, int time, int to) {
     if (memory_.empty()) return taken_[p.rank].insert(to).second && taken_[p.rank].erase(time) > 0;
-    Steps<KeptAndDue>& memory = memory_[p.rank];
+    StepTree<ActivationsAndDue>& memory = memory_[p.rank];
     if (!memory.free(to)) return false;
     const Step step = step_of(p.leg, times_[p.rank].size() > kLegs);
     memory.set(time, {Step::Free}), memory.set(to, {step});
@@ -183,7 +183,7 @@ class Reorder {
     return false;
   }
 
-  /// Keeps the times of a rank's gradients in order: the n-th weight gradient follows the n-th of them.
+  /// Keeps the times of a rank's gradients in order: the n-th weight gradient follows the n-th gradient.
   void note_gradient(const Pass& p) {
     auto& list = gradients_[p.rank];
     const int time = times_[p.rank][p.leg][p.micro];
@@ -192,8 +192,8 @@ class Reorder {
 
   Times& times_;
   bool warm_up_;
-  std::vector<Steps<KeptAndDue>> memory_;       ///< Of each rank; empty where all may be kept,
-  std::vector<std::unordered_set<int>> taken_;  ///< and then the steps that are not free.
+  std::vector<StepTree<ActivationsAndDue>> memory_;  ///< [rank]; empty when memory is no limit.
+  std::vector<std::unordered_set<int>> taken_;       ///< [rank]: steps that are not free, when memory is no limit.
   std::vector<std::vector<int>> gradients_;
   int peak_ = 0;
 };
@@ -227,10 +227,10 @@ Schedule from_v_blocks(const ScheduleInput& in, const std::vector<VBlock>& block
       for (int k = 0; k < m; ++k) legs[leg].push_back(block[leg] + kPeriod * k);
   }
   for (Legs& legs : times) add_weights(legs);
-  Reorder(times, true).run();
+  Reordering(times, true).run();
   squeeze(times);
   drop_weights(times);
-  Reorder(times, false).run();
+  Reordering(times, false).run();
   for (Legs& legs : times) add_weights(legs);
   squeeze(times);
   drop_weights(times);

@@ -8,28 +8,29 @@
 
 namespace stagecraft {
 
-/// What a rank does in one step, as far as its memory is concerned.
+/// What a rank does in one step, as far as memory is concerned: it takes an activation, frees one, or runs an input
+/// gradient after which a weight gradient is due.
 enum class Step : std::int8_t { Free, Busy, Takes, Frees, Due };
 
-/// Activations kept over a stretch of steps: how many more there are behind it, and most behind any of its steps.
-struct Kept {
+/// Activations over a stretch of steps: how many more there are after it, and the most after any of its steps.
+struct Activations {
   int change = 0, most = 0;
-  static Kept of(Step step) {
+  static Activations of(Step step) {
     const int change = step == Step::Takes ? 1 : step == Step::Frees ? -1 : 0;
     return {change, change};
   }
-  static Kept joined(const Kept& a, const Kept& b) {
+  static Activations joined(const Activations& a, const Activations& b) {
     return {a.change + b.change, std::max(a.most, a.change + b.most)};
   }
 };
 
-/// The same where a free step runs a weight gradient that is due, which frees an activation. Activations without a
-/// gradient grow by `change`; of d that are due there are max(d + due, least) behind the stretch. Most of both in
-/// between: what there was without a gradient, and max(d + most, most_of_least).
-struct KeptAndDue {
+/// Activations where a free step runs a weight gradient that is due, which frees an activation. Activations without a
+/// gradient grow by `change`; d weight gradients that are due before the stretch become max(d + due, least) after it.
+/// The most of both in between is what there was without a gradient, plus max(d + most, most_of_least).
+struct ActivationsAndDue {
   int change = 0, due = 0, least = 0, most = 0, most_of_least = 0;
-  static KeptAndDue of(Step);
-  static KeptAndDue joined(const KeptAndDue& a, const KeptAndDue& b) {
+  static ActivationsAndDue of(Step);
+  static ActivationsAndDue joined(const ActivationsAndDue& a, const ActivationsAndDue& b) {
     return {a.change + b.change, a.due + b.due, std::max(a.least + b.due, b.least),
             std::max(a.most, a.change + a.due + b.most),
             std::max(a.most_of_least, a.change + std::max(a.least + b.most, b.most_of_least))};
@@ -37,11 +38,11 @@ struct KeptAndDue {
   int peak() const { return std::max(most, most_of_least); }
 };
 
-/// The steps of a rank under a binary tree of stretches. O(log steps) for each change and question.
+/// The steps of a rank under a binary tree of stretches. O(log steps) for each change and query.
 template <class Stretch>
-class Steps {
+class StepTree {
  public:
-  explicit Steps(std::vector<Step> steps) : steps_(std::move(steps)) {
+  explicit StepTree(std::vector<Step> steps) : steps_(std::move(steps)) {
     const std::size_t blocks = (steps_.size() + kBlock - 1) / kBlock;
     while (leaves_ < blocks) leaves_ *= 2;
     tree_.resize(2 * leaves_);
@@ -52,15 +53,15 @@ class Steps {
   bool free(int step) const { return steps_[step] == Step::Free; }
   const Stretch& whole() const { return tree_[1]; }
 
-  /// From `step` on.
+  /// Replaces the steps from `step` on.
   void set(int step, std::initializer_list<Step> what) {
-    const std::size_t first = static_cast<std::size_t>(step), last = first + what.size() - 1;
+    const std::size_t first = step, last = first + what.size() - 1;
     std::copy(what.begin(), what.end(), steps_.begin() + step);
     renew(first / kBlock);
     if (last / kBlock != first / kBlock) renew(last / kBlock);
   }
 
-  /// The last step before `end` behind which there are so many or more, -1 for none.
+  /// The last step before `end` after which there are `activations` or more; -1 for none.
   int last_with(int activations, int end) const {
     return last_in(1, 0, static_cast<int>(leaves_ * kBlock), activations, end);
   }
@@ -99,7 +100,7 @@ class Steps {
   std::vector<Stretch> tree_;  ///< The root is 1.
 };
 
-/// The indices of ops by their time, those of one time as they are. O(ops + the last time).
+/// The indices of ops sorted by time, stable. O(ops + the last time).
 std::vector<int> in_order(const std::vector<int>& times);
 
 }  // namespace stagecraft

@@ -1,10 +1,8 @@
-#include "sim/schedule/v_rows.hpp"
+#include "sim/schedule/v_shape/rows.hpp"
 
 #include <algorithm>
 #include <deque>
 #include <numeric>
-
-#include "sim/schedule/v_clock.hpp"
 
 namespace stagecraft {
 namespace {
@@ -23,12 +21,13 @@ std::vector<int> ranks_by_step(const VRows& rows) {
     for (const VStep& step : row) ++place[step.time + 1];
   std::partial_sum(place.begin(), place.end(), place.begin());
   std::vector<int> ranks(place.back());
-  const auto add = [&](std::size_t r, bool down) {
+  const auto add = [&](int r, bool down) {
     for (const auto& [time, pass] : rows[r])
-      if (goes_down(pass) == down) ranks[place[time]++] = static_cast<int>(r);
+      if (goes_down(pass) == down) ranks[place[time]++] = r;
   };
-  for (std::size_t r = 0; r < rows.size(); ++r) add(r, true);
-  for (std::size_t r = rows.size(); r-- > 0;) add(r, false);
+  const int last = static_cast<int>(rows.size()) - 1;
+  for (int r = 0; r <= last; ++r) add(r, true);
+  for (int r = last; r >= 0; --r) add(r, false);
   return ranks;
 }
 
@@ -53,7 +52,7 @@ int peak_of(const VRows& rows) {
 }
 
 bool squeeze(VRows& rows, int micro_batches) {
-  VClock clock(static_cast<int>(rows.size()), micro_batches);
+  VClock<int> clock(static_cast<int>(rows.size()), micro_batches);
   std::vector<int> ends(rows.size(), 0);
   return each_by_step(rows, [&](int rank, VStep& step) {
     const auto input = clock.input(rank, step.pass);
@@ -65,10 +64,10 @@ bool squeeze(VRows& rows, int micro_batches) {
   });
 }
 
-bool settle(VRows& rows, int micro_batches) {
+bool order_weights(VRows& rows, int micro_batches) {
   std::vector<std::deque<VPass>> due(rows.size());
-  VClock clock(static_cast<int>(rows.size()), micro_batches);
-  const auto complete = [&](const VRow& row) { return std::ssize(row) == (kVPasses * micro_batches); };
+  VClock<int> clock(static_cast<int>(rows.size()), micro_batches);
+  const auto complete = [&](const VRow& row) { return std::ssize(row) == kVPasses * micro_batches; };
   return std::all_of(rows.begin(), rows.end(), complete) && each_by_step(rows, [&](int rank, VStep& step) {
            auto& queue = due[rank];
            if (is_weight(step.pass)) {
@@ -76,7 +75,7 @@ bool settle(VRows& rows, int micro_batches) {
              step.pass = queue.front();
              queue.pop_front();
            }
-           if (step.pass == I0 || step.pass == I1) queue.push_back(step.pass == I1 ? W1 : W0);
+           if (is_input_gradient(step.pass)) queue.push_back(step.pass == I1 ? W1 : W0);
            const auto input = clock.input(rank, step.pass);
            if (!input || *input >= step.time) return false;
            clock.run(rank, step.pass, step.time);

@@ -1,10 +1,10 @@
-#include "sim/schedule/steps.hpp"
+#include "sim/schedule/v_shape/steps.hpp"
 
 #include <numeric>
 
 namespace stagecraft {
 
-KeptAndDue KeptAndDue::of(Step step) {
+ActivationsAndDue ActivationsAndDue::of(Step step) {
   switch (step) {
     case Step::Takes:
       return {1, 0, 0, 1, 1};
@@ -22,11 +22,11 @@ KeptAndDue KeptAndDue::of(Step step) {
 
 std::vector<int> in_order(const std::vector<int>& times) {
   const int last = times.empty() ? 0 : *std::max_element(times.begin(), times.end());
-  std::vector<int> place(static_cast<std::size_t>(last) + 2, 0);
-  for (const int t : times) ++place[static_cast<std::size_t>(t) + 1];
+  std::vector<int> place(last + 2, 0);
+  for (const int t : times) ++place[t + 1];
   std::partial_sum(place.begin(), place.end(), place.begin());
   std::vector<int> order(times.size());
-  for (std::size_t i = 0; i < times.size(); ++i) order[place[times[i]]++] = static_cast<int>(i);
+  for (int i = 0; i < std::ssize(times); ++i) order[place[times[i]]++] = i;
   return order;
 }
 

@@ -1,44 +1,45 @@
-#include "sim/schedule/v_search.hpp"
+#include "sim/schedule/v_shape/search.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "sim/core/numbers.hpp"
-#include "sim/schedule/v_patterns.hpp"
+#include "sim/schedule/v_shape/patterns.hpp"
 
 namespace stagecraft {
 namespace {
 
 constexpr double kRounding = 1e-12;
 
-/// The best rows of all that were tried within `most` activations on a rank.
-class Best {
+/// The shortest rows so far, with at most `most` activations on a rank.
+class Incumbent {
  public:
-  Best(const VWork& work, int most) : work_(work), most_(most), floor_(work), least_(floor_(most) * (1 + kRounding)) {}
+  Incumbent(const VWork& work, int most)
+      : work_(work), most_(most), floor_(work), bound_(floor_(most) * (1 + kRounding)) {}
 
   const VWork& work() const { return work_; }
   int most() const { return most_; }
   int repeats() const { return repetitions(work_.ranks(), work_.micro_batches); }
   bool found() const { return !rows_.empty(); }
-  bool is_least() const { return found() && time_ <= least_; }
-  double least() const { return least_; }
+  bool is_optimal() const { return found() && time_ <= bound_; }
+  double bound() const { return bound_; }
   double floor(int peak) const { return floor_(peak); }
   bool beats(double floor) const { return found() && floor * (1 - kRounding) > time_; }
   VRows take() { return std::move(rows_); }
 
-  struct Tried {
+  struct Attempt {
     bool fits;
     double time = kInfinity;
   };
 
-  /// Of equal ones that with the smallest place is kept.
-  Tried attempt(const std::vector<VPattern>& patterns, int place) {
-    VAttempt made = rows_from(patterns, work_.micro_batches, most_);
-    if (made.peak > most_) return {false};
-    if (!made.rows) return {true};
-    const double time = span_of(*made.rows, work_);
+  /// Keeps the rows when they are shorter, or equal with a smaller place.
+  Attempt attempt(const std::vector<VPattern>& patterns, int place) {
+    VAttempt result = rows_from(patterns, work_.micro_batches, most_);
+    if (result.peak > most_) return {false};
+    if (!result.rows) return {true};
+    const double time = span_of(*result.rows, work_);
     if (!found() || time < time_ || (time == time_ && place < place_))
-      rows_ = std::move(*made.rows), time_ = time, place_ = place;
+      rows_ = std::move(*result.rows), time_ = time, place_ = place;
     return {true, time};
   }
 
@@ -46,7 +47,7 @@ class Best {
   const VWork& work_;
   int most_;
   VFloor floor_;
-  double least_, time_ = 0;
+  double bound_, time_ = 0;
   int place_ = 0;
   VRows rows_;
 };
@@ -57,87 +58,87 @@ struct Candidate {
   double floor = 0;
 };
 
-/// Tries the candidate now where it may be as short as any, else keeps it for later. False when it does not fit.
-bool look(Candidate c, Best& best, std::vector<Candidate>& later) {
-  const VWork& work = best.work();
+/// Tries the candidate now when it may reach the bound, else keeps it for later. False when it does not fit.
+bool try_or_defer(Candidate c, Incumbent& incumbent, std::vector<Candidate>& later) {
+  const VWork& work = incumbent.work();
   const auto patterns = patterns_of(c.slope, work.ranks());
   if (!patterns) return true;
-  if (best.repeats() > work.micro_batches && best.most() < 2 * work.ranks())
-    return best.attempt(*patterns, c.place).fits;
-  const int peak = peak_of(*patterns, best.repeats());
-  if (peak > best.most()) return false;
-  c.floor = best.floor(peak);
-  if (c.floor <= best.least()) return best.attempt(*patterns, c.place).fits;
+  if (incumbent.repeats() > work.micro_batches && incumbent.most() < 2 * work.ranks())
+    return incumbent.attempt(*patterns, c.place).fits;
+  const int peak = peak_of(*patterns, incumbent.repeats());
+  if (peak > incumbent.most()) return false;
+  c.floor = incumbent.floor(peak);
+  if (c.floor <= incumbent.bound()) return incumbent.attempt(*patterns, c.place).fits;
   later.push_back(c);
   return true;
 }
 
-/// Those that may be as short as any first, then the others as long as they may be shorter than the best.
-void try_all(Best& best) {
-  const int ranks = best.work().ranks();
+/// Tries slopes that may reach the bound first, then the others while they may be shorter than the incumbent.
+void try_all(Incumbent& incumbent) {
+  const int ranks = incumbent.work().ranks();
   std::vector<Candidate> later;
   int place = 0;
   for (const VPattern& top : v_tops())
     for (int first = 1; first <= kSteepest; ++first)
       for (int second = 1; second <= first; ++second)
         for (int turn = 1; turn <= (first == second ? 1 : ranks - 1); ++turn) {
-          if (!look({{top, first, second, turn}, place++}, best, later)) break;
-          if (best.is_least()) return;
+          if (!try_or_defer({{top, first, second, turn}, place++}, incumbent, later)) break;
+          if (incumbent.is_optimal()) return;
         }
   std::stable_sort(later.begin(), later.end(),
                    [](const Candidate& a, const Candidate& b) { return a.floor < b.floor; });
   for (const Candidate& c : later) {
-    if (best.beats(c.floor)) return;
-    best.attempt(*patterns_of(c.slope, ranks), c.place);
+    if (incumbent.beats(c.floor)) return;
+    incumbent.attempt(*patterns_of(c.slope, ranks), c.place);
   }
 }
 
 /// Slopes that differ in their turns alone, as far as their patterns fit.
-struct Family {
+struct SlopeFamily {
   VSlope slope;
   std::vector<int> turns;
-  std::vector<double> times;  ///< With each turn; negative for one not tried.
+  std::vector<double> times;  ///< [turn]; negative when not tried.
   double floor = 0;
-  std::size_t now = 0;  ///< The turn that it is compared by.
+  std::size_t now = 0;  ///< Index of the turn that the family is compared by.
 
   double time() const { return times.empty() ? kInfinity : times[now]; }
   VSlope at(std::size_t turn) const { return {slope.top, slope.first, slope.second, turns[turn]}; }
-  /// Steps down all ranks: slopes with as many keep about as much and take about as long.
+  /// Steps down all ranks: slopes with equally many need about as much memory and take about as long.
   int steps(std::size_t turn, int ranks) const {
     return slope.first * turns[turn] + slope.second * (ranks - 1 - turns[turn]);
   }
 };
 
-/// Tries each family with the latest turn that fits, and looks for better ones where they may be.
-class Narrow {
+/// Tries each family with the latest turn that fits, then turns that may be better.
+class FamilySearch {
  public:
-  explicit Narrow(Best& best) : best_(best), ranks_(best.work().ranks()) {
+  explicit FamilySearch(Incumbent& incumbent) : best_(incumbent), ranks_(incumbent.work().ranks()) {
     for (const VPattern& top : v_tops())
       for (int first = 1; first <= kSteepest; ++first)
         for (int second = 1; second <= first; ++second) add({top, first, second, 1});
   }
 
   void run() {
-    sort_by([](const Family& f) { return f.floor; });
-    for (Family& family : families_) try_last(family);
-    sort_by([](const Family& f) { return f.time(); });
+    sort_by([](const SlopeFamily& f) { return f.floor; });
+    for (SlopeFamily& family : families_) try_last(family);
+    sort_by([](const SlopeFamily& f) { return f.time(); });
     for (std::size_t i = 0; i < std::min(kSpread, families_.size()); ++i) spread(families_[i]);
-    if (!families_.empty()) meet();
-    sort_by([](const Family& f) { return f.time(); });
+    if (!families_.empty()) try_equal_steps();
+    sort_by([](const SlopeFamily& f) { return f.time(); });
     for (std::size_t i = 0; i < std::min(kBest, families_.size()); ++i) try_near(families_[i]);
     if (best_.found()) return;
-    for (Family& family : families_)
+    for (SlopeFamily& family : families_)
       if (!family.turns.empty()) try_at(family, 0);
   }
 
  private:
   static constexpr std::size_t kNear = 4, kSpread = 3, kParts = 8, kBest = 16;
 
-  /// The last turn of all is left to the family of equal steps, which is the same.
+  /// The last turn is left to the family of equal steps, which has the same slope.
   void add(const VSlope& slope) {
-    Family family{.slope = slope, .turns = {}, .times = {}};
+    SlopeFamily family{.slope = slope, .turns = {}, .times = {}};
     for (int turn = 1; turn <= (slope.first == slope.second ? 1 : ranks_ - 2); ++turn)
-      if (passes_apart({slope.top, slope.first, slope.second, turn}, ranks_)) family.turns.push_back(turn);
+      if (has_patterns({slope.top, slope.first, slope.second, turn}, ranks_)) family.turns.push_back(turn);
     family.turns.erase(std::partition_point(family.turns.begin(), family.turns.end(),
                                             [&](int turn) {
                                               return fits({slope.top, slope.first, slope.second, turn});
@@ -149,7 +150,7 @@ class Narrow {
     families_.push_back(std::move(family));
   }
 
-  /// Of one family, those before some turn: the later it is, the more activations.
+  /// Within a family the slopes before some turn fit: the later the turn, the more activations.
   bool fits(const VSlope& slope) const {
     const auto patterns = *patterns_of(slope, ranks_);
     return peak_of(patterns, best_.work().micro_batches) <= best_.most() &&
@@ -163,21 +164,21 @@ class Narrow {
   template <class Key>
   void sort_by(const Key& key) {
     std::stable_sort(families_.begin(), families_.end(),
-                     [&](const Family& a, const Family& b) { return key(a) < key(b); });
+                     [&](const SlopeFamily& a, const SlopeFamily& b) { return key(a) < key(b); });
   }
 
-  /// Not where there is nothing to gain.
-  double try_at(Family& family, std::size_t turn) {
+  /// Infinity when there is nothing to gain.
+  double try_at(SlopeFamily& family, std::size_t turn) {
     double& time = family.times[turn];
     if (time >= 0) return time;
     const VSlope slope = family.at(turn);
-    if (best_.is_least() || best_.beats(floor_of(slope))) return time = kInfinity;
+    if (best_.is_optimal() || best_.beats(floor_of(slope))) return time = kInfinity;
     time = best_.attempt(*patterns_of(slope, ranks_), place_++).time;
     if (time < shortest_) shortest_ = time, shortest_steps_ = family.steps(turn, ranks_);
     return time;
   }
 
-  void try_last(Family& family) {
+  void try_last(SlopeFamily& family) {
     for (std::size_t i = 0; i <= kNear && !family.turns.empty(); ++i) {
       family.now = family.turns.size() - 1;
       if (try_at(family, family.now) < kInfinity) return;
@@ -185,12 +186,12 @@ class Narrow {
     }
   }
 
-  void step_to(Family& family, std::size_t turn) {
+  void step_to(SlopeFamily& family, std::size_t turn) {
     if (try_at(family, turn) < family.time()) family.now = turn;
   }
 
-  /// Turns in equal parts, then half as far from the best, and half of that.
-  void spread(Family& family) {
+  /// Tries turns in equal parts, then turns half as far from the best one, and so on.
+  void spread(SlopeFamily& family) {
     if (family.time() == kInfinity) return;
     const std::size_t last = family.turns.size() - 1;
     for (std::size_t part = 1; part < kParts; ++part) step_to(family, last * part / kParts);
@@ -202,10 +203,10 @@ class Narrow {
     }
   }
 
-  /// Where the best slope is not a last one, all others with as many steps down the ranks.
-  void meet() {
+  /// Tries the slopes of all families with as many steps down the ranks as the shortest slope.
+  void try_equal_steps() {
     const int steps = shortest_steps_;
-    for (Family& family : families_) {
+    for (SlopeFamily& family : families_) {
       if (family.time() == kInfinity) continue;
       std::size_t nearest = family.turns.size() - 1;
       while (nearest > 0 && family.steps(nearest, ranks_) > steps) --nearest;
@@ -213,27 +214,27 @@ class Narrow {
     }
   }
 
-  void try_near(Family& family) {
+  void try_near(SlopeFamily& family) {
     if (family.time() == kInfinity) return;
     const std::size_t from = family.now, last = family.turns.size() - 1;
     for (std::size_t far = 1; far <= kNear && far <= from; ++far) step_to(family, from - far);
     for (std::size_t far = 1; far <= kNear / 2 && from + far <= last; ++far) step_to(family, from + far);
   }
 
-  Best& best_;
+  Incumbent& best_;
   int ranks_, place_ = 0, shortest_steps_ = 0;
   double shortest_ = kInfinity;
-  std::vector<Family> families_;
+  std::vector<SlopeFamily> families_;
 };
 
 }  // namespace
 
 VRows shortest_rows(const VWork& work, int most, int all_ranks) {
-  Best best(work, most);
+  Incumbent best(work, most);
   if (work.ranks() <= all_ranks)
     try_all(best);
   else
-    Narrow(best).run();
+    FamilySearch(best).run();
   return best.take();
 }
 

@@ -1,0 +1,163 @@
+#include "sim/schedule/v_shape/patterns.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "sim/schedule/v_shape/reshape.hpp"
+
+namespace stagecraft {
+namespace {
+
+using enum VPass;
+using Counts = EnumArray<VPass, int, kVPasses>;
+
+constexpr int kPeriod = 6;
+
+/// Puts both weight gradients on the first free step after their gradients; nothing when two passes share a step.
+std::optional<VPattern> with_weights(VPattern p) {
+  std::array<bool, kPeriod> taken{};
+  for (const VPass pass : {VPass::F0, VPass::F1, VPass::I1, VPass::I0}) {
+    bool& step = taken[p[pass]];
+    if (step) return {};
+    step = true;
+  }
+  for (const auto& [gradient, weight] : {std::pair{VPass::I1, VPass::W1}, std::pair{VPass::I0, VPass::W0}}) {
+    int step = p[gradient];
+    while (taken[step]) step = (step + 1) % kPeriod;
+    p[weight] = step, taken[step] = true;
+  }
+  return p;
+}
+
+/// The pattern that is `ranks` ranks further down, without weight gradients.
+VPattern moved(VPattern p, int down, int ranks) {
+  for (const VPass pass : {VPass::F0, VPass::I1}) p[pass] = (p[pass] + down * ranks) % kPeriod;
+  for (const VPass pass : {VPass::F1, VPass::I0}) p[pass] = (p[pass] + (kPeriod - 1) * ranks) % kPeriod;
+  return p;
+}
+
+/// Whether `ranks` ranks may follow: after a period of them the patterns repeat.
+bool fit_together(const VPattern& p, int down, int ranks) {
+  for (int r = 1; r <= std::min(ranks, kPeriod); ++r)
+    if (!with_weights(moved(p, down, r))) return false;
+  return true;
+}
+
+/// The first step of each kind of pass on each rank: at its place of the period, after the input of micro-batch 0.
+std::vector<Counts> first_steps(const std::vector<VPattern>& patterns) {
+  const int ranks = static_cast<int>(patterns.size());
+  std::vector<Counts> first(patterns.size());
+  const auto put = [&](int r, VPass pass, int from) {
+    const int place = patterns[r][pass];
+    return first[r][pass] = from + (place - from % kPeriod + kPeriod) % kPeriod;
+  };
+  int time = 0;
+  for (const VPass pass : {F0, F1, I1, I0})
+    for (int i = 0; i < ranks; ++i) {
+      const int r = comes_from(pass, 1) == 0 ? i : ranks - 1 - i;
+      time = put(r, pass, time) + 1;
+      if (!is_forward(pass)) put(r, pass == I1 ? W1 : W0, time);
+    }
+  return first;
+}
+
+/// The passes in the order of their steps. No two kinds share a step, since each has its own step of the period.
+VRow repeated(const Counts& first, int micro_batches) {
+  VRow row;
+  row.reserve(kVPasses * micro_batches);
+  Counts next = first;
+  for (int left = kVPasses * micro_batches; left > 0; --left) {
+    const VPass pass = kAllVPasses[std::min_element(next.begin(), next.end()) - next.begin()];
+    int& time = next[pass];
+    row.push_back({time, pass});
+    time += kPeriod;
+    if (time == first[pass] + kPeriod * micro_batches) time = std::numeric_limits<int>::max();
+  }
+  return row;
+}
+
+/// The repeated patterns, squeezed, with another warm-up; nothing when a step fails.
+std::optional<VRows> repeated(const std::vector<VPattern>& patterns, int micro_batches) {
+  VRows rows;
+  for (const Counts& first : first_steps(patterns)) rows.push_back(repeated(first, micro_batches));
+  if (!squeeze(rows, micro_batches) || !rebuild_warm_up(rows) || !squeeze(rows, micro_batches)) return {};
+  return rows;
+}
+
+}  // namespace
+
+std::vector<VPattern> v_tops() {
+  std::vector<VPattern> all;
+  for (int f = 1; f < kPeriod; ++f)
+    for (int down = 1; down < kPeriod; ++down)
+      for (int up = 1; up < kPeriod; ++up)
+        if (const auto whole = with_weights({0, f, down, up, 0, 0})) all.push_back(*whole);
+  return all;
+}
+
+std::optional<std::vector<VPattern>> patterns_of(const VSlope& slope, int ranks) {
+  std::vector<VPattern> patterns{slope.top};
+  for (int r = 0; r + 1 < ranks; ++r) {
+    const auto next = with_weights(moved(patterns.back(), r < slope.turn ? slope.first : slope.second, 1));
+    if (!next) return {};
+    patterns.push_back(*next);
+  }
+  return patterns;
+}
+
+bool has_patterns(const VSlope& slope, int ranks) {
+  const int before = std::min(slope.turn, ranks - 1);
+  return fit_together(slope.top, slope.first, before) &&
+         fit_together(moved(slope.top, slope.first, before), slope.second, ranks - 1 - before);
+}
+
+int repetitions(int ranks, int micro_batches) {
+  constexpr int kBeyond = 64;
+  return std::max(micro_batches, std::min(2 * ranks, micro_batches + kBeyond));
+}
+
+int peak_of(const std::vector<VPattern>& patterns, int micro_batches) {
+  const int all = kPeriod * micro_batches;
+  int peak = 0;
+  for (const Counts& first : first_steps(patterns)) {
+    // After the third of these steps the rank takes fewer activations in a period than it frees, before it no fewer.
+    std::array<int, 4> turns{first[W1], first[W0], first[F0] + all, first[F1] + all};
+    std::sort(turns.begin(), turns.end());
+    for (int t = turns[2] - kPeriod; t < turns[2]; ++t) {
+      int alive = 0;
+      for (const VPass pass : {F0, F1, W1, W0}) {
+        const int since = t - first[pass];
+        if (since >= 0) alive += activations(pass) * std::min(since / kPeriod + 1, micro_batches);
+      }
+      peak = std::max(peak, alive);
+    }
+  }
+  return peak;
+}
+
+VAttempt rows_from(const std::vector<VPattern>& patterns, int micro_batches, int most) {
+  const int ranks = static_cast<int>(patterns.size()), repeats = repetitions(ranks, micro_batches);
+  int limit = peak_of(patterns, repeats);
+  if ((micro_batches == repeats && limit > most) || limit > 2 * ranks) return {{}, limit};
+  auto rows = repeated(patterns, repeats);
+  if (!rows) return {{}, limit};
+  const int peak = peak_of(*rows);
+  if (peak > limit) return {{}, limit};
+  if (micro_batches < repeats) {
+    cut(*rows, micro_batches);
+    if (micro_batches <= ranks && 2 * micro_batches <= most) postpone_weights(*rows, std::min(2 * ranks, peak));
+    if (!squeeze(*rows, micro_batches)) return {{}, limit};
+    limit = peak_of(*rows);
+    if (limit > most) return {{}, limit};
+  }
+  if (!rebuild_end(*rows, micro_batches)) return {{}, limit};
+  fill_bubbles(*rows, micro_batches);
+  if (!order_weights(*rows, micro_batches)) return {{}, limit};
+  const int reached = peak_of(*rows);
+  if (reached > limit) return {{}, limit};
+  return {std::move(rows), reached};
+}
+
+}  // namespace stagecraft
