@@ -17,7 +17,7 @@ using config::Value;
 constexpr double kMostValues = 1e6;
 const char* const kForms = "write a list, {from: 4, to: 64, times: 2} or {from: 1, to: 9, by: 2}";
 
-/// "50 GB/s": its number and its unit.
+/// The number and the unit of a text such as "50 GB/s".
 struct Amount {
   double number = 0;
   std::string unit;
@@ -32,7 +32,8 @@ std::optional<Amount> amount_of(const Value& value) {
   return Amount{*number, end == std::string::npos ? "" : std::string(trim(value.text.substr(end)))};
 }
 
-/// Each is reckoned from the first, so that no rounding adds up; twelve digits show what was meant.
+/// A value of a range. Twelve digits hide rounding errors, which do not add up, because each value is computed from the
+/// first one.
 Value counted(double number, const std::string& unit, const Where& where) {
   const std::string text = fmt::format("{:.12g}", number);
   return Value::scalar(unit.empty() ? text : text + ' ' + unit, where, "computed");

@@ -16,36 +16,36 @@ using config::Value;
 
 constexpr double kMostCombinations = 1e7;
 
-std::string last_step(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+std::string last_field(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
-/// Paths by their last step, where no other ends so.
+/// The last field of each path, or the whole path if another one ends in the same field.
 std::map<std::string, std::string> short_names(const Sweep& sweep) {
   std::map<std::string, int> uses;
   const std::vector<std::string> paths = paths_of(sweep);
-  for (const std::string& path : paths) ++uses[last_step(path)];
+  for (const std::string& path : paths) ++uses[last_field(path)];
   std::map<std::string, std::string> names;
-  for (const std::string& path : paths) names[path] = uses[last_step(path)] == 1 ? last_step(path) : path;
+  for (const std::string& path : paths) names[path] = uses[last_field(path)] == 1 ? last_field(path) : path;
   return names;
 }
 
-const Member* find(const Step& step, const std::string& path) {
+const Member* find(const SweepStep& step, const std::string& path) {
   const auto at = std::find_if(step.begin(), step.end(), [&](const Member& m) { return m.key == path; });
   return at == step.end() ? nullptr : &*at;
 }
 
-bool has_all(const Step& step, const Step& wanted) {
+bool has_all(const SweepStep& step, const SweepStep& wanted) {
   return std::all_of(wanted.begin(), wanted.end(), [&](const Member& w) {
     const Member* m = find(step, w.key);
     return m && same_value(m->value, w.value);
   });
 }
 
-/// The settings of the combination with this number, counted with the last axis fastest.
-Step combination(const std::vector<Axis>& axes, std::size_t number) {
-  std::vector<const Step*> chosen(axes.size());
+/// The settings of combination `number`; the last axis varies fastest.
+SweepStep combination(const std::vector<SweepAxis>& axes, std::size_t number) {
+  std::vector<const SweepStep*> chosen(axes.size());
   for (std::size_t a = axes.size(); a-- > 0; number /= axes[a].size()) chosen[a] = &axes[a][number % axes[a].size()];
-  Step step;
-  for (const Step* s : chosen) step.insert(step.end(), s->begin(), s->end());
+  SweepStep step;
+  for (const SweepStep* s : chosen) step.insert(step.end(), s->begin(), s->end());
   return step;
 }
 
@@ -53,7 +53,7 @@ double combinations(const Sweep& sweep) {
   const bool only_also = sweep.axes.size() == (sweep.seeds.empty() ? 0U : 1U) && !sweep.also.empty();
   if (only_also) return 0;
   double count = 1;
-  for (const Axis& axis : sweep.axes) count *= static_cast<double>(axis.size());
+  for (const SweepAxis& axis : sweep.axes) count *= static_cast<double>(axis.size());
   return count;
 }
 
@@ -81,20 +81,22 @@ std::vector<Point> points_of(const Sweep& sweep, std::vector<Diagnostic>& warnin
   if (all > kMostCombinations) refuse(sweep, all, "shorten an axis");
   std::vector<bool> used(sweep.exclude.size(), false);
   std::vector<Point> points;
-  const auto add = [&](Step step) { points.push_back({static_cast<int>(points.size()) + 1, {}, std::move(step)}); };
+  const auto add = [&](SweepStep step) {
+    points.push_back({static_cast<int>(points.size()) + 1, {}, std::move(step)});
+  };
   for (std::size_t i = 0; i < static_cast<std::size_t>(all); ++i) {
-    Step step = combination(sweep.axes, i);
+    SweepStep step = combination(sweep.axes, i);
     bool out = false;
     for (std::size_t e = 0; e < sweep.exclude.size(); ++e)
       if (has_all(step, sweep.exclude[e])) out = used[e] = true;
     if (!out) add(std::move(step));
   }
-  for (const Step& also : sweep.also) {
+  for (const SweepStep& also : sweep.also) {
     const bool own_seed = !sweep.seeds.empty() && std::any_of(sweep.seeds.front().begin(), sweep.seeds.front().end(),
                                                               [&](const Member& m) { return find(also, m.key); });
     if (sweep.seeds.empty() || own_seed) add(also);
-    if (own_seed) continue;  // It says which one itself.
-    for (const Step& seed : sweep.seeds) {
+    if (own_seed) continue;  // It sets its seed itself.
+    for (const SweepStep& seed : sweep.seeds) {
       add(also);
       points.back().settings.insert(points.back().settings.end(), seed.begin(), seed.end());
     }

@@ -11,20 +11,20 @@ namespace stagecraft {
 
 /// One scenario of a sweep.
 struct Point {
-  int number = 0;     ///< From 1, in the order of the sweep.
+  int number = 0;     ///< Starts at 1, in the order of the sweep.
   std::string label;  ///< "schedule=1f1b,micro_batches=16"
-  Step settings;
+  SweepStep settings;
 };
 
-/// Every point of a sweep: the combinations of its axes without those left out, then `also`. InputError when there are
-/// more than its limit. `warnings` gets what looks like a slip: an `exclude` that leaves nothing out.
+/// Every point of a sweep: the combinations of its axes without the excluded ones, then `also`. InputError if there are
+/// more than the limit. Adds a warning for each `exclude` that excludes nothing.
 std::vector<Point> points_of(const Sweep&, std::vector<Diagnostic>& warnings);
 
-/// Whether two values say the same: numbers by what they are worth, all else by their text.
+/// Compares numbers by value and everything else by text.
 bool same_value(const config::Value&, const config::Value&);
 
-/// Those of the points that have a value of every path in "path=value" conditions. InputError for a path that the sweep
-/// does not vary, and when none is left.
+/// The points that meet "path=value" conditions: for each path they have one of its values. InputError for a path that
+/// the sweep does not vary, and if no point is left.
 std::vector<Point> only(const std::vector<Point>&, const std::vector<std::string>& conditions);
 
 /// "2/4": the second of four.
@@ -33,8 +33,8 @@ struct Shard {
 };
 Shard parse_shard(const std::string& text);
 
-/// Whether each point belongs to a shard, by its scenario's hash: scenarios are dealt out in the order of their hashes,
-/// so that shards differ by one scenario at most, whatever the axes are, and none is in two.
+/// Whether each point belongs to a shard. Scenarios are assigned to shards round-robin in the order of their hashes, so
+/// shards differ in size by at most one scenario.
 std::vector<bool> in_shard(const std::vector<std::string>& hashes, Shard);
 
 }  // namespace stagecraft

@@ -42,7 +42,7 @@ bool fits(const Outcome& o) {
                      [](const DeviceReport& d) { return d.memory.fits(); });
 }
 
-/// Over links to memory that devices share, by ops and messages; or over all others.
+/// Bytes over links to memory that devices share, by ops and messages; or over all other links.
 double traffic(const Prepared& p, const Outcome& o, bool of_memory) {
   std::set<LinkId> memories;
   for (const Device& d : p.cluster.devices) memories.insert(d.memory);
@@ -126,14 +126,14 @@ void try_to_run(const Scenario& scenario, const std::string& backend, PointResul
   fail(result, "bug", "", e.what());
 }
 
-/// A value of the file, or a problem, by its text and place.
+/// Identifies a value of the file or a problem by its text and place.
 using Key = std::tuple<std::string, int, int, std::string>;
 
 Key key_of(const config::Member& m) { return {m.key, m.value.where.line, m.value.where.column, one_line(m.value)}; }
 Key key_of(const Diagnostic& d) { return {d.where.file, d.where.line, d.where.column, d.path + ": " + d.message}; }
 
-/// In how many points each value stands, and each problem with it.
-class Census {
+/// Counts the points that have a value, and those that have a problem with it.
+class ProblemCensus {
  public:
   void count(const Point& point, const std::vector<Diagnostic>& problems) {
     ++points_;
@@ -215,7 +215,7 @@ PointResult run_point(const Sweep& sweep, const Point& point, const std::string&
 
 std::vector<std::string> hashes_of(const Sweep& sweep, const std::vector<Point>& points) {
   std::vector<std::string> hashes;
-  Census census;
+  ProblemCensus census;
   for (const Point& point : points) {
     ResolvedPoint resolved = resolve_point(sweep, point);
     census.count(point, resolved.ill_formed ? resolved.problems : std::vector<Diagnostic>{});

@@ -117,7 +117,7 @@ std::optional<SweepEnd> complete_results(const SweepPlan& plan, const SweepOptio
   return end;
 }
 
-/// False when stopped.
+/// Runs jobs and passes their ends to `done`. False if `stop` said true.
 using DoJobs = std::function<bool(std::span<const int> jobs, const std::function<bool()>& stop,
                                   const std::function<void(const JobEnd&)>& done)>;
 

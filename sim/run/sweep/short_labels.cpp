@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// As it stands in a file: words bare, maps and lists in brackets.
+/// The value as YAML on one line.
 std::string text_of(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_primitive()) return value.dump();
@@ -26,58 +26,58 @@ std::string text_of(const Json& value) {
   return value.is_object() ? fmt::format("{{{}}}", join(parts)) : fmt::format("[{}]", join(parts));
 }
 
-/// The different values of a path, by their text, and short names of them; no names where one is no map.
-struct Values {
+/// The values of a path by their text. They get short names only if all of them are maps.
+struct PathValues {
   std::map<std::string, Json> maps;
   std::map<std::string, std::string> names;
   bool all_maps = true;
 };
 
-bool said_alike(const std::string& key, const Json& value, const std::map<std::string, Json>& maps) {
+bool in_all(const std::string& key, const Json& value, const std::map<std::string, Json>& maps) {
   return std::all_of(maps.begin(), maps.end(),
                      [&](const auto& other) { return other.second.contains(key) && other.second.at(key) == value; });
 }
 
-void name(Values& values) {
+void set_names(PathValues& values) {
   if (!values.all_maps) return;
   std::set<std::string> different;
   for (const auto& [text, map] : values.maps) {
     std::vector<std::string> parts;
     for (const auto& item : map.items())
-      if (!said_alike(item.key(), item.value(), values.maps)) parts.push_back(text_of(item.value()));
+      if (!in_all(item.key(), item.value(), values.maps)) parts.push_back(text_of(item.value()));
     values.names[text] = join(parts, " ");
     different.insert(values.names[text]);
   }
   if (different.size() < values.maps.size() || different.contains("")) values.names.clear();
 }
 
-std::map<std::string, Values> values_in(const std::vector<Json>& settings) {
-  std::map<std::string, Values> by_path;
+std::map<std::string, PathValues> values_in(const std::vector<Json>& settings) {
+  std::map<std::string, PathValues> by_path;
   for (const Json& point : settings)
     for (const auto& item : point.items()) {
-      Values& values = by_path[item.key()];
+      PathValues& values = by_path[item.key()];
       values.all_maps = values.all_maps && item.value().is_object();
       if (values.all_maps) values.maps.emplace(text_of(item.value()), item.value());
     }
-  for (auto& entry : by_path) name(entry.second);
+  for (auto& entry : by_path) set_names(entry.second);
   return by_path;
 }
 
-std::string last_step(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+std::string last_field(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
-/// Empty where no value of it has a short name.
-std::string label_of(const Json& point, const std::map<std::string, Values>& by_path) {
+/// Empty if no value has a short name.
+std::string label_of(const Json& point, const std::map<std::string, PathValues>& by_path) {
   std::vector<std::string> parts;
   bool shorter = false;
   for (const auto& item : point.items()) {
     const auto alike = std::count_if(by_path.begin(), by_path.end(), [&](const auto& other) {
-      return last_step(other.first) == last_step(item.key());
+      return last_field(other.first) == last_field(item.key());
     });
     const auto& names = by_path.at(item.key()).names;
     shorter |= !names.empty();
     const std::string text = text_of(item.value());
     parts.push_back(
-        fmt::format("{}={}", alike == 1 ? last_step(item.key()) : item.key(), names.empty() ? text : names.at(text)));
+        fmt::format("{}={}", alike == 1 ? last_field(item.key()) : item.key(), names.empty() ? text : names.at(text)));
   }
   return shorter ? join(parts, ",") : std::string();
 }

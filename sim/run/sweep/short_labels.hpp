@@ -7,8 +7,8 @@
 
 namespace stagecraft {
 
-/// The labels of a table's points where room is short: where all values of a path are maps, by what not all of them say
-/// alike, without its keys; as the page of a sweep has them.
+/// Short labels of a table's points: if all values of a path are maps, only the entries that differ, without their
+/// keys. The page of a sweep has the same labels.
 std::vector<std::string> short_labels(const SweepTable&);
 
 }  // namespace stagecraft

@@ -23,14 +23,14 @@ using config::Value;
 
 bool is_note(const Member& member) { return member.key.starts_with("x-"); }
 
-Step step_of(const Value& map) {
-  Step step;
+SweepStep step_of(const Value& map) {
+  SweepStep step;
   for (const Member& m : map.members)
     if (!is_note(m)) step.push_back(m);
   return step;
 }
 
-/// The file of `base:`, as the sweep file says it: a file beside it, or a name from scenarios/.
+/// The file of `base:`, which is a path relative to the sweep file or a name from scenarios/.
 std::string base_of(const Value& base, Problems& problems) {
   const std::string file = find_file(FileKind::Scenario, base.text, base.where.file);
   if (!file.empty()) return file;
@@ -50,15 +50,15 @@ std::string base_of(const Value& base, Problems& problems) {
 void read_axes(const Value& written, Sweep& sweep, Problems& problems) {
   for (const Member& axis : written.members) {
     if (is_note(axis)) continue;
-    Axis steps;
+    SweepAxis steps;
     for (Value& value : axis_values(axis.value, config::under("axes", axis.key), problems))
       steps.push_back({{axis.key, axis.where, std::move(value)}});
     if (!steps.empty()) sweep.axes.push_back(std::move(steps));
   }
 }
 
-/// Within a step paths are set one behind the other as well.
-void check_step(const Step& step, const std::string& path, Problems& problems) {
+/// The paths of a step are set in order too, so a later one must not replace an earlier one.
+void check_step(const SweepStep& step, const std::string& path, Problems& problems) {
   for (std::size_t i = 0; i < step.size(); ++i)
     for (std::size_t before = 0; before < i; ++before) {
       const Member &m = step[i], &b = step[before];
@@ -70,11 +70,11 @@ void check_step(const Step& step, const std::string& path, Problems& problems) {
 }
 
 void read_together(const Value& written, Sweep& sweep, Problems& problems) {
-  Axis axis;
+  SweepAxis axis;
   for (std::size_t i = 0; i < written.items.size(); ++i) {
     axis.push_back(step_of(written.items[i]));
     check_step(axis.back(), fmt::format("together[{}]", i), problems);
-    const auto has = [](const Step& step, const std::string& path) {
+    const auto has = [](const SweepStep& step, const std::string& path) {
       return std::any_of(step.begin(), step.end(), [&](const Member& m) { return m.key == path; });
     };
     for (const Member& m : axis.front())
@@ -90,7 +90,7 @@ void read_together(const Value& written, Sweep& sweep, Problems& problems) {
   if (!axis.empty()) sweep.axes.push_back(std::move(axis));
 }
 
-/// Whether a sweep sets this itself, or replaces what it stands in.
+/// Whether the sweep sets this path or one that contains it.
 bool sets(const Sweep& sweep, const std::string& path) {
   const std::vector<std::string> paths = paths_of(sweep);
   return std::any_of(paths.begin(), paths.end(), [&](const std::string& p) {
@@ -98,7 +98,7 @@ bool sets(const Sweep& sweep, const std::string& path) {
   });
 }
 
-/// Where numbers are drawn: by what the scenario learns, or by the run where it learns nothing, and by its cluster.
+/// The seeds of the scenario: that of its training, or of the run if it does not train, and those of its cluster.
 std::vector<std::string> seed_paths(const Sweep& sweep) {
   std::vector<std::string> paths{sweep.base.has("training") ? "training.seed" : "run.seed"};
   const Value* cluster = sweep.base.find("cluster");
@@ -113,9 +113,9 @@ std::vector<std::string> seed_paths(const Sweep& sweep) {
   return paths;
 }
 
-/// Seeds 1, 2, ... wherever numbers are drawn.
-Axis seeds_of(const Value& repeat, const Sweep& sweep) {
-  Axis axis;
+/// An axis that sets all seeds to 1, 2, ...
+SweepAxis seeds_of(const Value& repeat, const Sweep& sweep) {
+  SweepAxis axis;
   const int count = config::as_int(repeat);
   const std::vector<std::string> paths = seed_paths(sweep);
   for (int seed = 1; count > 1 && seed <= count; ++seed) {
@@ -126,10 +126,10 @@ Axis seeds_of(const Value& repeat, const Sweep& sweep) {
   return axis;
 }
 
-/// Axes are set one behind the other: what one sets, no later one may set or replace again.
+/// Axes are set in order, so a later axis must not set or replace a path of an earlier one.
 void check_paths(const Sweep& sweep, Problems& problems) {
   std::vector<const Member*> before;
-  for (const Axis& axis : sweep.axes) {
+  for (const SweepAxis& axis : sweep.axes) {
     for (const Member& m : axis.front()) {
       for (const Member* b : before) {
         if (m.key == b->key)
@@ -144,10 +144,10 @@ void check_paths(const Sweep& sweep, Problems& problems) {
   }
 }
 
-/// Values that points are left out for have to be of paths that are varied.
+/// `exclude` may only name paths that vary.
 void check_exclude(const Sweep& sweep, Problems& problems) {
   std::vector<std::string> paths;
-  for (const Axis& axis : sweep.axes)
+  for (const SweepAxis& axis : sweep.axes)
     for (const Member& m : axis.front()) paths.push_back(m.key);
   for (std::size_t i = 0; i < sweep.exclude.size(); ++i)
     for (const Member& m : sweep.exclude[i])
@@ -156,7 +156,7 @@ void check_exclude(const Sweep& sweep, Problems& problems) {
                      "unknown-path");
 }
 
-/// What is said for every point may be within what the sweep sets, and nothing that it varies.
+/// A value for every point may be inside a path that the sweep sets, but must not replace one.
 void read_sets(const std::vector<std::string>& sets, Sweep& sweep, Problems& problems) {
   const std::vector<std::string> varied = paths_of(sweep);
   for (const std::string& set : sets) {
@@ -170,7 +170,7 @@ void read_sets(const std::vector<std::string>& sets, Sweep& sweep, Problems& pro
                      path == read->key ? fmt::format("--only {}=VALUE takes the points that have one value of it", path)
                                        : "set what is in it, one by one",
                      "duplicate-path");
-    std::erase_if(sweep.sets, [&](const Member& m) { return m.key == read->key; });  // The last counts, as in run.
+    std::erase_if(sweep.sets, [&](const Member& m) { return m.key == read->key; });  // The last one wins, as in `run`.
     sweep.sets.push_back(std::move(*read));
   }
 }
@@ -215,7 +215,7 @@ Sweep load_sweep(const std::string& given, const std::vector<std::string>& sets)
   sweep.file = sweep_file(given);
   sweep.name = std::filesystem::path(sweep.file).stem().string();
   Problems problems;
-  sweep.text = read_file(sweep.file);  // Once: it may be a pipe.
+  sweep.text = read_file(sweep.file);  // Read only once, because it may be a pipe.
   Value root = config::parse_yaml(sweep.text, sweep.file, problems);
   problems.throw_if_any();
   check_schema_line(root, "sweep", problems);
@@ -257,12 +257,12 @@ Sweep load_sweep(const std::string& given, const std::vector<std::string>& sets)
 
 std::vector<std::string> paths_of(const Sweep& sweep) {
   std::vector<std::string> paths;
-  const auto add = [&](const Step& step) {
+  const auto add = [&](const SweepStep& step) {
     for (const Member& m : step)
       if (std::find(paths.begin(), paths.end(), m.key) == paths.end()) paths.push_back(m.key);
   };
-  for (const Axis& axis : sweep.axes) add(axis.front());
-  for (const Step& step : sweep.also) add(step);
+  for (const SweepAxis& axis : sweep.axes) add(axis.front());
+  for (const SweepStep& step : sweep.also) add(step);
   add(sweep.sets);
   return paths;
 }

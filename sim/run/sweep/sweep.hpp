@@ -7,42 +7,42 @@
 
 namespace stagecraft {
 
-/// What is set together at one place of an axis: paths of the scenario and their values, with where they were written.
-using Step = std::vector<config::Member>;
-/// One direction of a sweep.
-using Axis = std::vector<Step>;
+/// Paths of the scenario and their values, which are set together, with their places in the file.
+using SweepStep = std::vector<config::Member>;
+/// The values of one dimension of a sweep.
+using SweepAxis = std::vector<SweepStep>;
 
-/// A sweep file: a scenario, and what of it is varied.
+/// A sweep file: a scenario and the values that vary.
 struct Sweep {
-  std::string file, name;  ///< `name`: the file's, without folder and ending.
+  std::string file, name;  ///< `name` is the file's name without folder and extension.
   std::string title, text;
   std::string base_file;
-  config::Value base;         ///< The scenario with what its names stand for, unchecked.
-  std::vector<Axis> axes;     ///< As written, then `together`, then the seeds of `repeat`; the first is the slowest.
-  std::vector<Step> exclude;  ///< A point is left out that has all values of one of them.
-  std::vector<Step> also;     ///< Whole points beside those of the axes.
-  Step sets;                  ///< Of every point, behind what it sets itself; of the command line.
-  Axis seeds;                 ///< Of `repeat`, the last axis; empty when that is 1.
-  int limit = 0;              ///< Most points.
-  std::string backend;        ///< Name in the catalogue.
+  config::Value base;              ///< The scenario with references resolved, not validated.
+  std::vector<SweepAxis> axes;     ///< Axes as written, `together`, seeds of `repeat`; the first varies slowest.
+  std::vector<SweepStep> exclude;  ///< A point that has all values of one of these is left out.
+  std::vector<SweepStep> also;     ///< Points in addition to those of the axes.
+  SweepStep sets;                  ///< Values from the command line, set in every point after its own.
+  SweepAxis seeds;                 ///< The last axis, from `repeat`; empty if that is 1.
+  int limit = 0;                   ///< The largest allowed number of points.
+  std::string backend;             ///< A name in the catalog.
   Where limit_place;
 };
 
 /// The field table of a sweep file.
 const config::MapSpec& sweep_fields();
 
-/// Reads a sweep (a file, or a name as sweep_file() takes it) and its scenario. `sets`: "path=value" for every point.
+/// Reads a sweep (a file or a name, as in sweep_file()) and its scenario. `sets` has "path=value" for every point.
 /// Throws InputError with all problems.
 Sweep load_sweep(const std::string& given, const std::vector<std::string>& sets = {});
 
-/// Every path that the points of a sweep set, in written order.
+/// Every path that the points of a sweep set, in the order of the file.
 std::vector<std::string> paths_of(const Sweep&);
 
-/// The values of an axis: a list as it stands, or {from, to, by} or {from, to, times} counted out. Empty behind a
+/// The values of an axis: those of a list, or of a range {from, to, by} or {from, to, times}. Empty if there is a
 /// problem.
 std::vector<config::Value> axis_values(const config::Value& written, const std::string& path, config::Problems&);
 
-/// On one line, as it could stand in a file: "1f1b", "[1, 2]", "{name: interleaved, chunks: 2}".
+/// The value as YAML on one line: "1f1b", "[1, 2]", "{name: interleaved, chunks: 2}".
 std::string one_line(const config::Value&);
 
 }  // namespace stagecraft

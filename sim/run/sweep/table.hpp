@@ -6,20 +6,20 @@
 
 namespace stagecraft {
 
-/// One point of a sweep and what came of it. `status` is empty when it has not run.
+/// One point of a sweep with its result. `status` is empty if it has not run.
 struct SweepRow {
   int number = 0;
   std::string label;
   std::string settings;  ///< JSON: a map from path to value.
   std::string status, code, message;
-  std::string hash;             ///< Of its scenario.
-  std::vector<double> figures;  ///< As figures() has them; NaN: not known.
+  std::string hash;             ///< Hash of the scenario.
+  std::vector<double> figures;  ///< In the order of figures(); NaN: not known.
 };
 
 /// The points of a sweep, in its order.
 struct SweepTable {
   std::string title, backend;
-  std::string name, version, text;  ///< Of the sweep; of what ran it last; of its file.
+  std::string name, version, text;  ///< `version` ran it last; `text` is the sweep file.
   std::vector<SweepRow> rows;
 
   int failed() const;
