@@ -177,8 +177,8 @@ class Blocking {
 
   /// The update that a device waits to run; null when it waits for a message or has ended.
   const Op* update_at(int d) const {
-    const int position = position_[d];
-    if (position == std::ssize(slots_[d])) return nullptr;
+    const std::size_t position = position_[d];
+    if (position == slots_[d].size()) return nullptr;
     const Group& group = groups_[d][position];
     if (!group.launched || group.pending != 0) return nullptr;
     const Op& op = schedule_.devices[d][slots_[d][position].first];

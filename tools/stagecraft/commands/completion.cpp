@@ -1,12 +1,88 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "backends/backend.hpp"
 #include "sim/core/text.hpp"
-#include "tools/stagecraft/completion_words.hpp"
+#include "sim/plan/planner.hpp"
+#include "sim/run/library.hpp"
+#include "sim/schedule/builder.hpp"
+#include "sim/weights/policy.hpp"
+#include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {
 namespace {
 
-/// Options as they are typed: "-o --out".
+using Words = std::vector<std::string>;
+
+Words files(FileKind kind) {
+  Words names;
+  for (const NamedFile& file : named_files(kind)) names.push_back(file.name);
+  return names;
+}
+
+Words with_all(Words names) {
+  names.emplace_back("all");
+  return names;
+}
+
+Words simulator_names() {
+  Words names;
+  for (const BackendDef* b : backends::all())
+    if (b->clock == Clock::Simulated) names.emplace_back(b->name);
+  return names;
+}
+
+/// "run.schedule=1f1b" and so on, for each path whose values are names of a catalog or of files.
+Words assignments() {
+  Words all;
+  const auto add = [&](const std::string& path, const Words& names) {
+    for (const std::string& name : names) all.push_back(path + "=" + name);
+  };
+  add("model", files(FileKind::Model));
+  add("cluster", files(FileKind::Cluster));
+  add("run.schedule", names_of(schedules::all()));
+  add("plan.planner", names_of(planners::all()));
+  add("weights", names_of(weights::all()));
+  return all;
+}
+
+/// The words of a text such as "text, csv or json"; empty if it has anything else.
+Words words_in(std::string doc) {
+  if (const auto last = doc.rfind(" or "); last != doc.npos) doc = doc.substr(0, last) + ", " + doc.substr(last + 4);
+  Words words;
+  for (const std::string& word : split(doc, ',')) words.emplace_back(trim(word));
+  const auto is_word = [](const std::string& w) { return w.find_first_not_of("abcdefghijklmnopqrstuvwxyz") == w.npos; };
+  return words.size() > 1 && std::all_of(words.begin(), words.end(), is_word) ? words : Words{};
+}
+
+/// -o and --out for "-o,--out".
+Words flags_of(const Argument& a) {
+  Words flags;
+  for (const std::string& flag : split(a.flags, ','))
+    if (flag.starts_with('-')) flags.push_back(flag);
+  return flags;
+}
+
+/// The names that an argument accepts: those of a catalog, of files that are found by name, or the words that its help
+/// lists if it lists nothing else. `--set` has whole assignments. Empty if the argument accepts any text.
+Words words_of(const Command& command, const Argument& a) {
+  const std::string name = split(a.flags, ',').back();
+  const bool scenario = a.doc.starts_with("Scenario");
+  if (name == "--backend") return names_of(backends::all());
+  if (name == "--simulator") return simulator_names();
+  if (name == "--planner") return with_all(names_of(planners::all()));
+  if (name == "--schedules") return with_all(names_of(schedules::all()));
+  if (name == "--schedule" || (command.name == "schedule" && name == "NAME")) return names_of(schedules::all());
+  if (name == "--weights") return names_of(weights::all());
+  if (name == "--set" && a.doc.starts_with("path=value")) return assignments();
+  if (name == "FILE" && (scenario || command.name == "check")) return files(FileKind::Scenario);
+  if (name == "FILE" && command.name == "sweep") return files(FileKind::Sweep);
+  if (command.name == "reproduce" && name == "NAME") return files(FileKind::Published);
+  return words_in(a.doc);
+}
+
+/// All flags of a command, such as "-o" and "--out".
 std::vector<std::string> options_of(const Command& command) {
   std::vector<std::string> words{"-h", "--help"};
   for (const Argument& a : command.arguments)
@@ -14,14 +90,14 @@ std::vector<std::string> options_of(const Command& command) {
   return words;
 }
 
-/// What stands by itself behind a command, where it has names.
-std::vector<std::string> own_words_of(const Command& command) {
+/// The names that a command accepts without a flag.
+std::vector<std::string> positional_words(const Command& command) {
   for (const Argument& a : command.arguments)
     if (const auto words = words_of(command, a); flags_of(a).empty() && !words.empty()) return words;
   return {};
 }
 
-/// One line of a `case` for each option whose values have names: "run -b"|"run --backend", and these.
+/// One line of a shell's `case` for each option whose values have names: "run -b"|"run --backend" and the names.
 std::string value_cases(fmt::format_string<std::string, std::string> line) {
   std::string text;
   for (const Command* c : commands::all())
@@ -34,19 +110,19 @@ std::string value_cases(fmt::format_string<std::string, std::string> line) {
   return text;
 }
 
-std::vector<std::string> names() {
+std::vector<std::string> command_names() {
   std::vector<std::string> all;
   for (const Command* c : commands::all()) all.emplace_back(c->name);
   return all;
 }
 
-/// Behind an option its values, each behind a comma too; names and files behind a command, its options behind a dash.
-/// Bash has cut what is typed at every "=".
+/// Completes values after an option and after each comma in a list, names and files after a command, and options after
+/// a dash. Bash has split the line at every "=".
 std::string bash() {
   std::string by_command;
   for (const Command* c : commands::all())
     by_command += fmt::format("    {}) options=\"{}\" words=\"{}\" ;;\n", c->name, join(options_of(*c), " "),
-                              join(own_words_of(*c), " "));
+                              join(positional_words(*c), " "));
   return fmt::format(R"(# bash completion for stagecraft: source it, or put it where bash-completion looks.
 _stagecraft() {{
   local at=$COMP_CWORD word="${{COMP_WORDS[COMP_CWORD]}}" flag="" options="" words="" before=""
@@ -77,7 +153,7 @@ _stagecraft() {{
 }}
 complete -o filenames -F _stagecraft stagecraft
 )",
-                     join(names(), " "), value_cases("    {}) words=\"{}\" ;;\n"), by_command);
+                     join(command_names(), " "), value_cases("    {}) words=\"{}\" ;;\n"), by_command);
 }
 
 std::string single_quoted(std::string_view text) {
@@ -91,7 +167,7 @@ std::string zsh() {
   for (const Command* c : commands::all()) {
     list += fmt::format("    {}\n", single_quoted(fmt::format("{}:{}", c->name, c->summary)));
     options += fmt::format("      {}) compadd -- {} ;;\n", c->name, join(options_of(*c), " "));
-    if (const auto words = own_words_of(*c); !words.empty())
+    if (const auto words = positional_words(*c); !words.empty())
       own += fmt::format("    {}) compadd -- {} ;;\n", c->name, join(words, " "));
   }
   return fmt::format(R"(#compdef stagecraft

@@ -7,7 +7,7 @@
 namespace stagecraft::commands {
 namespace {
 
-/// As troff has it: no line begins with a control character, and dashes and backslashes are themselves.
+/// Escapes dashes, backslashes and control characters at the start of a line.
 std::string troff(std::string_view text) {
   std::string out;
   for (const char ch : text) {
