@@ -77,7 +77,7 @@ void Enqueuer::put(InstructionId id) {
   const Instruction& i = p_.at(id);
   if (i.is_compute() && here(i))
     compute(id);
-  else if (i.kind == InstructionKind::AllReduce)
+  else if (i.kind == InstructionKind::Collective)
     reduce(i.collective(), id);
   else if (i.kind == InstructionKind::Send)
     p_.rendezvous ? rendezvous(i.transfer()) : send(i.transfer());

@@ -29,6 +29,7 @@ Core::Core(const Program& program, std::span<const Route> routes, Network& netwo
   std::fill(start_.begin(), start_.end(), kUnset);
   std::fill(end_.begin(), end_.end(), kUnset);
   for (std::size_t i = 0; i < program.size(); ++i) describe(i);
+  describe_phases();
   link();
   heap_.reserve(program.size());  // address space only: pages that are never touched cost nothing
 }
@@ -40,7 +41,7 @@ void Core::describe(std::size_t i) {
   node.link = instruction.payload;
   if (instruction.is_compute()) {
     describe_op(i);
-  } else if (instruction.kind == InstructionKind::AllReduce) {
+  } else if (instruction.kind == InstructionKind::Collective) {
     describe_member(i);
   } else {
     describe_end(i, program_.transfer(instruction));
@@ -72,25 +73,41 @@ void Core::describe_end(std::size_t i, const Transfer& transfer) {
   node.flows = shape.bytes > 0 && !route.hops.empty();
 }
 
-// A ring all-reduce of n members takes 2(n-1) steps, each of which pays the latency of the slowest edge; all the bytes
-// of all steps then flow over every edge as one fluid (equal to the single steps within 0.2 % under contention, and
-// exactly without).
 void Core::describe_member(std::size_t i) {
-  const Collective& ring = program_.collective(program_.instructions[i]);
+  const Collective& collective = program_.collective(program_.instructions[i]);
   Node& node = nodes_[i];
-  node.leader = ring.first;
-  node.shape = Shape::Follower;
-  if (node.leader != static_cast<std::int32_t>(i)) return;
-  node.shape = Shape::Ring;
-  double latency = 0;
-  bool remote = false;
-  for (std::int32_t k = 0; k < ring.members; ++k) {
-    const Route& edge = routes_[ring.first_route + k];
-    latency = std::max(latency, edge.latency.value);
-    remote = remote || !edge.hops.empty();
+  node.leader = collective.first;
+  node.shape = node.leader == static_cast<std::int32_t>(i) ? Shape::Phased : Shape::Follower;
+}
+
+// Each phase pays the latency of its slowest route as often as it has steps; all the bytes of all steps then flow over
+// every route as one fluid (for a ring equal to the single steps within 0.2 % under contention, and exactly without).
+void Core::describe_phases() {
+  seconds_.reserve(program_.phases.size());
+  for (const CollectivePhase& phase : program_.phases) {
+    double latency = 0;
+    for (const Route& route : ways_of(phase)) latency = std::max(latency, route.latency.value);
+    seconds_.push_back(phase.latencies * latency);
   }
-  node.seconds = 2.0 * (ring.members - 1) * latency;
-  node.flows = remote && ring_bytes(ring.bytes, ring.members) > 0;
+}
+
+std::span<const Route> Core::ways_of(const CollectivePhase& phase) const {
+  return routes_.subspan(phase.first_route, phase.routes);
+}
+
+/// The next phase of a collective, or its end.
+void Core::next_phase(std::int32_t id) {
+  Node& node = nodes_[id];
+  const Collective& collective = program_.collectives[node.link];
+  const CollectiveShape& shape = program_.shape(collective);
+  if (++node.partner == shape.first_phase + shape.phases) return finish(id);
+  const CollectivePhase& phase = program_.phases[node.partner];
+  const std::span<const Route> ways = ways_of(phase);
+  const bool remote = std::any_of(ways.begin(), ways.end(), [](const Route& way) { return !way.hops.empty(); });
+  node.flows = remote && phase.bytes > 0;
+  const double ready = conditions_ == nullptr ? now_ + collective.rounds * seconds_[node.partner]
+                                              : ready_to_flow(node, ways, double(collective.rounds) * phase.latencies);
+  if (ready < kForEver) push(id, ready);
 }
 
 void Core::link() {
@@ -113,7 +130,7 @@ void Core::link() {
 
 std::int32_t Core::members(const Node& node) const {
   if (node.shape == Shape::Pair) return 2;
-  if (node.shape != Shape::Ring) return 1;
+  if (node.shape != Shape::Phased) return 1;
   return program_.collectives[node.link].members;
 }
 
@@ -122,20 +139,11 @@ void Core::push(std::int32_t node, double time) {
   std::push_heap(heap_.begin(), heap_.end(), Later{});
 }
 
-/// After its latency, and when the links are up if it carries nothing else.
-double Core::ready_to_flow(const Node& node) const {
-  const bool ring = node.shape == Shape::Ring;
-  std::int32_t first = 0, count = 1;
-  if (ring) {
-    const Collective& collective = program_.collectives[node.link];
-    first = collective.first_route, count = collective.members;
-  } else {
-    first = program_.shape(program_.transfers[node.link]).route;
-  }
-  const std::span<const Route> ways = routes_.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+/// After so many latencies of the slowest way, and when the links are up if it carries nothing else.
+double Core::ready_to_flow(const Node& node, std::span<const Route> ways, double latencies) const {
   double latency = 0;
   for (const Route& way : ways) latency = std::max(latency, conditions_->latency(way, now_));
-  const double paid = now_ + (ring ? 2.0 * (count - 1) * latency : latency);
+  const double paid = now_ + latencies * latency;
   double ready = paid;
   if (!node.flows)
     for (const Route& way : ways) ready = std::max(ready, conditions_->carry(way, paid, 0));
@@ -146,17 +154,28 @@ double Core::ready_to_flow(const Node& node) const {
 void Core::start_in_conditions(std::int32_t id) {
   const Node& node = nodes_[id];
   const Instruction& first = program_.instructions[id];
-  const Span span =
-      first.is_compute() ? conditions_->compute(first.device, id, now_, node.seconds) : Span{now_, ready_to_flow(node)};
+  if (!first.is_compute()) {
+    const std::span<const Route> way = routes_.subspan(program_.shape(program_.transfers[node.link]).route, 1);
+    const double ready = ready_to_flow(node, way, 1);
+    std::fill_n(start_.begin() + id, members(node), now_);
+    if (ready < kForEver) push(id, ready);
+    return;
+  }
+  const Span span = conditions_->compute(first.device, id, now_, node.seconds);
   if (span.start == kForEver) return;
-  std::fill_n(start_.begin() + id, members(node), span.start);
-  if (first.is_compute() && node.flows) return push(id, span.start);
+  start_[id] = span.start;
+  if (node.flows) return push(id, span.start);
   if (span.end < kForEver) push(id, span.end);
 }
 
 void Core::start_node(std::int32_t id) {
-  const auto i = static_cast<std::size_t>(id);
-  const Node& node = nodes_[i];
+  Node& node = nodes_[id];
+  if (node.shape == Shape::Phased) {
+    std::fill_n(start_.begin() + id, members(node), now_);
+    const CollectiveShape& shape = program_.shape(program_.collectives[node.link]);
+    node.partner = shape.first_phase - 1;
+    return shape.phases == 0 ? push(id, now_) : next_phase(id);
+  }
   if (conditions_ != nullptr && node.shape != Shape::EagerReceive) return start_in_conditions(id);
   std::fill_n(start_.begin() + id, members(node), now_);
   const bool op = node.shape == Shape::Alone;
@@ -183,17 +202,16 @@ void Core::start_traffic(std::int32_t id) {
 void Core::start_bytes(std::int32_t id) {
   Node& node = nodes_[id];
   if (node.shape == Shape::Alone) return start_traffic(id);
-  if (node.shape != Shape::Ring) {
+  if (node.shape != Shape::Phased) {
     const TransferShape& shape = program_.shape(program_.transfers[node.link]);
     return network_.start(id, shape.route, shape.bytes, kInfinity);
   }
-  const Collective& ring = program_.collectives[node.link];
-  const std::uint64_t bytes = ring_bytes(ring.bytes, ring.members);
-  for (std::int32_t k = 0; k < ring.members; ++k) {
-    const std::int32_t edge = ring.first_route + k;
-    if (routes_[edge].hops.empty()) continue;
+  const CollectivePhase& phase = program_.phases[node.partner];
+  const std::uint64_t bytes = program_.collectives[node.link].rounds * phase.bytes;
+  for (std::int32_t k = 0; k < phase.routes; ++k) {
+    if (routes_[phase.first_route + k].hops.empty()) continue;
     ++node.left;
-    network_.start(id + k, edge, bytes, kInfinity);
+    network_.start(id + k, phase.first_route + k, bytes, kInfinity);
   }
 }
 
@@ -208,6 +226,8 @@ void Core::finish(std::int32_t id) {
   for (std::uint32_t k = node.first_successor; k < last; ++k)
     if (--nodes_[successors_[k]].left == 0) start_node(successors_[k]);
 }
+
+void Core::end_step(std::int32_t id) { nodes_[id].shape == Shape::Phased ? next_phase(id) : finish(id); }
 
 void Core::begin(double now) {
   now_ = now;
@@ -224,14 +244,14 @@ void Core::advance(double now) {
     if (nodes_[event.node].flows)
       start_bytes(event.node);
     else
-      finish(event.node);
+      end_step(event.node);
   }
 }
 
 void Core::flow_done(int flow, double now) {
   now_ = std::max(now_, now);
   Node& node = nodes_[nodes_[flow].leader];
-  if (node.shape != Shape::Ring || --node.left == 0) finish(node.leader);
+  if (node.shape != Shape::Phased || --node.left == 0) end_step(node.leader);
 }
 
 void Core::require_finished(const Cluster& cluster) const {

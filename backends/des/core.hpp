@@ -47,22 +47,22 @@ class Core {
   void require_finished(const Cluster& cluster) const;
 
  private:
-  enum class Shape : std::uint8_t { Alone, Pair, EagerSend, EagerReceive, Ring, Follower };
+  enum class Shape : std::uint8_t { Alone, Pair, EagerSend, EagerReceive, Phased, Follower };
 
   /// What runs as one: an instruction, a rendezvous transfer or a collective, at the number of its first instruction.
   struct Node {
-    double seconds = 0;                 ///< Of computation, or of latency.
+    double seconds = 0;                 ///< Of computation, or of a message's latency.
     std::uint32_t first_successor = 0;  ///< Up to that of the next node.
-    std::int32_t left = 0;              ///< Waits not yet over; of a running collective: flows not yet there.
+    std::int32_t left = 0;              ///< Waits not yet over; of a running phase: flows not yet there.
     std::int32_t leader = 0;
     std::int32_t link = -1;     ///< Of its first instruction.
-    std::int32_t partner = -1;  ///< Of an eager send its receive, and the other way round.
+    std::int32_t partner = -1;  ///< Of an eager send its receive, and the other way round. Of a collective its phase.
     Shape shape = Shape::Alone;
     bool flows = false;  ///< After `seconds`, bytes go over the network.
   };
   struct Event {
     double time;
-    std::uint32_t sequence;  ///< Each node has one event, so 32 bits last.
+    std::uint32_t sequence;  ///< Each node has one event, or one a phase, so 32 bits last.
     std::int32_t node;
   };
   struct Later {
@@ -75,13 +75,17 @@ class Core {
   void describe_op(std::size_t i);
   void describe_end(std::size_t i, const Transfer& transfer);
   void describe_member(std::size_t i);
+  void describe_phases();
   void link();
   void push(std::int32_t node, double time);
   void start_node(std::int32_t id);
   void start_in_conditions(std::int32_t id);
   void start_traffic(std::int32_t id);
-  double ready_to_flow(const Node& node) const;
+  double ready_to_flow(const Node& node, std::span<const Route> ways, double latencies) const;
+  std::span<const Route> ways_of(const CollectivePhase&) const;
+  void next_phase(std::int32_t id);
   void start_bytes(std::int32_t id);
+  void end_step(std::int32_t id);
   void finish(std::int32_t id);
   std::int32_t members(const Node& node) const;
 
@@ -91,6 +95,7 @@ class Core {
   std::span<double> start_, end_;
   const Conditions* conditions_;  ///< Null when all is as rated.
   std::span<const std::int32_t> memory_;
+  std::vector<double> seconds_;           ///< Of the latencies of each phase, as rated.
   std::vector<Node> nodes_;               ///< One behind the last, for first_successor.
   std::vector<std::int32_t> successors_;  ///< Nodes that wait, in the order of their numbers.
   std::vector<Event> heap_;               ///< Ends of computations and latencies; the soonest in front.

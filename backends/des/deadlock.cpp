@@ -21,9 +21,9 @@ struct Together {
 
 Together together(const Program& program, InstructionId id) {
   const Instruction& instruction = program.at(id);
-  if (instruction.kind == InstructionKind::AllReduce) {
-    const Collective& ring = program.collective(instruction);
-    return {ring.first, ring.first + ring.members - 1};
+  if (instruction.kind == InstructionKind::Collective) {
+    const Collective& collective = program.collective(instruction);
+    return {collective.first, collective.first + collective.members - 1};
   }
   if (instruction.is_compute() || !program.rendezvous) return {id, id};
   const Transfer& transfer = program.transfer(instruction);

@@ -108,8 +108,8 @@ class LongestPath {
       case InstructionKind::Receive:
         set(i, start, std::max(start, timeline_.end[p_.transfer(instruction).send]));
         return 1;
-      case InstructionKind::AllReduce:
-        return all_reduce(i);
+      case InstructionKind::Collective:
+        return collective(i);
       default:
         const Span span = costs_.compute(instruction, i, start);
         set(i, span.start, span.end);
@@ -126,19 +126,26 @@ class LongestPath {
     return p_.rendezvous ? 2 : 1;
   }
 
-  /// Ring: 2(n-1) steps of a latency, and 2(n-1)/n of the bytes over every edge at once.
-  std::size_t all_reduce(std::size_t i) {
+  /// Members start each phase together, when the one before it has ended on all of its routes.
+  std::size_t collective(std::size_t i) {
     const Collective& c = p_.collective(p_.instructions[i]);
-    const auto n = static_cast<std::size_t>(c.members);
-    const double steps = 2.0 * (c.members - 1), bytes = static_cast<double>(ring_bytes(c.bytes, c.members));
-    double start = 0, latency = 0, end = 0;
-    for (std::size_t m = 0; m < n; ++m) start = std::max(start, ready(i + m));
-    for (std::int32_t m = 0; m < c.members; ++m)
-      latency = std::max(latency, steps * costs_.latency(c.first_route + m, start));
-    for (std::int32_t m = 0; m < c.members; ++m)
-      end = std::max(end, costs_.carry(c.first_route + m, start + latency, bytes));
-    for (std::size_t m = 0; m < n; ++m) set(i + m, start, end);
-    return n;
+    double start = 0;
+    for (int m = 0; m < c.members; ++m) start = std::max(start, ready(i + m));
+    double now = start;
+    for (const CollectivePhase& phase : p_.phases_of(c)) now = end_of(phase, c.rounds, now);
+    for (int m = 0; m < c.members; ++m) set(i + m, start, now);
+    return c.members;
+  }
+
+  double end_of(const CollectivePhase& phase, int rounds, double start) const {
+    const double latencies = double(rounds) * phase.latencies, bytes = static_cast<double>(rounds * phase.bytes);
+    const std::int32_t last = phase.first_route + phase.routes;
+    double latency = 0, end = start;
+    for (std::int32_t r = phase.first_route; r < last; ++r)
+      latency = std::max(latency, latencies * costs_.latency(r, start));
+    for (std::int32_t r = phase.first_route; r < last; ++r)
+      end = std::max(end, costs_.carry(r, start + latency, bytes));
+    return end;
   }
 
   const Program& p_;

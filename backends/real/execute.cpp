@@ -20,7 +20,7 @@ class Emulation : public Actions, public Parcels {
   explicit Emulation(const Program& program) : p_(program) {
     std::uint64_t most = 0;
     for (const Transfer& t : p_.transfers) most = std::max(most, p_.bytes(t));
-    for (const Collective& c : p_.collectives) most = std::max(most, c.bytes);
+    for (const CollectiveShape& s : p_.collective_shapes) most = std::max(most, s.bytes);
     from_.resize(most);
   }
 
@@ -28,13 +28,13 @@ class Emulation : public Actions, public Parcels {
   void carry(int transfer) override { move(p_.bytes(p_.transfers[transfer])); }
   void reduce(int collective) override {
     const Collective& c = p_.collectives[collective];
-    for (int m = 0; m < c.members; ++m) move(c.bytes);
+    for (int m = 0; m < c.members; ++m) move(p_.shape(c).bytes);
   }
 
   std::size_t bytes(int transfer) const override { return p_.bytes(p_.transfers[transfer]); }
   void pack(int transfer, void* into) override { std::memcpy(into, from_.data(), bytes(transfer)); }
   void unpack(int, const void*) override {}
-  std::size_t share_bytes(InstructionId member) override { return p_.collective(p_.at(member)).bytes; }
+  std::size_t share_bytes(InstructionId member) override { return p_.shape(p_.collective(p_.at(member))).bytes; }
   void pack_share(InstructionId member, void* into) override { std::memcpy(into, from_.data(), share_bytes(member)); }
   void sum(int collective, std::span<const void* const>) override { reduce(collective); }
 

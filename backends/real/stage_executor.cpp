@@ -75,7 +75,7 @@ void StageExecutor::compute(const Program& program, InstructionId id) {
       return;
     case InstructionKind::Send:
     case InstructionKind::Receive:
-    case InstructionKind::AllReduce:
+    case InstructionKind::Collective:
       break;
   }
 }

@@ -212,7 +212,7 @@ class Walk {
       const std::int32_t i = ready.back();
       ready.pop_back();
       const Instruction& instruction = p_.instructions[i];
-      if (instruction.kind == InstructionKind::AllReduce)
+      if (instruction.kind == InstructionKind::Collective)
         reduce(instruction.collective(), i, ready);
       else
         message(instruction, i, ready);
@@ -392,7 +392,7 @@ Times in_order(const Program& p, Actions& actions) {
     times.start[n] = now();
     if (i.is_compute()) actions.compute(InstructionId{static_cast<std::int64_t>(n)});
     if (i.kind == InstructionKind::Send) actions.carry(i.transfer());
-    if (i.kind == InstructionKind::AllReduce) {
+    if (i.kind == InstructionKind::Collective) {
       const Collective& c = p.collective(i);
       if (static_cast<std::int64_t>(n) == c.first + c.members - 1) actions.reduce(i.collective());
     }

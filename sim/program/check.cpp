@@ -14,7 +14,13 @@ namespace {
 /// One pass over the instructions with what has been seen of every stream.
 class Checker {
  public:
-  explicit Checker(const Program& program) : p_(program), last_compute_(p_.streams.size()), last_(p_.streams.size()) {}
+  explicit Checker(const Program& program)
+      : p_(program),
+        last_compute_(p_.streams.size()),
+        last_(p_.streams.size()),
+        first_of_shape_(p_.collective_shapes.size()),
+        sent_(p_.memory.size()),
+        received_(sent_) {}
 
   void run() {
     const InstructionId whole;
@@ -23,6 +29,9 @@ class Checker {
             whole, "has wait lists that do not match its instructions");
     require(p_.memory.size() == static_cast<std::size_t>(p_.devices), whole, "has no memory figures for some device");
     require(p_.delays.size() == p_.micro_batches.size(), whole, "has no delay for some stage");
+    for (const Collective& c : p_.collectives)
+      require(c.shape >= 0 && c.shape < std::ssize(p_.collective_shapes) && c.rounds >= 1, whole,
+              "has a collective without a shape or rounds");
     std::vector<bool> used(p_.size(), false);
     for (std::size_t n = 0; n < p_.size(); ++n) {
       const InstructionId id{static_cast<std::int64_t>(n)};
@@ -61,9 +70,9 @@ class Checker {
       return index >= 0 && static_cast<std::size_t>(index) < count;
     };
     // A message is named by its transfer, so one without cannot be named.
-    const bool reduces = i.kind == InstructionKind::AllReduce;
-    require(i.is_compute() || exists(i.payload, reduces ? p_.collectives.size() : p_.transfers.size()), InstructionId{},
-            "has a message that is in no transfer");
+    const bool collective = i.kind == InstructionKind::Collective;
+    require(i.is_compute() || exists(i.payload, collective ? p_.collectives.size() : p_.transfers.size()),
+            InstructionId{}, "has a message that is in no transfer");
     require(!i.is_message() || exists(p_.transfer(i).shape, p_.transfer_shapes.size()), InstructionId{},
             "has a transfer without a shape");
     require(i.kind != InstructionKind::Predict || exists(i.payload, p_.predictions.size()), InstructionId{},
@@ -109,19 +118,40 @@ class Checker {
     require(producer, t.send, "does not wait for the op that makes its data");
   }
 
-  void collective(const Collective& c) const {
-    for (int m = 0; m < c.members; ++m) {
-      const InstructionId id{static_cast<std::int64_t>(c.first) + m};
-      require(p_.at(id).kind == InstructionKind::AllReduce && p_.at(id).payload == p_.at(c.first).payload, id,
-              "is not a member of its collective");
-      const RouteEnds& edge = p_.routes[c.first_route + m];
-      const DeviceId next = p_.at(InstructionId{c.first + (m + 1) % c.members}).device;
-      require(edge.from == p_.at(id).device && edge.to == next, id, "does not match the ring");
+  void collective(const Collective& c) {
+    for (int m = 0; m < c.members; ++m)
+      require(p_.at(c.member(m)).kind == InstructionKind::Collective &&
+                  p_.at(c.member(m)).payload == p_.at(c.first).payload,
+              c.member(m), "is not a member of its collective");
+    const Collective*& known = first_of_shape_[c.shape];
+    if (known == nullptr) return routes(*(known = &c));
+    require(c.members == known->members, c.first, "has another group than its shape");
+    for (int m = 0; m < c.members; ++m)
+      require(p_.at(c.member(m)).device == p_.at(known->member(m)).device, c.member(m),
+              "has another group than its shape");
+  }
+
+  /// Routes join members, and in a phase none sends or receives on two of them.
+  void routes(const Collective& c) {
+    const int group = ++stamp_;
+    for (int m = 0; m < c.members; ++m) sent_[p_.at(c.member(m)).device] = received_[p_.at(c.member(m)).device] = group;
+    for (const CollectivePhase& phase : p_.phases_of(c)) {
+      const int before = stamp_++;
+      for (std::int32_t k = 0; k < phase.routes; ++k) {
+        const RouteEnds& route = p_.routes[phase.first_route + k];
+        int &sent = sent_[route.from], &received = received_[route.to];
+        require(sent >= group && sent <= before && received >= group && received <= before, c.first,
+                "does not match its routes");
+        sent = received = stamp_;
+      }
     }
   }
 
   const Program& p_;
   std::vector<InstructionId> last_compute_, last_;
+  std::vector<const Collective*> first_of_shape_;
+  std::vector<int> sent_, received_;  ///< By device: the stamp of the newest group or phase that used it.
+  int stamp_ = 0;
 };
 
 std::string breakdown(const ResidentMemory& m, Bytes activations) {

@@ -40,12 +40,12 @@ std::optional<Cause> cause_of(const Program& program, const Cluster& cluster, co
     return Cause{cluster.devices[instruction.device].name, true, own->gone()};
   }
   if (instruction.is_message()) return on_route(cluster, conditions, program.ends(program.transfer(instruction)));
-  const Collective& ring = program.collective(instruction);
   std::optional<Cause> found;
-  for (std::int32_t k = 0; k < ring.members; ++k) {
-    auto edge = on_route(cluster, conditions, program.routes[ring.first_route + k]);
-    if (edge && (!found || edge->gone < found->gone)) found = std::move(edge);
-  }
+  for (const CollectivePhase& phase : program.phases_of(program.collective(instruction)))
+    for (std::int32_t k = 0; k < phase.routes; ++k) {
+      auto edge = on_route(cluster, conditions, program.routes[phase.first_route + k]);
+      if (edge && (!found || edge->gone < found->gone)) found = std::move(edge);
+    }
   return found;
 }
 

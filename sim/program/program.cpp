@@ -1,7 +1,5 @@
 #include "sim/program/program.hpp"
 
-#include <cmath>
-
 #include <fmt/format.h>
 
 #include "sim/core/diagnostic.hpp"
@@ -12,6 +10,13 @@ namespace {
 
 std::string moved_data(const Program& program, const Instruction& i) {
   return fmt::format("{}{}{}", i.stage.value, program.moves_gradient(i) ? 'B' : 'F', i.number);
+}
+
+std::string text_of_member(const Program& program, const Instruction& i) {
+  constexpr const char* kCodes[] = {"AR", "RS", "AG", "A2A", "BC"};
+  const Collective& c = program.collective(i);
+  const std::string which = c.tie < 0 ? "" : c.tie == 0 ? "T" : fmt::format("T{}", c.tie);
+  return fmt::format("{}{}{}{}", i.stage.value, which, kCodes[static_cast<int>(program.shape(c).kind)], i.number);
 }
 
 std::string stream_name(const Stream& s) {
@@ -35,20 +40,24 @@ std::string stream_name(const Stream& s) {
 
 void Instruction::throw_wrong_kind() { throw InternalError("an instruction of another kind has no such figure"); }
 
-std::uint64_t ring_bytes(std::uint64_t bytes, std::int32_t members) {
-  const double share = 2.0 * (members - 1) / members;
-  return static_cast<std::uint64_t>(std::llround(share * static_cast<double>(bytes)));
+std::int32_t add_shape(Program& program, CollectiveKind kind, CollectiveAlgorithm algorithm, const DeviceGroup& group,
+                       std::uint64_t bytes) {
+  CollectiveShape shape{kind, algorithm, bytes, static_cast<std::int32_t>(program.phases.size()), 0};
+  for (const Phase& phase : phases_of(kind, algorithm, group, bytes)) {
+    program.phases.push_back({phase.bytes, phase.latencies, static_cast<std::int32_t>(program.routes.size()),
+                              static_cast<std::int32_t>(phase.routes.size())});
+    program.routes.insert(program.routes.end(), phase.routes.begin(), phase.routes.end());
+    ++shape.phases;
+  }
+  program.collective_shapes.push_back(shape);
+  return static_cast<std::int32_t>(program.collective_shapes.size()) - 1;
 }
 
 char letter(InstructionKind kind) { return kind == InstructionKind::Predict ? 'P' : letter(static_cast<OpKind>(kind)); }
 
 std::string to_text(const Program& program, InstructionId id) {
   const Instruction& i = program.at(id);
-  if (i.kind == InstructionKind::AllReduce) {
-    const std::int32_t tie = program.collective(i).tie;
-    const std::string which = tie < 0 ? "" : tie == 0 ? "T" : fmt::format("T{}", tie);
-    return fmt::format("{}{}AR{}", i.stage.value, which, i.number);
-  }
+  if (i.kind == InstructionKind::Collective) return text_of_member(program, i);
   if (i.kind == InstructionKind::Predict)
     return fmt::format("{}P{}{}", i.stage.value, program.prediction(i).for_backward ? 'B' : 'F', i.number);
   if (i.is_compute()) return fmt::format("{}{}{}", i.stage.value, letter(i.kind), i.number);

@@ -7,6 +7,7 @@
 
 #include "sim/core/ids.hpp"
 #include "sim/core/quantity.hpp"
+#include "sim/program/collective.hpp"
 #include "sim/weights/rule.hpp"
 
 namespace stagecraft {
@@ -21,7 +22,7 @@ enum class InstructionKind : std::uint8_t {
   Predict,  // or reconstruct, right before the op that uses it
   Send,
   Receive,
-  AllReduce
+  Collective
 };
 
 /// One entry of one stream of one device. `number` and `payload` have one meaning for each kind, so they are read
@@ -31,14 +32,14 @@ struct Instruction {
   StreamId stream;   ///< Not valid: in no stream, so bound by its dependencies alone.
   DeviceId device;
   StageId stage;            ///< For communication: the stage that made the data.
-  std::int32_t number = 0;  ///< Micro-batch of `stage`, counted through the iterations; Update, AllReduce: the update.
+  std::int32_t number = 0;  ///< Micro-batch of `stage`, counted through the iterations; Update, Collective: the update.
   std::int32_t payload = -1;  ///< Version of the weights, or the index of a prediction, transfer or collective.
   InstructionKind kind = InstructionKind::Forward;
   WeightsFrom weights = WeightsFrom::Version;  ///< For computation that reads weights.
 
   bool is_compute() const { return kind < InstructionKind::Send; }
   bool is_message() const { return kind == InstructionKind::Send || kind == InstructionKind::Receive; }
-  bool is_numbered_by_update() const { return kind == InstructionKind::Update || kind == InstructionKind::AllReduce; }
+  bool is_numbered_by_update() const { return kind == InstructionKind::Update || kind == InstructionKind::Collective; }
 
   int micro_batch() const { return require(!is_numbered_by_update()), number; }
   int update() const { return require(is_numbered_by_update()), number; }
@@ -46,7 +47,7 @@ struct Instruction {
   int version() const { return require(kind <= InstructionKind::Update), payload; }
   int prediction() const { return require(kind == InstructionKind::Predict), payload; }
   int transfer() const { return require(is_message()), payload; }
-  int collective() const { return require(kind == InstructionKind::AllReduce), payload; }
+  int collective() const { return require(kind == InstructionKind::Collective), payload; }
 
  private:
   static void require(bool right) {
@@ -85,19 +86,6 @@ struct TransferShape {
 struct Transfer {
   InstructionId send, receive;
   std::int32_t shape = 0;  ///< Index into Program::transfer_shapes.
-};
-
-/// An all-reduce among `members` instructions with consecutive ids.
-struct Collective {
-  std::uint64_t bytes = 0;  ///< Reduced on every member.
-  InstructionId first;
-  std::int32_t members = 0;
-  std::int32_t first_route = 0;  ///< Routes of the ring: member i to the next one, `members` in a row.
-  std::int32_t tie = -1;         ///< Of weights that stages share: index into the ties of the plan; else -1.
-};
-
-struct RouteEnds {
-  DeviceId from, to;
 };
 
 /// Stages that exchange tensors: activations go forward, their gradients come back.
@@ -148,8 +136,10 @@ struct Program {
   std::vector<Transfer> transfers;
   std::vector<TransferShape> transfer_shapes;
   std::vector<Collective> collectives;
-  std::vector<RouteEnds> routes;  ///< Each pair of devices that talk, once; rings of collectives in a row.
-  std::vector<EdgeEnds> edges;    ///< Of the plan.
+  std::vector<CollectiveShape> collective_shapes;
+  std::vector<CollectivePhase> phases;  ///< Those of a shape in a row.
+  std::vector<RouteEnds> routes;        ///< Each pair of devices that talk, once; those of a phase in a row.
+  std::vector<EdgeEnds> edges;          ///< Of the plan.
   std::vector<Stream> streams;
   std::vector<Buffer> buffers;
   std::vector<ResidentMemory> memory;  ///< Of each device.
@@ -198,6 +188,11 @@ struct Program {
   int receiving_micro_batch(const Transfer& t) const {
     return static_cast<int>(rows(t).first / micro_batch_size(receiving_stage(t)));
   }
+  const CollectiveShape& shape(const Collective& c) const { return collective_shapes[c.shape]; }
+  std::span<const CollectivePhase> phases_of(const Collective& c) const {
+    const CollectiveShape& own = shape(c);
+    return std::span(phases).subspan(own.first_phase, own.phases);
+  }
 
   /// Number of the update that the gradient of a forward or backward goes into.
   int update_of(const Instruction& i) const {
@@ -208,12 +203,13 @@ struct Program {
   }
 };
 
-/// Bytes that a ring all-reduce of `bytes` among `members` moves over each edge: 2(n-1)/n of them, in whole bytes.
-std::uint64_t ring_bytes(std::uint64_t bytes, std::int32_t members);
+/// Writes the phases of a collective and their routes, and returns the index of the new shape.
+std::int32_t add_shape(Program&, CollectiveKind, CollectiveAlgorithm, const DeviceGroup&, std::uint64_t bytes);
 
 char letter(InstructionKind);  ///< Of computation: F B I W R U P.
 /// "2F5", "2PF5" (the prediction for it), "0>1:0F2" (the output of 0F2 sent from device 0 to 1), "1<0:0F2" (received),
-/// "3AR0" (all-reduce), "3TAR0" (of weights tied between stages; "3T1AR0" of the second such weights).
+/// "3AR0" (all-reduce), "3TAR0" (of weights tied between stages; "3T1AR0" of the second such weights), and with the
+/// same numbers RS (reduce-scatter), AG (all-gather), A2A (all-to-all) and BC (broadcast).
 std::string to_text(const Program&, InstructionId);
 /// Every stream as text, one line each.
 std::string to_text(const Program&);

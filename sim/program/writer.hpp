@@ -84,10 +84,10 @@ class ProgramWriter {
 
   struct Reduction {
     int number = -1;
-    InstructionId first;     ///< Member.
-    std::int32_t ring = -1;  ///< Its first route.
+    InstructionId first;      ///< Member.
+    std::int32_t shape = -1;  ///< All of a group share one.
   };
-  void open_ring(Reduction&, const std::vector<DeviceId>&);
+  void open_shape(Reduction&, Bytes, const std::vector<DeviceId>&);
   void begin_collective(Reduction&, int number, Bytes, const std::vector<DeviceId>&, int tie);
   void begin_member(DeviceId, StageId, int number);
   void reduce_tied(std::size_t ring, int number);

@@ -17,22 +17,22 @@ InstructionId ProgramWriter::sum_on(const Holding::Place& at) const {
   return gradients_[at.group][at.place];
 }
 
-/// Routes and streams of a ring are made when it is first used.
-void ProgramWriter::open_ring(Reduction& reduction, const std::vector<DeviceId>& devices) {
-  if (reduction.ring >= 0) return;
+/// The shape and the streams of a group are made when it is first used.
+void ProgramWriter::open_shape(Reduction& reduction, Bytes bytes, const std::vector<DeviceId>& devices) {
+  if (reduction.shape >= 0) return;
+  reduction.shape = add_shape(program_, CollectiveKind::AllReduce, CollectiveAlgorithm::Ring, {devices},
+                              static_cast<std::uint64_t>(bytes.value + 0.5));
   reduce_stream_.resize(static_cast<std::size_t>(program_.devices));
-  for (std::size_t r = 0; r < devices.size(); ++r) {
-    const std::int32_t index = route(devices[r], devices[(r + 1) % devices.size()]);
-    if (r == 0) reduction.ring = index;
-    auto& own = reduce_stream_[devices[r]];
-    if (!own.valid()) own = stream(devices[r], StreamKind::Collective, DeviceId{});
+  for (const DeviceId device : devices) {
+    StreamId& own = reduce_stream_[device];
+    if (!own.valid()) own = stream(device, StreamKind::Collective, DeviceId{});
   }
 }
 
 /// A member of the newest collective; what it waits for is added behind.
 void ProgramWriter::begin_member(DeviceId device, StageId stage, int number) {
   Instruction i;
-  i.kind = InstructionKind::AllReduce;
+  i.kind = InstructionKind::Collective;
   i.stream = reduce_stream_[device];
   i.device = device;
   i.stage = stage;
@@ -43,11 +43,16 @@ void ProgramWriter::begin_member(DeviceId device, StageId stage, int number) {
 
 void ProgramWriter::begin_collective(Reduction& reduction, int number, Bytes bytes,
                                      const std::vector<DeviceId>& devices, int tie) {
-  open_ring(reduction, devices);
+  open_shape(reduction, bytes, devices);
   reduction.number = number;
   reduction.first = InstructionId{static_cast<std::int64_t>(program_.instructions.size())};
-  program_.collectives.push_back({static_cast<std::uint64_t>(bytes.value + 0.5), reduction.first,
-                                  static_cast<std::int32_t>(devices.size()), reduction.ring, tie});
+  Collective collective;
+  collective.first = reduction.first;
+  collective.members = static_cast<std::int32_t>(devices.size());
+  collective.shape = reduction.shape;
+  collective.tie = tie;
+  collective.purpose = tie < 0 ? Purpose::GradientSum : Purpose::TiedGradientSum;
+  program_.collectives.push_back(collective);
 }
 
 void ProgramWriter::all_reduce(StageId stage, int number) {

@@ -91,8 +91,8 @@ class Writer {
     node.add_packed_uint64(kNeeds, needs.begin(), needs.end());
     if (i.is_compute()) node.add_uint64(kMicroseconds, microseconds(i.duration));
     add_attribute(node, "is_cpu_op", kBool, 0);
-    if (i.kind == InstructionKind::AllReduce)
-      add_all_reduce(i, node);
+    if (i.kind == InstructionKind::Collective)
+      add_collective(i, node);
     else if (!i.is_compute())
       add_message(i, node);
     append_message(made_.traces[own], bytes);
@@ -104,7 +104,7 @@ class Writer {
         return kSend;
       case InstructionKind::Receive:
         return kReceive;
-      case InstructionKind::AllReduce:
+      case InstructionKind::Collective:
         return kCollective;
       default:
         return kCompute;
@@ -127,15 +127,16 @@ class Writer {
   }
   std::uint64_t at(InstructionId id) const { return static_cast<std::uint64_t>(rank(p_.at(id).device)); }
 
-  void add_all_reduce(const Instruction& i, pbf_writer& node) {
-    constexpr int kAllReduce = 0;
+  void add_collective(const Instruction& i, pbf_writer& node) {
+    constexpr int kTypes[] = {0, 7, 2, 6, 5};  // CollectiveCommType of each CollectiveKind.
     const Collective& c = p_.collective(i);
     std::vector<int> ranks;
-    for (int m = 0; m < c.members; ++m) ranks.push_back(rank(p_.at(InstructionId{c.first + m}).device));
+    for (int m = 0; m < c.members; ++m) ranks.push_back(rank(p_.at(c.member(m)).device));
     std::sort(ranks.begin(), ranks.end());
     const int number = groups_.emplace(ranks, static_cast<int>(groups_.size()) + 1).first->second;
-    add_attribute(node, "comm_type", kUint64, kAllReduce);
-    add_attribute(node, "comm_size", kUint64, std::max<std::uint64_t>(c.bytes, 1));
+    const CollectiveShape& shape = p_.shape(c);
+    add_attribute(node, "comm_type", kUint64, kTypes[static_cast<int>(shape.kind)]);
+    add_attribute(node, "comm_size", kUint64, std::max<std::uint64_t>(c.rounds * shape.bytes, 1));
     add_attribute(node, "pg_name", fmt::format("{}", number));
   }
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/parallel.hpp"
 
 namespace stagecraft {
 namespace {
@@ -128,7 +129,10 @@ struct Span {
 
 int lane_kind(const std::string& kind) {
   const auto at = std::find(std::begin(kLaneKinds) + 1, std::end(kLaneKinds), kind);
-  return at == std::end(kLaneKinds) ? 0 : static_cast<int>(at - std::begin(kLaneKinds));
+  if (at != std::end(kLaneKinds)) return static_cast<int>(at - std::begin(kLaneKinds));
+  const auto is_kind = [&](CollectiveKind k) { return kind == name(k); };
+  const bool collective = std::any_of(std::begin(kCollectiveKinds), std::end(kCollectiveKinds), is_kind);
+  return collective ? 3 : 0;  // All collectives share the lane of the all-reduces.
 }
 
 std::vector<Span> parse(Rows& rows, const std::map<std::string, std::int64_t>& devices, std::vector<HtmlOp>& ops) {

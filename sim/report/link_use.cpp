@@ -21,8 +21,8 @@ Places places_of(const Cluster& cluster, const Report& report) {
 std::vector<std::vector<int>> links_of_routes(const Program& program, const Cluster& cluster, const Places& places) {
   std::vector<bool> used(program.routes.size(), false);
   for (const Transfer& t : program.transfers) used[program.shape(t).route] = true;
-  for (const Collective& c : program.collectives)
-    for (int m = 0; m < c.members; ++m) used[c.first_route + m] = true;
+  for (const CollectivePhase& phase : program.phases)
+    for (int k = 0; k < phase.routes; ++k) used[phase.first_route + k] = true;
   const Router router(cluster);
   std::vector<std::vector<int>> links(program.routes.size());
   for (std::size_t r = 0; r < links.size(); ++r) {
@@ -75,9 +75,9 @@ std::vector<std::vector<double>> link_use(const Program& p, const Timeline& t, c
   for (const Transfer& transfer : p.transfers)
     add(p.shape(transfer).route, static_cast<std::size_t>(transfer.send), static_cast<double>(p.bytes(transfer)));
   for (const Collective& c : p.collectives)
-    for (int m = 0; m < c.members; ++m)
-      add(c.first_route + m, static_cast<std::size_t>(c.first) + static_cast<std::size_t>(m),
-          static_cast<double>(ring_bytes(c.bytes, c.members)));
+    for (const CollectivePhase& phase : p.phases_of(c))
+      for (int k = 0; k < phase.routes; ++k)
+        add(phase.first_route + k, static_cast<std::size_t>(c.first + k), static_cast<double>(c.rounds * phase.bytes));
   for (std::size_t l = 0; l < use.size(); ++l) {
     const Link& link = cluster.links[report.links[l].link];
     const double most = link.duplex == Duplex::Unshared ? 0 : link.bandwidth.value * each;

@@ -200,8 +200,9 @@ class Measurement {
     std::vector<double> traffic(p_.routes.size(), 0);
     for (const Transfer& t : p_.transfers) traffic[p_.shape(t).route] += static_cast<double>(p_.bytes(t));
     for (const Collective& c : p_.collectives)
-      for (int m = 0; m < c.members; ++m)
-        traffic[c.first_route + m] += static_cast<double>(ring_bytes(c.bytes, c.members));
+      for (const CollectivePhase& phase : p_.phases_of(c))
+        for (int k = 0; k < phase.routes; ++k)
+          traffic[phase.first_route + k] += static_cast<double>(c.rounds * phase.bytes);
     const Router router(cluster_);
     for (std::size_t r = 0; r < traffic.size(); ++r) {
       if (traffic[r] == 0) continue;
@@ -237,7 +238,7 @@ class Measurement {
     };
     look(at);
     const Instruction& i = p_.at(at);
-    if (i.kind == InstructionKind::AllReduce) {
+    if (i.kind == InstructionKind::Collective) {
       const Collective& c = p_.collective(i);
       for (int m = 0; m < c.members; ++m) look(InstructionId{static_cast<std::int64_t>(c.first) + m});
     } else if (!i.is_compute()) {

@@ -8,7 +8,7 @@ namespace stagecraft {
 namespace {
 
 constexpr const char* kKinds[] = {"forward", "backward", "input_gradient", "weight_gradient", "recompute",
-                                  "update",  "predict",  "send",           "receive",         "all_reduce"};
+                                  "update",  "predict",  "send",           "receive"};
 
 /// A field that may hold a comma or a quote (RFC 4180).
 std::string field(const std::string& text) {
@@ -19,8 +19,13 @@ std::string field(const std::string& text) {
 }
 
 std::uint64_t bytes_of(const Program& program, const Instruction& i) {
-  if (i.kind == InstructionKind::AllReduce) return program.collective(i).bytes;
+  if (i.kind == InstructionKind::Collective) return program.shape(program.collective(i)).bytes;
   return i.is_compute() ? 0 : program.shape(i).bytes;
+}
+
+const char* kind_of(const Program& program, const Instruction& i) {
+  if (i.kind != InstructionKind::Collective) return kKinds[static_cast<int>(i.kind)];
+  return name(program.shape(program.collective(i)).kind);
 }
 
 }  // namespace
@@ -34,10 +39,10 @@ std::string spans_csv(const Program& program, const Timeline& timeline, const Re
   for (std::size_t n = 0; n < program.size(); ++n) {
     const Instruction& i = program.instructions[n];
     fmt::format_to(out, "{},{},{},{},{},{},{},{},{},{},{:.3f},{:.3f},{:d}\n", n,
-                   to_text(program, InstructionId{static_cast<std::int64_t>(n)}),
-                   kKinds[static_cast<std::size_t>(i.kind)], field(cluster.devices[i.device].name), i.stream.value,
-                   i.stage.value, i.number, program.iteration_of(i), program.version_of(i), bytes_of(program, i),
-                   timeline.start[n] * 1e9, timeline.end[n] * 1e9, static_cast<bool>(critical[n]));
+                   to_text(program, InstructionId{static_cast<std::int64_t>(n)}), kind_of(program, i),
+                   field(cluster.devices[i.device].name), i.stream.value, i.stage.value, i.number,
+                   program.iteration_of(i), program.version_of(i), bytes_of(program, i), timeline.start[n] * 1e9,
+                   timeline.end[n] * 1e9, static_cast<bool>(critical[n]));
   }
   return text;
 }

@@ -56,19 +56,26 @@ class ProgramBuilder {
   }
 
   Ids all_reduce(const std::vector<int>& devices, std::uint64_t bytes, const Ids& after = {}) {
-    Collective ring;
-    ring.bytes = bytes;
-    ring.members = static_cast<std::int32_t>(devices.size());
-    ring.first_route = static_cast<std::int32_t>(program_.routes.size());
+    return collective(CollectiveKind::AllReduce, CollectiveAlgorithm::Ring, devices, bytes, after);
+  }
+
+  /// `nodes` are those of the devices; empty: all are on one.
+  Ids collective(CollectiveKind kind, CollectiveAlgorithm algorithm, const std::vector<int>& devices,
+                 std::uint64_t bytes, const Ids& after = {}, const std::vector<int>& nodes = {}, int rounds = 1) {
+    DeviceGroup group{{}, nodes};
+    for (const int d : devices) group.devices.emplace_back(d);
+    Collective made;
+    made.members = static_cast<std::int32_t>(devices.size());
+    made.rounds = rounds;
+    made.shape = add_shape(program_, kind, algorithm, group, bytes);
     Ids members;
-    for (std::size_t i = 0; i < devices.size(); ++i) {
-      program_.routes.push_back({DeviceId{devices[i]}, DeviceId{devices[(i + 1) % devices.size()]}});
-      Instruction member = make(InstructionKind::AllReduce, devices[i], devices[0]);
+    for (const int d : devices) {
+      Instruction member = make(InstructionKind::Collective, d, devices[0]);
       member.payload = static_cast<std::int32_t>(program_.collectives.size());
       members.push_back(add(member, StreamKind::Collective, -1, after));
     }
-    ring.first = members.front();
-    program_.collectives.push_back(ring);
+    made.first = members.front();
+    program_.collectives.push_back(made);
     return members;
   }
 

@@ -146,11 +146,16 @@ TEST_CASE("a collective of one member, or of no bytes, is no flow") {
   CHECK(played.flows == 0);
 }
 
-TEST_CASE("bytes of a ring edge are whole") {
-  CHECK(ring_bytes(100, 1) == 0);
-  CHECK(ring_bytes(100, 2) == 100);
-  CHECK(ring_bytes(100, 3) == 133);
-  CHECK(ring_bytes(1'000'000'000'000'000, 16384) == 1'999'877'929'687'500);
+TEST_CASE("phases follow each other, each behind its latencies, with all rounds in one") {
+  ProgramBuilder builder(4);
+  builder.collective(CollectiveKind::AllReduce, CollectiveAlgorithm::Hierarchical, {0, 1, 2, 3}, 80, {}, {0, 0, 1, 1},
+                     3);
+  const auto next = builder.compute(2, 1, {InstructionId{2}});
+  const Played played = play(builder.build(), slow_star(4));
+  // Half of the array inside each node, twice a quarter across in two steps, half inside again; three times.
+  CHECK(played.end[0] == 3 * (0.5 + 40 + 2 * 0.5 + 40 + 0.5 + 40));
+  CHECK(played.start[next] == played.end[0]);
+  CHECK(played.flows == 3 * 4);
 }
 
 TEST_CASE("what blocks is named") {

@@ -114,8 +114,8 @@ TEST_CASE("each broken promise is caught and named") {
       {"the program has a message that is in no transfer", [](Program& p) { p.transfers.pop_back(); }},
       {"0F0 computes outside a stream", [](Program& p) { p.streams.front().kind = StreamKind::Collective; }},
       {"is not a member of its collective", [](Program& p) { at(p, "1AR0").kind = InstructionKind::Send; }},
-      {"1AR0 does not match the ring", [](Program& p) { p.routes[p.collectives[0].first_route].from = DeviceId{0}; }},
-      {"1AR0 does not match the ring", [](Program& p) { p.routes[p.collectives[0].first_route].to = DeviceId{0}; }},
+      {"1AR0 does not match its routes", [](Program& p) { p.routes[p.phases[0].first_route].from = DeviceId{0}; }},
+      {"1AR0 does not match its routes", [](Program& p) { p.routes[p.phases[0].first_route].to = DeviceId{0}; }},
       {"0F0 has a buffer that ends before it begins",
        [](Program& p) {
          for (Buffer& b : p.buffers)

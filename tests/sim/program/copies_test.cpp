@@ -87,7 +87,7 @@ TEST_CASE("a ring goes once round the devices of both copies, with the bytes of 
       const Program program = program_of(schedule, plan, true, 3);
       REQUIRE(program.collectives.size() == 4 * 3);
       for (const Collective& c : program.collectives) {
-        CHECK(c.bytes == 64);
+        CHECK(program.shape(c).bytes == 64);
         REQUIRE(c.members == 2 * replicas);
         const Stage& first = plan.stage(program.at(c.first).stage);
         for (int m = 0; m < c.members; ++m) {

@@ -133,7 +133,7 @@ TEST_CASE("gradients are reduced behind the last backward of each replica, and t
   CHECK(text.find("1AR1 after 1B3, 1AR0\n1AR1 after 1B3, 1AR0\n") != std::string::npos);
   CHECK(text.find("0U0 after 0B1\n") != std::string::npos);  // one device reduces nothing
   for (const Collective& c : program.collectives) {
-    CHECK(c.bytes == 64);
+    CHECK(program.shape(c).bytes == 64);
     CHECK(c.members == 2);
   }
   for (std::size_t n = 0; n < program.size(); ++n) {
@@ -141,7 +141,7 @@ TEST_CASE("gradients are reduced behind the last backward of each replica, and t
     if (i.kind != InstructionKind::Update || i.stage != 1) continue;
     bool own = false;  // the member on its own device
     for (const InstructionId w : program.waits_for(InstructionId{static_cast<std::int64_t>(n)}))
-      own = own || (program.at(w).kind == InstructionKind::AllReduce && program.at(w).device == i.device);
+      own = own || (program.at(w).kind == InstructionKind::Collective && program.at(w).device == i.device);
     CHECK(own);
   }
 }
@@ -157,21 +157,23 @@ TEST_CASE("a ring goes once round the replicas, and all reductions of a stage sh
     options.rendezvous = overlap;
     const Program program = program_of(plan, options);
     REQUIRE(program.collectives.size() == 6);
-    std::map<int, std::int32_t> ring_of;
+    std::map<int, std::int32_t> shape_of;
     for (const Collective& c : program.collectives) {
       const StageId stage = program.at(c.first).stage;
       const auto& devices = plan.stage(stage).devices;
       REQUIRE(c.members == static_cast<int>(devices.size()));
-      CHECK(ring_of.try_emplace(stage, c.first_route).first->second == c.first_route);
+      CHECK(shape_of.try_emplace(stage, c.shape).first->second == c.shape);
+      REQUIRE(program.phases_of(c).size() == 1);
       for (int m = 0; m < c.members; ++m) {
         const auto i = static_cast<std::size_t>(m);
         CHECK(program.at(InstructionId{c.first + m}).device == devices[i]);
-        const RouteEnds& edge = program.routes[c.first_route + m];
+        const RouteEnds& edge = program.routes[program.phases_of(c)[0].first_route + m];
         CHECK(edge.from == devices[i]);
         CHECK(edge.to == devices[(i + 1) % devices.size()]);
       }
     }
-    CHECK(ring_of.size() == 2);
+    CHECK(shape_of.size() == 2);
+    CHECK(program.collective_shapes.size() == 2);
   }
 }
 

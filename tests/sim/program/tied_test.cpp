@@ -78,7 +78,7 @@ class Before {
       const InstructionId id{static_cast<std::int64_t>(n)};
       const Instruction& i = p.at(id);
       std::vector<InstructionId> together{id};
-      if (i.kind == InstructionKind::AllReduce) {
+      if (i.kind == InstructionKind::Collective) {
         const Collective& c = p.collective(i);
         together.clear();
         for (int m = 0; m < c.members; ++m) together.emplace_back(c.first + m);
@@ -165,9 +165,9 @@ TEST_CASE("a ring for each replica, behind the all-reduces of both stages; those
     CHECK(members(program, rings[0]) == "0 6");
     CHECK(members(program, rings[1]) == "1 7");
     CHECK(members(program, rings[2]) == "0 6");
-    CHECK(rings[2].first_route == rings[0].first_route);
+    CHECK(rings[2].shape == rings[0].shape);
     CHECK(program.collectives.size() == 2 * (2 + 4));
-    for (const Collective& c : rings) CHECK(c.bytes == kBytes);
+    for (const Collective& c : rings) CHECK(program.shape(c).bytes == kBytes);
     const std::string text = test::listing(program);
     CHECK(contains(
         text, overlap ? "0TAR0 after 0AR0\n3TAR0 after 3AR0\n" : "0TAR0 after 0AR0, 0B3\n3TAR0 after 3AR0, 3B3\n"));

@@ -111,9 +111,10 @@ std::multiset<Row> rows_of(const Run& run) {
   for (std::size_t n = 0; n < run.program.size(); ++n) {
     const InstructionId id{static_cast<std::int64_t>(n)};
     const Instruction& i = run.program.at(id);
-    const std::uint64_t bytes = i.kind == InstructionKind::AllReduce ? run.program.collective(i).bytes
-                                : i.is_compute()                     ? 0
-                                                                     : run.program.shape(i).bytes;
+    const std::uint64_t bytes = i.kind == InstructionKind::Collective
+                                    ? run.program.shape(run.program.collective(i)).bytes
+                                : i.is_compute() ? 0
+                                                 : run.program.shape(i).bytes;
     rows.emplace(run.cluster.devices[i.device].name, to_text(run.program, id), kinds[static_cast<std::size_t>(i.kind)],
                  static_cast<int>(i.stage.value), run.program.iteration_of(i), run.program.version_of(i), bytes,
                  critical.count(id) > 0, picoseconds(run.timeline.start[n]), picoseconds(run.timeline.end[n]));

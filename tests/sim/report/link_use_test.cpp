@@ -109,6 +109,24 @@ TEST_CASE("ops use the memory that their devices share") {
   CHECK(link_use(program, shared, cluster, turns, 2).at(0) == std::vector<double>{1, 0.5});
 }
 
+TEST_CASE("a link carries the bytes of all phases and rounds of a collective") {
+  test::ProgramBuilder builder(3);
+  builder.collective(CollectiveKind::AllReduce, CollectiveAlgorithm::Tree, {0, 1, 2}, 100, {}, {}, 2);
+  builder.collective(CollectiveKind::AllToAll, CollectiveAlgorithm::Direct, {0, 1, 2}, 30);
+  const Program program = builder.build();
+  const Cluster cluster = test::star(3, 8, 0);
+  const Timeline timeline = test::run_ideal(program, cluster);
+  const Report report = measure(program, timeline, cluster);
+  double traffic[3][2] = {};
+  for (const LinkReport& link : report.links) traffic[link.link][link.forward] = link.traffic.value;
+  // Device 0 exchanges the array with 1 and with 2, up and down; twice. Then each sends a third to each other one.
+  const double expected[] = {2 * 200 + 20, 2 * 100 + 20, 2 * 100 + 20};
+  for (int d = 0; d < 3; ++d)
+    for (const int way : {0, 1}) CHECK(traffic[d][way] == expected[d]);
+  const auto use = link_use(program, timeline, cluster, report, 1);
+  for (std::size_t l = 0; l < use.size(); ++l) CHECK(use[l][0] == doctest::Approx(report.links[l].utilisation));
+}
+
 TEST_CASE("a link whose directions share its bandwidth has no direction in the results") {
   Case c;
   const Json apart = Json::parse(results_json("t", c.program, c.timeline, c.report, c.cluster))["links"];

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+
+#include "sim/cluster/phases.hpp"
+#include "sim/core/ids.hpp"
+
+namespace stagecraft {
+
+/// What a collective is for. Reports sum the times of collectives by it.
+enum class Purpose : std::uint8_t {
+  GradientSum,
+  TiedGradientSum,
+  TensorActivation,
+  ContextActivation,
+  ExpertActivation,
+  ParameterGather
+};
+
+/// A Phase of a collective; its routes are `routes` consecutive ones of the program.
+struct CollectivePhase {
+  std::uint64_t bytes = 0;  ///< Over each route.
+  std::int32_t latencies = 0;
+  std::int32_t first_route = 0, routes = 0;
+};
+
+/// What a collective moves among which devices. All equal collectives of a program share one shape.
+struct CollectiveShape {
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
+  std::uint64_t bytes = 0;  ///< The whole array, as phases_of() counts it.
+  std::int32_t first_phase = 0, phases = 0;
+};
+
+/// `rounds` equal collectives in a row, folded into one: each phase has `rounds` times its latencies and its bytes. The
+/// members are instructions with consecutive ids, in the order of the ranks of the group.
+struct Collective {
+  InstructionId first;
+  std::int32_t members = 0;
+  std::int32_t shape = -1;  ///< Index into Program::collective_shapes.
+  std::int32_t rounds = 1;
+  std::int32_t tie = -1;  ///< TiedGradientSum: index into the ties of the plan.
+  Purpose purpose = Purpose::GradientSum;
+
+  InstructionId member(int rank) const { return InstructionId{first + rank}; }
+};
+
+}  // namespace stagecraft
