@@ -7,7 +7,7 @@
 #include "sim/core/numbers.hpp"
 #include "sim/core/random.hpp"
 #include "sim/report/report.hpp"
-#include "sim/schedule/synthesis/clock.hpp"
+#include "sim/schedule/synthesis/order_clock.hpp"
 #include "sim/schedule/synthesis/seeds.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/ideal.hpp"
@@ -100,8 +100,8 @@ void check_clock(const Instance& i, const ScheduleInput& in, const Schedule& ite
   for (const auto& row : iteration.devices)
     for (const Op& op : row)
       if (op.kind == OpKind::Recompute || op.fused) return;
-  const synthesis::Problem problem(in);
-  const synthesis::Score score = synthesis::Clock(problem).score(problem.rows_of(iteration), true);
+  const synthesis::SchedulingProblem problem(in);
+  const synthesis::Score score = synthesis::OrderClock(problem).score(problem.rows_of(iteration), true);
   CHECK(score.makespan == doctest::Approx(played(i, iteration).makespan.value).epsilon(1e-9));
 }
 

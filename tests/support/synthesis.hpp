@@ -1,6 +1,6 @@
 #pragma once
 
-#include "sim/schedule/synthesis/problem.hpp"
+#include "sim/schedule/synthesis/scheduling_problem.hpp"
 #include "tests/support/schedules.hpp"
 
 namespace stagecraft::test {
@@ -15,11 +15,12 @@ inline StageCost halves(double forward, double input, double weight) {
 }
 
 /// Room on each rank for so many micro-batches of a stage.
-inline synthesis::Limit at_most(const synthesis::Problem& p, double micro_batches, double freed_at_input = 0) {
+inline synthesis::ResourceLimits at_most(const synthesis::SchedulingProblem& p, double micro_batches,
+                                         double freed_at_input = 0) {
   synthesis::Resource r;
   r.stash.assign(p.rank_of.size(), 1);
   r.boundary = r.stash;
-  r.most.assign(p.stages.size(), micro_batches);
+  r.capacity.assign(p.stages.size(), micro_batches);
   r.freed_at_input = freed_at_input;
   return {r};
 }

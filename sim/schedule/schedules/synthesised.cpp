@@ -39,40 +39,41 @@ const config::MapSpec fields{
                         "more work, for some seconds at most."),
                config::integer("seed", 0, 1 << 30).fallback("1").doc("Of the search; the same finds the same.")}};
 
-constexpr double kMostBlocks = 400, kBlockPieces = 400000;  // As many as take a second or so.
+constexpr double kMostBlocks = 400, kBlockPieces = 400000;  // They take about a second.
 constexpr int kTightenings = 3;
-constexpr double kLeast = 5, kEach = 0.03, kMost = 200;  // Effort, and for each step.
+constexpr double kLeastEffort = 5, kEffortOfStep = 0.03, kMostEffort = 200;  // Million steps.
 constexpr double kSame = 1 + 1e-9;
 
 struct Candidate {
   std::string name;
   Schedule iteration;
   Played played;
-  std::vector<double> overshoot;  ///< Of each device: memory beyond what is there, or 0.
+  std::vector<double> overshoot;  ///< [device]: memory beyond its capacity, or 0.
   double most_over = 0;
 };
 
 constexpr double kAny = kInfinity;
 
-class Synthesis {
+class ScheduleSynthesis {
  public:
-  explicit Synthesis(const ScheduleInput& in) : in_(in), problem_(in) {
-    aim_.period = !option_is(in, "objective", "makespan");
-    aim_.split = !option_is(in, "split", "false");
+  explicit ScheduleSynthesis(const ScheduleInput& in) : in_(in), problem_(in) {
+    goal_.period = !option_is(in, "objective", "makespan");
+    goal_.split = !option_is(in, "split", "false");
     const double steps = 3.0 * problem_.pieces();
-    aim_.effort = 1e6 * option_or(in, "effort", std::min(kLeast + kEach * steps, kMost));
-    aim_.seed = static_cast<std::uint64_t>(option_or(in, "seed", 1));
-    limit_.push_back(bytes());
+    goal_.effort = 1e6 * option_or(in, "effort", std::min(kLeastEffort + kEffortOfStep * steps, kMostEffort));
+    goal_.seed = static_cast<std::uint64_t>(option_or(in, "seed", 1));
+    limit_.push_back(bytes_resource());
     if (const Value* most = option("activations")) limit_.push_back(counted(config::as_real(*most)));
   }
 
   Schedule run() {
-    const Bound bound = lower_bound(problem_, limit_, aim_.split);
-    const std::vector<Rows> seeds = known();
+    const LowerBound bound = lower_bound(problem_, limit_, goal_.split);
+    const std::vector<Rows> seeds = starting_orders();
     leave_room_for_messages();
     for (int i = 0; i < kTightenings; ++i) {
       const std::size_t before = candidates_.size();
-      for (const Found& f : search(problem_, limit_, aim_, seeds, bound)) judge("search", problem_.schedule_of(f.rows));
+      for (const FoundOrder& f : search(problem_, limit_, goal_, seeds, bound))
+        evaluate("search", problem_.schedule_of(f.rows));
       if (!tighten(before)) break;
     }
     if (candidates_.empty())
@@ -88,9 +89,9 @@ class Synthesis {
                       to_text(Bytes{best.most_over})),
           option("memory") ? "raise run.schedule.memory, or take more stages or smaller micro-batches" : kMoreRoom);
     Schedule schedule = best.iteration;
-    const Seconds found = aim_.period ? best.played.period : best.played.makespan;
-    schedule.search = {found, Seconds{aim_.period ? bound.period : bound.makespan}, aim_.period,
-                       aim_.period ? bound.period_reason : bound.makespan_reason, best.name};
+    const Seconds found = goal_.period ? best.played.period : best.played.makespan;
+    schedule.search = {found, Seconds{goal_.period ? bound.period : bound.makespan}, goal_.period,
+                       goal_.period ? bound.period_reason : bound.makespan_reason, best.name};
     return schedule;
   }
 
@@ -98,8 +99,8 @@ class Synthesis {
   static constexpr const char* kMoreRoom = "more stages, smaller micro-batches, or plan.recompute: full";
   const Value* option(std::string_view name) const { return in_.options ? in_.options->find(name) : nullptr; }
 
-  /// What is left beside the weights on each device, or as much as was asked for.
-  Resource bytes() {
+  /// The memory that weights leave on each device, at most the option `memory`.
+  Resource bytes_resource() {
     const Value* memory = option("memory");
     if (memory && !in_.play)
       throw InputError("without a scenario nobody knows how large anything is, so a limit in bytes means nothing",
@@ -123,8 +124,8 @@ class Synthesis {
       capacity_.push_back(std::min(asked, own.value > 0 ? own.value : kAny));
     }
     for (const auto& devices : problem_.rank_devices) {
-      r.most.push_back(kAny);
-      for (const DeviceId d : devices) r.most.back() = std::min(r.most.back(), capacity_[d] - resident[d]);
+      r.capacity.push_back(kAny);
+      for (const DeviceId d : devices) r.capacity.back() = std::min(r.capacity.back(), capacity_[d] - resident[d]);
     }
     return r;
   }
@@ -133,32 +134,32 @@ class Synthesis {
     Resource r;
     r.stash.assign(problem_.rank_of.size(), 1);
     r.boundary = r.stash;
-    r.most.assign(problem_.stages.size(), most);
+    r.capacity.assign(problem_.stages.size(), most);
     r.freed_at_input = option_or(in_, "freed_at_input", 0.0);
     return r;
   }
 
-  /// Schedules of the catalogue, judged, and all that the search may begin with.
-  std::vector<Rows> known() {
+  /// Evaluates schedules of the catalogue; returns all orders that the search may start from.
+  std::vector<Rows> starting_orders() {
     std::vector<Rows> rows;
-    const auto add = [&](const Seed& seed) {
+    const auto add = [&](const SeedOrder& seed) {
       Rows one = problem_.rows_of(seed.iteration);
       if (std::find(rows.begin(), rows.end(), one) != rows.end()) return;
       if (seed.as_known && (limit_.size() == 1 || fits(problem_, one, {limit_.back()})) &&
-          (aim_.split || !halves(seed.iteration)))
-        judge(seed.name, seed.iteration);
+          (goal_.split || !halves(seed.iteration)))
+        evaluate(seed.name, seed.iteration);
       rows.push_back(std::move(one));
     };
     double activations = kAny;
     for (const Resource& r : limit_) {
       const double largest = *std::max_element(r.stash.begin(), r.stash.end());
-      const double room = *std::min_element(r.most.begin(), r.most.end());
+      const double room = *std::min_element(r.capacity.begin(), r.capacity.end());
       if (largest > 0) activations = std::min(activations, room / largest);
     }
-    for (const Seed& seed : library_seeds(in_, activations)) add(seed);
+    for (const SeedOrder& seed : library_seeds(in_, activations)) add(seed);
     add(one_by_one(problem_));
     const double blocks = std::clamp(kBlockPieces / problem_.pieces(), 8.0, kMostBlocks);
-    for (const Seed& seed : block_seeds(in_, activations, static_cast<std::size_t>(blocks))) add(seed);
+    for (const SeedOrder& seed : block_seeds(in_, activations, static_cast<std::size_t>(blocks))) add(seed);
     return rows;
   }
 
@@ -169,7 +170,7 @@ class Synthesis {
     return false;
   }
 
-  void judge(const std::string& name, Schedule iteration) {
+  void evaluate(const std::string& name, Schedule iteration) {
     std::optional<Played> played = in_.play ? in_.play(iteration) : by_clock(iteration);
     if (!played) return;
     Candidate c{name, std::move(iteration), std::move(*played), std::vector<double>(capacity_.size(), 0)};
@@ -179,30 +180,32 @@ class Synthesis {
     candidates_.push_back(std::move(c));
   }
 
-  /// Without a scenario messages take no room and do not meet, so the clock is all there is.
+  /// Without a scenario messages take no memory and no shared link, so the clock is exact.
   std::optional<Played> by_clock(const Schedule& iteration) {
-    const Score score = Clock(problem_).score(problem_.rows_of(iteration), true);
+    const Score score = OrderClock(problem_).score(problem_.rows_of(iteration), true);
     if (!std::isfinite(score.period)) return {};
     return Played{Seconds{score.makespan}, Seconds{score.period}, {}};
   }
 
-  /// What messages take beside the stash, as the known schedules have it.
+  /// Takes from the capacities what messages need next to the stash in the known schedules.
   void leave_room_for_messages() {
-    Resource& own = limit_.front();
+    Resource& bytes = limit_.front();
     for (int r = 0; r < problem_.ranks(); ++r) {
-      double beside = kAny;
+      double messages = kAny;
       for (const Candidate& c : candidates_) {
         if (c.played.memory.empty()) continue;
-        const double held = peaks(problem_, problem_.rows_of(c.iteration), own)[r];
-        for (const DeviceId d : problem_.rank_devices[r]) beside = std::min(beside, c.played.memory[d].value - held);
+        const double held = peaks(problem_, problem_.rows_of(c.iteration), bytes)[r];
+        for (const DeviceId d : problem_.rank_devices[r])
+          messages = std::min(messages, c.played.memory[d].value - held);
       }
-      if (!std::isfinite(beside)) continue;
-      for (const DeviceId d : problem_.rank_devices[r]) own.most[r] = std::min(own.most[r], capacity_[d] - beside);
+      if (!std::isfinite(messages)) continue;
+      for (const DeviceId d : problem_.rank_devices[r])
+        bytes.capacity[r] = std::min(bytes.capacity[r], capacity_[d] - messages);
     }
   }
 
-  /// Takes what the best of the last search needed too much from the ranks where it did. False when one of them fitted,
-  /// or there is none.
+  /// Lowers the capacities of the ranks where the best order of the last search needed too much, by that amount. False
+  /// when one of the orders fits or there is none.
   bool tighten(std::size_t first) {
     if (first == candidates_.size()) return false;
     const auto least =
@@ -212,7 +215,7 @@ class Synthesis {
     for (int r = 0; r < problem_.ranks(); ++r) {
       double over = 0;
       for (const DeviceId d : problem_.rank_devices[r]) over = std::max(over, least->overshoot[d]);
-      limit_.front().most[r] -= over;
+      limit_.front().capacity[r] -= over;
     }
     return true;
   }
@@ -222,8 +225,8 @@ class Synthesis {
     if (a.most_over > 0) return a.most_over < b.most_over;
     const auto shorter = [](Seconds x, Seconds y) { return x.value * kSame < y.value; };
     const auto pair = [&](const Candidate& c) {
-      return aim_.period ? std::pair(c.played.period, c.played.makespan)
-                         : std::pair(c.played.makespan, c.played.period);
+      return goal_.period ? std::pair(c.played.period, c.played.makespan)
+                          : std::pair(c.played.makespan, c.played.period);
     };
     const auto a_times = pair(a), b_times = pair(b);
     if (shorter(a_times.first, b_times.first) || shorter(b_times.first, a_times.first))
@@ -232,14 +235,14 @@ class Synthesis {
   }
 
   const ScheduleInput& in_;
-  Problem problem_;
-  Limit limit_;  ///< Bytes; and micro-batches where they are limited.
-  Aim aim_;
-  std::vector<double> capacity_;  ///< Of each device.
+  SchedulingProblem problem_;
+  ResourceLimits limit_;  ///< Bytes, and micro-batches when the option `activations` is given.
+  SearchGoal goal_;
+  std::vector<double> capacity_;  ///< [device]: memory.
   std::vector<Candidate> candidates_;
 };
 
-Schedule whole(const ScheduleInput& in) { return Synthesis(in).run(); }
+Schedule whole(const ScheduleInput& in) { return ScheduleSynthesis(in).run(); }
 
 }  // namespace
 

@@ -10,10 +10,10 @@ namespace {
 
 class ListScheduler {
  public:
-  ListScheduler(const Problem& problem, const Limit& limit, const Genes& genes)
+  ListScheduler(const SchedulingProblem& problem, const ResourceLimits& limit, const ListRules& rules)
       : problem_(problem),
         limit_(limit),
-        genes_(genes),
+        rules_(rules),
         rows_(problem.stages.size()),
         missing_(problem.inputs),
         ready_(problem.inputs.size(), 0),
@@ -42,12 +42,12 @@ class ListScheduler {
 
   int piece(int stage, int micro) const { return problem_.first_piece[stage] + micro; }
 
-  /// When the next forward or gradient of a stage can start; never while it is not known.
+  /// When the next forward or gradient of a stage can start; infinity while that is not known.
   double start_of(int stage, bool forward) const {
     const Progress& p = stages_[stage];
     const int micro = forward ? p.forward : p.gradient;
     if (micro == problem_.micros[stage]) return kInfinity;
-    if (forward ? p.forward - p.weight >= genes_.ahead[piece(stage, micro)] || !has_room(stage)
+    if (forward ? p.forward - p.weight >= rules_.ahead[piece(stage, micro)] || !has_room(stage)
                 : p.gradient >= p.forward || !has_room_back(stage))
       return kInfinity;
     const int slot = 2 * piece(stage, micro) + !forward;
@@ -61,8 +61,8 @@ class ListScheduler {
   }
 
   /// Whether the rank can finish its micro-batches one after the other, oldest first, when this forward comes next:
-  /// each finds room for the stages that it has yet to pass, beside what the widest recomputation takes, and gives back
-  /// what it holds.
+  /// each finds room for the stages that it has yet to pass, next to the largest recomputation, and gives back what it
+  /// holds.
   bool is_safe(const Resource& r, double held, int stage) const {
     const int rank = problem_.rank_of[stage], own = stages_[stage].forward;
     double widest = 0, all = 0;
@@ -73,7 +73,7 @@ class ListScheduler {
       oldest = std::min(oldest, stages_[s].weight);
       newest = std::max(newest, stages_[s].forward - 1);
     }
-    double free = r.most[rank] * (1 + 1e-12) - held - r.boundary[stage] - widest;
+    double free = r.capacity[rank] * (1 + 1e-12) - held - r.boundary[stage] - widest;
     for (int micro = oldest; micro <= newest && free < all; ++micro) {
       double needed = 0, holds = 0;
       for (const int s : problem_.stages[rank]) {
@@ -96,7 +96,7 @@ class ListScheduler {
   bool has_room_back(int stage) const {
     const int rank = problem_.rank_of[stage];
     for (std::size_t k = 0; k < limit_.size(); ++k)
-      if (held_[k][rank] + limit_[k].stash[stage] - limit_[k].boundary[stage] > limit_[k].most[rank] * (1 + 1e-12))
+      if (held_[k][rank] + limit_[k].stash[stage] - limit_[k].boundary[stage] > limit_[k].capacity[rank] * (1 + 1e-12))
         return false;
     return true;
   }
@@ -107,7 +107,7 @@ class ListScheduler {
     double next = kInfinity, comes = kInfinity;
     int weight = -1;
     for (const int s : problem_.stages[rank]) {
-      const auto look = [&](bool forward, Kind kind, const std::vector<double>& keys, int micro) {
+      const auto consider = [&](bool forward, Kind kind, const std::vector<double>& keys, int micro) {
         const double start = start_of(s, forward);
         if (start == kInfinity) return;
         const double key = keys[piece(s, micro)];
@@ -117,27 +117,27 @@ class ListScheduler {
         if (key < coming.key) coming = {s, kind, key}, comes = start;
       };
       const Progress& p = stages_[s];
-      look(true, kForward, genes_.forward, p.forward);
-      look(false, genes_.whole ? kBackward : kInputGradient, genes_.gradient, p.gradient);
+      consider(true, kForward, rules_.forward, p.forward);
+      consider(false, rules_.whole ? kBackward : kInputGradient, rules_.gradient, p.gradient);
       if (p.weight == p.gradient) continue;
       if (weight < 0 || tighter(s, weight)) weight = s;
-      const double key = genes_.weight[piece(s, p.weight)];
+      const double key = rules_.weight[piece(s, p.weight)];
       if (best.stage >= 0 && key < best.key) best = {s, kWeightGradient, key};
     }
-    if (best.stage < 0 && weight >= 0 && next - now >= genes_.patience * problem_.times[weight].weight_gradient)
+    if (best.stage < 0 && weight >= 0 && next - now >= rules_.patience * problem_.times[weight].weight_gradient)
       best = {weight, kWeightGradient, 0};
     if (best.stage >= 0 && coming.key < best.key &&
-        comes - now < genes_.courtesy * problem_.times[best.stage].of(best.kind))
+        comes - now < rules_.courtesy * problem_.times[best.stage].of(best.kind))
       best.stage = -1, next = comes;
     if (best.stage >= 0) return start(rank, now, best);
     if (next < kInfinity) clock_.wake(rank, next);
   }
 
-  /// Fewer micro-batches are left to start before the stage is full.
+  /// Whether fewer micro-batches can start before stage a is full than before stage b is.
   bool tighter(int a, int b) const {
     const auto room = [&](int s) {
       const Progress& p = stages_[s];
-      return genes_.ahead[piece(s, std::min(p.forward, problem_.micros[s] - 1))] - (p.forward - p.weight);
+      return rules_.ahead[piece(s, std::min(p.forward, problem_.micros[s] - 1))] - (p.forward - p.weight);
     };
     return room(a) < room(b);
   }
@@ -169,9 +169,9 @@ class ListScheduler {
     }
   }
 
-  const Problem& problem_;
-  const Limit& limit_;
-  const Genes& genes_;
+  const SchedulingProblem& problem_;
+  const ResourceLimits& limit_;
+  const ListRules& rules_;
   Rows rows_;
   std::vector<int> missing_;
   std::vector<double> ready_;
@@ -183,8 +183,8 @@ class ListScheduler {
 
 }  // namespace
 
-Rows list_schedule(const Problem& problem, const Limit& limit, const Genes& genes) {
-  return ListScheduler(problem, limit, genes).run();
+Rows list_schedule(const SchedulingProblem& problem, const ResourceLimits& limit, const ListRules& rules) {
+  return ListScheduler(problem, limit, rules).run();
 }
 
 }  // namespace stagecraft::synthesis

@@ -1,17 +1,18 @@
 #include "sim/schedule/synthesis/search.hpp"
 
-#include "sim/schedule/synthesis/breed.hpp"
-#include "sim/schedule/synthesis/moves.hpp"
-#include "sim/schedule/synthesis/pool.hpp"
+#include <algorithm>
+
+#include "sim/core/numbers.hpp"
+#include "sim/schedule/synthesis/candidate_pool.hpp"
 
 namespace stagecraft::synthesis {
 namespace {
 
-// Shares of the effort.
-constexpr double kBreed = 0.5, kAnneal = 0.9;
+constexpr std::size_t kPoolSize = 6;
+constexpr double kLists = 0.5, kAnneal = 0.9;  // The shares of the effort at which the parts of the search end.
 constexpr int kRounds = 3;
 
-/// The same order with every backward in two halves, one behind the other.
+/// The order with every backward split into two adjacent halves.
 Rows halved(const Rows& rows) {
   Rows result;
   for (const auto& row : rows) {
@@ -37,21 +38,47 @@ bool has_halves(const Rows& rows) {
 
 }  // namespace
 
-std::vector<Found> search(const Problem& problem, const Limit& limit, const Aim& aim, const std::vector<Rows>& seeds,
-                          const Bound& bound) {
-  Pool pool(problem, limit, aim, bound);
+CandidatePool::CandidatePool(const SchedulingProblem& p, const ResourceLimits& l, const SearchGoal& a,
+                             const LowerBound& bound)
+    : problem(p), limit(l), goal(a), clock(p), bound_(a.period ? bound.period : bound.makespan) {}
+
+double CandidatePool::offer(const Rows& rows) {
+  if (rows.empty()) return kInfinity;
+  const Score score = clock.score(rows, true);
+  const double cost = goal.of(score);
+  if (cost == kInfinity) return cost;
+  if (best_.size() == kPoolSize && cost >= best_.back().cost) return cost;
+  for (const FoundOrder& f : best_)
+    if (f.cost == cost && f.rows == rows) return cost;
+  if (!fits(problem, rows, limit)) return kInfinity;
+  const auto where =
+      std::upper_bound(best_.begin(), best_.end(), cost, [](double c, const FoundOrder& f) { return c < f.cost; });
+  best_.insert(where, {rows, score, cost});
+  if (best_.size() > kPoolSize) best_.pop_back();
+  return cost;
+}
+
+bool CandidatePool::done() const {
+  if (best_.empty()) return false;
+  const Score& s = best_.front().score;
+  return (goal.period ? s.period : s.makespan) <= bound_ * (1 + 1e-9);
+}
+
+std::vector<FoundOrder> search(const SchedulingProblem& problem, const ResourceLimits& limit, const SearchGoal& goal,
+                               const std::vector<Rows>& seeds, const LowerBound& bound) {
+  CandidatePool pool(problem, limit, goal, bound);
   for (const Rows& rows : seeds) {
-    if (aim.split || !has_halves(rows)) pool.offer(rows);
-    if (aim.split) pool.offer(halved(rows));
+    if (goal.split || !has_halves(rows)) pool.offer(rows);
+    if (goal.split) pool.offer(halved(rows));
   }
-  Rng rng(aim.seed, "synthesis");
-  breed(pool, rng, kBreed * aim.effort);
+  Rng rng(goal.seed, "synthesis");
+  improve_lists(pool, rng, kLists * goal.effort);
   for (std::size_t round = 0; round < kRounds && round < pool.best().size(); ++round) {
-    const double until = kBreed + (kAnneal - kBreed) * static_cast<double>(round + 1) / kRounds;
+    const double until = kLists + (kAnneal - kLists) * static_cast<double>(round + 1) / kRounds;
     const Rows from = pool.best()[round].rows;
-    anneal(pool, rng, from, until * aim.effort);
+    anneal(pool, rng, from, until * goal.effort);
   }
-  polish(pool, aim.effort);
+  polish(pool, goal.effort);
   return pool.best();
 }
 

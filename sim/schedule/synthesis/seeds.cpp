@@ -18,23 +18,24 @@ bool suits(const ScheduleDef& def, const Plan& plan) {
          def.name != "csv" && def.name != "synthesised";
 }
 
-/// Every stage runs its own micro-batches: those who divide them otherwise between the directions want another plan.
+/// Whether every stage runs its own micro-batches: a schedule that divides them in another way between the directions
+/// needs another plan.
 bool keeps_directions(const Schedule& one, const Plan& plan) {
   for (const auto& row : one.devices)
     for (const Op& op : row) {
-      const std::vector<int>& own = plan.stage(op.stage).micros;
-      if (!own.empty() && !std::binary_search(own.begin(), own.end(), op.micro)) return false;
+      const std::vector<int>& micros = plan.stage(op.stage).micros;
+      if (!micros.empty() && !std::binary_search(micros.begin(), micros.end(), op.micro)) return false;
     }
   return true;
 }
 
-/// What is worth trying beside the defaults.
+/// Options that are worth trying next to the defaults.
 std::vector<std::string> variants(const ScheduleDef& def, const Plan& plan, double activations) {
   std::vector<std::string> sets;
   if (!def.fields) return sets;
   const int micros = plan.micro_batches(StageId{0}), size = plan.stages.front().micro_batch_size;
   if (def.fields->find("memory")) {
-    // Where an activation is a stage's, so many of them are the memory of 1F1B, whatever the stages on a rank.
+    // An activation is that of one stage, so 1F1B keeps as many of them as there are stages.
     if (std::isfinite(activations) && activations > 0)
       sets.push_back(fmt::format("memory={}", activations / plan.stage_count()));
     for (const double memory : {0.5, 0.75, 1.25, 1.5, 2.0, 3.0, 4.0}) sets.push_back(fmt::format("memory={}", memory));
@@ -47,7 +48,8 @@ std::vector<std::string> variants(const ScheduleDef& def, const Plan& plan, doub
   return sets;
 }
 
-void add(std::vector<Seed>& seeds, const ScheduleDef& def, ScheduleInput in, const std::vector<std::string>& sets) {
+void add(std::vector<SeedOrder>& seeds, const ScheduleDef& def, ScheduleInput in,
+         const std::vector<std::string>& sets) {
   try {
     const std::optional<config::Value> options = options_of(def, sets);
     in.options = options ? &*options : nullptr;
@@ -55,15 +57,15 @@ void add(std::vector<Seed>& seeds, const ScheduleDef& def, ScheduleInput in, con
     Schedule one = build_schedule(def, in);
     for (auto& row : one.devices) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
     if (keeps_directions(one, in.plan)) seeds.push_back({std::string(def.name), std::move(one), sets.empty()});
-  } catch (const InputError&) {  // It wants other stages or devices, ...
+  } catch (const InputError&) {  // It needs other stages or devices, ...
   } catch (const Infeasible&) {  // ... or other micro-batches.
   }
 }
 
 }  // namespace
 
-std::vector<Seed> library_seeds(const ScheduleInput& in, double activations) {
-  std::vector<Seed> seeds;
+std::vector<SeedOrder> library_seeds(const ScheduleInput& in, double activations) {
+  std::vector<SeedOrder> seeds;
   for (const ScheduleDef* def : schedules::all()) {
     if (!suits(*def, in.plan)) continue;
     add(seeds, *def, in, {});
@@ -72,7 +74,7 @@ std::vector<Seed> library_seeds(const ScheduleInput& in, double activations) {
   return seeds;
 }
 
-Seed one_by_one(const Problem& p) {
+SeedOrder one_by_one(const SchedulingProblem& p) {
   Rows rows(p.stages.size());
   const auto row_of = [&](int s) -> std::vector<Step>& { return rows[p.rank_of[s]]; };
   const int micros = *std::max_element(p.micros.begin(), p.micros.end());
@@ -85,18 +87,18 @@ Seed one_by_one(const Problem& p) {
   return {"one by one", p.schedule_of(rows), true};
 }
 
-std::vector<Seed> block_seeds(const ScheduleInput& in, double activations, std::size_t most) {
-  std::vector<Seed> seeds;
+std::vector<SeedOrder> block_seeds(const ScheduleInput& in, double activations, std::size_t most) {
+  std::vector<SeedOrder> seeds;
   if (has_copies(in.plan)) return seeds;
-  ScheduleInput there_and_back = in;
+  ScheduleInput v_input = in;
   try {
-    there_and_back.layout = layout_of(in.plan, {Placement::V, {2, 2}}, "synthesised");
+    v_input.layout = layout_of(in.plan, {Placement::V, {2, 2}}, "synthesised");
   } catch (const InputError&) {
     return seeds;
   }
-  auto shapes = v_block_shapes(there_and_back.layout.ranks(), activations);
+  auto shapes = v_block_shapes(v_input.layout.ranks(), activations);
   if (shapes.size() > most) shapes.resize(most);
-  for (const auto& block : shapes) seeds.push_back({"blocks", from_v_blocks(there_and_back, block), false});
+  for (const auto& block : shapes) seeds.push_back({"blocks", from_v_blocks(v_input, block), false});
   return seeds;
 }
 

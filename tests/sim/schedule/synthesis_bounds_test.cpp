@@ -7,8 +7,8 @@
 #include <functional>
 
 #include "sim/core/random.hpp"
-#include "sim/schedule/synthesis/bounds.hpp"
-#include "sim/schedule/synthesis/clock.hpp"
+#include "sim/schedule/synthesis/lower_bound.hpp"
+#include "sim/schedule/synthesis/order_clock.hpp"
 #include "tests/support/road.hpp"
 #include "tests/support/synthesis.hpp"
 
@@ -23,7 +23,7 @@ namespace {
 /// same but for the names of the micro-batches only one.
 class RowsOfRank {
  public:
-  RowsOfRank(const Problem& p, int rank, bool split, bool named)
+  RowsOfRank(const SchedulingProblem& p, int rank, bool split, bool named)
       : p_(p), stages_(p.stages[rank]), split_(split), named_(named) {
     std::sort(stages_.begin(), stages_.end());
     micros_ = p.micros[stages_.front()];
@@ -54,7 +54,7 @@ class RowsOfRank {
     row_.pop_back();
   }
 
-  const Problem& p_;
+  const SchedulingProblem& p_;
   std::vector<int> stages_;
   bool split_, named_;
   std::size_t micros_ = 0;
@@ -63,13 +63,13 @@ class RowsOfRank {
 };
 
 /// The shortest of all orders that fit, each time on its own.
-Score best_of_all(const Problem& p, const Limit& limit, bool split) {
+Score best_of_all(const SchedulingProblem& p, const ResourceLimits& limit, bool split) {
   std::vector<std::vector<std::vector<Step>>> choices;
   for (int r = 0; r < p.ranks(); ++r) {
     choices.push_back(RowsOfRank(p, r, split, r == 0).all);
     std::erase_if(choices.back(), [&](const std::vector<Step>& row) { return !row_fits(p, row, r, limit); });
   }
-  Clock clock(p);
+  OrderClock clock(p);
   Score best;
   Rows rows(choices.size());
   const std::function<void(std::size_t)> walk = [&](std::size_t r) {
@@ -102,11 +102,11 @@ StageCosts random_costs(const Plan& plan, Rng& rng) {
   return costs;
 }
 
-Bound bound_of(int ranks, int micro_batches, const StageCost& cost, double hop, double most, bool split) {
+LowerBound bound_of(int ranks, int micro_batches, const StageCost& cost, double hop, double most, bool split) {
   const Plan plan = chain_plan(ranks, ranks, micro_batches);
   const StageCosts costs = uniform_costs(plan, cost);
   const Cluster cluster = test::delay_cluster(ranks, hop);
-  const Problem p({.plan = plan, .costs = costs, .cluster = &cluster});
+  const SchedulingProblem p({.plan = plan, .costs = costs, .cluster = &cluster});
   return lower_bound(p, at_most(p, most), split);
 }
 
@@ -124,12 +124,12 @@ TEST_CASE("the bound is above no order of 280 small plans, and the best of all o
     const Plan plan = shape.plan();
     const StageCosts costs = random_costs(plan, rng);
     const Cluster cluster = test::delay_cluster(shape.ranks, rng.integer(0, 1) * rng.integer(0, 6));
-    const Problem p({.plan = plan, .costs = costs, .cluster = &cluster});
+    const SchedulingProblem p({.plan = plan, .costs = costs, .cluster = &cluster});
     const double most = shape.chunks * rng.integer(1, shape.micro_batches) + 0.5 * rng.integer(0, 2);
-    const Limit limit = at_most(p, rng.integer(0, 3) > 0 ? most : 100, shape.split && i % 2 == 0 ? 0.5 : 0);
+    const ResourceLimits limit = at_most(p, rng.integer(0, 3) > 0 ? most : 100, shape.split && i % 2 == 0 ? 0.5 : 0);
     const Score best = best_of_all(p, limit, shape.split);
     REQUIRE(std::isfinite(best.period));
-    const Bound bound = lower_bound(p, limit, shape.split);
+    const LowerBound bound = lower_bound(p, limit, shape.split);
     CAPTURE(i);
     CHECK(bound.period <= best.period * (1 + 1e-9));
     CHECK(bound.makespan <= best.makespan * (1 + 1e-9));
@@ -166,10 +166,10 @@ TEST_CASE("halves in the memory of 1F1B: the first rank waits (p-1)(I+2c) for it
     }
   const Plan plan = chain_plan(4, 4, 8);
   const StageCosts costs = uniform_costs(plan, halves(1, 1, 1));
-  const Problem p({.plan = plan, .costs = costs});
+  const SchedulingProblem p({.plan = plan, .costs = costs});
   const Rows rows = p.rows_of(test::build("zb-h1", plan));
   CHECK(fits(p, rows, at_most(p, 4)));
-  CHECK(Clock(p).score(rows, true).period == 27);
+  CHECK(OrderClock(p).score(rows, true).period == 27);
   CHECK(bound_of(4, 8, halves(1, 1, 1), 0, 4, true).period == 27);
 }
 
@@ -181,7 +181,7 @@ TEST_CASE("room for one and a half is room for one: one after the other, there a
   // Where I gives back half, one and a half is a whole one and a W that is put off.
   const Plan plan = chain_plan(4, 4, 8);
   const StageCosts costs = uniform_costs(plan, halves(1, 1, 1));
-  const Problem p({.plan = plan, .costs = costs});
+  const SchedulingProblem p({.plan = plan, .costs = costs});
   const auto halved = [&](double most) { return lower_bound(p, at_most(p, most, 0.5), true).period; };
   CHECK(halved(1.25) == halved(1));
   CHECK(halved(1.5) < halved(1));

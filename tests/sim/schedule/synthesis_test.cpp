@@ -7,9 +7,9 @@
 
 #include "sim/core/numbers.hpp"
 #include "sim/core/random.hpp"
-#include "sim/schedule/synthesis/bounds.hpp"
-#include "sim/schedule/synthesis/clock.hpp"
 #include "sim/schedule/synthesis/list_scheduler.hpp"
+#include "sim/schedule/synthesis/lower_bound.hpp"
+#include "sim/schedule/synthesis/order_clock.hpp"
 #include "sim/schedule/synthesis/search.hpp"
 #include "sim/schedule/synthesis/seeds.hpp"
 #include "sim/schedule/validate.hpp"
@@ -52,7 +52,7 @@ struct Best {
 };
 
 /// The best of all orders that fit, each on its own count.
-Best best_of_all(const Problem& p, const Limit& limit) {
+Best best_of_all(const SchedulingProblem& p, const ResourceLimits& limit) {
   std::vector<std::vector<std::vector<Step>>> choices;
   for (int r = 0; r < p.ranks(); ++r) {
     const int s = p.stages[r].front();
@@ -60,7 +60,7 @@ Best best_of_all(const Problem& p, const Limit& limit) {
     std::vector<int> done(static_cast<std::size_t>(p.micros[s]), 0);
     all_rows(row, done, choices.emplace_back(), p.first_piece[s]);
   }
-  Clock clock(p);
+  OrderClock clock(p);
   Best best;
   Rows rows(choices.size());
   const auto walk = [&](const auto& self, std::size_t r) -> void {
@@ -77,9 +77,9 @@ Best best_of_all(const Problem& p, const Limit& limit) {
   return best;
 }
 
-double searched(const Problem& p, const Limit& limit, bool period) {
-  const Aim aim{.period = period, .effort = 1e6};
-  const auto found = search(p, limit, aim, {}, lower_bound(p, limit));
+double searched(const SchedulingProblem& p, const ResourceLimits& limit, bool period) {
+  const SearchGoal goal{.period = period, .effort = 1e6};
+  const auto found = search(p, limit, goal, {}, lower_bound(p, limit));
   REQUIRE(!found.empty());
   CHECK(well_formed(p, found.front().rows));
   CHECK(fits(p, found.front().rows, limit));
@@ -99,9 +99,9 @@ TEST_CASE("a play of 1F1B by hand: ends, period and what they wait for") {
   // Rank 0: F0 0-1, F1 1-2, B0 4-6 behind B0 of rank 1, B1 7-9; rank 1: F0 1-2, B0 2-4, F1 4-5, B1 5-7.
   const Plan plan = chain_plan(2, 2, 2);
   const StageCosts costs = uniform_costs(plan, test::times(1, 2));
-  const Problem p({.plan = plan, .costs = costs});
+  const SchedulingProblem p({.plan = plan, .costs = costs});
   const Rows rows = p.rows_of(test::build("1f1b", plan));
-  Clock clock(p);
+  OrderClock clock(p);
   const Score score = clock.score(rows, true);
   CHECK(score.makespan == 9);
   CHECK(score.period == 9);
@@ -120,9 +120,9 @@ TEST_CASE("1F1B by hand with tied weights: both updates wait for the exchange be
   StageCosts costs = uniform_costs(plan, test::times(1, 2));
   costs[0][0].update = Seconds{1}, costs[1][0].update = Seconds{2};
   const Cluster cluster = test::star(2, 10, 0, Duplex::Unshared);
-  const Problem p({.plan = plan, .costs = costs, .cluster = &cluster});
+  const SchedulingProblem p({.plan = plan, .costs = costs, .cluster = &cluster});
   const Rows rows = p.rows_of(test::build("1f1b", plan));
-  Clock clock(p);
+  OrderClock clock(p);
   CHECK(clock.score(rows, true).makespan == 15);
   CHECK(clock.score(rows, true).period == 14);
   clock.score(rows, false);
@@ -131,7 +131,7 @@ TEST_CASE("1F1B by hand with tied weights: both updates wait for the exchange be
   CHECK(path.front().rank == 0);  // Its last backward, though rank 1 ends last.
   CHECK(path.front().index == 3);
   // No order is shorter: rank 1 begins at 1, works for 6, and has the last backward of rank 0 and the exchange behind.
-  const Bound bound = lower_bound(p, at_most(p, 2), false);
+  const LowerBound bound = lower_bound(p, at_most(p, 2), false);
   CHECK(bound.makespan == 15);
   CHECK(bound.period == 14);
 }
@@ -139,15 +139,15 @@ TEST_CASE("1F1B by hand with tied weights: both updates wait for the exchange be
 TEST_CASE("an order that never ends takes for ever; nothing is lost on the way to rows and back") {
   const Plan plan = chain_plan(2, 2, 2);
   const StageCosts costs = uniform_costs(plan, test::times(1, 2));
-  const Problem p({.plan = plan, .costs = costs});
+  const SchedulingProblem p({.plan = plan, .costs = costs});
   Rows rows = p.rows_of(test::build("1f1b", plan));
   CHECK(p.rows_of(p.schedule_of(rows)) == rows);
   CHECK(well_formed(p, rows));
   std::swap(rows[1][1], rows[1][2]);  // F1 in front of B0 is another good order, ...
   CHECK(well_formed(p, rows));
-  CHECK(std::isfinite(Clock(p).score(rows, true).makespan));
+  CHECK(std::isfinite(OrderClock(p).score(rows, true).makespan));
   rows[0] = {{kForward, 0}, {kBackward, 0}, {kForward, 1}, {kBackward, 1}};  // ... but not with this one beside it.
-  CHECK(Clock(p).score(rows, true).makespan == kInfinity);
+  CHECK(OrderClock(p).score(rows, true).makespan == kInfinity);
   rows[0][3] = rows[0][2];
   CHECK(!well_formed(p, rows));
 }
@@ -168,13 +168,13 @@ Met against_all_orders(bool tied) {
     const StageCosts costs = random_costs(plan, rng);
     if (tied) plan.ties = {{"t", {StageId{0}, StageId{ranks - 1}}, Bytes{double(rng.integer(0, 12))}}};
     const Cluster cluster = test::star(ranks, 1, 0, Duplex::Unshared);
-    const Problem p({.plan = plan, .costs = costs, .cluster = &cluster});
+    const SchedulingProblem p({.plan = plan, .costs = costs, .cluster = &cluster});
     for (const double most : {1.0, 2.0}) {
       CAPTURE(i);
       CAPTURE(most);
-      const Limit limit = at_most(p, most);
+      const ResourceLimits limit = at_most(p, most);
       const Best best = best_of_all(p, limit);
-      const Bound bound = lower_bound(p, limit);
+      const LowerBound bound = lower_bound(p, limit);
       CHECK(bound.period <= best.period * (1 + 1e-9));
       CHECK(bound.makespan <= best.makespan * (1 + 1e-9));
       CHECK(searched(p, limit, true) == doctest::Approx(best.period).epsilon(1e-12));
@@ -206,8 +206,8 @@ TEST_CASE("list schedules of any genes are complete orders within the memory") {
   for (const Plan& plan : plans)
     for (int i = 0; i < 60; ++i) {
       const StageCosts costs = random_costs(plan, rng);
-      const Problem p({.plan = plan, .costs = costs});
-      Genes g;
+      const SchedulingProblem p({.plan = plan, .costs = costs});
+      ListRules g;
       g.whole = rng.integer(0, 1) == 1;
       for (int piece = 0; piece < p.pieces(); ++piece) {
         g.ahead.push_back(rng.integer(1, 6));
@@ -215,11 +215,11 @@ TEST_CASE("list schedules of any genes are complete orders within the memory") {
       }
       g.patience = rng.uniform(0, 1.5), g.courtesy = rng.uniform(0, 1.5);
       const int chunks = plan.stage_count() / p.ranks();
-      const Limit limit = at_most(p, rng.integer(chunks, 3 * chunks));
+      const ResourceLimits limit = at_most(p, rng.integer(chunks, 3 * chunks));
       const Rows rows = list_schedule(p, limit, g);
       CHECK(well_formed(p, rows));
       CHECK(fits(p, rows, limit));
-      CHECK(std::isfinite(Clock(p).score(rows, true).period));
+      CHECK(std::isfinite(OrderClock(p).score(rows, true).period));
     }
 }
 
@@ -277,11 +277,11 @@ TEST_CASE("both directions: good orders, none longer than those of the catalogue
     REQUIRE(s.search.has_value());
     CHECK(s.search->bound.value >= 5.0 * at.micro_batches - 1e-9);  // Half of them run on each of two stages.
     CHECK(s.search->found.value >= s.search->bound.value - 1e-9);
-    const Problem p({.plan = plan, .costs = costs});
+    const SchedulingProblem p({.plan = plan, .costs = costs});
     int known = 0;
-    for (const Seed& seed : library_seeds({.plan = plan, .costs = costs})) {
+    for (const SeedOrder& seed : library_seeds({.plan = plan, .costs = costs})) {
       CAPTURE(seed.name);
-      CHECK(s.search->found.value <= Clock(p).score(p.rows_of(seed.iteration), true).period + 1e-9);
+      CHECK(s.search->found.value <= OrderClock(p).score(p.rows_of(seed.iteration), true).period + 1e-9);
       ++known;
     }
     CHECK(known == at.known);

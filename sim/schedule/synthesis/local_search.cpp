@@ -1,18 +1,17 @@
-#include "sim/schedule/synthesis/moves.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <set>
 
 #include "sim/core/numbers.hpp"
+#include "sim/schedule/synthesis/candidate_pool.hpp"
 
 namespace stagecraft::synthesis {
 namespace {
 
-constexpr int kFarthest = 40;   // Steps that one is moved by.
-constexpr double kChain = 0.5;  // Chance that a step moves on several stages.
+constexpr int kFarthest = 40;   // The most places that a step moves.
+constexpr double kChain = 0.5;  // Probability that a step moves on several stages.
 constexpr int kWindow = 5;
-constexpr double kHeat = 0.003;  // Of the cost: what a worse order may cost more, at the beginning.
+constexpr double kHeat = 0.003;  // The first temperature, as a share of the cost.
 
 /// Takes the step at one index of a row and puts it at another.
 struct Move {
@@ -26,20 +25,20 @@ struct Move {
   }
 };
 
-/// Steps of the same piece keep their order, and those of the same kind and stage have nothing to gain from another.
-bool may_pass(const Problem& p, Step a, Step b) {
+/// Steps of one piece keep their order, and steps of the same kind and stage gain nothing from another order.
+bool may_pass(const SchedulingProblem& p, Step a, Step b) {
   if (a.piece() == b.piece()) return false;
   return p.stage_of[a.piece()] != p.stage_of[b.piece()] || a.kind() != b.kind();
 }
 
-/// Where a forward finds no room, the next step that gives memory back, and could run by then, comes in front of it.
-/// False when there is none.
-bool make_room(const Problem& p, const Limit& limit, std::vector<Step>& row, int rank) {
+/// When a forward finds no room, moves the next step that frees memory before it, if that step can run by then. False
+/// when there is none.
+bool make_room(const SchedulingProblem& p, const ResourceLimits& limit, std::vector<Step>& row, int rank) {
   std::vector<double> held(limit.size(), 0);
   const auto stage_of = [&](Step s) { return p.stage_of[s.piece()]; };
   const auto lacks = [&](Step s) {
     for (std::size_t k = 0; k < limit.size(); ++k)
-      if (held[k] + limit[k].taken_by(s, stage_of(s)) > limit[k].most[rank] * (1 + 1e-12)) return true;
+      if (held[k] + limit[k].taken_by(s, stage_of(s)) > limit[k].capacity[rank] * (1 + 1e-12)) return true;
     return false;
   };
   const auto done = [&](Step s) {
@@ -48,7 +47,7 @@ bool make_room(const Problem& p, const Limit& limit, std::vector<Step>& row, int
   };
   for (std::size_t i = 0; i < row.size(); ++i) {
     while (lacks(row[i])) {
-      const auto here = row.begin() + static_cast<std::ptrdiff_t>(i);
+      const auto here = row.begin() + i;
       const auto next = std::find_if(here + 1, row.end(), [](Step s) { return s.frees(); });
       if (next == row.end() || std::any_of(here, next, [&](Step s) { return s.piece() == next->piece(); }))
         return false;
@@ -67,9 +66,9 @@ bool make_room(const Problem& p, const Limit& limit, std::vector<Step>& row, int
 struct Block {
   int rank, first, last;
 };
-std::vector<Block> blocks_of(const std::vector<Place>& path) {
+std::vector<Block> blocks_of(const std::vector<StepPosition>& path) {
   std::vector<Block> blocks;
-  for (const Place& p : path) {
+  for (const StepPosition& p : path) {
     if (!blocks.empty() && blocks.back().rank == p.rank && blocks.back().first == p.index + 1)
       --blocks.back().first;
     else
@@ -78,7 +77,7 @@ std::vector<Block> blocks_of(const std::vector<Place>& path) {
   return blocks;
 }
 
-Move as_far_as_it_goes(const Problem& p, const std::vector<Step>& row, Move m) {
+Move as_far_as_it_goes(const SchedulingProblem& p, const std::vector<Step>& row, Move m) {
   m.to = std::clamp(m.to, 0, static_cast<int>(row.size()) - 1);
   const int step = m.to < m.from ? -1 : 1;
   int reached = m.from;
@@ -87,7 +86,7 @@ Move as_far_as_it_goes(const Problem& p, const std::vector<Step>& row, Move m) {
   return m;
 }
 
-Move random_move(const Problem& p, const Rows& rows, const std::vector<Block>& blocks, Rng& rng) {
+Move random_move(const SchedulingProblem& p, const Rows& rows, const std::vector<Block>& blocks, Rng& rng) {
   const Block& b = blocks[rng.integer(0, static_cast<int>(blocks.size()) - 1)];
   const int i = rng.integer(b.first, b.last);
   Move m{b.rank, i, i};
@@ -104,7 +103,7 @@ Move random_move(const Problem& p, const Rows& rows, const std::vector<Block>& b
     case 3:
       m.to = std::min(b.last, i + rng.integer(1, kFarthest));
       break;
-    default: {  // Out of the block altogether: a weight gradient has time, anything else may come before.
+    default: {  // Out of the block: a weight gradient moves later, any other step earlier.
       const int far = rng.integer(1, kFarthest);
       m.to = rows[b.rank][i].kind() == kWeightGradient ? b.last + far : b.first - far;
     }
@@ -112,26 +111,27 @@ Move random_move(const Problem& p, const Rows& rows, const std::vector<Block>& b
   return as_far_as_it_goes(p, rows[b.rank], m);
 }
 
-/// The same step of the same micro-batch on this stage and some next to it.
-std::vector<Step> chain_of(const Problem& p, Step step, Rng& rng) {
+/// The step of the same kind and micro-batch on this stage and some next to it.
+std::vector<Step> chain_of(const SchedulingProblem& p, Step step, Rng& rng) {
   const int stage = p.stage_of[step.piece()], micro = p.micro_of(step.piece());
   const int stages = static_cast<int>(p.rank_of.size());
-  const int way = rng.integer(0, 2);  // Stages before it, behind it, or both.
-  const int begin = way == 1 ? stage : rng.integer(0, stage);
-  const int end = way == 0 ? stage + 1 : rng.integer(stage + 1, stages);
+  const int side = rng.integer(0, 2);  // Stages before it, after it, or both.
+  const int begin = side == 1 ? stage : rng.integer(0, stage);
+  const int end = side == 0 ? stage + 1 : rng.integer(stage + 1, stages);
   std::vector<Step> steps;
   for (int s = begin; s < end; ++s)
     if (micro < p.micros[s]) steps.emplace_back(step.kind(), p.first_piece[s] + micro);
   return steps;
 }
 
-/// Moves each of the steps by so many places, or as far as it can go, and makes room for it. False where there is none.
-bool move_all(const Problem& p, const Limit& limit, Rows& rows, const std::vector<Step>& steps, int by) {
+/// Moves each of the steps by `by` places, or as far as it can go, and makes room for it. False when there is none.
+bool move_all(const SchedulingProblem& p, const ResourceLimits& limit, Rows& rows, const std::vector<Step>& steps,
+              int by) {
   for (const Step s : steps) {
     const int rank = p.rank_of[p.stage_of[s.piece()]];
     std::vector<Step>& row = rows[rank];
     const auto found = std::find(row.begin(), row.end(), s);
-    if (found == row.end()) continue;  // A whole backward there, halves here.
+    if (found == row.end()) continue;  // That stage runs a whole backward.
     const int from = static_cast<int>(found - row.begin());
     as_far_as_it_goes(p, row, {rank, from, from + by}).apply(row);
     if (!make_room(p, limit, row, rank)) return false;
@@ -141,8 +141,8 @@ bool move_all(const Problem& p, const Limit& limit, Rows& rows, const std::vecto
 
 }  // namespace
 
-void anneal(Pool& pool, Rng& rng, const Rows& from, double effort) {
-  const Problem& p = pool.problem;
+void anneal(CandidatePool& pool, Rng& rng, const Rows& from, double effort) {
+  const SchedulingProblem& p = pool.problem;
   const double begin = pool.effort();
   Rows rows = from, before;
   double cost = pool.cost(rows), best = cost;
@@ -169,15 +169,15 @@ void anneal(Pool& pool, Rng& rng, const Rows& from, double effort) {
   }
 }
 
-void polish(Pool& pool, double effort) {
+void polish(CandidatePool& pool, double effort) {
   if (pool.best().empty()) return;
-  const Problem& p = pool.problem;
+  const SchedulingProblem& p = pool.problem;
   Rows rows = pool.best().front().rows;
   for (bool better = true; better;) {
     better = false;
     double cost = pool.cost(rows);
     std::set<std::pair<int, int>> windows;
-    for (const Place& place : pool.clock.critical_path(rows))
+    for (const StepPosition& place : pool.clock.critical_path(rows))
       for (int first = place.index - kWindow + 1; first <= place.index; first += 2)
         if (first >= 0 && first + kWindow <= std::ssize(rows[place.rank])) windows.insert({place.rank, first});
     for (const auto& [rank, first] : windows) {

@@ -1,19 +1,18 @@
-#include "sim/schedule/synthesis/breed.hpp"
-
 #include <algorithm>
 #include <cmath>
 
+#include "sim/schedule/synthesis/candidate_pool.hpp"
 #include "sim/schedule/synthesis/list_scheduler.hpp"
 
 namespace stagecraft::synthesis {
 namespace {
 
-constexpr double kFar = 1e4;    // Intervals: more than there are micro-batches.
-constexpr double kNever = 1e9;  // Only where nothing else is ready.
-constexpr std::size_t kLines = 4;
+constexpr double kFar = 1e4;   // More than the number of micro-batches.
+constexpr double kLast = 1e9;  // Runs only when nothing else is ready.
+constexpr std::size_t kClimbers = 4;
 
 /// The time between micro-batches that the busiest rank allows.
-double pace_of(const Problem& p) {
+double pace_of(const SchedulingProblem& p) {
   double pace = 0;
   for (const auto& stages : p.stages) {
     double busy = 0;
@@ -27,14 +26,14 @@ double pace_of(const Problem& p) {
   return pace > 0 ? pace : 1;
 }
 
-/// When one micro-batch alone comes to the forward and the gradient of each stage. With `wait` it lies for so many
-/// times the step at the first stage of every rank on its way there, and at the last stage on its way back: what goes
-/// down the ranks is slow, what comes up is not, and a pattern of many such micro-batches has room for both.
-struct Lone {
+/// When a micro-batch that is alone reaches the forward and the gradient of each stage. With `wait` it waits for that
+/// many times the step at the first stage of every rank on its way forward, and at the last stage on its way back. Such
+/// micro-batches are slow down the ranks and quick up the ranks, so a pattern of many has room for both directions.
+struct LoneMicroBatch {
   std::vector<double> forward, gradient;
 };
-Lone lone_micro_batch(const Problem& p, double wait) {
-  Lone t{std::vector<double>(p.rank_of.size(), 0), std::vector<double>(p.rank_of.size(), 0)};
+LoneMicroBatch lone_micro_batch(const SchedulingProblem& p, double wait) {
+  LoneMicroBatch t{std::vector<double>(p.rank_of.size(), 0), std::vector<double>(p.rank_of.size(), 0)};
   const auto pass_on = [&](std::vector<double>& to, const std::vector<Output>& outputs, double end) {
     for (const Output& o : outputs) {
       double& start = to[p.stage_of[o.piece]];
@@ -55,37 +54,37 @@ Lone lone_micro_batch(const Problem& p, double wait) {
   return t;
 }
 
-enum class Habit { BackwardFirst, ForwardFirst, Pattern, SlowPattern, SlowerPattern };
+enum class StartingRule { BackwardFirst, ForwardFirst, Pattern, SlowPattern, SlowerPattern };
 
-/// `share`: of the micro-batches that are under way when the pipeline is full, how many a stage lets in.
-Genes beginning(const Problem& p, Habit habit, double share, double patience) {
+/// `share` is the part of the micro-batches in flight in a full pipeline that a stage admits.
+ListRules starting_rules(const SchedulingProblem& p, StartingRule rule, double share, double patience) {
   const double pace = pace_of(p);
   const auto stages = static_cast<double>(p.rank_of.size());
-  const double wait = habit == Habit::SlowPattern ? 1 : habit == Habit::SlowerPattern ? 2 : 0;
-  const Lone lone = lone_micro_batch(p, wait);
-  Genes g;
+  const double wait = rule == StartingRule::SlowPattern ? 1 : rule == StartingRule::SlowerPattern ? 2 : 0;
+  const LoneMicroBatch lone = lone_micro_batch(p, wait);
+  ListRules g;
   g.patience = patience;
   for (std::size_t s = 0; s < p.rank_of.size(); ++s) {
     const double there = lone.forward[s] / pace, back = lone.gradient[s] / pace;
     const double under_way = std::ceil(share * (back - there + p.times[s].whole() / pace));
     const int ahead = static_cast<int>(std::clamp(under_way, 1.0, std::max(1.0, double(p.micros[s]))));
-    const double depth = static_cast<double>(s) / stages;  // Of stages that are equal otherwise, the later one.
-    const bool pattern = habit != Habit::BackwardFirst && habit != Habit::ForwardFirst;
+    const double depth = static_cast<double>(s) / stages;  // A tie goes to the later stage.
+    const bool pattern = rule != StartingRule::BackwardFirst && rule != StartingRule::ForwardFirst;
     for (int m = 0; m < p.micros[s]; ++m) {
       g.ahead.push_back(ahead);
-      g.forward.push_back(m + (pattern ? there : kFar * ((habit == Habit::ForwardFirst ? -3 : 0) - depth)));
+      g.forward.push_back(m + (pattern ? there : kFar * ((rule == StartingRule::ForwardFirst ? -3 : 0) - depth)));
       g.gradient.push_back(m + (pattern ? back : kFar * (depth - 2)));
-      g.weight.push_back(m + (pattern ? back + 1 : kNever));
+      g.weight.push_back(m + (pattern ? back + 1 : kLast));
     }
   }
   return g;
 }
 
-/// Some stages, one behind the other, and some micro-batches of each.
+/// A range of stages and a range of micro-batches of each.
 struct Patch {
   int first_stage, end_stage, first_micro, end_micro;
 };
-Patch any_patch(const Problem& p, Rng& rng) {
+Patch any_patch(const SchedulingProblem& p, Rng& rng) {
   const int stages = static_cast<int>(p.rank_of.size());
   const int most = *std::max_element(p.micros.begin(), p.micros.end());
   const int s = rng.integer(0, stages - 1), end = rng.integer(0, 1) ? s + 1 : rng.integer(s + 1, stages);
@@ -102,9 +101,9 @@ Patch any_patch(const Problem& p, Rng& rng) {
   }
 }
 
-/// One gene more or less, of a stage or some, for all micro-batches or some; one micro-batch from one stage of a rank
-/// to another.
-Genes changed(const Problem& p, Genes g, Rng& rng) {
+/// Changes one rule of one or several stages for some or all micro-batches, or moves one admitted micro-batch from a
+/// stage of a rank to another.
+ListRules mutated(const SchedulingProblem& p, ListRules g, Rng& rng) {
   const Patch patch = any_patch(p, rng);
   const auto each = [&](int first, int end, auto&& change) {
     for (int s = first; s < end; ++s)
@@ -148,29 +147,31 @@ Genes changed(const Problem& p, Genes g, Rng& rng) {
 
 }  // namespace
 
-void breed(Pool& pool, Rng& rng, double effort) {
-  const Problem& p = pool.problem;
-  struct Line {
-    Genes genes;
+void improve_lists(CandidatePool& pool, Rng& rng, double effort) {
+  const SchedulingProblem& p = pool.problem;
+  struct Climber {
+    ListRules rules;
     double cost;
   };
-  const auto judged = [&](Genes genes) {
-    genes.whole = !pool.aim.split;
-    const double cost = pool.offer(list_schedule(p, pool.limit, genes));
-    pool.spend(3 * 4 * p.pieces());  // Making a list takes about as long as playing it a few times.
-    return Line{std::move(genes), cost};
+  const auto evaluated = [&](ListRules rules) {
+    rules.whole = !pool.goal.split;
+    const double cost = pool.offer(list_schedule(p, pool.limit, rules));
+    pool.spend(3 * 4 * p.pieces());  // Making a list schedule takes about as long as evaluating it a few times.
+    return Climber{std::move(rules), cost};
   };
-  std::vector<Line> lines;
-  for (const Habit habit :
-       {Habit::BackwardFirst, Habit::ForwardFirst, Habit::Pattern, Habit::SlowPattern, Habit::SlowerPattern})
+  std::vector<Climber> climbers;
+  for (const StartingRule rule : {StartingRule::BackwardFirst, StartingRule::ForwardFirst, StartingRule::Pattern,
+                                  StartingRule::SlowPattern, StartingRule::SlowerPattern})
     for (const double share : {1e9, 1.0, 1.3, 1.7, 0.7, 0.4})
       for (const double patience : {0.0, 0.5, 1.0})
-        if (lines.empty() || !pool.spent(effort)) lines.push_back(judged(beginning(p, habit, share, patience)));
-  std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.cost < b.cost; });
-  lines.resize(std::min(lines.size(), kLines));
-  for (std::size_t i = 0; !pool.spent(effort); i = (i + 1) % lines.size()) {
-    Line next = judged(changed(p, lines[i].genes, rng));
-    if (next.cost <= lines[i].cost) lines[i] = std::move(next);
+        if (climbers.empty() || !pool.spent(effort))
+          climbers.push_back(evaluated(starting_rules(p, rule, share, patience)));
+  std::stable_sort(climbers.begin(), climbers.end(),
+                   [](const Climber& a, const Climber& b) { return a.cost < b.cost; });
+  climbers.resize(std::min(climbers.size(), kClimbers));
+  for (std::size_t i = 0; !pool.spent(effort); i = (i + 1) % climbers.size()) {
+    Climber next = evaluated(mutated(p, climbers[i].rules, rng));
+    if (next.cost <= climbers[i].cost) climbers[i] = std::move(next);
   }
 }
 

@@ -1,12 +1,17 @@
-#include "sim/schedule/synthesis/problem.hpp"
+#include "sim/schedule/synthesis/scheduling_problem.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <optional>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
 #include "sim/cluster/link_table.hpp"
+#include "sim/cluster/phases.hpp"
+#include "sim/plan/gradient_groups.hpp"
 #include "sim/plan/overlap.hpp"
 
 namespace stagecraft::synthesis {
@@ -30,27 +35,28 @@ StageTimes times_of(const Stage& stage, const std::vector<StageCost>& replicas, 
   return t;
 }
 
-/// What one replica works in an iteration at least: B may take less than I and W together.
+/// The least that one replica works in an iteration: B may take less than I and W together.
 double work_of(const Stage& stage, const StageCost& c, int micros) {
   const Seconds backward = std::min(c.backward, c.input_gradient + c.weight_gradient);
   const Seconds each = c.forward + backward + (stage.recompute ? c.recompute : Seconds{0});
   return micros * each.value + c.update.value;
 }
 
-/// Samples that a micro-batch of one stage shares with each of another, whatever the replicas.
+/// Calls visit(micro, samples) for the samples that a micro-batch of one stage shares with each of another stage.
 template <class Visit>
 void for_each_shared(const Stage& a, int micro, const Stage& b, Visit&& visit) {
-  Stage one = b, own = a;
-  one.devices.resize(1), own.devices.resize(1);
-  for_each_overlap(own, micro, 0, one, [&](int m, int, int samples) { visit(m, samples); });
+  Stage from = a, to = b;
+  from.devices.resize(1), to.devices.resize(1);
+  for_each_overlap(from, micro, 0, to, [&](int m, int, int samples) { visit(m, samples); });
 }
 
-class Hops {
+/// The messages between stages.
+class MessageTimes {
  public:
-  explicit Hops(const ScheduleInput& in) : in_(in) {
+  explicit MessageTimes(const ScheduleInput& in) : in_(in) {
     if (in.cluster) links_.emplace(*in.cluster);
   }
-  Output hop(const StageEdge& edge, const Stage& from, const Stage& to, int samples, int piece) const {
+  Output output(const StageEdge& edge, const Stage& from, const Stage& to, int samples, int piece) const {
     if (!links_ || from.devices.front() == to.devices.front()) return {piece, 0, 0, true};
     const LinkRate rate = links_->link(from.devices.front(), to.devices.front());
     const double share = static_cast<double>(samples) / static_cast<double>(from.devices.size());
@@ -65,6 +71,49 @@ class Hops {
   const ScheduleInput& in_;
   std::optional<LinkTable> links_;
 };
+
+/// The time of an all-reduce, which is that of the backend `ideal`.
+double ring_time(const LinkTable& links, const std::vector<DeviceId>& devices, Bytes gradient) {
+  const auto bytes = static_cast<std::uint64_t>(std::round(gradient.value));
+  return time_of(phases_of(CollectiveKind::AllReduce, CollectiveAlgorithm::Ring, {devices}, bytes), links).value;
+}
+
+Exchanges exchanges_of(const ScheduleInput& in) {
+  const Plan& plan = in.plan;
+  Exchanges exchanges;
+  exchanges.tied.assign(plan.stages.size(), false);
+  if (plan.ties.empty()) return exchanges;
+  const GradientGroups groups(plan);
+  std::optional<LinkTable> links;
+  if (in.cluster) links.emplace(*in.cluster);
+  std::map<std::pair<int, int>, Exchange> by_round;  // Rounds of later stages are updated first.
+  for (const TieRing& ring : groups.rings()) {
+    const Tie& tie = plan.ties[ring.tie];
+    const double time = links ? ring_time(*links, ring.devices, tie.gradient) : 0;
+    const auto [at, is_new] = by_round.try_emplace({-groups.round(tie.stages.front()), ring.tie});
+    Exchange& exchange = at->second;
+    exchange.least = is_new ? time : std::min(exchange.least, time);
+    exchange.time = std::max(exchange.time, time);
+    exchange.stages.assign(tie.stages.begin(), tie.stages.end());
+  }
+  for (std::size_t t = 0; t < plan.ties.size(); ++t) {  // On the same devices the exchange takes no time.
+    const auto& stages = plan.ties[t].stages;
+    if (!groups.tied(stages.front())) continue;
+    Exchange& exchange = by_round[{-groups.round(stages.front()), static_cast<int>(t)}];
+    exchange.stages.assign(stages.begin(), stages.end());
+  }
+  for (auto& [key, exchange] : by_round) exchanges.all.push_back(std::move(exchange));
+  for (int s = 0; s < plan.stage_count(); ++s) {
+    if (!groups.tied(StageId{s})) continue;
+    exchanges.tied[s] = true;
+    exchanges.updates.push_back(s);
+  }
+  std::sort(exchanges.updates.begin(), exchanges.updates.end(), [&](int a, int b) {
+    const auto place = [&](int s) { return std::tuple(-groups.round(StageId{s}), -groups.of(StageId{s}), s); };
+    return place(a) < place(b);
+  });
+  return exchanges;
+}
 
 }  // namespace
 
@@ -82,7 +131,8 @@ double StageTimes::of(Kind kind) const {
   return 0;
 }
 
-Problem::Problem(const ScheduleInput& in) : exchanges(exchanges_of(in)), devices(in.plan.device_count()) {
+SchedulingProblem::SchedulingProblem(const ScheduleInput& in)
+    : exchanges(exchanges_of(in)), devices(in.plan.device_count()) {
   const Plan& plan = in.plan;
   std::map<std::vector<DeviceId>, int> rank_with;
   std::set<DeviceId> taken;
@@ -125,24 +175,24 @@ Problem::Problem(const ScheduleInput& in) : exchanges(exchanges_of(in)), devices
   forward_outputs.resize(stage_of.size());
   gradient_outputs.resize(stage_of.size());
   inputs.assign(2 * stage_of.size(), 0);
-  const Hops hops(in);
+  const MessageTimes messages(in);
   for (const StageEdge& edge : plan.edges) {
     const Stage &from = plan.stage(edge.from), &to = plan.stage(edge.to);
     std::map<int, int> piece_of;
     for (int m = 0; m < micros[edge.to]; ++m) piece_of[micro_numbers[edge.to][m]] = first_piece[edge.to] + m;
     for (int m = 0; m < micros[edge.from]; ++m) {
-      const int own = first_piece[edge.from] + m;
+      const int piece = first_piece[edge.from] + m;
       for_each_shared(from, micro_numbers[edge.from][m], to, [&](int other, int samples) {
         const int theirs = piece_of.at(other);
-        forward_outputs[own].push_back(hops.hop(edge, from, to, samples, theirs));
-        gradient_outputs[theirs].push_back(hops.hop(edge, to, from, samples, own));
-        ++inputs[2 * theirs], ++inputs[2 * own + 1];
+        forward_outputs[piece].push_back(messages.output(edge, from, to, samples, theirs));
+        gradient_outputs[theirs].push_back(messages.output(edge, to, from, samples, piece));
+        ++inputs[2 * theirs], ++inputs[2 * piece + 1];
       });
     }
   }
 }
 
-Rows Problem::rows_of(const Schedule& iteration) const {
+Rows SchedulingProblem::rows_of(const Schedule& iteration) const {
   std::vector<std::map<int, int>> piece_of(stages.empty() ? 0 : rank_of.size());
   for (std::size_t s = 0; s < rank_of.size(); ++s)
     for (int m = 0; m < micros[s]; ++m) piece_of[s][micro_numbers[s][m]] = first_piece[s] + m;
@@ -159,7 +209,7 @@ Rows Problem::rows_of(const Schedule& iteration) const {
   return rows;
 }
 
-Schedule Problem::schedule_of(const Rows& rows) const {
+Schedule SchedulingProblem::schedule_of(const Rows& rows) const {
   constexpr OpKind kKinds[] = {OpKind::Forward, OpKind::InputGradient, OpKind::WeightGradient, OpKind::Backward};
   Schedule schedule;
   schedule.devices.resize(devices);
@@ -193,45 +243,45 @@ double Resource::given_by(Step s, int stage) const {
   return 0;
 }
 
-std::vector<double> peaks(const Problem& problem, const Rows& rows, const Resource& resource) {
+std::vector<double> peaks(const SchedulingProblem& problem, const Rows& rows, const Resource& resource) {
   std::vector<double> result;
   for (const auto& row : rows) {
-    double held = 0, most = 0;
+    double held = 0, peak = 0;
     for (const Step s : row) {
       const int stage = problem.stage_of[s.piece()];
-      most = std::max(most, held += resource.taken_by(s, stage));
+      peak = std::max(peak, held += resource.taken_by(s, stage));
       held -= resource.given_by(s, stage);
     }
-    result.push_back(most);
+    result.push_back(peak);
   }
   return result;
 }
 
-bool row_fits(const Problem& problem, const std::vector<Step>& row, int rank, const Limit& limit) {
+bool row_fits(const SchedulingProblem& problem, const std::vector<Step>& row, int rank, const ResourceLimits& limit) {
   for (const Resource& resource : limit) {
-    const double most = resource.most[rank] * (1 + 1e-12);
+    const double capacity = resource.capacity[rank] * (1 + 1e-12);
     double held = 0;
     for (const Step s : row) {
       const int stage = problem.stage_of[s.piece()];
-      if ((held += resource.taken_by(s, stage)) > most) return false;
+      if ((held += resource.taken_by(s, stage)) > capacity) return false;
       held -= resource.given_by(s, stage);
     }
   }
   return true;
 }
 
-bool fits(const Problem& problem, const Rows& rows, const Limit& limit) {
+bool fits(const SchedulingProblem& problem, const Rows& rows, const ResourceLimits& limit) {
   for (int r = 0; r < problem.ranks(); ++r)
     if (!row_fits(problem, rows[r], r, limit)) return false;
   return true;
 }
 
-bool well_formed(const Problem& problem, const Rows& rows) {
+bool well_formed(const SchedulingProblem& problem, const Rows& rows) {
   std::vector<char> state(problem.stage_of.size(), 0);  // 0 nothing yet, 1 forward, 2 input gradient, 3 done
-  for (std::size_t r = 0; r < rows.size(); ++r)
+  for (int r = 0; r < std::ssize(rows); ++r)
     for (const Step s : rows[r]) {
       if (s.piece() >= problem.pieces()) return false;
-      if (problem.rank_of[problem.stage_of[s.piece()]] != static_cast<int>(r)) return false;
+      if (problem.rank_of[problem.stage_of[s.piece()]] != r) return false;
       char& now = state[s.piece()];
       const char needed = s.kind() == kForward ? 0 : s.kind() == kWeightGradient ? 2 : 1;
       if (now != needed) return false;

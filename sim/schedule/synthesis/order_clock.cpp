@@ -1,4 +1,4 @@
-#include "sim/schedule/synthesis/clock.hpp"
+#include "sim/schedule/synthesis/order_clock.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@ constexpr double kSame = 1e-9;
 
 }  // namespace
 
-Clock::Clock(const Problem& problem)
+OrderClock::OrderClock(const SchedulingProblem& problem)
     : problem_(problem),
       ready_(problem.inputs.size()),
       free_(problem.ranks()),
@@ -21,41 +21,41 @@ Clock::Clock(const Problem& problem)
       index_(problem.ranks()),
       blocked_(problem.ranks()),
       finished_(problem.rank_of.size()),
-      made_(problem.rank_of.size()) {
+      last_gradient_(problem.rank_of.size()) {
   updates_ = !problem.exchanges.updates.empty();
   for (const StageTimes& t : problem.times) updates_ |= t.update > 0;
   for (Record& r : records_)
     r.from.resize(problem.inputs.size()), r.waited.resize(problem.ranks()), r.last.resize(problem.ranks());
 }
 
-double Clock::last_end() const { return *std::max_element(free_.begin(), free_.end()); }
+double OrderClock::last_end() const { return *std::max_element(free_.begin(), free_.end()); }
 
-Score Clock::score(const Rows& rows, bool with_period) {
+Score OrderClock::score(const Rows& rows, bool with_period) {
   std::fill(free_.begin(), free_.end(), 0);
   std::fill(card_.begin(), card_.end(), 0);
   iteration_ = 0;
   Score score;
-  if (!play(rows)) return score;
+  if (!run_iteration(rows)) return score;
   score.makespan = last_end();
   if (!with_period) return score;
   std::vector<double> ends{score.makespan}, before;
   for (bool in_step = false; !in_step && iteration_ < kMostIterations;) {
     before = free_;
-    play(rows);
+    run_iteration(rows);
     ends.push_back(last_end());
-    double least = kInfinity, most = 0;
+    double shortest = kInfinity, longest = 0;
     for (std::size_t r = 0; r < before.size(); ++r) {
-      least = std::min(least, free_[r] - before[r]);
-      most = std::max(most, free_[r] - before[r]);
+      shortest = std::min(shortest, free_[r] - before[r]);
+      longest = std::max(longest, free_[r] - before[r]);
     }
-    in_step = most - least <= kSame * most;
+    in_step = longest - shortest <= kSame * longest;
   }
   const std::size_t half = iteration_ < kMostIterations ? ends.size() - 2 : ends.size() / 2 - 1;
   score.period = (ends.back() - ends[half]) / static_cast<double>(ends.size() - 1 - half);
   return score;
 }
 
-bool Clock::play(const Rows& rows) {
+bool OrderClock::run_iteration(const Rows& rows) {
   missing_ = problem_.inputs;
   std::fill(ready_.begin(), ready_.end(), 0);
   std::fill(index_.begin(), index_.end(), 0);
@@ -70,11 +70,11 @@ bool Clock::play(const Rows& rows) {
   while (!awake_.empty()) {
     const int r = awake_.back();
     awake_.pop_back();
-    run(rows, r);
+    run_row(rows, r);
   }
   ++iteration_;
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    played_ += index_[r];
+    steps_run_ += index_[r];
     if (index_[r] < std::ssize(rows[r])) return false;
     record.last[r] = {static_cast<int>(r), index_[r] - 1};
   }
@@ -82,7 +82,7 @@ bool Clock::play(const Rows& rows) {
   return true;
 }
 
-void Clock::run(const Rows& rows, int rank) {
+void OrderClock::run_row(const Rows& rows, int rank) {
   const auto& row = rows[rank];
   Record& record = records_[iteration_ % 2];
   double now = free_[rank];
@@ -107,7 +107,7 @@ void Clock::run(const Rows& rows, int rank) {
     if (step.passes_gradient()) send(problem_.gradient_outputs[piece], 1, rank, now, step);
     if (!updates_ || !step.frees() || ++finished_[stage] < problem_.micros[stage]) continue;
     if (problem_.exchanges.tied[stage])
-      made_[stage] = {now, {rank, i}};
+      last_gradient_[stage] = {now, {rank, i}};
     else
       now += times.update;
   }
@@ -115,7 +115,7 @@ void Clock::run(const Rows& rows, int rank) {
   free_[rank] = now;
 }
 
-void Clock::send(const std::vector<Output>& outputs, int kind, int rank, double end, Step step) {
+void OrderClock::send(const std::vector<Output>& outputs, int kind, int rank, double end, Step step) {
   for (const Output& output : outputs) {
     const int slot = 2 * output.piece + kind;
     double there = end;
@@ -131,7 +131,7 @@ void Clock::send(const std::vector<Output>& outputs, int kind, int rank, double 
   }
 }
 
-void Clock::exchange(Record& record) {
+void OrderClock::exchange(Record& record) {
   const auto later = [](Ready& a, const Ready& b) {
     if (b.time > a.time) a = b;
   };
@@ -139,7 +139,7 @@ void Clock::exchange(Record& record) {
   exchanging_.assign(free_.size(), {});
   for (const Exchange& e : problem_.exchanges.all) {
     Ready ready;
-    for (const int s : e.stages) later(ready, made_[s]), later(ready, exchanging_[problem_.rank_of[s]]);
+    for (const int s : e.stages) later(ready, last_gradient_[s]), later(ready, exchanging_[problem_.rank_of[s]]);
     ready.time += e.time;
     for (const int s : e.stages) exchanged_[s] = exchanging_[problem_.rank_of[s]] = ready;
   }
@@ -151,8 +151,8 @@ void Clock::exchange(Record& record) {
   }
 }
 
-std::vector<Place> Clock::critical_path(const Rows& rows) const {
-  std::vector<Place> gradient(problem_.stage_of.size()), forward(problem_.stage_of.size());
+std::vector<StepPosition> OrderClock::critical_path(const Rows& rows) const {
+  std::vector<StepPosition> gradient(problem_.stage_of.size()), forward(problem_.stage_of.size());
   int latest = -1;
   for (int r = 0; r < problem_.ranks(); ++r) {
     for (int i = 0; i < std::ssize(rows[r]); ++i) {
@@ -162,13 +162,13 @@ std::vector<Place> Clock::critical_path(const Rows& rows) const {
     }
     if (latest < 0 || free_[r] > free_[latest]) latest = r;
   }
-  const int played = std::min(iteration_, 2);
+  const int iterations = std::min(iteration_, 2);
   const auto last = [&](int rank, int back) { return records_[(iteration_ - 1 - back) % 2].last[rank]; };
-  Place now = last(latest, 0);
-  std::vector<Place> path;
-  for (int back = 0; back < played;) {
+  StepPosition now = last(latest, 0);
+  std::vector<StepPosition> path;
+  for (int back = 0; back < iterations;) {
     if (now.index < 0) {
-      if (++back < played) now = last(now.rank, back);
+      if (++back < iterations) now = last(now.rank, back);
       continue;
     }
     path.push_back(now);
