@@ -42,17 +42,29 @@ LayerCost scaled(const LayerTimes& times, double by) {
   return {times.forward * by, times.input_gradient * by, times.weight_gradient * by};
 }
 
+/// A pointer that owns nothing.
+template <class T>
+std::shared_ptr<const T> borrowed(const T* object) {
+  return {std::shared_ptr<const T>(), object};
+}
+
 }  // namespace
 
 CostTable::CostTable(const ModelGraph& model, const Cluster& cluster, const Profile* profile)
-    : model_(&model),
-      cluster_(&cluster),
-      profile_(profile),
-      weights_(model.layers.size()),
-      moved_(model.layers.size()),
-      shares_memory_(cluster.types.size()) {
+    : CostTable(borrowed(&model), borrowed(&cluster), borrowed(profile)) {}
+
+CostTable::CostTable(std::shared_ptr<const ModelGraph> shared_model, std::shared_ptr<const Cluster> shared_cluster,
+                     std::shared_ptr<const Profile> profile)
+    : model_(std::move(shared_model)),
+      cluster_(std::move(shared_cluster)),
+      profile_(std::move(profile)),
+      weights_(model_->layers.size()),
+      moved_(model_->layers.size()),
+      shares_memory_(cluster_->types.size()) {
+  const ModelGraph& model = *model_;
+  const Cluster& cluster = *cluster_;
   for (const Device& d : cluster.devices) shares_memory_[d.type] |= d.memory.valid();
-  if (profile)
+  if (profile_)
     for (const Layer& layer : model.layers) signatures_.push_back(signature(layer, model.precision));
   std::map<std::string, double> tied;
   for (const Layer& layer : model.layers)
@@ -117,7 +129,7 @@ bool CostTable::reads_data(const Layer& layer) const {
 }
 
 const Profile* CostTable::profile_of(int device_type) const {
-  return profile_ && cluster_->types[device_type].name == profile_->device ? profile_ : nullptr;
+  return profile_ && cluster_->types[device_type].name == profile_->device ? profile_.get() : nullptr;
 }
 
 Seconds CostTable::operation(int device_type) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "sim/cluster/cluster.hpp"
@@ -36,7 +37,10 @@ struct LayerCost {
 /// slow each other. Layers with given times have none.
 class CostTable {
  public:
-  /// The profile may be null. All three have to stay where they are.
+  /// The profile may be null.
+  CostTable(std::shared_ptr<const ModelGraph>, std::shared_ptr<const Cluster>,
+            std::shared_ptr<const Profile> profile = nullptr);
+  /// The model, the cluster and the profile have to outlive the table.
   CostTable(const ModelGraph& model, const Cluster& cluster, const Profile* profile = nullptr);
   LayerCost at(LayerId layer, int device_type, double samples) const;
   /// Time of one optimizer step on `parameters` numbers, memory traffic only: gradients read, weights and optimizer
@@ -60,9 +64,9 @@ class CostTable {
   double update_bytes(double parameters) const;
   Bytes in_time(double bytes, Seconds, int device_type) const;
 
-  const ModelGraph* model_;
-  const Cluster* cluster_;
-  const Profile* profile_;
+  std::shared_ptr<const ModelGraph> model_;
+  std::shared_ptr<const Cluster> cluster_;
+  std::shared_ptr<const Profile> profile_;
   std::vector<std::string> signatures_;
   std::vector<double> weights_;      ///< Parameters that each layer reads, its own or tied.
   std::vector<Bytes> moved_;         ///< Inputs and output of each layer for one sample.

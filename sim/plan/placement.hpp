@@ -24,6 +24,7 @@ std::optional<Placement> parse_placement(std::string_view);
 struct ChunkRange {
   int least = 1, most = 1, step = 1;
   bool has(int chunks) const { return chunks >= least && chunks <= most && (chunks - least) % step == 0; }
+  friend bool operator==(const ChunkRange&, const ChunkRange&) = default;
 };
 constexpr int kManyChunks = 1 << 20;
 
@@ -32,6 +33,7 @@ struct Placing {
   Placement placement = Placement::Any;
   ChunkRange chunks;
   int (*turn)(int ranks, int micro_batches) = nullptr;  ///< Both directions: micro-batches that follow each other.
+  friend bool operator==(const Placing&, const Placing&) = default;
 };
 
 /// Stages on each rank that a placement can have.

@@ -36,7 +36,7 @@ void add_data_edges(Plan& plan, const ModelGraph& model) {
 }
 
 std::string room_text(const PlannerInput& input, Bytes room) {
-  if (input.options.has("memory")) return to_text(room);
+  if (input.options.memory) return to_text(room);
   const DeviceType* found = nullptr;
   for (const DeviceId d : available_devices(input)) {
     const DeviceType& type = input.cluster.type_of(d);
@@ -89,15 +89,10 @@ std::vector<DeviceId> read_devices(const config::Value& names, const Cluster& cl
 }
 
 std::vector<DeviceId> available_devices(const PlannerInput& input) {
+  if (input.options.devices) return *input.options.devices;
   std::vector<DeviceId> devices;
-  if (const config::Value* names = input.options.find("devices")) {
-    config::Problems problems;
-    devices = read_devices(*names, input.cluster, "devices", problems);
-    problems.throw_if_any();
-  } else {
-    for (std::size_t d = 0; d < input.cluster.devices.size(); ++d)
-      devices.push_back(DeviceId{static_cast<std::int64_t>(d)});
-  }
+  for (std::size_t d = 0; d < input.cluster.devices.size(); ++d)
+    devices.push_back(DeviceId{static_cast<std::int64_t>(d)});
   return devices;
 }
 
@@ -114,24 +109,29 @@ config::Field recompute_field(bool automatic) {
   return config::choice("recompute", std::move(words)).fallback(fallback).doc(doc + ".");
 }
 
-std::vector<std::string> recompute_words(const ModelGraph& model) {
-  if (std::any_of(model.layers.begin(), model.layers.end(), keeps_core)) return {"none", "selective", "full"};
-  return {"none", "full"};
+std::vector<Recomputation> recomputations(const ModelGraph& model) {
+  if (std::any_of(model.layers.begin(), model.layers.end(), keeps_core))
+    return {Recomputation::None, Recomputation::Selective, Recomputation::Full};
+  return {Recomputation::None, Recomputation::Full};
 }
 
-std::vector<std::string> recompute_words(const config::Value& options, const ModelGraph& model) {
-  const config::Value& value = options.at("recompute");
-  std::vector<std::string> all = recompute_words(model);
-  if (value.text == "auto") return all;
-  if (std::find(all.begin(), all.end(), value.text) == all.end())
-    throw InputError({{value.where, "recompute", "no layer of the model keeps the inside of an attention",
+std::vector<Recomputation> recomputations(std::optional<Recomputation> asked, const Where& where,
+                                          const ModelGraph& model) {
+  std::vector<Recomputation> all = recomputations(model);
+  if (!asked) return all;
+  if (std::find(all.begin(), all.end(), *asked) == all.end())
+    throw InputError({{where, "recompute", "no layer of the model keeps the inside of an attention",
                        "write full or none; with flash_attention nothing of it is kept", "recompute"}});
-  return {value.text};
+  return {*asked};
 }
 
-void set_recompute(Stage& stage, std::string_view word) {
-  stage.recompute = word == "full";
-  stage.recompute_cores = word == "selective";
+std::vector<Recomputation> recomputations(const PlanSpec& options, const ModelGraph& model) {
+  return recomputations(options.recompute, options.where("recompute"), model);
+}
+
+void set_recompute(Stage& stage, Recomputation kind) {
+  stage.recompute = kind == Recomputation::Full;
+  stage.recompute_cores = kind == Recomputation::Selective;
 }
 
 config::Field share_field() {
@@ -142,8 +142,6 @@ config::Field share_field() {
           "(PipeDream).");
 }
 
-Share share_of(const config::Value& options) {
-  return options.at("share").text == "samples" ? Share::Samples : Share::MicroBatches;
-}
+Share parse_share(std::string_view word) { return word == "samples" ? Share::Samples : Share::MicroBatches; }
 
 }  // namespace stagecraft

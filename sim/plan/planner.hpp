@@ -10,6 +10,7 @@
 #include "sim/cost/cost_table.hpp"
 #include "sim/plan/placement.hpp"
 #include "sim/plan/plan.hpp"
+#include "sim/plan/plan_spec.hpp"
 
 namespace stagecraft {
 
@@ -17,19 +18,22 @@ struct PlannerInput {
   const ModelGraph& model;
   const Cluster& cluster;
   const CostTable& costs;
-  const config::Value& options;  ///< The checked `plan:` map.
-  int micro_batches;             ///< In one iteration.
-  Placing placing = {};          ///< Where the schedule wants the stages.
+  const PlanSpec& options;
+  int micro_batches;     ///< In one iteration.
+  Placing placing = {};  ///< Where the schedule wants the stages.
 };
 
-/// What a planner found, and what it knows about it.
-struct Planned {
-  Plan plan;
-  Seconds predicted = {};    ///< Of one micro-batch in the steady state, by the planner's own model; 0: it has none.
-  Bytes memory = {};         ///< Of the fullest device, by that model; 0: not reckoned.
-  Seconds lower_bound = {};  ///< No plan of its kind takes less, by that model; 0: none is known.
-  std::string bound_reason = {};  ///< What holds it up: "the search was exhaustive", "all work shared evenly".
+/// What a planner knows about its plan.
+struct PlannerReport {
+  Seconds predicted = {};  ///< Time of one micro-batch in the steady state, by the planner's own model; 0: it has none.
+  Bytes memory = {};       ///< Of the fullest device, by that model; 0: unknown.
+  Seconds lower_bound = {};       ///< No plan of its kind takes less, by that model; 0: none is known.
+  std::string bound_reason = {};  ///< Why: "the search was exhaustive", "all work shared evenly".
   std::int64_t states = 0;        ///< Partial plans that were looked at.
+};
+
+struct Planned : PlannerReport {
+  Plan plan;
 };
 
 /// One way to cut and place: one file in sim/plan/planners/.
@@ -37,6 +41,8 @@ struct PlannerDef {
   std::string_view name, summary, source;
   const config::MapSpec* fields;
   Planned (*plan)(const PlannerInput&);
+  /// Reads the options that this planner alone has; null if there are none.
+  std::shared_ptr<const PlannerOptions> (*read)(const config::Value& checked, const Cluster&) = nullptr;
 };
 
 namespace planners {
@@ -55,16 +61,17 @@ void finish_plan(Plan&, const PlannerInput&, bool sequential);
 
 /// The option `share` of planners that make replicas, and what it says.
 config::Field share_field();
-Share share_of(const config::Value& options);
+Share parse_share(std::string_view word);
 
 /// The option `recompute`: none, selective or full, or with `automatic` also auto, which comes first then.
 config::Field recompute_field(bool automatic = false);
-/// Its words that make a difference for the model, least first.
-std::vector<std::string> recompute_words(const ModelGraph&);
-/// Those to try: the one of the option, or of auto all. InputError where it is selective and the model has no attention
-/// core.
-std::vector<std::string> recompute_words(const config::Value& options, const ModelGraph&);
-void set_recompute(Stage&, std::string_view word);
+/// The kinds of recomputation that make a difference for the model, least first.
+std::vector<Recomputation> recomputations(const ModelGraph&);
+/// The kinds to try: the one of the option, or all if the planner chooses. InputError where it is selective and the
+/// model has no attention core.
+std::vector<Recomputation> recomputations(const PlanSpec&, const ModelGraph&);
+std::vector<Recomputation> recomputations(std::optional<Recomputation> asked, const Where&, const ModelGraph&);
+void set_recompute(Stage&, Recomputation);
 
 /// Memory of a device as a planner counts it, with what was reserved beside it: nothing where the option `memory` says
 /// how much there is, or where types with as much reserve differently.

@@ -20,7 +20,8 @@ struct Choice {
   double filled = 0;                 ///< Most of the memory of a device that has no reserve, as a share.
   Bytes unexchanged;                 ///< Gradients of tied weights whose exchange is not simulated.
   std::string limit;                 ///< What holds it up.
-  std::vector<std::string> sets;     ///< That make it of the scenario.
+  int id = 0;                        ///< Which of the combinations that were tried.
+  std::vector<std::string> sets;     ///< The settings that make it of the scenario, for rows that are printed.
 };
 
 /// The period where messages share links, if it is known; else the one where they do not.

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "sim/run/limits.hpp"
-#include "sim/run/run.hpp"
 
 namespace stagecraft {
 namespace {
@@ -28,10 +27,10 @@ bool is_tried(const PlannerDef& def) {
   return def.name != "balanced" && def.name != "explicit" && def.name != "layerpipe" && def.name != "brute";
 }
 
-/// For a planner that can say how far it looks.
-std::string effort_of(const PlannerDef& def) {
-  if (def.fields->find("states")) return fmt::format(", states: {}", kMostStates);
-  return def.fields->find("steps") ? fmt::format(", steps: {}", kMostSteps) : std::string();
+/// Limits the search of a planner that has such an option.
+void limit_effort(PlanSpec& spec) {
+  if (spec.planner->fields->find("states")) spec.effort = kMostStates;
+  if (spec.planner->fields->find("steps")) spec.effort = kMostSteps;
 }
 
 /// What each device does and keeps whatever the order of work: its computations, weights, and one micro-batch.
@@ -40,8 +39,9 @@ struct Load {
   std::vector<Bytes> held;
 };
 
-Load load_of(const Prepared& p) {
-  Load load{std::vector<Seconds>(p.cluster.devices.size()), std::vector<Bytes>(p.cluster.devices.size())};
+Load load_of(const PlannedExperiment& p) {
+  const std::size_t devices = p.cluster().devices.size();
+  Load load{std::vector<Seconds>(devices), std::vector<Bytes>(devices)};
   // Of stages that recompute one at a time has all of its stash; of two copies one alone may have a micro-batch.
   std::vector<Bytes> largest(load.held);
   for (int s = 0; s < p.plan.stage_count(); ++s) {
@@ -61,32 +61,35 @@ Load load_of(const Prepared& p) {
   return load;
 }
 
-/// A placement; in both directions with the schedule that divides the micro-batches.
-using Way = std::pair<Placement, std::string>;
+/// A placement, and for both directions the schedule that divides the micro-batches.
+using PlacementChoice = std::pair<Placement, const ScheduleDef*>;
 
-class Maker {
+class CandidateMaker {
  public:
-  Maker(const CandidateOptions& asked, const std::function<void(const std::string&)>& progress)
-      : asked_(asked), progress_(progress), own_(load_scenario(asked.file, asked.sets)) {
-    const Prepared p = lay_out(own_);
-    samples_ = p.plan.mini_batch;
-    layers_ = static_cast<int>(p.model.layers.size());
-    recomputations_ = recompute_words(p.model);
-    for (const int start : {1, p.plan.stages.front().micro_batch_size}) {
+  CandidateMaker(const PlannedExperiment& own, const CandidateOptions& asked,
+                 const std::function<void(const std::string&)>& progress)
+      : own_(own),
+        asked_(asked),
+        progress_(progress),
+        samples_(own.plan.mini_batch),
+        layers_(static_cast<int>(own.model().layers.size())),
+        recomputations_(recomputations(own.model())),
+        linear_(ordered_by(get_from(schedules::all(), "schedule", "1f1b"))) {
+    for (const int start : {1, own.plan.stages.front().micro_batch_size}) {
       for (std::int64_t size = start; size <= samples_; size *= 2) sizes_.insert(static_cast<int>(size));
       for (int size = start; size % 2 == 0; size /= 2) sizes_.insert(size / 2);
     }
     std::erase_if(sizes_, [&](int size) { return samples_ % size != 0; });
-    std::vector<std::pair<double, std::size_t>> speed;
-    for (std::size_t d = 0; d < p.cluster.devices.size(); ++d)
-      speed.emplace_back(-p.cluster.types[p.cluster.devices[d].type].peak.value, d);
-    std::stable_sort(speed.begin(), speed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (const auto& s : speed) fastest_.push_back(s.second);
-    for (const Device& d : p.cluster.devices) names_.push_back(d.name);
+    rank_devices();
     for (const ScheduleDef* def : asked.schedules) {
-      const bool both_ways = placement_of(*def) == Placement::Bidirectional;
-      ways_.emplace(placement_of(*def), both_ways ? std::string(def->name) : std::string());
+      const Placement placement = placement_of(*def);
+      placements_.emplace_back(placement, placement == Placement::Bidirectional ? def : nullptr);
     }
+    std::sort(placements_.begin(), placements_.end(), [](const PlacementChoice& a, const PlacementChoice& b) {
+      const auto name = [](const ScheduleDef* def) { return def ? def->name : std::string_view(); };
+      return std::pair(a.first, name(a.second)) < std::pair(b.first, name(b.second));
+    });
+    placements_.erase(std::unique(placements_.begin(), placements_.end()), placements_.end());
   }
 
   Candidates make() {
@@ -99,55 +102,72 @@ class Maker {
   }
 
  private:
+  Experiment ordered_by(const ScheduleDef& def) const {
+    return with_order(own_.experiment, schedule_spec(def), weights_spec("auto"));
+  }
+
+  void rank_devices() {
+    const Cluster& cluster = own_.cluster();
+    for (std::size_t d = 0; d < cluster.devices.size(); ++d) fastest_.emplace_back(static_cast<std::int64_t>(d));
+    std::stable_sort(fastest_.begin(), fastest_.end(),
+                     [&](DeviceId a, DeviceId b) { return cluster.type_of(a).peak > cluster.type_of(b).peak; });
+  }
+
   void even_cuts() {
-    const int devices = static_cast<int>(names_.size());
+    const int devices = static_cast<int>(fastest_.size());
+    const PlanSpec defaults = default_plan_spec(get_from(planners::all(), "planner", "balanced"), own_.cluster());
     for (const int ranks : counts_up_to(devices))
       for (const int replicas : counts_up_to(devices / ranks))
         for (const int size : sizes_)
-          for (const Way& way : ways_)
-            for (const std::string& recompute : recomputations_) {
-              const bool once = way.first == Placement::Linear || way.first == Placement::Bidirectional;
+          for (const PlacementChoice& where : placements_)
+            for (const Recomputation recompute : recomputations_) {
+              const bool once = where.first == Placement::Linear || where.first == Placement::Bidirectional;
               const int stages = once ? ranks : 2 * ranks;
               if (size < replicas || stages > layers_) continue;
-              if (samples_ / size > std::max(own_.micro_batches, kMostMicroBatches * ranks)) continue;
+              if (samples_ / size > std::max(own_.experiment.run.micro_batches, kMostMicroBatches * ranks)) continue;
               progress_(fmt::format("{} stages, {} replicas, micro-batches of {}", stages, replicas, size));
-              add("balanced", way, size, recompute,
-                  fmt::format(", stages: {}, replicas: {}, devices: [{}]", stages, replicas,
-                              fastest(ranks * replicas)));
+              PlanSpec spec = defaults;
+              spec.stages = stages;
+              spec.replicas = replicas;
+              spec.devices = fastest(ranks * replicas);
+              add(std::move(spec), where, size, recompute);
             }
   }
 
   void plans_of(const PlannerDef& def) {
-    const Way linear{Placement::Linear, {}};
-    if (!ways_.contains(linear) || !def.fields->find("micro_batch_size")) return;
+    const PlacementChoice linear{Placement::Linear, nullptr};
+    if (std::find(placements_.begin(), placements_.end(), linear) == placements_.end() ||
+        !def.fields->find("micro_batch_size"))
+      return;
+    const int most = std::max(own_.experiment.run.micro_batches, kMostMicroBatches * static_cast<int>(fastest_.size()));
+    PlanSpec spec = default_plan_spec(def, own_.cluster());
+    limit_effort(spec);
     for (const int size : sizes_)
-      for (const std::string& recompute : recomputations_) {
-        if (recompute != "none" && !def.fields->find("recompute")) continue;
-        if (samples_ / size > std::max(own_.micro_batches, kMostMicroBatches * static_cast<int>(names_.size())))
-          continue;
+      for (const Recomputation recompute : recomputations_) {
+        if (recompute != Recomputation::None && !def.fields->find("recompute")) continue;
+        if (samples_ / size > most) continue;
         progress_(fmt::format("{}, micro-batches of {}", def.name, size));
-        add(def.name, linear, size, recompute, effort_of(def));
+        add(spec, linear, size, recompute);
       }
   }
 
-  std::string fastest(int count) const {
-    std::vector<std::size_t> chosen(fastest_.begin(), fastest_.begin() + count);
+  std::vector<DeviceId> fastest(int count) const {
+    std::vector<DeviceId> chosen(fastest_.begin(), fastest_.begin() + count);
     std::sort(chosen.begin(), chosen.end());
-    std::vector<std::string> devices;
-    for (const std::size_t d : chosen) devices.push_back(fmt::format("\"{}\"", names_[d]));
-    return join(devices);
+    return chosen;
   }
 
-  void add(std::string_view planner, const Way& way, int size, const std::string& recompute, const std::string& more) {
+  void add(PlanSpec spec, const PlacementChoice& where, int size, Recomputation recompute) {
     ++made_.plans;
     Candidate c;
-    c.placement = way.first;
-    c.both_ways = way.second;
-    const bool named = c.placement != Placement::Linear && c.both_ways.empty();
-    c.plan = fmt::format("{{planner: {}, micro_batch_size: {}{}{}{}}}", planner, size,
-                         recompute == "none" ? "" : ", recompute: " + recompute,
-                         named ? fmt::format(", placement: {}", to_text(c.placement)) : "", more);
-    c.bound.planner = planner;
+    c.placement = where.first;
+    c.both_ways = where.second;
+    c.plan = std::move(spec);
+    c.plan.micro_batch_size = size;
+    // A planner that chooses for itself still does where nothing is recomputed.
+    if (recompute != Recomputation::None) c.plan.recompute = recompute;
+    if (c.placement != Placement::Linear && !c.both_ways) c.plan.placement = c.placement;
+    c.bound.planner = c.plan.planner->name;
     c.bound.micro_batch_size = size;
     c.bound.micro_batches = samples_ / size;
     c.bound.placement = to_text(c.placement);
@@ -160,12 +180,10 @@ class Maker {
 
   /// False when not even the weights fit.
   bool complete(Candidate& c) {
-    std::vector<std::string> sets = asked_.sets;
-    sets.push_back("plan=" + c.plan);
-    sets.push_back(fmt::format("run.micro_batches={}", c.bound.micro_batches));
-    sets.push_back("run.schedule=" + (c.both_ways.empty() ? "1f1b" : c.both_ways));
-    sets.emplace_back("weights=auto");
-    const Prepared p = lay_out(load_scenario(asked_.file, sets));
+    Experiment e = c.both_ways ? ordered_by(*c.both_ways) : linear_;
+    e.plan = c.plan;
+    e.run.micro_batches = c.bound.micro_batches;
+    const PlannedExperiment p = plan_experiment(e);
     if (instructions_of(p.plan, asked_.iterations, true) > asked_.most_instructions) {
       made_.cut_short = true;
       return false;
@@ -183,22 +201,22 @@ class Maker {
     c.bound.period = *std::max_element(load.busy.begin(), load.busy.end());
     c.bound.memory = *std::max_element(load.held.begin(), load.held.end());
     for (std::size_t d = 0; d < load.held.size(); ++d) {
-      const Bytes there = p.cluster.types[p.cluster.devices[d].type].usable_memory();
+      const Bytes there = p.cluster().type_of(DeviceId{static_cast<std::int64_t>(d)}).usable_memory();
       if (there.value > 0 && load.held[d] > there) return false;
     }
     return true;
   }
 
+  const PlannedExperiment& own_;
   const CandidateOptions& asked_;
   const std::function<void(const std::string&)>& progress_;
-  Scenario own_;
   Candidates made_;
-  std::set<Way> ways_;
-  int samples_ = 1, layers_ = 1;
-  std::vector<std::string> recomputations_;
-  std::set<int> sizes_;               ///< Of micro-batches: powers of two, and the scenario's times and by them.
-  std::vector<std::string> names_;    ///< Of the devices.
-  std::vector<std::size_t> fastest_;  ///< Devices, the one with the highest peak first.
+  int samples_, layers_;
+  std::vector<Recomputation> recomputations_;
+  std::set<int> sizes_;  ///< Samples in a micro-batch: powers of two, and those times and divided into the scenario's.
+  std::vector<DeviceId> fastest_;  ///< Highest peak first.
+  std::vector<PlacementChoice> placements_;
+  Experiment linear_;  ///< The experiment with 1F1B, whose plans serve every schedule without a placement of its own.
 };
 
 }  // namespace
@@ -207,8 +225,9 @@ Placement placement_of(const ScheduleDef& def) {
   return def.placement == Placement::Any ? Placement::Linear : def.placement;
 }
 
-Candidates candidate_plans(const CandidateOptions& asked, const std::function<void(const std::string&)>& progress) {
-  return Maker(asked, progress).make();
+Candidates candidate_plans(const PlannedExperiment& own, const CandidateOptions& asked,
+                           const std::function<void(const std::string&)>& progress) {
+  return CandidateMaker(own, asked, progress).make();
 }
 
 }  // namespace stagecraft

@@ -1,45 +1,42 @@
 #pragma once
 
 #include <functional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "sim/report/choice_table.hpp"
-#include "sim/run/scenario.hpp"
-#include "sim/schedule/builder.hpp"
+#include "sim/run/run.hpp"
 
 namespace stagecraft {
 
-/// Where a schedule wants the stages: Linear where it does not mind.
+/// Where a schedule wants the stages: Linear if any place will do.
 Placement placement_of(const ScheduleDef&);
 
-/// A plan, before anybody says in which order it works.
+/// A plan, before an order of work is chosen for it.
 struct Candidate {
-  std::string plan;  ///< The map of `plan`, as text.
+  PlanSpec plan;
   Placement placement = Placement::Linear;
-  std::string both_ways = {};  ///< In both directions: the schedule that divides the micro-batches among them.
-  /// What it is made of; period and memory are what no order of work can beat.
-  Choice bound;
+  /// For pipelines in both directions: the schedule that divides the micro-batches between them; else null.
+  const ScheduleDef* both_ways = nullptr;
+  Choice bound;  ///< What the plan is made of. No order of work has a shorter period or needs less memory.
 };
 
 struct CandidateOptions {
-  std::string file;
-  std::vector<std::string> sets;
-  std::vector<const ScheduleDef*> schedules;  ///< That are to run them.
-  int iterations = 1;                         ///< Of a simulation.
-  double most_instructions = 0;               ///< Of a simulation.
+  std::vector<const ScheduleDef*> schedules;  ///< The schedules that will run the plans.
+  int iterations = 1;                         ///< Of one simulation.
+  double most_instructions = 0;               ///< Of one simulation.
 };
 
 struct Candidates {
-  std::vector<Candidate> list;  ///< By bound, shortest first.
-  int plans = 0;                ///< Looked at; some have too little memory for weights alone, or do not exist.
+  std::vector<Candidate> list;  ///< Shortest bound first.
+  int plans = 0;                ///< All that were made, with those whose weights do not fit or that do not exist.
   bool cut_short = false;       ///< Some were too large to simulate.
 };
 
-/// Plans for the model, the cluster and the samples in an iteration of a scenario, with every sensible number of
-/// stages, replicas and samples in a micro-batch, with and without recomputation: those of `balanced` on the fastest
-/// devices where not all are used, for each placement of the schedules, and that of each other planner on all of them.
-Candidates candidate_plans(const CandidateOptions&, const std::function<void(const std::string&)>& progress);
+/// Plans for the model, the cluster and the samples in an iteration of an experiment, with every sensible number of
+/// stages, replicas and samples in a micro-batch, with and without recomputation: plans of `balanced` on the fastest
+/// devices for each placement of the schedules, and the plan of each other planner on all devices.
+Candidates candidate_plans(const PlannedExperiment&, const CandidateOptions&,
+                           const std::function<void(const std::string&)>& progress);
 
 }  // namespace stagecraft

@@ -6,7 +6,7 @@
 namespace stagecraft {
 namespace {
 
-bool same(const Choice& a, const Choice& b) { return a.sets == b.sets; }
+bool same(const Choice& a, const Choice& b) { return a.id == b.id; }
 
 const Choice* find(const std::vector<Choice>& list, const Choice& c) {
   const auto at = std::find_if(list.begin(), list.end(), [&](const Choice& other) { return same(other, c); });
@@ -32,17 +32,17 @@ void ShortestChoices::add(const Choice& c) {
 }
 
 void replay_choices(ChoiceTable& table, int rows, const std::vector<Choice>& shortest,
-                    const std::function<Replayed(const Choice&)>& play) {
+                    const std::function<Replayed(const Choice&)>& replay) {
   const auto most = static_cast<std::size_t>(rows);
   const std::vector<bool> out = stand_out(table.front);
   std::size_t standing = 0;
   for (std::size_t i = 0; i < table.front.size(); ++i) {
     standing += out[i];
-    if (i < most || (out[i] && standing <= most)) table.front[i].replayed = play(table.front[i]);
+    if (i < most || (out[i] && standing <= most)) table.front[i].replayed = replay(table.front[i]);
   }
   std::vector<Choice> found;
   for (std::size_t i = 0; i < std::min(most, shortest.size()); ++i)
-    if (!find(table.front, shortest[i])) found.push_back(shortest[i]), found.back().replayed = play(shortest[i]);
+    if (!find(table.front, shortest[i])) found.push_back(shortest[i]), found.back().replayed = replay(shortest[i]);
   for (const Choice& c : found) {
     const auto covered = [&](const Choice& other) { return covers_then(other, c); };
     if (c.replayed->ran() && std::none_of(table.front.begin(), table.front.end(), covered)) table.front.push_back(c);

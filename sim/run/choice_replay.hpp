@@ -24,6 +24,6 @@ class ShortestChoices {
 /// Plays the first rows of the front again, of all and of those that stand out, and as many of `shortest`, sorts by the
 /// periods then, and takes up those of `shortest` that nothing covers any more.
 void replay_choices(ChoiceTable&, int rows, const std::vector<Choice>& shortest,
-                    const std::function<Replayed(const Choice&)>& play);
+                    const std::function<Replayed(const Choice&)>& replay);
 
 }  // namespace stagecraft

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -27,7 +28,7 @@ constexpr int kIterations = 5;
 constexpr double kMostInstructions = 1e6;  // Of one simulation, which takes less than a second.
 
 /// An order of work, and the weights it reads.
-struct Way {
+struct SchedulingPolicy {
   const ScheduleDef* schedule;
   std::string weights = "auto";
 };
@@ -45,22 +46,22 @@ const ScheduleDef& schedule_named(const std::string& name) {
 }
 
 /// A policy that needs a flush goes with the schedules that have one, any other with those that have none.
-std::vector<Way> ways_of(const ChoiceOptions& asked) {
+std::vector<SchedulingPolicy> policies_of(const ChoiceOptions& asked) {
   Words names = asked.schedules.empty() ? kUsual : asked.schedules;
   if (asked.schedules.empty() && !asked.weights.empty())
     names.insert(names.end(), kUnflushed.begin(), kUnflushed.end());
-  std::vector<Way> ways;
+  std::vector<SchedulingPolicy> policies;
   for (const std::string& name : names) {
     const ScheduleDef& def = schedule_named(name);
-    if (asked.weights.empty()) ways.push_back({&def});
+    if (asked.weights.empty()) policies.push_back({&def});
     for (const std::string& weights : asked.weights)
       if (get_from(weights::all(), "weights policy", weights).needs_flush == def.flushes)
-        ways.push_back({&def, weights});
+        policies.push_back({&def, weights});
   }
-  if (ways.empty())
+  if (policies.empty())
     throw InputError("none of these schedules goes with any of these weights",
                      "flush is for schedules with a flush such as 1f1b, the others for pipedream and 2bw");
-  return ways;
+  return policies;
 }
 
 std::string limit_of(const Report& report, const Cluster& cluster) {
@@ -77,80 +78,153 @@ std::string limit_of(const Report& report, const Cluster& cluster) {
   return "waiting for each other";
 }
 
+/// The plans of one candidate for the policies that want the same of them: a planner answers once.
+class PlanCache {
+ public:
+  PlannedExperiment plan(const Candidate& candidate, const Experiment& e) {
+    if (candidate_ != &candidate) plans_.clear(), candidate_ = &candidate;
+    for (const PlannedExperiment& known : plans_)
+      if (same_questions(known.experiment, e)) {
+        PlannedExperiment planned = known;
+        planned.experiment = e;
+        return planned;
+      }
+    return plans_.emplace_back(plan_experiment(e));
+  }
+
+ private:
+  /// A planner sees where the schedule wants the stages, and a plan has ties where the schedule flushes.
+  static bool same_questions(const Experiment& a, const Experiment& b) {
+    const auto placing = [](const Experiment& e) { return placing_of(*e.schedule.def, e.schedule.options.get()); };
+    return a.costs == b.costs && a.schedule.flushes() == b.schedule.flushes() && placing(a) == placing(b);
+  }
+
+  const Candidate* candidate_ = nullptr;
+  std::vector<PlannedExperiment> plans_;
+};
+
 class ChoiceSearch {
  public:
-  ChoiceSearch(const ChoiceOptions& asked, const std::function<void(const std::string&)>& progress)
+  ChoiceSearch(const Experiment& own, const ChoiceOptions& asked,
+               const std::function<void(const std::string&)>& progress)
       : asked_(asked),
         progress_(progress),
-        own_(load_scenario(asked.file, asked.sets)),
-        ways_(ways_of(asked)),
+        policies_(policies_of(asked)),
+        own_(plan_trained(own)),
         shortest_(3 * static_cast<std::size_t>(asked.replay)) {
-    if (const ScheduleDef& own = get_from(schedules::all(), "schedule", own_.schedule); !own.trains)
-      throw InputError(fmt::format("the scenario's schedule '{}' {}, and ways to train stages are searched for",
-                                   own_.schedule, own.tasks ? "needs a plan of tasks" : "does not train"),
-                       "set run.schedule to one that does");
-    const Prepared p = lay_out(own_);
-    table_.title = own_.title.empty() ? "(untitled)" : own_.title;
-    table_.model = p.model.name;
-    table_.cluster = p.cluster.name;
-    table_.samples = p.plan.mini_batch;
-    table_.notes = remarks(own_, p);
+    table_.title = own.title.empty() ? "(untitled)" : own.title;
+    table_.model = own.model->name;
+    table_.cluster = own.cluster->name;
+    table_.samples = own_.plan.mini_batch;
+    table_.notes = remarks(own_);
   }
 
   ChoiceTable run() {
     own_period();
-    CandidateOptions options{asked_.file, asked_.sets, {}, kIterations, kMostInstructions};
-    for (const Way& way : ways_) options.schedules.push_back(way.schedule);
-    const Candidates candidates = candidate_plans(options, progress_);
+    CandidateOptions options{{}, kIterations, kMostInstructions};
+    for (const SchedulingPolicy& policy : policies_) options.schedules.push_back(policy.schedule);
+    const Candidates candidates = candidate_plans(own_, options, progress_);
     table_.plans = candidates.plans;
     table_.cut_short = candidates.cut_short;
     if (!candidates.list.empty()) table_.bound = candidates.list.front().bound.period;
     for (const Candidate& c : candidates.list)
-      for (const Way& way : ways_)
-        if (placement_of(*way.schedule) == c.placement && (c.both_ways.empty() || c.both_ways == way.schedule->name))
-          consider(c, way);
+      for (const SchedulingPolicy& policy : policies_)
+        if (placement_of(*policy.schedule) == c.placement && (!c.both_ways || c.both_ways == policy.schedule))
+          consider(c, policy);
     if (asked_.schedules.empty()) search_orders(candidates.list);
     std::stable_sort(table_.front.begin(), table_.front.end(),
                      [](const Choice& a, const Choice& b) { return a.period < b.period; });
-    if (asked_.replay > 0) play_again();
+    if (asked_.replay > 0) simulate_again();
+    for (Choice& c : table_.front) c.sets = sets_of(tried_[c.id]);
     for (const auto& [name, why] : refused_)
       if (!ran_.contains(name)) table_.refused.emplace_back(name, why);
     return std::move(table_);
   }
 
  private:
+  struct Combination {
+    const Candidate* candidate;
+    SchedulingPolicy policy;
+  };
+
+  static PlannedExperiment plan_trained(const Experiment& own) {
+    const ScheduleDef& def = *own.schedule.def;
+    if (!def.trains)
+      throw InputError(fmt::format("the scenario's schedule '{}' {}, and ways to train stages are searched for",
+                                   def.name, def.tasks ? "needs a plan of tasks" : "does not train"),
+                       "set run.schedule to one that does");
+    return plan_experiment(own);
+  }
+
   void own_period() {
     try {
-      Words sets = asked_.sets;
-      sets.push_back(fmt::format("run.iterations={}", std::max(kIterations, own_.lowering.iterations)));
-      const Scenario scenario = load_scenario(asked_.file, sets);
-      const Prepared p = prepare(scenario);
-      table_.own = stagecraft::run(scenario, p, asked_.backend).report.period;
-      if (asked_.replay > 0) table_.own_replayed = replayed(scenario, p);
-    } catch (const Infeasible&) {  // It is what is asked to be made better.
+      Experiment e = variant_of(own_.experiment);
+      e.run.lowering.iterations = std::max(kIterations, e.run.lowering.iterations);
+      PlannedExperiment planned = own_;
+      planned.experiment = std::move(e);
+      const CompiledExperiment c = compile(std::move(planned));
+      table_.own = stagecraft::run(c, asked_.backend).report.period;
+      if (asked_.replay > 0) table_.own_replayed = contended_result(c);
+    } catch (const Infeasible&) {  // The scenario as it stands is what is to be improved.
     }
   }
 
-  /// On the plans that nothing covers with as much recomputation: another order may make up for what less of it costs.
+  /// Searches for an order on the plans of the fronts of each kind of recomputation: another order may make up for the
+  /// time that more recomputation costs.
   void search_orders(const std::vector<Candidate>& candidates) {
-    const Way way{&get_from(schedules::all(), "schedule", "synthesised")};
-    Words plans;
+    const SchedulingPolicy policy{&get_from(schedules::all(), "schedule", "synthesised")};
+    std::vector<const PlanSpec*> plans;
     for (const auto& [recompute, front] : fronts_)
-      for (const Choice& c : front) plans.push_back(c.sets.front());
+      for (const Choice& c : front) plans.push_back(&tried_[c.id].candidate->plan);
     for (const Candidate& c : candidates)
-      if (std::find(plans.begin(), plans.end(), "plan=" + c.plan) != plans.end()) consider(c, way);
+      if (std::any_of(plans.begin(), plans.end(), [&](const PlanSpec* plan) { return *plan == c.plan; }))
+        consider(c, policy);
   }
 
-  Words sets_of(const Candidate& c, const Way& way) const {
-    const std::string name(way.schedule->name);
-    const bool placed = name == "synthesised" && c.placement != Placement::Linear;
-    return {"plan=" + c.plan,
-            placed ? fmt::format("run.schedule={{name: synthesised, placement: {}, chunks: 2}}", to_text(c.placement))
-                   : "run.schedule=" + name,
-            fmt::format("run.micro_batches={}", c.bound.micro_batches), "weights=" + way.weights};
+  static bool is_placed(const Combination& c) {
+    return c.policy.schedule->name == "synthesised" && c.candidate->placement != Placement::Linear;
   }
 
-  void consider(const Candidate& candidate, const Way& way) {
+  /// The settings on the command line that make the combination of the scenario.
+  Words sets_of(const Combination& c) const {
+    const std::string_view name = c.policy.schedule->name;
+    return {"plan=" + to_text(c.candidate->plan, own_.cluster()),
+            is_placed(c) ? fmt::format("run.schedule={{name: {}, placement: {}, chunks: 2}}", name,
+                                       to_text(c.candidate->placement))
+                         : fmt::format("run.schedule={}", name),
+            fmt::format("run.micro_batches={}", c.candidate->bound.micro_batches), "weights=" + c.policy.weights};
+  }
+
+  /// The experiment with the order of a combination; made once for all combinations that have it.
+  const Experiment& ordered(const Combination& c) {
+    const Placement placement = is_placed(c) ? c.candidate->placement : Placement::Any;
+    const auto [known, is_new] = ordered_.try_emplace({c.policy.schedule, c.policy.weights, placement});
+    if (!is_new) return known->second;
+    std::vector<config::Member> options;
+    const auto add = [&](const char* key, std::string_view value) {
+      options.push_back({key, {}, config::Value::scalar(std::string(value), {})});
+    };
+    if (is_placed(c)) add("placement", to_text(placement)), add("chunks", "2");
+    Experiment e = own_.experiment;
+    e.run.lowering.iterations = kIterations;
+    try {
+      known->second =
+          with_order(e, schedule_spec(*c.policy.schedule, std::move(options)), weights_spec(c.policy.weights));
+    } catch (...) {
+      ordered_.erase(known);
+      throw;
+    }
+    return known->second;
+  }
+
+  Experiment experiment_of(const Combination& c) {
+    Experiment e = ordered(c);
+    e.plan = c.candidate->plan;
+    e.run.micro_batches = c.candidate->bound.micro_batches;
+    return e;
+  }
+
+  void consider(const Candidate& candidate, const SchedulingPolicy& policy) {
     for (const Choice& c : table_.front)
       if (covers(c, candidate.bound)) return;
     if (table_.simulated >= asked_.most) {
@@ -161,22 +235,22 @@ class ChoiceSearch {
                           table_.front.empty() ? std::string("-") : to_text(shortest())));
     ++table_.simulated;
     try {
-      keep(simulated(candidate, way));
-      ran_.emplace(way.schedule->name);
+      keep(simulated({&candidate, policy}));
+      ran_.emplace(policy.schedule->name);
     } catch (const Infeasible& e) {
       if (e.problem().code == "memory")
-        ++table_.unfit, ran_.emplace(way.schedule->name);
+        ++table_.unfit, ran_.emplace(policy.schedule->name);
       else
-        refuse(way, e.problem().message);
+        refuse(policy, e.problem().message);
     } catch (const InputError& e) {
-      refuse(way, e.problems().front().message);
+      refuse(policy, e.problems().front().message);
     }
   }
 
   /// The schedule wants other numbers of stages or micro-batches.
-  void refuse(const Way& way, const std::string& why) {
+  void refuse(const SchedulingPolicy& policy, const std::string& why) {
     --table_.simulated;
-    refused_.emplace(way.schedule->name, why);
+    refused_.emplace(policy.schedule->name, why);
   }
 
   Seconds shortest() const {
@@ -185,41 +259,33 @@ class ChoiceSearch {
     return least;
   }
 
-  Scenario scenario_of(const Choice& c) const {
-    Words sets = asked_.sets;
-    sets.insert(sets.end(), c.sets.begin(), c.sets.end());
-    sets.push_back(fmt::format("run.iterations={}", kIterations));
-    return load_scenario(asked_.file, sets);
-  }
-
-  /// Programs are made anew: kept, those of a few would take more memory than all that comes before.
-  void play_again() {
+  /// Programs are compiled again: to keep those of a few rows would take more memory than everything before.
+  void simulate_again() {
     table_.replay.backend = kReplayBackend;
     int count = 0;
     replay_choices(table_, asked_.replay, shortest_.list(), [&](const Choice& c) {
       progress_(fmt::format("{} played again on {}", count++, kReplayBackend));
-      const Scenario scenario = scenario_of(c);
-      return replayed(scenario, prepare(scenario));
+      return contended_result(compile(experiment_of(tried_[c.id])));
     });
   }
 
-  Choice simulated(const Candidate& candidate, const Way& way) const {
-    Choice c = candidate.bound;
-    c.sets = sets_of(candidate, way);
-    const Scenario scenario = scenario_of(c);
-    const Prepared p = prepare(scenario);
-    const Report report = stagecraft::run(scenario, p, asked_.backend).report;
-    c.schedule = way.schedule->name;
-    c.weights = scenario.weights;
-    c.unexchanged = unexchanged_gradients(scenario, p);
+  Choice simulated(const Combination& combination) {
+    Choice c = combination.candidate->bound;
+    const CompiledExperiment p = compile(plans_.plan(*combination.candidate, experiment_of(combination)));
+    const Report report = stagecraft::run(p, asked_.backend).report;
+    c.schedule = combination.policy.schedule->name;
+    c.weights = p.experiment.weights.name();
+    c.unexchanged = unexchanged_gradients(p);
     c.period = report.period;
     c.makespan = report.makespan;
     c.throughput = report.throughput;
-    c.memory = fullest_of(report, p.cluster);
+    c.memory = fullest_device_memory(report, p.cluster());
     for (const DeviceReport& d : report.devices)
       if (d.memory.reserved.value == 0 && d.memory.capacity.value > 0)
         c.filled = std::max(c.filled, d.memory.total / d.memory.capacity);
-    c.limit = limit_of(report, p.cluster);
+    c.limit = limit_of(report, p.cluster());
+    c.id = static_cast<int>(tried_.size());
+    tried_.push_back(combination);
     return c;
   }
 
@@ -238,9 +304,12 @@ class ChoiceSearch {
 
   const ChoiceOptions& asked_;
   const std::function<void(const std::string&)>& progress_;
-  Scenario own_;
-  std::vector<Way> ways_;
+  std::vector<SchedulingPolicy> policies_;
+  PlannedExperiment own_;
   ChoiceTable table_;
+  std::vector<Combination> tried_;  ///< By Choice::id.
+  PlanCache plans_;
+  std::map<std::tuple<const ScheduleDef*, std::string, Placement>, Experiment> ordered_;
   ShortestChoices shortest_;
   std::map<std::string, std::vector<Choice>> fronts_;  ///< By recomputation.
   std::set<std::string> ran_;                          ///< Schedules that could run one of the plans.
@@ -249,11 +318,12 @@ class ChoiceSearch {
 
 }  // namespace
 
-ChoiceTable search_choices(const ChoiceOptions& asked, const std::function<void(const std::string&)>& progress) {
+ChoiceTable search_choices(const Experiment& own, const ChoiceOptions& asked,
+                           const std::function<void(const std::string&)>& progress) {
   if (get_from(backends::all(), "backend", asked.backend).clock != Clock::Simulated)
     throw InputError(fmt::format("the backend '{}' measures times and does not simulate them", asked.backend),
                      "--backend ideal, or simgrid");
-  return ChoiceSearch(asked, progress).run();
+  return ChoiceSearch(own, asked, progress).run();
 }
 
 }  // namespace stagecraft

@@ -29,7 +29,8 @@ std::optional<Where> place_in(const config::Value& row, const std::string& op, b
 
 }  // namespace
 
-std::vector<Diagnostic> placed(std::vector<Diagnostic> problems, const std::string& key, const config::Value& part) {
+std::vector<Diagnostic> with_locations(std::vector<Diagnostic> problems, const std::string& key,
+                                       const config::Value& part) {
   for (Diagnostic& p : problems) {
     if (p.where.line == 0 && p.where.file.empty()) p.where = part.where;
     if (p.path.empty()) p.path = key;
@@ -39,7 +40,7 @@ std::vector<Diagnostic> placed(std::vector<Diagnostic> problems, const std::stri
   return problems;
 }
 
-Infeasible with_second_place(const Infeasible& e, const config::Value& plan, const config::Value& cluster) {
+Infeasible add_related_location(const Infeasible& e, const config::Value& plan, const config::Value& cluster) {
   Diagnostic problem = e.problem();
   const config::Value* list = plan.find("devices");
   const Where& place = list ? list->where : cluster.where;

@@ -9,23 +9,24 @@
 namespace stagecraft {
 
 /// Problems of a step with their path from the top of the scenario, and the place of `part` when they name none.
-std::vector<Diagnostic> placed(std::vector<Diagnostic> problems, const std::string& key, const config::Value& part);
+std::vector<Diagnostic> with_locations(std::vector<Diagnostic> problems, const std::string& key,
+                                       const config::Value& part);
 
 /// Does one step of the road for the part of the scenario called `key`, and says in which part its problems are.
 template <class Make>
-auto for_part(const config::Value& tree, const std::string& key, Make&& make) {
+auto with_error_context(const config::Value& tree, const std::string& key, Make&& make) {
   const config::Value& part = tree.at(key);
   try {
     return make(part);
   } catch (const InputError& e) {
-    throw InputError(placed(e.problems(), key, part));
+    throw InputError(with_locations(e.problems(), key, part));
   } catch (const Infeasible& e) {
-    throw Infeasible(placed({e.problem()}, key, part).front());
+    throw Infeasible(with_locations({e.problem()}, key, part).front());
   }
 }
 
 /// A plan that needs more devices than there are is a matter of two places: this names the second.
-Infeasible with_second_place(const Infeasible& e, const config::Value& plan, const config::Value& cluster);
+Infeasible add_related_location(const Infeasible& e, const config::Value& plan, const config::Value& cluster);
 
 /// Throws what is wrong with an order of work, at the cell of the CSV it was read from when there is one.
 void throw_if_any(const std::vector<ScheduleProblem>& problems, const std::string& name, const config::Value& schedule);

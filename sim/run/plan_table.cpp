@@ -32,54 +32,31 @@ std::vector<std::string> names_of(const std::string& words, const std::string& o
   return names;
 }
 
-/// The plan of another planner: what the scenario's own says, where that one has the field too.
-std::string plan_for(const PlannerDef& def, const Scenario& own, int devices) {
-  const config::Value& plan = own.tree.at("plan");
-  std::string text = fmt::format("{{planner: {}", def.name);
-  bool stages = false;
-  for (const config::Member& m : plan.members) {
-    const bool written = m.value.origin.empty() && !(m.key == "stages" && !m.value.is_scalar());
-    if (m.key == "planner" || !written || !def.fields->find(m.key)) continue;
-    stages |= m.key == "stages";
-    text += fmt::format(", {}: {}", m.key, config::to_json(m.value));
-  }
-  if (def.fields->find("stages") && def.fields->find("stages")->required && !stages && def.name != "explicit")
-    text += fmt::format(", stages: {}", devices);
-  return text + "}";
-}
-
-/// Of the scenario's own plan, or all where it has none.
-int used_devices(const Scenario& own) {
+/// Devices of the experiment's own plan, or all if it has none.
+int used_devices(const Experiment& own) {
   std::set<DeviceId> used;
   try {
-    for (const Stage& stage : lay_out(own).plan.stages) used.insert(stage.devices.begin(), stage.devices.end());
+    for (const Stage& stage : plan_experiment(own).plan.stages) used.insert(stage.devices.begin(), stage.devices.end());
     return static_cast<int>(used.size());
   } catch (const Infeasible&) {
   } catch (const InputError&) {
   }
-  return static_cast<int>(build_cluster(own.tree.at("cluster")).devices.size());
+  return static_cast<int>(own.cluster->devices.size());
 }
 
-/// `stages` of planners that have to be told, where the scenario's plan does not say.
-bool needs_stages(const std::vector<std::string>& names, const Scenario& own) {
-  const config::Value& plan = own.tree.at("plan");
-  const config::Value* given = plan.find("stages");
-  if (given && given->is_scalar()) return false;
+/// Some planner has to be told the number of stages, which the experiment's plan does not say.
+bool needs_stages(const std::vector<std::string>& names, const Experiment& own) {
+  if (own.plan.stages) return false;
   return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
     const config::Field* field = get_from(planners::all(), "planner", name).fields->find("stages");
-    return name != "explicit" && name != plan.at("planner").text && field && field->required;
+    return name != "explicit" && name != own.plan.planner->name && field && field->required;
   });
 }
 
-/// The devices that planners may use: those that the scenario's own plan names, or all.
-std::vector<DeviceId> devices_to_use(const config::Value& plan, const Cluster& cluster) {
+/// The devices that planners may use: those that the plan of the experiment names, or all.
+std::vector<DeviceId> devices_to_use(const PlanSpec& plan, const Cluster& cluster) {
+  if (plan.devices) return *plan.devices;
   std::vector<DeviceId> devices;
-  config::Problems problems;
-  if (const config::Value* names = plan.find("devices")) {
-    devices = read_devices(*names, cluster, "plan.devices", problems);
-    problems.throw_if_any();
-    return devices;
-  }
   for (std::size_t d = 0; d < cluster.devices.size(); ++d) devices.push_back(DeviceId{static_cast<std::int64_t>(d)});
   return devices;
 }
@@ -90,18 +67,16 @@ bool splits_backward(const Schedule& schedule) {
   });
 }
 
-/// What no plan of such micro-batches beats on these devices; nothing where one of them cannot run some layer.
-void set_least(const Scenario& scenario, const Prepared& p, bounds::Known& known, PlanRow& row) {
-  const CostTable costs(p.model, p.cluster, scenario.profile ? &*scenario.profile : nullptr);
-  const bool trains = get_from(schedules::all(), "schedule", scenario.schedule).trains;
-  const bounds::Question question{costs,
-                                  devices_to_use(scenario.tree.at("plan"), p.cluster),
-                                  p.plan.mini_batch / scenario.micro_batches,
-                                  scenario.micro_batches,
-                                  trains,
-                                  splits_backward(p.schedule)};
+/// What no plan of such micro-batches beats on these devices; nothing if one of them cannot run some layer.
+void set_least(const CompiledExperiment& c, bounds::Known& known, PlanRow& row) {
+  const Experiment& e = c.experiment;
+  const bool trains = e.schedule.def->trains;
+  const bounds::Question question{
+      *e.costs, devices_to_use(e.plan, *e.cluster), c.plan.mini_batch / e.run.micro_batches, e.run.micro_batches,
+      trains,   splits_backward(c.schedule)};
   try {
-    const bounds::Bound least = known.best(question, bounds::kind_of(p.plan, trains && scenario.weights == "flush"));
+    const bool flushes = trains && e.weights.policy->name == "flush";
+    const bounds::Bound least = known.best(question, bounds::kind_of(c.plan, flushes));
     row.least = least.each;
     row.least_reason = least.reason;
   } catch (const InputError&) {
@@ -109,37 +84,42 @@ void set_least(const Scenario& scenario, const Prepared& p, bounds::Known& known
   }
 }
 
-PlanRow row_of(const std::string& name, const Scenario& own, int own_devices, const PlanTableOptions& asked,
+/// The experiment with the plan of another planner, and with LayerPipe's schedule for its tasks.
+Experiment with_planner(const std::string& name, const Experiment& own, int own_devices) {
+  const PlannerDef& def = get_from(planners::all(), "planner", name);
+  Experiment e = variant_of(own);
+  e.run.lowering.iterations = std::max(e.run.lowering.iterations, kFewestIterations);
+  if (&def != own.plan.planner) e.plan = plan_spec_for(def, own.plan, own_devices, *own.cluster);
+  if (name == "layerpipe" && own.schedule.def->name != name)
+    e = with_order(e, schedule_spec(get_from(schedules::all(), "schedule", name)), e.weights);
+  return e;
+}
+
+PlanRow row_of(const std::string& name, const Experiment& own, int own_devices, const PlanTableOptions& asked,
                bounds::Known& known, Shortest& shortest) {
   PlanRow row;
   row.planner = name;
   try {
-    const PlannerDef& def = get_from(planners::all(), "planner", name);
-    std::vector<std::string> sets = asked.sets;
-    sets.push_back(fmt::format("run.iterations={}", std::max(own.lowering.iterations, kFewestIterations)));
-    if (own.tree.at("plan").at("planner").text != name) sets.push_back("plan=" + plan_for(def, own, own_devices));
-    if (name == "layerpipe" && own.schedule != name) sets.push_back("run.schedule=layerpipe");
-    const Scenario scenario = load_scenario(asked.file, sets);
-    const Prepared p = prepare(scenario);
-    Outcome o = run(scenario, p, asked.backend);
+    const CompiledExperiment c = compile(with_planner(name, own, own_devices));
+    Outcome o = run(c, asked.backend);
     std::set<DeviceId> devices;
-    for (const Stage& stage : p.plan.stages) devices.insert(stage.devices.begin(), stage.devices.end());
-    row.stages = p.plan.different_stages();
+    for (const Stage& stage : c.plan.stages) devices.insert(stage.devices.begin(), stage.devices.end());
+    row.stages = c.plan.different_stages();
     row.devices = static_cast<int>(devices.size());
-    row.predicted = p.planned.predicted;
-    row.lower_bound = p.planned.lower_bound;
-    row.bound_reason = p.planned.bound_reason;
-    row.states = p.planned.states;
-    set_least(scenario, p, known, row);
-    row.seconds = p.planning.value;
+    row.predicted = c.report.predicted;
+    row.lower_bound = c.report.lower_bound;
+    row.bound_reason = c.report.bound_reason;
+    row.states = c.report.states;
+    set_least(c, known, row);
+    row.seconds = c.planning.value;
     row.makespan = o.report.makespan;
     row.period = o.report.period;
-    row.each = o.report.period / static_cast<double>(scenario.micro_batches);
-    row.memory = fullest_of(o.report, p.cluster);
-    row.schedule = scenario.schedule;
-    if (asked.show) row.plan = to_text(p.plan);
+    row.each = o.report.period / static_cast<double>(c.experiment.run.micro_batches);
+    row.memory = fullest_device_memory(o.report, c.cluster());
+    row.schedule = c.experiment.schedule.name();
+    if (asked.show) row.plan = to_text(c.plan);
     o.timeline = {};
-    if (shortest.takes(row.period)) row.replayed = replayed(scenario, p);
+    if (shortest.takes(row.period)) row.replayed = contended_result(c);
   } catch (const InputError& e) {
     row.why_not = e.problems().front().message;
   } catch (const Infeasible& e) {
@@ -152,20 +132,19 @@ PlanRow row_of(const std::string& name, const Scenario& own, int own_devices, co
 
 }  // namespace
 
-PlanTable compare_plans(const PlanTableOptions& asked, const std::function<void(const std::string&)>& progress) {
+PlanTable compare_plans(const Experiment& own, const PlanTableOptions& asked,
+                        const std::function<void(const std::string&)>& progress) {
   if (get_from(backends::all(), "backend", asked.backend).clock != Clock::Simulated)
     throw InputError(fmt::format("the backend '{}' measures times and does not simulate them", asked.backend),
                      "--backend ideal, or simgrid");
-  const Scenario own = load_scenario(asked.file, asked.sets);
-  const std::vector<std::string> names = names_of(asked.planners, own.tree.at("plan").at("planner").text);
+  const std::vector<std::string> names = names_of(asked.planners, std::string(own.plan.planner->name));
   PlanTable table;
   table.title = own.title.empty() ? "(untitled)" : own.title;
-  table.model = build_model(own.tree.at("model")).name;
-  table.cluster = build_cluster(own.tree.at("cluster")).name;
-  table.schedule = own.schedule;
-  table.micro_batches = own.micro_batches;
+  table.model = own.model->name;
+  table.cluster = own.cluster->name;
+  table.schedule = own.schedule.name();
+  table.micro_batches = own.run.micro_batches;
   table.notes = remarks(own);
-  static_cast<void>(devices_to_use(own.tree.at("plan"), build_cluster(own.tree.at("cluster"))));  // Said once, for all.
   const int devices = needs_stages(names, own) ? used_devices(own) : 0;
   bounds::Known known;
   Shortest shortest(asked.replay);

@@ -7,8 +7,8 @@
 
 namespace stagecraft {
 
-/// One iteration of an order again and again on `ideal`, with everything else of the scenario: what a schedule that is
-/// searched for is chosen by. Of `prepared`, what comes before the schedule. Nothing when the order cannot run.
-std::optional<Played> play(const Schedule& iteration, const Prepared&, const Scenario&);
+/// Repeats one iteration of an order on `ideal`, with the weights, messages and memory of the experiment: the objective
+/// of schedules that are searched for. Nothing if the order cannot run.
+std::optional<Played> evaluate_order(const Schedule& iteration, const PlannedExperiment&, const Cluster&);
 
 }  // namespace stagecraft

@@ -41,7 +41,9 @@ const BackendDef& simulating_backend(const std::string& name) {
   return def;
 }
 
-Profile take_profile(const Scenario& scenario, const Prepared& p, const std::string& backend, double seconds) {
+Profile take_profile(const CompiledExperiment& p, const std::string& backend, double seconds) {
+  const Experiment& e = p.experiment;
+  const Cluster& cluster = p.cluster();
   const BackendDef& def = real_backend(backend);
   std::set<int> sizes;
   std::set<DeviceId> devices;
@@ -51,48 +53,51 @@ Profile take_profile(const Scenario& scenario, const Prepared& p, const std::str
     devices.insert(stage.devices.begin(), stage.devices.end());
   }
   for (const DeviceId d : devices)
-    if (p.cluster.devices[d].type != p.cluster.devices[*devices.begin()].type)
+    if (cluster.devices[d].type != cluster.devices[*devices.begin()].type)
       throw InputError(fmt::format("the plan uses devices of the types '{}' and '{}', and this machine is of one",
-                                   p.cluster.type_of(*devices.begin()).name, p.cluster.type_of(d).name),
+                                   cluster.type_of(*devices.begin()).name, cluster.type_of(d).name),
                        "take a cluster of equal devices, such as threads-8");
-  ProfileRequest request{p.model, scenario.training, {sizes.begin(), sizes.end()}};
+  ProfileRequest request{p.model(), e.training, {sizes.begin(), sizes.end()}};
   const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   request.threads = static_cast<int>(devices.size());
   if (def.clock == Clock::Host) request.threads = std::min(cores, request.threads);
-  request.gpu = scenario.gpu;
+  request.gpu = e.run.gpu;
   request.seconds = seconds;
   Profile profile = def.profile(request);
-  profile.title = fmt::format("{} on {}", p.model.name, profile.machine.empty() ? machine() : profile.machine);
-  profile.device = p.cluster.type_of(*devices.begin()).name;
+  profile.title = fmt::format("{} on {}", p.model().name, profile.machine.empty() ? machine() : profile.machine);
+  profile.device = cluster.type_of(*devices.begin()).name;
   profile.machine = profile.machine.empty() ? machine() : machine() + ", " + profile.machine;
   profile.date = today();
   profile.commit = version();
   profile.backend = fmt::format("{} {}", backend, def.version());
-  profile.precision = fmt::format("fp{:.0f}", 8 * p.model.precision.activation);
-  profile.optimizer = std::string(to_text(scenario.training.optimizer.kind));
+  profile.precision = fmt::format("fp{:.0f}", 8 * p.model().precision.activation);
+  profile.optimizer = std::string(to_text(e.training.optimizer.kind));
   return profile;
 }
 
-Validated validate_scenario(Scenario scenario, const std::string& backend, const std::string& simulator,
-                            double seconds) {
+Validated validate_experiment(const Experiment& experiment, const std::string& backend, const std::string& simulator,
+                              double seconds) {
   real_backend(backend);
   simulating_backend(simulator);
-  if (scenario.emulated)
+  if (experiment.run.emulated)
     throw InputError("an emulated run sleeps for as long as the simulation says, so there is nothing to validate",
                      "run.compute: real");
-  scenario.training.evaluate_every = 0;  // Looking at the weights takes time that no simulation knows.
-  Validated v;
-  if (!scenario.profile) scenario.profile = take_profile(scenario, prepare(scenario), backend, seconds);
-  v.profile = *scenario.profile;
-  v.prepared = prepare(scenario);
-  for (const Layer& layer : v.prepared.model.layers) {
-    ++v.layers;
-    v.layers_measured += v.profile.find(signature(layer, v.prepared.model.precision), 1).has_value();
+  Experiment e = experiment;
+  e.training.evaluate_every = 0;  // Looking at the weights takes time that no simulation knows.
+  if (!e.profile) {
+    const std::string hash = e.scenario_hash;
+    e = with_profile(e, take_profile(compile(e), backend, seconds));
+    e.scenario_hash = hash;
   }
-  v.simulated = run(scenario, v.prepared, simulator);
-  v.measured = run(scenario, v.prepared, backend);
+  Validated v{.profile = *e.profile, .compiled = compile(e), .simulated = {}, .measured = {}, .validation = {}};
+  for (const Layer& layer : v.compiled.model().layers) {
+    ++v.layers;
+    v.layers_measured += v.profile.find(signature(layer, v.compiled.model().precision), 1).has_value();
+  }
+  v.simulated = run(v.compiled, simulator);
+  v.measured = run(v.compiled, backend);
   v.validation =
-      compare(v.prepared.program, v.simulated.timeline, v.simulated.report, v.measured.timeline, v.prepared.cluster);
+      compare(v.compiled.program, v.simulated.timeline, v.simulated.report, v.measured.timeline, v.compiled.cluster());
   return v;
 }
 

@@ -14,18 +14,19 @@ const BackendDef& simulating_backend(const std::string& name);
 
 /// Measures what the plan of a scenario runs: its layers with its micro-batch sizes, with as many devices busy at the
 /// same time as it has, or as this machine has cores.
-Profile take_profile(const Scenario&, const Prepared&, const std::string& backend, double seconds);
+Profile take_profile(const CompiledExperiment&, const std::string& backend, double seconds);
 
 /// One scenario, simulated with a profile of this machine and then really run.
 struct Validated {
   Profile profile;
-  Prepared prepared;
+  CompiledExperiment compiled;
   Outcome simulated, measured;
   Validation validation;
   int layers_measured = 0, layers = 0;  ///< Of the model: those that the profile knows, and all.
 };
 
-/// Profiles (unless the scenario names a profile), simulates, runs, compares.
-Validated validate_scenario(Scenario, const std::string& backend, const std::string& simulator, double seconds);
+/// Profiles (unless the experiment has a profile), simulates, runs, compares.
+Validated validate_experiment(const Experiment&, const std::string& backend, const std::string& simulator,
+                              double seconds);
 
 }  // namespace stagecraft

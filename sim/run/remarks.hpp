@@ -4,19 +4,19 @@
 #include <vector>
 
 #include "sim/run/run.hpp"
-#include "sim/run/scenario.hpp"
 
 namespace stagecraft {
 
-/// What a reader of the figures should know beside them, a line each: figures that no machine has, devices without
-/// work that nobody left out on purpose, and gradients of tied weights that meet in training and, where a schedule does
-/// not flush, not here.
-std::vector<std::string> remarks(const Scenario&, const Prepared&);
+/// Notes for the reader of the numbers, a line each: quantities that no machine has, devices that have nothing to do
+/// although nobody excluded them, and gradients of tied weights whose exchange is not simulated because the schedule
+/// never flushes.
+std::vector<std::string> remarks(const PlannedExperiment&);
+std::vector<std::string> remarks(const CompiledExperiment&);
 
-/// The same before it runs; of one that cannot be laid out what is known of its cluster.
-std::vector<std::string> remarks(const Scenario&);
+/// The notes before anything runs; only those on the cluster if there is no plan.
+std::vector<std::string> remarks(const Experiment&);
 
-/// Gradients of weights tied between devices whose exchange before each update is not simulated.
-Bytes unexchanged_gradients(const Scenario&, const Prepared&);
+/// Bytes of tied gradients whose exchange between devices before each update is not simulated.
+Bytes unexchanged_gradients(const CompiledExperiment&);
 
 }  // namespace stagecraft

@@ -5,10 +5,10 @@
 
 namespace stagecraft {
 
-Replayed replayed(const Scenario& scenario, const Prepared& p) {
+Replayed contended_result(const CompiledExperiment& c) {
   try {
-    const Report report = run(scenario, p, kReplayBackend).report;
-    static_cast<void>(fullest_of(report, p.cluster));
+    const Report report = run(c, kReplayBackend).report;
+    static_cast<void>(fullest_device_memory(report, c.cluster()));
     return {report.makespan, report.period};
   } catch (const Infeasible& e) {
     return {{}, {}, e.problem().message};

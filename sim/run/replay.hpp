@@ -13,9 +13,9 @@ namespace stagecraft {
 inline constexpr const char* kReplayBackend = "fluid";
 inline constexpr int kAllRows = std::numeric_limits<int>::max();
 
-/// The same program where messages share links. A row that needs more memory then, for messages that are longer on
-/// their way, says so.
-Replayed replayed(const Scenario&, const Prepared&);
+/// The result of a program on `fluid`, where messages share links. They are longer on their way there, so a program may
+/// need more memory than a device has; then the result says so.
+Replayed contended_result(const CompiledExperiment&);
 
 /// Which rows are, so far, among the `most` with the shortest times: those are to be played again while their program
 /// is there.

@@ -1,47 +1,54 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "sim/plan/planner.hpp"
 #include "sim/plan/stage_cost.hpp"
 #include "sim/program/program.hpp"
 #include "sim/report/report.hpp"
-#include "sim/run/scenario.hpp"
+#include "sim/run/experiment.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/timeline/timeline.hpp"
 
 namespace stagecraft {
 
-/// Everything between a scenario and a backend.
-struct Prepared {
-  ModelGraph model;
-  Cluster cluster;
+/// An experiment with its plan.
+struct PlannedExperiment {
+  Experiment experiment;
   Plan plan;
-  Planned planned;   ///< What the planner says of it; its own plan has moved to `plan`.
-  Seconds planning;  ///< The planner took so long.
+  PlannerReport report;  ///< What the planner says of its plan.
+  Seconds planning;      ///< Wall time of the planner.
   StageCosts costs;
+
+  const ModelGraph& model() const { return *experiment.model; }
+  const Cluster& cluster() const { return *experiment.cluster; }
+};
+
+/// An experiment with everything that a backend needs.
+struct CompiledExperiment : PlannedExperiment {
   Schedule schedule;
   Program program;
 };
 
 struct Outcome {
   Timeline timeline;
-  Report report;
+  Report report;  ///< Empty if another process has the timeline.
 };
 
-/// The first half of the road: model, cluster, plan and costs.
-Prepared lay_out(const Scenario&);
+PlannedExperiment plan_experiment(const Experiment&);
 
-/// The road from a scenario to a program that has passed every check.
-Prepared prepare(const Scenario&);
+/// Orders and lowers the plan, and checks the program.
+CompiledExperiment compile(PlannedExperiment);
+CompiledExperiment compile(const Experiment&);
 
-/// The fullest device; Infeasible when one needs more than it has, with the messages that are on their way.
-Bytes fullest_of(const Report&, const Cluster&);
+/// Runs it on a backend of the catalogue. `one_thread`: a real run executes in the order of the program.
+Timeline execute(const CompiledExperiment&, const std::string& backend, bool one_thread = false);
 
-/// Runs it on a backend of the catalogue. `one_thread`: a real run in the order of the program.
-Timeline execute(const Scenario&, const Prepared&, const std::string& backend, bool one_thread = false);
+/// Runs it and measures the timeline.
+Outcome run(const CompiledExperiment&, const std::string& backend);
 
-/// The same, and measures the timeline, unless another process has it.
-Outcome run(const Scenario&, const Prepared&, const std::string& backend);
+/// The memory of the fullest device. Infeasible if a device needs more than it has, which messages under way decide.
+Bytes fullest_device_memory(const Report&, const Cluster&);
 
 }  // namespace stagecraft

@@ -14,9 +14,9 @@
 #include "sim/model/builder.hpp"
 #include "sim/run/profiles.hpp"
 #include "sim/run/references.hpp"
+#include "sim/run/settings.hpp"
 #include "sim/run/simgrid_xml.hpp"
 #include "sim/schedule/builder.hpp"
-#include "sim/weights/optimizer_state.hpp"
 #include "sim/weights/policy.hpp"
 
 namespace stagecraft {
@@ -53,107 +53,12 @@ void read_csv(Value& schedule, Problems& problems) {
 }
 
 /// `auto` becomes the policy that the schedule goes with.
-WeightsRule settle_weights(Value& tree, const ScheduleDef& schedule, Problems& problems) {
+void settle_weights(Value& tree, const ScheduleDef& schedule, Problems& problems) {
   Value& weights = *tree.find("weights");
   Value& name = *weights.find("policy");
   if (name.text == "auto") name = Value::scalar(std::string(schedule.weights), name.where, "computed");
   const WeightsDef& policy = get_from(weights::all(), "weights policy", name.text);
-  const WeightsRule rule = rule_of(policy, weights);
-  const Value& options = tree.at("run").at("schedule");
-  const int every = drain_every(schedule, &options);
-  const Value* update = options.find("update");
-  const bool often = update && update->text == "micro_batch";  // Weights change while others are under way.
-  if (policy.needs_flush && every == 1 && often)
-    problems.add(name.where, "weights",
-                 fmt::format("'{}' keeps one version, but with update: micro_batch the schedule '{}' changes weights "
-                             "while micro-batches are under way",
-                             name.text, schedule.name),
-                 fmt::format("write weights: {}, or update: iteration", schedule.weights), "weights");
-  if (policy.needs_flush && every != 1)
-    problems.add(name.where, "weights",
-                 fmt::format("'{}' keeps one version, but the schedule '{}' {}", name.text, schedule.name,
-                             every == 0 ? "never drains the pipeline" : "does not drain the pipeline every iteration"),
-                 fmt::format("write weights: {}", schedule.weights), "weights");
-  if (rule.assumes_staleness() && every == 1 && !often)
-    problems.add(
-        name.where, "weights",
-        fmt::format("'{}' looks as far ahead as if the pipeline never drained, but the schedule '{}' drains it "
-                    "every iteration, so that no weights are old",
-                    name.text, schedule.name),
-        "write schedule: pipedream, or weights: flush", "weights");
-  return rule;
-}
-
-/// Without a drain the first iteration fills, the last one runs out, and only what is between them shows a period.
-void require_steady_iteration(const Value& run, const ScheduleDef& schedule, Problems& problems) {
-  const Value& iterations = run.at("iterations");
-  const int count = config::as_int(iterations);
-  const bool drains = schedule.trains && drain_every(schedule, &run.at("schedule")) == 1;
-  if (drains || count >= 3 || (count == 1 && schedule.flushes)) return;
-  problems.add(iterations.where, "run.iterations",
-               fmt::format("the schedule '{}' does not drain every iteration, so {} iterations do not show what one "
-                           "more would cost",
-                           schedule.name, iterations.text),
-               schedule.flushes ? "write 1, or 3 or more" : "write 3 or more", "iterations");
-}
-
-StreamModel stream_model(const std::string& word) {
-  if (word == "single") return StreamModel::Single;
-  if (word == "pair") return StreamModel::Pair;
-  return word == "none" ? StreamModel::None : StreamModel::Direction;
-}
-
-GpuOptions gpu_options(const Value& gpu) {
-  GpuOptions options;
-  const std::string& precision = gpu.at("precision").text;
-  if (precision == "tf32") options.precision = GpuPrecision::Tf32;
-  if (precision == "bf16") options.precision = GpuPrecision::Bf16;
-  if (gpu.at("messages").text == "nccl") options.messages = GpuMessages::Nccl;
-  if (gpu.at("messages").text == "kernel") options.messages = GpuMessages::Kernel;
-  if (gpu.at("sums").text == "collective") options.sums = GpuSums::Collective;
-  if (gpu.at("timing").text == "off") options.timing = GpuTiming::Off;
-  options.graph = config::as_bool(gpu.at("graph"));
-  if (options.graph && options.timing == GpuTiming::Events)
-    throw InputError({{gpu.at("graph").where, "run.gpu.graph",
-                       "a graph of a whole iteration has no events around its instructions, and run.gpu.timing asks "
-                       "for them",
-                       "run.gpu.timing: off", "graph"}});
-  return options;
-}
-
-Scenario read(Value tree, const WeightsRule& weights) {
-  Scenario s;
-  const Value& run = tree.at("run");
-  s.title = tree.at("title").text;
-  s.schedule = run.at("schedule").at("name").text;
-  s.weights = tree.at("weights").at("policy").text;
-  s.weights_rule = weights;
-  s.micro_batches = config::as_int(run.at("micro_batches"));
-  s.seed = static_cast<std::uint64_t>(config::as_real(run.at("seed")));
-  s.lowering.iterations = config::as_int(run.at("iterations"));
-  s.lowering.overlap = config::as_bool(run.at("overlap"));
-  s.lowering.rendezvous = run.at("transfers").text == "rendezvous";
-  s.lowering.streams = stream_model(run.at("streams").text);
-  s.lowering.fifo_sends = run.at("sends").text == "fifo";
-  s.emulated = run.at("compute").text == "emulated";
-  if (const Value* gpu = run.find("gpu")) s.gpu = gpu_options(*gpu);
-  if (const Value* training = tree.find("training"))
-    s.training = read_training(*training);
-  else
-    s.training.task = "random";
-  s.lowering.gradient_slots = s.training.slots;
-  s.lowering.optimizer_states = s.training.optimizer.state_tensors();
-  s.lowering.keeps_momentum = state_tensors(s.training.optimizer.kind, weights).first;
-  if (const Value* profile = tree.find("profile")) {
-    s.profile = read_profile(*profile);
-    if (const auto kind = to_text(s.training.optimizer.kind); s.profile->optimizer != kind)
-      throw InputError({{profile->where, "profile",
-                         fmt::format("the profile was measured with the optimizer {}, and the training asks for {}",
-                                     s.profile->optimizer, kind),
-                         "measure another one, or change training.optimizer", "profile"}});
-  }
-  s.tree = std::move(tree);
-  return s;
+  check_weights(policy, rule_of(policy, weights), schedule, tree.at("run").at("schedule"), name.where, problems);
 }
 
 Value load_part(const std::string& file, FileKind kind, const char* key, const config::MapSpec& spec) {
@@ -229,10 +134,12 @@ Scenario settled_scenario(Value tree) {
   if (schedule.at("name").text == "csv") read_csv(schedule, problems);
   expand_platform(*tree.find("cluster"), problems);
   const ScheduleDef& def = get_from(schedules::all(), "schedule", schedule.at("name").text);
-  const WeightsRule weights = settle_weights(tree, def, problems);
-  require_steady_iteration(tree.at("run"), def, problems);
+  settle_weights(tree, def, problems);
+  const Value& iterations = tree.at("run").at("iterations");
+  check_iterations(config::as_int(iterations), def, schedule, iterations.where, problems);
   problems.throw_if_any();
-  return read(std::move(tree), weights);
+  static_cast<void>(read_settings(tree));
+  return {std::move(tree)};
 }
 
 Scenario load_scenario(const std::string& given, const std::vector<std::string>& sets) {
@@ -244,6 +151,60 @@ Scenario load_scenario(const std::string& given, const std::vector<std::string>&
   tree = checked_scenario(std::move(tree), overrides, problems);
   problems.throw_if_any();
   return settled_scenario(std::move(tree));
+}
+
+Value checked_field(const std::string& path, Value value) {
+  const config::MapSpec* spec = &scenario_fields();
+  std::string prefix;
+  const std::vector<std::string> keys = split(path, '.');
+  for (std::size_t k = 0; k + 1 < keys.size(); ++k) {
+    spec = spec->find(keys[k])->map;
+    prefix += (k > 0 ? "." : "") + keys[k];
+  }
+  const config::MapSpec one{"One field.", {*spec->find(keys.back())}};
+  Value map;
+  map.kind = Value::Kind::Map;
+  map.members.push_back({keys.back(), value.where, std::move(value)});
+  Problems problems;
+  map = config::check(map, one, prefix, problems);
+  problems.throw_if_any();
+  return std::move(map.members.front().value);
+}
+
+void check_weights(const WeightsDef& policy, const WeightsRule& rule, const ScheduleDef& schedule, const Value& options,
+                   const Where& where, Problems& problems) {
+  const int every = drain_every(schedule, &options);
+  const Value* update = options.find("update");
+  const bool often = update && update->text == "micro_batch";  // Weights change while others are under way.
+  if (policy.needs_flush && every == 1 && often)
+    problems.add(where, "weights",
+                 fmt::format("'{}' keeps one version, but with update: micro_batch the schedule '{}' changes weights "
+                             "while micro-batches are under way",
+                             policy.name, schedule.name),
+                 fmt::format("write weights: {}, or update: iteration", schedule.weights), "weights");
+  if (policy.needs_flush && every != 1)
+    problems.add(where, "weights",
+                 fmt::format("'{}' keeps one version, but the schedule '{}' {}", policy.name, schedule.name,
+                             every == 0 ? "never drains the pipeline" : "does not drain the pipeline every iteration"),
+                 fmt::format("write weights: {}", schedule.weights), "weights");
+  if (rule.assumes_staleness() && every == 1 && !often)
+    problems.add(
+        where, "weights",
+        fmt::format("'{}' looks as far ahead as if the pipeline never drained, but the schedule '{}' drains it "
+                    "every iteration, so that no weights are old",
+                    policy.name, schedule.name),
+        "write schedule: pipedream, or weights: flush", "weights");
+}
+
+void check_iterations(int iterations, const ScheduleDef& schedule, const Value& options, const Where& where,
+                      Problems& problems) {
+  const bool drains = schedule.trains && drain_every(schedule, &options) == 1;
+  if (drains || iterations >= 3 || (iterations == 1 && schedule.flushes)) return;
+  problems.add(where, "run.iterations",
+               fmt::format("the schedule '{}' does not drain every iteration, so {} iterations do not show what one "
+                           "more would cost",
+                           schedule.name, iterations),
+               schedule.flushes ? "write 1, or 3 or more" : "write 3 or more", "iterations");
 }
 
 Value load_model_file(const std::string& file) { return load_part(file, FileKind::Model, "model", model_fields()); }

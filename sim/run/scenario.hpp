@@ -1,33 +1,20 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "backends/backend.hpp"
 #include "sim/cluster/cluster.hpp"
 #include "sim/config/fields.hpp"
-#include "sim/cost/profile.hpp"
 #include "sim/model/model_graph.hpp"
-#include "sim/program/lower.hpp"
-#include "sim/training/training.hpp"
+#include "sim/schedule/builder.hpp"
+#include "sim/weights/policy.hpp"
 
 namespace stagecraft {
 
-/// A scenario with every default and reference filled in.
+/// A scenario as text: every reference followed, every default filled in, every field checked. It is itself a valid
+/// scenario. read_experiment() turns it into values.
 struct Scenario {
-  config::Value tree;  ///< Itself a valid scenario.
-  std::string title;
-  std::string schedule;  ///< Name in the catalogue.
-  std::string weights;   ///< Name in the catalogue.
-  WeightsRule weights_rule;
-  int micro_batches = 1;
-  LoweringOptions lowering;
-  std::uint64_t seed = 1;
-  Training training;  ///< Of scenarios without one: a task that fits every model.
-  bool emulated = false;
-  GpuOptions gpu;
-  std::optional<Profile> profile;  ///< Measured costs.
+  config::Value tree;
 
   std::string hash() const;  ///< SHA-256 of the canonical text.
 };
@@ -41,11 +28,17 @@ const config::MapSpec& cluster_fields();
 /// "path=value" of `sets`, and checks everything. Throws InputError with all problems of all files.
 Scenario load_scenario(const std::string& given, const std::vector<std::string>& sets);
 
-/// The same in steps, for many scenarios that share a file: the file with what its names stand for; the tree with
-/// overrides, every field checked and every default filled in; and what its parts mean together, or InputError.
+// load_scenario() in three steps, for many scenarios that share a file.
+
+/// Parses the file and follows its references.
 config::Value scenario_tree(const std::string& file, config::Problems&);
+/// Applies overrides, checks every field and fills in defaults.
 config::Value checked_scenario(config::Value tree, const std::vector<config::Member>& overrides, config::Problems&);
+/// Checks what several fields mean together, or throws InputError.
 Scenario settled_scenario(config::Value checked);
+
+/// One field of a scenario ("weights", "run.schedule") checked on its own, with its defaults. InputError.
+config::Value checked_field(const std::string& path, config::Value value);
 
 /// A model or cluster file on its own, checked.
 config::Value load_model_file(const std::string& file);
@@ -53,5 +46,14 @@ config::Value load_cluster_file(const std::string& file);
 
 ModelGraph build_model(const config::Value& checked);
 Cluster build_cluster(const config::Value& checked);
+
+/// Adds a problem where the policy needs what the order of work does not do. `options`: the checked `run.schedule` map.
+void check_weights(const WeightsDef&, const WeightsRule&, const ScheduleDef&, const config::Value& options,
+                   const Where&, config::Problems&);
+
+/// Adds a problem where so few iterations show no period. Without a drain the first iteration fills the pipeline, the
+/// last one empties it, and only the iterations between them show what one more costs.
+void check_iterations(int iterations, const ScheduleDef&, const config::Value& options, const Where&,
+                      config::Problems&);
 
 }  // namespace stagecraft

@@ -20,78 +20,73 @@ namespace {
 
 constexpr int kFewestIterations = 5;
 
-/// The scenario as it stands: what all rows have in common.
+/// What all rows have in common.
 struct Frame {
-  ScheduleTableOptions asked;
-  Scenario own;
-  Plan plan;
-  Cluster cluster;
-  std::string model;
-  int ranks = 0;  ///< Devices, replicas counted once.
+  const ScheduleTableOptions& asked;
+  const PlannedExperiment own;  ///< The experiment as it stands. Its order of work need not fit into memory.
+  int ranks = 0;                ///< Devices; replicas count once.
   int iterations = 0;
-  Shortest shortest{0};  ///< To be played again.
+  Shortest shortest;  ///< The rows to be simulated again.
 };
 
-/// What prepare() begins with. The order of work of the scenario need not fit into the memory.
-void lay_out(Frame& f) {
-  const config::Value& tree = f.own.tree;
-  const ModelGraph model = for_part(tree, "model", [](const config::Value& part) { return build_model(part); });
-  f.model = model.name;
-  f.cluster = for_part(tree, "cluster", [](const config::Value& part) { return build_cluster(part); });
-  const CostTable costs(model, f.cluster, f.own.profile ? &*f.own.profile : nullptr);
-  const Placing placing =
-      placing_of(get_from(schedules::all(), "schedule", f.own.schedule), &tree.at("run").at("schedule"));
-  f.plan = for_part(tree, "plan", [&](const config::Value& part) {
-    return get_from(planners::all(), "planner", part.at("planner").text)
-        .plan({model, f.cluster, costs, part, f.own.micro_batches, placing})
-        .plan;
-  });
+Frame frame_of(const Experiment& own, const ScheduleTableOptions& asked) {
+  Frame f{asked, plan_experiment(own), 0, 0, Shortest(asked.replay)};
   std::set<DeviceId> first;
-  for (const Stage& stage : f.plan.stages) first.insert(stage.devices.front());
+  for (const Stage& stage : f.own.plan.stages) first.insert(stage.devices.front());
   f.ranks = static_cast<int>(first.size());
-  const int through = (f.plan.stage_count() + f.own.micro_batches - 1) / f.own.micro_batches;
-  f.iterations = std::max({f.own.lowering.iterations, kFewestIterations, kFewestIterations - 1 + through});
+  const int micro_batches = own.run.micro_batches;
+  const int through = (f.own.plan.stage_count() + micro_batches - 1) / micro_batches;
+  f.iterations = std::max({own.run.lowering.iterations, kFewestIterations, kFewestIterations - 1 + through});
+  return f;
 }
 
-/// Stages on each device: as the scenario has them, or the fewest that are more than one.
+/// Stages on each device: as many as the experiment has, or the fewest above one that the schedule allows.
 int chunks_for(const ScheduleDef& def, const Frame& f) {
   const ChunkRange& range = def.chunks;
   if (range.most == 1 || def.placement == Placement::Bidirectional) return 1;
-  const int own = f.plan.different_stages() / f.ranks;
+  const int own = f.own.plan.different_stages() / f.ranks;
   if (own > 1 && range.has(own)) return own;
   return range.least > 1 ? range.least : range.least + range.step;
 }
 
 /// The planner cuts the model into any number of stages.
-bool has_stages(const Frame& f) {
-  const config::Value* stages = f.own.tree.at("plan").find("stages");
-  return stages && stages->is_scalar();
+bool has_stages(const Frame& f) { return f.own.experiment.plan.stages.has_value(); }
+
+config::Member option(const char* key, std::string value) {
+  return {key, {}, config::Value::scalar(std::move(value), {})};
 }
 
-/// What the scenario says to its own schedule, but where the stages lie.
-std::string other_options(const Frame& f, const ScheduleDef& def) {
-  std::string text;
-  if (def.name != f.own.schedule) return text;
-  for (const config::Member& m : f.own.tree.at("run").at("schedule").members)
-    if (m.value.origin.empty() && m.key != "name" && m.key != "placement" && m.key != "chunks")
-      text += fmt::format(", {}: {}", m.key, config::to_json(m.value));
-  return text;
+/// The options that the scenario gives its own schedule, but for where the stages lie.
+std::vector<config::Member> other_options(const Frame& f, const ScheduleDef& def) {
+  std::vector<config::Member> options;
+  const ScheduleSpec& own = f.own.experiment.schedule;
+  if (&def != own.def) return options;
+  for (const config::Member& m : own.options->members)
+    if (m.value.origin.empty() && m.key != "name" && m.key != "placement" && m.key != "chunks") options.push_back(m);
+  return options;
 }
 
-/// What another schedule changes in the scenario. A plan that is written out stays as it is.
-std::vector<std::string> changes(const ScheduleDef& def, const std::string& placement, const Frame& f) {
-  if (!has_stages(f)) return {fmt::format("run.schedule={}", def.name)};
-  if (!placement.empty()) {
-    const bool both_ways = placement == to_text(Placement::Bidirectional);
-    return {fmt::format("run.schedule={{name: {}, placement: {}, chunks: 2{}}}", def.name, placement,
-                        other_options(f, def)),
-            fmt::format("plan.stages={}", both_ways ? f.ranks : 2 * f.ranks), "plan.placement=auto"};
+ScheduleSpec schedule_for(const ScheduleDef& def, const std::string& placement, const Frame& f) {
+  if (!has_stages(f)) return schedule_spec(def);
+  if (placement.empty()) {
+    if (!def.fields || !def.fields->find("chunks")) return schedule_spec(def);
+    return schedule_spec(def, {option("chunks", fmt::format("{}", chunks_for(def, f)))});
   }
-  const int chunks = chunks_for(def, f);
-  const bool asks = def.fields && def.fields->find("chunks");
-  return {asks ? fmt::format("run.schedule={{name: {}, chunks: {}}}", def.name, chunks)
-               : fmt::format("run.schedule={}", def.name),
-          fmt::format("plan.stages={}", f.ranks * chunks), "plan.placement=auto"};
+  std::vector<config::Member> options = other_options(f, def);
+  options.push_back(option("placement", placement));
+  options.push_back(option("chunks", "2"));
+  return schedule_spec(def, std::move(options));
+}
+
+/// A plan that is written out stays as it is.
+PlanSpec plan_for(const ScheduleDef& def, const std::string& placement, const Frame& f) {
+  PlanSpec plan = f.own.experiment.plan;
+  if (!has_stages(f)) return plan;
+  const bool both_ways = placement == to_text(Placement::Bidirectional);
+  const int chunks = placement.empty() ? chunks_for(def, f) : both_ways ? 1 : 2;
+  plan.stages = f.ranks * chunks;
+  plan.placement.reset();
+  return plan;
 }
 
 void check_backend(const std::string& name) {
@@ -106,17 +101,17 @@ bool only_about_weights(const InputError& e) {
   return std::all_of(e.problems().begin(), e.problems().end(), [](const Diagnostic& d) { return d.code == "weights"; });
 }
 
-Scenario scenario_with(const ScheduleDef& def, const std::string& placement, const Frame& f) {
-  std::vector<std::string> sets = f.asked.sets;
-  sets.push_back(fmt::format("run.iterations={}", f.iterations));
-  if (def.name == f.own.schedule && placement.empty()) return load_scenario(f.asked.file, sets);
-  for (std::string& set : changes(def, placement, f)) sets.push_back(std::move(set));
+Experiment experiment_with(const ScheduleDef& def, const std::string& placement, const Frame& f) {
+  Experiment e = variant_of(f.own.experiment);
+  e.run.lowering.iterations = f.iterations;
+  if (&def == e.schedule.def && placement.empty()) return e;
+  const ScheduleSpec schedule = schedule_for(def, placement, f);
+  e.plan = plan_for(def, placement, f);
   try {
-    return load_scenario(f.asked.file, sets);
-  } catch (const InputError& e) {
-    if (!only_about_weights(e)) throw;
-    sets.emplace_back("weights=auto");
-    return load_scenario(f.asked.file, sets);
+    return with_order(e, schedule, e.weights);
+  } catch (const InputError& problem) {
+    if (!only_about_weights(problem)) throw;
+    return with_order(e, schedule, weights_spec("auto"));
   }
 }
 
@@ -138,28 +133,28 @@ Seconds time_of(const Frame& f, Seconds makespan, Seconds period) {
   return f.asked.by == SortKey::Time ? makespan : period;
 }
 
-ScheduleRow measured(ScheduleRow row, const Scenario& scenario, Frame& f) {
-  Prepared p = prepare(scenario);
-  Outcome o = run(scenario, p, f.asked.backend);
-  static_cast<void>(fullest_of(o.report, p.cluster));
+ScheduleRow measured(ScheduleRow row, const Experiment& experiment, Frame& f) {
+  CompiledExperiment c = compile(experiment);
+  Outcome o = run(c, f.asked.backend);
+  static_cast<void>(fullest_device_memory(o.report, c.cluster()));
   for (std::size_t d = 0; d < o.report.devices.size(); ++d) {
     const MemoryPeak& m = o.report.devices[d].memory;
-    if (m.total > row.memory) row.memory = m.total, row.fullest = p.cluster.devices[d].name;
+    if (m.total > row.memory) row.memory = m.total, row.fullest = c.cluster().devices[d].name;
     row.activations = std::max(row.activations, m.activations);
   }
-  row.stages = p.plan.different_stages();
+  row.stages = c.plan.different_stages();
   row.makespan = o.report.makespan;
   row.period = o.report.period;
   row.bubble = o.report.bubble;
   row.steady_bubble = o.report.steady_bubble;
-  row.traffic = traffic(p.program);
-  row.safe = safe_streams(p.schedule, p.plan, p.program.iterations);
-  row.staleness = staleness(p.program);
-  row.search = p.schedule.search;
-  row.unexchanged = unexchanged_gradients(scenario, p);
+  row.traffic = traffic(c.program);
+  row.safe = safe_streams(c.schedule, c.plan, c.program.iterations);
+  row.staleness = staleness(c.program);
+  row.search = c.schedule.search;
+  row.unexchanged = unexchanged_gradients(c);
   if (!f.asked.keep) o.timeline = {};
-  if (f.shortest.takes(time_of(f, row.makespan, row.period))) row.replayed = replayed(scenario, p);
-  if (f.asked.keep) row.kept = {std::move(p.program), std::move(o.timeline)};
+  if (f.shortest.takes(time_of(f, row.makespan, row.period))) row.replayed = contended_result(c);
+  if (f.asked.keep) row.kept = {std::move(c.program), std::move(o.timeline)};
   return row;
 }
 
@@ -168,7 +163,7 @@ ScheduleRow row_of(const std::string& name, const std::string& placement, Frame&
   ScheduleRow row;
   row.name = placement.empty() ? name : fmt::format("{} {}", name, placement);
   try {
-    return measured(row, scenario_with(get_from(schedules::all(), "schedule", name), placement, f), f);
+    return measured(row, experiment_with(get_from(schedules::all(), "schedule", name), placement, f), f);
   } catch (const InputError& e) {
     row.why_not = e.problems().front().message;
   } catch (const Infeasible& e) {
@@ -181,8 +176,10 @@ ScheduleRow row_of(const std::string& name, const std::string& placement, Frame&
 
 }  // namespace
 
-std::vector<std::string> parse_schedules(const std::string& words, const Scenario& scenario) {
-  const auto readable = [&](const ScheduleDef& def) { return def.name != "csv" || scenario.schedule == "csv"; };
+std::vector<std::string> parse_schedules(const std::string& words, const Experiment& experiment) {
+  const auto readable = [&](const ScheduleDef& def) {
+    return def.name != "csv" || experiment.schedule.def->name == "csv";
+  };
   std::vector<std::string> names;
   if (words == "all") {
     for (const ScheduleDef* def : schedules::all())
@@ -208,25 +205,22 @@ std::vector<std::string> parse_schedules(const std::string& words, const Scenari
   return names;
 }
 
-ScheduleTable compare_schedules(const ScheduleTableOptions& asked,
+ScheduleTable compare_schedules(const Experiment& own, const ScheduleTableOptions& asked,
                                 const std::function<void(const std::string&)>& progress) {
   check_backend(asked.backend);
-  Frame f;
-  f.asked = asked;
-  f.shortest = Shortest(asked.replay);
-  f.own = load_scenario(asked.file, asked.sets);
-  const std::vector<std::string> names = parse_schedules(asked.schedules, f.own);
-  lay_out(f);
+  const std::vector<std::string> names = parse_schedules(asked.schedules, own);
+  Frame f = frame_of(own, asked);
   ScheduleTable table;
-  table.title = f.own.title.empty() ? "(untitled)" : f.own.title;
-  table.model = f.model;
+  table.title = own.title.empty() ? "(untitled)" : own.title;
+  table.model = own.model->name;
+  table.cluster = *own.cluster;
   table.backend = asked.backend;
   table.notes = remarks(f.own);
-  table.own = f.own.schedule;
-  table.micro_batches = f.own.micro_batches;
+  table.own = own.schedule.name();
+  table.micro_batches = own.run.micro_batches;
   table.iterations = f.iterations;
   std::set<DeviceId> devices;
-  for (const Stage& stage : f.plan.stages) devices.insert(stage.devices.begin(), stage.devices.end());
+  for (const Stage& stage : f.own.plan.stages) devices.insert(stage.devices.begin(), stage.devices.end());
   table.devices = static_cast<int>(devices.size());
   for (const std::string& name : names) {
     progress(fmt::format("{} ({} of {})", name, table.rows.size() + 1, names.size()));
@@ -234,7 +228,6 @@ ScheduleTable compare_schedules(const ScheduleTableOptions& asked,
     if (name == "synthesised" && has_stages(f))
       for (const char* placement : {"loop", "v", "bidirectional"}) table.rows.push_back(row_of(name, placement, f));
   }
-  table.cluster = std::move(f.cluster);
   if (asked.replay > 0) {
     table.replay.backend = kReplayBackend;
     keep_replays(table.rows, asked.replay, table.replay,

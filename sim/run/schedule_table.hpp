@@ -5,17 +5,15 @@
 #include <vector>
 
 #include "sim/report/schedule_table.hpp"
-#include "sim/run/scenario.hpp"
+#include "sim/run/experiment.hpp"
 
 namespace stagecraft {
 
 /// "all", or names with commas between. All are those that train; an order from a file is there when the scenario has
 /// one. InputError for others.
-std::vector<std::string> parse_schedules(const std::string& words, const Scenario&);
+std::vector<std::string> parse_schedules(const std::string& words, const Experiment&);
 
 struct ScheduleTableOptions {
-  std::string file;  ///< Scenario, and what --set says of it.
-  std::vector<std::string> sets;
   std::string schedules = "all";
   std::string backend = "ideal";  ///< One that simulates.
   bool keep = false;              ///< Programs and timelines, for drawings.
@@ -23,13 +21,14 @@ struct ScheduleTableOptions {
   SortKey by = SortKey::Period;   ///< Those are the first of a table that is sorted by this, if it is a time.
 };
 
-/// Every schedule on the model, the devices and the micro-batches of a scenario, in the order of the catalogue or of
+/// Every schedule on the model, the devices and the micro-batches of an experiment, in the order of the catalogue or of
 /// the names. The scenario's own keeps its options. Another lies on the same devices, with as many stages on each as
 /// the scenario has, or with as few as make it what it is, and uses the scenario's weights policy where it goes with
 /// it, else its own. What cannot run is a row with its reason. `progress` hears of each.
 ///
 /// At least five iterations are simulated, more where a micro-batch stays longer in the pipeline, so that there is a
 /// period and stale weights are as stale as they get.
-ScheduleTable compare_schedules(const ScheduleTableOptions&, const std::function<void(const std::string&)>& progress);
+ScheduleTable compare_schedules(const Experiment&, const ScheduleTableOptions&,
+                                const std::function<void(const std::string&)>& progress);
 
 }  // namespace stagecraft

@@ -88,7 +88,7 @@ void check_busy_and_idle(const Outcome& run) {
   CHECK(std::abs(first + r.bubble * r.makespan.value * used - r.makespan.value * used) <= 1e-9 * first);
 }
 
-void check_memory(const Prepared& p, const Outcome& run) {
+void check_memory(const CompiledExperiment& p, const Outcome& run) {
   const MemoryHistory history(p.program, run.timeline);
   for (int d = 0; d < p.program.devices; ++d) {
     const MemoryCurve curve = history.curve(DeviceId{d});
@@ -108,26 +108,26 @@ void check_critical_path(const Outcome& run) {
 
 using Refusals = std::map<std::pair<std::string, std::string>, int>;  ///< By schedule and code.
 
-std::optional<Prepared> prepared(const Scenario& scenario, Refusals& refusals) {
+std::optional<CompiledExperiment> prepared(const Experiment& scenario, Refusals& refusals) {
   try {
-    return prepare(scenario);
+    return compile(scenario);
   } catch (const Infeasible& error) {
-    if (error.code() == "deadlock") CHECK(scenario.lowering.rendezvous);
-    ++refusals[{scenario.schedule, error.code()}];
+    if (error.code() == "deadlock") CHECK(scenario.run.lowering.rendezvous);
+    ++refusals[{scenario.schedule.name(), error.code()}];
     return {};
   }
 }
 
-Outcome checked(const Scenario& scenario, const Prepared& p, const std::string& backend) {
+Outcome checked(const Experiment& scenario, const CompiledExperiment& p, const std::string& backend) {
   CAPTURE(backend);
-  Outcome run = stagecraft::run(scenario, p, backend);
+  Outcome run = stagecraft::run(p, backend);
   check_busy_and_idle(run);
   check_memory(p, run);
   check_critical_path(run);
   return run;
 }
 
-void check_case(const Scenario& scenario, const Prepared& p, bool shared) {
+void check_case(const Experiment& scenario, const CompiledExperiment& p, bool shared) {
   const Outcome ideal = checked(scenario, p, "ideal");
   for (const BackendDef* def : backends::all()) {
     if (def->clock != Clock::Simulated || def->name == "ideal" || !def->why_not().empty()) continue;
@@ -149,8 +149,8 @@ TEST_CASE("of each schedule: busy and idle, memory, critical path, and simulator
       const bool shared = n % 3 == 2;
       const Sets sets = any_scenario(rng, *def, shared);
       CAPTURE(join(sets, "\n"));
-      const Scenario scenario = load_scenario(kFile, sets);
-      const std::optional<Prepared> p = prepared(scenario, refusals);
+      const Experiment scenario = load_experiment(kFile, sets);
+      const std::optional<CompiledExperiment> p = prepared(scenario, refusals);
       if (!p) continue;
       check_case(scenario, *p, shared);
       ++ran;

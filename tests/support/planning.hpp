@@ -7,13 +7,18 @@
 
 namespace stagecraft::test {
 
+/// These checked options of a planner.
+inline PlanSpec plan_spec(const PlannerDef& def, const config::Value& checked, const Cluster& cluster) {
+  return read_plan_spec(def, std::make_shared<const config::Value>(checked), cluster);
+}
+
 /// What a planner of the catalogue makes of a model and a cluster, with these options.
 inline Planned planned(const std::string& name, const ModelGraph& model, const Cluster& cluster,
                        const std::string& yaml, int micro_batches = 8) {
   const PlannerDef& def = get_from(planners::all(), "planner", name);
   const config::Value options = checked(yaml, *def.fields);
   const CostTable costs(model, cluster);
-  return def.plan({model, cluster, costs, options, micro_batches});
+  return def.plan({model, cluster, costs, plan_spec(def, options, cluster), micro_batches});
 }
 
 }  // namespace stagecraft::test

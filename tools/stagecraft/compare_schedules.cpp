@@ -24,12 +24,12 @@ std::string scenario_of(const Arguments& a) {
 }
 
 ScheduleTable table_of(const Arguments& a, const std::string& file, SortKey by) {
-  ScheduleTableOptions o{.file = file, .sets = a.list("set"), .schedules = a.text("schedules")};
+  ScheduleTableOptions o{.schedules = a.text("schedules")};
   if (a.has("backend")) o.backend = a.text("backend");
   o.by = by;
   o.replay = replay_rows(a, o.backend, kReplay);
   o.keep = a.flag("gantt") || a.has("svg");
-  ScheduleTable table = compare_schedules(o, show_progress);
+  ScheduleTable table = compare_schedules(load_experiment(file, a.list("set")), o, show_progress);
   hide_progress();
   return table;
 }

@@ -21,20 +21,20 @@ std::string kept_file(const std::string& folder, const std::string& name, const 
 
 }  // namespace
 
-std::string results_of(const Scenario& s, const Prepared& p, const Outcome& o) {
+std::string results_of(const CompiledExperiment& c, const Outcome& o) {
+  const Experiment& e = c.experiment;
   std::set<DeviceId> devices;
-  for (const Stage& stage : p.plan.stages) devices.insert(stage.devices.begin(), stage.devices.end());
-  const config::Value& plan = s.tree.at("plan");
-  const RunSetup setup{.scenario_file = s.tree.where.file,
-                       .model = p.model.name,
-                       .cluster = p.cluster.name,
-                       .schedule = s.schedule,
-                       .planner = plan.is_map() ? plan.at("planner").text : plan.text,
-                       .weights = s.weights,
-                       .stages = p.plan.different_stages(),
+  for (const Stage& stage : c.plan.stages) devices.insert(stage.devices.begin(), stage.devices.end());
+  const RunSetup setup{.scenario_file = e.source->where.file,
+                       .model = e.model->name,
+                       .cluster = e.cluster->name,
+                       .schedule = e.schedule.name(),
+                       .planner = std::string(e.plan.planner->name),
+                       .weights = e.weights.name(),
+                       .stages = c.plan.different_stages(),
                        .devices = static_cast<int>(devices.size()),
-                       .micro_batches = s.micro_batches};
-  return results_json(s.title, p.program, o.timeline, o.report, p.cluster, p.schedule.search, setup);
+                       .micro_batches = e.run.micro_batches};
+  return results_json(e.title, c.program, o.timeline, o.report, c.cluster(), c.schedule.search, setup);
 }
 
 KeptRun read_kept_run(const std::string& folder) {
@@ -49,9 +49,9 @@ KeptRun read_kept_run(const std::string& folder) {
   return run;
 }
 
-KeptRun kept_run(const std::string& name, const Scenario& s, const Prepared& p, const Outcome& o) {
-  return {name, results_of(s, p, o), spans_csv(p.program, o.timeline, o.report, p.cluster),
-          memory_csv(p.program, o.timeline, o.report, p.cluster), config::to_yaml(s.tree, true)};
+KeptRun kept_run(const std::string& name, const CompiledExperiment& c, const Outcome& o) {
+  return {name, results_of(c, o), spans_csv(c.program, o.timeline, o.report, c.cluster()),
+          memory_csv(c.program, o.timeline, o.report, c.cluster()), config::to_yaml(*c.experiment.source, true)};
 }
 
 }  // namespace stagecraft

@@ -23,7 +23,7 @@ using Any = std::vector<int>;
 Sums amounts_of(const PlannerInput& input, int layer, const std::vector<int>& replicas, const std::vector<Any>& types) {
   const Layer& known = input.model.layers[layer];
   const Precision& precision = input.model.precision;
-  const int size = config::as_int(input.options.at("micro_batch_size"));
+  const int size = input.options.micro_batch_size;
   Sums sums;
   double parameters = known.parameters;
   if (!known.tie.empty())
@@ -141,7 +141,7 @@ Question question_of(const PlannerInput& input) {
   const msr::Types types = msr::types_of(input.cluster, question.devices);
   question.type_of = types.of;
   Problem& p = question.problem;
-  const int size = config::as_int(input.options.at("micro_batch_size"));
+  const int size = input.options.micro_batch_size;
   p.layers = msr::layer_graph(input.model);
   p.devices = static_cast<int>(question.devices.size());
   p.micro_batches = input.micro_batches;
@@ -151,18 +151,19 @@ Question question_of(const PlannerInput& input) {
     p.amounts.push_back(amounts_of(input, layer, p.replicas, any));
     p.output.push_back(input.model.layers[layer].output.value * size);
   }
-  const config::Value *memory = input.options.find("memory"), *rate = input.options.find("bandwidth");
+  const std::optional<Bytes> memory = input.options.memory;
+  const std::optional<Bandwidth> rate = input.options.bandwidth;
   for (int c = 0; c < p.choices(); ++c) {
     for (const int type : any[c]) {
       p.own_operations[c] = std::max(p.own_operations[c], 2 * input.costs.operation(type).value);  // F and B.
       const Bytes known = input.cluster.types[type].usable_memory();
       if (!memory && known.value > 0) p.room[c] = std::min(p.room[c], known.value);
     }
-    p.among_replicas[c] = rate ? config::as_bandwidth(*rate).value : among(input, question, c);
+    p.among_replicas[c] = rate ? rate->value : among(input, question, c);
   }
-  p.memory = memory ? config::as_bytes(*memory).value : 0;
+  p.memory = memory ? memory->value : 0;
   for (int c = 0; c < p.choices() && !memory; ++c) p.memory = std::max(p.memory, p.room[c]);
-  p.bandwidth = rate                ? config::as_bandwidth(*rate).value
+  p.bandwidth = rate                ? rate->value
                 : p.of_type.empty() ? slowest_in_groups(input, question.devices, p.devices)
                                     : msr::slowest_between(input.cluster, question.devices);
   return question;
@@ -197,7 +198,7 @@ Planned planned(const PlannerInput& input, const Question& question, const std::
   for (std::size_t s = 0; s < parts.size(); ++s) {
     Stage stage;
     stage.name = fmt::format("s{}", s);
-    stage.micro_batch_size = config::as_int(input.options.at("micro_batch_size"));
+    stage.micro_batch_size = input.options.micro_batch_size;
     for (const int layer : parts[s].layers) stage.layers.push_back(LayerId{layer});
     stage.devices = devices[s];
     result.plan.stages.push_back(std::move(stage));
@@ -208,7 +209,7 @@ Planned planned(const PlannerInput& input, const Question& question, const std::
 }
 
 void refuse(const PlannerInput& input, const Question& question, const std::string& kind, const std::string& help) {
-  const Where where = input.options.has("memory") ? input.options.at("memory").where : Where{};
+  const Where where = input.options.memory ? input.options.where("memory") : Where{};
   throw Infeasible({where, "plan.memory",
                     fmt::format("no {} on {} devices with {} each hold the model and its micro-batches", kind,
                                 question.problem.devices, room_text(input, Bytes{question.problem.memory})),

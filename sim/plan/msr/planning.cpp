@@ -43,7 +43,7 @@ std::vector<DeviceId> devices_of(const PlannerInput& input) {
   const std::vector<DeviceId> devices = available_devices(input);
   const std::set<DeviceId> different(devices.begin(), devices.end());
   if (!devices.empty() && different.size() == devices.size()) return devices;
-  const Where where = input.options.has("devices") ? input.options.at("devices").where : Where{};
+  const Where where = input.options.devices ? input.options.where("devices") : Where{};
   throw InputError({{where, "plan.devices", devices.empty() ? "there is no device to use" : "a device is named twice",
                      "name each device once, or leave plan.devices out", "devices"}});
 }
@@ -111,17 +111,28 @@ int devices_of_host(const Cluster& cluster, const std::vector<DeviceId>& devices
   return static_cast<int>(devices.size() % each == 0 ? each : devices.size());
 }
 
+CutChoice read_cuts(const config::Value& checked) {
+  const std::string& word = checked.at("cuts").text;
+  return word == "listed" ? CutChoice::Listed : word == "released" ? CutChoice::Released : CutChoice::All;
+}
+
 Cuts cuts_of(const PlannerInput& input) {
-  const std::string& word = input.options.at("cuts").text;
   const Digraph graph = layer_graph(input.model);
-  return word == "listed" ? listed_cuts(graph.size())
-         : word == "all"  ? all_cuts(graph, kMostCuts)
-                          : cuts_after_first(graph, kMostCuts);
+  switch (input.options.options<CutOptions>().cuts) {
+    case CutChoice::Listed:
+      return listed_cuts(graph.size());
+    case CutChoice::Released:
+      return cuts_after_first(graph, kMostCuts);
+    case CutChoice::All:
+      break;
+  }
+  return all_cuts(graph, kMostCuts);
 }
 
 MixedWork workload_of(const PlannerInput& input, const Types& types) {
-  const Crossing crossing = input.options.at("cuts").text == "released" ? Crossing::Frontier : Crossing::Read;
-  const int size = config::as_int(input.options.at("micro_batch_size"));
+  const bool released = input.options.options<CutOptions>().cuts == CutChoice::Released;
+  const Crossing crossing = released ? Crossing::Frontier : Crossing::Read;
+  const int size = input.options.micro_batch_size;
   const Digraph graph = layer_graph(input.model);
   const Cuts cuts = cuts_of(input);
   MixedWork mixed{{}, types.of};
@@ -134,8 +145,7 @@ double shared_evenly(const PlannerInput& input, const Types& types) {
   std::vector<std::vector<double>> seconds;
   for (const int type : types.types) {
     seconds.emplace_back();
-    for (const LayerAmounts& layer :
-         amounts_of(input.costs, type, config::as_int(input.options.at("micro_batch_size"))))
+    for (const LayerAmounts& layer : amounts_of(input.costs, type, input.options.micro_batch_size))
       seconds.back().push_back(layer.seconds);
   }
   return bounds::shared_work(seconds, types.counts());
@@ -164,30 +174,39 @@ std::vector<config::Field> pipedream_fields() {
 }
 
 int most_replicas(const PlannerInput& input) {
-  return share_of(input.options) == Share::Samples ? config::as_int(input.options.at("micro_batch_size"))
-                                                   : static_cast<int>(input.cluster.devices.size());
+  return input.options.share == Share::Samples ? input.options.micro_batch_size
+                                               : static_cast<int>(input.cluster.devices.size());
 }
 
-PipeDreamOptions read_pipedream(const config::Value& options) {
-  PipeDreamOptions read;
-  read.formula = options.at("formula").text == "paper" ? Formula::Paper : Formula::Released;
-  read.transfers = config::as_real(options.at("transfers"));
-  read.straight = config::as_bool(options.at("straight"));
-  read.fewer = config::as_bool(options.at("fewer"));
-  if (const config::Value* memory = options.find("memory")) read.memory = config::as_bytes(*memory).value;
+std::shared_ptr<const PlannerOptions> read_pipedream(const config::Value& checked, const Cluster&) {
+  auto read = std::make_shared<PipeDreamPlannerOptions>();
+  read->cuts = read_cuts(checked);
+  read->rules.formula = checked.at("formula").text == "paper" ? Formula::Paper : Formula::Released;
+  read->rules.transfers = config::as_real(checked.at("transfers"));
+  read->rules.straight = config::as_bool(checked.at("straight"));
+  read->rules.fewer = config::as_bool(checked.at("fewer"));
+  if (const config::Value* memory = checked.find("memory")) read->rules.memory = config::as_bytes(*memory).value;
+  if (const config::Value* machines = checked.find("machines")) {
+    read->machines.emplace();
+    for (const config::Value& count : machines->items) read->machines->push_back(config::as_int(count));
+  }
+  if (const config::Value* rates = checked.find("bandwidth")) {
+    read->bandwidth.emplace();
+    for (const config::Value& rate : rates->items) read->bandwidth->push_back(config::as_bandwidth(rate));
+  }
   return read;
 }
 
 Planned planned(const PlannerInput& input, const Workload& work, const FoundPipeline& found,
                 const std::vector<DeviceId>& devices) {
   Planned result;
-  const int size = config::as_int(input.options.at("micro_batch_size"));
+  const int size = input.options.micro_batch_size;
   int behind = 0;
   for (const FoundStage& stage : found.stages) behind += static_cast<int>(stage.devices.size());
   for (const FoundStage& one : found.stages) {
     Stage stage;
     stage.name = fmt::format("s{}", result.plan.stage_count());
-    if (input.options.has("share")) stage.share = share_of(input.options);
+    stage.share = input.options.share;
     stage.micro_batch_size = size;
     const auto replicas = static_cast<int>(one.devices.size());
     const int in_flight = (behind + replicas - 1) / replicas;
@@ -207,7 +226,7 @@ Planned planned(const PlannerInput& input, const Workload& work, const FoundPipe
   for (const Stage& stage : result.plan.stages)
     if (input.micro_batches % stage.turns() != 0)
       throw Infeasible(
-          {input.options.at("share").where, "plan.share",
+          {input.options.where("share"), "plan.share",
            fmt::format("the fastest plan has {} replicas that take turns, which do not divide {} "
                        "micro-batches",
                        stage.turns(), input.micro_batches),
@@ -220,8 +239,8 @@ Planned planned(const PlannerInput& input, const Workload& work, const FoundPipe
 }
 
 void refuse(const PlannerInput& input, const Workload& work, std::size_t devices) {
-  const bool limited = input.options.has("memory");
-  const Where where = limited ? input.options.at("memory").where : input.options.at("micro_batch_size").where;
+  const bool limited = input.options.memory.has_value();
+  const Where where = input.options.where(limited ? "memory" : "micro_batch_size");
   throw Infeasible(
       {where, limited ? "plan.memory" : "plan.micro_batch_size",
        fmt::format("no pipeline of {} layers uses all of {} devices within the limits", work.cuts.layers(), devices),

@@ -42,7 +42,16 @@ double flat_bandwidth(const PlannerInput&, const std::vector<DeviceId>&);
 /// Devices of each host, where hosts follow one another and have equally many; else all of them.
 int devices_of_host(const Cluster&, const std::vector<DeviceId>&);
 
-/// The cuts that the option `cuts` asks for.
+/// Where stages may end: after any set of layers with its inputs, where PipeDream's code looks, or in the order of the
+/// model.
+enum class CutChoice : std::uint8_t { All, Released, Listed };
+
+/// The options of the planners that cut along such sets of layers.
+struct CutOptions : PlannerOptions {
+  CutChoice cuts = CutChoice::All;
+};
+CutChoice read_cuts(const config::Value& checked);
+
 Cuts cuts_of(const PlannerInput&);
 /// Their sums for micro-batches of the option `micro_batch_size`, on each of the types.
 MixedWork workload_of(const PlannerInput&, const Types&);
@@ -54,7 +63,12 @@ double shared_evenly(const PlannerInput&, const Types&);
 std::vector<config::Field> pipedream_fields();
 /// Of a stage, by what they divide.
 int most_replicas(const PlannerInput&);
-PipeDreamOptions read_pipedream(const config::Value& options);
+struct PipeDreamPlannerOptions : CutOptions {
+  PipeDreamOptions rules;                           ///< Without levels, which depend on the devices.
+  std::optional<std::vector<int>> machines;         ///< Devices of each server, then servers, and so on.
+  std::optional<std::vector<Bandwidth>> bandwidth;  ///< One for each of these levels.
+};
+std::shared_ptr<const PlannerOptions> read_pipedream(const config::Value& checked, const Cluster&);
 
 /// The plan of a pipeline, with what its workers keep: a stage that has w micro-batches in flight keeps w versions of
 /// its weights and w stashes (PipeDream, section 3.3), where w = ceil((machines from it on) / replicas).

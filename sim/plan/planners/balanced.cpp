@@ -123,7 +123,7 @@ class Partition {
 
 /// The placement that was asked for, with as many stages on a device as it allows, or the schedule's own.
 Placing placing_of(const PlannerInput& input) {
-  const auto asked = parse_placement(input.options.at("placement").text);
+  const std::optional<Placement> asked = input.options.placement;
   Placing placing = input.placing;
   if (asked && *asked != placing.placement) placing = {*asked, chunks_of(*asked)};
   if (placing.placement != Placement::Bidirectional) return placing;
@@ -136,7 +136,7 @@ Placing placing_of(const PlannerInput& input) {
 }
 
 [[noreturn]] void refuse(const PlannerInput& input, const Placing& placing, int stages, int replicas, int there) {
-  const Where& where = input.options.at("stages").where;
+  const Where where = input.options.where("stages");
   const int least = placing.chunks.least;
   if (stages % least != 0)
     throw InputError({{where, "plan.stages",
@@ -148,8 +148,7 @@ Placing placing_of(const PlannerInput& input) {
       {where, "plan.stages",
        fmt::format("{}{}{} need{} {}, but {} {}", counted(stages, "stage"), each,
                    least == 1 ? "" : fmt::format(", {} on each device,", least), stages == 1 ? "s" : "",
-                   counted(needed, "device"), input.options.has("devices") ? "the plan lists" : "the cluster has",
-                   there),
+                   counted(needed, "device"), input.options.devices ? "the plan lists" : "the cluster has", there),
        fmt::format("at most {}, or {} more",
                    there < replicas ? counted(there, "replica") : counted(there / replicas * least, "stage"),
                    counted(needed - there, "device")),
@@ -219,18 +218,18 @@ Division divide(const Plan& copies, int count, const PlannerInput& input) {
 }
 
 Planned plan_balanced(const PlannerInput& input) {
-  const config::Value& options = input.options;
-  const int count = config::as_int(options.at("stages")), replicas = config::as_int(options.at("replicas"));
+  const PlanSpec& options = input.options;
+  const int count = *options.stages, replicas = options.replicas;
   const int layers = static_cast<int>(input.model.layers.size());
   const Placing placing = placing_of(input);
   const auto ranks = choose_ranks(input, placing, count, replicas);
   if (layers < count)
-    throw Infeasible({options.at("stages").where, "plan.stages",
+    throw Infeasible({options.where("stages"), "plan.stages",
                       fmt::format("{} stages need {} layers, but the model has {}", count, count, layers),
                       fmt::format("at most {} stages, or a model cut more finely", layers), "layers"});
   const Bytes table{static_cast<double>(count) * (layers + 1.0) * sizeof(double)};
   if (count < layers && table > kLargestTable)
-    throw Infeasible({options.at("stages").where, "plan.stages",
+    throw Infeasible({options.where("stages"), "plan.stages",
                       fmt::format("the search among {} stages and {} layers needs a table of {}; {} is the most", count,
                                   layers, to_text(table), to_text(kLargestTable)),
                       "fewer stages, or the planner 'explicit'", "size"});
@@ -242,9 +241,9 @@ Planned plan_balanced(const PlannerInput& input) {
     Stage& stage = plan.stages.emplace_back();
     stage.name = fmt::format("s{}", s);
     stage.devices = ranks[rank_of(placing.placement, s, static_cast<int>(ranks.size()))];
-    stage.share = share_of(options);
-    stage.micro_batch_size = config::as_int(options.at("micro_batch_size"));
-    set_recompute(stage, recompute_words(options, input.model).front());
+    stage.share = options.share;
+    stage.micro_batch_size = options.micro_batch_size;
+    set_recompute(stage, recomputations(options, input.model).front());
   }
   count_samples(plan, input);
   Plan copies = plan;
@@ -253,15 +252,15 @@ Planned plan_balanced(const PlannerInput& input) {
   for (std::size_t s = 0; s < plan.stages.size(); ++s)
     for (int layer = division.bounds[s]; layer < division.bounds[s + 1]; ++layer)
       plan.stages[s].layers.push_back(LayerId{layer});
-  finish_plan(plan, input, config::as_bool(options.at("sequential")));
+  finish_plan(plan, input, options.sequential);
   if (both_ways) {
     add_way_back(plan, turn);
     check_plan(plan);
   }
-  return {.plan = std::move(plan),
-          .predicted = {division.busiest},
-          .lower_bound = {division.least},
-          .bound_reason = division.exact ? "the search was exhaustive" : "all work shared evenly"};
+  return {{.predicted = {division.busiest},
+           .lower_bound = {division.least},
+           .bound_reason = division.exact ? "the search was exhaustive" : "all work shared evenly"},
+          std::move(plan)};
 }
 
 }  // namespace

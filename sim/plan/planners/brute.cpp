@@ -14,7 +14,7 @@ Planned plan_brute(const PlannerInput& input) {
   const msr::Types types = msr::types_of(input.cluster, devices);
   const msr::MixedWork mixed = msr::workload_of(input, types);
   const msr::Workload& work = mixed.work.front();
-  msr::PipeDreamOptions options = msr::read_pipedream(input.options);
+  msr::PipeDreamOptions options = input.options.options<msr::PipeDreamPlannerOptions>().rules;
   const auto machines = static_cast<int>(devices.size());
   options.levels = {{machines, msr::flat_bandwidth(input, devices), std::min(machines, msr::most_replicas(input))}};
   const auto found = msr::search_all(mixed, options, kMostDivisions);
@@ -33,6 +33,7 @@ extern const PlannerDef brute{
     .source = "PipeDream's costs (Narayanan et al., SOSP 2019), no pruning",
     .fields = &kFields,
     .plan = plan_brute,
+    .read = msr::read_pipedream,
 };
 
 }  // namespace stagecraft::planners

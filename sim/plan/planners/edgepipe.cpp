@@ -45,17 +45,39 @@ const config::MapSpec kFields{
 
 constexpr double kLargestTables = 1 << 30;  // Bytes.
 
+struct Options : PlannerOptions {
+  Objective objective = Objective::Bottleneck;
+  double buffers_in = 2, buffers_out = 2;  ///< Items.
+  Bytes input;                             ///< What one sample brings into the first stage.
+  std::optional<DeviceId> data_device;
+};
+
 Objective objective_of(const std::string& word) {
   if (word == "latency") return Objective::Latency;
   if (word == "finite") return Objective::Finite;
   return word == "shared" ? Objective::Shared : Objective::Bottleneck;
 }
 
+std::shared_ptr<const PlannerOptions> read_options(const config::Value& checked, const Cluster& cluster) {
+  auto read = std::make_shared<Options>();
+  read->objective = objective_of(checked.at("objective").text);
+  read->buffers_in = config::as_real(checked.at("buffers_in"));
+  read->buffers_out = config::as_real(checked.at("buffers_out"));
+  read->input = config::as_bytes(checked.at("input"));
+  if (const config::Value* name = checked.find("data_device")) {
+    config::Problems problems;
+    const std::vector<DeviceId> devices = read_devices(*name, cluster, "data_device", problems);
+    problems.throw_if_any();
+    read->data_device = devices.front();
+  }
+  return read;
+}
+
 std::vector<DeviceId> different_devices(const PlannerInput& input) {
   std::vector<DeviceId> devices = available_devices(input);
   const std::set<DeviceId> different(devices.begin(), devices.end());
   if (!devices.empty() && different.size() == devices.size()) return devices;
-  throw InputError({{input.options.at("devices").where, "plan.devices",
+  throw InputError({{input.options.where("devices"), "plan.devices",
                      devices.empty() ? "there is no device to use" : "a device is named twice",
                      "name each device once, or leave plan.devices out", "devices"}});
 }
@@ -77,7 +99,7 @@ std::vector<double> bandwidths_of(const PlannerInput& input, const std::vector<D
     for (std::size_t b = a + 1; b < n; ++b)
       if (const double both = std::min(fastest[a], fastest[b]); pairs[a * n + b] != both)
         throw InputError(
-            {{input.options.where, "plan.devices",
+            {{input.options.where(""), "plan.devices",
               fmt::format("this planner knows one bandwidth for each device, but '{}' and '{}' have {} "
                           "between them and {} or more to others",
                           name(a), name(b), to_text(Bandwidth{pairs[a * n + b]}), to_text(Bandwidth{both})),
@@ -99,7 +121,7 @@ void require_one_medium(const PlannerInput& input, const std::vector<DeviceId>& 
       }
     }
   if (shared && links.size() <= 1) return;
-  throw InputError({{input.options.at("objective").where, "plan.objective",
+  throw InputError({{input.options.where("objective"), "plan.objective",
                      "'shared' is for devices on one medium, but messages between these take several links",
                      "write bottleneck, or join the devices with one link: {among: [...], duplex: half}", "medium"}});
 }
@@ -153,22 +175,16 @@ struct Asked {
 };
 
 Asked problem_of(const PlannerInput& input) {
-  const config::Value& options = input.options;
-  const int size = config::as_int(options.at("micro_batch_size"));
+  const auto& options = input.options.options<Options>();
+  const int size = input.options.micro_batch_size;
   const std::vector<DeviceId> devices = different_devices(input);
   const std::vector<double> bandwidths = bandwidths_of(input, devices);
-  std::vector<DeviceId> data;
-  if (const config::Value* name = options.find("data_device")) {
-    config::Problems problems;
-    data = read_devices(*name, input.cluster, "data_device", problems);
-    problems.throw_if_any();
-  }
 
   using Kind = std::tuple<int, double, bool>;
   std::vector<Kind> kinds;
   Asked asked;
   for (std::size_t d = 0; d < devices.size(); ++d) {
-    const bool first_only = !data.empty() && data.front() == devices[d];
+    const bool first_only = options.data_device == devices[d];
     const Kind kind{input.cluster.devices[devices[d]].type, bandwidths[d], first_only};
     const auto k = static_cast<std::size_t>(std::find(kinds.begin(), kinds.end(), kind) - kinds.begin());
     if (k == kinds.size()) kinds.push_back(kind), asked.devices.emplace_back();
@@ -183,11 +199,11 @@ Asked problem_of(const PlannerInput& input) {
                      fmt::format("the search among {} layers on {} kinds of devices needs tables of {}; {} is the most",
                                  p.layers, kinds.size(), to_text(tables), to_text(Bytes{kLargestTables})),
                      "a model cut less finely, or fewer kinds of devices");
-  p.message = messages_of(input.model, config::as_bytes(options.at("input")).value);
+  p.message = messages_of(input.model, options.input.value);
   for (double& bytes : p.message) bytes *= size;
   p.weights = weights_of(input.model);
-  p.buffers_in = config::as_real(options.at("buffers_in"));
-  p.buffers_out = config::as_real(options.at("buffers_out"));
+  p.buffers_in = options.buffers_in;
+  p.buffers_out = options.buffers_out;
   for (std::size_t k = 0; k < kinds.size(); ++k) {
     const auto [type, bandwidth, first_only] = kinds[k];
     const double memory = input.cluster.types[type].usable_memory().value;
@@ -204,7 +220,7 @@ Asked problem_of(const PlannerInput& input) {
   std::vector<std::string> layers;
   for (const Layer& layer : input.model.layers) layers.push_back(layer.name);
   Diagnostic why = edgepipe::why_none(p, layers);
-  why.where = input.options.where;
+  why.where = input.options.where("");
   why.path = "plan";
   for (const DeviceType& type : input.cluster.types)
     if (type.memory_reserve.value > 0)
@@ -227,7 +243,7 @@ std::string reason_of(Objective objective) {
 }
 
 Planned plan_edgepipe(const PlannerInput& input) {
-  const Objective objective = objective_of(input.options.at("objective").text);
+  const Objective objective = input.options.options<Options>().objective;
   const Asked asked = problem_of(input);
   if (objective == Objective::Shared) require_one_medium(input, different_devices(input));
   const std::optional<Found> found = edgepipe::search(asked.problem, objective, input.micro_batches);
@@ -240,17 +256,17 @@ Planned plan_edgepipe(const PlannerInput& input) {
     stage.name = fmt::format("s{}", plan.stages.size());
     const std::size_t kind = part.machines;
     stage.devices = {asked.devices[kind][used[kind]++]};
-    stage.micro_batch_size = config::as_int(input.options.at("micro_batch_size"));
+    stage.micro_batch_size = input.options.micro_batch_size;
     for (int layer = part.from; layer < part.to; ++layer) stage.layers.push_back(LayerId{layer});
     plan.stages.push_back(std::move(stage));
   }
   finish_plan(plan, input, false);
-  return {.plan = std::move(plan),
-          .predicted = {found->period},
-          .memory = {edgepipe::figures_of(asked.problem, found->chain).memory},
-          .lower_bound = {found->least_period},
-          .bound_reason = reason_of(objective),
-          .states = found->states};
+  return {{.predicted = {found->period},
+           .memory = {edgepipe::figures_of(asked.problem, found->chain).memory},
+           .lower_bound = {found->least_period},
+           .bound_reason = reason_of(objective),
+           .states = found->states},
+          std::move(plan)};
 }
 
 }  // namespace
@@ -261,6 +277,7 @@ extern const PlannerDef edgepipe{
     .source = "Hu et al., PipeEdge, DSD 2022",
     .fields = &kFields,
     .plan = plan_edgepipe,
+    .read = read_options,
 };
 
 }  // namespace stagecraft::planners

@@ -35,9 +35,64 @@ const config::MapSpec kFields{
     {config::list("stages", config::map("stage", stage_fields())).doc("The stages; every layer is in exactly one."),
      config::boolean("sequential").fallback("false").doc("Whether parallel branches run one after the other.")}};
 
+/// A layer, or a range of layers, as it is written.
+struct LayerName {
+  std::string text;
+  Where where;
+};
+
+struct WrittenStage {
+  std::optional<std::string> name;
+  std::vector<LayerName> layers;
+  std::vector<DeviceId> devices;
+  Share share = Share::Samples;
+  int micro_batch_size = 1, group = 1;
+  std::optional<Recomputation> recompute;
+  Where where, layers_where, recompute_where;
+};
+
+struct Options : PlannerOptions {
+  std::vector<WrittenStage> stages;
+  config::Problems problems;  ///< With the devices. They are thrown together with those of the layers.
+};
+
+WrittenStage read_stage(const Value& value, const std::string& path, const Cluster& cluster,
+                        config::Problems& problems) {
+  WrittenStage stage;
+  stage.where = value.where;
+  if (const Value* name = value.find("name")) stage.name = name->text;
+  const Value& layers = value.at("layers");
+  stage.layers_where = layers.where;
+  for (const Value& layer : layers.items) stage.layers.push_back({layer.text, layer.where});
+  const Value *device = value.find("device"), *devices = value.find("devices");
+  if ((device == nullptr) == (devices == nullptr))
+    problems.add(value.where, path, device ? "device and devices are both given" : "the stage has no device",
+                 "write `device: name`, or `devices: [a, b]` for replicas", "devices");
+  if (device) stage.devices = read_devices(*device, cluster, path + ".device", problems);
+  if (devices && !device) stage.devices = read_devices(*devices, cluster, path + ".devices", problems);
+  stage.share = parse_share(value.at("share").text);
+  stage.micro_batch_size = config::as_int(value.at("micro_batch_size"));
+  stage.group = config::as_int(value.at("group"));
+  stage.recompute = parse_recomputation(value.at("recompute").text);
+  stage.recompute_where = value.at("recompute").where;
+  return stage;
+}
+
+std::shared_ptr<const PlannerOptions> read_options(const Value& checked, const Cluster& cluster) {
+  auto read = std::make_shared<Options>();
+  if (const Value* stages = checked.find("stages"))
+    for (std::size_t s = 0; s < stages->items.size(); ++s)
+      read->stages.push_back(read_stage(stages->items[s], fmt::format("stages[{}]", s), cluster, read->problems));
+  return read;
+}
+
 class Reader {
  public:
-  explicit Reader(const PlannerInput& input) : input_(input), owner_(input.model.layers.size(), -1) {
+  explicit Reader(const PlannerInput& input)
+      : input_(input),
+        options_(input.options.options<Options>()),
+        problems_(options_.problems),
+        owner_(input.model.layers.size(), -1) {
     for (std::size_t i = 0; i < input.model.layers.size(); ++i) {
       names_.push_back(input.model.layers[i].name);
       index_.emplace(names_.back(), static_cast<int>(i));
@@ -45,60 +100,54 @@ class Reader {
   }
 
   Plan read() {
-    const Value& stages = input_.options.at("stages");
-    for (std::size_t s = 0; s < stages.items.size(); ++s) read_stage(stages.items[s], fmt::format("stages[{}]", s));
-    if (stages.items.empty()) problems_.add(stages.where, "stages", "there is no stage", {}, "stages");
-    check_all_placed(stages);
+    const std::vector<WrittenStage>& stages = options_.stages;
+    for (std::size_t s = 0; s < stages.size(); ++s) add_stage(stages[s], fmt::format("stages[{}]", s));
+    const Where where = input_.options.where("stages");
+    if (stages.empty()) problems_.add(where, "stages", "there is no stage", {}, "stages");
+    check_all_placed(where);
     problems_.throw_if_any();
-    check_convex(stages);
+    check_convex();
     problems_.throw_if_any();
     return std::move(plan_);
   }
 
  private:
-  void read_stage(const Value& value, const std::string& path) {
+  void add_stage(const WrittenStage& written, const std::string& path) {
     Stage stage;
-    const Value* name = value.find("name");
-    stage.name = name ? name->text : fmt::format("s{}", plan_.stage_count());
+    stage.name = written.name.value_or(fmt::format("s{}", plan_.stage_count()));
     if (!stage_names_.insert(stage.name).second)
-      problems_.add(value.where, path, fmt::format("another stage is called '{}' too", stage.name), {}, "duplicate");
-    const Value& layers = value.at("layers");
-    for (std::size_t i = 0; i < layers.items.size(); ++i)
-      read_layers(layers.items[i], fmt::format("{}.layers[{}]", path, i), stage);
-    if (layers.items.empty()) problems_.add(layers.where, path + ".layers", "the stage has no layers", {}, "layers");
-
-    const Value *device = value.find("device"), *devices = value.find("devices");
-    if ((device == nullptr) == (devices == nullptr))
-      problems_.add(value.where, path, device ? "device and devices are both given" : "the stage has no device",
-                    "write `device: name`, or `devices: [a, b]` for replicas", "devices");
-    if (device) stage.devices = read_devices(*device, input_.cluster, path + ".device", problems_);
-    if (devices && !device) stage.devices = read_devices(*devices, input_.cluster, path + ".devices", problems_);
-    stage.share = share_of(value);
-    stage.micro_batch_size = config::as_int(value.at("micro_batch_size"));
-    stage.group = config::as_int(value.at("group"));
-    set_recompute(stage, recompute_words(value, input_.model).front());
+      problems_.add(written.where, path, fmt::format("another stage is called '{}' too", stage.name), {}, "duplicate");
+    for (std::size_t i = 0; i < written.layers.size(); ++i)
+      add_layers(written.layers[i], fmt::format("{}.layers[{}]", path, i), stage);
+    if (written.layers.empty())
+      problems_.add(written.layers_where, path + ".layers", "the stage has no layers", {}, "layers");
+    stage.devices = written.devices;
+    stage.share = written.share;
+    stage.micro_batch_size = written.micro_batch_size;
+    stage.group = written.group;
+    set_recompute(stage, recomputations(written.recompute, written.recompute_where, input_.model).front());
     plan_.stages.push_back(std::move(stage));
   }
 
-  void read_layers(const Value& value, const std::string& path, Stage& stage) {
-    const std::string& text = value.text;
+  void add_layers(const LayerName& name, const std::string& path, Stage& stage) {
+    const std::string& text = name.text;
     const std::size_t dots = text.find("..");
-    const int whole = dots == std::string::npos ? look_up(text, value, path) : -1;
-    const int first = dots == std::string::npos ? whole : look_up(text.substr(0, dots), value, path);
-    const int last = dots == std::string::npos ? whole : look_up(text.substr(dots + 2), value, path);
+    const int whole = dots == std::string::npos ? look_up(text, name.where, path) : -1;
+    const int first = dots == std::string::npos ? whole : look_up(text.substr(0, dots), name.where, path);
+    const int last = dots == std::string::npos ? whole : look_up(text.substr(dots + 2), name.where, path);
     if (first < 0 || last < 0) return;
     if (last < first)
-      problems_.add(value.where, path, fmt::format("'{}' comes behind '{}' in the model", names_[first], names_[last]),
+      problems_.add(name.where, path, fmt::format("'{}' comes behind '{}' in the model", names_[first], names_[last]),
                     fmt::format("write {}..{}", names_[last], names_[first]), "range");
-    for (int layer = first; layer <= last; ++layer) take(layer, value, path, stage);
+    for (int layer = first; layer <= last; ++layer) take(layer, name.where, path, stage);
   }
 
-  void take(int layer, const Value& value, const std::string& path, Stage& stage) {
+  void take(int layer, const Where& place, const std::string& path, Stage& stage) {
     int& owner = owner_[layer];
     if (owner >= 0) {
       const bool same = owner == plan_.stage_count();
       const std::string where = same ? "this stage" : fmt::format("stage '{}'", plan_.stages[owner].name);
-      problems_.add(value.where, path, fmt::format("layer '{}' is already in {}", names_[layer], where),
+      problems_.add(place, path, fmt::format("layer '{}' is already in {}", names_[layer], where),
                     "every layer is in exactly one stage", "layer-twice");
       return;
     }
@@ -106,30 +155,30 @@ class Reader {
     stage.layers.push_back(LayerId{layer});
   }
 
-  int look_up(const std::string& name, const Value& value, const std::string& path) {
+  int look_up(const std::string& name, const Where& where, const std::string& path) {
     const auto found = index_.find(std::string(trim(name)));
     if (found != index_.end()) return found->second;
     std::string help = suggest(name, names_);
     if (help.empty())
       help = fmt::format("they are called {} to {}; stagecraft show FILE --what model lists them", names_.front(),
                          names_.back());
-    problems_.add(value.where, path, fmt::format("the model has no layer '{}'", name), help, "unknown-layer");
+    problems_.add(where, path, fmt::format("the model has no layer '{}'", name), help, "unknown-layer");
     ++unknown_;
     return -1;
   }
 
-  void check_all_placed(const Value& stages) {
+  void check_all_placed(const Where& where) {
     std::vector<std::string> missing;
     for (std::size_t i = 0; i < owner_.size(); ++i)
       if (owner_[i] < 0) missing.push_back("'" + names_[i] + "'");
     if (missing.size() <= unknown_) return;  // A misspelt name is reported once.
     const std::size_t count = missing.size();
     if (count > 8) missing.resize(8), missing.push_back("...");
-    problems_.add(stages.where, "stages", fmt::format("{} layers are in no stage: {}", count, join(missing)),
+    problems_.add(where, "stages", fmt::format("{} layers are in no stage: {}", count, join(missing)),
                   "every layer is in exactly one stage", "layer-missing");
   }
 
-  void check_convex(const Value& stages) {
+  void check_convex() {
     Plan trial = plan_;
     add_data_edges(trial, input_.model);
     const std::vector<int> cycle = shortest_cycle(trial.graph());
@@ -140,7 +189,7 @@ class Reader {
     std::string reasons;
     for (std::size_t i = 0; i < cycle.size(); ++i)
       reasons += need_of(trial, cycle[i], cycle[(i + 1) % cycle.size()]) + (i + 1 < cycle.size() ? ", and " : "");
-    problems_.add(stages.items[cycle.front()].where, fmt::format("stages[{}]", cycle.front()),
+    problems_.add(options_.stages[cycle.front()].where, fmt::format("stages[{}]", cycle.front()),
                   fmt::format("the stages wait for each other in a circle: {} ({})", names, reasons),
                   "a path between two layers of a stage may not leave the stage: move one of these layers", "cycle");
   }
@@ -156,6 +205,7 @@ class Reader {
   }
 
   const PlannerInput& input_;
+  const Options& options_;
   Plan plan_;
   config::Problems problems_;
   std::vector<std::string> names_;
@@ -167,8 +217,8 @@ class Reader {
 
 Planned plan_explicit(const PlannerInput& input) {
   Plan plan = Reader(input).read();
-  finish_plan(plan, input, config::as_bool(input.options.at("sequential")));
-  return {.plan = std::move(plan)};
+  finish_plan(plan, input, input.options.sequential);
+  return {{}, std::move(plan)};
 }
 
 }  // namespace
@@ -179,6 +229,7 @@ extern const PlannerDef explicit_stages{
     .source = "no search",
     .fields = &kFields,
     .plan = plan_explicit,
+    .read = read_options,
 };
 
 }  // namespace stagecraft::planners

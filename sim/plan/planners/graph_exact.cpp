@@ -30,6 +30,16 @@ config::MapSpec fields() {
 
 const config::MapSpec kFields = fields();
 
+struct Options : PlannerOptions {
+  std::optional<int> blocks;
+};
+
+std::shared_ptr<const PlannerOptions> read_options(const config::Value& checked, const Cluster&) {
+  auto read = std::make_shared<Options>();
+  if (const config::Value* blocks = checked.find("blocks")) read->blocks = config::as_int(*blocks);
+  return read;
+}
+
 /// An iteration that is known to be possible: GraphPipe's partition, where it is found in as many steps.
 double known_iteration(const graph::Problem& p, bool sequential, std::int64_t most_steps) {
   constexpr double kNone = kInfinity, kRounding = 1 + 1e-9;
@@ -45,13 +55,13 @@ double known_iteration(const graph::Problem& p, bool sequential, std::int64_t mo
 
 Planned plan_exactly(const PlannerInput& input) {
   const graph::Question question = graph::question_of(input);
-  const bool sequential = config::as_bool(input.options.at("sequential"));
-  const config::Value* blocks = input.options.find("blocks");
+  const bool sequential = input.options.sequential;
+  const std::optional<int> blocks = input.options.options<Options>().blocks;
   const graph::Problem& p = question.problem;
-  const graph::Coarse coarse = graph::fuse_chains(p, blocks ? config::as_int(*blocks) : p.size());
+  const graph::Coarse coarse = graph::fuse_chains(p, blocks.value_or(p.size()));
   graph::ExactOptions options;
   options.sequential = sequential;
-  options.most_states = static_cast<std::int64_t>(config::as_real(input.options.at("states")));
+  options.most_states = *input.options.effort;
   options.incumbent = known_iteration(coarse.problem, sequential, options.most_states);
   const auto found = graph::search_exact(coarse.problem, options);
   if (!found)
@@ -79,6 +89,7 @@ extern const PlannerDef graph_exact{
     .source = "ideals: Tarnawski et al., NeurIPS 2020; in flight: Jeon et al., GraphPipe, ASPLOS 2025",
     .fields = &kFields,
     .plan = plan_exactly,
+    .read = read_options,
 };
 
 }  // namespace stagecraft::planners

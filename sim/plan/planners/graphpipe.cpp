@@ -19,8 +19,7 @@ const config::MapSpec kFields = fields();
 
 Planned plan_graphpipe(const PlannerInput& input) {
   const graph::Question question = graph::question_of(input);
-  const auto steps = static_cast<std::int64_t>(config::as_real(input.options.at("steps")));
-  const auto found = graph::partition(question.problem, steps);
+  const auto found = graph::partition(question.problem, *input.options.effort);
   if (!found)
     graph::refuse(input, question, "stages of neighbouring layers and whole branches",
                   "more devices or memory, smaller micro-batches, or the planner 'graph-exact'");

@@ -146,7 +146,7 @@ std::vector<DeviceId> different_devices(const PlannerInput& input) {
   const std::vector<DeviceId> devices = available_devices(input);
   const std::set<DeviceId> different(devices.begin(), devices.end());
   if (!devices.empty() && different.size() == devices.size()) return devices;
-  throw InputError({{input.options.at("devices").where, "plan.devices",
+  throw InputError({{input.options.where("devices"), "plan.devices",
                      devices.empty() ? "there is no device to use" : "a device is named twice",
                      "name each device once, or leave plan.devices out", "devices"}});
 }
@@ -177,13 +177,13 @@ void assign(Plan& plan, const PlannerInput& input) {
 
 Planned plan_layerpipe(const PlannerInput& input) {
   Plan plan;
-  const auto tasks = add_tasks(plan, input.model, config::as_int(input.options.at("micro_batch_size")));
+  const auto tasks = add_tasks(plan, input.model, input.options.micro_batch_size);
   assign(plan, input);
   count_samples(plan, input);
   connect(plan, tasks, input.model);
   add_updates(plan, tasks, input.model);
   check_plan(plan);
-  return {.plan = std::move(plan)};
+  return {{}, std::move(plan)};
 }
 
 }  // namespace

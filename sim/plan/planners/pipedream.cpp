@@ -23,7 +23,11 @@ config::MapSpec fields() {
 
 const config::MapSpec kFields = fields();
 
-/// Whether neighbours in groups of so many are of one type each.
+const msr::PipeDreamPlannerOptions& own_options(const PlannerInput& input) {
+  return input.options.options<msr::PipeDreamPlannerOptions>();
+}
+
+/// Whether neighbors in groups of this size are of one type each.
 bool one_type_in_each(const msr::Types& types, std::size_t group) {
   for (std::size_t d = 0; d < types.of.size(); ++d)
     if (types.of[d] != types.of[d / group * group]) return false;
@@ -32,25 +36,23 @@ bool one_type_in_each(const msr::Types& types, std::size_t group) {
 
 std::vector<int> machines_of(const PlannerInput& input, const std::vector<DeviceId>& devices, const msr::Types& types) {
   const auto all = static_cast<int>(devices.size());
-  const config::Value* given = input.options.find("machines");
+  const auto& given = own_options(input).machines;
   if (!given) {
     const int each = msr::devices_of_host(input.cluster, devices);
     const bool flat = each == 1 || each == all || !one_type_in_each(types, static_cast<std::size_t>(each));
     return flat ? std::vector<int>{all} : std::vector<int>{each, all / each};
   }
-  std::vector<int> machines;
+  const std::vector<int>& machines = *given;
+  const Where where = input.options.where("machines");
   double product = 1;
-  for (const config::Value& count : given->items) {
-    machines.push_back(config::as_int(count));
-    product *= machines.back();
-  }
+  for (const int count : machines) product *= count;
   if (machines.empty() || product != all)
     throw InputError(
-        {{given->where, "plan.machines", fmt::format("the levels have {} devices, but {} are to be used", product, all),
+        {{where, "plan.machines", fmt::format("the levels have {} devices, but {} are to be used", product, all),
           fmt::format("write numbers whose product is {}", all), "machines"}});
   if (const int inside = all / machines.back(); !one_type_in_each(types, static_cast<std::size_t>(inside)))
     throw Infeasible(
-        {given->where, "plan.machines",
+        {where, "plan.machines",
          fmt::format("{} neighbours are one machine of the last level, but not all of one type of device", inside),
          fmt::format("name devices of one type side by side in plan.devices, write machines: [{}], or take the "
                      "planner 'spp', which needs no levels",
@@ -62,20 +64,19 @@ std::vector<int> machines_of(const PlannerInput& input, const std::vector<Device
 /// Of levels with so many machines: given, or the slowest link of neighbours among these devices.
 double bandwidth_of(const PlannerInput& input, std::size_t level, const std::vector<DeviceId>& devices,
                     std::size_t group, std::size_t inside) {
-  const config::Value* given = input.options.find("bandwidth");
-  return given ? config::as_bandwidth(given->items[level]).value
-               : msr::ring_bandwidth(input.cluster, devices, group, inside);
+  const auto& given = own_options(input).bandwidth;
+  return given ? (*given)[level].value : msr::ring_bandwidth(input.cluster, devices, group, inside);
 }
 
 /// Levels with their links. Micro-batches are divided among replicas of all levels together, so outer levels have what
 /// the inner ones may leave.
 std::vector<msr::Level> levels_of(const PlannerInput& input, const std::vector<DeviceId>& devices,
                                   const std::vector<int>& machines) {
-  const config::Value* given = input.options.find("bandwidth");
-  if (given && given->items.size() != machines.size())
-    throw InputError(
-        {{given->where, "plan.bandwidth", fmt::format("{} rates for {} levels", given->items.size(), machines.size()),
-          "one for each level, innermost first", "bandwidth"}});
+  const auto& given = own_options(input).bandwidth;
+  if (given && given->size() != machines.size())
+    throw InputError({{input.options.where("bandwidth"), "plan.bandwidth",
+                       fmt::format("{} rates for {} levels", given->size(), machines.size()),
+                       "one for each level, innermost first", "bandwidth"}});
   std::vector<msr::Level> levels;
   std::size_t inside = 1;
   int most = msr::most_replicas(input);
@@ -92,7 +93,7 @@ std::vector<msr::Level> levels_of(const PlannerInput& input, const std::vector<D
 std::optional<msr::FoundPipeline> search_mixed(const PlannerInput& input, const std::vector<DeviceId>& devices,
                                                const msr::Types& types, msr::MixedWork work,
                                                msr::PipeDreamOptions options) {
-  if (!input.options.has("bandwidth")) options.levels.back().bandwidth = msr::slowest_between(input.cluster, devices);
+  if (!own_options(input).bandwidth) options.levels.back().bandwidth = msr::slowest_between(input.cluster, devices);
   const std::size_t inside = devices.size() / static_cast<std::size_t>(options.levels.back().machines);
   std::vector<std::vector<msr::Level>> inner;
   for (std::size_t t = 0; t < types.types.size(); ++t) {
@@ -117,7 +118,7 @@ Planned plan_pipedream(const PlannerInput& input) {
   const msr::Types types = msr::types_of(input.cluster, devices);
   const msr::MixedWork mixed = msr::workload_of(input, types);
   const msr::Workload& work = mixed.work.front();
-  msr::PipeDreamOptions options = msr::read_pipedream(input.options);
+  msr::PipeDreamOptions options = own_options(input).rules;
   options.levels = levels_of(input, devices, machines_of(input, devices, types));
   const auto found =
       types.mixed() ? search_mixed(input, devices, types, mixed, options) : msr::search_pipedream(work, options);
@@ -139,6 +140,7 @@ extern const PlannerDef pipedream{
     .source = "Narayanan et al., PipeDream, SOSP 2019; msr-fiddle/pipedream",
     .fields = &kFields,
     .plan = plan_pipedream,
+    .read = msr::read_pipedream,
 };
 
 }  // namespace stagecraft::planners

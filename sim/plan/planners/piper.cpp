@@ -41,9 +41,9 @@ msr::PiperLayer layer_of(const PlannerInput& input, const std::vector<msr::Layer
   const LayerId id{static_cast<std::int64_t>(l)};
   const LayerCost cost = input.costs.at(id, type, size);
   std::vector<msr::Variant> variants;
-  for (const std::string& word : recompute_words(input.options, input.model)) {
+  for (const Recomputation kind : recomputations(input.options, input.model)) {
     Stage stage;
-    set_recompute(stage, word);
+    set_recompute(stage, kind);
     const LayerMemory memory = layer_memory(stage, input.model, id, size);
     msr::Variant& one = variants.emplace_back(plain);
     one.seconds += share_again(stage, cost) * cost.forward.value;
@@ -55,7 +55,7 @@ msr::PiperLayer layer_of(const PlannerInput& input, const std::vector<msr::Layer
 }
 
 msr::PiperInput question_of(const PlannerInput& input, const std::vector<DeviceId>& devices, int type) {
-  const int size = config::as_int(input.options.at("micro_batch_size"));
+  const int size = input.options.micro_batch_size;
   const std::vector<msr::LayerAmounts> amounts = msr::amounts_of(input.costs, type, size);
   msr::PiperInput question;
   question.graph = msr::layer_graph(input.model);
@@ -68,13 +68,14 @@ msr::PiperInput question_of(const PlannerInput& input, const std::vector<DeviceI
   question.micro_batches = input.micro_batches;
   question.most_replicas = size;
   question.whole_stages = true;
-  const config::Value *memory = input.options.find("memory"), *rate = input.options.find("bandwidth");
+  const std::optional<Bytes> memory = input.options.memory;
+  const std::optional<Bandwidth> rate = input.options.bandwidth;
   const Bytes known = input.cluster.types[type].usable_memory();
   if (memory)
-    question.memory = config::as_bytes(*memory).value;
+    question.memory = memory->value;
   else if (known.value > 0)
     question.memory = known.value;
-  question.bandwidth = rate ? config::as_bandwidth(*rate).value : msr::flat_bandwidth(input, devices);
+  question.bandwidth = rate ? rate->value : msr::flat_bandwidth(input, devices);
   return question;
 }
 
@@ -109,11 +110,17 @@ std::vector<DeviceId> next_devices(const msr::PiperStage& stage, const std::vect
   return own;
 }
 
+std::shared_ptr<const PlannerOptions> read_options(const config::Value& checked, const Cluster&) {
+  auto read = std::make_shared<msr::CutOptions>();
+  read->cuts = msr::read_cuts(checked);
+  return read;
+}
+
 Planned plan_piper(const PlannerInput& input) {
   const std::vector<DeviceId> devices = msr::devices_of(input);
   const msr::Types types = msr::types_of(input.cluster, devices);
   const msr::Cuts cuts = msr::cuts_of(input);
-  const std::vector<std::string> words = recompute_words(input.options, input.model);
+  const std::vector<Recomputation> kinds = recomputations(input.options, input.model);
   const auto found = search(input, devices, types, cuts);
   if (!found) refuse(input, devices, types);
   Planned result;
@@ -121,8 +128,8 @@ Planned plan_piper(const PlannerInput& input) {
   for (const msr::PiperStage& one : found->stages) {
     Stage stage;
     stage.name = fmt::format("s{}", result.plan.stage_count());
-    stage.micro_batch_size = config::as_int(input.options.at("micro_batch_size"));
-    set_recompute(stage, words[one.variants.front()]);
+    stage.micro_batch_size = input.options.micro_batch_size;
+    set_recompute(stage, kinds[one.variants.front()]);
     for (const int layer : cuts.layers_between(one.from, one.to)) stage.layers.push_back(LayerId{layer});
     stage.devices = next_devices(one, devices, types, taken);
     result.memory = std::max(result.memory, Bytes{one.memory});
@@ -143,6 +150,7 @@ extern const PlannerDef piper{
     .source = "Tarnawski, Narayanan and Phanishayee, Piper, NeurIPS 2021",
     .fields = &kFields,
     .plan = plan_piper,
+    .read = read_options,
 };
 
 }  // namespace stagecraft::planners

@@ -90,7 +90,7 @@ spp::Problem problem_of(const PlannerInput& input, const std::vector<DeviceId>& 
 }
 
 Planned plan_spp(const PlannerInput& input) {
-  const int size = config::as_int(input.options.at("micro_batch_size"));
+  const int size = input.options.micro_batch_size;
   const std::vector<DeviceId> devices = available_devices(input);
   if (devices.empty()) throw InputError("there is no device to use", "leave plan.devices out");
   const spp::Bandwidths bandwidth = bandwidths_of(input.cluster, devices);
@@ -109,18 +109,18 @@ Planned plan_spp(const PlannerInput& input) {
 
   Planned planned;
   const std::vector<spp::Division> divisions = spp::divide(problem, planned.states);
-  const config::Value* asked = input.options.find("stages");
+  const std::optional<int> asked = input.options.stages;
   const spp::Division* best = nullptr;
   double shortest = kInfinity, bottleneck = shortest;
   for (const spp::Division& d : divisions) {
-    if (d.parts.empty() || (asked && config::as_int(*asked) != static_cast<int>(d.parts.size()))) continue;
+    if (d.parts.empty() || (asked && *asked != static_cast<int>(d.parts.size()))) continue;
     bottleneck = std::min(bottleneck, d.bottleneck);
     if (const double time = spp::play(problem, d.parts); time < shortest) shortest = time, best = &d;
   }
   if (!best)
     throw Infeasible(
-        {asked->where, "plan.stages",
-         fmt::format("{} layers on {} devices cannot make {} stages", problem.layers(), problem.devices(), asked->text),
+        {input.options.where("stages"), "plan.stages",
+         fmt::format("{} layers on {} devices cannot make {} stages", problem.layers(), problem.devices(), *asked),
          "leave plan.stages out", "stages"});
   for (std::size_t s = 0; s < best->parts.size(); ++s) {
     const spp::Part& part = best->parts[s];

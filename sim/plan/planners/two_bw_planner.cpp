@@ -32,11 +32,23 @@ const config::MapSpec kFields{
          .optional()
          .doc("Of a device; left out: what its type has, or no limit where that is not known.")}};
 
+struct Options : PlannerOptions {
+  int largest_micro_batch = 64;
+  std::optional<int> batch;  ///< Samples in one iteration.
+};
+
+std::shared_ptr<const PlannerOptions> read_options(const config::Value& checked, const Cluster&) {
+  auto read = std::make_shared<Options>();
+  read->largest_micro_batch = config::as_int(checked.at("largest_micro_batch"));
+  if (const config::Value* batch = checked.find("batch")) read->batch = config::as_int(*batch);
+  return read;
+}
+
 constexpr std::size_t kMostOrdered = 4;  ///< Types of which every order is tried.
 
 struct Candidate {
   int width = 1, depth = 1, size = 1;
-  std::string recompute = "none";
+  Recomputation recompute = Recomputation::None;
   std::vector<int> devices;          ///< Of the first stage, then the second; numbers among those there are.
   std::vector<std::set<int>> types;  ///< Of each stage.
   std::vector<int> starts;           ///< First layer of each stage.
@@ -55,18 +67,18 @@ class Search {
         inside_(msr::ring_bandwidth(input.cluster, devices_, static_cast<std::size_t>(host_))),
         between_(msr::ring_bandwidth(input.cluster, devices_, devices_.size())),
         orders_(orders()),
-        words_(recompute_words(input.options, input.model)) {
-    const config::Value* given = input.options.find("memory");
+        recomputations_(recomputations(input.options, input.model)) {
+    const std::optional<Bytes> given = input.options.memory;
     for (const int type : types_.types) {
       const Bytes known = input.cluster.types[type].usable_memory();
-      memory_.push_back(given ? config::as_bytes(*given).value : known.value > 0 ? known.value : kInfinity);
+      memory_.push_back(given ? given->value : known.value > 0 ? known.value : kInfinity);
     }
     if (types_.mixed()) bandwidth_ = msr::bandwidths_of(input.cluster, devices_);
   }
 
   Planned run() {
     const auto all = static_cast<int>(devices_.size()), layers = static_cast<int>(input_.model.layers.size());
-    const int largest = config::as_int(input_.options.at("largest_micro_batch"));
+    const int largest = input_.options.options<Options>().largest_micro_batch;
     for (int width = 1; width <= all; ++width)
       for (int depth = 1; depth <= std::min({all / width, layers, input_.micro_batches}); ++depth)
         for (int size = 1; size <= largest; size *= 2)
@@ -112,13 +124,13 @@ class Search {
   }
 
   void look(int width, int depth, int size, const std::vector<int>& order) {
-    const config::Value* batch = input_.options.find("batch");
-    if (batch && static_cast<double>(width) * size * input_.micro_batches != config::as_int(*batch)) return;
+    const std::optional<int> batch = input_.options.options<Options>().batch;
+    if (batch && static_cast<double>(width) * size * input_.micro_batches != *batch) return;
     Candidate candidate{width, depth, size, {}, {}, {}, {}, 0, 0};
     candidate.devices = fastest(order, static_cast<std::size_t>(width) * static_cast<std::size_t>(depth), size);
     candidate.types = types_of_stages(candidate);
     candidate.starts = starts(candidate);
-    for (const std::string& recompute : words_) {
+    for (const Recomputation recompute : recomputations_) {
       ++states_;
       candidate.recompute = recompute;
       const msr::TwoBwPipeline pipeline = pipeline_of(candidate);
@@ -169,7 +181,8 @@ class Search {
   }
 
   msr::TwoBwPipeline pipeline_of(const Candidate& candidate) {
-    msr::TwoBwPipeline pipeline{{}, candidate.width, input_.micro_batches, candidate.recompute == "full", 0, 0};
+    msr::TwoBwPipeline pipeline{
+        {}, candidate.width, input_.micro_batches, candidate.recompute == Recomputation::Full, 0, 0};
     pipeline.width_bandwidth = candidate.width <= host_ ? inside_ : between_;
     pipeline.depth_bandwidth = candidate.width * candidate.depth <= host_ ? inside_ : between_;
     if (types_.mixed()) set_bandwidths(candidate, pipeline);
@@ -270,12 +283,12 @@ class Search {
   }
 
   [[noreturn]] void refuse() const {
-    const config::Value* batch = input_.options.find("batch");
+    const std::optional<int> batch = input_.options.options<Options>().batch;
     if (states_ == 0 && batch)
-      throw Infeasible({batch->where, "plan.batch",
-                        fmt::format("no width and power of two give {} samples in {} micro-batches",
-                                    config::as_int(*batch), input_.micro_batches),
-                        "leave plan.batch out, or change run.micro_batches", "batch"});
+      throw Infeasible(
+          {input_.options.where("batch"), "plan.batch",
+           fmt::format("no width and power of two give {} samples in {} micro-batches", *batch, input_.micro_batches),
+           "leave plan.batch out, or change run.micro_batches", "batch"});
     throw Infeasible("memory",
                      fmt::format("of {} pipelines the smallest needs {} of a device, but it has {}", states_,
                                  to_text(Bytes{least_memory_}),
@@ -289,8 +302,8 @@ class Search {
   int host_;
   double inside_, between_;  ///< Bytes a second: within a host, and over all devices.
   std::vector<std::vector<int>> orders_;
-  std::vector<std::string> words_;  ///< Of recomputation.
-  std::vector<double> memory_;      ///< Bytes of a device of each type.
+  std::vector<Recomputation> recomputations_;
+  std::vector<double> memory_;  ///< Bytes of a device of each type.
   double least_memory_ = kInfinity;
   std::vector<std::vector<double>> bandwidth_;          ///< Between any two of several types.
   std::map<std::pair<int, int>, msr::Workload> works_;  ///< By micro-batch size and type.
@@ -310,6 +323,7 @@ extern const PlannerDef two_bw_planner{
     .source = "Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021",
     .fields = &kFields,
     .plan = plan_two_bw,
+    .read = read_options,
 };
 
 }  // namespace stagecraft::planners

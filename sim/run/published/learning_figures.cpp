@@ -43,7 +43,7 @@ int delay_of_first_stage(const Program& program) {
   return delay;
 }
 
-double stable_rate(const Prepared& p, const Outcome&) {
+double stable_rate(const CompiledExperiment& p, const Outcome&) {
   const int delay = delay_of_first_stage(p.program);
   double stable = 0, unstable = 3;
   while (unstable - stable > 1e-6)
@@ -51,7 +51,7 @@ double stable_rate(const Prepared& p, const Outcome&) {
   return stable;
 }
 
-double updates_to_half_loss(const Prepared&, const Outcome& o) {
+double updates_to_half_loss(const CompiledExperiment&, const Outcome& o) {
   constexpr double kNever = std::numeric_limits<double>::quiet_NaN();
   if (!o.timeline.learnt || o.timeline.learnt->evaluations.empty()) return kNever;
   Curve curve;
@@ -60,7 +60,7 @@ double updates_to_half_loss(const Prepared&, const Outcome& o) {
   return updates ? *updates : kNever;
 }
 
-double evaluated_loss(const Prepared&, const Outcome& o) {
+double evaluated_loss(const CompiledExperiment&, const Outcome& o) {
   constexpr std::size_t kLast = 4;
   if (!o.timeline.learnt || o.timeline.learnt->diverged || o.timeline.learnt->evaluations.size() < kLast)
     return std::numeric_limits<double>::quiet_NaN();

@@ -13,7 +13,7 @@ namespace {
 
 /// What the stage that takes longest, from its first start to its last end, idles of that time; updates left out. The
 /// bubble rate of Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 5.3.
-double span_bubble(const Prepared& p, const Outcome& o) {
+double span_bubble(const CompiledExperiment& p, const Outcome& o) {
   double longest = 0, bubble = 0;
   for (int d = 0; d < p.program.devices; ++d) {
     double first = kInfinity, last = 0, busy = 0;
@@ -32,12 +32,12 @@ double span_bubble(const Prepared& p, const Outcome& o) {
 }
 
 /// Of one micro-batch in the steady state.
-double micro_batch_period(const Prepared& p, const Outcome& o) {
+double micro_batch_period(const CompiledExperiment& p, const Outcome& o) {
   return o.report.period.value / p.plan.micro_batches(StageId{0});
 }
 
 /// What a device idles of the first iteration, in the mean; updates count as work.
-double idle(const Prepared&, const Outcome& o) { return o.report.makespan.value * o.report.bubble; }
+double idle(const CompiledExperiment&, const Outcome& o) { return o.report.makespan.value * o.report.bubble; }
 
 constexpr NamedFigure kMore[] = {
     {"idle_s", false, idle},
@@ -46,7 +46,7 @@ constexpr NamedFigure kMore[] = {
     {"stable_rate", true, stable_rate},
     {"updates_to_half_loss", false, updates_to_half_loss},
     {"evaluated_loss", false, evaluated_loss},
-    {"predicted_s", false, [](const Prepared& p, const Outcome&) { return p.planned.predicted.value; }},
+    {"predicted_s", false, [](const CompiledExperiment& p, const Outcome&) { return p.report.predicted.value; }},
 };
 
 bool more_is_better(std::string_view figure) {

@@ -12,7 +12,7 @@ namespace stagecraft {
 struct NamedFigure {
   std::string_view name;
   bool more_is_better = false;
-  double (*of)(const Prepared&, const Outcome&) = nullptr;
+  double (*of)(const CompiledExperiment&, const Outcome&) = nullptr;
 };
 
 std::vector<std::string> figure_names();

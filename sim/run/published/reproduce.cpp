@@ -42,12 +42,11 @@ double measured(const Setting& setting, const std::string& backend, const NamedF
   problems.throw_if_any();
   tree = checked_scenario(std::move(tree), setting.set, problems);
   problems.throw_if_any();
-  const Scenario scenario = settled_scenario(std::move(tree));
-  const Prepared prepared = prepare(scenario);
-  Outcome outcome;  // What is learnt is the same on one thread, and threads have to wait for each other.
-  outcome.timeline = execute(scenario, prepared, backend, true);
-  if (!outcome.timeline.elsewhere) outcome.report = measure(prepared.program, outcome.timeline, prepared.cluster);
-  return figure.of(prepared, outcome);
+  const CompiledExperiment compiled = compile(read_experiment(settled_scenario(std::move(tree))));
+  Outcome outcome;  // Losses and weights are the same on one thread, and threads have to wait for each other.
+  outcome.timeline = execute(compiled, backend, true);
+  if (!outcome.timeline.elsewhere) outcome.report = measure(compiled.program, outcome.timeline, compiled.cluster());
+  return figure.of(compiled, outcome);
 }
 
 /// Runs settings once each, however many cells need them.

@@ -43,9 +43,9 @@ bool fits(const Outcome& o) {
 }
 
 /// Bytes over links to memory that devices share, by ops and messages; or over all other links.
-double traffic(const Prepared& p, const Outcome& o, bool of_memory) {
+double traffic(const CompiledExperiment& p, const Outcome& o, bool of_memory) {
   std::set<LinkId> memories;
-  for (const Device& d : p.cluster.devices) memories.insert(d.memory);
+  for (const Device& d : p.cluster().devices) memories.insert(d.memory);
   double sum = 0;
   for (const LinkReport& l : o.report.links)
     if (memories.contains(l.link) == of_memory) sum += l.traffic.value;
@@ -53,50 +53,50 @@ double traffic(const Prepared& p, const Outcome& o, bool of_memory) {
 }
 
 constexpr Figure kFigures[] = {
-    {"makespan_s", false, [](const Prepared&, const Outcome& o) { return o.report.makespan.value; }},
-    {"period_s", false, [](const Prepared&, const Outcome& o) { return o.report.period.value; }},
-    {"length_s", false, [](const Prepared&, const Outcome& o) { return o.report.length.value; }},
-    {"throughput_samples_per_s", false, [](const Prepared&, const Outcome& o) { return o.report.throughput; }},
-    {"bubble", false, [](const Prepared&, const Outcome& o) { return o.report.bubble; }},
-    {"steady_bubble", false, [](const Prepared&, const Outcome& o) { return o.report.steady_bubble; }},
-    {"utilisation", false, [](const Prepared&, const Outcome& o) { return mean_utilisation(o); }},
-    {"energy_J", false, [](const Prepared&, const Outcome& o) { return o.report.energy.value; }},
+    {"makespan_s", false, [](const CompiledExperiment&, const Outcome& o) { return o.report.makespan.value; }},
+    {"period_s", false, [](const CompiledExperiment&, const Outcome& o) { return o.report.period.value; }},
+    {"length_s", false, [](const CompiledExperiment&, const Outcome& o) { return o.report.length.value; }},
+    {"throughput_samples_per_s", false, [](const CompiledExperiment&, const Outcome& o) { return o.report.throughput; }},
+    {"bubble", false, [](const CompiledExperiment&, const Outcome& o) { return o.report.bubble; }},
+    {"steady_bubble", false, [](const CompiledExperiment&, const Outcome& o) { return o.report.steady_bubble; }},
+    {"utilisation", false, [](const CompiledExperiment&, const Outcome& o) { return mean_utilisation(o); }},
+    {"energy_J", false, [](const CompiledExperiment&, const Outcome& o) { return o.report.energy.value; }},
     {"peak_memory_bytes", false,
-     [](const Prepared&, const Outcome& o) { return fullest(o) ? fullest(o)->memory.total.value : kUnknown; }},
+     [](const CompiledExperiment&, const Outcome& o) { return fullest(o) ? fullest(o)->memory.total.value : kUnknown; }},
     {"memory_capacity_bytes", false,
-     [](const Prepared&, const Outcome& o) {
+     [](const CompiledExperiment&, const Outcome& o) {
        return fullest(o) ? (fullest(o)->memory.capacity + fullest(o)->memory.reserved).value : kUnknown;
      }},
-    {"fits", true, [](const Prepared&, const Outcome& o) { return fits(o) ? 1.0 : 0.0; }},
+    {"fits", true, [](const CompiledExperiment&, const Outcome& o) { return fits(o) ? 1.0 : 0.0; }},
     {"peak_activations", true,
-     [](const Prepared&, const Outcome& o) {
+     [](const CompiledExperiment&, const Outcome& o) {
        int most = 0;
        for (const DeviceReport& d : o.report.devices) most = std::max(most, d.memory.activations);
        return static_cast<double>(most);
      }},
     {"exposed_communication_s", false,
-     [](const Prepared&, const Outcome& o) {
+     [](const CompiledExperiment&, const Outcome& o) {
        double most = 0;
        for (const DeviceReport& d : o.report.devices) most = std::max(most, d.exposed.value);
        return most;
      }},
-    {"traffic_bytes", false, [](const Prepared& p, const Outcome& o) { return traffic(p, o, false); }},
-    {"memory_traffic_bytes", false, [](const Prepared& p, const Outcome& o) { return traffic(p, o, true); }},
+    {"traffic_bytes", false, [](const CompiledExperiment& p, const Outcome& o) { return traffic(p, o, false); }},
+    {"memory_traffic_bytes", false, [](const CompiledExperiment& p, const Outcome& o) { return traffic(p, o, true); }},
     {"busiest_link_utilisation", false,
-     [](const Prepared&, const Outcome& o) { return o.report.links.empty() ? 0 : o.report.links.front().utilisation; }},
-    {"critical_compute_s", false, [](const Prepared&, const Outcome& o) { return o.report.critical_compute.value; }},
-    {"critical_transfer_s", false, [](const Prepared&, const Outcome& o) { return o.report.critical_transfer.value; }},
-    {"critical_wait_s", false, [](const Prepared&, const Outcome& o) { return o.report.critical_wait.value; }},
+     [](const CompiledExperiment&, const Outcome& o) { return o.report.links.empty() ? 0 : o.report.links.front().utilisation; }},
+    {"critical_compute_s", false, [](const CompiledExperiment&, const Outcome& o) { return o.report.critical_compute.value; }},
+    {"critical_transfer_s", false, [](const CompiledExperiment&, const Outcome& o) { return o.report.critical_transfer.value; }},
+    {"critical_wait_s", false, [](const CompiledExperiment&, const Outcome& o) { return o.report.critical_wait.value; }},
     {"final_loss", false,
-     [](const Prepared&, const Outcome& o) {
+     [](const CompiledExperiment&, const Outcome& o) {
        return o.timeline.learnt && !o.timeline.learnt->losses.empty() ? o.timeline.learnt->losses.back() : kUnknown;
      }},
-    {"drains", true, [](const Prepared&, const Outcome& o) { return o.report.drains ? 1.0 : 0.0; }},
-    {"stages", true, [](const Prepared& p, const Outcome&) { return static_cast<double>(p.plan.different_stages()); }},
-    {"devices", true, [](const Prepared&, const Outcome& o) { return used_devices(o); }},
-    {"samples", true, [](const Prepared& p, const Outcome&) { return static_cast<double>(p.program.mini_batch); }},
-    {"iterations", true, [](const Prepared& p, const Outcome&) { return static_cast<double>(p.program.iterations); }},
-    {"instructions", true, [](const Prepared& p, const Outcome&) { return static_cast<double>(p.program.size()); }},
+    {"drains", true, [](const CompiledExperiment&, const Outcome& o) { return o.report.drains ? 1.0 : 0.0; }},
+    {"stages", true, [](const CompiledExperiment& p, const Outcome&) { return static_cast<double>(p.plan.different_stages()); }},
+    {"devices", true, [](const CompiledExperiment&, const Outcome& o) { return used_devices(o); }},
+    {"samples", true, [](const CompiledExperiment& p, const Outcome&) { return static_cast<double>(p.program.mini_batch); }},
+    {"iterations", true, [](const CompiledExperiment& p, const Outcome&) { return static_cast<double>(p.program.iterations); }},
+    {"instructions", true, [](const CompiledExperiment& p, const Outcome&) { return static_cast<double>(p.program.size()); }},
 };
 
 void fail(PointResult& result, const char* status, const std::string& code, const std::string& message) {
@@ -110,10 +110,10 @@ std::string message_of(const Diagnostic& problem) {
 }
 
 void try_to_run(const Scenario& scenario, const std::string& backend, PointResult& result) try {
-  const Prepared prepared = prepare(scenario);
-  const Outcome outcome = run(scenario, prepared, backend);
+  const CompiledExperiment compiled = compile(read_experiment(scenario));
+  const Outcome outcome = run(compiled, backend);
   result.machine = outcome.timeline.provenance.machine;
-  for (const Figure& f : kFigures) result.figures.push_back(f.of(prepared, outcome));
+  for (const Figure& f : kFigures) result.figures.push_back(f.of(compiled, outcome));
 } catch (const InputError& e) {
   fail(result, "input", e.problems().front().code, message_of(e.problems().front()));
 } catch (const Infeasible& e) {

@@ -14,7 +14,7 @@ namespace stagecraft {
 struct Figure {
   const char* name;
   bool whole;
-  double (*of)(const Prepared&, const Outcome&);
+  double (*of)(const CompiledExperiment&, const Outcome&);
 };
 std::span<const Figure> figures();
 std::size_t figure(std::string_view name);  ///< Its index in figures().

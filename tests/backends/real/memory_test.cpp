@@ -22,13 +22,13 @@ struct Run {
 };
 
 Run run_of(const std::string& optimizer, const std::string& weights, const std::string& schedule, int each) {
-  const Scenario scenario =
-      load_scenario("examples/teacher",
-                    {"training.optimizer=" + optimizer, "run.schedule=" + schedule, "weights=" + weights,
-                     fmt::format("run.micro_batches={}", each), fmt::format("plan.micro_batch_size={}", kBatch / each),
-                     fmt::format("run.iterations={}", 3 * kDepth / each + 6)});
-  const Prepared p = prepare(scenario);
-  return {p.program, run(scenario, p, "ideal").report, *execute(scenario, p, "cpu", true).learnt};
+  const Experiment scenario =
+      load_experiment("examples/teacher", {"training.optimizer=" + optimizer, "run.schedule=" + schedule,
+                                           "weights=" + weights, fmt::format("run.micro_batches={}", each),
+                                           fmt::format("plan.micro_batch_size={}", kBatch / each),
+                                           fmt::format("run.iterations={}", 3 * kDepth / each + 6)});
+  const CompiledExperiment p = compile(scenario);
+  return {p.program, run(p, "ideal").report, *execute(p, "cpu", true).learnt};
 }
 
 std::string schedule_for(const WeightsDef& def) {

@@ -12,15 +12,15 @@ constexpr double kLayers = 2, kHeads = 4, kWidth = 16, kTokens = 64, kSamples = 
 constexpr double kInside = kHeads * kTokens * kTokens * kSamples * kNumber;  // Of a layer and a micro-batch.
 
 Learnt run(const std::string& recompute, const std::string& schedule) {
-  const Scenario scenario = load_scenario(
+  const Experiment scenario = load_experiment(
       "examples/cpu-transformer",
       {"model.layers=4", "model.hidden=16", "model.heads=4", "model.vocabulary=50", "run.schedule=" + schedule,
        "run.micro_batches=4", "run.iterations=3",
        "plan={planner: explicit, stages: [{layers: [tok..l1], device: thread0, micro_batch_size: 2, recompute: " +
            recompute + "}, {layers: [l2..loss], device: thread1, micro_batch_size: 2, recompute: " + recompute +
            "}]}"});
-  const Prepared p = prepare(scenario);
-  return *execute(scenario, p, "cpu", true).learnt;
+  const CompiledExperiment p = compile(scenario);
+  return *execute(p, "cpu", true).learnt;
 }
 
 }  // namespace

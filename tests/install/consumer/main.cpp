@@ -4,7 +4,8 @@
 
 int main(int count, char** words) {
   if (count != 2) return 2;
-  const stagecraft::Scenario scenario = stagecraft::load_scenario(words[1], {"run.micro_batches=8"});
-  const stagecraft::Outcome outcome = stagecraft::run(scenario, stagecraft::prepare(scenario), "ideal");
+  stagecraft::Experiment experiment = stagecraft::load_experiment(words[1], {});
+  experiment.run.micro_batches = 8;  // A variant is a value; it shares the model and the cluster.
+  const stagecraft::Outcome outcome = stagecraft::run(stagecraft::compile(experiment), "ideal");
   std::printf("%.17g\n", outcome.report.makespan.value);
 }

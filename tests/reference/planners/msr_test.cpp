@@ -14,6 +14,7 @@
 #include "sim/plan/planner.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/clusters.hpp"
+#include "tests/support/planning.hpp"
 
 using namespace stagecraft;
 
@@ -139,7 +140,7 @@ TEST_CASE("pipedream: VGG-16 on 4 machines is cut where the released runtime cut
   const Cluster cluster = test::star(4, 1e9, 0);
   const config::Value options = test::checked("{micro_batch_size: 128}", *def.fields);
   const CostTable costs(model, cluster);
-  const Planned made = def.plan({model, cluster, costs, options, 4});
+  const Planned made = def.plan({model, cluster, costs, test::plan_spec(def, options, cluster), 4});
   REQUIRE(made.plan.stage_count() == 2);
   CHECK(made.plan.stages[0].devices.size() == 3);
   CHECK(made.plan.stages[1].devices.size() == 1);

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "sim/core/numbers.hpp"
-#include "sim/run/convergence.hpp"
 #include "tests/support/checked.hpp"
+#include "tests/support/convergence.hpp"
 
 namespace stagecraft::test {
 
@@ -53,8 +53,8 @@ inline std::string our_name(std::string_view theirs) {
   return at == theirs.npos ? found->second : found->second + std::string(theirs.substr(at));
 }
 
-inline ConvergenceOptions question(const Setting& s, std::vector<std::string> methods, int seeds) {
-  ConvergenceOptions o;
+inline test::ConvergenceQuestion question(const Setting& s, std::vector<std::string> methods, int seeds) {
+  test::ConvergenceQuestion o;
   o.file = s.task == "glyph"    ? "papers/pipeoptim/glyph"
            : s.task == "charlm" ? "papers/pipeoptim/characters"
                                 : "papers/pipeoptim/teacher";

@@ -49,7 +49,8 @@ Rates ours(const std::vector<std::string>& methods) {
   Rates all;
   for (const double rate : kRates)
     for (MethodRuns& m :
-         converge(question({"glyph", 8, "adamw", rate, 0.9, 32, 600}, methods, 5), [](const std::string&) {}).methods)
+         test::converge(question({"glyph", 8, "adamw", rate, 0.9, 32, 600}, methods, 5), [](const std::string&) {
+         }).methods)
       all[m.name].push_back(std::move(m));
   return all;
 }

@@ -11,6 +11,7 @@
 #include "sim/plan/planner.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/clusters.hpp"
+#include "tests/support/planning.hpp"
 
 using namespace stagecraft;
 using namespace stagecraft::edgepipe;
@@ -253,7 +254,7 @@ Planned plan_with(const ModelGraph& model, const Cluster& cluster, const std::st
   const PlannerDef& def = get_from(planners::all(), "planner", "edgepipe");
   const config::Value options = test::checked(yaml, *def.fields);
   const CostTable costs(model, cluster);
-  return def.plan({model, cluster, costs, options, micro_batches});
+  return def.plan({model, cluster, costs, test::plan_spec(def, options, cluster), micro_batches});
 }
 
 /// "d2 l0-l1, d0 l2".

@@ -10,6 +10,7 @@
 #include "sim/plan/stage_cost.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/clusters.hpp"
+#include "tests/support/planning.hpp"
 
 using namespace stagecraft;
 
@@ -38,7 +39,7 @@ ModelGraph chain(const std::vector<double>& seconds) {
 Plan plan(const std::string& name, const ModelGraph& model, const Cluster& cluster, const std::string& yaml = "{}") {
   const PlannerDef& def = get_from(planners::all(), "planner", name);
   const config::Value options = test::checked(yaml, *def.fields);
-  return def.plan({model, cluster, CostTable(model, cluster), options, 4}).plan;
+  return def.plan({model, cluster, CostTable(model, cluster), test::plan_spec(def, options, cluster), 4}).plan;
 }
 
 /// Work of the busiest device.

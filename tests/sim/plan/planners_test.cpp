@@ -9,6 +9,7 @@
 #include "sim/plan/stage_cost.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/clusters.hpp"
+#include "tests/support/planning.hpp"
 
 using namespace stagecraft;
 
@@ -33,7 +34,7 @@ Plan plan(const std::string& name, const ModelGraph& model, const Cluster& clust
   const PlannerDef& def = get_from(planners::all(), "planner", name);
   const config::Value options = test::checked(yaml, *def.fields);
   const CostTable costs(model, cluster);
-  return def.plan({model, cluster, costs, options, micro_batches}).plan;
+  return def.plan({model, cluster, costs, test::plan_spec(def, options, cluster), micro_batches}).plan;
 }
 
 double slowest(const Plan& made, const ModelGraph& model, const Cluster& cluster) {
@@ -141,7 +142,7 @@ TEST_CASE("balanced: both directions give every stage a copy on the opposite dev
   const CostTable costs(model, cluster);
   const auto both_ways = [&](int micro_batches) {
     const Placing placing{Placement::Bidirectional, {2, 2}, [](int, int) { return 1; }};
-    return def.plan({model, cluster, costs, options, micro_batches, placing}).plan;
+    return def.plan({model, cluster, costs, test::plan_spec(def, options, cluster), micro_batches, placing}).plan;
   };
   const Plan made = both_ways(3);
   REQUIRE(made.stage_count() == 4);

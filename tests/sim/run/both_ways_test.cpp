@@ -23,8 +23,8 @@ struct Times {
 };
 
 /// A layer for each of p stages. Messages and all-reduces of no bytes, unless there are parameters.
-Scenario scenario(std::string_view schedule, int p, int micro_batches, Times t,
-                  const std::vector<std::string>& sets = {}) {
+Experiment scenario(std::string_view schedule, int p, int micro_batches, Times t,
+                    const std::vector<std::string>& sets = {}) {
   const std::string file = (std::filesystem::temp_directory_path() / "stagecraft_both_ways_test.yaml").string();
   write_file(file, fmt::format("schema: scenario/1\n"
                                "model: {{builder: uniform, layers: {}, forward: {} s, input_gradient: {} s, "
@@ -34,7 +34,7 @@ Scenario scenario(std::string_view schedule, int p, int micro_batches, Times t,
                                "plan: {{planner: balanced, stages: {}}}\n"
                                "run: {{schedule: {}, micro_batches: {}, iterations: 1}}\n",
                                p, t.forward, t.input, t.weight, p, p, schedule, micro_batches));
-  return load_scenario(file, sets);
+  return load_experiment(file, sets);
 }
 
 /// The makespan of the same order on a plan without a model.
@@ -51,10 +51,10 @@ double without_model(std::string_view schedule, int p, int micro_batches, Times 
 
 /// Bubble of one iteration; both simulators have the same, and so has the order without a model.
 Report report_of(std::string_view schedule, int p, int micro_batches, Times t) {
-  const Scenario s = scenario(schedule, p, micro_batches, t);
-  const Prepared prepared = prepare(s);
-  const Report ideal = run(s, prepared, "ideal").report;
-  CHECK(run(s, prepared, "simgrid").report.makespan.value == doctest::Approx(ideal.makespan.value).epsilon(1e-9));
+  const Experiment s = scenario(schedule, p, micro_batches, t);
+  const CompiledExperiment prepared = compile(s);
+  const Report ideal = run(prepared, "ideal").report;
+  CHECK(run(prepared, "simgrid").report.makespan.value == doctest::Approx(ideal.makespan.value).epsilon(1e-9));
   CHECK(ideal.makespan.value == doctest::Approx(without_model(schedule, p, micro_batches, t)).epsilon(1e-12));
   return ideal;
 }
@@ -69,9 +69,9 @@ std::vector<std::int64_t> activations(const Report& report) {
   return all;
 }
 
-std::string refusal(const Scenario& s) {
+std::string refusal(const Experiment& s) {
   try {
-    prepare(s);
+    compile(s);
   } catch (const Infeasible& e) {
     return std::string(e.what()) + "; " + e.problem().help;
   }
@@ -109,7 +109,7 @@ TEST_CASE("gems: a micro-batch alive each way, on any number of devices") {
 
 TEST_CASE("every device keeps two stages with all that belongs to them") {
   const auto memory = [](const char* schedule) {
-    return prepare(scenario(schedule, 4, 8, {1, 1, 1}, {"model.parameters=1e6"})).program.memory;
+    return compile(scenario(schedule, 4, 8, {1, 1, 1}, {"model.parameters=1e6"})).program.memory;
   };
   const auto one = memory("1f1b");
   for (const char* schedule : {"chimera", "gems", "dualpipe"}) {
@@ -126,14 +126,14 @@ TEST_CASE("every device keeps two stages with all that belongs to them") {
 TEST_CASE("the all-reduce of the last stage hides behind the backwards of the first, that of the first does not") {
   // F = 1, B = 2. Rank 0: 0F0 3F1 3B1 0B0, rank 1: 2F1 1F0 1B0 2B1. Gradients of stages 1 and 3 are there at 4, those
   // of 0 and 2 at 6; two members move the bytes of one copy over each edge.
-  const Scenario s = scenario("chimera", 2, 2, {1, 1, 1}, {"model.parameters=5e8"});
-  const Prepared p = prepare(s);
+  const Experiment s = scenario("chimera", 2, 2, {1, 1, 1}, {"model.parameters=5e8"});
+  const CompiledExperiment p = compile(s);
   const StageCost& cost = p.costs[0][0];
   const double reduce = cost.gradient_traffic.value / 4e9;
   REQUIRE(reduce > cost.update.value);
   REQUIRE(reduce <= 2);
   for (const char* backend : {"ideal", "simgrid"}) {
-    const Timeline t = run(s, p, backend).timeline;
+    const Timeline t = run(p, backend).timeline;
     CHECK(t.end_of(test::find(p.program, "1AR0")).value == doctest::Approx(4 + reduce).epsilon(1e-9));
     CHECK(t.end_of(test::find(p.program, "0AR0")).value == doctest::Approx(6 + reduce).epsilon(1e-9));
     CHECK(t.last_end().value == doctest::Approx(6 + reduce + cost.update.value).epsilon(1e-9));
@@ -141,13 +141,14 @@ TEST_CASE("the all-reduce of the last stage hides behind the backwards of the fi
 }
 
 TEST_CASE("replicas of both copies reduce together") {
-  const Scenario s = scenario("chimera", 4, 4, {1, 1, 1},
-                              {"plan.stages=2", "plan.replicas=2", "plan.micro_batch_size=2", "model.parameters=1e6"});
-  const Prepared p = prepare(s);
+  const Experiment s =
+      scenario("chimera", 4, 4, {1, 1, 1},
+               {"plan.stages=2", "plan.replicas=2", "plan.micro_batch_size=2", "model.parameters=1e6"});
+  const CompiledExperiment p = compile(s);
   REQUIRE(p.program.collectives.size() == 2);
   for (const Collective& c : p.program.collectives) CHECK(c.members == 4);
-  CHECK(run(s, p, "simgrid").report.makespan.value ==
-        doctest::Approx(run(s, p, "ideal").report.makespan.value).epsilon(1e-9));
+  CHECK(run(p, "simgrid").report.makespan.value ==
+        doctest::Approx(run(p, "ideal").report.makespan.value).epsilon(1e-9));
 }
 
 TEST_CASE("what cannot be says why, and what would help") {

@@ -15,8 +15,8 @@ namespace {
 
 constexpr const char* kFile = "scenarios/examples/quickstart.yaml";
 
-Scenario with(const std::string& changes) { return load_scenario(kFile, {"cluster.changes=" + changes}); }
-Cluster cluster_with(const std::string& changes) { return build_cluster(with(changes).tree.at("cluster")); }
+Experiment with(const std::string& changes) { return load_experiment(kFile, {"cluster.changes=" + changes}); }
+Cluster cluster_with(const std::string& changes) { return build_cluster(with(changes).source->at("cluster")); }
 template <class Act>
 std::string message_of(Act&& act) {
   try {
@@ -27,7 +27,7 @@ std::string message_of(Act&& act) {
   return "nothing";
 }
 std::string wrong(const std::string& changes) {
-  return message_of([&] { prepare(with(changes)); });
+  return message_of([&] { compile(with(changes)); });
 }
 
 }  // namespace
@@ -87,10 +87,10 @@ TEST_CASE("changes stand beside a base, and go behind those that it has") {
   const std::string file =
       (std::filesystem::temp_directory_path() / ("changes-" + std::to_string(getpid()) + ".yaml")).string();
   write_file(file, "schema: cluster/1\nbase: two-node-mixed\nchanges: [{devices: [h100-0], speed: 50 %}]\n");
-  const Scenario scenario = load_scenario(
+  const Experiment scenario = load_experiment(
       kFile, {"cluster={base: " + file + ", changes: [{devices: [a100-0], down: true}], jitter: {most: 5 %}}"});
   std::filesystem::remove(file);
-  const Cluster c = build_cluster(scenario.tree.at("cluster"));
+  const Cluster c = build_cluster(scenario.source->at("cluster"));
   REQUIRE(c.changes.size() == 2);
   CHECK(c.changes[0].rate == 0.5);
   CHECK(c.changes[1].down);
@@ -98,9 +98,9 @@ TEST_CASE("changes stand beside a base, and go behind those that it has") {
 }
 
 TEST_CASE("a resolved scenario keeps its changes, and they are part of its hash") {
-  const Scenario scenario = with("[{share: 25 %, speed: 70 %}]");
-  CHECK(scenario.hash() != load_scenario(kFile, {}).hash());
-  const config::Value* changes = scenario.tree.at("cluster").find("changes");
+  const Experiment scenario = with("[{share: 25 %, speed: 70 %}]");
+  CHECK(scenario.scenario_hash != load_experiment(kFile, {}).scenario_hash);
+  const config::Value* changes = scenario.source->at("cluster").find("changes");
   REQUIRE(changes != nullptr);
   CHECK(config::to_yaml(changes->items[0], true) == "share: 25 %\nspeed: 70 %\n");
 }
@@ -108,15 +108,14 @@ TEST_CASE("a resolved scenario keeps its changes, and they are part of its hash"
 TEST_CASE("plans and orders are made for the machine as rated, and runs are not") {
   const std::string half = "[{devices: [h100-0, a100-0], speed: 50 %}]";
   for (const std::string schedule : {"1f1b", "synthesised"}) {
-    const Scenario rated = load_scenario(kFile, {"run.schedule=" + schedule}),
-                   slow = load_scenario(kFile, {"run.schedule=" + schedule, "cluster.changes=" + half});
-    const Prepared a = prepare(rated), b = prepare(slow);
+    const Experiment rated = load_experiment(kFile, {"run.schedule=" + schedule}),
+                     slow = load_experiment(kFile, {"run.schedule=" + schedule, "cluster.changes=" + half});
+    const CompiledExperiment a = compile(rated), b = compile(slow);
     CHECK(to_text(a.plan) == to_text(b.plan));
     CHECK(to_text(a.program) == to_text(b.program));
-    CHECK(b.cluster.changes.size() == 1);
+    CHECK(b.cluster().changes.size() == 1);
     for (const char* backend : {"ideal", "fluid"}) {
-      const double fast = run(rated, a, backend).report.makespan.value,
-                   late = run(slow, b, backend).report.makespan.value;
+      const double fast = run(a, backend).report.makespan.value, late = run(b, backend).report.makespan.value;
       CHECK(late > 1.5 * fast);
       CHECK(late < 2 * fast);  // messages are as fast as before
     }
@@ -124,19 +123,19 @@ TEST_CASE("plans and orders are made for the machine as rated, and runs are not"
 }
 
 TEST_CASE("what really runs refuses changes") {
-  const Scenario scenario = load_scenario("scenarios/examples/teacher.yaml", {"cluster.jitter={most: 5 %}"});
-  CHECK(message_of([&] { execute(scenario, prepare(scenario), "cpu"); }) ==
+  const Experiment scenario = load_experiment("scenarios/examples/teacher.yaml", {"cluster.jitter={most: 5 %}"});
+  CHECK(message_of([&] { execute(compile(scenario), "cpu"); }) ==
         "the backend 'cpu' really runs on this machine, which does not change so");
 }
 
 TEST_CASE("while the cluster changes the period is the mean of the iterations behind the first") {
   // Three iterations that stand apart, the second of them twice as long.
-  const Scenario rated = load_scenario(kFile, {});
-  const Prepared p = prepare(rated);
-  const double one = run(rated, p, "ideal").report.period.value;
-  const Scenario paused = with("[{devices: ['*'], from: " + shortest(1.5 * one) +
-                               " s, until: " + shortest(1.5 * one + 0.25) + " s, speed: 0 %}]");
-  const Report report = run(paused, prepare(paused), "ideal").report;
+  const Experiment rated = load_experiment(kFile, {});
+  const CompiledExperiment p = compile(rated);
+  const double one = run(p, "ideal").report.period.value;
+  const Experiment paused = with("[{devices: ['*'], from: " + shortest(1.5 * one) +
+                                 " s, until: " + shortest(1.5 * one + 0.25) + " s, speed: 0 %}]");
+  const Report report = run(compile(paused), "ideal").report;
   CHECK(report.period.value > one + 0.1);
   CHECK(report.period.value < one + 0.126);  // 0.25 s in one of two, less what messages did meanwhile
 }

@@ -32,7 +32,7 @@ std::vector<std::string> with_attention() {
 }
 
 ChoiceTable search(std::vector<std::string> schedules, std::vector<std::string> sets = kSmall) {
-  return search_choices({.file = kFile, .sets = std::move(sets), .schedules = std::move(schedules)},
+  return search_choices(load_experiment(kFile, std::move(sets)), {.schedules = std::move(schedules)},
                         [](const std::string&) {});
 }
 
@@ -40,16 +40,16 @@ Report report_of(const Choice& c) {
   std::vector<std::string> sets = kSmall;
   sets.insert(sets.end(), c.sets.begin(), c.sets.end());
   sets.emplace_back("run.iterations=5");
-  const Scenario scenario = load_scenario(kFile, sets);
-  return run(scenario, prepare(scenario), "ideal").report;
+  const Experiment scenario = load_experiment(kFile, sets);
+  return run(compile(scenario), "ideal").report;
 }
 
 /// Period, memory and devices; nothing where the schedule wants something else.
 std::optional<Choice> choice_of(const std::vector<std::string>& sets) {
   try {
-    const Scenario scenario = load_scenario(kFile, sets);
-    const Prepared p = prepare(scenario);
-    const Report report = run(scenario, p, "ideal").report;
+    const Experiment scenario = load_experiment(kFile, sets);
+    const CompiledExperiment p = compile(scenario);
+    const Report report = run(p, "ideal").report;
     Choice c;
     c.period = report.period;
     for (const DeviceReport& d : report.devices) c.memory = std::max(c.memory, d.memory.total);
@@ -178,13 +178,13 @@ TEST_CASE("never worse than a planner alone: 30 scenarios, every planner, flushe
         "weights=auto"};
     std::vector<std::string> schedules = {"1f1b", "zb-h1"}, weights;
     if (stale) schedules.insert(schedules.end(), {"pipedream", "2bw"}), weights = {"flush", "stash", "2bw"};
-    const ChoiceTable found = search_choices({.file = kFile, .sets = sets, .schedules = schedules, .weights = weights},
+    const ChoiceTable found = search_choices(load_experiment(kFile, sets), {.schedules = schedules, .weights = weights},
                                              [](const std::string&) {});
     REQUIRE(!found.front.empty());
     CHECK(!found.cut_short);
     by_another += found.front.front().planner != "balanced";
     CAPTURE(sets);
-    for (const PlanRow& row : compare_plans({.file = kFile, .sets = sets}, [](const std::string&) {}).rows) {
+    for (const PlanRow& row : compare_plans(load_experiment(kFile, sets), {}, [](const std::string&) {}).rows) {
       if (!row.ran() || row.planner == "layerpipe") continue;
       ++compared;
       CAPTURE(row.planner);

@@ -3,9 +3,11 @@
 #include "sim/run/convergence.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "sim/weights/policy.hpp"
 #include "tests/support/checked.hpp"
+#include "tests/support/convergence.hpp"
 
 using namespace stagecraft;
 
@@ -13,26 +15,22 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-const Scenario& teacher() {  // Eight micro-batches of four samples for each update, 1F1B.
-  static const Scenario scenario = load_scenario("examples/teacher", {});
+const Experiment& teacher() {  // Eight micro-batches of four samples for each update, 1F1B.
+  static const Experiment scenario = load_experiment("examples/teacher", {});
   return scenario;
 }
 
-Words sets_of(const std::string& word, const Scenario& scenario = teacher()) {
-  return parse_method(word, scenario).sets;
-}
-
-/// An empty schedule is that of the scenario, with its options.
-Words sets(const std::string& schedule, const std::string& policy, int each, int size) {
-  Words words{"weights=" + policy, "run.micro_batches=" + std::to_string(each),
-              "plan.micro_batch_size=" + std::to_string(size)};
-  if (!schedule.empty()) words.insert(words.begin(), "run.schedule=" + schedule);
-  return words;
+/// "1f1b flush 8x4": schedule, policy, micro-batches in an update and samples in each.
+std::string text_of(const std::string& word, const Experiment& experiment = teacher()) {
+  const Method m = parse_method(word, experiment);
+  const bool released = m.weights.rule != m.weights.policy->paper;
+  return fmt::format("{} {}{} {}x{}", m.schedule.name(), m.weights.name(), released ? " as released" : "",
+                     m.micro_batches, m.micro_batch_size);
 }
 
 /// Two narrow stages, few updates, two seeds.
-ConvergenceOptions small(Words methods) {
-  ConvergenceOptions o;
+test::ConvergenceQuestion small(Words methods) {
+  test::ConvergenceQuestion o;
   o.file = "examples/teacher";
   o.sets = {"model.widths=[6, 8, 3]", "plan.stages=2"};
   o.methods = std::move(methods);
@@ -43,12 +41,12 @@ ConvergenceOptions small(Words methods) {
   return o;
 }
 
-Convergence quietly(const ConvergenceOptions& o) {
-  return converge(o, [](const std::string&) {});
+Convergence quietly(const test::ConvergenceQuestion& o) {
+  return test::converge(o, [](const std::string&) {});
 }
 
-std::string refusal(const ConvergenceOptions& o, const Words& more = {}) {
-  ConvergenceOptions asked = o;
+std::string refusal(const test::ConvergenceQuestion& o, const Words& more = {}) {
+  test::ConvergenceQuestion asked = o;
   asked.sets.insert(asked.sets.end(), more.begin(), more.end());
   return test::input_error_of([&] { quietly(asked); });
 }
@@ -56,26 +54,31 @@ std::string refusal(const ConvergenceOptions& o, const Words& more = {}) {
 }  // namespace
 
 TEST_CASE("a method is a schedule, a policy and micro-batches, with as many samples an update as the scenario") {
-  CHECK(sets_of("sync") == sets("", "flush", 8, 4));
-  CHECK(sets_of("sync", load_scenario("examples/teacher", {"run.schedule=gpipe"})) == sets("", "flush", 8, 4));
-  CHECK(sets_of("sync", load_scenario("examples/teacher", {"run.schedule=inference", "run.iterations=3"})) ==
-        sets("1f1b", "flush", 8, 4));
-  CHECK(sets_of("sync", load_scenario("examples/teacher", {"run.schedule=pipedream"})) == sets("1f1b", "flush", 8, 4));
-  CHECK(sets_of("sync@2") == sets("", "flush", 2, 16));
-  CHECK(sets_of("naive") == sets("pipedream", "naive", 1, 32));
-  CHECK(sets_of("stash@4") == sets("pipedream", "stash", 4, 8));
-  CHECK(sets_of("2bw") == sets("2bw", "2bw", 8, 4));
-  CHECK(sets_of("2bw@16") == sets("2bw", "2bw", 16, 2));
-  const std::string released = "{policy: pipeoptim, fidelity: as_released}";
-  CHECK(sets_of("pipeoptim:as_released") == sets("pipedream", released, 1, 32));
-  CHECK(sets_of("pipeoptim:as_released@4") == sets("pipedream", released, 4, 8));
+  CHECK(text_of("sync") == "1f1b flush 8x4");
+  CHECK(text_of("sync", load_experiment("examples/teacher", {"run.schedule=gpipe"})) == "gpipe flush 8x4");
+  CHECK(text_of("sync", load_experiment("examples/teacher", {"run.schedule=inference", "run.iterations=3"})) ==
+        "1f1b flush 8x4");
+  CHECK(text_of("sync", load_experiment("examples/teacher", {"run.schedule=pipedream"})) == "1f1b flush 8x4");
+  CHECK(text_of("sync@2") == "1f1b flush 2x16");
+  CHECK(text_of("naive") == "pipedream naive 1x32");
+  CHECK(text_of("stash@4") == "pipedream stash 4x8");
+  CHECK(text_of("2bw") == "2bw 2bw 8x4");
+  CHECK(text_of("2bw@16") == "2bw 2bw 16x2");
+  CHECK(text_of("pipeoptim:as_released") == "pipedream pipeoptim as released 1x32");
+  CHECK(text_of("pipeoptim:as_released@4") == "pipedream pipeoptim as released 4x8");
+}
+
+TEST_CASE("a schedule that stays keeps its options") {
+  const Experiment chunks = load_experiment("examples/teacher", {"run.schedule={name: interleaved, chunks: 2}",
+                                                                 "plan.devices=[thread0, thread1, thread2, thread3]"});
+  CHECK(parse_method("sync", chunks).schedule.options == chunks.schedule.options);
 }
 
 TEST_CASE("every policy but flush is a method") {
   for (const WeightsDef* def : weights::all()) {
     if (def->needs_flush) continue;
     const Method method = parse_method(std::string(def->name), teacher());
-    CHECK(load_scenario("examples/teacher", method.sets).weights == def->name);
+    CHECK(method.weights.policy == def);
   }
 }
 
@@ -122,7 +125,7 @@ TEST_CASE("the same question twice has the same answer") {
 }
 
 TEST_CASE("a run that diverges is an answer, and does not end the others") {
-  ConvergenceOptions o = small({"sync", "naive"});
+  test::ConvergenceQuestion o = small({"sync", "naive"});
   o.sets.insert(o.sets.end(), {"model.activation=relu", "training.learning_rate=100000"});
   o.measure = true;
   const Convergence c = quietly(o);
@@ -138,7 +141,7 @@ TEST_CASE("what nothing can converge with is refused, before anything is trained
   const auto says = [](const std::string& text, const char* words) {
     CHECK_MESSAGE(text.find(words) != std::string::npos, text);
   };
-  ConvergenceOptions o = small({"sync"});
+  test::ConvergenceQuestion o = small({"sync"});
   o.backend = "ideal";
   says(refusal(o), "'ideal' does not really compute");
   o = small({"sync"});
@@ -158,7 +161,7 @@ TEST_CASE("what nothing can converge with is refused, before anything is trained
   const auto count = [&](const std::string&) { ++trained; };
   o = small({"sync", "2bw@2"});
   o.sets = {};
-  CHECK_THROWS_AS(converge(o, count), Infeasible);  // Eight stages need seven micro-batches.
-  CHECK_THROWS_AS(converge(small({"sync", "pipeoptim:released"}), count), InputError);
+  CHECK_THROWS_AS(test::converge(o, count), Infeasible);  // Eight stages need seven micro-batches.
+  CHECK_THROWS_AS(test::converge(small({"sync", "pipeoptim:released"}), count), InputError);
   CHECK(trained == 0);
 }

@@ -21,9 +21,9 @@ constexpr int kMicroBatches = 8;  // of an iteration, as the scenarios have it
 double interval(const std::string& file, std::vector<std::string> sets) {
   constexpr int kFrom = 20, kTo = 30;
   sets.emplace_back("run.iterations=40");
-  const Scenario scenario = load_scenario("scenarios/papers/layerpipe/" + file, sets);
-  const Prepared p = prepare(scenario);
-  const Timeline timeline = execute(scenario, p, "ideal");
+  const Experiment scenario = load_experiment("scenarios/papers/layerpipe/" + file, sets);
+  const CompiledExperiment p = compile(scenario);
+  const Timeline timeline = execute(p, "ideal");
   std::vector<double> from(p.plan.stages.size()), to(from);  // The last end of each device.
   for (std::size_t n = 0; n < p.program.size(); ++n) {
     const Instruction& i = p.program.instructions[n];
@@ -39,8 +39,8 @@ double interval(const std::string& file, std::vector<std::string> sets) {
 
 /// The same as the report has it, as the scenario stands.
 double reported(const std::string& file, const std::vector<std::string>& sets) {
-  const Scenario scenario = load_scenario("scenarios/papers/layerpipe/" + file, sets);
-  return run(scenario, prepare(scenario), "ideal").report.period.value / kMicroBatches * 1e6;
+  const Experiment scenario = load_experiment("scenarios/papers/layerpipe/" + file, sets);
+  return run(compile(scenario), "ideal").report.period.value / kMicroBatches * 1e6;
 }
 
 std::vector<std::string> delayed(const char* latency, int slack) {
@@ -76,11 +76,11 @@ TEST_CASE("layerpipe: a message may take as long as the slack without an effect,
 }
 
 TEST_CASE("layerpipe: new weights go once in an iteration to the devices that use them, and nothing waits for them") {
-  const Scenario scenario = load_scenario(
+  const Experiment scenario = load_experiment(
       "scenarios/papers/layerpipe/vgg16-tasks.yaml",
       {"cluster.types={any: {peak: 2 TFLOP/s, memory: 80 GiB, memory_bandwidth: 1 TB/s}}",
        "cluster.link={bandwidth: 100 Gbit/s, latency: 1 us}", "run.schedule={name: layerpipe, slack: 4}"});
-  const Prepared p = prepare(scenario);
+  const CompiledExperiment p = compile(scenario);
   double sent = 0, expected = 0;
   int updates = 0;
   for (const Transfer& t : p.program.transfers)
@@ -88,7 +88,7 @@ TEST_CASE("layerpipe: new weights go once in an iteration to the devices that us
       sent += static_cast<double>(p.program.bytes(t));
   for (const StageEdge& e : p.plan.edges)
     if (p.plan.stage(e.to).task == StageTask::TakeWeights)
-      expected += e.bytes.value * p.plan.mini_batch * scenario.lowering.iterations;
+      expected += e.bytes.value * p.plan.mini_batch * scenario.run.lowering.iterations;
   for (const Instruction& i : p.program.instructions)
     if (i.is_compute() && p.plan.stage(i.stage).task == StageTask::Update) {
       ++updates;
@@ -96,8 +96,8 @@ TEST_CASE("layerpipe: new weights go once in an iteration to the devices that us
     }
   CHECK(sent == doctest::Approx(expected));
   CHECK(sent > 4 * 130e6);  // All weights of VGG-16 move, most to two devices.
-  CHECK(updates == 16 * scenario.lowering.iterations);
-  const Outcome moved = run(scenario, p, "ideal");
+  CHECK(updates == 16 * scenario.run.lowering.iterations);
+  const Outcome moved = run(p, "ideal");
   CHECK(moved.report.period.value < 1.5 * 5189.4e-6 * kMicroBatches);
 }
 
@@ -126,7 +126,7 @@ struct LayerPlaces {
 
 /// Weight bytes of every device by formula: in steady state one copy of each layer that it has a task of, and where its
 /// input gradient is ceil((intervals from forward to it - intervals that new weights come later here than there) / T).
-std::vector<double> weight_bytes(const Prepared& p, int micro_batches, int hop) {
+std::vector<double> weight_bytes(const CompiledExperiment& p, int micro_batches, int hop) {
   const std::vector<int> when = behind(p.plan, hop);
   std::map<LayerId, LayerPlaces> layers;
   for (int s = 0; s < p.plan.stage_count(); ++s) {
@@ -140,14 +140,14 @@ std::vector<double> weight_bytes(const Prepared& p, int micro_batches, int hop) 
   }
   std::vector<double> bytes(static_cast<std::size_t>(p.program.devices), 0);
   for (const auto& [id, layer] : layers) {
-    const Layer& model = p.model.layers[id];
+    const Layer& model = p.model().layers[id];
     for (const auto& [device, news] : layer.news) {
       int copies = 1;
       if (device == layer.input_gradient_on) {
         const int late = layer.input_gradient - layer.forward - (news - layer.news.at(layer.forward_on));
         copies += std::max(0, late + micro_batches - 1) / micro_batches;
       }
-      bytes[device] += copies * model.parameters * p.model.precision.weight;
+      bytes[device] += copies * model.parameters * p.model().precision.weight;
     }
   }
   return bytes;
@@ -163,15 +163,15 @@ TEST_CASE("layerpipe: each device holds the versions that its input gradients ne
         CAPTURE(devices);
         CAPTURE(micro_batches);
         CAPTURE(slack);
-        const Scenario scenario = load_scenario(
+        const Experiment scenario = load_experiment(
             "scenarios/papers/layerpipe/vgg16-tasks.yaml",
             {fmt::format("cluster.devices={}", devices), fmt::format("run.micro_batches={}", micro_batches),
              fmt::format("run.iterations={}", 160 / micro_batches),
              fmt::format("run.schedule={{name: layerpipe, slack: {}}}", slack)});
-        const Prepared p = prepare(scenario);
+        const CompiledExperiment p = compile(scenario);
         const std::vector<double> expected = weight_bytes(p, micro_batches, 1 + slack);
         double once = 0;
-        for (const Layer& layer : p.model.layers) once += layer.parameters * p.model.precision.weight;
+        for (const Layer& layer : p.model().layers) once += layer.parameters * p.model().precision.weight;
         double all = 0, updating = 0;
         for (std::size_t d = 0; d < expected.size(); ++d) {
           CHECK(p.program.memory[d].weights.value == doctest::Approx(expected[d]).epsilon(1e-12));
@@ -179,15 +179,15 @@ TEST_CASE("layerpipe: each device holds the versions that its input gradients ne
           updating += (p.program.memory[d].gradients + p.program.memory[d].optimizer).value;
         }
         several += all > 2 * once;
-        CHECK(updating == doctest::Approx(once / p.model.precision.weight *
-                                          (p.model.precision.gradient + p.model.precision.optimizer)));
+        CHECK(updating == doctest::Approx(once / p.model().precision.weight *
+                                          (p.model().precision.gradient + p.model().precision.optimizer)));
       }
   CHECK(several > 0);
 }
 
 TEST_CASE("layerpipe: a plan of tasks and a schedule of whole stages are told apart") {
   const auto refusal = [](const std::string& file, const std::string& set) {
-    return test::input_error_of([&] { prepare(load_scenario("scenarios/papers/layerpipe/" + file, {set})); });
+    return test::input_error_of([&] { compile(load_experiment("scenarios/papers/layerpipe/" + file, {set})); });
   };
   CHECK(refusal("vgg16-tasks.yaml", "run.schedule=1f1b").find("[write schedule: layerpipe") != std::string::npos);
   CHECK(refusal("vgg16-stages.yaml", "run.schedule=layerpipe").find("[write plan: {planner: layerpipe}]") !=

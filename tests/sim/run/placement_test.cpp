@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kFile = "scenarios/papers/zero-bubble/1.5b-m24.yaml";  // 8 layers, 8 devices
 
-Plan plan_of(const std::vector<std::string>& sets) { return prepare(load_scenario(kFile, sets)).plan; }
+Plan plan_of(const std::vector<std::string>& sets) { return compile(load_experiment(kFile, sets)).plan; }
 
 std::vector<int> devices(const Plan& plan) {
   std::vector<int> all;
@@ -39,8 +39,8 @@ TEST_CASE("stages lie as the schedule wants them") {
 }
 
 TEST_CASE("replicas of a rank lie together and run the same order") {
-  const Prepared p = prepare(
-      load_scenario(kFile, {"run.schedule=zb-v", "plan.replicas=2", "plan.micro_batch_size=2", "plan.stages=8"}));
+  const CompiledExperiment p = compile(
+      load_experiment(kFile, {"run.schedule=zb-v", "plan.replicas=2", "plan.micro_batch_size=2", "plan.stages=8"}));
   CHECK(p.plan.stages[0].devices == std::vector<DeviceId>{DeviceId{0}, DeviceId{1}});
   CHECK(p.plan.stages[7].devices == p.plan.stages[0].devices);
   CHECK(p.schedule.devices[0] == p.schedule.devices[1]);
@@ -65,8 +65,8 @@ TEST_CASE("every schedule runs from a scenario") {
     CAPTURE(def->name);
     std::vector<std::string> sets = {"run.schedule=" + std::string(def->name)};
     if (def->name == "layerpipe") sets.emplace_back("plan={planner: layerpipe}");  // It takes no whole stages.
-    const Prepared p = prepare(load_scenario(kFile, sets));
-    CHECK(test::run_ideal(p.program, p.cluster).last_end().value > 0);
+    const CompiledExperiment p = compile(load_experiment(kFile, sets));
+    CHECK(test::run_ideal(p.program, p.cluster()).last_end().value > 0);
     ++run;
   }
   CHECK(run >= 28);

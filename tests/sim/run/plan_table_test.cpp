@@ -39,7 +39,7 @@ std::string listed_chain(const std::vector<std::array<int, 3>>& gflop) {
 }
 
 PlanTable compare(const std::string& planners, std::vector<std::string> sets = {}) {
-  return compare_plans({.file = kFile, .sets = std::move(sets), .planners = planners, .show = true},
+  return compare_plans(load_experiment(kFile, std::move(sets)), {.planners = planners, .show = true},
                        [](const std::string&) {});
 }
 
@@ -54,9 +54,9 @@ const PlanRow& row(const PlanTable& table, const std::string& planner) {
 
 TEST_CASE("the row of the scenario's own planner is its run") {
   const PlanTable table = compare("balanced");
-  const Scenario scenario = load_scenario(kFile, {"run.iterations=5"});
-  const Prepared p = prepare(scenario);
-  const Outcome o = run(scenario, p, "ideal");
+  const Experiment scenario = load_experiment(kFile, {"run.iterations=5"});
+  const CompiledExperiment p = compile(scenario);
+  const Outcome o = run(p, "ideal");
   const PlanRow& r = row(table, "balanced");
   CHECK(r.ran());
   CHECK(r.period == o.report.period);
@@ -98,11 +98,10 @@ TEST_CASE("no plan is simulated to beat what none can") {
        {"quickstart", "graph-pipeline", "edge-inference", "pipedream-replicas", "gpt-2bw-8x2"}) {
     CAPTURE(file);
     for (const std::string backend : {"ideal", "fluid"}) {
-      const PlanTable table = compare_plans({.file = "scenarios/examples/" + file + ".yaml",
-                                             .sets = {},
-                                             .planners = "balanced,spp,pipedream,piper,2bw,graphpipe,layerpipe",
-                                             .backend = backend},
-                                            [](const std::string&) {});
+      const PlanTable table =
+          compare_plans(load_experiment("scenarios/examples/" + file + ".yaml", {}),
+                        {.planners = "balanced,spp,pipedream,piper,2bw,graphpipe,layerpipe", .backend = backend},
+                        [](const std::string&) {});
       for (const PlanRow& r : table.rows) {
         if (!r.ran()) continue;
         CAPTURE(r.planner);
@@ -175,5 +174,5 @@ TEST_CASE("a time below its bound is shown as such, and rounding is not") {
 
 TEST_CASE("unknown planners, and backends that do not simulate") {
   CHECK_THROWS_AS(compare("balancd"), InputError);
-  CHECK_THROWS_AS(compare_plans({.file = kFile, .sets = {}, .backend = "cpu"}, [](const std::string&) {}), InputError);
+  CHECK_THROWS_AS(compare_plans(load_experiment(kFile, {}), {.backend = "cpu"}, [](const std::string&) {}), InputError);
 }

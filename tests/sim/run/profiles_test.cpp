@@ -56,7 +56,7 @@ Profile by_hand() {
   return p;
 }
 
-Scenario with(const std::string& profile) { return load_scenario("examples/teacher", {"profile=" + profile}); }
+Experiment with(const std::string& profile) { return load_experiment("examples/teacher", {"profile=" + profile}); }
 
 std::string text_of(const Program& program) {
   std::string text = to_text(program);
@@ -65,7 +65,7 @@ std::string text_of(const Program& program) {
 }
 
 std::string refusal(const std::string& profile) {
-  return test::input_error_of([&] { prepare(with(profile)); });
+  return test::input_error_of([&] { compile(with(profile)); });
 }
 
 }  // namespace
@@ -73,16 +73,16 @@ std::string refusal(const std::string& profile) {
 TEST_CASE("a profile by file or by name decides what ops and links cost") {
   const Folder folder;
   const std::string file = folder.write("models/profiles/here.yaml", to_yaml(by_hand()));
-  const Prepared plain = prepare(load_scenario("examples/teacher", {}));
+  const CompiledExperiment plain = compile(load_experiment("examples/teacher", {}));
   for (const std::string& name : {file, std::string("here")}) {
     CAPTURE(name);
-    const Scenario scenario = with(name);
-    REQUIRE(scenario.profile.has_value());
+    const Experiment scenario = with(name);
+    REQUIRE(scenario.profile != nullptr);
     CHECK(to_yaml(*scenario.profile) == to_yaml(by_hand()));
-    const Prepared p = prepare(scenario);
+    const CompiledExperiment p = compile(scenario);
     CHECK(p.costs[1][0].forward.value == doctest::Approx(3e-3 + 1e-6));
     CHECK(text_of(p.program) != text_of(plain.program));
-    for (const Link& link : p.cluster.links) {
+    for (const Link& link : p.cluster().links) {
       CHECK(link.latency.value == doctest::Approx(7e-6));
       CHECK(link.bandwidth.value == doctest::Approx(5e9));
     }
@@ -90,18 +90,18 @@ TEST_CASE("a profile by file or by name decides what ops and links cost") {
 }
 
 TEST_CASE("a resolved scenario holds its profile, and needs the file no more") {
-  Scenario first;
+  Experiment first;
   std::string resolved, program;
   {
     const Folder folder;
     first = with(folder.write("measured.yaml", to_yaml(by_hand())));
-    program = text_of(prepare(first).program);
-    resolved = config::to_yaml(first.tree, false);
+    program = text_of(compile(first).program);
+    resolved = config::to_yaml(*first.source, false);
   }
   const Folder elsewhere;
-  const Scenario again = load_scenario(elsewhere.write("resolved.yaml", resolved), {});
-  CHECK(again.hash() == first.hash());
-  CHECK(text_of(prepare(again).program) == program);
+  const Experiment again = load_experiment(elsewhere.write("resolved.yaml", resolved), {});
+  CHECK(again.scenario_hash == first.scenario_hash);
+  CHECK(text_of(compile(again).program) == program);
 }
 
 TEST_CASE("links keep their figures where other devices are about, and a profile of none of them is refused") {
@@ -152,7 +152,7 @@ TEST_CASE("a profile of a GPU that was divided otherwise than the cluster is ref
     p.gpu = gpu;
     std::vector<std::string> overrides = {"profile=" + folder.write("parts.yaml", to_yaml(p))};
     overrides.insert(overrides.end(), more.begin(), more.end());
-    return test::input_error_of([&] { prepare(load_scenario("examples/carved-gpu", overrides)); });
+    return test::input_error_of([&] { compile(load_experiment("examples/carved-gpu", overrides)); });
   };
   const Bandwidth all{4e12}, alone{2e12};
   const std::string asked = "cluster.parts: the cluster has 4 parts of 32 of 132 multiprocessors, ";
@@ -192,38 +192,37 @@ TEST_CASE("profiles that cannot be used") {
 }
 
 TEST_CASE("a profile is taken where a backend really computes, of every layer and micro-batch size of the plan") {
-  const Scenario scenario = load_scenario("examples/teacher", {"model.widths=[6, 8, 8, 3]", "plan.stages=2",
-                                                               "plan.micro_batch_size=3", "training.task=random"});
-  const Prepared p = prepare(scenario);
-  const Profile profile = take_profile(scenario, p, "cpu", 0);
+  const Experiment scenario = load_experiment("examples/teacher", {"model.widths=[6, 8, 8, 3]", "plan.stages=2",
+                                                                   "plan.micro_batch_size=3", "training.task=random"});
+  const CompiledExperiment p = compile(scenario);
+  const Profile profile = take_profile(p, "cpu", 0);
   CHECK(profile.device == "cpu-thread");
   CHECK(profile.precision == "fp64");
   CHECK(profile.optimizer == "momentum");
   CHECK(profile.threads >= 1);
   CHECK(profile.threads <= 2);
-  for (const Layer& layer : p.model.layers) CHECK(profile.find(signature(layer, p.model.precision), 3).has_value());
+  for (const Layer& layer : p.model().layers) CHECK(profile.find(signature(layer, p.model().precision), 3).has_value());
   CHECK(profile.bandwidth.value > 0);
   CHECK(profile.update(100).has_value());
 
   const auto refused = [](auto&& act) { return test::input_error_of(act); };
-  CHECK(refused([&] { take_profile(scenario, p, "ideal", 0); }).find("'ideal' does not really compute") !=
+  CHECK(refused([&] { take_profile(p, "ideal", 0); }).find("'ideal' does not really compute") != std::string::npos);
+  CHECK(refused([&] { validate_experiment(scenario, "ideal", "ideal", 0); }).find("'ideal' does not really compute") !=
         std::string::npos);
-  CHECK(refused([&] { validate_scenario(scenario, "ideal", "ideal", 0); }).find("'ideal' does not really compute") !=
+  CHECK(refused([&] { validate_experiment(scenario, "cpu", "cpu", 0); }).find("'cpu' measures times") !=
         std::string::npos);
-  CHECK(refused([&] { validate_scenario(scenario, "cpu", "cpu", 0); }).find("'cpu' measures times") !=
-        std::string::npos);
-  CHECK(refused([&] { take_profile(scenario, p, "cpuu", 0); }).find("did you mean 'cpu'?") != std::string::npos);
+  CHECK(refused([&] { take_profile(p, "cpuu", 0); }).find("did you mean 'cpu'?") != std::string::npos);
 }
 
 TEST_CASE("validate simulates with the profile that it took, or with that of the scenario") {
-  Scenario scenario =
-      load_scenario("examples/teacher", {"model.widths=[6, 8, 8, 3]", "plan.stages=2", "run.iterations=4"});
-  const Validated own = validate_scenario(scenario, "cpu", "ideal", 0);
+  const Experiment scenario =
+      load_experiment("examples/teacher", {"model.widths=[6, 8, 8, 3]", "plan.stages=2", "run.iterations=4"});
+  const Validated own = validate_experiment(scenario, "cpu", "ideal", 0);
   CHECK(own.validation.iterations.size() == 3);
   CHECK(own.simulated.timeline.clock == Clock::Simulated);
   CHECK(own.measured.timeline.clock == Clock::Host);
   CHECK(own.measured.timeline.learnt.has_value());
   CHECK(own.profile.layers.size() == 5);
-  scenario.profile = by_hand();
-  CHECK(to_yaml(validate_scenario(scenario, "cpu", "ideal", 0).profile) == to_yaml(by_hand()));
+  CHECK(to_yaml(validate_experiment(with_profile(scenario, by_hand()), "cpu", "ideal", 0).profile) ==
+        to_yaml(by_hand()));
 }

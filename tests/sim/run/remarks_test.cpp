@@ -9,8 +9,8 @@ using namespace stagecraft;
 namespace {
 
 std::vector<std::string> of(const std::string& file, const std::vector<std::string>& sets) {
-  const Scenario s = load_scenario("scenarios/examples/" + file + ".yaml", sets);
-  return remarks(s, prepare(s));
+  const Experiment s = load_experiment("scenarios/examples/" + file + ".yaml", sets);
+  return remarks(compile(s));
 }
 
 }  // namespace
@@ -50,20 +50,20 @@ TEST_CASE("remarks on a scenario are the same before it is prepared") {
   for (const std::vector<std::string>& sets :
        {std::vector<std::string>{}, {"run.schedule=2bw"}, {"run.schedule=inference"}}) {
     CAPTURE(sets.size());
-    const Scenario s = load_scenario("scenarios/examples/quickstart.yaml", sets);
-    CHECK(remarks(s) == remarks(s, prepare(s)));
+    const Experiment s = load_experiment("scenarios/examples/quickstart.yaml", sets);
+    CHECK(remarks(s) == remarks(compile(s)));
   }
-  CHECK(remarks(load_scenario("scenarios/examples/quickstart.yaml", {"run.schedule=2bw"})).size() == 1);
-  CHECK(remarks(load_scenario("scenarios/examples/quickstart.yaml", {"run.schedule=inference"})).empty());
+  CHECK(remarks(load_experiment("scenarios/examples/quickstart.yaml", {"run.schedule=2bw"})).size() == 1);
+  CHECK(remarks(load_experiment("scenarios/examples/quickstart.yaml", {"run.schedule=inference"})).empty());
 }
 
 TEST_CASE("of a scenario that cannot be laid out the odd magnitudes of its cluster are told") {
-  const Scenario s =
-      load_scenario("scenarios/examples/gpt-1f1b-16.yaml",
-                    {"plan.stages=4096",
-                     "cluster={generator: uniform, devices: 16, type: slow, link: {bandwidth: 1 GB/s}, types: "
-                     "{slow: {peak: 1 FLOP/s, memory: 1 GiB, memory_bandwidth: 1 GB/s}}}"});
-  CHECK_THROWS_AS(lay_out(s), Infeasible);
+  const Experiment s =
+      load_experiment("scenarios/examples/gpt-1f1b-16.yaml",
+                      {"plan.stages=4096",
+                       "cluster={generator: uniform, devices: 16, type: slow, link: {bandwidth: 1 GB/s}, types: "
+                       "{slow: {peak: 1 FLOP/s, memory: 1 GiB, memory_bandwidth: 1 GB/s}}}"});
+  CHECK_THROWS_AS(plan_experiment(s), Infeasible);
   REQUIRE(remarks(s).size() == 1);
   CHECK(remarks(s).front().find("peak of 1 FLOP/s is less than machines have") != std::string::npos);
 }

@@ -45,10 +45,10 @@ std::string two_pipelines(const std::string& uplink = "5 GB/s", const std::strin
   return file;
 }
 
-ScheduleTable schedules(const std::string& file, const std::string& names, int replay, SortKey by = SortKey::Period,
-                        const std::string& backend = "ideal") {
+ScheduleTable schedule_table(const std::string& file, const std::string& names, int replay,
+                             SortKey by = SortKey::Period, const std::string& backend = "ideal") {
   ScheduleTable table =
-      compare_schedules({.file = file, .sets = {}, .schedules = names, .backend = backend, .replay = replay, .by = by},
+      compare_schedules(load_experiment(file, {}), {.schedules = names, .backend = backend, .replay = replay, .by = by},
                         [](const std::string&) {});
   sort_rows(table, by);
   return table;
@@ -63,13 +63,14 @@ Words names(const ScheduleTable& table) {
 /// The scenario with these, on fluid.
 Seconds period_on_fluid(const std::string& file, Words sets) {
   sets.emplace_back("run.iterations=5");
-  const Scenario scenario = load_scenario(file, sets);
-  return run(scenario, prepare(scenario), "fluid").report.period;
+  const Experiment scenario = load_experiment(file, sets);
+  return run(compile(scenario), "fluid").report.period;
 }
 
 Choice choice(const std::string& name, double period, double memory, int devices) {
   Choice c;
   c.sets = {name};
+  c.id = name.front();
   c.period = {period}, c.memory = {memory}, c.devices = devices;
   return c;
 }
@@ -82,14 +83,14 @@ Choice choice(const std::string& name, double period, double memory, int devices
 // same at the same time, so with sharing it is 0.4.
 TEST_CASE("two pipelines on one uplink: interleaved is shorter on ideal, 1f1b where they share it") {
   const std::string file = two_pipelines();
-  const ScheduleTable before = schedules(file, "1f1b,interleaved", 0);
+  const ScheduleTable before = schedule_table(file, "1f1b,interleaved", 0);
   CHECK(names(before) == Words{"interleaved", "1f1b"});
   CHECK(before.rows[0].period.value == doctest::Approx(5 + 6 * 0.2).epsilon(1e-9));
   CHECK(before.rows[1].period.value == doctest::Approx(6 + 2 * 0.2).epsilon(1e-9));
   CHECK_FALSE(before.rows[0].replayed);
   CHECK(to_text(before).find("fluid") == std::string::npos);
 
-  const ScheduleTable after = schedules(file, "1f1b,interleaved", kAllRows);
+  const ScheduleTable after = schedule_table(file, "1f1b,interleaved", kAllRows);
   CHECK(names(after) == Words{"1f1b", "interleaved"});
   CHECK(after.rows[0].period == before.rows[1].period);
   CHECK(after.rows[0].replayed->period.value == doctest::Approx(6 + 2 * 0.4).epsilon(1e-9));
@@ -103,14 +104,14 @@ TEST_CASE("two pipelines on one uplink: interleaved is shorter on ideal, 1f1b wh
 }
 
 TEST_CASE("a wide uplink leaves the order and the times as they were") {
-  const ScheduleTable table = schedules(two_pipelines("1000000 TB/s"), "1f1b,interleaved,gpipe", kAllRows);
+  const ScheduleTable table = schedule_table(two_pipelines("1000000 TB/s"), "1f1b,interleaved,gpipe", kAllRows);
   for (const ScheduleRow& r : table.rows) CHECK(r.replayed->period.value == doctest::Approx(r.period.value));
   CHECK_FALSE(table.replay.changed);
   CHECK(to_text(table).find("order  ") == std::string::npos);
 }
 
 TEST_CASE("only the first rows are played again, and another that may be shorter is named") {
-  const ScheduleTable table = schedules(two_pipelines(), "gpipe,1f1b,interleaved", 1);
+  const ScheduleTable table = schedule_table(two_pipelines(), "gpipe,1f1b,interleaved", 1);
   CHECK(names(table).front() == "interleaved");
   CHECK(table.replay.rows == 1);
   CHECK(table.rows[0].replayed);
@@ -120,17 +121,18 @@ TEST_CASE("only the first rows are played again, and another that may be shorter
 }
 
 TEST_CASE("another sort key keeps its order, and the answer is still by the times with sharing") {
-  const ScheduleTable table = schedules(two_pipelines(), "1f1b,interleaved", kAllRows, SortKey::Memory);
+  const ScheduleTable table = schedule_table(two_pipelines(), "1f1b,interleaved", kAllRows, SortKey::Memory);
   CHECK(table.rows[0].memory <= table.rows[1].memory);
   CHECK_FALSE(table.replay.changed);
   CHECK(best_of(table).fastest->name == "1f1b");
-  CHECK(schedules(two_pipelines(), "1f1b,interleaved", kAllRows, SortKey::Time).rows[0].name == "1f1b");
+  CHECK(schedule_table(two_pipelines(), "1f1b,interleaved", kAllRows, SortKey::Time).rows[0].name == "1f1b");
 }
 
 TEST_CASE("replayed times are those of a table that is made on fluid") {
   const std::string file = two_pipelines();
   const std::string all = "1f1b,gpipe,interleaved,zb-h1,zb-v,eager-1f1b";
-  const ScheduleTable again = schedules(file, all, kAllRows), fluid = schedules(file, all, 0, SortKey::Period, "fluid");
+  const ScheduleTable again = schedule_table(file, all, kAllRows),
+                      fluid = schedule_table(file, all, 0, SortKey::Period, "fluid");
   CHECK(names(again) == names(fluid));
   for (std::size_t i = 0; i < fluid.rows.size(); ++i) CHECK(again.rows[i].replayed->period == fluid.rows[i].period);
 }
@@ -138,7 +140,7 @@ TEST_CASE("replayed times are those of a table that is made on fluid") {
 TEST_CASE("planners: replayed times are those of a table that is made on fluid") {
   const std::string file = two_pipelines();
   const auto table = [&](int replay, const std::string& backend) {
-    return compare_plans({.file = file, .sets = {}, .planners = "all", .backend = backend, .replay = replay},
+    return compare_plans(load_experiment(file, {}), {.planners = "all", .backend = backend, .replay = replay},
                          [](const std::string&) {});
   };
   const PlanTable again = table(kAllRows, "ideal"), fluid = table(0, "fluid"), one = table(1, "ideal");
@@ -158,7 +160,7 @@ TEST_CASE("planners: replayed times are those of a table that is made on fluid")
 TEST_CASE("search: rows played again are runs of their own, sorted, the others behind them") {
   const std::string file = two_pipelines();
   const auto search = [&](int replay) {
-    return search_choices({.file = file, .schedules = {"1f1b", "interleaved", "zb-v"}, .replay = replay},
+    return search_choices(load_experiment(file, {}), {.schedules = {"1f1b", "interleaved", "zb-v"}, .replay = replay},
                           [](const std::string&) {});
   };
   const ChoiceTable none = search(0), all = search(kAllRows), two = search(2);

@@ -32,7 +32,7 @@ std::string answer(Words sets, const std::string& more) {
   sets.push_back(more);
   if (more.find("plan=") != 0) sets.emplace_back("plan={planner: balanced, stages: 4}");
   try {
-    const Prepared p = prepare(load_scenario(kFile, sets));
+    const CompiledExperiment p = compile(load_experiment(kFile, sets));
     return to_text(p.plan) + to_grid(p.schedule);
   } catch (const Infeasible& e) {
     return e.problem().code;
@@ -41,7 +41,7 @@ std::string answer(Words sets, const std::string& more) {
 
 std::string refusal(const Words& sets) {
   try {
-    prepare(load_scenario(kFile, sets));
+    compile(load_experiment(kFile, sets));
   } catch (const Infeasible& e) {
     return e.problem().message;
   }
@@ -73,7 +73,7 @@ TEST_CASE("planners, searched orders and the check of memory count as if the dev
 
 TEST_CASE("search keeps out what the reserve leaves no room for") {
   const auto search = [](const std::string& memory) {
-    return search_choices({.file = kFile, .sets = on_devices(memory), .schedules = {"1f1b", "zb-h1"}},
+    return search_choices(load_experiment(kFile, on_devices(memory)), {.schedules = {"1f1b", "zb-h1"}},
                           [](const std::string&) {});
   };
   const ChoiceTable reserved = search("memory: 1 GiB, memory_reserve: 724 MiB"), less = search("memory: 300 MiB");
@@ -85,11 +85,11 @@ TEST_CASE("search keeps out what the reserve leaves no room for") {
 TEST_CASE("search says that its first row fills a device that has no reserve") {
   const auto text = [](const std::string& memory) {
     return to_text(
-        search_choices({.file = kFile, .sets = on_devices(memory), .schedules = {"1f1b"}}, [](const std::string&) {}),
+        search_choices(load_experiment(kFile, on_devices(memory)), {.schedules = {"1f1b"}}, [](const std::string&) {}),
         false);
   };
-  const ChoiceTable roomy = search_choices(
-      {.file = kFile, .sets = on_devices("memory: 100 GiB"), .schedules = {"1f1b"}}, [](const std::string&) {});
+  const ChoiceTable roomy = search_choices(load_experiment(kFile, on_devices("memory: 100 GiB")),
+                                           {.schedules = {"1f1b"}}, [](const std::string&) {});
   const double needed = roomy.front.front().memory.value;
   const std::string note = "of a device's memory, which has no reserve";
   CHECK(text("memory: 100 GiB").find(note) == std::string::npos);
@@ -116,9 +116,9 @@ TEST_CASE("the report has the whole memory, what is reserved of it, and whether 
   Words sets = on_devices("memory: 300 MiB, memory_reserve: 1 MiB");
   sets.emplace_back("plan={planner: balanced, stages: 4}");
   sets.emplace_back("run.schedule=1f1b");
-  const Scenario scenario = load_scenario(kFile, sets);
-  const Prepared p = prepare(scenario);
-  const Outcome o = run(scenario, p, "ideal");
+  const Experiment scenario = load_experiment(kFile, sets);
+  const CompiledExperiment p = compile(scenario);
+  const Outcome o = run(p, "ideal");
   const MemoryPeak& peak = o.report.devices.front().memory;
   CHECK(peak.capacity.value == 299 * 0x1p20);
   CHECK(peak.reserved.value == 0x1p20);

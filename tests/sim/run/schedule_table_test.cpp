@@ -42,7 +42,7 @@ std::string scenario(const std::string& run = "{schedule: 1f1b, micro_batches: 8
 }
 
 ScheduleTable compare(const std::string& file, const std::string& schedules, const Words& sets = {}) {
-  return compare_schedules({.file = file, .sets = sets, .schedules = schedules, .keep = true},
+  return compare_schedules(load_experiment(file, sets), {.schedules = schedules, .keep = true},
                            [](const std::string&) {});
 }
 
@@ -324,6 +324,6 @@ TEST_CASE("questions that cannot be asked") {
   says("all", {"plan.stages=0"}, "plan.stages");
   CHECK_THROWS_AS(compare(scenario(), "all", {"plan.stages=9"}), Infeasible);  // The scenario itself has no place.
   CHECK(test::input_error_of([&] {
-          compare_schedules({.file = scenario(), .sets = {}, .backend = "cpu"}, [](const std::string&) {});
+          compare_schedules(load_experiment(scenario(), {}), {.backend = "cpu"}, [](const std::string&) {});
         }).find("'cpu' measures times") != std::string::npos);
 }

@@ -23,14 +23,14 @@ std::vector<DeviceReport> devices(const std::string& schedule, const std::string
     stages += std::string(k > 0 ? ", " : "") + "{layers: [" + (k == 0 ? "tok..l0" : "l" + std::to_string(k)) +
               (k == p - 1 ? "..loss" : "") + "], device: thread" + std::to_string(k) +
               ", micro_batch_size: 2, recompute: " + recompute + "}";
-  const Scenario scenario = load_scenario(
+  const Experiment scenario = load_experiment(
       "examples/cpu-transformer",
       {"model={builder: transformer, kind: gpt, layers: 4, hidden: 32, heads: 4, sequence: 64, vocabulary: 50, "
        "precision: mixed, attention_dropout: true}",
        "plan={planner: explicit, stages: [" + stages + "]}", "run.schedule=" + schedule, "run.iterations=1",
        "run.micro_batches=" + std::to_string(m)});
-  const Prepared prepared = prepare(scenario);
-  return run(scenario, prepared, "ideal").report.devices;
+  const CompiledExperiment prepared = compile(scenario);
+  return run(prepared, "ideal").report.devices;
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ constexpr double kBytes = 25e6 * 4;  // Of the gradients, in single precision.
 constexpr const char* kSimulators[] = {"ideal", "fluid", "simgrid"};
 
 /// Equal layers of a second forward and two backward; those in `holders` share 25 million weights, or own as many.
-Scenario scenario(const std::string& schedule, int layers, const std::vector<int>& holders, bool tied,
-                  const std::vector<std::string>& sets = {}) {
+Experiment scenario(const std::string& schedule, int layers, const std::vector<int>& holders, bool tied,
+                    const std::vector<std::string>& sets = {}) {
   std::string model;
   for (int l = 0; l < layers; ++l) {
     const bool holds = std::find(holders.begin(), holders.end(), l) != holders.end();
@@ -39,16 +39,16 @@ Scenario scenario(const std::string& schedule, int layers, const std::vector<int
                                "plan: {{planner: balanced, stages: {}}}\n"
                                "run: {{schedule: {}, micro_batches: 4, iterations: 1}}\n",
                                model, layers, schedule));
-  return load_scenario(file, sets);
+  return load_experiment(file, sets);
 }
 
-double makespan(const Scenario& s, const char* backend) { return run(s, prepare(s), backend).report.makespan.value; }
+double makespan(const Experiment& s, const char* backend) { return run(compile(s), backend).report.makespan.value; }
 
 /// How much longer an iteration is with a tie than with as many weights of their own, on all simulators.
 double added(const std::string& schedule, int layers, const std::vector<int>& holders,
              const std::vector<std::string>& sets = {}) {
-  const Scenario with = scenario(schedule, layers, holders, true, sets),
-                 without = scenario(schedule, layers, holders, false, sets);
+  const Experiment with = scenario(schedule, layers, holders, true, sets),
+                   without = scenario(schedule, layers, holders, false, sets);
   const double ideal = makespan(with, "ideal") - makespan(without, "ideal");
   for (const char* backend : kSimulators)
     CHECK(makespan(with, backend) - makespan(without, backend) == doctest::Approx(ideal).epsilon(1e-9));
@@ -61,10 +61,10 @@ double ring(int members, double bytes = kBytes) {
 }
 
 /// With those of the copies.
-std::set<DeviceId> devices_with(const Prepared& p, const char* layer) {
+std::set<DeviceId> devices_with(const CompiledExperiment& p, const char* layer) {
   std::set<DeviceId> found;
   for (const Stage& stage : p.plan.stages)
-    if (std::find(stage.layers.begin(), stage.layers.end(), *p.model.find(layer)) != stage.layers.end())
+    if (std::find(stage.layers.begin(), stage.layers.end(), *p.model().find(layer)) != stage.layers.end())
       found.insert(stage.devices.begin(), stage.devices.end());
   return found;
 }
@@ -82,10 +82,10 @@ TEST_CASE("two stages over one slow link: the latency twice, and the bytes") {
 }
 
 TEST_CASE("it begins with the last gradient of all, and both updates stand behind it") {
-  const Scenario s = scenario("1f1b", 2, {0, 1}, true);
-  const Prepared p = prepare(s);
+  const Experiment s = scenario("1f1b", 2, {0, 1}, true);
+  const CompiledExperiment p = compile(s);
   for (const char* backend : kSimulators) {
-    const Timeline t = run(s, p, backend).timeline;
+    const Timeline t = run(p, backend).timeline;
     const auto start = [&](const char* name) { return t.start[test::find(p.program, name)]; };
     const double last = t.end_of(test::find(p.program, "0B3")).value;
     CHECK(start("0TAR0") == exactly(last));
@@ -97,8 +97,8 @@ TEST_CASE("it begins with the last gradient of all, and both updates stand behin
 
 TEST_CASE("one more iteration takes as much longer") {
   const auto period = [](bool tied) {
-    const Scenario s = scenario("1f1b", 2, {0, 1}, tied, {"run.iterations=4"});
-    return run(s, prepare(s), "ideal").report.period.value;
+    const Experiment s = scenario("1f1b", 2, {0, 1}, tied, {"run.iterations=4"});
+    return run(compile(s), "ideal").report.period.value;
   };
   CHECK(period(true) - period(false) == exactly(0.106));
 }
@@ -113,9 +113,9 @@ TEST_CASE("three stages hold them: a ring of three; four stages, of which two: a
 TEST_CASE("four stages of two replicas: two rings side by side, behind the all-reduces of the replicas") {
   const std::vector<std::string> sets{"plan.replicas=2", "plan.micro_batch_size=2"};
   CHECK(added("1f1b", 4, {0, 3}, sets) == exactly(ring(2)));
-  const Scenario s = scenario("1f1b", 4, {0, 3}, true, sets);
-  const Prepared p = prepare(s);
-  const Timeline t = run(s, p, "simgrid").timeline;
+  const Experiment s = scenario("1f1b", 4, {0, 3}, true, sets);
+  const CompiledExperiment p = compile(s);
+  const Timeline t = run(p, "simgrid").timeline;
   const double last = t.end_of(test::find(p.program, "0B3")).value;
   CHECK(t.end_of(test::find(p.program, "0AR0")).value == exactly(last + ring(2)));
   CHECK(t.end_of(test::find(p.program, "0TAR0")).value == exactly(last + 2 * ring(2)));
@@ -136,19 +136,19 @@ TEST_CASE("first and last stage on one device: no message, but both updates behi
 }
 
 TEST_CASE("what does not train has no gradients to add up") {
-  const Prepared p = prepare(scenario("inference", 2, {0, 1}, true));
+  const CompiledExperiment p = compile(scenario("inference", 2, {0, 1}, true));
   CHECK(p.plan.ties.empty());
   CHECK(to_text(p.program).find("TAR") == std::string::npos);
 }
 
 TEST_CASE("pipelines in both directions, three holders: the sums of the copies, then rings of two") {
   // Stages 0 and 2 of 4 lie on devices 0 and 2, their copies on 3 and 1: rings of 0 and 2 and of 3 and 1.
-  const Scenario s = scenario("chimera", 4, {0, 2, 3}, true);
-  const Prepared p = prepare(s);
+  const Experiment s = scenario("chimera", 4, {0, 2, 3}, true);
+  const CompiledExperiment p = compile(s);
   REQUIRE(std::count_if(p.program.collectives.begin(), p.program.collectives.end(),
                         [](const Collective& c) { return c.tie == 0 && c.members == 2; }) == 2);
   for (const char* backend : kSimulators) {
-    const Timeline t = run(s, p, backend).timeline;
+    const Timeline t = run(p, backend).timeline;
     const auto tied = static_cast<std::size_t>(test::find(p.program, "0TAR0"));
     CHECK(t.end[tied] - t.start[tied] == exactly(ring(2)));
     CHECK(t.start[tied] >= t.end_of(test::find(p.program, "0AR0")).value);
@@ -160,10 +160,10 @@ TEST_CASE("a device that stands for a group of GPUs: each sends its shard over i
   const std::string model =
       "model={builder: transformer, kind: gpt, layers: 2, hidden: 512, heads: 8, sequence: 16, vocabulary: 10000";
   const auto exchange = [&](const std::string& group) {
-    const Scenario s = scenario("1f1b", 2, {0, 1}, true, {model + group + "}"});
-    const Prepared p = prepare(s);
+    const Experiment s = scenario("1f1b", 2, {0, 1}, true, {model + group + "}"});
+    const CompiledExperiment p = compile(s);
     const auto tied = static_cast<std::size_t>(test::find(p.program, "0TAR0"));
-    const Timeline t = run(s, p, "simgrid").timeline;
+    const Timeline t = run(p, "simgrid").timeline;
     return t.end[tied] - t.start[tied];
   };
   const double bytes = (10000 + 16) * 512 * 4.0;  // Tokens and places.
@@ -191,17 +191,17 @@ TEST_CASE("every flushing schedule: the simulators agree, and without a tie ther
           overlap,
           "run.transfers=eager"};
       const std::string name = def->name == "zb-v-auto" ? "{name: zb-v-auto, memory: 3}" : std::string(def->name);
-      const Scenario with = scenario(name, 2, {0, 1}, true, sets);
-      const Prepared p = prepare(with);
-      const Timeline ideal = run(with, p, "ideal").timeline;
-      CHECK(test::difference(p.program, ideal, run(with, p, "simgrid").timeline) == "");
-      CHECK(test::difference(p.program, ideal, run(with, p, "fluid").timeline) == "");
+      const Experiment with = scenario(name, 2, {0, 1}, true, sets);
+      const CompiledExperiment p = compile(with);
+      const Timeline ideal = run(p, "ideal").timeline;
+      CHECK(test::difference(p.program, ideal, run(p, "simgrid").timeline) == "");
+      CHECK(test::difference(p.program, ideal, run(p, "fluid").timeline) == "");
       const bool apart = devices_with(p, "embed") != devices_with(p, "lm_head");
       CHECK((to_text(p.program).find("TAR") != std::string::npos) == apart);
       exchanged += apart;
       std::vector<std::string> untied = sets;
       untied.front().replace(untied.front().size() - 1, 1, ", tied: false}");
-      const Prepared without = prepare(scenario(name, 2, {0, 1}, true, untied));
+      const CompiledExperiment without = compile(scenario(name, 2, {0, 1}, true, untied));
       CHECK(to_text(without.program).find("TAR") == std::string::npos);
       CHECK(without.plan.ties.empty());
       ++schedules;

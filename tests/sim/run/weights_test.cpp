@@ -10,10 +10,10 @@ using namespace stagecraft;
 
 namespace {
 
-Scenario loaded(const std::string& schedule, const std::string& weights, const std::vector<std::string>& more = {}) {
+Experiment loaded(const std::string& schedule, const std::string& weights, const std::vector<std::string>& more = {}) {
   std::vector<std::string> sets = {"run.schedule=" + schedule, "weights=" + weights};
   sets.insert(sets.end(), more.begin(), more.end());
-  return load_scenario("examples/quickstart", sets);
+  return load_experiment("examples/quickstart", sets);
 }
 
 std::string refusal(const std::string& schedule, const std::string& weights) {
@@ -28,34 +28,34 @@ TEST_CASE("auto is what the schedule goes with") {
   const std::pair<const char*, const char*> goes[] = {
       {"1f1b", "flush"}, {"gpipe", "flush"}, {"2bw", "2bw"}, {"pipedream", "stash"}};
   for (const auto& [schedule, policy] : goes) {
-    const Scenario scenario = loaded(schedule, "auto");
-    CHECK(scenario.weights == policy);
-    CHECK(scenario.weights_rule == paper(policy));
-    CHECK(scenario.tree.at("weights").at("policy").text == policy);
+    const Experiment scenario = loaded(schedule, "auto");
+    CHECK(scenario.weights.name() == policy);
+    CHECK(scenario.weights.rule == paper(policy));
+    CHECK(scenario.source->at("weights").at("policy").text == policy);
   }
-  CHECK(load_scenario("examples/quickstart", {}).weights == "flush");
+  CHECK(load_experiment("examples/quickstart", {}).weights.name() == "flush");
 }
 
 TEST_CASE("a word, a map, and one field of a map") {
-  CHECK(loaded("pipedream", "naive").weights_rule == paper("naive"));
-  CHECK(loaded("pipedream", "{policy: spectrain}").weights_rule == paper("spectrain"));
+  CHECK(loaded("pipedream", "naive").weights.rule == paper("naive"));
+  CHECK(loaded("pipedream", "{policy: spectrain}").weights.rule == paper("spectrain"));
   const WeightsRule released = *get_from(weights::all(), "", "pipeoptim").as_released;
-  CHECK(loaded("pipedream", "{policy: pipeoptim, fidelity: as_released}").weights_rule == released);
-  CHECK(loaded("pipedream", "{policy: pipeoptim}", {"weights.fidelity=as_released"}).weights_rule == released);
-  const Scenario custom =
+  CHECK(loaded("pipedream", "{policy: pipeoptim, fidelity: as_released}").weights.rule == released);
+  CHECK(loaded("pipedream", "{policy: pipeoptim}", {"weights.fidelity=as_released"}).weights.rule == released);
+  const Experiment custom =
       loaded("pipedream", "{policy: custom, forward_weights: predict, predictor: {horizon: exact}}");
-  CHECK(custom.weights == "custom");
-  CHECK(custom.weights_rule.forward == ForwardWeights::Predict);
+  CHECK(custom.weights.name() == "custom");
+  CHECK(custom.weights.rule.forward == ForwardWeights::Predict);
 }
 
 TEST_CASE("what a resolved scenario says reads back as the same rule") {
-  const Scenario first = loaded("pipedream", "{policy: custom, backward_weights: reconstruct}");
+  const Experiment first = loaded("pipedream", "{policy: custom, backward_weights: reconstruct}");
   config::Problems problems;
-  const config::Value again = config::check(config::parse_yaml(config::to_yaml(first.tree, false), "again", problems),
-                                            scenario_fields(), "", problems);
+  const config::Value again = config::check(
+      config::parse_yaml(config::to_yaml(*first.source, false), "again", problems), scenario_fields(), "", problems);
   CHECK(problems.list().empty());
   const config::Value& map = again.at("weights");
-  CHECK(rule_of(get_from(weights::all(), "", map.at("policy").text), map) == first.weights_rule);
+  CHECK(rule_of(get_from(weights::all(), "", map.at("policy").text), map) == first.weights.rule);
 }
 
 TEST_CASE("one version needs a drain every iteration") {
@@ -63,7 +63,7 @@ TEST_CASE("one version needs a drain every iteration") {
   CHECK(refusal("2bw", "flush").find("[write weights: 2bw]") != std::string::npos);
   CHECK(refusal("{name: pipedream, drain_every: 2}", "flush").find("does not drain the pipeline every iteration") !=
         std::string::npos);
-  CHECK(loaded("{name: pipedream, drain_every: 1}", "flush").weights == "flush");
+  CHECK(loaded("{name: pipedream, drain_every: 1}", "flush").weights.name() == "flush");
 }
 
 TEST_CASE("predictions that assume old weights are wrong where every iteration drains; the others do nothing there") {
@@ -79,10 +79,10 @@ TEST_CASE("predictions that assume old weights are wrong where every iteration d
 }
 
 TEST_CASE("the state of the optimizer decides what predictions touch") {
-  CHECK(loaded("pipedream", "pipeoptim").lowering.optimizer_states == 2);  // Adam, when nothing is said
-  const Scenario momentum = loaded("pipedream", "pipeoptim", {"training={optimizer: momentum}"});
-  CHECK(momentum.lowering.optimizer_states == 1);
-  CHECK(momentum.lowering.keeps_momentum);
+  CHECK(loaded("pipedream", "pipeoptim").run.lowering.optimizer_states == 2);  // Adam, when nothing is said
+  const Experiment momentum = loaded("pipedream", "pipeoptim", {"training={optimizer: momentum}"});
+  CHECK(momentum.run.lowering.optimizer_states == 1);
+  CHECK(momentum.run.lowering.keeps_momentum);
 }
 
 TEST_CASE("what is planned is what is executed: versions of every op, and buffers of every device") {
@@ -104,9 +104,9 @@ TEST_CASE("what is planned is what is executed: versions of every op, and buffer
         CAPTURE(weights);
         CAPTURE(schedule);
         CAPTURE(micro_batches);
-        const Scenario scenario = loaded(schedule, weights, sets);
-        const Prepared p = prepare(scenario);
-        const Timeline timeline = execute(scenario, p, "cpu", true);
+        const Experiment scenario = loaded(schedule, weights, sets);
+        const CompiledExperiment p = compile(scenario);
+        const Timeline timeline = execute(p, "cpu", true);
         REQUIRE(timeline.learnt.has_value());
         for (std::size_t d = 0; d < p.program.memory.size(); ++d)
           CHECK(timeline.learnt->memory[d].weight_buffers == p.program.memory[d].weight_buffers);

@@ -104,13 +104,13 @@ TEST_CASE("wpipe: fewer micro-batches than two versions are enough for are refus
 }
 
 TEST_CASE("wpipe: what is planned is what is executed") {
-  const Scenario scenario =
-      load_scenario("examples/quickstart",
-                    {"run.schedule=wpipe", "run.micro_batches=3", "run.iterations=6", "plan.micro_batch_size=2",
-                     "model={builder: mlp, widths: [8, 8, 8, 8, 8, 4], activation: tanh, loss: mean_square}",
-                     "training.task=teacher"});
-  const Prepared p = prepare(scenario);
-  const Timeline timeline = execute(scenario, p, "cpu", true);
+  const Experiment scenario =
+      load_experiment("examples/quickstart",
+                      {"run.schedule=wpipe", "run.micro_batches=3", "run.iterations=6", "plan.micro_batch_size=2",
+                       "model={builder: mlp, widths: [8, 8, 8, 8, 8, 4], activation: tanh, loss: mean_square}",
+                       "training.task=teacher"});
+  const CompiledExperiment p = compile(scenario);
+  const Timeline timeline = execute(p, "cpu", true);
   REQUIRE(timeline.learnt.has_value());
   for (std::size_t d = 0; d < p.program.memory.size(); ++d)
     CHECK(timeline.learnt->memory[d].weight_buffers == p.program.memory[d].weight_buffers);

@@ -55,13 +55,13 @@ std::string check_file(const std::string& given, const std::vector<std::string>&
     return fmt::format("published: {} figures in {} table{}", values, published.tables.size(),
                        published.tables.size() == 1 ? "" : "s");
   }
-  const Scenario scenario = load_scenario(file, sets);
-  const Prepared p = prepare(scenario);
-  for (const std::string& note : remarks(scenario, p)) fmt::print(stderr, "note: {}\n", note);
+  const CompiledExperiment p = compile(load_experiment(file, sets));
+  for (const std::string& note : remarks(p)) fmt::print(stderr, "note: {}\n", note);
   std::set<DeviceId> devices;
   for (const Stage& stage : p.plan.stages) devices.insert(stage.devices.begin(), stage.devices.end());
   return fmt::format("scenario: {} stages on {} devices, {} instructions, schedule {}, weights {}",
-                     p.plan.stage_count(), devices.size(), p.program.size(), scenario.schedule, scenario.weights);
+                     p.plan.stage_count(), devices.size(), p.program.size(), p.experiment.schedule.name(),
+                     p.experiment.weights.name());
 }
 
 int execute(const Arguments& a) {

@@ -24,8 +24,6 @@ std::vector<double> targets_of(const Arguments& a) {
 
 int execute(const Arguments& a) {
   ConvergenceOptions o;
-  o.file = a.text("FILE");
-  o.sets = a.list("set");
   o.methods = split(a.text("methods"), ',');
   o.backend = a.text("backend");
   o.simulator = a.text("simulator");
@@ -35,8 +33,9 @@ int execute(const Arguments& a) {
   o.measure = !a.flag("no-measure");
   const std::vector<double> targets = targets_of(a);
   if (a.has("out")) make_folder(a.text("out"));
+  const Experiment experiment = load_experiment(a.text("FILE"), a.list("set"));
   const bool terminal = isatty(STDERR_FILENO) != 0;
-  const Convergence c = converge(o, [&](const std::string& what) {
+  const Convergence c = converge(experiment, o, [&](const std::string& what) {
     fmt::print(stderr, "{}{}{}", terminal ? "\r\033[K" : "", what, terminal ? "" : "\n");
   });
   if (terminal) fmt::print(stderr, "\r\033[K");
@@ -47,7 +46,7 @@ int execute(const Arguments& a) {
     const std::string folder = a.text("out");
     write_file(folder + "/convergence.csv", convergence_csv(c));
     write_file(folder + "/tta.csv", tta_csv(c, targets));
-    write_file(folder + "/convergence.svg", convergence_svg(c, load_scenario(o.file, o.sets).title));
+    write_file(folder + "/convergence.svg", convergence_svg(c, experiment.title));
     fmt::print(stderr, "wrote {}/convergence.csv, tta.csv, convergence.svg\n", folder);
   }
   return 0;

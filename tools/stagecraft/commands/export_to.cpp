@@ -75,11 +75,11 @@ Order from_file(const Arguments& a) {
 }
 
 Order from_scenario(const Arguments& a) {
-  const Scenario scenario = load_scenario(a.text("FILE"), a.list("set"));
-  require_training_step(get_from(schedules::all(), "schedule", scenario.schedule));
-  const config::Value* slices = scenario.tree.at("run").at("schedule").find("slices");
-  Prepared p = prepare(scenario);
-  return one_iteration(std::move(p.plan), std::move(p.schedule), slices ? config::as_int(*slices) : 1);
+  const Experiment experiment = load_experiment(a.text("FILE"), a.list("set"));
+  require_training_step(*experiment.schedule.def);
+  const config::Value* slices = experiment.schedule.options->find("slices");
+  CompiledExperiment c = compile(experiment);
+  return one_iteration(std::move(c.plan), std::move(c.schedule), slices ? config::as_int(*slices) : 1);
 }
 
 /// Beside anything else, an option would be dropped without a word.

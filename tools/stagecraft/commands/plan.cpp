@@ -13,13 +13,11 @@ constexpr const char* kReplay = "all";
 int execute(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "csv", "json"});
-  const PlanTableOptions options{.file = a.text("FILE"),
-                                 .sets = a.list("set"),
-                                 .planners = a.text("planner"),
+  const PlanTableOptions options{.planners = a.text("planner"),
                                  .backend = a.text("backend"),
                                  .show = a.flag("show") && format == "text",
                                  .replay = replay_rows(a, a.text("backend"), kReplay)};
-  const PlanTable table = compare_plans(options, show_progress);
+  const PlanTable table = compare_plans(load_experiment(a.text("FILE"), a.list("set")), options, show_progress);
   hide_progress();
   for (const std::string& note : table.notes) fmt::print(stderr, "note: {}\n", note);
   print(format == "csv" ? plans_csv(table) : format == "json" ? plans_json(table) + "\n" : to_text(table));

@@ -14,9 +14,8 @@ int execute(const Arguments& a) {
   if (a.has("out"))
     if (const std::string folder = std::filesystem::path(a.text("out")).parent_path().string(); !folder.empty())
       make_folder(folder);
-  const Scenario scenario = load_scenario(a.text("FILE"), a.list("set"));
-  const Prepared prepared = prepare(scenario);
-  const Profile profile = take_profile(scenario, prepared, backend, a.number("seconds"));
+  const CompiledExperiment compiled = compile(load_experiment(a.text("FILE"), a.list("set")));
+  const Profile profile = take_profile(compiled, backend, a.number("seconds"));
   const std::string yaml = to_yaml(profile);
   if (!a.has("out")) {
     print(yaml);

@@ -38,11 +38,9 @@ std::string title_of(const Arguments& a, const KeptRun& first) {
 void add_scenario(const std::string& given, const Arguments& a, std::vector<KeptRun>& runs) {
   const std::vector<std::string> backends = a.has("backend") ? a.list("backend") : std::vector<std::string>{"simgrid"};
   for (const std::string& backend : backends) get_from(backends::all(), "backend", backend);
-  const Scenario scenario = load_scenario(given, a.list("set"));
-  const Prepared prepared = prepare(scenario);
+  const CompiledExperiment compiled = compile(load_experiment(given, a.list("set")));
   for (const std::string& backend : backends)
-    runs.push_back(kept_run(backends.size() > 1 ? given + " on " + backend : given, scenario, prepared,
-                            run(scenario, prepared, backend)));
+    runs.push_back(kept_run(backends.size() > 1 ? given + " on " + backend : given, compiled, run(compiled, backend)));
 }
 
 void write_page(const Arguments& a, const std::string& page) {

@@ -21,7 +21,7 @@ namespace {
 constexpr int kGanttWidth = 100, kGanttDevices = 16, kGanttOps = 24;
 constexpr std::size_t kMostDrawn = 20000, kMostTraced = 1000000;
 
-bool small(const Prepared& p) {
+bool small(const CompiledExperiment& p) {
   int used = 0;
   for (const auto& row : p.schedule.devices) {
     used += !row.empty();
@@ -30,46 +30,47 @@ bool small(const Prepared& p) {
   return used <= kGanttDevices;
 }
 
-std::string headline(const Scenario& s, const Prepared& p, const Outcome& o) {
+std::string headline(const CompiledExperiment& p, const Outcome& o) {
+  const Experiment& e = p.experiment;
   const Provenance& from = o.timeline.provenance;
   std::set<DeviceId> devices;
   for (const Stage& stage : p.plan.stages) devices.insert(stage.devices.begin(), stage.devices.end());
   return fmt::format(
-      "{}\n{} on {}: {}, {} on {}, {}\n{}{} {}, {} instructions\n\n", s.title.empty() ? "(untitled)" : s.title,
-      p.model.name, p.cluster.name, s.schedule, counted(p.plan.different_stages(), "stage"),
-      counted(static_cast<std::int64_t>(devices.size()), "device"), counted(s.micro_batches, "micro-batch", "es"),
+      "{}\n{} on {}: {}, {} on {}, {}\n{}{} {}, {} instructions\n\n", e.title.empty() ? "(untitled)" : e.title,
+      e.model->name, e.cluster->name, e.schedule.name(), counted(p.plan.different_stages(), "stage"),
+      counted(static_cast<std::int64_t>(devices.size()), "device"), counted(e.run.micro_batches, "micro-batch", "es"),
       p.schedule.search ? "searched for: " + to_text(*p.schedule.search, [](Seconds t) { return to_text(t); }) + "\n"
                         : "",
       o.timeline.clock == Clock::Simulated ? "simulated by" : "measured by",
       from.backend_version.empty() ? from.backend : from.backend + " " + from.backend_version, p.program.size());
 }
 
-void write_results(const std::string& folder, const Scenario& s, const Prepared& p, const Outcome& o,
-                   const std::string& json) {
-  const config::Value* report = s.tree.find("report");
+void write_results(const std::string& folder, const CompiledExperiment& p, const Outcome& o, const std::string& json) {
+  const config::Value& scenario = *p.experiment.source;
+  const std::string& title = p.experiment.title;
+  const config::Value* report = scenario.find("report");
   const bool drawn = o.timeline.instruction_times;
   const auto wanted = [&](const char* what) { return drawn && (!report || config::as_bool(report->at(what))); };
   const std::size_t size = p.program.size();
   if (!drawn) fmt::print(stderr, "left out what shows instructions, which were not timed (run.gpu.timing: off)\n");
-  std::vector<RunFile> files{{"scenario.yaml", [&] { return config::to_yaml(s.tree, true); }}};
+  std::vector<RunFile> files{{"scenario.yaml", [&] { return config::to_yaml(scenario, true); }}};
   if (wanted("spans")) {
-    files.push_back({"spans.csv", [&] { return spans_csv(p.program, o.timeline, o.report, p.cluster); }});
-    files.push_back({"memory.csv", [&] { return memory_csv(p.program, o.timeline, o.report, p.cluster); }});
+    files.push_back({"spans.csv", [&] { return spans_csv(p.program, o.timeline, o.report, p.cluster()); }});
+    files.push_back({"memory.csv", [&] { return memory_csv(p.program, o.timeline, o.report, p.cluster()); }});
   }
   if (wanted("trace") && size > kMostTraced)
     fmt::print(stderr, "left out trace.json, which no viewer opens with {} instructions\n", size);
   else if (wanted("trace"))
-    files.push_back({"trace.json", [&] { return chrome_trace(p.program, o.timeline, p.cluster); }});
+    files.push_back({"trace.json", [&] { return chrome_trace(p.program, o.timeline, p.cluster()); }});
   if (wanted("svg") && size > kMostDrawn)
     fmt::print(stderr, "left out timeline.svg: it would show {} instructions, and {} are legible\n", size, kMostDrawn);
   else if (wanted("svg"))
-    files.push_back({"timeline.svg", [&] { return timeline_svg(p.program, o.timeline, p.cluster, s.title); }});
+    files.push_back({"timeline.svg", [&] { return timeline_svg(p.program, o.timeline, p.cluster(), title); }});
   if (wanted("html") && size > kMostTraced)
     fmt::print(stderr, "left out report.html, which no browser draws with {} instructions\n", size);
   else if (wanted("html"))
-    files.push_back({"report.html", [&] {
-                       return html_page(std::vector{kept_run(o.timeline.provenance.backend, s, p, o)}, s.title);
-                     }});
+    files.push_back(
+        {"report.html", [&] { return html_page(std::vector{kept_run(o.timeline.provenance.backend, p, o)}, title); }});
   if (o.timeline.learnt) files.push_back({"losses.csv", [&] { return losses_csv(*o.timeline.learnt); }});
   files.push_back({"results.json", [&] { return json + "\n"; }});
   write_run(folder, files);
@@ -92,34 +93,34 @@ int execute(const Arguments& a) {
   check_format(format, {"text", "json"});
   get_from(backends::all(), "backend", a.text("backend"));  // A slip there is said at once, not behind the planning.
   if (a.has("html")) check_page(a, "html", a.text("FILE"));
-  const Scenario scenario = load_scenario(a.text("FILE"), a.list("set"));
-  const Prepared prepared = prepare(scenario);
-  if (a.has("html")) check_page_size(prepared.program.size());
-  suggest_fluid(prepared.program, a.text("backend"));
-  if (a.has("out") && world().rank == 0) make_run_folder(a.text("out"), scenario.tree.where.file);
-  const Outcome outcome = run(scenario, prepared, a.text("backend"));
+  const CompiledExperiment compiled = compile(load_experiment(a.text("FILE"), a.list("set")));
+  if (a.has("html")) check_page_size(compiled.program.size());
+  suggest_fluid(compiled.program, a.text("backend"));
+  if (a.has("out") && world().rank == 0) make_run_folder(a.text("out"), compiled.experiment.source->where.file);
+  const Outcome outcome = run(compiled, a.text("backend"));
   if (outcome.timeline.elsewhere) return 0;
-  for (const std::string& line : remarks(scenario, prepared)) fmt::print(stderr, "note: {}\n", line);
+  for (const std::string& line : remarks(compiled)) fmt::print(stderr, "note: {}\n", line);
   if (outcome.timeline.processes > 1)
     fmt::print(stderr, "{} processes ran it together; their clocks agree to {}\n", outcome.timeline.processes,
                to_text(outcome.timeline.clock_uncertainty));
-  const std::string json = results_of(scenario, prepared, outcome);
+  const std::string json = results_of(compiled, outcome);
   if (format == "json") {
     print(json + "\n");
   } else {
-    print(headline(scenario, prepared, outcome) +
-          summary_text(prepared.program, outcome.report, prepared.cluster, outcome.timeline.clock != Clock::Simulated));
+    print(headline(compiled, outcome) + summary_text(compiled.program, outcome.report, compiled.cluster(),
+                                                     outcome.timeline.clock != Clock::Simulated));
     if (outcome.timeline.enqueued) print(enqueued_text(*outcome.timeline.enqueued));
-    if (outcome.timeline.learnt) print(learnt_text(*outcome.timeline.learnt, prepared.cluster));
-    if (small(prepared) && outcome.timeline.instruction_times && !a.flag("no-gantt"))
-      print("\n" + gantt(prepared.program, outcome.timeline, prepared.cluster, 0, kGanttWidth));
+    if (outcome.timeline.learnt) print(learnt_text(*outcome.timeline.learnt, compiled.cluster()));
+    if (small(compiled) && outcome.timeline.instruction_times && !a.flag("no-gantt"))
+      print("\n" + gantt(compiled.program, outcome.timeline, compiled.cluster(), 0, kGanttWidth));
   }
-  if (a.has("out")) write_results(a.text("out"), scenario, prepared, outcome, json);
+  if (a.has("out")) write_results(a.text("out"), compiled, outcome, json);
   if (a.has("html") && !outcome.timeline.instruction_times) {
     fmt::print(stderr, "left out {}: instructions were not timed (run.gpu.timing: off)\n", a.text("html"));
   } else if (a.has("html")) {
-    const std::string title = scenario.title.empty() ? a.text("FILE") : scenario.title;
-    write_file(a.text("html"), html_page(std::vector{kept_run(a.text("FILE"), scenario, prepared, outcome)}, title));
+    const std::string& own = compiled.experiment.title;
+    const std::string title = own.empty() ? a.text("FILE") : own;
+    write_file(a.text("html"), html_page(std::vector{kept_run(a.text("FILE"), compiled, outcome)}, title));
     fmt::print(stderr, "wrote {}\n", a.text("html"));
   }
   return 0;

@@ -12,7 +12,7 @@ constexpr const char* kReplay = "10";
 int execute(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "csv", "json"});
-  ChoiceOptions options{.file = a.text("FILE"), .sets = a.list("set"), .backend = a.text("backend")};
+  ChoiceOptions options{.backend = a.text("backend")};
   if (a.has("schedules"))
     for (const std::string& word : split(a.text("schedules"), ',')) options.schedules.emplace_back(trim(word));
   if (a.has("weights") && a.text("weights") == "all") {
@@ -23,7 +23,7 @@ int execute(const Arguments& a) {
   }
   options.most = a.count("most", 1, 1000000);
   options.replay = replay_rows(a, options.backend, kReplay);
-  const ChoiceTable table = search_choices(options, show_progress);
+  const ChoiceTable table = search_choices(load_experiment(a.text("FILE"), a.list("set")), options, show_progress);
   hide_progress();
   for (const std::string& note : table.notes) fmt::print(stderr, "note: {}\n", note);
   if (const std::string line = unexchanged_text(table); format != "text" && !line.empty())

@@ -20,21 +20,21 @@ std::string model_text(const ModelGraph& model) {
   return text;
 }
 
-std::string costs_text(const Prepared& p) {
+std::string costs_text(const CompiledExperiment& p) {
   std::string text = fmt::format("{:<6} {:<10} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "stage", "device", "forward",
                                  "backward", "update", "weights", "stash");
   for (int s = 0; s < p.plan.stage_count(); ++s)
     for (std::size_t r = 0; r < p.plan.stage(StageId{s}).devices.size(); ++r) {
       const StageCost& c = p.costs[s][r];
       text += fmt::format("{:<6} {:<10} {:>12} {:>12} {:>12} {:>12} {:>12}\n", s,
-                          p.cluster.devices[p.plan.stage(StageId{s}).devices[r]].name, to_text(c.forward),
+                          p.cluster().devices[p.plan.stage(StageId{s}).devices[r]].name, to_text(c.forward),
                           to_text(c.backward), to_text(c.update), to_text(c.weights), to_text(c.stash));
     }
   return text;
 }
 
 /// The first iteration as PyTorch's text has it: without updates.
-Schedule one_iteration(const Prepared& p) {
+Schedule one_iteration(const CompiledExperiment& p) {
   Schedule one = p.schedule;
   for (auto& ops : one.devices)
     std::erase_if(
@@ -50,7 +50,7 @@ int execute(const Arguments& a) {
   if (std::find(words.begin(), words.end(), what) == words.end())
     throw InputError("--what: '" + what + "' is not known here", suggest(what, words));
   if (what == "model") return print(model_text(build_model(scenario.tree.at("model")))), 0;
-  const Prepared p = prepare(scenario);
+  const CompiledExperiment p = compile(read_experiment(scenario));
   if (what == "plan") print(to_text(p.plan));
   if (what == "costs") print(costs_text(p));
   if (what == "schedule") print(to_grid(p.schedule));

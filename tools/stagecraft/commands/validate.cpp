@@ -12,23 +12,28 @@ namespace {
 constexpr double kTolerance = 0.05;
 constexpr int kFewest = 21;  // The first warms up; twenty count.
 
-Scenario load(const Arguments& a, std::vector<std::string> more = {}) {
-  std::vector<std::string> sets = a.list("set");
-  sets.insert(sets.end(), more.begin(), more.end());
-  return load_scenario(a.text("FILE"), sets);
+/// The same model in one stage on one device.
+Experiment undivided(const Experiment& experiment) {
+  const PlannerDef& planner = get_from(planners::all(), "planner", "balanced");
+  Experiment e =
+      with_order(experiment, schedule_spec(get_from(schedules::all(), "schedule", "gpipe")), weights_spec("flush"));
+  e.plan = plan_spec_for(planner, e.plan, 1, *e.cluster);
+  e.plan.stages = 1;
+  return e;
 }
 
 int execute(const Arguments& a) {
   if (a.has("out")) make_folder(a.text("out"));
-  const std::string iterations = "run.iterations=" + std::to_string(a.count("iterations", kFewest, 10000));
-  const Scenario scenario = load(a, {iterations});
-  const Validated v = validate_scenario(scenario, a.text("backend"), a.text("simulator"), a.number("seconds"));
+  std::vector<std::string> sets = a.list("set");
+  sets.push_back(fmt::format("run.iterations={}", a.count("iterations", kFewest, 10000)));
+  const Experiment experiment = load_experiment(a.text("FILE"), sets);
+  const Validated v = validate_experiment(experiment, a.text("backend"), a.text("simulator"), a.number("seconds"));
   print(fmt::format("{}\n{} stages on {} devices; profile of {}, {} at once\n",
-                    scenario.title.empty() ? "(untitled)" : scenario.title, v.prepared.plan.stage_count(),
-                    v.prepared.plan.device_count(), v.profile.machine, v.profile.threads));
-  if (v.profile.threads < v.prepared.plan.device_count())
+                    experiment.title.empty() ? "(untitled)" : experiment.title, v.compiled.plan.stage_count(),
+                    v.compiled.plan.device_count(), v.profile.machine, v.profile.threads));
+  if (v.profile.threads < v.compiled.plan.device_count())
     print(fmt::format("note: {} devices share {} cores of this machine, which the simulation does not know\n",
-                      v.prepared.plan.device_count(), v.profile.threads));
+                      v.compiled.plan.device_count(), v.profile.threads));
   if (v.layers_measured < v.layers)
     print(fmt::format("note: {} of {} layers are not in the profile, and were reckoned\n", v.layers - v.layers_measured,
                       v.layers));
@@ -36,9 +41,8 @@ int execute(const Arguments& a) {
   if (!a.flag("no-control")) {
     flush();
     on_interrupt_say("what is printed above is done");
-    const Scenario alone =
-        load(a, {iterations, "plan.planner=balanced", "plan.stages=1", "run.schedule=gpipe", "weights=flush"});
-    const Validated control = validate_scenario(alone, a.text("backend"), a.text("simulator"), a.number("seconds"));
+    const Validated control =
+        validate_experiment(undivided(experiment), a.text("backend"), a.text("simulator"), a.number("seconds"));
     print("\nControl: the same in one stage on one device\n" + to_text(control.validation, kTolerance));
   }
   if (a.has("out")) {
@@ -46,7 +50,7 @@ int execute(const Arguments& a) {
     write_file(folder + "/profile.yaml", to_yaml(v.profile));
     write_file(
         folder + "/validation.json",
-        validation_json(scenario.title, v.validation, v.simulated.timeline, v.measured.timeline, kTolerance) + "\n");
+        validation_json(experiment.title, v.validation, v.simulated.timeline, v.measured.timeline, kTolerance) + "\n");
     fmt::print(stderr, "wrote {}/profile.yaml, validation.json\n", folder);
   }
   return 0;

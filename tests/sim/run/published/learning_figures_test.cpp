@@ -13,9 +13,9 @@ using namespace stagecraft;
 
 namespace {
 
-Prepared stages(int p, const std::string& schedule, int micro_batches) {
+CompiledExperiment stages(int p, const std::string& schedule, int micro_batches) {
   const std::string count = std::to_string(p);
-  return prepare(load_scenario(
+  return compile(load_experiment(
       "scenarios/papers/pipeoptim/equal-stages.yaml",
       {"model.layers=" + count, "cluster.devices=" + count, "plan.stages=" + count, "run.schedule=" + schedule,
        "run.micro_batches=" + std::to_string(micro_batches), "run.iterations=20"}));

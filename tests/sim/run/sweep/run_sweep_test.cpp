@@ -46,18 +46,18 @@ TEST_CASE("every row is the run of its scenario, with any number of processes") 
   int i = 0;
   for (const char* schedule : {"gpipe", "1f1b"}) {
     for (const int micro_batches : {2, 4}) {
-      const Scenario scenario =
-          load_scenario("examples/quickstart",
-                        {fmt::format("run.schedule={}", schedule), fmt::format("run.micro_batches={}", micro_batches)});
-      const Outcome o = stagecraft::run(scenario, prepare(scenario), "ideal");
+      const Experiment scenario = load_experiment(
+          "examples/quickstart",
+          {fmt::format("run.schedule={}", schedule), fmt::format("run.micro_batches={}", micro_batches)});
+      const Outcome o = stagecraft::run(compile(scenario), "ideal");
       const SweepRow& row = end.table.rows[i++];
       CHECK(row.status == "ok");
       CHECK(row.figures[figure("makespan_s")] == o.report.makespan.value);
       CHECK(row.figures[figure("period_s")] == o.report.period.value);
       CHECK(row.figures[figure("samples")] == 2 * micro_batches);
       REQUIRE(rows.executeStep());
-      CHECK(rows.getColumn(0).getString() == scenario.hash());
-      CHECK(sha256(rows.getColumn(1).getString()) == scenario.hash());
+      CHECK(rows.getColumn(0).getString() == scenario.scenario_hash);
+      CHECK(sha256(rows.getColumn(1).getString()) == scenario.scenario_hash);
     }
   }
 }
@@ -104,8 +104,8 @@ TEST_CASE("simgrid runs in workers as it does alone") {
   const test::Folder folder;
   const SweepEnd end = run(folder, kAxes, {.file = {}, .backend = "simgrid", .jobs = 2});
   CHECK(end.table.failed() == 0);
-  const Scenario scenario = load_scenario("examples/quickstart", {"run.schedule=1f1b", "run.micro_batches=4"});
-  CHECK(end.table.rows[3].figures[0] == stagecraft::run(scenario, prepare(scenario), "simgrid").report.makespan.value);
+  const Experiment scenario = load_experiment("examples/quickstart", {"run.schedule=1f1b", "run.micro_batches=4"});
+  CHECK(end.table.rows[3].figures[0] == stagecraft::run(compile(scenario), "simgrid").report.makespan.value);
 }
 
 TEST_CASE("a sweep goes on: only what is new is run") {

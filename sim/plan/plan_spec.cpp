@@ -1,0 +1,129 @@
+#include "sim/plan/plan_spec.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/core/id_vector.hpp"
+#include "sim/core/text.hpp"
+#include "sim/plan/planner.hpp"
+
+namespace stagecraft {
+namespace {
+
+using config::Value;
+
+constexpr EnumArray<Recomputation, std::string_view, 3> kRecomputations = {"none", "selective", "full"};
+
+/// A map with the default of every field that has one.
+Value default_map(const config::MapSpec& spec) {
+  Value map;
+  map.kind = Value::Kind::Map;
+  for (const config::Field& field : spec.fields)
+    if (field.default_text) map.members.push_back({field.name, {}, Value::scalar(*field.default_text, {}, "default")});
+  return map;
+}
+
+/// A list of stages belongs to the planner that reads it; the others have a number.
+bool is_count(const Value& stages) { return stages.is_scalar(); }
+
+bool needs_count(const PlannerDef& def) {
+  const config::Field* stages = def.fields->find("stages");
+  return stages && stages->required && stages->kind == config::Field::Kind::Integer;
+}
+
+}  // namespace
+
+std::string_view to_text(Recomputation r) { return kRecomputations[r]; }
+
+std::optional<Recomputation> parse_recomputation(std::string_view word) {
+  for (const Recomputation r : {Recomputation::None, Recomputation::Selective, Recomputation::Full})
+    if (to_text(r) == word) return r;
+  return {};
+}
+
+Where PlanSpec::where(std::string_view field) const {
+  if (!source) return {};
+  const Value* value = source->find(field);
+  return value ? value->where : source->where;
+}
+
+bool PlanSpec::has_micro_batch_size() const { return planner->fields->find("micro_batch_size") != nullptr; }
+
+PlanSpec read_plan_spec(const Value& checked, const Cluster& cluster) {
+  return read_plan_spec(get_from(planners::all(), "planner", checked.at("planner").text),
+                        std::make_shared<const Value>(checked), cluster);
+}
+
+PlanSpec read_plan_spec(const PlannerDef& def, std::shared_ptr<const Value> checked, const Cluster& cluster) {
+  PlanSpec spec;
+  spec.planner = &def;
+  const Value& map = *checked;
+  const auto read = [&](const char* name, auto&& set) {
+    if (const Value* value = map.find(name)) set(*value);
+  };
+  read("stages", [&](const Value& v) {
+    if (is_count(v)) spec.stages = config::as_int(v);
+  });
+  read("replicas", [&](const Value& v) { spec.replicas = config::as_int(v); });
+  read("micro_batch_size", [&](const Value& v) { spec.micro_batch_size = config::as_int(v); });
+  read("share", [&](const Value& v) { spec.share = parse_share(v.text); });
+  read("recompute", [&](const Value& v) { spec.recompute = parse_recomputation(v.text); });
+  read("placement", [&](const Value& v) { spec.placement = parse_placement(v.text); });
+  read("sequential", [&](const Value& v) { spec.sequential = config::as_bool(v); });
+  read("memory", [&](const Value& v) { spec.memory = config::as_bytes(v); });
+  read("bandwidth", [&](const Value& v) {
+    if (v.is_scalar()) spec.bandwidth = config::as_bandwidth(v);
+  });
+  for (const char* effort : {"states", "steps"})
+    read(effort, [&](const Value& v) { spec.effort = static_cast<std::int64_t>(config::as_real(v)); });
+  read("devices", [&](const Value& v) {
+    config::Problems problems;
+    spec.devices = read_devices(v, cluster, "devices", problems);
+    problems.throw_if_any();
+  });
+  if (def.read) spec.own = def.read(map, cluster);
+  spec.source = std::move(checked);
+  return spec;
+}
+
+PlanSpec default_plan_spec(const PlannerDef& def, const Cluster& cluster) {
+  PlanSpec spec = read_plan_spec(def, std::make_shared<const Value>(default_map(*def.fields)), cluster);
+  spec.source = nullptr;
+  return spec;
+}
+
+PlanSpec plan_spec_for(const PlannerDef& def, const PlanSpec& other, int stages, const Cluster& cluster) {
+  Value map;
+  map.kind = Value::Kind::Map;
+  for (const config::Member& m : other.source->members) {
+    const bool written = m.value.origin.empty() && !(m.key == "stages" && !is_count(m.value));
+    if (m.key != "planner" && written && def.fields->find(m.key)) map.members.push_back(m);
+  }
+  if (needs_count(def) && !map.has("stages"))
+    map.members.push_back({"stages", {}, Value::scalar(fmt::format("{}", stages), {}, "computed")});
+  config::Problems problems;
+  map = config::check(map, *def.fields, "plan", problems);
+  problems.throw_if_any();
+  return read_plan_spec(def, std::make_shared<const Value>(std::move(map)), cluster);
+}
+
+std::string to_text(const PlanSpec& spec, const Cluster& cluster) {
+  const auto has = [&](const char* field) { return spec.planner->fields->find(field) != nullptr; };
+  std::string text = fmt::format("{{planner: {}", spec.planner->name);
+  if (has("micro_batch_size")) text += fmt::format(", micro_batch_size: {}", spec.micro_batch_size);
+  if (has("recompute") && spec.recompute != default_plan_spec(*spec.planner, cluster).recompute)
+    text += fmt::format(", recompute: {}", spec.recompute ? to_text(*spec.recompute) : "auto");
+  if (spec.placement) text += fmt::format(", placement: {}", to_text(*spec.placement));
+  if (spec.stages) text += fmt::format(", stages: {}", *spec.stages);
+  if (has("replicas")) text += fmt::format(", replicas: {}", spec.replicas);
+  if (spec.devices) {
+    std::vector<std::string> names;
+    for (const DeviceId d : *spec.devices) names.push_back(fmt::format("\"{}\"", cluster.devices[d].name));
+    text += fmt::format(", devices: [{}]", join(names));
+  }
+  if (spec.effort) text += fmt::format(", {}: {}", has("states") ? "states" : "steps", *spec.effort);
+  return text + "}";
+}
+
+}  // namespace stagecraft

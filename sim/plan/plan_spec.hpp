@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/cluster/cluster.hpp"
+#include "sim/config/fields.hpp"
+#include "sim/plan/placement.hpp"
+#include "sim/plan/plan.hpp"
+
+namespace stagecraft {
+
+struct PlannerDef;
+
+/// What a stage does not keep from its forward to its backward: nothing; the inside of each attention (scores, softmax,
+/// context; Korthikanti et al., MLSys 2023); or everything but its input.
+enum class Recomputation : std::uint8_t { None, Selective, Full };
+std::string_view to_text(Recomputation);
+std::optional<Recomputation> parse_recomputation(std::string_view word);  ///< Nothing for "auto".
+
+/// The options that one planner alone has, as a struct in its own file.
+struct PlannerOptions {
+  virtual ~PlannerOptions() = default;
+};
+
+/// Which planner makes the plan, and its options. The `plan:` map of a scenario is read into it once; commands that try
+/// many plans set members. A planner ignores the members that it has no field for.
+struct PlanSpec {
+  const PlannerDef* planner = nullptr;
+  std::optional<int> stages;     ///< Nothing: the planner decides, or the stages are written out.
+  int replicas = 1;              ///< Devices of each stage.
+  int micro_batch_size = 1;      ///< Samples of one micro-batch.
+  Share share = Share::Samples;  ///< What replicas divide.
+  std::optional<Recomputation> recompute = Recomputation::None;  ///< Nothing: the planner chooses.
+  std::optional<Placement> placement;                            ///< Nothing: what the schedule goes with.
+  std::optional<std::vector<DeviceId>> devices;                  ///< Nothing: all of the cluster.
+  bool sequential = false;                                       ///< Parallel branches run one after the other.
+  std::optional<Bytes> memory;                                   ///< Of a device, in place of what its type has.
+  std::optional<Bandwidth> bandwidth;                            ///< Of every link, in place of the cluster's.
+  std::optional<std::int64_t> effort;                            ///< Partial plans or steps of a search, at most.
+  std::shared_ptr<const PlannerOptions> own;                     ///< Of this planner alone; may be null.
+  std::shared_ptr<const config::Value> source;  ///< The checked map it was read from; null if there is none.
+
+  /// Where a field was written, or else the whole map, for messages.
+  Where where(std::string_view field) const;
+  bool has_micro_batch_size() const;  ///< The planner has this option.
+
+  friend bool operator==(const PlanSpec&, const PlanSpec&) = default;
+
+  template <class Options>
+  const Options& options() const {
+    return static_cast<const Options&>(*own);
+  }
+};
+
+/// Reads a checked `plan:` map. InputError for devices that the cluster does not have.
+PlanSpec read_plan_spec(const config::Value& checked, const Cluster&);
+PlanSpec read_plan_spec(const PlannerDef&, std::shared_ptr<const config::Value> checked, const Cluster&);
+
+/// The planner with every option at its default.
+PlanSpec default_plan_spec(const PlannerDef&, const Cluster&);
+
+/// The checked options of a plan, for another planner: what was written there, where this planner has that field too,
+/// and `stages` where it needs a number of stages and none was written. InputError where a value is not allowed.
+PlanSpec plan_spec_for(const PlannerDef&, const PlanSpec& other, int stages, const Cluster&);
+
+/// "{planner: balanced, micro_batch_size: 2, stages: 4, devices: [\"a\", \"b\"]}": the map as YAML on one line, of the
+/// members that differ from what they are when nobody sets them.
+std::string to_text(const PlanSpec&, const Cluster&);
+
+}  // namespace stagecraft

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "backends/backend.hpp"
+#include "sim/config/value.hpp"
+#include "sim/cost/profile.hpp"
+#include "sim/program/lower.hpp"
+#include "sim/training/training.hpp"
+
+namespace stagecraft {
+
+/// How a plan is run: `run:` of a scenario, but for its schedule.
+struct RunSpec {
+  int micro_batches = 1;  ///< In one iteration, of the largest size that a stage uses.
+  LoweringOptions lowering;
+  bool emulated = false;  ///< Real backends sleep for the time of the cost table; messages are real.
+  GpuOptions gpu;
+  std::uint64_t seed = 1;
+};
+
+/// The parts of a scenario that need neither its model nor its cluster.
+struct Settings {
+  RunSpec run;        ///< Its lowering options lack what the weights policy adds.
+  Training training;  ///< Without `training:` in the scenario, a task that fits every model.
+  bool has_training = false;
+  std::shared_ptr<const Profile> profile;  ///< Measured costs; null if there are none.
+};
+
+/// Reads them from a checked scenario. InputError for choices that contradict each other.
+Settings read_settings(const config::Value& tree);
+
+}  // namespace stagecraft

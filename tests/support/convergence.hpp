@@ -1,0 +1,21 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/run/convergence.hpp"
+
+namespace stagecraft::test {
+
+/// A convergence question with the scenario that it is about.
+struct ConvergenceQuestion : ConvergenceOptions {
+  std::string file;
+  std::vector<std::string> sets;
+};
+
+inline Convergence converge(const ConvergenceQuestion& q, const std::function<void(const std::string&)>& progress) {
+  return stagecraft::converge(load_experiment(q.file, q.sets), q, progress);
+}
+
+}  // namespace stagecraft::test
