@@ -19,7 +19,7 @@ Planned plan(const PlannerInput& in) {
     Stage& stage = planned.plan.stages[s];
     stage.name = s == 0 ? "first" : "second";
     stage.devices = {DeviceId{s}};
-    stage.micro_batch_size = config::as_int(in.options.at("micro_batch_size"));
+    stage.micro_batch_size = in.options.micro_batch_size;
   }
   finish_plan(planned.plan, in, false);
   return planned;
