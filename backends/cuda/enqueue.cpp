@@ -78,7 +78,7 @@ void Enqueuer::put(InstructionId id) {
   if (i.is_compute() && here(i))
     compute(id);
   else if (i.kind == InstructionKind::Collective)
-    reduce(i.collective(), id);
+    collective(i.collective(), id);
   else if (i.kind == InstructionKind::Send)
     p_.rendezvous ? rendezvous(i.transfer()) : send(i.transfer());
   else if (i.kind == InstructionKind::Receive && !p_.rendezvous)

@@ -59,7 +59,7 @@ class Enqueuer {
   void rendezvous(int transfer);
   void send(int transfer);
   void receive(int transfer);
-  void reduce(int collective, InstructionId);
+  void collective(int index, InstructionId);
   void all_reduce(int collective);
 
   void behind(int queue, InstructionId);
@@ -68,7 +68,8 @@ class Enqueuer {
   void end(int queue, const std::vector<InstructionId>&);
   void carry(int transfer, int queue);
   void exchange(int transfer, int sender, int receiver);
-  void add_up(int collective);
+  void compute_results(int index);
+  void put_part(int index, int rank, const real::SafeStep&, real::Tensor output);
   void hand(int collective, InstructionId from, InstructionId to, void* data, void* target, std::size_t bytes);
   void copy_between(int from, int to, const void* data, void* target, std::size_t bytes, cudaStream_t);
   bool apart(InstructionId, InstructionId) const;

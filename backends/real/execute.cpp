@@ -26,8 +26,8 @@ class Emulation : public Actions, public Parcels {
 
   void compute(InstructionId id) override { sleep(p_.at(id).duration.value); }
   void carry(int transfer) override { move(p_.bytes(p_.transfers[transfer])); }
-  void reduce(int collective) override {
-    const Collective& c = p_.collectives[collective];
+  void collective(int index) override {
+    const Collective& c = p_.collectives[index];
     for (int m = 0; m < c.members; ++m) move(p_.shape(c).bytes);
   }
 
@@ -36,7 +36,7 @@ class Emulation : public Actions, public Parcels {
   void unpack(int, const void*) override {}
   std::size_t share_bytes(InstructionId member) override { return p_.shape(p_.collective(p_.at(member))).bytes; }
   void pack_share(InstructionId member, void* into) override { std::memcpy(into, from_.data(), share_bytes(member)); }
-  void sum(int collective, std::span<const void* const>) override { reduce(collective); }
+  void finish(int index, std::span<const void* const>) override { collective(index); }
 
  private:
   static void sleep(double seconds) {

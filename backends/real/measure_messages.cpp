@@ -18,7 +18,7 @@ class PingPong : public Actions {
   explicit PingPong(std::size_t bytes) : from_(bytes, 'x'), to_(bytes, 'y') {}
   void compute(InstructionId) override {}
   void carry(int) override { std::memcpy(to_.data(), from_.data(), from_.size()); }
-  void reduce(int) override {}
+  void collective(int) override {}
 
  private:
   std::vector<char> from_, to_;

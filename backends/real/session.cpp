@@ -163,55 +163,28 @@ void Session::compute(InstructionId id) {
   versions_[id] = stage.last_version();
 }
 
-Tensor Session::gradient(InstructionId member) {
-  const Instruction& i = p_.at(member);
-  return stage_on(i.stage, i.device).gradient();
-}
-
 void Session::carry(int transfer) {
   const Instruction& receive = p_.at(p_.transfers[transfer].receive);
   Kernels& kernels = *kernels_[receive.device];
   carry(transfer, [&](const void* from, void* to, std::size_t bytes) { kernels.copy(from, to, bytes); });
 }
 
-/// Sums in the order of the replicas, so that nothing depends on who comes last.
-void Session::reduce(int collective) {
-  const Collective& c = p_.collectives[collective];
-  std::vector<Tensor> parts;
-  for (int m = 0; m < c.members; ++m) parts.push_back(gradient(InstructionId{c.first + m}));
-  Kernels& kernels = *kernels_[p_.at(c.first).device];
-  for (std::size_t m = 1; m < parts.size(); ++m) kernels.add(parts[m], parts[0]);
-  for (std::size_t m = 1; m < parts.size(); ++m)
-    kernels.copy(parts[0].data, parts[m].data, static_cast<std::size_t>(parts[0].size()) * width_);
+std::int64_t Session::numbers(const Collective& c) { return nets_[p_.at(c.first).stage].weights; }
+
+MemberArrays Session::arrays(InstructionId member) {
+  const Instruction& i = p_.at(member);
+  const Collective& c = p_.collective(i);
+  return in_place(p_.shape(c).kind, c.members, member - c.first, stage_on(i.stage, i.device).gradient(), width_);
 }
 
 std::size_t Session::share_bytes(InstructionId member) {
-  const auto numbers = nets_[p_.at(member).stage].weights;
-  return static_cast<std::size_t>(numbers) * width_;
+  const Collective& c = p_.collective(p_.at(member));
+  const std::int64_t own = input_numbers(p_.shape(c).kind, c.members, member - c.first, numbers(c));
+  return static_cast<std::size_t>(own) * width_;
 }
 
 void Session::pack_share(InstructionId member, void* into) {
-  const Tensor own = gradient(member);
-  kernels_[p_.at(member).device]->copy(own.data, into, share_bytes(member));
-}
-
-/// The same additions in the same order as reduce(), once in every process.
-void Session::sum(int collective, std::span<const void* const> shares) {
-  const Collective& c = p_.collectives[collective];
-  std::vector<InstructionId> here;
-  for (int m = 0; m < c.members; ++m)
-    if (kernels_[p_.at(InstructionId{c.first + m}).device]) here.emplace_back(c.first + m);
-  const std::size_t bytes = share_bytes(here.front());
-  const Tensor total = gradient(here.front());
-  Kernels& kernels = *kernels_[p_.at(here.front()).device];
-  const auto release = [&](void* part) { kernels.release(part, bytes); };
-  const std::unique_ptr<void, decltype(release)> part(kernels.allocate(bytes), release);
-  kernels.copy(shares[0], total.data, bytes);
-  for (std::size_t m = 1; m < shares.size(); ++m) {
-    kernels.copy(shares[m], part.get(), bytes);
-    kernels.add({part.get(), total.rows, total.columns}, total);
-  }
-  for (std::size_t m = 1; m < here.size(); ++m) kernels.copy(total.data, gradient(here[m]).data, bytes);
+  kernels_of(member)->copy(arrays(member).input.data, into, share_bytes(member));
 }
 
 void Session::require_finite() const {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backends/backend.hpp"
+#include "backends/real/collectives.hpp"
 #include "backends/real/execute.hpp"
 #include "backends/real/mail.hpp"
 #include "backends/real/records.hpp"
@@ -13,7 +14,7 @@
 namespace stagecraft::real {
 
 /// Everything that a real run holds: stages, memories, mail. Instructions find their stage here.
-class Session : public Actions, public Parcels {
+class Session : public Actions, public Parcels, public CollectiveArrays {
  public:
   /// `queued`: kernels may return before they are done, so nothing is looked at before the end of the run, and memory
   /// is not this machine's.
@@ -25,14 +26,21 @@ class Session : public Actions, public Parcels {
   void carry(int transfer, const Copier& copy) { mail_->carry(transfer, copy); }
   void give(int transfer, const Piece& piece) { mail_->give(transfer, piece); }
   void take(int transfer, const Piece& piece) { mail_->take(transfer, piece); }
-  void reduce(int collective) override;
+  void collective(int index) override { run_collective(p_, p_.collectives[index], *this); }
 
   std::size_t bytes(int transfer) const override { return mail_->bytes(transfer); }
   void pack(int transfer, void* into) override { mail_->pack(transfer, into); }
   void unpack(int transfer, const void* from) override { mail_->unpack(transfer, from); }
   std::size_t share_bytes(InstructionId member) override;
   void pack_share(InstructionId member, void* into) override;
-  void sum(int collective, std::span<const void* const> shares) override;
+  void finish(int index, std::span<const void* const> shares) override {
+    finish_collective(p_, p_.collectives[index], *this, shares);
+  }
+
+  /// Collectives work in place on the gradients of their members.
+  std::int64_t numbers(const Collective&) override;
+  MemberArrays arrays(InstructionId member) override;
+  Kernels* kernels_of(InstructionId member) override { return kernels_[p_.at(member).device].get(); }
 
   /// Of a run that is queued: as before its first instruction, but that the data is there already. `again`: not for the
   /// last time.
@@ -45,7 +53,6 @@ class Session : public Actions, public Parcels {
   Records records() const;              ///< Of what is here.
   Learnt learnt(const Records&) const;  ///< From those of all processes.
   StageExecutor& stage_on(StageId, DeviceId);
-  Tensor gradient(InstructionId member);  ///< What a member brings to its reduction.
   Kernels& kernels(DeviceId d) { return *kernels_[d]; }
 
  private:

@@ -16,11 +16,11 @@ class Parcels {
   virtual void pack(int transfer, void* into) = 0;
   virtual void unpack(int transfer, const void* from) = 0;
 
-  /// What a member brings to its reduction.
+  /// What a member brings to its collective; the size is known for members of other processes too.
   virtual std::size_t share_bytes(InstructionId member) = 0;
   virtual void pack_share(InstructionId member, void* into) = 0;
-  /// Adds up the shares of all members, in their order, for those that are here.
-  virtual void sum(int collective, std::span<const void* const> shares) = 0;
+  /// Computes the results of the members that are here from the shares of all, in the order of their ranks.
+  virtual void finish(int collective, std::span<const void* const> shares) = 0;
 };
 
 /// Carries messages to and from devices of other processes. Any thread may call it at any time.
@@ -30,7 +30,7 @@ class Transport {
   virtual bool here(DeviceId) const = 0;
   virtual void send(int transfer) = 0;     ///< The message is made; with eager transfers its send has ended.
   virtual void receive(int transfer) = 0;  ///< Its receive may start.
-  virtual void reduce(int collective, InstructionId member) = 0;  ///< A member that is here may start.
+  virtual void join(int collective, InstructionId member) = 0;  ///< A member that is here may start.
   /// What has ended since the last call; nothing while another thread asks.
   virtual void poll(std::vector<InstructionId>& ended) = 0;
 

@@ -213,7 +213,7 @@ class Walk {
       ready.pop_back();
       const Instruction& instruction = p_.instructions[i];
       if (instruction.kind == InstructionKind::Collective)
-        reduce(instruction.collective(), i, ready);
+        collective(instruction.collective(), i, ready);
       else
         message(instruction, i, ready);
     }
@@ -270,16 +270,16 @@ class Walk {
     end(i, ready);
   }
 
-  void reduce(int collective, std::int32_t i, std::vector<std::int32_t>& ready) {
-    const Collective& c = p_.collectives[collective];
+  void collective(int index, std::int32_t i, std::vector<std::int32_t>& ready) {
+    const Collective& c = p_.collectives[index];
     for (int m = 0; m < c.members; ++m) {
       if (here(p_.at(InstructionId{c.first + m}).device)) continue;
       times_.start[i] = now();
-      return transport_->reduce(collective, InstructionId{i});
+      return transport_->join(index, InstructionId{i});
     }
-    if (members_ready_[collective].fetch_add(1) + 1 < c.members) return;
+    if (members_ready_[index].fetch_add(1) + 1 < c.members) return;
     const double start = now();
-    actions_.reduce(collective);
+    actions_.collective(index);
     const double finish = now();
     for (int m = 0; m < c.members; ++m) {
       times_.start[c.first + m] = start;
@@ -394,7 +394,7 @@ Times in_order(const Program& p, Actions& actions) {
     if (i.kind == InstructionKind::Send) actions.carry(i.transfer());
     if (i.kind == InstructionKind::Collective) {
       const Collective& c = p.collective(i);
-      if (static_cast<std::int64_t>(n) == c.first + c.members - 1) actions.reduce(i.collective());
+      if (static_cast<std::int64_t>(n) == c.first + c.members - 1) actions.collective(i.collective());
     }
     times.end[n] = now();
   }

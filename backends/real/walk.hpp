@@ -15,7 +15,7 @@ class Actions {
   virtual ~Actions() = default;
   virtual void compute(InstructionId) = 0;
   virtual void carry(int transfer) = 0;
-  virtual void reduce(int collective) = 0;
+  virtual void collective(int index) = 0;  ///< All of its members are ready.
 };
 
 struct WalkOptions {
@@ -31,7 +31,7 @@ struct Times {
 
 /// Executes a Program: each instruction when all it waits for has ended, one thread a device, pinned to a core where
 /// there are enough of them and no other processes. A message is carried by whichever thread finds both of its ends
-/// ready; a reduction by the one that finds the last member ready. Throws BackendError that names what every device
+/// ready; a collective by the one that finds the last member ready. Throws BackendError that names what every device
 /// waits for when nothing moves any more, what an instruction throws, and FailedElsewhere when another process failed.
 Times walk(const Program&, Actions&, Transport*, const WalkOptions&);
 

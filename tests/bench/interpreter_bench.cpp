@@ -18,7 +18,7 @@ class Nothing : public real::Actions {
  public:
   void compute(InstructionId) override {}
   void carry(int) override {}
-  void reduce(int) override {}
+  void collective(int) override {}
 };
 
 double microseconds_each(const Program& p, const std::vector<double>& ends) {

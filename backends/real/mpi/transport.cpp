@@ -103,19 +103,18 @@ void MpiTransport::post_receives() {
   }
 }
 
-void MpiTransport::reduce(int collective, InstructionId member) {
+void MpiTransport::join(int collective, InstructionId member) {
   const Collective& c = p_.collectives[collective];
-  const std::size_t bytes = parcels_.share_bytes(member);
-  const Block block = block_of(bytes);
+  const Block block = block_of(parcels_.share_bytes(member));
   parcels_.pack_share(member, block.get());
   const std::lock_guard lock(mpi_);
-  exchange(c, collective, member - c.first, block, bytes);
+  exchange(c, collective, member - c.first, block);
 }
 
 /// A member's share goes to each process that has another member. Receives for the shares of those are posted with the
 /// first member that is here.
-void MpiTransport::exchange(const Collective& c, int collective, int member, const Block& block, std::size_t bytes) {
-  const auto count = static_cast<int>(bytes);
+void MpiTransport::exchange(const Collective& c, int collective, int member, const Block& block) {
+  const auto count = [&](int m) { return static_cast<int>(parcels_.share_bytes(c.member(m))); };
   auto [found, fresh] = sums_.try_emplace(collective);
   Sum& sum = found->second;
   if (fresh) {
@@ -129,15 +128,15 @@ void MpiTransport::exchange(const Collective& c, int collective, int member, con
     if (owner == dealing_.world().rank) continue;
     others.insert(owner);
     if (!fresh) continue;
-    const Block theirs = sum.shares[m] = block_of(bytes);
+    const Block theirs = sum.shares[m] = block_of(parcels_.share_bytes(id));
     MPI_Request request;
-    check(MPI_Irecv(theirs.get(), count, MPI_BYTE, owner, id, wires().shares, &request));
+    check(MPI_Irecv(theirs.get(), count(m), MPI_BYTE, owner, id, wires().shares, &request));
     add(request, {Kind::ShareReceived, collective, m, theirs});
   }
   sum.shares[member] = block;
   for (const int other : others) {
     MPI_Request request;
-    check(MPI_Isend(block.get(), count, MPI_BYTE, other, c.first + member, wires().shares, &request));
+    check(MPI_Isend(block.get(), count(member), MPI_BYTE, other, c.first + member, wires().shares, &request));
     add(request, {Kind::ShareSent, collective, member, block});
   }
   note_share(collective);
@@ -198,7 +197,7 @@ void MpiTransport::end_sums(std::vector<InstructionId>& ended) {
   for (const auto& [collective, sum] : sums) {
     std::vector<const void*> shares;
     for (const Block& b : sum.shares) shares.push_back(b.get());
-    parcels_.sum(collective, shares);
+    parcels_.finish(collective, shares);
     const Collective& c = p_.collectives[collective];
     for (int m = 0; m < c.members; ++m)
       if (const InstructionId member{c.first + m}; here(p_.at(member).device)) ended.push_back(member);

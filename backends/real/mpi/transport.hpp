@@ -25,7 +25,7 @@ class MpiTransport : public Transport {
   bool here(DeviceId d) const override { return dealing_.here(d); }
   void send(int transfer) override;
   void receive(int transfer) override;
-  void reduce(int collective, InstructionId member) override;
+  void join(int collective, InstructionId member) override;
   void poll(std::vector<InstructionId>& ended) override;
   std::optional<Pulse> pulse(const Pulse& own) override;
   bool told_to_stop() const override;
@@ -48,7 +48,7 @@ class MpiTransport : public Transport {
 
   void require_possible() const;
   Sum& sum_of(int collective);
-  void exchange(const Collective&, int collective, int member, const Block&, std::size_t bytes);
+  void exchange(const Collective&, int collective, int member, const Block&);
   void add(MPI_Request, UnderWay);
   void post_receives();
   std::vector<UnderWay> arrived();

@@ -41,7 +41,7 @@ class MemoryTransport : public real::Transport {
     receiving_.push_back(transfer);
   }
 
-  void reduce(int collective, InstructionId member) override {
+  void join(int collective, InstructionId member) override {
     std::vector<char> bytes(parcels_.share_bytes(member));
     parcels_.pack_share(member, bytes.data());
     const std::lock_guard lock(world_.mutex);
@@ -96,7 +96,7 @@ class MemoryTransport : public real::Transport {
       if (found == world_.shares.end()) return false;
       shares.push_back(found->second.data());
     }
-    parcels_.sum(collective, shares);
+    parcels_.finish(collective, shares);
     for (int m = 0; m < c.members; ++m)
       if (here(p_.at(InstructionId{c.first + m}).device)) ended.emplace_back(c.first + m);
     return true;

@@ -10,6 +10,7 @@
 #include "backends/real/session.hpp"
 #include "tests/backends/real/memory_world.hpp"
 #include "tests/backends/real/run_case.hpp"
+#include "tests/support/collective_steps.hpp"
 #include "tests/support/nets.hpp"
 
 using namespace stagecraft;
@@ -167,4 +168,22 @@ TEST_CASE("what fails in one process ends the others without a word of their own
     CHECK((own || error == FailedElsewhere().what()));
   }
   CHECK(diverged >= 1);
+}
+
+TEST_CASE("gradients of replicas in several processes that are scattered, gathered, exchanged or broadcast") {
+  const ModelGraph model = test::deep_net(3, 6, 9, 3);
+  Plan plan = test::stage_each(model, 4, 3);
+  plan.stages[1].devices = {DeviceId{1}, DeviceId{3}, DeviceId{4}};
+  const WeightsRule rule = test::policy("flush");
+  const Training training = test::training_of(OptimizerKind::Adam, 0.01, "teacher");
+  const Program program = test::real_program("1f1b", plan, rule, 3);
+  const test::RealRun alone = test::really_run(program, model, plan, rule, training);
+  for (const auto& kinds : test::sums_in_steps())
+    for (const int processes : {2, 3}) {
+      const Program steps = test::in_steps(program, kinds);
+      const Together together = run_together(processes, steps, Work{model, plan, rule, training});
+      for (const std::string& error : together.errors) REQUIRE(error == "");
+      CHECK(together.learnt.losses == alone.learnt().losses);
+      CHECK(together.learnt.weights == alone.learnt().weights);
+    }
 }

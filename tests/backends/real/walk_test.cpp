@@ -24,7 +24,7 @@ class Noted : public real::Actions {
     note(transfer.send);
     at_[transfer.receive] = at_[transfer.send].load();
   }
-  void reduce(int c) override {
+  void collective(int c) override {
     const Collective& collective = p_.collectives[c];
     for (int m = 0; m < collective.members; ++m) note(InstructionId{collective.first + m});
   }
@@ -55,7 +55,7 @@ class Failing : public real::Actions {
     if (i == at_) throw Infeasible("diverged", "not a number");
   }
   void carry(int) override {}
-  void reduce(int) override {}
+  void collective(int) override {}
 
  private:
   InstructionId at_;
@@ -65,7 +65,7 @@ class Idle : public real::Actions {
  public:
   void compute(InstructionId) override {}
   void carry(int) override {}
-  void reduce(int) override {}
+  void collective(int) override {}
 };
 
 }  // namespace

@@ -22,13 +22,13 @@ class Nothing : public real::Actions, public real::Parcels {
     if (breaks_ && i == 1) throw BackendError("the second computation is broken");
   }
   void carry(int) override {}
-  void reduce(int) override {}
+  void collective(int) override {}
   std::size_t bytes(int) const override { return 8; }
   void pack(int, void*) override {}
   void unpack(int, const void*) override {}
   std::size_t share_bytes(InstructionId) override { return 0; }
   void pack_share(InstructionId, void*) override {}
-  void sum(int, std::span<const void* const>) override {}
+  void finish(int, std::span<const void* const>) override {}
 
  private:
   bool breaks_;

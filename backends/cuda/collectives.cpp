@@ -1,0 +1,144 @@
+// Collectives: by the kernels of their members, with sums in the order of the CPU; or sums by NCCL on all GPUs.
+#include <algorithm>
+#include <memory>
+
+#include "backends/cuda/enqueue.hpp"
+
+namespace stagecraft::cuda {
+
+/// Members on GPUs that copy to each other share a stream, that of the first of them; the others wait for its end. What
+/// members wait for comes before all of them, so the first stands for all.
+void Enqueuer::collective(int index, InstructionId id) {
+  const Collective& c = p_.collectives[index];
+  if (id != c.first) return;
+  if (ranks_ && ranks_->sums() && p_.shape(c).kind == CollectiveKind::AllReduce) return all_reduce(index);
+  std::vector<std::vector<InstructionId>> crews;
+  for (int m = 0; m < c.members; ++m) {
+    if (!here(p_.at(c.member(m)))) continue;
+    const auto near = [&](const auto& crew) { return !apart(crew.front(), c.member(m)); };
+    const auto found = std::find_if(crews.begin(), crews.end(), near);
+    (found == crews.end() ? crews.emplace_back() : *found).push_back(c.member(m));
+  }
+  for (const auto& crew : crews) {
+    const int queue = queue_of(p_.at(crew.front()), DeviceId{});
+    begin(queue, crew);
+    for (const InstructionId m : crew) work_on(p_.at(m).device, queue);
+  }
+  compute_results(index);
+  for (const auto& crew : crews) {
+    end(queue_of(p_.at(crew.front()), DeviceId{}), crew);
+    for (const InstructionId m : crew) {
+      const int own = queue_of(p_.at(m), DeviceId{});
+      work_alone(p_.at(m).device);
+      yard_.queues().select(own);
+      yard_.queues().wait(own, ended_[m]);
+    }
+  }
+}
+
+/// On a stream of each member, and in the place of its gradient.
+void Enqueuer::all_reduce(int collective) {
+  const Collective& c = p_.collectives[collective];
+  std::vector<std::pair<InstructionId, int>> members;
+  std::vector<Summand> summands;
+  for (int m = 0; m < c.members; ++m) {
+    const InstructionId member{c.first + m};
+    const Instruction& i = p_.at(member);
+    if (!here(i)) continue;
+    const int own = members.emplace_back(member, queue_of(i, DeviceId{})).second;
+    begin(own, {member});
+    work_on(i.device, own);
+    const real::Tensor gradient = session_->arrays(member).output;
+    summands.push_back(
+        {i.device, gradient.data, static_cast<std::size_t>(gradient.size()), yard_.queues().stream(own)});
+  }
+  if (summands.empty()) return;
+  ranks_->sum(collective, yard_.width(), summands);
+  for (const auto& [member, own] : members) {
+    end(own, {member});
+    work_alone(p_.at(member).device);
+  }
+}
+
+/// Where one device reaches the arrays of all, it does everything. Else each result is put together where it belongs,
+/// rank by rank and in the same order in all processes.
+void Enqueuer::compute_results(int index) {
+  const Collective& c = p_.collectives[index];
+  const CollectiveKind kind = p_.shape(c).kind;
+  bool all_reach = here(p_.at(c.first));
+  for (int m = 1; m < c.members && all_reach; ++m) all_reach = reaches(c.first, c.member(m));
+  if (all_reach) return session_->collective(index);
+
+  std::vector<real::MemberArrays> arrays(c.members);  // Null where a member is not here.
+  std::vector<std::unique_ptr<real::ScratchCopy>> copies(c.members);
+  for (int m = 0; m < c.members; ++m) {
+    const Instruction& member = p_.at(c.member(m));
+    if (!here(member)) continue;
+    arrays[m] = session_->arrays(c.member(m));
+    if (const real::Tensor early = real::overwritten_early(kind, m, arrays[m]))
+      copies[m] = std::make_unique<real::ScratchCopy>(session_->kernels(member.device), early);
+  }
+  const std::int64_t numbers = session_->numbers(c);
+  for (int rank = 0; rank < (real::is_computed_once(kind) ? 1 : c.members); ++rank)
+    for (const real::ResultPart& part : real::result_parts(kind, c.members, rank, numbers))
+      put_part(index, rank, real::safe_step(kind, rank, part, arrays[part.source].input, copies[part.source].get()),
+               arrays[rank].output);
+  if (!real::is_computed_once(kind)) return;
+  for (int m = 1; m < c.members; ++m)
+    hand(index, c.first, c.member(m), arrays[0].output.data, arrays[m].output.data,
+         static_cast<std::size_t>(numbers) * yard_.width());
+}
+
+/// One step of the result of a rank: read from the other member's memory, or sent from there.
+void Enqueuer::put_part(int index, int rank, const real::SafeStep& step, real::Tensor output) {
+  const Collective& c = p_.collectives[index];
+  const auto& [part, input] = step;
+  const InstructionId from = c.member(part.source), to = c.member(rank);
+  const bool puts = here(p_.at(to));
+  if (part.count == 0) return;
+  if (part.source == rank || (puts && reaches(to, from))) {
+    if (puts) real::write_part(session_->kernels(p_.at(to).device), part, input, output);
+    return;
+  }
+  const std::size_t width = yard_.width(), bytes = static_cast<std::size_t>(part.count) * width;
+  void* const source = input ? static_cast<char*>(input.data) + part.from * width : nullptr;
+  void* const target = output ? static_cast<char*>(output.data) + part.to * width : nullptr;
+  if (!part.add) return hand(index, from, to, source, target, bytes);
+  const auto release = [&](void* copy) { session_->kernels(p_.at(to).device).release(copy, bytes); };
+  const std::unique_ptr<void, decltype(release)> copy(
+      puts ? session_->kernels(p_.at(to).device).allocate(bytes) : nullptr, release);
+  hand(index, from, to, source, copy.get(), bytes);
+  if (puts) session_->kernels(p_.at(to).device).add({copy.get(), 1, part.count}, {target, 1, part.count});
+}
+
+/// From one member to another, whichever of them is here.
+void Enqueuer::hand(int collective, InstructionId from, InstructionId to, void* data, void* target, std::size_t bytes) {
+  const DeviceId a = p_.at(from).device, b = p_.at(to).device;
+  const auto stream = [&](DeviceId d) { return yard_.queues().stream(yard_.used(device(d))); };
+  if (!apart(from, to)) {
+    if (data && target) copy_between(device(a), device(b), data, target, bytes, stream(a));
+    return;
+  }
+  std::vector<Half> halves;
+  if (data) halves.push_back({a, b, data, bytes, true, stream(a)});
+  if (target) halves.push_back({b, a, target, bytes, false, stream(b)});
+  if (!halves.empty()) ranks_->share(collective, halves);
+}
+
+void Enqueuer::copy_between(int from, int to, const void* data, void* target, std::size_t bytes, cudaStream_t stream) {
+  const auto copy = [=, to = yard_.devices().gpu(to), from = yard_.devices().gpu(from)] {
+    check(cudaMemcpyPeerAsync(target, to, data, from, bytes, stream), "cudaMemcpyPeerAsync");
+  };
+  if (Tape* const tape = yard_.tape()) return tape->work(yard_.used(from), copy, Copied{data, target, bytes});
+  copy();
+}
+
+bool Enqueuer::apart(InstructionId a, InstructionId b) const {
+  return ranks_ && ranks_->apart(p_.at(a).device, p_.at(b).device);
+}
+
+bool Enqueuer::reaches(InstructionId a, InstructionId b) const {
+  return !apart(a, b) && yard_.devices().reaches(device(p_.at(a).device), device(p_.at(b).device));
+}
+
+}  // namespace stagecraft::cuda

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "backends/real/kernels.hpp"
+#include "sim/program/program.hpp"
+
+namespace stagecraft::real {
+
+/// Numbers of one member's input that become, or are added to, numbers of a result.
+struct ResultPart {
+  int source = 0;                            ///< Rank of the member that brings the input.
+  std::int64_t from = 0, to = 0, count = 0;  ///< Offsets in that input and in the result.
+  bool add = false;
+};
+
+/// How the result of a rank is put together, step by step; `numbers` counts the whole array. This is the only place
+/// that says what each kind of collective does with data. Sums add the inputs in the order of the ranks, so all
+/// backends get the same bits. Scattered and gathered parts are as equal as whole numbers allow; an all-to-all
+/// exchanges parts of numbers / members and leaves what remains alone.
+std::vector<ResultPart> result_parts(CollectiveKind, int members, int rank, std::int64_t numbers);
+
+/// Numbers that a rank brings.
+std::int64_t input_numbers(CollectiveKind, int members, int rank, std::int64_t numbers);
+
+/// Every rank gets the same result from sums or from the root, so it is computed once.
+inline bool is_computed_once(CollectiveKind kind) {
+  return kind == CollectiveKind::AllReduce || kind == CollectiveKind::Broadcast;
+}
+
+/// Where the input and the result of a member are.
+struct MemberArrays {
+  Tensor input, output;
+};
+
+/// Both in one whole array: a rank's scattered part lies at its place, as in the in-place forms of NCCL.
+MemberArrays in_place(CollectiveKind, int members, int rank, Tensor whole, std::size_t width);
+
+/// Does one step of a result.
+void write_part(Kernels&, const ResultPart&, Tensor input, Tensor output);
+
+/// The arrays of the members of collectives, and who computes there.
+class CollectiveArrays {
+ public:
+  virtual ~CollectiveArrays() = default;
+  virtual std::int64_t numbers(const Collective&) = 0;    ///< In the whole array; known for all collectives.
+  virtual MemberArrays arrays(InstructionId member) = 0;  ///< Of a member that is here.
+  virtual Kernels* kernels_of(InstructionId member) = 0;  ///< Null where it is not here.
+};
+
+/// A collective whose members are all here. The kernels of the first one do everything.
+void run_collective(const Program&, const Collective&, CollectiveArrays&);
+/// The results of the members that are here, from what all members bring.
+void finish_collective(const Program&, const Collective&, CollectiveArrays&, std::span<const void* const> inputs);
+
+/// A copy of an array until the end of its scope.
+class ScratchCopy {
+ public:
+  ScratchCopy(Kernels&, Tensor);
+  ~ScratchCopy();
+  ScratchCopy(const ScratchCopy&) = delete;
+  ScratchCopy& operator=(const ScratchCopy&) = delete;
+  const Tensor& tensor() const { return copy_; }
+
+ private:
+  Kernels& kernels_;
+  Tensor copy_;
+};
+
+/// What has to be copied before a collective that works in place overwrites it too early: everything that a member
+/// brings to an all-to-all, and what it brings to its own part of a reduce-scatter; else nothing.
+Tensor overwritten_early(CollectiveKind, int rank, const MemberArrays&);
+
+/// The step with the copy in place of what was overwritten.
+struct SafeStep {
+  ResultPart part;
+  Tensor input;
+};
+SafeStep safe_step(CollectiveKind, int rank, const ResultPart&, Tensor input, const ScratchCopy* copy_of_source);
+
+}  // namespace stagecraft::real

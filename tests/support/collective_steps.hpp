@@ -1,0 +1,108 @@
+#pragma once
+
+#include <vector>
+
+#include "sim/program/program.hpp"
+
+namespace stagecraft::test {
+
+/// The program with several collectives of the given kinds in place of each, in the same group and stream. Each waits
+/// for the one before; who waited for the old one waits for the last. Where the old one is an all-reduce in place,
+/// {ReduceScatter, AllGather} does the same as it, and two all-to-alls, or a broadcast, behind it change nothing.
+class CollectiveSteps {
+ public:
+  CollectiveSteps(const Program& from, const std::vector<CollectiveKind>& kinds) : from_(from), kinds_(kinds) {
+    number();
+    to_ = from;
+    to_.instructions.clear();
+    to_.first_wait = {0};
+    to_.waits.clear();
+    to_.collectives.clear();
+    if (!from.traffic.empty()) to_.traffic.clear();
+    write();
+    for (Transfer& t : to_.transfers) t.send = last(t.send), t.receive = last(t.receive);
+    for (Buffer& b : to_.buffers) b.allocated_by = last(b.allocated_by), b.freed_by = last(b.freed_by);
+  }
+
+  const Program& program() const { return to_; }
+
+ private:
+  bool is_collective(std::size_t i) const { return from_.instructions[i].kind == InstructionKind::Collective; }
+
+  void number() {
+    std::int64_t next = 0;
+    for (std::size_t i = 0; i < from_.size();) {
+      const int count = is_collective(i) ? from_.collective(from_.instructions[i]).members : 1;
+      if (is_collective(i)) next += count * (std::ssize(kinds_) - 1);
+      for (int m = 0; m < count; ++m) last_.emplace_back(next++);
+      i += count;
+    }
+  }
+
+  InstructionId last(InstructionId old) const { return last_[old]; }
+
+  void add(const Instruction& instruction, const std::vector<InstructionId>& waits) {
+    to_.instructions.push_back(instruction);
+    to_.waits.insert(to_.waits.end(), waits.begin(), waits.end());
+    to_.first_wait.push_back(static_cast<std::uint32_t>(to_.waits.size()));
+    if (!from_.traffic.empty()) to_.traffic.push_back(0);
+  }
+
+  std::vector<InstructionId> waits_of(std::size_t i) const {
+    std::vector<InstructionId> waits;
+    for (const InstructionId w : from_.waits_for(InstructionId{static_cast<std::int64_t>(i)})) waits.push_back(last(w));
+    return waits;
+  }
+
+  void write() {
+    for (std::size_t i = 0; i < from_.size();) {
+      if (!is_collective(i)) {
+        add(from_.instructions[i], waits_of(i));
+        if (!from_.traffic.empty()) to_.traffic.back() = from_.traffic[i];
+        ++i;
+        continue;
+      }
+      const Collective old = from_.collective(from_.instructions[i]);
+      for (const CollectiveKind kind : kinds_) step(old, kind);
+      i += old.members;
+    }
+  }
+
+  void step(const Collective& old, CollectiveKind kind) {
+    Collective made = old;
+    const bool first = old_ != old.first;
+    const InstructionId before = made.first;
+    made.first = InstructionId{static_cast<std::int64_t>(to_.size())};
+    DeviceGroup group;
+    for (int m = 0; m < old.members; ++m) group.devices.push_back(from_.at(old.member(m)).device);
+    made.shape = add_shape(to_, kind, CollectiveAlgorithm::Ring, group, from_.shape(old).bytes);
+    for (int m = 0; m < old.members; ++m) {
+      Instruction member = from_.at(old.member(m));
+      member.payload = static_cast<std::int32_t>(to_.collectives.size());
+      const InstructionId previous{made.first + m - old.members};
+      add(member, first ? waits_of(static_cast<std::size_t>(before + m)) : std::vector<InstructionId>{previous});
+    }
+    to_.collectives.push_back(made);
+    old_ = old.first;
+  }
+
+  const Program& from_;
+  std::vector<CollectiveKind> kinds_;
+  std::vector<InstructionId> last_;  ///< By old number: the new one, of a member that of the last step.
+  InstructionId old_;                ///< First member of the collective that is being replaced.
+  Program to_;
+};
+
+inline Program in_steps(const Program& program, const std::vector<CollectiveKind>& kinds) {
+  return CollectiveSteps(program, kinds).program();
+}
+
+inline std::vector<std::vector<CollectiveKind>> sums_in_steps() {
+  using enum CollectiveKind;
+  return {{ReduceScatter, AllGather},
+          {AllReduce, AllToAll, AllToAll},
+          {AllReduce, Broadcast},
+          {ReduceScatter, AllGather, AllToAll, AllToAll, Broadcast}};
+}
+
+}  // namespace stagecraft::test
