@@ -19,11 +19,14 @@ timeline = program | {"sim/timeline"}
 report = timeline | {"sim/report"}
 backend = {"sim/core", "sim/cluster", "sim/program", "sim/timeline", "backends"}
 real = backend | weights | {"sim/training", "backends/real"}
-run = report | {"backends", "models", "topologies", "sim/training", "sim/run"}
+experiment = report | {"backends", "models", "topologies", "sim/training", "sim/experiment"}
+ends = {name: experiment | {f"sim/{name}"} for name in ("search", "sweep", "published")}
+tools = experiment.union(*ends.values()) | {"tools/stagecraft"}
 allowed = {
     "sim/core": core, "sim/config": config, "sim/training": training, "sim/model": config | {"sim/model"}, "sim/cluster": cluster,
     "sim/cost": cost, "sim/plan": plan, "sim/schedule": schedule, "sim/schedule_file": schedule_file, "sim/weights": weights, "sim/program": program,
-    "sim/timeline": timeline, "sim/report": report, "sim/run": run, "tools/stagecraft": run | {"tools/stagecraft"},
+    "sim/timeline": timeline, "sim/report": report, "sim/experiment": experiment, "sim/search": ends["search"], "sim/sweep": ends["sweep"],
+    "sim/published": ends["published"], "tools/stagecraft": tools,
     "models": config | {"sim/model", "models"}, "topologies": cluster | {"topologies"},
     "backends/ideal": backend, "backends/des": backend | {"backends/des"},
     "backends/simgrid": backend | {"backends/des", "backends/simgrid"},
@@ -33,7 +36,7 @@ allowed = {
 }
 # A library, and the only folders whose files may include it.
 libraries = {r"simgrid/": ("backends/simgrid",), r"yaml-cpp/": ("sim/config",), r"CLI/": ("tools/stagecraft",),
-             r"(sqlite3\.h|SQLiteCpp/)": ("sim/run/sweep",), r"protozero/": ("models/onnx", "sim/report"), r"mpi\.h": ("backends/real",),
+             r"(sqlite3\.h|SQLiteCpp/)": ("sim/sweep",), r"protozero/": ("models/onnx", "sim/report"), r"mpi\.h": ("backends/real",),
              r"(Eigen/|unsupported/)": ("backends/cpu",), r"(cuda|cublas|nccl)": ("backends/cuda",)}
 
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/run/pipeedge.hpp"
+#include "sim/experiment/pipeedge.hpp"
 #include "tests/fuzz/memory_file.hpp"
 #include "tests/fuzz/tree.hpp"
 

@@ -11,8 +11,8 @@
 
 #include "sim/config/value.hpp"
 #include "sim/core/diagnostic.hpp"
-#include "sim/run/scenario.hpp"
-#include "sim/run/simgrid_xml.hpp"
+#include "sim/experiment/scenario.hpp"
+#include "sim/experiment/simgrid_xml.hpp"
 #include "tests/fuzz/memory_file.hpp"
 #include "tests/fuzz/platform_files.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/cost/profile.hpp"
-#include "sim/run/profiles.hpp"
+#include "sim/experiment/profiles.hpp"
 #include "tests/fuzz/memory_file.hpp"
 #include "tests/fuzz/tree.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/run/published/published.hpp"
+#include "sim/published/published.hpp"
 #include "tests/fuzz/memory_file.hpp"
 
 using namespace stagecraft;

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/run/sweep/store.hpp"
-#include "sim/run/sweep/table.hpp"
+#include "sim/sweep/store.hpp"
+#include "sim/sweep/table.hpp"
 
 using namespace stagecraft;
 

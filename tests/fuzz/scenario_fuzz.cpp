@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/run/scenario.hpp"
+#include "sim/experiment/scenario.hpp"
 #include "tests/fuzz/memory_file.hpp"
 #include "tests/fuzz/tree.hpp"
 

@@ -80,12 +80,12 @@ def papers():
 
 def results():
     """Two points of a sweep with one result, in small pages."""
-    figures = re.findall(r'^    \{"(\w+)", (true|false)', (root / "sim/run/sweep/result.cpp").read_text(), re.M)
+    figures = re.findall(r'^    \{"(\w+)", (true|false)', (root / "sim/sweep/result.cpp").read_text(), re.M)
     columns = ", ".join(f"{name} {'INTEGER' if whole == 'true' else 'REAL'}" for name, whole in figures)
     names = ", ".join("result." + name for name, _ in figures)
-    store = (root / "sim/run/sweep/store.cpp").read_text()
+    store = (root / "sim/sweep/store.cpp").read_text()
     layout = store[store.index("CREATE TABLE IF NOT EXISTS sweep"):store.index(')sql",')]
-    application = int(re.search(r"kApplication = (0x\w+)", (root / "sim/run/sweep/store.hpp").read_text())[1], 16)
+    application = int(re.search(r"kApplication = (0x\w+)", (root / "sim/sweep/store.hpp").read_text())[1], 16)
     layout = layout.replace("{0}", ", " + columns).replace("{1}", ", " + names)
     with tempfile.TemporaryDirectory() as place:
         file = pathlib.Path(place) / "results.db"

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/run/sweep/points.hpp"
+#include "sim/sweep/points.hpp"
 #include "tests/fuzz/memory_file.hpp"
 
 using namespace stagecraft;

@@ -12,7 +12,7 @@
 #include "sim/core/random.hpp"
 #include "sim/core/text.hpp"
 #include "sim/report/memory.hpp"
-#include "sim/run/run.hpp"
+#include "sim/experiment/run.hpp"
 #include "sim/schedule/builder.hpp"
 #include "tests/support/differences.hpp"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/run/convergence.hpp"
+#include "sim/experiment/convergence.hpp"
 
 namespace stagecraft::test {
 

@@ -7,7 +7,7 @@
 #include "sim/core/text.hpp"
 #include "sim/report/gantt.hpp"
 #include "sim/report/svg.hpp"
-#include "sim/run/schedule_table.hpp"
+#include "sim/search/schedule_table.hpp"
 #include "tools/stagecraft/replay_option.hpp"
 
 namespace stagecraft {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "sim/report/chakra.hpp"
-#include "sim/run/run.hpp"
+#include "sim/experiment/run.hpp"
 
 namespace stagecraft {
 

@@ -11,7 +11,7 @@
 #include "sim/core/quantity.hpp"
 #include "sim/core/text.hpp"
 #include "sim/plan/edgepipe/search.hpp"
-#include "sim/run/pipeedge.hpp"
+#include "sim/experiment/pipeedge.hpp"
 
 namespace stagecraft {
 namespace {

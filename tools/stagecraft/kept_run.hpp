@@ -3,7 +3,7 @@
 #include <string>
 
 #include "sim/report/html.hpp"
-#include "sim/run/run.hpp"
+#include "sim/experiment/run.hpp"
 
 namespace stagecraft {
 

@@ -8,7 +8,7 @@
 #include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
-#include "sim/run/version.hpp"
+#include "sim/experiment/version.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/interrupt.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/run/limits.hpp"
+#include "sim/experiment/limits.hpp"
 
 namespace stagecraft::commands {
 namespace {

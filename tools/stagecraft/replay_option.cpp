@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/run/replay.hpp"
+#include "sim/search/replay.hpp"
 
 namespace stagecraft {
 namespace {

@@ -8,9 +8,9 @@
 #include "sim/config/override.hpp"
 #include "sim/core/text.hpp"
 #include "sim/report/simgrid_xml.hpp"
-#include "sim/run/library.hpp"
-#include "sim/run/scenario.hpp"
-#include "sim/run/simgrid_xml.hpp"
+#include "sim/experiment/library.hpp"
+#include "sim/experiment/scenario.hpp"
+#include "sim/experiment/simgrid_xml.hpp"
 
 namespace stagecraft {
 namespace {

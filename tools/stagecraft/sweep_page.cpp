@@ -8,9 +8,9 @@
 
 #include "sim/config/value.hpp"
 #include "sim/core/text.hpp"
-#include "sim/run/library.hpp"
-#include "sim/run/sweep/result.hpp"
-#include "sim/run/sweep/sweep.hpp"
+#include "sim/experiment/library.hpp"
+#include "sim/sweep/result.hpp"
+#include "sim/sweep/sweep.hpp"
 
 namespace stagecraft {
 namespace {
@@ -89,7 +89,7 @@ SweepPage sweep_page(const SweepTable& table, const std::string& results, const 
                  .figures = {},
                  .points = {}};
   page.out = (fs::path(out).parent_path() / page.folder).string();
-  for (const Figure& f : figures()) page.figures.emplace_back(f.name);
+  for (const Metric& f : metrics()) page.figures.emplace_back(f.name);
   for (const SweepRow& row : table.rows) {
     const std::string key = row.hash.substr(0, kKeyLength);
     std::error_code error;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "sim/report/html_sweep.hpp"
-#include "sim/run/sweep/table.hpp"
+#include "sim/sweep/table.hpp"
 
 namespace stagecraft {
 

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "sim/run/sweep/run_sweep.hpp"
+#include "sim/sweep/run_sweep.hpp"
 
 namespace stagecraft {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/run/run.hpp"
+#include "sim/experiment/run.hpp"
 #include "sim/weights/policy.hpp"
 
 using namespace stagecraft;

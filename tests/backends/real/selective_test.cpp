@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/run/run.hpp"
+#include "sim/experiment/run.hpp"
 
 using namespace stagecraft;
 

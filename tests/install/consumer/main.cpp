@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "sim/run/run.hpp"
+#include "sim/experiment/run.hpp"
 
 int main(int count, char** words) {
   if (count != 2) return 2;

@@ -14,7 +14,7 @@
 #include "sim/core/text.hpp"
 #include "sim/plan/edgepipe/search.hpp"
 #include "sim/report/report.hpp"
-#include "sim/run/pipeedge.hpp"
+#include "sim/experiment/pipeedge.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/road.hpp"
 

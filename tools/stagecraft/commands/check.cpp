@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
-#include "sim/run/magnitudes.hpp"
-#include "sim/run/profiles.hpp"
-#include "sim/run/published/published.hpp"
-#include "sim/run/references.hpp"
-#include "sim/run/remarks.hpp"
-#include "sim/run/run.hpp"
-#include "sim/run/sweep/run_sweep.hpp"
+#include "sim/experiment/magnitudes.hpp"
+#include "sim/experiment/profiles.hpp"
+#include "sim/published/published.hpp"
+#include "sim/experiment/references.hpp"
+#include "sim/experiment/remarks.hpp"
+#include "sim/experiment/run.hpp"
+#include "sim/sweep/run_sweep.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {

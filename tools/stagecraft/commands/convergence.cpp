@@ -5,7 +5,7 @@
 
 #include "sim/core/text.hpp"
 #include "sim/report/files.hpp"
-#include "sim/run/convergence.hpp"
+#include "sim/experiment/convergence.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {

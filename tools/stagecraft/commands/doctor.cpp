@@ -5,8 +5,8 @@
 #include "backends/backend.hpp"
 #include "backends/world.hpp"
 #include "sim/core/text.hpp"
-#include "sim/run/library.hpp"
-#include "sim/run/version.hpp"
+#include "sim/experiment/library.hpp"
+#include "sim/experiment/version.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {

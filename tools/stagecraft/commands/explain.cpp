@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "sim/run/published/published.hpp"
-#include "sim/run/scenario.hpp"
-#include "sim/run/sweep/sweep.hpp"
+#include "sim/published/published.hpp"
+#include "sim/experiment/scenario.hpp"
+#include "sim/sweep/sweep.hpp"
 #include "sim/schedule/builder.hpp"
 #include "tools/stagecraft/command.hpp"
 

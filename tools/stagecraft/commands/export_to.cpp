@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/run/run.hpp"
+#include "sim/experiment/run.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/schedule_file/check_file.hpp"
 #include "sim/schedule_file/comms.hpp"

@@ -7,7 +7,7 @@
 #include "sim/cluster/generator.hpp"
 #include "sim/model/builder.hpp"
 #include "sim/plan/planner.hpp"
-#include "sim/run/library.hpp"
+#include "sim/experiment/library.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/training/optimizer.hpp"
 #include "sim/training/task.hpp"

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/text.hpp"
-#include "sim/run/version.hpp"
+#include "sim/experiment/version.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/run/plan_table.hpp"
+#include "sim/search/plan_table.hpp"
 #include "tools/stagecraft/replay_option.hpp"
 
 namespace stagecraft::commands {

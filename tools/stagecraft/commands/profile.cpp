@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/report/files.hpp"
-#include "sim/run/profiling.hpp"
+#include "sim/experiment/profiling.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {

@@ -5,8 +5,8 @@
 
 #include "backends/backend.hpp"
 #include "sim/core/text.hpp"
-#include "sim/run/sweep/run_sweep.hpp"
-#include "sim/run/sweep/store.hpp"
+#include "sim/sweep/run_sweep.hpp"
+#include "sim/sweep/store.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/kept_run.hpp"
 #include "tools/stagecraft/sweep_page.hpp"

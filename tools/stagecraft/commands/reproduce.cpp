@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "sim/core/text.hpp"
-#include "sim/run/library.hpp"
-#include "sim/run/published/table.hpp"
+#include "sim/experiment/library.hpp"
+#include "sim/published/table.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/interrupt.hpp"
 

@@ -1,4 +1,4 @@
-#include "sim/run/scenario.hpp"
+#include "sim/experiment/scenario.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {

@@ -6,7 +6,7 @@
 #include "sim/report/gantt.hpp"
 #include "sim/report/json.hpp"
 #include "sim/report/report.hpp"
-#include "sim/run/limits.hpp"
+#include "sim/experiment/limits.hpp"
 #include "sim/schedule/validate.hpp"
 #include "sim/schedule_file/checks.hpp"
 #include "sim/schedule_file/csv.hpp"

@@ -1,7 +1,7 @@
 #include "sim/cost/profile.hpp"
-#include "sim/run/published/published.hpp"
-#include "sim/run/scenario.hpp"
-#include "sim/run/sweep/sweep.hpp"
+#include "sim/published/published.hpp"
+#include "sim/experiment/scenario.hpp"
+#include "sim/sweep/sweep.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "sim/run/choices.hpp"
+#include "sim/search/choices.hpp"
 #include "sim/weights/policy.hpp"
 #include "tools/stagecraft/replay_option.hpp"
 

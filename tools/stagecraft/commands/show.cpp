@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "sim/run/run.hpp"
+#include "sim/experiment/run.hpp"
 #include "sim/schedule_file/csv.hpp"
 #include "tools/stagecraft/command.hpp"
 

@@ -3,7 +3,7 @@
 #include "backends/backend.hpp"
 #include "backends/world.hpp"
 #include "sim/core/counted.hpp"
-#include "sim/run/sweep/run_sweep.hpp"
+#include "sim/sweep/run_sweep.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/sweep_progress.hpp"
 

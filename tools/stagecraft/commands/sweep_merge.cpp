@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "sim/run/sweep/store.hpp"
+#include "sim/sweep/store.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {

@@ -2,7 +2,7 @@
 
 #include "sim/core/text.hpp"
 #include "sim/report/json.hpp"
-#include "sim/run/profiling.hpp"
+#include "sim/experiment/profiling.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/interrupt.hpp"
 

@@ -1,0 +1,151 @@
+#include "sim/experiment/convergence.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "sim/core/text.hpp"
+#include "sim/experiment/profiling.hpp"
+#include "sim/schedule/builder.hpp"
+#include "sim/training/task.hpp"
+#include "sim/weights/policy.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr int kTimed = 60;  ///< Iterations of which the time of an update is taken.
+
+Bytes most_memory(const Report& report) {
+  Bytes most;
+  for (const DeviceReport& d : report.devices) most = std::max(most, d.memory.total);
+  return most;
+}
+
+Experiment experiment_of(const Experiment& base, const Method& method, int iterations) {
+  Experiment e = variant_of(base);
+  e.run.lowering.iterations = iterations;
+  e.run.micro_batches = method.micro_batches;
+  e.plan.micro_batch_size = method.micro_batch_size;
+  return with_order(e, method.schedule, method.weights);
+}
+
+/// Time of an update, simulated and on threads. The learning rate is 0, which takes as long and cannot diverge.
+void take_times(const Experiment& base, const ConvergenceOptions& o, const Method& method, MethodRuns& runs) {
+  Experiment e = experiment_of(base, method, kTimed);
+  e.training.optimizer.learning_rate = 0;
+  const CompiledExperiment c = compile(e);
+  const Outcome simulated = run(c, o.simulator);
+  runs.spelt = fmt::format("{}, {}, {} x {} samples", e.schedule.name(), e.weights.name(), e.run.micro_batches,
+                           c.plan.mini_batch / e.run.micro_batches);
+  runs.update = simulated.report.period;
+  runs.fill = std::max(Seconds{0}, simulated.report.makespan - simulated.report.period);
+  runs.memory = most_memory(simulated.report);
+  if (o.measure) runs.measured = run(c, o.backend).report.period;
+}
+
+Curve train(const Experiment& base, const ConvergenceOptions& o, const Method& method, int seed) {
+  Experiment e = experiment_of(base, method, o.updates);
+  e.training.evaluate_every = o.evaluate_every;
+  e.training.seed = static_cast<std::uint64_t>(seed);
+  Curve curve;
+  curve.seed = e.training.seed;
+  const Timeline timeline = execute(compile(e), o.backend, true);
+  curve.diverged = timeline.learnt->diverged;
+  curve.evaluations = timeline.learnt->evaluations;
+  curve.losses = timeline.learnt->losses;
+  return curve;
+}
+
+/// What nothing could converge with; said before any time is spent.
+void check_asked(const ConvergenceOptions& o, const Experiment& base) {
+  real_backend(o.backend);
+  simulating_backend(o.simulator);
+  if (!base.has_training)
+    throw InputError("the scenario has no training, so there is nothing to converge",
+                     "write training: {task: teacher, optimizer: momentum, learning_rate: 0.002}");
+  if (base.run.emulated)
+    throw InputError("with run.compute: emulated nothing is learnt, so there is nothing to converge",
+                     "take run.compute: real");
+  if (o.updates < std::max(3, o.evaluate_every))
+    throw InputError(fmt::format("{} updates are too few to see anything", o.updates),
+                     fmt::format("{} or more, or evaluate more often", std::max(3, o.evaluate_every)));
+}
+
+void check_samples(const CompiledExperiment& c) {
+  const Training& training = c.experiment.training;
+  const TaskDef& task = get_from(tasks::all(), "task", training.task);
+  if (task.make(task_shape(c.model(), c.plan.mini_batch), training.seed)->evaluation_samples() == 0)
+    throw InputError(fmt::format("the task '{}' has no samples set apart for evaluation", task.name),
+                     "take another training.task: stagecraft list tasks");
+}
+
+void check_known(const std::string& name) {
+  std::vector<std::string> known{"sync"};
+  for (const WeightsDef* def : weights::all())
+    if (!def->needs_flush) known.emplace_back(def->name);
+  if (std::find(known.begin(), known.end(), name) != known.end()) return;
+  const WeightsDef* def = find_in(weights::all(), name);
+  if (def) throw InputError(fmt::format("the method with the weights '{}' is called sync", name), "write sync");
+  const std::string help = suggest(name, known);
+  throw InputError(fmt::format("'{}' is not a known method", name),
+                   help.empty() ? "write sync, or a policy that stagecraft list weights shows" : help);
+}
+
+/// The number behind the @ of a method.
+int micro_batches_of(const std::string& word, std::size_t at) {
+  const char *const first = word.data() + at + 1, *const last = word.data() + word.size();
+  int each = 0;
+  const auto [end, error] = std::from_chars(first, last, each);
+  if (error != std::errc() || end != last || each < 1)
+    throw InputError(fmt::format("the method '{}' does not say how many micro-batches an update has", word),
+                     "such as stash@4, or pipeoptim:as_released@4");
+  return each;
+}
+
+}  // namespace
+
+Method parse_method(const std::string& word, const Experiment& experiment) {
+  const std::size_t at = word.find('@'), colon = word.substr(0, at).find(':');
+  const std::string name = word.substr(0, std::min(at, colon));
+  check_known(name);
+  const bool sync = name == "sync", whole = sync || name == "2bw";
+  const int each = at != std::string::npos ? micro_batches_of(word, at) : whole ? experiment.run.micro_batches : 1;
+  if (!experiment.plan.has_micro_batch_size())
+    throw InputError("a comparison of methods changes plan.micro_batch_size, which this planner does not have",
+                     "take the planner 'balanced'");
+  const int samples = experiment.plan.micro_batch_size * experiment.run.micro_batches;
+  if (samples % each != 0)
+    throw InputError(fmt::format("{} samples of an update cannot be cut into {} micro-batches", samples, each),
+                     fmt::format("'{}@N' with an N that divides {}", name, samples));
+  const ScheduleSpec& own = experiment.schedule;
+  const std::string schedule = sync ? (own.flushes() ? own.name() : "1f1b") : whole ? name : "pipedream";
+  const std::string fidelity = colon == std::string::npos ? "" : word.substr(colon + 1, at - colon - 1);
+  // A schedule that stays keeps its options.
+  return {word, schedule == own.name() ? own : schedule_spec(get_from(schedules::all(), "schedule", schedule)),
+          weights_spec(sync ? "flush" : name, fidelity), each, samples / each};
+}
+
+Convergence converge(const Experiment& base, const ConvergenceOptions& o,
+                     const std::function<void(const std::string&)>& progress) {
+  Convergence result;
+  check_asked(o, base);
+  const CompiledExperiment compiled = compile(base);
+  check_samples(compiled);
+  result.samples_per_update = compiled.plan.mini_batch;
+  std::vector<Method> methods;
+  for (const std::string& word : o.methods) methods.push_back(parse_method(word, base));
+  for (const Method& method : methods) {  // All of them first: what cannot run is said before anything is trained.
+    MethodRuns& runs = result.methods.emplace_back();
+    runs.name = method.name;
+    take_times(base, o, method, runs);
+  }
+  for (std::size_t m = 0; m < methods.size(); ++m)
+    for (int seed = 1; seed <= o.seeds; ++seed) {
+      progress(fmt::format("{}: seed {} of {}", methods[m].name, seed, o.seeds));
+      result.methods[m].curves.push_back(train(base, o, methods[m], seed));
+    }
+  return result;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/report/convergence.hpp"
+#include "sim/experiment/run.hpp"
+
+namespace stagecraft {
+
+/// One way to train what an experiment asks for: "sync", a weights policy, "pipeoptim:as_released", "stash@4" (four
+/// micro-batches for each update; sync and 2bw take those of the experiment, others one). The samples of an update are
+/// the same for all.
+struct Method {
+  std::string name;
+  ScheduleSpec schedule;
+  WeightsSpec weights;
+  int micro_batches = 1, micro_batch_size = 1;
+};
+Method parse_method(const std::string& word, const Experiment&);
+
+struct ConvergenceOptions {
+  std::vector<std::string> methods;
+  std::string backend = "cpu", simulator = "ideal";
+  int updates = 600, evaluate_every = 20, seeds = 5;
+  bool measure = true;  ///< Also the time of an update on threads.
+};
+
+/// Trains with every method and seed, on one thread and in the order of the program, so that the result is the same
+/// everywhere; `progress` hears of each run.
+Convergence converge(const Experiment&, const ConvergenceOptions&,
+                     const std::function<void(const std::string&)>& progress);
+
+}  // namespace stagecraft

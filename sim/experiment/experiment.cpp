@@ -1,0 +1,143 @@
+#include "sim/experiment/experiment.hpp"
+
+#include <utility>
+
+#include "sim/experiment/places.hpp"
+#include "sim/experiment/profiles.hpp"
+#include "sim/weights/optimizer_state.hpp"
+
+namespace stagecraft {
+namespace {
+
+using config::Value;
+
+std::shared_ptr<const Value> part_of(const std::shared_ptr<const Value>& tree, const Value& part) {
+  return {tree, &part};
+}
+
+/// The optimizer that was asked for takes the place of the two moments that models assume; mixed precision keeps its
+/// 32-bit copy of the weights. The program itself charges for the momentum of bare gradients.
+double optimizer_bytes(const Precision& precision, const OptimizerRule& optimizer, const WeightsRule& rule) {
+  const OptimizerStateTensors state = state_tensors(optimizer.kind, rule);
+  const int tensors = state.count() - state.bare;
+  return precision.weight < 4 ? 4 + 4.0 * tensors : precision.weight * tensors;
+}
+
+/// Replaces the model, and with it the cost table, if the optimizer keeps another number of bytes.
+void set_optimizer_bytes(Experiment& e) {
+  if (!e.has_training) return;
+  const double bytes = optimizer_bytes(e.model->precision, e.training.optimizer, e.weights.rule);
+  if (bytes == e.model->precision.optimizer) return;
+  auto model = std::make_shared<ModelGraph>(*e.model);
+  model->precision.optimizer = bytes;
+  e.model = std::move(model);
+  if (e.costs) e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profile);
+}
+
+/// Puts the times of a profile into a cluster that has none yet.
+std::shared_ptr<const Cluster> profiled(const Profile& profile, const Cluster& cluster, const Value& tree) {
+  auto changed = std::make_shared<Cluster>(cluster);
+  apply(profile, *changed);
+  require_same_parts(profile, tree.at("cluster"));
+  return changed;
+}
+
+ScheduleSpec read_schedule(const std::shared_ptr<const Value>& tree) {
+  const Value& options = tree->at("run").at("schedule");
+  return {&get_from(schedules::all(), "schedule", options.at("name").text), part_of(tree, options)};
+}
+
+WeightsSpec read_weights(const std::shared_ptr<const Value>& tree) {
+  const Value& options = tree->at("weights");
+  const Value& policy = options.at("policy");
+  const WeightsDef& def = get_from(weights::all(), "weights policy", policy.text);
+  return {&def, rule_of(def, options), policy.origin == "computed", part_of(tree, options)};
+}
+
+void set_weights(Experiment& e, const WeightsSpec& weights) {
+  e.weights = weights;
+  e.run.lowering.keeps_momentum = state_tensors(e.training.optimizer.kind, weights.rule).first;
+  set_optimizer_bytes(e);
+}
+
+}  // namespace
+
+Experiment read_experiment(const Scenario& scenario) {
+  Experiment e;
+  const auto tree = std::make_shared<const Value>(scenario.tree);
+  e.source = tree;
+  e.scenario_hash = scenario.hash();
+  e.title = tree->at("title").text;
+  Settings settings = read_settings(*tree);
+  e.run = settings.run;
+  e.training = settings.training;
+  e.has_training = settings.has_training;
+  e.profile = settings.profile;
+  e.schedule = read_schedule(tree);
+  with_error_context(*tree, "model",
+                     [&](const Value& part) { e.model = std::make_shared<ModelGraph>(build_model(part)); });
+  set_weights(e, read_weights(tree));
+  with_error_context(*tree, "cluster",
+                     [&](const Value& part) { e.cluster = std::make_shared<Cluster>(build_cluster(part)); });
+  if (e.profile) e.cluster = profiled(*e.profile, *e.cluster, *tree);
+  e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profile);
+  with_error_context(*tree, "plan", [&](const Value& part) { e.plan = read_plan_spec(part, *e.cluster); });
+  return e;
+}
+
+Experiment load_experiment(const std::string& file, const std::vector<std::string>& sets) {
+  return read_experiment(load_scenario(file, sets));
+}
+
+Experiment variant_of(const Experiment& experiment) {
+  Experiment variant = experiment;
+  variant.scenario_hash.clear();
+  return variant;
+}
+
+ScheduleSpec schedule_spec(const ScheduleDef& def, std::vector<config::Member> options) {
+  Value map;
+  map.kind = Value::Kind::Map;
+  map.members.push_back({"name", {}, Value::scalar(std::string(def.name), {})});
+  for (config::Member& option : options) map.members.push_back(std::move(option));
+  return {&def, std::make_shared<const Value>(checked_field("run.schedule", std::move(map)))};
+}
+
+WeightsSpec weights_spec(const std::string& policy, const std::string& fidelity) {
+  Value map;
+  map.kind = Value::Kind::Map;
+  map.members.push_back({"policy", {}, Value::scalar(policy, {})});
+  if (!fidelity.empty()) map.members.push_back({"fidelity", {}, Value::scalar(fidelity, {})});
+  const auto options = std::make_shared<const Value>(checked_field("weights", std::move(map)));
+  if (policy == "auto") return {nullptr, {}, true, options};
+  const WeightsDef& def = get_from(weights::all(), "weights policy", policy);
+  return {&def, rule_of(def, *options), false, options};
+}
+
+Experiment with_order(const Experiment& experiment, const ScheduleSpec& schedule, const WeightsSpec& asked) {
+  WeightsSpec weights = asked;
+  if (asked.automatic) {
+    weights.policy = &get_from(weights::all(), "weights policy", schedule.def->weights);
+    weights.rule = rule_of(*weights.policy, *asked.options);
+  }
+  config::Problems problems;
+  const Where where = experiment.source->at("weights").where;
+  check_weights(*weights.policy, weights.rule, *schedule.def, *schedule.options, where, problems);
+  check_iterations(experiment.run.lowering.iterations, *schedule.def, *schedule.options,
+                   experiment.source->at("run").at("iterations").where, problems);
+  problems.throw_if_any();
+  Experiment variant = variant_of(experiment);
+  variant.schedule = schedule;
+  set_weights(variant, weights);
+  return variant;
+}
+
+Experiment with_profile(const Experiment& experiment, Profile profile) {
+  Experiment variant = variant_of(experiment);
+  variant.profile = std::make_shared<const Profile>(std::move(profile));
+  variant.cluster = profiled(*variant.profile, *variant.cluster, *variant.source);
+  variant.costs = std::make_shared<const CostTable>(variant.model, variant.cluster, variant.profile);
+  return variant;
+}
+
+}  // namespace stagecraft

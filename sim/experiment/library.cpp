@@ -1,0 +1,131 @@
+#include "sim/experiment/library.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string folder_name(FileKind kind) {
+  switch (kind) {
+    case FileKind::Model:
+      return "models";
+    case FileKind::Cluster:
+      return "topologies";
+    case FileKind::Scenario:
+      return "scenarios";
+    case FileKind::Profile:
+      return "models/profiles";
+    case FileKind::Sweep:
+      return "scenarios/sweeps";
+    case FileKind::Published:
+      return "scenarios/papers";
+  }
+  return {};
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+/// An installation that was moved, or unpacked elsewhere: PREFIX/bin/stagecraft has its files in PREFIX/share.
+fs::path beside_program() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  return error ? fs::path() : program.parent_path().parent_path() / "share/stagecraft";
+}
+
+/// Files of these kinds stand in a folder of another kind.
+bool is_guest(FileKind kind, const fs::path& file) {
+  const fs::path folder = file.parent_path().filename();
+  if ((kind == FileKind::Published) != (file.filename() == "published.yaml")) return true;
+  return (kind != FileKind::Profile && folder == "profiles") || (kind != FileKind::Sweep && folder == "sweeps");
+}
+
+// As people would type it: relative when it lies below the working folder.
+std::string shown(const fs::path& path) {
+  std::error_code error;
+  const fs::path near = fs::proximate(path, error);
+  return error || near.empty() || *near.begin() == ".." ? path.lexically_normal().string() : near.string();
+}
+
+std::string given_file(FileKind kind, const std::string& given, const char* listed) {
+  std::error_code error;
+  if (fs::exists(given, error)) return given;
+  std::vector<std::string> names;
+  for (const NamedFile& file : named_files(kind)) {
+    if (file.name == given) return file.path;
+    names.push_back(file.name);
+    names.push_back(file.path);
+  }
+  const auto near = closest(given, names);
+  const std::string help = near ? fmt::format("did you mean '{}'?", *near)
+                                : fmt::format("stagecraft list {} shows those that are there", listed);
+  throw InputError({{{given, 0, 0}, {}, "there is no such file", help, "unreadable-file"}});
+}
+
+}  // namespace
+
+std::vector<std::string> folders(FileKind kind) {
+  std::vector<fs::path> roots;
+  if (const char* path = std::getenv("STAGECRAFT_PATH"))
+    for (const std::string& folder : split(path, ':'))
+      if (!folder.empty()) roots.emplace_back(folder);
+  if (const fs::path data = beside_program(); !data.empty()) roots.push_back(data);
+  roots.emplace_back(STAGECRAFT_SOURCE_DIR);
+  roots.emplace_back(STAGECRAFT_DATA_DIR);
+  std::vector<std::string> result;
+  for (const fs::path& root : roots) {
+    std::error_code error;
+    if (const fs::path folder = root / folder_name(kind); fs::is_directory(folder, error))
+      result.push_back(folder.string());
+  }
+  return result;
+}
+
+std::vector<NamedFile> named_files(FileKind kind) {
+  std::vector<NamedFile> files;
+  for (const std::string& folder : folders(kind)) {
+    std::error_code error;
+    for (fs::recursive_directory_iterator it(folder, error), end; it != end; it.increment(error)) {
+      if (error || it->path().extension() != ".yaml" || is_guest(kind, it->path())) continue;
+      const fs::path named = kind == FileKind::Published ? it->path().parent_path() : it->path();
+      std::string name = named.lexically_relative(folder).replace_extension().string();
+      const bool known = std::any_of(files.begin(), files.end(), [&](const NamedFile& f) { return f.name == name; });
+      if (!known) files.push_back({std::move(name), shown(it->path())});
+    }
+  }
+  std::sort(files.begin(), files.end(), [](const NamedFile& a, const NamedFile& b) { return a.name < b.name; });
+  return files;
+}
+
+std::string find_file(FileKind kind, const std::string& name, const std::string& from) {
+  const fs::path here = from.starts_with('<') ? fs::path() : fs::path(from).parent_path();  // Said on the command line.
+  if (name.ends_with(".yaml") || name.find('/') != std::string::npos) {
+    const fs::path path = here / name;
+    return is_file(path) ? shown(path) : std::string{};
+  }
+  if (const fs::path beside = here / (name + ".yaml"); is_file(beside)) return shown(beside);
+  for (const std::string& folder : folders(kind))
+    if (const fs::path path = fs::path(folder) / (name + ".yaml"); is_file(path)) return shown(path);
+  return {};
+}
+
+std::string scenario_file(const std::string& given) { return given_file(FileKind::Scenario, given, "scenarios"); }
+std::string published_file(const std::string& given) {
+  std::error_code error;
+  const fs::path inside = fs::path(given) / "published.yaml";
+  return is_file(inside) ? shown(inside) : given_file(FileKind::Published, given, "published");
+}
+std::string sweep_file(const std::string& given) { return given_file(FileKind::Sweep, given, "sweeps"); }
+
+}  // namespace stagecraft

@@ -1,0 +1,117 @@
+#include "sim/experiment/metrics.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace stagecraft {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+const DeviceReport* fullest(const Outcome& o) {
+  const auto& devices = o.report.devices;
+  const auto most = std::max_element(devices.begin(), devices.end(), [](const DeviceReport& a, const DeviceReport& b) {
+    return a.memory.total < b.memory.total;
+  });
+  return most == devices.end() ? nullptr : &*most;
+}
+
+double used_devices(const Outcome& o) {
+  return static_cast<double>(
+      std::count_if(o.report.devices.begin(), o.report.devices.end(), [](const DeviceReport& d) { return d.used; }));
+}
+
+double mean_utilisation(const Outcome& o) {
+  double sum = 0;
+  for (const DeviceReport& d : o.report.devices) sum += d.used ? d.utilisation : 0;
+  return used_devices(o) > 0 ? sum / used_devices(o) : kUnknown;
+}
+
+bool fits(const Outcome& o) {
+  return std::all_of(o.report.devices.begin(), o.report.devices.end(),
+                     [](const DeviceReport& d) { return d.memory.fits(); });
+}
+
+/// Bytes over links to memory that devices share, by ops and messages; or over all other links.
+double traffic(const CompiledExperiment& p, const Outcome& o, bool of_memory) {
+  std::set<LinkId> memories;
+  for (const Device& d : p.cluster().devices) memories.insert(d.memory);
+  double sum = 0;
+  for (const LinkReport& l : o.report.links)
+    if (memories.contains(l.link) == of_memory) sum += l.traffic.value;
+  return sum;
+}
+
+constexpr Metric kMetrics[] = {
+    {"makespan_s", false, [](const CompiledExperiment&, const Outcome& o) { return o.report.makespan.value; }},
+    {"period_s", false, [](const CompiledExperiment&, const Outcome& o) { return o.report.period.value; }},
+    {"length_s", false, [](const CompiledExperiment&, const Outcome& o) { return o.report.length.value; }},
+    {"throughput_samples_per_s", false,
+     [](const CompiledExperiment&, const Outcome& o) { return o.report.throughput; }},
+    {"bubble", false, [](const CompiledExperiment&, const Outcome& o) { return o.report.bubble; }},
+    {"steady_bubble", false, [](const CompiledExperiment&, const Outcome& o) { return o.report.steady_bubble; }},
+    {"utilisation", false, [](const CompiledExperiment&, const Outcome& o) { return mean_utilisation(o); }},
+    {"energy_J", false, [](const CompiledExperiment&, const Outcome& o) { return o.report.energy.value; }},
+    {"peak_memory_bytes", false,
+     [](const CompiledExperiment&, const Outcome& o) {
+       return fullest(o) ? fullest(o)->memory.total.value : kUnknown;
+     }},
+    {"memory_capacity_bytes", false,
+     [](const CompiledExperiment&, const Outcome& o) {
+       return fullest(o) ? (fullest(o)->memory.capacity + fullest(o)->memory.reserved).value : kUnknown;
+     }},
+    {"fits", true, [](const CompiledExperiment&, const Outcome& o) { return fits(o) ? 1.0 : 0.0; }},
+    {"peak_activations", true,
+     [](const CompiledExperiment&, const Outcome& o) {
+       int most = 0;
+       for (const DeviceReport& d : o.report.devices) most = std::max(most, d.memory.activations);
+       return static_cast<double>(most);
+     }},
+    {"exposed_communication_s", false,
+     [](const CompiledExperiment&, const Outcome& o) {
+       double most = 0;
+       for (const DeviceReport& d : o.report.devices) most = std::max(most, d.exposed.value);
+       return most;
+     }},
+    {"traffic_bytes", false, [](const CompiledExperiment& p, const Outcome& o) { return traffic(p, o, false); }},
+    {"memory_traffic_bytes", false, [](const CompiledExperiment& p, const Outcome& o) { return traffic(p, o, true); }},
+    {"busiest_link_utilisation", false,
+     [](const CompiledExperiment&, const Outcome& o) {
+       return o.report.links.empty() ? 0 : o.report.links.front().utilisation;
+     }},
+    {"critical_compute_s", false,
+     [](const CompiledExperiment&, const Outcome& o) { return o.report.critical_compute.value; }},
+    {"critical_transfer_s", false,
+     [](const CompiledExperiment&, const Outcome& o) { return o.report.critical_transfer.value; }},
+    {"critical_wait_s", false,
+     [](const CompiledExperiment&, const Outcome& o) { return o.report.critical_wait.value; }},
+    {"final_loss", false,
+     [](const CompiledExperiment&, const Outcome& o) {
+       return o.timeline.learnt && !o.timeline.learnt->losses.empty() ? o.timeline.learnt->losses.back() : kUnknown;
+     }},
+    {"drains", true, [](const CompiledExperiment&, const Outcome& o) { return o.report.drains ? 1.0 : 0.0; }},
+    {"stages", true,
+     [](const CompiledExperiment& p, const Outcome&) { return static_cast<double>(p.plan.different_stages()); }},
+    {"devices", true, [](const CompiledExperiment&, const Outcome& o) { return used_devices(o); }},
+    {"samples", true,
+     [](const CompiledExperiment& p, const Outcome&) { return static_cast<double>(p.program.mini_batch); }},
+    {"iterations", true,
+     [](const CompiledExperiment& p, const Outcome&) { return static_cast<double>(p.program.iterations); }},
+    {"instructions", true,
+     [](const CompiledExperiment& p, const Outcome&) { return static_cast<double>(p.program.size()); }},
+};
+
+}  // namespace
+
+std::span<const Metric> metrics() { return kMetrics; }
+
+std::size_t metric(std::string_view name) {
+  for (std::size_t i = 0; i < std::size(kMetrics); ++i)
+    if (name == kMetrics[i].name) return i;
+  throw InternalError(fmt::format("no metric '{}'", name));
+}
+
+}  // namespace stagecraft

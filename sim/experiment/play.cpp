@@ -1,0 +1,29 @@
+#include "sim/experiment/play.hpp"
+
+#include <algorithm>
+
+#include "backends/backend.hpp"
+#include "sim/program/check.hpp"
+
+namespace stagecraft {
+
+std::optional<Played> evaluate_order(const Schedule& iteration, const PlannedExperiment& p, const Cluster& cluster) {
+  constexpr int kIterations = 4;
+  const Experiment& e = p.experiment;
+  LoweringOptions options = e.run.lowering;
+  options.iterations = std::max(options.iterations, kIterations);
+  try {
+    const Schedule all = complete(iteration, p.plan, options.iterations);
+    const Program program = lower(all, p.plan, p.costs, e.weights.rule, options);
+    const Timeline timeline = get_from(backends::all(), "backend", "ideal").run(program, cluster, {});
+    const Report report = measure(program, timeline, cluster);
+    Played played{report.makespan, report.period, memory_needs(program)};
+    for (std::size_t d = 0; d < played.memory.size(); ++d)
+      played.memory[d] = std::max(played.memory[d], report.devices[d].memory.total);
+    return played;
+  } catch (const Infeasible&) {
+    return {};
+  }
+}
+
+}  // namespace stagecraft

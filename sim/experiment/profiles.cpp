@@ -1,0 +1,106 @@
+#include "sim/experiment/profiles.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/core/text.hpp"
+#include "sim/experiment/library.hpp"
+#include "sim/experiment/references.hpp"
+#include "topologies/carving.hpp"
+
+namespace stagecraft {
+namespace {
+
+using config::Problems;
+using config::Value;
+
+Value read_file_of(const std::string& file, Problems& problems) {
+  Value root = config::parse_yaml_file(file, problems);
+  if (!problems.empty() || !check_schema_line(root, "profile", problems)) return root;
+  return config::check(root, profile_fields(), "", problems);
+}
+
+/// Figures of the memory that parts of a GPU share; false where they share none.
+bool apply_to_memory(const Profile& profile, Cluster& cluster) {
+  const LinkId memory = cluster.devices.front().memory;
+  if (!memory.valid()) return false;
+  if (!profile.gpu && profile.threads == 1) return true;  // Nobody was there to share with.
+  if (!profile.gpu)
+    throw InputError(fmt::format("the parts of '{}' share their memory, and the profile does not say what it gives to "
+                                 "one of them and to all",
+                                 cluster.name),
+                     "stagecraft profile --backend cuda, with two parts or more");
+  cluster.links[memory].bandwidth = profile.gpu->memory / 2;
+  for (DeviceType& type : cluster.types)
+    if (type.name == profile.device) type.memory_bandwidth = std::min(profile.gpu->memory, profile.gpu->memory_alone);
+  return true;
+}
+
+}  // namespace
+
+void expand_profile(Value& profile, Problems& problems) {
+  if (profile.is_map()) {
+    profile = config::check(profile, profile_fields(), "profile", problems);
+    return;
+  }
+  if (!profile.is_scalar())
+    return problems.add(profile.where, "profile", "a list cannot stand here", "write the name of a profile, or a file",
+                        "wrong-type");
+  const std::string file = find_file(FileKind::Profile, profile.text, profile.where.file);
+  if (file.empty()) {
+    std::vector<std::string> names;
+    for (const NamedFile& f : named_files(FileKind::Profile)) names.push_back(f.name);
+    const std::string near = suggest(profile.text, names);
+    problems.add(profile.where, "profile", fmt::format("there is no profile '{}'", profile.text),
+                 near.empty() ? "stagecraft profile measures one" : near, "unreadable-file");
+    return;
+  }
+  profile = read_file_of(file, problems);
+}
+
+Value load_profile_file(const std::string& file) {
+  Problems problems;
+  Value root = read_file_of(file, problems);
+  problems.throw_if_any();
+  return root;
+}
+
+void apply(const Profile& profile, Cluster& cluster) {
+  const auto meant = std::count_if(cluster.devices.begin(), cluster.devices.end(),
+                                   [&](const Device& d) { return cluster.types[d.type].name == profile.device; });
+  if (meant == 0)
+    throw InputError(fmt::format("the profile is of devices of the type '{}', but the cluster '{}' has none",
+                                 profile.device, cluster.name),
+                     fmt::format("take a profile of its devices, such as '{}', or leave the profile out",
+                                 cluster.types[cluster.devices.front().type].name));
+  if (static_cast<std::size_t>(meant) < cluster.devices.size()) return;
+  const LinkId memory = apply_to_memory(profile, cluster) ? cluster.devices.front().memory : LinkId{};
+  for (std::size_t l = 0; l < cluster.links.size(); ++l) {
+    if (memory.valid() && l == static_cast<std::size_t>(memory)) continue;
+    cluster.links[l].latency = profile.latency;
+    cluster.links[l].bandwidth = profile.bandwidth;
+  }
+}
+
+void require_same_parts(const Profile& profile, const Value& cluster) {
+  if (!profile.gpu || cluster.at("generator").text != "carved_gpu") return;
+  const MeasuredGpu& g = *profile.gpu;
+  const int all = config::as_int(cluster.at("multiprocessors")), parts = config::as_int(cluster.at("parts"));
+  const int part = multiprocessors_of_part(all, config::as_int(cluster.at("group")), parts);
+  const bool undivided = g.part == g.multiprocessors;  // The driver could not divide it, and its machine says so.
+  if (g.parts == parts && g.multiprocessors == all && (undivided || g.part == part)) return;
+  const auto words = [](int count, int each, int of) {
+    return fmt::format("{} of {} of {} multiprocessors", count == 1 ? "1 part" : fmt::format("{} parts", count), each,
+                       of);
+  };
+  throw InputError({{cluster.at("parts").where, "cluster.parts",
+                     fmt::format("the cluster has {}, but the profile was measured on {}", words(parts, part, all),
+                                 words(g.parts, g.part, g.multiprocessors)),
+                     fmt::format("describe the GPU that was measured, or measure again: stagecraft profile --backend "
+                                 "cuda, with a plan that uses all {} parts",
+                                 parts),
+                     "profile"}});
+}
+
+}  // namespace stagecraft

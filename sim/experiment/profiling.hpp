@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+
+#include "backends/backend.hpp"
+#include "sim/report/validation.hpp"
+#include "sim/experiment/run.hpp"
+
+namespace stagecraft {
+
+/// The backend of this name, which has to be one that really computes, or one that simulates; else InputError.
+const BackendDef& real_backend(const std::string& name);
+const BackendDef& simulating_backend(const std::string& name);
+
+/// Measures what the plan of a scenario runs: its layers with its micro-batch sizes, with as many devices busy at the
+/// same time as it has, or as this machine has cores.
+Profile take_profile(const CompiledExperiment&, const std::string& backend, double seconds);
+
+/// One scenario, simulated with a profile of this machine and then really run.
+struct Validated {
+  Profile profile;
+  CompiledExperiment compiled;
+  Outcome simulated, measured;
+  Validation validation;
+  int layers_measured = 0, layers = 0;  ///< Of the model: those that the profile knows, and all.
+};
+
+/// Profiles (unless the experiment has a profile), simulates, runs, compares.
+Validated validate_experiment(const Experiment&, const std::string& backend, const std::string& simulator,
+                              double seconds);
+
+}  // namespace stagecraft

@@ -1,0 +1,147 @@
+#include "sim/experiment/references.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "sim/cluster/generator.hpp"
+#include "sim/config/override.hpp"
+#include "sim/core/text.hpp"
+#include "sim/model/builder.hpp"
+
+namespace stagecraft {
+namespace {
+
+using config::Problems;
+using config::Value;
+
+constexpr int kDeepest = 10;
+
+std::string kind_word(FileKind kind) {
+  return kind == FileKind::Model ? "model" : kind == FileKind::Cluster ? "cluster" : "scenario";
+}
+
+std::vector<std::string> entries(FileKind kind) {
+  return kind == FileKind::Model ? names_of(model_builders::all()) : names_of(topology_generators::all());
+}
+
+class Expander {
+ public:
+  Expander(FileKind kind, Problems& problems) : kind_(kind), problems_(problems) {}
+
+  void expand(Value& value, const std::string& path, int depth) {
+    if (depth > kDeepest)
+      return problems_.add(value.where, path, "this refers to itself through other files",
+                           "a base must lead to a builder or a full description", "reference");
+    if (value.is_scalar()) return follow_name(value, path, depth);
+    if (!value.is_map() || !value.has("base")) return;
+    Value base = *value.find("base");
+    for (const auto& m : value.members)
+      if (!stands_beside_base(m.key))
+        problems_.add(m.where, path + "." + m.key, fmt::format("'{}' cannot stand beside 'base'", m.key),
+                      fmt::format("write it under override: {{{}: ...}}", m.key), "beside-base");
+    expand(base, path + ".base", depth + 1);
+    if (const Value* overrides = value.find("override"); overrides && base.is_map()) {
+      drop_facts(base);
+      config::apply_overrides(base, *overrides, path + ".override", problems_);
+    }
+    if (const Value* name = value.find("name"); name && base.is_map()) set_name(base, name->text, true);
+    for (const char* key : {"changes", "jitter"})
+      if (const Value* own = value.find(key); own && base.is_map()) add_to(base, key, *own);
+    value = std::move(base);
+  }
+
+ private:
+  void follow_name(Value& value, const std::string& path, int depth) {
+    const std::string file = find_file(kind_, value.text, value.where.file);
+    if (file.empty()) {
+      const auto words = entries(kind_);
+      if (std::find(words.begin(), words.end(), value.text) != words.end())
+        return;  // Short for a builder with its defaults.
+      auto names = words;
+      for (const NamedFile& f : named_files(kind_)) names.push_back(f.name);
+      std::string help = suggest(value.text, names);
+      if (help.empty())
+        help =
+            fmt::format("stagecraft list {} shows what there is", kind_ == FileKind::Model ? "models" : "topologies");
+      problems_.add(value.where, path, fmt::format("there is no {} '{}'", kind_word(kind_), value.text), help,
+                    "reference");
+      value.unreadable = true;
+      return;
+    }
+    Value loaded = config::parse_yaml_file(file, problems_);
+    if (!loaded.is_map() || !check_schema_line(loaded, kind_word(kind_), problems_)) {
+      value.unreadable = true;
+      return;
+    }
+    set_name(loaded, std::filesystem::path(file).stem().string(), false);
+    expand(loaded, path, depth + 1);
+    value = std::move(loaded);
+  }
+
+  bool stands_beside_base(const std::string& key) const {
+    const bool of_clusters = key == "changes" || key == "jitter";
+    return key == "base" || key == "override" || key == "schema" || key == "name" || key.starts_with("x-") ||
+           (of_clusters && kind_ == FileKind::Cluster);
+  }
+
+  /// A list goes behind the one of the base.
+  static void add_to(Value& base, const char* key, const Value& own) {
+    Value* old = base.find(key);
+    if (old && old->is_list() && own.is_list())
+      old->items.insert(old->items.end(), own.items.begin(), own.items.end());
+    else if (old)
+      *old = own;
+    else
+      base.members.push_back({key, own.where, own});
+  }
+
+  static void set_name(Value& map, const std::string& name, bool replace) {
+    if (Value* old = map.find("name")) {
+      if (replace) old->text = name;
+      return;
+    }
+    map.members.push_back({"name", map.where, Value::scalar(name, map.where, "computed")});
+  }
+
+  FileKind kind_;
+  Problems& problems_;
+};
+
+}  // namespace
+
+void drop_facts(Value& model) {
+  std::erase_if(model.members, [](const config::Member& m) { return m.key == "expect"; });
+}
+
+void expand_reference(Value& value, FileKind kind, const std::string& path, Problems& problems) {
+  Expander(kind, problems).expand(value, path, 0);
+}
+
+bool check_schema_line(const Value& root, const std::string& kind, Problems& problems) {
+  const Value* line = root.is_map() ? root.find("schema") : nullptr;
+  if (!line) {
+    problems.add(root.where, "schema", "the first line must say what kind of file this is",
+                 fmt::format("write schema: {}/1", kind), "schema");
+    return false;
+  }
+  const std::string expected = kind + "/1";
+  if (line->text == expected) return true;
+  const auto slash = line->text.find('/');
+  const std::string other = line->text.substr(0, slash);
+  const std::vector<std::string> kinds = {"scenario", "model", "cluster", "sweep", "profile"};
+  if (other != kind && std::find(kinds.begin(), kinds.end(), other) != kinds.end())
+    problems.add(line->where, "schema", fmt::format("this is a {} file; a {} file was expected here", other, kind), {},
+                 "schema");
+  else if (other == kind)
+    problems.add(line->where, "schema",
+                 fmt::format("version '{}' is not known to this stagecraft, which reads {}", line->text, expected), {},
+                 "schema");
+  else
+    problems.add(line->where, "schema", fmt::format("'{}' is not a kind of file", line->text),
+                 fmt::format("write {}", expected), "schema");
+  return false;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/experiment/run.hpp"
+
+namespace stagecraft {
+
+/// Notes for the reader of the numbers, a line each: quantities that no machine has, devices that have nothing to do
+/// although nobody excluded them, and gradients of tied weights whose exchange is not simulated because the schedule
+/// never flushes.
+std::vector<std::string> remarks(const PlannedExperiment&);
+std::vector<std::string> remarks(const CompiledExperiment&);
+
+/// The notes before anything runs; only those on the cluster if there is no plan.
+std::vector<std::string> remarks(const Experiment&);
+
+/// Bytes of tied gradients whose exchange between devices before each update is not simulated.
+Bytes unexchanged_gradients(const CompiledExperiment&);
+
+}  // namespace stagecraft

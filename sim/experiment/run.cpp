@@ -1,0 +1,132 @@
+#include "sim/experiment/run.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "backends/backend.hpp"
+#include "sim/plan/ties.hpp"
+#include "sim/program/check.hpp"
+#include "sim/experiment/limits.hpp"
+#include "sim/experiment/places.hpp"
+#include "sim/experiment/play.hpp"
+#include "sim/experiment/real_runs.hpp"
+#include "sim/experiment/version.hpp"
+#include "sim/schedule/validate.hpp"
+
+namespace stagecraft {
+
+using config::Value;
+
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// Schedules are made for the cluster as rated, not for what happens to it during the run.
+Cluster without_changes(Cluster cluster) {
+  cluster.changes.clear();
+  cluster.jitter = {};
+  return cluster;
+}
+
+Schedule order(const PlannedExperiment& p) {
+  const Experiment& e = p.experiment;
+  const ScheduleDef& def = *e.schedule.def;
+  const Cluster rated = without_changes(*e.cluster);
+  const int iterations = e.run.lowering.iterations;
+  return with_error_context(*e.source, "run", [&](const Value&) {
+    check_size(p.plan, iterations, def.trains);
+    return build_schedule(def, {.plan = p.plan,
+                                .costs = p.costs,
+                                .iterations = iterations,
+                                .options = e.schedule.options.get(),
+                                .cluster = &rated,
+                                .one_send_at_a_time = e.run.lowering.fifo_sends,
+                                .play = [&](const Schedule& one) { return evaluate_order(one, p, rated); }});
+  });
+}
+
+}  // namespace
+
+PlannedExperiment plan_experiment(const Experiment& e) {
+  PlannedExperiment p{.experiment = e, .plan = {}, .report = {}, .planning = {}, .costs = {}};
+  const auto begin = std::chrono::steady_clock::now();
+  with_error_context(*e.source, "plan", [&](const Value& part) {
+    const Placing placing = placing_of(*e.schedule.def, e.schedule.options.get());
+    try {
+      Planned made = e.plan.planner->plan({*e.model, *e.cluster, *e.costs, e.plan, e.run.micro_batches, placing});
+      p.plan = std::move(made.plan);
+      p.report = std::move(static_cast<PlannerReport&>(made));
+    } catch (const Infeasible& problem) {
+      throw add_related_location(problem, part, e.source->at("cluster"));
+    }
+  });
+  p.planning = Seconds{seconds_since(begin)};
+  if (e.schedule.flushes()) p.plan.ties = ties_of(p.plan, *e.model);
+  with_error_context(*e.source, "plan", [&](const Value&) { p.costs = checked(stage_costs(p.plan, *e.costs)); });
+  return p;
+}
+
+CompiledExperiment compile(PlannedExperiment planned) {
+  CompiledExperiment c{{std::move(planned)}, {}, {}};
+  const Experiment& e = c.experiment;
+  c.schedule = order(c);
+  throw_if_any(
+      validate(c.schedule, c.plan, {.iterations = e.run.lowering.iterations, .trains = e.schedule.def->trains}),
+      e.schedule.name(), *e.schedule.options);
+  with_error_context(*e.source, "run", [&](const Value&) {
+    c.program = lower(c.schedule, c.plan, c.costs, e.weights.rule, e.run.lowering);
+  });
+  check_program(c.program);
+  with_error_context(*e.source, "plan", [&](const Value&) { check_memory(c.program, *e.cluster); });
+  return c;
+}
+
+CompiledExperiment compile(const Experiment& e) { return compile(plan_experiment(e)); }
+
+Timeline execute(const CompiledExperiment& c, const std::string& backend, bool one_thread) {
+  const Experiment& e = c.experiment;
+  const BackendDef& def = get_from(backends::all(), "backend", backend);
+  if (const std::string why = def.why_not(); !why.empty()) throw BackendError(backend + ": " + why);
+  const bool simulated = def.clock == Clock::Simulated;
+  if (!simulated) check_real_run(c, backend);
+  const Work work{*e.model, c.plan, e.weights.rule, e.training, e.run.emulated};
+  Timeline timeline =
+      def.run(c.program, *e.cluster, {.seed = e.run.seed, .work = &work, .one_thread = one_thread, .gpu = e.run.gpu});
+  timeline.clock = def.clock;
+  timeline.provenance = {.backend = backend,
+                         .backend_version = def.version(),
+                         .stagecraft_version = version(),
+                         .machine = simulated ? std::string() : machine_text(timeline),
+                         .scenario_hash = e.scenario_hash,
+                         .seed = simulated ? e.run.seed : e.training.seed};
+  return timeline;
+}
+
+Outcome run(const CompiledExperiment& c, const std::string& backend) {
+  Outcome o;
+  o.timeline = execute(c, backend);
+  if (o.timeline.elsewhere) return o;
+  o.report = measure(c.program, o.timeline, *c.experiment.cluster);
+  check_finite(o.report.makespan.value);
+  return o;
+}
+
+Bytes fullest_device_memory(const Report& report, const Cluster& cluster) {
+  Bytes most;
+  for (std::size_t d = 0; d < report.devices.size(); ++d) {
+    const MemoryPeak& m = report.devices[d].memory;
+    if (!m.fits())
+      throw Infeasible("memory",
+                       fmt::format("{} needs {} of {} with the messages that are on their way", cluster.devices[d].name,
+                                   to_text(m.total), memory_text(m.capacity + m.reserved, m.reserved)));
+    most = std::max(most, m.total);
+  }
+  return most;
+}
+
+}  // namespace stagecraft

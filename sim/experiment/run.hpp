@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "sim/plan/planner.hpp"
+#include "sim/plan/stage_cost.hpp"
+#include "sim/program/program.hpp"
+#include "sim/report/report.hpp"
+#include "sim/experiment/experiment.hpp"
+#include "sim/schedule/schedule.hpp"
+#include "sim/timeline/timeline.hpp"
+
+namespace stagecraft {
+
+/// An experiment with its plan.
+struct PlannedExperiment {
+  Experiment experiment;
+  Plan plan;
+  PlannerReport report;  ///< What the planner says of its plan.
+  Seconds planning;      ///< Wall time of the planner.
+  StageCosts costs;
+
+  const ModelGraph& model() const { return *experiment.model; }
+  const Cluster& cluster() const { return *experiment.cluster; }
+};
+
+/// An experiment with everything that a backend needs.
+struct CompiledExperiment : PlannedExperiment {
+  Schedule schedule;
+  Program program;
+};
+
+struct Outcome {
+  Timeline timeline;
+  Report report;  ///< Empty if another process has the timeline.
+};
+
+PlannedExperiment plan_experiment(const Experiment&);
+
+/// Orders and lowers the plan, and checks the program.
+CompiledExperiment compile(PlannedExperiment);
+CompiledExperiment compile(const Experiment&);
+
+/// Runs it on a backend of the catalogue. `one_thread`: a real run executes in the order of the program.
+Timeline execute(const CompiledExperiment&, const std::string& backend, bool one_thread = false);
+
+/// Runs it and measures the timeline.
+Outcome run(const CompiledExperiment&, const std::string& backend);
+
+/// The memory of the fullest device. Infeasible if a device needs more than it has, which messages under way decide.
+Bytes fullest_device_memory(const Report&, const Cluster&);
+
+}  // namespace stagecraft

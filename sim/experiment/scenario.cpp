@@ -1,0 +1,241 @@
+#include "sim/experiment/scenario.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "sim/cluster/change_fields.hpp"
+#include "sim/cluster/generator.hpp"
+#include "sim/config/override.hpp"
+#include "sim/core/sha256.hpp"
+#include "sim/core/text.hpp"
+#include "sim/model/builder.hpp"
+#include "sim/experiment/profiles.hpp"
+#include "sim/experiment/references.hpp"
+#include "sim/experiment/settings.hpp"
+#include "sim/experiment/simgrid_xml.hpp"
+#include "sim/schedule/builder.hpp"
+#include "sim/weights/policy.hpp"
+
+namespace stagecraft {
+namespace {
+
+using config::Problems;
+using config::Value;
+
+/// The order itself takes the place of the file's name, so that a resolved scenario stands alone and its hash covers
+/// the order. The file is found beside the one that names it.
+void read_csv(Value& schedule, Problems& problems) {
+  const Value* name = schedule.find("csv");
+  if ((name == nullptr) != schedule.has("rows"))
+    return problems.add(schedule.where, "run.schedule", "the order is needed once",
+                        "write {csv: order.csv}, or rows: [...]", "missing-field");
+  if (!name) return;
+  const std::filesystem::path base =
+      name->where.file.starts_with('<') ? "" : std::filesystem::path(name->where.file).parent_path();
+  const std::string file = (base / name->text).lexically_normal().string();
+  Value rows;
+  rows.kind = Value::Kind::List;
+  rows.where = {file, 1, 1};
+  try {
+    for (const std::string& line : split(read_file(file), '\n'))
+      rows.items.push_back(
+          Value::scalar(std::string(trim(line)), {file, static_cast<int>(rows.items.size()) + 1, 1}, "computed"));
+  } catch (const InputError& e) {
+    return problems.add(name->where, "run.schedule.csv", e.problems().front().message, {}, "unreadable-file");
+  }
+  while (!rows.items.empty() && rows.items.back().text.empty()) rows.items.pop_back();
+  const auto at = std::find_if(schedule.members.begin(), schedule.members.end(),
+                               [](const config::Member& m) { return m.key == "csv"; });
+  *at = {"rows", at->where, std::move(rows)};
+}
+
+/// `auto` becomes the policy that the schedule goes with.
+void settle_weights(Value& tree, const ScheduleDef& schedule, Problems& problems) {
+  Value& weights = *tree.find("weights");
+  Value& name = *weights.find("policy");
+  if (name.text == "auto") name = Value::scalar(std::string(schedule.weights), name.where, "computed");
+  const WeightsDef& policy = get_from(weights::all(), "weights policy", name.text);
+  check_weights(policy, rule_of(policy, weights), schedule, tree.at("run").at("schedule"), name.where, problems);
+}
+
+Value load_part(const std::string& file, FileKind kind, const char* key, const config::MapSpec& spec) {
+  Problems problems;
+  Value root = config::parse_yaml_file(file, problems);
+  problems.throw_if_any();
+  check_schema_line(root, key, problems);
+  problems.throw_if_any();
+  if (!root.has("name"))
+    root.members.push_back(
+        {"name", root.where, Value::scalar(std::filesystem::path(file).stem().string(), root.where, "computed")});
+  expand_reference(root, kind, key, problems);
+  Value wrapped;
+  wrapped.kind = Value::Kind::Map;
+  wrapped.where = root.where;
+  wrapped.members.push_back({key, root.where, std::move(root)});
+  wrapped = config::check(wrapped, spec, "", problems);
+  problems.throw_if_any();
+  if (kind == FileKind::Cluster) expand_platform(*wrapped.find(key), problems);
+  problems.throw_if_any();
+  return wrapped.at(key);
+}
+
+/// "report.trace=false" and "run.gpu.messages=nccl" are about parts that the file may leave out.
+void add_parts_of(std::string_view path, const Where& where, const config::MapSpec& spec, Value& tree) {
+  for (const config::Field& f : spec.fields) {
+    if (f.kind != config::Field::Kind::Map || !path.starts_with(f.name + ".")) continue;
+    if (!f.required && !tree.has(f.name)) {
+      Value part;
+      part.kind = Value::Kind::Map;
+      part.where = where;
+      tree.members.push_back({f.name, where, std::move(part)});
+    }
+    if (Value* const part = tree.find(f.name); part && part->is_map())
+      add_parts_of(path.substr(f.name.size() + 1), where, *f.map, *part);
+  }
+}
+
+void apply(const config::Member& set, Value& tree, Problems& problems) {
+  if (Value* model = tree.find("model"); model && model->is_map() && set.key.starts_with("model.")) drop_facts(*model);
+  add_parts_of(set.key, set.where, scenario_fields(), tree);
+  config::set_path(tree, set.key, set.value, set.where, problems);
+  // A reference may come with an override as well.
+  if (set.key == "model") expand_reference(*tree.find("model"), FileKind::Model, "model", problems);
+  if (set.key == "cluster") expand_reference(*tree.find("cluster"), FileKind::Cluster, "cluster", problems);
+}
+
+}  // namespace
+
+std::string Scenario::hash() const { return sha256(config::to_yaml(tree, false)); }
+
+Value scenario_tree(const std::string& file, Problems& problems) {
+  Problems unreadable;
+  Value tree = config::parse_yaml_file(file, unreadable);
+  unreadable.throw_if_any();
+  check_schema_line(tree, "scenario", unreadable);
+  unreadable.throw_if_any();
+  if (Value* model = tree.find("model")) expand_reference(*model, FileKind::Model, "model", problems);
+  if (Value* cluster = tree.find("cluster")) expand_reference(*cluster, FileKind::Cluster, "cluster", problems);
+  return tree;
+}
+
+Value checked_scenario(Value tree, const std::vector<config::Member>& overrides, Problems& problems) {
+  for (const config::Member& set : overrides) apply(set, tree, problems);
+  tree = config::check(tree, scenario_fields(), "", problems);
+  if (Value* profile = tree.find("profile")) expand_profile(*profile, problems);
+  return tree;
+}
+
+Scenario settled_scenario(Value tree) {
+  Problems problems;
+  Value& schedule = *tree.find("run")->find("schedule");
+  if (schedule.at("name").text == "csv") read_csv(schedule, problems);
+  expand_platform(*tree.find("cluster"), problems);
+  const ScheduleDef& def = get_from(schedules::all(), "schedule", schedule.at("name").text);
+  settle_weights(tree, def, problems);
+  const Value& iterations = tree.at("run").at("iterations");
+  check_iterations(config::as_int(iterations), def, schedule, iterations.where, problems);
+  problems.throw_if_any();
+  static_cast<void>(read_settings(tree));
+  return {std::move(tree)};
+}
+
+Scenario load_scenario(const std::string& given, const std::vector<std::string>& sets) {
+  Problems problems;
+  Value tree = scenario_tree(scenario_file(given), problems);
+  std::vector<config::Member> overrides;
+  for (const std::string& set : sets)
+    if (auto read = config::read_assignment("--set", set, problems)) overrides.push_back(std::move(*read));
+  tree = checked_scenario(std::move(tree), overrides, problems);
+  problems.throw_if_any();
+  return settled_scenario(std::move(tree));
+}
+
+Value checked_field(const std::string& path, Value value) {
+  const config::MapSpec* spec = &scenario_fields();
+  std::string prefix;
+  const std::vector<std::string> keys = split(path, '.');
+  for (std::size_t k = 0; k + 1 < keys.size(); ++k) {
+    spec = spec->find(keys[k])->map;
+    prefix += (k > 0 ? "." : "") + keys[k];
+  }
+  const config::MapSpec one{"One field.", {*spec->find(keys.back())}};
+  Value map;
+  map.kind = Value::Kind::Map;
+  map.members.push_back({keys.back(), value.where, std::move(value)});
+  Problems problems;
+  map = config::check(map, one, prefix, problems);
+  problems.throw_if_any();
+  return std::move(map.members.front().value);
+}
+
+void check_weights(const WeightsDef& policy, const WeightsRule& rule, const ScheduleDef& schedule, const Value& options,
+                   const Where& where, Problems& problems) {
+  const int every = drain_every(schedule, &options);
+  const Value* update = options.find("update");
+  const bool often = update && update->text == "micro_batch";  // Weights change while others are under way.
+  if (policy.needs_flush && every == 1 && often)
+    problems.add(where, "weights",
+                 fmt::format("'{}' keeps one version, but with update: micro_batch the schedule '{}' changes weights "
+                             "while micro-batches are under way",
+                             policy.name, schedule.name),
+                 fmt::format("write weights: {}, or update: iteration", schedule.weights), "weights");
+  if (policy.needs_flush && every != 1)
+    problems.add(where, "weights",
+                 fmt::format("'{}' keeps one version, but the schedule '{}' {}", policy.name, schedule.name,
+                             every == 0 ? "never drains the pipeline" : "does not drain the pipeline every iteration"),
+                 fmt::format("write weights: {}", schedule.weights), "weights");
+  if (rule.assumes_staleness() && every == 1 && !often)
+    problems.add(
+        where, "weights",
+        fmt::format("'{}' looks as far ahead as if the pipeline never drained, but the schedule '{}' drains it "
+                    "every iteration, so that no weights are old",
+                    policy.name, schedule.name),
+        "write schedule: pipedream, or weights: flush", "weights");
+}
+
+void check_iterations(int iterations, const ScheduleDef& schedule, const Value& options, const Where& where,
+                      Problems& problems) {
+  const bool drains = schedule.trains && drain_every(schedule, &options) == 1;
+  if (drains || iterations >= 3 || (iterations == 1 && schedule.flushes)) return;
+  problems.add(where, "run.iterations",
+               fmt::format("the schedule '{}' does not drain every iteration, so {} iterations do not show what one "
+                           "more would cost",
+                           schedule.name, iterations),
+               schedule.flushes ? "write 1, or 3 or more" : "write 3 or more", "iterations");
+}
+
+Value load_model_file(const std::string& file) { return load_part(file, FileKind::Model, "model", model_fields()); }
+Value load_cluster_file(const std::string& file) {
+  return load_part(file, FileKind::Cluster, "cluster", cluster_fields());
+}
+
+ModelGraph build_model(const Value& checked) {
+  const ModelBuilder& builder = get_from(model_builders::all(), "model builder", checked.at("builder").text);
+  ModelGraph graph = builder.build(checked);
+  graph.name = checked.at("name").text;
+  check_graph(graph);
+  const Value* expect = checked.find("expect");
+  if (const Value* parameters = expect ? expect->find("parameters") : nullptr) {
+    const double expected = config::as_real(*parameters), built = graph.parameters();
+    if (std::abs(built - expected) > 1e-3 * expected)
+      throw InputError({{parameters->where,
+                         "expect.parameters",
+                         fmt::format("the model has {:.0f} parameters, not {}", built, parameters->text),
+                         {},
+                         "expect"}});
+  }
+  return graph;
+}
+
+Cluster build_cluster(const Value& checked) {
+  const TopologyGenerator& generator = get_from(topology_generators::all(), "topology", checked.at("generator").text);
+  Cluster cluster = generator.build(checked);
+  cluster.name = checked.at("name").text;
+  read_changes(checked, cluster);
+  return cluster;
+}
+
+}  // namespace stagecraft

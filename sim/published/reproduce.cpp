@@ -1,0 +1,180 @@
+#include "sim/published/reproduce.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/published/named_figures.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Verdict = Reproduced::Verdict;
+
+constexpr double kSameDeviation = 0.1;  // Per cent; files have one decimal.
+
+/// Later settings go on top of earlier ones.
+Setting together(std::initializer_list<const Setting*> settings) {
+  Setting all;
+  for (const Setting* s : settings) {
+    if (!s->scenario.empty()) all.scenario = s->scenario;
+    all.set.insert(all.set.end(), s->set.begin(), s->set.end());
+  }
+  return all;
+}
+
+std::string label(const Setting& setting) {
+  std::string text = setting.scenario;
+  for (const config::Member& m : setting.set) text += fmt::format(" {}={}", m.key, config::to_json(m.value));
+  return text;
+}
+
+double measured(const Setting& setting, const std::string& backend, const NamedFigure& figure) {
+  config::Problems problems;
+  config::Value tree = scenario_tree(setting.scenario, problems);
+  problems.throw_if_any();
+  tree = checked_scenario(std::move(tree), setting.set, problems);
+  problems.throw_if_any();
+  const CompiledExperiment compiled = compile(read_experiment(settled_scenario(std::move(tree))));
+  Outcome outcome;  // Losses and weights are the same on one thread, and threads have to wait for each other.
+  outcome.timeline = execute(compiled, backend, true);
+  if (!outcome.timeline.elsewhere) outcome.report = measure(compiled.program, outcome.timeline, compiled.cluster());
+  return figure.of(compiled, outcome);
+}
+
+/// Runs settings once each, however many cells need them.
+class Runs {
+ public:
+  Runs(const PublishedTable& table, const std::function<void(const std::string&)>& progress)
+      : table_(table), figure_(named_figure(table.figure)), progress_(progress) {}
+
+  /// The best of the alternatives that can run; what stopped the last one when none can.
+  double best(const Setting& setting) {
+    if (table_.best_of.empty()) return once(setting);
+    std::optional<double> best;
+    std::exception_ptr problem;
+    for (const Setting& alternative : table_.best_of) {
+      try {
+        const double value = once(together({&setting, &alternative}));
+        if (!best || (figure_.more_is_better ? value > *best : value < *best)) best = value;
+      } catch (const Infeasible&) {
+        problem = std::current_exception();
+      } catch (const InputError&) {  // Fewer samples than replicas.
+        problem = std::current_exception();
+      }
+    }
+    if (!best) std::rethrow_exception(problem);
+    return *best;
+  }
+
+ private:
+  double once(const Setting& setting) {
+    const std::string key = label(setting);
+    if (const auto found = known_.find(key); found != known_.end()) return found->second;
+    progress_(key);
+    return known_[key] = measured(setting, table_.backend, figure_);
+  }
+
+  const PublishedTable& table_;
+  NamedFigure figure_;
+  const std::function<void(const std::string&)>& progress_;
+  std::map<std::string, double> known_;
+};
+
+double one(const PublishedTable& t, const PublishedTable::Row& row, std::size_t column, const Setting& part,
+           Runs& runs) {
+  const double own =
+      runs.best(together({&t.setting, &row.setting, &part, &t.columns[column].setting, &row.only[column]}));
+  return t.over ? own / runs.best(together({&t.setting, &row.setting, &part, &*t.over, &row.over})) : own;
+}
+
+double cell(const PublishedTable& t, const PublishedTable::Row& row, std::size_t column, Runs& runs) {
+  std::vector<double> parts;
+  for (const Setting& part : t.all_of) parts.push_back(one(t, row, column, part, runs));
+  double value = parts.empty() ? one(t, row, column, {}, runs) : 0;
+  if (!parts.empty() && t.take == Together::Mean)
+    value = std::accumulate(parts.begin(), parts.end(), 0.0) / static_cast<double>(parts.size());
+  if (!parts.empty() && t.take == Together::Largest) value = *std::max_element(parts.begin(), parts.end());
+  if (!parts.empty() && t.take == Together::Least) value = *std::min_element(parts.begin(), parts.end());
+  return value * t.scale * row.scale + t.offset;
+}
+
+void fill(Reproduced& r, const PublishedTable& t, Runs& runs) try {
+  const PublishedTable::Row& row = t.rows[r.row];
+  r.ours = cell(t, row, r.column, runs);
+  if (t.closeness.gated() && !row.calibrated)
+    r.verdict = t.closeness.holds(r.published, r.ours) ? Verdict::Met : Verdict::Missed;
+} catch (const InputError& e) {
+  r.verdict = Verdict::Failed;
+  r.problem = e.problems().front().message;
+} catch (const Infeasible& e) {
+  r.verdict = Verdict::Failed;
+  r.problem = e.problem().message;
+} catch (const BackendError& e) {
+  r.verdict = Verdict::Failed;
+  r.problem = e.what();
+}
+
+/// Of two figures of a row that stand the other way round than published, both are missed.
+void judge_order(std::span<Reproduced> row) {
+  for (Reproduced& a : row)
+    for (const Reproduced& b : row)
+      if (a.verdict == Verdict::Met && b.verdict != Verdict::Failed && a.published != b.published &&
+          (a.published < b.published) != (a.ours < b.ours))
+        a.verdict = Verdict::Missed;
+}
+
+}  // namespace
+
+int Reproduction::count(Verdict verdict) const {
+  return static_cast<int>(
+      std::count_if(cells.begin(), cells.end(), [&](const Reproduced& r) { return r.verdict == verdict; }));
+}
+
+std::string Reproduction::unexpected(const Reproduced& r) const {
+  const std::optional<double>& said = published.tables[r.table].rows[r.row].missed[r.column];
+  const double off = 100 * r.deviation();
+  if (r.verdict == Verdict::Failed) return "it failed";
+  if (r.verdict != Verdict::Missed)
+    return said ? fmt::format("it is {}, and the file says missed by {:+.1f} %",
+                              r.verdict == Verdict::Met ? "met" : "not judged", *said)
+                : "";
+  if (!said) return fmt::format("it is missed by {:+.1f} %, and the file does not say so", off);
+  if (std::abs(off - *said) <= kSameDeviation) return "";
+  return fmt::format("it is missed by {:+.1f} %, and the file says by {:+.1f} %", off, *said);
+}
+
+int Reproduction::unexpected() const {
+  return static_cast<int>(
+      std::count_if(cells.begin(), cells.end(), [&](const Reproduced& r) { return !unexpected(r).empty(); }));
+}
+
+Reproduction reproduce(Published published, const std::function<void(const std::string&)>& progress) {
+  Reproduction all{std::move(published), {}};
+  for (std::size_t t = 0; t < all.published.tables.size(); ++t) {
+    const PublishedTable& table = all.published.tables[t];
+    Runs runs(table, progress);
+    for (std::size_t row = 0; row < table.rows.size(); ++row) {
+      const std::size_t first = all.cells.size();
+      for (std::size_t column = 0; column < table.columns.size(); ++column) {
+        const std::optional<double>& value = table.rows[row].values[column];
+        if (!value) continue;
+        Reproduced r;
+        r.table = t, r.row = row, r.column = column, r.published = *value;
+        fill(r, table, runs);
+        all.cells.push_back(std::move(r));
+      }
+      if (table.closeness.order) judge_order(std::span(all.cells).subspan(first));
+    }
+  }
+  return all;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "sim/published/reproduce.hpp"
+
+namespace stagecraft {
+
+/// Each table with published figures above ours, what was missed and why, and the count.
+std::string to_text(const Reproduction&);
+
+/// One line for all of them, and one for each.
+std::string summary_text(std::span<const Reproduction>);
+
+/// A line for each figure that comes out otherwise than the file says.
+std::string unexpected_text(const Reproduction&);
+
+/// As many digits as are judged, and how: "within 5 %".
+std::string number_text(const PublishedTable&, double value);
+std::string rule_text(const PublishedTable&);
+
+std::string reproduced_csv(std::span<const Reproduction>);   ///< A line for each figure.
+std::string reproduced_json(std::span<const Reproduction>);  ///< Schema reproduced/1.
+
+/// A page without scripts: for each table its figures, a plot of ours against the published ones, and the reasons.
+std::string reproduced_html(std::span<const Reproduction>);
+
+}  // namespace stagecraft

@@ -1,0 +1,233 @@
+#include "sim/search/candidates.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "sim/experiment/limits.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr int kMostStates = 200'000, kMostSteps = 5'000'000;  // Of one plan: a fraction of a second.
+constexpr int kMostMicroBatches = 32;  // Of each rank, or as many as the scenario has; more hide little.
+
+/// 1, 2, 3 ... up to eight, then powers of two, and `most`.
+std::vector<int> counts_up_to(int most) {
+  std::vector<int> counts;
+  for (int n = 1; n <= most; n = n < 8 ? n + 1 : 2 * n) counts.push_back(n);
+  if (counts.back() != most) counts.push_back(most);
+  return counts;
+}
+
+/// Those that search where to cut, and how often. `explicit` searches for nothing, `layerpipe` makes no stages, and
+/// `brute` finds what others find.
+bool is_tried(const PlannerDef& def) {
+  return def.name != "balanced" && def.name != "explicit" && def.name != "layerpipe" && def.name != "brute";
+}
+
+/// Limits the search of a planner that has such an option.
+void limit_effort(PlanSpec& spec) {
+  if (spec.planner->fields->find("states")) spec.effort = kMostStates;
+  if (spec.planner->fields->find("steps")) spec.effort = kMostSteps;
+}
+
+/// What each device does and keeps whatever the order of work: its computations, weights, and one micro-batch.
+struct Load {
+  std::vector<Seconds> busy;
+  std::vector<Bytes> held;
+};
+
+Load load_of(const PlannedExperiment& p) {
+  const std::size_t devices = p.cluster().devices.size();
+  Load load{std::vector<Seconds>(devices), std::vector<Bytes>(devices)};
+  // Of stages that recompute one at a time has all of its stash; of two copies one alone may have a micro-batch.
+  std::vector<Bytes> largest(load.held);
+  for (int s = 0; s < p.plan.stage_count(); ++s) {
+    const Stage& stage = p.plan.stage(StageId{s});
+    for (std::size_t r = 0; r < stage.devices.size(); ++r) {
+      const StageCost& c = p.costs[s][r];
+      const bool in_turn = stage.recompute || stage.twin.valid();
+      const auto d = static_cast<std::size_t>(stage.devices[r]);
+      const Seconds backward = std::min(c.backward, c.input_gradient + c.weight_gradient);
+      const Seconds each = c.forward + backward + (stage.recompute ? c.recompute : Seconds{0});
+      load.busy[d] += p.plan.replica_micro_batches(StageId{s}) * each + c.update;
+      load.held[d] += c.weights + c.gradients + c.optimizer + (in_turn ? Bytes{0} : c.stash);
+      if (in_turn) largest[d] = std::max(largest[d], c.stash);
+    }
+  }
+  for (std::size_t d = 0; d < largest.size(); ++d) load.held[d] += largest[d];
+  return load;
+}
+
+/// A placement, and for both directions the schedule that divides the micro-batches.
+using PlacementChoice = std::pair<Placement, const ScheduleDef*>;
+
+class CandidateMaker {
+ public:
+  CandidateMaker(const PlannedExperiment& own, const CandidateOptions& asked,
+                 const std::function<void(const std::string&)>& progress)
+      : own_(own),
+        asked_(asked),
+        progress_(progress),
+        samples_(own.plan.mini_batch),
+        layers_(static_cast<int>(own.model().layers.size())),
+        recomputations_(recomputations(own.model())),
+        linear_(ordered_by(get_from(schedules::all(), "schedule", "1f1b"))) {
+    for (const int start : {1, own.plan.stages.front().micro_batch_size}) {
+      for (std::int64_t size = start; size <= samples_; size *= 2) sizes_.insert(static_cast<int>(size));
+      for (int size = start; size % 2 == 0; size /= 2) sizes_.insert(size / 2);
+    }
+    std::erase_if(sizes_, [&](int size) { return samples_ % size != 0; });
+    rank_devices();
+    for (const ScheduleDef* def : asked.schedules) {
+      const Placement placement = placement_of(*def);
+      placements_.emplace_back(placement, placement == Placement::Bidirectional ? def : nullptr);
+    }
+    std::sort(placements_.begin(), placements_.end(), [](const PlacementChoice& a, const PlacementChoice& b) {
+      const auto name = [](const ScheduleDef* def) { return def ? def->name : std::string_view(); };
+      return std::pair(a.first, name(a.second)) < std::pair(b.first, name(b.second));
+    });
+    placements_.erase(std::unique(placements_.begin(), placements_.end()), placements_.end());
+  }
+
+  Candidates make() {
+    even_cuts();
+    for (const PlannerDef* def : planners::all())
+      if (is_tried(*def)) plans_of(*def);
+    std::stable_sort(made_.list.begin(), made_.list.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.bound.period < b.bound.period; });
+    return std::move(made_);
+  }
+
+ private:
+  Experiment ordered_by(const ScheduleDef& def) const {
+    return with_order(own_.experiment, schedule_spec(def), weights_spec("auto"));
+  }
+
+  void rank_devices() {
+    const Cluster& cluster = own_.cluster();
+    for (std::size_t d = 0; d < cluster.devices.size(); ++d) fastest_.emplace_back(static_cast<std::int64_t>(d));
+    std::stable_sort(fastest_.begin(), fastest_.end(),
+                     [&](DeviceId a, DeviceId b) { return cluster.type_of(a).peak > cluster.type_of(b).peak; });
+  }
+
+  void even_cuts() {
+    const int devices = static_cast<int>(fastest_.size());
+    const PlanSpec defaults = default_plan_spec(get_from(planners::all(), "planner", "balanced"), own_.cluster());
+    for (const int ranks : counts_up_to(devices))
+      for (const int replicas : counts_up_to(devices / ranks))
+        for (const int size : sizes_)
+          for (const PlacementChoice& where : placements_)
+            for (const Recomputation recompute : recomputations_) {
+              const bool once = where.first == Placement::Linear || where.first == Placement::Bidirectional;
+              const int stages = once ? ranks : 2 * ranks;
+              if (size < replicas || stages > layers_) continue;
+              if (samples_ / size > std::max(own_.experiment.run.micro_batches, kMostMicroBatches * ranks)) continue;
+              progress_(fmt::format("{} stages, {} replicas, micro-batches of {}", stages, replicas, size));
+              PlanSpec spec = defaults;
+              spec.stages = stages;
+              spec.replicas = replicas;
+              spec.devices = fastest(ranks * replicas);
+              add(std::move(spec), where, size, recompute);
+            }
+  }
+
+  void plans_of(const PlannerDef& def) {
+    const PlacementChoice linear{Placement::Linear, nullptr};
+    if (std::find(placements_.begin(), placements_.end(), linear) == placements_.end() ||
+        !def.fields->find("micro_batch_size"))
+      return;
+    const int most = std::max(own_.experiment.run.micro_batches, kMostMicroBatches * static_cast<int>(fastest_.size()));
+    PlanSpec spec = default_plan_spec(def, own_.cluster());
+    limit_effort(spec);
+    for (const int size : sizes_)
+      for (const Recomputation recompute : recomputations_) {
+        if (recompute != Recomputation::None && !def.fields->find("recompute")) continue;
+        if (samples_ / size > most) continue;
+        progress_(fmt::format("{}, micro-batches of {}", def.name, size));
+        add(spec, linear, size, recompute);
+      }
+  }
+
+  std::vector<DeviceId> fastest(int count) const {
+    std::vector<DeviceId> chosen(fastest_.begin(), fastest_.begin() + count);
+    std::sort(chosen.begin(), chosen.end());
+    return chosen;
+  }
+
+  void add(PlanSpec spec, const PlacementChoice& where, int size, Recomputation recompute) {
+    ++made_.plans;
+    Candidate c;
+    c.placement = where.first;
+    c.both_ways = where.second;
+    c.plan = std::move(spec);
+    c.plan.micro_batch_size = size;
+    // A planner that chooses for itself still does where nothing is recomputed.
+    if (recompute != Recomputation::None) c.plan.recompute = recompute;
+    if (c.placement != Placement::Linear && !c.both_ways) c.plan.placement = c.placement;
+    c.bound.planner = c.plan.planner->name;
+    c.bound.micro_batch_size = size;
+    c.bound.micro_batches = samples_ / size;
+    c.bound.placement = to_text(c.placement);
+    try {
+      if (complete(c)) made_.list.push_back(std::move(c));
+    } catch (const Infeasible&) {
+    } catch (const InputError&) {  // The planner wants other devices, or more micro-batches than can be counted.
+    }
+  }
+
+  /// False when not even the weights fit.
+  bool complete(Candidate& c) {
+    Experiment e = c.both_ways ? ordered_by(*c.both_ways) : linear_;
+    e.plan = c.plan;
+    e.run.micro_batches = c.bound.micro_batches;
+    const PlannedExperiment p = plan_experiment(e);
+    if (instructions_of(p.plan, asked_.iterations, true) > asked_.most_instructions) {
+      made_.cut_short = true;
+      return false;
+    }
+    std::set<DeviceId> used;
+    for (const Stage& stage : p.plan.stages) {
+      used.insert(stage.devices.begin(), stage.devices.end());
+      c.bound.replicas = std::max(c.bound.replicas, static_cast<int>(stage.devices.size()));
+      if (stage.recompute_cores && c.bound.recompute == "none") c.bound.recompute = "selective";
+      if (stage.recompute) c.bound.recompute = "full";
+    }
+    c.bound.devices = static_cast<int>(used.size());
+    c.bound.stages = p.plan.different_stages();
+    const Load load = load_of(p);
+    c.bound.period = *std::max_element(load.busy.begin(), load.busy.end());
+    c.bound.memory = *std::max_element(load.held.begin(), load.held.end());
+    for (std::size_t d = 0; d < load.held.size(); ++d) {
+      const Bytes there = p.cluster().type_of(DeviceId{static_cast<std::int64_t>(d)}).usable_memory();
+      if (there.value > 0 && load.held[d] > there) return false;
+    }
+    return true;
+  }
+
+  const PlannedExperiment& own_;
+  const CandidateOptions& asked_;
+  const std::function<void(const std::string&)>& progress_;
+  Candidates made_;
+  int samples_, layers_;
+  std::vector<Recomputation> recomputations_;
+  std::set<int> sizes_;  ///< Samples in a micro-batch: powers of two, and those times and divided into the scenario's.
+  std::vector<DeviceId> fastest_;  ///< Highest peak first.
+  std::vector<PlacementChoice> placements_;
+  Experiment linear_;  ///< The experiment with 1F1B, whose plans serve every schedule without a placement of its own.
+};
+
+}  // namespace
+
+Placement placement_of(const ScheduleDef& def) {
+  return def.placement == Placement::Any ? Placement::Linear : def.placement;
+}
+
+Candidates candidate_plans(const PlannedExperiment& own, const CandidateOptions& asked,
+                           const std::function<void(const std::string&)>& progress) {
+  return CandidateMaker(own, asked, progress).make();
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/report/plan_table.hpp"
+#include "sim/experiment/experiment.hpp"
+
+namespace stagecraft {
+
+struct PlanTableOptions {
+  std::string planners = "all";   ///< Or names with commas between.
+  std::string backend = "ideal";  ///< One that simulates.
+  bool show = false;              ///< The plans too.
+  int replay = 0;                 ///< Rows to be played again on `fluid`.
+};
+
+/// Every planner on the model, the cluster and the micro-batches of an experiment, with the options that it shares
+/// with the planner there, each simulated with the schedule there. What has no plan, or one that cannot run, is a row
+/// with its reason. `progress` hears of each.
+PlanTable compare_plans(const Experiment&, const PlanTableOptions&,
+                        const std::function<void(const std::string&)>& progress);
+
+}  // namespace stagecraft

@@ -1,0 +1,239 @@
+#include "sim/search/schedule_table.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "backends/backend.hpp"
+#include "sim/core/text.hpp"
+#include "sim/plan/planner.hpp"
+#include "sim/experiment/places.hpp"
+#include "sim/experiment/remarks.hpp"
+#include "sim/search/replay.hpp"
+#include "sim/experiment/run.hpp"
+#include "sim/search/safe_streams.hpp"
+#include "sim/schedule/builder.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr int kFewestIterations = 5;
+
+/// What all rows have in common.
+struct Frame {
+  const ScheduleTableOptions& asked;
+  const PlannedExperiment own;  ///< The experiment as it stands. Its order of work need not fit into memory.
+  int ranks = 0;                ///< Devices; replicas count once.
+  int iterations = 0;
+  Shortest shortest;  ///< The rows to be simulated again.
+};
+
+Frame frame_of(const Experiment& own, const ScheduleTableOptions& asked) {
+  Frame f{asked, plan_experiment(own), 0, 0, Shortest(asked.replay)};
+  std::set<DeviceId> first;
+  for (const Stage& stage : f.own.plan.stages) first.insert(stage.devices.front());
+  f.ranks = static_cast<int>(first.size());
+  const int micro_batches = own.run.micro_batches;
+  const int through = (f.own.plan.stage_count() + micro_batches - 1) / micro_batches;
+  f.iterations = std::max({own.run.lowering.iterations, kFewestIterations, kFewestIterations - 1 + through});
+  return f;
+}
+
+/// Stages on each device: as many as the experiment has, or the fewest above one that the schedule allows.
+int chunks_for(const ScheduleDef& def, const Frame& f) {
+  const ChunkRange& range = def.chunks;
+  if (range.most == 1 || def.placement == Placement::Bidirectional) return 1;
+  const int own = f.own.plan.different_stages() / f.ranks;
+  if (own > 1 && range.has(own)) return own;
+  return range.least > 1 ? range.least : range.least + range.step;
+}
+
+/// The planner cuts the model into any number of stages.
+bool has_stages(const Frame& f) { return f.own.experiment.plan.stages.has_value(); }
+
+config::Member option(const char* key, std::string value) {
+  return {key, {}, config::Value::scalar(std::move(value), {})};
+}
+
+/// The options that the scenario gives its own schedule, but for where the stages lie.
+std::vector<config::Member> other_options(const Frame& f, const ScheduleDef& def) {
+  std::vector<config::Member> options;
+  const ScheduleSpec& own = f.own.experiment.schedule;
+  if (&def != own.def) return options;
+  for (const config::Member& m : own.options->members)
+    if (m.value.origin.empty() && m.key != "name" && m.key != "placement" && m.key != "chunks") options.push_back(m);
+  return options;
+}
+
+ScheduleSpec schedule_for(const ScheduleDef& def, const std::string& placement, const Frame& f) {
+  if (!has_stages(f)) return schedule_spec(def);
+  if (placement.empty()) {
+    if (!def.fields || !def.fields->find("chunks")) return schedule_spec(def);
+    return schedule_spec(def, {option("chunks", fmt::format("{}", chunks_for(def, f)))});
+  }
+  std::vector<config::Member> options = other_options(f, def);
+  options.push_back(option("placement", placement));
+  options.push_back(option("chunks", "2"));
+  return schedule_spec(def, std::move(options));
+}
+
+/// A plan that is written out stays as it is.
+PlanSpec plan_for(const ScheduleDef& def, const std::string& placement, const Frame& f) {
+  PlanSpec plan = f.own.experiment.plan;
+  if (!has_stages(f)) return plan;
+  const bool both_ways = placement == to_text(Placement::Bidirectional);
+  const int chunks = placement.empty() ? chunks_for(def, f) : both_ways ? 1 : 2;
+  plan.stages = f.ranks * chunks;
+  plan.placement.reset();
+  return plan;
+}
+
+void check_backend(const std::string& name) {
+  const BackendDef& def = get_from(backends::all(), "backend", name);
+  if (def.clock != Clock::Simulated)
+    throw InputError(fmt::format("the backend '{}' measures times and does not simulate them", name),
+                     "--backend ideal, or simgrid");
+  if (const std::string why = def.why_not(); !why.empty()) throw BackendError(name + ": " + why);
+}
+
+bool only_about_weights(const InputError& e) {
+  return std::all_of(e.problems().begin(), e.problems().end(), [](const Diagnostic& d) { return d.code == "weights"; });
+}
+
+Experiment experiment_with(const ScheduleDef& def, const std::string& placement, const Frame& f) {
+  Experiment e = variant_of(f.own.experiment);
+  e.run.lowering.iterations = f.iterations;
+  if (&def == e.schedule.def && placement.empty()) return e;
+  const ScheduleSpec schedule = schedule_for(def, placement, f);
+  e.plan = plan_for(def, placement, f);
+  try {
+    return with_order(e, schedule, e.weights);
+  } catch (const InputError& problem) {
+    if (!only_about_weights(problem)) throw;
+    return with_order(e, schedule, weights_spec("auto"));
+  }
+}
+
+/// An update makes version u + 1 of version u, so gradients from version v are u - v updates behind.
+int staleness(const Program& program) {
+  int most = 0;
+  for (const Instruction& i : program.instructions)
+    if (i.kind == InstructionKind::Forward) most = std::max(most, program.update_of(i) - i.version());
+  return most;
+}
+
+Bytes traffic(const Program& program) {
+  double bytes = 0;
+  for (const Transfer& t : program.transfers) bytes += static_cast<double>(program.bytes(t));
+  return {bytes / program.iterations};
+}
+
+Seconds time_of(const Frame& f, Seconds makespan, Seconds period) {
+  return f.asked.by == SortKey::Time ? makespan : period;
+}
+
+ScheduleRow measured(ScheduleRow row, const Experiment& experiment, Frame& f) {
+  CompiledExperiment c = compile(experiment);
+  Outcome o = run(c, f.asked.backend);
+  static_cast<void>(fullest_device_memory(o.report, c.cluster()));
+  for (std::size_t d = 0; d < o.report.devices.size(); ++d) {
+    const MemoryPeak& m = o.report.devices[d].memory;
+    if (m.total > row.memory) row.memory = m.total, row.fullest = c.cluster().devices[d].name;
+    row.activations = std::max(row.activations, m.activations);
+  }
+  row.stages = c.plan.different_stages();
+  row.makespan = o.report.makespan;
+  row.period = o.report.period;
+  row.bubble = o.report.bubble;
+  row.steady_bubble = o.report.steady_bubble;
+  row.traffic = traffic(c.program);
+  row.safe = safe_streams(c.schedule, c.plan, c.program.iterations);
+  row.staleness = staleness(c.program);
+  row.search = c.schedule.search;
+  row.unexchanged = unexchanged_gradients(c);
+  if (!f.asked.keep) o.timeline = {};
+  if (f.shortest.takes(time_of(f, row.makespan, row.period))) row.replayed = contended_result(c);
+  if (f.asked.keep) row.kept = {std::move(c.program), std::move(o.timeline)};
+  return row;
+}
+
+/// `placement`: of a search, which goes with any.
+ScheduleRow row_of(const std::string& name, const std::string& placement, Frame& f) {
+  ScheduleRow row;
+  row.name = placement.empty() ? name : fmt::format("{} {}", name, placement);
+  try {
+    return measured(row, experiment_with(get_from(schedules::all(), "schedule", name), placement, f), f);
+  } catch (const InputError& e) {
+    row.why_not = e.problems().front().message;
+  } catch (const Infeasible& e) {
+    row.why_not = e.problem().message.substr(0, e.problem().message.find(": "));  // What follows is a list of details.
+  } catch (const BackendError& e) {
+    row.why_not = e.what();
+  }
+  return row;
+}
+
+}  // namespace
+
+std::vector<std::string> parse_schedules(const std::string& words, const Experiment& experiment) {
+  const auto readable = [&](const ScheduleDef& def) {
+    return def.name != "csv" || experiment.schedule.def->name == "csv";
+  };
+  std::vector<std::string> names;
+  if (words == "all") {
+    for (const ScheduleDef* def : schedules::all())
+      if (def->trains && readable(*def)) names.emplace_back(def->name);
+    return names;
+  }
+  for (const std::string& word : split(words, ',')) {
+    const std::string name(trim(word));
+    const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
+    if (def.tasks)
+      throw InputError(fmt::format("the schedule '{}' needs a plan of tasks, so it cannot be compared with others on "
+                                   "the stages of one plan",
+                                   name),
+                       "stagecraft plan SCENARIO --planner balanced,layerpipe compares the plans");
+    if (!def.trains)
+      throw InputError(fmt::format("the schedule '{}' does not train, so it cannot be compared with others", name),
+                       "stagecraft run shows what it takes");
+    if (!readable(def))
+      throw InputError("the schedule 'csv' is an order from a file, and the scenario names none",
+                       "take a scenario with run.schedule: {csv: order.csv}");
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+ScheduleTable compare_schedules(const Experiment& own, const ScheduleTableOptions& asked,
+                                const std::function<void(const std::string&)>& progress) {
+  check_backend(asked.backend);
+  const std::vector<std::string> names = parse_schedules(asked.schedules, own);
+  Frame f = frame_of(own, asked);
+  ScheduleTable table;
+  table.title = own.title.empty() ? "(untitled)" : own.title;
+  table.model = own.model->name;
+  table.cluster = *own.cluster;
+  table.backend = asked.backend;
+  table.notes = remarks(f.own);
+  table.own = own.schedule.name();
+  table.micro_batches = own.run.micro_batches;
+  table.iterations = f.iterations;
+  std::set<DeviceId> devices;
+  for (const Stage& stage : f.own.plan.stages) devices.insert(stage.devices.begin(), stage.devices.end());
+  table.devices = static_cast<int>(devices.size());
+  for (const std::string& name : names) {
+    progress(fmt::format("{} ({} of {})", name, table.rows.size() + 1, names.size()));
+    table.rows.push_back(row_of(name, "", f));
+    if (name == "synthesised" && has_stages(f))
+      for (const char* placement : {"loop", "v", "bidirectional"}) table.rows.push_back(row_of(name, placement, f));
+  }
+  if (asked.replay > 0) {
+    table.replay.backend = kReplayBackend;
+    keep_replays(table.rows, asked.replay, table.replay,
+                 [&](const ScheduleRow& r) { return time_of(f, r.makespan, r.period); });
+  }
+  return table;
+}
+
+}  // namespace stagecraft

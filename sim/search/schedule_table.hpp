@@ -1,0 +1,34 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/report/schedule_table.hpp"
+#include "sim/experiment/experiment.hpp"
+
+namespace stagecraft {
+
+/// "all", or names with commas between. All are those that train; an order from a file is there when the scenario has
+/// one. InputError for others.
+std::vector<std::string> parse_schedules(const std::string& words, const Experiment&);
+
+struct ScheduleTableOptions {
+  std::string schedules = "all";
+  std::string backend = "ideal";  ///< One that simulates.
+  bool keep = false;              ///< Programs and timelines, for drawings.
+  int replay = 0;                 ///< Rows to be played again on `fluid`.
+  SortKey by = SortKey::Period;   ///< Those are the first of a table that is sorted by this, if it is a time.
+};
+
+/// Every schedule on the model, the devices and the micro-batches of an experiment, in the order of the catalogue or of
+/// the names. The scenario's own keeps its options. Another lies on the same devices, with as many stages on each as
+/// the scenario has, or with as few as make it what it is, and uses the scenario's weights policy where it goes with
+/// it, else its own. What cannot run is a row with its reason. `progress` hears of each.
+///
+/// At least five iterations are simulated, more where a micro-batch stays longer in the pipeline, so that there is a
+/// period and stale weights are as stale as they get.
+ScheduleTable compare_schedules(const Experiment&, const ScheduleTableOptions&,
+                                const std::function<void(const std::string&)>& progress);
+
+}  // namespace stagecraft

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/sweep/sweep.hpp"
+
+namespace stagecraft {
+
+/// One scenario of a sweep.
+struct Point {
+  int number = 0;     ///< Starts at 1, in the order of the sweep.
+  std::string label;  ///< "schedule=1f1b,micro_batches=16"
+  SweepStep settings;
+};
+
+/// Every point of a sweep: the combinations of its axes without the excluded ones, then `also`. InputError if there are
+/// more than the limit. Adds a warning for each `exclude` that excludes nothing.
+std::vector<Point> points_of(const Sweep&, std::vector<Diagnostic>& warnings);
+
+/// Compares numbers by value and everything else by text.
+bool same_value(const config::Value&, const config::Value&);
+
+/// The points that meet "path=value" conditions: for each path they have one of its values. InputError for a path that
+/// the sweep does not vary, and if no point is left.
+std::vector<Point> only(const std::vector<Point>&, const std::vector<std::string>& conditions);
+
+/// "2/4": the second of four.
+struct Shard {
+  int index = 1, count = 1;
+};
+Shard parse_shard(const std::string& text);
+
+/// Whether each point belongs to a shard. Scenarios are assigned to shards round-robin in the order of their hashes, so
+/// shards differ in size by at most one scenario.
+std::vector<bool> in_shard(const std::vector<std::string>& hashes, Shard);
+
+}  // namespace stagecraft

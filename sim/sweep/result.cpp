@@ -1,0 +1,137 @@
+#include "sim/sweep/result.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <new>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "sim/core/sha256.hpp"
+
+namespace stagecraft {
+namespace {
+
+void fail(PointResult& result, const char* status, const std::string& code, const std::string& message) {
+  result.status = status;
+  result.code = code;
+  result.message = message;
+}
+
+std::string message_of(const Diagnostic& problem) {
+  return problem.path.empty() ? problem.message : problem.path + ": " + problem.message;
+}
+
+void try_to_run(const Scenario& scenario, const std::string& backend, PointResult& result) try {
+  const CompiledExperiment compiled = compile(read_experiment(scenario));
+  const Outcome outcome = run(compiled, backend);
+  result.machine = outcome.timeline.provenance.machine;
+  for (const Metric& m : metrics()) result.figures.push_back(m.of(compiled, outcome));
+} catch (const InputError& e) {
+  fail(result, "input", e.problems().front().code, message_of(e.problems().front()));
+} catch (const Infeasible& e) {
+  fail(result, "infeasible", e.code(), message_of(e.problem()));
+} catch (const BackendError& e) {
+  fail(result, "backend", "", e.what());
+} catch (const std::bad_alloc&) {
+  fail(result, "backend", "memory", "this machine has not enough memory for it");
+} catch (const std::exception& e) {
+  fail(result, "bug", "", e.what());
+}
+
+/// Identifies a value of the file or a problem by its text and place.
+using Key = std::tuple<std::string, int, int, std::string>;
+
+Key key_of(const config::Member& m) { return {m.key, m.value.where.line, m.value.where.column, one_line(m.value)}; }
+Key key_of(const Diagnostic& d) { return {d.where.file, d.where.line, d.where.column, d.path + ": " + d.message}; }
+
+/// Counts the points that have a value, and those that have a problem with it.
+class ProblemCensus {
+ public:
+  void count(const Point& point, const std::vector<Diagnostic>& problems) {
+    ++points_;
+    std::set<Key> seen;
+    for (const Diagnostic& d : problems) {
+      if (!seen.insert(key_of(d)).second) continue;
+      auto& one = found_.try_emplace(key_of(d), Found{d, 0, {}}).first->second;
+      ++one.points;
+      for (const config::Member& m : point.settings) ++one.with[key_of(m)];
+    }
+    for (const config::Member& m : point.settings) ++values_[key_of(m)];
+  }
+
+  std::vector<Diagnostic> of_the_file() const {
+    std::vector<Diagnostic> list;
+    for (const auto& [key, found] : found_) {
+      bool always = found.points == points_;
+      for (const auto& [value, count] : found.with) always = always || count == values_.at(value);
+      if (always) list.push_back(found.problem);
+    }
+    return list;
+  }
+
+ private:
+  struct Found {
+    Diagnostic problem;
+    int points = 0;
+    std::map<Key, int> with;
+  };
+  int points_ = 0;
+  std::map<Key, int> values_;
+  std::map<Key, Found> found_;
+};
+
+}  // namespace
+
+bool may_pass_another_time(std::string_view status) {
+  return status == "crash" || status == "timeout" || status == "backend";
+}
+
+ResolvedPoint resolve_point(const Sweep& sweep, const Point& point) {
+  ResolvedPoint resolved;
+  config::Problems problems;
+  try {
+    config::Value checked = checked_scenario(sweep.base, point.settings, problems);
+    resolved.problems = problems.list();
+    resolved.ill_formed = !problems.empty();
+    if (problems.empty()) resolved.scenario = settled_scenario(std::move(checked));
+  } catch (const InputError& e) {
+    resolved.problems = e.problems();
+  }
+  resolved.text = resolved.scenario ? config::to_yaml(resolved.scenario->tree, false)
+                                    : fmt::format("{}# {}\n", config::to_yaml(sweep.base, false), point.label);
+  resolved.hash = sha256(resolved.text);
+  return resolved;
+}
+
+PointResult run_point(const Sweep& sweep, const Point& point, const std::string& backend) {
+  const auto begin = std::chrono::steady_clock::now();
+  ResolvedPoint resolved = resolve_point(sweep, point);
+  PointResult result;
+  result.hash = std::move(resolved.hash);
+  result.scenario = std::move(resolved.text);
+  if (resolved.scenario)
+    try_to_run(*resolved.scenario, backend, result);
+  else
+    fail(result, "input", resolved.problems.front().code, message_of(resolved.problems.front()));
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return result;
+}
+
+std::vector<std::string> hashes_of(const Sweep& sweep, const std::vector<Point>& points) {
+  std::vector<std::string> hashes;
+  ProblemCensus census;
+  for (const Point& point : points) {
+    ResolvedPoint resolved = resolve_point(sweep, point);
+    census.count(point, resolved.ill_formed ? resolved.problems : std::vector<Diagnostic>{});
+    hashes.push_back(std::move(resolved.hash));
+  }
+  if (auto wrong = census.of_the_file(); !wrong.empty()) throw InputError(std::move(wrong));
+  return hashes;
+}
+
+}  // namespace stagecraft

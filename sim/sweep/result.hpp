@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/experiment/metrics.hpp"
+#include "sim/sweep/points.hpp"
+
+namespace stagecraft {
+
+/// The result of a point. `status` is "ok"; "input", "infeasible", "backend" or "bug" for an error with that exit code
+/// in `stagecraft run`; or "crash" or "timeout" of the process that ran it.
+struct PointResult {
+  std::string hash;      ///< SHA-256 of `scenario`.
+  std::string scenario;  ///< Resolved; if that fails, the unresolved text and the settings.
+  std::string status = "ok", code, message;
+  double seconds = 0;           ///< Wall time.
+  std::string machine;          ///< Where measured figures come from.
+  std::vector<double> figures;  ///< In the order of metrics(); empty if it did not run. NaN: not known.
+
+  bool ran() const { return status == "ok"; }
+};
+
+/// Whether the machine may be the cause, not the scenario, so that another attempt may succeed.
+bool may_pass_another_time(std::string_view status);
+
+/// The scenario of a point, or its problems.
+struct ResolvedPoint {
+  std::optional<Scenario> scenario;
+  std::string text, hash;
+  std::vector<Diagnostic> problems;
+  bool ill_formed = false;  ///< The problems are in single fields, not in their combination.
+};
+ResolvedPoint resolve_point(const Sweep&, const Point&);
+
+/// The hash of each point. InputError with all values that are invalid in every point that has them. A point that is
+/// invalid only as a combination is a result like any other.
+std::vector<std::string> hashes_of(const Sweep&, const std::vector<Point>&);
+
+/// Runs one point. Errors become part of the result.
+PointResult run_point(const Sweep&, const Point&, const std::string& backend);
+
+/// A message between processes; result_from_bytes() is the inverse.
+std::string to_bytes(const PointResult&);
+PointResult result_from_bytes(const std::string&);
+
+}  // namespace stagecraft

@@ -1,0 +1,250 @@
+#include "sim/sweep/run_sweep.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "backends/backend.hpp"
+#include "backends/world.hpp"
+#include "sim/core/sha256.hpp"
+#include "sim/experiment/version.hpp"
+#include "sim/sweep/distribute_jobs.hpp"
+#include "sim/sweep/store.hpp"
+#include "sim/sweep/worker_pool.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr int kWidth = 30;
+
+std::string duration_text(double seconds) {
+  const auto whole = static_cast<long>(std::ceil(std::min(seconds, 1e9)));
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
+}
+
+bool simulates(const std::string& backend) {
+  return get_from(backends::all(), "backend", backend).clock == Clock::Simulated;
+}
+
+/// Warns of seeds that change nothing and of points that are the same scenario.
+void add_warnings(SweepPlan& plan) {
+  if (!plan.sweep.seeds.empty() && plan.sweep.seeds.front().size() == 1 && simulates(plan.backend))
+    plan.warnings.push_back(
+        {plan.sweep.seeds.front().front().where,
+         "repeat",
+         fmt::format("'{}' draws no random numbers without jitter: every repetition gives the same", plan.backend),
+         {},
+         "repeat"});
+  std::map<std::string, const Point*> first;
+  for (std::size_t i = 0; i < plan.points.size(); ++i) {
+    const auto [at, fresh] = first.emplace(plan.hashes[i], &plan.points[i]);
+    if (!fresh && !plan.points[i].settings.empty())
+      plan.warnings.push_back({plan.points[i].settings.front().where,
+                               "",
+                               fmt::format("point {} ({}) is the same scenario as point {} ({})", plan.points[i].number,
+                                           plan.points[i].label, at->second->number, at->second->label),
+                               {},
+                               "same"});
+  }
+}
+
+/// The result of a point whose process ended before it sent one.
+PointResult result_without_process(const SweepPlan& plan, const JobEnd& end, Seconds timeout) {
+  const ResolvedPoint resolved = resolve_point(plan.sweep, plan.points[end.job]);
+  PointResult result;
+  result.hash = resolved.hash;
+  result.scenario = resolved.text;
+  const bool late = end.how == JobEnd::How::TimedOut;
+  result.status = late ? "timeout" : "crash";
+  result.message = late ? fmt::format("stopped after {} of wall time", to_text(timeout))
+                        : fmt::format("the process that ran it ended: {}", end.text);
+  result.seconds = end.seconds;
+  return result;
+}
+
+int worker_count(const SweepOptions& options, const std::string& backend) {
+  if (options.jobs > 0) return options.jobs;
+  if (!simulates(backend) || options.together) return 1;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+/// The chosen scenarios that have no result yet.
+struct OpenScenarios {
+  std::vector<int> jobs;                   ///< The first point of each scenario.
+  std::map<std::string, int> points_with;  ///< For each hash, how many chosen points have it.
+};
+
+OpenScenarios open_scenarios(const SweepPlan& plan, const std::set<std::string>& finished, SweepProgress& progress) {
+  OpenScenarios open;
+  for (std::size_t i = 0; i < plan.points.size(); ++i) {
+    if (!plan.chosen[i]) continue;
+    ++progress.all;
+    if (finished.contains(plan.hashes[i]))
+      ++progress.there;
+    else if (++open.points_with[plan.hashes[i]] == 1)
+      open.jobs.push_back(static_cast<int>(i));
+  }
+  return open;
+}
+
+void keep_chosen(SweepTable& table, const SweepPlan& plan) {
+  std::erase_if(table.rows, [&](const SweepRow& r) { return !plan.chosen[r.number - 1]; });
+}
+
+/// The results in a file that may not be written, if all points of this sweep have one.
+std::optional<SweepEnd> complete_results(const SweepPlan& plan, const SweepOptions& options, const Origin& origin) {
+  std::error_code error;
+  if (!std::filesystem::exists(plan.out, error)) return {};
+  SweepEnd end;
+  end.table = results_in(plan.out);
+  const bool same = end.table.name == plan.sweep.name && end.table.text == plan.sweep.text &&
+                    end.table.backend == origin.backend && end.table.version == origin.version &&
+                    std::equal(end.table.rows.begin(), end.table.rows.end(), plan.hashes.begin(), plan.hashes.end(),
+                               [](const SweepRow& row, const std::string& hash) { return row.hash == hash; });
+  if (!same) return {};
+  keep_chosen(end.table, plan);
+  for (const SweepRow& row : end.table.rows)
+    if (row.status.empty() || (options.retry && may_pass_another_time(row.status))) return {};
+  end.progress.all = end.progress.there = static_cast<int>(end.table.rows.size());
+  return end;
+}
+
+/// Runs jobs and passes their ends to `done`. False if `stop` said true.
+using DoJobs = std::function<bool(std::span<const int> jobs, const std::function<bool()>& stop,
+                                  const std::function<void(const JobEnd&)>& done)>;
+
+SweepEnd fill_store(const SweepPlan& plan, const SweepOptions& options, const Origin& origin,
+                    const std::function<void(const SweepProgress&)>& progress, const DoJobs& do_jobs) {
+  if (!may_be_written(plan.out)) {
+    if (auto end = complete_results(plan, options, origin)) return std::move(*end);
+    throw InputError(
+        fmt::format("'{}' cannot be written, and not all results are there", plan.out),
+        fmt::format("name another file: stagecraft sweep {} --out FILE.db; stagecraft report FILE.db shows it",
+                    plan.sweep.file));
+  }
+  Store store(plan.out);
+  store.describe(plan.sweep, plan.points, plan.hashes, origin);
+  SweepEnd end;
+  if (options.reuse) end.reused = store.take_over(origin);
+  const OpenScenarios open = open_scenarios(plan, store.finished(origin, options.retry), end.progress);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto report = [&] {
+    end.progress.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    progress(end.progress);
+  };
+  const auto stop = [&] {
+    report();
+    return options.stop();
+  };
+  const auto done = [&](const JobEnd& e) {
+    const PointResult result =
+        e.how == JobEnd::How::Done ? result_from_bytes(e.text) : result_without_process(plan, e, options.timeout);
+    store.add(result, origin);
+    const int points = open.points_with.at(plan.hashes[e.job]);
+    end.progress.done += points;
+    if (!result.ran()) end.progress.failed += points;
+    report();
+  };
+  try {
+    end.stopped = !do_jobs(open.jobs, stop, done);
+  } catch (const BackendError& e) {
+    const int kept = end.progress.there + end.progress.done;
+    throw BackendError(fmt::format("{}; {} of {} points have results, and the same command goes on", e.what(), kept,
+                                   end.progress.all));
+  }
+  end.table = store.table();
+  keep_chosen(end.table, plan);
+  return end;
+}
+
+/// Equal in processes that have read the same sweep.
+std::string sweep_key(const SweepPlan& plan, const Origin& origin) {
+  std::string text = origin.backend + "\n" + origin.version + "\n";
+  for (std::size_t i = 0; i < plan.points.size(); ++i) text += plan.hashes[i] + (plan.chosen[i] ? " chosen\n" : "\n");
+  return sha256(text);
+}
+
+}  // namespace
+
+std::string progress_text(const SweepProgress& p, bool bar) {
+  const int with_result = p.there + p.done;
+  std::string text;
+  if (bar) {
+    const int full = p.all > 0 ? static_cast<int>(static_cast<long>(kWidth) * with_result / p.all) : kWidth;
+    text = '[' + std::string(static_cast<std::size_t>(full), '#') +
+           std::string(static_cast<std::size_t>(kWidth - full), '.') + "] ";
+  }
+  text += fmt::format("{} of {} points", with_result, p.all);
+  if (p.done > 0 && p.seconds > 0) {
+    const double rate = p.done / p.seconds;
+    text += rate < 100 ? fmt::format(", {:.3g}/s", rate) : fmt::format(", {:.0f}/s", rate);
+    text += fmt::format(", {} left", duration_text((p.all - with_result) / rate));
+  }
+  return p.failed > 0 ? text + fmt::format(", {} failed", p.failed) : text;
+}
+
+int SweepPlan::count() const { return static_cast<int>(std::count(chosen.begin(), chosen.end(), true)); }
+
+SweepPlan plan_sweep(const SweepOptions& options) {
+  SweepPlan plan;
+  plan.sweep = load_sweep(options.file, options.sets);
+  plan.backend = options.backend.empty() ? plan.sweep.backend : options.backend;
+  get_from(backends::all(), "backend", plan.backend);
+  plan.out = options.out.empty() ? plan.sweep.name + ".db" : options.out;
+  plan.points = points_of(plan.sweep, plan.warnings);
+  std::set<int> kept;
+  for (const Point& p : options.only.empty() ? plan.points : only(plan.points, options.only)) kept.insert(p.number);
+  plan.hashes = hashes_of(plan.sweep, plan.points);
+  plan.chosen = in_shard(plan.hashes, options.shard);
+  for (std::size_t i = 0; i < plan.points.size(); ++i)
+    plan.chosen[i] = plan.chosen[i] && kept.contains(plan.points[i].number);
+  add_warnings(plan);
+  return plan;
+}
+
+SweepEnd run_sweep(const SweepPlan& plan, const SweepOptions& options,
+                   const std::function<void(const SweepProgress&)>& progress) {
+  const BackendDef& backend = get_from(backends::all(), "backend", plan.backend);
+  if (const std::string why = backend.why_not(); !why.empty()) throw BackendError(plan.backend + ": " + why);
+  const std::string library = backend.version();
+  const Origin origin{plan.backend,
+                      library.empty() ? version() : fmt::format("{}, {} {}", version(), backend.name, library)};
+  const auto work = [&](int job) { return to_bytes(run_point(plan.sweep, plan.points[job], plan.backend)); };
+  const WorkerOptions worker_options{.workers = worker_count(options, plan.backend), .timeout = options.timeout};
+  if (!options.together)
+    return fill_store(plan, options, origin, progress,
+                      [&](std::span<const int> jobs, const auto& stop, const auto& done) {
+                        return do_in_workers(jobs, {worker_options.workers, worker_options.timeout, stop}, work, done);
+                      });
+
+  RemoteWorkerPool pool(worker_options, work);  // Before MPI starts.
+  join_world();
+  agree();
+  const std::string key = sweep_key(plan, origin);
+  if (world().rank > 0) {
+    do_sent_jobs(key, pool);
+    SweepEnd nothing;
+    nothing.elsewhere = true;
+    return nothing;
+  }
+  Distribution state;
+  const ShutdownGuard shutdown(state);
+  SweepEnd end =
+      fill_store(plan, options, origin, progress, [&](std::span<const int> jobs, const auto& stop, const auto& done) {
+        distribute_jobs(jobs, key, pool, stop, done, state);
+        return !state.stopped;
+      });
+  end.lost = state.lost;
+  end.without_workers = state.without_workers;
+  return end;
+}
+
+}  // namespace stagecraft

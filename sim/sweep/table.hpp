@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace stagecraft {
+
+/// One point of a sweep with its result. `status` is empty if it has not run.
+struct SweepRow {
+  int number = 0;
+  std::string label;
+  std::string settings;  ///< JSON: a map from path to value.
+  std::string status, code, message;
+  std::string hash;             ///< Hash of the scenario.
+  std::vector<double> figures;  ///< In the order of metrics(); NaN: not known.
+};
+
+/// The points of a sweep, in its order.
+struct SweepTable {
+  std::string title, backend;
+  std::string name, version, text;  ///< `version` ran it last; `text` is the sweep file.
+  std::vector<SweepRow> rows;
+
+  int failed() const;
+  int missing() const;
+};
+
+std::string to_text(const SweepTable&);
+std::string sweep_csv(const SweepTable&);   ///< number, a column for each path, status, the figures, code and message.
+std::string sweep_json(const SweepTable&);  ///< Schema sweep-results/1; SI units.
+
+/// What went wrong, how often, in which points, and the message of the first; most frequent first.
+std::string failures_text(const SweepTable&);
+
+}  // namespace stagecraft

@@ -1,0 +1,91 @@
+// A scenario is read once into values, and every command answers from the same ones.
+
+#include "sim/experiment/experiment.hpp"
+
+#include <doctest/doctest.h>
+
+#include "sim/search/plan_table.hpp"
+#include "sim/experiment/run.hpp"
+#include "sim/search/schedule_table.hpp"
+#include "sim/weights/optimizer_state.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+const auto kQuiet = [](const std::string&) {};
+
+Experiment teacher(const std::vector<std::string>& sets = {}) { return load_experiment("examples/teacher", sets); }
+
+}  // namespace
+
+TEST_CASE("run, plan and compare give one plan the same verdict in memory that only the optimizer's choice makes fit") {
+  // With Adam's two moments, which models assume, no stages fit; with SGD, which keeps none, eight do.
+  for (const char* planner : {"piper", "graphpipe"})
+    for (const char* memory : {"24 KiB", "28 KiB", "32 KiB"}) {
+      CAPTURE(planner);
+      CAPTURE(memory);
+      const Experiment e = teacher({"training.optimizer=sgd", "plan={planner: " + std::string(planner) +
+                                                                  ", micro_batch_size: 4, memory: " + memory + "}"});
+      const CompiledExperiment c = compile(e);
+      const PlanTable plans = compare_plans(e, {.planners = planner}, kQuiet);
+      const ScheduleTable schedules = compare_schedules(e, {.schedules = "1f1b"}, kQuiet);
+      REQUIRE(plans.rows.front().ran());
+      REQUIRE(schedules.rows.front().ran());
+      CHECK(plans.rows.front().stages == c.plan.stage_count());
+      CHECK(schedules.rows.front().stages == c.plan.stage_count());
+    }
+}
+
+TEST_CASE("a variant with another order shares the model, the cluster and the cost table") {
+  const Experiment e = teacher();
+  const ScheduleDef& gpipe = get_from(schedules::all(), "schedule", "gpipe");
+  const Experiment variant = with_order(e, schedule_spec(gpipe), e.weights);
+  CHECK(variant.model == e.model);
+  CHECK(variant.cluster == e.cluster);
+  CHECK(variant.costs == e.costs);
+  CHECK(variant.schedule.name() == "gpipe");
+  CHECK(e.schedule.name() == "1f1b");
+  CHECK_FALSE(e.scenario_hash.empty());
+  CHECK(variant.scenario_hash.empty());
+}
+
+TEST_CASE("weights that were left to the schedule change with it, weights that were chosen do not") {
+  const ScheduleDef& two_bw = get_from(schedules::all(), "schedule", "2bw");
+  const Experiment left = teacher({"run.iterations=5"});
+  CHECK(with_order(left, schedule_spec(two_bw), left.weights).weights.name() == "2bw");
+  const Experiment chosen = teacher({"run.iterations=5", "weights=flush"});
+  try {
+    with_order(chosen, schedule_spec(two_bw), chosen.weights);
+    FAIL("flush keeps one version, and 2bw never drains");
+  } catch (const InputError& e) {
+    CHECK(e.problems().front().code == "weights");
+  }
+}
+
+TEST_CASE("a policy with a momentum of its own has a model with room for it") {
+  const Experiment e = teacher({"training.optimizer=sgd", "run.iterations=5", "run.schedule=pipedream"});
+  const Experiment predicts = with_order(e, e.schedule, weights_spec("pipeoptim"));
+  const OptimizerStateTensors state = state_tensors(e.training.optimizer.kind, predicts.weights.rule);
+  CHECK(predicts.model->precision.optimizer == predicts.model->precision.weight * (state.count() - state.bare));
+  CHECK(&predicts.costs->model() == predicts.model.get());
+}
+
+TEST_CASE("a variant is the same question as the scenario with those settings") {
+  Experiment variant = teacher();
+  variant.run.micro_batches = 16;
+  variant.plan.micro_batch_size = 2;
+  variant.plan.stages = 4;
+  const Experiment written = teacher({"run.micro_batches=16", "plan.micro_batch_size=2", "plan.stages=4"});
+  CHECK(run(compile(variant), "ideal").report.makespan == run(compile(written), "ideal").report.makespan);
+}
+
+TEST_CASE("a plan as text reads back to the same plan") {
+  const Experiment e = load_experiment("examples/quickstart", {"plan.recompute=full"});
+  const std::string text = to_text(e.plan, *e.cluster);
+  CHECK(text ==
+        "{planner: balanced, micro_batch_size: 2, recompute: full, stages: 4, replicas: 1, devices: [\"h100-0.gpu0\", "
+        "\"h100-0.gpu1\", \"a100-0.gpu0\", \"a100-0.gpu1\"]}");
+  const Experiment again = load_experiment("examples/quickstart", {"plan=" + text});
+  CHECK(to_text(again.plan, *again.cluster) == text);
+}

@@ -1,0 +1,31 @@
+// Graphs of stages in the settings of GraphPipe's figure 6; scenarios/papers/graphpipe/published.yaml has their speed.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "sim/experiment/run.hpp"
+#include "sim/schedule/in_flight.hpp"
+
+using namespace stagecraft;
+
+TEST_CASE("graph pipelines: what is in flight is the micro-batches that the planners reckoned with") {
+  for (const char* planner : {"graphpipe", "graph-exact"}) {
+    CAPTURE(planner);
+    const Experiment scenario = load_experiment(
+        "scenarios/papers/graphpipe/mmt-8.yaml",
+        {std::string("plan={micro_batch_size: 8, planner: ") + planner + (planner[5] == '-' ? ", blocks: 17}" : "}")});
+    const CompiledExperiment p = compile(scenario);
+    const std::vector<int> depth = depth_to_sink(p.plan.graph()), samples = in_flight_samples(p.plan);
+    Bytes most;
+    for (std::size_t s = 0; s < depth.size(); ++s) {
+      const int in_flight = std::min(depth[s], scenario.run.micro_batches);
+      CHECK(samples[s] == 8 * in_flight);
+      for (const StageCost& cost : p.costs[s])
+        most = std::max(most, cost.weights + cost.gradients + cost.optimizer + cost.stash * in_flight);
+    }
+    CHECK(p.report.memory.value == doctest::Approx(most.value).epsilon(1e-12));
+    // Messages on their way and the inputs of the model come on top.
+    CHECK(fullest_device_memory(run(p, "ideal").report, p.cluster()) >= most);
+  }
+}

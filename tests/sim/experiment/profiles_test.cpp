@@ -1,0 +1,228 @@
+// Measured costs in a scenario: found by file or name, written into it, given to the links.
+
+#include "sim/experiment/profiles.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "sim/experiment/profiling.hpp"
+#include "tests/support/checked.hpp"
+#include "tests/support/clusters.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder of its own that is searched for files by name, for as long as this is there.
+class Folder {
+ public:
+  Folder() {
+    fs::remove_all(root_);
+    fs::create_directories(root_ / "models/profiles");
+    setenv("STAGECRAFT_PATH", root_.c_str(), 1);
+  }
+  ~Folder() {
+    unsetenv("STAGECRAFT_PATH");
+    fs::remove_all(root_);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string write(const std::string& name, const std::string& text) const {
+    const std::string file = (root_ / name).string();
+    write_file(file, text);
+    return file;
+  }
+
+ private:
+  fs::path root_ = fs::temp_directory_path() / "stagecraft_profiles_test";
+};
+
+Profile by_hand() {
+  Profile p;
+  p.device = "cpu-thread";
+  p.machine = p.date = p.commit = p.backend = p.precision = "by hand";
+  p.optimizer = "momentum";
+  for (const char* layer : {"fp64: linear 1x32 from 16; tanh 1x32", "fp64: linear 1x32 from 32; tanh 1x32"})
+    p.layers.push_back({layer, 4, Seconds{3e-3}, Seconds{4e-3}, Seconds{5e-3}, 0});
+  p.updates = {{1000, Seconds{1e-3}, {}}};
+  p.operation = Seconds{1e-6};
+  p.latency = Seconds{7e-6};
+  p.bandwidth = Bandwidth{5e9};
+  return p;
+}
+
+Experiment with(const std::string& profile) { return load_experiment("examples/teacher", {"profile=" + profile}); }
+
+std::string text_of(const Program& program) {
+  std::string text = to_text(program);
+  for (const Instruction& i : program.instructions) text += shortest(i.duration.value) + " ";
+  return text;
+}
+
+std::string refusal(const std::string& profile) {
+  return test::input_error_of([&] { compile(with(profile)); });
+}
+
+}  // namespace
+
+TEST_CASE("a profile by file or by name decides what ops and links cost") {
+  const Folder folder;
+  const std::string file = folder.write("models/profiles/here.yaml", to_yaml(by_hand()));
+  const CompiledExperiment plain = compile(load_experiment("examples/teacher", {}));
+  for (const std::string& name : {file, std::string("here")}) {
+    CAPTURE(name);
+    const Experiment scenario = with(name);
+    REQUIRE(scenario.profile != nullptr);
+    CHECK(to_yaml(*scenario.profile) == to_yaml(by_hand()));
+    const CompiledExperiment p = compile(scenario);
+    CHECK(p.costs[1][0].forward.value == doctest::Approx(3e-3 + 1e-6));
+    CHECK(text_of(p.program) != text_of(plain.program));
+    for (const Link& link : p.cluster().links) {
+      CHECK(link.latency.value == doctest::Approx(7e-6));
+      CHECK(link.bandwidth.value == doctest::Approx(5e9));
+    }
+  }
+}
+
+TEST_CASE("a resolved scenario holds its profile, and needs the file no more") {
+  Experiment first;
+  std::string resolved, program;
+  {
+    const Folder folder;
+    first = with(folder.write("measured.yaml", to_yaml(by_hand())));
+    program = text_of(compile(first).program);
+    resolved = config::to_yaml(*first.source, false);
+  }
+  const Folder elsewhere;
+  const Experiment again = load_experiment(elsewhere.write("resolved.yaml", resolved), {});
+  CHECK(again.scenario_hash == first.scenario_hash);
+  CHECK(text_of(compile(again).program) == program);
+}
+
+TEST_CASE("links keep their figures where other devices are about, and a profile of none of them is refused") {
+  Cluster cluster = test::star(3, 1e9, 1e-3);
+  for (DeviceType& type : cluster.types) type.name = "cpu-thread";
+  cluster.types.push_back({.name = "other"});
+  Cluster same = cluster;
+  apply(by_hand(), same);
+  for (const Link& link : same.links) CHECK(link.latency.value == 7e-6);
+  cluster.devices[1].type = 1;
+  Cluster mixed = cluster;
+  apply(by_hand(), mixed);
+  for (const Link& link : mixed.links) CHECK(link.latency.value == 1e-3);
+  for (Device& device : cluster.devices) device.type = 1;
+  CHECK(test::input_error_of([&] {
+          apply(by_hand(), cluster);
+        }).find("'cpu-thread', but the cluster 'by hand' has none") != std::string::npos);
+}
+
+TEST_CASE("a profile of parts of a GPU decides what they share; one without these figures is refused") {
+  Cluster parts = test::bare_cluster(2);
+  parts.types[0].name = "cpu-thread";
+  test::connect(parts, {0, 1}, 1e9, 1e-3, Duplex::Unshared);
+  test::connect(parts, {0, 1}, 1e9, 0, Duplex::Half);
+  for (Device& d : parts.devices) d.memory = LinkId{1};
+  Cluster other = parts;
+  apply(by_hand(), other);  // One device alone, which shared with nobody.
+  CHECK(other.links[1].bandwidth.value == 1e9);
+  Profile all_busy = by_hand();
+  all_busy.threads = 2;
+  CHECK(test::input_error_of([&] { apply(all_busy, other); }).find("share their memory") != std::string::npos);
+  Profile p = by_hand();
+  p.gpu = MeasuredGpu{132, 8, 2, 64, Bandwidth{4e12}, Bandwidth{3e12}};
+  apply(p, parts);
+  CHECK(parts.links[0].bandwidth.value == 5e9);
+  CHECK(parts.links[0].latency.value == 7e-6);
+  CHECK(parts.links[1].bandwidth.value == 2e12);
+  CHECK(parts.links[1].latency.value == 0);
+  CHECK(parts.types[0].memory_bandwidth.value == 3e12);
+}
+
+TEST_CASE("a profile of a GPU that was divided otherwise than the cluster is refused") {
+  const Folder folder;
+  const auto said = [&](MeasuredGpu gpu, const std::vector<std::string>& more = {}) {
+    Profile p = by_hand();
+    p.device = "gpu-32sm";
+    p.optimizer = "adam";
+    p.gpu = gpu;
+    std::vector<std::string> overrides = {"profile=" + folder.write("parts.yaml", to_yaml(p))};
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    return test::input_error_of([&] { compile(load_experiment("examples/carved-gpu", overrides)); });
+  };
+  const Bandwidth all{4e12}, alone{2e12};
+  const std::string asked = "cluster.parts: the cluster has 4 parts of 32 of 132 multiprocessors, ";
+  CHECK(said({132, 8, 4, 32, all, alone}) == "nothing");
+  CHECK(said({132, 1, 4, 132, all, alone}) == "nothing");  // The driver could not divide it.
+  for (const auto& [gpu, words] : std::vector<std::pair<MeasuredGpu, std::string>>{
+           {{132, 8, 3, 32, all, alone}, asked + "but the profile was measured on 3 parts of 32 of 132"},
+           {{132, 8, 4, 24, all, alone}, asked + "but the profile was measured on 4 parts of 24 of 132"},
+           {{144, 8, 4, 32, all, alone}, asked + "but the profile was measured on 4 parts of 32 of 144"}}) {
+    const std::string text = said(gpu);
+    CHECK_MESSAGE(text.find(words) != std::string::npos, text);
+    CHECK(text.find("with a plan that uses all 4 parts") != std::string::npos);
+  }
+  // Of another GPU in as large parts, three of them.
+  const std::string three =
+      said({132, 8, 4, 32, all, alone}, {"cluster.multiprocessors=96", "cluster.parts=3", "plan.stages=3"});
+  CHECK_MESSAGE(three.find("the cluster has 3 parts of 32 of 96") != std::string::npos, three);
+}
+
+TEST_CASE("profiles that cannot be used") {
+  const Folder folder;
+  folder.write("models/profiles/laptop.yaml", to_yaml(by_hand()));
+  const auto says = [](const std::string& profile, const char* words) {
+    const std::string text = refusal(profile);
+    CAPTURE(profile);
+    CHECK_MESSAGE(text.find(words) != std::string::npos, text);
+  };
+  says("labtop", "profile: there is no profile 'labtop' [did you mean 'laptop'?]");
+  says("./nowhere.yaml", "profile: there is no profile './nowhere.yaml'");
+  says("scenarios/examples/teacher.yaml", "this is a scenario file; a profile file was expected here");
+  says("{schema: profile/1, device: cpu-thread}", "profile.layers: this field is missing");
+  says("[a, b]", "profile: a list cannot stand here");
+  says(folder.write("bad.yaml", "schema: profile/1\ndevice: 3\nlatency: 2\n"), "latency: no such field");
+  Profile other = by_hand();
+  other.device = "h100";
+  says(folder.write("other.yaml", to_yaml(other)), "'h100', but the cluster 'threads-8' has none");
+}
+
+TEST_CASE("a profile is taken where a backend really computes, of every layer and micro-batch size of the plan") {
+  const Experiment scenario = load_experiment("examples/teacher", {"model.widths=[6, 8, 8, 3]", "plan.stages=2",
+                                                                   "plan.micro_batch_size=3", "training.task=random"});
+  const CompiledExperiment p = compile(scenario);
+  const Profile profile = take_profile(p, "cpu", 0);
+  CHECK(profile.device == "cpu-thread");
+  CHECK(profile.precision == "fp64");
+  CHECK(profile.optimizer == "momentum");
+  CHECK(profile.threads >= 1);
+  CHECK(profile.threads <= 2);
+  for (const Layer& layer : p.model().layers) CHECK(profile.find(signature(layer, p.model().precision), 3).has_value());
+  CHECK(profile.bandwidth.value > 0);
+  CHECK(profile.update(100).has_value());
+
+  const auto refused = [](auto&& act) { return test::input_error_of(act); };
+  CHECK(refused([&] { take_profile(p, "ideal", 0); }).find("'ideal' does not really compute") != std::string::npos);
+  CHECK(refused([&] { validate_experiment(scenario, "ideal", "ideal", 0); }).find("'ideal' does not really compute") !=
+        std::string::npos);
+  CHECK(refused([&] { validate_experiment(scenario, "cpu", "cpu", 0); }).find("'cpu' measures times") !=
+        std::string::npos);
+  CHECK(refused([&] { take_profile(p, "cpuu", 0); }).find("did you mean 'cpu'?") != std::string::npos);
+}
+
+TEST_CASE("validate simulates with the profile that it took, or with that of the scenario") {
+  const Experiment scenario =
+      load_experiment("examples/teacher", {"model.widths=[6, 8, 8, 3]", "plan.stages=2", "run.iterations=4"});
+  const Validated own = validate_experiment(scenario, "cpu", "ideal", 0);
+  CHECK(own.validation.iterations.size() == 3);
+  CHECK(own.simulated.timeline.clock == Clock::Simulated);
+  CHECK(own.measured.timeline.clock == Clock::Host);
+  CHECK(own.measured.timeline.learnt.has_value());
+  CHECK(own.profile.layers.size() == 5);
+  CHECK(to_yaml(validate_experiment(with_profile(scenario, by_hand()), "cpu", "ideal", 0).profile) ==
+        to_yaml(by_hand()));
+}

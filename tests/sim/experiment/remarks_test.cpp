@@ -1,0 +1,69 @@
+// What the figures do not say by themselves.
+
+#include "sim/experiment/remarks.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace stagecraft;
+
+namespace {
+
+std::vector<std::string> of(const std::string& file, const std::vector<std::string>& sets) {
+  const Experiment s = load_experiment("scenarios/examples/" + file + ".yaml", sets);
+  return remarks(compile(s));
+}
+
+}  // namespace
+
+TEST_CASE("devices that a schedule leaves without work are counted, and the stages that would use them") {
+  const std::vector<std::string> all = of("gpt-1f1b-16", {"model.tied=false"}),
+                                 half = of("gpt-1f1b-16", {"model.tied=false", "run.schedule=interleaved"}),
+                                 few = of("gpt-1f1b-16", {"model.tied=false", "plan.stages=4"}),
+                                 whole = of("gpt-1f1b-16", {"model.tied=false", "run.schedule=interleaved",
+                                                            "plan.stages=32", "model.layers=32"});
+  CHECK(all.empty());
+  CHECK(whole.empty());
+  CHECK(half == std::vector<std::string>{"8 of 16 devices have nothing to do: interleaved puts 2 stages on a device, "
+                                         "plan.stages=32 would use all"});
+  CHECK(few == std::vector<std::string>{"12 of 16 devices have nothing to do"});
+}
+
+TEST_CASE("devices left out on purpose are not spoken of") {
+  CHECK(of("quickstart", {"model.tied=false"}).empty());  // 4 of its 16 devices, by name.
+}
+
+TEST_CASE("weights tied between devices are told where they are trained and no flush lets their gradients meet") {
+  CHECK(of("quickstart", {}).empty());
+  CHECK(of("quickstart", {"run.schedule=inference"}).empty());
+  for (const char* schedule : {"pipedream", "2bw", "wpipe"}) {
+    const std::vector<std::string> tied = of("quickstart", {std::string("run.schedule=") + schedule});
+    REQUIRE(tied.size() == 1);  // 50257 tokens and 1024 places of width 1024, two bytes each.
+    CHECK(tied.front() == std::string("5.251e+07 weights are tied between stages on different devices; the exchange of "
+                                      "their gradients (100.2 MiB for each update) is simulated only where a schedule "
+                                      "flushes, which ") +
+                              schedule + " does not");
+  }
+  CHECK(of("quickstart", {"run.schedule=pipedream", "model.tied=false"}).empty());
+}
+
+TEST_CASE("remarks on a scenario are the same before it is prepared") {
+  for (const std::vector<std::string>& sets :
+       {std::vector<std::string>{}, {"run.schedule=2bw"}, {"run.schedule=inference"}}) {
+    CAPTURE(sets.size());
+    const Experiment s = load_experiment("scenarios/examples/quickstart.yaml", sets);
+    CHECK(remarks(s) == remarks(compile(s)));
+  }
+  CHECK(remarks(load_experiment("scenarios/examples/quickstart.yaml", {"run.schedule=2bw"})).size() == 1);
+  CHECK(remarks(load_experiment("scenarios/examples/quickstart.yaml", {"run.schedule=inference"})).empty());
+}
+
+TEST_CASE("of a scenario that cannot be laid out the odd magnitudes of its cluster are told") {
+  const Experiment s =
+      load_experiment("scenarios/examples/gpt-1f1b-16.yaml",
+                      {"plan.stages=4096",
+                       "cluster={generator: uniform, devices: 16, type: slow, link: {bandwidth: 1 GB/s}, types: "
+                       "{slow: {peak: 1 FLOP/s, memory: 1 GiB, memory_bandwidth: 1 GB/s}}}"});
+  CHECK_THROWS_AS(plan_experiment(s), Infeasible);
+  REQUIRE(remarks(s).size() == 1);
+  CHECK(remarks(s).front().find("peak of 1 FLOP/s is less than machines have") != std::string::npos);
+}

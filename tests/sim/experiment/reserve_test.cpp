@@ -1,0 +1,126 @@
+// Memory that no plan may use: whoever counts memory counts as if the device had so much less.
+
+#include <doctest/doctest.h>
+
+#include <fmt/format.h>
+
+#include "sim/search/choices.hpp"
+#include "sim/experiment/run.hpp"
+#include "tests/support/checked.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+const std::string kFile = "scenarios/examples/quickstart.yaml";
+
+/// Four layers of 32 MiB of weights at 16 bytes each with what comes beside them: 128 MiB, and 4 MiB of stash a sample.
+Words on_devices(const std::string& memory) {
+  return {
+      "model={builder: uniform, layers: 8, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms, "
+      "parameters: 8388608, stash: 4 MiB, output: 1 KiB}",
+      fmt::format("cluster={{generator: uniform, devices: 4, type: any, link: {{bandwidth: 10 GB/s}}, types: {{any: "
+                  "{{peak: 1 TFLOP/s, memory_bandwidth: 1 TB/s, {}}}}}}}",
+                  memory),
+      "plan={planner: balanced, stages: 4}", "run.micro_batches=8"};
+}
+
+/// The plan and the order of work, or why there is none, without what is said of the device.
+std::string answer(Words sets, const std::string& more) {
+  sets.push_back(more);
+  if (more.find("plan=") != 0) sets.emplace_back("plan={planner: balanced, stages: 4}");
+  try {
+    const CompiledExperiment p = compile(load_experiment(kFile, sets));
+    return to_text(p.plan) + to_grid(p.schedule);
+  } catch (const Infeasible& e) {
+    return e.problem().code;
+  }
+}
+
+std::string refusal(const Words& sets) {
+  try {
+    compile(load_experiment(kFile, sets));
+  } catch (const Infeasible& e) {
+    return e.problem().message;
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("planners, searched orders and the check of memory count as if the device had so much less") {
+  const Words choices = {"plan={planner: piper, micro_batch_size: 2}",
+                         "plan={planner: 2bw}",
+                         "plan={planner: graphpipe, micro_batch_size: 2}",
+                         "plan={planner: graph-exact, micro_batch_size: 2}",
+                         "plan={planner: brute, micro_batch_size: 2}",
+                         "plan={planner: spp, micro_batch_size: 2}",
+                         "run.schedule=synthesised",
+                         "run.schedule=zb-2p"};
+  for (const std::string& choice : choices) {
+    CAPTURE(choice);
+    int different = 0;
+    for (const int mebibytes : {260, 290, 320, 400, 600}) {
+      const std::string less = answer(on_devices(fmt::format("memory: {} MiB", mebibytes)), choice);
+      CHECK(answer(on_devices(fmt::format("memory: 1 GiB, memory_reserve: {} MiB", 1024 - mebibytes)), choice) == less);
+      different += answer(on_devices("memory: 1 GiB"), choice) != less;
+    }
+    CHECK(different >= 1);  // Else the memory decides nothing, and nothing was tested.
+  }
+}
+
+TEST_CASE("search keeps out what the reserve leaves no room for") {
+  const auto search = [](const std::string& memory) {
+    return search_choices(load_experiment(kFile, on_devices(memory)), {.schedules = {"1f1b", "zb-h1"}},
+                          [](const std::string&) {});
+  };
+  const ChoiceTable reserved = search("memory: 1 GiB, memory_reserve: 724 MiB"), less = search("memory: 300 MiB");
+  REQUIRE(!less.front.empty());
+  CHECK(choices_json(reserved) == choices_json(less));
+  for (const Choice& c : reserved.front) CHECK(c.memory.value <= 300 * 0x1p20);
+}
+
+TEST_CASE("search says that its first row fills a device that has no reserve") {
+  const auto text = [](const std::string& memory) {
+    return to_text(
+        search_choices(load_experiment(kFile, on_devices(memory)), {.schedules = {"1f1b"}}, [](const std::string&) {}),
+        false);
+  };
+  const ChoiceTable roomy = search_choices(load_experiment(kFile, on_devices("memory: 100 GiB")),
+                                           {.schedules = {"1f1b"}}, [](const std::string&) {});
+  const double needed = roomy.front.front().memory.value;
+  const std::string note = "of a device's memory, which has no reserve";
+  CHECK(text("memory: 100 GiB").find(note) == std::string::npos);
+  CHECK(text(fmt::format("memory: {} B", static_cast<std::int64_t>(needed / 0.96))).find("96.0 % " + note) !=
+        std::string::npos);
+  CHECK(text(fmt::format("memory: {} B", static_cast<std::int64_t>(needed / 0.94))).find(note) == std::string::npos);
+  CHECK(text(fmt::format("memory: {} B, memory_reserve: 1 MiB", static_cast<std::int64_t>(needed / 0.96 + 0x1p20)))
+            .find(note) == std::string::npos);
+}
+
+TEST_CASE("a refusal says what there is, of what, and what is reserved") {
+  Words sets = on_devices("memory: 300 MiB, memory_reserve: 100 MiB");
+  sets.emplace_back("plan={planner: balanced, stages: 4}");
+  CHECK(refusal(sets).find("but any has 200 MiB of 300 MiB (100 MiB reserved) (") != std::string::npos);
+  sets.back() = "plan={planner: piper}";
+  CHECK(refusal(sets).find("4 devices with 200 MiB of 300 MiB (100 MiB reserved) each") != std::string::npos);
+  sets.back() = "plan={planner: graphpipe}";
+  CHECK(refusal(sets).find("4 devices with 200 MiB of 300 MiB (100 MiB reserved) each") != std::string::npos);
+  sets.back() = "plan={planner: 2bw}";
+  CHECK(refusal(sets).find("but it has 200 MiB of 300 MiB (100 MiB reserved)") != std::string::npos);
+}
+
+TEST_CASE("the report has the whole memory, what is reserved of it, and whether the rest is enough") {
+  Words sets = on_devices("memory: 300 MiB, memory_reserve: 1 MiB");
+  sets.emplace_back("plan={planner: balanced, stages: 4}");
+  sets.emplace_back("run.schedule=1f1b");
+  const Experiment scenario = load_experiment(kFile, sets);
+  const CompiledExperiment p = compile(scenario);
+  const Outcome o = run(p, "ideal");
+  const MemoryPeak& peak = o.report.devices.front().memory;
+  CHECK(peak.capacity.value == 299 * 0x1p20);
+  CHECK(peak.reserved.value == 0x1p20);
+  CHECK(peak.fits());
+}

@@ -1,0 +1,53 @@
+// Bytes of a device under 1F1B and GPipe, by the closed forms of Korthikanti et al., MLSys 2023: stage k of p keeps p -
+// k micro-batches (GPipe all m) of 34 s b h + 5 a s^2 b, of 34 s b h beside one inside of an attention, or of its input
+// beside one of all.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "sim/experiment/run.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+constexpr double s = 64, b = 2, h = 32, a = 4;
+constexpr int p = 4, m = 6;
+constexpr double kInput = 2 * s * b * h, kKept = 34 * s * b * h, kInside = 5 * a * s * s * b;
+
+/// A Transformer layer on each device.
+std::vector<DeviceReport> devices(const std::string& schedule, const std::string& recompute) {
+  std::string stages;
+  for (int k = 0; k < p; ++k)
+    stages += std::string(k > 0 ? ", " : "") + "{layers: [" + (k == 0 ? "tok..l0" : "l" + std::to_string(k)) +
+              (k == p - 1 ? "..loss" : "") + "], device: thread" + std::to_string(k) +
+              ", micro_batch_size: 2, recompute: " + recompute + "}";
+  const Experiment scenario = load_experiment(
+      "examples/cpu-transformer",
+      {"model={builder: transformer, kind: gpt, layers: 4, hidden: 32, heads: 4, sequence: 64, vocabulary: 50, "
+       "precision: mixed, attention_dropout: true}",
+       "plan={planner: explicit, stages: [" + stages + "]}", "run.schedule=" + schedule, "run.iterations=1",
+       "run.micro_batches=" + std::to_string(m)});
+  const CompiledExperiment prepared = compile(scenario);
+  return run(prepared, "ideal").report.devices;
+}
+
+}  // namespace
+
+TEST_CASE("activations of a device: all, without the inside of attention, inputs") {
+  for (const std::string schedule : {"1f1b", "gpipe"}) {
+    CAPTURE(schedule);
+    const auto none = devices(schedule, "none"), selective = devices(schedule, "selective"),
+               full = devices(schedule, "full");
+    for (int k = 1; k < p - 1; ++k) {  // Those with a Transformer layer alone.
+      CAPTURE(k);
+      const auto d = static_cast<std::size_t>(k);
+      const double in_flight = schedule == "gpipe" ? m : p - k;
+      CHECK(none[d].memory.stash.value == in_flight * (kKept + kInside));
+      CHECK(selective[d].memory.stash.value == in_flight * kKept + kInside);
+      CHECK(selective[d].memory.activations == in_flight);
+      CHECK(full[d].memory.stash.value == in_flight * kInput + (kKept + kInside - kInput));
+    }
+  }
+}

@@ -1,0 +1,212 @@
+// Tied weights from a scenario: what the exchange of their gradients adds, by hand, in every simulator.
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "sim/experiment/run.hpp"
+#include "tests/support/differences.hpp"
+#include "tests/support/road.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+constexpr double kLatency = 3e-3, kBandwidth = 1e9;
+constexpr double kBytes = 25e6 * 4;  // Of the gradients, in single precision.
+constexpr const char* kSimulators[] = {"ideal", "fluid", "simgrid"};
+
+/// Equal layers of a second forward and two backward; those in `holders` share 25 million weights, or own as many.
+Experiment scenario(const std::string& schedule, int layers, const std::vector<int>& holders, bool tied,
+                    const std::vector<std::string>& sets = {}) {
+  std::string model;
+  for (int l = 0; l < layers; ++l) {
+    const bool holds = std::find(holders.begin(), holders.end(), l) != holders.end();
+    model += fmt::format("    - {{name: l{}, forward: 1 TFLOP, input_gradient: 1 TFLOP{}{}}}\n", l,
+                         holds && (!tied || l == holders.front()) ? ", parameters: 25e6" : "",
+                         holds && tied ? ", tie: w" : "");
+  }
+  const std::string file = (std::filesystem::temp_directory_path() / "stagecraft_tied_test.yaml").string();
+  write_file(file, fmt::format("schema: scenario/1\n"
+                               "model:\n  builder: listed\n  layers:\n{}"
+                               "cluster: {{generator: uniform, devices: 16, type: any, link: {{bandwidth: 1 GB/s, "
+                               "latency: 3 ms}},\n"
+                               "  types: {{any: {{peak: 1 TFLOP/s, efficiency: 1, memory: 80 GiB, memory_bandwidth: "
+                               "10 TB/s, launch: 0}}}}}}\n"
+                               "plan: {{planner: balanced, stages: {}}}\n"
+                               "run: {{schedule: {}, micro_batches: 4, iterations: 1}}\n",
+                               model, layers, schedule));
+  return load_experiment(file, sets);
+}
+
+double makespan(const Experiment& s, const char* backend) { return run(compile(s), backend).report.makespan.value; }
+
+/// How much longer an iteration is with a tie than with as many weights of their own, on all simulators.
+double added(const std::string& schedule, int layers, const std::vector<int>& holders,
+             const std::vector<std::string>& sets = {}) {
+  const Experiment with = scenario(schedule, layers, holders, true, sets),
+                   without = scenario(schedule, layers, holders, false, sets);
+  const double ideal = makespan(with, "ideal") - makespan(without, "ideal");
+  for (const char* backend : kSimulators)
+    CHECK(makespan(with, backend) - makespan(without, backend) == doctest::Approx(ideal).epsilon(1e-9));
+  return ideal;
+}
+
+/// A ring of n: 2(n-1) latencies, then 2(n-1)/n of the bytes.
+double ring(int members, double bytes = kBytes) {
+  return 2 * (members - 1) * kLatency + 2.0 * (members - 1) / members * bytes / kBandwidth;
+}
+
+/// With those of the copies.
+std::set<DeviceId> devices_with(const CompiledExperiment& p, const char* layer) {
+  std::set<DeviceId> found;
+  for (const Stage& stage : p.plan.stages)
+    if (std::find(stage.layers.begin(), stage.layers.end(), *p.model().find(layer)) != stage.layers.end())
+      found.insert(stage.devices.begin(), stage.devices.end());
+  return found;
+}
+
+doctest::Approx exactly(double seconds) { return doctest::Approx(seconds).epsilon(1e-9); }
+
+}  // namespace
+
+TEST_CASE("two stages over one slow link: the latency twice, and the bytes") {
+  CHECK(ring(2) == exactly(0.106));  // 2 x 3 ms, and 100 MB at 1 GB/s.
+  for (const char* overlap : {"run.overlap=true", "run.overlap=false"})
+    for (const char* transfers : {"run.transfers=rendezvous", "run.transfers=eager"})
+      CHECK(added("1f1b", 2, {0, 1}, {overlap, transfers}) == exactly(0.106));
+  CHECK(added("gpipe", 2, {0, 1}, {"run.iterations=3"}) == exactly(0.106));
+}
+
+TEST_CASE("it begins with the last gradient of all, and both updates stand behind it") {
+  const Experiment s = scenario("1f1b", 2, {0, 1}, true);
+  const CompiledExperiment p = compile(s);
+  for (const char* backend : kSimulators) {
+    const Timeline t = run(p, backend).timeline;
+    const auto start = [&](const char* name) { return t.start[test::find(p.program, name)]; };
+    const double last = t.end_of(test::find(p.program, "0B3")).value;
+    CHECK(start("0TAR0") == exactly(last));
+    CHECK(start("1TAR0") == exactly(last));
+    CHECK(start("0U0") == exactly(last + 0.106));
+    CHECK(start("1U0") == exactly(last + 0.106));
+  }
+}
+
+TEST_CASE("one more iteration takes as much longer") {
+  const auto period = [](bool tied) {
+    const Experiment s = scenario("1f1b", 2, {0, 1}, tied, {"run.iterations=4"});
+    return run(compile(s), "ideal").report.period.value;
+  };
+  CHECK(period(true) - period(false) == exactly(0.106));
+}
+
+TEST_CASE("three stages hold them: a ring of three; four stages, of which two: a ring of two") {
+  CHECK(added("1f1b", 3, {0, 1, 2}) == exactly(ring(3)));
+  CHECK(ring(3) == exactly(4 * 3e-3 + 4.0 / 3 * 0.1));
+  CHECK(added("1f1b", 4, {0, 3}) == exactly(ring(2)));
+  CHECK(added("zb-h1", 4, {0, 3}) == exactly(ring(2)));
+}
+
+TEST_CASE("four stages of two replicas: two rings side by side, behind the all-reduces of the replicas") {
+  const std::vector<std::string> sets{"plan.replicas=2", "plan.micro_batch_size=2"};
+  CHECK(added("1f1b", 4, {0, 3}, sets) == exactly(ring(2)));
+  const Experiment s = scenario("1f1b", 4, {0, 3}, true, sets);
+  const CompiledExperiment p = compile(s);
+  const Timeline t = run(p, "simgrid").timeline;
+  const double last = t.end_of(test::find(p.program, "0B3")).value;
+  CHECK(t.end_of(test::find(p.program, "0AR0")).value == exactly(last + ring(2)));
+  CHECK(t.end_of(test::find(p.program, "0TAR0")).value == exactly(last + 2 * ring(2)));
+}
+
+TEST_CASE("interleaved: first and last stage on different devices") {
+  const std::vector<std::string> sets{"run.schedule={name: interleaved, chunks: 2}"};
+  CHECK(added("interleaved", 4, {0, 3}, sets) == exactly(ring(2)));
+  CHECK(added("interleaved", 8, {0, 7}, sets) == exactly(ring(2)));
+}
+
+TEST_CASE("first and last stage on one device: no message, but both updates behind the last gradient") {
+  // Adam in single precision reads four numbers and writes three for each weight, at 10 TB/s. The update of the last
+  // stage no longer stands where the device would wait for messages.
+  const double update = 7 * kBytes / 10e12;
+  for (const char* schedule : {"zb-v", "hanayo", "1f1b-v"}) CHECK(added(schedule, 8, {0, 7}) == exactly(update));
+  for (const char* schedule : {"chimera", "gems"}) CHECK(added(schedule, 4, {0, 3}) == exactly(update));
+}
+
+TEST_CASE("what does not train has no gradients to add up") {
+  const CompiledExperiment p = compile(scenario("inference", 2, {0, 1}, true));
+  CHECK(p.plan.ties.empty());
+  CHECK(to_text(p.program).find("TAR") == std::string::npos);
+}
+
+TEST_CASE("pipelines in both directions, three holders: the sums of the copies, then rings of two") {
+  // Stages 0 and 2 of 4 lie on devices 0 and 2, their copies on 3 and 1: rings of 0 and 2 and of 3 and 1.
+  const Experiment s = scenario("chimera", 4, {0, 2, 3}, true);
+  const CompiledExperiment p = compile(s);
+  REQUIRE(std::count_if(p.program.collectives.begin(), p.program.collectives.end(),
+                        [](const Collective& c) { return c.tie == 0 && c.members == 2; }) == 2);
+  for (const char* backend : kSimulators) {
+    const Timeline t = run(p, backend).timeline;
+    const auto tied = static_cast<std::size_t>(test::find(p.program, "0TAR0"));
+    CHECK(t.end[tied] - t.start[tied] == exactly(ring(2)));
+    CHECK(t.start[tied] >= t.end_of(test::find(p.program, "0AR0")).value);
+  }
+}
+
+TEST_CASE("a device that stands for a group of GPUs: each sends its shard over its own link, all at the same time") {
+  // Eight links of 1/8 GB/s carry an eighth of the gradient each in the time that one of 1 GB/s takes for all.
+  const std::string model =
+      "model={builder: transformer, kind: gpt, layers: 2, hidden: 512, heads: 8, sequence: 16, vocabulary: 10000";
+  const auto exchange = [&](const std::string& group) {
+    const Experiment s = scenario("1f1b", 2, {0, 1}, true, {model + group + "}"});
+    const CompiledExperiment p = compile(s);
+    const auto tied = static_cast<std::size_t>(test::find(p.program, "0TAR0"));
+    const Timeline t = run(p, "simgrid").timeline;
+    return t.end[tied] - t.start[tied];
+  };
+  const double bytes = (10000 + 16) * 512 * 4.0;  // Tokens and places.
+  CHECK(exchange("") == exactly(ring(2, bytes)));
+  CHECK(exchange(", tensor_parallel: 8") == exactly(2 * kLatency + bytes / 8 / (kBandwidth / 8)));
+  CHECK(exchange(", precision: mixed") == exactly(ring(2, bytes / 2)));
+}
+
+TEST_CASE("every flushing schedule: the simulators agree, and without a tie there is no line") {
+  int exchanged = 0, schedules = 0;
+  for (const ScheduleDef* def : schedules::all()) {
+    if (!def->flushes || !def->trains || def->name == "csv") continue;
+    const bool both_ways = def->placement == Placement::Bidirectional;
+    const int stages = both_ways ? 4 : 4 * def->chunks.least;
+    for (const char* overlap : {"run.overlap=true", "run.overlap=false"}) {
+      CAPTURE(def->name);
+      CAPTURE(overlap);
+      const std::vector<std::string> sets{
+          "model={builder: transformer, kind: gpt, layers: 14, hidden: 64, heads: 4, sequence: 16, vocabulary: 5000}",
+          fmt::format("plan.stages={}", stages),
+          "cluster.link.duplex=unshared",
+          "cluster.devices=4",
+          "run.micro_batches=8",
+          "run.iterations=2",
+          overlap,
+          "run.transfers=eager"};
+      const std::string name = def->name == "zb-v-auto" ? "{name: zb-v-auto, memory: 3}" : std::string(def->name);
+      const Experiment with = scenario(name, 2, {0, 1}, true, sets);
+      const CompiledExperiment p = compile(with);
+      const Timeline ideal = run(p, "ideal").timeline;
+      CHECK(test::difference(p.program, ideal, run(p, "simgrid").timeline) == "");
+      CHECK(test::difference(p.program, ideal, run(p, "fluid").timeline) == "");
+      const bool apart = devices_with(p, "embed") != devices_with(p, "lm_head");
+      CHECK((to_text(p.program).find("TAR") != std::string::npos) == apart);
+      exchanged += apart;
+      std::vector<std::string> untied = sets;
+      untied.front().replace(untied.front().size() - 1, 1, ", tied: false}");
+      const CompiledExperiment without = compile(scenario(name, 2, {0, 1}, true, untied));
+      CHECK(to_text(without.program).find("TAR") == std::string::npos);
+      CHECK(without.plan.ties.empty());
+      ++schedules;
+    }
+  }
+  CHECK(schedules >= 2 * 20);
+  CHECK(exchanged >= 2 * 10);
+}

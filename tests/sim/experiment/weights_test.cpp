@@ -1,0 +1,121 @@
+// The field `weights` of a scenario: its words and maps, what it becomes, and what it refuses beside a schedule.
+
+#include <doctest/doctest.h>
+
+#include "sim/experiment/run.hpp"
+#include "sim/weights/policy.hpp"
+#include "tests/support/checked.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+Experiment loaded(const std::string& schedule, const std::string& weights, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> sets = {"run.schedule=" + schedule, "weights=" + weights};
+  sets.insert(sets.end(), more.begin(), more.end());
+  return load_experiment("examples/quickstart", sets);
+}
+
+std::string refusal(const std::string& schedule, const std::string& weights) {
+  return test::input_error_of([&] { loaded(schedule, weights); });
+}
+
+const WeightsRule& paper(std::string_view name) { return get_from(weights::all(), "weights policy", name).paper; }
+
+}  // namespace
+
+TEST_CASE("auto is what the schedule goes with") {
+  const std::pair<const char*, const char*> goes[] = {
+      {"1f1b", "flush"}, {"gpipe", "flush"}, {"2bw", "2bw"}, {"pipedream", "stash"}};
+  for (const auto& [schedule, policy] : goes) {
+    const Experiment scenario = loaded(schedule, "auto");
+    CHECK(scenario.weights.name() == policy);
+    CHECK(scenario.weights.rule == paper(policy));
+    CHECK(scenario.source->at("weights").at("policy").text == policy);
+  }
+  CHECK(load_experiment("examples/quickstart", {}).weights.name() == "flush");
+}
+
+TEST_CASE("a word, a map, and one field of a map") {
+  CHECK(loaded("pipedream", "naive").weights.rule == paper("naive"));
+  CHECK(loaded("pipedream", "{policy: spectrain}").weights.rule == paper("spectrain"));
+  const WeightsRule released = *get_from(weights::all(), "", "pipeoptim").as_released;
+  CHECK(loaded("pipedream", "{policy: pipeoptim, fidelity: as_released}").weights.rule == released);
+  CHECK(loaded("pipedream", "{policy: pipeoptim}", {"weights.fidelity=as_released"}).weights.rule == released);
+  const Experiment custom =
+      loaded("pipedream", "{policy: custom, forward_weights: predict, predictor: {horizon: exact}}");
+  CHECK(custom.weights.name() == "custom");
+  CHECK(custom.weights.rule.forward == ForwardWeights::Predict);
+}
+
+TEST_CASE("what a resolved scenario says reads back as the same rule") {
+  const Experiment first = loaded("pipedream", "{policy: custom, backward_weights: reconstruct}");
+  config::Problems problems;
+  const config::Value again = config::check(
+      config::parse_yaml(config::to_yaml(*first.source, false), "again", problems), scenario_fields(), "", problems);
+  CHECK(problems.list().empty());
+  const config::Value& map = again.at("weights");
+  CHECK(rule_of(get_from(weights::all(), "", map.at("policy").text), map) == first.weights.rule);
+}
+
+TEST_CASE("one version needs a drain every iteration") {
+  CHECK(refusal("pipedream", "flush").find("never drains the pipeline") != std::string::npos);
+  CHECK(refusal("2bw", "flush").find("[write weights: 2bw]") != std::string::npos);
+  CHECK(refusal("{name: pipedream, drain_every: 2}", "flush").find("does not drain the pipeline every iteration") !=
+        std::string::npos);
+  CHECK(loaded("{name: pipedream, drain_every: 1}", "flush").weights.name() == "flush");
+}
+
+TEST_CASE("predictions that assume old weights are wrong where every iteration drains; the others do nothing there") {
+  for (const WeightsDef* def : weights::all()) {
+    CAPTURE(def->name);
+    const std::string name(def->name), why = refusal("1f1b", name);
+    const bool blind = def->paper.predicts() && def->paper.horizon != Horizon::Exact;
+    CHECK((why == "nothing") == !blind);
+    if (blind) CHECK(why.find("[write schedule: pipedream, or weights: flush]") != std::string::npos);
+    if (!def->needs_flush) CHECK(refusal("pipedream", name) == "nothing");
+  }
+  CHECK(refusal("{name: pipedream, drain_every: 1}", "pipeoptim") != "nothing");
+}
+
+TEST_CASE("the state of the optimizer decides what predictions touch") {
+  CHECK(loaded("pipedream", "pipeoptim").run.lowering.optimizer_states == 2);  // Adam, when nothing is said
+  const Experiment momentum = loaded("pipedream", "pipeoptim", {"training={optimizer: momentum}"});
+  CHECK(momentum.run.lowering.optimizer_states == 1);
+  CHECK(momentum.run.lowering.keeps_momentum);
+}
+
+TEST_CASE("what is planned is what is executed: versions of every op, and buffers of every device") {
+  const std::vector<std::string> small = {
+      "model={builder: mlp, widths: [8, 8, 8, 8, 8, 8, 8, 8, 4], activation: tanh, loss: mean_square}",
+      "plan.micro_batch_size=2", "run.iterations=10", "training.task=teacher"};
+  const std::pair<const char*, const char*> orders[] = {
+      {"pipedream", "1"}, {"pipedream", "2"}, {"{name: pipedream, drain_every: 4}", "3"}, {"2bw", "3"}};
+  int runs = 0;
+  for (const WeightsDef* def : weights::all())
+    for (const char* fidelity : {"paper", "as_released"})
+      for (const auto& order : orders) {
+        const auto& schedule = order.first;
+        const auto& micro_batches = order.second;
+        if (def->needs_flush || (def->name == "2bw" && std::string_view(micro_batches) != "3")) continue;
+        std::vector<std::string> sets = small;
+        sets.push_back(std::string("run.micro_batches=") + micro_batches);
+        const std::string weights = "{policy: " + std::string(def->name) + ", fidelity: " + fidelity + "}";
+        CAPTURE(weights);
+        CAPTURE(schedule);
+        CAPTURE(micro_batches);
+        const Experiment scenario = loaded(schedule, weights, sets);
+        const CompiledExperiment p = compile(scenario);
+        const Timeline timeline = execute(p, "cpu", true);
+        REQUIRE(timeline.learnt.has_value());
+        for (std::size_t d = 0; d < p.program.memory.size(); ++d)
+          CHECK(timeline.learnt->memory[d].weight_buffers == p.program.memory[d].weight_buffers);
+        bool same = true;
+        for (std::size_t n = 0; n < p.program.size(); ++n)
+          if (const Instruction& i = p.program.instructions[n]; i.is_compute())
+            same = same && timeline.learnt->versions[n] == p.program.version_of(i);
+        CHECK(same);
+        ++runs;
+      }
+  CHECK(runs == (12 * 4 + 2) * 2);
+}

@@ -1,0 +1,196 @@
+// The search over ways to train: what it leaves out could not have been better.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "sim/core/random.hpp"
+#include "sim/search/choices.hpp"
+#include "sim/search/plan_table.hpp"
+#include "sim/experiment/run.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+const std::string kFile = "scenarios/examples/quickstart.yaml";
+const std::vector<std::string> kSmall = {
+    "model={builder: mlp, widths: [64, 64, 256, 64, 64, 64]}",
+    "cluster={generator: uniform, devices: 3, type: any, types: {any: {peak: 1 TFLOP/s, memory: 1 GiB, "
+    "memory_bandwidth: 100 GB/s}}, link: {bandwidth: 1 GB/s, latency: 1 us}}",
+    "plan={planner: balanced, stages: 3, micro_batch_size: 2}", "run.micro_batches=4"};
+
+/// The same with attention, of which recomputation may be selective.
+std::vector<std::string> with_attention() {
+  std::vector<std::string> sets = kSmall;
+  sets[0] =
+      "model={builder: transformer, kind: gpt, layers: 4, hidden: 32, heads: 4, sequence: 128, vocabulary: 50, "
+      "attention_dropout: true}";
+  return sets;
+}
+
+ChoiceTable search(std::vector<std::string> schedules, std::vector<std::string> sets = kSmall) {
+  return search_choices(load_experiment(kFile, std::move(sets)), {.schedules = std::move(schedules)},
+                        [](const std::string&) {});
+}
+
+Report report_of(const Choice& c) {
+  std::vector<std::string> sets = kSmall;
+  sets.insert(sets.end(), c.sets.begin(), c.sets.end());
+  sets.emplace_back("run.iterations=5");
+  const Experiment scenario = load_experiment(kFile, sets);
+  return run(compile(scenario), "ideal").report;
+}
+
+/// Period, memory and devices; nothing where the schedule wants something else.
+std::optional<Choice> choice_of(const std::vector<std::string>& sets) {
+  try {
+    const Experiment scenario = load_experiment(kFile, sets);
+    const CompiledExperiment p = compile(scenario);
+    const Report report = run(p, "ideal").report;
+    Choice c;
+    c.period = report.period;
+    for (const DeviceReport& d : report.devices) c.memory = std::max(c.memory, d.memory.total);
+    std::vector<bool> used(3, false);
+    for (const Stage& s : p.plan.stages)
+      for (const DeviceId d : s.devices) used[d] = true;
+    c.devices = static_cast<int>(std::count(used.begin(), used.end(), true));
+    return c;
+  } catch (const InputError&) {
+    return {};
+  } catch (const Infeasible&) {
+    return {};
+  }
+}
+
+/// How many plans of `balanced` ran, each of which a row of the search covers.
+int compared(const std::vector<std::string>& base, const std::vector<std::string>& words) {
+  const std::vector<std::string> schedules = {"1f1b", "zb-h1", "interleaved", "zb-v", "gems", "chimera", "dualpipe"};
+  const ChoiceTable table = search(schedules, base);
+  int tried = 0;
+  for (const int ranks : {1, 2, 3})
+    for (int replicas = 1; ranks * replicas <= 3; ++replicas)
+      for (const int size : {1, 2, 4, 8})
+        for (const std::string& recompute : words)
+          for (const std::string& schedule : schedules) {
+            const int chunks = schedule == "interleaved" || schedule == "zb-v" ? 2 : 1;
+            std::vector<std::string> sets = base;
+            sets.push_back("plan={planner: balanced, stages: " + std::to_string(ranks * chunks) +
+                           ", replicas: " + std::to_string(replicas) + ", micro_batch_size: " + std::to_string(size) +
+                           ", recompute: " + recompute + "}");
+            sets.push_back("run.schedule=" + schedule);
+            sets.push_back("run.micro_batches=" + std::to_string(8 / size));
+            sets.emplace_back("run.iterations=5");
+            const std::optional<Choice> c = choice_of(sets);
+            if (!c) continue;
+            ++tried;
+            CAPTURE(schedule);
+            CAPTURE(sets[4]);
+            CHECK(std::any_of(table.front.begin(), table.front.end(), [&](const Choice& f) { return covers(f, *c); }));
+          }
+  return tried;
+}
+
+}  // namespace
+
+TEST_CASE("each row is the run of its options, and none covers another") {
+  const ChoiceTable table = search({});
+  REQUIRE(table.front.size() >= 3);
+  for (std::size_t i = 0; i < table.front.size(); ++i) {
+    const Choice& c = table.front[i];
+    const Report report = report_of(c);
+    CHECK(c.period == report.period);
+    CHECK(c.makespan == report.makespan);
+    for (std::size_t j = 0; j < table.front.size(); ++j)
+      if (i != j) CHECK(!covers(table.front[j], c));
+    if (i > 0) CHECK(table.front[i - 1].period <= c.period);
+  }
+  CHECK(table.front.front().period <= table.own);
+  CHECK(table.bound.value > 0);
+  CHECK(table.bound.value <= table.front.front().period.value * (1 + 1e-12));
+  CHECK(table.samples == 8);
+}
+
+TEST_CASE("no plan that was left out is shorter, smaller or on fewer devices") {
+  CHECK(compared(kSmall, {"none", "full"}) > 60);
+  CHECK(compared(with_attention(), {"none", "selective", "full"}) > 90);
+}
+
+TEST_CASE("an order is searched for with each recomputation, also on plans that others cover") {
+  const std::vector<std::string> usual = {"1f1b",   "gpipe",       "eager-1f1b",     "zb-h1", "zb-2p",
+                                          "v-half", "interleaved", "interleaved-zb", "zb-v",  "v-min"};
+  const ChoiceTable without = search(usual), table = search({});
+  std::set<std::string> plans;
+  for (const Choice& c : without.front) plans.insert(c.sets.front());
+  CHECK(table.simulated - without.simulated > static_cast<int>(plans.size()));  // One order for each plan.
+}
+
+TEST_CASE("two copies in opposite directions: a plan for each even number of ranks, and why there is none") {
+  const ChoiceTable table = search({"chimera"});
+  REQUIRE(!table.front.empty());
+  CHECK(table.refused.empty());
+  for (const Choice& c : table.front) {
+    CHECK(c.placement == "bidirectional");
+    CHECK(c.stages == 2);  // Of three devices.
+    CHECK(report_of(c).period == c.period);
+  }
+  std::vector<std::string> sets = kSmall;
+  sets.back() = "run.micro_batches=1";  // Samples: 2, and DualPipe takes four micro-batches for two ranks.
+  const ChoiceTable none = search({"dualpipe"}, sets);
+  CHECK(none.front.empty());
+  REQUIRE(none.refused.size() == 1);
+  CHECK(none.refused[0].first == "dualpipe");
+  CHECK(to_text(none, true).find("dualpipe runs none of these plans: ") != std::string::npos);
+}
+
+TEST_CASE("the same again, and with memory for nothing") {
+  const ChoiceTable a = search({"1f1b"}), b = search({"1f1b"});
+  CHECK(to_text(a, true) == to_text(b, true));
+  std::vector<std::string> sets = kSmall;
+  sets[1] =
+      "cluster={generator: uniform, devices: 3, type: any, types: {any: {peak: 1 TFLOP/s, memory: 1 KiB, "
+      "memory_bandwidth: 100 GB/s}}, link: {bandwidth: 1 GB/s, latency: 1 us}}";
+  CHECK(search({"1f1b"}, sets).front.empty());
+  for (const char* schedule : {"inference", "csv"}) CHECK_THROWS_AS(search({schedule}), InputError);
+}
+
+TEST_CASE("never worse than a planner alone: 30 scenarios, every planner, flushed and stale weights") {
+  Rng rng(31, "planners");
+  int compared = 0, by_another = 0;
+  for (int trial = 0; trial < 30; ++trial) {
+    std::string widths = std::to_string(64 * rng.integer(1, 8));
+    for (int l = rng.integer(3, 7); l > 0; --l) widths += ", " + std::to_string(64 * rng.integer(1, 8));
+    const int devices = rng.integer(2, 4), micro_batches = 2 << rng.integer(0, 2);
+    const bool mixed = rng.integer(0, 2) == 0, stale = trial % 3 == 2;
+    std::string groups = "{name: a, count: " + std::to_string(devices - mixed) + ", type: fast, link: wire}";
+    if (mixed) groups += ", {name: b, count: 1, type: slow, link: wire}";
+    const std::vector<std::string> sets = {
+        "model={builder: mlp, widths: [" + widths + "]}",
+        "cluster={generator: star, groups: [" + groups +
+            "], types: {fast: {peak: 2 TFLOP/s, memory: 1 GiB, memory_bandwidth: 100 GB/s}, slow: {peak: 1 TFLOP/s, "
+            "memory: 1 GiB, memory_bandwidth: 100 GB/s}}, links: {wire: {bandwidth: " +
+            std::to_string(rng.integer(1, 20)) + " GB/s, latency: 1 us}}}",
+        "plan={planner: balanced, stages: 2, micro_batch_size: " + std::to_string(1 << rng.integer(0, 2)) + "}",
+        "run.micro_batches=" + std::to_string(micro_batches),
+        stale ? "run.schedule=pipedream" : "run.schedule=1f1b",
+        "weights=auto"};
+    std::vector<std::string> schedules = {"1f1b", "zb-h1"}, weights;
+    if (stale) schedules.insert(schedules.end(), {"pipedream", "2bw"}), weights = {"flush", "stash", "2bw"};
+    const ChoiceTable found = search_choices(load_experiment(kFile, sets), {.schedules = schedules, .weights = weights},
+                                             [](const std::string&) {});
+    REQUIRE(!found.front.empty());
+    CHECK(!found.cut_short);
+    by_another += found.front.front().planner != "balanced";
+    CAPTURE(sets);
+    for (const PlanRow& row : compare_plans(load_experiment(kFile, sets), {}, [](const std::string&) {}).rows) {
+      if (!row.ran() || row.planner == "layerpipe") continue;
+      ++compared;
+      CAPTURE(row.planner);
+      CHECK(found.front.front().period.value <= row.period.value * (1 + 1e-9));
+    }
+  }
+  MESSAGE(compared << " plans compared; the shortest was another planner's than balanced in " << by_another);
+  CHECK(compared > 100);
+}

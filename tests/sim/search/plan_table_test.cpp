@@ -1,0 +1,178 @@
+// Planners side by side on one scenario.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "sim/plan/planner.hpp"
+#include "sim/search/plan_table.hpp"
+#include "sim/experiment/run.hpp"
+#include "sim/schedule/builder.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+const std::string kFile = "scenarios/examples/quickstart.yaml";
+/// Two types in a row, free messages.
+const std::string kMixed =
+    "cluster={generator: explicit, switches: [s], devices: [{name: a0, type: a}, {name: b0, type: b}, "
+    "{name: a1, type: a}, {name: b1, type: b}], types: {a: {peak: 1 TFLOP/s, memory: 800 GiB, memory_bandwidth: "
+    "1000 TB/s}, b: {peak: 3 TFLOP/s, memory: 800 GiB, memory_bandwidth: 1000 TB/s}}, links: ["
+    "{name: k0, between: [a0, s], bandwidth: 1000000 TB/s, latency: 0 s}, "
+    "{name: k1, between: [b0, s], bandwidth: 1000000 TB/s, latency: 0 s}, "
+    "{name: k2, between: [a1, s], bandwidth: 1000000 TB/s, latency: 0 s}, "
+    "{name: k3, between: [b1, s], bandwidth: 1000000 TB/s, latency: 0 s}]}";
+
+/// Layers with so much work; nothing else takes time.
+std::string listed_chain(const std::vector<std::array<int, 3>>& gflop) {
+  std::string text = "model={builder: listed, layers: [";
+  for (std::size_t l = 0; l < gflop.size(); ++l)
+    text += fmt::format(
+        "{}{{name: l{}, inputs: [{}], forward: {} GFLOP, input_gradient: {} GFLOP, weight_gradient: {} GFLOP, "
+        "parameters: 0, output: 1 B, stash: 0 B}}",
+        l > 0 ? ", " : "", l, l > 0 ? fmt::format("l{}", l - 1) : "", gflop[l][0], gflop[l][1], gflop[l][2]);
+  return text + "]}";
+}
+
+PlanTable compare(const std::string& planners, std::vector<std::string> sets = {}) {
+  return compare_plans(load_experiment(kFile, std::move(sets)), {.planners = planners, .show = true},
+                       [](const std::string&) {});
+}
+
+const PlanRow& row(const PlanTable& table, const std::string& planner) {
+  const auto found =
+      std::find_if(table.rows.begin(), table.rows.end(), [&](const PlanRow& r) { return r.planner == planner; });
+  REQUIRE(found != table.rows.end());
+  return *found;
+}
+
+}  // namespace
+
+TEST_CASE("the row of the scenario's own planner is its run") {
+  const PlanTable table = compare("balanced");
+  const Experiment scenario = load_experiment(kFile, {"run.iterations=5"});
+  const CompiledExperiment p = compile(scenario);
+  const Outcome o = run(p, "ideal");
+  const PlanRow& r = row(table, "balanced");
+  CHECK(r.ran());
+  CHECK(r.period == o.report.period);
+  CHECK(r.makespan == o.report.makespan);
+  CHECK(r.each.value == doctest::Approx(o.report.period.value / 8).epsilon(1e-12));
+  CHECK(r.stages == 4);
+  CHECK(r.devices == 4);
+  CHECK(r.plan == to_text(p.plan));
+}
+
+TEST_CASE("every planner that searches is a row; one without a plan ends nothing") {
+  const PlanTable table = compare("all", {"run.micro_batches=2"});
+  std::size_t searching = 0;
+  for (const PlannerDef* def : planners::all()) searching += def->name != "explicit";
+  CHECK(table.rows.size() == searching);
+  const PlanTable impossible = compare("all", {"plan.stages=1000"});
+  CHECK(!row(impossible, "balanced").ran());
+  CHECK(row(impossible, "balanced").why_not.find('\n') == std::string::npos);
+  CHECK(row(impossible, "layerpipe").ran());
+}
+
+TEST_CASE("what ran comes first, the shortest period before the others") {
+  const PlanTable table = compare("all");
+  for (std::size_t i = 1; i < table.rows.size(); ++i) {
+    const PlanRow &a = table.rows[i - 1], &b = table.rows[i];
+    if (!a.ran()) CHECK(!b.ran());
+    if (a.ran() && b.ran()) CHECK(a.period <= b.period);
+  }
+}
+
+TEST_CASE("no prediction is below its bound") {
+  for (const PlanRow& r : compare("all").rows)
+    if (r.ran() && r.lower_bound.value > 0) CHECK(r.lower_bound.value <= r.predicted.value * (1 + 1e-9));
+}
+
+TEST_CASE("no plan is simulated to beat what none can") {
+  int bounded = 0;
+  for (const std::string file :
+       {"quickstart", "graph-pipeline", "edge-inference", "pipedream-replicas", "gpt-2bw-8x2"}) {
+    CAPTURE(file);
+    for (const std::string backend : {"ideal", "fluid"}) {
+      const PlanTable table =
+          compare_plans(load_experiment("scenarios/examples/" + file + ".yaml", {}),
+                        {.planners = "balanced,spp,pipedream,piper,2bw,graphpipe,layerpipe", .backend = backend},
+                        [](const std::string&) {});
+      for (const PlanRow& r : table.rows) {
+        if (!r.ran()) continue;
+        CAPTURE(r.planner);
+        CHECK(r.least.value > 0);
+        CHECK(r.least.value <= r.each.value * (1 + 1e-9));
+        ++bounded;
+      }
+    }
+  }
+  CHECK(bounded > 50);
+}
+
+TEST_CASE("no plan is simulated to beat what none can, with any synchronous schedule") {
+  const std::vector<std::string> models{
+      "model={builder: uniform, layers: 4, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms}",
+      "model={builder: uniform, layers: 8, forward: 1 ms, input_gradient: 2 ms, weight_gradient: 5 ms}",
+      listed_chain({{3, 1, 4}, {1, 5, 9}, {2, 6, 5}, {3, 5, 8}, {9, 7, 9}, {3, 2, 3}, {8, 4, 6}, {2, 6, 4}})};
+  int bounded = 0, replicated = 0;
+  for (const ScheduleDef* def : schedules::all()) {
+    if (!def->flushes || !def->trains || def->name == "csv") continue;
+    CAPTURE(def->name);
+    for (const int micro_batches : {1, 2, 4, 8})
+      for (const int stages : {4, 8})
+        for (const std::string& model : models) {
+          const PlanTable table =
+              compare("balanced,pipedream,piper",
+                      {model, kMixed, fmt::format("run.schedule={}", def->name),
+                       fmt::format("run.micro_batches={}", micro_batches),
+                       fmt::format("plan={{planner: balanced, stages: {}, micro_batch_size: 2}}", stages)});
+          for (const PlanRow& r : table.rows) {
+            if (!r.ran()) continue;
+            CAPTURE(micro_batches);
+            CAPTURE(model);
+            CAPTURE(r.plan);
+            CHECK(r.least.value > 0);
+            CHECK(r.least.value <= r.each.value * (1 + 1e-9));
+            ++bounded, replicated += r.devices > r.stages;
+          }
+        }
+  }
+  MESSAGE(bounded, " plans, ", replicated, " with replicas");
+  CHECK(bounded > 900);
+  CHECK(replicated > 250);
+}
+
+TEST_CASE("four equal stages with split backwards: each layer there and back, and W of the first") {
+  const std::vector<std::string> equal{
+      "model={builder: uniform, layers: 4, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms}",
+      "cluster={generator: uniform, devices: 4, type: any, types: {any: {peak: 1 TFLOP/s, memory: 80 GiB, "
+      "memory_bandwidth: 1 TB/s}}, link: {bandwidth: 1 TB/s, latency: 0 s}}",
+      "plan={planner: balanced, stages: 4}", "run.micro_batches=1"};
+  std::vector<std::string> split = equal;
+  split.push_back("run.schedule=zb-h1");
+  CHECK(row(compare("balanced", equal), "balanced").least.value == doctest::Approx(12e-3).epsilon(1e-9));
+  CHECK(row(compare("balanced", split), "balanced").least.value == doctest::Approx(9e-3).epsilon(1e-9));
+}
+
+TEST_CASE("a time below its bound is shown as such, and rounding is not") {
+  PlanTable table;
+  PlanRow r;
+  r.planner = "balanced";
+  r.each = {9e-3}, r.least = {12e-3};
+  r.predicted = {1}, r.lower_bound = {1 + 1e-12};
+  table.rows = {r};
+  const std::string text = to_text(table);
+  CHECK(text.find(" -25 % ") != std::string::npos);
+  CHECK(text.find(" 0 % ") != std::string::npos);
+  CHECK(text.find("model's bound") != text.rfind("model's bound"));  // As the name and in the legend.
+}
+
+TEST_CASE("unknown planners, and backends that do not simulate") {
+  CHECK_THROWS_AS(compare("balancd"), InputError);
+  CHECK_THROWS_AS(compare_plans(load_experiment(kFile, {}), {.backend = "cpu"}, [](const std::string&) {}), InputError);
+}

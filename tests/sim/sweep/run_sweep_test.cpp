@@ -1,0 +1,189 @@
+// Whole sweeps: every row is the run of its scenario, and nothing is run twice.
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include <fmt/format.h>
+
+#include "backends/backend.hpp"
+#include "sim/core/sha256.hpp"
+#include "sim/sweep/database.hpp"
+#include "sim/sweep/run_sweep.hpp"
+#include "sim/sweep/store.hpp"
+#include "tests/sim/sweep/files.hpp"
+#include "tests/support/checked.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+const std::string kAxes = "axes:\n  run.schedule: [gpipe, 1f1b]\n  run.micro_batches: [2, 4]\n";
+
+SweepEnd run(const test::Folder& folder, const std::string& rest, SweepOptions options = {}) {
+  options.file = test::write_sweep(folder, rest);
+  if (options.out.empty()) options.out = folder / "results.db";
+  return run_sweep(plan_sweep(options), options, [](const SweepProgress&) {});
+}
+
+std::string refusal(const std::string& rest) {
+  const test::Folder folder;
+  return test::input_error_of([&] { plan_sweep({.file = test::write_sweep(folder, rest)}); });
+}
+
+}  // namespace
+
+TEST_CASE("every row is the run of its scenario, with any number of processes") {
+  const test::Folder folder;
+  const SweepEnd end = run(folder, kAxes, {.file = {}, .jobs = 1});
+  const SweepEnd many = run(folder, kAxes, {.file = {}, .jobs = 3, .out = folder / "many.db"});
+  CHECK(sweep_csv(end.table) == sweep_csv(many.table));
+  CHECK(sweep_json(end.table) == sweep_json(many.table));
+  REQUIRE(end.table.rows.size() == 4);
+  const Database file(folder / "results.db", Database::Open::Read);
+  SQLite::Statement rows(file.sql(),
+                         "SELECT point.hash, scenario.text FROM point JOIN scenario USING (hash) ORDER BY number");
+  int i = 0;
+  for (const char* schedule : {"gpipe", "1f1b"}) {
+    for (const int micro_batches : {2, 4}) {
+      const Experiment scenario = load_experiment(
+          "examples/quickstart",
+          {fmt::format("run.schedule={}", schedule), fmt::format("run.micro_batches={}", micro_batches)});
+      const Outcome o = stagecraft::run(compile(scenario), "ideal");
+      const SweepRow& row = end.table.rows[i++];
+      CHECK(row.status == "ok");
+      CHECK(row.figures[metric("makespan_s")] == o.report.makespan.value);
+      CHECK(row.figures[metric("period_s")] == o.report.period.value);
+      CHECK(row.figures[metric("samples")] == 2 * micro_batches);
+      REQUIRE(rows.executeStep());
+      CHECK(rows.getColumn(0).getString() == scenario.scenario_hash);
+      CHECK(sha256(rows.getColumn(1).getString()) == scenario.scenario_hash);
+    }
+  }
+}
+
+TEST_CASE("repetitions draw another jitter each, and are said to be the same only without") {
+  const test::Folder folder;
+  SweepOptions options{.file = folder / "s.yaml", .out = folder / "s.db"};
+  write_file(options.file, "schema: sweep/1\nbase: examples/straggler\nbackend: ideal\nrepeat: 3\n");
+  const SweepPlan plan = plan_sweep(options);
+  CHECK(plan.warnings.empty());
+  std::set<double> makespans;
+  for (const SweepRow& row : run_sweep(plan, options, [](const SweepProgress&) {}).table.rows)
+    makespans.insert(row.figures[metric("makespan_s")]);
+  CHECK(makespans.size() == 3);
+  write_file(options.file, "schema: sweep/1\nbase: examples/quickstart\nbackend: ideal\nrepeat: 3\n");
+  REQUIRE(plan_sweep(options).warnings.size() == 1);
+  CHECK(plan_sweep(options).warnings[0].message ==
+        "'ideal' draws no random numbers without jitter: every repetition gives the same");
+}
+
+TEST_CASE("results that may not be written are read where nothing is to be run, and else another file is named") {
+  const test::Folder folder;
+  CHECK(run(folder, kAxes, {.file = {}, .only = {"run.schedule=gpipe"}}).progress.done == 2);
+  SweepOptions options{.file = folder / "sweep.yaml", .only = {"run.schedule=gpipe"}, .out = folder / "results.db"};
+  const SweepPlan part = plan_sweep(options), whole = plan_sweep({.file = options.file, .out = options.out});
+  const SweepPlan elsewhere = plan_sweep({.file = options.file, .out = folder / "another.db"});
+  const auto refused = [&](const SweepPlan& plan) {
+    return test::input_error_of([&] { run_sweep(plan, options, [](const SweepProgress&) {}); });
+  };
+  const test::NothingWritable frozen(folder, "results.db");
+  const SweepEnd end = run_sweep(part, options, [](const SweepProgress&) {});
+  CHECK(end.progress.there == 2);
+  CHECK(end.progress.all == 2);
+  CHECK(end.table.rows.size() == 2);
+  CHECK(end.table.failed() + end.table.missing() == 0);
+  for (const SweepPlan* plan : {&whole, &elsewhere}) {
+    CHECK(refused(*plan).find("' cannot be written, and not all results are there [name another file: stagecraft "
+                              "sweep ") != std::string::npos);
+  }
+}
+
+TEST_CASE("simgrid runs in workers as it does alone") {
+  if (find_in(backends::all(), "simgrid")->why_not() != "") return;
+  const test::Folder folder;
+  const SweepEnd end = run(folder, kAxes, {.file = {}, .backend = "simgrid", .jobs = 2});
+  CHECK(end.table.failed() == 0);
+  const Experiment scenario = load_experiment("examples/quickstart", {"run.schedule=1f1b", "run.micro_batches=4"});
+  CHECK(end.table.rows[3].figures[0] == stagecraft::run(compile(scenario), "simgrid").report.makespan.value);
+}
+
+TEST_CASE("a sweep goes on: only what is new is run") {
+  const test::Folder folder;
+  CHECK(run(folder, kAxes, {.file = {}, .only = {"run.schedule=gpipe"}}).progress.done == 2);
+  const SweepEnd second = run(folder, kAxes);
+  CHECK(second.progress.there == 2);
+  CHECK(second.progress.done == 2);
+  CHECK(run(folder, kAxes).progress.done == 0);
+  const SweepEnd longer = run(folder, "axes:\n  run.micro_batches: [2, 3, 4]\n  run.schedule: [gpipe, 1f1b]\n");
+  CHECK(longer.progress.there == 4);
+  CHECK(longer.progress.done == 2);
+  CHECK(longer.table.failed() + longer.table.missing() == 0);
+}
+
+TEST_CASE("shards run every scenario once, and give the whole when merged") {
+  const test::Folder folder;
+  const SweepEnd whole = run(folder, kAxes);
+  Store all(folder / "all.db");
+  int done = 0;
+  for (int i = 1; i <= 3; ++i) {
+    const std::string out = folder / ("part" + std::to_string(i));
+    done += run(folder, kAxes, {.file = {}, .shard = {i, 3}, .out = out}).progress.done;
+    all.merge(out);
+  }
+  CHECK(done == 4);
+  CHECK(sweep_csv(all.table()) == sweep_csv(whole.table));
+}
+
+TEST_CASE("two points that are one scenario are run once, and said to be the same") {
+  const test::Folder folder;
+  SweepOptions options{.file = {}, .out = folder / "a.db"};
+  options.file = test::write_sweep(folder, "axes: {run.micro_batches: [2, 2]}\nalso:\n  - {run.micro_batches: 2}\n");
+  const SweepPlan same = plan_sweep(options);
+  REQUIRE(same.warnings.size() == 2);
+  CHECK(same.warnings.back().message == "point 3 (micro_batches=2) is the same scenario as point 1 (micro_batches=2)");
+  const SweepEnd end = run_sweep(same, options, [](const SweepProgress&) {});
+  CHECK(end.progress.done == 3);
+  CHECK(end.table.rows.size() == 3);
+  CHECK(end.table.missing() == 0);
+  const Database file(options.out, Database::Open::Read);
+  CHECK(file.number("SELECT count(*) FROM result") == 1);
+}
+
+TEST_CASE("a point that cannot be is a row with its reason, and the others run") {
+  const test::Folder folder;
+  const SweepEnd end = run(folder,
+                           "axes:\n  run.schedule: [gpipe, pipedream, interleaved]\n  weights: [flush, stash]\n"
+                           "also:\n  - {run.micro_batches: 64, run.schedule: gpipe}\n  - {run.schedule: 1f1b}\n");
+  std::string statuses;
+  for (const SweepRow& row : end.table.rows) statuses += row.status + ' ';
+  CHECK(statuses == "ok ok input ok ok ok infeasible ok ");
+  CHECK(end.table.rows[2].code == "weights");
+  CHECK(end.table.rows[6].code == "memory");
+  CHECK(end.progress.failed == 2);
+  CHECK(failures_text(end.table).find("1  input (weights): point 3\n") != std::string::npos);
+}
+
+TEST_CASE("what is wrong in every point that has it is wrong in the file") {
+  CHECK(refusal("axes: {run.micro_batch: [4, 8]}\n") ==
+        "4: run.micro_batch: no such field [did you mean 'micro_batches'?]\n");
+  CHECK(refusal("axes: {rnu.micro_batches: [4, 8]}\n") == "4: rnu: no such field [did you mean 'run'?]\n");
+  CHECK(refusal("axes:\n  run.schedule: [gpipe, 1f1d]\n  run.micro_batches: [4, none]\n") ==
+        "5: run.schedule: '1f1d' is not known [did you mean '1f1b'?]\n"
+        "6: run.micro_batches: 'none' is not a number [write a whole number from 1 to 1048576]\n");
+  CHECK(refusal("axes: {run.seed: [1]}\nalso:\n  - {plan.stags: 3}\n") ==
+        "6: plan.stags: no such field [did you mean 'stages'?]\n");
+  // As a combination only, it is a row.
+  CHECK(refusal("axes:\n  run.schedule: [1f1b, {name: interleaved, chunks: 2}]\n  plan.stages: [4, 8]\n") == "nothing");
+}
+
+TEST_CASE("progress: how many, how fast, how long") {
+  CHECK(progress_text({.all = 2000, .there = 500, .done = 320, .failed = 0, .seconds = 4}, false) ==
+        "820 of 2000 points, 80/s, 15 s left");
+  CHECK(progress_text({.all = 9000, .there = 0, .done = 5000, .failed = 0, .seconds = 3}, false) ==
+        "5000 of 9000 points, 1667/s, 3 s left");
+  CHECK(progress_text({.all = 10, .there = 0, .done = 0, .failed = 0, .seconds = 4}, true) ==
+        "[..............................] 0 of 10 points");
+  CHECK(progress_text({.all = 10, .there = 4, .done = 1, .failed = 1, .seconds = 100}, true) ==
+        "[###############...............] 5 of 10 points, 0.01/s, 8 min 20 s left, 1 failed");
+}

@@ -1,0 +1,234 @@
+// The file of results: what is kept, what is refused, what parts give together.
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "sim/core/sha256.hpp"
+#include "sim/sweep/database.hpp"
+#include "sim/sweep/store.hpp"
+#include "tests/sim/sweep/files.hpp"
+#include "tests/support/checked.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+const Origin kOrigin{"ideal", "1"};
+
+PointResult result_of(const std::string& scenario, const std::string& status = "ok", double makespan = 1) {
+  PointResult r;
+  r.hash = sha256(scenario);
+  r.scenario = scenario;
+  r.status = status;
+  r.message = r.ran() ? "" : "why";
+  if (r.ran()) r.figures.assign(metrics().size(), makespan);
+  return r;
+}
+
+struct Described {
+  std::vector<Point> points;
+  std::vector<std::string> hashes;
+};
+
+/// Points whose scenarios are "1", "2", ...
+Described describe(Store& store, const test::Folder& folder, int count, const Origin& origin = kOrigin) {
+  const Sweep sweep =
+      load_sweep(test::write_sweep(folder, "axes: {run.seed: {from: 1, to: " + std::to_string(count) + ", by: 1}}\n"));
+  std::vector<Diagnostic> none;
+  Described d{points_of(sweep, none), {}};
+  for (int i = 1; i <= count; ++i) d.hashes.push_back(sha256(std::to_string(i)));
+  store.describe(sweep, d.points, d.hashes, origin);
+  return d;
+}
+
+std::string refusal(const std::string& file) {
+  return test::input_error_of([&] { Store store(file); });
+}
+
+std::string statuses(const SweepTable& table) {
+  std::string text;
+  for (const SweepRow& row : table.rows) text += row.status.empty() ? "-" : row.status.substr(0, 1);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("what was added is there after the file was closed, to the last bit") {
+  const test::Folder folder;
+  const std::string file = folder / "a.db";
+  PointResult first = result_of("1", "ok", 0.1 + 0.2);
+  first.figures[metric("final_loss")] = std::numeric_limits<double>::quiet_NaN();
+  {
+    Store store(file);
+    describe(store, folder, 3);
+    store.add(first, kOrigin);
+    store.add(result_of("3", "infeasible"), kOrigin);
+  }
+  Store store(file);
+  const SweepTable table = store.table();
+  CHECK(statuses(table) == "o-i");
+  CHECK(table.rows[0].figures[metric("makespan_s")] == 0.1 + 0.2);
+  CHECK(std::isnan(table.rows[0].figures[metric("final_loss")]));
+  CHECK(table.rows[0].label == "seed=1");
+  CHECK(table.rows[0].settings == R"({"run.seed":1})");
+  CHECK(table.rows[2].message == "why");
+  CHECK(store.finished(kOrigin, false) == std::set{sha256("1"), sha256("3")});
+}
+
+TEST_CASE("the layout is the one that its number stands for") {
+  // Files of other layouts are refused, so a change here needs another Store::kLayout.
+  CHECK(Store::kLayout == 2);
+  std::string names;
+  for (const Metric& f : metrics()) names += std::string(f.name) + ' ';
+  CHECK(names ==
+        "makespan_s period_s length_s throughput_samples_per_s bubble steady_bubble utilisation energy_J "
+        "peak_memory_bytes memory_capacity_bytes fits peak_activations exposed_communication_s traffic_bytes "
+        "memory_traffic_bytes busiest_link_utilisation critical_compute_s critical_transfer_s critical_wait_s "
+        "final_loss drains stages "
+        "devices samples iterations instructions ");
+}
+
+TEST_CASE("another backend or version is another result, and both are kept") {
+  const test::Folder folder;
+  Store store(folder / "a.db");
+  describe(store, folder, 1);
+  store.add(result_of("1", "ok", 1), kOrigin);
+  for (const Origin& other : {Origin{"ideal", "2"}, Origin{"simgrid", "1"}}) {
+    CHECK(store.finished(other, false).empty());
+    describe(store, folder, 1, other);
+    CHECK(statuses(store.table()) == "-");
+    store.add(result_of("1", "ok", 2), other);
+    CHECK(store.table().rows.front().figures.front() == 2);
+  }
+  describe(store, folder, 1);
+  CHECK(store.table().rows.front().figures.front() == 1);
+}
+
+TEST_CASE("when asked, the newest result of another version that ran is taken over, and says so") {
+  const test::Folder folder;
+  Store store(folder / "a.db");
+  const Origin now{"ideal", "3"};
+  describe(store, folder, 3, now);
+  store.add(result_of("1", "ok", 1), kOrigin);
+  store.add(result_of("2", "crash"), kOrigin);
+  store.add(result_of("3", "ok", 1), kOrigin);
+  store.add(result_of("3", "ok", 5), now);
+  store.add(result_of("2", "ok", 7), {"simgrid", "1"});
+  CHECK(statuses(store.table()) == "--o");
+  CHECK(store.take_over(now) == 1);
+  CHECK(store.take_over(now) == 0);
+  const SweepTable table = store.table();
+  CHECK(statuses(table) == "o-o");
+  CHECK(table.rows[0].figures.front() == 1);
+  CHECK(table.rows[0].message == "from version 1");
+  CHECK(table.rows[2].figures.front() == 5);
+  CHECK(table.rows[2].message.empty());
+  CHECK(store.take_over({"ideal", "4"}) == 2);
+}
+
+TEST_CASE("points that go and come back find their results") {
+  const test::Folder folder;
+  Store store(folder / "a.db");
+  describe(store, folder, 3);
+  for (const char* scenario : {"1", "2", "3"}) store.add(result_of(scenario), kOrigin);
+  describe(store, folder, 1);
+  CHECK(statuses(store.table()) == "o");
+  describe(store, folder, 4);
+  CHECK(statuses(store.table()) == "ooo-");
+}
+
+TEST_CASE("only what the machine may be to blame for is tried again, and only when asked") {
+  const test::Folder folder;
+  Store store(folder / "a.db");
+  describe(store, folder, 6);
+  const char* const statuses_of[] = {"ok", "input", "infeasible", "crash", "timeout", "backend"};
+  for (int i = 0; i < 6; ++i) store.add(result_of(std::to_string(i + 1), statuses_of[i]), kOrigin);
+  CHECK(store.finished(kOrigin, false).size() == 6);
+  CHECK(store.finished(kOrigin, true) == std::set{sha256("1"), sha256("2"), sha256("3")});
+  store.add(result_of("4"), kOrigin);
+  CHECK(statuses(store.table()) == "oiiotb");
+}
+
+TEST_CASE("files of others are refused and left as they are") {
+  const test::Folder folder;
+  const std::string text = folder / "notes.txt", other = folder / "other.db", newer = folder / "newer.db";
+  write_file(text, "not a database, and longer than one hundred bytes, so that a header could be in it: " +
+                       std::string(100, '.'));
+  Database(other, Database::Open::Write).sql().exec("CREATE TABLE cats(name)");
+  { Store store(newer); }
+  Database(newer, Database::Open::Write).sql().exec("PRAGMA user_version = 7");
+  const std::string help = " [name another file]\n";
+  const std::string before = read_file(text) + read_file(other) + read_file(newer);
+  CHECK(refusal(text) ==
+        "0: : '" + text + "' cannot be read as results of a sweep: " + text + ": file is not a database" + help);
+  CHECK(refusal(other) == "0: : '" + other + "' is a database of something else, not of sweep results" + help);
+  CHECK(refusal(newer) ==
+        "0: : '" + newer + "' has layout 7 of another stagecraft; this one reads and writes layout 2" + help);
+  CHECK(read_file(text) + read_file(other) + read_file(newer) == before);
+  CHECK(refusal(folder / "no/such/folder.db").starts_with("0: : there is no folder"));
+  CHECK(refusal(folder / ".").ends_with("[name a file for the results, such as results.db]\n"));
+}
+
+TEST_CASE("settings that are damaged are refused with their point") {
+  const test::Folder folder;
+  const std::string file = folder / "a.db";
+  {
+    Store store(file);
+    describe(store, folder, 2);
+  }
+  for (const char* settings : {"{\"run.seed\":", "[1]"}) {
+    Database(file, Database::Open::Write)
+        .sql()
+        .exec(std::string("UPDATE point SET settings = '") + settings + "' WHERE number = 2");
+    CHECK(test::input_error_of([&] { results_in(file); }).find("the settings of point 2 cannot be read") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("one process writes") {
+  const test::Folder folder;
+  const std::string file = folder / "a.db";
+  {
+    const Store store(file);
+    CHECK(refusal(file) == "0: : another process is writing '" + file + "' [wait for it, or name another file]\n");
+  }
+  CHECK(refusal(file) == "nothing");
+}
+
+TEST_CASE("parts give the whole; what ran goes before what did not") {
+  const test::Folder folder;
+  const std::string a = folder / "a.db", b = folder / "b.db", c = folder / "c.db", other = folder / "other.db";
+  {
+    Store store(a);
+    describe(store, folder, 4);
+    store.add(result_of("1", "ok", 1), kOrigin);
+    store.add(result_of("2", "crash"), kOrigin);
+    store.add(result_of("4", "ok", 4), kOrigin);
+  }
+  {
+    Store store(b);
+    describe(store, folder, 4);
+    store.add(result_of("2", "ok", 2), kOrigin);
+    store.add(result_of("3", "infeasible"), kOrigin);
+    store.add(result_of("4", "timeout"), kOrigin);
+  }
+  {
+    Store store(other);
+    describe(store, folder, 5);
+  }
+  for (const auto& order : {std::vector{a, b}, std::vector{b, a}, std::vector{a, b, a}}) {
+    std::filesystem::remove(c);
+    Store store(c);
+    for (const std::string& file : order) store.merge(file);
+    CHECK(statuses(store.table()) == "ooio");
+    CHECK(store.table().rows[1].figures.front() == 2);
+    CHECK(store.table().rows[3].figures.front() == 4);
+    CHECK(test::input_error_of([&] { store.merge(other); }).starts_with("0: : '" + other + "' has other points than"));
+    CHECK(test::input_error_of([&] { store.merge(folder / "none.db"); })
+              .ends_with("there is no such file [stagecraft sweep FILE writes its results to a file, by default the "
+                         "sweep's name with .db]\n"));
+    CHECK(statuses(store.table()) == "ooio");
+  }
+}
