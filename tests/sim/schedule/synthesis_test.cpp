@@ -108,7 +108,7 @@ TEST_CASE("a play of 1F1B by hand: ends, period and what they wait for") {
   clock.score(rows, false);
   std::vector<std::string> path;
   const Schedule order = p.schedule_of(rows);
-  for (const Place& at : clock.critical_path(rows)) path.push_back(to_text(order.devices[at.rank][at.index]));
+  for (const StepPosition& at : clock.critical_path(rows)) path.push_back(to_text(order.devices[at.rank][at.index]));
   CHECK(path == std::vector<std::string>{"0B1", "1B1", "1F1", "1B0", "1F0", "0F0"});
 }
 
@@ -126,7 +126,7 @@ TEST_CASE("1F1B by hand with tied weights: both updates wait for the exchange be
   CHECK(clock.score(rows, true).makespan == 15);
   CHECK(clock.score(rows, true).period == 14);
   clock.score(rows, false);
-  const std::vector<Place> path = clock.critical_path(rows);
+  const std::vector<StepPosition> path = clock.critical_path(rows);
   CHECK(path.size() == 6);
   CHECK(path.front().rank == 0);  // Its last backward, though rank 1 ends last.
   CHECK(path.front().index == 3);
