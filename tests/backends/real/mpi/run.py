@@ -159,6 +159,11 @@ def stuck(how, lines):
         check(done.stderr.count(line) == 1, f"{how}: does not say '{line}' once", done.stderr)
 
 
+def collectives(ranks, seed):
+    done = run(on(ranks, *together, "collectives", str(seed)))
+    check(done.returncode == 0, f"collectives {seed} on {ranks}: exit code {done.returncode}", done.stderr)
+
+
 def without_mpi():
     command = [stagecraft, "run", "examples/cpu-transformer", "--backend", "cpu"]
     for names in (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")):
@@ -191,6 +196,7 @@ def with_mpi(folder):
                                      "device 0: 0<1:1B0 has not ended", "device 1: 1<0:0F0 has not ended"]),
              lambda: stuck("broken", ["the second computation is broken"]),
              lambda: killed(folder), alone_under_mpirun]
+    jobs += [lambda n=n, seed=seed: collectives(n, seed) for n in (2, 3, 5) for seed in (1, 2)]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for job in [pool.submit(job) for job in jobs]:
             job.result()

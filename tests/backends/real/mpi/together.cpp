@@ -1,4 +1,5 @@
-// Two processes and a program that goes wrong: mpirun -n 2 together stuck|broken.
+// Two processes and a program that goes wrong: mpirun -n 2 together stuck|broken. Or two to five processes and
+// collectives of all kinds on numbers: mpirun -n 3 together collectives SEED.
 // stuck: each waits for the other's message before it sends its own, which no checked program does.
 // broken: the second fails in the middle of computing.
 
@@ -10,6 +11,7 @@
 #include "backends/real/together.hpp"
 #include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "tests/backends/real/collective_numbers.hpp"
 
 using namespace stagecraft;
 
@@ -64,8 +66,21 @@ Program crossed() {
   return p;
 }
 
-Ending attempt(const std::string& how) try {
+Ending collectives(const char* seed) {
+  Rng rng(std::stoull(seed), "collectives between processes");
+  const test::CollectiveCase c = test::random_collectives(5, rng);
+  const real::Dealing dealing(c.program, world());
+  const auto here = [&](DeviceId d) { return dealing.here(d); };
+  test::CollectiveNumbers numbers(c.program, c.expected, here);
+  real::walk_together(c.program, dealing, numbers, numbers, {}, [] { return std::string(); });
+  if (const int wrong = test::wrong_results(c, numbers, here)) return {1, fmt::format("{} wrong results", wrong)};
+  return {};
+}
+
+Ending attempt(char** words) try {
   join_world();
+  const std::string how = words[1];
+  if (how == "collectives") return collectives(words[2]);
   const Program program = crossed();
   const real::Dealing dealing(program, world());
   Nothing nothing(how == "broken");
@@ -82,7 +97,7 @@ Ending attempt(const std::string& how) try {
 }  // namespace
 
 int main(int, char** argv) {
-  const Ending ending = settle(attempt(argv[1]));
+  const Ending ending = settle(attempt(argv));
   if (!ending.text.empty()) fmt::print(stderr, "{}\n", ending.text);
   leave_world(ending.code);
   return ending.code;
