@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/escape.hpp"
 #include "sim/published/plot.hpp"
 #include "sim/published/table.hpp"
 
@@ -44,16 +45,16 @@ std::string cell_html(const PublishedTable& t, const Reproduced& c) {
   const bool failed = c.verdict == Verdict::Failed;
   const std::string note = failed ? c.problem : fmt::format("{:+.2f} %", 100 * c.deviation());
   return fmt::format("<td{} title=\"{}\"><span class=\"published\">{}</span>{}</td>", bad(c) ? " class=\"missed\"" : "",
-                     escaped(note), number_text(t, c.published), failed ? "failed" : number_text(t, c.ours));
+                     xml_escape(note), number_text(t, c.published), failed ? "failed" : number_text(t, c.ours));
 }
 
 std::string grid_html(const PublishedTable& t, std::span<const Reproduced> cells) {
   std::string text = "<table><thead><tr><th></th>";
-  for (const auto& column : t.columns) text += fmt::format("<th>{}</th>", escaped(column.name));
+  for (const auto& column : t.columns) text += fmt::format("<th>{}</th>", xml_escape(column.name));
   text += "</tr></thead>";
   std::size_t at = 0;
   for (std::size_t row = 0; row < t.rows.size(); ++row) {
-    text += fmt::format("<tr><th>{}{}</th>", escaped(t.rows[row].name),
+    text += fmt::format("<tr><th>{}{}</th>", xml_escape(t.rows[row].name),
                         t.rows[row].calibrated ? " <span class=\"published\">(calibrated)</span>" : "");
     for (std::size_t column = 0; column < t.columns.size(); ++column) {
       const bool there = at < cells.size() && cells[at].row == row && cells[at].column == column;
@@ -80,19 +81,19 @@ std::string reasons_html(const PublishedTable& t, std::span<const Reproduced> ce
     std::vector<std::string> rows;
     for (const std::size_t row : reason.second) rows.push_back(t.rows[row].name);
     const std::string whose = reasons.size() == 1 ? "Missed" : fmt::format("{}", fmt::join(rows, "; "));
-    text += fmt::format("<p class=\"why\"><span class=\"missed\">{}</span>: {}.</p>", escaped(whose),
-                        escaped(reason.first));
+    text += fmt::format("<p class=\"why\"><span class=\"missed\">{}</span>: {}.</p>", xml_escape(whose),
+                        xml_escape(reason.first));
   }
   return text;
 }
 
 std::string table_html(const PublishedTable& t, std::span<const Reproduced> cells) {
-  return fmt::format("<h3>{}</h3><p class=\"soft\">{} on {}; {}.</p><div class=\"pair\">{}{}</div>{}", escaped(t.name),
-                     t.figure, t.backend, rule_text(t), grid_html(t, cells), plot_svg(t, cells),
+  return fmt::format("<h3>{}</h3><p class=\"soft\">{} on {}; {}.</p><div class=\"pair\">{}{}</div>{}",
+                     xml_escape(t.name), t.figure, t.backend, rule_text(t), grid_html(t, cells), plot_svg(t, cells),
                      reasons_html(t, cells));
 }
 
-/// Of each publication what came of its figures; columns that are empty for all are left out.
+/// The verdicts on each publication's figures, counted; verdicts without a figure have no column.
 std::string summary_html(std::span<const Reproduction> all) {
   constexpr std::pair<Verdict, const char*> kColumns[] = {
       {Verdict::Met, "met"}, {Verdict::Missed, "missed"}, {Verdict::Failed, "failed"}, {Verdict::Shown, "shown only"}};
@@ -108,7 +109,8 @@ std::string summary_html(std::span<const Reproduction> all) {
       foot += fmt::format("<th>{}</th>", total(verdict));
     }
   for (const Reproduction& r : all) {
-    rows += fmt::format("<tr><th><a href=\"#{}\">{}</a></th>", escaped(r.published.name), escaped(r.published.title));
+    rows +=
+        fmt::format("<tr><th><a href=\"#{}\">{}</a></th>", xml_escape(r.published.name), xml_escape(r.published.title));
     for (const auto& column : kColumns) {
       if (total(column.first) == 0) continue;
       const int count = r.count(column.first);
@@ -120,8 +122,8 @@ std::string summary_html(std::span<const Reproduction> all) {
 }
 
 std::string publication_html(const Reproduction& r) {
-  std::string text = fmt::format("<h2 id=\"{}\">{}</h2><p class=\"soft\">{}</p>", escaped(r.published.name),
-                                 escaped(r.published.title), escaped(r.published.source));
+  std::string text = fmt::format("<h2 id=\"{}\">{}</h2><p class=\"soft\">{}</p>", xml_escape(r.published.name),
+                                 xml_escape(r.published.title), xml_escape(r.published.source));
   std::size_t first = 0;
   for (std::size_t t = 0; t < r.published.tables.size(); ++t) {
     std::size_t last = first;
@@ -131,7 +133,7 @@ std::string publication_html(const Reproduction& r) {
   }
   if (r.published.assumed.empty()) return text;
   text += "<h3>Assumed</h3><ul>";
-  for (const std::string& sentence : r.published.assumed) text += fmt::format("<li>{}</li>", escaped(sentence));
+  for (const std::string& sentence : r.published.assumed) text += fmt::format("<li>{}</li>", xml_escape(sentence));
   return text + "</ul>";
 }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/escape.hpp"
 #include "sim/core/numbers.hpp"
 
 namespace stagecraft {
@@ -92,13 +93,6 @@ std::string axes(const Scale& s) {
 
 }  // namespace
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char ch : text)
-    out += ch == '<' ? "&lt;" : ch == '>' ? "&gt;" : ch == '&' ? "&amp;" : ch == '"' ? "&quot;" : std::string(1, ch);
-  return out;
-}
-
 std::string plot_svg(const PublishedTable& t, std::span<const Reproduced> cells) {
   const Scale scale(cells);
   if (cells.size() < kFewest || !scale.has_extent()) return "";
@@ -111,7 +105,7 @@ std::string plot_svg(const PublishedTable& t, std::span<const Reproduced> cells)
         "<circle class=\"point{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"><title>{}, {}: published {:.4g}, ours "
         "{:.4g}</title></circle>",
         c.verdict == Verdict::Missed ? " off" : "", x(scale, c.published), y(scale, c.ours),
-        escaped(t.rows[c.row].name), escaped(t.columns[c.column].name), c.published, c.ours);
+        xml_escape(t.rows[c.row].name), xml_escape(t.columns[c.column].name), c.published, c.ours);
   }
   return text + "</svg>";
 }

@@ -11,7 +11,4 @@ namespace stagecraft {
 /// more than a factor of 30. Nothing when there are too few figures for a picture.
 std::string plot_svg(const PublishedTable&, std::span<const Reproduced> cells);
 
-/// For HTML.
-std::string escaped(const std::string&);
-
 }  // namespace stagecraft

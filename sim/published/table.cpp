@@ -7,14 +7,13 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "sim/core/text.hpp"
+#include "sim/report/table.hpp"
 
 namespace stagecraft {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Verdict = Reproduced::Verdict;
 
 const char* word(Verdict verdict) {
@@ -37,7 +36,7 @@ const std::string& column_name(const Reproduction& r, const Reproduced& c) {
   return table_of(r, c).columns[c.column].name;
 }
 
-/// Why a figure is missed, or did not run; of others there is nothing to explain.
+/// Why a figure is missed or did not run; empty for all others.
 std::string reason(const PublishedTable& t, const Reproduced& c) {
   return c.verdict == Verdict::Failed ? c.problem : c.verdict == Verdict::Missed ? t.why_of(c.row) : "";
 }
@@ -47,20 +46,16 @@ std::string ours_text(const PublishedTable& t, const Reproduced& c) {
   return number_text(t, c.ours) + (c.verdict == Verdict::Missed ? " !" : "  ");
 }
 
-/// A reason that is not known says so itself.
+/// An unknown reason already says that it is not known.
 std::string reason_text(const std::string& why) { return why.starts_with("not known") ? why : "because " + why; }
 
-/// Published and ours of a row, each column as wide as its widest text.
-class Grid {
+/// The figures of one table: for each row a line of published ones and one of ours.
+class PublishedGrid {
  public:
-  Grid(const Reproduction& r, std::size_t table) : t_(r.published.tables[table]) {
+  PublishedGrid(const Reproduction& r, std::size_t table) : t_(r.published.tables[table]) {
     for (const Reproduced& c : r.cells)
       if (c.table == table) cells_.push_back(&c);
-    for (const auto& row : t_.rows) first_ = std::max(first_, row.name.size());
-    for (const auto& column : t_.columns) widths_.push_back(std::max<std::size_t>(column.name.size() + 2, 8));
-    for (const Reproduced* c : cells_)
-      widths_[c->column] =
-          std::max({widths_[c->column], number_text(t_, c->published).size() + 2, ours_text(t_, *c).size()});
+    for (const auto& row : t_.rows) first_ = std::max(first_, static_cast<int>(row.name.size()));
     std::map<std::string, std::set<std::size_t>> rows;
     for (const Reproduced* c : cells_)
       if (bad(*c) && !t_.rows[c->row].why.empty()) rows[t_.rows[c->row].why].insert(c->row);
@@ -70,12 +65,16 @@ class Grid {
   }
 
   std::string text() const {
-    std::string text = fmt::format("{}: {} on {}, {}\n  {:<{}}             ", t_.name, t_.figure, t_.backend,
-                                   rule_text(t_), "", first_);
-    for (std::size_t i = 0; i < widths_.size(); ++i)
-      text += fmt::format("{:>{}}", t_.columns[i].name + "  ", widths_[i] + 2);
-    text += "\n";
-    for (std::size_t row = 0; row < t_.rows.size(); ++row) text += rows(row);
+    Table table;
+    table.columns = {{.heading = " ", .width = first_, .align = TextAlign::Left},
+                     {.heading = " ", .width = 11, .align = TextAlign::Left}};
+    for (const auto& column : t_.columns) {
+      const int width = std::max(static_cast<int>(column.name.size()) + 2, 8);
+      table.columns.push_back({.heading = column.name + "  ", .width = width, .widens = true});
+    }
+    for (std::size_t row = 0; row < t_.rows.size(); ++row) add_rows(table, row);
+    std::string text =
+        fmt::format("{}: {} on {}, {}\n", t_.name, t_.figure, t_.backend, rule_text(t_)) + to_text(table);
     for (std::size_t i = 0; i < shared_.size(); ++i) text += fmt::format("  {} {}\n", mark(i), reason_text(shared_[i]));
     const bool missed = std::any_of(cells_.begin(), cells_.end(),
                                     [&](const Reproduced* c) { return bad(*c) && t_.rows[c->row].why.empty(); });
@@ -86,38 +85,74 @@ class Grid {
   static bool bad(const Reproduced& c) { return c.verdict == Verdict::Missed || c.verdict == Verdict::Failed; }
   static std::string mark(std::size_t reason) { return fmt::format("({})", reason + 1); }
 
-  /// A reason of this row alone as a line; of one that several rows have, its mark for the line of ours.
-  std::pair<std::string, std::string> reason_of(const std::string& why) const {
-    const auto shared = std::find(shared_.begin(), shared_.end(), why);
-    if (shared != shared_.end()) return {" " + mark(static_cast<std::size_t>(shared - shared_.begin())), ""};
-    return {"", fmt::format("  {:<{}}  {}\n", "", first_, reason_text(why))};
+  const Reproduced* cell(std::size_t row, std::size_t column) const {
+    for (const Reproduced* c : cells_)
+      if (c->row == row && c->column == column) return c;
+    return nullptr;
   }
 
-  std::string rows(std::size_t row) const {
-    std::string published = fmt::format("  {:<{}}  published  ", t_.rows[row].name, first_);
-    std::string ours = fmt::format("  {:<{}}  ours       ", "", first_), why = t_.rows[row].why, problems;
-    std::size_t at = 0;
+  /// What follows the figures of ours in a row: the mark of a reason that several rows have, or lines with problems and
+  /// the reason of this row alone.
+  std::string remarks(std::size_t row) const {
+    std::string mark_text, lines;
     bool missed = false;
-    for (std::size_t i = 0; i < widths_.size(); ++i) {
-      while (at < cells_.size() && (cells_[at]->row < row || (cells_[at]->row == row && cells_[at]->column < i))) ++at;
-      const bool there = at < cells_.size() && cells_[at]->row == row && cells_[at]->column == i;
-      published += fmt::format("{:>{}}", there ? number_text(t_, cells_[at]->published) + "  " : "", widths_[i] + 2);
-      ours += fmt::format("{:>{}}", there ? ours_text(t_, *cells_[at]) : "", widths_[i] + 2);
-      if (!there) continue;
-      missed = missed || bad(*cells_[at]);
-      if (!cells_[at]->problem.empty()) problems += fmt::format("  {}: {}\n", t_.columns[i].name, cells_[at]->problem);
+    for (const Reproduced* c : cells_) {
+      if (c->row != row) continue;
+      missed = missed || bad(*c);
+      if (!c->problem.empty()) lines += fmt::format("\n  {}: {}", t_.columns[c->column].name, c->problem);
     }
-    auto [mark, reason] = missed && !why.empty() ? reason_of(why) : std::pair<std::string, std::string>();
-    if (t_.rows[row].calibrated) reason += fmt::format("  {:<{}}  calibrated on this row\n", "", first_);
-    return published + "\n" + ours + mark + "\n" + problems + reason;
+    const std::string& why = t_.rows[row].why;
+    const auto shared = std::find(shared_.begin(), shared_.end(), why);
+    if (missed && shared != shared_.end())
+      mark_text = " " + mark(shared - shared_.begin());
+    else if (missed && !why.empty())
+      lines += fmt::format("\n  {:<{}}  {}", "", first_, reason_text(why));
+    if (t_.rows[row].calibrated) lines += fmt::format("\n  {:<{}}  calibrated on this row", "", first_);
+    return mark_text + lines;
+  }
+
+  void add_rows(Table& table, std::size_t row) const {
+    TableRow published{{t_.rows[row].name, "published"}}, ours{{"", "ours"}, {}, remarks(row)};
+    for (std::size_t column = 0; column < t_.columns.size(); ++column) {
+      const Reproduced* c = cell(row, column);
+      published.cells.emplace_back(c ? number_text(t_, c->published) + "  " : "");
+      ours.cells.emplace_back(c ? ours_text(t_, *c) : "");
+    }
+    table.rows.push_back(std::move(published));
+    table.rows.push_back(std::move(ours));
   }
 
   const PublishedTable& t_;
   std::vector<const Reproduced*> cells_;
-  std::vector<std::size_t> widths_;
-  std::vector<std::string> shared_;  ///< Reasons of several rows, which are written once.
-  std::size_t first_ = 3;
+  std::vector<std::string> shared_;  ///< Reasons that several rows have; each is written once.
+  int first_ = 3;                    ///< Width of the names of rows.
 };
+
+/// Every figure as a row of files.
+Table figures_table(const Reproduction& r) {
+  using Row = Reproduced;
+  const auto table = [&](const Row& c) -> const PublishedTable& { return table_of(r, c); };
+  const auto unless_failed = [](const Row& c, double number) {
+    return c.verdict == Verdict::Failed ? Json() : Json(number);
+  };
+  return make_table<Row>(
+      {
+          {{.key = "publication", .files = InFiles::Csv}, [&](const Row&) { return r.published.name; }},
+          {{.key = "table", .quoted = true}, [&](const Row& c) { return table(c).name; }},
+          {{.key = "row", .quoted = true}, [&](const Row& c) { return row_name(r, c); }},
+          {{.key = "column", .quoted = true}, [&](const Row& c) { return column_name(r, c); }},
+          {{.key = "figure"}, [&](const Row& c) { return table(c).figure; }},
+          {{.key = "backend"}, [&](const Row& c) { return table(c).backend; }},
+          {{.key = "published"}, &Row::published},
+          {{.key = "ours", .files = InFiles::Csv}, &Row::ours},
+          {{.key = "ours", .files = InFiles::Json}, [&](const Row& c) { return unless_failed(c, c.ours); }},
+          {{.key = "deviation", .files = InFiles::Csv}, &Row::deviation},
+          {{.key = "deviation", .files = InFiles::Json}, [&](const Row& c) { return unless_failed(c, c.deviation()); }},
+          {{.key = "verdict"}, [](const Row& c) { return word(c.verdict); }},
+          {{.key = "reason", .quoted = true}, [&](const Row& c) { return reason(table(c), c); }},
+      },
+      r.cells);
+}
 
 std::string counts(const Reproduction& r) {
   const int met = r.count(Verdict::Met), missed = r.count(Verdict::Missed), shown = r.count(Verdict::Shown),
@@ -149,7 +184,7 @@ std::string rule_text(const PublishedTable& t) {
 
 std::string to_text(const Reproduction& r) {
   std::string text = fmt::format("{}: {}\n{}\n", r.published.name, r.published.title, r.published.source);
-  for (std::size_t t = 0; t < r.published.tables.size(); ++t) text += "\n" + Grid(r, t).text();
+  for (std::size_t t = 0; t < r.published.tables.size(); ++t) text += "\n" + PublishedGrid(r, t).text();
   for (std::size_t i = 0; i < r.published.assumed.size(); ++i)
     text += fmt::format("{}- {}\n", i == 0 ? "\nassumed:\n" : "", r.published.assumed[i]);
   return text + "\n" + counts(r) + "\n";
@@ -173,44 +208,22 @@ std::string summary_text(std::span<const Reproduction> all) {
 }
 
 std::string reproduced_csv(std::span<const Reproduction> all) {
-  std::string text = "publication,table,row,column,figure,backend,published,ours,deviation,verdict,reason\n";
+  Table table = figures_table({});
   for (const Reproduction& r : all)
-    for (const Reproduced& c : r.cells) {
-      const PublishedTable& t = table_of(r, c);
-      text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", r.published.name, csv_quoted(t.name),
-                          csv_quoted(row_name(r, c)), csv_quoted(column_name(r, c)), t.figure, t.backend,
-                          shortest(c.published), shortest(c.ours), shortest(c.deviation()), word(c.verdict),
-                          csv_quoted(reason(t, c)));
-    }
-  return text;
+    for (TableRow& row : figures_table(r).rows) table.rows.push_back(std::move(row));
+  return to_csv(table);
 }
 
 std::string reproduced_json(std::span<const Reproduction> all) {
-  Json json{{"schema", "reproduced/1"}};
-  json["publications"] = Json::array();
-  for (const Reproduction& r : all) {
-    Json one{{"name", r.published.name},
-             {"title", r.published.title},
-             {"source", r.published.source},
-             {"assumed", r.published.assumed},
-             {"unexpected", r.unexpected()}};
-    one["figures"] = Json::array();
-    for (const Reproduced& c : r.cells) {
-      const PublishedTable& t = table_of(r, c);
-      one["figures"].push_back({{"table", t.name},
-                                {"row", row_name(r, c)},
-                                {"column", column_name(r, c)},
-                                {"figure", t.figure},
-                                {"backend", t.backend},
-                                {"published", c.published},
-                                {"ours", c.verdict == Verdict::Failed ? Json() : Json(c.ours)},
-                                {"deviation", c.verdict == Verdict::Failed ? Json() : Json(c.deviation())},
-                                {"verdict", word(c.verdict)},
-                                {"reason", reason(t, c)}});
-    }
-    json["publications"].push_back(one);
-  }
-  return json.dump(2);
+  JsonArray publications;
+  for (const Reproduction& r : all)
+    publications.push_back(JsonObject{{"name", r.published.name},
+                                      {"title", r.published.title},
+                                      {"source", r.published.source},
+                                      {"assumed", r.published.assumed},
+                                      {"unexpected", r.unexpected()},
+                                      {"figures", to_json(figures_table(r))}});
+  return Json(JsonObject{{"schema", "reproduced/1"}, {"publications", std::move(publications)}}).dump(2);
 }
 
 }  // namespace stagecraft

@@ -7,16 +7,16 @@
 
 namespace stagecraft {
 
-/// Each table with published figures above ours, what was missed and why, and the count.
+/// Each table with published figures above ours, the reasons of those that are missed, and the count.
 std::string to_text(const Reproduction&);
 
-/// One line for all of them, and one for each.
+/// One line for each publication.
 std::string summary_text(std::span<const Reproduction>);
 
-/// A line for each figure that comes out otherwise than the file says.
+/// A line for each figure whose verdict is not the one that the file expects.
 std::string unexpected_text(const Reproduction&);
 
-/// As many digits as are judged, and how: "within 5 %".
+/// A number with the digits that are judged, and the rule that judges it: "within 5 %".
 std::string number_text(const PublishedTable&, double value);
 std::string rule_text(const PublishedTable&);
 

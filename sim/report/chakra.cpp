@@ -141,9 +141,9 @@ class Writer {
   }
 
   const Program& p_;
-  std::vector<int> rank_;            ///< Of each device; -1: it does nothing.
-  std::vector<std::uint64_t> node_;  ///< Of each instruction, on its rank.
-  std::vector<std::uint64_t> next_;  ///< Of each rank.
+  std::vector<int> rank_;            ///< Rank of each device; -1 where it does nothing.
+  std::vector<std::uint64_t> node_;  ///< Node of each instruction, on its rank.
+  std::vector<std::uint64_t> next_;  ///< Next free node of each rank.
   std::map<std::vector<int>, int> groups_;
   double most_off_ = 0;
   int orders_ = 0;

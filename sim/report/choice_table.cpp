@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "sim/core/text.hpp"
 #include "sim/report/tied.hpp"
@@ -13,7 +12,6 @@
 namespace stagecraft {
 namespace {
 
-using Json = nlohmann::ordered_json;
 constexpr double kSame = 1 + 1e-9;
 
 std::string cut_text(const Choice& c) {
@@ -41,9 +39,33 @@ std::vector<Choice> thinned(const std::vector<Choice>& front) {
   return shown;
 }
 
-/// A column of its own, where rows were played again.
-std::string replay_column(const ChoiceTable& t, const std::string& text) {
-  return t.replay.asked() ? fmt::format("  {:>9}", text) : std::string();
+Table printed(const ChoiceTable& t, const std::vector<Choice>& rows) {
+  using Row = Choice;
+  TableColumns<Row> columns{
+      {{.key = "period_s", .heading = "period", .width = 9}, &Row::period},
+      {{.key = "makespan_s"}, &Row::makespan},
+      {{.key = "throughput_samples_per_s", .heading = "throughput", .width = 10},
+       [](const Row& c) { return TableCell(c.throughput, fmt::format("{:.4g}/s", c.throughput)); }},
+      {{.key = "peak_memory_bytes", .heading = "memory", .width = 9}, &Row::memory},
+      {{.key = "devices", .heading = "devices", .width = 7}, &Row::devices},
+      {{.key = "planner", .heading = "planner", .width = 7, .align = TextAlign::Left, .widens = true}, &Row::planner},
+      {{.key = "stages", .heading = "stages", .width = 8},
+       [](const Row& c) { return TableCell(c.stages, cut_text(c)); }},
+      {{.key = "replicas"}, &Row::replicas},
+      {{.key = "placement", .heading = "placement", .width = 9, .align = TextAlign::Left}, &Row::placement},
+      {{.key = "schedule", .heading = "schedule", .width = 8, .align = TextAlign::Left, .widens = true},
+       [](const Row& c) { return TableCell(c.schedule, order_text(c)); }},
+      {{.key = "weights"}, &Row::weights},
+      {{.heading = "micro-batch", .width = 11},
+       [](const Row& c) { return fmt::format("{} x {}", c.micro_batches, c.micro_batch_size); }},
+      {{.key = "micro_batches"}, &Row::micro_batches},
+      {{.key = "micro_batch_size"}, &Row::micro_batch_size},
+      {{.key = "recompute", .heading = "recompute", .width = 9, .align = TextAlign::Left}, &Row::recompute},
+      {{.key = "held_up_by", .heading = "held up by", .align = TextAlign::Left, .files = InFiles::Json}, &Row::limit},
+      {{.key = "set", .files = InFiles::Json}, [](const Row& c) { return Json(c.sets); }},
+  };
+  add_replay_columns(columns, t.replay, "makespan_s");
+  return make_table<Row>(columns, rows);
 }
 
 std::string about_replay(const ChoiceTable& t) {
@@ -115,20 +137,7 @@ std::string to_text(const ChoiceTable& t, bool all) {
                        t.simulated, t.unfit, t.cut_short ? "; others were not tried" : "") +
            refused_text(t);
   const std::vector<Choice> shown = all ? t.front : thinned(t.front);
-  std::size_t width = 8, planner = 7;
-  for (const Choice& c : shown) {
-    width = std::max(width, order_text(c).size());
-    planner = std::max(planner, c.planner.size());
-  }
-  text += fmt::format("  {:>9}{}  {:>10}  {:>9}  {:>7}  {:<{}}  {:>8}  {:<9}  {:<{}}  {:>11}  {:<9}  {}\n", "period",
-                      replay_column(t, t.replay.backend), "throughput", "memory", "devices", "planner", planner,
-                      "stages", "placement", "schedule", width, "micro-batch", "recompute", "held up by");
-  for (const Choice& c : shown)
-    text +=
-        fmt::format("  {:>9}{}  {:>8}/s  {:>9}  {:>7}  {:<{}}  {:>8}  {:<9}  {:<{}}  {:>11}  {:<9}  {}\n",
-                    to_text(c.period), replay_column(t, replayed_text(c.replayed)), fmt::format("{:.4g}", c.throughput),
-                    to_text(c.memory), c.devices, c.planner, planner, cut_text(c), c.placement, order_text(c), width,
-                    fmt::format("{} x {}", c.micro_batches, c.micro_batch_size), c.recompute, c.limit);
+  text += to_text(printed(t, shown));
   const Choice& best = t.front.front();
   text +=
       fmt::format("\n{} plans, {} simulations, {} of them without enough memory; {}\n", t.plans, t.simulated, t.unfit,
@@ -150,46 +159,27 @@ std::string to_text(const ChoiceTable& t, bool all) {
   return text + "\n";
 }
 
-std::string choices_csv(const ChoiceTable& t) {
-  std::string text = "period_s,makespan_s" + replay_csv_head(t.replay) +
-                     ",throughput_samples_per_s,peak_memory_bytes,devices,planner,stages,replicas,placement,"
-                     "schedule,weights,micro_batches,micro_batch_size,recompute\n";
-  for (const Choice& c : t.front)
-    text += fmt::format("{},{}{},{},{},{},{},{},{},{},{},{},{},{},{}\n", shortest(c.period.value),
-                        shortest(c.makespan.value), replayed_csv(t.replay, c.replayed), shortest(c.throughput),
-                        shortest(c.memory.value), c.devices, c.planner, c.stages, c.replicas, c.placement, c.schedule,
-                        c.weights, c.micro_batches, c.micro_batch_size, c.recompute);
-  return text;
-}
+std::string choices_csv(const ChoiceTable& t) { return to_csv(printed(t, t.front)); }
 
 std::string choices_json(const ChoiceTable& t) {
-  Json json{{"schema", "choices/1"},    {"title", t.title},
-            {"model", t.model},         {"cluster", t.cluster},
-            {"samples", t.samples},     {"plans", t.plans},
-            {"simulated", t.simulated}, {"unfit", t.unfit},
-            {"cut_short", t.cut_short}, {"own_period_s", t.own.value > 0 ? Json(t.own.value) : Json()},
-            {"bound_s", t.bound.value}, {"refused", Json::object()},
-            {"choices", Json::array()}};
-  for (const auto& [schedule, why] : t.refused) json["refused"][schedule] = why;
-  if (t.replay.asked()) json["replay"] = replay_json(t.replay), json["own_replayed"] = replayed_json(t.own_replayed);
-  for (const Choice& c : t.front) {
-    json["choices"].push_back({{"period_s", c.period.value},
-                               {"makespan_s", c.makespan.value},
-                               {"throughput_samples_per_s", c.throughput},
-                               {"peak_memory_bytes", c.memory.value},
-                               {"devices", c.devices},
-                               {"planner", c.planner},
-                               {"stages", c.stages},
-                               {"replicas", c.replicas},
-                               {"placement", c.placement},
-                               {"schedule", c.schedule},
-                               {"weights", c.weights},
-                               {"micro_batches", c.micro_batches},
-                               {"micro_batch_size", c.micro_batch_size},
-                               {"recompute", c.recompute},
-                               {"held_up_by", c.limit},
-                               {"set", c.sets}});
-    if (t.replay.asked()) json["choices"].back()["replayed"] = replayed_json(c.replayed);
+  JsonObject refused;
+  for (const auto& [schedule, why] : t.refused) refused.push_back({schedule, why});
+  Json json = JsonObject{{"schema", "choices/1"},
+                         {"title", t.title},
+                         {"model", t.model},
+                         {"cluster", t.cluster},
+                         {"samples", t.samples},
+                         {"plans", t.plans},
+                         {"simulated", t.simulated},
+                         {"unfit", t.unfit},
+                         {"cut_short", t.cut_short},
+                         {"own_period_s", t.own.value > 0 ? Json(t.own.value) : Json()},
+                         {"bound_s", t.bound.value},
+                         {"refused", std::move(refused)},
+                         {"choices", to_json(printed(t, t.front))}};
+  if (t.replay.asked()) {
+    json["replay"] = replay_json(t.replay);
+    json["own_replayed"] = replayed_json(t.own_replayed);
   }
   return json.dump(2);
 }

@@ -8,23 +8,23 @@
 
 namespace stagecraft {
 
-/// One way to train, simulated.
+/// One simulated way to train.
 struct Choice {
   int devices = 0, stages = 0, replicas = 1, micro_batch_size = 1, micro_batches = 1;
   std::string planner, placement, schedule, weights;
   std::string recompute = "none";
   Seconds period, makespan;
-  std::optional<Replayed> replayed;  ///< The same two where messages share links.
+  std::optional<Replayed> replayed;  ///< Makespan and period with contention.
   double throughput = 0;             ///< Samples per second at the period.
-  Bytes memory;                      ///< Of the fullest device.
-  double filled = 0;                 ///< Most of the memory of a device that has no reserve, as a share.
+  Bytes memory;                      ///< Peak memory of the fullest device.
+  double filled = 0;                 ///< Largest share of its memory that a device without a reserve uses.
   Bytes unexchanged;                 ///< Gradients of tied weights whose exchange is not simulated.
-  std::string limit;                 ///< What holds it up.
-  int id = 0;                        ///< Which of the combinations that were tried.
-  std::vector<std::string> sets;     ///< The settings that make it of the scenario, for rows that are printed.
+  std::string limit;                 ///< The bottleneck, in words.
+  int id = 0;                        ///< Index among the combinations that were tried.
+  std::vector<std::string> sets;  ///< Options (path=value) that turn the scenario into this choice, for printed rows.
 };
 
-/// The period where messages share links, if it is known; else the one where they do not.
+/// The period with contention where it is known, otherwise the period without.
 Seconds known_period(const Choice&);
 
 /// Whether a is not worse than b in period, memory and devices. Times that agree to nine digits are equal.
@@ -33,25 +33,25 @@ bool covers(const Choice& a, const Choice& b);
 struct ChoiceTable {
   std::string title, model, cluster;
   int samples = 0;
-  int plans = 0, simulated = 0, unfit = 0;  ///< Plans, simulations of them, and those without enough memory.
+  int plans = 0, simulated = 0, unfit = 0;  ///< Plans, their simulations, and simulations that exceeded memory.
   bool cut_short = false;                   ///< Some that could have been better were not simulated.
-  Seconds own;                              ///< The period of the scenario as it stands; 0: it cannot run.
-  std::optional<Replayed> own_replayed;     ///< The same where messages share links.
-  Seconds bound;                            ///< The work of the busiest device in the plan where that is least.
+  Seconds own;                              ///< Period of the scenario as it is written; 0 where it cannot run.
+  std::optional<Replayed> own_replayed;     ///< Its makespan and period with contention.
+  Seconds bound;                            ///< Least work of the busiest device over all plans.
   std::vector<std::pair<std::string, std::string>> refused;  ///< Schedules that run none of the plans, and why.
-  std::vector<std::string> notes;                            ///< Remarks on the scenario as it stands.
+  std::vector<std::string> notes;                            ///< Remarks on the scenario as it is written.
   Replay replay;
-  /// Covered by no other, or where messages share links by none of those that were played again; shortest period first,
-  /// those that were played again by the period then.
+  /// The Pareto front, shortest period first: no choice is covered by another. Choices that were simulated with
+  /// contention are compared and sorted by that result.
   std::vector<Choice> front;
 };
 
-/// Rows of a front that have much less memory, or fewer devices, than any before them.
+/// For each row of a front whether it has much less memory, or fewer devices, than all rows before it.
 std::vector<bool> stand_out(const std::vector<Choice>& front);
 
-/// The front, or those of it that stand out in its order or in that of the periods without sharing.
+/// The whole front, or only the rows that stand out in its order or in the order of the periods without contention.
 std::string to_text(const ChoiceTable&, bool all);
-/// The line below the table about rows without the exchange of tied weights' gradients; empty where none is.
+/// The line below the table about rows without the exchange of tied weights' gradients; empty where there are none.
 std::string unexchanged_text(const ChoiceTable&);
 std::string choices_csv(const ChoiceTable&);
 std::string choices_json(const ChoiceTable&);  ///< Schema choices/1; SI units.

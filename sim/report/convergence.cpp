@@ -8,13 +8,14 @@
 
 #include "sim/core/numbers.hpp"
 #include "sim/core/random.hpp"
+#include "sim/report/table.hpp"
 
 namespace stagecraft {
 namespace {
 
 constexpr int kResamples = 2000;
 
-/// Without any run the target is never reached.
+/// Infinite where there is no run, because then the target is never reached.
 double median_or_never(std::vector<double> values) { return values.empty() ? kInfinity : median(std::move(values)); }
 
 std::vector<double> updates_of(const MethodRuns& method, double target) {
@@ -26,7 +27,7 @@ std::vector<double> updates_of(const MethodRuns& method, double target) {
   return all;
 }
 
-/// Not a number where either is never reached.
+/// NaN where either is never reached.
 double ratio(double a, double b) {
   return std::isinf(a) || std::isinf(b) ? std::numeric_limits<double>::quiet_NaN() : a / b;
 }
@@ -35,8 +36,8 @@ double cost_of(double updates, double of_first) {
   return std::isinf(updates) && std::isfinite(of_first) ? kInfinity : ratio(updates, of_first);
 }
 
-/// 5 % and 95 % of the ratios of medians when seeds are drawn again, the same ones for both methods
-/// where both have them.
+/// 5 % and 95 % quantiles of the ratio of medians over bootstrap samples of seeds. Both methods use the same sample
+/// where both have its seeds.
 std::pair<double, double> bootstrap(const std::vector<double>& ours, const std::vector<double>& first) {
   Rng rng(1, "bootstrap");
   std::vector<double> ratios;
@@ -63,7 +64,7 @@ std::string loss(double value) { return std::isfinite(value) ? fmt::format("{:.4
 
 std::string seconds(double value) { return std::isfinite(value) ? to_text(Seconds{value}) : "never"; }
 
-/// Losses at the last evaluation, runs that diverged as infinite.
+/// Losses at the last evaluation; infinite for runs that diverged.
 std::vector<double> last_losses(const MethodRuns& m) {
   std::vector<double> all;
   for (const Curve& c : m.curves) {
@@ -74,44 +75,96 @@ std::vector<double> last_losses(const MethodRuns& m) {
 }
 
 std::string end_table(const Convergence& c) {
-  std::string text = fmt::format("  {:<24} {:>10}  {:>23}  {:>10}  {:>12}  {:>10}  {:>12}  {:>11}  {}\n", "method",
-                                 "last loss", "[lowest - highest]", "diverged", "update, sim.", "pays below",
-                                 "update, meas.", "peak memory", "an update is");
-  for (const MethodRuns& m : c.methods) {
+  using Row = MethodRuns;
+  const auto range = [](const Row& m) {
     const auto losses = last_losses(m);
-    const auto diverged = std::count_if(m.curves.begin(), m.curves.end(), [](const Curve& k) { return k.diverged; });
-    text += fmt::format("  {:<24} {:>10}  {:>23}  {:>10}  {:>12}  {:>10.2f}  {:>12}  {:>11}  {}\n", m.name,
-                        loss(median_or_never(losses)),
-                        fmt::format("[{} - {}]", loss(*std::min_element(losses.begin(), losses.end())),
-                                    loss(*std::max_element(losses.begin(), losses.end()))),
-                        fmt::format("{}/{}", diverged, m.curves.size()), to_text(m.update),
-                        c.methods.front().update / m.update, m.measured.value > 0 ? to_text(m.measured) : "-",
-                        to_text(m.memory), m.spelt);
-  }
-  return text;
+    return fmt::format("[{} - {}]", loss(*std::min_element(losses.begin(), losses.end())),
+                       loss(*std::max_element(losses.begin(), losses.end())));
+  };
+  const auto diverged = [](const Row& m) {
+    const auto runs = std::count_if(m.curves.begin(), m.curves.end(), [](const Curve& k) { return k.diverged; });
+    return fmt::format("{}/{}", runs, m.curves.size());
+  };
+  return to_text(
+      make_table<Row>({{{.heading = "method", .width = 24, .align = TextAlign::Left}, &Row::name},
+                       {{.heading = "last loss", .width = 10, .gap = 1},
+                        [](const Row& m) { return loss(median_or_never(last_losses(m))); }},
+                       {{.heading = "[lowest - highest]", .width = 23}, range},
+                       {{.heading = "diverged", .width = 10}, diverged},
+                       {{.heading = "update, sim.", .width = 12}, &Row::update},
+                       {{.heading = "pays below", .width = 10},
+                        [&](const Row& m) { return fmt::format("{:.2f}", c.methods.front().update / m.update); }},
+                       {{.heading = "update, meas.", .width = 12},
+                        [](const Row& m) { return m.measured.value > 0 ? to_text(m.measured) : "-"; }},
+                       {{.heading = "peak memory", .width = 11}, &Row::memory},
+                       {{.heading = "an update is", .align = TextAlign::Left}, &Row::spelt}},
+                      c.methods));
 }
 
-std::string target_table(const Convergence& c, double target) {
-  const bool measured = c.methods.front().measured.value > 0;
-  std::string text = fmt::format("\n  target {:.4g}\n  {:<24} {:>7}  {:>20}  {:>22}  {:>10}  {:>10}  {:>8}{}\n", target,
-                                 "method", "reached", "updates [range]", "cost [90 %]", "pays below", "time, sim.",
-                                 "speed-up", measured ? "  time, meas.  speed-up" : "");
+/// A method with its standing for one target, and that of the first method.
+struct MethodStanding {
+  std::string name;
+  bool is_first = false;
+  double target = 0;
+  Standing own, first;
+};
+
+std::vector<MethodStanding> standings(const Convergence& c, double target) {
+  std::vector<MethodStanding> all;
   const Standing first = standing(c, 0, target);
-  for (std::size_t i = 0; i < c.methods.size(); ++i) {
-    const Standing s = standing(c, i, target);
-    text += fmt::format("  {:<24} {:>7}  {:>20}  {:>22}  {:>10.2f}  {:>10}  {:>8}", c.methods[i].name,
-                        fmt::format("{}/{}", s.reached, s.total),
-                        fmt::format("{} [{}-{}]", number(s.updates), number(s.low), number(s.high)),
-                        i == 0 ? "1"
-                               : fmt::format("{} [{}-{}]", number(s.cost, "{:.2f}"), number(s.cost_low, "{:.2f}"),
-                                             number(s.cost_high, "{:.2f}")),
-                        s.hardware, seconds(s.time), number(ratio(first.time, s.time), "{:.2f}"));
-    if (measured)
-      text += fmt::format("  {:>11}  {:>8}", seconds(s.measured_time),
-                          number(ratio(first.measured_time, s.measured_time), "{:.2f}"));
-    text += "\n";
+  for (std::size_t i = 0; i < c.methods.size(); ++i)
+    all.push_back({c.methods[i].name, i == 0, target, standing(c, i, target), first});
+  return all;
+}
+
+std::string cost_text(const MethodStanding& m) {
+  const Standing& s = m.own;
+  return m.is_first ? "1"
+                    : fmt::format("{} [{}-{}]", number(s.cost, "{:.2f}"), number(s.cost_low, "{:.2f}"),
+                                  number(s.cost_high, "{:.2f}"));
+}
+
+Table target_table(const std::vector<MethodStanding>& rows, bool measured) {
+  using Row = MethodStanding;
+  const auto six_digits = [](double Standing::*member) {
+    return [member](const Row& m) { return fmt::format("{:.6g}", m.own.*member); };
+  };
+  TableColumns<Row> columns{
+      {{.key = "method", .heading = "method", .width = 24, .align = TextAlign::Left}, &Row::name},
+      {{.key = "target"}, &Row::target},
+      {{.key = "reached", .heading = "reached", .width = 7, .gap = 1},
+       [](const Row& m) { return TableCell(m.own.reached, fmt::format("{}/{}", m.own.reached, m.own.total)); }},
+      {{.key = "seeds"}, [](const Row& m) { return m.own.total; }},
+      {{.key = "updates", .heading = "updates [range]", .width = 20},
+       [](const Row& m) {
+         return TableCell(m.own.updates,
+                          fmt::format("{} [{}-{}]", number(m.own.updates), number(m.own.low), number(m.own.high)));
+       }},
+      {{.key = "updates_low"}, [](const Row& m) { return m.own.low; }},
+      {{.key = "updates_high"}, [](const Row& m) { return m.own.high; }},
+      {{.key = "cost", .heading = "cost [90 %]", .width = 22},
+       [](const Row& m) { return TableCell(fmt::format("{:.6g}", m.own.cost), cost_text(m)); }},
+      {{.key = "cost_low"}, six_digits(&Standing::cost_low)},
+      {{.key = "cost_high"}, six_digits(&Standing::cost_high)},
+      {{.key = "hardware_ratio", .heading = "pays below", .width = 10},
+       [](const Row& m) {
+         return TableCell(fmt::format("{:.6g}", m.own.hardware), fmt::format("{:.2f}", m.own.hardware));
+       }},
+      {{.key = "simulated_s", .heading = "time, sim.", .width = 10},
+       [](const Row& m) { return TableCell(fmt::format("{:.9g}", m.own.time), seconds(m.own.time)); }},
+      {{.heading = "speed-up", .width = 8},
+       [](const Row& m) { return number(ratio(m.first.time, m.own.time), "{:.2f}"); }},
+      {{.key = "measured_s"},
+       [](const Row& m) { return m.own.measured_time > 0 ? fmt::format("{:.9g}", m.own.measured_time) : ""; }},
+  };
+  if (measured) {
+    columns.push_back(
+        {{.heading = "time, meas.", .width = 11}, [](const Row& m) { return seconds(m.own.measured_time); }});
+    columns.push_back({{.heading = "speed-up", .width = 8}, [](const Row& m) {
+                         return number(ratio(m.first.measured_time, m.own.measured_time), "{:.2f}");
+                       }});
   }
-  return text;
+  return make_table<Row>(columns, rows);
 }
 
 }  // namespace
@@ -146,7 +199,9 @@ Standing standing(const Convergence& c, std::size_t method, double target) {
 
 std::string to_text(const Convergence& c, const std::vector<double>& targets) {
   std::string text = end_table(c);
-  for (const double target : targets) text += target_table(c, target);
+  const bool measured = c.methods.front().measured.value > 0;
+  for (const double target : targets)
+    text += fmt::format("\n  target {:.4g}\n", target) + to_text(target_table(standings(c, target), measured));
   if (!targets.empty())
     text += fmt::format(
         "\n  cost: updates over those of {0}. A method pays where its cost is below \"pays below\", the time of an "
@@ -173,17 +228,10 @@ std::string convergence_csv(const Convergence& c) {
 }
 
 std::string tta_csv(const Convergence& c, const std::vector<double>& targets) {
-  std::string text =
-      "method,target,reached,seeds,updates,updates_low,updates_high,cost,cost_low,cost_high,hardware_ratio,simulated_s,"
-      "measured_s\n";
+  std::vector<MethodStanding> rows;
   for (const double target : targets)
-    for (std::size_t i = 0; i < c.methods.size(); ++i) {
-      const Standing s = standing(c, i, target);
-      text += fmt::format("{},{},{},{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{:.9g},{}\n", c.methods[i].name, target,
-                          s.reached, s.total, s.updates, s.low, s.high, s.cost, s.cost_low, s.cost_high, s.hardware,
-                          s.time, s.measured_time > 0 ? fmt::format("{:.9g}", s.measured_time) : "");
-    }
-  return text;
+    for (MethodStanding& row : standings(c, target)) rows.push_back(std::move(row));
+  return to_csv(target_table(rows, false));
 }
 
 }  // namespace stagecraft

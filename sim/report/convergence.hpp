@@ -10,46 +10,49 @@
 
 namespace stagecraft {
 
-/// One training run: the loss of the real weights behind every few updates.
+/// One training run, with the loss of the real weights after every few updates.
 struct Curve {
   std::uint64_t seed = 1;
   bool diverged = false;
   std::vector<Evaluation> evaluations;
-  std::vector<double> losses;  ///< Of each update, as the pipeline saw them.
+  std::vector<double> losses;  ///< Loss of each update, as the pipeline saw it.
 };
 
-/// One way to train, over several seeds, and what an update of it takes. Simulated and measured times are never mixed.
+/// One training method with runs over several seeds and the time of an update. Simulated and measured times are never
+/// mixed.
 struct MethodRuns {
   std::string name;      ///< "sync", "pipeoptim", "stash@4".
-  std::string spelt;     ///< Schedule, policy and micro-batches for each update, for people.
-  Seconds update, fill;  ///< Simulated: of one more update, and once until the pipeline is full.
-  Seconds measured;      ///< Of one more update, on threads; 0: not measured.
-  Bytes memory;          ///< Most on any device, simulated.
+  std::string spelt;     ///< Schedule, policy and micro-batches of each update, for people.
+  Seconds update, fill;  ///< Simulated time of one more update, and until the pipeline is full.
+  Seconds measured;      ///< Measured time of one more update, on threads; 0 where it was not measured.
+  Bytes memory;          ///< Simulated peak of the fullest device.
   std::vector<Curve> curves;
 };
 
-/// Methods of one question; the first is the one that others are held against.
+/// Methods that are compared; the first is the baseline.
 struct Convergence {
   int samples_per_update = 1;
   std::vector<MethodRuns> methods;
 };
 
-/// Updates until the loss, as a mean of three evaluations, is first at `target` or below. Nothing: never.
+/// Updates until the mean loss of three evaluations is at `target` or below for the first time; nothing where it never
+/// is.
 std::optional<int> updates_to(const Curve&, double target);
 
-/// How a method does against the first, for one target.
+/// How a method compares with the baseline, for one target.
 struct Standing {
   int reached = 0, total = 0;
-  double updates = 0, low = 0, high = 0;         ///< Median and range over seeds; infinite where not reached.
-  double cost = 0, cost_low = 0, cost_high = 0;  ///< Updates over those of the first, and 90 % of bootstrap samples;
-                                                 ///< not a number where the first never gets there.
-  double hardware = 0;                           ///< Time of an update of the first over that of this one, simulated.
-  double time = 0;                               ///< Simulated seconds to the target.
-  double measured_time = 0;                      ///< Measured seconds to the target; 0: not measured.
+  double updates = 0, low = 0, high = 0;  ///< Median and range over seeds; infinite where the target is not reached.
+  double cost = 0, cost_low = 0, cost_high = 0;  ///< Updates over those of the baseline, and 90 % of bootstrap
+                                                 ///< samples; NaN where the baseline never reaches the target.
+  double hardware = 0;       ///< Simulated time of an update of the baseline over that of this method.
+  double time = 0;           ///< Simulated seconds to the target.
+  double measured_time = 0;  ///< Measured seconds to the target; 0 where it was not measured.
 };
 Standing standing(const Convergence&, std::size_t method, double target);
 
-/// Losses at the end, and one table a target: statistical times hardware ratio, and the cost up to which each pays.
+/// Final losses, and a table for each target: statistical and hardware efficiency, and the cost up to which a method
+/// pays.
 std::string to_text(const Convergence&, const std::vector<double>& targets);
 /// method,seed,update,samples,simulated_s,measured_s,training_loss,evaluation_loss
 std::string convergence_csv(const Convergence&);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/escape.hpp"
 #include "sim/core/text.hpp"
 #include "sim/report/convergence.hpp"
 
@@ -14,7 +15,7 @@ constexpr double kPanelWidth = 360, kPanelHeight = 260, kLeft = 62, kTop = 56, k
 constexpr const char* kInk[] = {"#222222", "#4c78a8", "#e8913c", "#54a24b", "#b279a2",
                                 "#d62f4b", "#9d755d", "#72b7b2", "#eeca3b", "#7d6b91"};
 
-/// Mean over the seeds at each evaluation; runs that diverged are left out from there on.
+/// Mean over the seeds at each evaluation; a run that diverged does not count after its last evaluation.
 std::vector<std::pair<int, double>> mean_curve(const MethodRuns& m) {
   std::vector<std::pair<int, double>> points;
   std::size_t most = 0;
@@ -60,7 +61,7 @@ class Plot {
     add(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {:.0f} {:.0f}" font-family="sans-serif" font-size="12">)",
         width, height);
     add(R"(<rect width="{:.0f}" height="{:.0f}" fill="white"/><text x="12" y="22" font-size="15">{}</text>)", width,
-        height, escaped(title));
+        height, xml_escape(title));
     for (std::size_t p = 0; p < panels.size(); ++p)
       panel(panels[p], kLeft + static_cast<double>(p) * (kPanelWidth + kGap));
     legend();
@@ -71,12 +72,6 @@ class Plot {
   template <class... Args>
   void add(fmt::format_string<Args...> format, Args&&... args) {
     text_ += fmt::format(format, std::forward<Args>(args)...) + "\n";
-  }
-  static std::string escaped(const std::string& text) {
-    std::string out;
-    for (const char ch : text)
-      out += ch == '<' ? "&lt;" : ch == '>' ? "&gt;" : ch == '&' ? "&amp;" : std::string(1, ch);
-    return out;
   }
   double y(double loss) const {
     const double at = std::clamp(std::log10(std::max(loss, 1e-300)), low_, high_);
@@ -116,7 +111,7 @@ class Plot {
       const double x = kLeft + static_cast<double>(i % 5) * 210;
       const double at = kTop + kPanelHeight + 46 + kLegend * static_cast<double>(i / 5);
       add(R"(<path d="M{:.1f} {:.1f}h22" stroke="{}" stroke-width="3"/><text x="{:.1f}" y="{:.1f}">{}</text>)", x,
-          at - 4, ink(i), x + 28, at, escaped(c_.methods[i].name));
+          at - 4, ink(i), x + 28, at, xml_escape(c_.methods[i].name));
     }
   }
 

@@ -9,12 +9,12 @@
 
 namespace stagecraft {
 
-/// One row an instruction: id, instruction, kind, device, stream, stage, micro_batch, iteration, version, bytes,
+/// One row for each instruction: id, instruction, kind, device, stream, stage, micro_batch, iteration, version, bytes,
 /// start_ns, end_ns, critical (1 on the critical path). Times have three decimals, which is picoseconds.
 std::string spans_csv(const Program&, const Timeline&, const Report&, const Cluster&);
 
-/// One row a change of a device's memory: device, time_ns, resident_bytes (what stays), stash_bytes, received_bytes,
-/// outgoing_bytes. Only devices that are used, from time 0.
+/// One row for each change of a device's memory: device, time_ns, resident_bytes (what stays), stash_bytes,
+/// received_bytes, outgoing_bytes. Devices that are not used have no rows; the others begin at time 0.
 std::string memory_csv(const Program&, const Timeline&, const Report&, const Cluster&);
 
 /// Chrome trace JSON for Perfetto: one track for each stream, so that slices never overlap, flow arrows from send to

@@ -1,4 +1,4 @@
-#include "sim/report/gantt.hpp"
+#include "sim/report/drawings.hpp"
 
 #include <algorithm>
 #include <cmath>

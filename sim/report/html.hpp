@@ -6,18 +6,17 @@
 
 namespace stagecraft {
 
-/// A run as `run --out` keeps it: what the page calls it, and its files as text.
+/// A run as `run --out` stores it: its name on the page, and its files as text.
 struct KeptRun {
   std::string name;
   std::string results, spans, memory, scenario;  ///< results.json, spans.csv, memory.csv (may be empty), scenario.yaml.
 };
 
-/// Infeasible when the runs on one page have so many instructions together that no browser would draw it: above a
-/// million.
+/// Infeasible when the runs of one page have more than a million instructions together, which no browser draws.
 void check_page_size(std::size_t instructions);
 
-/// One page that needs nothing else: the runs above each other on one time axis, their numbers side by side. Everything
-/// on it stands in these files. InputError names the file that is not what it should be.
+/// One self-contained page: the runs below each other on one time axis, their numbers side by side. Everything on it
+/// comes from these files. InputError names a file that is not what it should be.
 std::string html_page(std::span<const KeptRun>, const std::string& title);
 
 }  // namespace stagecraft

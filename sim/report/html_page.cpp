@@ -4,33 +4,11 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/escape.hpp"
 #include "sim/core/sha256.hpp"
 
 namespace stagecraft {
 namespace {
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
 
 /// Text between script tags: no name can end it, or begin a comment.
 std::string json_block(std::string_view text) {
@@ -83,7 +61,7 @@ std::string html_page(const html::Source& source, const std::string& title, std:
   for (std::size_t k = 0; k < parts.size(); ++k)
     blocks += fmt::format("<script type=\"application/json\" id=\"part{}\">{}</script>\n", k, json_block(parts[k]));
   return filled(source.page, {{"policy", policy(source)},
-                              {"title", escaped(title)},
+                              {"title", xml_escape(title)},
                               {"style", std::string(source.style)},
                               {"data", json_block(json)},
                               {"parts", std::move(blocks)},

@@ -4,14 +4,12 @@
 #include <map>
 #include <utility>
 
-#include <nlohmann/json.hpp>
+#include "sim/core/json.hpp"
 
 namespace stagecraft {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-/// Small enough that the first devices are drawn while the rest arrives.
+/// Samples of a part: few enough that the first devices are drawn while the rest is loading.
 constexpr std::int64_t kPart = 8192;
 constexpr double kExact = 0x1p53;
 
@@ -24,7 +22,7 @@ void put(std::string& out, std::uint64_t number) {
   } while (number > 0);
 }
 
-/// Differences of any two numbers, which wrap around.
+/// Zigzag code of a difference, which may wrap around.
 std::uint64_t folded(std::uint64_t difference) {
   return (difference << 1) ^ (difference >> 63 ? ~std::uint64_t{0} : 0);
 }
@@ -71,7 +69,7 @@ Json size_json(double bytes) {
 }
 
 Json memory_json(const HtmlMemory& memory) {
-  Json states = Json::array();
+  JsonArray states;
   std::map<std::pair<double, double>, std::size_t> known;
   std::string samples;
   for (std::size_t i = 0; i < memory.gap.size(); ++i) {
@@ -83,7 +81,7 @@ Json memory_json(const HtmlMemory& memory) {
     put(samples, static_cast<std::uint64_t>(memory.gap[i]));
     put(samples, at->second);
   }
-  return {{"samples", std::move(samples)}, {"states", std::move(states)}};
+  return JsonObject{{"samples", std::move(samples)}, {"states", std::move(states)}};
 }
 
 }  // namespace
@@ -95,7 +93,7 @@ std::vector<HtmlPart> html_parts(const HtmlSpans& spans, std::span<const HtmlMem
   while (lane < spans.lanes.size() || curve < by_device.size()) {
     HtmlPart part;
     std::string digits;
-    Json memory = Json::array();
+    JsonArray memory;
     for (std::int64_t size = 0; size < kPart && (lane < spans.lanes.size() || curve < by_device.size());) {
       const std::int64_t device = curve == by_device.size() || (lane < spans.lanes.size() &&
                                                                 spans.lanes[lane].device <= by_device[curve].device)
@@ -111,7 +109,7 @@ std::vector<HtmlPart> html_parts(const HtmlSpans& spans, std::span<const HtmlMem
         memory.push_back(memory_json(by_device[curve]));
       }
     }
-    part.json = Json{{"spans", std::move(digits)}, {"memory", std::move(memory)}}.dump();
+    part.json = Json(JsonObject{{"spans", std::move(digits)}, {"memory", std::move(memory)}}).dump();
     parts.push_back(std::move(part));
   }
   return parts;

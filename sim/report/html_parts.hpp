@@ -8,9 +8,9 @@
 
 namespace stagecraft {
 
-/// The spans and the memory of some devices, which the page reads as it arrives.
+/// The spans and the memory of some devices, which the page reads while it loads.
 struct HtmlPart {
-  int lanes = 0, curves = 0;  ///< How many of those behind the part before.
+  int lanes = 0, curves = 0;  ///< Numbers of lanes and curves, which continue those of the previous part.
   std::string json;           ///< {"spans": digits, "memory": [{"samples": digits, "states": [stash, messages, ...]}]}
 };
 

@@ -6,7 +6,7 @@
 
 namespace stagecraft {
 
-/// Memory of one device after each change, resident memory left out.
+/// Memory of one device after each change, without resident memory.
 struct MemorySample {
   double time = 0;  ///< Seconds.
   Bytes stash, received, outgoing;
@@ -17,7 +17,7 @@ struct MemorySample {
 };
 using MemoryCurve = std::vector<MemorySample>;
 
-/// Of every device at once, so that the buffers are sorted only once.
+/// The histories of all devices, so that the buffers are sorted only once.
 class MemoryHistory {
  public:
   MemoryHistory(const Program&, const Timeline&);
@@ -26,7 +26,7 @@ class MemoryHistory {
  private:
   const Program* program_;
   const Timeline* timeline_;
-  std::vector<std::uint32_t> first_;  ///< buffers_[first_[d] .. first_[d + 1]) are those of device d.
+  std::vector<std::uint32_t> first_;  ///< Device d has buffers_[first_[d] .. first_[d + 1]).
   std::vector<std::uint32_t> buffers_;
 };
 

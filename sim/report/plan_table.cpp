@@ -4,14 +4,11 @@
 #include <cmath>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string time_text(Seconds t) { return t.value > 0 ? to_text(t) : "-"; }
 
@@ -45,6 +42,54 @@ std::string least_text(const PlanTable& table) {
   return text;
 }
 
+std::string about_replay(const PlanTable& table) {
+  if (table.replay.rows == 0) return {};
+  const PlanRow& first = table.rows[table.replay.was_first];
+  return replay_text(table.replay, 11, first.planner, first.period, first.replayed);
+}
+
+/// A bound or prediction that is not known is 0 in CSV and null in JSON.
+Json known(Seconds t) { return t.value > 0 ? Json(t.value) : Json(); }
+
+Table printed(const PlanTable& table) {
+  using Row = PlanRow;
+  TableColumns<Row> columns{
+      {{.key = "planner",
+        .heading = "planner",
+        .width = 7,
+        .align = TextAlign::Left,
+        .widens = true,
+        .rows = InRows::All},
+       &Row::planner},
+      {{.key = "ran", .files = InFiles::Json, .rows = InRows::All}, &Row::ran},
+      {{.key = "schedule", .heading = "schedule", .width = 9, .align = TextAlign::Left}, &Row::schedule},
+      {{.key = "stages", .heading = "stages", .width = 6}, &Row::stages},
+      {{.key = "devices", .heading = "devices", .width = 7}, &Row::devices},
+      {{.key = "predicted_s", .heading = "predicted", .width = 9, .files = InFiles::Csv},
+       [](const Row& r) { return TableCell(r.predicted.value, time_text(r.predicted)); }},
+      {{.key = "predicted_s", .files = InFiles::Json}, [](const Row& r) { return known(r.predicted); }},
+      {{.key = "lower_bound_s", .heading = "model's bound", .width = 13, .files = InFiles::Csv},
+       [](const Row& r) { return TableCell(r.lower_bound.value, time_text(r.lower_bound)); }},
+      {{.key = "lower_bound_s", .files = InFiles::Json}, [](const Row& r) { return known(r.lower_bound); }},
+      {{.key = "lower_bound_reason", .files = InFiles::Json}, &Row::bound_reason},
+      {{.key = "least_s", .files = InFiles::Json}, [](const Row& r) { return known(r.least); }},
+      {{.key = "least_reason", .files = InFiles::Json}, &Row::least_reason},
+      {{.heading = "gap", .width = 6}, [](const Row& r) { return above_text(r.predicted, r.lower_bound); }},
+      {{.key = "simulated_s", .heading = "simulated", .width = 9}, &Row::each},
+      {{.heading = "off", .width = 8}, off_text},
+      {{.heading = "room", .width = 6}, [](const Row& r) { return above_text(r.each, r.least); }},
+      {{.key = "period_s", .heading = "period", .width = 9}, &Row::period},
+      {{.key = "makespan_s"}, &Row::makespan},
+      {{.key = "peak_memory_bytes", .heading = "memory", .width = 9}, &Row::memory},
+      {{.key = "states", .heading = "states", .width = 8}, &Row::states},
+      {{.key = "search_s", .heading = "search", .width = 9}, [](const Row& r) { return Seconds{r.seconds}; }},
+      {{.key = "least_s", .files = InFiles::Csv}, [](const Row& r) { return r.least.value; }},
+      {{.key = "reason", .rows = InRows::Failed, .quoted = true}, &Row::why_not},
+  };
+  add_replay_columns(columns, table.replay, "makespan_s");
+  return make_table<Row>(columns, table.rows, [](const Row& r) { return r.ran() ? "" : "- " + r.why_not; });
+}
+
 }  // namespace
 
 void sort_rows(PlanTable& table) {
@@ -56,38 +101,10 @@ void sort_rows(PlanTable& table) {
   order_by_replay(table.rows, table.replay, [](const Replayed& r) { return r.period; });
 }
 
-/// A column of its own, where rows were played again.
-std::string replay_column(const PlanTable& table, const std::string& text) {
-  return table.replay.asked() ? fmt::format("  {:>9}", text) : std::string();
-}
-
-std::string about_replay(const PlanTable& table) {
-  if (table.replay.rows == 0) return {};
-  const PlanRow& first = table.rows[table.replay.was_first];
-  return replay_text(table.replay, 11, first.planner, first.period, first.replayed);
-}
-
 std::string to_text(const PlanTable& table) {
-  std::size_t width = 7;
-  for (const PlanRow& r : table.rows) width = std::max(width, r.planner.size());
   std::string text = fmt::format("{}\n{} on {}: {}, {} micro-batches\n\n", table.title, table.model, table.cluster,
                                  table.schedule, table.micro_batches);
-  text += fmt::format(
-      "  {:<{}}  {:<9}  {:>6}  {:>7}  {:>9}  {:>13}  {:>6}  {:>9}  {:>8}  {:>6}  {:>9}{}  {:>9}  {:>8}  {:>9}\n",
-      "planner", width, "schedule", "stages", "devices", "predicted", "model's bound", "gap", "simulated", "off",
-      "room", "period", replay_column(table, table.replay.backend), "memory", "states", "search");
-  for (const PlanRow& r : table.rows) {
-    if (!r.ran()) {
-      text += fmt::format("  {:<{}}  - {}\n", r.planner, width, r.why_not);
-      continue;
-    }
-    text += fmt::format(
-        "  {:<{}}  {:<9}  {:>6}  {:>7}  {:>9}  {:>13}  {:>6}  {:>9}  {:>8}  {:>6}  {:>9}{}  {:>9}  {:>8}  {:>9}\n",
-        r.planner, width, r.schedule, r.stages, r.devices, time_text(r.predicted), time_text(r.lower_bound),
-        above_text(r.predicted, r.lower_bound), to_text(r.each), off_text(r), above_text(r.each, r.least),
-        to_text(r.period), replay_column(table, replayed_text(r.replayed)), to_text(r.memory), r.states,
-        to_text(Seconds{r.seconds}));
-  }
+  text += to_text(printed(table));
   text +=
       "\npredicted  one micro-batch in the steady state, by the planner's own model\n"
       "gap        how far that is above the model's bound: no plan of its kind beats it in that model, but in "
@@ -102,48 +119,17 @@ std::string to_text(const PlanTable& table) {
   return text;
 }
 
-std::string plans_csv(const PlanTable& table) {
-  std::string text = "planner,schedule,stages,devices,predicted_s,lower_bound_s,simulated_s,period_s,makespan_s" +
-                     replay_csv_head(table.replay) + ",peak_memory_bytes,states,search_s,least_s,reason\n";
-  for (const PlanRow& r : table.rows)
-    text +=
-        r.ran()
-            ? fmt::format("{},{},{},{},{},{},{},{},{}{},{},{},{},{},\n", r.planner, r.schedule, r.stages, r.devices,
-                          shortest(r.predicted.value), shortest(r.lower_bound.value), shortest(r.each.value),
-                          shortest(r.period.value), shortest(r.makespan.value), replayed_csv(table.replay, r.replayed),
-                          shortest(r.memory.value), r.states, shortest(r.seconds), shortest(r.least.value))
-            : fmt::format("{},,,,,,,,{},,,,,{}\n", r.planner, replayed_csv(table.replay, {}), csv_quoted(r.why_not));
-  return text;
-}
+std::string plans_csv(const PlanTable& table) { return to_csv(printed(table)); }
 
 std::string plans_json(const PlanTable& table) {
-  Json json{{"schema", "plans/1"},      {"title", table.title},       {"model", table.model},
-            {"cluster", table.cluster}, {"schedule", table.schedule}, {"micro_batches", table.micro_batches},
-            {"plans", Json::array()}};
+  Json json = JsonObject{{"schema", "plans/1"},
+                         {"title", table.title},
+                         {"model", table.model},
+                         {"cluster", table.cluster},
+                         {"schedule", table.schedule},
+                         {"micro_batches", table.micro_batches},
+                         {"plans", to_json(printed(table))}};
   if (table.replay.asked()) json["replay"] = replay_json(table.replay);
-  for (const PlanRow& r : table.rows) {
-    if (!r.ran()) {
-      json["plans"].push_back({{"planner", r.planner}, {"ran", false}, {"reason", r.why_not}});
-      continue;
-    }
-    json["plans"].push_back({{"planner", r.planner},
-                             {"ran", true},
-                             {"schedule", r.schedule},
-                             {"stages", r.stages},
-                             {"devices", r.devices},
-                             {"predicted_s", r.predicted.value > 0 ? Json(r.predicted.value) : Json()},
-                             {"lower_bound_s", r.lower_bound.value > 0 ? Json(r.lower_bound.value) : Json()},
-                             {"lower_bound_reason", r.bound_reason},
-                             {"least_s", r.least.value > 0 ? Json(r.least.value) : Json()},
-                             {"least_reason", r.least_reason},
-                             {"simulated_s", r.each.value},
-                             {"period_s", r.period.value},
-                             {"makespan_s", r.makespan.value},
-                             {"peak_memory_bytes", r.memory.value},
-                             {"states", r.states},
-                             {"search_s", r.seconds}});
-    if (table.replay.asked()) json["plans"].back()["replayed"] = replayed_json(r.replayed);
-  }
   return json.dump(2);
 }
 

@@ -3,14 +3,11 @@
 #include <cstdlib>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 double nine_digits(Seconds s) { return std::strtod(fmt::format("{:.9g}", s.value).c_str(), nullptr); }
 
@@ -50,23 +47,13 @@ std::string replay_text(const Replay& replay, std::size_t width, const std::stri
 
 Json replay_json(const Replay& replay) {
   if (!replay.asked()) return {};
-  return {{"backend", replay.backend}, {"rows", replay.rows}, {"order_changed", replay.changed}};
+  return JsonObject{{"backend", replay.backend}, {"rows", replay.rows}, {"order_changed", replay.changed}};
 }
 
 Json replayed_json(const std::optional<Replayed>& r) {
   if (!r) return {};
-  if (!r->ran()) return {{"ran", false}, {"reason", r->why_not}};
-  return {{"ran", true}, {"period_s", r->period.value}, {"makespan_s", r->makespan.value}};
-}
-
-std::string replay_csv_head(const Replay& replay) {
-  return replay.asked() ? fmt::format(",{0}_period_s,{0}_makespan_s", replay.backend) : std::string();
-}
-
-std::string replayed_csv(const Replay& replay, const std::optional<Replayed>& r) {
-  if (!replay.asked()) return {};
-  if (!r || !r->ran()) return ",,";
-  return fmt::format(",{},{}", shortest(r->period.value), shortest(r->makespan.value));
+  if (!r->ran()) return JsonObject{{"ran", false}, {"reason", r->why_not}};
+  return JsonObject{{"ran", true}, {"period_s", r->period.value}, {"makespan_s", r->makespan.value}};
 }
 
 }  // namespace stagecraft

@@ -7,13 +7,12 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "sim/core/quantity.hpp"
+#include "sim/report/table.hpp"
 
 namespace stagecraft {
 
-/// A row of a table, ranked where no message is in the way of another, played again where they share links.
+/// The times of a row when messages contend for links. Rows are ranked without contention first.
 struct Replayed {
   Seconds makespan, period;
   std::string why_not = {};  ///< One line; empty when it ran.
@@ -21,39 +20,54 @@ struct Replayed {
   bool ran() const { return why_not.empty(); }
 };
 
-/// What a table says of it.
+/// What a table says about its results with contention.
 struct Replay {
-  std::string backend;           ///< Empty: nothing was to be played again.
-  int rows = 0;                  ///< That were.
-  bool changed = false;          ///< Their order is another than before.
-  std::size_t was_first = 0;     ///< Where the row is now that came first of them.
-  std::optional<Seconds> best;   ///< Their shortest period with sharing.
-  std::optional<Seconds> other;  ///< The shortest period of the others, without.
+  std::string backend;           ///< Simulates the contention; empty where it was not asked for.
+  int rows = 0;                  ///< How many rows have a result with contention.
+  bool changed = false;          ///< Contention changed their order.
+  std::size_t was_first = 0;     ///< Where the row that was first without contention is now.
+  std::optional<Seconds> best;   ///< Shortest period with contention.
+  std::optional<Seconds> other;  ///< Shortest period, without contention, of rows that have none with it.
 
   bool asked() const { return !backend.empty(); }
 };
 
-/// Equal where they agree to nine digits: sums in another order differ in the last ones.
+/// Times that agree to nine digits are equal, because sums in another order differ in their last digits.
 bool shorter(Seconds a, Seconds b);
 
-/// "54 ms"; "-" where it was not played again, "too full" where it could not run.
+/// "54 ms"; "-" where contention was not simulated, "too full" where the row could not run then.
 std::string replayed_text(const std::optional<Replayed>&);
-/// What the column means, and a line when the order is another. `first`: how the row that came first is called;
-/// `width`: of the words before each line, 0 for a colon behind them.
+/// What the column means, and a line where contention changed the order. `first` describes the row that was first
+/// without it. Each line begins with a label of `width` characters, or of its own length and a colon where that is 0.
 std::string replay_text(const Replay&, std::size_t width, const std::string& first, Seconds before,
                         const std::optional<Replayed>& after);
 
 void count(Replay&, Seconds period, const std::optional<Replayed>&);
 
-/// For the table, and for a row: null where it was not played again.
-nlohmann::ordered_json replay_json(const Replay&);
-nlohmann::ordered_json replayed_json(const std::optional<Replayed>&);
-/// Two columns, each with a comma before it: their heads, and those of a row.
-std::string replay_csv_head(const Replay&);
-std::string replayed_csv(const Replay&, const std::optional<Replayed>&);
+/// For the table, and for a row: null where it was not simulated with contention.
+Json replay_json(const Replay&);
+Json replayed_json(const std::optional<Replayed>&);
 
-/// Sorts rows that are in their order without sharing: those that were played again first, the shortest `time` of them
-/// first; behind them those that could not run; the others stay as they were.
+/// Adds what is known with contention, if it was asked for: a column for people and two for CSV after the column `key`,
+/// and an object at the end of a row in JSON.
+template <class Row>
+void add_replay_columns(TableColumns<Row>& columns, const Replay& replay, std::string_view key) {
+  if (!replay.asked()) return;
+  const auto seconds = [](Seconds Replayed::*time) {
+    return
+        [time](const Row& r) { return r.replayed && r.replayed->ran() ? TableCell((*r.replayed).*time) : TableCell(); };
+  };
+  const auto before = std::find_if(columns.begin(), columns.end(), [&](const auto& c) { return c.column.key == key; });
+  columns.insert(before + 1,
+                 {{{.heading = replay.backend, .width = 9}, [](const Row& r) { return replayed_text(r.replayed); }},
+                  {{.key = replay.backend + "_period_s", .files = InFiles::Csv}, seconds(&Replayed::period)},
+                  {{.key = replay.backend + "_makespan_s", .files = InFiles::Csv}, seconds(&Replayed::makespan)}});
+  columns.push_back(
+      {{.key = "replayed", .files = InFiles::Json}, [](const Row& r) { return replayed_json(r.replayed); }});
+}
+
+/// Reorders rows that are sorted without contention: first the rows with a result with contention, by `time`; then
+/// those that could not run with it; then the others in their order.
 template <class Row, class Time>
 void order_by_replay(std::vector<Row>& rows, Replay& replay, Time time) {
   const auto rank = [&](std::size_t i) { return !rows[i].replayed ? 2 : rows[i].replayed->ran() ? 0 : 1; };
@@ -71,7 +85,7 @@ void order_by_replay(std::vector<Row>& rows, Replay& replay, Time time) {
   rows = std::move(sorted);
 }
 
-/// Leaves it to the `most` rows with the shortest times without sharing, and counts them.
+/// Keeps results with contention only for the `most` rows with the shortest times, and updates the counters.
 template <class Row, class Time>
 void keep_replays(std::vector<Row>& rows, int most, Replay& replay, Time time) {
   std::vector<Row*> by_time;

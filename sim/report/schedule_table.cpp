@@ -31,7 +31,7 @@ double key_of(const ScheduleRow& r, SortKey key) {
   return 0;
 }
 
-/// The row with the least `key` among those that ran and `counts` takes.
+/// The row with the smallest `key` among those that ran and that `counts` accepts.
 template <class Counts, class Key>
 const ScheduleRow* least(const ScheduleTable& table, Counts&& counts, Key&& key) {
   const ScheduleRow* best = nullptr;
@@ -80,7 +80,7 @@ std::vector<bool> pareto_front(const ScheduleTable& table) {
 
 BestRows best_of(const ScheduleTable& table) {
   const auto any = [](const ScheduleRow&) { return true; };
-  const auto by_period = [](const ScheduleRow& r) {  // What was played again is the shortest without sharing.
+  const auto by_period = [](const ScheduleRow& r) {  // Rows with contention were the shortest without.
     const int unknown = !r.replayed ? 1 : r.replayed->ran() ? 0 : 2;
     return std::tuple(unknown, known_period_of(r), memory_of(r), std::string_view(r.name));
   };

@@ -7,25 +7,11 @@
 
 #include "sim/cluster/device_presets.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/escape.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
 namespace {
-
-std::string escaped(const std::string& text) {
-  std::string made;
-  for (const char c : text) {
-    if (c == '&')
-      made += "&amp;";
-    else if (c == '<')
-      made += "&lt;";
-    else if (c == '"')
-      made += "&quot;";
-    else
-      made += c;
-  }
-  return made;
-}
 
 bool same(const DeviceType& a, const DeviceType& b) {
   const auto figures = [](const DeviceType& t) {
@@ -52,7 +38,7 @@ class Writer {
 <platform version="4.1">
   <zone id="{}" routing="Full">
 )",
-        escaped(cluster_.name));
+        xml_escape(cluster_.name));
     for (std::size_t d = 0; d < cluster_.devices.size(); ++d) host(DeviceId{static_cast<std::int64_t>(d)});
     for (const Link& l : cluster_.links) link(l);
     routes();
@@ -69,17 +55,17 @@ class Writer {
   void host(DeviceId d) {
     const DeviceType& type = cluster_.type_of(d);
     const double speed = type.peak.value * type.efficiency;
-    out("    <host id=\"{}\" speed=\"{}f\">", escaped(cluster_.devices[d].name), shortest(speed > 0 ? speed : 1));
+    out("    <host id=\"{}\" speed=\"{}f\">", xml_escape(cluster_.devices[d].name), shortest(speed > 0 ? speed : 1));
     if (type.memory.value > 0) out("<prop id=\"memory\" value=\"{} B\"/>", shortest(type.memory.value));
     if (type.memory_reserve.value > 0)
       out("<prop id=\"memory_reserve\" value=\"{} B\"/>", shortest(type.memory_reserve.value));
-    if (!changed(type)) out("<prop id=\"type\" value=\"{}\"/>", escaped(type.name));
+    if (!changed(type)) out("<prop id=\"type\" value=\"{}\"/>", xml_escape(type.name));
     out("</host>\n");
   }
 
   void link(const Link& l) {
     const char* const policies[] = {"SPLITDUPLEX", "SHARED", "FATPIPE"};
-    out("    <link id=\"{}\" bandwidth=\"{}Bps\" latency=\"{}s\" sharing_policy=\"{}\"/>\n", escaped(l.name),
+    out("    <link id=\"{}\" bandwidth=\"{}Bps\" latency=\"{}s\" sharing_policy=\"{}\"/>\n", xml_escape(l.name),
         shortest(l.bandwidth.value), shortest(l.latency.value), policies[static_cast<int>(l.duplex)]);
   }
 
@@ -91,8 +77,8 @@ class Writer {
         if (from == to) continue;
         const std::optional<Route> way = router.route(DeviceId{from}, DeviceId{to});
         if (!way) continue;
-        out("    <route src=\"{}\" dst=\"{}\" symmetrical=\"NO\">", escaped(cluster_.devices[from].name),
-            escaped(cluster_.devices[to].name));
+        out("    <route src=\"{}\" dst=\"{}\" symmetrical=\"NO\">", xml_escape(cluster_.devices[from].name),
+            xml_escape(cluster_.devices[to].name));
         for (const Hop& hop : way->hops) crossing(hop);
         out("</route>\n");
       }
@@ -101,7 +87,7 @@ class Writer {
   void crossing(const Hop& hop) {
     const Link& l = cluster_.links[hop.link];
     const char* const way = l.duplex != Duplex::Full ? "" : hop.forward ? " direction=\"UP\"" : " direction=\"DOWN\"";
-    out("<link_ctn id=\"{}\"{}/>", escaped(l.name), way);
+    out("<link_ctn id=\"{}\"{}/>", xml_escape(l.name), way);
   }
 
   const Cluster& cluster_;

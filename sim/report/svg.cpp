@@ -1,4 +1,4 @@
-#include "sim/report/svg.hpp"
+#include "sim/report/drawings.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -7,6 +7,8 @@
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "sim/core/escape.hpp"
 
 namespace stagecraft {
 namespace {
@@ -21,21 +23,6 @@ constexpr const char* kMeaning[] = {"forward",       "backward", "input gradient
                                     "recomputation", "update",   "prediction"};
 static_assert(std::size(kMeaning) == std::size(kFill));
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else
-      out += c;
-  }
-  return out;
-}
-
 template <class... Args>
 void add(std::string& text, fmt::format_string<Args...> format, Args&&... args) {
   fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
@@ -49,7 +36,7 @@ void begin(std::string& text, double height, const std::string& title) {
   add(text, R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" font-family="sans-serif" font-size="12">)",
       kWidth, height);
   add(text, R"(<rect width="{}" height="{}" fill="white"/><text x="12" y="20" font-size="15">{}</text>)", kWidth,
-      height, escaped(title));
+      height, xml_escape(title));
 }
 
 void axis(std::string& text, double y, Seconds longest) {
@@ -87,7 +74,7 @@ class Drawing {
     for (std::size_t d = 0; d < row_.size(); ++d) {
       if (row_[d] < 0) continue;
       add(text, R"(<text x="{}" y="{}" text-anchor="end">{}</text>)", kLeft - 8, y(pen, d) + 15,
-          escaped(cluster.devices[d].name));
+          xml_escape(cluster.devices[d].name));
       add(text, R"(<rect x="{}" y="{}" width="{:.6g}" height="{}" fill="#f1f1f1"/>)", kLeft, y(pen, d), length_ * scale,
           kBox);
     }
@@ -141,12 +128,12 @@ class Drawing {
   const Program& p_;
   const Timeline& t_;
   std::optional<int> iteration_;
-  std::vector<int> row_;  ///< Of each device; -1 when nothing runs there.
+  std::vector<int> row_;  ///< Row of each device; -1 where nothing runs on it.
   int rows_ = 0;
   double length_ = 0;
 };
 
-/// What the colours of the boxes mean, of those that are there.
+/// What the colors of the boxes mean, of those that are there.
 void legend(std::string& text, std::span<const Strip> strips, double top) {
   bool there[std::size(kFill)] = {};
   for (const Strip& s : strips)
@@ -189,7 +176,7 @@ std::string strips_svg(std::span<const Strip> strips, const Cluster& cluster, co
   double top = kTop + kStripTitle;
   for (std::size_t i = 0; i < strips.size(); ++i) {
     add(text, R"(<text x="{}" y="{}" font-weight="bold">{}</text>)", kLeft, top + kStripTitle - 8,
-        escaped(strips[i].title));
+        xml_escape(strips[i].title));
     drawings[i].draw(text, cluster, top + kStripTitle, scale_of(longest));
     top += kStripTitle + drawings[i].height();
   }

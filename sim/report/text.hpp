@@ -9,12 +9,13 @@
 namespace stagecraft {
 
 /// The table that `stagecraft run` prints: the numbers of the run, then one row for each device.
-/// `measured`: times are of a real run; memory and traffic are those of the program in any case, and are called so.
+/// `measured` says that the times come from a real run; memory and traffic always come from the program, and the table
+/// says so.
 std::string summary_text(const Program&, const Report&, const Cluster&, bool measured = false);
 
-/// What only a real run knows: losses, and the memory that was really taken.
+/// What only a real run knows: losses, and the memory that it allocated.
 std::string learnt_text(const Learnt&, const Cluster&);
-/// What it took the host to tell a GPU.
+/// Time that the host needs to enqueue work on a GPU.
 std::string enqueued_text(const Enqueued&);
 
 }  // namespace stagecraft

@@ -8,10 +8,10 @@
 
 namespace stagecraft {
 
-/// Rows of a table, each with the gradients of tied weights that it leaves without their exchange.
+/// Names of rows, each with the bytes of tied gradients whose exchange its simulation leaves out.
 using Unexchanged = std::vector<std::pair<std::string, Bytes>>;
 
-/// Says which rows are faster than they would be with that exchange; empty where none is.
+/// Names the rows that look faster than they are, because that exchange is missing; empty where there are none.
 std::string unexchanged_text(const Unexchanged&);
 
 }  // namespace stagecraft

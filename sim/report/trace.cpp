@@ -4,36 +4,25 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/json.hpp"
 #include "sim/report/files.hpp"
 #include "sim/report/memory.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr const char* kColours[] = {"thread_state_running",
-                                    "rail_animation",
-                                    "rail_response",
-                                    "rail_load",
-                                    "thread_state_iowait",
-                                    "good",
-                                    "rail_idle",
-                                    "grey",
-                                    "grey",
-                                    "terrible"};
+constexpr const char* kColors[] = {"thread_state_running",
+                                   "rail_animation",
+                                   "rail_response",
+                                   "rail_load",
+                                   "thread_state_iowait",
+                                   "good",
+                                   "rail_idle",
+                                   "grey",
+                                   "grey",
+                                   "terrible"};
 
 /// A JSON string without its quotes.
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 0x20)
-      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
-    else
-      out += c;
-  }
-  return out;
-}
-
 std::string stream_title(const Stream& stream, const Cluster& cluster) {
   const std::string peer = stream.peer.valid() ? cluster.devices[stream.peer].name : "";
   switch (stream.kind) {
@@ -59,7 +48,8 @@ class TraceWriter {
   std::string run() {
     text_ = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
     for (int d = 0; d < p_.devices; ++d)
-      event(R"("ph":"M","name":"process_name","pid":{},"args":{{"name":"{}"}})", d, escaped(cluster_.devices[d].name));
+      event(R"("ph":"M","name":"process_name","pid":{},"args":{{"name":{}}})", d,
+            Json(cluster_.devices[d].name).dump());
     assign_tracks();
     for (std::size_t n = 0; n < p_.size(); ++n) slice(n);
     for (std::size_t t = 0; t < p_.transfers.size(); ++t) arrow(t);
@@ -101,8 +91,8 @@ class TraceWriter {
       auto free = std::find_if(own.begin(), own.end(), [&](const Track& t) { return t.free_at <= t_.start[n]; });
       if (free == own.end()) {
         const std::string title = ordered ? stream_title(p_.streams[i.stream], cluster_) : "messages";
-        event(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}})", i.device.value, next,
-              escaped(title));
+        event(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}})", i.device.value, next,
+              Json(title).dump());
         event(R"("ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}})", i.device.value,
               next, ordered ? i.stream.value : static_cast<int>(p_.streams.size()));
         own.push_back({next++, 0});
@@ -119,7 +109,7 @@ class TraceWriter {
         R"("ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},"ts":{:.6f},"dur":{:.6f},"cname":"{}","args":{{"id":{},"iteration":{},"version":{}}})",
         to_text(p_, InstructionId{static_cast<std::int64_t>(n)}), i.is_compute() ? "compute" : "communication",
         i.device.value, track_[n], us(t_.start[n]), us(t_.end[n]) - us(t_.start[n]),
-        kColours[static_cast<std::size_t>(i.kind)], n, p_.iteration_of(i), p_.version_of(i));
+        kColors[static_cast<std::size_t>(i.kind)], n, p_.iteration_of(i), p_.version_of(i));
   }
 
   void arrow(std::size_t t) {
@@ -145,7 +135,8 @@ class TraceWriter {
     }
   }
 
-  /// A process behind the devices with a track for each change; of what happens again and again the first times.
+  /// A process after those of the devices, with a track for each change. Of a periodic change the first times are
+  /// shown.
   void changes() {
     constexpr int kMostTimes = 1000;
     const double end = t_.last_end().value;
@@ -156,8 +147,8 @@ class TraceWriter {
       double from = change.from.value;
       for (int time = 0; time < kMostTimes && from < until; ++time) {
         const double over = every > 0 ? std::min(until, from + change.lasts.value) : until;
-        event(R"("ph":"X","name":"{}","cat":"change","pid":{},"tid":{},"ts":{:.6f},"dur":{:.6f})",
-              escaped(to_text(change, cluster_)), p_.devices, c, us(from), us(over) - us(from));
+        event(R"("ph":"X","name":{},"cat":"change","pid":{},"tid":{},"ts":{:.6f},"dur":{:.6f})",
+              Json(to_text(change, cluster_)).dump(), p_.devices, c, us(from), us(over) - us(from));
         from = every > 0 ? change.from.value + (time + 1) * every : until;
       }
     }

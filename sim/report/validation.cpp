@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <type_traits>
 
 #include <fmt/format.h>
 
 #include "sim/core/numbers.hpp"
+#include "sim/report/table.hpp"
 
 namespace stagecraft {
 namespace {
 
-/// Readings of one thing under both clocks.
+/// Simulated and measured readings of one quantity.
 struct Both {
   std::vector<double> simulated, measured;
 
@@ -21,7 +23,7 @@ struct Both {
   }
 };
 
-/// Seconds between the ends of the iterations, without those before and at the first.
+/// Seconds between the ends of consecutive iterations.
 std::vector<double> iteration_times(const Program& p, const Timeline& t) {
   std::vector<double> last(static_cast<std::size_t>(p.iterations), 0), times;
   for (std::size_t n = 0; n < p.size(); ++n) {
@@ -56,7 +58,7 @@ std::vector<double> hop_times(const Program& p, const Timeline& t) {
 struct Collected {
   std::map<char, Both> kinds;
   std::map<std::pair<int, char>, Both> ops;
-  std::vector<std::pair<double, double>> busy;  ///< Of each device.
+  std::vector<std::pair<double, double>> busy;  ///< Simulated and measured computation of each device.
 };
 
 Collected collect(const Program& p, const Timeline& simulated, const Timeline& measured) {
@@ -79,21 +81,35 @@ Collected collect(const Program& p, const Timeline& simulated, const Timeline& m
 
 std::string percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
 
-std::string row(const Pair& p, const std::string& simulated, const std::string& measured, const std::string& spread) {
-  return fmt::format("  {:<18}  {:>12}  {:>12}  {:>12}  {:>9}  {:>8}\n", p.name, simulated, measured, spread,
-                     percent(p.error()), p.count);
+/// Pairs of times or of sizes; only times have a spread.
+template <class Unit>
+Table pair_table(const std::string& title, const std::vector<Pair>& pairs) {
+  const auto spread = [](const Pair& p) {
+    return std::is_same_v<Unit, Seconds> ? to_text(Seconds{p.spread}) : std::string();
+  };
+  return make_table<Pair>(
+      {{{.heading = title, .width = 18, .align = TextAlign::Left}, &Pair::name},
+       {{.heading = "simulated", .width = 12}, [](const Pair& p) { return Unit{p.simulated}; }},
+       {{.heading = "measured", .width = 12}, [](const Pair& p) { return Unit{p.measured}; }},
+       {{.heading = "+- spread", .width = 12}, spread},
+       {{.heading = "error", .width = 9}, [](const Pair& p) { return percent(p.error()); }},
+       {{.heading = "readings", .width = 8}, [](const Pair& p) { return std::to_string(p.count); }}},
+      pairs);
 }
 
-std::string rows(const char* title, const std::vector<Pair>& pairs, std::size_t most = 12) {
+std::string times_text(const char* title, std::vector<Pair> pairs) {
+  constexpr std::size_t kMostShown = 12;
   if (pairs.empty()) return {};
-  std::string text = fmt::format("\n  {:<18}  {:>12}  {:>12}  {:>12}  {:>9}  {:>8}\n", title, "simulated", "measured",
-                                 "+- spread", "error", "readings");
-  for (std::size_t i = 0; i < pairs.size() && i < most; ++i) {
-    const Pair& p = pairs[i];
-    text += row(p, to_text(Seconds{p.simulated}), to_text(Seconds{p.measured}), to_text(Seconds{p.spread}));
-  }
-  if (pairs.size() > most) text += fmt::format("  ... and {} more\n", pairs.size() - most);
-  return text;
+  const std::size_t more = pairs.size() - std::min(pairs.size(), kMostShown);
+  pairs.resize(pairs.size() - more);
+  return "\n" + to_text(pair_table<Seconds>(title, pairs)) + (more > 0 ? fmt::format("  ... and {} more\n", more) : "");
+}
+
+std::string memory_text(const std::vector<Pair>& pairs) {
+  if (pairs.empty()) return {};
+  const Table table = pair_table<Bytes>("peak memory", pairs);
+  const Table head{{table.columns.begin(), table.columns.begin() + 3}, {}};
+  return "\n" + headings_text(head) + rows_text(table);
 }
 
 Validation with_memory(Validation v, const Report& report, const Timeline& measured, const Cluster& cluster) {
@@ -144,18 +160,16 @@ bool is_sure(const Validation& v, double tolerance) {
 }
 
 std::string to_text(const Validation& v, double tolerance) {
-  std::string text = rows("time", {v.iteration});
+  std::string text = times_text("time", {v.iteration});
   if (!v.iterations.empty())
     text += fmt::format("  {} iterations measured, the fastest {}, the slowest {}\n", v.iterations.size(),
                         to_text(Seconds{*std::min_element(v.iterations.begin(), v.iterations.end())}),
                         to_text(Seconds{*std::max_element(v.iterations.begin(), v.iterations.end())}));
   if (!v.instructions_timed) text += "  instructions were not timed (run.gpu.timing: off)\n";
-  text += rows("instruction", v.kinds);
-  text += rows("by stage", v.ops);
-  text += rows("busy, iteration", v.devices);
-  if (!v.memory.empty()) text += fmt::format("\n  {:<18}  {:>12}  {:>12}\n", "peak memory", "simulated", "measured");
-  for (const Pair& p : v.memory)
-    text += row({p.name, p.simulated, p.measured, 0, 1}, to_text(Bytes{p.simulated}), to_text(Bytes{p.measured}), "");
+  text += times_text("instruction", v.kinds);
+  text += times_text("by stage", v.ops);
+  text += times_text("busy, iteration", v.devices);
+  text += memory_text(v.memory);
   const Pair& i = v.iteration;
   text += fmt::format(
       "\n  {} within {:.0f} %{}: the simulated iteration is {} off the measured median, readings spread by +-{:.1f} "

@@ -5,25 +5,25 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "sim/core/json.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 /// The value as YAML on one line.
 std::string text_of(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_primitive()) return value.dump();
+  if (value.is_string()) return value.text();
   std::vector<std::string> parts;
-  for (const auto& item : value.items()) {
-    const std::string text = text_of(item.value());
-    parts.push_back(value.is_object() ? fmt::format("{}: {}", item.key(), text) : text);
+  if (value.is_object()) {
+    for (const JsonMember& member : value.members())
+      parts.push_back(fmt::format("{}: {}", member.key, text_of(member.value)));
+    return fmt::format("{{{}}}", join(parts));
   }
-  return value.is_object() ? fmt::format("{{{}}}", join(parts)) : fmt::format("[{}]", join(parts));
+  if (!value.is_array()) return value.dump();
+  for (const Json& item : value.items()) parts.push_back(text_of(item));
+  return fmt::format("[{}]", join(parts));
 }
 
 /// The values of a path by their text. They get short names only if all of them are maps.
@@ -34,8 +34,10 @@ struct PathValues {
 };
 
 bool in_all(const std::string& key, const Json& value, const std::map<std::string, Json>& maps) {
-  return std::all_of(maps.begin(), maps.end(),
-                     [&](const auto& other) { return other.second.contains(key) && other.second.at(key) == value; });
+  return std::all_of(maps.begin(), maps.end(), [&](const auto& other) {
+    const Json* its_value = other.second.find(key);
+    return its_value && *its_value == value;
+  });
 }
 
 void set_names(PathValues& values) {
@@ -43,8 +45,8 @@ void set_names(PathValues& values) {
   std::set<std::string> different;
   for (const auto& [text, map] : values.maps) {
     std::vector<std::string> parts;
-    for (const auto& item : map.items())
-      if (!in_all(item.key(), item.value(), values.maps)) parts.push_back(text_of(item.value()));
+    for (const auto& [key, value] : map.members())
+      if (!in_all(key, value, values.maps)) parts.push_back(text_of(value));
     values.names[text] = join(parts, " ");
     different.insert(values.names[text]);
   }
@@ -54,10 +56,10 @@ void set_names(PathValues& values) {
 std::map<std::string, PathValues> values_in(const std::vector<Json>& settings) {
   std::map<std::string, PathValues> by_path;
   for (const Json& point : settings)
-    for (const auto& item : point.items()) {
-      PathValues& values = by_path[item.key()];
-      values.all_maps = values.all_maps && item.value().is_object();
-      if (values.all_maps) values.maps.emplace(text_of(item.value()), item.value());
+    for (const auto& [path, value] : point.members()) {
+      PathValues& values = by_path[path];
+      values.all_maps = values.all_maps && value.is_object();
+      if (values.all_maps) values.maps.emplace(text_of(value), value);
     }
   for (auto& entry : by_path) set_names(entry.second);
   return by_path;
@@ -69,15 +71,14 @@ std::string last_field(const std::string& path) { return path.substr(path.rfind(
 std::string label_of(const Json& point, const std::map<std::string, PathValues>& by_path) {
   std::vector<std::string> parts;
   bool shorter = false;
-  for (const auto& item : point.items()) {
-    const auto alike = std::count_if(by_path.begin(), by_path.end(), [&](const auto& other) {
-      return last_field(other.first) == last_field(item.key());
-    });
-    const auto& names = by_path.at(item.key()).names;
+  for (const JsonMember& setting : point.members()) {
+    const std::string& path = setting.key;
+    const auto alike = std::count_if(by_path.begin(), by_path.end(),
+                                     [&](const auto& other) { return last_field(other.first) == last_field(path); });
+    const auto& names = by_path.at(path).names;
     shorter |= !names.empty();
-    const std::string text = text_of(item.value());
-    parts.push_back(
-        fmt::format("{}={}", alike == 1 ? last_field(item.key()) : item.key(), names.empty() ? text : names.at(text)));
+    const std::string text = text_of(setting.value);
+    parts.push_back(fmt::format("{}={}", alike == 1 ? last_field(path) : path, names.empty() ? text : names.at(text)));
   }
   return shorter ? join(parts, ",") : std::string();
 }
@@ -86,7 +87,7 @@ std::string label_of(const Json& point, const std::map<std::string, PathValues>&
 
 std::vector<std::string> short_labels(const SweepTable& table) {
   std::vector<Json> settings;
-  for (const SweepRow& row : table.rows) settings.push_back(Json::parse(row.settings));
+  for (const SweepRow& row : table.rows) settings.push_back(Json::parse(row.settings).value());
   const auto by_path = values_in(settings);
   std::vector<std::string> labels;
   for (std::size_t r = 0; r < table.rows.size(); ++r) {

@@ -12,8 +12,8 @@
 #include <SQLiteCpp/VariadicBind.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "sim/core/json.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/sweep/database.hpp"
@@ -21,7 +21,6 @@
 namespace stagecraft {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using SQLite::Statement;
 using SQLite::Transaction;
 constexpr auto kImmediate = SQLite::TransactionBehavior::IMMEDIATE;
@@ -91,9 +90,10 @@ PRAGMA user_version = {3};
 }
 
 std::string settings_json(const Point& point) {
-  Json json = Json::object();
-  for (const config::Member& m : point.settings) json[m.key] = Json::parse(config::to_json(m.value));
-  return json.dump();
+  JsonObject settings;
+  for (const config::Member& m : point.settings)
+    settings.push_back({m.key, Json::parse(config::to_json(m.value)).value()});
+  return Json(std::move(settings)).dump();
 }
 
 std::string result_columns() {
@@ -126,7 +126,7 @@ SweepTable table_of(const Database& database) try {
                  .message = text(5),
                  .hash = text(6),
                  .figures = {}};
-    if (!Json::parse(row.settings, nullptr, false).is_object())
+    if (const auto settings = Json::parse(row.settings); !settings || !settings->is_object())
       throw InputError(
           fmt::format("'{}' is damaged: the settings of point {} cannot be read", database.file(), row.number),
           "stagecraft sweep FILE with --out of another file runs it again");

@@ -5,17 +5,15 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "sim/core/quantity.hpp"
 #include "sim/core/text.hpp"
+#include "sim/report/table.hpp"
 #include "sim/sweep/result.hpp"
 #include "sim/sweep/short_labels.hpp"
 
 namespace stagecraft {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostNamed = 6;
 
@@ -25,34 +23,89 @@ double value(const SweepRow& row, const char* name) { return row.figures[metric(
 
 std::string percent(double share) { return fmt::format("{:.1f} %", std::abs(share) < 5e-4 ? 0.0 : 100 * share); }
 
+/// A row with its settings and the label for people.
+struct LabeledRow {
+  const SweepRow* row;
+  Json settings;
+  std::string short_label;
+};
+
+std::vector<LabeledRow> labeled_rows(const SweepTable& table) {
+  const std::vector<std::string> labels = short_labels(table);
+  std::vector<LabeledRow> rows;
+  for (std::size_t r = 0; r < table.rows.size(); ++r)
+    rows.push_back({&table.rows[r], Json::parse(table.rows[r].settings).value(), labels[r]});
+  return rows;
+}
+
 /// Every path of the points, in the order in which they come.
-std::vector<std::string> paths_in(const std::vector<Json>& settings) {
+std::vector<std::string> paths_in(const std::vector<LabeledRow>& rows) {
   std::vector<std::string> paths;
-  for (const Json& point : settings)
-    for (const auto& item : point.items())
-      if (std::find(paths.begin(), paths.end(), item.key()) == paths.end()) paths.push_back(item.key());
+  for (const LabeledRow& r : rows)
+    for (const JsonMember& setting : r.settings.members())
+      if (std::find(paths.begin(), paths.end(), setting.key) == paths.end()) paths.push_back(setting.key);
   return paths;
 }
 
-std::vector<Json> settings_of(const SweepTable& table) {
-  std::vector<Json> settings;
-  for (const SweepRow& row : table.rows) settings.push_back(Json::parse(row.settings));
-  return settings;
-}
-
-std::string cell(const Json& value) {
-  const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-  return text.find_first_of(",\"\n") == std::string::npos ? text : csv_quoted(text);
-}
-
-std::string figure_text(const SweepRow& row, std::size_t i) {
-  const double number = row.figures[i];
-  return !ran(row) || std::isnan(number) ? "" : shortest(number);
+std::string failure_text(const SweepRow& row) {
+  if (ran(row)) return {};
+  return row.status.empty() ? "not run" : fmt::format("{}: {}", row.status, row.message);
 }
 
 Json figure_json(const SweepRow& row, std::size_t i) {
   if (std::isnan(row.figures[i])) return {};
   return metrics()[i].whole ? Json(static_cast<std::int64_t>(row.figures[i])) : Json(row.figures[i]);
+}
+
+/// What people see of a point that ran; files have all figures.
+TableColumns<LabeledRow> text_columns() {
+  using Row = LabeledRow;
+  const auto seconds = [](const char* name) { return [name](const Row& r) { return Seconds{value(*r.row, name)}; }; };
+  return {
+      {{.heading = "iteration", .width = 11}, seconds("makespan_s")},
+      {{.heading = "period", .width = 11}, seconds("period_s")},
+      {{.heading = "throughput", .width = 10},
+       [](const Row& r) { return fmt::format("{:.4g}/s", value(*r.row, "throughput_samples_per_s")); }},
+      {{.heading = "bubble", .width = 7}, [](const Row& r) { return percent(value(*r.row, "bubble")); }},
+      {{.heading = "memory", .width = 10}, [](const Row& r) { return Bytes{value(*r.row, "peak_memory_bytes")}; }},
+      {{.heading = "devices", .width = 7}, [](const Row& r) { return shortest(value(*r.row, "devices")); }},
+  };
+}
+
+Table printed(const SweepTable& table) {
+  using Row = LabeledRow;
+  const std::vector<LabeledRow> rows = labeled_rows(table);
+  TableColumns<Row> columns{
+      {{.key = "number", .heading = "no", .width = 2, .widens = true, .rows = InRows::All},
+       [](const Row& r) { return r.row->number; }},
+      {{.heading = "point", .width = 5, .align = TextAlign::Left, .widens = true, .rows = InRows::All},
+       [](const Row& r) { return r.short_label; }},
+      {{.key = "label", .files = InFiles::Json, .rows = InRows::All}, [](const Row& r) { return r.row->label; }},
+      {{.key = "settings", .files = InFiles::Json, .rows = InRows::All}, [](const Row& r) { return r.settings; }},
+  };
+  for (const std::string& path : paths_in(rows))
+    columns.push_back({{.key = path, .files = InFiles::Csv, .rows = InRows::All}, [path](const Row& r) {
+                         const Json* set = r.settings.find(path);
+                         if (!set) return TableCell();
+                         return TableCell(set->is_string() ? set->text() : set->dump());
+                       }});
+  columns.push_back({{.key = "status", .rows = InRows::All},
+                     [](const Row& r) { return r.row->status.empty() ? Json() : Json(r.row->status); }});
+  for (std::size_t i = 0; i < metrics().size(); ++i)
+    columns.push_back({{.key = metrics()[i].name}, [i](const Row& r) { return figure_json(*r.row, i); }});
+  // In CSV a point that ran may have a message too: where its result was taken over from.
+  for (const auto& [key, text] : {std::pair("code", &SweepRow::code), std::pair("message", &SweepRow::message)}) {
+    const auto cell = [text = text](const Row& r) { return TableCell(r.row->*text); };
+    const auto unless_missing = [cell](const Row& r) { return r.row->status.empty() ? TableCell() : cell(r); };
+    columns.push_back({{.key = key, .files = InFiles::Csv, .rows = InRows::All}, cell});
+    columns.push_back({{.key = key, .files = InFiles::Json, .rows = InRows::Failed}, unless_missing});
+  }
+  for (auto& column : text_columns()) columns.push_back(std::move(column));
+  Table made = make_table<Row>(columns, rows, [](const Row& r) { return failure_text(*r.row); });
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    if (ran(table.rows[r]) && value(table.rows[r], "fits") <= 0)
+      made.rows[r].note = ", which is too much with the messages on their way";
+  return made;
 }
 
 std::string numbers_of(const std::vector<const SweepRow*>& rows) {
@@ -75,61 +128,16 @@ int SweepTable::missing() const {
   return static_cast<int>(std::count_if(rows.begin(), rows.end(), [](const SweepRow& r) { return r.status.empty(); }));
 }
 
-std::string to_text(const SweepTable& table) {
-  const std::vector<std::string> labels = short_labels(table);
-  std::size_t width = 5, digits = 2;
-  for (const std::string& label : labels) width = std::max(width, label.size());
-  for (const SweepRow& row : table.rows) digits = std::max(digits, std::to_string(row.number).size());
-  std::string text =
-      fmt::format("{}\n\n  {:>{}}  {:<{}}  {:>11}  {:>11}  {:>10}  {:>7}  {:>10}  {:>7}\n", table.title, "no", digits,
-                  "point", width, "iteration", "period", "throughput", "bubble", "memory", "devices");
-  for (std::size_t r = 0; r < table.rows.size(); ++r) {
-    const SweepRow& row = table.rows[r];
-    text += fmt::format("  {:>{}}  {:<{}}", row.number, digits, labels[r], width);
-    if (ran(row))
-      text += fmt::format("  {:>11}  {:>11}  {:>8}/s  {:>7}  {:>10}  {:>7}{}\n",
-                          to_text(Seconds{value(row, "makespan_s")}), to_text(Seconds{value(row, "period_s")}),
-                          fmt::format("{:.4g}", value(row, "throughput_samples_per_s")), percent(value(row, "bubble")),
-                          to_text(Bytes{value(row, "peak_memory_bytes")}), shortest(value(row, "devices")),
-                          value(row, "fits") > 0 ? "" : ", which is too much with the messages on their way");
-    else
-      text += row.status.empty() ? "  not run\n" : fmt::format("  {}: {}\n", row.status, row.message);
-  }
-  return text;
-}
+std::string to_text(const SweepTable& table) { return table.title + "\n\n" + to_text(printed(table)); }
 
-std::string sweep_csv(const SweepTable& table) {
-  const std::vector<Json> settings = settings_of(table);
-  const std::vector<std::string> paths = paths_in(settings);
-  std::string text = "number";
-  for (const std::string& path : paths) text += ',' + cell(path);
-  text += ",status";
-  for (const Metric& f : metrics()) text += fmt::format(",{}", f.name);
-  text += ",code,message\n";
-  for (std::size_t r = 0; r < table.rows.size(); ++r) {
-    const SweepRow& row = table.rows[r];
-    text += std::to_string(row.number);
-    for (const std::string& path : paths) text += ',' + (settings[r].contains(path) ? cell(settings[r][path]) : "");
-    text += ',' + row.status;
-    for (std::size_t i = 0; i < metrics().size(); ++i) text += ',' + figure_text(row, i);
-    text += fmt::format(",{},{}\n", row.code, cell(row.message));
-  }
-  return text;
-}
+std::string sweep_csv(const SweepTable& table) { return to_csv(printed(table)); }
 
 std::string sweep_json(const SweepTable& table) {
-  Json json{
-      {"schema", "sweep-results/1"}, {"title", table.title}, {"backend", table.backend}, {"points", Json::array()}};
-  for (const SweepRow& row : table.rows) {
-    Json point{{"number", row.number}, {"label", row.label}, {"settings", Json::parse(row.settings)}};
-    point["status"] = row.status.empty() ? Json() : Json(row.status);
-    if (ran(row))
-      for (std::size_t i = 0; i < metrics().size(); ++i) point[metrics()[i].name] = figure_json(row, i);
-    else if (!row.status.empty())
-      point["code"] = row.code, point["message"] = row.message;
-    json["points"].push_back(std::move(point));
-  }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+  const Json json = JsonObject{{"schema", "sweep-results/1"},
+                               {"title", table.title},
+                               {"backend", table.backend},
+                               {"points", to_json(printed(table))}};
+  return json.dump(2);
 }
 
 std::string failures_text(const SweepTable& table) {

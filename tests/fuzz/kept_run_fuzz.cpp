@@ -29,36 +29,36 @@ std::string html_page(const html::Source&, const std::string&, std::string_view 
 
 namespace {
 
-using Json = nlohmann::json;
+using ParsedJson = nlohmann::json;
 
 /// Lanes have all the spans, and none begins before the one in front of it is over.
-void check_spans(const Json& run) {
-  const Json& spans = run.at("spans");
+void check_spans(const ParsedJson& run) {
+  const ParsedJson& spans = run.at("spans");
   const std::size_t count = spans.at("gap").size();
-  for (const Json& column : spans)
+  for (const ParsedJson& column : spans)
     if (column.size() != count) std::abort();
   std::size_t in_lanes = 0;
-  for (const Json& lane : run.at("lanes")) {
+  for (const ParsedJson& lane : run.at("lanes")) {
     in_lanes += lane.at("spans").get<std::size_t>();
     if (lane.at("device").get<std::size_t>() >= run.at("devices").size()) std::abort();
   }
   if (in_lanes != count || run.at("results").at("instructions") != count) std::abort();
   for (const char* name : {"gap", "length", "op"})
-    for (const Json& number : spans.at(name))
+    for (const ParsedJson& number : spans.at(name))
       if (number.get<std::int64_t>() < 0) std::abort();
-  for (const Json& op : spans.at("op"))
+  for (const ParsedJson& op : spans.at("op"))
     if (op.get<std::size_t>() >= run.at("ops").size()) std::abort();
-  for (const Json& critical : run.at("critical"))
+  for (const ParsedJson& critical : run.at("critical"))
     if (critical.get<std::size_t>() >= count) std::abort();
 }
 
 /// The page draws numbers: what is none would be null.
-void check_memory(const Json& run) {
-  for (const Json& curve : run.at("memory")) {
+void check_memory(const ParsedJson& run) {
+  for (const ParsedJson& curve : run.at("memory")) {
     if (!curve.at("resident").is_number()) std::abort();
     for (const char* name : {"gap", "stash", "messages"}) {
       if (curve.at(name).size() != curve.at("gap").size()) std::abort();
-      for (const Json& number : curve.at(name))
+      for (const ParsedJson& number : curve.at(name))
         if (!number.is_number()) std::abort();
     }
   }
@@ -72,10 +72,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::string KeptRun::*file : {&KeptRun::results, &KeptRun::spans, &KeptRun::memory})
     run.*file = fuzz::next_file(text);
   try {
-    std::vector<Json> parts = Json::parse(html_page({&run, 1}, "Any bytes"));
-    const Json shown = parts.front().at("runs").at(0);
+    std::vector<ParsedJson> parts = ParsedJson::parse(html_page({&run, 1}, "Any bytes"));
+    const ParsedJson shown = parts.front().at("runs").at(0);
     parts.erase(parts.begin());
-    const Json whole = test::with_columns(shown, parts);
+    const ParsedJson whole = test::with_columns(shown, parts);
     check_spans(whole);
     check_memory(whole);
   } catch (const InputError& error) {

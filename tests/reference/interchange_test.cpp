@@ -15,14 +15,16 @@
 #include "tests/support/schedules.hpp"
 
 using namespace stagecraft;
-using Json = nlohmann::json;
+using ParsedJson = nlohmann::json;
 
 namespace {
 
 std::string text_of(const std::string& folder, const std::string& name) {
   return read_file(folder + "/schedules/" + name);
 }
-Json json_of(const std::string& folder, const std::string& name) { return Json::parse(text_of(folder, name)); }
+ParsedJson json_of(const std::string& folder, const std::string& name) {
+  return ParsedJson::parse(text_of(folder, name));
+}
 
 /// Passed and tried.
 struct Count {
@@ -134,8 +136,8 @@ TEST_CASE("every file reads back what it wrote, and our lowering is PyTorch's, a
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   int compute_only = 0, lowered = 0;
-  const Json index = json_of(folder, "index.json");
-  for (const Json& entry : index["entries"]) {
+  const ParsedJson index = json_of(folder, "index.json");
+  for (const ParsedJson& entry : index["entries"]) {
     const std::string name = entry["file"];
     CAPTURE(name);
     const CheckedFile f = check_file(text_of(folder, name), name, {.slices = entry["seq_slices"]});
@@ -167,8 +169,8 @@ TEST_CASE("peaks of stashed activations are the reference's, freed at I or at W"
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   int compared = 0;
-  const Json index = json_of(folder, "index.json");
-  for (const Json& entry : index["entries"]) {
+  const ParsedJson index = json_of(folder, "index.json");
+  for (const ParsedJson& entry : index["entries"]) {
     const std::string name = entry["file"];
     CAPTURE(name);
     const CheckedFile f = check_file(text_of(folder, name), name, {});
@@ -176,7 +178,7 @@ TEST_CASE("peaks of stashed activations are the reference's, freed at I or at W"
     for (const double share : {0.0, 0.5}) {
       const StashModel model{.freed_at_input = share};
       const auto peaks = stash_peaks(f.csv.actions, f.plan, model);
-      const Json& expected = entry[share == 0 ? "peak_act_chunks_alpha0" : "peak_act_chunks_alpha0.5"];
+      const ParsedJson& expected = entry[share == 0 ? "peak_act_chunks_alpha0" : "peak_act_chunks_alpha0.5"];
       for (std::size_t r = 0; r < peaks.size(); ++r) CHECK(peaks[r].size == expected[r].get<double>());
       double most = 0;
       for (const StashPeak& p : peaks) most = std::max(most, p.size);
@@ -202,8 +204,8 @@ TEST_CASE("the published matrix of deadlocks, under the same models of streams")
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   Matrix ours;
-  const Json index = json_of(folder, "index.json");
-  for (const Json& entry : index["entries"]) {
+  const ParsedJson index = json_of(folder, "index.json");
+  for (const ParsedJson& entry : index["entries"]) {
     const std::string name = entry["file"];
     const CheckedFile f = check_file(text_of(folder, name), name, {});
     REQUIRE(f.good());
@@ -217,11 +219,11 @@ TEST_CASE("the published matrix of deadlocks, under the same models of streams")
   }
   const bool other_sizes = !std::filesystem::exists(folder + "/schedules/zb_auto_1.5p_p8_v1_m24.csv");
   int cells = 0, exact = 0, decided = 0;
-  const Json published = json_of(folder, "published/nccl_results.json");
+  const ParsedJson published = json_of(folder, "published/nccl_results.json");
   for (const auto& row : published.items())
     for (const auto& cell : row.value().items()) {
       const std::string family = row.key(), key = cell.key();
-      const Json& counts = cell.value();
+      const ParsedJson& counts = cell.value();
       CAPTURE(family);
       CAPTURE(key);
       const int passed = counts[0], tried = counts[1];
@@ -254,7 +256,7 @@ TEST_CASE("the published matrix of deadlocks, under the same models of streams")
 TEST_CASE("there are sizes with which all of the published matrix of the automatic schedules comes out") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
-  const Json published = json_of(folder, "published/nccl_results.json");
+  const ParsedJson published = json_of(folder, "published/nccl_results.json");
   const std::pair<int, int> sizes[] = {{2, 4}, {4, 4}, {4, 8}, {4, 12}, {8, 8}, {8, 24}, {8, 32}, {16, 32}};
   int cells = 0;
   const std::pair<std::string, std::string> families[] = {
@@ -285,7 +287,7 @@ TEST_CASE("DualPipe's batches pass as batches, and block one message after the o
     CAPTURE(name);
     const CheckedFile f = check_file(text_of(folder, name + ".csv"), name, {});
     REQUIRE(f.good());
-    const Json batches = json_of(folder, name + "_p2p_batches.json");
+    const ParsedJson batches = json_of(folder, name + "_p2p_batches.json");
     const std::map<std::string, ActionKind> kinds = {{"SEND_F", ActionKind::SendForward},
                                                      {"RECV_F", ActionKind::ReceiveForward},
                                                      {"SEND_B", ActionKind::SendBackward},
@@ -297,7 +299,7 @@ TEST_CASE("DualPipe's batches pass as batches, and block one message after the o
       std::size_t next = 0;
       const auto messages_before = [&](int cell) {
         for (; next < batches[r].size() && batches[r][next]["before_op"] == cell; ++next) {
-          for (const Json& op : batches[r][next]["ops"])
+          for (const ParsedJson& op : batches[r][next]["ops"])
             row.push_back({kinds.at(op[0]), true, StageId{op[1].get<int>()}, op[2]});
           row.back().fused = false;
         }
@@ -332,8 +334,8 @@ TEST_CASE("bad files are refused with their code, and so is what PyTorch's own c
       {"invalid/stage_on_two_ranks.csv", {"wrong-rank", 2}},
       {"invalid/torch280_1F1B_ir_p4_m4.csv", {"chain", 2}}};
   int files = 0;
-  const Json index = json_of(folder, "index.json");
-  for (const Json& entry : index["invalid"]) {
+  const ParsedJson index = json_of(folder, "index.json");
+  for (const ParsedJson& entry : index["invalid"]) {
     const std::string name = entry["file"];
     CAPTURE(name);
     const CheckedFile f = check_file(text_of(folder, name), name, {});
@@ -351,8 +353,8 @@ TEST_CASE("one action of a good file broken: the right code at the right rank") 
   if (folder.empty()) return;
   std::map<std::string, int> found;
   int broken = 0;
-  const Json index = json_of(folder, "index.json");
-  for (const Json& entry : index["entries"]) {
+  const ParsedJson index = json_of(folder, "index.json");
+  for (const ParsedJson& entry : index["entries"]) {
     if (!entry.contains("comms_file")) continue;
     const std::string name = entry["comms_file"];
     const CheckedFile good = check_file(text_of(folder, name), name, {.torch = TorchVersion::V2_11});

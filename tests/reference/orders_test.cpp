@@ -14,7 +14,7 @@
 #include "tests/support/schedules.hpp"
 
 using namespace stagecraft;
-using Json = nlohmann::json;
+using ParsedJson = nlohmann::json;
 
 namespace {
 
@@ -68,7 +68,7 @@ int suffix(const std::string& file, const std::string& letter, int fallback) {
   return at == std::string::npos ? fallback : std::atoi(file.c_str() + at + 1 + letter.size());
 }
 
-std::string options_of(const Family& family, const std::string& name, const Json& entry) {
+std::string options_of(const Family& family, const std::string& name, const ParsedJson& entry) {
   const std::string file = entry["file"];
   if (name == "megatron_interleaved") return "{group: " + std::to_string(suffix(file, "g", entry["p"])) + "}";
   if (name == "zb_group_interleaved") return "{group: " + std::to_string(suffix(file, "g", 0)) + "}";
@@ -80,9 +80,9 @@ std::string options_of(const Family& family, const std::string& name, const Json
 
 /// What the automatic schedules were made for; the others do not look at it. Costs of a stage each where they are
 /// given.
-StageCosts costs_of(const Plan& plan, const Json& entry) {
+StageCosts costs_of(const Plan& plan, const ParsedJson& entry) {
   StageCosts costs;
-  const Json used = entry.value("costs_used", Json{});
+  const ParsedJson used = entry.value("costs_used", ParsedJson{});
   for (int s = 0; s < plan.stage_count(); ++s) {
     StageCost cost = test::times(1, 2);
     cost.input_gradient = cost.weight_gradient = Seconds{1};
@@ -97,14 +97,14 @@ StageCosts costs_of(const Plan& plan, const Json& entry) {
 }
 
 /// Stages where the file has them, which no placement of ours has.
-Plan placed_as(const Json& stage_to_rank, int ranks, int micro_batches) {
+Plan placed_as(const ParsedJson& stage_to_rank, int ranks, int micro_batches) {
   Plan plan = chain_plan(static_cast<int>(stage_to_rank.size()), ranks, micro_batches);
   for (int s = 0; s < plan.stage_count(); ++s)
     plan.stages[s].devices = {DeviceId{stage_to_rank[std::to_string(s)].get<int>()}};
   return plan;
 }
 
-Schedule ours_of(const Family& family, const std::string& name, const Json& entry) {
+Schedule ours_of(const Family& family, const std::string& name, const ParsedJson& entry) {
   const int p = entry["p"], v = entry["v"], m = entry["m"];
   const char* called = name == "torch_InterleavedZeroBubble" && v == 1 ? "zb-h1" : family.ours;
   const ScheduleDef& def = get_from(schedules::all(), "schedule", called);
@@ -133,9 +133,9 @@ const std::set<std::string> kWithout{"torchtest_WithW", "zb_ILP", "zb_ILP_het"};
 TEST_CASE("every order that a generator of ours is for is the reference's, op by op") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
-  const Json index = Json::parse(read_file(folder + "/schedules/index.json"));
+  const ParsedJson index = ParsedJson::parse(read_file(folder + "/schedules/index.json"));
   std::map<std::string, int> same, without;
-  for (const Json& entry : index["entries"]) {
+  for (const ParsedJson& entry : index["entries"]) {
     const std::string name = entry["name"], file = entry["file"];
     const auto family = kFamilies.find(name);
     if (family == kFamilies.end()) {

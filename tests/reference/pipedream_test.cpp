@@ -10,7 +10,7 @@
 #include "tests/support/road.hpp"
 
 using namespace stagecraft;
-using Json = nlohmann::json;
+using ParsedJson = nlohmann::json;
 
 namespace {
 
@@ -21,7 +21,7 @@ struct Case {
   std::vector<std::string> options;
 };
 
-Case case_of(const Json& vector) {
+Case case_of(const ParsedJson& vector) {
   const std::string name = vector["schedule"];
   const auto def = [](const char* schedule) { return &get_from(schedules::all(), "schedule", schedule); };
   if (name == "pipedream_1f1b_rr")
@@ -35,15 +35,15 @@ Case case_of(const Json& vector) {
   return {def(name == "gpipe" ? "gpipe" : "1f1b"), chain_plan(depth, depth, vector["microbatches"]), 1, {}};
 }
 
-std::string theirs(const Json& worker) {
+std::string theirs(const ParsedJson& worker) {
   std::string text;
-  for (const Json& op : worker["ops"]) text += op[0].get<std::string>() + std::to_string(op[1].get<int>()) + " ";
+  for (const ParsedJson& op : worker["ops"]) text += op[0].get<std::string>() + std::to_string(op[1].get<int>()) + " ";
   return text;
 }
 
 /// The released runtime sends the j-th micro-batch of replica q to replica (j + q) mod r, we send micro-batch m to m
 /// mod r. Both are the same unless two stages in a row are replicated.
-bool routes_alike(const Json& vector) {
+bool routes_alike(const ParsedJson& vector) {
   if (!vector.contains("replication")) return true;
   const std::vector<int> replicas = vector["replication"];
   for (std::size_t s = 1; s < replicas.size(); ++s)
@@ -56,9 +56,9 @@ bool routes_alike(const Json& vector) {
 TEST_CASE("PipeDream's runtimes: order, weight versions and what is in flight of every worker") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
-  const Json file = Json::parse(read_file(folder + "/msr/schedule_vectors.json"));
+  const ParsedJson file = ParsedJson::parse(read_file(folder + "/msr/schedule_vectors.json"));
   int workers = 0, routed_otherwise = 0, spans = 0;
-  for (const Json& vector : file["vectors"]) {
+  for (const ParsedJson& vector : file["vectors"]) {
     CAPTURE(vector["schedule"].get<std::string>());
     Case c = case_of(vector);
     const auto options = options_of(*c.def, c.options);
@@ -68,7 +68,7 @@ TEST_CASE("PipeDream's runtimes: order, weight versions and what is in flight of
     CHECK(validate(schedule, c.plan, {.iterations = c.iterations}).empty());
     const WeightReads reads(schedule, c.plan, test::policy(c.def->weights));
     const bool alike = routes_alike(vector);
-    for (const Json& worker : vector["workers"]) {
+    for (const ParsedJson& worker : vector["workers"]) {
       const Stage& stage = c.plan.stage(StageId{worker["stage"].get<int>()});
       const int replica = worker.contains("replica") ? worker["replica"].get<int>() : 0;
       const DeviceId device = stage.devices[replica];
@@ -80,7 +80,7 @@ TEST_CASE("PipeDream's runtimes: order, weight versions and what is in flight of
         ours += letter(ops[i].kind) + std::to_string(ops[i].kind == OpKind::Update ? version : ops[i].micro) + " ";
         if (ops[i].kind != OpKind::Update) versions.push_back(version);
       }
-      for (const Json& op : worker["ops"])
+      for (const ParsedJson& op : worker["ops"])
         if (op[0] != "U") expected.push_back(op.size() > 2 ? op[2].get<int>() : 0);  // None with a flush.
       if (alike || worker["stage"] == 0) CHECK(ours == theirs(worker));
       routed_otherwise += !alike && worker["stage"] != 0;

@@ -12,13 +12,13 @@
 #include "tests/support/road.hpp"
 
 using namespace stagecraft;
-using Json = nlohmann::json;
+using ParsedJson = nlohmann::json;
 
 namespace {
 
 constexpr int kIterations = 4;  // the period is T(4) - T(3)
 
-Report measured(const CsvSchedule& csv, const Plan& plan, const Json& model) {
+Report measured(const CsvSchedule& csv, const Plan& plan, const ParsedJson& model) {
   StageCost cost;
   cost.forward = cost.recompute = Seconds{model["cost"]["F"]};
   cost.input_gradient = Seconds{model["cost"]["I"]};
@@ -35,9 +35,9 @@ Report measured(const CsvSchedule& csv, const Plan& plan, const Json& model) {
 TEST_CASE("every reference schedule is accepted and gives the reference's times and activations") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
-  const Json index = Json::parse(read_file(folder + "/schedules/index.json"));
+  const ParsedJson index = ParsedJson::parse(read_file(folder + "/schedules/index.json"));
   int files = 0, without_period = 0;
-  for (const Json& entry : index["entries"]) {
+  for (const ParsedJson& entry : index["entries"]) {
     const std::string name = entry["file"];
     CAPTURE(name);
     const CsvSchedule csv = parse_schedule_csv(read_file(folder + "/schedules/" + name), name);
@@ -51,7 +51,7 @@ TEST_CASE("every reference schedule is accepted and gives the reference's times 
     CHECK(parse_schedule_csv(to_csv(csv.schedule), name).schedule == csv.schedule);
     for (const auto& item : entry["metrics"].items()) {
       const std::string model = item.key();
-      const Json& expected = item.value();
+      const ParsedJson& expected = item.value();
       CAPTURE(model);
       const Report report = measured(csv, plan, index["cost_models"][model]);
       CHECK(std::abs(report.makespan.value - expected["makespan"].get<double>()) <= 1e-6);
@@ -63,7 +63,7 @@ TEST_CASE("every reference schedule is accepted and gives the reference's times 
       for (const DeviceReport& d : report.devices) busiest = std::max(busiest, d.busy.value);
       CHECK(std::abs(busiest - expected["busy_max"].get<double>()) <= 1e-6);
       CHECK(std::abs(1 - busiest / report.makespan.value - expected["bubble_makespan"].get<double>()) <= 1e-6);
-      const Json& peaks = entry["peak_act_chunks_alpha0"];
+      const ParsedJson& peaks = entry["peak_act_chunks_alpha0"];
       REQUIRE(peaks.size() == report.devices.size());
       for (std::size_t d = 0; d < peaks.size(); ++d)
         CHECK(report.devices[d].memory.activations == peaks[d].get<double>());

@@ -13,7 +13,7 @@
 #include "tests/support/road.hpp"
 
 using namespace stagecraft;
-using Json = nlohmann::json;
+using ParsedJson = nlohmann::json;
 
 namespace {
 
@@ -28,7 +28,7 @@ StageCost times(double forward, double input, double weight, double stash = 1) {
 }
 
 /// One cost for all stages, or a list with one for each.
-double at(const Json& value, int stage) { return value.is_array() ? value[stage] : value; }
+double at(const ParsedJson& value, int stage) { return value.is_array() ? value[stage] : value; }
 
 struct Made {
   Schedule order;
@@ -72,7 +72,7 @@ Made made(std::string_view name, const std::string& options, const Plan& plan, c
   return m;
 }
 
-StageCosts stage_costs(const Json& used, int stages) {
+StageCosts stage_costs(const ParsedJson& used, int stages) {
   StageCosts costs;
   for (int s = 0; s < stages; ++s) costs.push_back({times(at(used["F"], s), at(used["I"], s), at(used["W"], s))});
   return costs;
@@ -107,7 +107,9 @@ int equal_neighbours(const Schedule& order, const Plan& plan, const StageCosts& 
 
 std::string memory(double limit, int ranks) { return "{memory: " + std::to_string(limit / (2.0 * ranks)) + "}"; }
 
-Json index_of(const std::string& folder) { return Json::parse(read_file(folder + "/schedules/index.json")); }
+ParsedJson index_of(const std::string& folder) {
+  return ParsedJson::parse(read_file(folder + "/schedules/index.json"));
+}
 
 }  // namespace
 
@@ -115,8 +117,8 @@ TEST_CASE("uniform costs: our span is the optimum of the integer program in 10 o
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   int points = 0;
-  for (const Json& point : Json::parse(read_file(folder + "/schedules/published/ilp_results.json"))) {
-    const Json& pt = point["pt"];  // p, m, F, I, W, hop, memory with 2 for a forward
+  for (const ParsedJson& point : ParsedJson::parse(read_file(folder + "/schedules/published/ilp_results.json"))) {
+    const ParsedJson& pt = point["pt"];  // p, m, F, I, W, hop, memory with 2 for a forward
     const int p = pt[0], m = pt[1];
     CAPTURE(pt.dump());
     const Plan plan = chain_plan(p, p, m);
@@ -131,13 +133,13 @@ TEST_CASE("unequal stages: our span is the published heuristic's, the optimum in
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   int points = 0, optimal = 0;
-  const Json index = index_of(folder);
-  for (const Json& entry : index["entries"]) {
+  const ParsedJson index = index_of(folder);
+  for (const ParsedJson& entry : index["entries"]) {
     if (entry["name"] != "zb_ILP_het") continue;
     const std::string file = entry["file"];
     CAPTURE(file);
     const int p = entry["p"], m = entry["m"];
-    const Json &used = entry["costs_used"], &result = entry["measured_result"];
+    const ParsedJson &used = entry["costs_used"], &result = entry["measured_result"];
     const Plan plan = chain_plan(p, p, m);
     const StageCosts costs = stage_costs(used, p);
     const double span = made("zb-2p", memory(used["limit"], p), plan, costs, used["comm"]).span();
@@ -155,13 +157,13 @@ TEST_CASE("orders of the integer program: none is the only optimum, so no rule c
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   int points = 0;
-  const Json index = index_of(folder);
-  for (const Json& entry : index["entries"]) {
+  const ParsedJson index = index_of(folder);
+  for (const ParsedJson& entry : index["entries"]) {
     if (entry["name"] != "zb_ILP" && entry["name"] != "zb_ILP_het") continue;
     const std::string file = entry["file"];
     CAPTURE(file);
     const int p = entry["p"];
-    const Json& used = entry["costs_used"];
+    const ParsedJson& used = entry["costs_used"];
     const Schedule order = parse_schedule_csv(read_file(folder + "/schedules/" + file), file).schedule;
     const Plan plan = chain_plan(p, p, entry["m"]);
     CHECK(equal_neighbours(order, plan, stage_costs(used, p), used["comm"], used["limit"]) == 2);
@@ -174,8 +176,8 @@ TEST_CASE("orders searched for under a limit of memory: the period and the memor
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   int points = 0;
-  const Json index = index_of(folder);
-  for (const Json& entry : index["entries"]) {
+  const ParsedJson index = index_of(folder);
+  for (const ParsedJson& entry : index["entries"]) {
     if (entry["name"] != "zb_v_adaptive") continue;
     const std::string file = entry["file"];
     CAPTURE(file);
@@ -193,11 +195,11 @@ TEST_CASE("orders searched for under a limit of memory: the period and the memor
 TEST_CASE("stages as measured: no longer than the heuristic made it, in no more memory") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
-  const Json index = index_of(folder);
-  for (const Json& entry : index["entries"]) {
+  const ParsedJson index = index_of(folder);
+  for (const ParsedJson& entry : index["entries"]) {
     if (entry["name"] != "zb_auto_measured_het") continue;
     const int p = entry["p"], m = entry["m"];
-    const Json& used = entry["costs_used"];
+    const ParsedJson& used = entry["costs_used"];
     const Plan plan = chain_plan(p, p, m);
     StageCosts costs;
     double largest = 0;
@@ -221,8 +223,8 @@ TEST_CASE("the search: no longer than the integer program on all 22 points, with
     return measure(ours.program, ours.timeline, ours.cluster).period.value;
   };
   int points = 0;
-  for (const Json& point : Json::parse(read_file(folder + "/schedules/published/ilp_results.json"))) {
-    const Json& pt = point["pt"];
+  for (const ParsedJson& point : ParsedJson::parse(read_file(folder + "/schedules/published/ilp_results.json"))) {
+    const ParsedJson& pt = point["pt"];
     const int p = pt[0], m = pt[1];
     CAPTURE(pt.dump());
     const Plan plan = chain_plan(p, p, m);
@@ -230,12 +232,12 @@ TEST_CASE("the search: no longer than the integer program on all 22 points, with
           point["ilp"].get<double>() + 1e-9);
     ++points;
   }
-  const Json index = index_of(folder);
-  for (const Json& entry : index["entries"]) {
+  const ParsedJson index = index_of(folder);
+  for (const ParsedJson& entry : index["entries"]) {
     if (entry["name"] != "zb_ILP_het") continue;
     CAPTURE(entry["file"].get<std::string>());
     const int p = entry["p"], m = entry["m"];
-    const Json &used = entry["costs_used"], &result = entry["measured_result"];
+    const ParsedJson &used = entry["costs_used"], &result = entry["measured_result"];
     const Plan plan = chain_plan(p, p, m);
     const StageCosts costs = stage_costs(used, p);
     CHECK(period(plan, costs, used["comm"], used["limit"]) <= result["ilp_objective"].get<double>() + 1e-9);

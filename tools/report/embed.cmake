@@ -6,7 +6,7 @@ set(runs_script data.js format.js layout.js draw.js element.js tables.js page.js
 set(sweep_page sweep.html)
 set(sweep_style common.css sweep.css)
 set(sweep_script format.js element.js metrics.js points.js views.js scales.js charts.js map.js plots.js csv.js address.js grid.js chosen.js sweep.js)
-set(code "// Generated.\n#include \"sim/report/html_assets.hpp\"\nnamespace stagecraft::html {\n")
+set(code "// Generated.\n#include \"sim/report/html_page.hpp\"\nnamespace stagecraft::html {\n")
 foreach(name runs sweep)
   set(fields "")
   foreach(part page style script)

@@ -11,9 +11,9 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
-#include <nlohmann/json.hpp>
 
 #include "backends/world.hpp"
+#include "sim/core/json.hpp"
 
 namespace stagecraft {
 namespace {
@@ -116,16 +116,16 @@ void warn(const std::vector<Diagnostic>& warnings) {
 }
 
 std::string diagnostics_json(const std::vector<Diagnostic>& problems) {
-  auto list = nlohmann::ordered_json::array();
+  JsonArray list;
   for (const Diagnostic& d : problems)
-    list.push_back({{"file", d.where.file},
-                    {"line", d.where.line},
-                    {"column", d.where.column},
-                    {"path", d.path},
-                    {"message", d.message},
-                    {"help", d.help},
-                    {"code", d.code}});
-  return list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);  // A file may be called anything.
+    list.push_back(JsonObject{{"file", d.where.file},
+                              {"line", d.where.line},
+                              {"column", d.where.column},
+                              {"path", d.path},
+                              {"message", d.message},
+                              {"help", d.help},
+                              {"code", d.code}});
+  return Json(std::move(list)).dump(2);
 }
 
 }  // namespace stagecraft

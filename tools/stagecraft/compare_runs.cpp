@@ -6,12 +6,11 @@
 #include <limits>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+
+#include "sim/core/json.hpp"
 
 namespace stagecraft {
 namespace {
-
-using Json = nlohmann::json;
 
 /// A row of the table: name, where the number stands, its unit and a factor to show it with.
 struct Row {
@@ -30,21 +29,22 @@ Json read_results(const std::string& given) {
   const std::string file = std::filesystem::is_directory(given, error) ? given + "/results.json" : given;
   if (!std::filesystem::exists(file, error))
     throw InputError({{{given, 0, 0}, {}, "there are no results here", help, "unreadable-file"}});
-  Json json = Json::parse(read_file(file), nullptr, false);
-  if (!json.is_object() || json.value("schema", Json()) != "results/1")
+  std::optional<Json> json = Json::parse(read_file(file));
+  const Json* schema = json ? json->find("schema") : nullptr;
+  if (!schema || *schema != "results/1")
     throw InputError({{{file, 0, 0}, {}, "these are not the results of a run", help, "not-results"}});
-  return json;
+  return *std::move(json);
 }
 
 /// NaN for what was not timed.
 double number(const Json& json, const char* key) {
   const Json& value = json.at(key);
-  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.number();
 }
 
 double peak_memory(const Json& json) {
   double most = 0;
-  for (const Json& d : json.at("devices")) {
+  for (const Json& d : json.at("devices").items()) {
     const double own = number(d, "peak_memory_bytes");
     if (std::isnan(own)) return own;
     most = std::max(most, own);
@@ -66,7 +66,7 @@ int print_table(const Arguments& a) {
   std::string text = csv ? "number,unit" : fmt::format("{:<16}", "");
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const auto& p = runs[i].at("provenance");
-    const std::string name = fmt::format("{} ({})", files[i], p.at("clock").get<std::string>());
+    const std::string name = fmt::format("{} ({})", files[i], p.at("clock").text());
     text += csv ? "," + name : fmt::format("{:>28}", name);
   }
   text += '\n';
@@ -93,7 +93,7 @@ int print_table(const Arguments& a) {
 
 }  // namespace
 
-int compare_runs(const Arguments& a) try { return print_table(a); } catch (const nlohmann::json::exception& e) {
+int compare_runs(const Arguments& a) try { return print_table(a); } catch (const JsonError& e) {
   throw InputError(fmt::format("a results.json lacks what is compared: {}", e.what()), "run the scenario again");
 }
 

@@ -5,8 +5,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/text.hpp"
-#include "sim/report/gantt.hpp"
-#include "sim/report/svg.hpp"
+#include "sim/report/drawings.hpp"
 #include "sim/search/schedule_table.hpp"
 #include "tools/stagecraft/replay_option.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "sim/core/text.hpp"
 #include "sim/report/files.hpp"
-#include "sim/report/json.hpp"
+#include "sim/report/json_files.hpp"
 
 namespace stagecraft {
 namespace {

@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/json.hpp"
 #include "sim/core/text.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/interrupt.hpp"
@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kFiles[] = {"results.json", "scenario.yaml", "spans.csv",   "memory.csv",
                                   "trace.json",   "timeline.svg",  "report.html", "losses.csv"};
 
-/// Names what of it a run wrote there. It is there before those files are, and stays when the run is interrupted.
+/// Lists the files that a run wrote there. It is written before those files, and stays when the run is interrupted.
 constexpr const char* kList = ".stagecraft-run";
 constexpr const char* kListIs = "# Files that stagecraft run --out wrote here; the next one replaces them.";
 
@@ -36,10 +36,11 @@ bool there(const std::string& file) {
 /// Earlier versions wrote no list; their results.json says that the files are of a run.
 std::vector<std::string> written_without_list(const std::string& results) {
   if (!there(results)) return {};
-  const auto json = nlohmann::json::parse(read_file(results), nullptr, false);
-  if (!json.is_object() || json.value("schema", nlohmann::json()) != "results/1") return {};
+  const std::optional<Json> json = Json::parse(read_file(results));
+  const Json* schema = json ? json->find("schema") : nullptr;
+  if (!schema || *schema != "results/1") return {};
   std::vector<std::string> names(std::begin(kFiles), std::end(kFiles));
-  if (!json.contains("learnt")) std::erase(names, "losses.csv");
+  if (!json->find("learnt")) std::erase(names, "losses.csv");
   return names;
 }
 

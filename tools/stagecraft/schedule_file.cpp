@@ -1,8 +1,8 @@
 #include "tools/stagecraft/schedule_file.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "sim/core/json.hpp"
 #include "sim/weights/policy.hpp"
 #include "sim/weights/reads.hpp"
 #include "tools/stagecraft/schedule_checks.hpp"
@@ -10,14 +10,12 @@
 namespace stagecraft {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 Json problem_json(const ScheduleProblem& p) {
-  return {{"code", p.code},     {"level", p.level}, {"rank", p.rank},
-          {"column", p.column}, {"op", p.op},       {"message", p.message}};
+  return JsonObject{{"code", p.code},     {"level", p.level}, {"rank", p.rank},
+                    {"column", p.column}, {"op", p.op},       {"message", p.message}};
 }
 
-/// The order of the file, run on without a drain, with an update behind every `update_every` backwards of a stage.
+/// The order of the file without a drain at its end, with an update after every `update_every` backwards of a stage.
 Schedule with_updates(const CsvSchedule& csv, const Plan& plan, int update_every) {
   Schedule schedule;
   schedule.drain_every = 0;
@@ -93,7 +91,8 @@ void throw_if_bad(const CheckedFile& f, const std::string& file) {
 }
 
 std::string with_findings(const std::string& report, const CheckedFile& f) {
-  Json json = Json::parse(report), problems = Json::array(), warnings = Json::array();
+  Json json = Json::parse(report).value();
+  JsonArray problems, warnings;
   for (const CellProblem& p : f.cells) problems.push_back(problem_json(p.problem));
   for (const ScheduleProblem& p : f.problems) problems.push_back(problem_json(p));
   for (const ScheduleProblem& p : f.warnings) warnings.push_back(problem_json(p));

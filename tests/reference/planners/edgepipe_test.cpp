@@ -20,7 +20,7 @@
 
 using namespace stagecraft;
 using edgepipe::Objective;
-using Json = nlohmann::json;
+using ParsedJson = nlohmann::json;
 
 namespace {
 
@@ -29,7 +29,7 @@ std::string folder_of_data() {
   return folder.empty() ? folder : folder + "/edgepipe";
 }
 
-Json json_of(const std::string& file) { return Json::parse(read_file(file)); }
+ParsedJson json_of(const std::string& file) { return ParsedJson::parse(read_file(file)); }
 
 pipeedge::Files files_in(const std::string& folder) {
   return {folder + "/models.yml", folder + "/device_types.yml", folder + "/devices.yml"};
@@ -37,7 +37,7 @@ pipeedge::Files files_in(const std::string& folder) {
 
 /// The files of a case, as its expected.json asks for them.
 struct Case {
-  Json expected;
+  ParsedJson expected;
   pipeedge::Profiles profiles;
   edgepipe::Problem problem;
 };
@@ -65,11 +65,11 @@ struct Scratch {
   ~Scratch() { std::filesystem::remove_all(path); }
 };
 
-Json schedule_of(const edgepipe::Chain& chain, const pipeedge::Profiles& profiles) {
+ParsedJson schedule_of(const edgepipe::Chain& chain, const pipeedge::Profiles& profiles) {
   config::Problems problems;
   const config::Value list = config::parse_yaml(pipeedge::to_schedule(chain, profiles), "schedule", problems);
   problems.throw_if_any();
-  Json json = Json::array();
+  ParsedJson json = ParsedJson::array();
   for (const config::Value& stage : list.items) {
     const config::Value& range = stage.members.front().value;
     json.push_back({{stage.members.front().key, {config::as_int(range.items[0]), config::as_int(range.items[1])}}});
@@ -92,7 +92,7 @@ TEST_CASE("PipeEdge: the optimum of every case") {
     const auto found = edgepipe::search(c.problem, Objective::Bottleneck, 1);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     if (took.count() > slowest) slowest = took.count(), slowest_name = c.expected.at("name");
-    const Json& optimum = c.expected.at("optimum");
+    const ParsedJson& optimum = c.expected.at("optimum");
     const bool possible = !optimum.is_null() && !optimum.at("bottleneck_s").is_null();
     REQUIRE(found.has_value() == possible);
     ++(possible ? feasible : infeasible);
@@ -117,9 +117,9 @@ TEST_CASE("PipeEdge: random instances") {
   for (const char* name : {"small_multi_200.jsonl", "small_onehost_100.jsonl"}) {
     std::istringstream lines(read_file(folder + "/random/" + name));
     for (std::string line; std::getline(lines, line);) {
-      const Json instance = Json::parse(line);
+      const ParsedJson instance = ParsedJson::parse(line);
       const pipeedge::Files files = files_in(scratch.path.string());
-      write_file(files.models, Json{{"toy", instance.at("model")}}.dump());
+      write_file(files.models, ParsedJson{{"toy", instance.at("model")}}.dump());
       write_file(files.types, instance.at("device_types").dump());
       write_file(files.devices, instance.at("devices").dump());
       CAPTURE(name);
@@ -175,7 +175,7 @@ TEST_CASE("PipeEdge: every odd input is accepted, warned about or refused with a
       {"negative_time", {0, "", "-1 is less than 0"}},
   };
   int tried = 0;
-  for (const Json& released : json_of(folder + "/interop/released_behaviour.json")) {
+  for (const ParsedJson& released : json_of(folder + "/interop/released_behaviour.json")) {
     const std::string name = released.at("name");
     CAPTURE(name);
     if (answers.count(name) == 0) continue;  // Nobody has said yet what is right there.

@@ -13,7 +13,7 @@
 #include "tests/support/random_cases.hpp"
 
 using namespace stagecraft;
-using Json = nlohmann::json;
+using ParsedJson = nlohmann::json;
 
 namespace {
 
@@ -92,12 +92,12 @@ TEST_CASE("spans.csv gives the report's numbers again") {
 TEST_CASE("the trace: slices of a track do not overlap, all instructions are there, arrows come in pairs") {
   for (const Run& run : runs()) {
     CAPTURE(to_text(run.c));
-    const Json trace = Json::parse(chrome_trace(run.program, run.timeline, run.cluster));
+    const ParsedJson trace = ParsedJson::parse(chrome_trace(run.program, run.timeline, run.cluster));
     std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> tracks;
     std::map<int, int> starts, finishes;
     std::map<int, std::string> process;
     std::vector<int> seen(run.program.size(), 0);
-    for (const Json& e : trace["traceEvents"]) {
+    for (const ParsedJson& e : trace["traceEvents"]) {
       const std::string kind = e["ph"];
       if (kind == "M" && e["name"] == "process_name") process[e["pid"]] = e["args"]["name"];
       if (kind == "s") ++starts[e["id"].get<int>()];
@@ -136,8 +136,8 @@ TEST_CASE("the trace shows changes of the cluster while it runs") {
   cluster.changes = {slow, often};
   const Timeline timeline = test::run_ideal(program, cluster);
   std::vector<std::vector<double>> shown;
-  const Json trace = Json::parse(chrome_trace(program, timeline, cluster));
-  for (const Json& e : trace["traceEvents"])
+  const ParsedJson trace = ParsedJson::parse(chrome_trace(program, timeline, cluster));
+  for (const ParsedJson& e : trace["traceEvents"])
     if (e.value("cat", "") == "change") shown.push_back({e["tid"], e["ts"], e["dur"]});
   const std::vector<std::vector<double>> expected = {
       {0, 2e6, 1e6 * (timeline.last_end().value - 2)}, {1, 1e6, 1.5e6}, {1, 3e6, 1.5e6}, {1, 5e6, 1e6}};
@@ -149,9 +149,9 @@ TEST_CASE("the trace shows changes of the cluster while it runs") {
 TEST_CASE("the trace's memory counter reaches the report's peak and ends at what stays") {
   for (const Run& run : runs()) {
     const Report report = measure(run.program, run.timeline, run.cluster);
-    const Json trace = Json::parse(chrome_trace(run.program, run.timeline, run.cluster));
+    const ParsedJson trace = ParsedJson::parse(chrome_trace(run.program, run.timeline, run.cluster));
     std::map<int, double> peak, last;
-    for (const Json& e : trace["traceEvents"]) {
+    for (const ParsedJson& e : trace["traceEvents"]) {
       if (e["ph"] != "C") continue;
       double total = 0;
       for (const auto& [what, megabytes] : e["args"].items()) total += megabytes.get<double>();
@@ -171,9 +171,9 @@ TEST_CASE("names that JSON must escape") {
   const Program program = test::program_of("gpipe", plan, uniform_costs(plan, test::times(1, 1)));
   Cluster cluster = test::star(2, 1, 0);
   cluster.devices[0].name = "a \"quoted\" \\ name\nwith a line";
-  const Json trace = Json::parse(chrome_trace(program, test::run_ideal(program, cluster), cluster));
+  const ParsedJson trace = ParsedJson::parse(chrome_trace(program, test::run_ideal(program, cluster), cluster));
   bool found = false;
-  for (const Json& e : trace["traceEvents"])
+  for (const ParsedJson& e : trace["traceEvents"])
     found = found || (e["name"] == "process_name" && e["args"]["name"] == cluster.devices[0].name);
   CHECK(found);
 }

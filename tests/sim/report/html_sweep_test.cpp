@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 using namespace stagecraft;
-using Json = nlohmann::json;
+using ParsedJson = nlohmann::json;
 
 namespace {
 
@@ -33,31 +33,31 @@ SweepPage three_points() {
   return page;
 }
 
-Json data_of(const std::string& page) {
+ParsedJson data_of(const std::string& page) {
   const std::string begin = "id=\"data\">", end = "</script>";
   const auto from = page.find(begin) + begin.size();
-  return Json::parse(page.substr(from, page.find(end, from) - from));
+  return ParsedJson::parse(page.substr(from, page.find(end, from) - from));
 }
 
 }  // namespace
 
 TEST_CASE("settings are columns of different values, with none where the base holds") {
-  const Json data = data_of(sweep_html(three_points()));
+  const ParsedJson data = data_of(sweep_html(three_points()));
   CHECK(data["schema"] == "sweep-page/1");
-  CHECK(data["number"] == Json({1, 2, 4}));
+  CHECK(data["number"] == ParsedJson({1, 2, 4}));
   REQUIRE(data["axes"].size() == 2);
-  CHECK(data["axes"][0] == Json({{"path", "n"}, {"values", {8, 4}}, {"of", {0, 1, 0}}}));
+  CHECK(data["axes"][0] == ParsedJson({{"path", "n"}, {"values", {8, 4}}, {"of", {0, 1, 0}}}));
   CHECK(data["axes"][1]["values"][1]["name"] == "</script>");
-  CHECK(data["axes"][1]["of"] == Json({0, 1, -1}));
+  CHECK(data["axes"][1]["of"] == ParsedJson({0, 1, -1}));
 }
 
 TEST_CASE("figures are numbers where a point has them, and what became of the others is said once") {
-  const Json data = data_of(sweep_html(three_points()));
-  CHECK(data["figures"][0] == Json({{"name", "period_s"}, {"values", {0.5, nullptr, nullptr}}}));
-  CHECK(data["figures"][1]["values"] == Json({nullptr, nullptr, nullptr}));
-  CHECK(data["ends"]["of"] == Json({0, 1, -1}));
-  CHECK(data["ends"]["values"][1] == Json({{"status", "crash"}, {"code", ""}, {"message", "\uFFFD<!--"}}));
-  CHECK(data["kept"] == Json({2}));
+  const ParsedJson data = data_of(sweep_html(three_points()));
+  CHECK(data["figures"][0] == ParsedJson({{"name", "period_s"}, {"values", {0.5, nullptr, nullptr}}}));
+  CHECK(data["figures"][1]["values"] == ParsedJson({nullptr, nullptr, nullptr}));
+  CHECK(data["ends"]["of"] == ParsedJson({0, 1, -1}));
+  CHECK(data["ends"]["values"][1] == ParsedJson({{"status", "crash"}, {"code", ""}, {"message", "\uFFFD<!--"}}));
+  CHECK(data["kept"] == ParsedJson({2}));
 }
 
 TEST_CASE("no name ends the data or the title") {

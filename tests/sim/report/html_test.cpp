@@ -14,14 +14,14 @@
 
 #include "sim/core/sha256.hpp"
 #include "sim/report/files.hpp"
-#include "sim/report/json.hpp"
+#include "sim/report/json_files.hpp"
 #include "sim/report/memory.hpp"
 #include "tests/support/ideal.hpp"
 #include "tests/support/page_data.hpp"
 #include "tests/support/random_cases.hpp"
 
 using namespace stagecraft;
-using Json = nlohmann::json;
+using ParsedJson = nlohmann::json;
 
 namespace {
 
@@ -77,15 +77,15 @@ std::string between(const std::string& page, const std::string& open, const std:
 const std::string kDataOpen = R"(<script type="application/json" id="data">)";
 
 /// What is on the page, with the spans and the memory of its parts column by column.
-Json data_of(const std::string& page) {
-  Json data = Json::parse(between(page, kDataOpen, "</script>"));
-  std::vector<Json> parts;
+ParsedJson data_of(const std::string& page) {
+  ParsedJson data = ParsedJson::parse(between(page, kDataOpen, "</script>"));
+  std::vector<ParsedJson> parts;
   for (std::string open;;) {
     open = fmt::format(R"(<script type="application/json" id="part{}">)", parts.size());
     if (page.find(open) == page.npos) break;
-    parts.push_back(Json::parse(between(page, open, "</script>")));
+    parts.push_back(ParsedJson::parse(between(page, open, "</script>")));
   }
-  for (Json& run : data["runs"]) run = test::with_columns(run, parts);
+  for (ParsedJson& run : data["runs"]) run = test::with_columns(run, parts);
   CHECK(parts.empty());
   return data;
 }
@@ -123,18 +123,18 @@ std::multiset<Row> rows_of(const Run& run) {
 }
 
 /// The same from the page. Checks on the way that lanes are what they say, and in order.
-std::multiset<Row> rows_of(const Json& run) {
+std::multiset<Row> rows_of(const ParsedJson& run) {
   std::multiset<Row> rows;
-  const Json& spans = run["spans"];
+  const ParsedJson& spans = run["spans"];
   const auto critical = run["critical"].get<std::set<std::size_t>>();
   std::size_t n = 0;
-  for (const Json& lane : run["lanes"]) {
+  for (const ParsedJson& lane : run["lanes"]) {
     std::int64_t time = 0;
     for (int left = lane["spans"]; left > 0; --left, ++n) {
       const std::int64_t gap = spans["gap"].at(n), length = spans["length"].at(n);
       CHECK(gap >= 0);
       CHECK(length >= 0);
-      const Json& op = run["ops"].at(spans["op"].at(n).get<std::size_t>());
+      const ParsedJson& op = run["ops"].at(spans["op"].at(n).get<std::size_t>());
       const std::string kind = op["kind"];
       const bool message = kind == "send" || kind == "receive" || kind == "all_reduce";
       CHECK(lane["kind"] == (message ? kind : "compute"));
@@ -163,7 +163,7 @@ std::string problem_with(const KeptRun& run) {
 
 /// With as many instructions as it is told.
 std::string results_with(const KeptRun& run, std::size_t instructions) {
-  Json results = Json::parse(run.results);
+  ParsedJson results = ParsedJson::parse(run.results);
   results["instructions"] = instructions;
   return results.dump();
 }
@@ -187,15 +187,15 @@ TEST_CASE("the page has every instruction with its times, and nothing else") {
   std::size_t overlapping = 0;
   for (const Run& run : runs()) {
     CAPTURE(run.what);
-    const Json data = data_of(html_page(std::vector{run.kept()}, "t"));
+    const ParsedJson data = data_of(html_page(std::vector{run.kept()}, "t"));
     REQUIRE(data["runs"].size() == 1);
-    const Json& shown = data["runs"][0];
+    const ParsedJson& shown = data["runs"][0];
     CHECK(rows_of(shown) == rows_of(run));
-    CHECK(shown["results"] == Json::parse(run.kept().results));
+    CHECK(shown["results"] == ParsedJson::parse(run.kept().results));
     CHECK(shown["scenario"] == run.kept().scenario);
     CHECK(shown["name"] == "a run");
     std::map<std::pair<int, std::string>, int> lanes;
-    for (const Json& lane : shown["lanes"]) overlapping += ++lanes[{lane["device"], lane["kind"]}] == 2;
+    for (const ParsedJson& lane : shown["lanes"]) overlapping += ++lanes[{lane["device"], lane["kind"]}] == 2;
   }
   CHECK(overlapping > 10);  // Else the lanes were not put to the test.
 }
@@ -210,8 +210,8 @@ TEST_CASE("each lane is used as soon as it is free, and there are as many as are
       together[{std::get<0>(row), message ? kind : "compute"}].emplace_back(std::get<8>(row), std::get<9>(row));
     }
     std::map<std::pair<std::string, std::string>, std::size_t> lanes;
-    const Json shown = data_of(html_page(std::vector{run.kept()}, "t"))["runs"][0];
-    for (const Json& lane : shown["lanes"])
+    const ParsedJson shown = data_of(html_page(std::vector{run.kept()}, "t"))["runs"][0];
+    for (const ParsedJson& lane : shown["lanes"])
       ++lanes[{shown["devices"].at(lane["device"].get<std::size_t>()), lane["kind"]}];
     CHECK(lanes.size() == together.size());
     for (auto& group : together) {
@@ -239,22 +239,22 @@ TEST_CASE("a picosecond makes two lanes, and a byte two kinds of message") {
   run.memory =
       "device,time_ns,resident_bytes,stash_bytes,received_bytes,outgoing_bytes\n"
       "d0,1.000,7,0.5,0.25,1e17\n";
-  const Json shown = data_of(html_page(std::vector{run}, "t"))["runs"][0];
-  CHECK(shown["memory"] == Json::array({{{"device", 0},
-                                         {"resident", 7.0},
-                                         {"peak", 1e17 + 7.75},
-                                         {"samples", 1},
-                                         {"gap", {1000}},
-                                         {"stash", {0.5}},
-                                         {"messages", {1e17 + 0.25}}}}));
+  const ParsedJson shown = data_of(html_page(std::vector{run}, "t"))["runs"][0];
+  CHECK(shown["memory"] == ParsedJson::array({{{"device", 0},
+                                               {"resident", 7.0},
+                                               {"peak", 1e17 + 7.75},
+                                               {"samples", 1},
+                                               {"gap", {1000}},
+                                               {"stash", {0.5}},
+                                               {"messages", {1e17 + 0.25}}}}));
   REQUIRE(shown["lanes"].size() == 2);
   CHECK(shown["lanes"][0]["spans"] == 2);
-  CHECK(shown["spans"]["gap"] == Json{0, 0, 20000});
-  CHECK(shown["spans"]["length"] == Json{10000, 10001, 10000});
-  CHECK(shown["spans"]["op"] == Json{0, 1, 0});
+  CHECK(shown["spans"]["gap"] == ParsedJson{0, 0, 20000});
+  CHECK(shown["spans"]["length"] == ParsedJson{10000, 10001, 10000});
+  CHECK(shown["spans"]["op"] == ParsedJson{0, 1, 0});
   CHECK(shown["ops"].size() == 2);
   CHECK(shown["ops"][1]["bytes"] == 101);
-  CHECK(shown["critical"] == Json::array({1}));
+  CHECK(shown["critical"] == ParsedJson::array({1}));
 }
 
 TEST_CASE("the page has every device's memory, change by change") {
@@ -262,12 +262,12 @@ TEST_CASE("the page has every device's memory, change by change") {
   all.push_back(small_run());
   for (const Run& run : all) {
     CAPTURE(run.what);
-    const Json shown = data_of(html_page(std::vector{run.kept()}, "t"))["runs"][0];
+    const ParsedJson shown = data_of(html_page(std::vector{run.kept()}, "t"))["runs"][0];
     const MemoryHistory history(run.program, run.timeline);
     std::size_t used = 0;
     for (const DeviceReport& d : run.report.devices) used += d.used;
     REQUIRE(shown["memory"].size() == used);
-    for (const Json& m : shown["memory"]) {
+    for (const ParsedJson& m : shown["memory"]) {
       const DeviceId device{m["device"].get<int>()};
       const double resident = run.program.memory[device].total().value;
       CHECK(m["resident"] == resident);
@@ -293,7 +293,7 @@ TEST_CASE("the page has every device's memory, change by change") {
 TEST_CASE("the ends of the run and of its iterations are known before its parts arrive") {
   for (const Run& run : runs()) {
     CAPTURE(run.what);
-    const Json shown = data_of(html_page(std::vector{run.kept()}, "t"))["runs"][0];
+    const ParsedJson shown = data_of(html_page(std::vector{run.kept()}, "t"))["runs"][0];
     std::map<int, std::int64_t> ends;
     std::int64_t length = 0;
     for (const Row& row : rows_of(run)) {
@@ -312,11 +312,11 @@ TEST_CASE("a part has whole devices, and no more than it needs") {
   const Plan plan = test::dag_plan(3, 2000, {{0, 1}, {1, 2}}, 1);
   const Run run =
       run_of("long", test::program_of("gpipe", plan, uniform_costs(plan, test::times(1, 1))), test::star(3, 1, 0));
-  const Json shown = data_of(html_page(std::vector{run.kept()}, "t"))["runs"][0];
+  const ParsedJson shown = data_of(html_page(std::vector{run.kept()}, "t"))["runs"][0];
   CHECK(rows_of(shown) == rows_of(run));
   // At the ends 2,000 each of forward, backward, sends and receives, an update, and their memory; more in the middle.
   CHECK(shown["parts"].size() == 3);
-  for (const Json& part : shown["parts"]) CHECK(part["memory"] == 1);
+  for (const ParsedJson& part : shown["parts"]) CHECK(part["memory"] == 1);
 }
 
 TEST_CASE("numbers of the page that are as large as a file can write") {
@@ -329,18 +329,18 @@ TEST_CASE("numbers of the page that are as large as a file can write") {
       "2,0F0,forward,d0,1,0,0,0,5,0,8640000000000000.000,8640000000000000.001,1\n";
   run.results = results_with(run, 3);
   run.memory.clear();
-  const Json spans = data_of(html_page(std::vector{run}, "t"))["runs"][0]["spans"];
+  const ParsedJson spans = data_of(html_page(std::vector{run}, "t"))["runs"][0]["spans"];
   constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min(),
                          kMost = std::numeric_limits<std::int64_t>::max();
-  CHECK(spans["micro"] == Json{kLeast, kMost, 0});
-  CHECK(spans["iteration"] == Json{kMost, kLeast, 0});
-  CHECK(spans["version"] == Json{-1, 0, 5});
-  CHECK(spans["length"] == Json{1000, 8640000000000000000 - 1000, 1});
+  CHECK(spans["micro"] == ParsedJson{kLeast, kMost, 0});
+  CHECK(spans["iteration"] == ParsedJson{kMost, kLeast, 0});
+  CHECK(spans["version"] == ParsedJson{-1, 0, 5});
+  CHECK(spans["length"] == ParsedJson{1000, 8640000000000000000 - 1000, 1});
 }
 
 TEST_CASE("several runs stand in the order in which they were given") {
   const Run run = small_run();
-  const Json data = data_of(html_page(std::vector{run.kept("b"), run.kept("a"), run.kept("b")}, "t"));
+  const ParsedJson data = data_of(html_page(std::vector{run.kept("b"), run.kept("a"), run.kept("b")}, "t"));
   REQUIRE(data["runs"].size() == 3);
   CHECK(data["runs"][0]["name"] == "b");
   CHECK(data["runs"][1]["name"] == "a");
@@ -359,7 +359,7 @@ TEST_CASE("names cannot leave their place") {
   CHECK(count(between(page, kDataOpen, "</script>"), "<") == 0);
   CHECK(between(page, "<title>", "</title>") ==
         "&lt;/script&gt;&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&lt;!-- &amp; 'x', \\ \n{{script}} \xff");
-  const Json shown = data_of(page)["runs"][0];
+  const ParsedJson shown = data_of(page)["runs"][0];
   CHECK(shown["devices"][0] == bad);
   CHECK(shown["scenario"] == bad + " \uFFFD");
   CHECK(shown["name"] == shown["scenario"]);
@@ -405,7 +405,7 @@ TEST_CASE("files that are not what they should be") {
         std::string::npos);
   CHECK(with(&KeptRun::results, "\"instructions\": ", "\"instructions\": 1")
             .starts_with("out/a/spans.csv:0: there are "));
-  const std::string said = fmt::format("\"instructions\": {}", Json::parse(good.results)["instructions"].dump());
+  const std::string said = fmt::format("\"instructions\": {}", ParsedJson::parse(good.results)["instructions"].dump());
   CHECK(with(&KeptRun::results, said, said + ".5").starts_with("out/a/spans.csv:0: there are "));
   CHECK(with(&KeptRun::results, "\"name\": \"d0\"", "\"name\": \"other\"") ==
         "out/a/spans.csv:2: results.json knows no device 'd0'");

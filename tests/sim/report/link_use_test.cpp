@@ -9,14 +9,14 @@
 #include <numeric>
 #include <vector>
 
-#include "sim/report/json.hpp"
+#include "sim/report/json_files.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/ideal.hpp"
 #include "tests/support/program_builder.hpp"
 #include "tests/support/random_cases.hpp"
 
 using namespace stagecraft;
-using Json = nlohmann::json;
+using ParsedJson = nlohmann::json;
 
 namespace {
 
@@ -129,11 +129,11 @@ TEST_CASE("a link carries the bytes of all phases and rounds of a collective") {
 
 TEST_CASE("a link whose directions share its bandwidth has no direction in the results") {
   Case c;
-  const Json apart = Json::parse(results_json("t", c.program, c.timeline, c.report, c.cluster))["links"];
+  const ParsedJson apart = ParsedJson::parse(results_json("t", c.program, c.timeline, c.report, c.cluster))["links"];
   for (const auto& link : apart) CHECK(link.contains("forward"));
   for (Link& link : c.cluster.links) link.duplex = Duplex::Half;
   c.report = measure(c.program, c.timeline, c.cluster);
-  const Json links = Json::parse(results_json("t", c.program, c.timeline, c.report, c.cluster))["links"];
+  const ParsedJson links = ParsedJson::parse(results_json("t", c.program, c.timeline, c.report, c.cluster))["links"];
   REQUIRE(links.size() == 2);
   for (const auto& link : links) CHECK_FALSE(link.contains("forward"));
 }
@@ -148,10 +148,10 @@ TEST_CASE("nothing is said of a link that is not shared") {
 
 TEST_CASE("results have the use of links in percent, and changes as times") {
   Case c;
-  Json results = Json::parse(results_json("t", c.program, c.timeline, c.report, c.cluster));
+  ParsedJson results = ParsedJson::parse(results_json("t", c.program, c.timeline, c.report, c.cluster));
   CHECK(!results.contains("change_times"));
   CHECK(!results.contains("jitter_most"));
-  for (const Json& link : results["links"]) {
+  for (const ParsedJson& link : results["links"]) {
     const std::string use = link["percent_over_time"];
     CHECK(std::count(use.begin(), use.end(), ' ') == 99);
     CHECK(use.find("100 100 100") != use.npos);  // A sixth of the run.
@@ -161,9 +161,10 @@ TEST_CASE("results have the use of links in percent, and changes as times") {
       {.devices = {DeviceId{1}}, .links = {}, .from = {2}, .until = {3}, .every = {}, .lasts = {}, .rate = 0.5},
       {.devices = {}, .links = {LinkId{0}}, .from = {}, .until = {kForEver}, .every = {4}, .lasts = {1}, .down = true}};
   c.cluster.jitter.most = 0.25;
-  results = Json::parse(results_json("t", c.program, c.timeline, c.report, c.cluster));
+  results = ParsedJson::parse(results_json("t", c.program, c.timeline, c.report, c.cluster));
   CHECK(results["jitter_most"] == 0.25);
   CHECK(results["changes"].size() == 2);
-  CHECK(results["change_times"] == Json::parse(R"([{"devices": ["d1"], "links": [], "from_s": 2.0, "until_s": 3.0},
+  CHECK(results["change_times"] ==
+        ParsedJson::parse(R"([{"devices": ["d1"], "links": [], "from_s": 2.0, "until_s": 3.0},
                         {"devices": [], "links": ["l0"], "from_s": 0.0, "every_s": 4.0, "lasts_s": 1.0}])"));
 }

@@ -11,8 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "sim/report/gantt.hpp"
-#include "sim/report/svg.hpp"
+#include "sim/report/drawings.hpp"
 #include "sim/schedule/builder.hpp"
 #include "tests/support/checked.hpp"
 

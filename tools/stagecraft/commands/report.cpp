@@ -1,9 +1,9 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "backends/backend.hpp"
+#include "sim/core/json.hpp"
 #include "sim/core/text.hpp"
 #include "sim/sweep/run_sweep.hpp"
 #include "sim/sweep/store.hpp"
@@ -29,10 +29,9 @@ bool means_results(const std::string& given) {
 
 std::string title_of(const Arguments& a, const KeptRun& first) {
   if (a.has("title")) return a.text("title");
-  const auto results = nlohmann::json::parse(first.results, nullptr, false);
-  const bool named = results.is_object() && results.contains("title") && results["title"].is_string();
-  const std::string title = named ? results["title"].get<std::string>() : "";
-  return title.empty() ? first.name : title;
+  const std::optional<Json> results = Json::parse(first.results);
+  const Json* title = results ? results->find("title") : nullptr;
+  return title && title->is_string() && !title->text().empty() ? title->text() : first.name;
 }
 
 void add_scenario(const std::string& given, const Arguments& a, std::vector<KeptRun>& runs) {

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "sim/core/text.hpp"
-#include "sim/report/json.hpp"
 #include "sim/experiment/profiling.hpp"
+#include "sim/report/json_files.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/interrupt.hpp"
 

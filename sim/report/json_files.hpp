@@ -4,6 +4,7 @@
 #include <string>
 
 #include "sim/cluster/cluster.hpp"
+#include "sim/core/json.hpp"
 #include "sim/program/program.hpp"
 #include "sim/report/report.hpp"
 #include "sim/report/validation.hpp"
@@ -12,23 +13,26 @@
 
 namespace stagecraft {
 
-/// What a run is of, in the words of its scenario.
+/// What a run executes, in the words of its scenario.
 struct RunSetup {
   std::string scenario_file, model, cluster, schedule, planner, weights;
   int stages = 0, devices = 0, micro_batches = 0;
 };
 
-/// results.json of a run: every number of the report with its unit in the name, and where it comes from; and how its
-/// order was found, where it was searched for.
+/// How a schedule was found, where it was searched for.
+Json search_json(const Search&);
+
+/// results.json of a run: every number of the report with its unit in the name, its provenance, and how its order was
+/// found where it was searched for.
 std::string results_json(const std::string& title, const Program&, const Timeline&, const Report&, const Cluster&,
                          const std::optional<Search>& search = {}, const std::optional<RunSetup>& setup = {});
 
-/// What `stagecraft validate` writes: each pair of a simulated and a measured number, and where both come from.
+/// What `stagecraft validate` writes: each pair of a simulated and a measured number, and the provenance of both.
 std::string validation_json(const std::string& title, const Validation&, const Timeline& simulated,
                             const Timeline& measured, double tolerance);
 
-/// What `stagecraft schedule --format json` prints: times in the user's own unit, and what each rank keeps at its peak,
-/// in stashes of a stage.
+/// What `stagecraft schedule --format json` prints: times in the user's own unit, and each rank's peak in stashes of a
+/// stage.
 std::string schedule_json(const std::string& name, const Program&, const Report&, const std::vector<double>& peaks,
                           const std::optional<Search>& search = {});
 

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "sim/cluster/cluster.hpp"
+#include "sim/program/program.hpp"
+#include "sim/timeline/timeline.hpp"
+
+namespace stagecraft {
+
+/// One of several timelines whose first iterations are drawn below each other on one time scale.
+struct Strip {
+  std::string title;
+  const Program& program;
+  const Timeline& timeline;
+};
+
+/// The compute streams of one iteration as text, one row for each device: micro-batch numbers where it computes, dots
+/// where it waits. `width` is the number of columns for the times.
+std::string gantt(const Program&, const Timeline&, const Cluster&, int iteration, int width);
+
+/// The first iterations of several timelines, each under its title. The longest takes `width` columns at most, and
+/// all have its time scale.
+std::string gantt_strips(std::span<const Strip>, const Cluster&, int width);
+
+/// The timeline as a picture in the style of the papers: a row for each used device, a box for each op with its
+/// micro-batch, and a thin line below it for each message while it is on its way. All iterations are shown.
+std::string timeline_svg(const Program&, const Timeline&, const Cluster&, const std::string& title);
+
+/// The first iterations of several timelines in one picture with one time scale and one legend.
+std::string strips_svg(std::span<const Strip>, const Cluster&, const std::string& title);
+
+}  // namespace stagecraft

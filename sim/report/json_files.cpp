@@ -1,0 +1,243 @@
+#include "sim/report/json_files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/core/sha256.hpp"
+#include "sim/report/link_use.hpp"
+
+namespace stagecraft {
+namespace {
+
+Json provenance(const Timeline& timeline) {
+  const Provenance& p = timeline.provenance;
+  const char* const clocks[] = {"simulated", "host", "device"};
+  return JsonObject{{"backend", p.backend},
+                    {"backend_version", p.backend_version},
+                    {"clock", clocks[static_cast<int>(timeline.clock)]},
+                    {"stagecraft", p.stagecraft_version},
+                    {"scenario_sha256", p.scenario_hash},
+                    {"seed", p.seed},
+                    {"machine", p.machine}};
+}
+
+Json setup_json(const RunSetup& s) {
+  return JsonObject{{"scenario_file", s.scenario_file},
+                    {"model", s.model},
+                    {"cluster", s.cluster},
+                    {"schedule", s.schedule},
+                    {"planner", s.planner},
+                    {"stages", s.stages},
+                    {"devices", s.devices},
+                    {"micro_batches", s.micro_batches},
+                    {"weights", s.weights}};
+}
+
+Json idle_json(const IdleTimes& i) {
+  return JsonObject{{"start_up_s", i.start_up.value}, {"input_s", i.input.value},       {"drain_s", i.drain.value},
+                    {"transfer_s", i.transfer.value}, {"receiver_s", i.receiver.value}, {"other_s", i.other.value}};
+}
+
+Json device_json(const DeviceReport& d, const Device& device, const DeviceType& type, const Program& program) {
+  const MemoryPeak& m = d.memory;
+  Json json = JsonObject{{"name", device.name},
+                         {"type", type.name},
+                         {"used", d.used},
+                         {"busy_s", d.busy.value},
+                         {"exposed_communication_s", d.exposed.value},
+                         {"utilisation", d.utilisation},
+                         {"idle", idle_json(d.idle)},
+                         {"energy_J", d.energy.value},
+                         {"peak_memory_bytes", m.total.value},
+                         {"memory_capacity_bytes", (m.capacity + m.reserved).value},
+                         {"peak_memory_at", m.at.valid() ? to_text(program, m.at) : ""},
+                         {"resident_bytes", m.resident.value},
+                         {"stash_bytes", m.stash.value},
+                         {"received_bytes", m.received.value},
+                         {"outgoing_bytes", m.outgoing.value},
+                         {"peak_activations", m.activations}};
+  if (m.reserved.value > 0) json["memory_reserved_bytes"] = m.reserved.value;
+  return json;
+}
+
+/// A fingerprint of the final weights: two runs that agree to the last bit have the same.
+std::string weights_sha256(const Learnt& learnt) {
+  std::string bytes;
+  for (const auto& stage : learnt.weights)
+    bytes.append(reinterpret_cast<const char*>(stage.data()), stage.size() * sizeof(double));
+  return sha256(bytes);
+}
+
+Json learnt_json(const Learnt& learnt, const Cluster& cluster) {
+  Json json = JsonObject{{"losses", learnt.losses}, {"weights_sha256", weights_sha256(learnt)}};
+  json["evaluations"] = JsonArray();
+  for (const Evaluation& e : learnt.evaluations)
+    json["evaluations"].push_back(JsonObject{{"updates", e.updates}, {"loss", e.loss}});
+  json["memory"] = JsonArray();
+  for (std::size_t d = 0; d < learnt.memory.size() && d < cluster.devices.size(); ++d) {
+    const MeasuredMemory& m = learnt.memory[d];
+    json["memory"].push_back(JsonObject{{"name", cluster.devices[d].name},
+                                        {"total_bytes", m.total.value},
+                                        {"weights_bytes", m.weights.value},
+                                        {"weight_buffers", m.weight_buffers},
+                                        {"gradients_bytes", m.gradients.value},
+                                        {"optimizer_bytes", m.optimizer.value},
+                                        {"activations_bytes", m.activations.value}});
+  }
+  return json;
+}
+
+Json enqueued_json(const Enqueued& e) {
+  Json json = JsonObject{{"by_calls_s", e.by_calls.value},
+                         {"by_graph_s", e.by_graph.value},
+                         {"graphs_made", e.graphs},
+                         {"graph_launches", e.launches}};
+  if (!e.no_graph.empty()) json["no_graph"] = e.no_graph;
+  return json;
+}
+
+/// "0 3 100": percent of the bandwidth in equal parts of the run, rounded up, so that what is used is never 0.
+std::string percents(const std::vector<double>& use) {
+  std::string text;
+  for (const double share : use)
+    text += fmt::format("{}{}", text.empty() ? "" : " ", static_cast<int>(std::ceil(100 * share - 1e-9)));
+  return text;
+}
+
+Json links_json(const Program& program, const Timeline& timeline, const Report& report, const Cluster& cluster) {
+  constexpr int kParts = 100;
+  std::vector<std::vector<double>> use;
+  if (timeline.instruction_times) use = link_use(program, timeline, cluster, report, kParts);
+  Json links = JsonArray();
+  for (std::size_t i = 0; i < report.links.size(); ++i) {
+    const LinkReport& l = report.links[i];
+    const Link& link = cluster.links[l.link];
+    Json json = JsonObject{{"name", link.name}, {"traffic_bytes", l.traffic.value}, {"utilisation", l.utilisation}};
+    if (link.duplex != Duplex::Half) json["forward"] = l.forward;
+    if (!use.empty()) json["percent_over_time"] = percents(use[i]);
+    links.push_back(std::move(json));
+  }
+  return links;
+}
+
+/// Changes as times, for drawings. A change without an end lasts until the end of the run.
+Json change_times(const Cluster& cluster) {
+  Json changes = JsonArray();
+  for (const Change& c : cluster.changes) {
+    Json json = JsonObject{{"devices", JsonArray()}, {"links", JsonArray()}, {"from_s", c.from.value}};
+    for (const DeviceId d : c.devices) json["devices"].push_back(cluster.devices[d].name);
+    for (const LinkId l : c.links) json["links"].push_back(cluster.links[l].name);
+    if (c.until.value < kForEver) json["until_s"] = c.until.value;
+    if (c.every.value > 0) json["every_s"] = c.every.value, json["lasts_s"] = c.lasts.value;
+    changes.push_back(std::move(json));
+  }
+  return changes;
+}
+
+}  // namespace
+
+Json search_json(const Search& s) {
+  return JsonObject{{"objective", s.period ? "period" : "makespan"},
+                    {"found_s", s.found.value},
+                    {"lower_bound_s", s.bound.value},
+                    {"lower_bound_reason", s.reason},
+                    {"from", s.from}};
+}
+
+std::string results_json(const std::string& title, const Program& program, const Timeline& timeline,
+                         const Report& report, const Cluster& cluster, const std::optional<Search>& search,
+                         const std::optional<RunSetup>& setup) {
+  Json json = JsonObject{{"schema", "results/1"},
+                         {"title", title},
+                         {"provenance", provenance(timeline)},
+                         {"setup", setup ? setup_json(*setup) : Json()},
+                         {"iterations", program.iterations},
+                         {"instructions", program.size()},
+                         {"makespan_s", report.makespan.value},
+                         {"period_s", report.period.value},
+                         {"length_s", report.length.value},
+                         {"fits", std::none_of(report.devices.begin(), report.devices.end(),
+                                               [](const DeviceReport& d) { return !d.memory.fits(); })},
+                         {"drains", report.drains},
+                         {"bubble", report.bubble},
+                         {"steady_bubble", report.steady_bubble},
+                         {"throughput_samples_per_s", report.throughput},
+                         {"energy_J", report.energy.value},
+                         {"critical_path", JsonObject{{"instructions", report.critical_path.size()},
+                                                      {"compute_s", report.critical_compute.value},
+                                                      {"transfer_s", report.critical_transfer.value},
+                                                      {"wait_s", report.critical_wait.value}}}};
+  json["devices"] = JsonArray();
+  for (std::size_t d = 0; d < report.devices.size() && d < cluster.devices.size(); ++d)
+    json["devices"].push_back(device_json(report.devices[d], cluster.devices[d],
+                                          cluster.type_of(DeviceId{static_cast<std::int64_t>(d)}), program));
+  json["links"] = links_json(program, timeline, report, cluster);
+  for (const Change& change : cluster.changes) json["changes"].push_back(to_text(change, cluster));
+  if (!cluster.changes.empty()) json["change_times"] = change_times(cluster);
+  if (cluster.jitter.most > 0) json["jitter_most"] = cluster.jitter.most;
+  if (search) json["search"] = search_json(*search);
+  if (!timeline.instruction_times) json["not_timed"] = "instructions, so nothing within an iteration";
+  if (timeline.enqueued) json["enqueued"] = enqueued_json(*timeline.enqueued);
+  if (timeline.learnt) json["learnt"] = learnt_json(*timeline.learnt, cluster);
+  return json.dump(2);
+}
+
+std::string validation_json(const std::string& title, const Validation& v, const Timeline& simulated,
+                            const Timeline& measured, double tolerance) {
+  const auto pair = [](const Pair& p) {
+    return JsonObject{{"name", p.name},     {"simulated", p.simulated}, {"measured", p.measured},
+                      {"spread", p.spread}, {"error", p.error()},       {"readings", p.count}};
+  };
+  const auto pairs = [&](const std::vector<Pair>& list) {
+    Json all = JsonArray();
+    for (const Pair& p : list) all.push_back(pair(p));
+    return all;
+  };
+  const Json json = JsonObject{{"schema", "validation/1"},
+                               {"title", title},
+                               {"simulated", provenance(simulated)},
+                               {"measured", provenance(measured)},
+                               {"tolerance", tolerance},
+                               {"within_tolerance", within(v, tolerance)},
+                               {"sure", is_sure(v, tolerance)},
+                               {"iteration_s", pair(v.iteration)},
+                               {"iterations_measured_s", v.iterations},
+                               {"instructions_s", pairs(v.kinds)},
+                               {"by_stage_s", pairs(v.ops)},
+                               {"device_busy_s", pairs(v.devices)},
+                               {"peak_memory_bytes", pairs(v.memory)}};
+  return json.dump(2);
+}
+
+std::string schedule_json(const std::string& name, const Program& program, const Report& report,
+                          const std::vector<double>& peaks, const std::optional<Search>& search) {
+  Json busy = JsonArray();
+  double most = 0;
+  for (const DeviceReport& d : report.devices) {
+    busy.push_back(d.busy.value);
+    most = std::max(most, d.busy.value);
+  }
+  const double makespan = report.makespan.value;
+  Json json = JsonObject{{"schedule", name},
+                         {"ranks", program.devices},
+                         {"stages", program.micro_batches.size()},
+                         {"micro_batches", program.micro_batches.front()},
+                         {"makespan", makespan},
+                         {"period", report.period.value},
+                         {"bubble", report.bubble},
+                         {"bubble_time", makespan - most},
+                         {"bubble_ratio_busiest", makespan > 0 ? 1 - most / makespan : 0},
+                         {"busy", busy},
+                         {"peak_activations", peaks}};
+  if (search)
+    json["search"] = JsonObject{{"objective", search->period ? "period" : "makespan"},
+                                {"found", search->found.value},
+                                {"lower_bound", search->bound.value},
+                                {"lower_bound_reason", search->reason},
+                                {"from", search->from}};
+  return json.dump(2);
+}
+
+}  // namespace stagecraft

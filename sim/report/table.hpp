@@ -1,0 +1,97 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/core/json.hpp"
+#include "sim/core/quantity.hpp"
+
+namespace stagecraft {
+
+/// One value of a table: what files hold, and what people read.
+struct TableCell {
+  std::optional<Json> value;  ///< Without one the cell is empty in CSV and has no member in JSON.
+  std::string text;
+
+  TableCell() = default;
+  TableCell(Json in_files, std::string for_people) : value(std::move(in_files)), text(std::move(for_people)) {}
+  TableCell(Json in_files) : value(std::move(in_files)) {}
+  TableCell(std::string word) : value(word), text(std::move(word)) {}
+  TableCell(const char* word) : TableCell(std::string(word)) {}
+  TableCell(bool yes) : value(yes) {}
+  TableCell(double number) : value(number) {}
+  TableCell(std::signed_integral auto number) : value(number), text(std::to_string(number)) {}
+  TableCell(Seconds time) : value(time.value), text(to_text(time)) {}
+  TableCell(Bytes size) : value(size.value), text(to_text(size)) {}
+};
+
+enum class TextAlign { Right, Left };
+enum class InFiles { Both, Csv, Json };
+enum class InRows { Succeeded, Failed, All };
+
+/// How a column is shown by each printer.
+struct TableColumn {
+  std::string key = {};      ///< Its name in CSV and JSON; without one it is not in files.
+  std::string heading = {};  ///< Its name in text; without one people do not see it.
+  int width = 0;             ///< Least width in text. A wider cell moves the rest of its row.
+  TextAlign align = TextAlign::Right;
+  bool widens = false;              ///< In text, as wide as its widest cell.
+  int gap = 2;                      ///< Spaces before it in text.
+  InFiles files = InFiles::Both;    ///< Which files have it.
+  InRows rows = InRows::Succeeded;  ///< Which rows have it.
+  bool quoted = false;              ///< In CSV in quotes even where they are not needed.
+};
+
+struct TableRow {
+  std::vector<TableCell> cells;  ///< One for each column; those of columns that the row does not have are ignored.
+  std::string failure = {};      ///< Why there are no results. In text it stands in place of the columns of results.
+  std::string note = {};         ///< In text, what follows the last column.
+};
+
+struct Table {
+  std::vector<TableColumn> columns;
+  std::vector<TableRow> rows;
+};
+
+/// A column together with the function that computes its cells.
+template <class Row>
+struct TableColumnOf {
+  TableColumn column;
+  std::function<TableCell(const Row&)> cell;
+};
+template <class Row>
+using TableColumns = std::vector<TableColumnOf<Row>>;
+
+/// `failure` returns why a row has no results, or an empty string. The cells of results are not computed then.
+template <class Row>
+Table make_table(const TableColumns<Row>& columns, const std::vector<Row>& rows,
+                 const std::function<std::string(const Row&)>& failure = {}) {
+  Table table;
+  for (const auto& c : columns) table.columns.push_back(c.column);
+  for (const Row& row : rows) {
+    TableRow& made = table.rows.emplace_back();
+    if (failure) made.failure = failure(row);
+    const InRows absent = made.failure.empty() ? InRows::Failed : InRows::Succeeded;
+    for (const auto& c : columns) made.cells.push_back(c.column.rows == absent ? TableCell() : c.cell(row));
+  }
+  return table;
+}
+
+/// The line of headings and one line for each row, each with a line break at its end.
+std::string to_text(const Table&);
+std::string headings_text(const Table&);
+std::string rows_text(const Table&);
+
+/// A line of keys and one for each row.
+std::string to_csv(const Table&);
+
+/// An object for each row.
+JsonArray to_json(const Table&);
+
+}  // namespace stagecraft
