@@ -121,9 +121,10 @@ Method parse_method(const std::string& word, const Experiment& experiment) {
   const ScheduleSpec& own = experiment.schedule;
   const std::string schedule = sync ? (own.flushes() ? own.name() : "1f1b") : whole ? name : "pipedream";
   const std::string fidelity = colon == std::string::npos ? "" : word.substr(colon + 1, at - colon - 1);
+  const Where where{fmt::format("<--methods {}>", word), 1, static_cast<int>(colon) + 2};
   // A schedule that stays keeps its options.
   return {word, schedule == own.name() ? own : schedule_spec(get_from(schedules::all(), "schedule", schedule)),
-          weights_spec(sync ? "flush" : name, fidelity), each, samples / each};
+          weights_spec(sync ? "flush" : name, fidelity, where), each, samples / each};
 }
 
 Convergence converge(const Experiment& base, const ConvergenceOptions& o,

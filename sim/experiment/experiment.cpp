@@ -103,11 +103,11 @@ ScheduleSpec schedule_spec(const ScheduleDef& def, std::vector<config::Member> o
   return {&def, std::make_shared<const Value>(checked_field("run.schedule", std::move(map)))};
 }
 
-WeightsSpec weights_spec(const std::string& policy, const std::string& fidelity) {
+WeightsSpec weights_spec(const std::string& policy, const std::string& fidelity, const Where& where) {
   Value map;
   map.kind = Value::Kind::Map;
   map.members.push_back({"policy", {}, Value::scalar(policy, {})});
-  if (!fidelity.empty()) map.members.push_back({"fidelity", {}, Value::scalar(fidelity, {})});
+  if (!fidelity.empty()) map.members.push_back({"fidelity", where, Value::scalar(fidelity, where)});
   const auto options = std::make_shared<const Value>(checked_field("weights", std::move(map)));
   if (policy == "auto") return {nullptr, {}, true, options};
   const WeightsDef& def = get_from(weights::all(), "weights policy", policy);

@@ -68,8 +68,8 @@ Experiment variant_of(const Experiment&);
 ScheduleSpec schedule_spec(const ScheduleDef&, std::vector<config::Member> options = {});
 
 /// A weights policy with its options at their defaults, but for `fidelity` if it is given. "auto" leaves the policy to
-/// the schedule that it is joined with.
-WeightsSpec weights_spec(const std::string& policy, const std::string& fidelity = {});
+/// the schedule that it is joined with. `where`: the place of `fidelity`, for messages.
+WeightsSpec weights_spec(const std::string& policy, const std::string& fidelity = {}, const Where& where = {});
 
 /// The variant with another order of work and other weights. InputError with the code "weights" if they do not go
 /// together, and with "iterations" if the order needs more iterations to show its period.
