@@ -1,13 +1,12 @@
 // Collectives: by the kernels of their members, with sums in the order of the CPU; or sums by NCCL on all GPUs.
-#include <algorithm>
 #include <memory>
 
 #include "backends/cuda/enqueue.hpp"
 
 namespace stagecraft::cuda {
 
-/// Members on GPUs that copy to each other share a stream, that of the first of them; the others wait for its end. What
-/// members wait for comes before all of them, so the first stands for all.
+/// Members that share the stream of the first wait for its end; the others have their own, because NCCL wants a stream
+/// of the GPU whose memory it reads. What members wait for comes before all of them, so the first stands for all.
 void Enqueuer::collective(int index, InstructionId id) {
   const Collective& c = p_.collectives[index];
   if (id != c.first) return;
@@ -15,9 +14,7 @@ void Enqueuer::collective(int index, InstructionId id) {
   std::vector<std::vector<InstructionId>> crews;
   for (int m = 0; m < c.members; ++m) {
     if (!here(p_.at(c.member(m)))) continue;
-    const auto near = [&](const auto& crew) { return !apart(crew.front(), c.member(m)); };
-    const auto found = std::find_if(crews.begin(), crews.end(), near);
-    (found == crews.end() ? crews.emplace_back() : *found).push_back(c.member(m));
+    (!crews.empty() && shares_stream(c, m) ? crews.front() : crews.emplace_back()).push_back(c.member(m));
   }
   for (const auto& crew : crews) {
     const int queue = queue_of(p_.at(crew.front()), DeviceId{});
@@ -34,6 +31,20 @@ void Enqueuer::collective(int index, InstructionId id) {
       yard_.queues().wait(own, ended_[m]);
     }
   }
+}
+
+/// With the first member, if that is here: where it does everything, or does all the exchanging, or is on the same GPU.
+bool Enqueuer::shares_stream(const Collective& c, int rank) const {
+  const Instruction &first = p_.at(c.first), &member = p_.at(c.member(rank));
+  if (!here(first) || apart(c.first, c.member(rank))) return false;
+  const bool same_gpu = yard_.devices().gpu(device(first.device)) == yard_.devices().gpu(device(member.device));
+  return same_gpu || real::is_computed_once(p_.shape(c).kind) || first_reaches_all(c);
+}
+
+bool Enqueuer::first_reaches_all(const Collective& c) const {
+  bool all = here(p_.at(c.first));
+  for (int m = 1; m < c.members && all; ++m) all = reaches(c.first, c.member(m));
+  return all;
 }
 
 /// On a stream of each member, and in the place of its gradient.
@@ -65,9 +76,7 @@ void Enqueuer::all_reduce(int collective) {
 void Enqueuer::compute_results(int index) {
   const Collective& c = p_.collectives[index];
   const CollectiveKind kind = p_.shape(c).kind;
-  bool all_reach = here(p_.at(c.first));
-  for (int m = 1; m < c.members && all_reach; ++m) all_reach = reaches(c.first, c.member(m));
-  if (all_reach) return session_->collective(index);
+  if (first_reaches_all(c)) return session_->collective(index);
 
   std::vector<real::MemberArrays> arrays(c.members);  // Null where a member is not here.
   std::vector<std::unique_ptr<real::ScratchCopy>> copies(c.members);
@@ -97,8 +106,10 @@ void Enqueuer::put_part(int index, int rank, const real::SafeStep& step, real::T
   const bool puts = here(p_.at(to));
   if (part.count == 0) return;
   if (part.source == rank || (puts && reaches(to, from))) {
-    if (puts) real::write_part(session_->kernels(p_.at(to).device), part, input, output);
-    return;
+    if (!puts) return;
+    take_turns(from, to);
+    real::write_part(session_->kernels(p_.at(to).device), part, input, output);
+    return take_turns(to, from);
   }
   const std::size_t width = yard_.width(), bytes = static_cast<std::size_t>(part.count) * width;
   void* const source = input ? static_cast<char*>(input.data) + part.from * width : nullptr;
@@ -116,13 +127,25 @@ void Enqueuer::hand(int collective, InstructionId from, InstructionId to, void* 
   const DeviceId a = p_.at(from).device, b = p_.at(to).device;
   const auto stream = [&](DeviceId d) { return yard_.queues().stream(yard_.used(device(d))); };
   if (!apart(from, to)) {
-    if (data && target) copy_between(device(a), device(b), data, target, bytes, stream(a));
-    return;
+    if (!data || !target) return;
+    take_turns(to, from);
+    copy_between(device(a), device(b), data, target, bytes, stream(a));
+    return take_turns(from, to);
   }
   std::vector<Half> halves;
   if (data) halves.push_back({a, b, data, bytes, true, stream(a)});
   if (target) halves.push_back({b, a, target, bytes, false, stream(b)});
   if (!halves.empty()) ranks_->share(collective, halves);
+}
+
+/// What comes on the stream of the second is behind what is on the stream of the first.
+void Enqueuer::take_turns(InstructionId first, InstructionId second) {
+  const int before = yard_.used(device(p_.at(first).device)), after = yard_.used(device(p_.at(second).device));
+  if (before == after) return;
+  Queues& queues = yard_.queues();
+  const Point point = queues.end(before, nullptr);
+  queues.select(after);
+  queues.wait(after, point);
 }
 
 void Enqueuer::copy_between(int from, int to, const void* data, void* target, std::size_t bytes, cudaStream_t stream) {

@@ -71,6 +71,9 @@ class Enqueuer {
   void compute_results(int index);
   void put_part(int index, int rank, const real::SafeStep&, real::Tensor output);
   void hand(int collective, InstructionId from, InstructionId to, void* data, void* target, std::size_t bytes);
+  bool shares_stream(const Collective&, int rank) const;
+  bool first_reaches_all(const Collective&) const;
+  void take_turns(InstructionId first, InstructionId second);
   void copy_between(int from, int to, const void* data, void* target, std::size_t bytes, cudaStream_t);
   bool apart(InstructionId, InstructionId) const;
   bool reaches(InstructionId, InstructionId) const;

@@ -18,11 +18,11 @@ struct RouteCost {
 class Rated {
  public:
   Rated(const Program& program, const Cluster& cluster) {
-    const Router router(cluster);
+    const LinkTable links(cluster);
     costs_.reserve(program.routes.size());
     for (const RouteEnds& ends : program.routes) {
-      const Route route = router.require(ends.from, ends.to);
-      costs_.push_back({route.latency.value, route.hops.empty() ? 0.0 : 1.0 / route.bandwidth.value});
+      const LinkRate rate = links.link(ends.from, ends.to);
+      costs_.push_back({rate.latency.value, 1.0 / rate.bandwidth.value});  // A device reaches itself at infinite rate.
     }
   }
 

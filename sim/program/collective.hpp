@@ -7,7 +7,7 @@
 
 namespace stagecraft {
 
-/// What a collective is for. Reports sum the times of collectives by it.
+/// What a collective is for.
 enum class Purpose : std::uint8_t {
   GradientSum,
   TiedGradientSum,

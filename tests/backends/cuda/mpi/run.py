@@ -37,11 +37,11 @@ def only(rank, variable, value, *words):
     return ["sh", "-c", script, "sh", *words]
 
 
-def same_bits(name, ranks, gpus):
+def same_bits(name, ranks, gpus, even=True):
     done = run(on(ranks, together, name, str(gpus), "30"))
     what = f"{name} on {ranks} with {gpus} GPUs"
     check(done.returncode == 0, f"{what}: exit code {done.returncode}", done.stderr)
-    check(f"{name} on {ranks} processes: the same bits; {ranks} processes, in each " in done.stdout, what, done.stdout)
+    check(f"{name} on {ranks} processes: the same bits; {ranks} processes{', in each' if even else ':'} " in done.stdout, what, done.stdout)
     check("ends before it starts" not in done.stdout and " took " not in done.stdout, f"{what}: times", done.stdout)
     if name in ("1f1b", "iterations"):  # Between the ends of three of four iterations: of the last nobody sees the next begin.
         check("3 times between iterations held" in done.stdout, f"{what}: times of iterations", done.stdout)
@@ -127,6 +127,9 @@ with tempfile.TemporaryDirectory() as name:
     for case in ("interleaved", "pipedream", "replicas", "streamless"):
         same_bits(case, 4, 4)
     same_bits("sums", 4, 4)
+    for way in range(4):  # Sums by scatter and gather, exchanges and broadcasts.
+        same_bits(f"steps{way}", 2 + way % 2, 5, even=False)
+        same_bits(f"whole-steps{way}", 2, 4)
     for ranks in (2, 4):  # Two GPUs a process, or one.
         same_bits("one-stage", ranks, 4)
         same_bits("iterations", ranks, 4)

@@ -15,6 +15,7 @@
 #include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "tests/backends/cuda/run/gpu_case.hpp"
+#include "tests/support/collective_steps.hpp"
 
 using namespace stagecraft;
 
@@ -61,6 +62,18 @@ test::Case case_of(const std::string& name) {
   if (name == "2bw") return chain(4, "2bw", "2bw");
   if (name == "pipedream") return replicas("pipedream", "stash");
   if (name == "replicas") return replicas("1f1b", "flush");
+  if (name.starts_with("steps")) {
+    test::Case c = replicas("1f1b", "flush");
+    c.plan = test::stage_each(c.model, 4, 3);
+    c.plan.stages[1].devices = {DeviceId{1}, DeviceId{3}, DeviceId{4}};
+    return c;
+  }
+  if (name.starts_with("whole-steps")) {  // All four devices are members.
+    test::Case c = chain(1, "1f1b");
+    c.plan = test::stage_each(c.model, 2, 4);
+    c.plan.stages[0].devices = {DeviceId{0}, DeviceId{1}, DeviceId{2}, DeviceId{3}};
+    return c;
+  }
   if (name == "sums") {
     test::Case c = replicas("1f1b", "flush");
     c.sums = GpuSums::Collective;
@@ -83,6 +96,12 @@ test::Case case_of(const std::string& name) {
     return c;
   }
   throw InputError("no such case: " + name);
+}
+
+/// "steps2": its sums of gradients in other collectives, the third way.
+Program program_of(const test::Case& c, const std::string& name) {
+  if (name.find("steps") == std::string::npos) return c.program();
+  return test::in_steps(c.program(), test::sums_in_steps().at(name.back() - '0'));
 }
 
 /// When the iterations of a device began and ended, on the clock of the machine, which is that of emulated GPUs too;
@@ -195,7 +214,7 @@ Timeline run(const test::Case& c, const Program& program, double timeout, bool h
 
 Ending attempt(char** argv) try {
   const test::Case c = case_of(argv[1]);
-  const Program program = c.program();
+  const Program program = program_of(c, argv[1]);
   const Timeline cpu = test::on_cpu(c, program);  // Before others join.
   join_world();
   emulated_gpu::Machine machine;
