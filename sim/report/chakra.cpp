@@ -39,7 +39,7 @@ void append_message(std::string& trace, const std::string& message) {
 
 class Writer {
  public:
-  explicit Writer(const Program& program) : p_(program), rank_(static_cast<std::size_t>(program.devices), -1) {
+  explicit Writer(const Program& program) : p_(program), rank_(program.devices, -1) {
     node_.resize(p_.size());
     std::vector<bool> works(rank_.size(), false);
     for (const Instruction& i : p_.instructions) works[i.device] = true;
@@ -74,7 +74,7 @@ class Writer {
 
   void add(InstructionId id) {
     const Instruction& i = p_.at(id);
-    const auto own = static_cast<std::size_t>(rank(i.device));
+    const int own = rank(i.device);
     node_[id] = next_[own]++;
     std::string bytes;
     pbf_writer node(bytes);

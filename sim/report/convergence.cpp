@@ -44,7 +44,7 @@ std::pair<double, double> bootstrap(const std::vector<double>& ours, const std::
   for (int n = 0; n < kResamples; ++n) {
     std::vector<double> a, b;
     for (std::size_t i = 0; i < ours.size(); ++i) {
-      const auto pick = static_cast<std::size_t>(rng.integer(0, static_cast<int>(ours.size()) - 1));
+      const int pick = rng.integer(0, static_cast<int>(ours.size()) - 1);
       a.push_back(ours[pick]);
       b.push_back(first[pick % first.size()]);
     }

@@ -16,7 +16,7 @@ std::string bar(const Instruction& i, int columns) {
   const char mark = letter(i.kind);
   std::string text = fmt::format("{}{}", mark, i.number);
   if (static_cast<int>(text.size()) > columns) text = std::string(1, mark);
-  text.resize(static_cast<std::size_t>(columns), i.kind == InstructionKind::Forward ? '-' : '=');
+  text.resize(columns, i.kind == InstructionKind::Forward ? '-' : '=');
   return text;
 }
 
@@ -50,15 +50,14 @@ std::string rows_of(const Program& program, const Timeline& timeline, const Clus
                     const Window& window, double scale) {
   const auto column = [&](double t) { return static_cast<int>(std::lround((t - window.first) * scale)); };
 
-  std::vector<bool> works(static_cast<std::size_t>(program.devices), false);
-  std::vector<std::string> rows(static_cast<std::size_t>(program.devices),
-                                std::string(static_cast<std::size_t>(column(window.last)), '.'));
+  std::vector<bool> works(program.devices, false);
+  std::vector<std::string> rows(program.devices, std::string(column(window.last), '.'));
   for (std::size_t n = 0; n < program.size(); ++n) {
     const Instruction& i = program.instructions[n];
     const int from = column(timeline.start[n]), to = column(timeline.end[n]);
     if (!shown(program, i, iteration) || to <= from) continue;
     works[i.device] = true;
-    rows[i.device].replace(static_cast<std::size_t>(from), static_cast<std::size_t>(to - from), bar(i, to - from));
+    rows[i.device].replace(from, to - from, bar(i, to - from));
   }
   std::size_t widest = 0;
   for (std::size_t d = 0; d < rows.size(); ++d)

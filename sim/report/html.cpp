@@ -36,7 +36,7 @@ void add_ends(Json& json, const HtmlSpans& spans) {
   std::size_t n = 0;
   for (const HtmlLane& lane : spans.lanes) {
     std::int64_t time = 0;
-    for (const std::size_t end_of_lane = n + static_cast<std::size_t>(lane.spans); n < end_of_lane; ++n) {
+    for (const std::size_t end_of_lane = n + lane.spans; n < end_of_lane; ++n) {
       time += spans.gap[n] + spans.length[n];
       std::int64_t& end = ends[spans.iteration[n]];
       end = std::max(end, time);

@@ -41,7 +41,7 @@ class Rows {
   std::size_t column(std::string_view name) const {
     const auto at = std::find(names_.begin(), names_.end(), name);
     if (at == names_.end()) refuse(fmt::format("there is no column '{}'", name));
-    return static_cast<std::size_t>(at - names_.begin());
+    return at - names_.begin();
   }
 
   const std::string& text(std::size_t column) const { return cells_[column]; }

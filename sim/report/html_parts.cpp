@@ -101,8 +101,7 @@ std::vector<HtmlPart> html_parts(const HtmlSpans& spans, std::span<const HtmlMem
                                       : by_device[curve].device;
       for (; lane < spans.lanes.size() && spans.lanes[lane].device == device; ++lane, ++part.lanes) {
         size += spans.lanes[lane].spans;
-        for (const std::size_t end = n + static_cast<std::size_t>(spans.lanes[lane].spans); n < end; ++n)
-          writer.write(digits, n);
+        for (const std::size_t end = n + spans.lanes[lane].spans; n < end; ++n) writer.write(digits, n);
       }
       for (; curve < by_device.size() && by_device[curve].device == device; ++curve, ++part.curves) {
         size += static_cast<std::int64_t>(by_device[curve].gap.size());

@@ -26,14 +26,14 @@ std::vector<Phase> phases_of(const Program& p) {
     bool passed = false;
   };
   std::vector<Phase> phases(p.size(), Phase::Steady);
-  const auto devices = static_cast<std::size_t>(p.devices);
+  const int devices = p.devices;
   std::vector<bool> turns(devices, false);
   for (const Instruction& i : p.instructions)
     if (i.is_compute() && !goes_forward(p, i) && i.kind != InstructionKind::Update) turns[i.device] = true;
   const auto walk = [&](std::size_t n, std::vector<Place>& places, Phase phase) {
     const Instruction& i = p.instructions[n];
     if (!i.is_compute()) return;
-    const auto d = static_cast<std::size_t>(i.device);
+    const int d = i.device;
     Place& at = places[d];
     if (const int group = group_of(p, i); at.group != group) at = {group, false};
     const bool passes = phase == Phase::Draining ? goes_forward(p, i) : !turns[d] || !goes_forward(p, i);
@@ -50,7 +50,7 @@ std::vector<Phase> phases_of(const Program& p) {
 class Accounting {
  public:
   Accounting(const Program& program, const Timeline& timeline)
-      : p_(program), t_(timeline), phases_(phases_of(program)), idle_(static_cast<std::size_t>(program.devices)) {}
+      : p_(program), t_(timeline), phases_(phases_of(program)), idle_(program.devices) {}
 
   std::vector<IdleTimes> run() {
     bounds();
@@ -60,7 +60,7 @@ class Accounting {
     for (std::size_t n = 0; n < p_.size(); ++n) {
       const Instruction& i = p_.instructions[n];
       if (!i.is_compute()) continue;
-      const auto d = static_cast<std::size_t>(i.device);
+      const int d = i.device;
       const int own = group_of(p_, i);
       const double emptied = own != group[d] && used[d] ? ends_[group[d]] : free[d];
       if (t_.start[n] > free[d]) gap(n, free[d], std::clamp(emptied, free[d], t_.start[n]));
@@ -84,8 +84,8 @@ class Accounting {
     for (std::size_t n = 0; n < p_.size(); ++n) {
       const Instruction& i = p_.instructions[n];
       if (i.is_compute()) begin_ = std::min(begin_, t_.start[n]);
-      const auto g = static_cast<std::size_t>(group_of(p_, i));
-      if (ends_.size() <= g) ends_.resize(g + 1, 0);
+      const int g = group_of(p_, i);
+      if (std::ssize(ends_) <= g) ends_.resize(g + 1, 0);
       ends_[g] = std::max(ends_[g], t_.end[n]);
       end_ = std::max(end_, t_.end[n]);
     }
@@ -150,7 +150,7 @@ class Accounting {
 }  // namespace
 
 std::vector<IdleTimes> idle_times(const Program& program, const Timeline& timeline) {
-  if (program.size() == 0) return std::vector<IdleTimes>(static_cast<std::size_t>(program.devices));
+  if (program.size() == 0) return std::vector<IdleTimes>(program.devices);
   return Accounting(program, timeline).run();
 }
 

@@ -15,8 +15,8 @@ struct Event {
 
 MemoryHistory::MemoryHistory(const Program& program, const Timeline& timeline)
     : program_(&program), timeline_(&timeline) {
-  first_.assign(static_cast<std::size_t>(program.devices) + 1, 0);
-  for (const Buffer& b : program.buffers) ++first_[static_cast<std::size_t>(b.device) + 1];
+  first_.assign(program.devices + 1, 0);
+  for (const Buffer& b : program.buffers) ++first_[b.device + 1];
   for (std::size_t d = 1; d < first_.size(); ++d) first_[d] += first_[d - 1];
   buffers_.resize(program.buffers.size());
   auto next = first_;
@@ -26,7 +26,7 @@ MemoryHistory::MemoryHistory(const Program& program, const Timeline& timeline)
 
 MemoryCurve MemoryHistory::curve(DeviceId device) const {
   std::vector<Event> events;
-  const auto d = static_cast<std::size_t>(device);
+  const int d = device;
   events.reserve(2 * (first_[d + 1] - first_[d]));
   for (std::uint32_t i = first_[d]; i < first_[d + 1]; ++i) {
     const Buffer& b = program_->buffers[buffers_[i]];
@@ -72,7 +72,7 @@ MemoryPeak peak_of(const MemoryCurve& curve, const Program& program, const Clust
   MemoryPeak peak;
   peak.resident = program.memory[device].total();
   peak.total = peak.resident;
-  if (static_cast<std::size_t>(device) < cluster.devices.size()) {
+  if (device < std::ssize(cluster.devices)) {
     peak.capacity = cluster.type_of(device).usable_memory();
     peak.reserved = cluster.type_of(device).memory_reserve;
   }

@@ -53,7 +53,7 @@ class Drawing {
   /// Without a number: all iterations.
   Drawing(const Program& program, const Timeline& timeline, std::optional<int> iteration)
       : p_(program), t_(timeline), iteration_(iteration) {
-    row_.assign(static_cast<std::size_t>(p_.devices), -1);
+    row_.assign(p_.devices, -1);
     std::vector<bool> used(row_.size(), false);
     for (std::size_t n = 0; n < p_.size(); ++n) {
       const Instruction& i = p_.instructions[n];
@@ -101,11 +101,11 @@ class Drawing {
   void box(const Pen& pen, std::size_t n) const {
     const Instruction& i = p_.instructions[n];
     const double from = pen.x(t_.start[n]), width = pen.x(t_.end[n]) - from;
-    const double top = y(pen, static_cast<std::size_t>(i.device));
+    const double top = y(pen, i.device);
     if (width <= 0) return;
     add(pen.text,
         R"(<rect x="{:.2f}" y="{}" width="{:.2f}" height="{}" fill="{}" stroke="white" stroke-width="0.6"><title>{}</title></rect>)",
-        from, top, width, kBox, kFill[static_cast<std::size_t>(i.kind)],
+        from, top, width, kBox, kFill[static_cast<int>(i.kind)],
         to_text(p_, InstructionId{static_cast<std::int64_t>(n)}));
     const bool numbered = i.kind != InstructionKind::Update && i.kind != InstructionKind::Predict;
     const std::string label = numbered ? std::to_string(i.number) : std::string(1, letter(i.kind));
@@ -118,7 +118,7 @@ class Drawing {
   void message(const Pen& pen, std::size_t n) const {
     const Instruction& i = p_.instructions[n];
     if (i.kind != InstructionKind::Send) return;
-    const double top = y(pen, static_cast<std::size_t>(i.device)) + kBox + 3;
+    const double top = y(pen, i.device) + kBox + 3;
     const bool gradient = p_.moves_gradient(i);
     add(pen.text, R"(<rect x="{:.2f}" y="{}" width="{:.2f}" height="3" fill="{}"><title>{}</title></rect>)",
         pen.x(t_.start[n]), top + (gradient ? 4 : 0), std::max(0.5, pen.x(t_.end[n]) - pen.x(t_.start[n])),
@@ -138,7 +138,7 @@ void legend(std::string& text, std::span<const Strip> strips, double top) {
   bool there[std::size(kFill)] = {};
   for (const Strip& s : strips)
     for (const Instruction& i : s.program.instructions)
-      if (i.is_compute()) there[static_cast<std::size_t>(i.kind)] = true;
+      if (i.is_compute()) there[static_cast<int>(i.kind)] = true;
   double x = kLeft;
   for (std::size_t kind = 0; kind < std::size(kFill); ++kind) {
     if (!there[kind]) continue;

@@ -15,7 +15,7 @@ bool has(const TableRow& row, const TableColumn& column) {
 }
 
 std::string padded(const TableColumn& column, const std::string& text) {
-  const std::string gap(static_cast<std::size_t>(column.gap), ' ');
+  const std::string gap(column.gap, ' ');
   return gap + (column.align == TextAlign::Left ? fmt::format("{:<{}}", text, column.width)
                                                 : fmt::format("{:>{}}", text, column.width));
 }

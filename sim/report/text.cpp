@@ -120,7 +120,7 @@ std::string summary_text(const Program& program, const Report& report, const Clu
               fmt::format("of an iteration; {} of the period on the busiest device", percent(report.steady_bubble)));
   text += idle_text(report);
   if (fullest != report.devices.end()) {
-    const auto d = static_cast<std::size_t>(fullest - report.devices.begin());
+    const auto d = fullest - report.devices.begin();
     const MemoryPeak& m = fullest->memory;
     text += row(measured ? "memory, as planned" : "peak memory", to_text(m.total),
                 fmt::format("on {}{}{}", cluster.devices[d].name,

@@ -76,7 +76,7 @@ class TraceWriter {
       int id;
       double free_at;
     };
-    std::vector<std::vector<Track>> tracks(p_.streams.size() + static_cast<std::size_t>(p_.devices));
+    std::vector<std::vector<Track>> tracks(p_.streams.size() + p_.devices);
     std::vector<std::uint32_t> order(p_.size());
     for (std::size_t n = 0; n < order.size(); ++n) order[n] = static_cast<std::uint32_t>(n);
     std::stable_sort(order.begin(), order.end(),
@@ -86,8 +86,7 @@ class TraceWriter {
     for (const std::uint32_t n : order) {
       const Instruction& i = p_.instructions[n];
       const bool ordered = i.stream.valid();
-      auto& own =
-          tracks[ordered ? static_cast<std::size_t>(i.stream) : p_.streams.size() + static_cast<std::size_t>(i.device)];
+      auto& own = tracks[ordered ? i.stream.value : p_.streams.size() + i.device.value];
       auto free = std::find_if(own.begin(), own.end(), [&](const Track& t) { return t.free_at <= t_.start[n]; });
       if (free == own.end()) {
         const std::string title = ordered ? stream_title(p_.streams[i.stream], cluster_) : "messages";

@@ -25,7 +25,7 @@ struct Both {
 
 /// Seconds between the ends of consecutive iterations.
 std::vector<double> iteration_times(const Program& p, const Timeline& t) {
-  std::vector<double> last(static_cast<std::size_t>(p.iterations), 0), times;
+  std::vector<double> last(p.iterations, 0), times;
   for (std::size_t n = 0; n < p.size(); ++n) {
     auto& end = last[p.iteration_of(p.instructions[n])];
     end = std::max(end, t.end[n]);
@@ -63,7 +63,7 @@ struct Collected {
 
 Collected collect(const Program& p, const Timeline& simulated, const Timeline& measured) {
   Collected c;
-  c.busy.resize(static_cast<std::size_t>(p.devices));
+  c.busy.resize(p.devices);
   for (std::size_t n = 0; n < p.size(); ++n) {
     const Instruction& i = p.instructions[n];
     if (!i.is_compute() || p.iteration_of(i) == 0) continue;
