@@ -32,8 +32,8 @@ struct RouteEnds {
 };
 
 /// All members start a phase together. They pay `latencies` times the latency of its slowest route, then `bytes` go
-/// over every route at once, and the phase ends when the last byte has arrived. No phase but a ring's of several rings
-/// uses an incoming or outgoing port of a device twice.
+/// over every route at once, and the phase ends when the last byte has arrived. In no phase does a device send, or
+/// receive, on two routes.
 struct Phase {
   int latencies = 0;
   std::uint64_t bytes = 0;
