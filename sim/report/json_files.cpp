@@ -138,7 +138,7 @@ Json change_times(const Cluster& cluster) {
 
 }  // namespace
 
-Json search_json(const Search& s) {
+Json search_json(const ScheduleSearch& s) {
   return JsonObject{{"objective", s.period ? "period" : "makespan"},
                     {"found_s", s.found.value},
                     {"lower_bound_s", s.bound.value},
@@ -147,7 +147,7 @@ Json search_json(const Search& s) {
 }
 
 std::string results_json(const std::string& title, const Program& program, const Timeline& timeline,
-                         const Report& report, const Cluster& cluster, const std::optional<Search>& search,
+                         const Report& report, const Cluster& cluster, const std::optional<ScheduleSearch>& search,
                          const std::optional<RunSetup>& setup) {
   Json json = JsonObject{{"schema", "results/1"},
                          {"title", title},
@@ -212,7 +212,7 @@ std::string validation_json(const std::string& title, const Validation& v, const
 }
 
 std::string schedule_json(const std::string& name, const Program& program, const Report& report,
-                          const std::vector<double>& peaks, const std::optional<Search>& search) {
+                          const std::vector<double>& peaks, const std::optional<ScheduleSearch>& search) {
   Json busy = JsonArray();
   double most = 0;
   for (const DeviceReport& d : report.devices) {

@@ -20,12 +20,12 @@ struct RunSetup {
 };
 
 /// How a schedule was found, where it was searched for.
-Json search_json(const Search&);
+Json search_json(const ScheduleSearch&);
 
 /// results.json of a run: every number of the report with its unit in the name, its provenance, and how its order was
 /// found where it was searched for.
 std::string results_json(const std::string& title, const Program&, const Timeline&, const Report&, const Cluster&,
-                         const std::optional<Search>& search = {}, const std::optional<RunSetup>& setup = {});
+                         const std::optional<ScheduleSearch>& search = {}, const std::optional<RunSetup>& setup = {});
 
 /// What `stagecraft validate` writes: each pair of a simulated and a measured number, and the provenance of both.
 std::string validation_json(const std::string& title, const Validation&, const Timeline& simulated,
@@ -34,6 +34,6 @@ std::string validation_json(const std::string& title, const Validation&, const T
 /// What `stagecraft schedule --format json` prints: times in the user's own unit, and each rank's peak in stashes of a
 /// stage.
 std::string schedule_json(const std::string& name, const Program&, const Report&, const std::vector<double>& peaks,
-                          const std::optional<Search>& search = {});
+                          const std::optional<ScheduleSearch>& search = {});
 
 }  // namespace stagecraft

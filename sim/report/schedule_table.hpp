@@ -29,7 +29,7 @@ struct ScheduleRow {
   std::optional<std::vector<std::string>> safe;
   int staleness = 0;  ///< Largest number of updates between the weights of a gradient and those it is applied to.
 
-  std::optional<Search> search;  ///< How the order was found, where it was searched for.
+  std::optional<ScheduleSearch> search;  ///< How the order was found, where it was searched for.
 
   struct Kept {
     Program program;

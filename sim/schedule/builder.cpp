@@ -14,22 +14,22 @@
 namespace stagecraft {
 namespace {
 
-/// Stage and micro-batch of every recomputation that the order has itself.
+/// The stages and micro-batches of the recomputations that the order itself has.
 std::set<std::pair<int, int>> recomputed_in(const std::vector<Op>& row) {
-  std::set<std::pair<int, int>> found;
+  std::set<std::pair<int, int>> recomputed;
   for (const Op& op : row)
-    if (op.kind == OpKind::Recompute) found.emplace(op.stage, op.micro);
-  return found;
+    if (op.kind == OpKind::Recompute) recomputed.emplace(op.stage, op.micro);
+  return recomputed;
 }
 
-/// A stretch between two drains.
-struct Part {
+/// The iterations between two drains.
+struct Stretch {
   const Schedule* order;
-  int first;  ///< Iteration that it begins with.
+  int first;  ///< Its first iteration.
 };
 
-/// Recomputations, the ops, and the updates behind them, of a group that runs as one. The updates of a stage with a
-/// copy elsewhere, or with weights tied to those of a stage, come to `late`.
+/// Appends a group of ops that runs as one, with the recomputations before and the updates after it. Updates of a stage
+/// with a copy elsewhere, or with tied weights, go to `late`.
 void complete_group(std::span<const Op> group, const Plan& plan, const GradientGroups& groups,
                     const std::vector<int>& each, int first, const std::set<std::pair<int, int>>& recomputed,
                     std::vector<int>& finished, std::vector<Op>& ops, std::vector<Op>& late) {
@@ -43,15 +43,15 @@ void complete_group(std::span<const Op> group, const Plan& plan, const GradientG
   }
   for (const Op& op : group) {
     if (!ends_backward(op.kind)) continue;
-    const int own = each[op.stage], count = ++finished[op.stage];
+    const int between = each[op.stage], count = ++finished[op.stage];
     auto& list = plan.stage(op.stage).twin.valid() || groups.tied(op.stage) ? late : ops;
-    if (count % own == 0) list.push_back({OpKind::Update, false, op.stage, count / own - 1});
+    if (count % between == 0) list.push_back({OpKind::Update, false, op.stage, count / between - 1});
   }
 }
 
-/// An update waits for gradients of another device, which may wait for gradients made here behind it. So updates of
-/// copies stand at the end, on all devices in the same order: that of the backwards, the last stage first. Those of a
-/// round stand together, behind all gradients that one device adds up too.
+/// An update waits for gradients of another device, which may wait for gradients that are computed here later. So
+/// updates of copies come at the end, on all devices in the order of the backwards, the last stage first. The updates
+/// of a round stand together.
 void append_late(std::vector<Op>& late, const GradientGroups& groups, std::vector<Op>& ops) {
   const auto place = [&](const Op& op) {
     return std::tuple(op.micro, -groups.round(op.stage), -groups.of(op.stage), op.stage);
@@ -61,24 +61,24 @@ void append_late(std::vector<Op>& late, const GradientGroups& groups, std::vecto
   late.clear();
 }
 
-/// `updates` of each stage in an iteration, as in Schedule.
-Schedule join(const std::vector<Part>& parts, const Plan& plan, const std::vector<int>& updates) {
+/// `updates` is Schedule::updates.
+Schedule join(const std::vector<Stretch>& parts, const Plan& plan, const std::vector<int>& updates) {
   Schedule all;
   if (parts.empty()) return all;
   all.updates = updates;
   const GradientGroups groups(plan);
-  std::vector<int> each;  // Micro-batches of a replica from one update to the next.
+  std::vector<int> each;  // [stage]: micro-batches of a replica from one update to the next.
   for (int s = 0; s < plan.stage_count(); ++s)
     each.push_back(plan.replica_micro_batches(StageId{s}) / all.updates_of(StageId{s}));
   all.devices.resize(parts.front().order->devices.size());
-  std::vector<int> finished(plan.stages.size(), 0);  // Of each stage on the device at hand.
+  std::vector<int> finished(plan.stages.size(), 0);  // [stage]: backwards on the current device.
   for (std::size_t d = 0; d < all.devices.size(); ++d) {
     auto& ops = all.devices[d];
     std::vector<Op> late;
     std::size_t count = 0;
-    for (const Part& part : parts) count += part.order->devices[d].size();
+    for (const Stretch& part : parts) count += part.order->devices[d].size();
     ops.reserve(count);
-    for (const Part& part : parts) {
+    for (const Stretch& part : parts) {
       const auto& row = part.order->devices[d];
       const auto recomputed = recomputed_in(row);
       for (std::size_t begin = 0, end = 0; begin < row.size(); begin = end) {
@@ -130,7 +130,7 @@ void require_equal_shares(const Plan& plan, std::string_view schedule) {
           "write share: samples, or take a schedule such as 1f1b, gpipe or pipedream");
 }
 
-/// Micro-batches in flight for each stage: see ScheduleInput::depth.
+/// ScheduleInput::depth.
 std::vector<int> depths(const Plan& plan) {
   std::vector<int> turns;
   for (const Stage& stage : plan.stages) turns.push_back(stage.turns());
@@ -140,7 +140,7 @@ std::vector<int> depths(const Plan& plan) {
 }
 
 std::vector<int> updates_of(const ScheduleInput& in) {
-  if (!option_is(in, "update", "micro_batch")) return {};
+  if (!in.options.update_each_micro_batch) return {};
   std::vector<int> updates;
   for (int s = 0; s < in.plan.stage_count(); ++s) updates.push_back(in.plan.replica_micro_batches(StageId{s}));
   return updates;
@@ -158,7 +158,7 @@ void alternate(int micro_batches, int warmup, int group, OpList& ops) {
 }
 
 Schedule complete(const Schedule& iteration, const Plan& plan, int iterations) {
-  std::vector<Part> parts;
+  std::vector<Stretch> parts;
   for (int i = 0; i < iterations; ++i) parts.push_back({&iteration, i});
   return join(parts, plan, iteration.updates);
 }
@@ -166,11 +166,11 @@ Schedule complete(const Schedule& iteration, const Plan& plan, int iterations) {
 Schedule by_stage(const Plan& plan, std::string_view schedule, bool share,
                   const std::function<void(StageId, OpList&)>& order) {
   Schedule result;
-  result.devices.resize(static_cast<std::size_t>(plan.device_count()));
+  result.devices.resize(plan.device_count());
   std::vector<StageId> owner(result.devices.size());
   for (int s = 0; s < plan.stage_count(); ++s) {
     const StageId stage{s};
-    for (int r = 0; r < static_cast<int>(plan.stage(stage).devices.size()); ++r) {
+    for (int r = 0; r < std::ssize(plan.stage(stage).devices); ++r) {
       const DeviceId device = plan.stage(stage).devices[r];
       const StageId other = owner[device];
       if (other.valid() && !share)
@@ -198,21 +198,6 @@ config::Field drain_every_field() {
   return config::integer("drain_every", 0, 10000)
       .fallback("0")
       .doc("Iterations until the pipeline drains and fills again; 0: never before the end.");
-}
-
-int option_or(const ScheduleInput& in, std::string_view name, int fallback) {
-  const config::Value* given = in.options ? in.options->find(name) : nullptr;
-  return given ? config::as_int(*given) : fallback;
-}
-
-double option_or(const ScheduleInput& in, std::string_view name, double fallback) {
-  const config::Value* given = in.options ? in.options->find(name) : nullptr;
-  return given ? config::as_real(*given) : fallback;
-}
-
-bool option_is(const ScheduleInput& in, std::string_view name, std::string_view word) {
-  const config::Value* given = in.options ? in.options->find(name) : nullptr;
-  return given && given->text == word;
 }
 
 void require_micro_batches(bool enough, std::string_view schedule, std::string_view need, int micro_batches) {
@@ -292,7 +277,7 @@ Plan plan_for(const ScheduleDef& def, int ranks, int chunks, int micro_batches) 
 Schedule by_rank(const ScheduleInput& in, int micro_batches,
                  const std::function<void(const RankInput&, RankOps&)>& order) {
   Schedule result;
-  result.devices.resize(static_cast<std::size_t>(in.plan.device_count()));
+  result.devices.resize(in.plan.device_count());
   for (int r = 0; r < in.layout.ranks(); ++r) {
     std::vector<Op> row;
     RankOps ops(row, in.layout.stages[r]);
@@ -304,8 +289,17 @@ Schedule by_rank(const ScheduleInput& in, int micro_batches,
 
 int drain_every(const ScheduleDef& def, const config::Value* options) {
   if (def.flushes) return 1;
-  const config::Value* given = options ? options->find("drain_every") : nullptr;
-  return given ? config::as_int(*given) : 0;
+  return options ? option_or(*options, "drain_every", 0) : 0;
+}
+
+ScheduleOptions read_options(const ScheduleDef& def, const config::Value* map) {
+  ScheduleOptions options;
+  if (map == nullptr) return options;
+  if (def.placement != Placement::Any) options.placing = placing_of(def, map);
+  options.drain_every = drain_every(def, map);
+  options.update_each_micro_batch = option_is(*map, "update", "micro_batch");
+  if (def.read) def.read(*map, options);
+  return options;
 }
 
 Schedule build_schedule(const ScheduleDef& def, ScheduleInput in) {
@@ -313,7 +307,8 @@ Schedule build_schedule(const ScheduleDef& def, ScheduleInput in) {
   if (def.equal_sizes) require_equal_sizes(in.plan, def.name);
   if (!def.stage || !def.turns) require_equal_shares(in.plan, def.name);
   in.depth = depths(in.plan);
-  if (def.placement != Placement::Any) in.layout = layout_of(in.plan, placing_of(def, in.options), def.name);
+  if (def.placement != Placement::Any)
+    in.layout = layout_of(in.plan, in.options.placing.value_or(placing_of(def, nullptr)), def.name);
   const auto stretch = [&](int iterations) {
     if (def.whole) {
       ScheduleInput part = in;
@@ -325,11 +320,11 @@ Schedule build_schedule(const ScheduleDef& def, ScheduleInput in) {
       def.stage(in, stage, in.plan.replica_micro_batches(stage) * iterations, ops);
     });
   };
-  const int every = drain_every(def, in.options);
+  const int every = def.flushes ? 1 : in.options.drain_every;
   const int length = every > 0 ? std::min(every, in.iterations) : in.iterations;
   const Schedule full = stretch(length);
   const Schedule rest = in.iterations % length == 0 ? Schedule{} : stretch(in.iterations % length);
-  std::vector<Part> parts;
+  std::vector<Stretch> parts;
   for (int first = 0; first < in.iterations; first += length)
     parts.push_back({first + length <= in.iterations ? &full : &rest, first});
   Schedule all = join(parts, in.plan, updates_of(in));

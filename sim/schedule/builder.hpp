@@ -10,38 +10,36 @@
 #include "sim/plan/plan.hpp"
 #include "sim/plan/stage_cost.hpp"
 #include "sim/schedule/layout.hpp"
+#include "sim/schedule/options.hpp"
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
 
-/// A whole order played through with all that the simulator knows. Times are those of the report.
-struct Played {
+/// What the simulator finds for an order. Times are those of the report.
+struct OrderResult {
   Seconds makespan, period;
-  std::vector<Bytes> memory;  ///< Most of each device.
+  std::vector<Bytes> memory;  ///< [device]: peak.
 };
+using Played = OrderResult;
 
-/// What a schedule may look at when it decides an order.
+/// What a schedule may use to decide an order.
 struct ScheduleInput {
   const Plan& plan;
   const StageCosts& costs;
   int iterations = 1;
-  const config::Value* options = nullptr;  ///< The checked `run.schedule` map; null when made without a scenario.
-  const Cluster* cluster = nullptr;        ///< What messages cross; null: they cost nothing.
-  bool one_send_at_a_time = true;          ///< A device sends its messages one after the other.
-  /// Plays one iteration of an order again and again; nothing when it cannot run. Not there without a scenario.
-  std::function<std::optional<Played>(const Schedule&)> play = {};
-  /// Of each stage: micro-batches in flight that keep it busy, which are the stages on the longest path to a sink,
-  /// itself included. Replicas that take turns count as one more stage each, and share what is in flight.
+  ScheduleOptions options = {};      ///< From read_options(); empty: the defaults.
+  const Cluster* cluster = nullptr;  ///< The links that messages cross; null: messages cost nothing.
+  bool one_send_at_a_time = true;    ///< A device sends its messages one after the other.
+  /// Simulates iterations of an order; nothing when it cannot run. Empty without a scenario.
+  std::function<std::optional<OrderResult>(const Schedule&)> play = {};
+  /// [stage]: the micro-batches in flight that keep it busy, which is the number of stages on the longest path to a
+  /// sink, itself included. Replicas that take turns count as one more stage each, and share the micro-batches in
+  /// flight.
   std::vector<int> depth = {};
-  Layout layout = {};  ///< Of plans for schedules with a placement.
+  Layout layout = {};  ///< The ranks and chunks of a schedule with a placement.
 };
 
-/// An option of the schedule as a number, or `fallback` when it is not given.
-int option_or(const ScheduleInput&, std::string_view name, int fallback);
-double option_or(const ScheduleInput&, std::string_view name, double fallback);
-bool option_is(const ScheduleInput&, std::string_view name, std::string_view word);
-
-/// Appends the ops of one replica of a stage, which counts the micro-batches that it takes.
+/// Appends the ops of one replica of a stage, which numbers the micro-batches that it runs.
 class OpList {
  public:
   OpList(std::vector<Op>& ops, StageId stage, int first = 0, int turns = 1)
@@ -56,7 +54,7 @@ class OpList {
   int first_, turns_;
 };
 
-/// `warmup` forwards, then a backward and a forward in turn, `group` at a time, then the backwards that are left.
+/// `warmup` forwards, then backwards and forwards alternately, `group` at a time, then the remaining backwards.
 void alternate(int micro_batches, int warmup, int group, OpList& ops);
 
 /// One rank of a schedule with a placement.
@@ -67,21 +65,22 @@ struct RankInput {
 
 /// One entry of the catalogue: one file in sim/schedule/schedules/.
 ///
-/// A family gives the order of one stage, the order of one rank (where the stages lie as `placement` says), or the
-/// whole schedule of one iteration (of `in.iterations` where it does not flush). Iterations, updates behind the last
-/// backward of each iteration, and recomputation are added by build_schedule.
+/// It has one of three functions: the order of one stage, the order of one rank (with the stages where `placement` puts
+/// them), or the whole schedule of one iteration (of `in.iterations` when it does not flush). build_schedule() adds
+/// iterations, updates after the last backward of each iteration, and recomputation.
 struct ScheduleDef {
   std::string_view name, summary, source;
   std::string_view weights = "flush";  ///< The weights policy it goes with.
-  bool flushes = true;                 ///< False: asked once for all micro-batches between two drains.
+  bool flushes = true;                 ///< False: called once for all micro-batches between two drains.
   bool trains = true;                  ///< False: forward only, no updates.
-  bool tasks = false;                  ///< Runs stages that do a single task each, which only such a plan has.
+  bool tasks = false;                  ///< Runs the stages of a plan in which each does a single task.
   bool equal_sizes = true;             ///< Needs the same micro-batch size on every stage.
-  bool turns = true;                   ///< Of `stage`: its replicas may take micro-batches in turn.
+  bool turns = true;                   ///< With `stage`: replicas may take micro-batches in turn.
   Placement placement = Placement::Any;
-  ChunkRange chunks = {};  ///< Stages on each rank.
-  const config::MapSpec* fields = nullptr;
-  int (*turn)(int ranks, int micro_batches) = nullptr;  ///< Both directions: micro-batches that follow each other.
+  ChunkRange chunks = {};                                          ///< Stages on each rank.
+  const config::MapSpec* fields = nullptr;                         ///< The options as users write them,
+  void (*read)(const config::Value&, ScheduleOptions&) = nullptr;  ///< and as the schedule reads them.
+  int (*turn)(int ranks, int micro_batches) = nullptr;  ///< Both directions: consecutive micro-batches of a direction.
   void (*stage)(const ScheduleInput&, StageId, int micro_batches, OpList&) = nullptr;
   void (*rank)(const RankInput&, RankOps&) = nullptr;
   Schedule (*whole)(const ScheduleInput&) = nullptr;
@@ -91,24 +90,26 @@ namespace schedules {
 Catalog<ScheduleDef> all();
 }
 
-/// For the options of a schedule that does not flush.
+/// An option of schedules that do not flush.
 config::Field drain_every_field();
-/// For the options of a schedule that can update more often than once in an iteration.
+/// An option of schedules that can update more often than once in an iteration.
 config::Field update_field();
-/// Iterations between two drains; 0: none before the end. `options` is the checked `run.schedule` map, or null.
+/// The options in a checked `run.schedule` map, or the defaults when it is null.
+ScheduleOptions read_options(const ScheduleDef&, const config::Value* map);
+/// Iterations between two drains; 0: none before the end. `options` is such a map.
 int drain_every(const ScheduleDef&, const config::Value* options);
 
-/// The schedule's options from key=value, checked; nothing when it has none.
+/// The schedule's options from key=value, checked; nothing when the schedule has no options.
 std::optional<config::Value> options_of(const ScheduleDef&, const std::vector<std::string>& sets);
 
-/// For the options of a schedule with any number of stages on a device.
+/// An option of schedules with any number of stages on a device.
 config::Field chunks_field();
 /// Where the schedule wants the stages, with these options.
 Placing placing_of(const ScheduleDef&, const config::Value* options);
 
-/// A plan without a model for p ranks; InputError when the schedule cannot have so many chunks or micro-batches.
+/// A plan without a model for p ranks; InputError when the schedule cannot have that number of chunks or micro-batches.
 Plan plan_for(const ScheduleDef&, const Placing&, int ranks, int chunks, int micro_batches);
-Plan plan_for(const ScheduleDef&, int ranks, int chunks, int micro_batches);  ///< Placed as it is without options.
+Plan plan_for(const ScheduleDef&, int ranks, int chunks, int micro_batches);  ///< Placed by the defaults.
 
 /// The schedule of every device for all iterations. Fills in `depth` and `layout`.
 Schedule build_schedule(const ScheduleDef&, ScheduleInput);
@@ -120,12 +121,12 @@ Schedule by_stage(const Plan&, std::string_view schedule, bool share,
 /// Puts the order of each rank on each of its devices.
 Schedule by_rank(const ScheduleInput&, int micro_batches, const std::function<void(const RankInput&, RankOps&)>& order);
 
-/// Repeats one iteration, with an update of each stage behind its last backward (or weight gradient), of stages with a
-/// twin or tied weights at the end, and an R before each B of stages that recompute, unless the order has it.
+/// Repeats one iteration and adds an update of each stage after its last backward (or weight gradient), or at the end
+/// for stages with a twin or tied weights, and an R before each B of stages that recompute, unless the order has it.
 /// Ops that run as one stay together.
 Schedule complete(const Schedule& iteration, const Plan& plan, int iterations);
 
-/// Infeasible unless the condition holds: what the schedule needs of the micro-batches, such as "an even number".
+/// Infeasible unless the condition holds; `need` completes "needs", such as "an even number".
 void require_micro_batches(bool enough, std::string_view schedule, std::string_view need, int micro_batches);
 /// Infeasible for an odd number: two pipelines meet in the middle.
 void require_even_ranks(int ranks, std::string_view schedule);

@@ -5,10 +5,10 @@
 namespace stagecraft {
 namespace {
 
-/// Takes the micro-batches of each chunk in their order; weight gradients wait in one queue.
-class Steps {
+/// Runs the micro-batches of each chunk in their order; weight gradients wait in one queue.
+class DualPipeRow {
  public:
-  Steps(const std::array<int, 2>& chunk, const std::array<int, 2>& first, RankOps& ops)
+  DualPipeRow(const std::array<int, 2>& chunk, const std::array<int, 2>& first, RankOps& ops)
       : ops_(&ops), chunk_(chunk), forward_(first), backward_(first) {}
 
   void forward(int c) { ops_->forward(chunk_[c], forward_[c]++); }
@@ -40,48 +40,48 @@ class Steps {
   std::deque<Weight> weights_;
 };
 
-/// Steps 6 to 8: the gradients drain, and halfway the weight gradients are put off to fill the gaps.
-void drain(int rank, int behind, Steps& steps) {
+/// Steps 6 to 8: the gradients drain, and from halfway on weight gradients are delayed to fill the gaps.
+void drain(int rank, int later_ranks, DualPipeRow& row) {
   bool split = false;
   for (int i = 0; i <= rank; ++i) {
     const bool half = i == (rank + 1) / 2;
     split |= half && rank % 2 == 1;
-    steps.backward(1, split);
+    row.backward(1, split);
     split |= half;
-    steps.backward(0, split);
+    row.backward(0, split);
   }
-  for (int i = 0; i < behind; ++i) {
-    steps.weight();
-    steps.backward(0, true);
+  for (int i = 0; i < later_ranks; ++i) {
+    row.weight();
+    row.backward(0, true);
   }
-  for (int i = 0; i <= rank; ++i) steps.weight();
+  for (int i = 0; i <= rank; ++i) row.weight();
 }
 
 }  // namespace
 
 void dual_pipe(int rank, int ranks, int micro_batches, const std::array<int, 2>& chunk, const std::array<int, 2>& first,
                RankOps& ops) {
-  Steps steps(chunk, first, ops);
-  const int behind = ranks - rank - 1;
-  for (int i = 0; i < 2 * behind; ++i) steps.forward(0);
-  for (int i = 0; i <= rank; ++i) steps.forward(0), steps.forward(1);
-  for (int i = 0; i < behind; ++i) {
-    steps.backward(1, true);
-    steps.weight();
-    steps.forward(1);
+  DualPipeRow row(chunk, first, ops);
+  const int later_ranks = ranks - rank - 1;
+  for (int i = 0; i < 2 * later_ranks; ++i) row.forward(0);
+  for (int i = 0; i <= rank; ++i) row.forward(0), row.forward(1);
+  for (int i = 0; i < later_ranks; ++i) {
+    row.backward(1, true);
+    row.weight();
+    row.forward(1);
   }
   for (int i = 0; i < micro_batches - 2 * ranks + rank + 1; ++i) {
-    if (i == 0 && behind == 0)
-      steps.forward(0), steps.backward(1, false);  // On one device each would wait for the other.
+    if (i == 0 && later_ranks == 0)
+      row.forward(0), row.backward(1, false);  // On one device each would wait for the other.
     else
-      steps.together(0, 1);
-    steps.together(1, 0);
+      row.together(0, 1);
+    row.together(1, 0);
   }
-  for (int i = 0; i < behind; ++i) {
-    steps.backward(1, false);
-    steps.together(1, 0);
+  for (int i = 0; i < later_ranks; ++i) {
+    row.backward(1, false);
+    row.together(1, 0);
   }
-  drain(rank, behind, steps);
+  drain(rank, later_ranks, row);
 }
 
 }  // namespace stagecraft

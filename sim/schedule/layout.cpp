@@ -52,17 +52,17 @@ Layout layout_of(const Plan& plan, const Placing& placing, std::string_view sche
   require_chain(plan, placing, schedule);
   const int ranks = count_ranks(plan, placing, schedule);
   Layout layout;
-  layout.stages.resize(static_cast<std::size_t>(ranks));
+  layout.stages.resize(ranks);
   for (int r = 0; r < ranks; ++r) layout.devices.push_back(plan.stage(StageId{r}).devices);
   for (int s = 0; s < plan.stage_count(); ++s) {
-    const auto rank = static_cast<std::size_t>(rank_of(placing.placement, s, ranks));
+    const int rank = rank_of(placing.placement, s, ranks);
     const Stage& stage = plan.stage(StageId{s});
     if (stage.devices != layout.devices[rank])
       throw InputError(
           fmt::format("the schedule '{}' goes with the placement '{}', where stage {} runs with stage {}, but it is on "
                       "{} instead of {}",
                       schedule, to_text(placing.placement), s, rank, devices_text(stage),
-                      devices_text(plan.stage(StageId{static_cast<std::int64_t>(rank)}))),
+                      devices_text(plan.stage(StageId{rank}))),
           fmt::format("write plan.placement: {}, or auto", to_text(placing.placement)));
     layout.stages[rank].push_back(StageId{s});
   }

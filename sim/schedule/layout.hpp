@@ -8,16 +8,16 @@
 
 namespace stagecraft {
 
-/// A plan seen as ranks with an equal number of stages each.
+/// A plan as ranks with an equal number of stages each.
 struct Layout {
   std::vector<std::vector<StageId>> stages;    ///< [rank][chunk], in the order of the chain.
-  std::vector<std::vector<DeviceId>> devices;  ///< Of each rank; more than one: replicas, which run the same row.
+  std::vector<std::vector<DeviceId>> devices;  ///< [rank]; several devices are replicas with the same row.
 
   int ranks() const { return static_cast<int>(stages.size()); }
   int chunks() const { return stages.empty() ? 0 : static_cast<int>(stages.front().size()); }
 };
 
-/// Reads the ranks out of a plan. InputError when its stages do not lie as the schedule wants them.
+/// The ranks of a plan. InputError when its stages are not placed as the schedule needs them.
 Layout layout_of(const Plan&, const Placing&, std::string_view schedule);
 
 /// Appends the ops of one rank, which has a stage for each chunk.
@@ -30,7 +30,7 @@ class RankOps {
   void input_gradient(int chunk, int micro) { add(OpKind::InputGradient, chunk, micro); }
   void weight_gradient(int chunk, int micro) { add(OpKind::WeightGradient, chunk, micro); }
   void recompute(int chunk, int micro) { add(OpKind::Recompute, chunk, micro); }
-  /// The last op runs as one with the next.
+  /// Makes the last op run as one with the next.
   void join_next() { ops_->back().fused = true; }
 
  private:

@@ -17,10 +17,9 @@ Rounds::Visit Rounds::backward(int k) const {
   return {chunks_ - 1 - visit.chunk, visit.micro};
 }
 
-Rounds rounds_of(const RankInput& r, std::string_view schedule) {
+Rounds rounds_of(const RankInput& r, std::string_view schedule, int group) {
   const int p = r.ranks, m = r.micro_batches;
   const auto leaves = [&](int group) { return m % group != 0 && m % group < p; };
-  int group = option_or(r.in, "group", 0);
   if (group == 0)
     for (group = std::min(p, m); group < m && leaves(group);) ++group;
   if (group > m || group < std::min(p, m) || leaves(group))

@@ -40,7 +40,7 @@ std::optional<Op> parse_op(std::string_view text) {
   return Op{static_cast<OpKind>(kind), false, StageId{*stage}, *micro};
 }
 
-std::string to_text(const Search& s, const std::function<std::string(Seconds)>& time) {
+std::string to_text(const ScheduleSearch& s, const std::function<std::string(Seconds)>& time) {
   const std::string text = fmt::format("{} {}, ", s.period ? "period" : "iteration", time(s.found));
   constexpr double kSame = 1e-9;
   if (s.gap() <= kSame) return text + fmt::format("as short as any order can be ({})", s.reason);

@@ -19,31 +19,31 @@ enum class OpKind : std::uint8_t { Forward, Backward, InputGradient, WeightGradi
 /// through the iterations; an Update carries the number of the update instead.
 struct Op {
   OpKind kind = OpKind::Forward;
-  bool fused = false;  ///< Runs together with the next op of the list, as one: the first waits for all inputs, outputs
-                       ///< leave at the end.
+  bool fused = false;  ///< Runs as one with the next op of the list: both wait for the inputs of both, and their
+                       ///< outputs leave at the end.
   StageId stage;
   std::int32_t micro = 0;
 
   friend bool operator==(const Op&, const Op&) = default;
 };
 
-/// How an order was found that was searched for.
-struct Search {
-  Seconds found, bound;  ///< How long it takes, and what no order can be shorter than.
-  bool period = true;    ///< Of an iteration back to back with others; else of one alone.
+/// The result of the search that found an order.
+struct ScheduleSearch {
+  Seconds found, bound;  ///< The time of the order, and a lower bound of all orders.
+  bool period = true;    ///< Times are of an iteration among others; else of one alone.
   std::string reason;    ///< What the bound comes from.
   std::string from;      ///< "search", or the known schedule that could not be improved.
 
-  friend bool operator==(const Search&, const Search&) = default;
+  friend bool operator==(const ScheduleSearch&, const ScheduleSearch&) = default;
   double gap() const { return bound.value > 0 ? found / bound - 1 : 0; }
 };
 
 /// The order in which each device runs its ops. There is no time in it.
 struct Schedule {
   std::vector<std::vector<Op>> devices;
-  int drain_every = 1;            ///< Iterations between two drains, where nothing is in flight; 0: only the end.
-  std::vector<int> updates = {};  ///< Of each stage: in one iteration; empty: one each.
-  std::optional<Search> search = {};
+  int drain_every = 1;            ///< Iterations between two drains, after which nothing is in flight; 0: only the end.
+  std::vector<int> updates = {};  ///< [stage]: updates in one iteration; empty: one each.
+  std::optional<ScheduleSearch> search = {};
 
   friend bool operator==(const Schedule&, const Schedule&) = default;
   std::size_t op_count() const;
@@ -62,6 +62,6 @@ std::string to_text(const Op&);                ///< "0F1" is stage 0, forward, m
 std::optional<Op> parse_op(std::string_view);  ///< The whole text must match.
 std::string to_grid(const Schedule&);          ///< One row a device, in order.
 /// "period 77; no order is shorter than 72 (the work of rank 0), so it is at most 6.9 % too long", in any unit.
-std::string to_text(const Search&, const std::function<std::string(Seconds)>& time);
+std::string to_text(const ScheduleSearch&, const std::function<std::string(Seconds)>& time);
 
 }  // namespace stagecraft

@@ -23,16 +23,16 @@ struct ScheduleProblem {
 struct ValidateOptions {
   int iterations = 1;
   bool trains = true;     ///< Every forward needs its backward.
-  std::size_t most = 20;  ///< Stop after so many.
-  int slices = 1;         ///< Of each micro-batch along the sequence: forward in order, backward the other way round.
+  std::size_t most = 20;  ///< The number of problems after which checking stops.
+  int slices = 1;         ///< Slices of a micro-batch along the sequence: forward in order, backward in reverse.
 };
 
-/// Everything that keeps the schedule from running on the plan; empty when it can run. Levels 2 and 3 first; level 4,
-/// with the shortest cycle, only when those hold. O(ops).
+/// Everything that keeps the schedule from running on the plan; empty when it can run. Level 4, with the shortest
+/// cycle, is checked only when levels 2 and 3 hold. O(ops).
 std::vector<ScheduleProblem> validate(const Schedule&, const Plan&, const ValidateOptions&);
 
-/// The order in which devices take their next op when every op takes one turn and ranks go in turn; what communication
-/// is laid out by. When the schedule can never end, `cycle` says why and the order stops there.
+/// The order in which devices take their next op when every op takes one turn and ranks take turns. Communication is
+/// laid out by it. When the schedule deadlocks, `cycle` says why and the order stops there.
 struct GlobalOrder {
   std::vector<DeviceId> devices;
   std::string cycle;                              ///< Empty when complete.
@@ -42,7 +42,8 @@ GlobalOrder global_order(const Schedule&, const Plan&, int iterations);
 
 /// "cycle: rank 1, column 3 (1B1): ..." in one line.
 std::string to_text(const ScheduleProblem&);
-/// A schedule that is well formed but never ends, does not fit, or learns with mixed versions: levels 4, 6, 7 and 9.
+/// Whether the schedule is well formed but deadlocks, does not fit, or learns with mixed versions: levels 4, 6, 7
+/// and 9.
 bool cannot_be_done(const ScheduleProblem&);
 const char* help_for(int level);  ///< What would help, or "".
 /// Throws Infeasible where the first one cannot be done, InputError otherwise.

@@ -54,15 +54,15 @@ Micros place_stages(const CsvSchedule& csv, Plan& plan, std::vector<ScheduleProb
 /// Reports each micro-batch that never starts. When the last ones never start, the op with such a number is blamed
 /// once.
 void report_missing(const std::vector<bool>& starts, const CsvSchedule& csv, std::vector<ScheduleProblem>& problems) {
-  const auto behind = std::find(starts.rbegin(), starts.rend(), true).base() - starts.begin();
-  for (int m = 0; m < behind && problems.size() < kMost; ++m)
+  const auto end = std::find(starts.rbegin(), starts.rend(), true).base() - starts.begin();
+  for (int m = 0; m < end && problems.size() < kMost; ++m)
     if (!starts[m]) problems.push_back({"missing", 2, -1, -1, {}, fmt::format("micro-batch {} never starts", m)});
-  for (int rank = 0; rank < std::ssize(csv.schedule.devices) && behind < csv.micro_batches; ++rank) {
+  for (int rank = 0; rank < std::ssize(csv.schedule.devices) && end < csv.micro_batches; ++rank) {
     const auto& ops = csv.schedule.devices[rank];
-    const auto last = std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.micro >= behind; });
+    const auto last = std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.micro >= end; });
     if (last == ops.end()) continue;
     problems.push_back({"missing", 2, rank, csv.columns[rank][last - ops.begin()], to_text(*last),
-                        fmt::format("micro-batch {} never starts: the last that does is {}", last->micro, behind - 1)});
+                        fmt::format("micro-batch {} never starts: the last that does is {}", last->micro, end - 1)});
     return;
   }
 }

@@ -121,7 +121,7 @@ void compare_with_known(Instance& i, int n, Rng& rng, Totals& totals) {
                                               (n % 4 == 1 ? ", activations: 1000}" : "}"),
                                           *def.fields);
   ScheduleInput ours = in;
-  ours.options = &map;
+  ours.options = read_options(def, &map);
   ours.play = [&](const Schedule& one) { return std::optional(played(i, one)); };
   const Schedule found = build_schedule(def, ours);
   const Played best = played(i, found);

@@ -60,7 +60,8 @@ AutomaticOrder automatic_order(int ranks, int micro_batches, const std::string& 
   unit.input_gradient = unit.weight_gradient = Seconds{1};
   const StageCosts costs(static_cast<std::size_t>(ranks), {unit});
   const Cluster cluster = test::delay_cluster(ranks, 0);
-  Schedule made = build_schedule(def, {.plan = plan, .costs = costs, .options = &options, .cluster = &cluster});
+  Schedule made =
+      build_schedule(def, {.plan = plan, .costs = costs, .options = read_options(def, &options), .cluster = &cluster});
   for (auto& row : made.devices) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
   return {plan, std::move(made)};
 }

@@ -63,8 +63,10 @@ TEST_CASE("PipeDream's runtimes: order, weight versions and what is in flight of
     Case c = case_of(vector);
     const auto options = options_of(*c.def, c.options);
     const StageCosts costs = uniform_costs(c.plan, test::times(1, 2));
-    const Schedule schedule = build_schedule(
-        *c.def, {.plan = c.plan, .costs = costs, .iterations = c.iterations, .options = options ? &*options : nullptr});
+    const Schedule schedule = build_schedule(*c.def, {.plan = c.plan,
+                                                      .costs = costs,
+                                                      .iterations = c.iterations,
+                                                      .options = read_options(*c.def, options ? &*options : nullptr)});
     CHECK(validate(schedule, c.plan, {.iterations = c.iterations}).empty());
     const WeightReads reads(schedule, c.plan, test::policy(c.def->weights));
     const bool alike = routes_alike(vector);

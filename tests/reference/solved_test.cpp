@@ -66,7 +66,7 @@ Made made(std::string_view name, const std::string& options, const Plan& plan, c
   m.order = build_schedule(def, {.plan = plan,
                                  .costs = costs,
                                  .iterations = iterations,
-                                 .options = def.fields ? &map : nullptr,
+                                 .options = read_options(def, def.fields ? &map : nullptr),
                                  .cluster = &m.cluster});
   play(m, plan, costs, iterations);
   return m;

@@ -38,8 +38,10 @@ inline Figures figures(std::string_view name, int p, int v, int m, OpTimes t, co
   const StageCosts costs = uniform_costs(plan, cost);
   Figures f;
   const auto report = [&](int iterations) {
-    f.order = build_schedule(
-        def, {.plan = plan, .costs = costs, .iterations = iterations, .options = def.fields ? &map : nullptr});
+    f.order = build_schedule(def, {.plan = plan,
+                                   .costs = costs,
+                                   .iterations = iterations,
+                                   .options = read_options(def, def.fields ? &map : nullptr)});
     const Program program = lowered(f.order, plan, costs, pure_delays(iterations));
     const Cluster cluster = delay_cluster(program.devices, 0);
     const Timeline timeline = run_ideal(program, cluster);

@@ -154,9 +154,10 @@ inline Program program_of(const RandomCase& c) {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", c.schedule);
   const auto options =
       options_of(def, c.update_often ? std::vector<std::string>{"update=micro_batch"} : std::vector<std::string>{});
-  const Schedule schedule = build_schedule(
-      def,
-      {.plan = c.plan, .costs = c.costs, .iterations = c.options.iterations, .options = options ? &*options : nullptr});
+  const Schedule schedule = build_schedule(def, {.plan = c.plan,
+                                                 .costs = c.costs,
+                                                 .iterations = c.options.iterations,
+                                                 .options = read_options(def, options ? &*options : nullptr)});
   return lowered(schedule, c.plan, c.costs, c.options, c.weights, def.trains);
 }
 

@@ -72,7 +72,8 @@ inline Schedule draining(std::string_view name, const Plan& plan, int iterations
   config::Value options;
   options.kind = config::Value::Kind::Map;
   options.members.push_back({"drain_every", {}, config::Value::scalar(std::to_string(every), {})});
-  return build_schedule(def, {.plan = plan, .costs = costs, .iterations = iterations, .options = &options});
+  return build_schedule(
+      def, {.plan = plan, .costs = costs, .iterations = iterations, .options = read_options(def, &options)});
 }
 
 /// "0F0 0B0", one row a device.

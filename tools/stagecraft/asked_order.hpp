@@ -19,7 +19,7 @@ struct AskedOrder {
   std::string weights = "flush";
   bool trains = true;
   bool copies = false;  ///< Of the model, which exchange gradients; here that takes no time.
-  std::optional<Search> search = {};
+  std::optional<ScheduleSearch> search = {};
   CheckedFile checked = {};  ///< When it is not good, there is nothing but this and the name.
 };
 

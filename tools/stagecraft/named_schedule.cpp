@@ -34,7 +34,7 @@ ScheduleInput NamedSchedule::input(const StageCosts& costs, int iterations, cons
   return {.plan = plan,
           .costs = costs,
           .iterations = iterations,
-          .options = options ? &*options : nullptr,
+          .options = read_options(*def, options ? &*options : nullptr),
           .cluster = cluster};
 }
 

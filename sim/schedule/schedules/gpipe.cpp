@@ -13,9 +13,18 @@ const config::MapSpec fields{
                    .doc("Recompute for every micro-batch but the last (torchgpipe's except_last); plan.recompute stays "
                         "none.")}};
 
+struct GpipeOptions {
+  bool reverse = false, keep_last = false;
+  friend bool operator==(const GpipeOptions&, const GpipeOptions&) = default;
+};
+
+void read(const config::Value& map, ScheduleOptions& options) {
+  options.keep(GpipeOptions{option_is(map, "backward", "reverse"), option_is(map, "keep_last", "true")});
+}
+
 // Everything forward, then everything backward: every activation is alive in between.
 void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
-  const bool reverse = option_is(in, "backward", "reverse"), keep_last = option_is(in, "keep_last", "true");
+  const auto [reverse, keep_last] = in.options.own<GpipeOptions>();
   if (keep_last && in.plan.stage(stage).recompute)
     throw InputError("gpipe with keep_last recomputes by itself", "write plan.recompute: none");
   for (int m = 0; m < micro_batches; ++m) ops.forward(m);
@@ -33,6 +42,7 @@ extern const ScheduleDef gpipe{
     .summary = "All forwards, then all backwards, then a flush",
     .source = "Huang et al., GPipe, NeurIPS 2019; Kim et al., torchgpipe, 2020",
     .fields = &fields,
+    .read = read,
     .stage = order,
 };
 

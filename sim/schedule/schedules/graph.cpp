@@ -16,11 +16,19 @@ const config::MapSpec fields{
                         "stage.")},
 };
 
+struct GraphOptions {
+  int extra_in_flight = 0;
+  friend bool operator==(const GraphOptions&, const GraphOptions&) = default;
+};
+
+void read(const config::Value& map, ScheduleOptions& options) {
+  options.keep(GraphOptions{option_or(map, "extra_in_flight", 0)});
+}
+
 // Each stage runs ahead by the in-flight rule, then `group` backwards and `group` forwards in turn. On a chain of equal
 // stages this is 1F1B; on any DAG of equal stages it cannot deadlock and has makespan 2(m + D - 1) at unit costs.
 Schedule whole(const ScheduleInput& in) {
-  const int extra =
-      in.options && in.options->has("extra_in_flight") ? config::as_int(in.options->at("extra_in_flight")) : 0;
+  const int extra = in.options.own<GraphOptions>().extra_in_flight;
   const auto samples = in_flight_samples(in.plan, std::vector<double>(in.plan.edges.size(), extra));
   return by_stage(in.plan, "graph", false, [&](StageId s, OpList& ops) {
     const Stage& stage = in.plan.stage(s);
@@ -37,6 +45,7 @@ extern const ScheduleDef graph{
     .source = "Jeon et al., GraphPipe, ASPLOS 2025",
     .equal_sizes = false,
     .fields = &fields,
+    .read = read,
     .whole = whole,
 };
 

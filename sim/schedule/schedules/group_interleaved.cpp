@@ -18,6 +18,16 @@ const config::MapSpec fields{
                    .fallback("0")
                    .doc("Chunks on each device, from the first, that recompute; plan.recompute stays none.")}};
 
+struct GroupInterleavedOptions {
+  int group = 0;  ///< 0: half of the ranks, rounded up.
+  int recompute_chunks = 0;
+  friend bool operator==(const GroupInterleavedOptions&, const GroupInterleavedOptions&) = default;
+};
+
+void read(const config::Value& map, ScheduleOptions& options) {
+  options.keep(GroupInterleavedOptions{option_or(map, "group", 0), option_or(map, "recompute_chunks", 0)});
+}
+
 struct Slot {
   int time;
   bool forward;
@@ -28,7 +38,7 @@ struct Slot {
 struct Block {
   int ranks, chunks, group;
   int spread = (ranks + 1) / 2;                 ///< Micro-batches between two chunks of one, at least.
-  int turns = (spread + group - 1) / group;     ///< The same in groups.
+  int turns = (spread + group - 1) / group;     ///< `spread` in groups.
   int runs = chunks / std::gcd(chunks, turns);  ///< Chunks until steps would collide.
 
   int period() const { return 3 * group * chunks; }
@@ -41,8 +51,8 @@ struct Block {
 };
 
 void order(const RankInput& r, RankOps& ops) {
-  const Block block{r.ranks, r.chunks, option_or(r.in, "group", (r.ranks + 1) / 2)};
-  const int recompute = option_or(r.in, "recompute_chunks", 0);
+  const auto [group, recompute] = r.in.options.own<GroupInterleavedOptions>();
+  const Block block{r.ranks, r.chunks, group > 0 ? group : (r.ranks + 1) / 2};
   std::vector<Slot> slots;
   for (int micro = 0; micro < r.micro_batches; ++micro) {
     const int start = micro / block.group * block.period(), index = micro % block.group;
@@ -72,6 +82,7 @@ extern const ScheduleDef group_interleaved{
     .placement = Placement::Loop,
     .chunks = {2, kManyChunks},
     .fields = &fields,
+    .read = read,
     .rank = order,
 };
 

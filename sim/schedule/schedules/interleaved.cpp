@@ -11,11 +11,21 @@ const config::MapSpec fields{
                    .doc("One forward more ahead, and each forward as one op with a backward that does not need it "
                         "(Megatron's overlap of expert communication).")}};
 
+struct InterleavedOptions {
+  int group = 0;
+  bool overlap_moe = false;
+  friend bool operator==(const InterleavedOptions&, const InterleavedOptions&) = default;
+};
+
+void read(const config::Value& map, ScheduleOptions& options) {
+  options.keep(InterleavedOptions{option_or(map, "group", 0), option_is(map, "overlap_moe", "true")});
+}
+
 // Rank r runs 2(p - 1 - r) + (v - 1) group forwards ahead, so that the micro-batch that comes back from the last chunk
 // finds it free.
 void order(const RankInput& r, RankOps& ops) {
-  const Rounds rounds = rounds_of(r, "interleaved");
-  const bool overlap = option_is(r.in, "overlap_moe", "true");
+  const auto [group, overlap] = r.in.options.own<InterleavedOptions>();
+  const Rounds rounds = rounds_of(r, "interleaved", group);
   whole_backward(rounds, 2 * (r.ranks - 1 - r.rank) + (r.chunks - 1) * rounds.group() + overlap, overlap, ops);
 }
 
@@ -28,6 +38,7 @@ extern const ScheduleDef interleaved{
     .placement = Placement::Loop,
     .chunks = {2, kManyChunks},
     .fields = &fields,
+    .read = read,
     .rank = order,
 };
 

@@ -6,7 +6,18 @@ namespace {
 const config::MapSpec fields{.title = "Interleaved 1F1B with the weight gradients apart.",
                              .fields = {chunks_field(), group_field()}};
 
-void order(const RankInput& r, RankOps& ops) { split_backward(r, rounds_of(r, "interleaved-zb"), ops); }
+struct InterleavedZbOptions {
+  int group = 0;
+  friend bool operator==(const InterleavedZbOptions&, const InterleavedZbOptions&) = default;
+};
+
+void read(const config::Value& map, ScheduleOptions& options) {
+  options.keep(InterleavedZbOptions{option_or(map, "group", 0)});
+}
+
+void order(const RankInput& r, RankOps& ops) {
+  split_backward(r, rounds_of(r, "interleaved-zb", r.in.options.own<InterleavedZbOptions>().group), ops);
+}
 
 }  // namespace
 
@@ -17,6 +28,7 @@ extern const ScheduleDef interleaved_zb{
     .placement = Placement::Loop,
     .chunks = {2, kManyChunks},
     .fields = &fields,
+    .read = read,
     .rank = order,
 };
 

@@ -16,6 +16,15 @@ const config::MapSpec fields{
                    .fallback("1")
                    .doc("Intervals that a message between two devices has to arrive in; 0: messages cost nothing.")}};
 
+struct LayerPipeOptions {
+  int slack = 1;
+  friend bool operator==(const LayerPipeOptions&, const LayerPipeOptions&) = default;
+};
+
+void read(const config::Value& map, ScheduleOptions& options) {
+  options.keep(LayerPipeOptions{option_or(map, "slack", 1)});
+}
+
 void require_tasks(const Plan& plan) {
   for (const Stage& stage : plan.stages)
     if (stage.task == StageTask::Whole && !stage.layers.empty())
@@ -27,41 +36,40 @@ void require_tasks(const Plan& plan) {
           "write plan: {planner: layerpipe}");
 }
 
-/// Intervals that each task runs behind the first: none behind what it needs from its own device, and the interval in
-/// which another device makes it, with the slack, behind that.
-std::vector<int> intervals_behind(const Plan& plan, const std::vector<int>& order, int slack) {
-  std::vector<int> behind(plan.stages.size(), 0);
+/// The intervals by which each task runs after the first: no more than its inputs from its own device, and one interval
+/// plus the slack more than its inputs from other devices.
+std::vector<int> interval_offsets(const Plan& plan, const std::vector<int>& order, int slack) {
+  std::vector<int> offset(plan.stages.size(), 0);
   const EdgeLists edges(plan);
   for (const int s : order)
     for (const int e : edges.out[s]) {
       const StageId to = plan.edges[e].to;
       const bool apart = plan.stage(to).devices != plan.stage(StageId{s}).devices;
-      int& own = behind[to];
-      own = std::max(own, behind[s] + (apart ? 1 + slack : 0));
+      offset[to] = std::max(offset[to], offset[s] + (apart ? 1 + slack : 0));
     }
-  return behind;
+  return offset;
 }
 
-// In every interval each device runs its tasks in the order of the graph, each on the micro-batch whose turn it is, and
-// updates behind the last of an iteration. No task waits for one of its own interval on another device, so an interval
+// In every interval each device runs its tasks in the order of the graph, each on its next micro-batch, and
+// updates after the last of an iteration. No task waits for one of its own interval on another device, so an interval
 // lasts as long as the busiest device works.
 Schedule order(const ScheduleInput& in) {
   require_tasks(in.plan);
   const std::vector<int> sorted = topological_order(in.plan.graph()).value();
-  const std::vector<int> behind = intervals_behind(in.plan, sorted, option_or(in, "slack", 1));
+  const std::vector<int> offset = interval_offsets(in.plan, sorted, in.options.own<LayerPipeOptions>().slack);
   const int total = in.plan.micro_batches(StageId{0}) * in.iterations;
   std::vector<Op> tasks;
-  std::vector<int> intervals;  // Of each task.
+  std::vector<int> intervals;  // [task]
   for (const int s : sorted) {
     const StageId stage{s};
     const int each = in.plan.micro_batches(StageId{0}) / in.plan.micro_batches(stage);
     for (int micro = 0; micro < total / each; ++micro) {
       tasks.push_back({OpKind::Forward, false, stage, micro});
-      intervals.push_back(behind[s] + (micro + 1) * each - 1);
+      intervals.push_back(offset[s] + (micro + 1) * each - 1);
     }
   }
   Schedule schedule;
-  schedule.devices.resize(static_cast<std::size_t>(in.plan.device_count()));
+  schedule.devices.resize(in.plan.device_count());
   for (const int i : in_order(intervals)) {
     const Op& task = tasks[i];
     for (const DeviceId device : in.plan.stage(task.stage).devices) schedule.devices[device].push_back(task);
@@ -81,6 +89,7 @@ extern const ScheduleDef layerpipe{
     .tasks = true,
     .equal_sizes = false,
     .fields = &fields,
+    .read = read,
     .whole = order,
 };
 

@@ -11,9 +11,18 @@ const config::MapSpec fields{
                    .doc("Order of the micro-batches on the way back: as they came (the paper), or the last first "
                         "(PyTorch's LoopedBFS).")}};
 
+struct LoopedBfsOptions {
+  bool reverse = false;
+  friend bool operator==(const LoopedBfsOptions&, const LoopedBfsOptions&) = default;
+};
+
+void read(const config::Value& map, ScheduleOptions& options) {
+  options.keep(LoopedBfsOptions{option_is(map, "backward", "reverse")});
+}
+
 // Weights of a chunk are needed once forward and once backward, which suits weights that are gathered for use.
 void order(const RankInput& r, RankOps& ops) {
-  const bool reverse = option_is(r.in, "backward", "reverse");
+  const bool reverse = r.in.options.own<LoopedBfsOptions>().reverse;
   const int m = r.micro_batches;
   for (int chunk = 0; chunk < r.chunks; ++chunk)
     for (int i = 0; i < m; ++i) ops.forward(chunk, i);
@@ -30,6 +39,7 @@ extern const ScheduleDef looped_bfs{
     .placement = Placement::Loop,
     .chunks = {1, kManyChunks},
     .fields = &fields,
+    .read = read,
     .rank = order,
 };
 

@@ -3,7 +3,8 @@
 namespace stagecraft::schedules {
 namespace {
 
-// A stage runs ahead of its backward by the stages behind it, so at most that many activations are alive.
+// A stage runs as many forwards before its first backward as there are stages from it on, so at most that many
+// activations are alive.
 void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
   alternate(micro_batches, in.depth[stage], 1, ops);
 }

@@ -13,10 +13,19 @@ const config::MapSpec fields{
                    .fallback("2")
                    .doc("Slices of a sequence; run.micro_batches counts slices, those of one sequence side by side.")}};
 
+struct SliceOptions {
+  int slices = 2;
+  friend bool operator==(const SliceOptions&, const SliceOptions&) = default;
+};
+
+void read(const config::Value& map, ScheduleOptions& options) {
+  options.keep(SliceOptions{option_or(map, "slices", 2)});
+}
+
 // Slices go forward in order. Attention of a later slice reads the keys and values of the earlier, so the gradients of
 // a sequence come back last slice first, and a rank runs ahead by one whole sequence more than 1F1B less one slice.
 void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
-  const int slices = option_or(in, "slices", 2);
+  const int slices = in.options.own<SliceOptions>().slices;
   require_micro_batches(micro_batches % slices == 0, "seq1f1b", fmt::format("a multiple of {} slices", slices),
                         micro_batches);
   const int ahead = std::min(in.depth[stage] - 2 + slices, micro_batches);
@@ -35,6 +44,7 @@ extern const ScheduleDef seq1f1b{
     .source = "Sun et al., Seq1F1B, 2024; sail-sg/zero-bubble-pipeline-parallelism, seq1f1b.py",
     .turns = false,
     .fields = &fields,
+    .read = read,
     .stage = order,
 };
 

@@ -3,9 +3,9 @@
 namespace stagecraft::schedules {
 namespace {
 
-// The forward of stage s, the message behind it, ... and back are blocks j = 0, 1, ..., 4S - 4 of a micro-batch, with
-// the last stage's forward and backward one block. In the order of m + j, larger j first, a stage with d stages from it
-// on runs 4(d - 1) forwards ahead.
+// The forward of stage s, the message after it, ... and the way back are blocks j = 0, 1, ..., 4S - 4 of a micro-batch,
+// with the last stage's forward and backward one block. In the order of m + j, larger j first, a stage with d stages
+// from it on runs 4(d - 1) forwards ahead.
 void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
   alternate(micro_batches, 4 * (in.depth[stage] - 1), 1, ops);
 }

@@ -39,6 +39,29 @@ const config::MapSpec fields{
                         "more work, for some seconds at most."),
                config::integer("seed", 0, 1 << 30).fallback("1").doc("Of the search; the same finds the same.")}};
 
+struct SynthesisOptions {
+  bool period = true, split = true;
+  std::optional<Bytes> memory = {};
+  std::optional<double> activations = {};
+  double freed_at_input = 0;
+  std::optional<double> effort = {};  ///< Million steps.
+  int seed = 1;
+  friend bool operator==(const SynthesisOptions&, const SynthesisOptions&) = default;
+};
+
+void read(const config::Value& map, ScheduleOptions& options) {
+  SynthesisOptions own;
+  own.period = !option_is(map, "objective", "makespan");
+  own.split = !option_is(map, "split", "false");
+  if (const Value* memory = map.find("memory"))
+    own.memory = Bytes{config::as_quantity(*memory, config::Dimension::Size)};
+  if (const Value* activations = map.find("activations")) own.activations = config::as_real(*activations);
+  own.freed_at_input = option_or(map, "freed_at_input", 0.0);
+  if (const Value* effort = map.find("effort")) own.effort = config::as_real(*effort);
+  own.seed = option_or(map, "seed", 1);
+  options.keep(own);
+}
+
 constexpr double kMostBlocks = 400, kBlockPieces = 400000;  // They take about a second.
 constexpr int kTightenings = 3;
 constexpr double kLeastEffort = 5, kEffortOfStep = 0.03, kMostEffort = 200;  // Million steps.
@@ -47,7 +70,7 @@ constexpr double kSame = 1 + 1e-9;
 struct Candidate {
   std::string name;
   Schedule iteration;
-  Played played;
+  OrderResult result;
   std::vector<double> overshoot;  ///< [device]: memory beyond its capacity, or 0.
   double most_over = 0;
 };
@@ -56,14 +79,15 @@ constexpr double kAny = kInfinity;
 
 class ScheduleSynthesis {
  public:
-  explicit ScheduleSynthesis(const ScheduleInput& in) : in_(in), problem_(in) {
-    goal_.period = !option_is(in, "objective", "makespan");
-    goal_.split = !option_is(in, "split", "false");
+  explicit ScheduleSynthesis(const ScheduleInput& in)
+      : in_(in), options_(in.options.own<SynthesisOptions>()), problem_(in) {
+    goal_.period = options_.period;
+    goal_.split = options_.split;
     const double steps = 3.0 * problem_.pieces();
-    goal_.effort = 1e6 * option_or(in, "effort", std::min(kLeastEffort + kEffortOfStep * steps, kMostEffort));
-    goal_.seed = static_cast<std::uint64_t>(option_or(in, "seed", 1));
+    goal_.effort = 1e6 * options_.effort.value_or(std::min(kLeastEffort + kEffortOfStep * steps, kMostEffort));
+    goal_.seed = options_.seed;
     limit_.push_back(bytes_resource());
-    if (const Value* most = option("activations")) limit_.push_back(counted(config::as_real(*most)));
+    if (options_.activations) limit_.push_back(counted(*options_.activations));
   }
 
   Schedule run() {
@@ -87,9 +111,9 @@ class ScheduleSynthesis {
           fmt::format("no order of work was found that fits: the one that needs least has {} too little "
                       "on a device",
                       to_text(Bytes{best.most_over})),
-          option("memory") ? "raise run.schedule.memory, or take more stages or smaller micro-batches" : kMoreRoom);
+          options_.memory ? "raise run.schedule.memory, or take more stages or smaller micro-batches" : kMoreRoom);
     Schedule schedule = best.iteration;
-    const Seconds found = goal_.period ? best.played.period : best.played.makespan;
+    const Seconds found = goal_.period ? best.result.period : best.result.makespan;
     schedule.search = {found, Seconds{goal_.period ? bound.period : bound.makespan}, goal_.period,
                        goal_.period ? bound.period_reason : bound.makespan_reason, best.name};
     return schedule;
@@ -97,15 +121,13 @@ class ScheduleSynthesis {
 
  private:
   static constexpr const char* kMoreRoom = "more stages, smaller micro-batches, or plan.recompute: full";
-  const Value* option(std::string_view name) const { return in_.options ? in_.options->find(name) : nullptr; }
 
   /// The memory that weights leave on each device, at most the option `memory`.
   Resource bytes_resource() {
-    const Value* memory = option("memory");
-    if (memory && !in_.play)
+    if (options_.memory && !in_.play)
       throw InputError("without a scenario nobody knows how large anything is, so a limit in bytes means nothing",
                        "set activations, a number of micro-batches");
-    const double asked = memory ? config::as_quantity(*memory, config::Dimension::Size) : kAny;
+    const double asked = options_.memory ? options_.memory->value : kAny;
     std::vector<double> resident(problem_.devices, 0);
     Resource r;
     for (std::size_t s = 0; s < problem_.rank_of.size(); ++s) {
@@ -135,7 +157,7 @@ class ScheduleSynthesis {
     r.stash.assign(problem_.rank_of.size(), 1);
     r.boundary = r.stash;
     r.capacity.assign(problem_.stages.size(), most);
-    r.freed_at_input = option_or(in_, "freed_at_input", 0.0);
+    r.freed_at_input = options_.freed_at_input;
     return r;
   }
 
@@ -171,20 +193,20 @@ class ScheduleSynthesis {
   }
 
   void evaluate(const std::string& name, Schedule iteration) {
-    std::optional<Played> played = in_.play ? in_.play(iteration) : by_clock(iteration);
-    if (!played) return;
-    Candidate c{name, std::move(iteration), std::move(*played), std::vector<double>(capacity_.size(), 0)};
-    for (std::size_t d = 0; d < c.played.memory.size(); ++d)
-      c.overshoot[d] = std::max(0.0, c.played.memory[d].value - capacity_[d]);
+    std::optional<OrderResult> result = in_.play ? in_.play(iteration) : by_clock(iteration);
+    if (!result) return;
+    Candidate c{name, std::move(iteration), std::move(*result), std::vector<double>(capacity_.size(), 0)};
+    for (std::size_t d = 0; d < c.result.memory.size(); ++d)
+      c.overshoot[d] = std::max(0.0, c.result.memory[d].value - capacity_[d]);
     c.most_over = *std::max_element(c.overshoot.begin(), c.overshoot.end());
     candidates_.push_back(std::move(c));
   }
 
   /// Without a scenario messages take no memory and no shared link, so the clock is exact.
-  std::optional<Played> by_clock(const Schedule& iteration) {
+  std::optional<OrderResult> by_clock(const Schedule& iteration) {
     const Score score = OrderClock(problem_).score(problem_.rows_of(iteration), true);
     if (!std::isfinite(score.period)) return {};
-    return Played{Seconds{score.makespan}, Seconds{score.period}, {}};
+    return OrderResult{Seconds{score.makespan}, Seconds{score.period}, {}};
   }
 
   /// Takes from the capacities what messages need next to the stash in the known schedules.
@@ -193,10 +215,10 @@ class ScheduleSynthesis {
     for (int r = 0; r < problem_.ranks(); ++r) {
       double messages = kAny;
       for (const Candidate& c : candidates_) {
-        if (c.played.memory.empty()) continue;
+        if (c.result.memory.empty()) continue;
         const double held = peaks(problem_, problem_.rows_of(c.iteration), bytes)[r];
         for (const DeviceId d : problem_.rank_devices[r])
-          messages = std::min(messages, c.played.memory[d].value - held);
+          messages = std::min(messages, c.result.memory[d].value - held);
       }
       if (!std::isfinite(messages)) continue;
       for (const DeviceId d : problem_.rank_devices[r])
@@ -225,8 +247,8 @@ class ScheduleSynthesis {
     if (a.most_over > 0) return a.most_over < b.most_over;
     const auto shorter = [](Seconds x, Seconds y) { return x.value * kSame < y.value; };
     const auto pair = [&](const Candidate& c) {
-      return goal_.period ? std::pair(c.played.period, c.played.makespan)
-                          : std::pair(c.played.makespan, c.played.period);
+      return goal_.period ? std::pair(c.result.period, c.result.makespan)
+                          : std::pair(c.result.makespan, c.result.period);
     };
     const auto a_times = pair(a), b_times = pair(b);
     if (shorter(a_times.first, b_times.first) || shorter(b_times.first, a_times.first))
@@ -235,6 +257,7 @@ class ScheduleSynthesis {
   }
 
   const ScheduleInput& in_;
+  SynthesisOptions options_;
   SchedulingProblem problem_;
   ResourceLimits limit_;  ///< Bytes, and micro-batches when the option `activations` is given.
   SearchGoal goal_;
@@ -252,6 +275,7 @@ extern const ScheduleDef synthesised{
     .source = "list scheduling with the banker's rule, simulated annealing on critical blocks, building blocks",
     .equal_sizes = false,
     .fields = &fields,
+    .read = read,
     .whole = whole,
 };
 

@@ -10,9 +10,18 @@ namespace {
 const config::MapSpec fields{.title = "There and back, searched for under a limit of memory.",
                              .fields = {memory_field("1")}};
 
+struct MemoryOption {
+  double memory = 1;
+  friend bool operator==(const MemoryOption&, const MemoryOption&) = default;
+};
+
+void read(const config::Value& map, ScheduleOptions& options) {
+  options.keep(MemoryOption{option_or(map, "memory", 1.0)});
+}
+
 Schedule whole(const ScheduleInput& in) {
   const int m = in.plan.micro_batches(StageId{0}), ranks = in.layout.ranks();
-  const double memory = option_or(in, "memory", 1.0);
+  const double memory = in.options.own<MemoryOption>().memory;
   const VWork work{.costs = rank_costs(in), .hop = slowest_hop(in).value, .micro_batches = m};
   const VRows best = shortest_rows(work, static_cast<int>(std::min(memory, 1.0) * 2 * ranks + 1e-9));
   if (best.empty())
@@ -38,6 +47,7 @@ extern const ScheduleDef v_adaptive{
     .placement = Placement::V,
     .chunks = {2, 2},
     .fields = &fields,
+    .read = read,
     .whole = whole,
 };
 

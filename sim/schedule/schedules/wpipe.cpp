@@ -9,9 +9,9 @@ const config::MapSpec fields{.title = "Two groups of stages, updated in turn, wi
                              .fields = {drain_every_field()}};
 
 // The interleaved order in groups of all micro-batches of an iteration. Rank r runs 2(p - 1 - r) + m forwards ahead.
-// From m = 2(p - 1) on, each forward of the second group comes behind the update of the iteration before, so nothing in
-// it is old; each of the first group comes in front of that update and behind the one before it, so it is one update
-// old.
+// From m = 2(p - 1) on, each forward of the second group comes after the update of the previous iteration, so it uses
+// the newest weights; each forward of the first group comes between that update and the one before it, so its weights
+// are one update old.
 void order(const RankInput& r, RankOps& ops) {
   const int m = r.in.plan.micro_batches(StageId{0}), least = 2 * (r.ranks - 1);
   require_micro_batches(m >= least, "wpipe",

@@ -6,7 +6,18 @@ namespace {
 
 const config::MapSpec fields{.title = "Zero bubble from the costs.", .fields = {memory_field("1")}};
 
-Schedule whole(const ScheduleInput& in) { return automatic_zero_bubble(in, "zb-1p", option_or(in, "memory", 1.0)); }
+struct MemoryOption {
+  double memory = 1;
+  friend bool operator==(const MemoryOption&, const MemoryOption&) = default;
+};
+
+void read(const config::Value& map, ScheduleOptions& options) {
+  options.keep(MemoryOption{option_or(map, "memory", 1.0)});
+}
+
+Schedule whole(const ScheduleInput& in) {
+  return automatic_zero_bubble(in, "zb-1p", in.options.own<MemoryOption>().memory);
+}
 
 }  // namespace
 
@@ -16,6 +27,7 @@ extern const ScheduleDef zb_1p{
     .source = "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 3",
     .placement = Placement::Linear,
     .fields = &fields,
+    .read = read,
     .whole = whole,
 };
 

@@ -6,12 +6,12 @@
 namespace stagecraft::schedules {
 namespace {
 
-// 1F1B where rank r leaves out its first r weight gradients and makes up for them at the end, the latest first. A
-// weight gradient right behind its input gradient runs as one backward with it, which keeps the gradient back by W;
-// only where all forwards are done, and on all ranks but the first, the halves stay apart.
+// 1F1B in which rank r delays its first r weight gradients to the end, the latest first. A weight gradient right after
+// its input gradient runs as one backward with it, which delays the message by W; the halves stay apart only after the
+// last forward, and on all ranks but the first.
 void order(const RankInput& r, RankOps& ops) {
   const int m = r.micro_batches, ahead = std::min(r.ranks - 1 - r.rank, m);
-  std::vector<int> left;
+  std::vector<int> delayed;
   for (int k = 0; k < m + ahead; ++k) {
     if (k < m) ops.forward(0, k);
     if (k < ahead) continue;
@@ -19,7 +19,7 @@ void order(const RankInput& r, RankOps& ops) {
     const bool apart = r.rank > 0 && k >= m - 1;
     if (micro < r.rank) {
       ops.input_gradient(0, micro);
-      left.push_back(micro);
+      delayed.push_back(micro);
     } else if (apart) {
       ops.input_gradient(0, micro);
       ops.weight_gradient(0, micro);
@@ -27,7 +27,7 @@ void order(const RankInput& r, RankOps& ops) {
       ops.backward(0, micro);
     }
   }
-  for (; !left.empty(); left.pop_back()) ops.weight_gradient(0, left.back());
+  for (; !delayed.empty(); delayed.pop_back()) ops.weight_gradient(0, delayed.back());
 }
 
 }  // namespace

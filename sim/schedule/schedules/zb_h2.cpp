@@ -5,9 +5,9 @@
 namespace stagecraft::schedules {
 namespace {
 
-// Rank r runs 2(p - r) - 1 forwards ahead, which fills the time until the first gradient, and puts its first 2r weight
-// gradients off to the end, which fills the time behind the last one. Without a barrier nothing of the bubble is left
-// where F = I = W.
+// Rank r runs 2(p - r) - 1 forwards ahead, which fills the time until the first gradient, and delays its first 2r
+// weight gradients to the end, which fills the time after the last one. Without a barrier no bubble is left when
+// F = I = W.
 void order(const RankInput& r, RankOps& ops) {
   const int m = r.micro_batches;
   int forwards = 0, weights = 0;

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 
+#include "sim/core/id_vector.hpp"
 #include "sim/schedule/builder.hpp"
 
 namespace stagecraft::schedules {
@@ -11,12 +13,12 @@ struct Turn {
   int chunk;
 };
 
-/// Counts the micro-batches of each op and chunk. Micro-batches that are not there keep their turn but do nothing.
-class Turns {
+/// Counts the micro-batches of each op and chunk. A turn after the last micro-batch does nothing.
+class TurnCounter {
  public:
-  Turns(RankOps& ops, int micro_batches) : ops_(&ops), micro_batches_(micro_batches) {}
+  TurnCounter(RankOps& ops, int micro_batches) : ops_(&ops), micro_batches_(micro_batches) {}
 
-  /// So many times round. O(ops): rounds in which nothing is left to do are counted at once.
+  /// Repeats a round of turns. O(ops): rounds in which nothing is left to do are counted at once.
   void take(int rounds, std::initializer_list<Turn> round) {
     const auto left = [&](const Turn& t) { return next(t) < micro_batches_; };
     for (; rounds > 0 && std::any_of(round.begin(), round.end(), left); --rounds)
@@ -26,24 +28,24 @@ class Turns {
       }
     for (const Turn& t : round) next(t) += std::max(rounds, 0);
   }
-  int count(const Turn& t) const { return counts_[static_cast<std::size_t>(t.kind)][t.chunk]; }
+  int count(const Turn& t) const { return counts_[t.kind][t.chunk]; }
 
  private:
-  int& next(const Turn& t) { return counts_[static_cast<std::size_t>(t.kind)][t.chunk]; }
+  int& next(const Turn& t) { return counts_[t.kind][t.chunk]; }
 
   RankOps* ops_;
   int micro_batches_;
-  int counts_[6][2] = {};
+  EnumArray<OpKind, std::array<int, 2>, 6> counts_ = {};
 };
 
-// By hand for F = I = W. Ahead: as deep as the memory of 1F1B allows, then the second chunk comes back; steady: one of
-// everything; then what is left of the input gradients, and of the weight gradients.
+// Made by hand for F = I = W. Warm-up: as deep as the memory of 1F1B allows, then the second chunk comes back; steady
+// state: one of everything; then the remaining input gradients and weight gradients.
 void order(const RankInput& r, RankOps& ops) {
   const int p = r.ranks, rank = r.rank, slots = std::max(2 * p - 1, r.micro_batches);
   constexpr Turn F[] = {{OpKind::Forward, 0}, {OpKind::Forward, 1}};
   constexpr Turn I[] = {{OpKind::InputGradient, 0}, {OpKind::InputGradient, 1}};
   constexpr Turn W[] = {{OpKind::WeightGradient, 0}, {OpKind::WeightGradient, 1}};
-  Turns turns(ops, r.micro_batches);
+  TurnCounter turns(ops, r.micro_batches);
   turns.take(2 * (p - rank) - 1, {F[0]});
   turns.take(rank, {F[1], F[0]});
   turns.take(p - rank, {F[1], I[1], W[1]});

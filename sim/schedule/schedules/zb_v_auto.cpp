@@ -16,6 +16,15 @@ namespace {
 
 const config::MapSpec fields{.title = "Zero bubble from the costs, there and back.", .fields = {memory_field("1")}};
 
+struct MemoryOption {
+  double memory = 1;
+  friend bool operator==(const MemoryOption&, const MemoryOption&) = default;
+};
+
+void read(const config::Value& map, ScheduleOptions& options) {
+  options.keep(MemoryOption{option_or(map, "memory", 1.0)});
+}
+
 enum { ForwardDown, ForwardUp, GradientDown, GradientUp };
 constexpr Leg kLegs[] = {{OpKind::Forward, 0, true},
                          {OpKind::Forward, 1, false},
@@ -164,7 +173,7 @@ std::optional<ZbVTrial> improved(const ZeroBubbleWork& work, bool fill_forward, 
 }
 
 Schedule whole(const ScheduleInput& in) {
-  const double memory = option_or(in, "memory", 1.0);
+  const double memory = in.options.own<MemoryOption>().memory;
   const ZeroBubbleWork work{rank_costs(in), in.plan.micro_batches(StageId{0}), slowest_hop(in).value,
                             memory * 4 * in.layout.ranks()};
   std::optional<ZbVTrial> best;
@@ -189,6 +198,7 @@ extern const ScheduleDef zb_v_auto{
     .placement = Placement::V,
     .chunks = {2, 2},
     .fields = &fields,
+    .read = read,
     .whole = whole,
 };
 

@@ -99,8 +99,8 @@ void LowerBoundModel::measure_room(const Resource& r) {
       if (a == b) continue;
       const int turning = 1 + fit(rest, taken[a]);
       add_constraint(a, {b, kForward, turning});
-      const double beside = r.capacity[problem.rank_of[b]] - taken[a];
-      add_constraint(a, {b, kWeightGradient, turning + fit(beside, left[b])});
+      const double rest_of_a = r.capacity[problem.rank_of[b]] - taken[a];
+      add_constraint(a, {b, kWeightGradient, turning + fit(rest_of_a, left[b])});
     }
   }
 }

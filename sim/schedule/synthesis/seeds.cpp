@@ -52,7 +52,7 @@ void add(std::vector<SeedOrder>& seeds, const ScheduleDef& def, ScheduleInput in
          const std::vector<std::string>& sets) {
   try {
     const std::optional<config::Value> options = options_of(def, sets);
-    in.options = options ? &*options : nullptr;
+    in.options = read_options(def, options ? &*options : nullptr);
     in.iterations = 1;
     Schedule one = build_schedule(def, in);
     for (auto& row : one.devices) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });

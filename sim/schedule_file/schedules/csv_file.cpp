@@ -15,10 +15,31 @@ const config::MapSpec fields{
                config::list("rows", config::text("row")).optional().doc("The rows themselves instead.")},
 };
 
-/// The rows may stand in the scenario or in a file of their own; errors name the place of the row either way.
-CsvSchedule read_rows(const config::Value& rows) {
+/// The rows with their places in the scenario or in a file of their own.
+struct CsvRows {
+  struct Row {
+    std::string text;
+    Where where;
+  };
+  std::vector<Row> rows;
+  Where where;
+  friend bool operator==(const CsvRows& a, const CsvRows& b) {
+    return std::equal(a.rows.begin(), a.rows.end(), b.rows.begin(), b.rows.end(),
+                      [](const Row& x, const Row& y) { return x.text == y.text; });
+  }
+};
+
+void read(const config::Value& map, ScheduleOptions& options) {
+  const config::Value* rows = map.find("rows");
+  if (rows == nullptr) return;
+  CsvRows own{{}, rows->where};
+  for (const config::Value& row : rows->items) own.rows.push_back({row.text, row.where});
+  options.keep(std::move(own));
+}
+
+CsvSchedule read_rows(const CsvRows& csv) {
   std::string text;
-  for (const config::Value& row : rows.items) text += row.text + '\n';
+  for (const CsvRows::Row& row : csv.rows) text += row.text + '\n';
   try {
     return parse_schedule_csv(text, {});
   } catch (const InputError& e) {
@@ -26,7 +47,7 @@ CsvSchedule read_rows(const config::Value& rows) {
     for (Diagnostic& p : problems) {
       const int line = std::max(p.where.line, 1) - 1;
       const int column = p.where.column;
-      p.where = line < std::ssize(rows.items) ? rows.items[line].where : rows.where;
+      p.where = line < std::ssize(csv.rows) ? csv.rows[line].where : csv.where;
       p.where.column += column - 1;
     }
     throw InputError(std::move(problems));
@@ -35,7 +56,7 @@ CsvSchedule read_rows(const config::Value& rows) {
 
 // The file gives one iteration; rows are devices 0, 1, ... of the cluster.
 Schedule whole(const ScheduleInput& in) {
-  const config::Value& rows = in.options->at("rows");
+  const CsvRows rows = in.options.own<CsvRows>();
   CsvSchedule csv = read_rows(rows);
   if (csv.stages != in.plan.stage_count())
     throw InputError(
@@ -61,6 +82,7 @@ extern const ScheduleDef csv_file{
     .source = "torch.distributed.pipelining, _dump_csv and _load_csv",
     .equal_sizes = false,
     .fields = &fields,
+    .read = read,
     .whole = whole,
 };
 

@@ -59,8 +59,10 @@ TEST_CASE("every policy on every schedule") {
       for (StageEdge& edge : plan.edges) edge.bytes = Bytes{10};
       plan.stages[0].recompute = recompute && def->trains;
       const StageCosts costs = uniform_costs(plan, cost(1, 2));
-      const Schedule schedule = build_schedule(
-          *def, {.plan = plan, .costs = costs, .iterations = kIterations, .options = def->fields ? &options : nullptr});
+      const Schedule schedule = build_schedule(*def, {.plan = plan,
+                                                      .costs = costs,
+                                                      .iterations = kIterations,
+                                                      .options = read_options(*def, def->fields ? &options : nullptr)});
       for (const WeightsRule& rule : all_rules())
         for (const bool overlap : {true, false}) {
           CAPTURE(def->name);

@@ -17,8 +17,8 @@ inline Program real_program(std::string_view schedule, const Plan& plan, const W
                             const config::Value* options = nullptr, LoweringOptions lowering = {}) {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", schedule);
   const StageCosts costs = uniform_costs(plan, times(1e-4, 2e-4));
-  const Schedule order =
-      build_schedule(def, {.plan = plan, .costs = costs, .iterations = iterations, .options = options});
+  const Schedule order = build_schedule(
+      def, {.plan = plan, .costs = costs, .iterations = iterations, .options = read_options(def, options)});
   lowering.iterations = iterations;
   Program program = lower(order, plan, costs, rule, lowering);
   check_program(program);

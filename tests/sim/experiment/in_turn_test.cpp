@@ -19,7 +19,8 @@ Schedule pipedream(const Plan& plan, int iterations, const char* update) {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", "pipedream");
   const auto options = options_of(def, {std::string("update=") + update});
   const StageCosts costs = uniform_costs(plan, test::times(1, 1));
-  return build_schedule(def, {.plan = plan, .costs = costs, .iterations = iterations, .options = &*options});
+  return build_schedule(
+      def, {.plan = plan, .costs = costs, .iterations = iterations, .options = read_options(def, &*options)});
 }
 
 Report played(const Schedule& schedule, const Plan& plan, const StageCosts& costs, int iterations) {

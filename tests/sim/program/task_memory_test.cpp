@@ -19,8 +19,8 @@ Program program_of(const test::Tasks& tasks, int slack, int iterations) {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", "layerpipe");
   const config::Value options = test::checked("{slack: " + std::to_string(slack) + "}", *def.fields);
   const StageCosts costs = uniform_costs(tasks.plan, test::times(1, 0));
-  const Schedule order =
-      build_schedule(def, {.plan = tasks.plan, .costs = costs, .iterations = iterations, .options = &options});
+  const Schedule order = build_schedule(
+      def, {.plan = tasks.plan, .costs = costs, .iterations = iterations, .options = read_options(def, &options)});
   LoweringOptions lowering;
   lowering.iterations = iterations;
   return test::lowered(order, tasks.plan, costs, lowering, "stash", false);

@@ -15,7 +15,8 @@ Rows rows(const Plan& plan, const std::string& options, int iterations = 1) {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", "layerpipe");
   const config::Value map = test::checked(options, *def.fields);
   const StageCosts costs = uniform_costs(plan, test::times(1, 0));
-  const Schedule made = build_schedule(def, {.plan = plan, .costs = costs, .iterations = iterations, .options = &map});
+  const Schedule made =
+      build_schedule(def, {.plan = plan, .costs = costs, .iterations = iterations, .options = read_options(def, &map)});
   CHECK(validate(made, plan, {.iterations = iterations, .trains = false}).empty());
   CHECK(made.drain_every == 0);
   return test::rows_of(made);

@@ -16,7 +16,8 @@ Schedule with(std::string_view name, int p, int v, int m, const std::string& opt
   const Plan plan = plan_for(def, p, v, m);
   const config::Value map = def.fields ? test::checked(options, *def.fields) : config::Value{};
   const StageCosts costs = uniform_costs(plan, test::times(1, 2));
-  Schedule made = build_schedule(def, {.plan = plan, .costs = costs, .options = def.fields ? &map : nullptr});
+  Schedule made =
+      build_schedule(def, {.plan = plan, .costs = costs, .options = read_options(def, def.fields ? &map : nullptr)});
   CHECK(validate(made, plan, {}).empty());
   for (auto& row : made.devices) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
   return made;
@@ -68,7 +69,7 @@ TEST_CASE("torchgpipe: back in reverse, recomputing all but the last") {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", "gpipe");
   const config::Value map = test::checked("{keep_last: true}", *def.fields);
   const StageCosts costs = uniform_costs(plan, test::times(1, 1));
-  CHECK_THROWS_AS(build_schedule(def, {.plan = plan, .costs = costs, .options = &map}), InputError);
+  CHECK_THROWS_AS(build_schedule(def, {.plan = plan, .costs = costs, .options = read_options(def, &map)}), InputError);
 }
 
 TEST_CASE("chimera and gems: both directions") {

@@ -90,7 +90,7 @@ double searched(const SchedulingProblem& p, const ResourceLimits& limit, bool pe
 Schedule made(const Plan& plan, const StageCosts& costs, const std::string& options) {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", "synthesised");
   const config::Value map = test::checked(options, *def.fields);
-  return build_schedule(def, {.plan = plan, .costs = costs, .options = &map});
+  return build_schedule(def, {.plan = plan, .costs = costs, .options = read_options(def, &map)});
 }
 
 }  // namespace

@@ -20,8 +20,10 @@ std::vector<StageNeeds> needs(const Tasks& t, int slack, const WeightsRule& rule
   const ScheduleDef& def = get_from(schedules::all(), "schedule", "layerpipe");
   const config::Value options = test::checked("{slack: " + std::to_string(slack) + "}", *def.fields);
   const StageCosts costs = uniform_costs(t.plan, test::times(1, 0));
-  const Schedule order = build_schedule(
-      def, {.plan = t.plan, .costs = costs, .iterations = kIntervals / t.plan.mini_batch, .options = &options});
+  const Schedule order = build_schedule(def, {.plan = t.plan,
+                                              .costs = costs,
+                                              .iterations = kIntervals / t.plan.mini_batch,
+                                              .options = read_options(def, &options)});
   const WeightReads reads(order, t.plan, rule);
   std::vector<StageNeeds> all;
   for (int s = 0; s < t.plan.stage_count(); ++s) all.push_back(reads.needs(StageId{s}, 0));
