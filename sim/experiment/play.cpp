@@ -7,7 +7,8 @@
 
 namespace stagecraft {
 
-std::optional<Played> evaluate_order(const Schedule& iteration, const PlannedExperiment& p, const Cluster& cluster) {
+std::optional<OrderResult> evaluate_order(const Schedule& iteration, const PlannedExperiment& p,
+                                          const Cluster& cluster) {
   constexpr int kIterations = 4;
   const Experiment& e = p.experiment;
   LoweringOptions options = e.run.lowering;
@@ -17,7 +18,7 @@ std::optional<Played> evaluate_order(const Schedule& iteration, const PlannedExp
     const Program program = lower(all, p.plan, p.costs, e.weights.rule, options);
     const Timeline timeline = get_from(backends::all(), "backend", "ideal").run(program, cluster, {});
     const Report report = measure(program, timeline, cluster);
-    Played played{report.makespan, report.period, memory_needs(program)};
+    OrderResult played{report.makespan, report.period, memory_needs(program)};
     for (std::size_t d = 0; d < played.memory.size(); ++d)
       played.memory[d] = std::max(played.memory[d], report.devices[d].memory.total);
     return played;

@@ -7,13 +7,13 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
-#include "sim/plan/ties.hpp"
-#include "sim/program/check.hpp"
 #include "sim/experiment/limits.hpp"
 #include "sim/experiment/places.hpp"
 #include "sim/experiment/play.hpp"
 #include "sim/experiment/real_runs.hpp"
 #include "sim/experiment/version.hpp"
+#include "sim/plan/ties.hpp"
+#include "sim/program/check.hpp"
 #include "sim/schedule/validate.hpp"
 
 namespace stagecraft {
@@ -43,7 +43,7 @@ Schedule order(const PlannedExperiment& p) {
     return build_schedule(def, {.plan = p.plan,
                                 .costs = p.costs,
                                 .iterations = iterations,
-                                .options = e.schedule.options.get(),
+                                .options = read_options(*e.schedule.def, e.schedule.options.get()),
                                 .cluster = &rated,
                                 .one_send_at_a_time = e.run.lowering.fifo_sends,
                                 .play = [&](const Schedule& one) { return evaluate_order(one, p, rated); }});

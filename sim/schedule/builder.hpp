@@ -20,7 +20,6 @@ struct OrderResult {
   Seconds makespan, period;
   std::vector<Bytes> memory;  ///< [device]: peak.
 };
-using Played = OrderResult;
 
 /// What a schedule may use to decide an order.
 struct ScheduleInput {

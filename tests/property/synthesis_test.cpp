@@ -76,14 +76,14 @@ LoweringOptions options() {
   return o;
 }
 
-Played played(const Instance& i, const Schedule& iteration) {
+OrderResult played(const Instance& i, const Schedule& iteration) {
   const Program program = test::lowered(complete(iteration, i.plan, 6), i.plan, i.costs, options());
   const Timeline timeline = test::run_ideal(program, i.cluster);
   const Report report = measure(program, timeline, i.cluster);
   return {report.makespan, report.period, memory_needs(program)};
 }
 
-double fullest(const Played& p) {
+double fullest(const OrderResult& p) {
   double most = 0;
   for (const Bytes b : p.memory) most = std::max(most, b.value);
   return most;
@@ -111,7 +111,7 @@ void compare_with_known(Instance& i, int n, Rng& rng, Totals& totals) {
   const bool period = n % 3 != 0;
   const StageCosts& costs = i.costs;
   const ScheduleInput in{.plan = i.plan, .costs = costs, .cluster = &i.cluster};
-  std::vector<std::pair<std::string, Played>> known;
+  std::vector<std::pair<std::string, OrderResult>> known;
   for (const auto& seed : synthesis::library_seeds(in))
     if (seed.as_known) check_clock(i, in, seed.iteration), known.emplace_back(seed.name, played(i, seed.iteration));
   REQUIRE(!known.empty());
@@ -124,9 +124,9 @@ void compare_with_known(Instance& i, int n, Rng& rng, Totals& totals) {
   ours.options = read_options(def, &map);
   ours.play = [&](const Schedule& one) { return std::optional(played(i, one)); };
   const Schedule found = build_schedule(def, ours);
-  const Played best = played(i, found);
+  const OrderResult best = played(i, found);
   CHECK(fullest(best) <= memory * (1 + 1e-12));
-  const auto time = [&](const Played& p) { return period ? p.period.value : p.makespan.value; };
+  const auto time = [&](const OrderResult& p) { return period ? p.period.value : p.makespan.value; };
   CHECK(time(best) == doctest::Approx(found.search->found.value).epsilon(1e-9));
   CHECK(found.search->bound.value <= time(best) * (1 + 1e-9));
   double least = kInfinity;
