@@ -56,7 +56,7 @@ TEST_CASE("the grid shows what runs as one in brackets") {
 
 TEST_CASE("how much too long an order can be has no exponent") {
   const auto told = [](double found) {
-    return to_text(Search{Seconds{found}, Seconds{1}, true, "work", "search"}, [](Seconds) { return "t"; });
+    return to_text(ScheduleSearch{Seconds{found}, Seconds{1}, true, "work", "search"}, [](Seconds) { return "t"; });
   };
   CHECK(told(1) == "period t, as short as any order can be (work)");
   CHECK(told(1.14) == "period t, at most 14 % too long: no order is shorter than t (work)");
