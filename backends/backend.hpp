@@ -8,23 +8,10 @@
 #include "sim/cluster/cluster.hpp"
 #include "sim/core/catalog.hpp"
 #include "sim/cost/profile.hpp"
-#include "sim/model/model_graph.hpp"
-#include "sim/plan/plan.hpp"
-#include "sim/program/program.hpp"
+#include "sim/program/workload.hpp"
 #include "sim/timeline/timeline.hpp"
-#include "sim/training/training.hpp"
-#include "sim/weights/rule.hpp"
 
 namespace stagecraft {
-
-/// What is computed, for backends that really compute.
-struct Work {
-  const ModelGraph& model;
-  const Plan& plan;
-  const WeightsRule& weights;
-  const Training& training;
-  bool emulated = false;  ///< Sleep for the time of the cost table instead; messages are real.
-};
 
 /// Operands of matrix products of 32-bit numbers on GPUs may be rounded first.
 enum class GpuPrecision : std::uint8_t { Exact, Tf32, Bf16 };
@@ -46,23 +33,23 @@ struct GpuOptions {
 
 struct RunOptions {
   std::uint64_t seed = 1;
-  Seconds timeout{0};  ///< Of wall time; of a real run: without any progress. Zero: none, or the backend's own.
-  const Work* work = nullptr;
-  bool one_thread = false;  ///< Of a real run: all devices on one thread, in the order of the program.
+  Seconds timeout{0};       ///< Of wall time; of a real run: without any progress. Zero: none, or the backend's own.
+  bool one_thread = false;  ///< In a real run: all devices on one thread, in the order of the program.
+  bool emulated = false;    ///< In a real run: sleep for the time of the cost table instead; messages are real.
   GpuOptions gpu = {};
 };
 
 /// What is to be measured for a profile.
 struct ProfileRequest {
-  const ModelGraph& model;
-  const Training& training;
+  const Workload& workload;
   std::vector<int> samples;  ///< Micro-batch sizes.
   int threads = 1;           ///< Devices that are busy at the same time.
   double seconds = 1;        ///< Of measuring, for each micro-batch size; a few runs are made in any case.
   GpuOptions gpu = {};
 };
 
-/// One way to execute a Program: one directory in backends/. The program has passed check_program().
+/// One way to execute a Program: one directory in backends/. The program has passed check_program(). Backends that
+/// really compute also need its workload.
 struct BackendDef {
   std::string_view name, summary, source;
   Clock clock = Clock::Simulated;

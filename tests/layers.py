@@ -18,7 +18,7 @@ program = weights | {"sim/program"}
 timeline = program | {"sim/timeline"}
 report = timeline | {"sim/report"}
 backend = {"sim/core", "sim/cluster", "sim/program", "sim/timeline", "backends"}
-real = backend | weights | {"sim/training", "backends/real"}
+real = backend | {"sim/model", "sim/cost", "sim/training", "sim/weights", "backends/real"}
 experiment = report | {"backends", "models", "topologies", "sim/training", "sim/experiment"}
 ends = {name: experiment | {f"sim/{name}"} for name in ("search", "sweep", "published")}
 tools = experiment.union(*ends.values()) | {"tools/stagecraft"}
@@ -32,8 +32,10 @@ allowed = {
     "backends/simgrid": backend | {"backends/des", "backends/simgrid"},
     "backends/cuda": real | {"backends/cuda"},
     "backends/fluid": backend | {"backends/des", "backends/fluid"},
-    "backends/real": real, "backends/cpu": real | {"backends/cpu"}, "backends": backend | {"sim/plan", "sim/model", "sim/cost", "sim/training", "sim/weights"},
+    "backends/real": real, "backends/cpu": real | {"backends/cpu"}, "backends": backend | {"sim/cost"},
 }
+# What a room may not include of a room that it knows: a Program says all that backends have to know of a model.
+forbidden = {"backends": "sim/model/model_graph.hpp"}
 # A library, and the only folders whose files may include it.
 libraries = {r"simgrid/": ("backends/simgrid",), r"yaml-cpp/": ("sim/config",), r"CLI/": ("tools/stagecraft",),
              r"(sqlite3\.h|SQLiteCpp/)": ("sim/sweep",), r"protozero/": ("models/onnx", "sim/report"), r"mpi\.h": ("backends/real",),
@@ -59,6 +61,8 @@ for folder in ("sim", "backends", "models", "topologies", "tools"):
                 other = room_of(match[1])
                 if other is None:
                     problems.append(f"{name}:{line}: {match[1]} is in no room that this test knows")
+                elif any(room.startswith(a) and match[1] == header for a, header in forbidden.items()):
+                    problems.append(f"{name}:{line}: {room} may not use {match[1]}")
                 elif not any(other == a for a in allowed[room]):
                     problems.append(f"{name}:{line}: {room} may not use {match[1]}")
             elif match := re.match(r"#include <([^>]+)>", text):

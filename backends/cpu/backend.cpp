@@ -16,12 +16,12 @@ std::string eigen_version() {
 }
 
 Timeline run(const Program& program, const Cluster&, const RunOptions& options) {
-  if (!options.work) throw InternalError("the cpu backend was not told what to compute");
   real::WalkOptions walk;
   walk.one_thread = options.one_thread;
   if (options.timeout.value > 0) walk.timeout = options.timeout.value;
-  if (options.work->emulated) return real::emulate(program, *options.work, walk);
-  return real::execute(program, *options.work, cpu::make_kernels, walk);
+  if (options.emulated) return real::emulate(program, walk);
+  if (!program.workload) throw InternalError("the cpu backend was not told what to compute");
+  return real::execute(program, cpu::make_kernels, walk);
 }
 
 }  // namespace

@@ -45,15 +45,15 @@ cuda::KernelMaker maker_of(const GpuOptions& options) {
 }
 
 Timeline run(const Program& program, const Cluster&, const RunOptions& options) {
-  if (!options.work) throw InternalError("the cuda backend was not told what to compute");
-  if (options.work->emulated)
+  if (!program.workload) throw InternalError("the cuda backend was not told what to compute");
+  if (options.emulated)
     throw InputError("an emulated run sleeps on the cores of this machine, which needs no GPU", "--backend cpu");
   cuda::Options own;
   own.gpu = options.gpu;
   own.one_thread = options.one_thread;
   own.copy_kernel = cuda::copy_by_kernel;
   if (options.timeout.value > 0) own.timeout = options.timeout.value;
-  return cuda::run(program, *options.work, maker_of(options.gpu), own);
+  return cuda::run(program, maker_of(options.gpu), own);
 }
 
 }  // namespace

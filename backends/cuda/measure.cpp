@@ -154,13 +154,12 @@ void measure_messages(Yard& yard, Profile& profile) {
 Profile measure(const ProfileRequest& request, const KernelMaker& maker) {
   Profile profile;
   profile.threads = request.threads;
-  auto yard = std::make_unique<Yard>(request.threads, maker, real::width_of(request.model), false);
+  auto yard = std::make_unique<Yard>(request.threads, maker, real::width_of(request.workload), false);
   try {
     if (yard->devices().count() > 1 && yard->devices().carve() != Carve::Gpus) profile.gpu = measure_gpu(*yard);
     for (const int samples : request.samples) measure_layers(request, samples, *yard, profile);
     put_updates(request, *queue_kernels(*yard, 0), device_seconds_of(*yard), profile);
-    profile.operation = real::measure_operation(
-        [&](const Program& program, const Work& work) { return run(program, work, maker, {}); });
+    profile.operation = real::measure_operation([&](const Program& program) { return run(program, maker, {}); });
     measure_messages(*yard, profile);
   } catch (const BackendError&) {  // As in a run: nothing is given back by a device that is stuck.
     static_cast<void>(yard.release());

@@ -66,13 +66,13 @@ std::unique_ptr<Ranks> ranks_of(const Program& program, const real::Dealing& dea
 }
 
 /// Why iterations of this run are not graphs; empty: they are.
-std::string set_up_graphs(const Program& program, const Work& work, Enqueuer& enqueuer, Held& held) {
+std::string set_up_graphs(const Program& program, Enqueuer& enqueuer, Held& held) {
   std::string why_not;
   if (world().size > 1)
     return "NCCL wants all processes to capture and launch alike, and each sees for itself what repeats";
   if (held.ranks) return "work of NCCL between GPUs, launched by one thread, may wait for each other";
   if (program.iterations < 2) return "there is one iteration only";
-  std::vector<Iteration> iterations = iterations_of(program, work.training.evaluate_every > 0, why_not);
+  std::vector<Iteration> iterations = iterations_of(program, program.workload->training.evaluate_every > 0, why_not);
   if (iterations.empty()) return why_not;
   held.repeater = std::make_unique<Repeater>(*held.yard, enqueuer, std::move(iterations));
   const std::int64_t updates = *std::max_element(program.updates.begin(), program.updates.end());
@@ -104,11 +104,11 @@ Timeline outcome(const Program& program, Held& held, const Options& options) {
 }
 
 /// What the devices of this process hold, and who carries messages between them.
-std::unique_ptr<Held> held_for(const Program& program, const Work& work, const KernelMaker& maker,
-                               const Options& options, const real::Dealing& dealing, const Part& part) {
+std::unique_ptr<Held> held_for(const Program& program, const KernelMaker& maker, const Options& options,
+                               const real::Dealing& dealing, const Part& part) {
   auto held = std::make_unique<Held>();
-  held->yard =
-      std::make_unique<Yard>(part.devices, maker, real::width_of(work.model), options.fills_new_memory, part.gpus);
+  held->yard = std::make_unique<Yard>(part.devices, maker, real::width_of(*program.workload), options.fills_new_memory,
+                                      part.gpus);
   const VirtualDevices& devices = held->yard->devices();
   const std::vector<int> gpus = gpus_of(part.virtual_of, devices);
   if (options.gpu.messages == GpuMessages::Kernel) require_reach(program, part.virtual_of, devices);
@@ -120,9 +120,8 @@ std::unique_ptr<Held> held_for(const Program& program, const Work& work, const K
 /// One run, with what waiting for it takes.
 class Runner {
  public:
-  Runner(const Program& program, const Work& work, const Options& options, const real::Dealing& dealing,
-         const Part& part, Held& held)
-      : p_(program), work_(work), options_(options), dealing_(dealing), part_(part), held_(held) {}
+  Runner(const Program& program, const Options& options, const real::Dealing& dealing, const Part& part, Held& held)
+      : p_(program), options_(options), dealing_(dealing), part_(part), held_(held) {}
 
   Timeline run() {
     const bool timed = options_.gpu.timing == GpuTiming::Events;
@@ -134,8 +133,8 @@ class Runner {
       return queue_kernels(*held_.yard, std::max(0, part_.virtual_of[d]));
     };
     held_.session = std::make_unique<real::Session>(
-        p_, work_, factory, [this](DeviceId d) { return here(d); }, true);
-    const std::string no_graph = options_.gpu.graph ? set_up_graphs(p_, work_, enqueuer, held_) : "";
+        p_, factory, [this](DeviceId d) { return here(d); }, true);
+    const std::string no_graph = options_.gpu.graph ? set_up_graphs(p_, enqueuer, held_) : "";
     const Stage stage{p_,          *held_.yard,
                       enqueuer,    *held_.session,
                       held_.marks, [this](const std::function<void()>& enqueue) { play(enqueue); }};
@@ -193,7 +192,6 @@ class Runner {
   }
 
   const Program& p_;
-  const Work& work_;
   const Options& options_;
   const real::Dealing& dealing_;
   const Part& part_;
@@ -215,12 +213,12 @@ void give_up(std::unique_ptr<Held>& held) {
 
 }  // namespace
 
-Timeline run(const Program& program, const Work& work, const KernelMaker& maker, const Options& options) {
+Timeline run(const Program& program, const KernelMaker& maker, const Options& options) {
   const real::Dealing dealing(program, world());
   const Part part = part_of(program, dealing);
-  std::unique_ptr<Held> held = held_for(program, work, maker, options, dealing, part);
+  std::unique_ptr<Held> held = held_for(program, maker, options, dealing, part);
   try {
-    return Runner(program, work, options, dealing, part, *held).run();
+    return Runner(program, options, dealing, part, *held).run();
   } catch (const BackendError&) {
     give_up(held);
     throw;

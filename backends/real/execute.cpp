@@ -83,9 +83,9 @@ Timeline timeline_of(Joint joint) {
 
 }  // namespace
 
-Timeline execute(const Program& program, const Work& work, const KernelFactory& factory, const WalkOptions& options) {
+Timeline execute(const Program& program, const KernelFactory& factory, const WalkOptions& options) {
   const Dealing dealing(program, world());
-  Session session(program, work, factory, [&](DeviceId d) { return dealing.here(d); });
+  Session session(program, factory, [&](DeviceId d) { return dealing.here(d); });
   if (world().size == 1) {
     bool diverged = false;
     Times times;
@@ -109,7 +109,7 @@ Timeline execute(const Program& program, const Work& work, const KernelFactory& 
   return timeline;
 }
 
-Timeline emulate(const Program& program, const Work&, const WalkOptions& options) {
+Timeline emulate(const Program& program, const WalkOptions& options) {
   Emulation emulation(program);
   if (world().size == 1) return timeline_of(walk(program, emulation, nullptr, options));
   const Dealing dealing(program, world());

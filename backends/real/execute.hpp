@@ -13,9 +13,9 @@ namespace stagecraft::real {
 using KernelFactory = std::function<std::unique_ptr<Kernels>(std::size_t width, DeviceId)>;
 
 /// Executes a program for real and returns what happened, with losses, versions, memory and final weights.
-Timeline execute(const Program&, const Work&, const KernelFactory&, const WalkOptions&);
+Timeline execute(const Program&, const KernelFactory&, const WalkOptions&);
 
 /// The same with sleeping in place of computing: messages are real, numbers are not.
-Timeline emulate(const Program&, const Work&, const WalkOptions&);
+Timeline emulate(const Program&, const WalkOptions&);
 
 }  // namespace stagecraft::real

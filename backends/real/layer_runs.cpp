@@ -5,35 +5,22 @@
 #include "sim/core/numbers.hpp"
 
 namespace stagecraft::real {
-namespace {
-
-Plan whole_model(const ModelGraph& model, int samples) {
-  Plan plan;
-  Stage& stage = plan.stages.emplace_back();
-  for (std::size_t l = 0; l < model.layers.size(); ++l) stage.layers.emplace_back(static_cast<std::int64_t>(l));
-  stage.devices = {DeviceId{0}};
-  stage.micro_batch_size = plan.mini_batch = samples;
-  return plan;
-}
-
-}  // namespace
-
 double& NodeTimes::of(Part part, std::size_t node) {
   return (part == Part::Forward ? forward : part == Part::InputGradient ? input_gradient : weight_gradient)[node];
 }
 
 LayerRuns::LayerRuns(const ProfileRequest& request, int samples, Kernels& kernels)
-    : model_(request.model),
+    : workload_(as_one_stage(request.workload)),
       samples_(samples),
       kernels_(kernels),
       memory_(kernels),
-      plan_(whole_model(model_, samples)),
-      net_(compile_stage(model_, plan_, StageId{0}, kernels.width())) {
-  const TaskDef& task = get_from(tasks::all(), "task", request.training.task);
-  data_ = task.make(task_shape(model_, samples), request.training.seed);
+      net_(compile_stage(workload_, StageId{0}, kernels.width())) {
+  const Training& training = workload_.training;
+  workload_.task.mini_batch = samples;
+  data_ = get_from(tasks::all(), "task", training.task).make(workload_.task, training.seed);
   weights_ = Array(memory_, 1, net_.weights, Use::Weights);
   sum_ = Array(memory_, 1, net_.weights, Use::Gradients);
-  kernels_.upload(initial_weights(net_, model_, request.training.seed, false), weights_.data());
+  kernels_.upload(initial_weights(net_, workload_, false), weights_.data());
   kernels_.zero(sum_.data(), static_cast<std::size_t>(net_.weights) * kernels_.width());
 }
 
@@ -52,7 +39,7 @@ void LayerRuns::file(NodeTimes times, LayerReadings& readings) const {
     double f = 0, i = 0, w = 0;
     for (; n < net_.nodes.size() && net_.nodes[n].layer == layer; ++n)
       f += times.forward[n], i += times.input_gradient[n], w += times.weight_gradient[n];
-    Readings& r = readings[signature(model_.layers[layer], model_.precision)];
+    Readings& r = readings[signature(workload_.layers[layer].operations, workload_.precision)];
     r.forward.push_back(f);
     if (i > 0) r.input_gradient.push_back(i);  // None where it would be that of data.
     r.weight_gradient.push_back(w);

@@ -38,12 +38,11 @@ class LayerRuns {
   void file(NodeTimes, LayerReadings&) const;
 
  private:
-  const ModelGraph& model_;
+  Workload workload_;
   int samples_;
   std::int64_t round_ = 0;
   Kernels& kernels_;
   DeviceMemory memory_;
-  Plan plan_;
   StageNet net_;
   std::unique_ptr<Dataset> data_;
   Array weights_, sum_;

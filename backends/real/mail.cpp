@@ -5,44 +5,41 @@
 
 namespace stagecraft::real {
 
-Mail::Mail(const Program& program, const Plan& plan, std::vector<const StageNet*> nets,
-           std::vector<DeviceMemory*> memories, std::size_t width)
+Mail::Mail(const Program& program, std::vector<const StageNet*> nets, std::vector<DeviceMemory*> memories,
+           std::size_t width)
     : p_(program),
-      plan_(plan),
+      w_(*program.workload),
       nets_(std::move(nets)),
       memories_(std::move(memories)),
       width_(width),
-      pieces_(plan, program.iterations),
-      edges_(plan),
-      expected_(2 * pieces_.size(), 0),
-      posted_(std::make_unique<Posted[]>(2 * pieces_.size())) {
-  for (std::size_t t = 0; t < p_.transfers.size(); ++t) {
-    const Letter l = letter(static_cast<int>(t));
-    ++expected_[key(l.from, l.from_micro, l.from_replica, l.gradient)];
-  }
+      first_key_{0} {
+  for (int s = 0; s < std::ssize(w_.stages); ++s)
+    first_key_.push_back(first_key_.back() + 2 * w_.stages[s].replicas.size() * p_.micro_batches[s] *
+                                                 static_cast<std::size_t>(p_.iterations));
+  expected_.assign(first_key_.back(), 0);
+  posted_ = std::make_unique<Posted[]>(first_key_.back());
+  for (int t = 0; t < std::ssize(p_.transfers); ++t) ++expected_[key(letter(t).from)];
+}
+
+std::size_t Mail::key(const MessageEnd& e) const {
+  const std::size_t piece = e.micro * stage(e.stage).replicas.size() + e.replica;
+  return first_key_[e.stage] + 2 * piece + e.gradient;
 }
 
 Mail::Letter Mail::letter(int transfer) const {
   const Transfer& t = p_.transfers[transfer];
   const Instruction &send = p_.at(t.send), &receive = p_.at(t.receive);
-  const Stage& to = plan_.stage(p_.receiving_stage(t));
-  return letter(p_.shape(t).edge, p_.moves_gradient(send), send.micro_batch(),
-                replica_on(plan_.stage(send.stage), send.device), p_.receiving_micro_batch(t),
-                replica_on(to, receive.device));
+  const bool gradient = p_.shape(t).role == TensorRole::Gradient;
+  const StageId to = p_.receiving_stage(t);
+  return letter(p_.shape(t).edge, {send.stage, send.micro_batch(), stage(send.stage).replica_on(send.device), gradient},
+                {to, p_.receiving_micro_batch(t), stage(to).replica_on(receive.device), gradient}, p_.rows(t));
 }
 
-Mail::Letter Mail::letter(int edge, bool gradient, int from_micro, int from_replica, int to_micro,
-                          int to_replica) const {
-  const StageEdge& e = plan_.edges[edge];
-  Letter l{edge,         gradient,  gradient ? e.to : e.from, gradient ? e.from : e.to, from_micro, to_micro,
-           from_replica, to_replica};
-  const SampleRange a = samples_of(plan_.stage(l.from), from_micro, from_replica);
-  const SampleRange b = samples_of(plan_.stage(l.to), to_micro, to_replica);
-  const std::int64_t low = std::max(a.low, b.low);
-  l.from_first = low - a.low;
-  l.to_first = low - b.low;
-  l.samples = std::min(a.high, b.high) - low;
-  return l;
+Mail::Letter Mail::letter(int edge, const MessageEnd& from, const MessageEnd& to, const RowRange& rows) const {
+  const auto first_at = [&](const MessageEnd& end) {
+    return rows.first - stage(end.stage).samples(end.micro, end.replica).first;
+  };
+  return {edge, from, to, first_at(from), first_at(to), rows.count};
 }
 
 const Crossing& Mail::crossing(StageId stage, int edge, bool enters) const {
@@ -51,48 +48,44 @@ const Crossing& Mail::crossing(StageId stage, int edge, bool enters) const {
   return *std::find_if(list.begin(), list.end(), [&](const Crossing& c) { return c.edge == edge; });
 }
 
-void Mail::post(StageId stage, int micro, int replica, bool gradient, std::vector<Array> values) {
-  const std::size_t at = key(stage, micro, replica, gradient);
-  const Stage& own = plan_.stage(stage);
-  const DeviceId device = own.devices[replica];
+void Mail::post(StageId from, int micro, int replica, bool gradient, std::vector<Array> values) {
+  const MessageEnd own{from, micro, replica, gradient};
+  const std::size_t at = key(own);
   Posted& posted = posted_[at];
   posted.values = std::move(values);
   posted.readers = expected_[at] + 1;
-  Kernels& kernels = memories_[device]->kernels();
-  const auto copy = [&](const void* from, void* to, std::size_t bytes) { kernels.copy(from, to, bytes); };
-  for (const int e : (gradient ? edges_.in : edges_.out)[stage]) {
-    const StageEdge& edge = plan_.edges[e];
-    const Stage& other = plan_.stage(gradient ? edge.from : edge.to);
-    for_each_overlap(own, micro, replica, other, [&](int m, int r, int) {
-      if (other.devices[r] == device) deliver(letter(e, gradient, micro, replica, m, r), copy);
-    });
-  }
+  Kernels& kernels = memories_[stage(from).replicas[replica].device]->kernels();
+  const auto copy = [&](const void* source, void* to, std::size_t bytes) { kernels.copy(source, to, bytes); };
+  const TensorRole role = gradient ? TensorRole::Gradient : TensorRole::Activation;
+  for (const Handover& h : handovers(w_, from, micro, replica, role))
+    deliver(letter(h.edge, own, {h.to, h.micro_batch, h.replica, gradient}, h.rows), copy);
+  read(posted);
+}
+
+/// The last reader gives the memory back.
+void Mail::read(Posted& posted) {
   if (--posted.readers == 0) posted.values.clear();
 }
 
 std::vector<Array>& Mail::box(const Letter& l) {
-  const std::uint64_t name =
-      static_cast<std::uint64_t>(key(l.to, l.to_micro, l.to_replica, l.gradient)) * plan_.edges.size() +
-      static_cast<std::uint64_t>(l.edge);
   const std::lock_guard lock(mutex_);
-  auto& arrays = boxes_[name];
+  auto& arrays = boxes_[box_name(l.to, l.edge)];
   if (!arrays.empty()) return arrays;
-  const StageNet& net = *nets_[l.to];
-  const Stage& stage = plan_.stage(l.to);
-  const SampleRange all = samples_of(stage, l.to_micro, l.to_replica);
-  DeviceMemory& memory = *memories_[stage.devices[l.to_replica]];
-  for (const int v : crossing(l.to, l.edge, !l.gradient).values) {
+  const StageNet& net = *nets_[l.to.stage];
+  const StageReplica& replica = stage(l.to.stage).replicas[l.to.replica];
+  DeviceMemory& memory = *memories_[replica.device];
+  for (const int v : crossing(l.to.stage, l.edge, !l.to.gradient).values) {
     const Value& value = net.values[v];
-    arrays.emplace_back(memory, (all.high - all.low) * value.rows, value.columns, Use::Activations);
+    arrays.emplace_back(memory, replica.samples.count * value.rows, value.columns, Use::Activations);
   }
   return arrays;
 }
 
 void Mail::deliver(const Letter& l, const Copier& copy) {
-  const Posted& posted = posted_[key(l.from, l.from_micro, l.from_replica, l.gradient)];
-  const StageNet& from = *nets_[l.from];
+  const Posted& posted = this->posted(l);
+  const StageNet& from = *nets_[l.from.stage];
   auto& arrays = box(l);
-  const auto& values = crossing(l.from, l.edge, l.gradient).values;
+  const auto& values = crossing(l.from.stage, l.edge, l.from.gradient).values;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto v = static_cast<std::size_t>(values[i]);
     const std::size_t sample = static_cast<std::size_t>(from.values[v].numbers()) * width_;
@@ -105,18 +98,17 @@ void Mail::deliver(const Letter& l, const Copier& copy) {
 void Mail::carry(int transfer, const Copier& copy) {
   const Letter l = letter(transfer);
   deliver(l, copy);
-  Posted& posted = posted_[key(l.from, l.from_micro, l.from_replica, l.gradient)];
-  if (--posted.readers == 0) posted.values.clear();
+  read(posted(l));
 }
 
 std::size_t Mail::bytes(int transfer) const {
   const Letter l = letter(transfer);
-  return static_cast<std::size_t>(crossing(l.from, l.edge, l.gradient).numbers * l.samples) * width_;
+  return static_cast<std::size_t>(crossing(l.from.stage, l.edge, l.from.gradient).numbers * l.samples) * width_;
 }
 
 void Mail::pack(int transfer, void* into) {
   const Letter l = letter(transfer);
-  const DeviceId device = plan_.stage(l.from).devices[l.from_replica];
+  const DeviceId device = stage(l.from.stage).replicas[l.from.replica].device;
   Kernels& kernels = memories_[device]->kernels();
   auto* to = static_cast<char*>(into);
   give(transfer, [&](const void* from, std::size_t length) {
@@ -127,19 +119,19 @@ void Mail::pack(int transfer, void* into) {
 
 void Mail::give(int transfer, const Piece& piece) {
   const Letter l = letter(transfer);
-  Posted& posted = posted_[key(l.from, l.from_micro, l.from_replica, l.gradient)];
-  const StageNet& net = *nets_[l.from];
-  for (const int v : crossing(l.from, l.edge, l.gradient).values) {
+  Posted& posted = this->posted(l);
+  const StageNet& net = *nets_[l.from.stage];
+  for (const int v : crossing(l.from.stage, l.edge, l.from.gradient).values) {
     const std::size_t sample = static_cast<std::size_t>(net.values[v].numbers()) * width_;
     piece(static_cast<char*>(posted.values[v].data()) + static_cast<std::size_t>(l.from_first) * sample,
           static_cast<std::size_t>(l.samples) * sample);
   }
-  if (--posted.readers == 0) posted.values.clear();
+  read(posted);
 }
 
 void Mail::unpack(int transfer, const void* from) {
   const Letter l = letter(transfer);
-  const DeviceId device = plan_.stage(l.to).devices[l.to_replica];
+  const DeviceId device = stage(l.to.stage).replicas[l.to.replica].device;
   Kernels& kernels = memories_[device]->kernels();
   const auto* next = static_cast<const char*>(from);
   take(transfer, [&](void* to, std::size_t length) {
@@ -151,8 +143,8 @@ void Mail::unpack(int transfer, const void* from) {
 void Mail::take(int transfer, const Piece& piece) {
   const Letter l = letter(transfer);
   auto& arrays = box(l);
-  const StageNet& net = *nets_[l.to];
-  const auto& values = crossing(l.to, l.edge, !l.gradient).values;
+  const StageNet& net = *nets_[l.to.stage];
+  const auto& values = crossing(l.to.stage, l.edge, !l.to.gradient).values;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::size_t sample = static_cast<std::size_t>(net.values[values[i]].numbers()) * width_;
     piece(static_cast<char*>(arrays[i].data()) + static_cast<std::size_t>(l.to_first) * sample,
@@ -162,14 +154,12 @@ void Mail::take(int transfer, const Piece& piece) {
 
 void Mail::forget() {
   boxes_.clear();
-  for (std::size_t i = 0; i < 2 * pieces_.size(); ++i) posted_[i].values.clear();
+  for (std::size_t i = 0; i < first_key_.back(); ++i) posted_[i].values.clear();
 }
 
 std::vector<Array> Mail::collect(int edge, StageId to, int micro, int replica, bool gradient) {
-  const std::uint64_t name = static_cast<std::uint64_t>(key(to, micro, replica, gradient)) * plan_.edges.size() +
-                             static_cast<std::uint64_t>(edge);
   const std::lock_guard lock(mutex_);
-  const auto found = boxes_.find(name);
+  const auto found = boxes_.find(box_name({to, micro, replica, gradient}, edge));
   if (found == boxes_.end()) return {};
   std::vector<Array> arrays = std::move(found->second);
   boxes_.erase(found);

@@ -10,8 +10,7 @@
 
 #include "backends/real/array.hpp"
 #include "backends/real/stage_net.hpp"
-#include "sim/plan/overlap.hpp"
-#include "sim/program/program.hpp"
+#include "sim/program/workload.hpp"
 
 namespace stagecraft::real {
 
@@ -27,8 +26,7 @@ using Piece = std::function<void(void* data, std::size_t bytes)>;
 class Mail {
  public:
   /// `nets` of every stage, `memories` of every device; those of other processes are null. `width`: bytes of a number.
-  Mail(const Program&, const Plan&, std::vector<const StageNet*> nets, std::vector<DeviceMemory*> memories,
-       std::size_t width);
+  Mail(const Program&, std::vector<const StageNet*> nets, std::vector<DeviceMemory*> memories, std::size_t width);
 
   /// Tensors (by value of the stage's net) that the op of a piece sends on; pieces on the same device get theirs at
   /// once.
@@ -46,34 +44,41 @@ class Mail {
   void take(int transfer, const Piece&);  ///< The receiver is here; afterwards what was written there has arrived.
 
  private:
+  /// The op that makes or needs a tensor.
+  struct MessageEnd {
+    StageId stage;
+    int micro = 0, replica = 0;
+    bool gradient = false;
+  };
   struct Letter {
     int edge = 0;
-    bool gradient = false;
-    StageId from, to;
-    int from_micro = 0, to_micro = 0, from_replica = 0, to_replica = 0;
-    std::int64_t from_first = 0, to_first = 0, samples = 0;  ///< Rows of samples, counted within each piece.
+    MessageEnd from, to;
+    std::int64_t from_first = 0, to_first = 0, samples = 0;  ///< Counted within what each side holds.
   };
   struct Posted {
     std::vector<Array> values;
     std::atomic<int> readers{0};
   };
   Letter letter(int transfer) const;
-  Letter letter(int edge, bool gradient, int from_micro, int from_replica, int to_micro, int to_replica) const;
+  Letter letter(int edge, const MessageEnd& from, const MessageEnd& to, const RowRange&) const;
   void deliver(const Letter&, const Copier&);
   std::vector<Array>& box(const Letter&);
+  Posted& posted(const Letter& l) { return posted_[key(l.from)]; }
+  void read(Posted&);
   const Crossing& crossing(StageId, int edge, bool enters) const;
-  std::size_t key(StageId s, int micro, int replica, bool gradient) const {
-    return 2 * pieces_.of(s, micro, replica) + gradient;
+  const StageWorkload& stage(StageId s) const { return w_.stages[s]; }
+  std::size_t key(const MessageEnd&) const;
+  std::uint64_t box_name(const MessageEnd& to, int edge) const {
+    return static_cast<std::uint64_t>(key(to)) * w_.edges.size() + static_cast<std::uint64_t>(edge);
   }
 
   const Program& p_;
-  const Plan& plan_;
+  const Workload& w_;
   std::vector<const StageNet*> nets_;
   std::vector<DeviceMemory*> memories_;
   std::size_t width_;
-  PieceIndex pieces_;
-  EdgeLists edges_;
-  std::vector<int> expected_;  ///< Transfers that read what an op posted.
+  std::vector<std::size_t> first_key_;  ///< Of each stage; one more at the end.
+  std::vector<int> expected_;           ///< Transfers that read what an op posted.
   std::unique_ptr<Posted[]> posted_;
   std::mutex mutex_;
   std::unordered_map<std::uint64_t, std::vector<Array>> boxes_;  ///< Filed by edge and receiving piece.

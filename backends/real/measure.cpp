@@ -53,7 +53,7 @@ void append(std::vector<double>& to, const std::vector<double>& from) { to.inser
 void measure_layers(const ProfileRequest& request, int samples, const KernelFactory& factory, Profile& profile) {
   std::vector<std::unique_ptr<Runner>> runners;
   for (int t = 0; t < request.threads; ++t)
-    runners.push_back(std::make_unique<Runner>(request, samples, factory(width_of(request.model), DeviceId{t})));
+    runners.push_back(std::make_unique<Runner>(request, samples, factory(width_of(request.workload), DeviceId{t})));
   std::barrier together(request.threads);
   std::atomic<bool> more{true};
   const double begin = steady_seconds();
@@ -91,7 +91,8 @@ double host_seconds_of(const std::function<void()>& work) {
 
 /// Every thread has weights and gradients of its own.
 void require_memory(const ProfileRequest& request) {
-  const Bytes needed{request.threads * 2.0 * request.model.parameters() * static_cast<double>(width_of(request.model))};
+  const Bytes needed{request.threads * 2.0 * request.workload.parameters *
+                     static_cast<double>(width_of(request.workload))};
   const Bytes there = free_memory();
   if (needed > there)
     throw Infeasible("memory",
@@ -107,9 +108,8 @@ Profile measure(const ProfileRequest& request, const KernelFactory& factory) {
   Profile profile;
   profile.threads = request.threads;
   for (const int samples : request.samples) measure_layers(request, samples, factory, profile);
-  put_updates(request, *factory(width_of(request.model), DeviceId{0}), host_seconds_of, profile);
-  profile.operation =
-      measure_operation([&](const Program& program, const Work& work) { return execute(program, work, factory, {}); });
+  put_updates(request, *factory(width_of(request.workload), DeviceId{0}), host_seconds_of, profile);
+  profile.operation = measure_operation([&](const Program& program) { return execute(program, factory, {}); });
   const MessageFigures messages = measure_messages();
   profile.latency = messages.latency;
   profile.bandwidth = messages.bandwidth;

@@ -5,6 +5,6 @@
 namespace stagecraft::real {
 
 /// What an op of a stage takes beside its layers: the median op of a model whose layers take next to no time.
-Seconds measure_operation(const std::function<Timeline(const Program&, const Work&)>& run);
+Seconds measure_operation(const std::function<Timeline(const Program&)>& run);
 
 }  // namespace stagecraft::real

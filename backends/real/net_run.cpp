@@ -224,12 +224,12 @@ void NetRun::backward(const Samples& s, const void* weights, bool input_side, vo
   }
 }
 
-std::string NetRun::not_finite(const Activations& a, const ModelGraph& model) const {
+std::string NetRun::not_finite(const Activations& a, const Workload& workload) const {
   for (const Node& node : net_->nodes) {
     if (node.output < 0) continue;
     const Array& value = a.values[node.output];
     if (!value || memory_->kernels().finite(value.tensor())) continue;
-    const Layer& layer = model.layers[node.layer];
+    const WorkloadLayer& layer = workload.layers[node.layer];
     return fmt::format("the output of the layer '{}' ({}) has numbers that are not finite", layer.name,
                        to_text(node.operation->kind));
   }

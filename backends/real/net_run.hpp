@@ -56,7 +56,7 @@ class NetRun {
   /// The sum of what the loss operations gave; waits for them.
   double loss(const std::vector<Array>& losses) const;
   /// A value that is not finite, as a sentence; empty: there is none.
-  std::string not_finite(const Activations&, const ModelGraph&) const;
+  std::string not_finite(const Activations&, const Workload&) const;
 
  private:
   void run_node(const Node&, std::size_t n, const Samples&, const void* weights, Activations&) const;

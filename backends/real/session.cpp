@@ -26,14 +26,14 @@ void require_memory(const Program& program, const std::function<bool(DeviceId)>&
 }
 
 /// Gradients meet between devices, so two copies on one device would each learn from half of the samples.
-void require_copies_apart(const Plan& plan) {
-  for (const Stage& stage : plan.stages)
-    for (const DeviceId device : stage.devices)
-      if (stage.twin.valid() && replica_on(plan.stage(stage.twin), device) >= 0)
+void require_copies_apart(const Workload& workload) {
+  for (const StageWorkload& stage : workload.stages)
+    for (const StageReplica& replica : stage.replicas)
+      if (stage.twin.valid() && workload.stages[stage.twin].replica_on(replica.device) >= 0)
         throw Infeasible("devices",
                          fmt::format("device {} has both copies of stage '{}', whose gradients are not added up there "
                                      "when it really runs",
-                                     device.value, stage.name),
+                                     replica.device.value, stage.name),
                          "an even number of stages; --backend ideal or simgrid");
 }
 
@@ -56,52 +56,50 @@ double evaluate(const Dataset& data, Kernels& kernels, const StageNet& net, std:
 
 }  // namespace
 
-Session::Session(const Program& program, const Work& work, const KernelFactory& factory,
-                 const std::function<bool(DeviceId)>& here, bool queued)
-    : p_(program), work_(work), factory_(factory), width_(width_of(work.model)), versions_(program.size(), -1) {
-  require_copies_apart(work.plan);
+Session::Session(const Program& program, const KernelFactory& factory, const std::function<bool(DeviceId)>& here,
+                 bool queued)
+    : p_(program), w_(*program.workload), factory_(factory), width_(width_of(w_)), versions_(program.size(), -1) {
+  require_copies_apart(w_);
   if (!queued) require_memory(program, here);
-  const Plan& plan = work.plan;
   kernels_.resize(static_cast<std::size_t>(program.devices));
   memories_.resize(kernels_.size());
-  nets_.reserve(plan.stages.size());
+  const int stages = static_cast<int>(w_.stages.size());
+  nets_.reserve(w_.stages.size());
   std::vector<const StageNet*> nets;
-  for (int s = 0; s < plan.stage_count(); ++s) {
-    nets.push_back(&nets_.emplace_back(compile_stage(work.model, plan, StageId{s}, width_)));
-    for (const DeviceId d : plan.stage(StageId{s}).devices) {
-      const auto at = static_cast<std::size_t>(d);
-      if (kernels_[at] || !here(d)) continue;
-      kernels_[at] = factory(width_, d);
-      memories_[at] = std::make_unique<DeviceMemory>(*kernels_[at]);
+  for (int s = 0; s < stages; ++s) {
+    nets.push_back(&nets_.emplace_back(compile_stage(w_, StageId{s}, width_)));
+    for (const auto& [device, samples] : w_.stages[s].replicas) {
+      if (kernels_[device] || !here(device)) continue;
+      kernels_[device] = factory(width_, device);
+      memories_[device] = std::make_unique<DeviceMemory>(*kernels_[device]);
     }
   }
-  const TaskShape shape = task_shape(work.model, plan.mini_batch);
-  if (work.training.optimizer.kind == OptimizerKind::Integer &&
+  const TaskShape& shape = w_.task;
+  if (w_.training.optimizer.kind == OptimizerKind::Integer &&
       (shape.losses.empty() || shape.losses.front().kind != OperationKind::SumSquare))
     throw InputError("the optimizer 'integer' is for whole numbers, and this model's loss makes others",
                      "give the model relu and the loss sum_square, and take the task integers");
-  const TaskDef& task = get_from(tasks::all(), "task", work.training.task);
-  data_ = task.make(shape, work.training.seed);
+  const TaskDef& task = get_from(tasks::all(), "task", w_.training.task);
+  data_ = task.make(shape, w_.training.seed);
   std::vector<DeviceMemory*> memories;
   for (const auto& m : memories_) memories.push_back(m.get());
-  mail_ = std::make_unique<Mail>(program, plan, nets, memories, width_);
-  const bool whole = work.training.optimizer.kind == OptimizerKind::Integer;
+  mail_ = std::make_unique<Mail>(program, nets, memories, width_);
+  const bool whole = w_.training.optimizer.kind == OptimizerKind::Integer;
   const bool mean = !shape.losses.empty() && shape.losses.front().kind != OperationKind::SumSquare;
-  for (int s = 0; s < plan.stage_count(); ++s) {
+  for (int s = 0; s < stages; ++s) {
     const StageId id{s};
-    const Stage& stage = plan.stage(id);
+    const StageWorkload& stage = w_.stages[s];
     const StageNet& net = nets_[s];
     const bool learns = trains(program, id);
-    starts_.push_back(initial_weights(net, work.model, work.training.seed, whole));
-    auto& replicas = stages_.emplace_back(stage.devices.size());
-    for (std::size_t r = 0; r < replicas.size(); ++r) {
-      const DeviceId device = stage.devices[r];
+    starts_.push_back(initial_weights(net, w_, whole));
+    auto& replicas = stages_.emplace_back(stage.replicas.size());
+    for (int r = 0; r < std::ssize(replicas); ++r) {
+      const DeviceId device = stage.replicas[r].device;
       if (!here(device)) continue;
       DeviceMemory& memory = *memories_[device];
-      const StagePlace place{id,     static_cast<int>(r),   learns && !stage.recompute,     learns,
-                             queued, stage.recompute_cores, mean ? program.updates[s] : 1.0};
-      replicas[r] = std::make_unique<StageExecutor>(net, place, plan, work.model, memory, *mail_, *data_, work.training,
-                                                    new_store(id, device));
+      const StagePlace place{
+          id, r, learns && !stage.recomputes, learns, queued, stage.recomputes_cores, mean ? program.updates[s] : 1.0};
+      replicas[r] = std::make_unique<StageExecutor>(net, place, program, memory, *mail_, *data_, new_store(id, device));
     }
     if (!queued) starts_.back() = {};
   }
@@ -110,7 +108,7 @@ Session::Session(const Program& program, const Work& work, const KernelFactory& 
 
 std::unique_ptr<WeightStore> Session::new_store(StageId stage, DeviceId device) const {
   const auto s = static_cast<std::size_t>(stage);
-  return std::make_unique<WeightStore>(*memories_[device], starts_[s], work_.training, work_.weights, trains(p_, stage),
+  return std::make_unique<WeightStore>(*memories_[device], starts_[s], w_.training, w_.weights, trains(p_, stage),
                                        count_readers(p_, stage, device), p_.delays[s]);
 }
 
@@ -125,7 +123,7 @@ void Session::rewind(bool again) {
   for (std::size_t s = 0; s < stages_.size(); ++s)
     for (std::size_t r = 0; r < stages_[s].size(); ++r) {
       const StageId id{static_cast<std::int64_t>(s)};
-      if (stages_[s][r]) stages_[s][r]->start(new_store(id, work_.plan.stage(id).devices[r]));
+      if (stages_[s][r]) stages_[s][r]->start(new_store(id, w_.stages[s].replicas[r].device));
     }
   if (!again) starts_.clear();
 }
@@ -152,14 +150,13 @@ void Session::prepare_data() {
 }
 
 StageExecutor& Session::stage_on(StageId stage, DeviceId device) {
-  const auto s = static_cast<std::size_t>(stage);
-  return *stages_[s][replica_on(work_.plan.stage(stage), device)];
+  return *stages_[stage][w_.stages[stage].replica_on(device)];
 }
 
 void Session::compute(InstructionId id) {
   const Instruction& i = p_.at(id);
   StageExecutor& stage = stage_on(i.stage, i.device);
-  stage.compute(p_, id);
+  stage.compute(id);
   versions_[id] = stage.last_version();
 }
 
@@ -224,10 +221,9 @@ Learnt Session::learnt(const Records& records) const {
   learnt.losses.assign(static_cast<std::size_t>(p_.iterations), 0);
   learnt.weights.resize(stages_.size());
   for (const SeatRecord& seat : records.seats) {
-    const Stage& stage = work_.plan.stage(StageId{seat.stage});
-    const int micro_batches = work_.plan.micro_batches(StageId{seat.stage});
+    const int micro_batches = p_.micro_batches[seat.stage];
     for (const auto& [micro, loss] : seat.losses) learnt.losses[micro / micro_batches] += loss;
-    learnt.memory[stage.devices[seat.replica]].weight_buffers += seat.weight_buffers;
+    learnt.memory[w_.stages[seat.stage].replicas[seat.replica].device].weight_buffers += seat.weight_buffers;
     if (seat.replica == 0) learnt.weights[seat.stage] = seat.weights;
   }
   learnt.evaluations = evaluations(records);
@@ -237,13 +233,10 @@ Learnt Session::learnt(const Records& records) const {
 /// With the weights of all stages after the same number of updates, put together as one stage.
 std::vector<Evaluation> Session::evaluations(const Records& records) const {
   std::vector<Evaluation> all;
-  if (work_.training.evaluate_every == 0 || data_->evaluation_samples() == 0) return all;
-  Plan whole;
-  Stage& stage = whole.stages.emplace_back();
-  for (std::size_t l = 0; l < work_.model.layers.size(); ++l) stage.layers.emplace_back(static_cast<std::int64_t>(l));
-  stage.devices = {DeviceId{0}};
-  const StageNet net = compile_stage(work_.model, whole, StageId{0}, width_);
-  const std::unique_ptr<Kernels> kernels = factory_(width_, work_.plan.stages.front().devices.front());
+  if (w_.training.evaluate_every == 0 || data_->evaluation_samples() == 0) return all;
+  const Workload whole = as_one_stage(w_);
+  const StageNet net = compile_stage(whole, StageId{0}, width_);
+  const std::unique_ptr<Kernels> kernels = factory_(width_, w_.stages.front().replicas.front().device);
   std::vector<const SeatRecord*> first;
   for (const SeatRecord& seat : records.seats)
     if (seat.replica == 0) first.push_back(&seat);

@@ -18,8 +18,7 @@ class Session : public Actions, public Parcels, public CollectiveArrays {
  public:
   /// `queued`: kernels may return before they are done, so nothing is looked at before the end of the run, and memory
   /// is not this machine's.
-  Session(const Program&, const Work&, const KernelFactory&, const std::function<bool(DeviceId)>& here,
-          bool queued = false);
+  Session(const Program&, const KernelFactory&, const std::function<bool(DeviceId)>& here, bool queued = false);
 
   void compute(InstructionId) override;
   void carry(int transfer) override;
@@ -61,7 +60,7 @@ class Session : public Actions, public Parcels, public CollectiveArrays {
   std::vector<Evaluation> evaluations(const Records&) const;
 
   const Program& p_;
-  const Work& work_;
+  const Workload& w_;
   KernelFactory factory_;
   std::size_t width_;
   std::unique_ptr<Dataset> data_;

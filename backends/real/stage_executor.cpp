@@ -8,16 +8,14 @@
 
 namespace stagecraft::real {
 
-StageExecutor::StageExecutor(const StageNet& net, StagePlace place, const Plan& plan, const ModelGraph& model,
-                             DeviceMemory& memory, Mail& mail, const Dataset& data, const Training& training,
-                             std::unique_ptr<WeightStore> weights)
+StageExecutor::StageExecutor(const StageNet& net, StagePlace place, const Program& program, DeviceMemory& memory,
+                             Mail& mail, const Dataset& data, std::unique_ptr<WeightStore> weights)
     : net_(net),
       place_(place),
-      plan_(plan),
-      model_(model),
+      p_(program),
       memory_(memory),
       mail_(mail),
-      training_(training),
+      training_(program.workload->training),
       prepared_(memory.kernels()),
       run_(net, memory, data, nullptr, place.remakes) {
   start(std::move(weights));
@@ -38,7 +36,7 @@ void StageExecutor::let_go() {
 }
 
 void StageExecutor::keep_losses(int iteration, int iterations) {
-  const int each = plan_.micro_batches(place_.stage);
+  const int each = p_.micro_batches[place_.stage];
   const std::size_t width = memory_.kernels().width();
   for (auto at = losses_.lower_bound(iteration * each); at != losses_.end(); ++at) {
     auto& [micro, loss] = *at;
@@ -54,8 +52,8 @@ void StageExecutor::keep_losses(int iteration, int iterations) {
   }
 }
 
-void StageExecutor::compute(const Program& program, InstructionId id) {
-  const Instruction& i = program.at(id);
+void StageExecutor::compute(InstructionId id) {
+  const Instruction& i = p_.at(id);
   switch (i.kind) {
     case InstructionKind::Forward:
       return forward(i, false);
@@ -70,7 +68,7 @@ void StageExecutor::compute(const Program& program, InstructionId id) {
       last_version_ = weights_->updates();
       return;
     case InstructionKind::Predict:
-      weights_->predict(id, program.prediction(i));
+      weights_->predict(id, p_.prediction(i));
       last_version_ = weights_->updates();
       return;
     case InstructionKind::Send:
@@ -81,8 +79,8 @@ void StageExecutor::compute(const Program& program, InstructionId id) {
 }
 
 Samples StageExecutor::samples(int micro) const {
-  const SampleRange range = samples_of(plan_.stage(place_.stage), micro, place_.replica);
-  return {range.low, range.high - range.low, plan_.mini_batch, false};
+  const RowRange range = p_.workload->stages[place_.stage].samples(micro, place_.replica);
+  return {range.first, range.count, p_.mini_batch, false};
 }
 
 void StageExecutor::forward(const Instruction& i, bool again) {
@@ -222,11 +220,11 @@ void StageExecutor::require_finite(const Instruction& i, const Activations& a) {
   bool finite = std::isfinite(loss.value);
   for (const Crossing& c : net_.outputs)
     for (const int v : c.values) finite = finite && memory_.kernels().finite(a.values[v].tensor());
-  if (!finite) diverged(i.micro_batch(), weights_->updates(), run_.not_finite(a, model_));
+  if (!finite) diverged(i.micro_batch(), weights_->updates(), run_.not_finite(a, *p_.workload));
 }
 
 void StageExecutor::diverged(int micro, int updates, const std::string& where) const {
-  const int iteration = micro / plan_.micro_batches(place_.stage);
+  const int iteration = micro / p_.micro_batches[place_.stage];
   throw Infeasible(
       "diverged",
       fmt::format("stage {} in the forward of micro-batch {} (iteration {}, updates done: {}): {}", place_.stage.value,

@@ -24,10 +24,10 @@ struct StagePlace {
 /// One stage on one device: does what each compute instruction says.
 class StageExecutor {
  public:
-  StageExecutor(const StageNet&, StagePlace, const Plan&, const ModelGraph&, DeviceMemory&, Mail&, const Dataset&,
-                const Training&, std::unique_ptr<WeightStore>);
+  StageExecutor(const StageNet&, StagePlace, const Program&, DeviceMemory&, Mail&, const Dataset&,
+                std::unique_ptr<WeightStore>);
 
-  void compute(const Program&, InstructionId);
+  void compute(InstructionId);
   /// Asks the data set now for what the forward of a micro-batch will need; gives the bytes.
   std::size_t prepare(int micro) { return run_.prepare(samples(micro), prepared_); }
   /// Puts what the data set gives for a micro-batch where those of every iteration find theirs.
@@ -64,8 +64,7 @@ class StageExecutor {
 
   const StageNet& net_;
   StagePlace place_;
-  const Plan& plan_;
-  const ModelGraph& model_;
+  const Program& p_;
   DeviceMemory& memory_;
   Mail& mail_;
   const Training& training_;

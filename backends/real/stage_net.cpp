@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/plan/gradient_groups.hpp"
 #include "sim/training/random.hpp"
 
 namespace stagecraft::real {
@@ -15,56 +14,40 @@ namespace {
 
 class Compiler {
  public:
-  Compiler(const ModelGraph& model, const Plan& plan, StageId stage, std::size_t width)
-      : model_(model), plan_(plan), groups_(plan), stage_(stage), width_(width), stage_of_(model.layers.size(), -1) {
-    for (int s = 0; s < plan.stage_count(); ++s)
-      for (const LayerId layer : plan.stage(StageId{s}).layers) stage_of_[layer] = groups_.of(StageId{s});
-  }
+  Compiler(const Workload& workload, StageId stage, std::size_t width)
+      : workload_(workload), own_(workload.stages[stage]), stage_(stage), width_(width) {}
 
   StageNet run() {
     inputs();
-    std::vector<LayerId> layers = plan_.stage(stage_).layers;
-    std::sort(layers.begin(), layers.end());
-    for (const LayerId layer : layers) add_layer(layer);
+    for (const LayerId layer : own_.layers) add_layer(layer);
     outputs();
-    // A stage without weights has a few that nobody reads, so that it is no special case.
+    // A stage without weights has a few that no operation reads, so that it is no special case.
     if (net_.weights == 0) net_.weights = static_cast<std::int64_t>(64 / width_);
     return std::move(net_);
   }
 
  private:
-  const Layer& layer_of(int id) const { return model_.layers[id]; }
+  const WorkloadLayer& layer_of(int id) const { return workload_.layers[id]; }
 
   int add_value(const Operation& op, bool needs_gradient) {
     net_.values.push_back({op.rows, op.columns, false, needs_gradient, 0});
     return static_cast<int>(net_.values.size()) - 1;
   }
 
-  /// Layers of `from` that a layer of `to` reads, in model order.
-  std::vector<int> crossing(StageId from, StageId to) const {
-    std::vector<int> layers;
-    for (const LayerId layer : plan_.stage(to).layers)
-      for (const LayerId input : layer_of(layer).inputs)
-        if (stage_of_[input] == groups_.of(from)) layers.push_back(input);
-    std::sort(layers.begin(), layers.end());
-    layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
-    return layers;
-  }
-
-  void require_operations(const Layer& layer) const {
+  void require_operations(const WorkloadLayer& layer) const {
     if (!layer.operations.empty()) return;
     throw InputError(fmt::format("the layer '{}' of the model '{}' is only known by its amounts, so it cannot be "
                                  "computed",
-                                 layer.name, model_.name),
+                                 layer.name, workload_.name),
                      "take a model of dense, gpt or multi_branch layers, or run.compute: emulated");
   }
 
   void inputs() {
-    for (std::size_t e = 0; e < plan_.edges.size(); ++e) {
-      if (plan_.edges[e].to != stage_) continue;
+    for (int e = 0; e < std::ssize(workload_.edges); ++e) {
+      if (workload_.edges[e].to != stage_) continue;
       Crossing& c = net_.inputs.emplace_back();
-      c.edge = static_cast<int>(e);
-      for (const int layer : crossing(plan_.edges[e].from, stage_)) {
+      c.edge = e;
+      for (const LayerId layer : workload_.tensors[e]) {
         require_operations(layer_of(layer));
         c.values.push_back(add_value(layer_of(layer).operations.back(), true));
         c.numbers += net_.values.back().numbers();
@@ -74,22 +57,22 @@ class Compiler {
   }
 
   void outputs() {
-    for (std::size_t e = 0; e < plan_.edges.size(); ++e) {
-      if (plan_.edges[e].from != stage_) continue;
+    for (int e = 0; e < std::ssize(workload_.edges); ++e) {
+      if (workload_.edges[e].from != stage_) continue;
       Crossing& c = net_.outputs.emplace_back();
-      c.edge = static_cast<int>(e);
-      for (const int layer : crossing(stage_, plan_.edges[e].to)) {
+      c.edge = e;
+      for (const LayerId layer : workload_.tensors[e]) {
         c.values.push_back(output_of_.at(layer));
         c.numbers += net_.values[c.values.back()].numbers();
       }
     }
     std::stable_sort(net_.outputs.begin(), net_.outputs.end(), [&](const Crossing& a, const Crossing& b) {
-      return plan_.edges[a.edge].to > plan_.edges[b.edge].to;
+      return workload_.edges[a.edge].to > workload_.edges[b.edge].to;
     });
   }
 
   void add_layer(LayerId id) {
-    const Layer& layer = layer_of(id);
+    const WorkloadLayer& layer = layer_of(id);
     require_operations(layer);
     std::vector<int> local;
     for (std::size_t place = 0; place < layer.operations.size(); ++place) {
@@ -124,7 +107,7 @@ class Compiler {
     net_.values.back().kept = needs.output;
   }
 
-  void place_weights(Node& node, const Layer& layer) {
+  void place_weights(Node& node, const WorkloadLayer& layer) {
     const Blocks b = blocks(*node.operation, width_);
     if (b.total == 0) return;
     node.count = b.total;
@@ -141,31 +124,29 @@ class Compiler {
     net_.weights += b.total;
   }
 
-  void require_ties_here(const Layer& layer) const {
-    for (std::size_t l = 0; l < model_.layers.size(); ++l)
-      if (model_.layers[l].tie == layer.tie && stage_of_[l] != groups_.of(stage_))
+  void require_ties_here(const WorkloadLayer& layer) const {
+    for (int l = 0; l < std::ssize(workload_.layers); ++l)
+      if (layer_of(l).tie == layer.tie && !std::binary_search(own_.layers.begin(), own_.layers.end(), LayerId{l}))
         throw InputError(fmt::format("the layers '{}' and '{}' share their weights but are in different stages, which "
                                      "cannot be computed yet",
-                                     layer.name, model_.layers[l].name),
+                                     layer.name, layer_of(l).name),
                          "model.tied: false gives each its own, or put them in one stage");
   }
 
   int number_of_input(LayerId layer, int place) const {
     int number = 0;
-    for (std::size_t l = 0; l < model_.layers.size(); ++l)
-      for (std::size_t p = 0; p < model_.layers[l].operations.size(); ++p) {
-        if (static_cast<int>(l) == layer && static_cast<int>(p) == place) return number;
-        number += model_.layers[l].operations[p].kind == OperationKind::Input;
+    for (int l = 0; l < std::ssize(workload_.layers); ++l)
+      for (int p = 0; p < std::ssize(layer_of(l).operations); ++p) {
+        if (l == layer && p == place) return number;
+        number += layer_of(l).operations[p].kind == OperationKind::Input;
       }
     return number;
   }
 
-  const ModelGraph& model_;
-  const Plan& plan_;
-  GradientGroups groups_;
+  const Workload& workload_;
+  const StageWorkload& own_;
   StageId stage_;
   std::size_t width_;
-  std::vector<int> stage_of_;                 ///< Of each layer: the first that has it.
   std::map<int, int> output_of_;              ///< Layer to value.
   std::map<std::string, std::int64_t> tied_;  ///< Tie to place of weights.
   StageNet net_;
@@ -173,31 +154,31 @@ class Compiler {
 
 }  // namespace
 
-std::size_t width_of(const ModelGraph& model) {
-  const Precision& p = model.precision;
+std::size_t width_of(const Workload& workload) {
+  const Precision& p = workload.precision;
   const bool whole = p.weight == p.activation && p.weight == p.gradient && (p.weight == 4 || p.weight == 8);
   if (!whole)
     throw InputError(
         fmt::format("the model '{}' mixes 16-bit and 32-bit numbers, which this backend does not compute with",
-                    model.name),
+                    workload.name),
         "--set model.precision=fp32, or fp64");
   return static_cast<std::size_t>(p.weight);
 }
 
-StageNet compile_stage(const ModelGraph& model, const Plan& plan, StageId stage, std::size_t width) {
-  return Compiler(model, plan, stage, width).run();
+StageNet compile_stage(const Workload& workload, StageId stage, std::size_t width) {
+  return Compiler(workload, stage, width).run();
 }
 
 // Variance 1 / inputs (Glorot and Bengio, 2010), 2 / inputs before a ReLU (He et al., 2015); embeddings 0.02 as GPT-2.
-std::vector<double> initial_weights(const StageNet& net, const ModelGraph& model, std::uint64_t seed, bool whole) {
+std::vector<double> initial_weights(const StageNet& net, const Workload& workload, bool whole) {
   std::vector<double> all(static_cast<std::size_t>(net.weights), 0);
   for (std::size_t n = 0; n < net.nodes.size(); ++n) {
     const Node& node = net.nodes[n];
     if (!node.owns_weights) continue;
     const Operation& op = *node.operation;
     double* const numbers = all.data() + node.weights;
-    const std::string& layer = model.layers[node.layer].name;
-    Rng rng(seed, fmt::format("weights of {}.{}", layer, node.place));
+    const std::string& layer = workload.layers[node.layer].name;
+    Rng rng(workload.training.seed, fmt::format("weights of {}.{}", layer, node.place));
     const auto inner = static_cast<std::int64_t>(op.inner), columns = static_cast<std::int64_t>(op.columns);
     if (op.kind == OperationKind::LayerNorm) {
       std::fill_n(numbers, columns, 1.0);

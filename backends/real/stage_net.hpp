@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "backends/real/kernels.hpp"
-#include "sim/model/model_graph.hpp"
-#include "sim/plan/plan.hpp"
+#include "sim/program/workload.hpp"
 
 namespace stagecraft::real {
 
@@ -30,7 +29,7 @@ struct Node {
   bool owns_weights = false;            ///< False when tied to those of an earlier node.
 };
 
-/// What flows over one edge of the plan: tensors, one after the other.
+/// What flows over one edge of the program: tensors, one after the other.
 struct Crossing {
   int edge = 0;
   std::vector<int> values;
@@ -41,20 +40,20 @@ struct Crossing {
 struct StageNet {
   std::vector<Value> values;
   std::vector<Node> nodes;
-  std::vector<Crossing> inputs;   ///< Of each edge that enters, in the order of the plan.
+  std::vector<Crossing> inputs;   ///< One for each edge that enters, in their order.
   std::vector<Crossing> outputs;  ///< Of each edge that leaves, those to later stages of the list first: gradients are
                                   ///< added in this order, which is that of a run without stages.
   std::int64_t weights = 0;       ///< Numbers of all weights, padding included.
 };
 
 /// Bytes of a number, where all numbers of the model have the same; else InputError.
-std::size_t width_of(const ModelGraph&);
+std::size_t width_of(const Workload&);
 
-/// `width`: bytes of a number. Throws InputError when a layer is known only by its amounts, or shares its weights with
-/// a layer of another stage.
-StageNet compile_stage(const ModelGraph&, const Plan&, StageId, std::size_t width);
+/// The result points into the workload. `width`: bytes of a number. Throws InputError when a layer is known only by its
+/// amounts, or shares its weights with a layer of another stage.
+StageNet compile_stage(const Workload&, StageId, std::size_t width);
 
 /// Weights at the start, each operation's drawn for itself: the same whatever the plan. `whole`: from {-1, 0, 1}.
-std::vector<double> initial_weights(const StageNet&, const ModelGraph&, std::uint64_t seed, bool whole);
+std::vector<double> initial_weights(const StageNet&, const Workload&, bool whole);
 
 }  // namespace stagecraft::real

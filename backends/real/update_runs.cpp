@@ -13,7 +13,11 @@ namespace {
 class UpdateRuns {
  public:
   UpdateRuns(const ProfileRequest& request, std::int64_t count, Kernels& kernels, const SecondsOf& seconds_of)
-      : rule_(request.training.optimizer), count_(count), kernels_(kernels), memory_(kernels), seconds_of_(seconds_of) {
+      : rule_(request.workload.training.optimizer),
+        count_(count),
+        kernels_(kernels),
+        memory_(kernels),
+        seconds_of_(seconds_of) {
     for (int i = 0; i < 5; ++i) {
       arrays_.emplace_back(memory_, 1, count, Use::Weights);
       kernels.zero(arrays_.back().data(), bytes());
@@ -60,7 +64,7 @@ class UpdateRuns {
 }  // namespace
 
 void put_updates(const ProfileRequest& request, Kernels& kernels, const SecondsOf& seconds_of, Profile& profile) {
-  const double most = std::max(1024.0, request.model.parameters());
+  const double most = std::max(1024.0, request.workload.parameters);
   for (double size = 256; size < 8 * most; size *= 8) {
     UpdateRuns runs(request, static_cast<std::int64_t>(std::min(size, most)), kernels, seconds_of);
     profile.updates.push_back({std::floor(std::min(size, most)), runs.update(), runs.predict()});

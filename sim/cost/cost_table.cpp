@@ -65,7 +65,7 @@ CostTable::CostTable(std::shared_ptr<const ModelGraph> shared_model, std::shared
   const Cluster& cluster = *cluster_;
   for (const Device& d : cluster.devices) shares_memory_[d.type] |= d.memory.valid();
   if (profile_)
-    for (const Layer& layer : model.layers) signatures_.push_back(signature(layer, model.precision));
+    for (const Layer& layer : model.layers) signatures_.push_back(signature(layer.operations, model.precision));
   std::map<std::string, double> tied;
   for (const Layer& layer : model.layers)
     if (!layer.tie.empty()) tied[layer.tie] = std::max(tied[layer.tie], layer.parameters);

@@ -62,11 +62,10 @@ std::optional<Seconds> Profile::of_updates(double parameters, Seconds MeasuredUp
       [&](const MeasuredUpdate& u) { return (u.*member).value; })};
 }
 
-std::string signature(const Layer& layer, const Precision& precision) {
-  if (layer.operations.empty()) return {};
+std::string signature(const std::vector<Operation>& of_layer, const Precision& precision) {
+  if (of_layer.empty()) return {};
   std::string text = fmt::format("fp{:.0f}:", 8 * precision.activation);
-  for (std::size_t i = 0; i < layer.operations.size(); ++i)
-    text += (i == 0 ? " " : "; ") + to_text(layer.operations[i]);
+  for (std::size_t i = 0; i < of_layer.size(); ++i) text += (i == 0 ? " " : "; ") + to_text(of_layer[i]);
   return text;
 }
 

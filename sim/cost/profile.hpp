@@ -56,7 +56,7 @@ struct Profile {
 
 /// The operations of a layer and the width of its numbers as one text: "fp32: linear 64x512 from 512; gelu 64x512".
 /// Empty when they are not known.
-std::string signature(const Layer&, const Precision&);
+std::string signature(const std::vector<Operation>& of_layer, const Precision&);
 
 const config::MapSpec& profile_fields();
 Profile read_profile(const config::Value& checked);

@@ -57,7 +57,7 @@ Profile take_profile(const CompiledExperiment& p, const std::string& backend, do
       throw InputError(fmt::format("the plan uses devices of the types '{}' and '{}', and this machine is of one",
                                    cluster.type_of(*devices.begin()).name, cluster.type_of(d).name),
                        "take a cluster of equal devices, such as threads-8");
-  ProfileRequest request{p.model(), e.training, {sizes.begin(), sizes.end()}};
+  ProfileRequest request{*p.program.workload, {sizes.begin(), sizes.end()}};
   const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   request.threads = static_cast<int>(devices.size());
   if (def.clock == Clock::Host) request.threads = std::min(cores, request.threads);
@@ -92,7 +92,7 @@ Validated validate_experiment(const Experiment& experiment, const std::string& b
   Validated v{.profile = *e.profile, .compiled = compile(e), .simulated = {}, .measured = {}, .validation = {}};
   for (const Layer& layer : v.compiled.model().layers) {
     ++v.layers;
-    v.layers_measured += v.profile.find(signature(layer, v.compiled.model().precision), 1).has_value();
+    v.layers_measured += v.profile.find(signature(layer.operations, v.compiled.model().precision), 1).has_value();
   }
   v.simulated = run(v.compiled, simulator);
   v.measured = run(v.compiled, backend);

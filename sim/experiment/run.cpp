@@ -81,6 +81,7 @@ CompiledExperiment compile(PlannedExperiment planned) {
   with_error_context(*e.source, "run", [&](const Value&) {
     c.program = lower(c.schedule, c.plan, c.costs, e.weights.rule, e.run.lowering);
   });
+  c.program.workload = std::make_shared<const Workload>(make_workload(*e.model, c.plan, e.weights.rule, e.training));
   check_program(c.program);
   with_error_context(*e.source, "plan", [&](const Value&) { check_memory(c.program, *e.cluster); });
   return c;
@@ -94,9 +95,9 @@ Timeline execute(const CompiledExperiment& c, const std::string& backend, bool o
   if (const std::string why = def.why_not(); !why.empty()) throw BackendError(backend + ": " + why);
   const bool simulated = def.clock == Clock::Simulated;
   if (!simulated) check_real_run(c, backend);
-  const Work work{*e.model, c.plan, e.weights.rule, e.training, e.run.emulated};
   Timeline timeline =
-      def.run(c.program, *e.cluster, {.seed = e.run.seed, .work = &work, .one_thread = one_thread, .gpu = e.run.gpu});
+      def.run(c.program, *e.cluster,
+              {.seed = e.run.seed, .one_thread = one_thread, .emulated = e.run.emulated, .gpu = e.run.gpu});
   timeline.clock = def.clock;
   timeline.provenance = {.backend = backend,
                          .backend_version = def.version(),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -119,6 +120,8 @@ struct ResidentMemory {
   Bytes total() const { return weights + gradients + optimizer; }
 };
 
+struct Workload;
+
 /// The event stream: the contract between planning and every backend.
 ///
 /// Instructions are numbered so that everything an instruction waits for has a smaller number; a backend may start one
@@ -142,10 +145,11 @@ struct Program {
   std::vector<EdgeEnds> edges;          ///< Of the plan.
   std::vector<Stream> streams;
   std::vector<Buffer> buffers;
-  std::vector<ResidentMemory> memory;  ///< Of each device.
-  std::vector<int> micro_batches;      ///< Of each stage, in one iteration.
-  std::vector<int> updates;            ///< Of each stage, in one iteration.
-  std::vector<int> delays;             ///< Of each stage: most updates between a forward and its backward.
+  std::vector<ResidentMemory> memory;        ///< Of each device.
+  std::vector<int> micro_batches;            ///< Of each stage, in one iteration.
+  std::vector<int> updates;                  ///< Of each stage, in one iteration.
+  std::vector<int> delays;                   ///< Of each stage: most updates between a forward and its backward.
+  std::shared_ptr<const Workload> workload;  ///< What is computed; null where nothing really is.
   int devices = 0;
   int iterations = 1;
   int mini_batch = 1;   ///< Samples in one iteration.

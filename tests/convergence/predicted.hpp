@@ -73,15 +73,15 @@ inline FirstStage first_stage(const Method& method, Training training, int updat
   training.evaluate_every = 1;
   const Case c(method.policy, training.task, depth);
   const WeightsRule rule = method.rule();
-  const Program program = real_program(c.schedule, c.plan, rule, updates);
-  const Work work{c.model, c.plan, rule, training};
+  const Program program =
+      with_workload(real_program(c.schedule, c.plan, rule, updates), c.model, c.plan, rule, training);
   FirstStage first;
   const auto kernels = [&](std::size_t width, DeviceId device) -> std::unique_ptr<real::Kernels> {
     auto made = cpu::make_kernels(width, device);
     if (device != DeviceId{0}) return made;
     return std::make_unique<Recorder>(std::move(made), first.predictions);
   };
-  real::Session session(program, work, kernels, [](DeviceId) { return true; });
+  real::Session session(program, kernels, [](DeviceId) { return true; });
   real::WalkOptions options;
   options.one_thread = true;
   real::walk(program, session, nullptr, options);

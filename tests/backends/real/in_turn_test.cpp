@@ -17,15 +17,19 @@ namespace {
 class Recurrence {
  public:
   Recurrence(const ModelGraph& model, const Plan& plan, const Training& training)
-      : plan_(plan), training_(training), kernels_(cpu::make_kernels(8)), memory_(*kernels_) {
-    data_ = get_from(tasks::all(), "task", training.task).make(task_shape(model, plan.mini_batch), training.seed);
+      : workload_(make_workload(model, plan, {}, training)),
+        plan_(plan),
+        training_(training),
+        kernels_(cpu::make_kernels(8)),
+        memory_(*kernels_) {
+    data_ = get_from(tasks::all(), "task", training.task).make(workload_.task, training.seed);
     int behind = plan.device_count();
     for (int s = 0; s < plan.stage_count(); ++s) {
-      Part& part = parts_.emplace_back(Part{real::compile_stage(model, plan, StageId{s}, 8), {}, {}, {}});
+      Part& part = parts_.emplace_back(Part{real::compile_stage(workload_, StageId{s}, 8), {}, {}, {}});
       part.replicas = static_cast<int>(plan.stage(StageId{s}).devices.size());
       part.ahead = (behind - 1) / part.replicas;
       behind -= part.replicas;
-      kernels_->upload(real::initial_weights(part.net, model, training.seed, false),
+      kernels_->upload(real::initial_weights(part.net, workload_, false),
                        part.versions.emplace_back(array(part)).data());
       part.states = std::make_unique<test::StateHistory>(memory_, part.net.weights);
     }
@@ -96,6 +100,7 @@ class Recurrence {
     part.gradients.clear();
   }
 
+  Workload workload_;
   const Plan& plan_;
   const Training& training_;
   std::unique_ptr<real::Kernels> kernels_;

@@ -102,23 +102,22 @@ struct PolicyFormulas {
 class SequentialRecurrence {
  public:
   SequentialRecurrence(const ModelGraph& model, const Plan& plan, const Training& training, PolicyFormulas policy)
-      : model_(model),
+      : workload_(make_workload(model, plan, {}, training)),
         plan_(plan),
         training_(training),
         policy_(std::move(policy)),
         kernels_(cpu::make_kernels(static_cast<std::size_t>(model.precision.weight))),
         memory_(*kernels_) {
     const TaskDef& task = get_from(tasks::all(), "task", training.task);
-    data_ = task.make(task_shape(model, plan.mini_batch), training.seed);
+    data_ = task.make(workload_.task, training.seed);
     for (int k = 0; k < plan.stage_count(); ++k) {
       Stage_& s = stages_.emplace_back(
-          Stage_{real::compile_stage(model, plan, StageId{k}, static_cast<std::size_t>(model.precision.weight)),
+          Stage_{real::compile_stage(workload_, StageId{k}, static_cast<std::size_t>(model.precision.weight)),
                  {},
                  {},
                  {},
                  {}});
-      const auto start =
-          real::initial_weights(s.net, model, training.seed, training.optimizer.kind == OptimizerKind::Integer);
+      const auto start = real::initial_weights(s.net, workload_, training.optimizer.kind == OptimizerKind::Integer);
       kernels_->upload(start, s.versions.emplace_back(array(s)).data());
       s.states = std::make_unique<StateHistory>(memory_, s.net.weights);
       s.sum = array(s);
@@ -236,7 +235,7 @@ class SequentialRecurrence {
     kernels_->zero(s.sum.data(), bytes(s));
   }
 
-  const ModelGraph& model_;
+  Workload workload_;
   const Plan& plan_;
   const Training& training_;
   PolicyFormulas policy_;

@@ -25,13 +25,18 @@ inline Program real_program(std::string_view schedule, const Plan& plan, const W
   return program;
 }
 
+inline Program with_workload(Program program, const ModelGraph& model, const Plan& plan, const WeightsRule& rule,
+                             const Training& training) {
+  program.workload = std::make_shared<const Workload>(make_workload(model, plan, rule, training));
+  return program;
+}
+
 inline RealRun really_run(Program program, const ModelGraph& model, const Plan& plan, const WeightsRule& rule,
                           const Training& training, bool one_thread = false) {
-  RealRun run{std::move(program), {}};
-  const Work work{model, plan, rule, training};
+  RealRun run{with_workload(std::move(program), model, plan, rule, training), {}};
   real::WalkOptions options;
   options.one_thread = one_thread;
-  run.timeline = real::execute(run.program, work, cpu::make_kernels, options);
+  run.timeline = real::execute(run.program, cpu::make_kernels, options);
   return run;
 }
 

@@ -31,7 +31,7 @@ std::string caught(const std::function<void()>& f) {
   }
 }
 
-Together run_together(int processes, const Program& program, const Work& work, int lost = -1) {
+Together run_together(int processes, const Program& program, int lost = -1) {
   test::MemoryWorld world;
   world.size = processes;
   world.lost = lost;
@@ -44,7 +44,7 @@ Together run_together(int processes, const Program& program, const Work& work, i
   for (int r = 0; r < processes; ++r) {
     const real::Dealing& dealing =
         *dealings.emplace_back(std::make_unique<real::Dealing>(program, World{r, processes}));
-    sessions.push_back(std::make_unique<real::Session>(program, work, cpu::make_kernels,
+    sessions.push_back(std::make_unique<real::Session>(program, cpu::make_kernels,
                                                        [&dealing](DeviceId d) { return dealing.here(d); }));
   }
   std::vector<std::thread> threads;
@@ -63,13 +63,13 @@ Together run_together(int processes, const Program& program, const Work& work, i
 
 void compare(std::string_view schedule, const ModelGraph& model, const Plan& plan, const WeightsRule& rule,
              const Training& training, LoweringOptions lowering = {}) {
-  const Program program = test::real_program(schedule, plan, rule, 6, nullptr, lowering);
-  const test::RealRun alone = test::really_run(program, model, plan, rule, training);
-  const Work work{model, plan, rule, training};
+  const test::RealRun alone =
+      test::really_run(test::real_program(schedule, plan, rule, 6, nullptr, lowering), model, plan, rule, training);
+  const Program& program = alone.program;
   for (const int processes : {2, 3}) {
     CAPTURE(schedule);
     CAPTURE(processes);
-    const Together together = run_together(processes, program, work);
+    const Together together = run_together(processes, program);
     for (const std::string& error : together.errors) REQUIRE(error == "");
     CHECK(together.learnt.losses == alone.learnt().losses);
     CHECK(together.learnt.weights == alone.learnt().weights);
@@ -144,9 +144,10 @@ TEST_CASE("a message that goes astray: every process says what it waits for, or 
   const Plan plan = test::stage_each(model, 4);
   const WeightsRule& flush = test::policy("flush");
   const Training training = test::training_of(OptimizerKind::Adam, 0.01, "teacher");
-  const Program program = test::real_program("gpipe", plan, flush, 1);
+  const Program program =
+      test::with_workload(test::real_program("gpipe", plan, flush, 1), model, plan, flush, training);
   const int lost = program.at(test::find(program, "1>2:1F2")).transfer();
-  const Together together = run_together(3, program, {model, plan, flush, training}, lost);
+  const Together together = run_together(3, program, lost);
   for (const std::string& error : together.errors) CHECK(error.find("nothing has moved for 0.3 s") == 0);
   CHECK(together.errors[1].find("device 1: 1>2:1F2 has not ended") != std::string::npos);
   CHECK(together.errors[2].find("device 2: 2F2 waits for 2<1:1F2") != std::string::npos);
@@ -158,8 +159,9 @@ TEST_CASE("what fails in one process ends the others without a word of their own
   const Plan plan = test::stage_each(model, 4);
   const WeightsRule& flush = test::policy("flush");
   const Training training = test::training_of(OptimizerKind::Sgd, 1e6, "teacher");
-  const Program program = test::real_program("gpipe", plan, flush, 40);
-  const Together together = run_together(3, program, {model, plan, flush, training});
+  const Program program =
+      test::with_workload(test::real_program("gpipe", plan, flush, 40), model, plan, flush, training);
+  const Together together = run_together(3, program);
   int diverged = 0;
   for (const std::string& error : together.errors) {
     const bool own =
@@ -181,7 +183,7 @@ TEST_CASE("gradients of replicas in several processes that are scattered, gather
   for (const auto& kinds : test::sums_in_steps())
     for (const int processes : {2, 3}) {
       const Program steps = test::in_steps(program, kinds);
-      const Together together = run_together(processes, steps, Work{model, plan, rule, training});
+      const Together together = run_together(processes, test::with_workload(steps, model, plan, rule, training));
       for (const std::string& error : together.errors) REQUIRE(error == "");
       CHECK(together.learnt.losses == alone.learnt().losses);
       CHECK(together.learnt.weights == alone.learnt().weights);

@@ -71,9 +71,9 @@ TEST_CASE("a layer without words is refused, and any words are read as they were
 TEST_CASE("a layer is known by its operations and the width of its numbers") {
   const ModelGraph model = test::deep_net(2, 6, 8, 3),
                    narrow = test::deep_net(2, 6, 8, 3, OperationKind::Tanh, OperationKind::MeanSquare, 4);
-  CHECK(signature(model.layers[1], model.precision) == "fp64: linear 1x8 from 6; tanh 1x8");
-  CHECK(signature(narrow.layers[1], narrow.precision) == "fp32: linear 1x8 from 6; tanh 1x8");
-  CHECK(signature(Layer{}, model.precision).empty());
+  CHECK(signature(model.layers[1].operations, model.precision) == "fp64: linear 1x8 from 6; tanh 1x8");
+  CHECK(signature(narrow.layers[1].operations, narrow.precision) == "fp32: linear 1x8 from 6; tanh 1x8");
+  CHECK(signature({}, model.precision).empty());
 }
 
 TEST_CASE("a profile reads back as it was written") {

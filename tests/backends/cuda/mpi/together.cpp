@@ -202,14 +202,13 @@ Timeline run(const test::Case& c, const Program& program, double timeout, bool h
     if (hangs) return std::make_unique<Hanging>(stream, width, file);
     return std::make_unique<Noting>(stream, width);
   };
-  const Work work{c.model, c.plan, test::policy(c.policy), c.training};
   cuda::Options options;
   options.gpu.messages = c.messages;
   options.gpu.sums = c.sums;
   options.gpu.timing = c.timing;
   options.timeout = timeout;
   options.fills_new_memory = true;
-  return cuda::run(program, work, maker, options);
+  return cuda::run(program, maker, options);
 }
 
 Ending attempt(char** argv) try {

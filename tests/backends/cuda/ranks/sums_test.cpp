@@ -172,14 +172,13 @@ class Measuring final : public test::QueuedCpu {
 
 std::vector<double> weights_after(const test::Case& c, const Program& program) {
   emulated_gpu::reset(gpus(3, 1).front());
-  const Work work{c.model, c.plan, test::policy("flush"), c.training};
   cuda::Options options;
   options.gpu.sums = c.sums;
   options.warm_up = false;
   const auto maker = [](cudaStream_t stream, int, std::size_t width) -> std::unique_ptr<real::Kernels> {
     return std::make_unique<Measuring>(stream, width);
   };
-  return cuda::run(program, work, maker, options).learnt->weights.front();
+  return cuda::run(program, maker, options).learnt->weights.front();
 }
 
 }  // namespace
@@ -229,14 +228,13 @@ TEST_CASE("a rank that never comes: what waits is listed") {
   const test::Case c = replicated(3);
   emulated_gpu::reset(gpus(3, 1).front());
   setenv("STAGECRAFT_EMULATED_NCCL_SILENT", "4", 1);  // The second of three in the second sum.
-  const Work work{c.model, c.plan, test::policy("flush"), c.training};
   cuda::Options options;
   options.gpu.sums = c.sums;
   options.timeout = 0.5;
   options.warm_up = false;
   std::string said;
   try {
-    cuda::run(c.program(), work, test::queued_cpu, options);
+    cuda::run(c.program(), test::queued_cpu, options);
   } catch (const BackendError& e) {
     said = e.what();
   }

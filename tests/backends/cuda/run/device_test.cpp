@@ -55,7 +55,8 @@ double furthest(const Learnt& ours, const Learnt& theirs) {
 void compare(const Trial& t, double bound) {
   CAPTURE(t.schedule);
   const WeightsRule& rule = test::policy(t.policy);
-  const Program program = test::real_program(t.schedule, t.plan, rule, 3);
+  const Program program =
+      test::with_workload(test::real_program(t.schedule, t.plan, rule, 3), t.model, t.plan, rule, t.training);
   const Learnt cpu = test::really_run(program, t.model, t.plan, rule, t.training, true).learnt();
   const auto maker = [](cudaStream_t stream, int multiprocessors, std::size_t width) {
     return cuda::make_kernels({stream, multiprocessors}, width);
@@ -64,13 +65,12 @@ void compare(const Trial& t, double bound) {
   for (int order = 0; order < kOrders; ++order) {
     CAPTURE(order);
     set_order(order);
-    const Work work{t.model, t.plan, rule, t.training};
     cuda::Options options;
     options.gpu.messages = t.messages;
     options.copy_kernel = cuda::copy_by_kernel;
     if (t.graph) options.gpu.graph = true, options.gpu.timing = GpuTiming::Off;
     options.fills_new_memory = true;
-    const Timeline gpu = cuda::run(program, work, maker, options);
+    const Timeline gpu = cuda::run(program, maker, options);
     CHECK(furthest(*gpu.learnt, cpu) <= bound);
     if (!first) first = gpu.learnt;
     if (t.graph) CHECK(gpu.enqueued->launches == 2);

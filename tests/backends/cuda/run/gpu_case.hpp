@@ -21,7 +21,11 @@ struct Case {
   bool graph = false;
   bool warm_up = true;
 
-  Program program() const { return real_program(schedule, plan, test::policy(policy), iterations, nullptr, lowering); }
+  Program program() const {
+    const WeightsRule& rule = test::policy(policy);
+    return with_workload(real_program(schedule, plan, rule, iterations, nullptr, lowering), model, plan, rule,
+                         training);
+  }
 };
 
 inline Timeline on_cpu(const Case& c, const Program& program) {
@@ -30,7 +34,6 @@ inline Timeline on_cpu(const Case& c, const Program& program) {
 
 inline Timeline on_gpu(const Case& c, const Program& program, const emulated_gpu::Machine& machine) {
   emulated_gpu::reset(machine);
-  const Work work{c.model, c.plan, policy(c.policy), c.training};
   cuda::Options options;
   options.gpu.messages = c.messages;
   options.gpu.sums = c.sums;
@@ -38,7 +41,7 @@ inline Timeline on_gpu(const Case& c, const Program& program, const emulated_gpu
   options.gpu.graph = c.graph;
   options.warm_up = c.warm_up;
   options.fills_new_memory = true;
-  return cuda::run(program, work, queued_cpu, options);
+  return cuda::run(program, queued_cpu, options);
 }
 
 /// Orders in which streams go on: at random, by importance, and with one that is starved.

@@ -167,14 +167,13 @@ TEST_CASE("memory that cannot be taken in the middle of a capture costs the grap
   const Program program = c.program();
   const Timeline cpu = test::on_cpu(c, program);
   emulated_gpu::reset({});
-  const Work work{c.model, c.plan, test::policy(c.policy), c.training};
   cuda::Options options;
   options.gpu.timing = c.timing;
   options.gpu.graph = true;
   const auto maker = [](cudaStream_t stream, int, std::size_t width) -> std::unique_ptr<real::Kernels> {
     return std::make_unique<TakesMemory>(stream, width);
   };
-  const Timeline gpu = cuda::run(program, work, maker, options);
+  const Timeline gpu = cuda::run(program, maker, options);
   CHECK(gpu.learnt->weights == cpu.learnt->weights);
   CHECK(gpu.enqueued->launches == 0);
   CHECK(gpu.enqueued->no_graph == "an iteration could not be captured: no memory for a block");

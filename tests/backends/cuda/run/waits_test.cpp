@@ -38,8 +38,7 @@ void run_disturbed(const test::Case& c, void (*disturb)(cudaStream_t)) {
   const auto maker = [disturb](cudaStream_t stream, int, std::size_t width) {
     return std::make_unique<Disturbed>(stream, width, disturb);
   };
-  const Work work{c.model, c.plan, test::policy("flush"), c.training};
-  cuda::run(c.program(), work, maker, {{}, 0.2});
+  cuda::run(c.program(), maker, {{}, 0.2});
 }
 
 /// Notes how many blocks of memory had been taken at each of its forward operations.
@@ -163,8 +162,7 @@ TEST_CASE("a device that is too small and hangs beside: nothing waits for ever")
     emulated_gpu::hang(stream);
     return std::make_unique<test::QueuedCpu>(stream, width);
   };
-  const Work work{c.model, c.plan, test::policy("flush"), c.training};
-  CHECK_THROWS_AS(cuda::run(c.program(), work, maker, {{}, 0.2}), Infeasible);
+  CHECK_THROWS_AS(cuda::run(c.program(), maker, {{}, 0.2}), Infeasible);
 }
 
 TEST_CASE("a GPU that hangs: what did not end is named, and nothing waits for ever") {
@@ -186,13 +184,12 @@ TEST_CASE("memory is taken while the first iteration is run beforehand, and none
   const auto maker = [](cudaStream_t stream, int, std::size_t width) {
     return std::make_unique<Noting>(stream, width);
   };
-  const Work work{c.model, c.plan, test::policy("flush"), c.training};
   const auto of = [&](bool warm_up) {
     emulated_gpu::reset();
     taken_blocks.clear();
     cuda::Options options;
     options.warm_up = warm_up;
-    cuda::run(c.program(), work, maker, options);
+    cuda::run(c.program(), maker, options);
     return taken_blocks;
   };
   const std::vector<std::int64_t> cold = of(false), warm = of(true);

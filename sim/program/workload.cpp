@@ -1,0 +1,121 @@
+#include "sim/program/workload.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "sim/plan/overlap.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// The first of the stages that hold the layers, of each layer; -1: none does.
+std::vector<int> first_holders(const Workload& w) {
+  std::vector<int> first(w.layers.size(), -1);
+  for (int s = std::ssize(w.stages) - 1; s >= 0; --s)
+    for (const LayerId layer : w.stages[s].layers) first[layer] = s;
+  return first;
+}
+
+/// A stage and its twin hold the same layers, and count as the first of them.
+std::vector<LayerId> crossing(const Workload& w, const std::vector<int>& first, const EdgeEnds& edge) {
+  const auto group = [&](StageId s) {
+    const StageId twin = w.stages[s].twin;
+    return twin.valid() ? std::min(s, twin) : s;
+  };
+  std::vector<LayerId> layers;
+  for (const LayerId layer : w.stages[edge.to].layers)
+    for (const LayerId input : w.layers[layer].inputs)
+      if (first[input] == group(edge.from)) layers.push_back(input);
+  std::sort(layers.begin(), layers.end());
+  layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
+  return layers;
+}
+
+StageWorkload stage_workload(const Stage& stage) {
+  StageWorkload w;
+  w.name = stage.name;
+  w.layers = stage.layers;
+  std::sort(w.layers.begin(), w.layers.end());
+  w.micro_batch_size = stage.micro_batch_size;
+  w.interleave = stage.turns();
+  w.recomputes = stage.recompute;
+  w.recomputes_cores = stage.recompute_cores;
+  w.twin = stage.twin;
+  for (int r = 0; r < std::ssize(stage.devices); ++r) {
+    const int first = r % stage.turns();  // A micro-batch that the replica works on.
+    const SampleRange own = samples_of(stage, first, r);
+    w.replicas.push_back(
+        {stage.devices[r], {own.low - std::int64_t{first} * stage.micro_batch_size, own.high - own.low}});
+  }
+  return w;
+}
+
+}  // namespace
+
+int StageWorkload::replica_on(DeviceId device) const {
+  const auto found =
+      std::find_if(replicas.begin(), replicas.end(), [&](const StageReplica& r) { return r.device == device; });
+  return found == replicas.end() ? -1 : static_cast<int>(found - replicas.begin());
+}
+
+Workload make_workload(const ModelGraph& model, const Plan& plan, const WeightsRule& rule, const Training& training) {
+  Workload w;
+  w.name = model.name;
+  for (const Layer& layer : model.layers) w.layers.push_back({layer.name, layer.inputs, layer.operations, layer.tie});
+  for (const Stage& stage : plan.stages) w.stages.push_back(stage_workload(stage));
+  for (const StageEdge& edge : plan.edges) w.edges.push_back({edge.from, edge.to});
+  const std::vector<int> first = first_holders(w);
+  for (const EdgeEnds& edge : w.edges) w.tensors.push_back(crossing(w, first, edge));
+  w.precision = model.precision;
+  w.parameters = model.parameters();
+  w.task = task_shape(model, plan.mini_batch);
+  w.training = training;
+  w.weights = rule;
+  return w;
+}
+
+Workload make_workload(const ModelGraph& model, int samples, const WeightsRule& rule, const Training& training) {
+  Plan plan;
+  plan.mini_batch = samples;
+  Stage& stage = plan.stages.emplace_back();
+  stage.micro_batch_size = samples;
+  stage.devices = {DeviceId{0}};
+  for (int l = 0; l < std::ssize(model.layers); ++l) stage.layers.emplace_back(l);
+  return make_workload(model, plan, rule, training);
+}
+
+Workload as_one_stage(const Workload& w) {
+  Workload one = w;
+  one.edges.clear();
+  one.tensors.clear();
+  one.stages.resize(1);
+  StageWorkload& stage = one.stages.front() = {};
+  for (int l = 0; l < std::ssize(w.layers); ++l) stage.layers.emplace_back(l);
+  stage.micro_batch_size = static_cast<int>(w.task.mini_batch);
+  stage.replicas = {{w.stages.front().replicas.front().device, {0, stage.micro_batch_size}}};
+  return one;
+}
+
+std::vector<Handover> handovers(const Workload& w, StageId from, int micro_batch, int replica, TensorRole role) {
+  std::vector<Handover> found;
+  const bool gradient = role == TensorRole::Gradient;
+  const RowRange own = w.stages[from].samples(micro_batch, replica);
+  for (int e = 0; e < std::ssize(w.edges); ++e) {
+    if ((gradient ? w.edges[e].to : w.edges[e].from) != from) continue;
+    const StageId to = gradient ? w.edges[e].from : w.edges[e].to;
+    const StageWorkload& other = w.stages[to];
+    const int there = other.replica_on(w.stages[from].replicas[replica].device);
+    if (there < 0) continue;
+    for (auto m = static_cast<int>(own.first / other.micro_batch_size);
+         std::int64_t{m} * other.micro_batch_size < own.first + own.count; ++m) {
+      if (!other.works_on(m, there)) continue;
+      const RowRange theirs = other.samples(m, there);
+      const std::int64_t low = std::max(own.first, theirs.first);
+      const std::int64_t high = std::min(own.first + own.count, theirs.first + theirs.count);
+      if (low < high) found.push_back({e, to, m, there, {low, high - low}});
+    }
+  }
+  return found;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/model/model_graph.hpp"
+#include "sim/plan/plan.hpp"
+#include "sim/program/program.hpp"
+#include "sim/training/task.hpp"
+#include "sim/training/training.hpp"
+#include "sim/weights/rule.hpp"
+
+namespace stagecraft {
+
+/// A layer as it is computed.
+struct WorkloadLayer {
+  std::string name;
+  std::vector<LayerId> inputs;
+  std::vector<Operation> operations;  ///< Empty: the layer is known by its amounts alone and cannot be computed.
+  std::string tie;                    ///< Layers with the same word share their weights.
+};
+
+/// A device that runs a stage, and the samples of a micro-batch that it works on, counted from the first of them.
+struct StageReplica {
+  DeviceId device;
+  RowRange samples;
+};
+
+/// What the instructions of one stage compute.
+struct StageWorkload {
+  std::string name;
+  std::vector<LayerId> layers;  ///< Ascending.
+  std::vector<StageReplica> replicas;
+  int micro_batch_size = 1;       ///< Samples, of all replicas together.
+  int interleave = 1;             ///< Replica r works on each micro-batch m with m % interleave == r % interleave.
+  bool recomputes = false;        ///< Its forward runs again before backward.
+  bool recomputes_cores = false;  ///< Backward recomputes the inside of each attention, one layer at a time.
+  StageId twin;                   ///< The stage that holds a copy of the same weights; mostly there is none.
+
+  int replica_on(DeviceId) const;  ///< -1: the stage does not run there.
+  /// Samples of a micro-batch that a replica works on, counted through the run.
+  RowRange samples(int micro_batch, int replica) const {
+    const RowRange& own = replicas[replica].samples;
+    return {std::int64_t{micro_batch} * micro_batch_size + own.first, own.count};
+  }
+  bool works_on(int micro_batch, int replica) const { return (micro_batch - replica) % interleave == 0; }
+};
+
+/// Samples that an op leaves on its own device for another stage there, so no message carries them.
+struct Handover {
+  int edge = 0;
+  StageId to;
+  int micro_batch = 0, replica = 0;  ///< Of the receiving stage.
+  RowRange rows;                     ///< Counted through the run.
+};
+
+/// What a program computes, for backends that really compute; simulators ignore it.
+struct Workload {
+  std::string name;                   ///< Name of the model.
+  std::vector<WorkloadLayer> layers;  ///< Indexed by LayerId.
+  std::vector<StageWorkload> stages;  ///< Indexed by StageId.
+  std::vector<EdgeEnds> edges;        ///< Those of the program.
+  std::vector<std::vector<LayerId>>
+      tensors;  ///< Of each edge: layers whose outputs cross it, in the order of the model.
+  Precision precision;
+  double parameters = 0;
+  TaskShape task;  ///< Inputs and losses of the model, for the data set.
+  Training training;
+  WeightsRule weights;
+};
+
+Workload make_workload(const ModelGraph&, const Plan&, const WeightsRule&, const Training&);
+/// A model without a plan: one stage, whose micro-batch is a whole iteration.
+Workload make_workload(const ModelGraph&, int samples, const WeightsRule&, const Training&);
+/// All layers of all stages as one stage on one device, such as for an evaluation.
+Workload as_one_stage(const Workload&);
+
+/// What the output of an op, or its input gradient, is handed over to on the device itself.
+std::vector<Handover> handovers(const Workload&, StageId, int micro_batch, int replica, TensorRole);
+
+}  // namespace stagecraft
