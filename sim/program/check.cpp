@@ -110,6 +110,9 @@ class Checker {
     require(shape.edge >= 0 && shape.rows.first >= 0 && shape.rows.count > 0, t.send,
             "is for no edge or has no samples");
     require(s.device == route.from && r.device == route.to && s.device != r.device, t.send, "does not match its route");
+    require(!t.producer.valid() ||
+                (t.producer < t.send && t.consumer >= t.receive && t.consumer < std::ssize(p_.instructions)),
+            t.send, "is sent before its data are there, or freed before it is received");
     require(!p_.rendezvous || t.receive == t.send + 1, t.send, "is not next to its receive");
     require(used[t.receive], t.receive, "is received but never used");
     bool producer = false;
@@ -178,9 +181,10 @@ std::string remedy(Bytes resident, Bytes peak, Bytes capacity) {
 template <class Visit>
 void for_each_need(const Program& program, Visit&& visit) {
   std::vector<double> taken(program.size(), 0), given(program.size(), 0), arriving(program.size(), 0);
+  for (const Transfer& t : program.transfers)
+    if (t.consumer.valid() && program.at(t.consumer).is_compute())
+      arriving[t.consumer] += static_cast<double>(program.bytes(t));
   for (const Buffer& b : program.buffers) {
-    if (b.kind == BufferKind::Received && program.at(b.freed_by).is_compute()) arriving[b.freed_by] += b.size.value;
-    if (b.kind != BufferKind::Stash && b.kind != BufferKind::Boundary) continue;
     taken[b.allocated_by] += b.size.value;
     given[b.freed_by] += b.size.value;
   }

@@ -38,6 +38,14 @@ std::string stream_name(const Stream& s) {
 
 }  // namespace
 
+Buffer Program::buffer(std::uint32_t number) const {
+  if (number >= 2 * transfers.size()) return buffers[number - 2 * transfers.size()];
+  const Transfer& t = transfers[number / 2];
+  const Bytes size{static_cast<double>(bytes(t))};
+  if (number % 2 == 0) return {size, t.producer, t.send, at(t.send).device, BufferKind::Outgoing};
+  return {size, rendezvous ? t.receive : t.send, t.consumer, at(t.receive).device, BufferKind::Received};
+}
+
 void Instruction::throw_wrong_kind() { throw InternalError("an instruction of another kind has no such figure"); }
 
 std::int32_t add_shape(Program& program, CollectiveKind kind, CollectiveAlgorithm algorithm, const DeviceGroup& group,

@@ -86,6 +86,8 @@ struct TransferShape {
 /// A message. With rendezvous its receive is the instruction right after its send.
 struct Transfer {
   InstructionId send, receive;
+  /// The op that makes the data and the one after which they are not needed; not valid: they take no memory.
+  InstructionId producer, consumer;
   std::int32_t shape = 0;  ///< Index into Program::transfer_shapes.
 };
 
@@ -104,7 +106,7 @@ struct Stream {
 
 enum class BufferKind : std::uint8_t { Stash, Boundary, Received, Outgoing };
 
-/// Memory that comes and goes: taken when `allocated_by` starts, given back when `freed_by` ends.
+/// Memory that comes and goes: allocated when `allocated_by` starts, freed when `freed_by` ends.
 struct Buffer {
   Bytes size;
   InstructionId allocated_by, freed_by;
@@ -144,7 +146,7 @@ struct Program {
   std::vector<RouteEnds> routes;        ///< Each pair of devices that talk, once; those of a phase in a row.
   std::vector<EdgeEnds> edges;          ///< Of the plan.
   std::vector<Stream> streams;
-  std::vector<Buffer> buffers;
+  std::vector<Buffer> buffers;               ///< Of ops; buffer() also knows those of messages.
   std::vector<ResidentMemory> memory;        ///< Of each device.
   std::vector<int> micro_batches;            ///< Of each stage, in one iteration.
   std::vector<int> updates;                  ///< Of each stage, in one iteration.
@@ -166,6 +168,8 @@ struct Program {
   const TransferShape& shape(const Instruction& i) const { return shape(transfer(i)); }
   std::uint64_t bytes(const Transfer& t) const { return shape(t).bytes; }
   const RouteEnds& ends(const Transfer& t) const { return routes[shape(t).route]; }
+  /// Memory of messages and ops by number: the outgoing and the received copy of each transfer, then `buffers`.
+  Buffer buffer(std::uint32_t number) const;
   const Collective& collective(const Instruction& i) const { return collectives[i.collective()]; }
   const Prediction& prediction(const Instruction& i) const { return predictions[i.prediction()]; }
   /// A gradient is moved, not an activation.
@@ -209,6 +213,25 @@ struct Program {
 
 /// Writes the phases of a collective and their routes, and returns the index of the new shape.
 std::int32_t add_shape(Program&, CollectiveKind, CollectiveAlgorithm, const DeviceGroup&, std::uint64_t bytes);
+
+/// Calls visit(number) for each buffer of a program, in the order of the instructions that end with it or, for what is
+/// received, bring it.
+template <class Visit>
+void for_each_buffer(const Program& program, Visit&& visit) {
+  const auto first = static_cast<std::uint32_t>(2 * program.transfers.size());
+  std::uint32_t next = 0;
+  const auto ends_by = [&](std::size_t n) {
+    return next < program.buffers.size() && static_cast<std::size_t>(program.buffers[next].freed_by) <= n;
+  };
+  for (std::size_t n = 0; n < program.size(); ++n) {
+    const Instruction& i = program.instructions[n];
+    if (i.is_message() && program.transfers[i.payload].producer.valid())
+      visit(static_cast<std::uint32_t>(2 * i.payload + (i.kind == InstructionKind::Receive)));
+    if (i.is_compute())
+      for (; ends_by(n); ++next) visit(first + next);
+  }
+  for (; next < program.buffers.size(); ++next) visit(first + next);
+}
 
 char letter(InstructionKind);  ///< Of computation: F B I W R U P.
 /// "2F5", "2PF5" (the prediction for it), "0>1:0F2" (the output of 0F2 sent from device 0 to 1), "1<0:0F2" (received),

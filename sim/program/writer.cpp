@@ -113,8 +113,7 @@ void ProgramWriter::count(const Schedule& schedule) {
   if (shares_memory_) reserve_column(program_.traffic, total);
   reserve_column(program_.waits, 2 * ops + 3 * messages + 2 * reductions);
   reserve_column(program_.transfers, messages);
-  reserve_column(received_buffer_, messages);
-  reserve_column(program_.buffers, 2 * messages + ops / 2);
+  reserve_column(program_.buffers, ops / 2);
   keep_resident(trains);
 }
 
@@ -293,9 +292,7 @@ InstructionId ProgramWriter::send(const Message& message, InstructionId producer
     wait(previous);
     previous = id;
   }
-  program_.transfers.push_back({id, InstructionId{}, shape});
-  const Bytes size{static_cast<double>(program_.transfer_shapes[shape].bytes)};
-  program_.buffers.push_back({size, producer, id, message.from, BufferKind::Outgoing});
+  program_.transfers.push_back({id, InstructionId{}, producer, InstructionId{}, shape});
   return id;
 }
 
@@ -309,16 +306,12 @@ InstructionId ProgramWriter::receive(const Message& message, InstructionId send,
   wait(after);
   if (options_.overlap) follow(i.stream);
   Transfer& transfer = program_.transfers[i.payload];
-  transfer.receive = id;
-  received_buffer_.resize(program_.transfers.size());
-  received_buffer_[i.payload] = static_cast<std::int32_t>(program_.buffers.size());
-  const Bytes size{static_cast<double>(program_.bytes(transfer))};
-  program_.buffers.push_back({size, options_.rendezvous ? id : send, id, message.to, BufferKind::Received});
+  transfer.receive = transfer.consumer = id;
   return id;
 }
 
 void ProgramWriter::consume(InstructionId receive, InstructionId consumer) {
-  program_.buffers[received_buffer_[program_.at(receive).transfer()]].freed_by = consumer;
+  program_.transfers[program_.at(receive).transfer()].consumer = consumer;
 }
 
 }  // namespace stagecraft

@@ -113,7 +113,6 @@ class ProgramWriter {
   std::vector<InstructionId> last_send_;             ///< Of each device.
   std::vector<InstructionId> forward_, recomputed_;  ///< Of each piece.
   TaskMemory tasks_;
-  std::vector<std::int32_t> received_buffer_;          ///< Of each transfer.
   std::vector<std::vector<InstructionId>> gradients_;  ///< Of each group and device: what made the newest gradient.
   std::vector<Reduction> reduced_, tied_;              ///< The newest of each group, and of each ring of tied weights.
   std::vector<int> round_number_;                      ///< The newest of each round of tied weights.

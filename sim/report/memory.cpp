@@ -16,20 +16,21 @@ struct Event {
 MemoryHistory::MemoryHistory(const Program& program, const Timeline& timeline)
     : program_(&program), timeline_(&timeline) {
   first_.assign(program.devices + 1, 0);
-  for (const Buffer& b : program.buffers) ++first_[b.device + 1];
+  for_each_buffer(program, [&](std::uint32_t b) { ++first_[program.buffer(b).device + 1]; });
   for (std::size_t d = 1; d < first_.size(); ++d) first_[d] += first_[d - 1];
-  buffers_.resize(program.buffers.size());
+  buffers_.resize(first_.back());
   auto next = first_;
-  for (std::size_t b = 0; b < program.buffers.size(); ++b)
-    buffers_[next[program.buffers[b].device]++] = static_cast<std::uint32_t>(b);
+  for_each_buffer(program, [&](std::uint32_t b) { buffers_[next[program.buffer(b).device]++] = b; });
 }
 
 MemoryCurve MemoryHistory::curve(DeviceId device) const {
   std::vector<Event> events;
   const int d = device;
   events.reserve(2 * (first_[d + 1] - first_[d]));
+  std::vector<Buffer> buffers;
+  buffers.reserve(first_[d + 1] - first_[d]);
   for (std::uint32_t i = first_[d]; i < first_[d + 1]; ++i) {
-    const Buffer& b = program_->buffers[buffers_[i]];
+    const Buffer& b = buffers.emplace_back(program_->buffer(buffers_[i]));
     const double start = timeline_->start_of(b.allocated_by).value, end = timeline_->end_of(b.freed_by).value;
     if (start >= end) continue;
     events.push_back({start, &b, true});

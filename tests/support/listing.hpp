@@ -26,10 +26,12 @@ inline std::string listing(const Program& program) {
 inline std::string buffers_text(const Program& program, int device) {
   const char* const kinds[] = {"stash", "boundary", "received", "outgoing"};
   std::string text;
-  for (const Buffer& b : program.buffers)
+  for_each_buffer(program, [&](std::uint32_t number) {
+    const Buffer b = program.buffer(number);
     if (b.device == device)
       text += std::string(kinds[static_cast<int>(b.kind)]) + " " + to_text(program, b.allocated_by) + ".." +
               to_text(program, b.freed_by) + " " + std::to_string(static_cast<long>(b.size.value)) + "\n";
+  });
   return text;
 }
 

@@ -123,6 +123,10 @@ TEST_CASE("each broken promise is caught and named") {
        }},
       {"has a buffer that ends before it begins",
        [](Program& p) { p.buffers.front().freed_by = InstructionId{1 << 20}; }},
+      {"0>1:0F0 is sent before its data are there, or freed before it is received",
+       [](Program& p) { transfer_of(p, "0>1:0F0").producer = test::find(p, "0>1:0F0"); }},
+      {"0>1:0F0 is sent before its data are there, or freed before it is received",
+       [](Program& p) { transfer_of(p, "0>1:0F0").consumer = test::find(p, "0F0"); }},
       {"the program has no memory figures for some device", [](Program& p) { p.memory.pop_back(); }},
   };
   for (const auto& c : cases) {
