@@ -59,7 +59,7 @@ Program to_and_fro(int rounds) {
     receive.device = DeviceId{1 - d};
     const InstructionId s = add(send, {op});
     received = add(receive, {});
-    p.transfers.push_back({s, received, d});
+    p.transfers.push_back({s, received, {}, {}, d});
   }
   return p;
 }

@@ -1,14 +1,13 @@
 #include "sim/program/workload.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "sim/plan/overlap.hpp"
 
 namespace stagecraft {
 namespace {
 
-/// The first of the stages that hold the layers, of each layer; -1: none does.
+/// The first stage that holds each layer; -1: none does.
 std::vector<int> first_holders(const Workload& w) {
   std::vector<int> first(w.layers.size(), -1);
   for (int s = std::ssize(w.stages) - 1; s >= 0; --s)
@@ -72,16 +71,6 @@ Workload make_workload(const ModelGraph& model, const Plan& plan, const WeightsR
   w.training = training;
   w.weights = rule;
   return w;
-}
-
-Workload make_workload(const ModelGraph& model, int samples, const WeightsRule& rule, const Training& training) {
-  Plan plan;
-  plan.mini_batch = samples;
-  Stage& stage = plan.stages.emplace_back();
-  stage.micro_batch_size = samples;
-  stage.devices = {DeviceId{0}};
-  for (int l = 0; l < std::ssize(model.layers); ++l) stage.layers.emplace_back(l);
-  return make_workload(model, plan, rule, training);
 }
 
 Workload as_one_stage(const Workload& w) {

@@ -50,18 +50,17 @@ struct StageWorkload {
 struct Handover {
   int edge = 0;
   StageId to;
-  int micro_batch = 0, replica = 0;  ///< Of the receiving stage.
+  int micro_batch = 0, replica = 0;  ///< Numbers of the receiving stage.
   RowRange rows;                     ///< Counted through the run.
 };
 
 /// What a program computes, for backends that really compute; simulators ignore it.
 struct Workload {
-  std::string name;                   ///< Name of the model.
-  std::vector<WorkloadLayer> layers;  ///< Indexed by LayerId.
-  std::vector<StageWorkload> stages;  ///< Indexed by StageId.
-  std::vector<EdgeEnds> edges;        ///< Those of the program.
-  std::vector<std::vector<LayerId>>
-      tensors;  ///< Of each edge: layers whose outputs cross it, in the order of the model.
+  std::string name;                           ///< Name of the model.
+  std::vector<WorkloadLayer> layers;          ///< Indexed by LayerId.
+  std::vector<StageWorkload> stages;          ///< Indexed by StageId.
+  std::vector<EdgeEnds> edges;                ///< Equal to Program::edges.
+  std::vector<std::vector<LayerId>> tensors;  ///< Layers whose outputs cross each edge, in the order of the model.
   Precision precision;
   double parameters = 0;
   TaskShape task;  ///< Inputs and losses of the model, for the data set.
@@ -70,8 +69,6 @@ struct Workload {
 };
 
 Workload make_workload(const ModelGraph&, const Plan&, const WeightsRule&, const Training&);
-/// A model without a plan: one stage, whose micro-batch is a whole iteration.
-Workload make_workload(const ModelGraph&, int samples, const WeightsRule&, const Training&);
 /// All layers of all stages as one stage on one device, such as for an evaluation.
 Workload as_one_stage(const Workload&);
 

@@ -86,7 +86,6 @@ ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const S
   tied_.resize(groups_.rings().size());
   round_number_.assign(plan.stages.size(), -1);
   forward_.resize(pieces_.size());
-  recomputed_.resize(pieces_.size());
   count(schedule);
 }
 

@@ -111,7 +111,7 @@ class ProgramWriter {
   std::vector<std::int32_t> next_shape_;             ///< Another shape of the same channel and role; -1: none.
   std::vector<InstructionId> last_;                  ///< In each stream.
   std::vector<InstructionId> last_send_;             ///< Of each device.
-  std::vector<InstructionId> forward_, recomputed_;  ///< Of each piece.
+  std::vector<InstructionId> forward_, recomputed_;  ///< Of each piece; the second is empty where nothing recomputes.
   TaskMemory tasks_;
   std::vector<std::vector<InstructionId>> gradients_;  ///< Of each group and device: what made the newest gradient.
   std::vector<Reduction> reduced_, tied_;              ///< The newest of each group, and of each ring of tied weights.

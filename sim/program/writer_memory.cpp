@@ -42,11 +42,12 @@ void ProgramWriter::keep_activations(InstructionId id, const Op& op, int replica
           program_.buffers.push_back({size, from, to, device, BufferKind::Boundary});
       break;
     case OpKind::Recompute:
+      recomputed_.resize(pieces_.size());
       recomputed_[piece] = id;
       break;
     case OpKind::Backward:
     case OpKind::WeightGradient:
-      if (recomputed_[piece].valid()) {
+      if (!recomputed_.empty() && recomputed_[piece].valid()) {
         const Bytes kept = std::min(c.boundary, c.stash);
         program_.buffers.push_back({kept, forward_[piece], id, device, BufferKind::Boundary});
         program_.buffers.push_back({c.stash - kept, recomputed_[piece], id, device, BufferKind::Stash});
