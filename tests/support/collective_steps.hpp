@@ -20,7 +20,8 @@ class CollectiveSteps {
     to_.collectives.clear();
     if (!from.traffic.empty()) to_.traffic.clear();
     write();
-    for (Transfer& t : to_.transfers) t.send = last(t.send), t.receive = last(t.receive);
+    for (Transfer& t : to_.transfers)
+      for (InstructionId* const id : {&t.send, &t.receive, &t.producer, &t.consumer}) *id = last(*id);
     for (Buffer& b : to_.buffers) b.allocated_by = last(b.allocated_by), b.freed_by = last(b.freed_by);
   }
 
