@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/report/convergence.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/report/convergence.hpp"
 
 namespace stagecraft {
 

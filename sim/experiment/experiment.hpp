@@ -8,10 +8,10 @@
 
 #include "sim/cluster/cluster.hpp"
 #include "sim/cost/cost_table.hpp"
-#include "sim/model/model_graph.hpp"
-#include "sim/plan/plan_spec.hpp"
 #include "sim/experiment/scenario.hpp"
 #include "sim/experiment/settings.hpp"
+#include "sim/model/model_graph.hpp"
+#include "sim/plan/plan_spec.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/training/training.hpp"
 #include "sim/weights/policy.hpp"

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "sim/plan/overlap.hpp"
 #include "sim/experiment/version.hpp"
+#include "sim/plan/overlap.hpp"
 
 namespace stagecraft {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "backends/backend.hpp"
-#include "sim/report/validation.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/report/validation.hpp"
 
 namespace stagecraft {
 

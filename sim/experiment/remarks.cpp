@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "sim/core/counted.hpp"
-#include "sim/plan/ties.hpp"
 #include "sim/experiment/magnitudes.hpp"
+#include "sim/plan/ties.hpp"
 
 namespace stagecraft {
 namespace {

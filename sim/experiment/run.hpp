@@ -3,11 +3,11 @@
 #include <memory>
 #include <string>
 
+#include "sim/experiment/experiment.hpp"
 #include "sim/plan/planner.hpp"
 #include "sim/plan/stage_cost.hpp"
 #include "sim/program/program.hpp"
 #include "sim/report/report.hpp"
-#include "sim/experiment/experiment.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/timeline/timeline.hpp"
 

@@ -11,11 +11,11 @@
 #include "sim/config/override.hpp"
 #include "sim/core/sha256.hpp"
 #include "sim/core/text.hpp"
-#include "sim/model/builder.hpp"
 #include "sim/experiment/profiles.hpp"
 #include "sim/experiment/references.hpp"
 #include "sim/experiment/settings.hpp"
 #include "sim/experiment/simgrid_xml.hpp"
+#include "sim/model/builder.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/weights/policy.hpp"
 

@@ -15,8 +15,8 @@
 #include "sim/config/source.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
-#include "sim/report/simgrid_xml.hpp"
 #include "sim/experiment/scenario.hpp"
+#include "sim/report/simgrid_xml.hpp"
 
 namespace stagecraft {
 namespace {

@@ -10,8 +10,8 @@
 #include "backends/backend.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/library.hpp"
-#include "sim/published/named_figures.hpp"
 #include "sim/experiment/references.hpp"
+#include "sim/published/named_figures.hpp"
 
 namespace stagecraft {
 namespace {

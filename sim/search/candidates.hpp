@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/report/choice_table.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/report/choice_table.hpp"
 
 namespace stagecraft {
 

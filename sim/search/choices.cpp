@@ -8,12 +8,12 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
-#include "sim/search/candidates.hpp"
-#include "sim/search/choice_replay.hpp"
 #include "sim/experiment/remarks.hpp"
-#include "sim/search/replay.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/schedule/builder.hpp"
+#include "sim/search/candidates.hpp"
+#include "sim/search/choice_replay.hpp"
+#include "sim/search/replay.hpp"
 #include "sim/weights/policy.hpp"
 
 namespace stagecraft {

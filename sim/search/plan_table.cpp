@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
+#include "sim/experiment/remarks.hpp"
 #include "sim/plan/bounds.hpp"
 #include "sim/plan/planner.hpp"
-#include "sim/experiment/remarks.hpp"
-#include "sim/search/replay.hpp"
 #include "sim/schedule/builder.hpp"
+#include "sim/search/replay.hpp"
 
 namespace stagecraft {
 namespace {

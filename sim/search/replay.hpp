@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "sim/report/replay.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/report/replay.hpp"
 
 namespace stagecraft {
 

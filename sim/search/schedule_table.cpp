@@ -7,13 +7,13 @@
 
 #include "backends/backend.hpp"
 #include "sim/core/text.hpp"
-#include "sim/plan/planner.hpp"
 #include "sim/experiment/places.hpp"
 #include "sim/experiment/remarks.hpp"
-#include "sim/search/replay.hpp"
 #include "sim/experiment/run.hpp"
-#include "sim/search/safe_streams.hpp"
+#include "sim/plan/planner.hpp"
 #include "sim/schedule/builder.hpp"
+#include "sim/search/replay.hpp"
+#include "sim/search/safe_streams.hpp"
 
 namespace stagecraft {
 namespace {

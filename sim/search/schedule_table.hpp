@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/report/schedule_table.hpp"
 #include "sim/experiment/experiment.hpp"
+#include "sim/report/schedule_table.hpp"
 
 namespace stagecraft {
 

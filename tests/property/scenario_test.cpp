@@ -11,8 +11,8 @@
 #include "backends/backend.hpp"
 #include "sim/core/random.hpp"
 #include "sim/core/text.hpp"
-#include "sim/report/memory.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/report/memory.hpp"
 #include "sim/schedule/builder.hpp"
 #include "tests/support/differences.hpp"
 

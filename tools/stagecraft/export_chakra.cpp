@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "sim/report/chakra.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/report/chakra.hpp"
 
 namespace stagecraft {
 

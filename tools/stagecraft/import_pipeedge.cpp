@@ -10,8 +10,8 @@
 #include "sim/config/value.hpp"
 #include "sim/core/quantity.hpp"
 #include "sim/core/text.hpp"
-#include "sim/plan/edgepipe/search.hpp"
 #include "sim/experiment/pipeedge.hpp"
+#include "sim/plan/edgepipe/search.hpp"
 
 namespace stagecraft {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "sim/report/html.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/report/html.hpp"
 
 namespace stagecraft {
 

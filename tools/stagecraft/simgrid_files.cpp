@@ -7,10 +7,10 @@
 
 #include "sim/config/override.hpp"
 #include "sim/core/text.hpp"
-#include "sim/report/simgrid_xml.hpp"
 #include "sim/experiment/library.hpp"
 #include "sim/experiment/scenario.hpp"
 #include "sim/experiment/simgrid_xml.hpp"
+#include "sim/report/simgrid_xml.hpp"
 
 namespace stagecraft {
 namespace {

@@ -12,9 +12,9 @@
 
 #include "backends/backend.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/pipeedge.hpp"
 #include "sim/plan/edgepipe/search.hpp"
 #include "sim/report/report.hpp"
-#include "sim/experiment/pipeedge.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/road.hpp"
 

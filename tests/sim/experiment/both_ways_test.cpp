@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
-#include "sim/report/report.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/report/report.hpp"
 #include "sim/schedule/builder.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/road.hpp"

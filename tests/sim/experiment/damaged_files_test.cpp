@@ -7,8 +7,8 @@
 
 #include "models/pipedream_graph.hpp"
 #include "sim/core/diagnostic.hpp"
-#include "sim/plan/msr/piper_file.hpp"
 #include "sim/experiment/pipeedge.hpp"
+#include "sim/plan/msr/piper_file.hpp"
 #include "tests/support/damage.hpp"
 
 using namespace stagecraft;

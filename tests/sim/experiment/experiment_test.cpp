@@ -4,8 +4,8 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/search/plan_table.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/search/plan_table.hpp"
 #include "sim/search/schedule_table.hpp"
 #include "sim/weights/optimizer_state.hpp"
 

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "sim/search/choices.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/search/choices.hpp"
 #include "tests/support/checked.hpp"
 
 using namespace stagecraft;

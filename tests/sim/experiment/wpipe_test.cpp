@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/report/report.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/report/report.hpp"
 #include "tests/support/ideal.hpp"
 #include "tests/support/road.hpp"
 

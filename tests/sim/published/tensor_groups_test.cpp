@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "sim/published/published.hpp"
 #include "sim/experiment/references.hpp"
 #include "sim/experiment/scenario.hpp"
+#include "sim/published/published.hpp"
 
 using namespace stagecraft;
 

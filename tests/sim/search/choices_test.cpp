@@ -7,9 +7,9 @@
 #include <set>
 
 #include "sim/core/random.hpp"
+#include "sim/experiment/run.hpp"
 #include "sim/search/choices.hpp"
 #include "sim/search/plan_table.hpp"
-#include "sim/experiment/run.hpp"
 
 using namespace stagecraft;
 

@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "sim/plan/planner.hpp"
-#include "sim/search/plan_table.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/plan/planner.hpp"
 #include "sim/schedule/builder.hpp"
+#include "sim/search/plan_table.hpp"
 
 using namespace stagecraft;
 

@@ -5,10 +5,10 @@
 
 #include "sim/experiment/magnitudes.hpp"
 #include "sim/experiment/profiles.hpp"
-#include "sim/published/published.hpp"
 #include "sim/experiment/references.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/published/published.hpp"
 #include "sim/sweep/run_sweep.hpp"
 #include "tools/stagecraft/command.hpp"
 

@@ -4,8 +4,8 @@
 
 #include "backends/backend.hpp"
 #include "sim/core/text.hpp"
-#include "sim/plan/planner.hpp"
 #include "sim/experiment/library.hpp"
+#include "sim/plan/planner.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/weights/policy.hpp"
 #include "tools/stagecraft/command.hpp"

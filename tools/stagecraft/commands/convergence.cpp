@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "sim/core/text.hpp"
-#include "sim/report/files.hpp"
 #include "sim/experiment/convergence.hpp"
+#include "sim/report/files.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {

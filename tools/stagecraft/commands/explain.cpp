@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
-#include "sim/published/published.hpp"
 #include "sim/experiment/scenario.hpp"
-#include "sim/sweep/sweep.hpp"
+#include "sim/published/published.hpp"
 #include "sim/schedule/builder.hpp"
+#include "sim/sweep/sweep.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {

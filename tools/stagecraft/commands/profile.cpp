@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "sim/report/files.hpp"
 #include "sim/experiment/profiling.hpp"
+#include "sim/report/files.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {

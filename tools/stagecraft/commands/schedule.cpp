@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
+#include "sim/experiment/limits.hpp"
 #include "sim/program/check.hpp"
 #include "sim/program/lower.hpp"
 #include "sim/report/drawings.hpp"
 #include "sim/report/json_files.hpp"
 #include "sim/report/report.hpp"
-#include "sim/experiment/limits.hpp"
 #include "sim/schedule/validate.hpp"
 #include "sim/schedule_file/checks.hpp"
 #include "sim/schedule_file/csv.hpp"

@@ -1,6 +1,6 @@
 #include "sim/cost/profile.hpp"
-#include "sim/published/published.hpp"
 #include "sim/experiment/scenario.hpp"
+#include "sim/published/published.hpp"
 #include "sim/sweep/sweep.hpp"
 #include "tools/stagecraft/command.hpp"
 
