@@ -201,7 +201,8 @@ TEST_CASE("a profile is taken where a backend really computes, of every layer an
   CHECK(profile.optimizer == "momentum");
   CHECK(profile.threads >= 1);
   CHECK(profile.threads <= 2);
-  for (const Layer& layer : p.model().layers) CHECK(profile.find(signature(layer.operations, p.model().precision), 3).has_value());
+  for (const Layer& layer : p.model().layers)
+    CHECK(profile.find(signature(layer.operations, p.model().precision), 3).has_value());
   CHECK(profile.bandwidth.value > 0);
   CHECK(profile.update(100).has_value());
 
