@@ -100,7 +100,7 @@ void Arena::give(void* data, const Moment& last_use) {
   auto* const at = static_cast<char*>(data);
   for (Chunk& chunk : chunks_) {
     if (at < chunk.begin || at >= chunk.begin + chunk.size) continue;
-    const auto region = chunk.regions.find(static_cast<std::size_t>(at - chunk.begin));
+    const auto region = chunk.regions.find(at - chunk.begin);
     STAGECRAFT_CHECK(region != chunk.regions.end() && !region->second.free);
     region->second.free = true;
     used_ -= region->second.size;
@@ -124,7 +124,7 @@ const Arena::Region* Arena::find(const void* inside) const {
   const auto* const at = static_cast<const char*>(inside);
   for (const Chunk& chunk : chunks_)
     if (at >= chunk.begin && at < chunk.begin + chunk.size)
-      return &std::prev(chunk.regions.upper_bound(static_cast<std::size_t>(at - chunk.begin)))->second;
+      return &std::prev(chunk.regions.upper_bound(at - chunk.begin))->second;
   return nullptr;
 }
 

@@ -8,7 +8,7 @@ namespace stagecraft::cuda {
 std::vector<EndEvent> end_events(const Program& p) {
   constexpr int kSeen = 16;  // The host sees that a device moves at every so many ops.
   std::vector<EndEvent> ends(p.size(), EndEvent::None);
-  std::vector<int> ops(static_cast<std::size_t>(p.devices), 0);
+  std::vector<int> ops(p.devices, 0);
   std::map<std::pair<DeviceId, int>, std::size_t> last;
   for (std::size_t n = 0; n < p.size(); ++n) {
     const Instruction& i = p.instructions[n];

@@ -62,13 +62,13 @@ void Enqueuer::open(real::Session& session, Marks& marks) {
   ended_.assign(p_.size(), {});
   arrived_.assign(p_.transfers.size(), {});
   fresh_.clear();
-  unmarked_.assign(static_cast<std::size_t>(yard_.queues().size()), {});
+  unmarked_.assign(yard_.queues().size(), {});
   marks.gates.clear();
   marks.iterations.clear();
   marks.events.clear();
   marks.start.assign(p_.size(), nullptr);
   marks.end.assign(p_.size(), nullptr);
-  marks.of_queue.assign(static_cast<std::size_t>(yard_.queues().size()), {});
+  marks.of_queue.assign(yard_.queues().size(), {});
   marks.gpu.assign(p_.size(), 0);
   open_gates();
 }

@@ -172,7 +172,7 @@ void* Yard::take(int device, std::size_t bytes) {
 
 /// The device's own computation may have used it up to now, and so may the queue that it works on.
 void Yard::give(int device, void* data) {
-  Moment last_use(static_cast<std::size_t>(queues_.size()), 0);
+  Moment last_use(queues_.size(), 0);
   for (const int queue : {compute_queue(device), used(device)})
     last_use[queue] = queues_.newest(queue, queue == used(device));
   arena(device).give(data, last_use);
@@ -184,7 +184,7 @@ void Yard::settle(int queue, const void* inside) {
 }
 
 void Yard::hold(int queue, const void* inside) {
-  Moment moment(static_cast<std::size_t>(queues_.size()), 0);
+  Moment moment(queues_.size(), 0);
   moment[queue] = queues_.newest(queue, true);
   for (Arena& arena : arenas_)
     if (arena.holds(inside)) return arena.hold(inside, moment);

@@ -27,7 +27,7 @@ class Writing {
 }  // namespace
 
 std::vector<Iteration> iterations_of(const Program& p, bool updates_apart, std::string& why_not) {
-  std::vector<Iteration> all(static_cast<std::size_t>(p.iterations));
+  std::vector<Iteration> all(p.iterations);
   std::vector<bool> behind(p.size(), false);  // Updates that are apart, and what waits for them in their iteration.
   for (std::size_t n = 0; n < p.size(); ++n) {
     const InstructionId id{static_cast<std::int64_t>(n)};

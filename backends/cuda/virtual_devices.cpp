@@ -34,7 +34,7 @@ void require_streams(const Partitions& partitions) {
 /// Null, and why, where the driver has no green contexts, or the GPU too few groups.
 std::unique_ptr<Partitions> divided(int gpu, int count, std::string& why_not) {
   try {
-    auto made = std::make_unique<Partitions>(gpu, std::vector<unsigned>(static_cast<std::size_t>(count), 1));
+    auto made = std::make_unique<Partitions>(gpu, std::vector<unsigned>(count, 1));
     require_streams(*made);
     return made;
   } catch (const CudaError& e) {
@@ -94,7 +94,7 @@ int VirtualDevices::multiprocessors(int device) const {
 
 cudaStream_t VirtualDevices::new_stream(int device, bool for_messages) {
   const int priority = for_messages ? kFirst : 0;
-  if (partitions_) return partitions_->new_stream(static_cast<std::size_t>(device), priority);
+  if (partitions_) return partitions_->new_stream(device, priority);
   check(cudaSetDevice(gpu(device)), "cudaSetDevice");
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority), "cudaStreamCreate");

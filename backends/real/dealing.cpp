@@ -6,8 +6,7 @@
 
 namespace stagecraft::real {
 
-Dealing::Dealing(const Program& program, World world)
-    : world_(world), owner_(static_cast<std::size_t>(program.devices), -1) {
+Dealing::Dealing(const Program& program, World world) : world_(world), owner_(program.devices, -1) {
   std::vector<bool> used(owner_.size(), false);
   for (const Instruction& i : program.instructions) used[i.device] = true;
   std::int64_t count = 0;

@@ -61,7 +61,7 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
     : p_(program), w_(*program.workload), factory_(factory), width_(width_of(w_)), versions_(program.size(), -1) {
   require_copies_apart(w_);
   if (!queued) require_memory(program, here);
-  kernels_.resize(static_cast<std::size_t>(program.devices));
+  kernels_.resize(program.devices);
   memories_.resize(kernels_.size());
   const int stages = static_cast<int>(w_.stages.size());
   nets_.reserve(w_.stages.size());
@@ -218,7 +218,7 @@ Learnt Session::learnt(const Records& records) const {
   for (const VersionRecord& v : records.versions) learnt.versions[v.instruction] = v.version;
   learnt.memory.resize(memories_.size());
   for (const DeviceRecord& d : records.devices) learnt.memory[d.device] = d.memory;
-  learnt.losses.assign(static_cast<std::size_t>(p_.iterations), 0);
+  learnt.losses.assign(p_.iterations, 0);
   learnt.weights.resize(stages_.size());
   for (const SeatRecord& seat : records.seats) {
     const int micro_batches = p_.micro_batches[seat.stage];
@@ -241,7 +241,7 @@ std::vector<Evaluation> Session::evaluations(const Records& records) const {
   for (const SeatRecord& seat : records.seats)
     if (seat.replica == 0) first.push_back(&seat);
   for (const auto& [updates, unused] : first.front()->snapshots) {
-    std::vector<double> numbers(static_cast<std::size_t>(net.weights), 0);
+    std::vector<double> numbers(net.weights, 0);
     bool complete = true;
     for (const SeatRecord* seat : first) {
       const auto found = seat->snapshots.find(updates);

@@ -171,7 +171,7 @@ StageNet compile_stage(const Workload& workload, StageId stage, std::size_t widt
 
 // Variance 1 / inputs (Glorot and Bengio, 2010), 2 / inputs before a ReLU (He et al., 2015); embeddings 0.02 as GPT-2.
 std::vector<double> initial_weights(const StageNet& net, const Workload& workload, bool whole) {
-  std::vector<double> all(static_cast<std::size_t>(net.weights), 0);
+  std::vector<double> all(net.weights, 0);
   for (std::size_t n = 0; n < net.nodes.size(); ++n) {
     const Node& node = net.nodes[n];
     if (!node.owns_weights) continue;

@@ -51,7 +51,7 @@ class Walk {
         ends_ready_(std::make_unique<std::atomic<std::int32_t>[]>(p.transfers.size())),
         members_ready_(std::make_unique<std::atomic<std::int32_t>[]>(p.collectives.size())),
         ended_(std::make_unique<std::atomic<bool>[]>(p.size())),
-        next_(std::make_unique<Slot[]>(static_cast<std::size_t>(p.devices))) {
+        next_(std::make_unique<Slot[]>(p.devices)) {
     times_.start.resize(p.size());
     times_.end.resize(p.size());
     for (std::size_t i = 0; i < p.size(); ++i) {
@@ -82,7 +82,7 @@ class Walk {
 
   /// Those of this process that have anything to do.
   std::vector<DeviceId> busy_devices() const {
-    std::vector<bool> busy(static_cast<std::size_t>(p_.devices), false);
+    std::vector<bool> busy(p_.devices, false);
     for (const Instruction& i : p_.instructions) busy[i.device] = true;
     std::vector<DeviceId> devices;
     for (int d = 0; d < p_.devices; ++d)

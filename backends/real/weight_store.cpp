@@ -159,7 +159,7 @@ void WeightStore::count() {
 }
 
 std::vector<double> WeightStore::download() const {
-  std::vector<double> numbers(static_cast<std::size_t>(size_));
+  std::vector<double> numbers(size_);
   memory_->kernels().download(versions_.at(newest_).data(), numbers);
   return numbers;
 }

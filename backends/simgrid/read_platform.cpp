@@ -41,7 +41,7 @@ using File = std::unique_ptr<std::FILE, Close>;
   if (message.starts_with(mark)) {
     message.remove_prefix(std::min(message.size(), mark.size() + file.size() + 1));
     const auto [rest, error] = std::from_chars(message.data(), message.data() + message.size(), line);
-    if (error == std::errc{}) message.remove_prefix(static_cast<std::size_t>(rest - message.data()));
+    if (error == std::errc{}) message.remove_prefix(rest - message.data());
     if (message.starts_with(": ")) message.remove_prefix(2);
   }
   throw InputError({{{file, line, line > 0 ? 1 : 0},

@@ -109,7 +109,7 @@ class Carrier final : public des::Network {
     bool changed = false;
     rates_.advance(now, [&](LinkId link, double rate) {
       rate_[link] = rate;
-      set_bandwidth(static_cast<std::size_t>(link), rate);
+      set_bandwidth(link, rate);
       changed = true;
     });
     if (!changed) return;

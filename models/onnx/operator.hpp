@@ -126,7 +126,7 @@ void fill(Tensor& y, Value value) {
 inline double value_at(const Tensor& t, const Shape& place) {
   std::int64_t at = 0;
   for (std::size_t d = 0; d < place.size(); ++d) at = at * t.shape[d] + place[d];
-  return t.values->at(static_cast<std::size_t>(at));
+  return t.values->at(at);
 }
 
 }  // namespace stagecraft::onnx

@@ -12,7 +12,7 @@ struct Digraph {
   std::vector<std::vector<int>> next, previous;
 
   Digraph() = default;
-  explicit Digraph(int nodes) : next(static_cast<std::size_t>(nodes)), previous(static_cast<std::size_t>(nodes)) {}
+  explicit Digraph(int nodes) : next(nodes), previous(nodes) {}
   int size() const { return static_cast<int>(next.size()); }
   void add(int from, int to);  ///< A second equal edge is left out.
 };

@@ -70,7 +70,7 @@ std::string caret_line(const Snippet& snippet) {
     text += c == '\t' ? '\t' : ' ';
     ++column;
   }
-  text.append(static_cast<std::size_t>(std::max(0, snippet.column - column)), ' ');
+  text.append(std::max(0, snippet.column - column), ' ');
   return text + '^';
 }
 

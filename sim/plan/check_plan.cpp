@@ -90,7 +90,7 @@ void check_twin(const Plan& plan, int index, Findings& findings) {
   if (sorted_layers(stage) != sorted_layers(other) || stage.micro_batch_size != other.micro_batch_size ||
       stage.task != other.task)
     return bad(fmt::format("its other copy '{}' has other layers or micro-batches of another size", other.name));
-  std::vector<int> both, all(static_cast<std::size_t>(plan.micro_batches(StageId{index})));
+  std::vector<int> both, all(plan.micro_batches(StageId{index}));
   std::iota(all.begin(), all.end(), 0);
   std::merge(stage.micros.begin(), stage.micros.end(), other.micros.begin(), other.micros.end(),
              std::back_inserter(both));

@@ -47,7 +47,7 @@ void GradientGroups::join_rounds(const Plan& plan) {
 /// The rings of a tie, and what each device holds of it.
 void GradientGroups::hold(const Plan& plan, int tie, const std::vector<StageId>& groups) {
   auto& held = holdings_.back();
-  held.resize(static_cast<std::size_t>(plan.device_count()));
+  held.resize(plan.device_count());
   std::vector<std::vector<DeviceId>> holders;
   for (const StageId g : groups) {
     holders.push_back(devices(g));

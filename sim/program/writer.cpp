@@ -79,7 +79,7 @@ ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const S
   program_.delays.assign(plan.stages.size(), 0);
   for (const StageEdge& edge : plan.edges) program_.edges.push_back({edge.from, edge.to});
   for (int d = 0; d < program_.devices; ++d) stream(DeviceId{d}, StreamKind::Compute, DeviceId{});
-  last_send_.resize(static_cast<std::size_t>(program_.devices));
+  last_send_.resize(program_.devices);
   open_channels();
   gradients_.resize(plan.stages.size());
   reduced_.resize(plan.stages.size());

@@ -5,7 +5,7 @@
 namespace stagecraft {
 
 void ProgramWriter::keep_resident(bool trains) {
-  program_.memory.resize(static_cast<std::size_t>(program_.devices));
+  program_.memory.resize(program_.devices);
   for (int s = 0; s < plan_.stage_count(); ++s) {
     const Stage& stage = plan_.stage(StageId{s});
     for (std::size_t r = 0; r < stage.devices.size(); ++r) {

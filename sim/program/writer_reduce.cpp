@@ -22,7 +22,7 @@ void ProgramWriter::open_shape(Reduction& reduction, Bytes bytes, const std::vec
   if (reduction.shape >= 0) return;
   reduction.shape = add_shape(program_, CollectiveKind::AllReduce, CollectiveAlgorithm::Ring, {devices},
                               static_cast<std::uint64_t>(bytes.value + 0.5));
-  reduce_stream_.resize(static_cast<std::size_t>(program_.devices));
+  reduce_stream_.resize(program_.devices);
   for (const DeviceId device : devices) {
     StreamId& own = reduce_stream_[device];
     if (!own.valid()) own = stream(device, StreamKind::Collective, DeviceId{});

@@ -54,7 +54,7 @@ MemoryUse memory_use(const Program& program, const Cluster& cluster, Instruction
 
 std::vector<std::vector<double>> link_use(const Program& p, const Timeline& t, const Cluster& cluster,
                                           const Report& report, int parts) {
-  std::vector<std::vector<double>> use(report.links.size(), std::vector<double>(static_cast<std::size_t>(parts), 0));
+  std::vector<std::vector<double>> use(report.links.size(), std::vector<double>(parts, 0));
   if (report.links.empty() || !(report.length.value > 0)) return use;
   const double begin = *std::min_element(t.start.begin(), t.start.end()), each = report.length.value / parts;
   const Places places = places_of(cluster, report);

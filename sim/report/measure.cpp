@@ -14,7 +14,7 @@ class Measurement {
  public:
   Measurement(const Program& program, const Timeline& timeline, const Cluster& cluster)
       : p_(program), t_(timeline), cluster_(cluster) {
-    report_.devices.resize(static_cast<std::size_t>(p_.devices));
+    report_.devices.resize(p_.devices);
   }
 
   Report run() {
@@ -56,7 +56,7 @@ class Measurement {
 
   /// Makespan, period and length from the last end of every iteration.
   void times() {
-    std::vector<double> last(static_cast<std::size_t>(p_.iterations), 0), first(last.size(), kInfinity);
+    std::vector<double> last(p_.iterations, 0), first(last.size(), kInfinity);
     std::vector<int> newest(report_.devices.size(), 0);
     report_.drains = true;
     for (std::size_t n = 0; n < p_.size(); ++n) {

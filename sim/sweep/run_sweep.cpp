@@ -179,8 +179,7 @@ std::string progress_text(const SweepProgress& p, bool bar) {
   std::string text;
   if (bar) {
     const int full = p.all > 0 ? static_cast<int>(static_cast<long>(kWidth) * with_result / p.all) : kWidth;
-    text = '[' + std::string(static_cast<std::size_t>(full), '#') +
-           std::string(static_cast<std::size_t>(kWidth - full), '.') + "] ";
+    text = '[' + std::string(full, '#') + std::string(kWidth - full, '.') + "] ";
   }
   text += fmt::format("{} of {} points", with_result, p.all);
   if (p.done > 0 && p.seconds > 0) {

@@ -53,7 +53,7 @@ std::optional<Pair> read_pair(const Value& pair, const std::string& path, const 
                             "unknown-site");
       return {};
     }
-    sites.insert(static_cast<std::size_t>(found - names.begin()));
+    sites.insert(found - names.begin());
   }
   if (between.items.size() == 2 && sites.size() == 2) return Pair{*sites.begin(), *sites.rbegin()};
   writer.problems().add(between.where, path + ".between", "a pair is two different sites", "such as [paris, tokyo]",

@@ -14,7 +14,7 @@ constexpr std::int64_t kOne = 16, kTable = 32;  // At multiples of 64 bytes.
 
 /// Before the first of so many steps.
 inline std::vector<double> numbers(const OptimizerRule& rule, int steps) {
-  std::vector<double> all(static_cast<std::size_t>(kTable + 2 * std::int64_t{steps}), 0);
+  std::vector<double> all(kTable + 2 * std::int64_t{steps}, 0);
   all[kOne] = 1;
   for (int step = 0; step < steps; ++step) {
     const real::Corrections<double> corrections(rule, rule.learning_rate, step + 1);

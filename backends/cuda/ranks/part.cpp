@@ -70,7 +70,7 @@ std::vector<Seat> seats_of(const real::Dealing& dealing, const std::vector<int>&
   }
   for (std::size_t d = 0; d < seats.size(); ++d) {
     const int owner = dealing.owner(DeviceId{static_cast<std::int64_t>(d)});
-    if (owner >= 0) seats[d] = {owner, all.at(static_cast<std::size_t>(owner)).at(d)};
+    if (owner >= 0) seats[d] = {owner, all.at(owner).at(d)};
   }
   return seats;
 }

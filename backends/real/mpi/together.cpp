@@ -34,7 +34,7 @@ std::uint64_t fingerprint(const Program& p) {
 
 void require_same_program(const Program& program) {
   const std::uint64_t own = fingerprint(program);
-  std::vector<std::uint64_t> all(static_cast<std::size_t>(world().size));
+  std::vector<std::uint64_t> all(world().size);
   check(MPI_Allgather(&own, 1, MPI_UINT64_T, all.data(), 1, MPI_UINT64_T, wires().words));
   if (std::count(all.begin(), all.end(), all.front()) != world().size)
     throw BackendError("the processes have read different scenarios, or are different versions of this program");

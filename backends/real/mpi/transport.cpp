@@ -118,7 +118,7 @@ void MpiTransport::exchange(const Collective& c, int collective, int member, con
   auto [found, fresh] = sums_.try_emplace(collective);
   Sum& sum = found->second;
   if (fresh) {
-    sum.shares.resize(static_cast<std::size_t>(c.members));
+    sum.shares.resize(c.members);
     sum.missing = c.members;
   }
   std::set<int> others;

@@ -57,7 +57,7 @@ std::optional<Word> hear() {
   if (!there) return {};
   int size = 0;
   MPI_Get_count(&status, MPI_BYTE, &size);
-  Word word{status.MPI_SOURCE, std::string(static_cast<std::size_t>(size), '\0')};
+  Word word{status.MPI_SOURCE, std::string(size, '\0')};
   real::check(MPI_Mrecv(word.text.data(), size, MPI_BYTE, &message, MPI_STATUS_IGNORE));
   return word;
 }

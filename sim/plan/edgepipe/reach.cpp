@@ -13,7 +13,7 @@ class Reach {
       : p_(p),
         allowed_(allowed),
         counts_(p),
-        words_(static_cast<std::size_t>(allowed.words())),
+        words_(allowed.words()),
         reached_(static_cast<std::size_t>(counts_.total()) * words_),
         begins_(words_) {}
 

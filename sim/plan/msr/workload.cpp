@@ -66,8 +66,7 @@ std::vector<LayerAmounts> amounts_of(const CostTable& costs, int device_type, in
 Digraph layer_graph(const ModelGraph& model) {
   Digraph graph(static_cast<int>(model.layers.size()));
   for (std::size_t l = 0; l < model.layers.size(); ++l)
-    for (const LayerId input : model.layers[l].inputs)
-      graph.add(static_cast<int>(static_cast<std::size_t>(input)), static_cast<int>(l));
+    for (const LayerId input : model.layers[l].inputs) graph.add(static_cast<int>(input), static_cast<int>(l));
   return graph;
 }
 

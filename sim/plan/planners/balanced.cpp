@@ -183,7 +183,7 @@ std::vector<int> first_layers(int layers, std::vector<std::vector<const LayerSum
 }
 
 std::vector<int> one_layer_each(int count) {
-  std::vector<int> starts(static_cast<std::size_t>(count));
+  std::vector<int> starts(count);
   std::iota(starts.begin(), starts.end(), 0);
   return starts;
 }
@@ -192,7 +192,7 @@ std::vector<int> one_layer_each(int count) {
 Division divide(const Plan& copies, int count, const PlannerInput& input) {
   const int layers = static_cast<int>(input.model.layers.size());
   std::map<std::pair<int, std::int64_t>, LayerSums> known;  // By device type and samples.
-  std::vector<std::vector<const LayerSums*>> sums(static_cast<std::size_t>(count));
+  std::vector<std::vector<const LayerSums*>> sums(count);
   std::vector<std::vector<StageShare>> devices(input.cluster.devices.size());
   bool shared = false;
   for (int s = 0; s < copies.stage_count(); ++s) {

@@ -150,7 +150,7 @@ class Search {
   }
 
   std::vector<std::set<int>> types_of_stages(const Candidate& candidate) const {
-    std::vector<std::set<int>> stages(static_cast<std::size_t>(candidate.depth));
+    std::vector<std::set<int>> stages(candidate.depth);
     for (std::size_t d = 0; d < candidate.devices.size() && types_.mixed(); ++d)
       stages[d / static_cast<std::size_t>(candidate.width)].insert(type_of(candidate.devices[d]));
     if (!types_.mixed()) std::fill(stages.begin(), stages.end(), std::set<int>{0});

@@ -9,7 +9,7 @@ namespace {
 class Integers final : public Rows {
  public:
   Integers(const TaskShape& shape, std::uint64_t seed)
-      : Rows(shape, seed), seed_(seed), inputs_(static_cast<std::size_t>(numbers(shape.inputs))) {}
+      : Rows(shape, seed), seed_(seed), inputs_(numbers(shape.inputs)) {}
 
  protected:
   void inputs_of(std::int64_t row, std::span<double> out) const override {

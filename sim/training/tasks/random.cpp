@@ -16,7 +16,7 @@ class Random final : public Dataset {
 
   void input(int input, int iteration, std::int64_t sample, std::span<double> out) const override {
     Rng rng = stream(seed_, "random input", {input, iteration, sample});
-    fill(rng, shape_.inputs.at(static_cast<std::size_t>(input)).inner, out);
+    fill(rng, shape_.inputs.at(input).inner, out);
   }
 
   void target(int iteration, std::int64_t sample, std::span<double> out) const override {

@@ -21,7 +21,7 @@ struct Matrix {
   std::vector<double> weights;
 
   std::vector<double> times(std::span<const double> in) const {
-    std::vector<double> out(static_cast<std::size_t>(rows), 0);
+    std::vector<double> out(rows, 0);
     const double* w = weights.data();
     for (double& sum : out)
       for (const double x : in) sum += *w++ * x;
@@ -74,7 +74,7 @@ class Teacher final : public Rows {
 
  private:
   std::vector<double> answer(std::int64_t row) const {
-    std::vector<double> numbers(static_cast<std::size_t>(inputs_));
+    std::vector<double> numbers(inputs_);
     inputs_of(row, numbers);
     for (const Matrix* layer : {&first_, &second_}) {
       numbers = layer->times(numbers);
