@@ -10,7 +10,7 @@ namespace {
 /// The first stage that holds each layer; -1: none does.
 std::vector<int> first_holders(const Workload& w) {
   std::vector<int> first(w.layers.size(), -1);
-  for (int s = std::ssize(w.stages) - 1; s >= 0; --s)
+  for (int s = static_cast<int>(w.stages.size()) - 1; s >= 0; --s)
     for (const LayerId layer : w.stages[s].layers) first[layer] = s;
   return first;
 }

@@ -19,7 +19,7 @@ Rounds::Visit Rounds::backward(int k) const {
 
 Rounds rounds_of(const RankInput& r, std::string_view schedule, int group) {
   const int p = r.ranks, m = r.micro_batches;
-  const auto leaves = [&](int group) { return m % group != 0 && m % group < p; };
+  const auto leaves = [&](int size) { return m % size != 0 && m % size < p; };
   if (group == 0)
     for (group = std::min(p, m); group < m && leaves(group);) ++group;
   if (group > m || group < std::min(p, m) || leaves(group))
