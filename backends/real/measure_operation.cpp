@@ -39,7 +39,8 @@ Program smallest_program() {
   const auto add = [&](InstructionKind kind, int number, int version) {
     if (p.size() > 0) p.waits.emplace_back(static_cast<std::int64_t>(p.size()) - 1);
     p.first_wait.push_back(static_cast<std::uint32_t>(p.waits.size()));
-    p.instructions.push_back({.stream = StreamId{0},
+    p.instructions.push_back({.duration = {},
+                              .stream = StreamId{0},
                               .device = DeviceId{0},
                               .stage = StageId{0},
                               .number = number,

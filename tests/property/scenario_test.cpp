@@ -118,7 +118,7 @@ std::optional<CompiledExperiment> prepared(const Experiment& scenario, Refusals&
   }
 }
 
-Outcome checked(const Experiment& scenario, const CompiledExperiment& p, const std::string& backend) {
+Outcome checked(const CompiledExperiment& p, const std::string& backend) {
   CAPTURE(backend);
   Outcome run = stagecraft::run(p, backend);
   check_busy_and_idle(run);
@@ -127,11 +127,11 @@ Outcome checked(const Experiment& scenario, const CompiledExperiment& p, const s
   return run;
 }
 
-void check_case(const Experiment& scenario, const CompiledExperiment& p, bool shared) {
-  const Outcome ideal = checked(scenario, p, "ideal");
+void check_case(const CompiledExperiment& p, bool shared) {
+  const Outcome ideal = checked(p, "ideal");
   for (const BackendDef* def : backends::all()) {
     if (def->clock != Clock::Simulated || def->name == "ideal" || !def->why_not().empty()) continue;
-    const Outcome other = checked(scenario, p, std::string(def->name));
+    const Outcome other = checked(p, std::string(def->name));
     if (!shared) CHECK(test::difference(p.program, ideal.timeline, other.timeline) == "");
   }
 }
@@ -152,7 +152,7 @@ TEST_CASE("of each schedule: busy and idle, memory, critical path, and simulator
       const Experiment scenario = load_experiment(kFile, sets);
       const std::optional<CompiledExperiment> p = prepared(scenario, refusals);
       if (!p) continue;
-      check_case(scenario, *p, shared);
+      check_case(*p, shared);
       ++ran;
       unshared += !shared;
       selective += sets.back() == "plan.recompute=selective";

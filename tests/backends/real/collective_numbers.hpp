@@ -127,7 +127,8 @@ inline CollectiveCase random_collectives(int devices, Rng& rng) {
     for (const bool all : {true, false}) {
       std::vector<int> group;
       for (int d = 0; d < devices; ++d)
-        if (all || rng.integer(0, 2) > 0) group.insert(group.begin() + rng.integer(0, std::ssize(group)), d);
+        if (all || rng.integer(0, 2) > 0)
+          group.insert(group.begin() + rng.integer(0, static_cast<int>(group.size())), d);
       if (group.empty()) group.push_back(0);
       const int members = static_cast<int>(group.size());
       int numbers = rng.integer(0, 40);

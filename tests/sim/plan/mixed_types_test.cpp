@@ -226,7 +226,7 @@ std::vector<msr::PiperInput> random_piper(Rng& rng, int types, int devices) {
   input.bandwidth = rng.uniform(1, 20);
   input.most_replicas = rng.integer(1, 4);
   input.whole_stages = true;
-  for (std::size_t l = 0; l < layers; ++l) {
+  for (int l = 0; l < layers; ++l) {
     msr::Variant plain{"plain", rng.uniform(0, 1), rng.uniform(0, 1), rng.uniform(0, 2), rng.uniform(0, 2), {}, {}};
     for (std::size_t i = 0; i < input.graph.previous[l].size(); ++i) plain.in.push_back(rng.uniform(0, 1));
     for (std::size_t i = 0; i < input.graph.next[l].size(); ++i) plain.out.push_back(rng.uniform(0, 1));

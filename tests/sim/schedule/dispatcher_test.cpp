@@ -48,7 +48,7 @@ struct Item {
 
 /// Every item waits for the same item of another row.
 struct InStep {
-  explicit InStep(const std::vector<std::vector<Item>>& rows) : rows(rows), dispatcher(rows, *this) {}
+  explicit InStep(const std::vector<std::vector<Item>>& given) : rows(given), dispatcher(given, *this) {}
   bool ready(int row, std::size_t i) const { return rows[row][i].needs < 0 || ran[rows[row][i].needs] > i; }
   void arrive(int, const Item&) {}
   void take(int row, std::size_t first, std::size_t end) {
