@@ -80,7 +80,8 @@ def papers():
 
 def results():
     """Two points of a sweep with one result, in small pages."""
-    figures = re.findall(r'^    \{"(\w+)", (true|false)', (root / "sim/sweep/result.cpp").read_text(), re.M)
+    figures = re.findall(r'^    \{"(\w+)", (true|false)', (root / "sim/experiment/metrics.cpp").read_text(), re.M)
+    assert figures, "the table of metrics has another form"
     columns = ", ".join(f"{name} {'INTEGER' if whole == 'true' else 'REAL'}" for name, whole in figures)
     names = ", ".join("result." + name for name, _ in figures)
     store = (root / "sim/sweep/store.cpp").read_text()
