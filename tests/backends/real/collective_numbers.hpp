@@ -17,12 +17,12 @@ namespace stagecraft::test {
 using Numbers = std::vector<double>;
 
 /// What each member of a collective has before, and is to have after it.
-struct Expected {
+struct CollectiveOracle {
   std::vector<Numbers> inputs, outputs;
 };
 
-inline Expected expected(CollectiveKind kind, int members, int numbers, Rng& rng, bool whole_numbers) {
-  Expected e;
+inline CollectiveOracle expected(CollectiveKind kind, int members, int numbers, Rng& rng, bool whole_numbers) {
+  CollectiveOracle e;
   for (int m = 0; m < members; ++m) {
     Numbers& own = e.inputs.emplace_back(real::input_numbers(kind, members, m, numbers));
     for (double& x : own) x = whole_numbers ? double(rng.integer(-1000, 1000)) : rng.uniform() - 0.5;
@@ -59,9 +59,10 @@ inline Expected expected(CollectiveKind kind, int members, int numbers, Rng& rng
 /// Arrays of double numbers for every member of every collective of a program.
 class CollectiveNumbers : public real::Actions, public real::Parcels, public real::CollectiveArrays {
  public:
-  CollectiveNumbers(const Program& p, const std::vector<Expected>& all, const std::function<bool(DeviceId)>& here)
+  CollectiveNumbers(const Program& p, const std::vector<CollectiveOracle>& all,
+                    const std::function<bool(DeviceId)>& here)
       : p_(p), here_(here), kernels_(cpu::make_kernels(sizeof(double))) {
-    for (const Expected& e : all) {
+    for (const CollectiveOracle& e : all) {
       inputs_.push_back(e.inputs);
       auto& outputs = outputs_.emplace_back();
       for (const Numbers& output : e.outputs) outputs.emplace_back(output.size(), -1);
@@ -116,7 +117,7 @@ class CollectiveNumbers : public real::Actions, public real::Parcels, public rea
 /// Several collectives of all kinds among all devices and among some of them, which may run at once.
 struct CollectiveCase {
   Program program;
-  std::vector<Expected> expected;
+  std::vector<CollectiveOracle> expected;
 };
 
 inline CollectiveCase random_collectives(int devices, Rng& rng) {
