@@ -33,7 +33,7 @@ struct GpuOptions {
 
 struct RunOptions {
   std::uint64_t seed = 1;
-  Seconds timeout{0};       ///< Of wall time; of a real run: without any progress. Zero: none, or the backend's own.
+  Seconds timeout{0};       ///< Wall time; in a real run, without any progress. Zero: the backend's own limit, or none.
   bool one_thread = false;  ///< In a real run: all devices on one thread, in the order of the program.
   bool emulated = false;    ///< In a real run: sleep for the time of the cost table instead; messages are real.
   GpuOptions gpu = {};

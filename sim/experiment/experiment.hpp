@@ -61,7 +61,7 @@ struct Experiment {
 Experiment read_experiment(const Scenario&);
 Experiment load_experiment(const std::string& file, const std::vector<std::string>& sets);
 
-/// A copy to change. It has no hash, since nobody wrote it as a scenario.
+/// A copy to change. It has no hash, because it was never written as a scenario.
 Experiment variant_of(const Experiment&);
 
 /// A schedule with these options and every other at its default.

@@ -39,10 +39,10 @@ struct PlanSpec {
   std::optional<Placement> placement;                            ///< Nothing: what the schedule goes with.
   std::optional<std::vector<DeviceId>> devices;                  ///< Nothing: all of the cluster.
   bool sequential = false;                                       ///< Parallel branches run one after the other.
-  std::optional<Bytes> memory;                                   ///< Of a device, in place of what its type has.
-  std::optional<Bandwidth> bandwidth;                            ///< Of every link, in place of the cluster's.
+  std::optional<Bytes> memory;                                   ///< Memory of each device, in place of its type's.
+  std::optional<Bandwidth> bandwidth;                            ///< Rate of every link, in place of the cluster's.
   std::optional<std::int64_t> effort;                            ///< Partial plans or steps of a search, at most.
-  std::shared_ptr<const PlannerOptions> own;                     ///< Of this planner alone; may be null.
+  std::shared_ptr<const PlannerOptions> own;                     ///< Options that this planner alone has; may be null.
   std::shared_ptr<const config::Value> source;  ///< The checked map it was read from; null if there is none.
 
   /// Where a field was written, or else the whole map, for messages.

@@ -26,7 +26,7 @@ struct PlannerInput {
 /// What a planner knows about its plan.
 struct PlannerReport {
   Seconds predicted = {};  ///< Time of one micro-batch in the steady state, by the planner's own model; 0: it has none.
-  Bytes memory = {};       ///< Of the fullest device, by that model; 0: unknown.
+  Bytes memory = {};       ///< Memory of the fullest device, by that model; 0: unknown.
   Seconds lower_bound = {};       ///< No plan of its kind takes less, by that model; 0: none is known.
   std::string bound_reason = {};  ///< Why: "the search was exhaustive", "all work shared evenly".
   std::int64_t states = 0;        ///< Partial plans that were looked at.

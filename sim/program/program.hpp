@@ -142,15 +142,15 @@ struct Program {
   std::vector<TransferShape> transfer_shapes;
   std::vector<Collective> collectives;
   std::vector<CollectiveShape> collective_shapes;
-  std::vector<CollectivePhase> phases;  ///< Those of a shape in a row.
+  std::vector<CollectivePhase> phases;  ///< The phases of each shape, in a row.
   std::vector<RouteEnds> routes;        ///< Each pair of devices that talk, once; those of a phase in a row.
-  std::vector<EdgeEnds> edges;          ///< Of the plan.
+  std::vector<EdgeEnds> edges;          ///< The edges of the plan.
   std::vector<Stream> streams;
-  std::vector<Buffer> buffers;               ///< Of ops; buffer() also knows those of messages.
-  std::vector<ResidentMemory> memory;        ///< Of each device.
-  std::vector<int> micro_batches;            ///< Of each stage, in one iteration.
-  std::vector<int> updates;                  ///< Of each stage, in one iteration.
-  std::vector<int> delays;                   ///< Of each stage: most updates between a forward and its backward.
+  std::vector<Buffer> buffers;               ///< Buffers of ops; buffer() also knows those of messages.
+  std::vector<ResidentMemory> memory;        ///< Indexed by device.
+  std::vector<int> micro_batches;            ///< [stage], in one iteration.
+  std::vector<int> updates;                  ///< [stage], in one iteration.
+  std::vector<int> delays;                   ///< [stage]: most updates between a forward and its backward.
   std::shared_ptr<const Workload> workload;  ///< What is computed; null where nothing really is.
   int devices = 0;
   int iterations = 1;

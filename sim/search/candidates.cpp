@@ -11,8 +11,8 @@
 namespace stagecraft {
 namespace {
 
-constexpr int kMostStates = 200'000, kMostSteps = 5'000'000;  // Of one plan: a fraction of a second.
-constexpr int kMostMicroBatches = 32;  // Of each rank, or as many as the scenario has; more hide little.
+constexpr int kMostStates = 200'000, kMostSteps = 5'000'000;  // A planner takes a fraction of a second.
+constexpr int kMostMicroBatches = 32;  // For each rank, or the scenario's own number; more hide little.
 
 /// 1, 2, 3 ... up to eight, then powers of two, and `most`.
 std::vector<int> counts_up_to(int most) {
@@ -22,7 +22,7 @@ std::vector<int> counts_up_to(int most) {
   return counts;
 }
 
-/// Those that search where to cut, and how often. `explicit` searches for nothing, `layerpipe` makes no stages, and
+/// The planner searches where to cut, and how often. `explicit` searches for nothing, `layerpipe` makes no stages, and
 /// `brute` finds what others find.
 bool is_tried(const PlannerDef& def) {
   return def.name != "balanced" && def.name != "explicit" && def.name != "layerpipe" && def.name != "brute";
@@ -43,7 +43,7 @@ struct Load {
 Load load_of(const PlannedExperiment& p) {
   const std::size_t devices = p.cluster().devices.size();
   Load load{std::vector<Seconds>(devices), std::vector<Bytes>(devices)};
-  // Of stages that recompute one at a time has all of its stash; of two copies one alone may have a micro-batch.
+  // One recomputing stage at a time has all of its stash, and only one of two copies may have a micro-batch.
   std::vector<Bytes> largest(load.held);
   for (int s = 0; s < p.plan.stage_count(); ++s) {
     const Stage& stage = p.plan.stage(StageId{s});

@@ -23,8 +23,8 @@ struct Candidate {
 
 struct CandidateOptions {
   std::vector<const ScheduleDef*> schedules;  ///< The schedules that will run the plans.
-  int iterations = 1;                         ///< Of one simulation.
-  double most_instructions = 0;               ///< Of one simulation.
+  int iterations = 1;                         ///< Iterations of one simulation.
+  double most_instructions = 0;               ///< Limit of one simulation.
 };
 
 struct Candidates {

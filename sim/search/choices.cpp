@@ -25,7 +25,7 @@ const Words kUsual = {"1f1b",   "gpipe",       "eager-1f1b",     "zb-h1", "zb-2p
                       "v-half", "interleaved", "interleaved-zb", "zb-v",  "v-min"};
 const Words kUnflushed = {"pipedream", "2bw"};
 constexpr int kIterations = 5;
-constexpr double kMostInstructions = 1e6;  // Of one simulation, which takes less than a second.
+constexpr double kMostInstructions = 1e6;  // One simulation takes less than a second.
 
 /// An order of work, and the weights it reads.
 struct SchedulingPolicy {
@@ -313,7 +313,7 @@ class ChoiceSearch {
   ShortestChoices shortest_;
   std::map<std::string, std::vector<Choice>> fronts_;  ///< By recomputation.
   std::set<std::string> ran_;                          ///< Schedules that could run one of the plans.
-  std::map<std::string, std::string> refused_;  ///< Of each schedule: why it could not run the first that it could not.
+  std::map<std::string, std::string> refused_;         ///< Schedule -> why it could not run the first plan that failed.
 };
 
 }  // namespace
