@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "backends/real/kernels.hpp"
-#include "sim/core/id_vector.hpp"
+#include "sim/core/enum_array.hpp"
 #include "sim/timeline/timeline.hpp"
 
 namespace stagecraft::real {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/core/id_vector.hpp"
+#include "sim/core/enum_array.hpp"
 
 namespace stagecraft {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/core/id_vector.hpp"
+#include "sim/core/enum_array.hpp"
 
 namespace stagecraft {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "sim/core/id_vector.hpp"
+#include "sim/core/enum_array.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "sim/core/id_vector.hpp"
+#include "sim/core/enum_array.hpp"
 #include "sim/schedule/builder.hpp"
 
 namespace stagecraft::schedules {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "sim/core/id_vector.hpp"
+#include "sim/core/enum_array.hpp"
 
 namespace stagecraft {
 
