@@ -5,6 +5,7 @@
 
 #include "models/operations.hpp"
 #include "sim/model/builder.hpp"
+#include "sim/model/model_graph.hpp"
 
 namespace stagecraft {
 
@@ -45,5 +46,9 @@ class GraphWriter {
  private:
   ModelGraph model_;
 };
+
+/// A model/1 file of the builder `listed`, which reads back to the same: comments first, and a note behind each layer.
+std::string listed_model_yaml(const ModelGraph&, const std::string& title, const std::vector<std::string>& comments,
+                              const std::vector<std::string>& notes);
 
 }  // namespace stagecraft

@@ -155,7 +155,7 @@ ModelGraph read_pipedream_graph(std::string_view text, const std::string& file, 
   model.name = "timed";
   std::vector<LayerId> ids(reader.nodes().size());
   for (const int n : *order) {
-    const auto i = static_cast<std::size_t>(n);
+    const std::size_t i = n;
     const Node& node = reader.nodes()[i];
     if (is_left_out(node, reader.graph().previous[i], reader.graph().next[i])) continue;
     ids[i] = LayerId{static_cast<std::int64_t>(model.layers.size())};

@@ -59,4 +59,10 @@ class ClusterWriter {
   config::Problems problems_;
 };
 
+/// The fields of a grid beside its shape.
+std::vector<config::Field> grid_fields();
+/// A device on a router at every point of a grid, and a cable to the next point in each dimension; `wrap` joins the
+/// ends too. Routes go along the first dimension first.
+Cluster grid(const config::Value& map, const std::vector<int>& sizes, bool wrap);
+
 }  // namespace stagecraft

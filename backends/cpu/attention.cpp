@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backends/cpu/loops.hpp"
 #include "backends/cpu/matrix.hpp"
 #include "backends/cpu/operations.hpp"
-#include "backends/cpu/softmax.hpp"
 
 namespace stagecraft::cpu {
 namespace {

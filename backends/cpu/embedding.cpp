@@ -2,7 +2,6 @@
 
 #include "backends/cpu/loops.hpp"
 #include "backends/cpu/operations.hpp"
-#include "backends/cpu/whole_number.hpp"
 
 namespace stagecraft::cpu {
 namespace {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "backends/real/kernels.hpp"
@@ -9,5 +10,19 @@ namespace stagecraft::cpu {
 
 /// Kernels on Eigen, one thread; `width` is 4 or 8 bytes a number. Not to be used by two threads at once.
 std::unique_ptr<real::Kernels> make_kernels(std::size_t width, DeviceId = {});
+
+// The formulas of backends/real/formulas on arrays of the host; T is float or double.
+
+template <class T>
+void update(const OptimizerRule&, const real::UpdateOptions&, std::int64_t count, const T* gradient,
+            real::OptimizerState&, const T* from, T* to);
+
+template <class T>
+void predict(const OptimizerRule&, Direction, int horizon, std::int64_t count, const real::OptimizerState&,
+             const T* from, T* to);
+
+template <class T>
+void reconstruct(const OptimizerRule&, Reconstruction, int delay, std::int64_t count, const real::OptimizerState&,
+                 const T* from, T* to);
 
 }  // namespace stagecraft::cpu

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "backends/real/formulas/elementary.hpp"
+
 /// Loops that the compiler vectorises without a choice about the result: a number never depends on where it lies, a sum
 /// only on how many numbers it has.
 namespace stagecraft::cpu {
@@ -33,6 +35,26 @@ T joined(std::int64_t count, T start, Value&& value, Join&& join) {
 template <class T, class Value>
 T sum(std::int64_t count, Value&& value) {
   return joined(count, T{0}, value, [](T a, T b) { return a + b; });
+}
+
+}  // namespace stagecraft::cpu
+
+namespace stagecraft::cpu {
+
+/// softmax(factor x) is exponentials / sum, and its logarithm factor x - largest - log(sum).
+template <class T>
+struct SoftmaxParts {
+  T largest, sum;
+};
+
+/// Writes exp(factor x - largest). `to` may be `x`.
+template <class T>
+SoftmaxParts<T> softmax_exponentials(std::int64_t count, const T* x, T factor, T* to) {
+  const T largest = joined(
+      count, -std::numeric_limits<T>::infinity(), [=](std::int64_t i) { return factor * x[i]; },
+      [](T a, T b) { return a < b ? b : a; });
+  put(false, count, to, [=](std::int64_t i) { return real::exponential(factor * x[i] - largest); });
+  return {largest, sum<T>(count, [to](std::int64_t i) { return to[i]; })};
 }
 
 }  // namespace stagecraft::cpu

@@ -1,8 +1,7 @@
 #include <cmath>
 
+#include "backends/cpu/loops.hpp"
 #include "backends/cpu/operations.hpp"
-#include "backends/cpu/softmax.hpp"
-#include "backends/cpu/whole_number.hpp"
 
 namespace stagecraft::cpu {
 namespace {

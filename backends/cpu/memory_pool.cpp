@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/core/reserve.hpp"
+#include "sim/core/host.hpp"
 
 namespace stagecraft::cpu {
 namespace {

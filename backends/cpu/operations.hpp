@@ -1,10 +1,14 @@
 #pragma once
 
+#include <fmt/format.h>
+#include <cmath>
 #include <cstdint>
 #include <span>
 
 #include "backends/cpu/memory_pool.hpp"
 #include "backends/real/kernels.hpp"
+#include "sim/core/diagnostic.hpp"
+#include "sim/model/operation.hpp"
 
 namespace stagecraft::cpu {
 
@@ -45,6 +49,15 @@ OperationKernels sum_square_kernels();
 template <class T>
 T* numbers(const real::Tensor& tensor) {
   return static_cast<T*>(tensor.data);
+}
+
+/// A word or a class that the data of a task give as a number: whole, from 0, below `count`.
+template <class T>
+std::int64_t whole_number(T value, int count, const char* what, const Operation& op) {
+  if (!(value >= 0 && value < static_cast<T>(count)) || value != std::floor(value))
+    throw InputError(fmt::format("{}: {} {} is not known.", to_text(op), what, value),
+                     fmt::format("Use whole numbers from 0 to {}.", count - 1));
+  return static_cast<std::int64_t>(value);
 }
 
 }  // namespace stagecraft::cpu

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "backends/real/pause.hpp"
+#include "backends/real/clocks.hpp"
 #include "backends/real/walk.hpp"
 #include "sim/core/diagnostic.hpp"
 
@@ -49,7 +49,7 @@ void Watch::hear(News news) const {
 }
 
 void Watch::keep_up(int queue, std::size_t most) {
-  const auto q = static_cast<std::size_t>(queue);
+  const std::size_t q = queue;
   if (marks_.of_queue[q].size() <= most) return;
   look(q);
   until([&] { return marks_.of_queue[q].size() - next_[q] <= most; });
@@ -103,7 +103,7 @@ void read_times(const Program& p, const Marks& marks, std::vector<double>& start
   end.resize(p.size());
   for (std::size_t n = 0; n < p.size(); ++n) {
     if (!marks.start[n]) continue;  // Of another process.
-    const auto iteration = static_cast<std::size_t>(p.iteration_of(p.instructions[n]));
+    const std::size_t iteration = p.iteration_of(p.instructions[n]);
     DeviceClock& clock = clocks[marks.gpu[n]];
     clock.reach(iteration, *marks.start[n]);
     start[n] = clock.at(iteration, *marks.start[n]);

@@ -2,8 +2,10 @@
 
 #include <cublasLt.h>
 #include <nccl.h>
-
+#include <functional>
 #include <string>
+
+#include "backends/cuda/driver.hpp"
 
 namespace stagecraft::cuda {
 
@@ -65,5 +67,22 @@ struct Nccl {
 };
 
 #undef STAGECRAFT_SYMBOL
+
+}  // namespace stagecraft::cuda
+
+/// Calls of NCCL that never wait inside of it: what hangs there hangs for ever.
+namespace stagecraft::cuda {
+
+/// CudaError with what NCCL says. What still goes on has not failed.
+void require(const Nccl&, ncclResult_t, const char* what);
+
+/// In one group. One that stays open keeps every later call from starting, also ncclCommAbort.
+void group(const Nccl&, const std::function<void()>& calls);
+
+/// Begins to make a rank on the GPU, all ranks of a process in one group; made it is behind wait_for().
+void begin_rank(const Nccl&, int gpu, const ncclUniqueId&, int rank, int ranks, ncclComm_t&);
+
+/// Until the host is through with what the communicator was told.
+void wait_for(const Nccl&, ncclComm_t, const Until&);
 
 }  // namespace stagecraft::cuda

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backends/cuda/arena.hpp"
-#include "backends/cuda/patience.hpp"
+#include "backends/cuda/driver.hpp"
 #include "backends/cuda/virtual_devices.hpp"
 #include "backends/real/kernels.hpp"
 

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include "backends/cuda/finish.hpp"
-#include "backends/cuda/play.hpp"
-#include "backends/cuda/ranks/part.hpp"
+#include "backends/cuda/ranks/seats.hpp"
 #include "backends/cuda/ranks/together.hpp"
-#include "backends/real/company.hpp"
+#include "backends/cuda/repeat.hpp"
+#include "backends/real/together.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::cuda {

@@ -1,8 +1,11 @@
 #include "backends/cuda/tape.hpp"
 
 #include <map>
+#include <memory>
 
 #include "backends/cuda/queues.hpp"
+#include "backends/real/kernels.hpp"
+#include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::cuda {
 
@@ -76,6 +79,113 @@ void Tape::note(const real::UpdateOptions& options) {
   note(options.delay);
   note(static_cast<int>(options.spike_compensation));
   note(static_cast<int>(options.reconstruction));
+}
+
+namespace {
+
+/// Says which function it was.
+enum class Told : std::uint8_t {
+  Copy,
+  Zero,
+  Forward,
+  InputGradient,
+  WeightGradient,
+  Add,
+  Scale,
+  Update,
+  Predict,
+  Reconstruct
+};
+
+std::uint64_t word(Told told) { return static_cast<std::uint64_t>(told); }
+
+/// As far as the formulas look at it: most only ask whether it is the first step, and of a counter they are told
+/// nothing.
+real::OptimizerState as_seen(const OptimizerRule& rule, real::OptimizerState state) {
+  const bool counts = rule.kind == OptimizerKind::Adam || rule.kind == OptimizerKind::AdamW;
+  if (!counts || state.counter) state.steps = std::min(state.steps, 1);
+  return state;
+}
+
+class TapedKernels final : public real::Kernels {
+ public:
+  TapedKernels(Tape& tape, int queue, real::Kernels& inner) : tape_(tape), queue_(queue), inner_(inner) {}
+
+  std::size_t width() const override { return inner_.width(); }
+  void* allocate(std::size_t) override { throw InternalError("memory of a stream is taken while it is written down"); }
+  void release(void*, std::size_t) override {
+    throw InternalError("memory of a stream is given while it is written down");
+  }
+  void upload(std::span<const double>, void*) override { throw InternalError("an upload is written down"); }
+  void download(const void*, std::span<double>) override { throw InternalError("a download is written down"); }
+  bool finite(real::Tensor) override { throw InternalError("numbers are looked at while work is written down"); }
+
+  void copy(const void* from, void* to, std::size_t bytes) override {
+    tell([=](real::Kernels& k) { k.copy(from, to, bytes); }, Told::Copy, from, to, static_cast<std::uint64_t>(bytes));
+  }
+  void zero(void* to, std::size_t bytes) override {
+    tell([=](real::Kernels& k) { k.zero(to, bytes); }, Told::Zero, to, static_cast<std::uint64_t>(bytes));
+  }
+  void forward(const real::Call& call) override {
+    tell([held = real::KeptCall(call)](real::Kernels& k) { k.forward(held.call()); }, Told::Forward, call);
+  }
+  void input_gradient(const real::Call& call, real::Tensor d, std::span<const real::Gradient> d_inputs) override {
+    tell([held = real::KeptCall(call), d, to = std::vector<real::Gradient>(d_inputs.begin(), d_inputs.end())](
+             real::Kernels& k) { k.input_gradient(held.call(), d, to); },
+         Told::InputGradient, call, d);
+    for (const real::Gradient& g : d_inputs) {
+      tape_.note(g.tensor);
+      tape_.note(static_cast<int>(g.add));
+    }
+  }
+  void weight_gradient(const real::Call& call, real::Tensor d, void* d_weights) override {
+    tell(
+        [held = real::KeptCall(call), d, d_weights](real::Kernels& k) { k.weight_gradient(held.call(), d, d_weights); },
+        Told::WeightGradient, call, d, d_weights);
+  }
+  void add(real::Tensor from, real::Tensor to) override {
+    tell([=](real::Kernels& k) { k.add(from, to); }, Told::Add, from, to);
+  }
+  void scale(double factor, real::Tensor t) override {
+    tell([=](real::Kernels& k) { k.scale(factor, t); }, Told::Scale, factor, t);
+  }
+  void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
+              real::OptimizerState& state, const void* from, void* to) override {
+    tell(
+        [=, &rule](real::Kernels& k) {
+          real::OptimizerState now = as_seen(rule, state);
+          k.update(rule, options, count, gradient, now, from, to);
+        },
+        Told::Update, static_cast<const void*>(&rule), options, count, gradient, as_seen(rule, state), from, to);
+    ++state.steps;
+  }
+  void predict(const OptimizerRule& rule, Direction direction, int horizon, std::int64_t count,
+               const real::OptimizerState& state, const void* from, void* to) override {
+    tell([=, &rule](real::Kernels& k) { k.predict(rule, direction, horizon, count, state, from, to); }, Told::Predict,
+         static_cast<const void*>(&rule), static_cast<int>(direction), horizon, count, state, from, to);
+  }
+  void reconstruct(const OptimizerRule& rule, Reconstruction kind, int delay, std::int64_t count,
+                   const real::OptimizerState& state, const void* from, void* to) override {
+    tell([=, &rule](real::Kernels& k) { k.reconstruct(rule, kind, delay, count, state, from, to); }, Told::Reconstruct,
+         static_cast<const void*>(&rule), static_cast<int>(kind), delay, count, state, from, to);
+  }
+
+ private:
+  template <class Work, class... Facts>
+  void tell(Work work, Told told, const Facts&... facts) {
+    tape_.work(
+        queue_, [&inner = inner_, work = std::move(work)] { work(inner); }, word(told), facts...);
+  }
+
+  Tape& tape_;
+  int queue_;
+  real::Kernels& inner_;
+};
+
+}  // namespace
+
+std::unique_ptr<real::Kernels> taped(Tape& tape, int queue, real::Kernels& inner) {
+  return std::make_unique<TapedKernels>(tape, queue, inner);
 }
 
 }  // namespace stagecraft::cuda

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "backends/cuda/capture.hpp"
-#include "backends/cuda/patience.hpp"
+#include "backends/cuda/driver.hpp"
 
 namespace stagecraft::cuda {
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/des/deadlock.hpp"
 #include "backends/des/routes.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
@@ -122,7 +121,7 @@ void Core::link() {
   successors_.resize(total);
   for (std::size_t i = program_.size(); i-- > 0;) {  // backwards, so that each list comes out in the order of numbers
     for (const InstructionId wait : program_.waits_for(InstructionId{static_cast<std::int64_t>(i)})) {
-      const auto of = static_cast<std::size_t>(nodes_[wait].leader);
+      const std::size_t of = nodes_[wait].leader;
       successors_[--nodes_[of].first_successor] = nodes_[i].leader;
     }
   }
@@ -188,7 +187,7 @@ void Core::start_node(std::int32_t id) {
 /// An op on shared memory: its traffic spread evenly over the time that it takes alone, so that it goes on at that pace
 /// unless others leave it less. With traffic of M bytes that is min(M / time, its share of the memory) bytes a second.
 void Core::start_traffic(std::int32_t id) {
-  const auto i = static_cast<std::size_t>(id);
+  const std::size_t i = id;
   const DeviceId device = program_.instructions[i].device;
   double seconds = nodes_[i].seconds;
   if (conditions_ != nullptr) {
@@ -216,7 +215,7 @@ void Core::start_bytes(std::int32_t id) {
 }
 
 void Core::finish(std::int32_t id) {
-  const auto i = static_cast<std::size_t>(id);
+  const std::size_t i = id;
   const Node& node = nodes_[i];
   const std::int32_t count = members(node);
   std::fill_n(end_.begin() + id, count, now_);

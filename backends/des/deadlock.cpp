@@ -1,4 +1,4 @@
-#include "backends/des/deadlock.hpp"
+#include "backends/des/core.hpp"
 
 #include <fmt/format.h>
 

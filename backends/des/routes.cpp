@@ -75,7 +75,7 @@ std::vector<Route> routes_of(const Program& program, const Cluster& cluster) {
   for (const LinkId link : memories_of(cluster)) routes.push_back({{{link, true}}, {}, cluster.links[link].bandwidth});
   for (const Route& route : routes) {
     for (const Hop& hop : route.hops) {
-      const auto link = static_cast<std::size_t>(hop.link);
+      const std::size_t link = hop.link;
       if (!checked[link]) check_link(cluster.links[link], problems);
       checked[link] = 1;
     }

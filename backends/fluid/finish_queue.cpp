@@ -34,7 +34,7 @@ void FinishQueue::sink(std::size_t at, const Entry& entry) {
 }
 
 void FinishQueue::set(int flow, double time) {
-  const auto f = static_cast<std::size_t>(flow);
+  const std::size_t f = flow;
   if (f >= place_.size()) place_.resize(f + 1, kAbsent);
   const Entry entry{time, flow};
   if (place_[f] == kAbsent) {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "sim/cluster/conditions.hpp"
-#include "sim/core/reserve.hpp"
+#include "sim/core/host.hpp"
 #include "sim/program/held_up.hpp"
 
 namespace stagecraft::backends {

@@ -35,7 +35,7 @@ void DeviceMemory::forget_peaks() {
 }
 
 Array::Array(DeviceMemory& memory, std::int64_t rows, std::int64_t columns, Use use) : tensor_{nullptr, rows, columns} {
-  const std::size_t bytes = static_cast<std::size_t>(rows * columns) * memory.kernels().width();
+  const std::size_t bytes = (rows * columns) * memory.kernels().width();
   tensor_.data = memory.take(bytes, use);
   block_ = std::shared_ptr<void>(tensor_.data, [&memory, bytes, use](void* data) { memory.give(data, bytes, use); });
 }

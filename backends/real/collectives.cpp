@@ -18,9 +18,7 @@ std::int64_t part_size(std::int64_t numbers, int members, int part) {
   return part_begin(numbers, members, part + 1) - part_begin(numbers, members, part);
 }
 
-std::size_t bytes_of(const Kernels& kernels, std::int64_t numbers) {
-  return static_cast<std::size_t>(numbers) * kernels.width();
-}
+std::size_t bytes_of(const Kernels& kernels, std::int64_t numbers) { return numbers * kernels.width(); }
 
 /// A program that folds several collectives into one has no arrays for each of them.
 void require_one_round(const Collective& c) { STAGECRAFT_CHECK(c.rounds == 1); }

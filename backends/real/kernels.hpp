@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "sim/model/operation.hpp"
 #include "sim/training/optimizer.hpp"
@@ -100,6 +101,21 @@ class Kernels {
                        const void* from, void* to) = 0;
   virtual void reconstruct(const OptimizerRule&, Reconstruction, int delay, std::int64_t count, const OptimizerState&,
                            const void* from, void* to) = 0;
+};
+
+/// A call that is made later: its list of inputs lives as long as it.
+class KeptCall {
+ public:
+  explicit KeptCall(const Call& call) : call_(call), inputs_(call.inputs.begin(), call.inputs.end()) {}
+  Call call() const {
+    Call call = call_;
+    call.inputs = inputs_;
+    return call;
+  }
+
+ private:
+  Call call_;
+  std::vector<Tensor> inputs_;
 };
 
 }  // namespace stagecraft::real

@@ -87,11 +87,10 @@ void Mail::deliver(const Letter& l, const Copier& copy) {
   auto& arrays = box(l);
   const auto& values = crossing(l.from.stage, l.edge, l.from.gradient).values;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto v = static_cast<std::size_t>(values[i]);
-    const std::size_t sample = static_cast<std::size_t>(from.values[v].numbers()) * width_;
-    copy(static_cast<const char*>(posted.values[v].data()) + static_cast<std::size_t>(l.from_first) * sample,
-         static_cast<char*>(arrays[i].data()) + static_cast<std::size_t>(l.to_first) * sample,
-         static_cast<std::size_t>(l.samples) * sample);
+    const std::size_t v = values[i];
+    const std::size_t sample = from.values[v].numbers() * width_;
+    copy(static_cast<const char*>(posted.values[v].data()) + l.from_first * sample,
+         static_cast<char*>(arrays[i].data()) + l.to_first * sample, l.samples * sample);
   }
 }
 
@@ -103,7 +102,7 @@ void Mail::carry(int transfer, const Copier& copy) {
 
 std::size_t Mail::bytes(int transfer) const {
   const Letter l = letter(transfer);
-  return static_cast<std::size_t>(crossing(l.from.stage, l.edge, l.from.gradient).numbers * l.samples) * width_;
+  return (crossing(l.from.stage, l.edge, l.from.gradient).numbers * l.samples) * width_;
 }
 
 void Mail::pack(int transfer, void* into) {
@@ -122,9 +121,8 @@ void Mail::give(int transfer, const Piece& piece) {
   Posted& posted = this->posted(l);
   const StageNet& net = *nets_[l.from.stage];
   for (const int v : crossing(l.from.stage, l.edge, l.from.gradient).values) {
-    const std::size_t sample = static_cast<std::size_t>(net.values[v].numbers()) * width_;
-    piece(static_cast<char*>(posted.values[v].data()) + static_cast<std::size_t>(l.from_first) * sample,
-          static_cast<std::size_t>(l.samples) * sample);
+    const std::size_t sample = net.values[v].numbers() * width_;
+    piece(static_cast<char*>(posted.values[v].data()) + l.from_first * sample, l.samples * sample);
   }
   read(posted);
 }
@@ -146,9 +144,8 @@ void Mail::take(int transfer, const Piece& piece) {
   const StageNet& net = *nets_[l.to.stage];
   const auto& values = crossing(l.to.stage, l.edge, !l.to.gradient).values;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::size_t sample = static_cast<std::size_t>(net.values[values[i]].numbers()) * width_;
-    piece(static_cast<char*>(arrays[i].data()) + static_cast<std::size_t>(l.to_first) * sample,
-          static_cast<std::size_t>(l.samples) * sample);
+    const std::size_t sample = net.values[values[i]].numbers() * width_;
+    piece(static_cast<char*>(arrays[i].data()) + l.to_first * sample, l.samples * sample);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "backends/backend.hpp"
 #include "backends/real/execute.hpp"
+#include "sim/core/quantity.hpp"
 #include "sim/cost/profile.hpp"
 
 namespace stagecraft::real {
@@ -11,5 +12,18 @@ namespace stagecraft::real {
 /// Measures every kind of layer of a model, updates of several sizes and messages: the model runs whole, forward and
 /// backward, on `threads` threads at once, each with a copy of its own; medians of the runs behind the first.
 Profile measure(const ProfileRequest&, const KernelFactory&);
+
+/// What the interpreter adds to the computing itself.
+struct MessageFigures {
+  Seconds operation;    ///< From the end of an op to the start of the next on the same device.
+  Seconds latency;      ///< From the end of an op to the start of one on another device that waits for its message.
+  Bandwidth bandwidth;  ///< Of a long message.
+};
+
+/// Runs a program of two devices that only pass a message to and fro, with few bytes and with many.
+MessageFigures measure_messages();
+
+/// What an op of a stage takes beside its layers: the median op of a model whose layers take next to no time.
+Seconds measure_operation(const std::function<Timeline(const Program&)>& run);
 
 }  // namespace stagecraft::real

@@ -1,4 +1,4 @@
-#include "backends/real/measure_messages.hpp"
+#include "backends/real/measure.hpp"
 
 #include <algorithm>
 #include <cstring>

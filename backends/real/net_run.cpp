@@ -41,9 +41,7 @@ Call NetRun::call(std::size_t n, const Samples& s, const void* weights, const Ac
   c.operation = node.operation;
   c.samples = s.count;
   c.inputs = inputs_;
-  c.weights = node.count == 0 ? nullptr
-                              : static_cast<const char*>(weights) +
-                                    static_cast<std::size_t>(node.weights) * memory_->kernels().width();
+  c.weights = node.count == 0 ? nullptr : static_cast<const char*>(weights) + node.weights * memory_->kernels().width();
   if (node.output >= 0) {
     const Value& out = net_->values[node.output];
     c.output = {a.values[node.output].data(), s.count * out.rows, out.columns};
@@ -62,12 +60,12 @@ std::int64_t NetRun::data_numbers(const Node& node) const {
 }
 
 void NetRun::make_data(const Node& node, const Samples& s, Array& into) const {
-  const auto numbers = static_cast<std::size_t>(data_numbers(node));
+  const std::size_t numbers = data_numbers(node);
   std::vector<double> host(numbers * static_cast<std::size_t>(s.count));
   for (std::int64_t i = 0; i < s.count; ++i) {
     const std::int64_t at = s.first + i, sample = s.evaluation ? at : at % s.mini_batch;
     const int iteration = s.evaluation ? -1 : static_cast<int>(at / s.mini_batch);
-    const std::span<double> row{host.data() + static_cast<std::size_t>(i) * numbers, numbers};
+    const std::span<double> row{host.data() + i * numbers, numbers};
     if (node.operation->kind == OperationKind::Input)
       data_->input(node.input_number, iteration, sample, row);
     else
@@ -83,15 +81,14 @@ std::size_t NetRun::prepare(const Samples& s, DeviceMemory& apart) {
     if (numbers == 0) continue;
     Array& array = prepared_[{n, s.first}] = Array(apart, s.count, numbers, Use::Activations);
     make_data(net_->nodes[n], s, array);
-    bytes += static_cast<std::size_t>(s.count * numbers) * memory_->kernels().width();
+    bytes += (s.count * numbers) * memory_->kernels().width();
   }
   return bytes;
 }
 
 void NetRun::load(std::size_t n, const Samples& s, Array& into) const {
   const auto copy = [&](const Array& from) {
-    memory_->kernels().copy(from.data(), into.data(),
-                            static_cast<std::size_t>(from.tensor().size()) * memory_->kernels().width());
+    memory_->kernels().copy(from.data(), into.data(), from.tensor().size() * memory_->kernels().width());
   };
   if (s.evaluation) return make_data(net_->nodes[n], s, into);
   if (const auto found = staged_.find({n, s.first % s.mini_batch}); found != staged_.end()) return copy(found->second);
@@ -161,7 +158,7 @@ void NetRun::forward(const Samples& s, const void* weights, bool keep, Activatio
     run_node(node, n, s, weights, a);
     if (!keep || remakes(node)) a.saved[n] = {};
     for (const int v : node.inputs) {
-      const auto i = static_cast<std::size_t>(v);
+      const std::size_t i = v;
       if (--users[i] == 0 && !(keep && net_->values[i].kept)) a.values[i] = {};
     }
   }
@@ -216,7 +213,7 @@ void NetRun::backward(const Samples& s, const void* weights, bool input_side, vo
     if (again) a.saved[n] = {};
     if (sum != nullptr && node.count > 0) {
       const Lap lap(watch_, Part::WeightGradient, n);
-      void* const place = static_cast<char*>(sum) + static_cast<std::size_t>(node.weights) * memory_->kernels().width();
+      void* const place = static_cast<char*>(sum) + node.weights * memory_->kernels().width();
       memory_->kernels().weight_gradient(c, a.gradients[node.output].tensor(), place);
     }
     // The weights of the node may still wait for it.

@@ -107,7 +107,7 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
 }
 
 std::unique_ptr<WeightStore> Session::new_store(StageId stage, DeviceId device) const {
-  const auto s = static_cast<std::size_t>(stage);
+  const std::size_t s = stage;
   return std::make_unique<WeightStore>(*memories_[device], starts_[s], w_.training, w_.weights, trains(p_, stage),
                                        count_readers(p_, stage, device), p_.delays[s]);
 }
@@ -177,7 +177,7 @@ MemberArrays Session::arrays(InstructionId member) {
 std::size_t Session::share_bytes(InstructionId member) {
   const Collective& c = p_.collective(p_.at(member));
   const std::int64_t own = input_numbers(p_.shape(c).kind, c.members, member - c.first, numbers(c));
-  return static_cast<std::size_t>(own) * width_;
+  return own * width_;
 }
 
 void Session::pack_share(InstructionId member, void* into) {

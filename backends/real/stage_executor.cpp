@@ -44,7 +44,7 @@ void StageExecutor::keep_losses(int iteration, int iterations) {
     if (count == 0) continue;
     if (!kept_losses_) kept_losses_ = Array(prepared_, iterations * each, count, Use::Activations);
     for (std::int64_t n = 0; n < count; ++n) {
-      void* const to = static_cast<char*>(kept_losses_.data()) + static_cast<std::size_t>(micro * count + n) * width;
+      void* const to = static_cast<char*>(kept_losses_.data()) + (micro * count + n) * width;
       memory_.kernels().copy(loss.numbers[n].data(), to, width);
       loss.kept.push_back(to);
     }
@@ -110,7 +110,7 @@ void StageExecutor::forward(const Instruction& i, bool again) {
   }
   for (const Crossing& c : net_.outputs)
     for (const int v : c.values) {
-      const auto at = static_cast<std::size_t>(v);
+      const std::size_t at = v;
       if (!keep || !net_.values[at].kept) a.values[at] = {};
     }
   if (keep) return;
@@ -159,8 +159,7 @@ void StageExecutor::backward(const Instruction& i) {
         if (gradient) continue;
         const Value& value = net_.values[v];
         gradient = Array(memory_, samples(i.micro_batch()).count * value.rows, value.columns, Use::Activations);
-        memory_.kernels().zero(gradient.data(),
-                               static_cast<std::size_t>(gradient.tensor().size()) * memory_.kernels().width());
+        memory_.kernels().zero(gradient.data(), gradient.tensor().size() * memory_.kernels().width());
       }
     post(i, true, a.gradients);
   }
@@ -171,7 +170,7 @@ Array& StageExecutor::slot(int micro) {
   Array& array = slots_[training_.slots ? micro : 0];
   if (!array) {
     array = Array(memory_, 1, net_.weights, Use::Gradients);
-    memory_.kernels().zero(array.data(), static_cast<std::size_t>(net_.weights) * memory_.kernels().width());
+    memory_.kernels().zero(array.data(), net_.weights * memory_.kernels().width());
   }
   return array;
 }
@@ -190,7 +189,7 @@ void StageExecutor::update(const Instruction& i) {
   if (training_.slots)
     slots_.clear();
   else
-    memory_.kernels().zero(sum.data, static_cast<std::size_t>(sum.size()) * memory_.kernels().width());
+    memory_.kernels().zero(sum.data, sum.size() * memory_.kernels().width());
   if (training_.evaluate_every > 0 && weights_->updates() % training_.evaluate_every == 0)
     snapshots_[weights_->updates()] = weights_->download();
 }

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "backends/real/dealing.hpp"
+#include "backends/real/transport.hpp"
 #include "backends/real/walk.hpp"
 
 namespace stagecraft::real {
@@ -24,5 +27,27 @@ Joint run_together(const Program&, const Dealing&, const std::function<Times()>&
 /// Walks the devices that are here while the other processes of the world walk theirs.
 Joint walk_together(const Program&, const Dealing&, Actions&, Parcels&, const WalkOptions&,
                     const std::function<std::string()>& tell);
+
+/// Each process tells all others something: what all told, process by process. All come here at the same time;
+/// FailedElsewhere when one has failed instead.
+std::vector<std::string> exchange(const std::string& own);
+
+/// The other processes of a run, for those whose messages do not go through a Transport. While it lives, SIGTERM is
+/// only noted.
+class Company {
+ public:
+  Company();
+  Company(const Company&) = delete;
+  Company& operator=(const Company&) = delete;
+  ~Company();
+
+  /// As that of Transport.
+  std::optional<Transport::Pulse> pulse(const Transport::Pulse& own);
+  bool told_to_stop() const;
+
+ private:
+  struct Hidden;
+  std::unique_ptr<Hidden> hidden_;
+};
 
 }  // namespace stagecraft::real

@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "backends/real/pause.hpp"
+#include "backends/real/clocks.hpp"
 #include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
 
@@ -135,7 +135,7 @@ class Walk {
       if (i == kStop) return;
       guarded([&] {
         ++computing_;
-        const auto n = static_cast<std::size_t>(i);
+        const std::size_t n = i;
         times_.start[n] = now();
         actions_.compute(InstructionId{i});
         times_.end[n] = now();
@@ -194,7 +194,7 @@ class Walk {
   }
 
   void end(std::int32_t i, std::vector<std::int32_t>& ready) {
-    const auto n = static_cast<std::size_t>(i);
+    const std::size_t n = i;
     ended_[n].store(true, std::memory_order_release);
     progress_.fetch_add(1, std::memory_order_relaxed);
     for (std::uint32_t f = followers_.first[n]; f < followers_.first[n + 1]; ++f) {
@@ -237,7 +237,7 @@ class Walk {
     const int transfer = instruction.transfer();
     const Transfer& t = p_.transfers[transfer];
     if (!here(p_.at(t.send).device) || !here(p_.at(t.receive).device)) return pass(instruction, i, ready);
-    const auto s = static_cast<std::size_t>(t.send), r = static_cast<std::size_t>(t.receive);
+    const std::size_t s = t.send, r = t.receive;
     auto& ends_ready = ends_ready_[transfer];
     if (p_.rendezvous) {
       if (ends_ready.fetch_add(1) == 0) return;

@@ -53,7 +53,7 @@ WeightStore::WeightStore(DeviceMemory& memory, std::span<const double> start, co
   const auto state = [&](bool wanted, Use use) -> void* {
     if (!wanted || !learns) return nullptr;
     Array array(memory, 1, size_, use);
-    memory.kernels().zero(array.data(), static_cast<std::size_t>(size_) * memory.kernels().width());
+    memory.kernels().zero(array.data(), size_ * memory.kernels().width());
     state_arrays_.push_back(array);
     return array.data();
   };
@@ -97,7 +97,7 @@ void WeightStore::done(const Instruction& i) {
 }
 
 void WeightStore::release(int version) {
-  const auto v = static_cast<std::size_t>(version);
+  const std::size_t v = version;
   if (version != newest_ && (v >= readers_.of_version.size() || readers_.of_version[v] == 0)) versions_.erase(version);
 }
 
@@ -130,7 +130,7 @@ void WeightStore::update(const Instruction& i, const void* gradient) {
     options.rate_scale = std::pow(delay_, -(1 - share));
   }
   const Array from = versions_.at(newest_);
-  const auto v = static_cast<std::size_t>(newest_);
+  const std::size_t v = newest_;
   const bool wanted = v < readers_.of_version.size() && readers_.of_version[v] > 0;
   // Predictions that kept the tensor itself hold it too.
   Array to = wanted ? Array(*memory_, 1, size_, Use::Weights) : from;

@@ -1,13 +1,34 @@
 #include "backends/simgrid/platform.hpp"
 
 #include <fmt/format.h>
-
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
+#include <string>
 
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::sg {
+
+/// The five options make links share their bandwidth evenly (max-min) and say nothing of latency, which we add.
+/// Without them: TCP's slow start and window, shares by round-trip time, and events within 1 ns fall together.
+s4u::Engine& make_engine() {
+  static std::array<std::string, 8> words{"stagecraft",
+                                          "--cfg=network/model:CM02",
+                                          "--cfg=network/crosstraffic:0",
+                                          "--cfg=network/latency-factor:0",
+                                          "--cfg=network/TCP-gamma:1e30",
+                                          "--cfg=surf/precision:1e-12",
+                                          "--cfg=debug/verbose-exit:no",
+                                          "--log=root.thres:error"};
+  std::array<char*, 9> argv{};
+  std::transform(words.begin(), words.end(), argv.begin(), [](std::string& word) { return word.data(); });
+  int argc = static_cast<int>(words.size());
+  static s4u::Engine* const engine = new s4u::Engine(&argc, argv.data());
+  return *engine;
+}
+
 namespace {
 
 /// A link of ours as one or two of SimGrid's.
@@ -35,7 +56,7 @@ class Builder {
       made->seal();
     }
     for (std::int32_t r : layout.exceptions) {
-      const auto i = static_cast<std::size_t>(r);
+      const std::size_t i = r;
       add_bypass(zone_, at(program.routes[i].from), at(program.routes[i].to), in_route(routes[i].hops));
     }
     for (DeviceId d : layout.sharers) paces_[d] = make_pace(d);

@@ -34,4 +34,8 @@ struct Platform {
 Platform build_platform(s4u::Engine& engine, const Layout& layout, const Program& program, const Cluster& cluster,
                         std::span<const Route> routes);
 
+/// The one engine that this process can have, set up for plain max-min sharing. Never destroyed: the process ends with
+/// the simulation, and large platforms take long to take apart.
+s4u::Engine& make_engine();
+
 }  // namespace stagecraft::sg

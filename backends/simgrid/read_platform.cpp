@@ -14,12 +14,12 @@
 #include <unordered_map>
 
 #include "backends/platform.hpp"
-#include "backends/simgrid/engine.hpp"
+#include "backends/simgrid/platform.hpp"
 #include "backends/simgrid/radical.hpp"
 #include "backends/simgrid/sandbox.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
-#include "sim/core/wildcard.hpp"
 
 // A child of this process loads the file, because SimGrid has one engine for a process and aborts on some errors. It
 // tells what it found line by line in a temporary file.

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "models/graph_writer.hpp"
-#include "models/layer_names.hpp"
+#include "models/operations.hpp"
 
 namespace stagecraft::model_builders {
 namespace {

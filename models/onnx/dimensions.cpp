@@ -1,4 +1,4 @@
-#include "models/onnx/dimensions.hpp"
+#include "models/onnx/graph.hpp"
 
 #include <fmt/format.h>
 

@@ -66,7 +66,7 @@ std::optional<std::vector<std::int64_t>> Call::list(std::string_view wanted, std
 std::size_t Call::axis(std::int64_t written, std::size_t rank) const {
   const auto most = static_cast<std::int64_t>(rank);
   if (written < -most || written >= most) fail(fmt::format("axis {} of {} dimensions", written, rank));
-  return static_cast<std::size_t>(written < 0 ? written + most : written);
+  return written < 0 ? written + most : written;
 }
 
 std::string Call::name() const {

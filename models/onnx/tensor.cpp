@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "models/onnx/file.hpp"
-#include "models/onnx/message_reader.hpp"
 
 namespace stagecraft::onnx {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "sim/core/random.hpp"
 #include "sim/core/text.hpp"
-#include "sim/core/wildcard.hpp"
 
 namespace stagecraft {
 namespace {

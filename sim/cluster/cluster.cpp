@@ -13,7 +13,7 @@ std::string usable_text(Bytes usable, Bytes reserved) {
 }
 
 std::string Cluster::vertex_name(VertexId v) const {
-  const auto index = static_cast<std::size_t>(v);
+  const std::size_t index = v;
   return index < devices.size() ? devices[index].name : switches.at(index - devices.size());
 }
 

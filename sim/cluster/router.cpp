@@ -103,7 +103,7 @@ class Router::Ways {
  private:
   template <class Id>
   static std::size_t index(Id id) {
-    return static_cast<std::size_t>(id);
+    return id;
   }
   bool is_device(VertexId place) const { return index(place) < router_.cluster_->devices.size(); }
   std::size_t place_of(VertexId a_switch) const { return index(a_switch) - router_.cluster_->devices.size(); }

@@ -1,8 +1,13 @@
 #include "sim/config/walk.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
+
+#include <fmt/format.h>
+
+#include "sim/core/text.hpp"
 
 namespace stagecraft::config {
 
@@ -47,6 +52,95 @@ const Variant* meant_by_key(const Value& map, const std::vector<Variant>& varian
   for (const Variant& variant : variants)
     if (names_its_own_field(variant) && map.has(variant.name)) return &variant;
   return nullptr;
+}
+
+namespace {
+
+struct Wrong {
+  std::string message, help, code;
+};
+
+// A number in quotes is a text in YAML, so it is one here.
+std::optional<Wrong> check_quotes(const Value& value) {
+  if (!value.quoted) return {};
+  return Wrong{fmt::format("'{}' is in quotes, so it is a text", value.text),
+               fmt::format("write {} without quotes", value.text), "wrong-type"};
+}
+
+std::optional<Wrong> check_number(const Value& value, const Field& field) {
+  if (auto wrong = check_quotes(value)) return wrong;
+  const bool whole = field.kind == Field::Kind::Integer;
+  std::string why;
+  const auto number = parse_number(value.text, why);
+  if (!number) return Wrong{why, what_to_write(field), "wrong-type"};
+  if (whole && *number != std::floor(*number)) {
+    return Wrong{fmt::format("'{}' is not a whole number", value.text), what_to_write(field), "wrong-type"};
+  }
+  if (*number >= field.low && *number <= field.high) return {};
+  const std::string low = shortest(field.low), high = shortest(field.high);
+  if (std::isfinite(field.low) && std::isfinite(field.high)) {
+    return Wrong{fmt::format("{} is outside {} to {}", value.text, low, high), {}, "out-of-range"};
+  }
+  const bool below = *number < field.low;
+  return Wrong{
+      fmt::format("{} is {} {}", value.text, below ? "below" : "above", below ? low : high), {}, "out-of-range"};
+}
+
+std::optional<Wrong> check_boolean(const Value& value) {
+  if (auto wrong = check_quotes(value)) return wrong;
+  if (value.text == "true" || value.text == "false") return {};
+  std::string word = value.text;
+  std::transform(word.begin(), word.end(), word.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+  const auto is_one_of = [&](std::initializer_list<const char*> words) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  std::string help = "write true or false";
+  if (is_one_of({"yes", "on", "true", "y", "1"})) help = "write true";
+  if (is_one_of({"no", "off", "false", "n", "0"})) help = "write false";
+  return Wrong{fmt::format("'{}' is neither true nor false", value.text), help, "wrong-type"};
+}
+
+std::optional<Wrong> check_quantity(const Value& value, const Field& field) {
+  std::string why;
+  if (!parse_quantity(field.dimension, value.text, why)) return Wrong{why, {}, "wrong-unit"};
+  const bool bare = value.text.find_first_not_of("+-.0123456789eE") == std::string::npos;
+  return bare ? check_quotes(value) : std::nullopt;
+}
+
+std::optional<Wrong> check_choice(const Value& value, const Field& field) {
+  const std::vector<std::string> words = field.choices();
+  if (std::find(words.begin(), words.end(), value.text) != words.end()) return {};
+  return Wrong{fmt::format("'{}' is not known", value.text), suggest(value.text, words), "unknown-value"};
+}
+
+std::optional<Wrong> check_text(const Value& value, const Field& field) {
+  switch (field.kind) {
+    case Field::Kind::Integer:
+    case Field::Kind::Real:
+      return check_number(value, field);
+    case Field::Kind::Boolean:
+      return check_boolean(value);
+    case Field::Kind::Quantity:
+      return check_quantity(value, field);
+    case Field::Kind::Choice:
+      return check_choice(value, field);
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+std::string what_to_write(const Field& field) {
+  const bool counted = field.kind == Field::Kind::Integer || field.kind == Field::Kind::Real;
+  return (counted || field.kind == Field::Kind::Quantity ? "write a " : "write ") + type_text(field);
+}
+
+void check_scalar(const Value& value, const Field& field, const std::string& path, Problems& problems) {
+  if (const auto wrong = check_text(value, field)) {
+    problems.add(value.where, path, wrong->message, wrong->help, wrong->code);
+  }
 }
 
 }  // namespace stagecraft::config

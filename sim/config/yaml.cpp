@@ -13,7 +13,7 @@
 #include "sim/config/source.hpp"
 #include "sim/config/value.hpp"
 #include "sim/config/walk.hpp"
-#include "sim/core/text.hpp"
+#include "sim/core/file.hpp"
 
 namespace stagecraft::config {
 namespace {

@@ -1,10 +1,23 @@
 #pragma once
 
+#include <cstddef>
+#include <vector>
+
 #include "sim/core/quantity.hpp"
 
 namespace stagecraft {
 
 /// Memory of this machine, or container, that the process may still take; infinite when nobody knows.
 Bytes free_memory();
+
+/// Asks for huge pages where the system offers them; nothing happens where it does not, or for small blocks.
+void prefer_huge_pages(void* start, std::size_t bytes);
+
+/// v.reserve(n) for columns of a program: touching hundreds of megabytes in small pages costs more than filling them.
+template <class T>
+void reserve_column(std::vector<T>& v, std::size_t n) {
+  v.reserve(n);
+  prefer_huge_pages(v.data(), n * sizeof(T));
+}
 
 }  // namespace stagecraft

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 
@@ -11,7 +12,8 @@ struct Id {
   std::int32_t value = -1;
 
   constexpr Id() = default;
-  constexpr explicit Id(std::int64_t index) : value(static_cast<std::int32_t>(index)) {}
+  template <std::integral Integer>
+  constexpr explicit Id(Integer index) : value(static_cast<std::int32_t>(index)) {}
   constexpr operator std::int32_t() const { return value; }
   constexpr bool valid() const { return value >= 0; }
 };
@@ -19,6 +21,7 @@ struct Id {
 using LayerId = Id<struct LayerTag>;
 using StageId = Id<struct StageTag>;
 using DeviceId = Id<struct DeviceTag>;
+using RankId = Id<struct RankTag>;      ///< A pipeline rank: devices that run the same order of work.
 using VertexId = Id<struct VertexTag>;  ///< A place in the network: a device or a switch.
 using LinkId = Id<struct LinkTag>;
 using StreamId = Id<struct StreamTag>;

@@ -1,11 +1,43 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 
 namespace stagecraft {
 
 // Words of parallel training that model, cluster, cost, plan and program share; model and cluster must not include each
 // other, so the words stand in core.
+
+/// An axis of the mesh of devices of a stage. Pipeline parallelism is the graph of stages, not an axis.
+enum class Axis : std::uint8_t { Data, Context, Expert, Tensor };
+
+inline constexpr Axis kMeshAxes[] = {Axis::Data, Axis::Context, Axis::Expert, Axis::Tensor};
+
+/// A set of axes: gradients of dense layers are summed over {Data, Context}.
+class AxisSet {
+ public:
+  constexpr AxisSet(std::initializer_list<Axis> axes) {
+    for (const Axis axis : axes) bits_ |= bit(axis);
+  }
+  constexpr bool contains(Axis axis) const { return (bits_ & bit(axis)) != 0; }
+  friend constexpr bool operator==(AxisSet, AxisSet) = default;
+
+ private:
+  static constexpr unsigned bit(Axis axis) { return 1u << static_cast<unsigned>(axis); }
+  unsigned bits_ = 0;
+};
+
+/// Into how many parts a stage is divided. Dense layers (everything but routed experts) run on a mesh of
+/// replicas x context x tensor devices. Experts run on a mesh of the same devices, in which expert x expert_tensor
+/// devices hold one copy of all experts (Megatron-LM's parallel folding).
+struct Degrees {
+  int replicas = 1;  ///< Megatron-LM's data-parallel size of dense layers.
+  int context = 1, tensor = 1, expert = 1, expert_tensor = 1;
+
+  int devices() const { return replicas * context * tensor; }
+  int expert_replicas() const { return devices() / (expert * expert_tensor); }
+  friend bool operator==(const Degrees&, const Degrees&) = default;
+};
 
 /// What a group of devices does with its arrays together, as in NCCL and MPI. The first device of a group is the root
 /// of a broadcast.

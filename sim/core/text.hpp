@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,13 +18,18 @@ std::string suggest(std::string_view word, std::span<const std::string> candidat
 std::string join(std::span<const std::string> words, std::string_view separator = ", ");
 std::vector<std::string> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
-/// In quotes, as a cell of a CSV file.
-std::string csv_quoted(std::string_view text);
 
-/// The whole of a file; throws InputError when it cannot be read.
-std::string read_file(const std::string& path);
-/// Writes to a neighbour file and renames it, so that a reader never sees half of it.
-void write_file(const std::string& path, std::string_view content);
+/// Text for XML, SVG and HTML, inside an element as well as inside an attribute in double quotes.
+std::string xml_escape(std::string_view text);
+/// A cell of a CSV file, in double quotes where it has a comma, a quote or a line break, or where `quoted` asks for
+/// them.
+std::string csv_cell(std::string_view text, bool quoted = false);
+
+/// "1 device", "2 devices", "3 micro-batches".
+std::string pluralize(std::int64_t count, std::string_view what, std::string_view ending = "s");
+
+/// Whether `name` is `pattern`, in which * stands for any letters, also none.
+bool matches(std::string_view pattern, std::string_view name);
 
 /// Takes a whole number without sign or leading zeros off the front; nothing, and the text as it was, where there is
 /// none.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -66,6 +68,180 @@ std::string signature(const std::vector<Operation>& of_layer, const Precision& p
   if (of_layer.empty()) return {};
   std::string text = fmt::format("fp{:.0f}:", 8 * precision.activation);
   for (std::size_t i = 0; i < of_layer.size(); ++i) text += (i == 0 ? " " : "; ") + to_text(of_layer[i]);
+  return text;
+}
+
+namespace {
+
+using namespace config;
+
+const MapSpec& layer_fields() {
+  static const MapSpec spec{
+      .title = "One kind of layer with one number of samples.",
+      .fields = {text("layer").doc("Width of its numbers, and its operations, in the words of the program."),
+                 integer("samples", 1, 1e9).doc("Samples of one micro-batch."),
+                 quantity("forward", Dimension::Time).doc("Median of a forward."),
+                 quantity("input_gradient", Dimension::Time).doc("Median of the gradient of its input."),
+                 quantity("weight_gradient", Dimension::Time).doc("Median of the gradient of its weights."),
+                 real("spread", 0, 1e6).fallback("0").doc("Half the distance between the quartiles, over the median."),
+                 real("slowdown", 0, 1e6)
+                     .fallback("0")
+                     .doc("Time while all parts of a GPU run it, over that alone; 0 where that was not measured.")}};
+  return spec;
+}
+
+const MapSpec& update_fields() {
+  static const MapSpec spec{
+      .title = "One update.",
+      .fields = {real("parameters", 1, 1e15).doc("Numbers that are updated."),
+                 quantity("time", Dimension::Time).doc("Median of an update."),
+                 quantity("predict", Dimension::Time).fallback("0").doc("Median of a prediction.")}};
+  return spec;
+}
+
+const MapSpec& message_fields() {
+  static const MapSpec spec{.title = "Messages between two devices of this type.",
+                            .fields = {quantity("latency", Dimension::Time).doc("Of a message without bytes."),
+                                       quantity("bandwidth", Dimension::Bandwidth).doc("Of a long one.")}};
+  return spec;
+}
+
+const MapSpec& gpu_fields() {
+  static const MapSpec spec{
+      .title = "A GPU whose multiprocessors are divided.",
+      .fields = {integer("multiprocessors", 1, 1e6).doc("Of the whole GPU."),
+                 integer("group", 1, 1e6).doc("The fewest multiprocessors that the driver gives away."),
+                 integer("parts", 1, 1e6).doc("Virtual devices that it was divided into."),
+                 integer("part", 1, 1e6).doc("Multiprocessors of each."),
+                 quantity("memory", Dimension::Bandwidth).doc("Read and written together by all parts at once."),
+                 quantity("memory_alone", Dimension::Bandwidth).doc("By one part while the others rest.")}};
+  return spec;
+}
+
+std::string to_yaml(const MeasuredGpu& g) {
+  return fmt::format(
+      "gpu: {{multiprocessors: {}, group: {}, parts: {}, part: {}, memory: {:.6g} GB/s, memory_alone: {:.6g} GB/s}}\n",
+      g.multiprocessors, g.group, g.parts, g.part, g.memory.value / 1e9, g.memory_alone.value / 1e9);
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+  return out + "\"";
+}
+
+std::string time(Seconds s) { return fmt::format("{:.6g} us", s.value * 1e6); }
+
+/// Between two times for the same there is no line, and a layer without words is never looked for.
+void check_items(const Value& v) {
+  std::set<std::pair<std::string, double>> layers, updates;
+  const auto refuse = [](const Value& item, const char* path, const char* what) {
+    throw InputError({{item.where, path, fmt::format("{} stands here twice", what), "leave one of them out", "twice"}});
+  };
+  for (const Value& l : v.at("layers").items) {
+    if (l.at("layer").text.empty())
+      throw InputError({{l.where, "profile.layers", "a layer without words", "they are those of 'profile'", "empty"}});
+    if (!layers.emplace(l.at("layer").text, as_int(l.at("samples"))).second)
+      refuse(l, "profile.layers", "a layer with one number of samples");
+  }
+  for (const Value& u : v.at("updates").items)
+    if (!updates.emplace("", as_real(u.at("parameters"))).second)
+      refuse(u, "profile.updates", "an update of so many parameters");
+}
+
+void check_gpu(const Value& g) {
+  Problems problems;
+  const auto refuse = [&](const char* field, const std::string& what, const std::string& help) {
+    problems.add(g.at(field).where, fmt::format("profile.gpu.{}", field), what, help, "range");
+  };
+  const int all = as_int(g.at("multiprocessors")), parts = as_int(g.at("parts")), part = as_int(g.at("part"));
+  if (as_int(g.at("group")) > all)
+    refuse("group", fmt::format("a group of {} does not fit into {} multiprocessors", g.at("group").text, all), {});
+  // Where the driver divides nothing, each part may use the whole GPU.
+  if (part != all && std::int64_t{parts} * part > all)
+    refuse("parts", fmt::format("{} parts of {} do not fit into {} multiprocessors", parts, part, all),
+           part > all ? fmt::format("part: at most {}", all) : fmt::format("at most {} parts", all / part));
+  const Bandwidth memory = as_bandwidth(g.at("memory")), alone = as_bandwidth(g.at("memory_alone"));
+  for (const char* field : {"memory", "memory_alone"})
+    if (!(as_bandwidth(g.at(field)).value > 0))
+      refuse(field, fmt::format("{} is not possible here", g.at(field).text), "it has to be more than zero");
+  if (alone > memory && memory.value > 0)
+    refuse("memory_alone",
+           fmt::format("{} are more than the {} that all parts get together", to_text(alone), to_text(memory)), {});
+  problems.throw_if_any();
+}
+
+}  // namespace
+
+const MapSpec& profile_fields() {
+  static const MapSpec spec{
+      .title = "What layers, updates and messages cost on one type of device, as measured.",
+      .fields = {choice("schema", {"profile/1"}).doc("Kind and version of the file."),
+                 text("title").fallback("\"\"").doc("One line for people."),
+                 text("device").doc("Type of device, as a cluster names it, that the figures are for."),
+                 text("machine").doc("Where it was measured."), text("date").doc("When."),
+                 text("commit").doc("With which version."), text("backend").doc("On which backend."),
+                 text("precision").doc("Width of the numbers."), text("optimizer").doc("Of the updates."),
+                 integer("threads", 1, 1e6).fallback("1").doc("Devices that were busy at the same time."),
+                 list("layers", map("layer", layer_fields())).doc("Layers."),
+                 list("updates", map("update", update_fields())).doc("Updates of different sizes."),
+                 quantity("operation", Dimension::Time).doc("Of each op of a stage, beside its layers."),
+                 map("messages", message_fields()).doc("Between two devices of this type."),
+                 map("gpu", gpu_fields()).optional().doc("Where the devices are parts of one GPU.")},
+  };
+  return spec;
+}
+
+Profile read_profile(const Value& v) {
+  check_items(v);
+  Profile p;
+  p.title = v.at("title").text;
+  p.device = v.at("device").text;
+  p.machine = v.at("machine").text;
+  p.date = v.at("date").text;
+  p.commit = v.at("commit").text;
+  p.backend = v.at("backend").text;
+  p.precision = v.at("precision").text;
+  p.optimizer = v.at("optimizer").text;
+  p.threads = as_int(v.at("threads"));
+  for (const Value& l : v.at("layers").items)
+    p.layers.push_back({l.at("layer").text, as_int(l.at("samples")), as_seconds(l.at("forward")),
+                        as_seconds(l.at("input_gradient")), as_seconds(l.at("weight_gradient")),
+                        as_real(l.at("spread")), as_real(l.at("slowdown"))});
+  for (const Value& u : v.at("updates").items)
+    p.updates.push_back({as_real(u.at("parameters")), as_seconds(u.at("time")), as_seconds(u.at("predict"))});
+  p.operation = as_seconds(v.at("operation"));
+  p.latency = as_seconds(v.at("messages").at("latency"));
+  p.bandwidth = as_bandwidth(v.at("messages").at("bandwidth"));
+  if (const Value* g = v.find("gpu")) {
+    check_gpu(*g);
+    p.gpu = MeasuredGpu{as_int(g->at("multiprocessors")), as_int(g->at("group")),
+                        as_int(g->at("parts")),           as_int(g->at("part")),
+                        as_bandwidth(g->at("memory")),    as_bandwidth(g->at("memory_alone"))};
+  }
+  return p;
+}
+
+std::string to_yaml(const Profile& p) {
+  std::string text = fmt::format(
+      "schema: profile/1\ntitle: {}\ndevice: {}\nmachine: {}\ndate: {}\ncommit: {}\nbackend: {}\nprecision: {}\n"
+      "optimizer: {}\nthreads: {}\n",
+      quoted(p.title), quoted(p.device), quoted(p.machine), quoted(p.date), quoted(p.commit), quoted(p.backend),
+      quoted(p.precision), quoted(p.optimizer), p.threads);
+  text += fmt::format("operation: {}\nmessages: {{latency: {}, bandwidth: {:.6g} GB/s}}\nupdates:\n", time(p.operation),
+                      time(p.latency), p.bandwidth.value / 1e9);
+  for (const MeasuredUpdate& u : p.updates)
+    text +=
+        fmt::format("  - {{parameters: {:.0f}, time: {}, predict: {}}}\n", u.parameters, time(u.time), time(u.predict));
+  if (p.gpu) text += to_yaml(*p.gpu);
+  text += "layers:\n";
+  for (const MeasuredLayer& l : p.layers) {
+    text += fmt::format(
+        "  - layer: {}\n    samples: {}\n    forward: {}\n    input_gradient: {}\n    weight_gradient: {}\n    "
+        "spread: {:.3g}\n",
+        quoted(l.layer), l.samples, time(l.forward), time(l.input_gradient), time(l.weight_gradient), l.spread);
+    if (l.slowdown > 0) text += fmt::format("    slowdown: {:.4g}\n", l.slowdown);
+  }
   return text;
 }
 

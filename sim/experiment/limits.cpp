@@ -9,6 +9,7 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/host.hpp"
+#include "sim/experiment/version.hpp"
 
 namespace stagecraft {
 namespace {
@@ -26,14 +27,14 @@ double instructions_of(const Plan& plan, int iterations, bool trains) {
   for (int s = 0; s < plan.stage_count(); ++s) {
     const Stage& stage = plan.stage(StageId{s});
     const double pieces =
-        static_cast<double>(plan.replica_micro_batches(StageId{s})) * static_cast<double>(stage.devices.size());
-    count += pieces * (trains ? 2 + stage.recompute : 1);
+        static_cast<double>(plan.replica_micro_batches(StageId{s})) * static_cast<double>(stage.devices().size());
+    count += pieces * (trains ? 2 + stage.shape.recomputes_all() : 1);
   }
   for (const StageEdge& edge : plan.edges) {
     const Stage &from = plan.stage(edge.from), &to = plan.stage(edge.to);
     const auto pieces =
         static_cast<double>(std::max(plan.own_micro_batches(edge.from), plan.own_micro_batches(edge.to)));
-    count += pieces * static_cast<double>(std::max(from.devices.size(), to.devices.size())) * (trains ? 4 : 2);
+    count += pieces * static_cast<double>(std::max(from.devices().size(), to.devices().size())) * (trains ? 4 : 2);
   }
   return count * iterations;
 }
@@ -67,9 +68,44 @@ void check_finite(double seconds) {
 }
 
 StageCosts checked(StageCosts costs) {
-  for (const auto& stage : costs)
-    for (const StageCost& c : stage) check_finite((c.forward + c.backward + c.update).value);
+  for (const StageCost& c : costs.all()) check_finite((c.forward + c.backward + c.update).value);
   return costs;
+}
+
+namespace {
+
+using config::Value;
+
+/// Real backends cannot apply cluster changes or jitter, so they are refused instead of ignored.
+void require_as_rated(const Value& cluster, const std::string& backend) {
+  for (const char* key : {"changes", "jitter"})
+    if (const Value* part = cluster.find(key);
+        part && (part->is_map() ? config::as_share(part->at("most")) > 0 : !part->items.empty()))
+      throw InputError({{part->where, fmt::format("cluster.{}", key),
+                         fmt::format("the backend '{}' really runs on this machine, which does not change so", backend),
+                         "--backend ideal, fluid or simgrid, or leave it out", "changes"}});
+}
+
+/// Plans of single tasks, as LayerPipe makes them, do not say where weights go.
+void require_whole_stages(const Plan& plan, const std::string& backend) {
+  for (const Stage& stage : plan.stages)
+    if (stage.shape.task != StageTask::Whole)
+      throw InputError(fmt::format("the backend '{}' really trains, which plans of single tasks, as of stage '{}', "
+                                   "are too coarse for: they do not say where weights go",
+                                   backend, stage.name),
+                       "--backend ideal or simgrid, or another planner");
+}
+
+}  // namespace
+
+void check_real_run(const CompiledExperiment& c, const std::string& backend) {
+  require_whole_stages(c.plan, backend);
+  require_as_rated(c.experiment.source->at("cluster"), backend);
+}
+
+std::string machine_text(const Timeline& timeline) {
+  const std::string& devices = timeline.provenance.machine;
+  return devices.empty() ? machine() : machine() + ", " + devices;
 }
 
 }  // namespace stagecraft

@@ -1,6 +1,9 @@
 #pragma once
 
-#include "sim/plan/stage_cost.hpp"
+#include <string>
+
+#include "sim/experiment/run.hpp"
+#include "sim/plan/stage_costs.hpp"
 
 namespace stagecraft {
 
@@ -17,5 +20,11 @@ void check_size(const Plan&, int iterations, bool trains);
 void check_finite(double seconds);
 /// The costs themselves, when their times are within that.
 StageCosts checked(StageCosts);
+
+/// Refuses what no real machine does: changes and jitter of the cluster, and plans of single tasks.
+void check_real_run(const CompiledExperiment&, const std::string& backend);
+
+/// This machine, and the devices that a real run reports.
+std::string machine_text(const Timeline&);
 
 }  // namespace stagecraft

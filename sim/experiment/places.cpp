@@ -54,7 +54,7 @@ void throw_if_any(const std::vector<ScheduleProblem>& problems, const std::strin
   if (!rows || problems.empty()) return throw_if_any(problems, "schedule '" + name + "'");
   std::vector<Diagnostic> list;
   for (const ScheduleProblem& p : problems) {
-    const auto rank = static_cast<std::size_t>(std::max(p.rank, 0));
+    const std::size_t rank = std::max(p.rank, 0);
     const auto where = p.column >= 0 && rank < rows->items.size()
                            ? place_in(rows->items[rank], p.op, p.code == "duplicate")
                            : rows->where;

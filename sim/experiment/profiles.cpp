@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "sim/cluster/device_presets.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/library.hpp"
 #include "sim/experiment/references.hpp"
-#include "topologies/carving.hpp"
 
 namespace stagecraft {
 namespace {

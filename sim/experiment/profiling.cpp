@@ -48,9 +48,9 @@ Profile take_profile(const CompiledExperiment& p, const std::string& backend, do
   std::set<int> sizes;
   std::set<DeviceId> devices;
   for (const Stage& stage : p.plan.stages) {
-    for (std::size_t r = 0; r < stage.devices.size(); ++r)
+    for (std::size_t r = 0; r < stage.devices().size(); ++r)
       sizes.insert(static_cast<int>(samples_at_once(stage, static_cast<int>(r))));
-    devices.insert(stage.devices.begin(), stage.devices.end());
+    devices.insert(stage.devices().begin(), stage.devices().end());
   }
   for (const DeviceId d : devices)
     if (cluster.devices[d].type != cluster.devices[*devices.begin()].type)

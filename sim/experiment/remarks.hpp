@@ -3,9 +3,13 @@
 #include <string>
 #include <vector>
 
+#include "sim/cluster/cluster.hpp"
 #include "sim/experiment/run.hpp"
 
 namespace stagecraft {
+
+/// Figures of a cluster that no machine has, as when a unit was mistaken for another: a line each, with how many.
+std::vector<std::string> odd_magnitudes(const Cluster&);
 
 /// Notes for the reader of the numbers, a line each: quantities that no machine has, devices that have nothing to do
 /// although nobody excluded them, and gradients of tied weights whose exchange is not simulated because the schedule

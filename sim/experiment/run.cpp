@@ -10,9 +10,7 @@
 #include "sim/experiment/limits.hpp"
 #include "sim/experiment/places.hpp"
 #include "sim/experiment/play.hpp"
-#include "sim/experiment/real_runs.hpp"
 #include "sim/experiment/version.hpp"
-#include "sim/plan/ties.hpp"
 #include "sim/program/check.hpp"
 #include "sim/schedule/validate.hpp"
 
@@ -66,7 +64,9 @@ PlannedExperiment plan_experiment(const Experiment& e) {
     }
   });
   p.planning = Seconds{seconds_since(begin)};
-  if (e.schedule.flushes()) p.plan.ties = ties_of(p.plan, *e.model);
+  p.plan.reductions = derive_reductions(p.plan, *e.model);
+  if (!e.schedule.flushes())
+    std::erase_if(p.plan.reductions, [](const Reduction& r) { return r.source == ReductionSource::TiedParameters; });
   with_error_context(*e.source, "plan", [&](const Value&) { p.costs = checked(stage_costs(p.plan, *e.costs)); });
   return p;
 }

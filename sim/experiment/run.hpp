@@ -5,7 +5,7 @@
 
 #include "sim/experiment/experiment.hpp"
 #include "sim/plan/planner.hpp"
-#include "sim/plan/stage_cost.hpp"
+#include "sim/plan/stage_costs.hpp"
 #include "sim/program/program.hpp"
 #include "sim/report/report.hpp"
 #include "sim/schedule/schedule.hpp"

@@ -9,6 +9,7 @@
 #include "sim/cluster/change_fields.hpp"
 #include "sim/cluster/generator.hpp"
 #include "sim/config/override.hpp"
+#include "sim/core/file.hpp"
 #include "sim/core/sha256.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/profiles.hpp"

@@ -2,9 +2,176 @@
 
 #include <fmt/format.h>
 
+#include "sim/cluster/change_fields.hpp"
+#include "sim/cluster/generator.hpp"
 #include "sim/config/fields.hpp"
+#include "sim/experiment/scenario.hpp"
+#include "sim/model/builder.hpp"
+#include "sim/plan/planner.hpp"
+#include "sim/schedule/builder.hpp"
+#include "sim/training/training.hpp"
+#include "sim/weights/policy.hpp"
 
 namespace stagecraft {
+namespace {
+
+using namespace config;
+
+template <class Def>
+std::vector<Variant> variants_of(Catalog<Def> catalog) {
+  std::vector<Variant> list;
+  for (const Def* def : catalog) list.push_back({std::string(def->name), std::string(def->summary), def->fields});
+  return list;
+}
+
+const MapSpec expect_fields{
+    .title = "Published facts that the built model is checked against.",
+    .fields = {real("parameters", 0, 1e15)
+                   .optional()
+                   .doc("Number of parameters; the build fails when it is off by more than one in a thousand.")},
+};
+
+const MapSpec model_common{
+    .title = "What is trained.",
+    .fields = {text("schema").optional().doc("model/1 at the top of a model file."),
+               text("name").fallback("model").doc("One word for results."),
+               text("title").optional().doc("One line for people."),
+               map("expect", expect_fields).optional().doc("Published facts to check.")},
+};
+
+MapSpec make_cluster_common() {
+  MapSpec spec{.title = "What it runs on.",
+               .fields = {text("schema").optional().doc("cluster/1 at the top of a cluster file."),
+                          text("name").fallback("cluster").doc("One word for results."),
+                          text("title").optional().doc("One line for people.")}};
+  for (Field& field : change_fields()) spec.fields.push_back(std::move(field));
+  return spec;
+}
+
+const MapSpec cluster_common = make_cluster_common();
+
+const MapSpec gpu_fields{
+    .title = "Choices of the backend cuda.",
+    .fields =
+        {choice("precision", {"exact", "tf32", "bf16"})
+             .fallback("exact")
+             .doc("What operands of matrix products of 32-bit numbers are rounded to; exact: nothing, and no "
+                  "tensor cores."),
+         choice("messages", {"copy", "kernel", "nccl"})
+             .fallback("copy")
+             .doc("How messages move: by copies of the driver, by a kernel on the multiprocessors of the receiver, "
+                  "or by NCCL."),
+         choice("sums", {"ordered", "collective"})
+             .fallback("ordered")
+             .doc("How gradients of replicas are added up: one after another, with the bits of the backend cpu; or by "
+                  "an all-reduce of NCCL, in its own order, for which each replica needs a GPU of its own."),
+         choice("timing", {"events", "off"})
+             .fallback("events")
+             .doc("Two events around each instruction, or times of whole iterations only, which disturb nothing."),
+         boolean("graph").fallback("false").doc(
+             "Iterations that repeat are launched as one graph each; needs timing: off. Where there can be none, "
+             "results say why.")},
+};
+
+const MapSpec run_fields{
+    .title = "How the plan is run.",
+    .fields =
+        {
+            variant("schedule", "name", [] { return variants_of(schedules::all()); })
+                .doc("Order of forward and backward work."),
+            integer("micro_batches", 1, 1 << 20)
+                .doc("Micro-batches in one iteration, of the largest size that a stage uses."),
+            integer("iterations", 1, 1e6).fallback("3").doc("Iterations, back to back."),
+            boolean("overlap").fallback("true").doc("Communication beside computation; false: in its way."),
+            choice("transfers", {"rendezvous", "eager"})
+                .fallback("rendezvous")
+                .doc("A send waits for its receive (NCCL), or goes at once. With overlap, receives are posted early, "
+                     "so that only one stream in all makes a difference."),
+            choice("streams", {"direction", "pair", "single", "none"})
+                .fallback("direction")
+                .doc("Which communication of a device waits for which: one stream for each peer and direction, for "
+                     "each peer, "
+                     "one in all, or none."),
+            choice("sends", {"fifo", "shared"})
+                .fallback("fifo")
+                .doc("A device sends one message at a time, or all that are ready share its link."),
+            choice("compute", {"real", "emulated"})
+                .fallback("real")
+                .doc("Backends that really run it compute the model, or sleep for as long as the cost table says, so "
+                     "that pipelines larger than the machine can be tried."),
+            map("gpu", gpu_fields).optional().doc("Choices of the backend cuda."),
+            integer("seed", 0, 9e15)
+                .fallback("1")
+                .doc("Recorded with the results. What is drawn has seeds of its own: training.seed, "
+                     "cluster.jitter.seed, cluster.changes."),
+        },
+};
+
+const MapSpec report_fields{
+    .title = "What a run writes.",
+    .fields = {boolean("trace").fallback("true").doc("trace.json for Perfetto."),
+               boolean("svg").fallback("true").doc("timeline.svg, a picture of runs with up to 20000 instructions."),
+               boolean("spans").fallback("true").doc("spans.csv, one row an instruction; and memory.csv."),
+               boolean("html").fallback("true").doc(
+                   "report.html, the run as a page to look at, of up to 1000000 instructions.")},
+};
+
+std::vector<Variant> policies() {
+  std::vector<Variant> list = variants_of(weights::all());
+  list.insert(list.begin(), {"auto", "What the schedule goes with", nullptr});
+  return list;
+}
+
+Field model_field() {
+  return variant(
+             "model", "builder", [] { return variants_of(model_builders::all()); }, &model_common)
+      .reference()
+      .doc("What is trained: a name from models/, a file, or a builder with its parameters.");
+}
+
+Field cluster_field() {
+  return variant(
+             "cluster", "generator", [] { return variants_of(topology_generators::all()); }, &cluster_common)
+      .reference()
+      .doc("What it runs on: a name from topologies/, a file, or a generator with its parameters.");
+}
+
+}  // namespace
+
+const MapSpec& scenario_fields() {
+  static const MapSpec spec{
+      .title = "One question: this model, on this cluster, with this pipeline.",
+      .fields =
+          {choice("schema", {"scenario/1"}).doc("Kind and version of the file."),
+           text("title").fallback("\"\"").doc("One line for people."), model_field(), cluster_field(),
+           variant("plan", "planner", [] { return variants_of(planners::all()); })
+               .doc("How the model is cut and placed."),
+           map("run", run_fields).doc("How the plan is run."),
+           variant("weights", "policy", policies, &weights_fields())
+               .fallback("auto")
+               .doc("Which weights version each op uses; auto: what the schedule goes with."),
+           any("profile").optional().doc(
+               "Measured costs, in place of reckoned ones: a name from models/profiles/, or a file. They hold for "
+               "devices of the type that the profile names."),
+           map("training", training_fields())
+               .optional()
+               .doc("What is learnt, when it is really run; left out: random numbers, for timing."),
+           map("report", report_fields).optional().doc("What a run writes.")},
+  };
+  return spec;
+}
+
+// A model or cluster file is the same variant at the top of a file.
+const MapSpec& model_fields() {
+  static const MapSpec spec{.title = "A model file.", .fields = {model_field()}};
+  return spec;
+}
+
+const MapSpec& cluster_fields() {
+  static const MapSpec spec{.title = "A cluster file.", .fields = {cluster_field()}};
+  return spec;
+}
+
 namespace {
 
 using config::Value;

@@ -16,7 +16,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/scenario.hpp"
-#include "sim/report/simgrid_xml.hpp"
+#include "topologies/simgrid_xml.hpp"
 
 namespace stagecraft {
 namespace {

@@ -1,10 +1,14 @@
 #include "sim/experiment/version.hpp"
 
-#include <stagecraft_commit.hpp>
+#include <fstream>
+#include <string>
+#include <thread>
 
 #include <fmt/format.h>
+#include <stagecraft_commit.hpp>
 
 #include "backends/backend.hpp"
+#include "sim/core/text.hpp"
 
 namespace stagecraft {
 
@@ -21,6 +25,17 @@ std::string version_text() {
   }
   text.pop_back();
   return text;
+}
+
+std::string machine() {
+  std::string name = "unknown processor";
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name") && line.find(':') != std::string::npos) {
+      name = std::string(trim(line.substr(line.find(':') + 1)));
+      break;
+    }
+  return fmt::format("{}, {} cores", name, std::thread::hardware_concurrency());
 }
 
 }  // namespace stagecraft

@@ -112,11 +112,11 @@ class StageTimes {
  public:
   StageTimes(const Question& q, const msr::Types& types, const msr::Cuts& cuts) : q_(q), types_(types), cuts_(cuts) {}
 
-  double seconds(int from, int to, const msr::Take& take) {
-    const int b = q_.micro_batch, r = take.devices;
+  double seconds(int from, int to, const DeviceMix& mix) {
+    const int b = q_.micro_batch, r = mix.devices;
     double in_turn = 0, slowest = 0, fastest = kInfinity;
     for (std::size_t t = 0; t < types_.types.size(); ++t) {
-      if (!(take.types >> t & 1)) continue;
+      if (!(mix.types >> t & 1)) continue;
       in_turn = std::max(in_turn, between(t, b, from, to) / r);
       if (r > b) continue;
       slowest = std::max(slowest, between(t, b / r, from, to));
@@ -245,10 +245,10 @@ std::optional<Bound> stages(const Question& q, bool flushed) {
   StageTimes times(q, types, *cuts);
   std::pair<int, int> known{-1, -1};
   double in_front = 0;
-  const auto seconds = [&](int from, int to, const msr::Take& take, int) {
+  const auto seconds = [&](int from, int to, const DeviceMix& mix, int) {
     if (filled && known != std::pair{from, to})
       known = {from, to}, in_front = way_in_front(*cuts, graph, ways, from, to) / q.micro_batches;
-    return times.seconds(from, to, take) + in_front;
+    return times.seconds(from, to, mix) + in_front;
   };
   const auto found = msr::search_mixed(*cuts, types.counts(), static_cast<int>(q.devices.size()), false, seconds);
   STAGECRAFT_CHECK(found.has_value());
@@ -259,9 +259,9 @@ Kind kind_of(const Plan& plan, bool flushed) {
   std::set<DeviceId> used;
   Kind kind{true, flushed};
   for (const Stage& stage : plan.stages) {
-    kind.whole_stages &= stage.task == StageTask::Whole && stage.micros.empty() &&
+    kind.whole_stages &= stage.shape.task == StageTask::Whole && stage.micros.empty() &&
                          stage.micro_batch_size == plan.stages.front().micro_batch_size;
-    for (const DeviceId device : stage.devices) kind.whole_stages &= used.insert(device).second;
+    for (const DeviceId device : stage.devices()) kind.whole_stages &= used.insert(device).second;
   }
   return kind;
 }

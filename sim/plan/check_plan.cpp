@@ -26,7 +26,7 @@ class Findings {
 bool nested(int a, int b) { return a % b == 0 || b % a == 0; }
 
 void check_turns(const Plan& plan, int index, Findings& findings) {
-  const Stage& stage = plan.stages[index];
+  const Stage& stage = plan.stages[StageId{index}];
   const std::string path = fmt::format("stage '{}'", stage.name);
   const int own = plan.own_micro_batches(StageId{index});
   if (stage.twin.valid())
@@ -39,7 +39,7 @@ void check_turns(const Plan& plan, int index, Findings& findings) {
 }
 
 bool check_numbers(const Plan& plan, int index, Findings& findings) {
-  const Stage& stage = plan.stages[index];
+  const Stage& stage = plan.stages[StageId{index}];
   const std::string path = fmt::format("stage '{}'", stage.name);
   const int size = stage.micro_batch_size;
   if (size < 1 || stage.group < 1) {
@@ -57,14 +57,14 @@ bool check_numbers(const Plan& plan, int index, Findings& findings) {
 
 void check_devices(const Stage& stage, Findings& findings) {
   const std::string path = fmt::format("stage '{}'", stage.name);
-  const int replicas = static_cast<int>(stage.devices.size());
+  const int replicas = static_cast<int>(stage.devices().size());
   if (replicas == 0) findings.add("devices", path, "it has no device");
   if (stage.share == Share::Samples && stage.micro_batch_size < replicas)
     findings.add("replicas", path,
                  fmt::format("its micro-batch of {} samples cannot be divided among {} replicas",
                              stage.micro_batch_size, replicas),
                  fmt::format("a micro-batch size of at least {}, fewer devices, or share: micro_batches", replicas));
-  std::vector<DeviceId> sorted = stage.devices;
+  std::vector<DeviceId> sorted = stage.devices();
   std::sort(sorted.begin(), sorted.end());
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
   if (twice != sorted.end()) findings.add("device-twice", path, fmt::format("device {} is named twice", twice->value));
@@ -73,14 +73,14 @@ void check_devices(const Stage& stage, Findings& findings) {
 }
 
 std::vector<LayerId> sorted_layers(const Stage& stage) {
-  std::vector<LayerId> layers = stage.layers;
+  std::vector<LayerId> layers = stage.shape.layers;
   std::sort(layers.begin(), layers.end());
   return layers;
 }
 
 /// Two stages with copies of the same weights: the same work, on micro-batches that together are all.
 void check_twin(const Plan& plan, int index, Findings& findings) {
-  const Stage& stage = plan.stages[index];
+  const Stage& stage = plan.stages[StageId{index}];
   const std::string path = fmt::format("stage '{}'", stage.name);
   const auto bad = [&](std::string message) { findings.add("twin", path, std::move(message)); };
   if (stage.twin < 0 || stage.twin >= plan.stage_count() || stage.twin == index)
@@ -88,7 +88,7 @@ void check_twin(const Plan& plan, int index, Findings& findings) {
   const Stage& other = plan.stage(stage.twin);
   if (other.twin != index) return bad(fmt::format("its other copy '{}' does not name it in turn", other.name));
   if (sorted_layers(stage) != sorted_layers(other) || stage.micro_batch_size != other.micro_batch_size ||
-      stage.task != other.task)
+      stage.shape.task != other.shape.task)
     return bad(fmt::format("its other copy '{}' has other layers or micro-batches of another size", other.name));
   std::vector<int> both, all(plan.micro_batches(StageId{index}));
   std::iota(all.begin(), all.end(), 0);
@@ -100,8 +100,8 @@ void check_twin(const Plan& plan, int index, Findings& findings) {
 
 // Samples of one tensor are sliced by the smaller side, so the larger must be a whole number of slices.
 void check_edge(const Plan& plan, const StageEdge& edge, Findings& findings) {
-  const Stage& from = plan.stages[edge.from];
-  const Stage& to = plan.stages[edge.to];
+  const Stage& from = plan.stage(edge.from);
+  const Stage& to = plan.stage(edge.to);
   const std::string path = fmt::format("stages '{}' and '{}'", from.name, to.name);
   if (!nested(from.micro_batch_size, to.micro_batch_size))
     findings.add(
@@ -122,7 +122,7 @@ void check_plan(const Plan& plan) {
   bool usable = true;
   for (int s = 0; s < plan.stage_count(); ++s) {
     usable &= check_numbers(plan, s, findings);
-    check_devices(plan.stages[s], findings);
+    check_devices(plan.stages[StageId{s}], findings);
   }
   for (int s = 0; s < plan.stage_count() && usable; ++s) {
     if (plan.stage(StageId{s}).twin != StageId{}) check_twin(plan, s, findings);
@@ -136,8 +136,8 @@ void check_plan(const Plan& plan) {
   const std::vector<int> cycle = shortest_cycle(plan.graph());
   if (!cycle.empty()) {
     std::string names;
-    for (int s : cycle) names += "'" + plan.stages[s].name + "' -> ";
-    names += "'" + plan.stages[cycle.front()].name + "'";
+    for (int s : cycle) names += "'" + plan.stages[StageId{s}].name + "' -> ";
+    names += "'" + plan.stages[StageId{cycle.front()}].name + "'";
     findings.add("cycle", {}, "the stages wait for each other in a circle: " + names,
                  "every stage must be a convex part of the model");
   }

@@ -8,9 +8,8 @@ PieceIndex::PieceIndex(const Plan& plan, int iterations) {
   base_.push_back(0);
   for (int s = 0; s < plan.stage_count(); ++s) {
     const StageId stage{s};
-    each_.push_back(plan.stage(stage).share == Share::MicroBatches ? 1 : plan.stage(stage).devices.size());
-    base_.push_back(base_.back() + static_cast<std::size_t>(plan.micro_batches(stage)) *
-                                       static_cast<std::size_t>(iterations) * each_.back());
+    each_.push_back(plan.stage(stage).share == Share::MicroBatches ? 1 : plan.stage(stage).devices().size());
+    base_.push_back(base_.back() + each_.back() * plan.micro_batches(stage) * iterations);
   }
 }
 
@@ -31,6 +30,6 @@ int place_of(const std::vector<DeviceId>& devices, DeviceId device) {
   return at == devices.end() ? -1 : static_cast<int>(at - devices.begin());
 }
 
-int replica_on(const Stage& stage, DeviceId device) { return place_of(stage.devices, device); }
+int replica_on(const Stage& stage, DeviceId device) { return place_of(stage.devices(), device); }
 
 }  // namespace stagecraft

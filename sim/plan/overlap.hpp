@@ -19,7 +19,7 @@ inline bool takes_part(const Stage& stage, int micro, int replica) {
 }
 
 inline SampleRange samples_of(const Stage& stage, int micro, int replica) {
-  const std::int64_t size = stage.micro_batch_size, replicas = static_cast<std::int64_t>(stage.devices.size());
+  const std::int64_t size = stage.micro_batch_size, replicas = stage.replicas();
   const std::int64_t start = micro * size;
   if (stage.share == Share::MicroBatches) return {start, takes_part(stage, micro, replica) ? start + size : start};
   return {start + size * replica / replicas, start + size * (replica + 1) / replicas};
@@ -39,7 +39,7 @@ struct ReplicaRange {
 /// Those that have a part in the micro-batch.
 inline ReplicaRange replicas_of(const Stage& stage, int micro) {
   if (stage.share == Share::MicroBatches) return {micro % stage.turns(), micro % stage.turns() + 1};
-  return {0, static_cast<int>(stage.devices.size())};
+  return {0, stage.replicas()};
 }
 
 /// Of those, the ones that have samples from `sample` on, which is in the micro-batch or before it.
@@ -58,7 +58,7 @@ inline ReplicaRange replicas_from(const Stage& stage, int micro, std::int64_t sa
 /// alone.
 template <class Visit>
 void for_each_shared_range(const Stage& stage, int micro, int replica, const Stage& other, Visit&& visit) {
-  if (stage.micro_batch_size == other.micro_batch_size && stage.devices.size() == 1 && other.devices.size() == 1) {
+  if (stage.micro_batch_size == other.micro_batch_size && stage.devices().size() == 1 && other.devices().size() == 1) {
     const std::int64_t low = std::int64_t{micro} * stage.micro_batch_size;
     visit(micro, 0, SampleRange{low, low + stage.micro_batch_size});
     return;

@@ -58,12 +58,12 @@ void add_way_back(Plan& plan, int turn) {
   for (int s = 0; s < stages; ++s) {
     Stage copy = plan.stage(StageId{s});
     copy.name = "s" + std::to_string(stages + s);
-    copy.devices = plan.stage(StageId{rank_of(Placement::Bidirectional, stages + s, stages)}).devices;
+    copy.place_on(plan.stage(StageId{rank_of(Placement::Bidirectional, stages + s, stages)}).devices());
     copy.micros = up;
     copy.twin = StageId{s};
     plan.stages.push_back(std::move(copy));
-    plan.stages[s].micros = down;
-    plan.stages[s].twin = StageId{stages + s};
+    plan.stages[StageId{s}].micros = down;
+    plan.stages[StageId{s}].twin = StageId{stages + s};
   }
   for (std::size_t e = 0, edges = plan.edges.size(); e < edges; ++e) {
     const StageEdge edge = plan.edges[e];
@@ -74,8 +74,10 @@ void add_way_back(Plan& plan, int turn) {
 Plan placed_plan(Placement placement, int ranks, int chunks, int micro_batches, int turn) {
   const bool both_ways = placement == Placement::Bidirectional;
   Plan plan = chain_plan(both_ways ? ranks : ranks * chunks, ranks, micro_batches);
-  for (int s = 0; s < plan.stage_count(); ++s) plan.stages[s].devices = {DeviceId{rank_of(placement, s, ranks)}};
+  for (int s = 0; s < plan.stage_count(); ++s)
+    plan.stages[StageId{s}].place_on({DeviceId{rank_of(placement, s, ranks)}});
   if (both_ways) add_way_back(plan, turn);
+  plan.reductions = derive_reductions(plan);
   return plan;
 }
 

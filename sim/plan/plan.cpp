@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <string_view>
+#include <utility>
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/enum_array.hpp"
@@ -18,6 +20,20 @@ std::string_view to_text(StageTask task) {
 }
 
 }  // namespace
+
+void Stage::place_on(std::vector<DeviceId> devices) {
+  Degrees& d = shape.degrees;
+  d.replicas = static_cast<int>(devices.size()) / (d.tensor * d.context);
+  expert = expert_mesh(devices, d);
+  dense = dense_mesh(std::move(devices), d);
+}
+
+Stage on_one_device(Stage stage) {
+  const DeviceId first = stage.devices().front();
+  stage.shape.degrees = {};
+  stage.place_on({first});
+  return stage;
+}
 
 Digraph Plan::graph() const {
   Digraph graph(stage_count());
@@ -34,8 +50,28 @@ int Plan::different_stages() const {
 int Plan::device_count() const {
   int count = 0;
   for (const Stage& stage : stages)
-    for (DeviceId device : stage.devices) count = std::max(count, device + 1);
+    for (DeviceId device : stage.devices()) count = std::max(count, device + 1);
   return count;
+}
+
+IdVector<DeviceId, RankId> ranks_of(const Plan& plan) {
+  // What a device has a part in: stages, each with the number of the replica where they take turns.
+  IdVector<DeviceId, std::vector<std::pair<StageId, int>>> parts(plan.device_count());
+  for (const StageId s : plan.stages.ids()) {
+    const Stage& stage = plan.stages[s];
+    for (int r = 0; r < std::ssize(stage.devices()); ++r)
+      parts[stage.devices()[r]].emplace_back(s, stage.share == Share::MicroBatches ? r : 0);
+  }
+  IdVector<DeviceId, RankId> rank_of;
+  std::map<std::vector<std::pair<StageId, int>>, RankId> known;
+  RankId next{0};
+  for (const auto& part : parts) {
+    const auto [at, is_new] = known.try_emplace(part, next);
+    if (part.empty()) at->second = next;  // A rank by itself.
+    rank_of.push_back(at->second);
+    if (is_new || part.empty()) ++next.value;
+  }
+  return rank_of;
 }
 
 Plan chain_plan(int stages, int ranks, int micro_batches) {
@@ -44,7 +80,7 @@ Plan chain_plan(int stages, int ranks, int micro_batches) {
   for (int s = 0; s < stages; ++s) {
     Stage stage;
     stage.name = fmt::format("s{}", s);
-    stage.devices = {DeviceId{s % ranks}};
+    stage.place_on({DeviceId{s % ranks}});
     plan.stages.push_back(std::move(stage));
     if (s > 0) plan.edges.push_back({StageId{s - 1}, StageId{s}, {}});
   }
@@ -65,19 +101,19 @@ void make_sequential(Plan& plan) {
 std::string to_text(const Plan& plan) {
   std::string text = fmt::format("{} stages, {} samples in an iteration\n", plan.stage_count(), plan.mini_batch);
   for (int s = 0; s < plan.stage_count(); ++s) {
-    const Stage& stage = plan.stages[s];
+    const Stage& stage = plan.stages[StageId{s}];
     std::string devices;
-    for (DeviceId device : stage.devices) devices += fmt::format(" {}", device.value);
-    text += fmt::format("{} '{}': {} layers, devices{}, micro-batch {}", s, stage.name, stage.layers.size(), devices,
-                        stage.micro_batch_size);
+    for (DeviceId device : stage.devices()) devices += fmt::format(" {}", device.value);
+    text += fmt::format("{} '{}': {} layers, devices{}, micro-batch {}", s, stage.name, stage.shape.layers.size(),
+                        devices, stage.micro_batch_size);
     if (stage.turns() > 1) text += ", in turn";
     if (stage.group > 1) text += fmt::format(", group {}", stage.group);
-    if (stage.recompute) text += ", recompute";
-    if (stage.recompute_cores) text += ", selective recompute";
+    if (stage.shape.recomputes_all()) text += ", recompute";
+    if (stage.shape.recomputes_attention()) text += ", selective recompute";
     if (stage.twin.valid())
       text += fmt::format(", {} of {} micro-batches, the others in {}", stage.micros.size(),
                           plan.micro_batches(StageId{s}), stage.twin.value);
-    if (stage.task != StageTask::Whole) text += fmt::format(", {} alone", to_text(stage.task));
+    if (stage.shape.task != StageTask::Whole) text += fmt::format(", {} alone", to_text(stage.shape.task));
     for (const StageEdge& edge : plan.edges) {
       if (edge.from != StageId{s}) continue;
       const std::string what = edge.bytes.value > 0 ? to_text(edge.bytes) + " a sample" : std::string("order only");
@@ -85,10 +121,11 @@ std::string to_text(const Plan& plan) {
     }
     text += '\n';
   }
-  for (const Tie& tie : plan.ties) {
+  for (const Reduction& r : plan.reductions) {
+    if (r.source != ReductionSource::TiedParameters) continue;
     std::string stages;
-    for (const StageId s : tie.stages) stages += fmt::format(" {}", s.value);
-    text += fmt::format("tied '{}': {} of gradients, stages{}\n", tie.name, to_text(tie.gradient), stages);
+    for (const StageId s : r.stages) stages += fmt::format(" {}", s.value);
+    text += fmt::format("tied '{}': {} of gradients, stages{}\n", r.name, to_text(r.bytes), stages);
   }
   return text;
 }

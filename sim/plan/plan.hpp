@@ -5,37 +5,40 @@
 #include <vector>
 
 #include "sim/core/dag.hpp"
-#include "sim/core/ids.hpp"
+#include "sim/core/id_vector.hpp"
 #include "sim/core/quantity.hpp"
+#include "sim/cost/stage_shape.hpp"
+#include "sim/plan/mesh.hpp"
+#include "sim/plan/reductions.hpp"
 
 namespace stagecraft {
-
-/// What of the training of its layers a stage does. One that does a single task runs it as its forward, and gradients
-/// come and go as activations do. An update, and taking in what it makes elsewhere, happen once in an iteration.
-enum class StageTask : std::uint8_t { Whole, Forward, InputGradient, WeightGradient, Update, TakeWeights };
 
 /// What the replicas of a stage divide: the samples of each micro-batch, or the micro-batches, which they take in turn
 /// (PipeDream's 1F1B-RR).
 enum class Share : std::uint8_t { Samples, MicroBatches };
 
-/// A convex part of the model and the devices that run it.
+/// A convex part of the model (`shape` says which, and how it is divided) and the devices that run it.
 struct Stage {
   std::string name;
-  std::vector<LayerId> layers;    ///< Empty in plans made without a model.
-  std::vector<DeviceId> devices;  ///< More than one: replicas.
-  Share share = Share::Samples;   ///< Of the replicas.
-  int micro_batch_size = 1;       ///< Samples.
-  int group = 1;                  ///< k of kFkB: micro-batches done forward, then backward, together.
-  bool recompute = false;         ///< Its forward runs again before backward.
-  bool recompute_cores = false;   ///< Backward makes the inside of each attention again, one layer at a time.
-  StageTask task = StageTask::Whole;
-  std::vector<int> micros;  ///< Micro-batches of one iteration that it runs, ascending; empty: all. Pipelines in
-                            ///< both directions divide an iteration.
-  StageId twin;             ///< The stage that runs the others, with a copy of the same weights; mostly there is none.
+  StageShape shape;
+  Mesh dense, expert;  ///< The same devices; place_on() makes both. Dense layers run on one, experts on the other.
+  Share share = Share::Samples;  ///< Of the data axis.
+  int micro_batch_size = 1;      ///< Samples.
+  int group = 1;                 ///< k of kFkB: micro-batches done forward, then backward, together.
+  std::vector<int> micros;       ///< Micro-batches of one iteration that it runs, ascending; empty: all. Pipelines in
+                                 ///< both directions divide an iteration.
+  StageId twin;  ///< The stage that runs the others, with a copy of the same weights; mostly there is none.
 
+  const std::vector<DeviceId>& devices() const { return dense.devices; }
+  /// Lays both meshes over these devices, with as many replicas as they make.
+  void place_on(std::vector<DeviceId> devices);
+  int replicas() const { return shape.degrees.replicas; }
   /// Micro-batches that its replicas work on side by side: replica r has a part in every turns()-th, from number r on.
-  int turns() const { return share == Share::MicroBatches ? static_cast<int>(devices.size()) : 1; }
+  int turns() const { return share == Share::MicroBatches ? replicas() : 1; }
 };
+
+/// The stage undivided, on its first device.
+Stage on_one_device(Stage);
 
 /// Data that flows from one stage to another: forward, and its gradient back.
 struct StageEdge {
@@ -43,19 +46,14 @@ struct StageEdge {
   Bytes bytes;  ///< For one sample. Zero: an order, which costs a message of no bytes each way.
 };
 
-/// Weights that layers of several stages share: each holds a copy, and their gradients are added up before any update.
-struct Tie {
-  std::string name;
-  std::vector<StageId> stages;  ///< That hold them, ascending.
-  Bytes gradient;
-};
-
 /// Who does what: stages as a DAG, with devices and replicas.
 struct Plan {
-  std::vector<Stage> stages;
+  IdVector<StageId, Stage> stages;
   std::vector<StageEdge> edges;
-  int mini_batch = 1;     ///< Samples in one iteration.
-  std::vector<Tie> ties;  ///< Empty where the gradients do not meet: without a model, or without a flush.
+  int mini_batch = 1;  ///< Samples in one iteration.
+  /// What derive_reductions() says about the stages above. A schedule that never flushes has no moment at which all
+  /// gradients of tied parameters exist, so their reductions are removed there.
+  std::vector<Reduction> reductions;
 
   int stage_count() const { return static_cast<int>(stages.size()); }
   /// Stages of the model: two that hold copies of the same weights count once.
@@ -73,6 +71,12 @@ struct Plan {
   /// Last device that any stage names, plus one.
   int device_count() const;
 };
+
+/// The pipeline rank of each device of the plan. Devices that have a part in the same micro-batches of the same stages
+/// are one rank: replicas that divide samples, and later the devices of a tensor group. Replicas that take
+/// micro-batches in turn are a rank each, and so is a device without a stage. Ranks are numbered by their first
+/// devices.
+IdVector<DeviceId, RankId> ranks_of(const Plan&);
 
 /// p stages one after the other, one device each (stage s on rank s % ranks); for use without a model.
 Plan chain_plan(int stages, int ranks, int micro_batches);

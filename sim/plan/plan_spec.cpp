@@ -13,8 +13,6 @@ namespace {
 
 using config::Value;
 
-constexpr EnumArray<Recomputation, std::string_view, 3> kRecomputations = {"none", "selective", "full"};
-
 /// A map with the default of every field that has one.
 Value default_map(const config::MapSpec& spec) {
   Value map;
@@ -33,14 +31,6 @@ bool needs_count(const PlannerDef& def) {
 }
 
 }  // namespace
-
-std::string_view to_text(Recomputation r) { return kRecomputations[r]; }
-
-std::optional<Recomputation> parse_recomputation(std::string_view word) {
-  for (const Recomputation r : {Recomputation::None, Recomputation::Selective, Recomputation::Full})
-    if (to_text(r) == word) return r;
-  return {};
-}
 
 Where PlanSpec::where(std::string_view field) const {
   if (!source) return {};

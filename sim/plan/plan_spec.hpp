@@ -16,12 +16,6 @@ namespace stagecraft {
 
 struct PlannerDef;
 
-/// What a stage does not keep from its forward to its backward: nothing; the inside of each attention (scores, softmax,
-/// context; Korthikanti et al., MLSys 2023); or everything but its input.
-enum class Recomputation : std::uint8_t { None, Selective, Full };
-std::string_view to_text(Recomputation);
-std::optional<Recomputation> parse_recomputation(std::string_view word);  ///< Nothing for "auto".
-
 /// The options that one planner alone has, as a struct in its own file.
 struct PlannerOptions {
   virtual ~PlannerOptions() = default;

@@ -20,7 +20,7 @@ bool keeps_core(const Layer& layer) { return layer.core.stash.value > 0; }
 void add_data_edges(Plan& plan, const ModelGraph& model) {
   std::vector<int> stage_of(model.layers.size(), -1);
   for (int s = 0; s < plan.stage_count(); ++s)
-    for (LayerId layer : plan.stages[s].layers) stage_of[layer] = s;
+    for (LayerId layer : plan.stages[StageId{s}].shape.layers) stage_of[layer] = s;
 
   // A tensor that several layers of one stage read is sent there once.
   std::set<std::pair<LayerId, int>> sent;
@@ -58,10 +58,12 @@ void count_samples(Plan& plan, const PlannerInput& input) {
 }
 
 void finish_plan(Plan& plan, const PlannerInput& input, bool sequential) {
-  for (Stage& stage : plan.stages)
-    stage.recompute_cores =
-        stage.recompute_cores && std::any_of(stage.layers.begin(), stage.layers.end(),
-                                             [&](LayerId l) { return keeps_core(input.model.layers[l]); });
+  for (Stage& stage : plan.stages) {
+    const auto& layers = stage.shape.layers;
+    if (stage.shape.recomputes_attention() &&
+        std::none_of(layers.begin(), layers.end(), [&](LayerId l) { return keeps_core(input.model.layers[l]); }))
+      stage.shape.recomputation = Recomputation::None;
+  }
   count_samples(plan, input);
   add_data_edges(plan, input.model);
   if (sequential) make_sequential(plan);
@@ -127,11 +129,6 @@ std::vector<Recomputation> recomputations(std::optional<Recomputation> asked, co
 
 std::vector<Recomputation> recomputations(const PlanSpec& options, const ModelGraph& model) {
   return recomputations(options.recompute, options.where("recompute"), model);
-}
-
-void set_recompute(Stage& stage, Recomputation kind) {
-  stage.recompute = kind == Recomputation::Full;
-  stage.recompute_cores = kind == Recomputation::Selective;
 }
 
 config::Field share_field() {

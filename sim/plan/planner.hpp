@@ -71,7 +71,6 @@ std::vector<Recomputation> recomputations(const ModelGraph&);
 /// model has no attention core.
 std::vector<Recomputation> recomputations(const PlanSpec&, const ModelGraph&);
 std::vector<Recomputation> recomputations(std::optional<Recomputation> asked, const Where&, const ModelGraph&);
-void set_recompute(Stage&, Recomputation);
 
 /// Memory of a device as a planner counts it, with what was reserved beside it: nothing where the option `memory` says
 /// how much there is, or where types with as much reserve differently.

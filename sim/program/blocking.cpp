@@ -14,12 +14,12 @@ namespace {
 class Blocking {
  public:
   Blocking(const Schedule& schedule, ProgramWriter& writer) : schedule_(schedule), writer_(writer) {
-    const std::size_t devices = schedule.devices.size();
+    const int devices = schedule.device_count();
     slots_.resize(devices);
     groups_.resize(devices);
     position_.assign(devices, 0);
-    rounds_.resize(writer.plan().stages.size());
-    for (std::size_t d = 0; d < devices; ++d) cut_into_slots(static_cast<int>(d));
+    barriers_.resize(writer.barriers().all().size());
+    for (int d = 0; d < devices; ++d) cut_into_slots(d);
     collect_messages();
   }
 
@@ -50,11 +50,13 @@ class Blocking {
     int from_group = 0, to_group = 0;
     InstructionId send, receive;
   };
-  struct Round {
+  /// One pass of all devices through a barrier of updates.
+  struct BarrierPass {
     int arrived = 0;
-    bool reduced = false;
+    bool released = false;
   };
 
+  const std::vector<Op>& row_of(std::int64_t d) const { return schedule_.row(DeviceId{d}); }
   Group& group(int d, std::size_t g) { return groups_[d][g]; }
   Group& current(int d) { return group(d, position_[d]); }
   bool done(int d) const {
@@ -63,7 +65,7 @@ class Blocking {
   }
 
   void cut_into_slots(int d) {
-    const auto& row = schedule_.devices[d];
+    const auto& row = schedule_.row(DeviceId{d});
     auto& slots = slots_[d];
     for (std::size_t i = 0; i < row.size();) {
       const std::size_t end = group_end(row, i);
@@ -79,7 +81,7 @@ class Blocking {
       for (std::size_t d = 0; d < slots_.size(); ++d)
         for (std::size_t s = 0; s < slots_[d].size(); ++s)
           for (std::size_t i = 0; i < slots_[d][s].count; ++i)
-            visit(static_cast<int>(d), s, schedule_.devices[d][slots_[d][s].first + i]);
+            visit(static_cast<int>(d), s, row_of(d)[slots_[d][s].first + i]);
     };
     each_op([&](int d, std::size_t s, const Op& op) {
       if (op.kind == OpKind::Update) return;
@@ -136,7 +138,7 @@ class Blocking {
     auto& position = position_[d];
     if (position == slots_[d].size() || !current(d).launched || current(d).pending != 0) return false;
     const Slot slot = slots_[d][position];
-    const Op& front = schedule_.devices[d][slot.first];
+    const Op& front = row_of(d)[slot.first];
     Group& g = current(d);
     if (front.kind == OpKind::Update && !reduce(d, front, g)) return false;
     const InstructionId last = writer_.compute(DeviceId{d}, slot.first, slot.first + slot.count, g.written);
@@ -150,21 +152,21 @@ class Blocking {
     return false;
   }
 
-  /// An update waits for the all-reduces of its round, which are written when the last of those devices arrives.
+  /// An update waits for the reductions of its barrier, which are written when the last device arrives there.
   bool reduce(int d, const Op& op, Group& g) {
-    const GradientGroups& groups = writer_.groups();
-    if (!groups.waits(op.stage)) return true;
-    const auto& devices = groups.round_devices(op.stage);
-    auto& rounds = rounds_[groups.round(op.stage)];
-    rounds.resize(std::max(rounds.size(), static_cast<std::size_t>(op.micro) + 1));
-    Round& r = rounds[op.micro];
-    if (r.reduced) {
+    const UpdateBarriers& barriers = writer_.barriers();
+    if (!barriers.delays(op.stage)) return true;
+    const auto& devices = barriers.at(op.stage).devices;
+    auto& passes = barriers_[barriers.index(op.stage)];
+    passes.resize(std::max(std::ssize(passes), std::ptrdiff_t{op.micro} + 1));
+    BarrierPass& pass = passes[op.micro];
+    if (pass.released) {
       writer_.add_reduced(op.stage, DeviceId{d}, g.written);
       return true;
     }
-    if (++r.arrived < static_cast<int>(devices.size())) return false;
-    writer_.reduce_round(op.stage, op.micro);
-    r.reduced = true;
+    if (++pass.arrived < std::ssize(devices)) return false;
+    writer_.reduce_before_update(op.stage, op.micro);
+    pass.released = true;
     for (const DeviceId other : devices) ready_.push_back(other);
     return false;
   }
@@ -172,7 +174,7 @@ class Blocking {
   std::string at(int d) const {
     const auto i = static_cast<std::size_t>(d);
     if (position_[i] == slots_[i].size()) return fmt::format("rank {} at its end", d);
-    return fmt::format("rank {} before {}", d, to_text(schedule_.devices[i][slots_[i][position_[i]].first]));
+    return fmt::format("rank {} before {}", d, to_text(row_of(d)[slots_[i][position_[i]].first]));
   }
 
   /// The update that a device waits to run; null when it waits for a message or has ended.
@@ -181,19 +183,20 @@ class Blocking {
     if (position == slots_[d].size()) return nullptr;
     const Group& group = groups_[d][position];
     if (!group.launched || group.pending != 0) return nullptr;
-    const Op& op = schedule_.devices[d][slots_[d][position].first];
+    const Op& op = row_of(d)[slots_[d][position].first];
     return op.kind == OpKind::Update ? &op : nullptr;
   }
 
-  /// A device at an update waits for the devices of its round that have not come to it.
+  /// A device at an update waits for the devices of its barrier that have not reached it.
   void wait_for_group(int d, WaitGraph& waits) const {
     const Op* const update = update_at(d);
     if (update == nullptr) return;
-    const GradientGroups& groups = writer_.groups();
-    for (const DeviceId other : groups.round_devices(update->stage)) {
+    const UpdateBarriers& barriers = writer_.barriers();
+    if (!barriers.delays(update->stage)) return;
+    for (const DeviceId other : barriers.at(update->stage).devices) {
       const Op* const theirs = update_at(other);
       const bool arrived = theirs != nullptr && theirs->micro == update->micro &&
-                           groups.round(theirs->stage) == groups.round(update->stage);
+                           barriers.index(theirs->stage) == barriers.index(update->stage);
       if (other != d && !arrived)
         waits.add(d, other, fmt::format("{} waits for rank {} to join the all-reduce", at(d), other.value));
     }
@@ -230,7 +233,7 @@ class Blocking {
   std::vector<std::vector<Group>> groups_;
   std::vector<Traffic> traffic_;
   std::vector<std::size_t> position_;
-  std::vector<std::vector<Round>> rounds_;  ///< [round of updates][number]
+  std::vector<std::vector<BarrierPass>> barriers_;  ///< [barrier][number of the update]
   std::vector<int> ready_;
 };
 

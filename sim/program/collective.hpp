@@ -39,7 +39,7 @@ struct Collective {
   std::int32_t members = 0;
   std::int32_t shape = -1;  ///< Index into Program::collective_shapes.
   std::int32_t rounds = 1;
-  std::int32_t tie = -1;  ///< TiedGradientSum: index into the ties of the plan.
+  std::int32_t tie = -1;  ///< TiedGradientSum: its number among the tied parameters of the plan.
   Purpose purpose = Purpose::GradientSum;
 
   InstructionId member(int rank) const { return InstructionId{first + rank}; }

@@ -14,8 +14,8 @@ class Beside {
   Beside(const Schedule& schedule, ProgramWriter& writer) : schedule_(schedule), writer_(writer) {
     forward_inputs_.assign(writer.pieces().size(), -1);
     backward_inputs_.assign(writer.pieces().size(), -1);
-    head_.assign(schedule.devices.size(), 0);
-    gradients_.assign(writer.plan().stages.size(), 0);
+    head_.assign(schedule.device_count(), 0);
+    gradients_.assign(writer.plan().reductions.size(), 0);
   }
 
   void run(const GlobalOrder& order) {
@@ -30,7 +30,7 @@ class Beside {
 
   std::size_t step(DeviceId device) {
     auto& head = head_[device];
-    const auto& row = schedule_.devices[device];
+    const auto& row = schedule_.row(device);
     const std::size_t first = head, end = group_end(row, first);
     const std::span<const Op> group{row.data() + first, row.data() + end};
     head = end;
@@ -54,7 +54,7 @@ class Beside {
   /// Moves what has been received for an op to `inputs_`.
   void gather(DeviceId device, const Op& op) {
     if (op.kind == OpKind::Update) {
-      writer_.reduce_round(op.stage, op.micro);
+      writer_.reduce_before_update(op.stage, op.micro);
       writer_.add_reduced(op.stage, device, inputs_);
       return;
     }
@@ -72,20 +72,20 @@ class Beside {
     }
   }
 
-  /// Updates of tied weights wait for the end of an iteration; the all-reduces of replicas and copies before them do
-  /// not: they stand where the last of their gradients is made.
+  /// Updates with tied parameters wait for the end of an iteration, but the reductions before those of the ties start
+  /// as soon as the last of their gradients is made.
   void reduce_early(const Op& op) {
-    const GradientGroups& groups = writer_.groups();
-    if (!groups.tied(op.stage) || !groups.exchanges(op.stage)) return;
     if (op.kind != OpKind::Backward && op.kind != OpKind::WeightGradient) return;
+    const UpdateBarriers& barriers = writer_.barriers();
+    if (!barriers.delays(op.stage) || barriers.at(op.stage).reductions.size() == 1) return;
     const Plan& plan = writer_.plan();
-    const Stage& stage = plan.stage(op.stage);
-    const auto all_of = [&](StageId s) {
-      return plan.replica_micro_batches(s) * static_cast<int>(plan.stage(s).devices.size());
-    };
-    const int all = all_of(op.stage) + (stage.twin.valid() ? all_of(stage.twin) : 0);
-    int& made = gradients_[groups.of(op.stage)];
-    if (++made % all == 0) writer_.all_reduce(op.stage, made / all - 1);
+    const ReductionId reduction = barriers.reductions(op.stage).front();
+    if (plan.reductions[reduction].source != ReductionSource::Replicas) return;
+    int each = 0;
+    for (const StageId s : plan.reductions[reduction].stages)
+      each += plan.replica_micro_batches(s) * plan.stage(s).replicas();
+    int& count = gradients_[reduction];
+    if (++count % each == 0) writer_.reduce(reduction, count / each - 1);
   }
 
   void push(std::int32_t& list, InstructionId receive) {
@@ -105,7 +105,7 @@ class Beside {
   std::vector<Input> pool_;
   std::int32_t free_ = -1;
   std::vector<std::size_t> head_;
-  std::vector<int> gradients_;  ///< Of each gradient group: made so far, on any device.
+  std::vector<int> gradients_;  ///< [reduction]: gradients made so far, on any device.
   std::vector<InstructionId> inputs_;
 };
 

@@ -2,7 +2,7 @@
 
 #include "sim/cluster/cluster.hpp"
 #include "sim/plan/plan.hpp"
-#include "sim/plan/stage_cost.hpp"
+#include "sim/plan/stage_costs.hpp"
 #include "sim/program/program.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/weights/rule.hpp"

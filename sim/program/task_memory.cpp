@@ -12,8 +12,8 @@ namespace {
 
 /// Updates work on gradients that stay.
 bool passes_tensors(const Stage& from, const Stage& to) {
-  const bool makes = from.task == StageTask::Forward || from.task == StageTask::InputGradient;
-  return makes && to.task != StageTask::Update && to.task != StageTask::TakeWeights;
+  const bool makes = from.shape.task == StageTask::Forward || from.shape.task == StageTask::InputGradient;
+  return makes && to.shape.task != StageTask::Update && to.shape.task != StageTask::TakeWeights;
 }
 
 }  // namespace
@@ -22,10 +22,10 @@ TaskMemory::TaskMemory(const Plan& plan) : uses_(plan.stages.size()) {
   std::map<std::tuple<StageId, bool, LayerId>, std::size_t> known;
   for (const StageEdge& edge : plan.edges) {
     const Stage &from = plan.stage(edge.from), &to = plan.stage(edge.to);
-    if (from.task == StageTask::Whole || from.devices != to.devices || !passes_tensors(from, to)) continue;
-    STAGECRAFT_CHECK(from.devices.size() == 1 && from.micro_batch_size == to.micro_batch_size);
-    const LayerId layer = to.layers.front();
-    const bool own = layer == from.layers.front(), output = from.task == StageTask::Forward && !own;
+    if (from.shape.task == StageTask::Whole || from.devices() != to.devices() || !passes_tensors(from, to)) continue;
+    STAGECRAFT_CHECK(from.devices().size() == 1 && from.micro_batch_size == to.micro_batch_size);
+    const LayerId layer = to.shape.layers.front();
+    const bool own = layer == from.shape.layers.front(), output = from.shape.task == StageTask::Forward && !own;
     const auto [it, fresh] = known.try_emplace({edge.from, own, output ? LayerId{} : layer}, tensors_.size());
     if (fresh) tensors_.push_back({edge.from, {}});
     tensors_[it->second].users.push_back({edge.to, edge.bytes * from.micro_batch_size});

@@ -33,18 +33,18 @@ std::vector<LayerId> crossing(const Workload& w, const std::vector<int>& first, 
 StageWorkload stage_workload(const Stage& stage) {
   StageWorkload w;
   w.name = stage.name;
-  w.layers = stage.layers;
+  w.layers = stage.shape.layers;
   std::sort(w.layers.begin(), w.layers.end());
   w.micro_batch_size = stage.micro_batch_size;
   w.interleave = stage.turns();
-  w.recomputes = stage.recompute;
-  w.recomputes_cores = stage.recompute_cores;
+  w.recomputes = stage.shape.recomputes_all();
+  w.recomputes_cores = stage.shape.recomputes_attention();
   w.twin = stage.twin;
-  for (int r = 0; r < std::ssize(stage.devices); ++r) {
+  for (int r = 0; r < std::ssize(stage.devices()); ++r) {
     const int first = r % stage.turns();  // A micro-batch that the replica works on.
     const SampleRange own = samples_of(stage, first, r);
     w.replicas.push_back(
-        {stage.devices[r], {own.low - std::int64_t{first} * stage.micro_batch_size, own.high - own.low}});
+        {stage.devices()[r], {own.low - std::int64_t{first} * stage.micro_batch_size, own.high - own.low}});
   }
   return w;
 }

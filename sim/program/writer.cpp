@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "sim/core/reserve.hpp"
+#include "sim/core/host.hpp"
 
 namespace stagecraft {
 namespace {
@@ -64,10 +64,10 @@ ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const S
       reads_(schedule, plan, weights),
       pieces_(plan, options.iterations),
       edges_(plan),
-      groups_(plan),
+      barriers_(plan),
       pairs_(plan, options.iterations),
       tasks_(plan) {
-  program_.devices = static_cast<int>(schedule.devices.size());
+  program_.devices = schedule.device_count();
   program_.iterations = options.iterations;
   program_.mini_batch = plan.mini_batch;
   program_.drain_every = schedule.drain_every;
@@ -82,9 +82,12 @@ ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const S
   last_send_.resize(program_.devices);
   open_channels();
   gradients_.resize(plan.stages.size());
-  reduced_.resize(plan.stages.size());
-  tied_.resize(groups_.rings().size());
-  round_number_.assign(plan.stages.size(), -1);
+  stages_on_.resize(program_.devices);
+  for (const StageId s : plan.stages.ids())
+    for (const DeviceId device : plan.stages[s].devices()) stages_on_[device].push_back(s);
+  reductions_.resize(plan.reductions.size());
+  for (int r = 0, ties = 0; r < std::ssize(plan.reductions); ++r)
+    if (plan.reductions[r].source == ReductionSource::TiedParameters) reductions_[r].tie = ties++;
   forward_.resize(pieces_.size());
   count(schedule);
 }
@@ -94,10 +97,10 @@ void ProgramWriter::count(const Schedule& schedule) {
   std::size_t messages = 0, ops = 0, reductions = 0;
   bool trains = false;
   for (int d = 0; d < program_.devices; ++d) {
-    for (const Op& op : schedule.devices[d]) {
+    for (const Op& op : schedule.row(DeviceId{d})) {
       ++ops;
-      trains = trains || op.kind != OpKind::Forward || plan_.stage(op.stage).task == StageTask::WeightGradient;
-      if (op.kind == OpKind::Update) reductions += groups_.exchanges(op.stage) + groups_.tied(op.stage);
+      trains = trains || op.kind != OpKind::Forward || plan_.stage(op.stage).shape.task == StageTask::WeightGradient;
+      if (op.kind == OpKind::Update) reductions += barriers_.reductions(op.stage).size();
       for_each_message(DeviceId{d}, op, [&](const Message&) { ++messages; });
     }
   }
@@ -106,9 +109,8 @@ void ProgramWriter::count(const Schedule& schedule) {
   reserve_column(program_.instructions, total);
   reserve_column(program_.first_wait, total + 1);
   program_.first_wait.push_back(0);
-  for (const auto& replicas : costs_)
-    for (const StageCost& c : replicas)
-      shares_memory_ = shares_memory_ || (c.update_traffic + c.traffic.forward + c.traffic.weight_gradient).value > 0;
+  for (const StageCost& c : costs_.all())
+    shares_memory_ = shares_memory_ || (c.update_traffic + c.traffic.forward + c.traffic.weight_gradient).value > 0;
   if (shares_memory_) reserve_column(program_.traffic, total);
   reserve_column(program_.waits, 2 * ops + 3 * messages + 2 * reductions);
   reserve_column(program_.transfers, messages);
@@ -163,8 +165,8 @@ void ProgramWriter::open_channels() {
   };
   pairs_.each([&](int e, int sender, int receiver) {
     const StageEdge& edge = plan_.edges[e];
-    const DeviceId from = plan_.stage(edge.from).devices[sender];
-    const DeviceId to = plan_.stage(edge.to).devices[receiver];
+    const DeviceId from = plan_.stage(edge.from).devices()[sender];
+    const DeviceId to = plan_.stage(edge.to).devices()[receiver];
     Channel channel;
     for (int g = 0; g < 2 && from != to; ++g) {
       const DeviceId a = g == 0 ? from : to, b = g == 0 ? to : from;
@@ -242,7 +244,7 @@ void ProgramWriter::predict(const Instruction& user, int replica, int horizon, s
 
 InstructionId ProgramWriter::compute(DeviceId device, std::size_t first, std::size_t end,
                                      std::span<const InstructionId> inputs) {
-  const auto& row = schedule_.devices[device];
+  const auto& row = schedule_.row(device);
   InstructionId id;
   for (std::size_t n = first; n < end; ++n) {
     const Op& op = row[n];

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <map>
 #include <span>
 #include <vector>
 
-#include "sim/plan/gradient_groups.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/program/lower.hpp"
 #include "sim/program/replica_pairs.hpp"
@@ -38,13 +38,12 @@ class ProgramWriter {
   /// The two ends of a message; each also waits for what its stream and the order of sends ask.
   InstructionId send(const Message&, InstructionId producer);
   InstructionId receive(const Message&, InstructionId send, InstructionId after);
-  /// One all-reduce among the group of a stage, unless it is there. Beside computation it waits for their last
-  /// gradients, else for their last computations.
-  void all_reduce(StageId, int number);
-  /// Everything that updates of the stage's round wait for, as far as it is not there: all-reduces of the groups, and
-  /// behind them those of tied weights.
-  void reduce_round(StageId, int number);
-  /// Appends what the newest update of a stage on a device has to wait for.
+  /// The collectives of a reduction for the update of this number, unless they are written. With overlap they wait for
+  /// the last gradients, without it for the last computations.
+  void reduce(ReductionId, int number);
+  /// All reductions that the stage's update waits for, as far as they are not written.
+  void reduce_before_update(StageId, int number);
+  /// Appends the newest sums that the update of a stage on a device has to wait for.
   void add_reduced(StageId, DeviceId, std::vector<InstructionId>& inputs) const;
   /// The consumer of a received message has been written: its buffer ends there.
   void consume(InstructionId receive, InstructionId consumer);
@@ -56,7 +55,7 @@ class ProgramWriter {
   InstructionId last_compute(DeviceId d) const { return last_[d]; }
   const PieceIndex& pieces() const { return pieces_; }
   const Plan& plan() const { return plan_; }
-  const GradientGroups& groups() const { return groups_; }
+  const UpdateBarriers& barriers() const { return barriers_; }
   const LoweringOptions& options() const { return options_; }
   Program finish() { return std::move(program_); }
 
@@ -79,20 +78,20 @@ class ProgramWriter {
   void follow(StreamId);
   void keep_activations(InstructionId, const Op&, int replica);
   void keep_gradient(InstructionId last, DeviceId, const Op&);
-  /// Of a group on one of its devices: the member of the newest all-reduce or, without one, what made the gradient.
-  InstructionId sum_on(const Holding::Place&) const;
 
-  struct Reduction {
-    int number = -1;
-    InstructionId first;      ///< Member.
-    std::int32_t shape = -1;  ///< All of a group share one.
+  struct ReductionState {
+    int number = -1;                         ///< The newest update that it was written for.
+    int tie = -1;                            ///< Its number among the reductions of tied parameters; -1: it is none.
+    std::vector<std::int32_t> shapes;        ///< [group]: all of its collectives share a shape; -1: not made yet.
+    std::map<DeviceId, InstructionId> sums;  ///< The part of each device in the newest collectives.
   };
-  void open_shape(Reduction&, Bytes, const std::vector<DeviceId>&);
-  void begin_collective(Reduction&, int number, Bytes, const std::vector<DeviceId>&, int tie);
-  void begin_member(DeviceId, StageId, int number);
-  void reduce_tied(std::size_t ring, int number);
-  const Tie& tie_of(const TieRing& ring) const { return plan_.ties[ring.tie]; }
-  const StageCost& cost(StageId s, int replica) const { return costs_[s][replica]; }
+  bool runs_on(StageId, DeviceId) const;
+  InstructionId gradient_on(StageId, DeviceId) const;
+  InstructionId newest_sum(ReductionId, DeviceId) const;
+  void wait_for_gradients(const Reduction&, DeviceId);
+  std::int32_t open_shape(Bytes, const std::vector<DeviceId>& group);
+  InstructionId begin_member(DeviceId, const std::vector<StageId>&, int number);
+  const StageCost& cost(StageId s, int replica) const { return costs_.at(s, replica); }
   Bytes traffic_of(const Op&, int replica) const;
   Instruction instruction_of(DeviceId, const Op&, int replica, const WeightRead&) const;
   void predict(const Instruction& user, int replica, int horizon, std::span<const InstructionId> inputs);
@@ -105,7 +104,7 @@ class ProgramWriter {
   WeightReads reads_;
   PieceIndex pieces_;
   EdgeLists edges_;
-  GradientGroups groups_;
+  UpdateBarriers barriers_;
   ReplicaPairs pairs_;
   std::vector<Channel> channels_;                    ///< Of each pair.
   std::vector<std::int32_t> next_shape_;             ///< Another shape of the same channel and role; -1: none.
@@ -113,10 +112,10 @@ class ProgramWriter {
   std::vector<InstructionId> last_send_;             ///< Of each device.
   std::vector<InstructionId> forward_, recomputed_;  ///< Of each piece; the second is empty where nothing recomputes.
   TaskMemory tasks_;
-  std::vector<std::vector<InstructionId>> gradients_;  ///< Of each group and device: what made the newest gradient.
-  std::vector<Reduction> reduced_, tied_;              ///< The newest of each group, and of each ring of tied weights.
-  std::vector<int> round_number_;                      ///< The newest of each round of tied weights.
-  std::vector<StreamId> reduce_stream_;                ///< Of each device.
+  IdVector<DeviceId, std::vector<StageId>> stages_on_;
+  std::vector<std::vector<InstructionId>> gradients_;  ///< [stage][replica]: what made the newest gradient.
+  std::vector<ReductionState> reductions_;             ///< [reduction]
+  std::vector<StreamId> collective_stream_;            ///< [device]
   bool shares_memory_ = false;
   Program program_;
 };
@@ -126,14 +125,14 @@ void ProgramWriter::for_each_message(DeviceId device, const Op& op, Visit&& visi
   const bool gradient = op.kind != OpKind::Forward;
   if (gradient && !passes_gradient(op.kind)) return;
   const Stage& stage = plan_.stage(op.stage);
-  const int replica = stage.devices.size() == 1 ? 0 : replica_on(stage, device);
+  const int replica = stage.devices().size() == 1 ? 0 : replica_on(stage, device);
   const auto s = static_cast<std::size_t>(op.stage);
   for (const int e : gradient ? edges_.in[s] : edges_.out[s]) {
     const StageEdge& edge = plan_.edges[e];
     const StageId other_id = gradient ? edge.from : edge.to;
     const Stage& other = plan_.stage(other_id);
     for_each_shared_range(stage, op.micro, replica, other, [&](int m, int r, SampleRange shared) {
-      const DeviceId to = other.devices[r];
+      const DeviceId to = other.devices()[r];
       if (to == device) return;
       const int channel = gradient ? pairs_.of(e, r, replica) : pairs_.of(e, replica, r);
       const std::int64_t first = shared.low - std::int64_t{op.micro} * stage.micro_batch_size;

@@ -8,19 +8,23 @@ void ProgramWriter::keep_resident(bool trains) {
   program_.memory.resize(program_.devices);
   for (int s = 0; s < plan_.stage_count(); ++s) {
     const Stage& stage = plan_.stage(StageId{s});
-    for (std::size_t r = 0; r < stage.devices.size(); ++r) {
-      const StageCost& c = cost(StageId{s}, static_cast<int>(r));
+    for (std::size_t r = 0; r < stage.devices().size(); ++r) {
       const StageNeeds needs = reads_.needs(StageId{s}, static_cast<int>(r));
-      auto& memory = program_.memory[stage.devices[r]];
+      auto& memory = program_.memory[stage.devices()[r]];
       auto& delay = program_.delays[s];
       delay = std::max(delay, needs.delay);
-      memory.weights += c.weights * needs.buffers;
+      MemoryCounts counts{.versions = needs.buffers, .gradients = 0, .optimizers = 0};
+      if (trains) {
+        const int each = plan_.replica_micro_batches(StageId{s}) / schedule_.updates_of(StageId{s});
+        counts.gradients = options_.gradient_slots ? each : 1;
+        counts.optimizers = 1;
+        counts.momenta = weights_.needs_momentum() && !options_.keeps_momentum ? 1 : 0;
+      }
+      const StageMemory stage_needs = stage_memory(cost(StageId{s}, static_cast<int>(r)).memory, counts);
+      memory.weights += stage_needs.weights;
+      memory.gradients += stage_needs.gradients;
+      memory.optimizer += stage_needs.optimizer;
       memory.weight_buffers += needs.buffers;
-      if (!trains) continue;
-      const int each = plan_.replica_micro_batches(StageId{s}) / schedule_.updates_of(StageId{s});
-      memory.gradients += c.gradients * (options_.gradient_slots ? each : 1);
-      memory.optimizer += c.optimizer;
-      if (weights_.needs_momentum() && !options_.keeps_momentum) memory.optimizer += c.weights;
     }
   }
 }
@@ -31,7 +35,8 @@ void ProgramWriter::keep_resident(bool trains) {
 void ProgramWriter::keep_activations(InstructionId id, const Op& op, int replica) {
   if (op.kind == OpKind::Update) return;
   const std::size_t piece = pieces_.of(op.stage, op.micro, replica);
-  const StageCost& c = cost(op.stage, replica);
+  const StageCost& stage_cost = cost(op.stage, replica);
+  const MemoryUnits& units = stage_cost.memory;
   const DeviceId device = program_.at(id).device;
   switch (op.kind) {
     case OpKind::Forward:
@@ -48,19 +53,21 @@ void ProgramWriter::keep_activations(InstructionId id, const Op& op, int replica
     case OpKind::Backward:
     case OpKind::WeightGradient:
       if (!recomputed_.empty() && recomputed_[piece].valid()) {
-        const Bytes kept = std::min(c.boundary, c.stash);
+        const Bytes whole = units.whole_stash();
+        const Bytes kept = plan_.stage(op.stage).shape.recomputes_all() ? units.stash  // Else the order recomputes.
+                                                                        : std::min(stage_cost.entering, whole);
         program_.buffers.push_back({kept, forward_[piece], id, device, BufferKind::Boundary});
-        program_.buffers.push_back({c.stash - kept, recomputed_[piece], id, device, BufferKind::Stash});
+        program_.buffers.push_back({whole - kept, recomputed_[piece], id, device, BufferKind::Stash});
       } else {
-        program_.buffers.push_back({c.stash, forward_[piece], id, device, BufferKind::Stash});
+        program_.buffers.push_back({units.whole_stash(), forward_[piece], id, device, BufferKind::Stash});
       }
       break;
     case OpKind::InputGradient:
     case OpKind::Update:
       break;
   }
-  if (c.remade.value > 0 && passes_gradient(op.kind))
-    program_.buffers.push_back({c.remade, id, id, device, BufferKind::Boundary});
+  if (units.recompute_peak.value > 0 && passes_gradient(op.kind))
+    program_.buffers.push_back({units.recompute_peak, id, id, device, BufferKind::Boundary});
 }
 
 }  // namespace stagecraft

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/text.hpp"
-#include "sim/report/tied.hpp"
+#include "sim/report/text.hpp"
 
 namespace stagecraft {
 namespace {

@@ -216,7 +216,7 @@ std::string convergence_csv(const Convergence& c) {
   for (const MethodRuns& m : c.methods)
     for (const Curve& curve : m.curves)
       for (const Evaluation& e : curve.evaluations) {
-        const auto at = static_cast<std::size_t>(e.updates);
+        const std::size_t at = e.updates;
         text +=
             fmt::format("{},{},{},{},{:.9g},{},{},{:.9g}\n", m.name, curve.seed, e.updates,
                         static_cast<std::int64_t>(e.updates) * c.samples_per_update,

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "sim/core/escape.hpp"
 #include "sim/core/text.hpp"
 #include "sim/report/convergence.hpp"
 

@@ -1,10 +1,13 @@
+#include "sim/report/files.hpp"
+
+#include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include <fmt/format.h>
 
-#include "sim/core/escape.hpp"
+#include "sim/core/json.hpp"
 #include "sim/core/text.hpp"
-#include "sim/report/files.hpp"
 #include "sim/report/memory.hpp"
 
 namespace stagecraft {
@@ -62,6 +65,164 @@ std::string losses_csv(const Learnt& learnt) {
   std::string text = "iteration,loss\n";
   for (std::size_t i = 0; i < learnt.losses.size(); ++i) text += fmt::format("{},{:.17g}\n", i, learnt.losses[i]);
   return text;
+}
+
+namespace {
+
+constexpr const char* kColors[] = {"thread_state_running",
+                                   "rail_animation",
+                                   "rail_response",
+                                   "rail_load",
+                                   "thread_state_iowait",
+                                   "good",
+                                   "rail_idle",
+                                   "grey",
+                                   "grey",
+                                   "terrible"};
+
+/// A JSON string without its quotes.
+std::string stream_title(const Stream& stream, const Cluster& cluster) {
+  const std::string peer = stream.peer.valid() ? cluster.devices[stream.peer].name : "";
+  switch (stream.kind) {
+    case StreamKind::Compute:
+      return "compute";
+    case StreamKind::Communication:
+      return peer.empty() ? "communication" : "communication with " + peer;
+    case StreamKind::Send:
+      return "send to " + peer;
+    case StreamKind::Receive:
+      return "receive from " + peer;
+    case StreamKind::Collective:
+      return "collective";
+  }
+  return {};
+}
+
+class TraceWriter {
+ public:
+  TraceWriter(const Program& program, const Timeline& timeline, const Cluster& cluster)
+      : p_(program), t_(timeline), cluster_(cluster) {}
+
+  std::string run() {
+    text_ = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
+    for (int d = 0; d < p_.devices; ++d)
+      event(R"("ph":"M","name":"process_name","pid":{},"args":{{"name":{}}})", d,
+            Json(cluster_.devices[d].name).dump());
+    assign_tracks();
+    for (std::size_t n = 0; n < p_.size(); ++n) slice(n);
+    for (std::size_t t = 0; t < p_.transfers.size(); ++t) arrow(t);
+    memory();
+    if (!cluster_.changes.empty()) changes();
+    text_ += "\n]}\n";
+    return std::move(text_);
+  }
+
+ private:
+  template <class... Args>
+  void event(fmt::format_string<Args...> format, Args&&... args) {
+    text_ += first_ ? "{" : ",\n{";
+    first_ = false;
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_ += '}';
+  }
+  /// Microseconds in whole picoseconds, so that a slice ends exactly where the next begins.
+  static double us(double seconds) { return std::round(seconds * 1e12) / 1e6; }
+
+  /// Every slice goes to a track of its stream that is free at its start; a stream in strict order needs one.
+  void assign_tracks() {
+    struct Track {
+      int id;
+      double free_at;
+    };
+    std::vector<std::vector<Track>> tracks(p_.streams.size() + p_.devices);
+    std::vector<std::uint32_t> order(p_.size());
+    for (std::size_t n = 0; n < order.size(); ++n) order[n] = static_cast<std::uint32_t>(n);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return t_.start[a] < t_.start[b]; });
+    track_.resize(p_.size());
+    int next = 0;
+    for (const std::uint32_t n : order) {
+      const Instruction& i = p_.instructions[n];
+      const bool ordered = i.stream.valid();
+      auto& own = tracks[ordered ? i.stream.value : p_.streams.size() + i.device.value];
+      auto free = std::find_if(own.begin(), own.end(), [&](const Track& t) { return t.free_at <= t_.start[n]; });
+      if (free == own.end()) {
+        const std::string title = ordered ? stream_title(p_.streams[i.stream], cluster_) : "messages";
+        event(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}})", i.device.value, next,
+              Json(title).dump());
+        event(R"("ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}})", i.device.value,
+              next, ordered ? i.stream.value : static_cast<int>(p_.streams.size()));
+        own.push_back({next++, 0});
+        free = own.end() - 1;
+      }
+      free->free_at = t_.end[n];
+      track_[n] = free->id;
+    }
+  }
+
+  void slice(std::size_t n) {
+    const Instruction& i = p_.instructions[n];
+    event(
+        R"("ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},"ts":{:.6f},"dur":{:.6f},"cname":"{}","args":{{"id":{},"iteration":{},"version":{}}})",
+        to_text(p_, InstructionId{static_cast<std::int64_t>(n)}), i.is_compute() ? "compute" : "communication",
+        i.device.value, track_[n], us(t_.start[n]), us(t_.end[n]) - us(t_.start[n]),
+        kColors[static_cast<std::size_t>(i.kind)], n, p_.iteration_of(i), p_.version_of(i));
+  }
+
+  void arrow(std::size_t t) {
+    const Transfer& transfer = p_.transfers[t];
+    const std::size_t s = transfer.send, r = transfer.receive;
+    event(R"("ph":"s","name":"message","cat":"message","id":{},"pid":{},"tid":{},"ts":{:.6f})", t,
+          p_.instructions[s].device.value, track_[s], us(t_.start[s]));
+    event(R"("ph":"f","bp":"e","name":"message","cat":"message","id":{},"pid":{},"tid":{},"ts":{:.6f})", t,
+          p_.instructions[r].device.value, track_[r], us(t_.end[r]));
+  }
+
+  void memory() {
+    const MemoryHistory history(p_, t_);
+    for (int d = 0; d < p_.devices; ++d) {
+      const Bytes resident = p_.memory[d].total();
+      const auto counter = [&](double time, const MemorySample& s) {
+        event(
+            R"("ph":"C","name":"memory MB","pid":{},"ts":{:.6f},"args":{{"model":{:.3f},"activations":{:.3f},"messages":{:.3f}}})",
+            d, us(time), resident.value / 1e6, s.stash.value / 1e6, (s.received + s.outgoing).value / 1e6);
+      };
+      counter(0, {});
+      for (const MemorySample& s : history.curve(DeviceId{d})) counter(s.time, s);
+    }
+  }
+
+  /// A process after those of the devices, with a track for each change. Of a periodic change the first times are
+  /// shown.
+  void changes() {
+    constexpr int kMostTimes = 1000;
+    const double end = t_.last_end().value;
+    event(R"("ph":"M","name":"process_name","pid":{},"args":{{"name":"changes"}})", p_.devices);
+    for (std::size_t c = 0; c < cluster_.changes.size(); ++c) {
+      const Change& change = cluster_.changes[c];
+      const double until = std::min(end, change.until.value), every = change.every.value;
+      double from = change.from.value;
+      for (int time = 0; time < kMostTimes && from < until; ++time) {
+        const double over = every > 0 ? std::min(until, from + change.lasts.value) : until;
+        event(R"("ph":"X","name":{},"cat":"change","pid":{},"tid":{},"ts":{:.6f},"dur":{:.6f})",
+              Json(to_text(change, cluster_)).dump(), p_.devices, c, us(from), us(over) - us(from));
+        from = every > 0 ? change.from.value + (time + 1) * every : until;
+      }
+    }
+  }
+
+  const Program& p_;
+  const Timeline& t_;
+  const Cluster& cluster_;
+  std::vector<int> track_;
+  bool first_ = true;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string chrome_trace(const Program& program, const Timeline& timeline, const Cluster& cluster) {
+  return TraceWriter(program, timeline, cluster).run();
 }
 
 }  // namespace stagecraft

@@ -1,11 +1,14 @@
 #include "sim/report/html_page.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 
 #include <fmt/format.h>
 
-#include "sim/core/escape.hpp"
+#include "sim/core/json.hpp"
 #include "sim/core/sha256.hpp"
+#include "sim/core/text.hpp"
 
 namespace stagecraft {
 namespace {
@@ -66,6 +69,80 @@ std::string html_page(const html::Source& source, const std::string& title, std:
                               {"data", json_block(json)},
                               {"parts", std::move(blocks)},
                               {"script", std::string(source.script)}});
+}
+
+namespace {
+
+/// Each different value once, in the order in which they come, and the number of one for each point: -1 where there is
+/// none. A page of many points that vary little stays small.
+struct DistinctValues {
+  JsonArray values;
+  std::vector<int> of;
+  std::map<std::string, int> known;
+
+  explicit DistinctValues(std::size_t points) : of(points, -1) {}
+
+  void put(std::size_t point, const Json& value) {
+    const auto [at, fresh] = known.try_emplace(value.dump(), static_cast<int>(values.size()));
+    if (fresh) values.push_back(value);
+    of[point] = at->second;
+  }
+};
+
+Json axes_json(const std::vector<SweepPoint>& points) {
+  std::vector<std::pair<std::string, DistinctValues>> axes;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const Json settings = Json::parse(points[i].settings).value();
+    for (const JsonMember& setting : settings.members()) {
+      auto axis = std::find_if(axes.begin(), axes.end(), [&](const auto& a) { return a.first == setting.key; });
+      if (axis == axes.end()) axis = axes.insert(axis, {setting.key, DistinctValues(points.size())});
+      axis->second.put(i, setting.value);
+    }
+  }
+  JsonArray json;
+  for (const auto& axis : axes)
+    json.push_back(JsonObject{{"path", axis.first}, {"values", axis.second.values}, {"of", axis.second.of}});
+  return json;
+}
+
+Json ends_json(const std::vector<SweepPoint>& points) {
+  DistinctValues ends(points.size());
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const SweepPoint& p = points[i];
+    if (!p.status.empty()) ends.put(i, JsonObject{{"status", p.status}, {"code", p.code}, {"message", p.message}});
+  }
+  return JsonObject{{"values", ends.values}, {"of", ends.of}};
+}
+
+Json figures_json(const SweepPage& page) {
+  JsonArray json;
+  for (std::size_t f = 0; f < page.figures.size(); ++f) {
+    JsonArray values;
+    for (const SweepPoint& p : page.points) {
+      const bool known = p.status == "ok" && f < p.figures.size() && std::isfinite(p.figures[f]);
+      values.push_back(known ? Json(p.figures[f]) : Json());
+    }
+    json.push_back(JsonObject{{"name", page.figures[f]}, {"values", std::move(values)}});
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string sweep_html(const SweepPage& page) {
+  Json json =
+      JsonObject{{"schema", "sweep-page/1"}, {"title", page.title},   {"name", page.name},   {"backend", page.backend},
+                 {"version", page.version},  {"base", page.base},     {"found", page.found}, {"folder", page.folder},
+                 {"out", page.out},          {"number", JsonArray()}, {"key", JsonArray()},  {"kept", JsonArray()}};
+  for (std::size_t i = 0; i < page.points.size(); ++i) {
+    json["number"].push_back(page.points[i].number);
+    json["key"].push_back(page.points[i].key);
+    if (page.points[i].kept) json["kept"].push_back(i);
+  }
+  json["axes"] = axes_json(page.points);
+  json["ends"] = ends_json(page.points);
+  json["figures"] = figures_json(page);
+  return html_page(html::sweep, page.title, json.dump());
 }
 
 }  // namespace stagecraft

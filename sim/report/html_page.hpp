@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace stagecraft {
 namespace html {
@@ -21,5 +22,29 @@ extern const Source runs, sweep;
 /// before the `parts`, which are JSON as well, have arrived.
 std::string html_page(const html::Source&, const std::string& title, std::string_view json,
                       std::span<const std::string> parts = {});
+
+/// One point of a sweep, as the page shows it.
+struct SweepPoint {
+  int number = 0;
+  std::string settings;                              ///< A JSON object from path to value.
+  std::string status = {}, code = {}, message = {};  ///< `status` is empty when it has not run.
+  std::string key = {};                              ///< Name of its folder below SweepPage::folder.
+  bool kept = false;                                 ///< Whether its report.html exists.
+  std::vector<double> figures = {};                  ///< In the order of SweepPage::figures; NaN where not known.
+};
+
+/// Everything on the page of a sweep.
+struct SweepPage {
+  std::string title, name, backend, version;
+  std::string base;    ///< The scenario that the points vary.
+  bool found = true;   ///< Whether there is such a file or name; otherwise `base` is as the sweep file writes it.
+  std::string folder;  ///< Where `run --out` puts the run of a point, relative to the page.
+  std::string out;     ///< That folder relative to the working folder.
+  std::vector<std::string> figures;  ///< Names with the unit at the end: "period_s".
+  std::vector<SweepPoint> points;
+};
+
+/// One self-contained page: every point in a table and in plots.
+std::string sweep_html(const SweepPage&);
 
 }  // namespace stagecraft

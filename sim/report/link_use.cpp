@@ -47,7 +47,7 @@ void over_parts(double first, double last, int parts, Add add) {
 }  // namespace
 
 MemoryUse memory_use(const Program& program, const Cluster& cluster, InstructionId id) {
-  const auto device = static_cast<std::size_t>(program.at(id).device);
+  const std::size_t device = program.at(id).device;
   if (program.traffic.empty() || device >= cluster.devices.size()) return {};
   return {cluster.devices[device].memory, program.traffic[id] / 2};
 }

@@ -62,7 +62,7 @@ class Measurement {
     for (std::size_t n = 0; n < p_.size(); ++n) {
       const Instruction& i = p_.instructions[n];
       const int iteration = p_.iteration_of(i);
-      const auto k = static_cast<std::size_t>(iteration);
+      const std::size_t k = iteration;
       last[k] = std::max(last[k], t_.end[n]);
       if (!i.is_compute()) continue;
       first[k] = std::min(first[k], t_.start[n]);
@@ -82,7 +82,7 @@ class Measurement {
   }
 
   Seconds one_more(const std::vector<double>& last, bool apart) const {
-    const auto every = static_cast<std::size_t>(p_.drain_every);
+    const std::size_t every = p_.drain_every;
     if (every > 1 && last.size() >= 2 * every) {
       const std::size_t end = last.size() / every * every - 1;
       return {(last[end] - last[end - every]) / static_cast<double>(every)};
@@ -117,7 +117,7 @@ class Measurement {
     for (std::size_t n = 0; n < p_.size(); ++n) {
       const Instruction& i = p_.instructions[n];
       if (!i.is_compute()) continue;
-      const auto d = static_cast<std::size_t>(i.device);
+      const std::size_t d = i.device;
       total[d] += t_.end[n] - t_.start[n];
       if (p_.iteration_of(i) > 0) warm[d] += t_.end[n] - t_.start[n];
       inside_[d] += std::max(0.0, std::min(t_.end[n], until) - t_.start[n]);

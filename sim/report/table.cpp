@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "sim/core/escape.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
@@ -37,7 +36,7 @@ std::vector<std::pair<std::size_t, TableColumn>> text_columns(const Table& table
 std::string csv_text(const TableColumn& column, const TableCell& cell) {
   if (!cell.value || cell.value->is_null()) return {};
   const Json& value = *cell.value;
-  if (value.is_string()) return column.quoted ? csv_quoted(value.text()) : csv_cell(value.text());
+  if (value.is_string()) return csv_cell(value.text(), column.quoted);
   if (value.is_number()) return value.is_whole() ? value.dump() : shortest(value.number());
   if (value.is_bool()) return value == Json(true) ? "1" : "0";
   return csv_cell(value.dump());

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/cluster/cluster.hpp"
+#include "sim/core/quantity.hpp"
 #include "sim/program/program.hpp"
 #include "sim/report/report.hpp"
 
@@ -17,5 +20,11 @@ std::string summary_text(const Program&, const Report&, const Cluster&, bool mea
 std::string learnt_text(const Learnt&, const Cluster&);
 /// Time that the host needs to enqueue work on a GPU.
 std::string enqueued_text(const Enqueued&);
+
+/// Names of rows, each with the bytes of tied gradients whose exchange its simulation leaves out.
+using Unexchanged = std::vector<std::pair<std::string, Bytes>>;
+
+/// Names the rows that look faster than they are, because that exchange is missing; empty where there are none.
+std::string unexchanged_text(const Unexchanged&);
 
 }  // namespace stagecraft

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <set>
 #include <span>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "sim/config/override.hpp"
-#include "sim/plan/gradient_groups.hpp"
 
 namespace stagecraft {
 namespace {
@@ -28,13 +26,19 @@ struct Stretch {
   int first;  ///< Its first iteration.
 };
 
-/// Appends a group of ops that runs as one, with the recomputations before and the updates after it. Updates of a stage
-/// with a copy elsewhere, or with tied weights, go to `late`.
-void complete_group(std::span<const Op> group, const Plan& plan, const GradientGroups& groups,
+/// Whether the update of a stage waits for gradients of other stages.
+bool updates_together(const UpdateBarriers& barriers, StageId s) {
+  return barriers.delays(s) && barriers.at(s).stages.size() > 1;
+}
+
+/// Appends a group of ops that runs as one, with the recomputations before and the updates after it. Updates that wait
+/// for gradients of other stages go to `late`.
+void complete_group(std::span<const Op> group, const Plan& plan, const UpdateBarriers& barriers,
                     const std::vector<int>& each, int first, const std::set<std::pair<int, int>>& recomputed,
                     std::vector<int>& finished, std::vector<Op>& ops, std::vector<Op>& late) {
   for (const Op& op : group)
-    if (plan.stage(op.stage).recompute && passes_gradient(op.kind) && !recomputed.contains({op.stage, op.micro}))
+    if (plan.stage(op.stage).shape.recomputes_all() && passes_gradient(op.kind) &&
+        !recomputed.contains({op.stage, op.micro}))
       ops.push_back({OpKind::Recompute, false, op.stage, op.micro + first * plan.micro_batches(op.stage)});
   for (const Op& op : group) {
     if (op.kind == OpKind::Update) continue;
@@ -44,19 +48,16 @@ void complete_group(std::span<const Op> group, const Plan& plan, const GradientG
   for (const Op& op : group) {
     if (!ends_backward(op.kind)) continue;
     const int between = each[op.stage], count = ++finished[op.stage];
-    auto& list = plan.stage(op.stage).twin.valid() || groups.tied(op.stage) ? late : ops;
+    auto& list = updates_together(barriers, op.stage) ? late : ops;
     if (count % between == 0) list.push_back({OpKind::Update, false, op.stage, count / between - 1});
   }
 }
 
-/// An update waits for gradients of another device, which may wait for gradients that are computed here later. So
-/// updates of copies come at the end, on all devices in the order of the backwards, the last stage first. The updates
-/// of a round stand together.
-void append_late(std::vector<Op>& late, const GradientGroups& groups, std::vector<Op>& ops) {
-  const auto place = [&](const Op& op) {
-    return std::tuple(op.micro, -groups.round(op.stage), -groups.of(op.stage), op.stage);
-  };
-  std::sort(late.begin(), late.end(), [&](const Op& a, const Op& b) { return place(a) < place(b); });
+/// Such an update waits for gradients of another device, which may wait for gradients that are computed here later. So
+/// these updates come at the end, in the same order on all devices.
+void append_late(std::vector<Op>& late, const UpdateBarriers& barriers, std::vector<Op>& ops) {
+  const auto position = [&](const Op& op) { return std::pair(op.micro, barriers.position(op.stage)); };
+  std::sort(late.begin(), late.end(), [&](const Op& a, const Op& b) { return position(a) < position(b); });
   ops.insert(ops.end(), late.begin(), late.end());
   late.clear();
 }
@@ -66,27 +67,28 @@ Schedule join(const std::vector<Stretch>& parts, const Plan& plan, const std::ve
   Schedule all;
   if (parts.empty()) return all;
   all.updates = updates;
-  const GradientGroups groups(plan);
+  const UpdateBarriers barriers(plan);
   std::vector<int> each;  // [stage]: micro-batches of a replica from one update to the next.
   for (int s = 0; s < plan.stage_count(); ++s)
     each.push_back(plan.replica_micro_batches(StageId{s}) / all.updates_of(StageId{s}));
-  all.devices.resize(parts.front().order->devices.size());
-  std::vector<int> finished(plan.stages.size(), 0);  // [stage]: backwards on the current device.
-  for (std::size_t d = 0; d < all.devices.size(); ++d) {
-    auto& ops = all.devices[d];
+  all.ranks.resize(parts.front().order->ranks.size());
+  all.rank_of = parts.front().order->rank_of;
+  std::vector<int> finished(plan.stages.size(), 0);  // [stage]: backwards of the current rank.
+  for (const RankId rank : all.ranks.ids()) {
+    auto& ops = all.ranks[rank];
     std::vector<Op> late;
     std::size_t count = 0;
-    for (const Stretch& part : parts) count += part.order->devices[d].size();
+    for (const Stretch& part : parts) count += part.order->ranks[rank].size();
     ops.reserve(count);
     for (const Stretch& part : parts) {
-      const auto& row = part.order->devices[d];
+      const auto& row = part.order->ranks[rank];
       const auto recomputed = recomputed_in(row);
       for (std::size_t begin = 0, end = 0; begin < row.size(); begin = end) {
         end = group_end(row, begin);
-        complete_group({row.data() + begin, row.data() + end}, plan, groups, each, part.first, recomputed, finished,
+        complete_group({row.data() + begin, row.data() + end}, plan, barriers, each, part.first, recomputed, finished,
                        ops, late);
       }
-      if (!late.empty()) append_late(late, groups, ops);
+      if (!late.empty()) append_late(late, barriers, ops);
     }
     for (const Op& op : ops) finished[op.stage] = 0;
   }
@@ -100,7 +102,7 @@ void require_equal_sizes(const Plan& plan, std::string_view schedule) {
         fmt::format("the schedule '{}' takes one micro-batch at a time, but stage 0 groups {}", schedule, first.group),
         "use the schedule 'graph', or group: 1");
   for (std::size_t s = 1; s < plan.stages.size(); ++s) {
-    const Stage& stage = plan.stages[s];
+    const Stage& stage = plan.stages[StageId{s}];
     if (stage.micro_batch_size == first.micro_batch_size && stage.group == first.group) continue;
     throw InputError(
         fmt::format(
@@ -113,7 +115,7 @@ void require_equal_sizes(const Plan& plan, std::string_view schedule) {
 
 void require_whole_stages(const Plan& plan, std::string_view schedule) {
   for (const Stage& stage : plan.stages)
-    if (stage.task != StageTask::Whole)
+    if (stage.shape.task != StageTask::Whole)
       throw InputError(fmt::format("the schedule '{}' runs forward and backward of a stage on the same devices, but "
                                    "stage '{}' is one of them alone",
                                    schedule, stage.name),
@@ -165,21 +167,22 @@ Schedule complete(const Schedule& iteration, const Plan& plan, int iterations) {
 
 Schedule by_stage(const Plan& plan, std::string_view schedule, bool share,
                   const std::function<void(StageId, OpList&)>& order) {
-  Schedule result;
-  result.devices.resize(plan.device_count());
-  std::vector<StageId> owner(result.devices.size());
+  Schedule result = empty_schedule(plan);
+  IdVector<RankId, StageId> owner(result.ranks.size());
   for (int s = 0; s < plan.stage_count(); ++s) {
     const StageId stage{s};
-    for (int r = 0; r < std::ssize(plan.stage(stage).devices); ++r) {
-      const DeviceId device = plan.stage(stage).devices[r];
-      const StageId other = owner[device];
+    for (int r = 0; r < std::ssize(plan.stage(stage).devices()); ++r) {
+      const DeviceId device = plan.stage(stage).devices()[r];
+      const RankId rank = result.rank(device);
+      const StageId other = owner[rank];
+      if (other == stage) continue;  // Another replica with the same row.
       if (other.valid() && !share)
         throw InputError(fmt::format("the schedule '{}' runs one stage on a device, but device {} has stages {} and {}",
                                      schedule, device.value, other.value, s),
                          "give every stage a device of its own, or give the order yourself with the schedule 'csv'");
-      owner[device] = stage;
+      owner[rank] = stage;
       const int turns = plan.stage(stage).turns();
-      OpList list(result.devices[device], stage, r % turns, turns);
+      OpList list(result.ranks[rank], stage, r % turns, turns);
       order(stage, list);
     }
   }
@@ -276,13 +279,14 @@ Plan plan_for(const ScheduleDef& def, int ranks, int chunks, int micro_batches) 
 
 Schedule by_rank(const ScheduleInput& in, int micro_batches,
                  const std::function<void(const RankInput&, RankOps&)>& order) {
-  Schedule result;
-  result.devices.resize(in.plan.device_count());
+  Schedule result = empty_schedule(in.plan);
   for (int r = 0; r < in.layout.ranks(); ++r) {
     std::vector<Op> row;
     RankOps ops(row, in.layout.stages[r]);
     order({in, r, in.layout.ranks(), in.layout.chunks(), micro_batches}, ops);
-    for (const DeviceId device : in.layout.devices[r]) result.devices[device] = row;
+    RankId last;  // Where other stages share some of the devices, these are several ranks of the plan.
+    for (const DeviceId device : in.layout.devices[r])
+      if (const RankId rank = result.rank(device); rank != last) result.ranks[rank] = row, last = rank;
   }
   return result;
 }

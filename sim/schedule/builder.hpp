@@ -8,7 +8,7 @@
 #include "sim/config/fields.hpp"
 #include "sim/core/catalog.hpp"
 #include "sim/plan/plan.hpp"
-#include "sim/plan/stage_cost.hpp"
+#include "sim/plan/stage_costs.hpp"
 #include "sim/schedule/layout.hpp"
 #include "sim/schedule/options.hpp"
 #include "sim/schedule/schedule.hpp"
@@ -110,14 +110,14 @@ Placing placing_of(const ScheduleDef&, const config::Value* options);
 Plan plan_for(const ScheduleDef&, const Placing&, int ranks, int chunks, int micro_batches);
 Plan plan_for(const ScheduleDef&, int ranks, int chunks, int micro_batches);  ///< Placed by the defaults.
 
-/// The schedule of every device for all iterations. Fills in `depth` and `layout`.
+/// The order of every rank for all iterations. Fills in `depth` and `layout`.
 Schedule build_schedule(const ScheduleDef&, ScheduleInput);
 
-/// Puts the order of each stage on each of its devices. InputError when stages share a device, unless `share`.
+/// Puts the order of each stage into the rows of its ranks. InputError when stages share a device, unless `share`.
 Schedule by_stage(const Plan&, std::string_view schedule, bool share,
                   const std::function<void(StageId, OpList&)>& order);
 
-/// Puts the order of each rank on each of its devices.
+/// Puts the order of each rank of the layout into its row.
 Schedule by_rank(const ScheduleInput&, int micro_batches, const std::function<void(const RankInput&, RankOps&)>& order);
 
 /// Repeats one iteration and adds an update of each stage after its last backward (or weight gradient), or at the end

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -60,8 +61,15 @@ class TurnQueue {
 template <class Item, class Policy>
 class Dispatcher {
  public:
+  /// The rows are looked at, not copied.
+  Dispatcher(std::vector<std::span<const Item>> rows, Policy& policy)
+      : rows_(std::move(rows)),
+        policy_(policy),
+        head_(rows_.size(), 0),
+        blocked_(rows_.size(), false),
+        turns_(rows_.size()) {}
   Dispatcher(const std::vector<std::vector<Item>>& rows, Policy& policy)
-      : rows_(rows), policy_(policy), head_(rows.size(), 0), blocked_(rows.size(), false), turns_(rows.size()) {}
+      : Dispatcher(std::vector<std::span<const Item>>(rows.begin(), rows.end()), policy) {}
 
   /// Runs until no row can go on; returns whether all rows ended.
   bool run() {
@@ -111,7 +119,7 @@ class Dispatcher {
     turns_.later(row);
   }
 
-  const std::vector<std::vector<Item>>& rows_;
+  std::vector<std::span<const Item>> rows_;
   Policy& policy_;
   std::vector<std::size_t> head_;
   std::vector<bool> blocked_;

@@ -1,5 +1,6 @@
 #include "sim/schedule/layout.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -10,8 +11,8 @@ namespace stagecraft {
 namespace {
 
 std::string devices_text(const Stage& stage) {
-  std::string text = stage.devices.size() == 1 ? "device" : "devices";
-  for (const DeviceId d : stage.devices) text += fmt::format(" {}", d.value);
+  std::string text = stage.devices().size() == 1 ? "device" : "devices";
+  for (const DeviceId d : stage.devices()) text += fmt::format(" {}", d.value);
   return text;
 }
 
@@ -22,7 +23,7 @@ std::string chunks_text(const ChunkRange& range) {
 
 int count_ranks(const Plan& plan, const Placing& placing, std::string_view schedule) {
   std::set<DeviceId> first;
-  for (const Stage& stage : plan.stages) first.insert(stage.devices.front());
+  for (const Stage& stage : plan.stages) first.insert(stage.devices().front());
   const int ranks = static_cast<int>(first.size());
   if (plan.stage_count() % ranks != 0 || !placing.chunks.has(plan.stage_count() / ranks))
     throw InputError(
@@ -48,16 +49,26 @@ void require_chain(const Plan& plan, const Placing& placing, std::string_view sc
 
 }  // namespace
 
+Schedule empty_schedule(const Plan& plan) {
+  Schedule schedule;
+  schedule.rank_of = ranks_of(plan);
+  int ranks = 0;
+  for (const RankId rank : schedule.rank_of) ranks = std::max(ranks, rank + 1);
+  schedule.ranks.resize(ranks);
+  if (ranks == std::ssize(schedule.rank_of)) schedule.rank_of.clear();
+  return schedule;
+}
+
 Layout layout_of(const Plan& plan, const Placing& placing, std::string_view schedule) {
   require_chain(plan, placing, schedule);
   const int ranks = count_ranks(plan, placing, schedule);
   Layout layout;
   layout.stages.resize(ranks);
-  for (int r = 0; r < ranks; ++r) layout.devices.push_back(plan.stage(StageId{r}).devices);
+  for (int r = 0; r < ranks; ++r) layout.devices.push_back(plan.stage(StageId{r}).devices());
   for (int s = 0; s < plan.stage_count(); ++s) {
     const int rank = rank_of(placing.placement, s, ranks);
     const Stage& stage = plan.stage(StageId{s});
-    if (stage.devices != layout.devices[rank])
+    if (stage.devices() != layout.devices[rank])
       throw InputError(
           fmt::format("the schedule '{}' goes with the placement '{}', where stage {} runs with stage {}, but it is on "
                       "{} instead of {}",

@@ -17,6 +17,9 @@ struct Layout {
   int chunks() const { return stages.empty() ? 0 : static_cast<int>(stages.front().size()); }
 };
 
+/// A schedule with an empty row for each rank of the plan.
+Schedule empty_schedule(const Plan&);
+
 /// The ranks of a plan. InputError when its stages are not placed as the schedule needs them.
 Layout layout_of(const Plan&, const Placing&, std::string_view schedule);
 

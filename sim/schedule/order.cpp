@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include "sim/plan/gradient_groups.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/schedule/dispatcher.hpp"
 #include "sim/schedule/validate.hpp"
@@ -9,20 +8,20 @@
 namespace stagecraft {
 namespace {
 
-/// Runs the rows, each op as soon as its inputs are there and its round of updates is complete.
+/// Runs the rows: an op as soon as its inputs are there, an update as soon as all devices have reached its barrier.
 class OrderWalk {
  public:
   OrderWalk(const Schedule& schedule, const Plan& plan, int iterations)
       : schedule_(schedule),
         plan_(plan),
-        groups_(plan),
+        barriers_(plan),
         edges_(plan),
         index_(plan, iterations),
-        dispatcher_(schedule.devices, *this) {
+        dispatcher_(schedule.device_rows(), *this) {
     forward_missing_.resize(index_.size());
     backward_missing_.resize(index_.size());
-    arrived_.assign(plan.stages.size(), 0);
-    released_.assign(plan.stages.size(), 0);
+    arrived_.assign(barriers_.all().size(), 0);
+    released_.assign(barriers_.all().size(), 0);
     for (int s = 0; s < plan.stage_count(); ++s) count_inputs(StageId{s}, iterations);
   }
 
@@ -34,20 +33,21 @@ class OrderWalk {
 
   bool ready(int d, std::size_t i) const {
     const Op& op = row(d)[i];
-    if (op.kind == OpKind::Update) return !groups_.waits(op.stage) || released_[groups_.round(op.stage)] > op.micro;
+    if (op.kind == OpKind::Update)
+      return !barriers_.delays(op.stage) || released_[barriers_.index(op.stage)] > op.micro;
     if (op.kind != OpKind::Forward && !passes_gradient(op.kind)) return true;
     const std::size_t piece = index_.of(op.stage, op.micro, replica_on(plan_.stage(op.stage), DeviceId{d}));
     return (op.kind == OpKind::Forward ? forward_missing_ : backward_missing_)[piece] == 0;
   }
 
-  /// An update waits until every device of its round has come to its own: their gradients are reduced together.
+  /// An update waits until every device of its barrier has reached its own.
   void arrive(int d, const Op& op) {
     if (op.kind != OpKind::Update || ready(d, dispatcher_.head(d))) return;
-    const int round = groups_.round(op.stage);
-    const auto& devices = groups_.round_devices(op.stage);
-    if (++arrived_[round] < std::ssize(devices)) return;
-    arrived_[round] = 0;
-    released_[round] = op.micro + 1;
+    const int barrier = barriers_.index(op.stage);
+    const auto& devices = barriers_.at(op.stage).devices;
+    if (++arrived_[barrier] < std::ssize(devices)) return;
+    arrived_[barrier] = 0;
+    released_[barrier] = op.micro + 1;
     for (const DeviceId other : devices)
       if (other != d) dispatcher_.wake(other);
   }
@@ -60,7 +60,7 @@ class OrderWalk {
   }
 
  private:
-  const std::vector<Op>& row(int d) const { return schedule_.devices[d]; }
+  const std::vector<Op>& row(int d) const { return schedule_.row(DeviceId{d}); }
 
   void count_inputs(StageId s, int iterations) {
     const Stage& stage = plan_.stage(s);
@@ -81,9 +81,10 @@ class OrderWalk {
     }
   }
 
-  /// Whether two updates belong to the same round.
+  /// Whether two updates wait at the same barrier.
   bool joins(const Op& update, const Op& o) const {
-    return o.kind == OpKind::Update && o.micro == update.micro && groups_.round(o.stage) == groups_.round(update.stage);
+    return o.kind == OpKind::Update && o.micro == update.micro &&
+           barriers_.index(o.stage) == barriers_.index(update.stage);
   }
 
   void release(int d, const Op& op) {
@@ -96,7 +97,7 @@ class OrderWalk {
       const StageEdge& edge = plan_.edges[e];
       const StageId other = forward ? edge.to : edge.from;
       for_each_overlap(stage, op.micro, replica_on(stage, DeviceId{d}), plan_.stage(other), [&](int m, int r, int) {
-        if (--missing[index_.of(other, m, r)] == 0) dispatcher_.wake(plan_.stage(other).devices[r]);
+        if (--missing[index_.of(other, m, r)] == 0) dispatcher_.wake(plan_.stage(other).devices()[r]);
       });
     }
   }
@@ -116,7 +117,7 @@ class OrderWalk {
           if (matches(row(device)[j])) return waits.push_back({device, j});
       };
       if (!ready(d, i) && op.kind == OpKind::Update)
-        for (const DeviceId other : groups_.round_devices(op.stage))
+        for (const DeviceId other : barriers_.at(op.stage).devices)
           if (other != d && !joins(op, row(other)[dispatcher_.head(other)]))
             look(other, [&](const Op& o) { return joins(op, o); });
       if (!ready(d, i) && op.kind != OpKind::Update) {
@@ -126,7 +127,7 @@ class OrderWalk {
           const StageEdge& edge = plan_.edges[e];
           const StageId other = forward ? edge.from : edge.to;
           for_each_overlap(plan_.stage(op.stage), op.micro, replica, plan_.stage(other), [&](int m, int r, int) {
-            look(plan_.stage(other).devices[r], [&](const Op& o) {
+            look(plan_.stage(other).devices()[r], [&](const Op& o) {
               return o.stage == other && o.micro == m &&
                      (forward ? o.kind == OpKind::Forward : passes_gradient(o.kind));
             });
@@ -139,7 +140,7 @@ class OrderWalk {
   }
 
   void explain() {
-    WaitGraph waits(static_cast<int>(schedule_.devices.size()));
+    WaitGraph waits(schedule_.device_count());
     for (int d = 0; d < waits.size(); ++d)
       if (!dispatcher_.ended(d))
         for (const Wait& w : waits_of(d)) waits.add(d, w.device, reason_of(d, w));
@@ -159,13 +160,13 @@ class OrderWalk {
 
   const Schedule& schedule_;
   const Plan& plan_;
-  GradientGroups groups_;
+  UpdateBarriers barriers_;
   EdgeLists edges_;
   PieceIndex index_;
   Dispatcher<Op, OrderWalk> dispatcher_;
   GlobalOrder order_;
   std::vector<std::int32_t> forward_missing_, backward_missing_;
-  std::vector<int> arrived_, released_;  ///< [round]: devices at an update, and updates that may run.
+  std::vector<int> arrived_, released_;  ///< [barrier]: devices that wait there, and updates that may run.
 };
 
 }  // namespace

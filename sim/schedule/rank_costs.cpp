@@ -8,18 +8,19 @@ namespace stagecraft {
 
 std::vector<std::vector<RankCost>> rank_costs(const ScheduleInput& in) {
   double largest = 0;
-  for (const auto& replicas : in.costs) largest = std::max(largest, replicas.front().stash.value);
+  const auto stash = [&](StageId s) { return in.costs.at(s, 0).memory.whole_stash().value; };
+  for (int s = 0; s < in.costs.stages(); ++s) largest = std::max(largest, stash(StageId{s}));
   std::vector<std::vector<RankCost>> ranks;
   for (const auto& stages : in.layout.stages) {
     auto& chunks = ranks.emplace_back();
     for (const StageId s : stages) {
       RankCost cost;
-      for (const StageCost& c : in.costs[s]) {
+      for (const StageCost& c : in.costs.of(s)) {
         cost.forward = std::max(cost.forward, c.forward);
         cost.input_gradient = std::max(cost.input_gradient, c.input_gradient);
         cost.weight_gradient = std::max(cost.weight_gradient, c.weight_gradient);
       }
-      if (largest > 0) cost.memory = in.costs[s].front().stash.value / largest;
+      if (largest > 0) cost.memory = stash(s) / largest;
       chunks.push_back(cost);
     }
   }
@@ -32,10 +33,10 @@ Seconds slowest_hop(const ScheduleInput& in) {
   const LinkTable links(*in.cluster);
   for (const StageEdge& edge : in.plan.edges) {
     const Stage &from = in.plan.stage(edge.from), &to = in.plan.stage(edge.to);
-    if (from.devices.front() == to.devices.front()) continue;
+    if (from.devices().front() == to.devices().front()) continue;
     const Bytes bytes =
-        edge.bytes * (static_cast<double>(from.micro_batch_size) / static_cast<double>(from.devices.size()));
-    slowest = std::max(slowest, links.message_time(from.devices.front(), to.devices.front(), bytes));
+        edge.bytes * (static_cast<double>(from.micro_batch_size) / static_cast<double>(from.devices().size()));
+    slowest = std::max(slowest, links.message_time(from.devices().front(), to.devices().front(), bytes));
   }
   return slowest;
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "sim/core/text.hpp"
 
@@ -14,9 +13,15 @@ constexpr std::string_view kLetters = "FBIWRU";
 
 }  // namespace
 
+std::vector<std::span<const Op>> Schedule::device_rows() const& {
+  std::vector<std::span<const Op>> rows;
+  for (int d = 0; d < device_count(); ++d) rows.emplace_back(row(DeviceId{d}));
+  return rows;
+}
+
 std::size_t Schedule::op_count() const {
   std::size_t count = 0;
-  for (const auto& ops : devices) count += ops.size();
+  for (int d = 0; d < device_count(); ++d) count += row(DeviceId{d}).size();
   return count;
 }
 
@@ -51,10 +56,10 @@ std::string to_text(const ScheduleSearch& s, const std::function<std::string(Sec
 
 std::string to_grid(const Schedule& schedule) {
   std::string text;
-  for (std::size_t d = 0; d < schedule.devices.size(); ++d) {
+  for (int d = 0; d < schedule.device_count(); ++d) {
     text += fmt::format("device {:<3}|", d);
     bool inside = false;
-    for (const Op& op : schedule.devices[d]) {
+    for (const Op& op : schedule.row(DeviceId{d})) {
       const bool opens = op.fused && !inside;
       text +=
           fmt::format(" {:>5}", fmt::format("{}{}{}", opens ? "(" : "", to_text(op), inside && !op.fused ? ")" : ""));

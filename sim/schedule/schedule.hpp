@@ -3,11 +3,12 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "sim/core/ids.hpp"
+#include "sim/core/id_vector.hpp"
 #include "sim/core/quantity.hpp"
 
 namespace stagecraft {
@@ -38,15 +39,21 @@ struct ScheduleSearch {
   double gap() const { return bound.value > 0 ? found / bound - 1 : 0; }
 };
 
-/// The order in which each device runs its ops. There is no time in it.
+/// The order in which each pipeline rank runs its ops; all its devices run the same order. There is no time in it.
 struct Schedule {
-  std::vector<std::vector<Op>> devices;
+  IdVector<RankId, std::vector<Op>> ranks;
+  IdVector<DeviceId, RankId> rank_of = {};  ///< Empty: rank r is device r alone.
   int drain_every = 1;            ///< Iterations between two drains, after which nothing is in flight; 0: only the end.
   std::vector<int> updates = {};  ///< [stage]: updates in one iteration; empty: one each.
   std::optional<ScheduleSearch> search = {};
 
   friend bool operator==(const Schedule&, const Schedule&) = default;
-  std::size_t op_count() const;
+  int device_count() const { return static_cast<int>(rank_of.empty() ? ranks.size() : rank_of.size()); }
+  RankId rank(DeviceId d) const { return rank_of.empty() ? RankId{d.value} : rank_of[d]; }
+  const std::vector<Op>& row(DeviceId d) const { return ranks[rank(d)]; }
+  std::vector<std::span<const Op>> device_rows() const&;
+  void device_rows() && = delete;  ///< The rows belong to the schedule.
+  std::size_t op_count() const;    ///< Of all devices.
   int updates_of(StageId s) const { return updates.empty() ? 1 : updates[s]; }
 };
 

@@ -24,18 +24,23 @@ class LocalCheck {
         index_(plan, options.iterations),
         seen_(index_.size(), 0),
         finished_(plan.stages.size(), 0),
-        updated_(plan.stages.size(), 0) {}
+        updated_(plan.stages.size(), 0),
+        shared_(plan.stages.size()) {
+    for (const Reduction& r : plan.reductions)
+      if (r.stages.size() > 1)
+        for (const StageId s : r.stages) shared_[s].push_back(&r);
+  }
 
   std::vector<ScheduleProblem> run() {
-    if (std::ssize(schedule_.devices) < plan_.device_count())
+    if (schedule_.device_count() < plan_.device_count())
       add({"missing",
            2,
            -1,
            -1,
            {},
            fmt::format("the plan uses {} devices, the schedule has {} rows", plan_.device_count(),
-                       schedule_.devices.size())});
-    for (int d = 0; d < std::ssize(schedule_.devices) && !full(); ++d) check_row(d);
+                       schedule_.device_count())});
+    for (int d = 0; d < schedule_.device_count() && !full(); ++d) check_row(d);
     if (problems_.empty()) find_missing();
     return std::move(problems_);
   }
@@ -48,7 +53,7 @@ class LocalCheck {
   }
 
   void check_row(int rank) {
-    const auto& ops = schedule_.devices[rank];
+    const auto& ops = schedule_.row(DeviceId{rank});
     for (int i = 0; i < std::ssize(ops) && !full(); ++i) {
       const Op& op = ops[i];
       const auto bad = [&](const char* code, int level, std::string message) {
@@ -88,7 +93,7 @@ class LocalCheck {
       if (!takes_part(stage, op.micro, replica)) {
         bad("wrong-rank", 2,
             fmt::format("micro-batch {} of stage {} is for rank {}", op.micro, op.stage.value,
-                        stage.devices[op.micro % stage.turns()].value));
+                        stage.devices()[op.micro % stage.turns()].value));
         continue;
       }
       if (ends_backward(op.kind)) ++finished_[op.stage];
@@ -99,16 +104,14 @@ class LocalCheck {
       if (op.stage >= 0 && op.stage < plan_.stage_count()) finished_[op.stage] = updated_[op.stage] = 0;
   }
 
-  /// A stage on the rank that shares weights with the updated stage and lacks some of its gradients.
+  /// A stage on the rank that shares parameters with the updated stage and lacks some of its gradients.
   StageId unfinished(const Op& update, int rank) const {
-    for (const Tie& tie : plan_.ties) {
-      if (!std::binary_search(tie.stages.begin(), tie.stages.end(), update.stage)) continue;
-      for (const StageId s : tie.stages) {
+    for (const Reduction* r : shared_[update.stage])
+      for (const StageId s : r->stages) {
         const int each = plan_.replica_micro_batches(s) / schedule_.updates_of(s);
         const bool here = replica_on(plan_.stage(s), DeviceId{rank}) >= 0;
         if (here && finished_[s] < (update.micro + 1) * each) return s;
       }
-    }
     return {};
   }
 
@@ -189,7 +192,7 @@ class LocalCheck {
     const int seen = seen_[index_.of(stage, micro, replica)];
     const auto lacks = [&](OpKind kind) {
       const std::string op = to_text(Op{kind, false, stage, micro});
-      add({"missing", 2, plan_.stage(stage).devices[replica], -1, op, fmt::format("{} never runs", op)});
+      add({"missing", 2, plan_.stage(stage).devices()[replica], -1, op, fmt::format("{} never runs", op)});
     };
     if (!(seen & bit(OpKind::Forward))) lacks(OpKind::Forward);
     if (!options_.trains || (seen & bit(OpKind::Backward))) return;
@@ -203,7 +206,8 @@ class LocalCheck {
   ValidateOptions options_;
   PieceIndex index_;
   std::vector<std::uint8_t> seen_;
-  std::vector<int> finished_, updated_;  ///< [stage], on the current rank: backwards, updates.
+  std::vector<int> finished_, updated_;                      ///< [stage], on the current rank: backwards, updates.
+  IdVector<StageId, std::vector<const Reduction*>> shared_;  ///< The reductions of several stages.
   std::vector<ScheduleProblem> problems_;
 };
 
@@ -235,8 +239,8 @@ std::vector<ScheduleProblem> check_overlaps(const Schedule& schedule, int slices
   const auto sequence = [&](const Op& op) { return std::tuple(op.stage, op.micro / slices, passes_gradient(op.kind)); };
   std::vector<ScheduleProblem> problems;
   std::vector<Member> group, sliced;
-  for (int d = 0; d < std::ssize(schedule.devices); ++d) {
-    const auto& row = schedule.devices[d];
+  for (int d = 0; d < schedule.device_count(); ++d) {
+    const auto& row = schedule.row(DeviceId{d});
     for (std::size_t first = 0, end = 0; first < row.size() && problems.size() < most; first = end) {
       end = group_end(row, first);
       if (end - first == 1) continue;
@@ -266,7 +270,7 @@ std::vector<ScheduleProblem> validate(const Schedule& schedule, const Plan& plan
   if (!order.blocked.empty()) {
     p.rank = order.blocked.front().first;
     p.column = order.blocked.front().second;
-    p.op = to_text(schedule.devices[p.rank][p.column]);
+    p.op = to_text(schedule.row(DeviceId{p.rank})[p.column]);
   }
   return {p};
 }

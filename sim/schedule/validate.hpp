@@ -14,7 +14,7 @@ struct ScheduleProblem {
   std::string code;
   int level = 0;    ///< 1 syntax, 2 structure, 3 local order, 4 dependencies across devices, 5 messages, 6 rendezvous,
                     ///< 7 memory, 8 sharded weights, 9 weight versions, 10 warnings.
-  int rank = -1;    ///< Row of the op; -1 when no op is to blame.
+  int rank = -1;    ///< Device of the op, which messages call a rank; -1 when no op is to blame.
   int column = -1;  ///< Its place in the row, from 0.
   std::string op;   ///< "1B1"
   std::string message;  ///< One sentence.

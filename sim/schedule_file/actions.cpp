@@ -33,7 +33,7 @@ Action action_of(const Op& op) { return {static_cast<ActionKind>(op.kind), op.fu
 
 ActionTable actions_of(const Schedule& schedule) {
   ActionTable table;
-  for (const auto& ops : schedule.devices) {
+  for (const auto& ops : schedule.device_rows()) {
     auto& row = table.ranks.emplace_back();
     row.reserve(ops.size());
     for (const Op& op : ops) row.push_back(action_of(op));
@@ -44,7 +44,7 @@ ActionTable actions_of(const Schedule& schedule) {
 Schedule compute_of(const ActionTable& table) {
   Schedule schedule;
   for (const auto& row : table.ranks) {
-    auto& ops = schedule.devices.emplace_back();
+    auto& ops = schedule.ranks.emplace_back();
     const auto computes = [](const Action& action) { return action.is_compute(); };
     ops.reserve(std::count_if(row.begin(), row.end(), computes));
     for (const Action& action : row)

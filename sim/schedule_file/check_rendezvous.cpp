@@ -136,9 +136,9 @@ class RendezvousCheck {
 
   /// Runs slots until one lacks a message.
   void compute(int rank) {
-    const auto r = static_cast<std::size_t>(rank);
+    const std::size_t r = rank;
     for (auto& done = done_[r]; static_cast<std::size_t>(done) < slots_[r].size() && slots_[r][done].missing == 0;) {
-      const auto first = static_cast<std::size_t>(slots_[r][done].first);
+      const std::size_t first = slots_[r][done].first;
       ++done;
       for (std::size_t i = first; i < row(rank).size(); ++i) {
         made(row(rank)[i]);
@@ -187,7 +187,7 @@ class RendezvousCheck {
     m.received = true;
     const int rank = streams_[batch(m.receiver).stream].rank;
     close(m.receiver);
-    const auto r = static_cast<std::size_t>(rank);
+    const std::size_t r = rank;
     if (--slots_[r][m.user].missing == 0 && done_[r] == m.user) compute(rank);
   }
 

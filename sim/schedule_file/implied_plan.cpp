@@ -18,8 +18,8 @@ using Micros = std::vector<std::vector<int>>;  // [stage]: the micro-batches tha
 /// For each stage the rank with most of its ops, the first of several: an op elsewhere is taken as the mistake.
 std::vector<int> ranks_of_stages(const CsvSchedule& csv) {
   std::vector<std::map<int, int>> ops(csv.stages);
-  for (int rank = 0; rank < std::ssize(csv.schedule.devices); ++rank)
-    for (const Op& op : csv.schedule.devices[rank]) ++ops[op.stage][rank];
+  for (int rank = 0; rank < csv.schedule.device_count(); ++rank)
+    for (const Op& op : csv.schedule.row(DeviceId{rank})) ++ops[op.stage][rank];
   std::vector<int> ranks(ops.size(), -1);
   for (std::size_t s = 0; s < ops.size(); ++s)
     for (const auto& [rank, count] : ops[s])
@@ -32,11 +32,11 @@ Micros place_stages(const CsvSchedule& csv, Plan& plan, std::vector<ScheduleProb
   Micros micros(plan.stages.size());
   const std::vector<int> ranks = ranks_of_stages(csv);
   for (std::size_t s = 0; s < ranks.size(); ++s)
-    if (ranks[s] >= 0) plan.stages[s].devices.emplace_back(ranks[s]);
-  for (int rank = 0; rank < std::ssize(csv.schedule.devices); ++rank) {
-    const auto& ops = csv.schedule.devices[rank];
+    if (ranks[s] >= 0) plan.stages[StageId{s}].place_on({DeviceId{ranks[s]}});
+  for (int rank = 0; rank < csv.schedule.device_count(); ++rank) {
+    const auto& ops = csv.schedule.row(DeviceId{rank});
     for (std::size_t i = 0; i < ops.size(); ++i) {
-      const auto& devices = plan.stages[ops[i].stage].devices;
+      const auto& devices = plan.stages[ops[i].stage].devices();
       if (devices.front() != rank && problems.size() < kMost)
         problems.push_back(
             {"wrong-rank", 2, rank, csv.columns[rank][i], to_text(ops[i]),
@@ -57,8 +57,8 @@ void report_missing(const std::vector<bool>& starts, const CsvSchedule& csv, std
   const auto end = std::find(starts.rbegin(), starts.rend(), true).base() - starts.begin();
   for (int m = 0; m < end && problems.size() < kMost; ++m)
     if (!starts[m]) problems.push_back({"missing", 2, -1, -1, {}, fmt::format("micro-batch {} never starts", m)});
-  for (int rank = 0; rank < std::ssize(csv.schedule.devices) && end < csv.micro_batches; ++rank) {
-    const auto& ops = csv.schedule.devices[rank];
+  for (int rank = 0; rank < csv.schedule.device_count() && end < csv.micro_batches; ++rank) {
+    const auto& ops = csv.schedule.row(DeviceId{rank});
     const auto last = std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.micro >= end; });
     if (last == ops.end()) continue;
     problems.push_back({"missing", 2, rank, csv.columns[rank][last - ops.begin()], to_text(*last),
@@ -103,7 +103,7 @@ void check_chains(std::vector<int> starts, const Micros& micros, const CsvSchedu
 int least_run(const std::vector<int>& micros, const CsvSchedule& csv) {
   std::map<int, int> ops;
   for (const int m : micros) ops[m] = 0;
-  for (const auto& row : csv.schedule.devices)
+  for (const auto& row : csv.schedule.ranks)
     for (const Op& op : row)
       if (const auto own = ops.find(op.micro); own != ops.end()) ++own->second;
   return *std::min_element(micros.begin(), micros.end(), [&](int a, int b) { return ops.at(a) < ops.at(b); });
@@ -117,8 +117,8 @@ ScheduleProblem broken_chain(int s, const std::vector<int>& odd, const Micros& m
   const auto& own = micros[s];
   const int has = std::binary_search(own.begin(), own.end(), micro) ? s : s - 1, lacks = 2 * s - 1 - has;
   const auto place = [&](int stage, bool forward) -> std::pair<int, int> {
-    const int rank = plan.stages[stage].devices.front();
-    const auto& ops = csv.schedule.devices[rank];
+    const int rank = plan.stages[StageId{stage}].devices().front();
+    const auto& ops = csv.schedule.row(DeviceId{rank});
     for (std::size_t i = 0; i < ops.size(); ++i)
       if (ops[i].stage == stage && ops[i].micro == micro && (ops[i].kind == OpKind::Forward) == forward)
         return {rank, csv.columns[rank][i]};
@@ -160,7 +160,7 @@ Plan implied_plan(const CsvSchedule& csv, std::vector<ScheduleProblem>& problems
   const Micros micros = place_stages(csv, plan, problems);
   std::vector<int> chain_starts{0};
   for (int s = 0; s < csv.stages; ++s) {
-    auto& stage = plan.stages[s];
+    auto& stage = plan.stages[StageId{s}];
     const auto& own = micros[s];
     if (own.empty()) {
       if (problems.size() < kMost)
@@ -171,7 +171,7 @@ Plan implied_plan(const CsvSchedule& csv, std::vector<ScheduleProblem>& problems
              -1,
              {},
              fmt::format("stage {} runs no forward at all; stages are numbered from 0 without gaps", s)});
-      if (stage.devices.empty()) stage.devices.emplace_back(0);
+      if (stage.devices().empty()) stage.place_on({DeviceId{0}});
       continue;
     }
     if (std::ssize(own) < csv.micro_batches) stage.micros = own;

@@ -15,9 +15,9 @@ class UnitTimes {
  public:
   UnitTimes(const Schedule& schedule, const Plan& plan, const Chains& chains)
       : schedule_(schedule), chains_(chains), end_(chains.outputs(), kNever) {
-    head_.assign(schedule.devices.size(), 0);
-    free_.assign(schedule.devices.size(), 0);
-    weights_began_.assign(schedule.devices.size(), kNever);
+    head_.assign(schedule.device_count(), 0);
+    free_.assign(schedule.device_count(), 0);
+    weights_began_.assign(schedule.device_count(), kNever);
     const GlobalOrder order = global_order(schedule, plan, 1);
     for (std::size_t i = 0; i < order.devices.size();) i += step(order.devices[i]);
   }
@@ -35,8 +35,8 @@ class UnitTimes {
   }
 
   std::size_t step(DeviceId device) {
-    const auto d = static_cast<std::size_t>(device);
-    const auto& row = schedule_.devices[d];
+    const std::size_t d = device;
+    const auto& row = schedule_.row(device);
     const std::size_t first = head_[d], last = group_end(row, first);
     head_[d] = last;
     int ready = 0;

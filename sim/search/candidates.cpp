@@ -47,15 +47,16 @@ Load load_of(const PlannedExperiment& p) {
   std::vector<Bytes> largest(load.held);
   for (int s = 0; s < p.plan.stage_count(); ++s) {
     const Stage& stage = p.plan.stage(StageId{s});
-    for (std::size_t r = 0; r < stage.devices.size(); ++r) {
-      const StageCost& c = p.costs[s][r];
-      const bool in_turn = stage.recompute || stage.twin.valid();
-      const auto d = static_cast<std::size_t>(stage.devices[r]);
+    for (std::size_t r = 0; r < stage.devices().size(); ++r) {
+      const StageCost& c = p.costs.at(StageId{s}, static_cast<int>(r));
+      const bool in_turn = stage.shape.recomputes_all() || stage.twin.valid();
+      const auto d = static_cast<std::size_t>(stage.devices()[r]);
       const Seconds backward = std::min(c.backward, c.input_gradient + c.weight_gradient);
-      const Seconds each = c.forward + backward + (stage.recompute ? c.recompute : Seconds{0});
+      const Seconds each = c.forward + backward + (stage.shape.recomputes_all() ? c.recompute : Seconds{0});
       load.busy[d] += p.plan.replica_micro_batches(StageId{s}) * each + c.update;
-      load.held[d] += c.weights + c.gradients + c.optimizer + (in_turn ? Bytes{0} : c.stash);
-      if (in_turn) largest[d] = std::max(largest[d], c.stash);
+      const StageMemory memory = stage_memory(c.memory, in_turn ? 0 : 1);
+      load.held[d] += memory.resident() + memory.stash;
+      if (in_turn) largest[d] = std::max(largest[d], c.memory.whole_stash());
     }
   }
   for (std::size_t d = 0; d < largest.size(); ++d) load.held[d] += largest[d];
@@ -191,10 +192,10 @@ class CandidateMaker {
     }
     std::set<DeviceId> used;
     for (const Stage& stage : p.plan.stages) {
-      used.insert(stage.devices.begin(), stage.devices.end());
-      c.bound.replicas = std::max(c.bound.replicas, static_cast<int>(stage.devices.size()));
-      if (stage.recompute_cores && c.bound.recompute == "none") c.bound.recompute = "selective";
-      if (stage.recompute) c.bound.recompute = "full";
+      used.insert(stage.devices().begin(), stage.devices().end());
+      c.bound.replicas = std::max(c.bound.replicas, static_cast<int>(stage.devices().size()));
+      if (stage.shape.recomputes_attention() && c.bound.recompute == "none") c.bound.recompute = "selective";
+      if (stage.shape.recomputes_all()) c.bound.recompute = "full";
     }
     c.bound.devices = static_cast<int>(used.size());
     c.bound.stages = p.plan.different_stages();

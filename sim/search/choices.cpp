@@ -12,7 +12,6 @@
 #include "sim/experiment/run.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/search/candidates.hpp"
-#include "sim/search/choice_replay.hpp"
 #include "sim/search/replay.hpp"
 #include "sim/weights/policy.hpp"
 

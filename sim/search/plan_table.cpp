@@ -36,7 +36,8 @@ std::vector<std::string> names_of(const std::string& words, const std::string& o
 int used_devices(const Experiment& own) {
   std::set<DeviceId> used;
   try {
-    for (const Stage& stage : plan_experiment(own).plan.stages) used.insert(stage.devices.begin(), stage.devices.end());
+    for (const Stage& stage : plan_experiment(own).plan.stages)
+      used.insert(stage.devices().begin(), stage.devices().end());
     return static_cast<int>(used.size());
   } catch (const Infeasible&) {
   } catch (const InputError&) {
@@ -62,7 +63,7 @@ std::vector<DeviceId> devices_to_use(const PlanSpec& plan, const Cluster& cluste
 }
 
 bool splits_backward(const Schedule& schedule) {
-  return std::any_of(schedule.devices.begin(), schedule.devices.end(), [](const std::vector<Op>& ops) {
+  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const std::vector<Op>& ops) {
     return std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::InputGradient; });
   });
 }
@@ -103,7 +104,7 @@ PlanRow row_of(const std::string& name, const Experiment& own, int own_devices, 
     const CompiledExperiment c = compile(with_planner(name, own, own_devices));
     Outcome o = run(c, asked.backend);
     std::set<DeviceId> devices;
-    for (const Stage& stage : c.plan.stages) devices.insert(stage.devices.begin(), stage.devices.end());
+    for (const Stage& stage : c.plan.stages) devices.insert(stage.devices().begin(), stage.devices().end());
     row.stages = c.plan.different_stages();
     row.devices = static_cast<int>(devices.size());
     row.predicted = c.report.predicted;

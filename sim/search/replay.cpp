@@ -1,7 +1,9 @@
 #include "sim/search/replay.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <tuple>
 
 namespace stagecraft {
 
@@ -23,6 +25,57 @@ bool Shortest::takes(Seconds time) {
   if (time.value > times_.rbegin()->value * kSame) return false;
   if (time < *times_.rbegin()) times_.erase(std::prev(times_.end())), times_.insert(time);
   return true;
+}
+
+namespace {
+
+bool same(const Choice& a, const Choice& b) { return a.id == b.id; }
+
+const Choice* find(const std::vector<Choice>& list, const Choice& c) {
+  const auto at = std::find_if(list.begin(), list.end(), [&](const Choice& other) { return same(other, c); });
+  return at == list.end() ? nullptr : &*at;
+}
+
+/// As covers() has it, with the periods where messages share links.
+bool covers_then(Choice a, Choice b) {
+  if (!a.replayed || !a.replayed->ran()) return false;
+  a.period = a.replayed->period, b.period = b.replayed->period;
+  return covers(a, b);
+}
+
+}  // namespace
+
+void ShortestChoices::add(const Choice& c) {
+  const auto before = [](const Choice& a, const Choice& b) {
+    if (shorter(a.period, b.period) || shorter(b.period, a.period)) return a.period < b.period;
+    return std::tuple(a.memory, a.devices) < std::tuple(b.memory, b.devices);
+  };
+  list_.insert(std::upper_bound(list_.begin(), list_.end(), c, before), c);
+  if (list_.size() > most_) list_.pop_back();
+}
+
+void replay_choices(ChoiceTable& table, int rows, const std::vector<Choice>& shortest,
+                    const std::function<Replayed(const Choice&)>& replay) {
+  const std::size_t most = rows;
+  const std::vector<bool> out = stand_out(table.front);
+  std::size_t standing = 0;
+  for (std::size_t i = 0; i < table.front.size(); ++i) {
+    standing += out[i];
+    if (i < most || (out[i] && standing <= most)) table.front[i].replayed = replay(table.front[i]);
+  }
+  std::vector<Choice> found;
+  for (std::size_t i = 0; i < std::min(most, shortest.size()); ++i)
+    if (!find(table.front, shortest[i])) found.push_back(shortest[i]), found.back().replayed = replay(shortest[i]);
+  for (const Choice& c : found) {
+    const auto covered = [&](const Choice& other) { return covers_then(other, c); };
+    if (c.replayed->ran() && std::none_of(table.front.begin(), table.front.end(), covered)) table.front.push_back(c);
+  }
+  std::stable_sort(table.front.begin(), table.front.end(),
+                   [](const Choice& a, const Choice& b) { return a.period < b.period; });
+  for (const Choice& c : table.front) count(table.replay, c.period, c.replayed);
+  for (const Choice& c : shortest)
+    if (!find(table.front, c) && !find(found, c)) count(table.replay, c.period, {});
+  order_by_replay(table.front, table.replay, [](const Replayed& r) { return r.period; });
 }
 
 }  // namespace stagecraft

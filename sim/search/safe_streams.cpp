@@ -12,21 +12,22 @@ namespace {
 
 /// The first of the replicas alone, where every stage has as many.
 Plan one_chain(Plan plan) {
-  const std::size_t replicas = plan.stages.front().devices.size();
-  const auto as_many = [&](const Stage& s) { return s.devices.size() == replicas; };
+  const std::size_t replicas = plan.stages.front().devices().size();
+  const auto as_many = [&](const Stage& s) { return s.devices().size() == replicas; };
   if (std::all_of(plan.stages.begin(), plan.stages.end(), as_many))
-    for (Stage& stage : plan.stages) stage.devices.resize(1);
+    for (Stage& stage : plan.stages) stage = on_one_device(std::move(stage));
   return plan;
 }
 
 /// What the devices of the plan compute; updates send nothing.
 Schedule computations(const Schedule& schedule, const Plan& plan) {
   Schedule result;
-  result.devices.resize(schedule.devices.size());
+  result.ranks.resize(schedule.device_count());
   for (const Stage& stage : plan.stages) {
-    const auto d = static_cast<std::size_t>(stage.devices.front());
-    result.devices[d] = schedule.devices[d];
-    std::erase_if(result.devices[d], [](const Op& op) { return op.kind == OpKind::Update; });
+    const DeviceId d = stage.devices().front();
+    std::vector<Op>& row = result.ranks[RankId{d.value}];
+    row = schedule.row(d);
+    std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
   }
   return result;
 }

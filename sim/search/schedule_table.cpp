@@ -32,7 +32,7 @@ struct Frame {
 Frame frame_of(const Experiment& own, const ScheduleTableOptions& asked) {
   Frame f{asked, plan_experiment(own), 0, 0, Shortest(asked.replay)};
   std::set<DeviceId> first;
-  for (const Stage& stage : f.own.plan.stages) first.insert(stage.devices.front());
+  for (const Stage& stage : f.own.plan.stages) first.insert(stage.devices().front());
   f.ranks = static_cast<int>(first.size());
   const int micro_batches = own.run.micro_batches;
   const int through = (f.own.plan.stage_count() + micro_batches - 1) / micro_batches;
@@ -220,7 +220,7 @@ ScheduleTable compare_schedules(const Experiment& own, const ScheduleTableOption
   table.micro_batches = own.run.micro_batches;
   table.iterations = f.iterations;
   std::set<DeviceId> devices;
-  for (const Stage& stage : f.own.plan.stages) devices.insert(stage.devices.begin(), stage.devices.end());
+  for (const Stage& stage : f.own.plan.stages) devices.insert(stage.devices().begin(), stage.devices().end());
   table.devices = static_cast<int>(devices.size());
   for (const std::string& name : names) {
     progress(fmt::format("{} ({} of {})", name, table.rows.size() + 1, names.size()));

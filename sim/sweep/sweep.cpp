@@ -9,6 +9,7 @@
 #include "backends/backend.hpp"
 #include "sim/config/override.hpp"
 #include "sim/config/walk.hpp"
+#include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/library.hpp"
 #include "sim/experiment/references.hpp"

@@ -33,4 +33,8 @@ std::string sweep_json(const SweepTable&);  ///< Schema sweep-results/1; SI unit
 /// What went wrong, how often, in which points, and the message of the first; most frequent first.
 std::string failures_text(const SweepTable&);
 
+/// Short labels of a table's points: if all values of a path are maps, only the entries that differ, without their
+/// keys. The page of a sweep has the same labels.
+std::vector<std::string> short_labels(const SweepTable&);
+
 }  // namespace stagecraft

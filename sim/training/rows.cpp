@@ -19,9 +19,9 @@ std::int64_t Epochs::row(int iteration, std::int64_t sample) const {
 }
 
 Rows::Rows(const TaskShape& shape, std::uint64_t seed) : epochs_{seed, kRows, shape.mini_batch}, starts_{0} {
-  for (const Operation& op : shape.inputs) starts_.push_back(starts_.back() + static_cast<std::size_t>(numbers({op})));
+  for (const Operation& op : shape.inputs) starts_.push_back(starts_.back() + numbers({op}));
   for (const Operation& op : shape.losses)
-    target_numbers_ += static_cast<std::size_t>(op.kind == OperationKind::CrossEntropy ? op.rows : numbers({op}));
+    target_numbers_ += op.kind == OperationKind::CrossEntropy ? op.rows : numbers({op});
   if (starts_.back() + target_numbers_ <= kMostKept / kRows) kept_ = std::make_unique<Kept[]>(kRows);
 }
 
@@ -50,7 +50,7 @@ void Rows::input(int input, int iteration, std::int64_t sample, std::span<double
     inputs_of(row, fresh);
   }
   const std::vector<double>& all = known ? known->inputs : fresh;
-  STAGECRAFT_CHECK(out.size() == starts_.at(static_cast<std::size_t>(input) + 1) - starts_[input]);
+  STAGECRAFT_CHECK(out.size() == starts_.at(input + 1) - starts_[input]);
   std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(starts_[input]), out.size(), out.begin());
 }
 

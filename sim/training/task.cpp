@@ -13,7 +13,7 @@ struct Place {
 /// Where input `from` of an operation of layer `user` is computed.
 Place source_of(const ModelGraph& model, std::size_t user, int from) {
   if (from >= 0) return {user, static_cast<std::size_t>(from)};
-  const auto layer = static_cast<std::size_t>(model.layers[user].inputs[-1 - from]);
+  const std::size_t layer = model.layers[user].inputs[-1 - from];
   return {layer, model.layers[layer].operations.size() - 1};
 }
 

@@ -1,5 +1,167 @@
 #include "sim/weights/policy.hpp"
 
+#include <vector>
+
+namespace stagecraft::weights {
+
+/// The policy whose rule a scenario writes itself; it has a file of its own.
+extern const WeightsDef custom;
+
+namespace {
+
+const config::MapSpec kPipeMareFields{
+    .title = "PipeMare: the learning rate shrunk by the delay at first, and the forward's weights reconstructed.",
+    .fields = {config::integer("shrink_updates", 0, 1e9)
+                   .fallback("100")
+                   .doc(
+                       "Updates until the learning rate of a stage with delay tau has grown from lr / tau to lr; 0: lr "
+                       "from the start. The paper tunes it for each task.")},
+};
+
+void read_pipemare(const config::Value& map, WeightsRule& rule) {
+  rule.shrink_updates = config::as_int(map.at("shrink_updates"));
+}
+
+constexpr WeightsRule kPipeOptimPaper{.forward = ForwardWeights::Predict,
+                                      .backward = BackwardWeights::Current,
+                                      .direction = Direction::Optimizer,
+                                      .horizon = Horizon::StageDepth};
+// guanleics/PipeOptim predicts one update more, over the momentum of the next step.
+constexpr WeightsRule kPipeOptimReleased{.forward = ForwardWeights::Predict,
+                                         .backward = BackwardWeights::Current,
+                                         .direction = Direction::NextMomentum,
+                                         .horizon = Horizon::StageDepthPlusOne};
+
+constexpr WeightsRule kSpecTrainPaper{.forward = ForwardWeights::Predict,
+                                      .backward = BackwardWeights::Predict,
+                                      .direction = Direction::Momentum,
+                                      .horizon = Horizon::ToCompletion};
+// ntueclab/SpecTrain-PyTorch adds the last gradient to the momentum before a forward. Before a backward it has set the
+// gradient to zero, which leaves mu m; a rule has one direction, so here both look ahead in the same way.
+constexpr WeightsRule kSpecTrainReleased{.forward = ForwardWeights::Predict,
+                                         .backward = BackwardWeights::Predict,
+                                         .direction = Direction::NextMomentum,
+                                         .horizon = Horizon::ToCompletion};
+
+/// Each policy is a point in the space of rules: as its paper has it, and as its published code has it where that
+/// differs. A new policy is one entry here.
+const WeightsDef kPolicies[] = {
+    // W(u+1) = W(u) - step(mean gradient at W(u-1)) with W(-1) = W(0).
+    {
+        .name = "2bw",
+        .summary = "Two versions that take turns; every gradient is one update old",
+        .source = "Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021, section 3.1",
+        .paper = {.forward = ForwardWeights::DoubleBuffer, .backward = BackwardWeights::SameAsForward},
+    },
+    // Nothing is in flight at an update, so the newest version is the only one.
+    {
+        .name = "flush",
+        .summary = "One version: every iteration drains before its update",
+        .source = "Huang et al., GPipe, NeurIPS 2019",
+        .needs_flush = true,
+        .paper = {},
+    },
+    {
+        .name = "geometric",
+        .summary = "The forward predicts the steps until its backward as if every gradient in between were zero",
+        .source = "Eliad et al., Fine-tuning giant neural networks on commodity hardware (FTPipe), ATC 2021, msnag",
+        .paper = {.forward = ForwardWeights::Predict,
+                  .backward = BackwardWeights::Current,
+                  .direction = Direction::Geometric,
+                  .horizon = Horizon::Exact},
+    },
+    // The window of the average is a reading of the paper's text: it is as long as the delay.
+    {
+        .name = "layerpipe2",
+        .summary = "One version; the backward goes back by an average of the gradients since",
+        .source = "LayerPipe2: Multistage Pipelining and Weight Recompute via Improved EMA, 2025",
+        .paper = {.backward = BackwardWeights::Reconstruct, .reconstruction = Reconstruction::GradientAverage},
+    },
+    {
+        .name = "naive",
+        .summary = "One version, whatever is in flight: a backward may use other weights than its forward",
+        .source = "the baseline of Chen et al., SpecTrain, 2018, and of Kosson et al., MLSys 2021",
+        .paper = {},
+    },
+    {
+        .name = "pipemare",
+        .summary = "One version; the backward goes back by an average of the updates, and lr grows from lr / delay",
+        .source = "Yang et al., PipeMare, MLSys 2021, techniques 1 and 2",
+        .paper = {.backward = BackwardWeights::Reconstruct,
+                  .reconstruction = Reconstruction::UpdateAverage,
+                  .shrink_updates = 100},
+        .fields = &kPipeMareFields,
+        .read = read_pipemare,
+    },
+    {
+        .name = "pipeoptim",
+        .summary =
+            "The forward predicts the version of its backward by the step of the optimizer; the backward is real",
+        .source =
+            "Guan et al., PipeOptim: Ensuring Effective 1F1B Schedule with Optimizer-Dependent Weight Prediction, 2023",
+        .paper = kPipeOptimPaper,
+        .as_released = kPipeOptimReleased,
+    },
+    {
+        .name = "spectrain",
+        .summary = "Forward and backward both predict the version at which the micro-batch is through",
+        .source = "Chen et al., Efficient and Robust Parallel DNN Training through Model Parallelism (SpecTrain), 2018",
+        .paper = kSpecTrainPaper,
+        .as_released = kSpecTrainReleased,
+    },
+    // The released step moves the only copy of the weights by lr (D - k) v, which is a learning rate of its own for
+    // each stage and no choice of weights: this is what the README says.
+    {
+        .name = "spectrain-v2",
+        .summary = "The forward predicts the version of its backward, which uses the same prediction",
+        .source = "README of ntueclab/SpecTrain-PyTorch, variant 2",
+        .paper = {.forward = ForwardWeights::Predict,
+                  .backward = BackwardWeights::SameAsForward,
+                  .direction = Direction::Momentum,
+                  .horizon = Horizon::StageDepth},
+    },
+    {
+        .name = "spike-compensation",
+        .summary = "One version; each update brings in at once what the delay kept from the momentum",
+        .source = "Kosson et al., Pipelined Backpropagation at Scale, MLSys 2021",
+        .paper = {.spike_compensation = true},
+    },
+    {
+        .name = "stash",
+        .summary = "The newest version forward, and the same one kept for the backward",
+        .source = "Narayanan et al., PipeDream, SOSP 2019, weight stashing",
+        .paper = {.backward = BackwardWeights::SameAsForward},
+    },
+    {
+        .name = "vertical-sync",
+        .summary = "The same version on every stage, forward and backward: the one the first stage had",
+        .source = "Narayanan et al., PipeDream, SOSP 2019, vertical sync",
+        .paper = {.forward = ForwardWeights::Vertical, .backward = BackwardWeights::SameAsForward},
+    },
+    {
+        .name = "xpipe",
+        .summary = "The first micro-batch of an update predicts, forward and backward, for all of them",
+        .source = "Guan et al., XPipe: Efficient Pipeline Model Parallelism for Multi-GPU DNN Training, 2019",
+        .paper = {.forward = ForwardWeights::Predict,
+                  .backward = BackwardWeights::Predict,
+                  .direction = Direction::Optimizer,
+                  .horizon = Horizon::PerMiniBatch},
+    },
+};
+
+}  // namespace
+
+Catalog<WeightsDef> all() {
+  static const std::vector<const WeightsDef*> entries = [] {
+    std::vector<const WeightsDef*> list{&custom};
+    for (const WeightsDef& policy : kPolicies) list.push_back(&policy);
+    return list;
+  }();
+  return entries;
+}
+
+}  // namespace stagecraft::weights
+
 namespace stagecraft {
 
 const config::MapSpec& weights_fields() {

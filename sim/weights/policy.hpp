@@ -9,8 +9,8 @@
 
 namespace stagecraft {
 
-/// A weights policy: which weights a forward and a backward use, orthogonal to the order of work. One file in
-/// sim/weights/policies/.
+/// A weights policy: which weights a forward and a backward use, orthogonal to the order of work. Each is an
+/// entry of the table in policy.cpp.
 struct WeightsDef {
   std::string_view name, summary, source;
   bool needs_flush = false;  ///< True: only right when every iteration drains.

@@ -29,26 +29,26 @@ void require_stages_alone(const Plan& plan, const WeightsRule& rule) {
 }  // namespace
 
 WeightReads::WeightReads(const Schedule& schedule, const Plan& plan, const WeightsRule& rule)
-    : schedule_(&schedule), parts_(schedule.devices.size()), reads_(schedule.devices.size()) {
+    : schedule_(&schedule), parts_(schedule.device_count()), reads_(schedule.device_count()) {
   require_stages_alone(plan, rule);
-  for (const Stage& stage : plan.stages) needs_.emplace_back(stage.devices.size());
+  for (const Stage& stage : plan.stages) needs_.emplace_back(stage.devices().size());
   const std::vector<int> to_sink = depth_to_sink(plan.graph());
   const int depth = to_sink.empty() ? 1 : *std::max_element(to_sink.begin(), to_sink.end());
   std::vector<StageDelays> delays(plan.stages.size());
   std::vector<std::optional<StageWalk>> walks(plan.stages.size());
-  for (std::size_t d = 0; d < schedule.devices.size(); ++d) {
+  for (int d = 0; d < schedule.device_count(); ++d) {
     find_updates(d, delays);
     for (const Part& part : parts_[d]) {
-      const auto s = static_cast<std::size_t>(part.stage);
+      const std::size_t s = part.stage;
       const int each = plan.own_micro_batches(part.stage) / schedule.updates_of(part.stage);
       const StagePlace place{depth - to_sink[s], depth, each};
       walks[s].emplace(plan, part.stage, place, schedule.drain_every, rule, delays[s]);
     }
     if (!rule.reads_newest())
-      for (const Op& op : schedule.devices[d]) reads_[d].push_back(walks[op.stage]->next(op));
+      for (const Op& op : schedule.row(DeviceId{d})) reads_[d].push_back(walks[op.stage]->next(op));
     for (const Part& part : parts_[d]) {
-      const auto s = static_cast<std::size_t>(part.stage);
-      const int replica = replica_on(plan.stage(part.stage), DeviceId{static_cast<std::int64_t>(d)});
+      const std::size_t s = part.stage;
+      const int replica = replica_on(plan.stage(part.stage), DeviceId{d});
       needs_[s][replica] = walks[s]->needs();
       walks[s].reset();
       delays[s] = {};
@@ -60,7 +60,7 @@ WeightReads::WeightReads(const Schedule& schedule, const Plan& plan, const Weigh
 }
 
 void WeightReads::find_updates(std::size_t device, std::vector<StageDelays>& delays) {
-  const auto& ops = schedule_->devices[device];
+  const auto& ops = schedule_->row(DeviceId{static_cast<std::int64_t>(device)});
   std::vector<Part>& parts = parts_[device];
   for (const Op& op : ops) {
     StageDelays& stage = delays[op.stage];
@@ -77,13 +77,13 @@ std::size_t WeightReads::part_of(std::size_t device, StageId stage) const {
   const auto& parts = parts_[device];
   const auto found = std::lower_bound(parts.begin(), parts.end(), stage,
                                       [](const Part& part, StageId wanted) { return part.stage < wanted; });
-  return static_cast<std::size_t>(found - parts.begin());
+  return found - parts.begin();
 }
 
 WeightRead WeightReads::at(DeviceId device, std::size_t index) const {
-  const auto d = static_cast<std::size_t>(device);
+  const std::size_t d = device;
   if (!reads_[d].empty()) return reads_[d][index];
-  const Op& op = schedule_->devices[d][index];
+  const Op& op = schedule_->row(device)[index];
   const auto& updates = parts_[d][part_of(d, op.stage)].updates;
   const auto before = std::lower_bound(updates.begin(), updates.end(), static_cast<std::uint32_t>(index));
   return {.version = static_cast<std::int32_t>(before - updates.begin()) + (op.kind == OpKind::Update)};

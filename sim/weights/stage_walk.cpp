@@ -7,11 +7,44 @@
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft {
+
+int forward_horizon(Horizon horizon, const StagePlace& place, int exact) {
+  const int k = place.stage, depth = place.depth, each = place.micro_batches;
+  switch (horizon) {
+    case Horizon::Exact:
+      return exact;
+    case Horizon::StageDepth:
+      return (depth - 1 - k + each - 1) / each;
+    case Horizon::StageDepthPlusOne:
+      return depth - k;
+    case Horizon::ToCompletion:
+      return k / 2 + depth - 1 - k;
+    case Horizon::PerMiniBatch:
+      // round((T + D - k/2 - 2) / T), halves up. Twice the numerator, so that k/2 is whole.
+      return (2 * (each + depth - 2) - k + each) / (2 * each);
+  }
+  return 0;
+}
+
+int backward_horizon(Horizon horizon, const StagePlace& place) {
+  switch (horizon) {
+    case Horizon::Exact:
+    case Horizon::StageDepth:
+    case Horizon::StageDepthPlusOne:
+      return 0;
+    case Horizon::ToCompletion:
+      return place.stage / 2;
+    case Horizon::PerMiniBatch:
+      return (place.micro_batches + place.stage / 2 - 1) / place.micro_batches;
+  }
+  return 0;
+}
+
 namespace {
 
 template <class T>
 T& at_micro(std::vector<T>& list, int micro, const T& absent) {
-  const auto m = static_cast<std::size_t>(micro);
+  const std::size_t m = micro;
   if (list.size() <= m) list.resize(m + 1, absent);
   return list[m];
 }
@@ -27,7 +60,7 @@ void StageDelays::add(const Op& op) {
 }
 
 int StageDelays::of(int micro) const {
-  const auto m = static_cast<std::size_t>(micro);
+  const std::size_t m = micro;
   const bool both = m < forward_.size() && m < backward_.size() && forward_[m] >= 0 && backward_[m] >= 0;
   return both ? backward_[m] - forward_[m] : 0;
 }
@@ -40,10 +73,10 @@ int Lifetimes::make(int at) {
 
 int Lifetimes::most() const {
   const std::int32_t end = last_.empty() ? 0 : *std::max_element(last_.begin(), last_.end());
-  std::vector<int> change(static_cast<std::size_t>(end) + 2, 0);
+  std::vector<int> change(end + 2, 0);
   for (std::size_t i = 0; i < first_.size(); ++i) {
     ++change[first_[i]];
-    --change[static_cast<std::size_t>(last_[i]) + 1];
+    --change[last_[i] + 1];
   }
   int alive = 0, most = 0;
   for (const int c : change) most = std::max(most, alive += c);

@@ -26,7 +26,7 @@ class Views {
   Views(const Schedule& schedule, const Plan& plan) : plan_(plan), seen_by_(plan.stages.size()) {
     for (int s = 0; s < plan.stage_count(); ++s) add(StageId{s});
     bring_news();
-    for (const auto& row : schedule.devices)
+    for (const auto& row : schedule.device_rows())
       for (const Op& op : row)
         for (const auto& [view, kind] : seen_by_[op.stage]) view->ops.push_back({kind, false, op.stage, op.micro});
   }
@@ -35,12 +35,12 @@ class Views {
   const View& of_forward(LayerId layer) const { return views_.at({layer, device(forward(layer))}); }
 
  private:
-  DeviceId device(StageId s) const { return plan_.stage(s).devices.front(); }
+  DeviceId device(StageId s) const { return plan_.stage(s).devices().front(); }
 
   void add(StageId s) {
-    const StageTask task = plan_.stage(s).task;
+    const StageTask task = plan_.stage(s).shape.task;
     if (task == StageTask::Update || task == StageTask::TakeWeights) return;
-    const LayerId layer = plan_.stage(s).layers.front();
+    const LayerId layer = plan_.stage(s).shape.layers.front();
     View& view = views_[{layer, device(s)}];
     if (task == StageTask::WeightGradient) {
       view.weight_gradient = s;
@@ -56,7 +56,7 @@ class Views {
   void bring_news() {
     std::vector<std::vector<StageId>> follow(plan_.stages.size());
     for (const StageEdge& edge : plan_.edges) {
-      const StageTask to = plan_.stage(edge.to).task;
+      const StageTask to = plan_.stage(edge.to).shape.task;
       if (to == StageTask::Update || to == StageTask::TakeWeights) follow[edge.from].push_back(edge.to);
     }
     for (auto& [place, view] : views_)
@@ -121,7 +121,7 @@ void require_known_delays(const WeightsRule& rule) {
 
 bool has_tasks(const Plan& plan) {
   return std::any_of(plan.stages.begin(), plan.stages.end(),
-                     [](const Stage& s) { return s.task != StageTask::Whole && !s.layers.empty(); });
+                     [](const Stage& s) { return s.shape.task != StageTask::Whole && !s.shape.layers.empty(); });
 }
 
 std::vector<StageNeeds> task_needs(const Schedule& schedule, const Plan& plan, const WeightsRule& rule) {

@@ -6,7 +6,7 @@
 
 #include "backends/cpu/kernels.hpp"
 #include "backends/real/execute.hpp"
-#include "backends/real/measure_messages.hpp"
+#include "backends/real/measure.hpp"
 #include "tests/backends/real/run_case.hpp"
 #include "tests/support/nets.hpp"
 

@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
   StageCost cost;
   cost.forward = {1e-3};
   cost.backward = {2e-3};
-  cost.stash = {64e6};
+  cost.memory.stash = {64e6};
   const StageCosts costs = uniform_costs(plan, cost);
   const double ops = 2.0 * stages * micro_batches;
   const Cluster cluster = star(stages);

@@ -50,7 +50,7 @@ StageCosts unequal_costs(const Plan& plan) {
     StageCost cost = test::times(time(), 0);
     cost.input_gradient = Seconds{time()}, cost.weight_gradient = Seconds{time()};
     cost.backward = cost.input_gradient + cost.weight_gradient;
-    costs.push_back({cost});
+    costs.add({cost});
   }
   return costs;
 }
@@ -63,7 +63,7 @@ Point measured(const ScheduleDef& def, int ranks, int micro_batches, bool unequa
   point.build = best_of_three([&] { schedule = build_schedule(def, {.plan = plan, .costs = costs}); });
   point.validate =
       best_of_three([&] { throw_if_any(validate(schedule, plan, {.trains = def.trains}), std::string(def.name)); });
-  for (const auto& row : schedule.devices) point.ops += static_cast<double>(row.size());
+  point.ops += static_cast<double>(schedule.op_count());
   return point;
 }
 

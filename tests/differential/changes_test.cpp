@@ -56,9 +56,9 @@ TEST_CASE("a straggler of half the speed is a device whose ops take twice as lon
   const int stages = 4;
   test::Draw draw{Rng(50, "straggler")};
   StageCosts costs, slow;
-  for (int s = 0; s < stages; ++s) costs.push_back({test::random_cost(draw)});
+  for (int s = 0; s < stages; ++s) costs.add({test::random_cost(draw)});
   slow = costs;
-  StageCost& c = slow[2][0];
+  StageCost& c = slow.at(StageId{2}, 0);
   for (Seconds* t : {&c.forward, &c.backward, &c.input_gradient, &c.weight_gradient, &c.recompute, &c.update, &c.touch})
     *t = *t * 2;
   Cluster cluster = test::star(stages, kBandwidth, 1e-6);
@@ -81,7 +81,7 @@ TEST_CASE("one straggler of factor s makes the period of 1F1B about s times as l
   StageCost cost;
   cost.forward = Seconds{1e-3}, cost.backward = Seconds{2e-3};
   cost.input_gradient = cost.weight_gradient = Seconds{1e-3};
-  const StageCosts costs(stages, {cost});
+  const StageCosts costs = uniform_costs(chain_plan(stages, stages, m), cost);
   const Program program = pipeline(stages, m, 3, costs);
   for (int straggler = 0; straggler < stages; ++straggler) {
     Cluster cluster = test::star(stages, 1e30, 0);

@@ -36,7 +36,7 @@ Program both_ways(double there, double back) {
   Plan plan = test::dag_plan(4, 1, {{0, 1}, {2, 3}});
   plan.edges[0].bytes = Bytes{there}, plan.edges[1].bytes = Bytes{back};
   const int rank_of[] = {0, 1, 1, 0};
-  for (std::size_t s = 0; s < 4; ++s) plan.stages[s].devices = {DeviceId{rank_of[s]}};
+  for (std::size_t s = 0; s < 4; ++s) plan.stages[StageId{s}].place_on({DeviceId{rank_of[s]}});
   return test::lowered(test::schedule_from({"0F0 3F0", "2F0 1F0"}), plan, uniform_costs(plan, test::times(kForward, 0)),
                        {}, "flush", false);
 }
@@ -138,10 +138,10 @@ TEST_CASE("one card, two receivers: at once they halve it, one at a time they qu
 TEST_CASE("the ring of an all-reduce: both directions at once, or shared on half-duplex cards") {
   // 8 MB reduced between two ranks are 8 MB over each of the two edges.
   Plan plan = test::dag_plan(1, 2, {});
-  plan.stages[0].micro_batch_size = 2;
-  plan.stages[0].devices = {DeviceId{0}, DeviceId{1}};
+  plan.stages[StageId{0}].micro_batch_size = 2;
+  plan.stages[StageId{0}].place_on({DeviceId{0}, DeviceId{1}});
   StageCosts costs = uniform_costs(plan, test::times(kForward, kForward));
-  for (StageCost& c : costs[0]) c.gradient_traffic = Bytes{8e6};
+  for (StageCost& c : costs.of(StageId{0})) c.memory.gradients = Bytes{8e6};
   const Program program = test::program_of("gpipe", plan, costs);
   for (const char* backend : {"ideal", "simgrid"})
     CHECK(end_of(program, run(backend, program, test::star(2, kBandwidth, kLatency)), "0AR0") ==

@@ -137,7 +137,7 @@ TEST_CASE("copies of the model in both directions over shared networks") {
     Plan plan = plan_for(get_from(schedules::all(), "schedule", name), ranks, 2, micro_batches);
     for (StageEdge& e : plan.edges) e.bytes = Bytes{1e3 * draw(0, 2000)};
     StageCosts costs;
-    for (int s = 0; s < plan.stage_count(); ++s) costs.push_back({test::random_cost(draw)});
+    for (int s = 0; s < plan.stage_count(); ++s) costs.add({test::random_cost(draw)});
     LoweringOptions options;
     options.rendezvous = draw(0, 1) == 0;
     options.iterations = draw(1, 3);
@@ -217,7 +217,7 @@ TEST_CASE("long pipelines whose neighbours share cards, one send at a time: noth
     Plan plan = chain_plan(stages, stages, 48);
     for (StageEdge& e : plan.edges) e.bytes = Bytes{1234567};
     StageCosts costs;
-    for (int s = 0; s < stages; ++s) costs.push_back({test::random_cost(draw)});
+    for (int s = 0; s < stages; ++s) costs.add({test::random_cost(draw)});
     LoweringOptions options;
     options.rendezvous = false;
     options.iterations = 4;
@@ -239,7 +239,7 @@ TEST_CASE("many at once on each card: rounding decides, so means of many runs ag
   for (int s = 0; s < kDevices; ++s)
     if ((s + 1) % kStages != 0) plan.edges.push_back({StageId{s}, StageId{s + 1}, Bytes{5e6}});
   StageCosts costs;
-  for (int s = 0; s < kDevices; ++s) costs.push_back({test::random_cost(draw)});
+  for (int s = 0; s < kDevices; ++s) costs.add({test::random_cost(draw)});
   LoweringOptions options;
   options.fifo_sends = options.rendezvous = false;
   options.streams = StreamModel::None;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "backends/backend.hpp"
+#include "tests/support/devices.hpp"
 #include "tests/support/differences.hpp"
 #include "tests/support/random_cases.hpp"
 #include "tests/support/random_changes.hpp"
@@ -69,7 +70,7 @@ TEST_CASE("random programs, also while machines and links change: every start an
       continue;
     }
     // A ring of tied weights may meet messages of other stages.
-    const bool own_cables = pairs_take_turns(c.options) && draw(0, 3) != 0 && c.plan.ties.empty();
+    const bool own_cables = pairs_take_turns(c.options) && draw(0, 3) != 0 && !test::has_ties(c.plan);
     Cluster cluster = own_cables ? cables(program, draw) : unshared_star(program, draw);
     test::random_changes(cluster, run("ideal", program, cluster).last_end().value, draw_changes);
     changes.count(cluster);
@@ -83,7 +84,7 @@ TEST_CASE("random programs, also while machines and links change: every start an
     tied += std::any_of(program.collectives.begin(), program.collectives.end(),
                         [](const Collective& r) { return r.tie >= 0; });
     for (const Stage& stage : c.plan.stages) {
-      recomputed += stage.recompute;
+      recomputed += stage.shape.recomputes_all();
       mixed += stage.micro_batch_size != c.plan.stages.front().micro_batch_size;
     }
   }
@@ -107,7 +108,7 @@ TEST_CASE("several stages on a device, and rings among devices that also exchang
     Plan plan = chain_plan(ranks * chunks, ranks, draw(1, 5));
     StageCosts costs;
     for (StageEdge& e : plan.edges) e.bytes = Bytes{1e3 * draw(0, 500)};
-    for (int s = 0; s < plan.stage_count(); ++s) costs.push_back({test::random_cost(draw)});
+    for (int s = 0; s < plan.stage_count(); ++s) costs.add({test::random_cost(draw)});
     LoweringOptions options;
     options.rendezvous = draw(0, 1) == 0;
     options.streams = static_cast<StreamModel>(draw(0, 2));
@@ -131,15 +132,13 @@ TEST_CASE("copies of the model in both directions, with replicas or without") {
     for (StageEdge& e : plan.edges) e.bytes = Bytes{1e3 * draw(0, 500)};
     StageCosts costs;
     for (Stage& stage : plan.stages) {
-      const int rank = stage.devices.front();
+      const int rank = stage.devices().front();
       stage.micro_batch_size = replicas;
-      stage.recompute = draw(0, 3) == 0;
-      stage.devices.clear();
-      auto& own = costs.emplace_back();
-      for (int r = 0; r < replicas; ++r) {
-        stage.devices.emplace_back(rank * replicas + r);
-        own.push_back(test::random_cost(draw));
-      }
+      stage.shape.recomputation = draw(0, 3) == 0 ? Recomputation::Full : Recomputation::None;
+      stage.place_on(test::device_range(rank * replicas, replicas));
+      std::vector<StageCost> own;
+      for (int r = 0; r < replicas; ++r) own.push_back(test::random_cost(draw));
+      costs.add(own);
     }
     LoweringOptions options;
     options.overlap = draw(0, 3) != 0;
@@ -162,7 +161,7 @@ TEST_CASE("a long run does not drift") {
   for (StageEdge& e : plan.edges) e.bytes = Bytes{123457};
   test::Draw draw{Rng(43, "long")};
   StageCosts costs;
-  for (int s = 0; s < 4; ++s) costs.push_back({test::random_cost(draw)});
+  for (int s = 0; s < 4; ++s) costs.add({test::random_cost(draw)});
   LoweringOptions options;
   options.iterations = 8;
   const Program program = test::program_of("1f1b", plan, costs, options);

@@ -16,7 +16,7 @@ void check_layer(const msr::PiperLayer& layer, std::size_t in, std::size_t out) 
     if (degree < 1) std::abort();
     for (const msr::Variant& v : variants) {
       if (v.in.size() != in || v.out.size() != out) std::abort();
-      std::vector<double> amounts{v.seconds, v.parameters, v.memory_in_flight, v.memory_once};
+      std::vector<double> amounts{v.seconds, v.parameters, v.memory.stash.value, v.memory.weights.value};
       amounts.insert(amounts.end(), v.in.begin(), v.in.end());
       amounts.insert(amounts.end(), v.out.begin(), v.out.end());
       for (const double a : amounts)

@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <random>
 
+#include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 
 #define READER(name)                                            \

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "tests/support/presets.hpp"
 

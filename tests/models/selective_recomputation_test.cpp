@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "sim/model/builder.hpp"
-#include "sim/plan/stage_cost.hpp"
+#include "sim/plan/stage_costs.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/planning.hpp"
 
@@ -45,7 +45,7 @@ Planned in_stages(const ModelGraph& model, const std::string& recompute, const c
 
 StageCost of_one_layer(const ModelGraph& model, const std::string& recompute) {
   const Cluster cluster = devices(6);
-  return stage_costs(in_stages(model, recompute).plan, CostTable(model, cluster))[2][0];
+  return stage_costs(in_stages(model, recompute).plan, CostTable(model, cluster)).at(StageId{2}, 0);
 }
 
 }  // namespace
@@ -57,14 +57,15 @@ TEST_CASE("bytes of a layer: all, without the inside of attention, its input") {
     const double kept = (10 * t + 24) * kHidden;
     const StageCost none = of_one_layer(model, "none"), selective = of_one_layer(model, "selective"),
                     full = of_one_layer(model, "full");
-    CHECK(none.stash.value == kept + kInside);
-    CHECK(none.remade.value == 0);
-    CHECK(selective.stash.value == kept);
-    CHECK(selective.remade.value == kInside);
-    CHECK(full.stash.value == kept + kInside);
-    CHECK(full.boundary.value == 2 * kHidden);
+    CHECK(none.memory.stash.value == kept + kInside);
+    CHECK(none.memory.recompute_peak.value == 0);
+    CHECK(selective.memory.stash.value == kept);
+    CHECK(selective.memory.recompute_peak.value == kInside);
+    CHECK(full.memory.whole_stash().value == kept + kInside);
+    CHECK(full.memory.stash.value == 2 * kHidden);
   }
-  CHECK(of_one_layer(gpt(", tensor_parallel: 8, sequence_parallel: true"), "selective").stash.value == 34 * kHidden);
+  CHECK(of_one_layer(gpt(", tensor_parallel: 8, sequence_parallel: true"), "selective").memory.stash.value ==
+        34 * kHidden);
 }
 
 TEST_CASE("seconds of a layer: the inside of attention once more, in the backward that passes the gradient on") {
@@ -85,17 +86,18 @@ TEST_CASE("what a stage makes again is there for one layer at a time") {
       test::planned("balanced", model, cluster, "{stages: 1, micro_batch_size: 4, recompute: selective}");
   const Planned all = test::planned("balanced", model, cluster, "{stages: 1, micro_batch_size: 4}");
   const CostTable costs(model, cluster);
-  const StageCost selective = stage_costs(one.plan, costs)[0][0], none = stage_costs(all.plan, costs)[0][0];
-  CHECK((none.stash - selective.stash).value == 4 * kInside);
-  CHECK(selective.remade.value == kInside);
+  const StageCost selective = stage_costs(one.plan, costs).at(StageId{0}, 0),
+                  none = stage_costs(all.plan, costs).at(StageId{0}, 0);
+  CHECK((none.memory.stash - selective.memory.stash).value == 4 * kInside);
+  CHECK(selective.memory.recompute_peak.value == kInside);
   CHECK(one.predicted.value - all.predicted.value == doctest::Approx(4 * b * 4 * s * s * h / 1e12));
 }
 
 TEST_CASE("a stage without attention keeps all; a model without is refused") {
   const Plan plan = in_stages(gpt(), "selective").plan;
-  CHECK(plan.stages[1].recompute_cores);
-  CHECK_FALSE(plan.stages[5].recompute_cores);
-  CHECK_FALSE(plan.stages[1].recompute);
+  CHECK(plan.stages[StageId{1}].shape.recomputes_attention());
+  CHECK_FALSE(plan.stages[StageId{5}].shape.recomputes_attention());
+  CHECK_FALSE(plan.stages[StageId{1}].shape.recomputes_all());
   CHECK(to_text(plan).find("micro-batch 4, selective recompute; to 2") != std::string::npos);
   const std::string refused = "recompute: no layer of the model keeps the inside of an attention";
   CHECK(test::input_error_of([] { in_stages(gpt(", flash_attention: true"), "selective"); }).find(refused) !=
@@ -116,7 +118,7 @@ TEST_CASE("piper takes it where all does not fit, and all again where this does 
   const auto chosen = [&](double gibibytes) {
     std::string text;
     for (const Stage& stage : test::planned("piper", model, devices(4, Bytes{gibibytes * (1 << 30)}), "{}").plan.stages)
-      text += stage.recompute ? 'f' : stage.recompute_cores ? 's' : 'n';
+      text += stage.shape.recomputes_all() ? 'f' : stage.shape.recomputes_attention() ? 's' : 'n';
     return text;
   };
   // 16 bytes a parameter, 7.249 GB, and of the four stages 4, 3, 2 and 1 in flight; in GiB:
@@ -143,7 +145,7 @@ TEST_CASE("piper counts the inside of one attention a stage") {
     CAPTURE(recompute);
     const Planned least = planned(recompute, 1.001 * (first + embedding));
     REQUIRE(least.plan.stage_count() == 2);
-    for (const Stage& stage : least.plan.stages) CHECK(stage.recompute_cores);
+    for (const Stage& stage : least.plan.stages) CHECK(stage.shape.recomputes_attention());
     CHECK(least.memory.value == first + embedding);
     CHECK_THROWS_AS(planned(recompute, 0.999 * (first + embedding)), Infeasible);
   }
@@ -153,8 +155,8 @@ TEST_CASE("2bw takes it where all does not fit, and all again where this does no
   const ModelGraph model = gpt();
   const auto chosen = [&](double bytes) {
     const Planned planned = test::planned("2bw", model, devices(4, Bytes{bytes}), "{largest_micro_batch: 1, batch: 8}");
-    const Stage& first = planned.plan.stages[0];
-    return first.recompute ? 'f' : first.recompute_cores ? 's' : 'n';
+    const Stage& first = planned.plan.stages[StageId{0}];
+    return first.shape.recomputes_all() ? 'f' : first.shape.recomputes_attention() ? 's' : 'n';
   };
   // Appendix A.1.2 of the paper: 2 W, what else is kept of the weights, d A, or A, and d inputs; d = 4.
   const double weights = 18 * (12 * h * h + 13 * h), input = 2 * s * h, kept = 34 * s * h, inside = 5 * a * s * s;

@@ -40,11 +40,12 @@ Instance any_instance(Rng& rng, const std::vector<Placement>& placements) {
     c.input_gradient = Seconds{rng.uniform(5, 20)};
     c.weight_gradient = Seconds{rng.uniform(3, 15)};
     c.backward = c.input_gradient + c.weight_gradient;
-    c.stash = Bytes{static_cast<double>(rng.integer(50, 100))};
-    c.boundary = Bytes{static_cast<double>(rng.integer(5, 60))};
-    i.plan.stages[s].recompute = recompute;
+    const Bytes stash{static_cast<double>(rng.integer(50, 100))};
+    c.memory.stash = std::min(stash, Bytes{static_cast<double>(rng.integer(5, 60))});
+    c.memory.recompute_stash = stash - c.memory.stash;
+    i.plan.stages[StageId{s}].shape.recomputation = recompute ? Recomputation::Full : Recomputation::None;
     c.update = Seconds{rng.uniform(0, 2)};
-    i.costs.push_back({c});
+    i.costs.add({c});
   }
   i.cluster = test::star(i.ranks, 1e4, rng.uniform(0, 0.5), Duplex::Unshared);  // A message takes up to two seconds.
   return i;
@@ -53,8 +54,9 @@ Instance any_instance(Rng& rng, const std::vector<Placement>& placements) {
 /// One or two ties, each between any stages, and their copies, of which one is the last.
 void add_ties(Instance& i, Rng& rng) {
   const int last = i.plan.stage_count() - 1;
+  std::vector<test::StageTie> ties;
   for (int t = rng.integer(1, 2); t > 0; --t) {
-    Tie tie{"t", {}, Bytes{static_cast<double>(rng.integer(0, 200000))}};  // At 1e4 a second: up to 20 s between two.
+    test::StageTie tie{{}, static_cast<double>(rng.integer(0, 200000))};  // At 1e4 a second: up to 20 s between two.
     std::vector<bool> holds(i.plan.stages.size(), false);
     for (int s = 0; s <= last; ++s) {
       if (s < last && rng.integer(0, 1) == 0) continue;
@@ -63,9 +65,10 @@ void add_ties(Instance& i, Rng& rng) {
       if (twin.valid()) holds[twin] = true;
     }
     for (int s = 0; s <= last; ++s)
-      if (holds[s]) tie.stages.emplace_back(s);
-    if (tie.stages.size() > 1) i.plan.ties.push_back(std::move(tie));
+      if (holds[s]) tie.stages.push_back(s);
+    if (tie.stages.size() > 1) ties.push_back(std::move(tie));
   }
+  test::tie_stages(i.plan, ties);
 }
 
 LoweringOptions options() {
@@ -97,7 +100,7 @@ struct Totals {
 /// The clock of the search against the simulator, without copies, recomputations of their own and ops that run as one.
 void check_clock(const Instance& i, const ScheduleInput& in, const Schedule& iteration) {
   if (i.plan.stages.front().twin.valid()) return;
-  for (const auto& row : iteration.devices)
+  for (const auto& row : iteration.device_rows())
     for (const Op& op : row)
       if (op.kind == OpKind::Recompute || op.fused) return;
   const synthesis::SchedulingProblem problem(in);

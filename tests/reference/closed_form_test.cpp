@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/core/file.hpp"
 #include "sim/core/random.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/ideal.hpp"
@@ -38,7 +39,7 @@ double simulated(const Pipeline& pipeline) {
   const int stages = static_cast<int>(pipeline.forward.size());
   const Plan plan = chain_plan(stages, stages, pipeline.micro_batches);
   StageCosts costs;
-  for (const double forward : pipeline.forward) costs.push_back({test::times(forward, 2 * forward)});
+  for (const double forward : pipeline.forward) costs.add({test::times(forward, 2 * forward)});
   Cluster cluster = test::bare_cluster(stages);
   for (int s = 0; s + 1 < stages; ++s) test::connect(cluster, {s, s + 1}, 1e30, pipeline.delay[s]);
   const Timeline timeline = test::run_ideal(test::program_of("1f1b", plan, costs, test::pure_delays()), cluster);

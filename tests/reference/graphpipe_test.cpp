@@ -31,7 +31,7 @@ Plan plan_of(const std::vector<int>& sizes, const std::vector<int>& groups, int 
   const int n = static_cast<int>(sizes.size());
   Plan plan = chain_plan(n, n, mini_batch);
   for (std::size_t s = 0; s < sizes.size(); ++s)
-    plan.stages[s].micro_batch_size = sizes[s], plan.stages[s].group = groups[s];
+    plan.stages[StageId{s}].micro_batch_size = sizes[s], plan.stages[StageId{s}].group = groups[s];
   return plan;
 }
 
@@ -61,13 +61,13 @@ TEST_CASE("fixtures: orders, samples in flight and makespan, exactly") {
 
     const Schedule schedule = test::build("graph", plan);
     const auto& orders = f.at("orders").items;
-    REQUIRE(orders.size() == schedule.devices.size());
-    for (std::size_t s = 0; s < orders.size(); ++s) CHECK(order_of(schedule.devices[s]) == orders[s].text);
+    REQUIRE(orders.size() == schedule.device_count());
+    for (std::size_t s = 0; s < orders.size(); ++s) CHECK(order_of(schedule.row(DeviceId{s})) == orders[s].text);
 
     StageCosts costs;
     for (const Stage& stage : plan.stages)
-      costs.push_back({test::times(config::as_real(f.at("tF")) * stage.micro_batch_size,
-                                   config::as_real(f.at("tB")) * stage.micro_batch_size)});
+      costs.add({test::times(config::as_real(f.at("tF")) * stage.micro_batch_size,
+                             config::as_real(f.at("tB")) * stage.micro_batch_size)});
     const Program program = test::program_of("graph", plan, costs, test::pure_delays());
     const Cluster cluster = test::delay_cluster(program.devices, 0);
     const Timeline timeline = get_from(backends::all(), "backend", "ideal").run(program, cluster, {});

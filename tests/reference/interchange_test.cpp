@@ -7,7 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "sim/core/text.hpp"
+#include "sim/core/file.hpp"
 #include "sim/schedule_file/check_file.hpp"
 #include "sim/schedule_file/checks.hpp"
 #include "tests/support/checked.hpp"
@@ -58,11 +58,11 @@ AutomaticOrder automatic_order(int ranks, int micro_batches, const std::string& 
   const Plan plan = plan_for(def, ranks, 1, micro_batches);
   StageCost unit = test::times(1, 2);
   unit.input_gradient = unit.weight_gradient = Seconds{1};
-  const StageCosts costs(static_cast<std::size_t>(ranks), {unit});
+  const StageCosts costs = uniform_costs(plan, unit);
   const Cluster cluster = test::delay_cluster(ranks, 0);
   Schedule made =
       build_schedule(def, {.plan = plan, .costs = costs, .options = read_options(def, &options), .cluster = &cluster});
-  for (auto& row : made.devices) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
+  for (auto& row : made.ranks) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
   return {plan, std::move(made)};
 }
 
@@ -105,7 +105,7 @@ std::vector<Mutation> mutations_of(const ActionTable& good, const Plan& plan) {
     return [&plan, step, gradient](Mutation& m, std::vector<Action>& row, std::ptrdiff_t i) {
       const Action a = row[i];
       row.erase(row.begin() + i);
-      m.rank = plan.stage(StageId{a.stage + (gradient ? -step : step)}).devices.front();
+      m.rank = plan.stage(StageId{a.stage + (gradient ? -step : step)}).devices().front();
     };
   };
   once("send dropped", "unmatched-receive", kind(ActionKind::SendForward), peer(1, false));

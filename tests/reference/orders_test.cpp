@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "sim/core/file.hpp"
 #include "sim/schedule_file/csv.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/road.hpp"
@@ -89,9 +90,9 @@ StageCosts costs_of(const Plan& plan, const ParsedJson& entry) {
     if (used.contains("mem_f")) {
       const auto at = [&](const char* name) { return used[name][s].get<double>(); };
       cost.forward = Seconds{at("F")}, cost.input_gradient = Seconds{at("I")}, cost.weight_gradient = Seconds{at("W")};
-      cost.stash = Bytes{at("mem_f")};
+      cost.memory.stash = Bytes{at("mem_f")};
     }
-    costs.push_back({cost});
+    costs.add({cost});
   }
   return costs;
 }
@@ -100,7 +101,7 @@ StageCosts costs_of(const Plan& plan, const ParsedJson& entry) {
 Plan placed_as(const ParsedJson& stage_to_rank, int ranks, int micro_batches) {
   Plan plan = chain_plan(static_cast<int>(stage_to_rank.size()), ranks, micro_batches);
   for (int s = 0; s < plan.stage_count(); ++s)
-    plan.stages[s].devices = {DeviceId{stage_to_rank[std::to_string(s)].get<int>()}};
+    plan.stages[StageId{s}].place_on({DeviceId{stage_to_rank[std::to_string(s)].get<int>()}});
   return plan;
 }
 
@@ -109,7 +110,8 @@ Schedule ours_of(const Family& family, const std::string& name, const ParsedJson
   const char* called = name == "torch_InterleavedZeroBubble" && v == 1 ? "zb-h1" : family.ours;
   const ScheduleDef& def = get_from(schedules::all(), "schedule", called);
   Plan plan = name == "torchtest_Unbalanced" ? placed_as(entry["stage_to_rank"], p, m) : plan_for(def, p, v, m);
-  for (Stage& stage : plan.stages) stage.recompute = family.recompute;
+  for (Stage& stage : plan.stages)
+    stage.shape.recomputation = family.recompute ? Recomputation::Full : Recomputation::None;
   const std::string text = options_of(family, name, entry);
   config::Value options;
   if (!text.empty()) options = test::checked(text, *def.fields);
@@ -120,7 +122,7 @@ Schedule ours_of(const Family& family, const std::string& name, const ParsedJson
                                        .costs = costs,
                                        .options = read_options(def, text.empty() ? nullptr : &options),
                                        .cluster = &cluster});
-  for (auto& row : made.devices) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
+  for (auto& row : made.ranks) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
   made.search = {};
   return made;
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/backend.hpp"
+#include "sim/core/file.hpp"
 #include "sim/report/report.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/road.hpp"
@@ -73,10 +74,10 @@ TEST_CASE("PipeDream's runtimes: order, weight versions and what is in flight of
     for (const ParsedJson& worker : vector["workers"]) {
       const Stage& stage = c.plan.stage(StageId{worker["stage"].get<int>()});
       const int replica = worker.contains("replica") ? worker["replica"].get<int>() : 0;
-      const DeviceId device = stage.devices[replica];
+      const DeviceId device = stage.devices()[replica];
       std::string ours;
       std::vector<int> versions, expected;
-      const auto& ops = schedule.devices[device];
+      const auto& ops = schedule.row(DeviceId{device});
       for (std::size_t i = 0; i < ops.size(); ++i) {
         const int version = reads.at(device, i).version;
         ours += letter(ops[i].kind) + std::to_string(ops[i].kind == OpKind::Update ? version : ops[i].micro) + " ";
@@ -96,7 +97,7 @@ TEST_CASE("PipeDream's runtimes: order, weight versions and what is in flight of
       StageCosts own;
       for (int s = 0; s < c.plan.stage_count(); ++s) {
         const double forward = costs_name == "F=s+1,B=2(s+1)" ? s + 1 : 1;
-        own.push_back({test::times(forward, costs_name == "F=1,B=1" ? forward : 2 * forward)});
+        own.add({test::times(forward, costs_name == "F=1,B=1" ? forward : 2 * forward)});
       }
       const Program program = test::lowered(schedule, c.plan, own, test::pure_delays(c.iterations), c.def->weights);
       const Cluster cluster = test::delay_cluster(program.devices, 0);

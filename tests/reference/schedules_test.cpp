@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/backend.hpp"
+#include "sim/core/file.hpp"
 #include "sim/report/report.hpp"
 #include "sim/schedule_file/csv.hpp"
 #include "tests/support/checked.hpp"
@@ -47,7 +48,7 @@ TEST_CASE("every reference schedule is accepted and gives the reference's times 
     CHECK(validate(csv.schedule, plan, {}).empty());
     CHECK(plan.stage_count() == entry["num_stages"]);
     for (const auto& [stage, rank] : entry["stage_to_rank"].items())
-      CHECK(plan.stages[std::stoul(stage)].devices == std::vector<DeviceId>{DeviceId{rank.get<int>()}});
+      CHECK(plan.stages[StageId{std::stoul(stage)}].devices() == std::vector<DeviceId>{DeviceId{rank.get<int>()}});
     CHECK(parse_schedule_csv(to_csv(csv.schedule), name).schedule == csv.schedule);
     for (const auto& item : entry["metrics"].items()) {
       const std::string model = item.key();

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/core/file.hpp"
 #include "sim/report/report.hpp"
 #include "sim/schedule/validate.hpp"
 #include "sim/schedule_file/csv.hpp"
@@ -23,7 +24,7 @@ StageCost times(double forward, double input, double weight, double stash = 1) {
   cost.input_gradient = Seconds{input};
   cost.weight_gradient = Seconds{weight};
   cost.backward = cost.input_gradient + cost.weight_gradient;
-  cost.stash = Bytes{stash};
+  cost.memory.stash = Bytes{stash};
   return cost;
 }
 
@@ -74,7 +75,7 @@ Made made(std::string_view name, const std::string& options, const Plan& plan, c
 
 StageCosts stage_costs(const ParsedJson& used, int stages) {
   StageCosts costs;
-  for (int s = 0; s < stages; ++s) costs.push_back({times(at(used["F"], s), at(used["I"], s), at(used["W"], s))});
+  for (int s = 0; s < stages; ++s) costs.add({times(at(used["F"], s), at(used["I"], s), at(used["W"], s))});
   return costs;
 }
 
@@ -93,12 +94,12 @@ int equal_neighbours(const Schedule& order, const Plan& plan, const StageCosts& 
   play(m, plan, costs);
   const double span = m.span();
   int found = 0;
-  for (std::size_t d = 0; d < order.devices.size(); ++d)
-    for (std::size_t i = 1; i < order.devices[d].size() && found < 2; ++i) {
+  for (int d = 0; d < order.device_count(); ++d)
+    for (std::size_t i = 1; i < order.row(DeviceId{d}).size() && found < 2; ++i) {
       Schedule other = order;
-      std::swap(other.devices[d][i - 1], other.devices[d][i]);
+      std::swap(other.ranks[RankId{d}][i - 1], other.ranks[RankId{d}][i]);
       m.order = complete(other, plan, 1);
-      if (!validate(m.order, plan, {}).empty() || !fits(other.devices[d], limit)) continue;
+      if (!validate(m.order, plan, {}).empty() || !fits(other.row(DeviceId{d}), limit)) continue;
       play(m, plan, costs);
       found += m.span() <= span + 1e-9;
     }
@@ -206,7 +207,7 @@ TEST_CASE("stages as measured: no longer than the heuristic made it, in no more 
     for (int s = 0; s < p; ++s) {
       const double stash = at(used["mem_f"], s);
       largest = std::max(largest, stash);
-      costs.push_back({times(at(used["F"], s), at(used["I"], s), at(used["W"], s), stash)});
+      costs.add({times(at(used["F"], s), at(used["I"], s), at(used["W"], s), stash)});
     }
     const double limit = used["limit"].get<double>() / largest * 2;  // ours has 2 for the largest forward
     const Made ours = made("zb-2p", memory(limit, p), plan, costs, used["comm"]);

@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 
+#include "sim/core/file.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/road.hpp"
 
@@ -54,9 +55,9 @@ class Reads {
  public:
   Reads(const Schedule& schedule, const Plan& plan, std::string_view policy) {
     const WeightReads reads(schedule, plan, test::policy(policy));
-    for (std::size_t d = 0; d < schedule.devices.size(); ++d)
-      for (std::size_t i = 0; i < schedule.devices[d].size(); ++i) {
-        const Op& op = schedule.devices[d][i];
+    for (int d = 0; d < schedule.device_count(); ++d)
+      for (std::size_t i = 0; i < schedule.row(DeviceId{d}).size(); ++i) {
+        const Op& op = schedule.row(DeviceId{d})[i];
         found_[{op.stage, op.kind, op.micro}] = reads.at(DeviceId{static_cast<std::int64_t>(d)}, i);
       }
   }

@@ -31,7 +31,7 @@ inline Figures figures(std::string_view name, int p, int v, int m, OpTimes t, co
   const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
   const config::Value map = def.fields ? checked(options, *def.fields) : config::Value{};
   Plan plan = plan_for(def, p, v, m);
-  for (Stage& stage : plan.stages) stage.recompute = recompute;
+  for (Stage& stage : plan.stages) stage.shape.recomputation = recompute ? Recomputation::Full : Recomputation::None;
   StageCost cost = times(t.forward, t.input + t.weight);
   cost.input_gradient = Seconds{t.input};
   cost.weight_gradient = Seconds{t.weight};

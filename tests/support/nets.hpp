@@ -54,7 +54,7 @@ inline ModelGraph deep_net(int stages, int inputs = 16, int inner = 32, int outp
 inline void connect(Plan& plan, const ModelGraph& model) {
   std::vector<int> stage_of(model.layers.size(), -1);
   for (int s = 0; s < plan.stage_count(); ++s)
-    for (const LayerId l : plan.stage(StageId{s}).layers) stage_of[l] = s;
+    for (const LayerId l : plan.stage(StageId{s}).shape.layers) stage_of[l] = s;
   for (int from = 0; from < plan.stage_count(); ++from)
     for (int to = 0; to < plan.stage_count(); ++to) {
       std::vector<bool> crosses(model.layers.size(), false);
@@ -76,10 +76,10 @@ inline Plan stage_each(const ModelGraph& model, int micro_batches, int micro_bat
   for (int s = 0; s < dense; ++s) {
     Stage& stage = plan.stages.emplace_back();
     stage.name = "s" + std::to_string(s);
-    if (s == 0) stage.layers.emplace_back(0);
-    stage.layers.emplace_back(s + 1);
-    if (s + 1 == dense) stage.layers.emplace_back(dense + 1);
-    stage.devices = {DeviceId{s}};
+    if (s == 0) stage.shape.layers.emplace_back(0);
+    stage.shape.layers.emplace_back(s + 1);
+    if (s + 1 == dense) stage.shape.layers.emplace_back(dense + 1);
+    stage.place_on({DeviceId{s}});
     stage.micro_batch_size = micro_batch_size;
   }
   connect(plan, model);
@@ -113,8 +113,8 @@ inline Branched branched(int branches, int micro_batches) {
   };
   const auto stage = [&](std::vector<int> ids) {
     Stage& s = b.plan.stages.emplace_back();
-    for (const int id : ids) s.layers.emplace_back(id);
-    s.devices = {DeviceId{b.plan.stage_count() - 1}};
+    for (const int id : ids) s.shape.layers.emplace_back(id);
+    s.place_on({DeviceId{b.plan.stage_count() - 1}});
     s.micro_batch_size = 2;
   };
   layers.push_back(layer_of("input", {}, {{.kind = OperationKind::Input, .columns = 6}}, 8));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/core/random.hpp"
+#include "tests/support/devices.hpp"
 #include "tests/support/road.hpp"
 
 namespace stagecraft::test {
@@ -61,12 +62,11 @@ StageCost random_cost(Pick&& pick) {
   cost.recompute = seconds();
   cost.update = Seconds{1e-6 * pick(0, 500)};
   cost.touch = Seconds{1e-6 * pick(0, 100)};
-  cost.weights = bytes();
-  cost.gradients = cost.weights;
-  cost.optimizer = 2 * cost.weights;
-  cost.boundary = bytes();
-  cost.stash = cost.boundary + bytes();
-  cost.gradient_traffic = cost.gradients;
+  cost.memory.weights = bytes();
+  cost.memory.gradients = cost.memory.weights;
+  cost.memory.optimizer = 2 * cost.memory.weights;
+  cost.memory.stash = bytes();
+  cost.memory.recompute_stash = bytes();
   return cost;
 }
 
@@ -102,7 +102,8 @@ RandomCase random_case(Pick&& pick, int most_stages = 6) {
   for (Stage& stage : c.plan.stages) {
     stage.micro_batch_size = mixed ? 1 << pick(0, 2) : size;
     stage.group = mixed && pick(0, 3) == 0 ? 2 : 1;
-    stage.recompute = c.schedule != "inference" && pick(0, 3) == 3;
+    stage.shape.recomputation =
+        c.schedule != "inference" && pick(0, 3) == 3 ? Recomputation::Full : Recomputation::None;
     largest = std::max(largest, stage.micro_batch_size * stage.group);
   }
   std::vector<DeviceId> devices;
@@ -110,24 +111,29 @@ RandomCase random_case(Pick&& pick, int most_stages = 6) {
   for (Stage& stage : c.plan.stages) {
     if (may_take_turns(c) && pick(0, 3) == 3) stage.share = Share::MicroBatches;
     const int most = stage.share == Share::Samples ? std::min(3, stage.micro_batch_size) : 3;
-    stage.devices.resize(static_cast<std::size_t>(pick(0, 2) == 2 ? pick(1, most) : 1));
+    stage.place_on(device_range(0, pick(0, 2) == 2 ? pick(1, most) : 1));
     turns = std::lcm(turns, stage.turns());
-    for (std::size_t i = 0; i < stage.devices.size(); ++i)
+    for (std::size_t i = 0; i < stage.devices().size(); ++i)
       devices.emplace_back(static_cast<std::int64_t>(devices.size()));
   }
   const int needed = c.schedule == "2bw" ? static_cast<int>(devices.size()) - 1 : 1;
   c.plan.mini_batch = largest * turns * ((std::max(pick(1, 8), needed) + turns - 1) / turns);
   c.update_often = c.schedule == "pipedream" && pick(0, 3) == 3;
   for (std::size_t i = devices.size(); i > 1; --i) std::swap(devices[i - 1], devices[pick(0, static_cast<int>(i) - 1)]);
+  std::vector<Bytes> gradients;  // [stage]: replicas sum one and the same tensor.
   for (Stage& stage : c.plan.stages) {
-    const StageCost first = random_cost(pick);
-    std::vector<StageCost>& replicas = c.costs.emplace_back();
-    for (DeviceId& device : stage.devices) {
-      device = devices.back(), devices.pop_back();
+    gradients.push_back(random_cost(pick).memory.gradients);
+    std::vector<StageCost> replicas;
+    std::vector<DeviceId> placed;
+    for (int r = 0; r < stage.replicas(); ++r) {
+      placed.push_back(devices.back()), devices.pop_back();
       replicas.push_back(random_cost(pick));
-      replicas.back().gradient_traffic = first.gradient_traffic;  // replicas reduce one and the same tensor
     }
+    c.costs.add(replicas);
+    stage.place_on(std::move(placed));
   }
+  c.plan.reductions = derive_reductions(c.plan);
+  for (Reduction& r : c.plan.reductions) r.bytes = gradients[r.stages.front()];
 
   c.options.overlap = pick(0, 3) != 3;
   c.options.rendezvous = pick(0, 1) == 0;
@@ -142,12 +148,14 @@ template <class Pick>
 void add_ties(RandomCase& c, Pick&& pick) {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", c.schedule);
   if (!def.flushes || !def.trains) return;
+  std::vector<StageTie> ties;
   for (int t = pick(0, 2); t > 0; --t) {
-    Tie tie{"t", {}, Bytes{1e3 * pick(1, 5000)}};
+    StageTie tie{{}, 1e3 * pick(1, 5000)};
     for (int s = 0; s < c.plan.stage_count(); ++s)
-      if (pick(0, 1) == 1) tie.stages.emplace_back(s);
-    if (tie.stages.size() > 1) c.plan.ties.push_back(std::move(tie));
+      if (pick(0, 1) == 1) tie.stages.push_back(s);
+    if (tie.stages.size() > 1) ties.push_back(std::move(tie));
   }
+  tie_stages(c.plan, ties);
 }
 
 inline Program program_of(const RandomCase& c) {

@@ -25,8 +25,9 @@ inline LoweringOptions pure_delays(int iterations = 1) {
 inline Cluster delay_cluster(int ranks, double delay) { return star(ranks, 1e30, delay / 2, Duplex::Unshared); }
 
 /// A schedule by hand, checked and lowered.
-inline Program lowered(const Schedule& schedule, const Plan& plan, const StageCosts& costs,
+inline Program lowered(const Schedule& schedule, const Plan& by_hand, const StageCosts& costs,
                        const LoweringOptions& options = {}, std::string_view weights = "flush", bool trains = true) {
+  const Plan plan = reduced(by_hand, costs);
   throw_if_any(validate(schedule, plan, {.iterations = options.iterations, .trains = trains}), "schedule");
   Program program = lower(schedule, plan, costs, policy(weights), options);
   check_program(program);
@@ -34,8 +35,9 @@ inline Program lowered(const Schedule& schedule, const Plan& plan, const StageCo
 }
 
 /// A schedule of the catalogue, checked and lowered with the weights it goes with.
-inline Program program_of(std::string_view name, const Plan& plan, const StageCosts& costs,
+inline Program program_of(std::string_view name, const Plan& by_hand, const StageCosts& costs,
                           const LoweringOptions& options = {}) {
+  const Plan plan = reduced(by_hand, costs);
   const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
   const Schedule schedule = build_schedule(def, {.plan = plan, .costs = costs, .iterations = options.iterations});
   return lowered(schedule, plan, costs, options, def.weights, def.trains);

@@ -8,6 +8,8 @@
 #include "sim/core/text.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/schedule/schedule.hpp"
+#include "tests/support/devices.hpp"
+#include "tests/support/reductions.hpp"
 
 namespace stagecraft::test {
 
@@ -24,18 +26,18 @@ inline StageCost times(double forward, double backward, double update = 0) {
 inline Schedule build(std::string_view name, const Plan& plan, int iterations = 1) {
   const StageCosts costs = uniform_costs(plan, times(1, 1));
   return build_schedule(get_from(schedules::all(), "schedule", name),
-                        {.plan = plan, .costs = costs, .iterations = iterations});
+                        {.plan = reduced(plan), .costs = costs, .iterations = iterations});
 }
 
 /// Gives each stage so many replicas, on devices of their own, which take micro-batches in turn.
 inline Plan in_turn(Plan plan, const std::vector<int>& replicas) {
   int device = 0;
-  for (std::size_t s = 0; s < replicas.size(); ++s) {
-    plan.stages[s].share = Share::MicroBatches;
-    plan.stages[s].devices.clear();
-    for (int r = 0; r < replicas[s]; ++r) plan.stages[s].devices.emplace_back(device++);
+  for (int s = 0; s < std::ssize(replicas); ++s) {
+    plan.stages[StageId{s}].share = Share::MicroBatches;
+    plan.stages[StageId{s}].place_on(device_range(device, replicas[s]));
+    device += replicas[s];
   }
-  return plan;
+  return reduced(std::move(plan));
 }
 inline Plan in_turn(const std::vector<int>& replicas, int micro_batches) {
   const int stages = static_cast<int>(replicas.size());
@@ -73,13 +75,13 @@ inline Schedule draining(std::string_view name, const Plan& plan, int iterations
   options.kind = config::Value::Kind::Map;
   options.members.push_back({"drain_every", {}, config::Value::scalar(std::to_string(every), {})});
   return build_schedule(
-      def, {.plan = plan, .costs = costs, .iterations = iterations, .options = read_options(def, &options)});
+      def, {.plan = reduced(plan), .costs = costs, .iterations = iterations, .options = read_options(def, &options)});
 }
 
 /// "0F0 0B0", one row a device.
 inline std::vector<std::string> rows_of(const Schedule& schedule) {
   std::vector<std::string> rows;
-  for (const auto& ops : schedule.devices) {
+  for (const auto& ops : schedule.device_rows()) {
     std::string& row = rows.emplace_back();
     for (const Op& op : ops) row += (row.empty() ? "" : " ") + to_text(op) + (op.fused ? "+" : "");
   }
@@ -90,7 +92,7 @@ inline std::vector<std::string> rows_of(const Schedule& schedule) {
 inline Schedule schedule_from(const std::vector<std::string>& rows) {
   Schedule schedule;
   for (const std::string& row : rows) {
-    auto& ops = schedule.devices.emplace_back();
+    auto& ops = schedule.ranks.emplace_back();
     for (std::string word : split(row, ' ')) {
       if (word.empty()) continue;
       const bool fused = word.back() == '+';

@@ -10,7 +10,7 @@ inline StageCost halves(double forward, double input, double weight) {
   StageCost cost = times(forward, input + weight);
   cost.input_gradient = Seconds{input};
   cost.weight_gradient = Seconds{weight};
-  cost.stash = Bytes{1};
+  cost.memory.stash = Bytes{1};
   return cost;
 }
 

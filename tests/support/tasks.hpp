@@ -26,9 +26,9 @@ inline Tasks tasks_of(const std::vector<Place>& places, int micro_batches) {
   const int layers = static_cast<int>(places.size());
   const auto add = [&](int layer, StageTask task, int device, int size = 1) {
     Stage stage;
-    stage.layers = {LayerId{layer}};
-    stage.task = task;
-    stage.devices = {DeviceId{device}};
+    stage.shape.layers = {LayerId{layer}};
+    stage.shape.task = task;
+    stage.place_on({DeviceId{device}});
     stage.micro_batch_size = size;
     t.plan.stages.push_back(stage);
     return StageId{t.plan.stage_count() - 1};

@@ -25,7 +25,7 @@ inline std::string to_text(const Op& op, const WeightRead& read) {
 /// Every op of a device with what it reads.
 inline std::string reads_text(const Schedule& schedule, const WeightReads& reads, int device = 0) {
   std::string text;
-  const auto& ops = schedule.devices[device];
+  const auto& ops = schedule.row(DeviceId{device});
   for (std::size_t i = 0; i < ops.size(); ++i)
     text += (i == 0 ? "" : " ") + to_text(ops[i], reads.at(DeviceId{device}, i));
   return text;

@@ -8,9 +8,10 @@
 #include <utility>
 
 #include "sim/config/value.hpp"
+#include "sim/core/file.hpp"
 #include "sim/core/quantity.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/pipeedge.hpp"
+#include "sim/plan/edgepipe/pipeedge_files.hpp"
 #include "sim/plan/edgepipe/search.hpp"
 
 namespace stagecraft {
@@ -33,7 +34,7 @@ std::string model_yaml(const Profiles& p) {
       "schema: model/1\ntitle: {}\nname: {}\nbuilder: measured\nlayers:\n",
       quoted(p.model + ", measured by PipeEdge"), quoted(p.model));
   for (int l = 0; l < p.layers(); ++l) {
-    const auto i = static_cast<std::size_t>(l);
+    const std::size_t i = l;
     std::map<std::string, std::string> forward;
     for (const HostType& type : p.types) forward[type.name] = shortest(type.seconds[i] / p.batch);
     text += fmt::format("  - name: {}\n    forward: {{", layer_name(l));

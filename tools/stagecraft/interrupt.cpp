@@ -7,7 +7,7 @@
 #include <cstring>
 #include <deque>
 
-#include "sim/core/written.hpp"
+#include "sim/core/file.hpp"
 
 namespace stagecraft {
 namespace {

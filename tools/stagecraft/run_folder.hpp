@@ -4,6 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "sim/experiment/run.hpp"
+#include "sim/report/html.hpp"
+
 namespace stagecraft {
 
 /// A file of a run, which is made when it is written.
@@ -18,5 +21,14 @@ void make_run_folder(const std::string& folder, const std::string& scenario_file
 
 /// Removes what a run before has written there, and nothing else, then writes `files`; the last is results.json.
 void write_run(const std::string& folder, const std::vector<RunFile>& files);
+
+/// results.json of a run, with what it is of.
+std::string results_of(const CompiledExperiment&, const Outcome&);
+
+/// What `run --out` wrote into a folder; InputError when something of it is not there.
+KeptRun read_kept_run(const std::string& folder);
+
+/// The same of a run that was just made.
+KeptRun kept_run(const std::string& name, const CompiledExperiment&, const Outcome&);
 
 }  // namespace stagecraft

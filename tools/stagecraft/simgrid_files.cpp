@@ -6,11 +6,12 @@
 #include <fmt/format.h>
 
 #include "sim/config/override.hpp"
+#include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/library.hpp"
 #include "sim/experiment/scenario.hpp"
 #include "sim/experiment/simgrid_xml.hpp"
-#include "sim/report/simgrid_xml.hpp"
+#include "topologies/simgrid_xml.hpp"
 
 namespace stagecraft {
 namespace {

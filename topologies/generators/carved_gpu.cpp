@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "topologies/carving.hpp"
+#include "sim/cluster/device_presets.hpp"
 #include "topologies/cluster_writer.hpp"
 
 namespace stagecraft::topology_generators {

@@ -46,9 +46,7 @@ Cluster build(const config::Value& map) {
     const int gpu = d % gpus, node = d / gpus % nodes, pod = d / gpus / nodes;
     const std::string host = fmt::format("pod{}.node{}", pod, node);
     writer.add_device(fmt::format("{}.gpu{}", host, gpu), type, host);
-    numbers.push_back((static_cast<std::size_t>(pod) * static_cast<std::size_t>(gpus) + static_cast<std::size_t>(gpu)) *
-                          static_cast<std::size_t>(nodes) +
-                      static_cast<std::size_t>(node));
+    numbers.push_back((pod * gpus + gpu) * nodes + node);
   }
   writer.take_turns(std::move(numbers));
 

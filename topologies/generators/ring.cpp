@@ -1,7 +1,7 @@
 // Devices in a circle, each joined to two neighbours. Traffic goes the shorter way round, through the routers of
 // others.
 
-#include "topologies/grid.hpp"
+#include "topologies/cluster_writer.hpp"
 
 namespace stagecraft::topology_generators {
 namespace {

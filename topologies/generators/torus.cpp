@@ -1,7 +1,7 @@
 // A torus of any number of dimensions, as IBM's Blue Gene, Fujitsu's Tofu and Google's TPU pods have it, or a mesh. The
 // bisection of a torus cut across its longest dimension n has 2 N / n cables.
 
-#include "topologies/grid.hpp"
+#include "topologies/cluster_writer.hpp"
 
 namespace stagecraft::topology_generators {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "backends/cuda/first_run/checks.hpp"
-#include "backends/cuda/ranks/nccl_calls.hpp"
+#include "backends/cuda/libraries.hpp"
 
 namespace stagecraft::cuda::first_run {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "backends/cuda/first_run/checks.hpp"
 #include "backends/cuda/first_run/kernels.hpp"
-#include "backends/cuda/kernels/compute_types.hpp"
+#include "backends/cuda/kernels/matmul.hpp"
 #include "backends/cuda/libraries.hpp"
 
 namespace stagecraft::cuda::first_run {

@@ -2,7 +2,7 @@
 #include <type_traits>
 
 #include "backends/cuda/kernels/each.hpp"
-#include "backends/real/formulas/activations.hpp"
+#include "backends/real/formulas/elementary.hpp"
 
 namespace stagecraft::cuda {
 namespace {

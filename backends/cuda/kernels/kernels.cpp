@@ -4,8 +4,8 @@
 
 #include "backends/cuda/driver.hpp"
 #include "backends/cuda/kernels/matmul.hpp"
+#include "backends/cuda/kernels/memory.hpp"
 #include "backends/cuda/kernels/operations.hpp"
-#include "backends/cuda/kernels/staging.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::cuda {

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "backends/cuda/driver.hpp"
-#include "backends/cuda/kernels/compute_types.hpp"
 #include "backends/cuda/libraries.hpp"
 
 namespace stagecraft::cuda {

@@ -1,16 +1,30 @@
 #pragma once
 
 #include <cublasLt.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "backends/cuda/kernels/kernels.hpp"
 #include "backends/cuda/kernels/memory.hpp"
 
 namespace stagecraft::cuda {
+
+/// How products may be computed, the first choice first: all keep the promise of the precision.
+inline std::vector<cublasComputeType_t> compute_types(Precision precision, std::size_t width) {
+  if (width == sizeof(double)) return {CUBLAS_COMPUTE_64F};
+  switch (precision) {
+    case Precision::Exact:
+      return {CUBLAS_COMPUTE_32F_PEDANTIC, CUBLAS_COMPUTE_32F};
+    case Precision::Tf32:
+      return {CUBLAS_COMPUTE_32F_FAST_TF32};
+    case Precision::Bf16:
+      return {CUBLAS_COMPUTE_32F_FAST_16BF};
+  }
+  return {CUBLAS_COMPUTE_32F_PEDANTIC};
+}
 
 /// Row-major matrices at equal distances, in memory whose `base` is at a multiple of 64 bytes. All but `base` counts
 /// numbers.

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "backends/real/pause.hpp"
+#include "backends/real/clocks.hpp"
 #include "backends/world.hpp"
 
 namespace stagecraft::cuda {

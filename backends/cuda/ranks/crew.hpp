@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "backends/cuda/patience.hpp"
-#include "backends/real/company.hpp"
+#include "backends/cuda/driver.hpp"
+#include "backends/real/together.hpp"
 
 namespace stagecraft::cuda {
 

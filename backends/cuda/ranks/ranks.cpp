@@ -129,7 +129,7 @@ void Ranks::name_links(const Exchange& exchange) {
   const std::vector<std::string> told = exchange(own);
   std::vector<std::size_t> next(told.size(), 0);
   for (Link& link : links_) {
-    const auto first = static_cast<std::size_t>(link.seats.front().process);
+    const std::size_t first = link.seats.front().process;
     STAGECRAFT_CHECK(next[first] + sizeof link.id.internal <= told[first].size());
     std::memcpy(link.id.internal, told[first].data() + next[first], sizeof link.id.internal);
     next[first] += sizeof link.id.internal;

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "backends/cuda/libraries.hpp"
 #include "backends/cuda/queues.hpp"
-#include "backends/cuda/ranks/nccl_calls.hpp"
 #include "backends/cuda/ranks/seats.hpp"
 #include "sim/program/program.hpp"
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "backends/real/dealing.hpp"
+
 namespace stagecraft::cuda {
 
 /// Where a device of a plan is: on which GPU of which process.
@@ -28,5 +30,19 @@ std::vector<std::vector<int>> share_out(const std::vector<Sight>&);
 
 /// BackendError when the processes have different versions of NCCL, or some have none.
 void require_same_nccl(const std::vector<Sight>&);
+
+/// What of a run is done by this process.
+struct Part {
+  int devices = 0;              ///< How many of the program's are here.
+  std::vector<int> virtual_of;  ///< Of each device of the program: which virtual device it is here; -1: none.
+  std::vector<int> gpus;        ///< That this process may use; empty: all it sees.
+};
+
+/// Devices as they are dealt; of several processes each gets GPUs of its own. BackendError when there are too few of
+/// them, or versions of NCCL differ.
+Part part_of(const Program&, const real::Dealing&);
+
+/// Where all devices of the program are, when here they are on these GPUs (-1: not here).
+std::vector<Seat> seats_of(const real::Dealing&, const std::vector<int>& gpus);
 
 }  // namespace stagecraft::cuda

@@ -1,12 +1,39 @@
 #pragma once
 
-#include "backends/cuda/held.hpp"
+#include <map>
+#include <memory>
+
+#include "backends/cuda/enqueue.hpp"
+#include "backends/cuda/queues.hpp"
 #include "backends/cuda/ranks/crew.hpp"
+#include "backends/cuda/repeat.hpp"
 #include "backends/cuda/run.hpp"
 #include "backends/real/dealing.hpp"
 #include "sim/timeline/timeline.hpp"
 
 namespace stagecraft::cuda {
+
+/// One moment, on the clock of a GPU and on the steady clock of this machine.
+struct Anchor {
+  std::shared_ptr<const Event> event;
+  double seconds = 0, uncertainty = 0;
+
+  double of(const Event& later) const { return seconds + 1e-3 * later.milliseconds_since(*event); }
+};
+
+/// Of each GPU that has queues, which have to be idle. Of many events the one that was over fastest counts.
+std::map<int, Anchor> read_host_clocks(const Queues&);
+
+/// What a run holds on the device. Of one that is stuck nothing is given back: that would wait for ever.
+struct Held {
+  std::unique_ptr<Yard> yard;
+  std::unique_ptr<Messages> messages;
+  std::unique_ptr<Ranks> ranks;
+  std::unique_ptr<real::Session> session;
+  Marks marks;
+  std::map<int, Anchor> anchors;       ///< Of each GPU, where processes have to agree on times.
+  std::unique_ptr<Repeater> repeater;  ///< Null where iterations are not graphs.
+};
 
 constexpr double kMostPatience = 300;  ///< Seconds for what is not part of the program, as evaluations.
 

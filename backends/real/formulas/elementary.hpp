@@ -5,7 +5,12 @@
 #include <cstdint>
 #include <limits>
 
-#include "backends/real/formulas/portable.hpp"
+/// Before a function that kernels on GPUs call too: plain arithmetic, without memory of its own.
+#ifdef __CUDACC__
+#define STAGECRAFT_PORTABLE __host__ __device__
+#else
+#define STAGECRAFT_PORTABLE
+#endif
 
 /// Elementary functions as plain arithmetic: loops of them are vectorised (when all is inlined), with the same bits in
 /// every lane. exp is reduced to r = x - k ln 2, |r| <= ln 2 / 2, with ln 2 in two parts (W. J. Cody and W. Waite,
@@ -91,5 +96,35 @@ template <class T>
   const T t = e.power * e.rest + (e.power - 1);
   return std::copysign(t / (t + 2), x);
 }
+
+/// Activations; `slope` is a function of the number that the operation keeps: its output, or its input.
+template <class T>
+struct Relu {
+  static constexpr bool keeps_output = true;
+  STAGECRAFT_PORTABLE static T value(T x) { return x < 0 ? T{0} : x; }  // What is not a number stays so, to be seen.
+  STAGECRAFT_PORTABLE static T slope(T y) { return y > 0 ? T{1} : T{0}; }
+};
+
+template <class T>
+struct Tanh {
+  static constexpr bool keeps_output = true;
+  STAGECRAFT_PORTABLE static T value(T x) { return hyperbolic_tangent(x); }
+  STAGECRAFT_PORTABLE static T slope(T y) { return 1 - y * y; }
+};
+
+/// x s(z), s the logistic function and z = 2 sqrt(2/pi) (x + 0.044715 x^3): what Operation.hpp says, without a
+/// difference of nearly equal numbers.
+template <class T>
+struct Gelu {
+  static constexpr bool keeps_output = false;
+  static constexpr T kOne = static_cast<T>(1.5957691216057308), kThree = static_cast<T>(1.5957691216057308 * 0.044715);
+
+  STAGECRAFT_PORTABLE static T share(T x) { return logistic(x * (kOne + kThree * (x * x))); }
+  STAGECRAFT_PORTABLE static T value(T x) { return x * share(x); }
+  STAGECRAFT_PORTABLE static T slope(T x) {
+    const T s = share(x);
+    return s + s * (1 - s) * (x * (kOne + 3 * kThree * (x * x)));
+  }
+};
 
 }  // namespace stagecraft::real

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "backends/real/formulas/portable.hpp"
+#include "backends/real/formulas/elementary.hpp"
 #include "backends/real/kernels.hpp"
 #include "sim/core/diagnostic.hpp"
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <csignal>
 #include <string>
 
 #include "backends/world.hpp"
@@ -23,5 +24,19 @@ void part(bool whole = true);
 Ending meet(const Ending& own);
 /// The same where all is well here; FailedElsewhere when it is not so everywhere.
 void meet();
+
+/// While it lives, SIGTERM is only noted: mpirun sends it when another process has died, a moment before SIGKILL.
+class StopSignal {
+ public:
+  StopSignal();
+  ~StopSignal();
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+
+ private:
+  struct sigaction before_ {};
+};
+
+bool told_to_stop();  ///< Ever.
 
 }  // namespace stagecraft::real

@@ -1,17 +1,49 @@
-#include "backends/real/together.hpp"
-
 #include <algorithm>
 
 #include "backends/real/byte_text.hpp"
-#include "backends/real/mpi/clocks.hpp"
+#include "backends/real/clocks.hpp"
 #include "backends/real/mpi/meeting.hpp"
-#include "backends/real/mpi/stop_signal.hpp"
 #include "backends/real/mpi/transport.hpp"
+#include "backends/real/mpi/wire.hpp"
+#include "backends/real/together.hpp"
+#include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
 
 namespace stagecraft::real {
 namespace {
+
+constexpr int kRounds = 32;
+
+void answer(int process) {
+  send_text(process, "your turn");
+  for (int round = 0; round < kRounds; ++round) {
+    check(MPI_Recv(nullptr, 0, MPI_BYTE, process, 0, wires().words, MPI_STATUS_IGNORE));
+    const double now = steady_seconds();
+    check(MPI_Send(&now, 1, MPI_DOUBLE, process, 0, wires().words));
+  }
+}
+
+ClockReading ask() {
+  receive_text(0);
+  ClockReading best;
+  for (int round = 0; round < kRounds; ++round) {
+    double there = 0;
+    const double asked = steady_seconds();
+    check(MPI_Send(nullptr, 0, MPI_BYTE, 0, 0, wires().words));
+    check(MPI_Recv(&there, 1, MPI_DOUBLE, 0, 0, wires().words, MPI_STATUS_IGNORE));
+    const ClockReading reading = clock_reading(asked, there, steady_seconds());
+    if (round == 0 || reading.uncertainty < best.uncertainty) best = reading;
+  }
+  return best;
+}
+
+/// All processes read at the same time. Of many questions the one that was answered fastest counts.
+ClockReading read_clock() {
+  if (world().rank > 0) return ask();
+  for (int process = 1; process < world().size; ++process) answer(process);
+  return {};
+}
 
 /// FNV-1a over all that decides what a program does, in pieces of eight bytes.
 std::uint64_t fingerprint(const Program& p) {
@@ -143,5 +175,44 @@ Joint walk_together(const Program& program, const Dealing& dealing, Actions& act
   };
   return run_together(program, dealing, run, tell);
 }
+
+namespace {
+
+std::vector<char> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+
+}  // namespace
+
+std::vector<std::string> exchange(const std::string& own) {
+  meet();
+  if (world().rank > 0) {
+    send_text(0, own);
+    const std::string all = receive_text(0).value();
+    ByteReader in(all);
+    std::vector<std::string> texts;
+    for (int r = 0; r < world().size; ++r) {
+      const std::vector<char> text = in.get_list<char>();
+      texts.emplace_back(text.begin(), text.end());
+    }
+    return texts;
+  }
+  std::vector<std::string> texts{own};
+  for (int r = 1; r < world().size; ++r) texts.push_back(receive_text(r).value());
+  ByteWriter out;
+  for (const std::string& text : texts) out.put(bytes_of(text));
+  const std::string all = out.take();
+  for (int r = 1; r < world().size; ++r) send_text(r, all);
+  return texts;
+}
+
+struct Company::Hidden {
+  StopSignal signal;
+  Pulses pulses;
+};
+
+Company::Company() : hidden_(std::make_unique<Hidden>()) {}
+Company::~Company() = default;
+
+std::optional<Transport::Pulse> Company::pulse(const Transport::Pulse& own) { return hidden_->pulses.pulse(own); }
+bool Company::told_to_stop() const { return real::told_to_stop(); }
 
 }  // namespace stagecraft::real

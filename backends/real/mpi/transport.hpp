@@ -1,17 +1,36 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <vector>
 
 #include "backends/real/dealing.hpp"
-#include "backends/real/mpi/pulses.hpp"
 #include "backends/real/mpi/wire.hpp"
 #include "backends/real/transport.hpp"
 
 namespace stagecraft::real {
+
+/// Sums over all processes of how they get on, one after another.
+class Pulses {
+ public:
+  Pulses() = default;
+  Pulses(const Pulses&) = delete;
+  Pulses& operator=(const Pulses&) = delete;
+  ~Pulses();
+
+  std::optional<Transport::Pulse> pulse(const Transport::Pulse& own);
+
+ private:
+  struct Numbers {
+    std::array<int, 4> own{}, all{};
+  };
+  std::shared_ptr<Numbers> numbers_ = std::make_shared<Numbers>();
+  MPI_Request request_ = MPI_REQUEST_NULL;
+};
 
 /// Messages over MPI, in plain host memory that counts to no device. A rendezvous send ends when its receive has
 /// started (MPI_Issend). A message is known by its transfer, a share by its member, so that nothing depends on who is

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "backends/real/pause.hpp"
+#include "backends/real/clocks.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::real {

@@ -15,11 +15,11 @@ constexpr std::uint32_t kFirst = reads_input(0), kSecond = reads_input(1);
 double broadcast_value(const Tensor& t, const Shape& shape, std::size_t i) {
   std::size_t at = 0, step = 1;
   for (std::size_t back = 0; back < shape.size(); ++back) {
-    const auto size = static_cast<std::size_t>(shape[shape.size() - 1 - back]);
+    const std::size_t size = shape[shape.size() - 1 - back];
     const std::size_t place = i % size;
     i /= size;
     if (back >= t.shape.size()) continue;
-    const auto own = static_cast<std::size_t>(t.shape[t.shape.size() - 1 - back]);
+    const std::size_t own = t.shape[t.shape.size() - 1 - back];
     if (own != 1) at += place * step;
     step *= own;
   }

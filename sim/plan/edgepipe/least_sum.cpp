@@ -1,4 +1,4 @@
-#include "sim/plan/edgepipe/least_sum.hpp"
+#include "sim/plan/edgepipe/search.hpp"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/core/quantity.hpp"
-#include "sim/plan/edgepipe/counts.hpp"
-#include "sim/plan/edgepipe/reach.hpp"
+#include "sim/plan/device_mix.hpp"
 
 namespace stagecraft::edgepipe {
 namespace {
@@ -27,7 +26,7 @@ struct Entry {
 class Search {
  public:
   Search(const Problem& p, const Allowed& allowed, Sum sum, double ceiling)
-      : p_(p), allowed_(allowed), sum_(sum), ceiling_(ceiling), counts_(p) {
+      : p_(p), allowed_(allowed), sum_(sum), ceiling_(ceiling), mixes_(counts_of(p)) {
     for (const Machines& m : p.machines) bandwidths_.push_back(m.bandwidth);
     std::sort(bandwidths_.begin(), bandwidths_.end());
     bandwidths_.erase(std::unique(bandwidths_.begin(), bandwidths_.end()), bandwidths_.end());
@@ -63,10 +62,10 @@ class Search {
     first_.clear(), entries_.clear();
     first_.push_back(0);
     entries_.push_back({0, static_cast<int>(bandwidths_.size()) - 1, 0});
-    for (std::int64_t s = 1; s < counts_.total(); ++s) {
+    for (std::int64_t s = 1; s < mixes_.size(); ++s) {
       first_.push_back(entries_.size());
       for (int u = 0; u < kinds(); ++u)
-        if (counts_.used(s, u) > 0) extend(s - counts_.stride(u), u);
+        if (mixes_.devices_of(s, u) > 0) extend(s - mixes_.stride(u), u);
       keep(s);
     }
     first_.push_back(entries_.size());
@@ -77,7 +76,7 @@ class Search {
   int kinds() const { return static_cast<int>(p_.machines.size()); }
   std::size_t slot(int cut, int rank) const { return cut * bandwidths_.size() + rank; }
   const Entry* begin(std::int64_t s) const { return entries_.data() + first_[s]; }
-  const Entry* end(std::int64_t s) const { return entries_.data() + first_[static_cast<std::size_t>(s) + 1]; }
+  const Entry* end(std::int64_t s) const { return entries_.data() + first_[s + 1]; }
 
   double hop(const Entry& e, int u) const {
     if (e.cut == 0) return 0;
@@ -87,7 +86,7 @@ class Search {
 
   /// Puts one more device of u behind the chains of s.
   void extend(std::int64_t s, int u) {
-    const std::size_t last = first_[static_cast<std::size_t>(s) + 1];
+    const std::size_t last = first_[s + 1];
     for (std::size_t i = first_[s]; i < last;) {
       const int from = entries_[i].cut;
       double before = kInfinity;
@@ -157,9 +156,9 @@ class Search {
   }
 
   void give_back() {
-    for (std::int64_t s = 0; s < counts_.total(); ++s) {
+    for (std::int64_t s = 0; s < mixes_.size(); ++s) {
       double back = 0;
-      for (int u = 0; u < kinds(); ++u) back += price_[u] * (p_.machines[u].count - counts_.used(s, u));
+      for (int u = 0; u < kinds(); ++u) back += price_[u] * (p_.machines[u].count - mixes_.devices_of(s, u));
       given_back_.push_back(back);
     }
   }
@@ -204,7 +203,7 @@ class Search {
 
   int devices_in(std::int64_t s) const {
     int devices = 0;
-    for (int u = 0; u < kinds(); ++u) devices += counts_.used(s, u);
+    for (int u = 0; u < kinds(); ++u) devices += mixes_.devices_of(s, u);
     return devices;
   }
 
@@ -212,7 +211,7 @@ class Search {
     double least = kInfinity;
     int fewest = 0;
     std::int64_t found = 0;
-    for (std::int64_t s = 1; s < counts_.total(); ++s)
+    for (std::int64_t s = 1; s < mixes_.size(); ++s)
       for (const Entry* e = begin(s); e != end(s); ++e) {
         if (e->cut != p_.layers || e->sum > least) continue;
         const int devices = devices_in(s);
@@ -231,7 +230,7 @@ class Search {
     while (to > 0) {
       const auto [part, before] = step_to(s, to, rank, sum);
       chain.push_back(part);
-      s -= counts_.stride(part.machines);
+      s -= mixes_.stride(part.machines);
       to = part.from, rank = before.rank, sum = before.sum;
     }
     std::reverse(chain.begin(), chain.end());
@@ -240,8 +239,8 @@ class Search {
 
   std::pair<Part, Entry> step_to(std::int64_t s, int to, int rank, double sum) const {
     for (int u = 0; u < kinds(); ++u) {
-      if (counts_.used(s, u) == 0 || (rank >= 0 && rank_[u] != rank)) continue;
-      const std::int64_t before = s - counts_.stride(u);
+      if (mixes_.devices_of(s, u) == 0 || (rank >= 0 && rank_[u] != rank)) continue;
+      const std::int64_t before = s - mixes_.stride(u);
       for (const Entry* e = begin(before); e != end(before); ++e)
         if (e->cut < to && has(allowed_.starts(u), e->cut) && has(allowed_.ends(u, e->cut), to) &&
             e->sum + hop(*e, u) + stage(e->cut, to, u) == sum)
@@ -254,7 +253,7 @@ class Search {
   const Allowed& allowed_;
   Sum sum_;
   double ceiling_;
-  Counts counts_;
+  DeviceMixes mixes_;
   std::vector<double> bandwidths_;  ///< Of all machines, rising.
   std::vector<int> rank_;           ///< Of each kind among them.
   std::vector<Entry> entries_;      ///< Those of one S side by side, cuts rising.

@@ -25,6 +25,12 @@ Runs Runs::sums(const std::vector<double>& layers) {
   });
 }
 
+std::vector<int> counts_of(const Problem& p) {
+  std::vector<int> counts;
+  for (const Machines& m : p.machines) counts.push_back(m.count);
+  return counts;
+}
+
 double memory_of(const Problem& p, int from, int to) {
   const double in = p.message[index(from)], out = p.message[index(to)];
   return p.weights.at(from, to) + (from > 0 ? in * p.buffers_in : 0) + out * p.buffers_out + in + out;
@@ -53,6 +59,30 @@ Figures figures_of(const Problem& p, const Chain& chain) {
     f.latency += hop;
   }
   return f;
+}
+
+namespace {
+
+void add(std::uint64_t* cuts, int cut) { cuts[cut / 64] |= std::uint64_t{1} << (cut % 64); }
+
+}  // namespace
+
+Allowed::Allowed(const Problem& p, Limits limits)
+    : layers_(p.layers),
+      words_(p.layers / 64 + 1),
+      starts_(p.machines.size(), Cuts(words_)),
+      ends_(p.machines.size() * (p.layers * words_)) {
+  for (int u = 0; u < static_cast<int>(p.machines.size()); ++u) {
+    const Machines& own = p.machines[u];
+    const auto hop_allowed = [&](int cut) { return hop_seconds(p.message[cut], own.bandwidth) <= limits.hop; };
+    for (int from = 0; from < layers_; ++from) {
+      if (from > 0 && (own.first_only || !hop_allowed(from))) continue;
+      add(starts_[u].data(), from);
+      for (int to = from + 1; to <= layers_; ++to)
+        if (own.compute.at(from, to) <= limits.stage && (to == layers_ || hop_allowed(to)) && fits(p, {from, to, u}))
+          add(&ends_[(u * layers_ + from) * words_], to);
+    }
+  }
 }
 
 }  // namespace stagecraft::edgepipe

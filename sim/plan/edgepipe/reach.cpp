@@ -1,8 +1,8 @@
-#include "sim/plan/edgepipe/reach.hpp"
+#include "sim/plan/edgepipe/search.hpp"
 
 #include <algorithm>
 
-#include "sim/plan/edgepipe/counts.hpp"
+#include "sim/plan/device_mix.hpp"
 
 namespace stagecraft::edgepipe {
 namespace {
@@ -12,20 +12,20 @@ class Reach {
   Reach(const Problem& p, const Allowed& allowed)
       : p_(p),
         allowed_(allowed),
-        counts_(p),
+        mixes_(counts_of(p)),
         words_(allowed.words()),
-        reached_(static_cast<std::size_t>(counts_.total()) * words_),
+        reached_(mixes_.size() * words_),
         begins_(words_) {}
 
   /// Follows chains until all layers run, or `to_the_end`, until no chain is left to extend.
   bool forward(bool to_the_end) {
     row(0)[0] = 1;
     bool finished = false;
-    for (std::int64_t s = 0; s < counts_.total(); ++s) {
+    for (std::int64_t s = 0; s < mixes_.size(); ++s) {
       if (is_empty(s)) continue;
       for (int u = 0; u < kinds(); ++u) {
-        if (!counts_.free(s, u)) continue;
-        std::uint64_t* const next = row(s + counts_.stride(u));
+        if (!mixes_.has_free(s, u)) continue;
+        std::uint64_t* const next = row(s + mixes_.stride(u));
         for_each(begins(s, u), [&](int from) {
           const auto more = allowed_.ends(u, from);
           for (std::size_t w = 0; w < words_; ++w) next[w] |= more[w];
@@ -40,14 +40,14 @@ class Reach {
   /// Takes away what leads nowhere, from the largest S to the smallest.
   void backward() {
     Cuts kept(words_);
-    for (std::int64_t s = counts_.total() - 1; s >= 0; --s) {
+    for (std::int64_t s = mixes_.size() - 1; s >= 0; --s) {
       if (is_empty(s)) continue;
       std::fill(kept.begin(), kept.end(), 0);
       const auto keep = [&](int cut) { kept[static_cast<std::size_t>(cut) / 64] |= std::uint64_t{1} << (cut % 64); };
       if (has({row(s), words_}, p_.layers)) keep(p_.layers);
       for (int u = 0; u < kinds(); ++u) {
-        if (!counts_.free(s, u)) continue;
-        const std::uint64_t* const next = row(s + counts_.stride(u));
+        if (!mixes_.has_free(s, u)) continue;
+        const std::uint64_t* const next = row(s + mixes_.stride(u));
         for_each(begins(s, u), [&](int from) {
           const auto ends = allowed_.ends(u, from);
           for (std::size_t w = 0; w < words_; ++w)
@@ -67,7 +67,7 @@ class Reach {
 
  private:
   int kinds() const { return static_cast<int>(p_.machines.size()); }
-  std::uint64_t* row(std::int64_t s) { return &reached_[static_cast<std::size_t>(s) * words_]; }
+  std::uint64_t* row(std::int64_t s) { return &reached_[s * words_]; }
   bool is_empty(std::int64_t s) {
     return std::all_of(row(s), row(s) + words_, [](std::uint64_t word) { return word == 0; });
   }
@@ -78,7 +78,7 @@ class Reach {
 
   const Problem& p_;
   const Allowed& allowed_;
-  Counts counts_;
+  DeviceMixes mixes_;
   std::size_t words_;
   Cuts reached_;  ///< [S][word]
   Cuts begins_;

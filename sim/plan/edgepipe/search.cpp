@@ -8,9 +8,7 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/quantity.hpp"
-#include "sim/plan/edgepipe/counts.hpp"
-#include "sim/plan/edgepipe/least_sum.hpp"
-#include "sim/plan/edgepipe/reach.hpp"
+#include "sim/plan/device_mix.hpp"
 
 namespace stagecraft::edgepipe {
 namespace {
@@ -130,12 +128,13 @@ class Search {
 
 std::optional<Found> search(const Problem& p, Objective objective, int items) {
   if (p.layers == 0) return std::nullopt;
-  const double bytes = Counts::total_of(p) * (p.layers / 64 + 1) * sizeof(std::uint64_t);
+  const double bytes = DeviceMixes::count(counts_of(p)) * (p.layers / 64 + 1) * sizeof(std::uint64_t);
   if (bytes > kLargestTable)
-    throw Infeasible("size",
-                     fmt::format("the search among {:.3g} choices of devices needs a table of {}; {} is the most",
-                                 Counts::total_of(p), to_text(Bytes{bytes}), to_text(Bytes{kLargestTable})),
-                     "fewer devices or fewer kinds of them");
+    throw Infeasible(
+        "size",
+        fmt::format("the search among {:.3g} choices of devices needs a table of {}; {} is the most",
+                    DeviceMixes::count(counts_of(p)), to_text(Bytes{bytes}), to_text(Bytes{kLargestTable})),
+        "fewer devices or fewer kinds of them");
   return Search(p, objective, items).run();
 }
 

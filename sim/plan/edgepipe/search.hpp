@@ -9,6 +9,38 @@
 
 namespace stagecraft::edgepipe {
 
+/// Whether some chain of allowed stages runs all layers. Adds the cuts that it looked at to `states`.
+///
+///   R(0) = {0},  R(S + 1_u) contains the ends of the stages of u that begin in R(S) and in the starts of u
+///
+/// where S counts the devices of each kind in use and R(S) is the set of cuts that chains of them reach: one bit each.
+/// A farther cut is not always the better one, since cuts differ in their messages; so all are kept.
+bool can_finish(const Problem&, const Allowed&, std::int64_t& states);
+
+/// R(S) for each S, one behind the other, without the cuts from which the devices that are left cannot run the rest.
+Cuts cuts_on_the_way(const Problem&, const Allowed&);
+
+/// What is added up along a chain.
+enum class Sum { Latency, Hops };
+
+struct Summed {
+  Chain chain;
+  double sum;
+};
+
+/// The chain of allowed stages that runs all layers with the least sum, and of those one with the fewest stages;
+/// nothing when there is none, or none whose sum is at most `ceiling`. Adds the partial chains that it kept to
+/// `states`. Infeasible when they are too many to keep.
+///
+///   D(S + 1_u, to, u) = min over from, v of D(S, from, v) + hop(from, v, u) + compute of u
+///
+/// Of the machine v at the end only its bandwidth matters, and only where a faster link costs more.
+std::optional<Summed> least_sum(const Problem&, const Allowed&, Sum, double ceiling, std::int64_t& states);
+
+/// No chain of allowed stages has a smaller sum: quick, where machines may be used more often than they are there, at a
+/// price. Infinite where no such chain ends. `ceiling`: what is known to be enough, or infinity.
+double sum_from_below(const Problem&, const Allowed&, Sum, double ceiling);
+
 enum class Objective {
   Bottleneck,  ///< Least period; every link carries both directions at once and none is shared (PipeEdge).
   Latency,     ///< Least time of one item through all stages.

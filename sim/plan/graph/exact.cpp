@@ -10,8 +10,7 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
-#include "sim/plan/graph/stock.hpp"
-#include "sim/plan/graph/twin_chains.hpp"
+#include "sim/plan/graph/coarsen.hpp"
 
 namespace stagecraft::graph {
 namespace {
@@ -28,18 +27,18 @@ struct Next {
 
 /// A partial partition of one set of layers.
 struct Label {
-  int used = 0, depth = 0;  ///< Stock of devices; stages, of a sequence.
+  int used = 0, depth = 0;  ///< Mix of devices; stages, of a sequence.
   double slowest = 0, path = 0;
   std::vector<Next> next;           ///< By layer.
   int parent = -1;                  ///< The label before its last stage,
   Layers stage;                     ///< which has these layers, numbered as in the parent,
-  Take take = {};                   ///< and these devices.
+  ReplicaChoice option = {};        ///< and these devices.
   std::vector<std::uint8_t> moved;  ///< Which chain each exchangeable one was in the parent; empty: itself.
   double bound = 0;                 ///< No complete partition that continues it is better.
 };
 
-bool no_worse(const Stock& stock, const Label& a, const Label& b) {
-  if (!stock.within(a.used, b.used) || a.depth > b.depth || a.slowest > b.slowest || a.path > b.path) return false;
+bool no_worse(const ReplicaMixes& mixes, const Label& a, const Label& b) {
+  if (!mixes.within(a.used, b.used) || a.depth > b.depth || a.slowest > b.slowest || a.path > b.path) return false;
   for (std::size_t i = 0; i < a.next.size(); ++i)
     if (a.next[i].depth > b.next[i].depth || a.next[i].path > b.next[i].path) return false;
   return true;
@@ -48,7 +47,7 @@ bool no_worse(const Stock& stock, const Label& a, const Label& b) {
 class Search {
  public:
   Search(const Problem& p, const ExactOptions& options)
-      : p_(p), stock_(p), options_(options), incumbent_(options.incumbent) {
+      : p_(p), mixes_(p), options_(options), incumbent_(options.incumbent) {
     if (p.size() > kMostLayers)
       throw Infeasible("size", fmt::format("{} layers; the exact search takes {} at most", p.size(), kMostLayers),
                        "fuse layers with `blocks`, or take a coarser model");
@@ -84,7 +83,7 @@ class Search {
       for (int c = 0; c < p_.choices(); ++c) least = std::min(least, sums.seconds[c]);
       for (const int input : p_.layers.previous[layer]) before = std::max(before, from_source_[input]);
       least_.push_back(least);
-      work_.push_back(stock_.least_work(p_, sums));
+      work_.push_back(mixes_.least_work(p_, sums));
       from_source_.push_back(before + least);
     }
     total_work_ = std::accumulate(work_.begin(), work_.end(), 0.0);
@@ -154,33 +153,33 @@ class Search {
     const Rest rest{rest_.work - work, rest_.least - least};
     const Layers covered = set_ | stage;
     const bool complete = static_cast<int>(covered.count()) == p_.size();
-    for (const Take& take : stock_.takes()) {
-      const Times times = times_of(p_, sums, take.choice);
+    for (const ReplicaChoice& option : mixes_.choices()) {
+      const Times times = times_of(p_, sums, option.choice);
       if (times.slowest() > longest_stage()) continue;
-      for (const int label : live_) attach(label, stage, inputs, covered, sums, times, take, rest, complete);
+      for (const int label : live_) attach(label, stage, inputs, covered, sums, times, option, rest, complete);
     }
   }
 
   void attach(int from, const Layers& stage, const Layers& inputs, const Layers& covered, const Sums& sums,
-              const Times& times, const Take& take, const Rest& rest, bool complete) {
+              const Times& times, const ReplicaChoice& option, const Rest& rest, bool complete) {
     const Label& before = labels_[from];
-    const int left = stock_.all() - before.used, used = before.used + take.stock;
+    const int left = mixes_.all() - before.used, used = before.used + option.mix;
     count();
-    if (!stock_.within(take.stock, left) || (take.stock == left && !complete)) return;
+    if (!mixes_.within(option.mix, left) || (option.mix == left && !complete)) return;
     int depth = before.depth;
     double path = options_.sequential ? before.path : 0;
     if (!options_.sequential)
       for (const Next& next : before.next)
         if (stage.test(next.layer)) depth = std::max(depth, next.depth), path = std::max(path, next.path);
     ++depth, path += times.once();
-    if (!fits(p_, memory_of(p_, sums, take.choice, depth), take.choice)) return;
+    if (!fits(p_, memory_of(p_, sums, option.choice, depth), option.choice)) return;
 
     Label label;
     label.used = used;
     label.slowest = std::max(before.slowest, times.slowest());
     label.path = std::max(before.path, path);
     const double slowest =
-        complete ? label.slowest : std::max(label.slowest, rest.work / stock_.worth(left - take.stock));
+        complete ? label.slowest : std::max(label.slowest, rest.work / mixes_.worth(left - option.mix));
     double longest = label.path + (options_.sequential ? rest.least : 0);
     label.bound = value(slowest, longest);
     if (!promising(label)) return;
@@ -194,7 +193,7 @@ class Search {
     }
     label.parent = from;
     label.stage = stage;
-    label.take = take;
+    label.option = option;
     if (complete) incumbent_ = std::min(incumbent_, value(label.slowest, label.path));
     Layers set = covered;
     label.moved = exchange(set, label.next);
@@ -272,8 +271,8 @@ class Search {
     }
     std::vector<int>& others = labels_of_[known.first->second];
     for (const int other : others)
-      if (no_worse(stock_, labels_[other], label)) return;
-    std::erase_if(others, [&](int other) { return no_worse(stock_, label, labels_[other]); });
+      if (no_worse(mixes_, labels_[other], label)) return;
+    std::erase_if(others, [&](int other) { return no_worse(mixes_, label, labels_[other]); });
     others.push_back(static_cast<int>(labels_.size()));
     labels_.push_back(std::move(label));
   }
@@ -297,7 +296,7 @@ class Search {
     std::vector<Part> parts;
     for (const int label : labels) {
       const Label& step = labels_[label];
-      Part part{{}, step.take.choice, p_.of_type.empty() ? std::vector<int>{} : stock_.of_type(step.take.stock)};
+      Part part{{}, step.option.choice, p_.of_type.empty() ? std::vector<int>{} : mixes_.of_type(step.option.mix)};
       for (int layer = 0; layer < p_.size(); ++layer)
         if (step.stage.test(layer)) part.layers.push_back(real[layer]);
       std::sort(part.layers.begin(), part.layers.end());
@@ -320,7 +319,7 @@ class Search {
   }
 
   const Problem& p_;
-  const Stock stock_;
+  const ReplicaMixes mixes_;
   const ExactOptions& options_;
   double incumbent_, steady_ = 0, fill_ = 0;
   std::vector<TwinChains> twins_;

@@ -9,7 +9,6 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
-#include "sim/plan/graph/stock.hpp"
 #include "sim/plan/graph/structure.hpp"
 
 namespace stagecraft::graph {
@@ -21,7 +20,7 @@ struct Cell {
   double memory = kInfinity;
   int taken = 0;    ///< Parts that the last step makes a stage of; 0: it divides the last part further.
   int choice = -1;  ///< Replicas of that stage.
-  int devices = 0;  ///< That the last step spends, of the stock.
+  int devices = 0;  ///< That the last step spends, as a mix.
   int join = -1;    ///< Of the kind: the stage also has a cut of a branch and others as a whole.
   int whole = 0, cut = 0, for_others = 0, for_branch = 0;  ///< How many, and devices for what they leave.
 
@@ -37,13 +36,13 @@ struct Effort {
 class Programme {
  public:
   Programme(const Problem& p, const Structure& s, double most, Effort& effort)
-      : p_(p), s_(s), stock_(p), most_(most), effort_(effort) {}
+      : p_(p), s_(s), mixes_(p), most_(most), effort_(effort) {}
 
   /// Stages of the whole; none when there are none as fast.
   std::vector<Part> run() {
     std::vector<Part> parts;
     const int count = count_of(s_.root.kind);
-    if (solve(s_.root.kind, count, stock_.all(), 0).found()) collect(s_.root, count, stock_.all(), 0, parts);
+    if (solve(s_.root.kind, count, mixes_.all(), 0).found()) collect(s_.root, count, mixes_.all(), 0, parts);
     std::reverse(parts.begin(), parts.end());
     return parts;
   }
@@ -56,7 +55,7 @@ class Programme {
   /// Whether there are none, or devices that are fast enough for the first parts.
   bool enough(int k, int count, int devices) const {
     if (count == 0) return true;
-    return devices > 0 && stock_.worth(devices) * most_ >= kind(k).work[count] * (1 - 1e-12);
+    return devices > 0 && mixes_.worth(devices) * most_ >= kind(k).work[count] * (1 - 1e-12);
   }
 
   Cell solve(int k, int count, int devices, int behind) {
@@ -67,7 +66,7 @@ class Programme {
                                    static_cast<double>(effort_.most_steps)),
                        "fewer devices, a coarser model, more `steps`, or the planner 'spp' or 'balanced'");
     if (!enough(k, count, devices)) return {};
-    const std::uint64_t size = stock_.all() + 1, length = p_.size() + 1;
+    const std::uint64_t size = mixes_.all() + 1, length = p_.size() + 1;
     const std::uint64_t key = ((k * length + count) * size + devices) * length + behind;
     if (const auto known = known_.find(key); known != known_.end()) return known->second;
     ++effort_.states;
@@ -85,16 +84,16 @@ class Programme {
     for (int first = count - 1; first >= 0; --first) {
       const Sums& sums = kind(k).range[first][count - 1 - first];
       bool fast = false;  // More parts only take longer to compute.
-      for (const Take& take : stock_.takes()) {
-        if (!stock_.within(take.stock, devices)) continue;
-        const Times times = times_of(p_, sums, take.choice);
+      for (const ReplicaChoice& option : mixes_.choices()) {
+        if (!mixes_.within(option.mix, devices)) continue;
+        const Times times = times_of(p_, sums, option.choice);
         fast |= times.busy <= most_;
-        const double memory = memory_of(p_, sums, take.choice, behind + 1);
-        if (times.slowest() > most_ || !fits(p_, memory, take.choice)) continue;
-        Cell rest = solve(k, first, devices - take.stock, series(k) ? behind + 1 : behind);
+        const double memory = memory_of(p_, sums, option.choice, behind + 1);
+        if (times.slowest() > most_ || !fits(p_, memory, option.choice)) continue;
+        Cell rest = solve(k, first, devices - option.mix, series(k) ? behind + 1 : behind);
         if (!rest.found()) continue;
-        rest = {std::max(rest.depth, behind + 1), std::max(rest.memory, memory), count - first, take.choice,
-                take.stock};
+        rest = {std::max(rest.depth, behind + 1), std::max(rest.memory, memory), count - first, option.choice,
+                option.mix};
         if (rest.better(best)) best = rest;
       }
       if (!fast) break;
@@ -108,12 +107,12 @@ class Programme {
     const auto& by_whole = join.stages[count - join.part - 2];
     for (std::size_t whole = 0; whole < by_whole.size(); ++whole)
       for (std::size_t cut = 0; cut < by_whole[whole].size(); ++cut)
-        for (const Take& take : stock_.takes()) {
-          if (!stock_.within(take.stock, devices)) continue;
+        for (const ReplicaChoice& option : mixes_.choices()) {
+          if (!mixes_.within(option.mix, devices)) continue;
           const Sums& sums = by_whole[whole][cut];
-          const double memory = memory_of(p_, sums, take.choice, behind + 1);
-          if (times_of(p_, sums, take.choice).slowest() > most_ || !fits(p_, memory, take.choice)) continue;
-          Cell cell{behind + 1, memory, count - join.part - 1, take.choice, take.stock, j};
+          const double memory = memory_of(p_, sums, option.choice, behind + 1);
+          if (times_of(p_, sums, option.choice).slowest() > most_ || !fits(p_, memory, option.choice)) continue;
+          Cell cell{behind + 1, memory, count - join.part - 1, option.choice, option.mix, j};
           cell.whole = static_cast<int>(whole), cell.cut = static_cast<int>(cut) + 1;
           divide_rest(k, devices, behind + 1, cell, best);
         }
@@ -125,12 +124,12 @@ class Programme {
     const int left = devices - stage.devices, others = count_of(join.others) - stage.whole,
               branch = count_of(join.branch) - stage.cut;
     for (int a = 0; a <= (others > 0 ? left : 0); ++a) {
-      if (!stock_.within(a, left) || !enough(join.others, others, a) || !enough(join.branch, branch, left - a))
+      if (!mixes_.within(a, left) || !enough(join.others, others, a) || !enough(join.branch, branch, left - a))
         continue;
       const Cell first = solve(join.others, others, a, behind);
       if (!first.found()) continue;
       for (int b = 0; b <= (branch > 0 ? left - a : 0); ++b) {
-        if (!stock_.within(b, left - a) || !enough(join.branch, branch, b) || !enough(k, join.part, left - a - b))
+        if (!mixes_.within(b, left - a) || !enough(join.branch, branch, b) || !enough(k, join.part, left - a - b))
           continue;
         const Cell second = solve(join.branch, branch, b, behind);
         if (!second.found()) continue;
@@ -150,7 +149,7 @@ class Programme {
     const int last = kind(k).parts[count - 1];
     if (kind(last).kind == Tree::Kind::Layer) return;
     for (int own = 0; own <= devices; ++own) {
-      if (!stock_.within(own, devices) || !enough(last, count_of(last), own) || !enough(k, count - 1, devices - own))
+      if (!mixes_.within(own, devices) || !enough(last, count_of(last), own) || !enough(k, count - 1, devices - own))
         continue;
       const Cell inner = solve(last, count_of(last), own, behind);
       if (!inner.found()) continue;
@@ -199,12 +198,12 @@ class Programme {
     std::sort(layers.begin(), layers.end());
     const bool types = !p_.of_type.empty();
     const int stage = cell.devices;
-    parts.push_back({std::move(layers), cell.choice, types ? stock_.of_type(stage) : std::vector<int>{}});
+    parts.push_back({std::move(layers), cell.choice, types ? mixes_.of_type(stage) : std::vector<int>{}});
   }
 
   const Problem& p_;
   const Structure& s_;
-  const Stock stock_;
+  const ReplicaMixes mixes_;
   double most_;
   Effort& effort_;
   std::unordered_map<std::uint64_t, Cell> known_;

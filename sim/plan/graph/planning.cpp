@@ -7,13 +7,14 @@
 #include <set>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/cost/stage_cost.hpp"
 #include "sim/plan/msr/planning.hpp"
 
 namespace stagecraft::graph {
 namespace {
 
 constexpr int kMostTypes = 4;
-constexpr double kMostStocks = 1e5;  // Ways to use some devices of each type.
+constexpr double kMostMixes = 1e5;
 
 /// Types of the cluster that replicas of a choice may be of.
 using Any = std::vector<int>;
@@ -22,7 +23,6 @@ using Any = std::vector<int>;
 /// of it.
 Sums amounts_of(const PlannerInput& input, int layer, const std::vector<int>& replicas, const std::vector<Any>& types) {
   const Layer& known = input.model.layers[layer];
-  const Precision& precision = input.model.precision;
   const int size = input.options.micro_batch_size;
   Sums sums;
   double parameters = known.parameters;
@@ -35,7 +35,7 @@ Sums amounts_of(const PlannerInput& input, int layer, const std::vector<int>& re
       const LayerCost cost = input.costs.at(LayerId{layer}, type, samples);
       sums.seconds[c] = std::max(sums.seconds[c], (cost.forward + cost.backward()).value);
     }
-    sums.stash[c] = known.stash.value * samples;
+    sums.stash[c] = layer_memory(input.model, LayerId{layer}, Recomputation::None, samples).stash.value;
   }
   const auto update = [&](std::size_t c) {
     double seconds = 0;
@@ -45,8 +45,8 @@ Sums amounts_of(const PlannerInput& input, int layer, const std::vector<int>& re
   const bool alike = std::all_of(types.begin(), types.end(), [&](const Any& one) { return one == types.front(); });
   if (alike) sums.update = update(0);
   for (std::size_t c = 0; c < replicas.size() && !alike; ++c) sums.seconds[c] += update(c) / input.micro_batches;
-  sums.kept = parameters * (precision.weight + precision.gradient + precision.optimizer);
-  sums.gradients = parameters * precision.gradient;
+  const MemoryUnits kept = parameter_memory(parameters, input.model.precision);
+  sums.weights = kept.weights.value, sums.gradients = kept.gradients.value, sums.optimizer = kept.optimizer.value;
   return sums;
 }
 
@@ -88,9 +88,7 @@ std::vector<std::vector<DeviceId>> devices_for(const Question& question, const s
 /// The choices: powers of two of one type; where there are several, also of each type, and of any.
 std::vector<Any> set_choices(const msr::Types& types, int size, Problem& p) {
   const std::vector<int> counts = types.counts();
-  double stocks = 1;
-  for (const int count : counts) stocks *= count + 1;
-  const bool apart = types.mixed() && counts.size() <= kMostTypes && stocks <= kMostStocks;
+  const bool apart = types.mixed() && counts.size() <= kMostTypes && DeviceMixes::count(counts) <= kMostMixes;
   const int most = std::min(p.devices, size), each = apart ? static_cast<int>(counts.size()) + 1 : 1;
   std::vector<Any> any;
   for (int r = 1; r <= most && p.choices() + each <= kMostChoices; r *= 2) {
@@ -199,8 +197,8 @@ Planned planned(const PlannerInput& input, const Question& question, const std::
     Stage stage;
     stage.name = fmt::format("s{}", s);
     stage.micro_batch_size = input.options.micro_batch_size;
-    for (const int layer : parts[s].layers) stage.layers.push_back(LayerId{layer});
-    stage.devices = devices[s];
+    for (const int layer : parts[s].layers) stage.shape.layers.push_back(LayerId{layer});
+    stage.place_on(devices[s]);
     result.plan.stages.push_back(std::move(stage));
   }
   finish_plan(result.plan, input, sequential);

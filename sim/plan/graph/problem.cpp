@@ -6,11 +6,9 @@
 #include "sim/cluster/phases.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
-#include "sim/plan/graph/stock.hpp"
+#include "sim/cost/stage_memory.hpp"
 
 namespace stagecraft::graph {
-namespace {}  // namespace
-
 Digraph stage_graph(const Problem& p, const std::vector<Part>& parts, bool sequential) {
   std::vector<int> part_of(p.size(), -1);
   for (std::size_t s = 0; s < parts.size(); ++s)
@@ -29,7 +27,8 @@ void add(Sums& sums, const Sums& layer, int choices) {
     sums.stash[c] += layer.stash[c];
   }
   sums.update += layer.update;
-  sums.kept += layer.kept;
+  sums.weights += layer.weights;
+  sums.optimizer += layer.optimizer;
   sums.gradients += layer.gradients;
 }
 
@@ -53,7 +52,11 @@ Times times_of(const Problem& p, const Sums& sums, int choice) {
 }
 
 double memory_of(const Problem& p, const Sums& sums, int choice, int depth) {
-  return sums.kept + std::min(p.micro_batches, depth) * sums.stash[choice];
+  const MemoryUnits units{.weights = {sums.weights},
+                          .gradients = {sums.gradients},
+                          .optimizer = {sums.optimizer},
+                          .stash = {sums.stash[choice]}};
+  return stage_memory(units, std::min(p.micro_batches, depth)).total().value;
 }
 
 Figures figures_of(const Problem& p, const std::vector<Part>& parts, bool sequential) {
@@ -84,16 +87,62 @@ double iteration_of(const Problem& p, double bottleneck, double path) {
   return (p.micro_batches - 1) * bottleneck + path;
 }
 
+namespace {
+
+/// Device seconds of the whole model on each type alone, the first as one.
+std::vector<double> slownesses(const Problem& p, std::size_t types) {
+  std::vector<double> slow(types, 0);
+  for (const Sums& layer : p.amounts)
+    for (std::size_t t = 0; t < types && types > 1; ++t) {
+      double least = kInfinity;
+      for (int c = 0; c < p.choices(); ++c)
+        if (p.type[c] == static_cast<int>(t)) least = std::min(least, layer.seconds[c] * p.replicas[c]);
+      slow[t] += least;
+    }
+  const double first = slow.front();
+  for (double& s : slow) s = first > 0 && s > 0 ? s / first : 1;
+  return slow;
+}
+
+}  // namespace
+
+ReplicaMixes::ReplicaMixes(const Problem& p) {
+  const std::vector<int> types = p.of_type.empty() ? std::vector<int>{p.devices} : p.of_type;
+  const std::vector<double> slow = slownesses(p, types.size());
+  mixes_ = DeviceMixes(types).list();
+  for (const DeviceMix& mix : mixes_) {
+    double worth = 0;
+    for (std::size_t t = 0; t < types.size(); ++t) worth += mix.of_type[t] / slow[t];
+    worth_.push_back(worth);
+  }
+  for (int c = 0; c < p.choices(); ++c)
+    for (int m = 1; m <= all(); ++m) {
+      const DeviceMix& mix = mixes_[m];
+      if (mix.devices != p.replicas[c]) continue;
+      const auto kinds = std::count_if(mix.of_type.begin(), mix.of_type.end(), [](int n) { return n > 0; });
+      const int type = p.type.empty() ? 0 : p.type[c];
+      if (type == kAnyType ? kinds > 1 : kinds == 1 && mix.of_type[type] > 0) choices_.push_back({c, m});
+    }
+}
+
+double ReplicaMixes::least_work(const Problem& p, const Sums& layer) const {
+  double least = kInfinity;
+  for (const ReplicaChoice& own : choices_) least = std::min(least, layer.seconds[own.choice] * worth(own.mix));
+  if (choices_.empty())
+    for (int c = 0; c < p.choices(); ++c) least = std::min(least, layer.seconds[c] * p.replicas[c]);
+  return least;
+}
+
 double least_bottleneck(const Problem& p) {
-  const Stock stock(p);
+  const ReplicaMixes mixes(p);
   double work = 0, longest = 0;
   for (const Sums& layer : p.amounts) {
     double least = kInfinity;
     for (int c = 0; c < p.choices(); ++c) least = std::min(least, layer.seconds[c]);
-    work += stock.least_work(p, layer);
+    work += mixes.least_work(p, layer);
     longest = std::max(longest, least);
   }
-  return std::max(work / stock.worth(stock.all()), longest);
+  return std::max(work / mixes.worth(mixes.all()), longest);
 }
 
 }  // namespace stagecraft::graph

@@ -6,6 +6,7 @@
 
 #include "sim/core/dag.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/plan/device_mix.hpp"
 
 namespace stagecraft::graph {
 
@@ -22,12 +23,12 @@ inline ByChoice all_choices(double value) {
 
 /// What a stage has of its layers, for one micro-batch of its largest replica.
 struct Sums {
-  ByChoice seconds{};    ///< Forward and backward.
-  ByChoice stash{};      ///< Bytes from forward to backward.
-  double update = 0;     ///< Seconds once in an iteration.
-  double kept = 0;       ///< Bytes of weights, gradients and optimizer.
-  double gradients = 0;  ///< Bytes that replicas add up once in an iteration.
-  double entering = 0;   ///< Bytes of the whole micro-batch from other stages, each tensor once.
+  ByChoice seconds{};                 ///< Forward and backward.
+  ByChoice stash{};                   ///< Bytes from forward to backward.
+  double update = 0;                  ///< Seconds once in an iteration.
+  double weights = 0, optimizer = 0;  ///< Bytes.
+  double gradients = 0;               ///< Bytes, which replicas add up once in an iteration.
+  double entering = 0;                ///< Bytes of the whole micro-batch from other stages, each tensor once.
 };
 
 /// Layers in a DAG for devices of one type, or of a few. All stages have the same micro-batch size. The replicas of a
@@ -59,6 +60,34 @@ inline bool fits(const Problem& p, double bytes, int choice) { return bytes <= p
 /// Adds a layer, but for what enters.
 void add(Sums&, const Sums& layer, int choices);
 Sums sums_of(const Problem&, const std::vector<int>& layers);
+
+/// The devices of a stage's replicas.
+struct ReplicaChoice {
+  int choice = 0;  ///< Of Problem::replicas.
+  int mix = 0;     ///< How many of each type, as a number of ReplicaMixes.
+};
+
+/// How many devices of each type there are: mixes by their numbers from 0, none, to all(). With one type the number is
+/// the number of devices. What is within another number can be subtracted from it.
+class ReplicaMixes {
+ public:
+  explicit ReplicaMixes(const Problem&);
+
+  int all() const { return static_cast<int>(mixes_.size()) - 1; }
+  const std::vector<int>& of_type(int mix) const { return mixes_[mix].of_type; }
+  bool within(int part, int whole) const { return part <= whole && is_within(mixes_[part], mixes_[whole]); }
+  const std::vector<ReplicaChoice>& choices() const { return choices_; }
+
+  /// Devices in terms of those of the first type: a device counts for as many as it does the whole model as fast as.
+  double worth(int mix) const { return worth_[mix]; }
+  /// Device seconds in those terms that a layer takes at least.
+  double least_work(const Problem&, const Sums& layer) const;
+
+ private:
+  std::vector<DeviceMix> mixes_;
+  std::vector<ReplicaChoice> choices_;
+  std::vector<double> worth_;
+};
 
 /// Seconds of a micro-batch in a stage: computing with its share of the all-reduce and the update, and receiving its
 /// inputs and returning their gradients, which go on at the same time as another micro-batch is computed.

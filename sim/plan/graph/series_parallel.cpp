@@ -1,4 +1,4 @@
-#include "sim/plan/graph/series_parallel.hpp"
+#include "sim/plan/graph/structure.hpp"
 
 #include <algorithm>
 #include <numeric>

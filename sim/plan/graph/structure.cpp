@@ -7,8 +7,6 @@
 #include <map>
 #include <string>
 
-#include "sim/plan/graph/stock.hpp"
-
 namespace stagecraft::graph {
 namespace {
 
@@ -18,7 +16,7 @@ std::vector<int> layer_kinds(const Problem& p) {
   std::vector<int> kinds;
   for (int layer = 0; layer < p.size(); ++layer) {
     const Sums& sums = p.amounts[layer];
-    std::vector<double> key{sums.update, sums.kept, sums.gradients, p.output[layer]};
+    std::vector<double> key{sums.update, sums.weights, sums.gradients, sums.optimizer, p.output[layer]};
     for (int c = 0; c < p.choices(); ++c) {
       key.push_back(sums.seconds[c]);
       key.push_back(sums.stash[c]);
@@ -30,7 +28,7 @@ std::vector<int> layer_kinds(const Problem& p) {
 
 class Finder {
  public:
-  explicit Finder(const Problem& p) : p_(p), stock_(p), layer_kinds_(layer_kinds(p)) {}
+  explicit Finder(const Problem& p) : p_(p), mixes_(p), layer_kinds_(layer_kinds(p)) {}
 
   PartNode node(const Tree& tree) {
     PartNode node;
@@ -128,14 +126,14 @@ class Finder {
         result.range[first].push_back(sums_of(p_, layers));
       }
       double work = 0;
-      for (const int layer : layers_of(node, first, first + 1)) work += stock_.least_work(p_, p_.amounts[layer]);
+      for (const int layer : layers_of(node, first, first + 1)) work += mixes_.least_work(p_, p_.amounts[layer]);
       result.work.push_back(result.work.back() + work);
     }
     return result;
   }
 
   const Problem& p_;
-  const Stock stock_;
+  const ReplicaMixes mixes_;
   std::vector<int> layer_kinds_;
   std::map<std::string, int> known_;
 };

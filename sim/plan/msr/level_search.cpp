@@ -1,14 +1,12 @@
 #include "sim/plan/msr/level_search.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "sim/cluster/phases.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/cost/stage_memory.hpp"
 
 namespace stagecraft::msr {
-namespace {}  // namespace
-
 double Rates::stage(double seconds, double parameters, int replicas, int inside) const {
   if (formula == Formula::Paper) return std::max(seconds, ring_steps(replicas) * parameters / bandwidth) / replicas;
   return (seconds + 2 * ring_steps(replicas) * parameters / (bandwidth * replicas) / inside) / replicas;
@@ -28,7 +26,13 @@ double stage_seconds(const Rates& rates, const Workload& work, std::pair<int, in
   return std::max({rates.stage(seconds, parameters, replicas, 1), rates.edge(work.crossing[from], replicas), out});
 }
 
-double held(int machines_behind, int replicas) { return std::ceil(machines_behind / static_cast<double>(replicas)); }
+bool fits(const Workload& work, const PipeDreamOptions& options, int from, int to, int machines_behind, int replicas) {
+  if (!options.memory) return true;
+  const int in_flight = (machines_behind + replicas - 1) / replicas;
+  const MemoryUnits units{.weights = {work.parameters[to] - work.parameters[from]},
+                          .stash = {work.outputs[to] - work.outputs[from]}};
+  return stage_memory(units, {.in_flight = in_flight, .versions = in_flight}).total().value <= *options.memory;
+}
 
 std::vector<double> compute_seconds(const Workload& work) {
   const int count = work.cuts.count();
@@ -106,8 +110,7 @@ double LevelSearch::seconds(int a, int b) const { return seconds_[static_cast<st
 double LevelSearch::parameters(int a, int b) const { return work_.parameters[b] - work_.parameters[a]; }
 
 bool LevelSearch::fits(int a, int b, int machines, int replicas) const {
-  const double bytes = work_.outputs[b] - work_.outputs[a] + parameters(a, b);
-  return !options_.memory || held(machines_ - machines, replicas) * bytes <= *options_.memory;
+  return msr::fits(work_, options_, a, b, machines_ - machines, replicas);
 }
 
 double LevelSearch::alone(int a, int b, int machines) const {

@@ -5,23 +5,14 @@
 #include <optional>
 #include <vector>
 
+#include "sim/plan/device_mix.hpp"
 #include "sim/plan/msr/cuts.hpp"
 
 namespace stagecraft::msr {
 
-/// Some devices of each type.
-struct Take {
-  std::vector<int> of_type;
-  int devices = 0;
-  unsigned types = 0;  ///< A bit for each type that is among them.
-};
-
-/// Every choice of at least one and at most `most` of these devices, fewer of the first types first.
-std::vector<Take> takes_of(const std::vector<int>& counts, int most);
-
 struct MixedStage {
   int from = 0, to = 0;  ///< Cuts.
-  Take take;
+  DeviceMix mix;
 };
 
 struct MixedPipeline {
@@ -32,13 +23,13 @@ struct MixedPipeline {
 
 /// Seconds of the layers between two cuts as a stage on these devices when stages on `behind` devices follow it;
 /// infinite where it cannot be.
-using StageSeconds = std::function<double(int from, int to, const Take&, int behind)>;
+using StageSeconds = std::function<double(int from, int to, const DeviceMix&, int behind)>;
 
 /// The stages with the least time of the slowest, of all divisions and all choices of devices of several types; nothing
 /// when none can be. A stage takes no more than `most` devices. With L(c, n) the least for the layers behind cut c when
 /// they use n devices of each type:
 ///
-///   L(c, n) = min over cuts c' behind c and takes t within n of max(L(c', n - t), seconds(c, c', t, |n - t|))
+///   L(c, n) = min over cuts c' after c and mixes t within n of max(L(c', n - t), seconds(c, c', t, |n - t|))
 std::optional<MixedPipeline> search_mixed(const Cuts&, const std::vector<int>& counts, int most, bool all_used,
                                           const StageSeconds&);
 

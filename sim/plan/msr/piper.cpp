@@ -2,7 +2,7 @@
 //
 //   sum of seconds / d + (sum over cut edges of 2 bytes / d + sum of 4 (d-1)/d parameters / N) / bandwidth
 //
-// and keeps memory_in_flight ceil(s/d) + memory_once (Piper, section 3; the 4 is its code's, from PipeDream's). Piper
+// and has ceil(s/d) micro-batches in flight (Piper, section 3; the 4 is its code's, from PipeDream's). Piper
 // tabulates the least time for every number of devices and every s. Here, for one time T after another, f(cut, s) is
 // the least number of devices on which the layers behind the cut take no longer:
 //
@@ -20,7 +20,7 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
-#include "sim/plan/msr/variants.hpp"
+#include "sim/plan/msr/workload.hpp"
 
 namespace stagecraft::msr {
 namespace {
@@ -157,8 +157,7 @@ class Search {
         for (std::size_t i = 0; i < inputs.size(); ++i) bytes += outside(inputs[i]) ? 2 * variant.in[i] : 0;
         for (std::size_t i = 0; i < users.size(); ++i) bytes += outside(users[i]) ? 2 * variant.out[i] : 0;
         const double reduced = 4.0 * (data - 1) * variant.parameters / data / input_.micro_batches;
-        row.push_back({(bytes / data + reduced) / input_.bandwidth + variant.seconds / data, variant.memory_in_flight,
-                       variant.memory_once, variant.memory_in_turn});
+        row.push_back({(bytes / data + reduced) / input_.bandwidth + variant.seconds / data, variant.memory});
       }
     }
     return ways;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/core/numbers.hpp"
+#include "sim/cost/stage_memory.hpp"
 #include "sim/plan/msr/cuts.hpp"
 
 namespace stagecraft::msr {
@@ -17,10 +18,8 @@ struct Variant {
   std::string name;
   double seconds = 0;           ///< Of one micro-batch.
   double parameters = 0;        ///< Bytes that replicas reduce.
-  double memory_in_flight = 0;  ///< Bytes for each micro-batch in flight.
-  double memory_once = 0;       ///< Bytes.
+  MemoryUnits memory{};         ///< Without `recompute_peak` where layers choose variants.
   std::vector<double> in, out;  ///< Bytes over each edge when it is cut, in the order of the graph's lists.
-  double memory_in_turn = 0;    ///< Bytes of which a stage has one layer's at a time; 0 where layers choose variants.
 };
 
 struct PiperLayer {

@@ -111,14 +111,15 @@ class Reader {
   }
 
   Variant read_variant(const Value& value, int node) {
-    Variant variant{value.at("id").text,
-                    config::as_real(value.at("timePerSample")),
-                    config::as_real(value.at("parameterSize")),
-                    config::as_real(value.at("memoryUsageA")),
-                    config::as_real(value.at("memoryUsageB")),
-                    {},
-                    {}};
-    const auto n = static_cast<std::size_t>(node);
+    Variant variant{
+        value.at("id").text,
+        config::as_real(value.at("timePerSample")),
+        config::as_real(value.at("parameterSize")),
+        // The file has one number for weights, gradients and optimizer together.
+        {.weights = {config::as_real(value.at("memoryUsageB"))}, .stash = {config::as_real(value.at("memoryUsageA"))}},
+        {},
+        {}};
+    const std::size_t n = node;
     const Value &forward = value.at("syncTimeFw"), &backward = value.at("syncTimeBw");
     for (const int from : input_.graph.previous[n]) variant.in.push_back(bytes_.at({from, node}) + sync(forward, from));
     for (const int to : input_.graph.next[n]) variant.out.push_back(bytes_.at({node, to}) + sync(backward, to));

@@ -14,9 +14,10 @@ namespace {
 /// The layers between two cuts, all in one variant.
 struct Whole {
   std::vector<double> seconds;  ///< On each type.
-  double bytes = 0, parameters = 0, in_flight = 0, once = 0, in_turn = 0;
+  double bytes = 0, parameters = 0;
+  MemoryUnits units{};
 
-  double memory(int micro_batches) const { return in_flight * micro_batches + once + in_turn; }
+  double memory(int in_flight) const { return stage_memory(units, in_flight).total().value; }
 };
 
 class Stages {
@@ -24,49 +25,49 @@ class Stages {
   Stages(const std::vector<PiperInput>& inputs, const Cuts& cuts)
       : inputs_(inputs), first_(inputs.front()), cuts_(cuts) {}
 
-  double seconds(int from, int to, const Take& take, int behind) {
-    const int variant = best_variant(from, to, take, behind);
-    return variant < 0 ? kInfinity : seconds_of(wholes_[variant], take);
+  double seconds(int from, int to, const DeviceMix& mix, int behind) {
+    const int variant = best_variant(from, to, mix, behind);
+    return variant < 0 ? kInfinity : seconds_of(wholes_[variant], mix);
   }
 
   PiperStage stage_of(const MixedStage& found, int behind) {
-    const int variant = best_variant(found.from, found.to, found.take, behind);
+    const int variant = best_variant(found.from, found.to, found.mix, behind);
     STAGECRAFT_CHECK(variant >= 0);
-    PiperStage stage{found.from, found.to, 1, found.take.devices, {}, 0, found.take.of_type};
+    PiperStage stage{found.from, found.to, 1, found.mix.devices, {}, 0, found.mix.of_type};
     stage.variants.assign(cuts_.layers_between(found.from, found.to).size(), variant);
-    stage.memory = wholes_[variant].memory(in_flight(found.take, behind));
+    stage.memory = wholes_[variant].memory(in_flight(found.mix, behind));
     return stage;
   }
 
  private:
-  static int in_flight(const Take& take, int behind) {
-    return (behind + take.devices + take.devices - 1) / take.devices;
+  static int in_flight(const DeviceMix& mix, int behind) {
+    return (behind + mix.devices + mix.devices - 1) / mix.devices;
   }
 
   /// The fastest that fits; -1 when none does.
-  int best_variant(int from, int to, const Take& take, int behind) {
-    if (first_.micro_batches % take.devices != 0 || behind + take.devices > first_.micro_batches) return -1;
+  int best_variant(int from, int to, const DeviceMix& mix, int behind) {
+    if (first_.micro_batches % mix.devices != 0 || behind + mix.devices > first_.micro_batches) return -1;
     if (std::pair{from, to} != known_) look_at(from, to);
     int best = -1;
     for (std::size_t v = 0; v < wholes_.size(); ++v) {
-      if (wholes_[v].memory(in_flight(take, behind)) > least_memory(take)) continue;
-      if (best < 0 || seconds_of(wholes_[v], take) < seconds_of(wholes_[best], take)) best = static_cast<int>(v);
+      if (wholes_[v].memory(in_flight(mix, behind)) > least_memory(mix)) continue;
+      if (best < 0 || seconds_of(wholes_[v], mix) < seconds_of(wholes_[best], mix)) best = static_cast<int>(v);
     }
     return best;
   }
 
-  double least_memory(const Take& take) const {
+  double least_memory(const DeviceMix& mix) const {
     double least = kInfinity;
     for (std::size_t t = 0; t < inputs_.size(); ++t)
-      if (take.types >> t & 1) least = std::min(least, inputs_[t].memory);
+      if (mix.types >> t & 1) least = std::min(least, inputs_[t].memory);
     return least;
   }
 
-  double seconds_of(const Whole& whole, const Take& take) const {
+  double seconds_of(const Whole& whole, const DeviceMix& mix) const {
     double slowest = 0;
     for (std::size_t t = 0; t < inputs_.size(); ++t)
-      if (take.types >> t & 1) slowest = std::max(slowest, whole.seconds[t]);
-    const double d = take.devices, reduced = 4.0 * (d - 1) * whole.parameters / d / first_.micro_batches;
+      if (mix.types >> t & 1) slowest = std::max(slowest, whole.seconds[t]);
+    const double d = mix.devices, reduced = 4.0 * (d - 1) * whole.parameters / d / first_.micro_batches;
     return (whole.bytes / d + reduced) / first_.bandwidth + slowest / d;
   }
 
@@ -75,7 +76,7 @@ class Stages {
     const std::vector<int> layers = cuts_.layers_between(from, to);
     std::size_t variants = first_.layers[layers.front()].by_degree.at(1).size();
     for (const int layer : layers) variants = std::min(variants, first_.layers[layer].by_degree.at(1).size());
-    wholes_.assign(variants, {std::vector<double>(inputs_.size(), 0)});
+    wholes_.assign(variants, {.seconds = std::vector<double>(inputs_.size(), 0)});
     for (std::size_t v = 0; v < variants; ++v)
       for (const int layer : layers) add(wholes_[v], from, to, layer, v);
   }
@@ -87,9 +88,7 @@ class Stages {
     for (std::size_t i = 0; i < inputs.size(); ++i) whole.bytes += outside(inputs[i]) ? 2 * variant.in[i] : 0;
     for (std::size_t i = 0; i < users.size(); ++i) whole.bytes += outside(users[i]) ? 2 * variant.out[i] : 0;
     whole.parameters += variant.parameters;
-    whole.in_flight += variant.memory_in_flight;
-    whole.once += variant.memory_once;
-    whole.in_turn = std::max(whole.in_turn, variant.memory_in_turn);
+    whole.units += variant.memory;
     for (std::size_t t = 0; t < inputs_.size(); ++t)
       whole.seconds[t] += inputs_[t].layers[layer].by_degree.at(1)[v].seconds;
   }
@@ -109,15 +108,15 @@ std::optional<PiperPlan> search_piper(const std::vector<PiperInput>& inputs, con
   STAGECRAFT_CHECK(first.whole_stages);
   Stages stages(inputs, cuts);
   const int most = std::min(first.most_replicas, first.micro_batches);
-  const auto found = search_mixed(cuts, counts, most, false, [&](int from, int to, const Take& take, int behind) {
-    return stages.seconds(from, to, take, behind);
+  const auto found = search_mixed(cuts, counts, most, false, [&](int from, int to, const DeviceMix& mix, int behind) {
+    return stages.seconds(from, to, mix, behind);
   });
   if (!found) return std::nullopt;
   PiperPlan plan{found->seconds, {}, found->states};
   int behind = 0;
-  for (const MixedStage& stage : found->stages) behind += stage.take.devices;
+  for (const MixedStage& stage : found->stages) behind += stage.mix.devices;
   for (const MixedStage& stage : found->stages) {
-    behind -= stage.take.devices;
+    behind -= stage.mix.devices;
     plan.stages.push_back(stages.stage_of(stage, behind));
   }
   return plan;

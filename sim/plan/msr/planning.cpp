@@ -8,6 +8,7 @@
 #include "sim/cluster/link_table.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/cost/stage_cost.hpp"
 #include "sim/plan/bounds.hpp"
 
 namespace stagecraft::msr {
@@ -211,16 +212,15 @@ Planned planned(const PlannerInput& input, const Workload& work, const FoundPipe
     const auto replicas = static_cast<int>(one.devices.size());
     const int in_flight = (behind + replicas - 1) / replicas;
     behind -= replicas;
-    Bytes memory;
+    MemoryUnits units;
     for (const int layer : work.cuts.layers_between(one.from, one.to)) {
-      stage.layers.push_back(LayerId{layer});
-      const Layer& known = input.model.layers[layer];
-      const Precision& precision = input.model.precision;
-      memory += known.stash * (static_cast<double>(size) * in_flight);
-      memory.value += known.parameters * (precision.weight * in_flight + precision.gradient + precision.optimizer);
+      stage.shape.layers.push_back(LayerId{layer});
+      units += layer_memory(input.model, LayerId{layer}, Recomputation::None, size);
     }
-    for (const int device : one.devices) stage.devices.push_back(devices[device]);
-    result.memory = std::max(result.memory, memory);
+    std::vector<DeviceId> placed;
+    for (const int device : one.devices) placed.push_back(devices[device]);
+    stage.place_on(std::move(placed));
+    result.memory = std::max(result.memory, stage_memory(units, in_flight, in_flight).total());
     result.plan.stages.push_back(std::move(stage));
   }
   for (const Stage& stage : result.plan.stages)

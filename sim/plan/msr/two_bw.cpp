@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "sim/cluster/phases.hpp"
 #include "sim/core/diagnostic.hpp"
@@ -55,16 +56,17 @@ double period_of(const TwoBwPipeline& p) {
   double period = 0;
   for (const TwoBwStage& stage : p.stages) {
     const double messages = 2 * (stage.received + stage.sent) / p.depth_bandwidth;
-    const double reduce = ring_share(p.width) * stage.weights / p.width_bandwidth;
+    const double reduce = ring_share(p.width) * stage.memory.weights.value / p.width_bandwidth;
     period = std::max({period, extra * stage.seconds + messages, reduce / p.micro_batches});
   }
   return period;
 }
 
 double memory_of(const TwoBwPipeline& p, const TwoBwStage& stage) {
-  const auto depth = static_cast<double>(p.stages.size());
-  return 2 * stage.weights + stage.other_state + stage.remade + (p.recompute ? 1 : depth) * stage.activations +
-         depth * stage.received;
+  MemoryUnits units = stage.memory;
+  if (p.recompute) units.recompute_stash = std::exchange(units.stash, {});
+  units.stash += Bytes{stage.received};
+  return stage_memory(units, static_cast<int>(p.stages.size()), 2).total().value;
 }
 
 double memory_of(const TwoBwPipeline& p) {

@@ -2,16 +2,15 @@
 
 #include <vector>
 
+#include "sim/cost/stage_memory.hpp"
+
 namespace stagecraft::msr {
 
 /// One stage of a pipeline of PipeDream-2BW, for one micro-batch of one pipeline.
 struct TwoBwStage {
   double seconds = 0;             ///< Forward and backward.
   double received = 0, sent = 0;  ///< Bytes over its boundaries forward.
-  double weights = 0;             ///< Bytes of one version.
-  double other_state = 0;         ///< Bytes of gradients and optimizer; the paper's formula has none.
-  double activations = 0;         ///< Bytes kept from forward to backward.
-  double remade = 0;              ///< Bytes made again within a backward; the paper's formula has none.
+  MemoryUnits memory{};           ///< Its stash is that of a stage that does not recompute all.
 };
 
 /// `width` pipelines side by side, whose stages exchange gradients once in `micro_batches`.
@@ -27,7 +26,8 @@ struct TwoBwPipeline {
 double period_of(const TwoBwPipeline&);
 
 /// Bytes of the fullest device (A.1.2): 2 W + d A + d I of a stage, or 2 W + A + d I when it recomputes, where d is the
-/// depth, A its activations and I what it receives.
+/// depth, A its stash and I what it receives; gradients, optimizer and what an attention recomputes, which the paper
+/// leaves out, are added.
 double memory_of(const TwoBwPipeline&);
 double memory_of(const TwoBwPipeline&, const TwoBwStage&);  ///< Of a device of one of its stages.
 

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "sim/cost/cost_table.hpp"
+#include "sim/cost/stage_memory.hpp"
 #include "sim/plan/msr/cuts.hpp"
 
 namespace stagecraft::msr {
@@ -36,5 +38,25 @@ enum class Crossing {
 };
 
 Workload sum_up(const std::vector<LayerAmounts>&, const Digraph&, Cuts, Crossing = Crossing::Read);
+
+/// What one layer of a stage takes and keeps in one of its variants.
+struct Way {
+  double seconds = 0;
+  MemoryUnits memory;
+};
+/// ways[layer of the stage][variant].
+using Ways = std::vector<std::vector<Way>>;
+
+double memory_of(const Ways&, const std::vector<int>& chosen, int in_flight);
+double seconds_of(const Ways&, const std::vector<int>& chosen);
+std::vector<int> fastest_of(const Ways&);
+
+/// A variant for each layer, so that the stage fits: from the fastest on, the change that costs least time for each
+/// byte it saves (Piper, section 4). Nothing when even the smallest do not fit. It knows no
+/// MemoryUnits::recompute_peak.
+std::optional<std::vector<int>> fit_layers(const Ways&, int in_flight, double memory);
+
+/// The fastest variant in which the whole stage fits.
+std::optional<std::vector<int>> fit_stage(const Ways&, int in_flight, double memory);
 
 }  // namespace stagecraft::msr

@@ -18,13 +18,13 @@
 #include <map>
 #include <numeric>
 
-#include "sim/core/counted.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/core/text.hpp"
+#include "sim/cost/stage_cost.hpp"
 #include "sim/plan/even_out.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/plan/planner.hpp"
-#include "sim/plan/recomputation.hpp"
 
 namespace stagecraft::planners {
 namespace {
@@ -46,11 +46,11 @@ const config::MapSpec kFields{
 
 constexpr Bytes kLargestTable{double(1 << 30)};
 
-LayerSums sums_of(const CostTable& costs, int type, double samples, const Stage& stage) {
+LayerSums sums_of(const CostTable& costs, int type, double samples, Recomputation recomputation) {
   LayerSums sums{0};
   for (std::size_t i = 0; i < costs.model().layers.size(); ++i) {
     const LayerCost cost = costs.at(LayerId{static_cast<std::int64_t>(i)}, type, samples);
-    const Seconds time = cost.forward * (1 + share_again(stage, cost)) + cost.backward();
+    const Seconds time = cost.forward * (1 + recomputed_share(recomputation, cost)) + cost.backward();
     sums.push_back(sums.back() + time.value);
   }
   return sums;
@@ -146,12 +146,12 @@ Placing placing_of(const PlannerInput& input) {
   const std::int64_t needed = static_cast<std::int64_t>(stages) / least * replicas;
   throw Infeasible(
       {where, "plan.stages",
-       fmt::format("{}{}{} need{} {}, but {} {}", counted(stages, "stage"), each,
+       fmt::format("{}{}{} need{} {}, but {} {}", pluralize(stages, "stage"), each,
                    least == 1 ? "" : fmt::format(", {} on each device,", least), stages == 1 ? "s" : "",
-                   counted(needed, "device"), input.options.devices ? "the plan lists" : "the cluster has", there),
+                   pluralize(needed, "device"), input.options.devices ? "the plan lists" : "the cluster has", there),
        fmt::format("at most {}, or {} more",
-                   there < replicas ? counted(there, "replica") : counted(there / replicas * least, "stage"),
-                   counted(needed - there, "device")),
+                   there < replicas ? pluralize(there, "replica") : pluralize(there / replicas * least, "stage"),
+                   pluralize(needed - there, "device")),
        "devices"});
 }
 
@@ -194,16 +194,17 @@ Division divide(const Plan& copies, int count, const PlannerInput& input) {
   std::map<std::pair<int, std::int64_t>, LayerSums> known;  // By device type and samples.
   std::vector<std::vector<const LayerSums*>> sums(count);
   std::vector<std::vector<StageShare>> devices(input.cluster.devices.size());
+  const Recomputation recomputation = recomputations(input.options, input.model).front();
   bool shared = false;
   for (int s = 0; s < copies.stage_count(); ++s) {
     const Stage& stage = copies.stage(StageId{s});
     const double part = double(copies.replica_micro_batches(StageId{s})) / copies.micro_batches(StageId{s});
-    for (std::size_t r = 0; r < stage.devices.size(); ++r) {
-      const auto device = static_cast<std::size_t>(stage.devices[r]);
+    for (std::size_t r = 0; r < stage.devices().size(); ++r) {
+      const auto device = static_cast<std::size_t>(stage.devices()[r]);
       const int type = input.cluster.devices[device].type;
       const std::int64_t samples = samples_at_once(stage, static_cast<int>(r));
       LayerSums& own = known[{type, samples}];
-      if (own.empty()) own = sums_of(input.costs, type, static_cast<double>(samples), stage);
+      if (own.empty()) own = sums_of(input.costs, type, static_cast<double>(samples), recomputation);
       sums[s % count].push_back(&own);
       devices[device].push_back({s % count, &own, part});
       shared |= devices[device].size() > 1;
@@ -240,10 +241,10 @@ Planned plan_balanced(const PlannerInput& input) {
   for (int s = 0; s < count; ++s) {
     Stage& stage = plan.stages.emplace_back();
     stage.name = fmt::format("s{}", s);
-    stage.devices = ranks[rank_of(placing.placement, s, static_cast<int>(ranks.size()))];
+    stage.place_on(ranks[rank_of(placing.placement, s, static_cast<int>(ranks.size()))]);
     stage.share = options.share;
     stage.micro_batch_size = options.micro_batch_size;
-    set_recompute(stage, recomputations(options, input.model).front());
+    stage.shape.recomputation = recomputations(options, input.model).front();
   }
   count_samples(plan, input);
   Plan copies = plan;
@@ -251,7 +252,7 @@ Planned plan_balanced(const PlannerInput& input) {
   const Division division = divide(copies, count, input);
   for (std::size_t s = 0; s < plan.stages.size(); ++s)
     for (int layer = division.bounds[s]; layer < division.bounds[s + 1]; ++layer)
-      plan.stages[s].layers.push_back(LayerId{layer});
+      plan.stages[StageId{s}].shape.layers.push_back(LayerId{layer});
   finish_plan(plan, input, options.sequential);
   if (both_ways) {
     add_way_back(plan, turn);

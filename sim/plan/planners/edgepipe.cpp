@@ -186,7 +186,7 @@ Asked problem_of(const PlannerInput& input) {
   for (std::size_t d = 0; d < devices.size(); ++d) {
     const bool first_only = options.data_device == devices[d];
     const Kind kind{input.cluster.devices[devices[d]].type, bandwidths[d], first_only};
-    const auto k = static_cast<std::size_t>(std::find(kinds.begin(), kinds.end(), kind) - kinds.begin());
+    const std::size_t k = std::find(kinds.begin(), kinds.end(), kind) - kinds.begin();
     if (k == kinds.size()) kinds.push_back(kind), asked.devices.emplace_back();
     asked.devices[k].push_back(devices[d]);
   }
@@ -255,9 +255,9 @@ Planned plan_edgepipe(const PlannerInput& input) {
     Stage stage;
     stage.name = fmt::format("s{}", plan.stages.size());
     const std::size_t kind = part.machines;
-    stage.devices = {asked.devices[kind][used[kind]++]};
+    stage.place_on({asked.devices[kind][used[kind]++]});
     stage.micro_batch_size = input.options.micro_batch_size;
-    for (int layer = part.from; layer < part.to; ++layer) stage.layers.push_back(LayerId{layer});
+    for (int layer = part.from; layer < part.to; ++layer) stage.shape.layers.push_back(LayerId{layer});
     plan.stages.push_back(std::move(stage));
   }
   finish_plan(plan, input, false);

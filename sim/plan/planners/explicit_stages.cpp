@@ -121,11 +121,11 @@ class Reader {
       add_layers(written.layers[i], fmt::format("{}.layers[{}]", path, i), stage);
     if (written.layers.empty())
       problems_.add(written.layers_where, path + ".layers", "the stage has no layers", {}, "layers");
-    stage.devices = written.devices;
+    stage.place_on(written.devices);
     stage.share = written.share;
     stage.micro_batch_size = written.micro_batch_size;
     stage.group = written.group;
-    set_recompute(stage, recomputations(written.recompute, written.recompute_where, input_.model).front());
+    stage.shape.recomputation = recomputations(written.recompute, written.recompute_where, input_.model).front();
     plan_.stages.push_back(std::move(stage));
   }
 
@@ -146,13 +146,13 @@ class Reader {
     int& owner = owner_[layer];
     if (owner >= 0) {
       const bool same = owner == plan_.stage_count();
-      const std::string where = same ? "this stage" : fmt::format("stage '{}'", plan_.stages[owner].name);
+      const std::string where = same ? "this stage" : fmt::format("stage '{}'", plan_.stages[StageId{owner}].name);
       problems_.add(place, path, fmt::format("layer '{}' is already in {}", names_[layer], where),
                     "every layer is in exactly one stage", "layer-twice");
       return;
     }
     owner = plan_.stage_count();
-    stage.layers.push_back(LayerId{layer});
+    stage.shape.layers.push_back(LayerId{layer});
   }
 
   int look_up(const std::string& name, const Where& where, const std::string& path) {
@@ -184,8 +184,8 @@ class Reader {
     const std::vector<int> cycle = shortest_cycle(trial.graph());
     if (cycle.empty()) return;
     std::string names;
-    for (int s : cycle) names += "'" + trial.stages[s].name + "' -> ";
-    names += "'" + trial.stages[cycle.front()].name + "'";
+    for (int s : cycle) names += "'" + trial.stages[StageId{s}].name + "' -> ";
+    names += "'" + trial.stages[StageId{cycle.front()}].name + "'";
     std::string reasons;
     for (std::size_t i = 0; i < cycle.size(); ++i)
       reasons += need_of(trial, cycle[i], cycle[(i + 1) % cycle.size()]) + (i + 1 < cycle.size() ? ", and " : "");
@@ -196,11 +196,11 @@ class Reader {
 
   /// "'d1' of 'inner' needs 'd0' of 'outer'".
   std::string need_of(const Plan& plan, int from, int to) const {
-    for (LayerId layer : plan.stages[to].layers)
+    for (LayerId layer : plan.stages[StageId{to}].shape.layers)
       for (LayerId input : input_.model.layers[layer].inputs)
         if (owner_[input] == from)
-          return fmt::format("'{}' of '{}' needs '{}' of '{}'", names_[layer], plan.stages[to].name, names_[input],
-                             plan.stages[from].name);
+          return fmt::format("'{}' of '{}' needs '{}' of '{}'", names_[layer], plan.stages[StageId{to}].name,
+                             names_[input], plan.stages[StageId{from}].name);
     return {};
   }
 

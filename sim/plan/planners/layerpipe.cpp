@@ -43,9 +43,9 @@ std::vector<LayerTasks> add_tasks(Plan& plan, const ModelGraph& model, int size)
   const auto add = [&](int layer, const char* word, StageTask task) {
     Stage stage;
     stage.name = fmt::format("{}.{}", model.layers[layer].name, word);
-    stage.layers = {LayerId{layer}};
+    stage.shape.layers = {LayerId{layer}};
     stage.micro_batch_size = size;
-    stage.task = task;
+    stage.shape.task = task;
     plan.stages.push_back(std::move(stage));
     return StageId{plan.stage_count() - 1};
   };
@@ -107,17 +107,17 @@ void add_updates(Plan& plan, const std::vector<LayerTasks>& tasks, const ModelGr
   const auto add = [&](std::size_t layer, const char* word, StageTask task, const std::vector<DeviceId>& devices) {
     Stage stage;
     stage.name = fmt::format("{}.{}", model.layers[layer].name, word);
-    stage.layers = {LayerId{static_cast<std::int64_t>(layer)}};
-    stage.devices = devices;
+    stage.shape.layers = {LayerId{static_cast<std::int64_t>(layer)}};
+    stage.place_on(devices);
     stage.micro_batch_size = plan.mini_batch;
-    stage.task = task;
+    stage.shape.task = task;
     plan.stages.push_back(std::move(stage));
     return StageId{plan.stage_count() - 1};
   };
   for (std::size_t owner = 0; owner < tasks.size(); ++owner) {
     const double each = model.layers[owner].parameters / plan.mini_batch;
     if (each <= 0) continue;
-    const std::vector<DeviceId> home = plan.stage(tasks[owner].weight_gradient).devices;
+    const std::vector<DeviceId> home = plan.stage(tasks[owner].weight_gradient).devices();
     const StageId update = add(owner, "U", StageTask::Update, home);
     std::set<std::vector<DeviceId>> there{home};
     for (const std::size_t user : users_of(owner, model)) {
@@ -126,8 +126,8 @@ void add_updates(Plan& plan, const std::vector<LayerTasks>& tasks, const ModelGr
       const std::pair<StageId, const char*> readers[] = {{tasks[user].forward, "F.weights"},
                                                          {tasks[user].input_gradient, "dX.weights"}};
       for (const auto& [task, word] : readers)
-        if (task.valid() && there.insert(plan.stage(task).devices).second)
-          plan.edges.push_back({update, add(user, word, StageTask::TakeWeights, plan.stage(task).devices),
+        if (task.valid() && there.insert(plan.stage(task).devices()).second)
+          plan.edges.push_back({update, add(user, word, StageTask::TakeWeights, plan.stage(task).devices()),
                                 Bytes{each * model.precision.weight}});
     }
   }
@@ -135,10 +135,10 @@ void add_updates(Plan& plan, const std::vector<LayerTasks>& tasks, const ModelGr
 
 double seconds_of(const Stage& stage, DeviceId device, const CostTable& costs) {
   const int type = costs.cluster().devices[device].type;
-  const LayerCost one = costs.at(stage.layers.front(), type, stage.micro_batch_size);
-  const Seconds task = stage.task == StageTask::Forward         ? one.forward
-                       : stage.task == StageTask::InputGradient ? one.input_gradient
-                                                                : one.weight_gradient;
+  const LayerCost one = costs.at(stage.shape.layers.front(), type, stage.micro_batch_size);
+  const Seconds task = stage.shape.task == StageTask::Forward         ? one.forward
+                       : stage.shape.task == StageTask::InputGradient ? one.input_gradient
+                                                                      : one.weight_gradient;
   return (task + costs.operation(type)).value;
 }
 
@@ -169,9 +169,9 @@ void assign(Plan& plan, const PlannerInput& input) {
   for (const std::size_t task : order) {
     std::vector<double> ends = load;
     for (std::size_t d = 0; d < devices.size(); ++d) ends[d] += seconds[task][d];
-    const auto best = static_cast<std::size_t>(std::min_element(ends.begin(), ends.end()) - ends.begin());
+    const std::size_t best = std::min_element(ends.begin(), ends.end()) - ends.begin();
     load[best] = ends[best];
-    plan.stages[task].devices = {devices[best]};
+    plan.stages[StageId{task}].place_on({devices[best]});
   }
 }
 

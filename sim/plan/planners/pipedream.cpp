@@ -81,7 +81,7 @@ std::vector<msr::Level> levels_of(const PlannerInput& input, const std::vector<D
   std::size_t inside = 1;
   int most = msr::most_replicas(input);
   for (std::size_t l = 0; l < machines.size(); ++l) {
-    const std::size_t group = inside * static_cast<std::size_t>(machines[l]);
+    const std::size_t group = inside * machines[l];
     levels.push_back({machines[l], bandwidth_of(input, l, devices, group, inside), std::min(machines[l], most)});
     most /= levels.back().most_replicas;
     inside = group;
@@ -94,7 +94,7 @@ std::optional<msr::FoundPipeline> search_mixed(const PlannerInput& input, const 
                                                const msr::Types& types, msr::MixedWork work,
                                                msr::PipeDreamOptions options) {
   if (!own_options(input).bandwidth) options.levels.back().bandwidth = msr::slowest_between(input.cluster, devices);
-  const std::size_t inside = devices.size() / static_cast<std::size_t>(options.levels.back().machines);
+  const std::size_t inside = devices.size() / options.levels.back().machines;
   std::vector<std::vector<msr::Level>> inner;
   for (std::size_t t = 0; t < types.types.size(); ++t) {
     std::vector<DeviceId> own;
@@ -103,7 +103,7 @@ std::optional<msr::FoundPipeline> search_mixed(const PlannerInput& input, const 
     inner.emplace_back(options.levels.begin(), options.levels.end() - 1);
     std::size_t within = 1;
     for (std::size_t l = 0; l < inner.back().size(); ++l) {
-      const std::size_t group = within * static_cast<std::size_t>(inner.back()[l].machines);
+      const std::size_t group = within * inner.back()[l].machines;
       inner.back()[l].bandwidth = bandwidth_of(input, l, own, group, within);
       within = group;
     }

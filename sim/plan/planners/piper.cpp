@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "sim/cost/stage_cost.hpp"
 #include "sim/plan/msr/piper.hpp"
 #include "sim/plan/msr/planning.hpp"
-#include "sim/plan/recomputation.hpp"
 
 namespace stagecraft::planners {
 namespace {
@@ -28,28 +28,22 @@ const config::MapSpec kFields{
          .optional()
          .doc("Between any two devices; left out: the slowest link that neighbours cross.")}};
 
-/// What is made again is there once, for the micro-batch in its backward.
+/// A layer that recomputes keeps its inputs, as in the paper; a stage of a plan keeps only what enters it, so it needs
+/// less than this search counts.
 msr::PiperLayer layer_of(const PlannerInput& input, const std::vector<msr::LayerAmounts>& amounts, std::size_t l,
                          int type, int size) {
   const Layer& layer = input.model.layers[l];
-  const Precision& precision = input.model.precision;
   msr::Variant plain;
   plain.seconds = amounts[l].seconds;
   plain.parameters = amounts[l].parameters;
-  plain.memory_once = layer.parameters * (precision.weight + precision.gradient + precision.optimizer);
   for (const LayerId from : layer.inputs) plain.in.push_back(amounts[from].output);
   const LayerId id{static_cast<std::int64_t>(l)};
   const LayerCost cost = input.costs.at(id, type, size);
   std::vector<msr::Variant> variants;
   for (const Recomputation kind : recomputations(input.options, input.model)) {
-    Stage stage;
-    set_recompute(stage, kind);
-    const LayerMemory memory = layer_memory(stage, input.model, id, size);
     msr::Variant& one = variants.emplace_back(plain);
-    one.seconds += share_again(stage, cost) * cost.forward.value;
-    one.memory_in_flight = memory.kept.value;
-    one.memory_once += memory.remade_with_stage.value;
-    one.memory_in_turn = memory.remade_alone.value;
+    one.seconds += recomputed_share(kind, cost) * cost.forward.value;
+    one.memory = layer_memory(input.model, id, kind, size);
   }
   return {layer.name, {{1, std::move(variants)}}};
 }
@@ -129,9 +123,9 @@ Planned plan_piper(const PlannerInput& input) {
     Stage stage;
     stage.name = fmt::format("s{}", result.plan.stage_count());
     stage.micro_batch_size = input.options.micro_batch_size;
-    set_recompute(stage, kinds[one.variants.front()]);
-    for (const int layer : cuts.layers_between(one.from, one.to)) stage.layers.push_back(LayerId{layer});
-    stage.devices = next_devices(one, devices, types, taken);
+    stage.shape.recomputation = kinds[one.variants.front()];
+    for (const int layer : cuts.layers_between(one.from, one.to)) stage.shape.layers.push_back(LayerId{layer});
+    stage.place_on(next_devices(one, devices, types, taken));
     result.memory = std::max(result.memory, Bytes{one.memory});
     result.plan.stages.push_back(std::move(stage));
   }

@@ -126,8 +126,8 @@ Planned plan_spp(const PlannerInput& input) {
     const spp::Part& part = best->parts[s];
     Stage stage;
     stage.name = fmt::format("s{}", s);
-    for (int l = part.first_layer; l < part.last_layer; ++l) stage.layers.push_back(LayerId{l});
-    stage.devices.assign(line.begin() + part.first_device, line.begin() + part.first_device + part.replicas);
+    for (int l = part.first_layer; l < part.last_layer; ++l) stage.shape.layers.push_back(LayerId{l});
+    stage.place_on({line.begin() + part.first_device, line.begin() + part.first_device + part.replicas});
     stage.micro_batch_size = size;
     planned.plan.stages.push_back(std::move(stage));
   }

@@ -10,10 +10,10 @@
 #include <set>
 
 #include "sim/core/numbers.hpp"
+#include "sim/cost/stage_cost.hpp"
 #include "sim/plan/bounds.hpp"
 #include "sim/plan/msr/planning.hpp"
 #include "sim/plan/msr/two_bw.hpp"
-#include "sim/plan/recomputation.hpp"
 
 namespace stagecraft::planners {
 namespace {
@@ -127,7 +127,7 @@ class Search {
     const std::optional<int> batch = input_.options.options<Options>().batch;
     if (batch && static_cast<double>(width) * size * input_.micro_batches != *batch) return;
     Candidate candidate{width, depth, size, {}, {}, {}, {}, 0, 0};
-    candidate.devices = fastest(order, static_cast<std::size_t>(width) * static_cast<std::size_t>(depth), size);
+    candidate.devices = fastest(order, width * depth, size);
     candidate.types = types_of_stages(candidate);
     candidate.starts = starts(candidate);
     for (const Recomputation recompute : recomputations_) {
@@ -152,7 +152,7 @@ class Search {
   std::vector<std::set<int>> types_of_stages(const Candidate& candidate) const {
     std::vector<std::set<int>> stages(candidate.depth);
     for (std::size_t d = 0; d < candidate.devices.size() && types_.mixed(); ++d)
-      stages[d / static_cast<std::size_t>(candidate.width)].insert(type_of(candidate.devices[d]));
+      stages[d / candidate.width].insert(type_of(candidate.devices[d]));
     if (!types_.mixed()) std::fill(stages.begin(), stages.end(), std::set<int>{0});
     return stages;
   }
@@ -187,7 +187,7 @@ class Search {
     pipeline.depth_bandwidth = candidate.width * candidate.depth <= host_ ? inside_ : between_;
     if (types_.mixed()) set_bandwidths(candidate, pipeline);
     for (std::size_t s = 0; s < candidate.starts.size(); ++s) {
-      const auto from = static_cast<std::size_t>(candidate.starts[s]);
+      const std::size_t from = candidate.starts[s];
       const std::size_t to = s + 1 < candidate.starts.size() ? static_cast<std::size_t>(candidate.starts[s + 1])
                                                              : input_.model.layers.size();
       pipeline.stages.push_back(stage_of(candidate, s, from, to));
@@ -197,37 +197,30 @@ class Search {
 
   msr::TwoBwStage stage_of(const Candidate& candidate, std::size_t s, std::size_t from, std::size_t to) {
     const msr::Workload& sums = work(candidate.size, 0);
-    const Precision& precision = input_.model.precision;
     msr::TwoBwStage stage;
     for (const int type : candidate.types[s]) {
       const msr::Workload& own = work(candidate.size, type);
       stage.seconds = std::max(stage.seconds, own.seconds[to] - own.seconds[from]);
     }
     stage.received = sums.crossing[from], stage.sent = sums.crossing[to];
-    stage.weights = sums.parameters[to] - sums.parameters[from];
-    stage.other_state = stage.weights / precision.weight * (precision.gradient + precision.optimizer);
-    Stage recomputed;
-    set_recompute(recomputed, candidate.recompute);
-    for (std::size_t l = from; l < to; ++l) {
-      const LayerMemory one =
-          layer_memory(recomputed, input_.model, LayerId{static_cast<std::int64_t>(l)}, candidate.size);
-      stage.activations += (one.kept + one.remade_with_stage).value;  // The period and memory of `full` are formulas.
-      stage.remade = std::max(stage.remade, one.remade_alone.value);
-    }
-    if (recomputed.recompute_cores) stage.seconds += seconds_again(candidate, recomputed, s, from, to);
+    // Where the whole stage recomputes, the formulas know; only the inside of attentions is a matter of layers.
+    const bool selective = candidate.recompute == Recomputation::Selective;
+    for (std::size_t l = from; l < to; ++l)
+      stage.memory += layer_memory(input_.model, LayerId{static_cast<std::int64_t>(l)},
+                                   selective ? Recomputation::Selective : Recomputation::None, candidate.size);
+    if (selective) stage.seconds += recomputed_seconds(candidate, s, from, to);
     return stage;
   }
 
   /// On the slowest of its types.
-  double seconds_again(const Candidate& candidate, const Stage& recomputed, std::size_t s, std::size_t from,
-                       std::size_t to) const {
+  double recomputed_seconds(const Candidate& candidate, std::size_t s, std::size_t from, std::size_t to) const {
     double slowest = 0;
     for (const int type : candidate.types[s]) {
       double own = 0;
       for (std::size_t l = from; l < to; ++l) {
         const LayerCost cost =
             input_.costs.at(LayerId{static_cast<std::int64_t>(l)}, types_.types[type], candidate.size);
-        own += share_again(recomputed, cost) * cost.forward.value;
+        own += recomputed_share(candidate.recompute, cost) * cost.forward.value;
       }
       slowest = std::max(slowest, own);
     }
@@ -236,7 +229,7 @@ class Search {
 
   /// The slowest link among the replicas of a stage, and from a device to the same one of the next stage.
   void set_bandwidths(const Candidate& candidate, msr::TwoBwPipeline& pipeline) const {
-    const auto width = static_cast<std::size_t>(candidate.width);
+    const std::size_t width = candidate.width;
     const auto link = [&](std::size_t a, std::size_t b) {
       return bandwidth_[candidate.devices[a]][candidate.devices[b]];
     };
@@ -254,11 +247,13 @@ class Search {
       Stage stage;
       stage.name = fmt::format("s{}", s);
       stage.micro_batch_size = best_.width * best_.size;
-      set_recompute(stage, best_.recompute);
+      stage.shape.recomputation = best_.recompute;
       const int to = s + 1 < best_.starts.size() ? best_.starts[s + 1] : static_cast<int>(input_.model.layers.size());
-      for (int layer = best_.starts[s]; layer < to; ++layer) stage.layers.push_back(LayerId{layer});
-      const auto width = static_cast<std::size_t>(best_.width);
-      for (std::size_t d = s * width; d < (s + 1) * width; ++d) stage.devices.push_back(devices_[best_.devices[d]]);
+      for (int layer = best_.starts[s]; layer < to; ++layer) stage.shape.layers.push_back(LayerId{layer});
+      const std::size_t width = best_.width;
+      std::vector<DeviceId> placed;
+      for (std::size_t d = s * width; d < (s + 1) * width; ++d) placed.push_back(devices_[best_.devices[d]]);
+      stage.place_on(std::move(placed));
       result.plan.stages.push_back(std::move(stage));
     }
     finish_plan(result.plan, input_, false);

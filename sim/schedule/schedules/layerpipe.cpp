@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "sim/plan/overlap.hpp"
@@ -27,7 +28,7 @@ void read(const config::Value& map, ScheduleOptions& options) {
 
 void require_tasks(const Plan& plan) {
   for (const Stage& stage : plan.stages)
-    if (stage.task == StageTask::Whole && !stage.layers.empty())
+    if (stage.shape.task == StageTask::Whole && !stage.shape.layers.empty())
       throw InputError(
           fmt::format(
               "the schedule 'layerpipe' runs forward and gradients of a layer apart, but stage '{}' does all of "
@@ -44,7 +45,7 @@ std::vector<int> interval_offsets(const Plan& plan, const std::vector<int>& orde
   for (const int s : order)
     for (const int e : edges.out[s]) {
       const StageId to = plan.edges[e].to;
-      const bool apart = plan.stage(to).devices != plan.stage(StageId{s}).devices;
+      const bool apart = plan.stage(to).devices() != plan.stage(StageId{s}).devices();
       offset[to] = std::max(offset[to], offset[s] + (apart ? 1 + slack : 0));
     }
   return offset;
@@ -68,12 +69,12 @@ Schedule order(const ScheduleInput& in) {
       intervals.push_back(offset[s] + (micro + 1) * each - 1);
     }
   }
-  Schedule schedule;
-  schedule.devices.resize(in.plan.device_count());
-  for (const int i : in_order(intervals)) {
-    const Op& task = tasks[i];
-    for (const DeviceId device : in.plan.stage(task.stage).devices) schedule.devices[device].push_back(task);
-  }
+  Schedule schedule = empty_schedule(in.plan);
+  IdVector<StageId, std::set<RankId>> ranks(in.plan.stages.size());
+  for (const StageId s : in.plan.stages.ids())
+    for (const DeviceId device : in.plan.stages[s].devices()) ranks[s].insert(schedule.rank(device));
+  for (const int i : in_order(intervals))
+    for (const RankId rank : ranks[tasks[i].stage]) schedule.ranks[rank].push_back(tasks[i]);
   return schedule;
 }
 

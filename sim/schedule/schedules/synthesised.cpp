@@ -128,20 +128,21 @@ class ScheduleSynthesis {
       throw InputError("without a scenario nobody knows how large anything is, so a limit in bytes means nothing",
                        "set activations, a number of micro-batches");
     const double asked = options_.memory ? options_.memory->value : kAny;
-    std::vector<double> resident(problem_.devices, 0);
+    std::vector<double> resident(problem_.empty.device_count(), 0);
     Resource r;
     for (std::size_t s = 0; s < problem_.rank_of.size(); ++s) {
-      const Stage& stage = in_.plan.stages[s];
+      const Stage& stage = in_.plan.stages[StageId{s}];
       r.stash.push_back(0), r.boundary.push_back(0);
-      for (std::size_t replica = 0; replica < in_.costs[s].size(); ++replica) {
-        const StageCost& c = in_.costs[s][replica];
-        resident[stage.devices[replica]] += (c.weights + c.gradients + c.optimizer + c.remade).value;
-        const double kept = stage.recompute ? std::min(c.boundary, c.stash).value : c.stash.value;
-        r.stash.back() = std::max(r.stash.back(), c.stash.value);
+      for (std::size_t replica = 0; replica < stage.devices().size(); ++replica) {
+        const MemoryUnits& units =
+            in_.costs.at(StageId{static_cast<std::int64_t>(s)}, static_cast<int>(replica)).memory;
+        resident[stage.devices()[replica]] += (stage_memory(units, 0).resident() + units.recompute_peak).value;
+        const double kept = (stage.shape.recomputes_all() ? units.stash : units.whole_stash()).value;
+        r.stash.back() = std::max(r.stash.back(), units.whole_stash().value);
         r.boundary.back() = std::max(r.boundary.back(), kept);
       }
     }
-    for (int d = 0; d < problem_.devices; ++d) {
+    for (int d = 0; d < problem_.empty.device_count(); ++d) {
       const Bytes own = in_.cluster ? in_.cluster->types[in_.cluster->devices[d].type].usable_memory() : Bytes{0};
       capacity_.push_back(std::min(asked, own.value > 0 ? own.value : kAny));
     }
@@ -186,7 +187,7 @@ class ScheduleSynthesis {
   }
 
   static bool halves(const Schedule& s) {
-    for (const auto& row : s.devices)
+    for (const auto& row : s.ranks)
       for (const Op& op : row)
         if (op.kind == OpKind::InputGradient) return true;
     return false;

@@ -5,13 +5,13 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <tuple>
+#include <span>
 
 #include <fmt/format.h>
 
 #include "sim/cluster/link_table.hpp"
 #include "sim/cluster/phases.hpp"
-#include "sim/plan/gradient_groups.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/plan/overlap.hpp"
 
 namespace stagecraft::synthesis {
@@ -19,7 +19,7 @@ namespace {
 
 /// `pick` is std::max or std::min over the replicas.
 template <class Pick>
-StageTimes times_of(const Stage& stage, const std::vector<StageCost>& replicas, Pick&& pick) {
+StageTimes times_of(const Stage& stage, std::span<const StageCost> replicas, Pick&& pick) {
   const auto over = [&](auto&& member) {
     double value = member(replicas.front()).value;
     for (const StageCost& c : replicas) value = pick(value, member(c).value);
@@ -31,23 +31,22 @@ StageTimes times_of(const Stage& stage, const std::vector<StageCost>& replicas, 
   t.weight_gradient = over([](const StageCost& c) { return c.weight_gradient; });
   t.backward = over([](const StageCost& c) { return c.backward; });
   t.update = over([](const StageCost& c) { return c.update; });
-  if (stage.recompute) t.prelude = over([](const StageCost& c) { return c.recompute; });
+  if (stage.shape.recomputes_all()) t.prelude = over([](const StageCost& c) { return c.recompute; });
   return t;
 }
 
 /// The least that one replica works in an iteration: B may take less than I and W together.
 double work_of(const Stage& stage, const StageCost& c, int micros) {
   const Seconds backward = std::min(c.backward, c.input_gradient + c.weight_gradient);
-  const Seconds each = c.forward + backward + (stage.recompute ? c.recompute : Seconds{0});
+  const Seconds each = c.forward + backward + (stage.shape.recomputes_all() ? c.recompute : Seconds{0});
   return micros * each.value + c.update.value;
 }
 
-/// Calls visit(micro, samples) for the samples that a micro-batch of one stage shares with each of another stage.
+/// Calls visit(micro, samples) for the samples that a micro-batch of one stage shares with each of another stage. Both
+/// stages are on one device.
 template <class Visit>
 void for_each_shared(const Stage& a, int micro, const Stage& b, Visit&& visit) {
-  Stage from = a, to = b;
-  from.devices.resize(1), to.devices.resize(1);
-  for_each_overlap(from, micro, 0, to, [&](int m, int, int samples) { visit(m, samples); });
+  for_each_overlap(a, micro, 0, b, [&](int m, int, int samples) { visit(m, samples); });
 }
 
 /// The messages between stages.
@@ -57,12 +56,12 @@ class MessageTimes {
     if (in.cluster) links_.emplace(*in.cluster);
   }
   Output output(const StageEdge& edge, const Stage& from, const Stage& to, int samples, int piece) const {
-    if (!links_ || from.devices.front() == to.devices.front()) return {piece, 0, 0, true};
-    const LinkRate rate = links_->link(from.devices.front(), to.devices.front());
-    const double share = static_cast<double>(samples) / static_cast<double>(from.devices.size());
+    if (!links_ || from.devices().front() == to.devices().front()) return {piece, 0, 0, true};
+    const LinkRate rate = links_->link(from.devices().front(), to.devices().front());
+    const double share = static_cast<double>(samples) / static_cast<double>(from.devices().size());
     const Bytes bytes = edge.bytes * share;
     const double sending = bytes.value > 0 ? (bytes / rate.bandwidth).value : 0;
-    const bool exact = from.devices.size() == 1 && to.devices.size() == 1;
+    const bool exact = from.devices().size() == 1 && to.devices().size() == 1;
     if (!in_.one_send_at_a_time) return {piece, 0, sending + rate.latency.value, exact};
     return {piece, sending, rate.latency.value, exact};
   }
@@ -72,46 +71,43 @@ class MessageTimes {
   std::optional<LinkTable> links_;
 };
 
-/// The time of an all-reduce, which is that of the backend `ideal`.
-double ring_time(const LinkTable& links, const std::vector<DeviceId>& devices, Bytes gradient) {
-  const auto bytes = static_cast<std::uint64_t>(std::round(gradient.value));
-  return time_of(phases_of(CollectiveKind::AllReduce, CollectiveAlgorithm::Ring, {devices}, bytes), links).value;
+/// The times of the quickest and the slowest process group of a reduction, as the backend `ideal` has them. Without
+/// groups, which is on the same devices, the sum takes no time.
+Exchange exchange_of(const Reduction& reduction, const LinkTable* links) {
+  Exchange exchange;
+  exchange.stages.assign(reduction.stages.begin(), reduction.stages.end());
+  if (links == nullptr || reduction.groups.empty()) return exchange;
+  const auto bytes = static_cast<std::uint64_t>(std::round(reduction.bytes.value));
+  exchange.least = kInfinity;
+  for (const std::vector<DeviceId>& group : reduction.groups) {
+    const auto phases = phases_of(CollectiveKind::AllReduce, CollectiveAlgorithm::Ring, {group}, bytes);
+    const double time = time_of(phases, *links).value;
+    exchange.least = std::min(exchange.least, time);
+    exchange.time = std::max(exchange.time, time);
+  }
+  return exchange;
 }
 
 Exchanges exchanges_of(const ScheduleInput& in) {
   const Plan& plan = in.plan;
   Exchanges exchanges;
   exchanges.tied.assign(plan.stages.size(), false);
-  if (plan.ties.empty()) return exchanges;
-  const GradientGroups groups(plan);
+  const auto is_tied = [](const Reduction& r) { return r.source == ReductionSource::TiedParameters; };
+  if (std::none_of(plan.reductions.begin(), plan.reductions.end(), is_tied)) return exchanges;
   std::optional<LinkTable> links;
   if (in.cluster) links.emplace(*in.cluster);
-  std::map<std::pair<int, int>, Exchange> by_round;  // Rounds of later stages are updated first.
-  for (const TieRing& ring : groups.rings()) {
-    const Tie& tie = plan.ties[ring.tie];
-    const double time = links ? ring_time(*links, ring.devices, tie.gradient) : 0;
-    const auto [at, is_new] = by_round.try_emplace({-groups.round(tie.stages.front()), ring.tie});
-    Exchange& exchange = at->second;
-    exchange.least = is_new ? time : std::min(exchange.least, time);
-    exchange.time = std::max(exchange.time, time);
-    exchange.stages.assign(tie.stages.begin(), tie.stages.end());
+  const UpdateBarriers barriers(plan);
+  for (const UpdateBarrier& barrier : barriers.all()) {
+    const std::size_t before = exchanges.all.size();
+    for (const ReductionId id : barrier.reductions)
+      if (const Reduction& r = plan.reductions[id]; is_tied(r))
+        exchanges.all.push_back(exchange_of(r, links ? &*links : nullptr));
+    if (exchanges.all.size() == before) continue;
+    for (const StageId s : barrier.stages) {
+      exchanges.tied[s] = true;
+      exchanges.updates.push_back(s);
+    }
   }
-  for (std::size_t t = 0; t < plan.ties.size(); ++t) {  // On the same devices the exchange takes no time.
-    const auto& stages = plan.ties[t].stages;
-    if (!groups.tied(stages.front())) continue;
-    Exchange& exchange = by_round[{-groups.round(stages.front()), static_cast<int>(t)}];
-    exchange.stages.assign(stages.begin(), stages.end());
-  }
-  for (auto& [key, exchange] : by_round) exchanges.all.push_back(std::move(exchange));
-  for (int s = 0; s < plan.stage_count(); ++s) {
-    if (!groups.tied(StageId{s})) continue;
-    exchanges.tied[s] = true;
-    exchanges.updates.push_back(s);
-  }
-  std::sort(exchanges.updates.begin(), exchanges.updates.end(), [&](int a, int b) {
-    const auto place = [&](int s) { return std::tuple(-groups.round(StageId{s}), -groups.of(StageId{s}), s); };
-    return place(a) < place(b);
-  });
   return exchanges;
 }
 
@@ -132,17 +128,17 @@ double StageTimes::of(Kind kind) const {
 }
 
 SchedulingProblem::SchedulingProblem(const ScheduleInput& in)
-    : exchanges(exchanges_of(in)), devices(in.plan.device_count()) {
+    : exchanges(exchanges_of(in)), empty(empty_schedule(in.plan)) {
   const Plan& plan = in.plan;
   std::map<std::vector<DeviceId>, int> rank_with;
   std::set<DeviceId> taken;
   for (int s = 0; s < plan.stage_count(); ++s) {
     const Stage& stage = plan.stage(StageId{s});
-    const auto [found, is_new] = rank_with.try_emplace(stage.devices, ranks());
+    const auto [found, is_new] = rank_with.try_emplace(stage.devices(), ranks());
     if (is_new) {
       stages.emplace_back();
-      rank_devices.push_back(stage.devices);
-      for (const DeviceId d : stage.devices)
+      rank_devices.push_back(stage.devices());
+      for (const DeviceId d : stage.devices())
         if (!taken.insert(d).second)
           throw InputError(
               fmt::format("the schedule 'synthesised' wants stages either on the same devices or on others "
@@ -153,8 +149,8 @@ SchedulingProblem::SchedulingProblem(const ScheduleInput& in)
     rank_of.push_back(found->second);
     const auto slower = [](double a, double b) { return std::max(a, b); };
     const auto quicker = [](double a, double b) { return std::min(a, b); };
-    times.push_back(times_of(stage, in.costs[s], slower));
-    least.push_back(times_of(stage, in.costs[s], quicker));
+    times.push_back(times_of(stage, in.costs.of(StageId{s}), slower));
+    least.push_back(times_of(stage, in.costs.of(StageId{s}), quicker));
     micros.push_back(plan.own_micro_batches(StageId{s}));
     first_piece.push_back(pieces());
     micro_numbers.emplace_back(stage.micros);
@@ -167,7 +163,8 @@ SchedulingProblem::SchedulingProblem(const ScheduleInput& in)
     busy.push_back(0);
     for (std::size_t d = 0; d < rank_devices[r].size(); ++d) {
       double sum = 0;
-      for (const int s : stages[r]) sum += work_of(plan.stage(StageId{s}), in.costs[s][d], micros[s]);
+      for (const int s : stages[r])
+        sum += work_of(plan.stage(StageId{s}), in.costs.at(StageId{s}, static_cast<int>(d)), micros[s]);
       busy.back() = std::max(busy.back(), sum);
     }
   }
@@ -178,11 +175,12 @@ SchedulingProblem::SchedulingProblem(const ScheduleInput& in)
   const MessageTimes messages(in);
   for (const StageEdge& edge : plan.edges) {
     const Stage &from = plan.stage(edge.from), &to = plan.stage(edge.to);
+    const Stage one_from = on_one_device(from), one_to = on_one_device(to);
     std::map<int, int> piece_of;
     for (int m = 0; m < micros[edge.to]; ++m) piece_of[micro_numbers[edge.to][m]] = first_piece[edge.to] + m;
     for (int m = 0; m < micros[edge.from]; ++m) {
       const int piece = first_piece[edge.from] + m;
-      for_each_shared(from, micro_numbers[edge.from][m], to, [&](int other, int samples) {
+      for_each_shared(one_from, micro_numbers[edge.from][m], one_to, [&](int other, int samples) {
         const int theirs = piece_of.at(other);
         forward_outputs[piece].push_back(messages.output(edge, from, to, samples, theirs));
         gradient_outputs[theirs].push_back(messages.output(edge, to, from, samples, piece));
@@ -198,7 +196,7 @@ Rows SchedulingProblem::rows_of(const Schedule& iteration) const {
     for (int m = 0; m < micros[s]; ++m) piece_of[s][micro_numbers[s][m]] = first_piece[s] + m;
   Rows rows(stages.size());
   for (int r = 0; r < ranks(); ++r)
-    for (const Op& op : iteration.devices[rank_devices[r].front()]) {
+    for (const Op& op : iteration.row(rank_devices[r].front())) {
       if (op.kind == OpKind::Update || op.kind == OpKind::Recompute) continue;
       const Kind kind = op.kind == OpKind::Forward         ? kForward
                         : op.kind == OpKind::InputGradient ? kInputGradient
@@ -211,15 +209,14 @@ Rows SchedulingProblem::rows_of(const Schedule& iteration) const {
 
 Schedule SchedulingProblem::schedule_of(const Rows& rows) const {
   constexpr OpKind kKinds[] = {OpKind::Forward, OpKind::InputGradient, OpKind::WeightGradient, OpKind::Backward};
-  Schedule schedule;
-  schedule.devices.resize(devices);
+  Schedule schedule = empty;
   for (int r = 0; r < ranks(); ++r) {
     std::vector<Op> row;
     for (const Step s : rows[r]) {
       const int stage = stage_of[s.piece()];
       row.push_back({kKinds[s.kind()], false, StageId{stage}, micro_numbers[stage][micro_of(s.piece())]});
     }
-    for (const DeviceId d : rank_devices[r]) schedule.devices[d] = row;
+    schedule.ranks[schedule.rank(rank_devices[r].front())] = std::move(row);
   }
   return schedule;
 }

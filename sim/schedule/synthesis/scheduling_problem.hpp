@@ -94,7 +94,7 @@ struct SchedulingProblem {
   std::vector<int> inputs;  ///< How many: [2 * piece] of the forward, [2 * piece + 1] of the gradient.
   std::vector<int> order;   ///< Stages, inputs first.
   Exchanges exchanges;
-  int devices = 0;
+  Schedule empty;  ///< A row for each rank of the plan.
 };
 
 /// The most that each rank holds along its row.

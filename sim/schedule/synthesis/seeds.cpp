@@ -21,7 +21,7 @@ bool suits(const ScheduleDef& def, const Plan& plan) {
 /// Whether every stage runs its own micro-batches: a schedule that divides them in another way between the directions
 /// needs another plan.
 bool keeps_directions(const Schedule& one, const Plan& plan) {
-  for (const auto& row : one.devices)
+  for (const auto& row : one.ranks)
     for (const Op& op : row) {
       const std::vector<int>& micros = plan.stage(op.stage).micros;
       if (!micros.empty() && !std::binary_search(micros.begin(), micros.end(), op.micro)) return false;
@@ -55,7 +55,7 @@ void add(std::vector<SeedOrder>& seeds, const ScheduleDef& def, ScheduleInput in
     in.options = read_options(def, options ? &*options : nullptr);
     in.iterations = 1;
     Schedule one = build_schedule(def, in);
-    for (auto& row : one.devices) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
+    for (auto& row : one.ranks) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
     if (keeps_directions(one, in.plan)) seeds.push_back({std::string(def.name), std::move(one), sets.empty()});
   } catch (const InputError&) {  // It needs other stages or devices, ...
   } catch (const Infeasible&) {  // ... or other micro-batches.

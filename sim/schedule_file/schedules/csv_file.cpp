@@ -70,7 +70,7 @@ Schedule whole(const ScheduleInput& in) {
         {{rows.where, "run.schedule",
           fmt::format("the order is for {} micro-batches, but run.micro_batches is {}", csv.micro_batches, expected),
           fmt::format("set run.micro_batches to {}", csv.micro_batches), "micro-batches"}});
-  if (std::ssize(csv.schedule.devices) < in.plan.device_count()) csv.schedule.devices.resize(in.plan.device_count());
+  if (std::ssize(csv.schedule.ranks) < in.plan.device_count()) csv.schedule.ranks.resize(in.plan.device_count());
   return std::move(csv.schedule);
 }
 

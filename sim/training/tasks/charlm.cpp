@@ -74,7 +74,7 @@ class CharLm final : public Dataset {
 
  private:
   std::size_t start(int iteration, std::int64_t sample) const {
-    const auto place = static_cast<std::size_t>(sample);
+    const std::size_t place = sample;
     return iteration < 0 ? place * tokens_ : static_cast<std::size_t>(epochs_.row(iteration, sample));
   }
   void copy(std::size_t start, std::span<double> out) const {

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "backends/cpu/optimizer.hpp"
+#include "backends/cpu/kernels.hpp"
 
 namespace stagecraft::test {
 

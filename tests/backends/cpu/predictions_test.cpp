@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "tests/backends/cpu/optimizer_state.hpp"
 #include "tests/support/checked.hpp"

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <numbers>
 
+#include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "tests/backends/cpu/optimizer_state.hpp"
 #include "tests/support/checked.hpp"

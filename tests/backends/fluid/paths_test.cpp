@@ -1,4 +1,4 @@
-#include "backends/fluid/paths.hpp"
+#include "backends/fluid/fair_share.hpp"
 
 #include <doctest/doctest.h>
 

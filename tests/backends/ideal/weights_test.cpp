@@ -57,7 +57,8 @@ TEST_CASE("every policy on every schedule") {
       const bool pairs = !test::takes(*def, 3, 3);
       Plan plan = pairs ? test::least_plan(*def, 2, 4) : test::least_plan(*def, 3, 3);
       for (StageEdge& edge : plan.edges) edge.bytes = Bytes{10};
-      plan.stages[0].recompute = recompute && def->trains;
+      plan.stages[StageId{0}].shape.recomputation =
+          recompute && def->trains ? Recomputation::Full : Recomputation::None;
       const StageCosts costs = uniform_costs(plan, cost(1, 2));
       const Schedule schedule = build_schedule(*def, {.plan = plan,
                                                       .costs = costs,

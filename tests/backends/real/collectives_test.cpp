@@ -53,7 +53,9 @@ TEST_CASE("gradients that are scattered, gathered, exchanged or broadcast are th
   const ModelGraph model = test::deep_net(3, 6, 9, 3);
   for (const int replicas : {2, 3}) {
     Plan plan = test::stage_each(model, 4, replicas);
-    for (int r = 1; r < replicas; ++r) plan.stages[1].devices.emplace_back(2 + r);
+    std::vector<DeviceId> several = plan.stages[StageId{1}].devices();
+    for (int r = 1; r < replicas; ++r) several.emplace_back(2 + r);
+    plan.stages[StageId{1}].place_on(several);
     const Training training = test::training_of(OptimizerKind::Adam, 0.01, "teacher");
     const Program program = test::real_program("1f1b", plan, test::policy("flush"), 3);
     const test::RealRun plain = test::really_run(program, model, plan, test::policy("flush"), training);

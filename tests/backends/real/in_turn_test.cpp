@@ -26,7 +26,7 @@ class Recurrence {
     int behind = plan.device_count();
     for (int s = 0; s < plan.stage_count(); ++s) {
       Part& part = parts_.emplace_back(Part{real::compile_stage(workload_, StageId{s}, 8), {}, {}, {}});
-      part.replicas = static_cast<int>(plan.stage(StageId{s}).devices.size());
+      part.replicas = static_cast<int>(plan.stage(StageId{s}).devices().size());
       part.ahead = (behind - 1) / part.replicas;
       behind -= part.replicas;
       kernels_->upload(real::initial_weights(part.net, workload_, false),

@@ -251,8 +251,8 @@ inline Expected sequential(const ModelGraph& model, const Training& training, in
                            int iterations) {
   Plan plan;
   Stage& stage = plan.stages.emplace_back();
-  for (std::size_t l = 0; l < model.layers.size(); ++l) stage.layers.emplace_back(static_cast<std::int64_t>(l));
-  stage.devices = {DeviceId{0}};
+  for (std::size_t l = 0; l < model.layers.size(); ++l) stage.shape.layers.emplace_back(static_cast<std::int64_t>(l));
+  stage.place_on({DeviceId{0}});
   stage.micro_batch_size = size;
   plan.mini_batch = micro_batches * size;
   return SequentialRecurrence(model, plan, training, {"naive", 1, micro_batches}).run(iterations, 1);

@@ -13,9 +13,10 @@ struct RealRun {
   const Learnt& learnt() const { return *timeline.learnt; }
 };
 
-inline Program real_program(std::string_view schedule, const Plan& plan, const WeightsRule& rule, int iterations,
+inline Program real_program(std::string_view schedule, const Plan& by_hand, const WeightsRule& rule, int iterations,
                             const config::Value* options = nullptr, LoweringOptions lowering = {}) {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", schedule);
+  const Plan plan = reduced(by_hand);
   const StageCosts costs = uniform_costs(plan, times(1e-4, 2e-4));
   const Schedule order = build_schedule(
       def, {.plan = plan, .costs = costs, .iterations = iterations, .options = read_options(def, options)});

@@ -57,7 +57,7 @@ TEST_CASE("several stages on a device, halves of the backward apart, there and b
   const Training training = test::training_of(OptimizerKind::Adam, 0.01, "teacher");
   const auto placed = [&](bool there_and_back) {
     Plan plan = test::stage_each(model, 8);
-    for (int s = 0; s < 8; ++s) plan.stages[s].devices = {DeviceId{there_and_back && s >= 4 ? 7 - s : s % 4}};
+    for (int s = 0; s < 8; ++s) plan.stages[StageId{s}].place_on({DeviceId{there_and_back && s >= 4 ? 7 - s : s % 4}});
     return plan;
   };
   for (const char* schedule : {"interleaved", "interleaved-zb", "looped-bfs"})
@@ -101,7 +101,7 @@ TEST_CASE("recomputation, one thread and 32-bit numbers change no bit") {
   };
   const auto plain = weights(model, plan, training, false);
   CHECK(weights(model, plan, training, true) == plain);
-  for (Stage& stage : plan.stages) stage.recompute = true;
+  for (Stage& stage : plan.stages) stage.shape.recomputation = Recomputation::Full;
   CHECK(weights(model, plan, training, false) == plain);
 
   const ModelGraph narrow = test::deep_net(4, 6, 8, 3, OperationKind::Tanh, OperationKind::MeanSquare, 4);
@@ -111,7 +111,7 @@ TEST_CASE("recomputation, one thread and 32-bit numbers change no bit") {
 TEST_CASE("replicas add up their halves: within rounding of one device, and the same on every replica") {
   const ModelGraph model = test::deep_net(3, 6, 8, 3);
   Plan plan = test::stage_each(model, 4, 4);
-  plan.stages[1].devices = {DeviceId{1}, DeviceId{3}};
+  plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{3}});
   const Training training = test::training_of(OptimizerKind::Momentum, 0.01, "teacher");
   const auto run = test::really_run(test::real_program("1f1b", plan, flush(), 5), model, plan, flush(), training);
   const test::Expected expected = test::sequential(model, training, 4, 4, 5);
@@ -127,7 +127,7 @@ TEST_CASE("copies of the model in both directions: within rounding of one, and b
         CAPTURE(replicas);
         Plan plan = test::stage_each(model, 8, 4);
         for (Stage& stage : plan.stages)
-          if (replicas == 2) stage.devices.emplace_back(stage.devices.front() + 4);
+          if (replicas == 2) stage.place_on({stage.devices().front(), DeviceId{stage.devices().front() + 4}});
         const ScheduleDef& def = get_from(schedules::all(), "schedule", schedule);
         add_way_back(plan, def.turn ? def.turn(4, 8) : 0);
         check_plan(plan);
@@ -164,8 +164,8 @@ TEST_CASE("whole numbers: no difference at all, whatever the order, the stages a
   for (const char* schedule : {"gpipe", "1f1b", "graph"})
     for (const int replicas : {1, 2}) {
       Plan plan = test::stage_each(model, 8, 4);
-      if (replicas == 2) plan.stages[1].devices = {DeviceId{1}, DeviceId{4}};
-      if (replicas == 2) plan.stages[2].devices = {DeviceId{2}, DeviceId{5}};
+      if (replicas == 2) plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{4}});
+      if (replicas == 2) plan.stages[StageId{2}].place_on({DeviceId{2}, DeviceId{5}});
       const auto run =
           test::really_run(test::real_program(schedule, plan, flush(), 20), model, plan, flush(), training);
       CHECK(run.learnt().losses == expected.losses);
@@ -173,8 +173,8 @@ TEST_CASE("whole numbers: no difference at all, whatever the order, the stages a
     }
   // Micro-batches of different sizes, and one sample at a time.
   Plan mixed = test::stage_each(model, 8, 4);
-  mixed.stages[1].micro_batch_size = 2;
-  mixed.stages[3].micro_batch_size = 1;
+  mixed.stages[StageId{1}].micro_batch_size = 2;
+  mixed.stages[StageId{3}].micro_batch_size = 1;
   const auto run = test::really_run(test::real_program("graph", mixed, flush(), 20), model, mixed, flush(), training);
   CHECK(run.learnt().losses == expected.losses);
   CHECK(flat(run.learnt().weights) == flat(expected.weights));

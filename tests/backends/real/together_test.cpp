@@ -6,7 +6,7 @@
 #include <functional>
 #include <thread>
 
-#include "backends/real/clock_reading.hpp"
+#include "backends/real/clocks.hpp"
 #include "backends/real/session.hpp"
 #include "tests/backends/real/memory_world.hpp"
 #include "tests/backends/real/run_case.hpp"
@@ -86,7 +86,8 @@ void compare(std::string_view schedule, const ModelGraph& model, const Plan& pla
 
 TEST_CASE("processes share the devices that have work, in blocks of neighbours") {
   Plan plan = test::stage_each(test::deep_net(5), 4);
-  for (std::size_t s = 0; s < 5; ++s) plan.stages[s].devices = {DeviceId{2 * static_cast<std::int64_t>(s) + 1}};
+  for (std::size_t s = 0; s < 5; ++s)
+    plan.stages[StageId{s}].place_on({DeviceId{2 * static_cast<std::int64_t>(s) + 1}});
   const Program program = test::real_program("1f1b", plan, test::policy("flush"), 1);
   const real::Dealing two(program, {1, 2});
   std::vector<int> owners;
@@ -132,8 +133,8 @@ TEST_CASE("messages between processes change no bit: schedules, transfers, repli
     compare("pipedream", model, test::stage_each(model, 1), test::policy("stash"), training, lowering);
   }
   Plan replicas = test::stage_each(model, 4, 6);
-  replicas.stages[1].devices = {DeviceId{1}, DeviceId{4}, DeviceId{5}};
-  replicas.stages[3].devices = {DeviceId{3}, DeviceId{6}};
+  replicas.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{4}, DeviceId{5}});
+  replicas.stages[StageId{3}].place_on({DeviceId{3}, DeviceId{6}});
   compare("gpipe", model, replicas, flush, training);
   training.slots = true;
   compare("gpipe", model, replicas, flush, training);
@@ -175,7 +176,7 @@ TEST_CASE("what fails in one process ends the others without a word of their own
 TEST_CASE("gradients of replicas in several processes that are scattered, gathered, exchanged or broadcast") {
   const ModelGraph model = test::deep_net(3, 6, 9, 3);
   Plan plan = test::stage_each(model, 4, 3);
-  plan.stages[1].devices = {DeviceId{1}, DeviceId{3}, DeviceId{4}};
+  plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{3}, DeviceId{4}});
   const WeightsRule rule = test::policy("flush");
   const Training training = test::training_of(OptimizerKind::Adam, 0.01, "teacher");
   const Program program = test::real_program("1f1b", plan, rule, 3);

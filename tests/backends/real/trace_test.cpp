@@ -55,7 +55,7 @@ struct Asynchronous {
   }
   StageCosts costs(const std::vector<double>& forward) const {
     StageCosts all;
-    for (const double seconds : forward) all.push_back({test::times(seconds, 2 * seconds)});
+    for (const double seconds : forward) all.add({test::times(seconds, 2 * seconds)});
     return all;
   }
   test::RealRun run(Program program) const {

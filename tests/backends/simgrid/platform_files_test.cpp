@@ -8,17 +8,17 @@
 
 #include "backends/backend.hpp"
 #include "backends/platform.hpp"
-#include "backends/simgrid/engine.hpp"
+#include "backends/simgrid/platform.hpp"
 #include "backends/simgrid/sandbox.hpp"
 #include "sim/cluster/device_presets.hpp"
+#include "sim/core/file.hpp"
 #include "sim/core/random.hpp"
-#include "sim/core/text.hpp"
 #include "sim/experiment/scenario.hpp"
 #include "sim/experiment/simgrid_xml.hpp"
-#include "sim/report/simgrid_xml.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/differences.hpp"
 #include "tests/support/program_builder.hpp"
+#include "topologies/simgrid_xml.hpp"
 
 using namespace stagecraft;
 

@@ -11,8 +11,9 @@
 #include <sstream>
 
 #include "backends/backend.hpp"
+#include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/pipeedge.hpp"
+#include "sim/plan/edgepipe/pipeedge_files.hpp"
 #include "sim/plan/edgepipe/search.hpp"
 #include "sim/report/report.hpp"
 #include "tests/support/checked.hpp"
@@ -249,7 +250,7 @@ Report simulate(const std::string& backend, const edgepipe::Problem& p, const ed
   StageCosts costs;
   for (const edgepipe::Part& part : chain) {
     const auto& compute = p.machines[part.machines].compute;
-    costs.push_back({test::times(compute.at(part.from, part.to), 0)});
+    costs.add({test::times(compute.at(part.from, part.to), 0)});
   }
   for (std::size_t e = 0; e < plan.edges.size(); ++e) plan.edges[e].bytes = Bytes{p.message[chain[e].to]};
   LoweringOptions options;

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "models/pipedream_graph.hpp"
+#include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "sim/plan/msr/pipedream.hpp"
 #include "sim/plan/msr/piper_file.hpp"
@@ -142,11 +143,11 @@ TEST_CASE("pipedream: VGG-16 on 4 machines is cut where the released runtime cut
   const CostTable costs(model, cluster);
   const Planned made = def.plan({model, cluster, costs, test::plan_spec(def, options, cluster), 4});
   REQUIRE(made.plan.stage_count() == 2);
-  CHECK(made.plan.stages[0].devices.size() == 3);
-  CHECK(made.plan.stages[1].devices.size() == 1);
+  CHECK(made.plan.stages[StageId{0}].devices().size() == 3);
+  CHECK(made.plan.stages[StageId{1}].devices().size() == 1);
   // gpus=4 of runtime/image_classification/models/vgg16: nodes 2 to 18, and 19 to 41.
-  CHECK(model.layers[made.plan.stages[0].layers.back()].name == "node18");
-  CHECK(model.layers[made.plan.stages[1].layers.front()].name == "node19");
+  CHECK(model.layers[made.plan.stages[StageId{0}].shape.layers.back()].name == "node18");
+  CHECK(model.layers[made.plan.stages[StageId{1}].shape.layers.front()].name == "node19");
   CHECK(made.predicted.value == doctest::Approx(0.205520896).epsilon(1e-9));
   CHECK(made.lower_bound == made.predicted);
 }

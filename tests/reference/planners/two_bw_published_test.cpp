@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "sim/plan/msr/two_bw.hpp"
 #include "tests/support/checked.hpp"
@@ -19,7 +20,8 @@ namespace {
 /// Equal stages without messages, one second forward and two backward each.
 msr::TwoBwPipeline pipeline(int depth, int micro_batches, bool recompute = false) {
   msr::TwoBwPipeline p;
-  p.stages.assign(static_cast<std::size_t>(depth), {3.0 / depth, 0, 0, 1.0 / depth, 0, 1.0 / depth});
+  p.stages.assign(static_cast<std::size_t>(depth),
+                  {3.0 / depth, 0, 0, {.weights = {1.0 / depth}, .stash = {1.0 / depth}}});
   p.micro_batches = micro_batches, p.recompute = recompute;
   return p;
 }

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "sim/core/file.hpp"
 #include "sim/core/numbers.hpp"
 #include "tests/reference/weights/questions.hpp"
 

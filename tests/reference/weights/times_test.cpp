@@ -5,6 +5,7 @@
 #include <array>
 #include <optional>
 
+#include "sim/core/file.hpp"
 #include "sim/core/numbers.hpp"
 
 #include "tests/reference/weights/questions.hpp"

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "sim/core/catalog.hpp"
+#include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 
 using namespace stagecraft;

@@ -1,13 +1,11 @@
 #include "sim/core/text.hpp"
 
 #include <doctest/doctest.h>
-
 #include <filesystem>
 #include <limits>
 
-#include "sim/core/counted.hpp"
 #include "sim/core/diagnostic.hpp"
-#include "sim/core/written.hpp"
+#include "sim/core/file.hpp"
 
 using namespace stagecraft;
 
@@ -16,9 +14,9 @@ const std::vector<std::string> kWords{"stages", "schedule", "1f1b", "gpipe"};
 }
 
 TEST_CASE("one of a thing has no ending") {
-  CHECK(counted(1, "device") == "1 device");
-  CHECK(counted(0, "device") == "0 devices");
-  CHECK(counted(3, "micro-batch", "es") == "3 micro-batches");
+  CHECK(pluralize(1, "device") == "1 device");
+  CHECK(pluralize(0, "device") == "0 devices");
+  CHECK(pluralize(3, "micro-batch", "es") == "3 micro-batches");
 }
 
 TEST_CASE("the closest word is within a third of its length, and swaps count one") {
@@ -123,4 +121,30 @@ TEST_CASE("a file is written whole and read back") {
   CHECK_THROWS_WITH_AS(read_file(folder), doctest::Contains("is a folder"), InputError);
   CHECK_THROWS_WITH_AS(read_file(folder / "none"), doctest::Contains("No such file"), InputError);
   std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("text for XML has no character that ends an element or an attribute") {
+  CHECK(xml_escape("a<b> & \"c\" 'd'") == "a&lt;b&gt; &amp; &quot;c&quot; 'd'");
+}
+
+TEST_CASE("a CSV cell is in quotes only where it needs them") {
+  CHECK(csv_cell("plain text") == "plain text");
+  CHECK(csv_cell("a,b") == "\"a,b\"");
+  CHECK(csv_cell("say \"x\"") == "\"say \"\"x\"\"\"");
+  CHECK(csv_cell("two\nlines") == "\"two\nlines\"");
+  CHECK(csv_cell("", true) == "\"\"");
+}
+
+TEST_CASE("* stands for any letters") {
+  CHECK(matches("gpu1", "gpu1"));
+  CHECK_FALSE(matches("gpu1", "gpu10"));
+  CHECK(matches("gpu1*", "gpu10"));
+  CHECK(matches("gpu1*", "gpu1"));
+  CHECK(matches("*", ""));
+  CHECK(matches("*.nic", "a.b.nic"));
+  CHECK_FALSE(matches("*.nic", "a.nics"));
+  CHECK(matches("n*.gpu*", "node3.gpu7"));
+  CHECK(matches("a*b*a", "abba"));
+  CHECK_FALSE(matches("a*b*a", "aba-"));
+  CHECK_FALSE(matches("", "a"));
 }

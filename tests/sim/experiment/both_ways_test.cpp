@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
+#include "sim/core/file.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/report/report.hpp"
 #include "sim/schedule/builder.hpp"
@@ -128,8 +129,8 @@ TEST_CASE("the all-reduce of the last stage hides behind the backwards of the fi
   // of 0 and 2 at 6; two members move the bytes of one copy over each edge.
   const Experiment s = scenario("chimera", 2, 2, {1, 1, 1}, {"model.parameters=5e8"});
   const CompiledExperiment p = compile(s);
-  const StageCost& cost = p.costs[0][0];
-  const double reduce = cost.gradient_traffic.value / 4e9;
+  const StageCost& cost = p.costs.at(StageId{0}, 0);
+  const double reduce = cost.memory.gradients.value / 4e9;
   REQUIRE(reduce > cost.update.value);
   REQUIRE(reduce <= 2);
   for (const char* backend : {"ideal", "simgrid"}) {

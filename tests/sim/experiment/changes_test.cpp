@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/run.hpp"
 

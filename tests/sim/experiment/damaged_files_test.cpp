@@ -7,7 +7,7 @@
 
 #include "models/pipedream_graph.hpp"
 #include "sim/core/diagnostic.hpp"
-#include "sim/experiment/pipeedge.hpp"
+#include "sim/plan/edgepipe/pipeedge_files.hpp"
 #include "sim/plan/msr/piper_file.hpp"
 #include "tests/support/damage.hpp"
 

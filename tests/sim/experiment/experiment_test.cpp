@@ -80,6 +80,21 @@ TEST_CASE("a variant is the same question as the scenario with those settings") 
   CHECK(run(compile(variant), "ideal").report.makespan == run(compile(written), "ideal").report.makespan);
 }
 
+TEST_CASE("an order that recomputes by itself keeps what enters a stage, not the whole stash") {
+  const auto peak = [](std::vector<std::string> sets) {
+    const Outcome outcome = run(compile(load_experiment("examples/quickstart", std::move(sets))), "ideal");
+    Bytes most;
+    for (const DeviceReport& d : outcome.report.devices) most = std::max(most, d.memory.total);
+    return most.value;
+  };
+  const double whole = peak({"run.schedule=gpipe"});
+  const double recomputed = peak({"run.schedule=gpipe", "plan.recompute=full"});
+  const double by_order = peak({"run.schedule={name: gpipe, keep_last: true}"});
+  CHECK(recomputed < whole / 2);
+  CHECK(by_order < whole / 2);
+  CHECK(by_order >= recomputed);  // The last micro-batch keeps everything until its backward, the first to run.
+}
+
 TEST_CASE("a plan as text reads back to the same plan") {
   const Experiment e = load_experiment("examples/quickstart", {"plan.recompute=full"});
   const std::string text = to_text(e.plan, *e.cluster);

@@ -18,11 +18,11 @@ TEST_CASE("graph pipelines: what is in flight is the micro-batches that the plan
     const CompiledExperiment p = compile(scenario);
     const std::vector<int> depth = depth_to_sink(p.plan.graph()), samples = in_flight_samples(p.plan);
     Bytes most;
-    for (std::size_t s = 0; s < depth.size(); ++s) {
+    for (int s = 0; s < p.costs.stages(); ++s) {
       const int in_flight = std::min(depth[s], scenario.run.micro_batches);
       CHECK(samples[s] == 8 * in_flight);
-      for (const StageCost& cost : p.costs[s])
-        most = std::max(most, cost.weights + cost.gradients + cost.optimizer + cost.stash * in_flight);
+      for (const StageCost& cost : p.costs.of(StageId{s}))
+        most = std::max(most, stage_memory(cost.memory, in_flight).total());
     }
     CHECK(p.report.memory.value == doctest::Approx(most.value).epsilon(1e-12));
     // Messages on their way and the inputs of the model come on top.

@@ -58,7 +58,7 @@ double period(const std::vector<int>& replicas, const char* update) {
   for (const int r : replicas) round = std::lcm(round, r);
   const Plan plan = test::in_turn(replicas, 2 * round);
   StageCosts costs;
-  for (const int r : replicas) costs.emplace_back(static_cast<std::size_t>(r), test::times(r, 2 * r));
+  for (const int r : replicas) costs.add(std::vector<StageCost>(r, test::times(r, 2 * r)));
   return played(pipedream(plan, 8, update), plan, costs, 8).period.value / (6 * round);
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("random chains and replicas: valid, and never faster than the busiest 
     double least = 0;
     for (const int r : replicas) {
       const double forward = rng.integer(1, 9);
-      costs.emplace_back(static_cast<std::size_t>(r), test::times(forward, 2 * forward));
+      costs.add(std::vector<StageCost>(r, test::times(forward, 2 * forward)));
       least = std::max(least, plan.mini_batch * 3 * forward / r);
     }
     for (const char* update : {"micro_batch", "iteration"}) {

@@ -84,13 +84,13 @@ TEST_CASE("layerpipe: new weights go once in an iteration to the devices that us
   double sent = 0, expected = 0;
   int updates = 0;
   for (const Transfer& t : p.program.transfers)
-    if (p.plan.stage(p.program.at(t.send).stage).task == StageTask::Update)
+    if (p.plan.stage(p.program.at(t.send).stage).shape.task == StageTask::Update)
       sent += static_cast<double>(p.program.bytes(t));
   for (const StageEdge& e : p.plan.edges)
-    if (p.plan.stage(e.to).task == StageTask::TakeWeights)
+    if (p.plan.stage(e.to).shape.task == StageTask::TakeWeights)
       expected += e.bytes.value * p.plan.mini_batch * scenario.run.lowering.iterations;
   for (const Instruction& i : p.program.instructions)
-    if (i.is_compute() && p.plan.stage(i.stage).task == StageTask::Update) {
+    if (i.is_compute() && p.plan.stage(i.stage).shape.task == StageTask::Update) {
       ++updates;
       CHECK(i.duration.value > 0);
     }
@@ -110,7 +110,7 @@ std::vector<int> behind(const Plan& plan, int hop) {
   for (bool changed = true; changed;) {
     changed = false;
     for (const StageEdge& e : plan.edges) {
-      const int least = all[at(e.from)] + (plan.stage(e.from).devices == plan.stage(e.to).devices ? 0 : hop);
+      const int least = all[at(e.from)] + (plan.stage(e.from).devices() == plan.stage(e.to).devices() ? 0 : hop);
       if (all[at(e.to)] < least) all[at(e.to)] = least, changed = true;
     }
   }
@@ -131,12 +131,12 @@ std::vector<double> weight_bytes(const CompiledExperiment& p, int micro_batches,
   std::map<LayerId, LayerPlaces> layers;
   for (int s = 0; s < p.plan.stage_count(); ++s) {
     const Stage& stage = p.plan.stage(StageId{s});
-    LayerPlaces& layer = layers[stage.layers.front()];
+    LayerPlaces& layer = layers[stage.shape.layers.front()];
     const int own = when[s];
-    const DeviceId on = stage.devices.front();
-    if (stage.task == StageTask::Forward) layer.forward = own, layer.forward_on = on;
-    if (stage.task == StageTask::InputGradient) layer.input_gradient = own, layer.input_gradient_on = on;
-    if (stage.task == StageTask::Update || stage.task == StageTask::TakeWeights) layer.news[on] = own;
+    const DeviceId on = stage.devices().front();
+    if (stage.shape.task == StageTask::Forward) layer.forward = own, layer.forward_on = on;
+    if (stage.shape.task == StageTask::InputGradient) layer.input_gradient = own, layer.input_gradient_on = on;
+    if (stage.shape.task == StageTask::Update || stage.shape.task == StageTask::TakeWeights) layer.news[on] = own;
   }
   std::vector<double> bytes(static_cast<std::size_t>(p.program.devices), 0);
   for (const auto& [id, layer] : layers) {

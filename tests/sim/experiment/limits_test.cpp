@@ -47,7 +47,7 @@ double most_bytes() {
 
 void go_the_road(const Plan& plan, const char* backend) {
   StageCost cost;
-  cost.forward = {1e-3}, cost.backward = {2e-3}, cost.stash = {1e6};
+  cost.forward = {1e-3}, cost.backward = {2e-3}, cost.memory.stash = {1e6};
   const StageCosts costs = uniform_costs(plan, cost);
   const Schedule schedule = build_schedule(get_from(schedules::all(), "schedule", "1f1b"), ScheduleInput{plan, costs});
   (void)validate(schedule, plan, {});

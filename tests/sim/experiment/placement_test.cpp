@@ -17,7 +17,7 @@ Plan plan_of(const std::vector<std::string>& sets) { return compile(load_experim
 
 std::vector<int> devices(const Plan& plan) {
   std::vector<int> all;
-  for (const Stage& stage : plan.stages) all.push_back(stage.devices.front());
+  for (const Stage& stage : plan.stages) all.push_back(stage.devices().front());
   return all;
 }
 
@@ -41,9 +41,9 @@ TEST_CASE("stages lie as the schedule wants them") {
 TEST_CASE("replicas of a rank lie together and run the same order") {
   const CompiledExperiment p = compile(
       load_experiment(kFile, {"run.schedule=zb-v", "plan.replicas=2", "plan.micro_batch_size=2", "plan.stages=8"}));
-  CHECK(p.plan.stages[0].devices == std::vector<DeviceId>{DeviceId{0}, DeviceId{1}});
-  CHECK(p.plan.stages[7].devices == p.plan.stages[0].devices);
-  CHECK(p.schedule.devices[0] == p.schedule.devices[1]);
+  CHECK(p.plan.stages[StageId{0}].devices() == std::vector<DeviceId>{DeviceId{0}, DeviceId{1}});
+  CHECK(p.plan.stages[StageId{7}].devices() == p.plan.stages[StageId{0}].devices());
+  CHECK(p.schedule.row(DeviceId{0}) == p.schedule.row(DeviceId{1}));
 }
 
 TEST_CASE("stages written by hand may lie as the schedule wants them, on any devices") {

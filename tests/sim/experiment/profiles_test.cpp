@@ -1,6 +1,7 @@
 // Measured costs in a scenario: found by file or name, written into it, given to the links.
 
 #include "sim/experiment/profiles.hpp"
+#include "sim/core/file.hpp"
 
 #include <doctest/doctest.h>
 
@@ -80,7 +81,7 @@ TEST_CASE("a profile by file or by name decides what ops and links cost") {
     REQUIRE(scenario.profile != nullptr);
     CHECK(to_yaml(*scenario.profile) == to_yaml(by_hand()));
     const CompiledExperiment p = compile(scenario);
-    CHECK(p.costs[1][0].forward.value == doctest::Approx(3e-3 + 1e-6));
+    CHECK(p.costs.at(StageId{1}, 0).forward.value == doctest::Approx(3e-3 + 1e-6));
     CHECK(text_of(p.program) != text_of(plain.program));
     for (const Link& link : p.cluster().links) {
       CHECK(link.latency.value == doctest::Approx(7e-6));

@@ -17,7 +17,7 @@ constexpr int p = 4, m = 6;
 constexpr double kInput = 2 * s * b * h, kKept = 34 * s * b * h, kInside = 5 * a * s * s * b;
 
 /// A Transformer layer on each device.
-std::vector<DeviceReport> devices(const std::string& schedule, const std::string& recompute) {
+CompiledExperiment pipeline(const std::string& schedule, const std::string& recompute) {
   std::string stages;
   for (int k = 0; k < p; ++k)
     stages += std::string(k > 0 ? ", " : "") + "{layers: [" + (k == 0 ? "tok..l0" : "l" + std::to_string(k)) +
@@ -29,8 +29,11 @@ std::vector<DeviceReport> devices(const std::string& schedule, const std::string
        "precision: mixed, attention_dropout: true}",
        "plan={planner: explicit, stages: [" + stages + "]}", "run.schedule=" + schedule, "run.iterations=1",
        "run.micro_batches=" + std::to_string(m)});
-  const CompiledExperiment prepared = compile(scenario);
-  return run(prepared, "ideal").report.devices;
+  return compile(scenario);
+}
+
+std::vector<DeviceReport> devices(const std::string& schedule, const std::string& recompute) {
+  return run(pipeline(schedule, recompute), "ideal").report.devices;
 }
 
 }  // namespace
@@ -49,5 +52,46 @@ TEST_CASE("activations of a device: all, without the inside of attention, inputs
       CHECK(selective[d].memory.activations == in_flight);
       CHECK(full[d].memory.stash.value == in_flight * kInput + (kKept + kInside - kInput));
     }
+  }
+}
+
+TEST_CASE("the memory model of planners is what a run counts without messages") {
+  for (const std::string schedule : {"1f1b", "gpipe"})
+    for (const std::string recompute : {"none", "selective", "full"}) {
+      CAPTURE(schedule);
+      CAPTURE(recompute);
+      const CompiledExperiment c = pipeline(schedule, recompute);
+      const std::vector<DeviceReport> counted = run(c, "ideal").report.devices;
+      for (int k = 0; k < p; ++k) {
+        CAPTURE(k);
+        const StageMemory memory = stage_memory(c.costs.at(StageId{k}, 0).memory, schedule == "gpipe" ? m : p - k);
+        CHECK(counted[k].memory.resident == memory.resident());
+        CHECK(counted[k].memory.stash == memory.stash + memory.recompute_peak);
+      }
+    }
+}
+
+TEST_CASE("pipedream: a version and a stash for each micro-batch in flight, planned and counted") {
+  const CompiledExperiment c = compile(load_experiment(
+      "examples/cpu-transformer", {"plan={planner: pipedream, straight: true}",
+                                   "run.schedule={name: pipedream, update: micro_batch}", "run.iterations=4"}));
+  Bytes most;
+  for (const DeviceReport& d : run(c, "ideal").report.devices)
+    most = std::max(most, d.memory.resident + d.memory.stash);
+  CHECK(c.report.memory.value == doctest::Approx(most.value).epsilon(1e-12));
+}
+
+TEST_CASE("piper and 2bw plan for no less than a run counts without messages") {
+  for (const auto& asked : {std::pair{"plan={planner: piper}", "1f1b"},
+                            {"plan={planner: piper, recompute: full}", "1f1b"},
+                            {"plan={planner: piper, recompute: selective}", "1f1b"},
+                            {"plan={planner: 2bw, largest_micro_batch: 2}", "2bw"},
+                            {"plan={planner: 2bw, largest_micro_batch: 2, recompute: full}", "2bw"}}) {
+    const std::string plan = asked.first, schedule = asked.second;
+    CAPTURE(plan);
+    const CompiledExperiment c =
+        compile(load_experiment("examples/cpu-transformer", {plan, "run.schedule=" + schedule, "run.iterations=3"}));
+    for (const DeviceReport& d : run(c, "ideal").report.devices)
+      CHECK((d.memory.resident + d.memory.stash).value <= c.report.memory.value * (1 + 1e-12));
   }
 }

@@ -27,7 +27,7 @@ Report report_of(const Program& program) {
 
 StageCost with_weights(double bytes) {
   StageCost cost = test::times(1, 1);
-  cost.weights = Bytes{bytes};
+  cost.memory.weights = Bytes{bytes};
   return cost;
 }
 

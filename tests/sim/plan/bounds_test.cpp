@@ -226,9 +226,9 @@ TEST_CASE("bounds: shared work is what a linear programme finds") {
 TEST_CASE("bounds: what is known of a plan decides which of them hold for it") {
   Plan plan = chain_plan(2, 2, 4);
   CHECK(bounds::kind_of(plan, true).whole_stages);
-  plan.stages[1].devices = plan.stages[0].devices;
+  plan.stages[StageId{1}].place_on(plan.stages[StageId{0}].devices());
   CHECK_FALSE(bounds::kind_of(plan, true).whole_stages);
   plan = chain_plan(2, 2, 4);
-  plan.stages[0].task = StageTask::Forward;
+  plan.stages[StageId{0}].shape.task = StageTask::Forward;
   CHECK_FALSE(bounds::kind_of(plan, true).whole_stages);
 }

@@ -261,8 +261,8 @@ Planned plan_with(const ModelGraph& model, const Cluster& cluster, const std::st
 std::string text_of(const Plan& plan, const Cluster& cluster) {
   std::string text;
   for (const Stage& stage : plan.stages) {
-    const auto first = stage.layers.front(), last = stage.layers.back();
-    text += (text.empty() ? "" : ", ") + cluster.devices[stage.devices.front()].name + " l" + std::to_string(first) +
+    const auto first = stage.shape.layers.front(), last = stage.shape.layers.back();
+    text += (text.empty() ? "" : ", ") + cluster.devices[stage.devices().front()].name + " l" + std::to_string(first) +
             (first == last ? "" : "-l" + std::to_string(last));
   }
   return text;

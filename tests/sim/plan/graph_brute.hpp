@@ -23,7 +23,7 @@ inline Sums layer(double seconds, double kept, double stash) {
     sums.seconds[c] = seconds / (1 << c);
     sums.stash[c] = stash / (1 << c);
   }
-  sums.kept = sums.gradients = kept;
+  sums.gradients = kept;
   return sums;
 }
 
@@ -137,7 +137,8 @@ class BruteForce {
         if (part_of_[l] != s) continue;
         seconds += p_.amounts[l].seconds[choice[s]], stash += p_.amounts[l].stash[choice[s]];
         update += p_.amounts[l].update;
-        kept += p_.amounts[l].kept, gradients += p_.amounts[l].gradients;
+        gradients += p_.amounts[l].gradients;
+        kept += p_.amounts[l].weights + p_.amounts[l].gradients + p_.amounts[l].optimizer;
         for (const int input : p_.layers.previous[l])
           if (part_of_[input] != s && entered.insert(input).second) entering += p_.output[input];
       }

@@ -7,7 +7,7 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/plan/planner.hpp"
-#include "sim/plan/stage_cost.hpp"
+#include "sim/plan/stage_costs.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/planning.hpp"
 
@@ -47,9 +47,9 @@ void check_use(const Planned& made, const ModelGraph& model) {
   std::set<DeviceId> devices;
   std::size_t named = 0, used = 0;
   for (const Stage& stage : made.plan.stages) {
-    layers.insert(stage.layers.begin(), stage.layers.end());
-    devices.insert(stage.devices.begin(), stage.devices.end());
-    named += stage.layers.size(), used += stage.devices.size();
+    layers.insert(stage.shape.layers.begin(), stage.shape.layers.end());
+    devices.insert(stage.devices().begin(), stage.devices().end());
+    named += stage.shape.layers.size(), used += stage.devices().size();
   }
   CHECK(layers.size() == model.layers.size());
   CHECK(named == model.layers.size());
@@ -61,11 +61,9 @@ double memory_of(const Planned& made, const ModelGraph& model, const Cluster& cl
   const StageCosts costs = stage_costs(made.plan, CostTable(model, cluster));
   const std::vector<int> depth = depth_to_sink(made.plan.graph());
   double most = 0;
-  for (std::size_t s = 0; s < costs.size(); ++s)
-    for (const StageCost& cost : costs[s])
-      most = std::max(
-          most,
-          (cost.weights + cost.gradients + cost.optimizer + cost.stash * std::min(micro_batches, depth[s])).value);
+  for (int s = 0; s < costs.stages(); ++s)
+    for (const StageCost& cost : costs.of(StageId{s}))
+      most = std::max(most, stage_memory(cost.memory, std::min(micro_batches, depth[s])).total().value);
   return most;
 }
 
@@ -97,7 +95,7 @@ TEST_CASE("planners: graphpipe and graph-exact put branches side by side") {
   // Branches use devices side by side: a stage that follows another one of its branch has the next device.
   for (const StageEdge& edge : exact.plan.edges)
     if (edge.to != 7)
-      CHECK(exact.plan.stage(edge.to).devices.front() == exact.plan.stage(edge.from).devices.front() + 1);
+      CHECK(exact.plan.stage(edge.to).devices().front() == exact.plan.stage(edge.from).devices().front() + 1);
 }
 
 TEST_CASE("planners: graph pipelines keep within memory, or say that they cannot") {
@@ -125,9 +123,9 @@ TEST_CASE("planners: graph pipelines replicate where a layer is too long, in pow
   for (const char* name : {"graphpipe", "graph-exact"}) {
     CAPTURE(name);
     const Planned made = planned(name, model, cluster, "{micro_batch_size: 8}");
-    CHECK(made.plan.stages[0].devices.size() == 4);
+    CHECK(made.plan.stages[StageId{0}].devices().size() == 4);
     CHECK(made.predicted.value >= 6);
-    CHECK(planned(name, model, cluster, "{micro_batch_size: 2}").plan.stages[0].devices.size() == 2);
+    CHECK(planned(name, model, cluster, "{micro_batch_size: 2}").plan.stages[StageId{0}].devices().size() == 2);
     CHECK(planned(name, model, cluster, "{micro_batch_size: 8, bandwidth: 1 B/s}").predicted.value < 24);
   }
   // 4 replicas reduce 4 bytes of gradients: 2 * 3 / 4 * 4 bytes at 1 byte a second, in 8 micro-batches of 6 s.
@@ -151,7 +149,7 @@ TEST_CASE("planners: stages of a graph get the type that suits them") {
     CHECK(alike.bound_reason.find("slow") == std::string::npos);
     check_use(mixed, model);
     for (const Stage& stage : mixed.plan.stages)  // 16 bytes of weights and 8 for each stage behind: one layer, or two.
-      if (stage.devices.front() == 3) CHECK(stage.layers.size() <= 2);
+      if (stage.devices().front() == 3) CHECK(stage.shape.layers.size() <= 2);
   }
   // 3 s a layer, 6 s on the slow device: four of these stages side by side take 6 s, as two layers on a fast one do.
   CHECK(planned("graphpipe", model, cluster, "{}").predicted.value == doctest::Approx(6).epsilon(1e-9));

@@ -12,9 +12,7 @@
 #include "sim/plan/graph/coarsen.hpp"
 #include "sim/plan/graph/exact.hpp"
 #include "sim/plan/graph/partition.hpp"
-#include "sim/plan/graph/series_parallel.hpp"
 #include "sim/plan/graph/structure.hpp"
-#include "sim/plan/graph/twin_chains.hpp"
 #include "tests/sim/plan/graph_brute.hpp"
 
 using namespace stagecraft;

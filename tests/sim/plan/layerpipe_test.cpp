@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "sim/plan/planner.hpp"
-#include "sim/plan/stage_cost.hpp"
+#include "sim/plan/stage_costs.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/planning.hpp"
@@ -47,8 +47,8 @@ double largest_load(const Plan& made, const ModelGraph& model, const Cluster& cl
   std::vector<double> load(cluster.devices.size(), 0);
   const StageCosts costs = stage_costs(made, CostTable(model, cluster));
   for (int s = 0; s < made.stage_count(); ++s) {
-    const StageCost& cost = costs[s].front();
-    load[made.stage(StageId{s}).devices.front()] += (cost.forward + cost.backward).value;
+    const StageCost& cost = costs.at(StageId{s}, 0);
+    load[made.stage(StageId{s}).devices().front()] += (cost.forward + cost.backward).value;
   }
   return *std::max_element(load.begin(), load.end());
 }
@@ -103,12 +103,12 @@ TEST_CASE("layerpipe: the tasks of a chain and what they send") {
                                                    "l0.U>l0.F.weights=8", "l1.dW>l1.U=0", "l1.U>l1.F.weights=8",
                                                    "l2.dW>l2.U=0", "l2.U>l2.dX.weights=8"});
   for (const Stage& stage : made.stages) {  // Each of the two devices has part of every layer.
-    const bool once = stage.task == StageTask::Update || stage.task == StageTask::TakeWeights;
+    const bool once = stage.shape.task == StageTask::Update || stage.shape.task == StageTask::TakeWeights;
     CHECK(stage.micro_batch_size == (once ? 8 : 2));
   }
-  CHECK(made.stages[8].devices == made.stages[7].devices);
-  CHECK(made.stages[9].devices == made.stages[0].devices);
-  CHECK(made.stages[13].devices == made.stages[3].devices);
+  CHECK(made.stages[StageId{8}].devices() == made.stages[StageId{7}].devices());
+  CHECK(made.stages[StageId{9}].devices() == made.stages[StageId{0}].devices());
+  CHECK(made.stages[StageId{13}].devices() == made.stages[StageId{3}].devices());
   CHECK(made.mini_batch == 8);
   CHECK(to_text(made).find("micro-batch 2, input gradient alone; to 5 (20 B a sample); to 6 (20 B a sample)") !=
         std::string::npos);
@@ -147,7 +147,7 @@ TEST_CASE("layerpipe: a device twice as fast gets what it ends first") {
   const Plan made = plan("layerpipe", model, cluster);
   std::vector<int> devices;
   for (const Stage& stage : made.stages)
-    if (stage.task < StageTask::Update) devices.push_back(stage.devices.front());
+    if (stage.shape.task < StageTask::Update) devices.push_back(stage.devices().front());
   CHECK(devices == std::vector<int>{0, 0, 0, 0, 1, 0, 1, 0});
   CHECK(largest_load(made, model, cluster) == 12);
 }
@@ -162,13 +162,13 @@ TEST_CASE("layerpipe: a task costs its own time, has weights, and what updates t
   const double weights[] = {4, 400, 400, 400, 4, 0, 0};  // fp32
   const double updating[] = {0,  0, 0, 1200,
                              12, 0, 0};  // Adam: a gradient of 4, a state of 8; the updates find them there
-  REQUIRE(costs.size() == 7);
+  REQUIRE(costs.stages() == 7);
   for (std::size_t s = 0; s < 7; ++s) {
-    CHECK(costs[s].front().forward.value == seconds[s]);
-    CHECK(costs[s].front().weights.value == weights[s]);
-    CHECK((costs[s].front().gradients + costs[s].front().optimizer).value == updating[s]);
-    CHECK(costs[s].front().backward.value == 0);
-    CHECK(costs[s].front().stash.value == 0);
+    CHECK(costs.at(StageId{s}, 0).forward.value == seconds[s]);
+    CHECK(costs.at(StageId{s}, 0).memory.weights.value == weights[s]);
+    CHECK((costs.at(StageId{s}, 0).memory.gradients + costs.at(StageId{s}, 0).memory.optimizer).value == updating[s]);
+    CHECK(costs.at(StageId{s}, 0).backward.value == 0);
+    CHECK(costs.at(StageId{s}, 0).memory.stash.value == 0);
   }
 }
 
@@ -176,7 +176,7 @@ TEST_CASE("layerpipe: devices by name, each once") {
   const ModelGraph model = chain({1, 1});
   const Cluster cluster = test::devices_with({1, 1, 1});
   for (const Stage& stage : plan("layerpipe", model, cluster, "{devices: [d2, d1]}").stages)
-    CHECK(stage.devices.front() != DeviceId{0});
+    CHECK(stage.devices().front() != DeviceId{0});
   const auto refusal = [&](const std::string& yaml) {
     return test::input_error_of([&] { plan("layerpipe", model, cluster, yaml); });
   };
@@ -198,5 +198,5 @@ TEST_CASE("layerpipe: layers that share weights have one update, which gets all 
   CHECK(has("l2.dW>l0.U=8"));  // 64 bytes of gradients in an iteration of 8 samples.
   for (const char* edge : {"l0.U>l0.F.weights=8", "l0.U>l2.F.weights=8", "l0.U>l2.dX.weights=8"}) CHECK(has(edge));
   CHECK(std::count_if(made.stages.begin(), made.stages.end(),
-                      [](const Stage& s) { return s.task == StageTask::Update; }) == 1);
+                      [](const Stage& s) { return s.shape.task == StageTask::Update; }) == 1);
 }

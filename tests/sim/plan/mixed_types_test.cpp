@@ -15,7 +15,7 @@ using namespace stagecraft;
 
 namespace {
 
-/// Layers that take a random time on each of the types: not always the same type is faster.
+/// Layers that mix a random time on each of the types: not always the same type is faster.
 msr::MixedWork random_work(Rng& rng, int layers, bool chain, int types, int devices) {
   const Digraph graph = test::random_graph(rng, layers, chain);
   const msr::Cuts cuts = chain ? msr::listed_cuts(layers) : msr::all_cuts(graph, 1000);
@@ -56,14 +56,6 @@ void check_devices(const std::vector<msr::FoundStage>& stages, int devices, bool
 }
 
 }  // namespace
-
-TEST_CASE("takes: every choice of devices, once") {
-  CHECK(msr::takes_of({2, 1}, 3).size() == 5);  // 3 * 2 counts, but for none at all
-  CHECK(msr::takes_of({2, 1}, 1).size() == 2);
-  const std::vector<msr::Take> one = msr::takes_of({3}, 2);
-  REQUIRE(one.size() == 2);
-  CHECK((one[1].devices == 2 && one[1].types == 1));
-}
 
 TEST_CASE("pipedream on several types equals looking at every plan, on 600 random models") {
   Rng rng(21, "mixed");
@@ -227,11 +219,11 @@ std::vector<msr::PiperInput> random_piper(Rng& rng, int types, int devices) {
   input.most_replicas = rng.integer(1, 4);
   input.whole_stages = true;
   for (int l = 0; l < layers; ++l) {
-    msr::Variant plain{"plain", rng.uniform(0, 1), rng.uniform(0, 1), rng.uniform(0, 2), rng.uniform(0, 2), {}, {}};
+    msr::Variant plain{"plain", rng.uniform(0, 1), rng.uniform(0, 1), test::random_units(rng), {}, {}};
     for (std::size_t i = 0; i < input.graph.previous[l].size(); ++i) plain.in.push_back(rng.uniform(0, 1));
     for (std::size_t i = 0; i < input.graph.next[l].size(); ++i) plain.out.push_back(rng.uniform(0, 1));
     msr::Variant again = plain;
-    again.seconds *= 1.3, again.memory_in_flight /= 4, again.memory_in_turn = rng.uniform(0, 2);
+    again.seconds *= 1.3, again.memory.stash.value /= 4, again.memory.recompute_peak.value = rng.uniform(0, 2);
     input.layers.push_back({"l", {{1, {plain, again}}}});
   }
   std::vector<msr::PiperInput> inputs;
@@ -257,29 +249,29 @@ double best_of_all(const std::vector<msr::PiperInput>& inputs, const msr::Cuts& 
     if (!cuts.contains(to, from)) continue;
     const std::vector<int> layers = cuts.layers_between(from, to);
     const auto inside = [&](int layer) { return std::find(layers.begin(), layers.end(), layer) != layers.end(); };
-    for (const msr::Take& take : msr::takes_of(left, std::min(first.most_replicas, used))) {
-      if (first.micro_batches % take.devices != 0) continue;
-      const int in_flight = (used + take.devices - 1) / take.devices;
+    for (const DeviceMix& mix : DeviceMixes(left).up_to(std::min(first.most_replicas, used))) {
+      if (first.micro_batches % mix.devices != 0) continue;
+      const int in_flight = (used + mix.devices - 1) / mix.devices;
       std::vector<int> rest = left;
-      for (std::size_t t = 0; t < rest.size(); ++t) rest[t] -= take.of_type[t];
-      const double behind = best_of_all(inputs, cuts, to, rest, used - take.devices);
+      for (std::size_t t = 0; t < rest.size(); ++t) rest[t] -= mix.of_type[t];
+      const double behind = best_of_all(inputs, cuts, to, rest, used - mix.devices);
       for (const std::size_t v : {std::size_t{0}, std::size_t{1}}) {
         double slowest = 0;
         bool fits = true;
         for (std::size_t t = 0; t < inputs.size(); ++t) {
-          if (take.of_type[t] == 0) continue;
+          if (mix.of_type[t] == 0) continue;
           double seconds = 0, bytes = 0, parameters = 0, memory = 0, in_turn = 0;
           for (const int l : layers) {
             const msr::Variant& variant = inputs[t].layers[l].by_degree.at(1)[v];
             seconds += variant.seconds, parameters += variant.parameters;
-            memory += variant.memory_in_flight * in_flight + variant.memory_once;
-            in_turn = std::max(in_turn, variant.memory_in_turn);
+            memory += variant.memory.stash.value * in_flight + variant.memory.weights.value;
+            in_turn = std::max(in_turn, variant.memory.recompute_peak.value);
             for (std::size_t e = 0; e < variant.in.size(); ++e)
               if (!inside(first.graph.previous[l][e])) bytes += 2 * variant.in[e];
             for (std::size_t e = 0; e < variant.out.size(); ++e)
               if (!inside(first.graph.next[l][e])) bytes += 2 * variant.out[e];
           }
-          const double d = take.devices;
+          const double d = mix.devices;
           slowest = std::max(slowest, (seconds + bytes / first.bandwidth) / d +
                                           4 * (d - 1) / d * parameters / first.micro_batches / first.bandwidth);
           fits = fits && memory + in_turn <= inputs[t].memory;

@@ -31,8 +31,8 @@ using test::planned;
 std::string shape(const Plan& plan) {
   std::string text;
   for (const Stage& stage : plan.stages)
-    text +=
-        (text.empty() ? "" : "-") + std::to_string(stage.layers.size()) + "x" + std::to_string(stage.devices.size());
+    text += (text.empty() ? "" : "-") + std::to_string(stage.shape.layers.size()) + "x" +
+            std::to_string(stage.devices().size());
   return text;
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("planners: pipedream and brute agree, and know hosts") {
   CHECK(shape(planned("pipedream", model, test::star(3, 1e9, 0), "{micro_batch_size: 2}").plan) == "2x2-1x1");
   const Planned straight = planned("pipedream", model, flat, "{micro_batch_size: 4, straight: true, fewer: true}");
   CHECK(straight.predicted.value == 24);
-  for (const Stage& stage : straight.plan.stages) CHECK(stage.devices.size() == 1);
+  for (const Stage& stage : straight.plan.stages) CHECK(stage.devices().size() == 1);
   CHECK_THROWS_AS(planned("pipedream", model, flat, "{micro_batch_size: 1}"), Infeasible);  // 4 devices, 3 layers
 
   const Cluster two = hosts(2, 2, 1e12, 1);
@@ -103,13 +103,13 @@ TEST_CASE("planners: piper recomputes where memory is short") {
   const Cluster cluster = test::star(2, 1e9, 0);
   const Planned roomy = planned("piper", model, cluster, "{memory: 1 kB}");
   CHECK(roomy.predicted.value == doctest::Approx(3).epsilon(1e-6));
-  CHECK_FALSE(roomy.plan.stages[0].recompute);
+  CHECK_FALSE(roomy.plan.stages[StageId{0}].shape.recomputes_all());
   CHECK(roomy.memory.value == 2 * 100 + 16);
   CHECK(roomy.lower_bound == roomy.predicted);
   // The first stage has no input: recomputed it keeps 100 bytes once. The second keeps 100 bytes either way.
   const Planned tight = planned("piper", model, cluster, "{memory: 150 B}");
-  CHECK(tight.plan.stages[0].recompute);
-  CHECK_FALSE(tight.plan.stages[1].recompute);
+  CHECK(tight.plan.stages[StageId{0}].shape.recomputes_all());
+  CHECK_FALSE(tight.plan.stages[StageId{1}].shape.recomputes_all());
   CHECK(tight.predicted.value == doctest::Approx(4).epsilon(1e-6));
   CHECK(tight.memory.value == 116);
   CHECK_THROWS_AS(planned("piper", model, cluster, "{memory: 150 B, recompute: none}"), Infeasible);

@@ -25,13 +25,12 @@ msr::PiperInput random_piper(Rng& rng) {
     msr::PiperLayer layer;
     for (const int degree : {1, 2}) {
       if (degree == 2 && rng.integer(0, 3) == 0) continue;
-      msr::Variant plain{
-          "plain", rng.uniform(0, 1) / degree, rng.uniform(0, 1) / degree, rng.uniform(0, 2), rng.uniform(0, 2), {},
-          {}};
+      msr::Variant plain{"plain", rng.uniform(0, 1) / degree, rng.uniform(0, 1) / degree, test::random_units(rng), {},
+                         {}};
       for (std::size_t i = 0; i < input.graph.previous[l].size(); ++i) plain.in.push_back(rng.uniform(0, 1));
       for (std::size_t i = 0; i < input.graph.next[l].size(); ++i) plain.out.push_back(rng.uniform(0, 1));
       msr::Variant again = plain;
-      again.name = "again", again.seconds *= 1.3, again.memory_in_flight /= 4;
+      again.name = "again", again.seconds *= 1.3, again.memory.stash.value /= 4;
       layer.by_degree[degree] = {plain, again};
     }
     input.layers.push_back(std::move(layer));
@@ -58,8 +57,8 @@ Price price_of(const msr::PiperInput& input, const msr::Cuts& cuts, const msr::P
       if (!inside(input.graph.previous[l][e])) price.seconds += 2 * v.in[e] / stage.data / input.bandwidth;
     for (std::size_t e = 0; e < v.out.size(); ++e)
       if (!inside(input.graph.next[l][e])) price.seconds += 2 * v.out[e] / stage.data / input.bandwidth;
-    price.memory += v.memory_in_flight * in_flight + v.memory_once;
-    in_turn = std::max(in_turn, v.memory_in_turn);
+    price.memory += v.memory.stash.value * in_flight + v.memory.weights.value;
+    in_turn = std::max(in_turn, v.memory.recompute_peak.value);
   }
   price.memory += in_turn;
   return price;
@@ -103,7 +102,7 @@ TEST_CASE("piper equals looking at every plan, on 400 random models") {
     input.whole_stages = round % 2 == 0;
     for (msr::PiperLayer& layer : input.layers)
       for (auto& [degree, variants] : layer.by_degree)
-        if (input.whole_stages) variants.back().memory_in_turn = rng.uniform(0, 2);
+        if (input.whole_stages) variants.back().memory.recompute_peak.value = rng.uniform(0, 2);
     const msr::Cuts cuts = msr::all_cuts(input.graph, 1000);
     double best = kInfinity;
     for (int degrees = 1; degrees <= std::min(input.micro_batches, input.devices); ++degrees)

@@ -56,12 +56,12 @@ TEST_CASE("a plan of two chains has every micro-batch once, in turns") {
   CHECK(plan.stage_count() == 4);
   CHECK(plan.edges.size() == 2);
   CHECK(plan.edges[1].from == 2);
-  CHECK(plan.stages[0].micros == std::vector<int>{0, 1, 4, 5});
-  CHECK(plan.stages[3].micros == std::vector<int>{2, 3});
-  CHECK(plan.stages[3].devices == std::vector<DeviceId>{DeviceId{0}});
-  CHECK(placed_plan(Placement::Bidirectional, 2, 2, 6).stages[2].micros == std::vector<int>{3, 4, 5});
-  CHECK(plan.stages[1].twin == 3);
-  CHECK(plan.stages[3].twin == 1);
+  CHECK(plan.stages[StageId{0}].micros == std::vector<int>{0, 1, 4, 5});
+  CHECK(plan.stages[StageId{3}].micros == std::vector<int>{2, 3});
+  CHECK(plan.stages[StageId{3}].devices() == std::vector<DeviceId>{DeviceId{0}});
+  CHECK(placed_plan(Placement::Bidirectional, 2, 2, 6).stage(StageId{2}).micros == std::vector<int>{3, 4, 5});
+  CHECK(plan.stages[StageId{1}].twin == 3);
+  CHECK(plan.stages[StageId{3}].twin == 1);
   CHECK(plan.different_stages() == 2);
   check_plan(plan);
 }
@@ -73,21 +73,25 @@ TEST_CASE("copies of a stage name each other, do the same work and divide the mi
     spoil(plan);
     return test::input_error_of([&] { check_plan(plan); });
   };
-  CHECK(error([](Plan& p) { p.stages[3].twin = StageId{0}; }).find("does not name it in turn") != std::string::npos);
-  CHECK(error([](Plan& p) { p.stages[3].twin = StageId{3}; }).find("is no other stage") != std::string::npos);
-  CHECK(error([](Plan& p) { p.stages[3].twin = StageId{4}; }).find("is no other stage") != std::string::npos);
-  CHECK(error([](Plan& p) { p.stages[3].twin = StageId{}; }).find("does not name it in turn") != std::string::npos);
-  CHECK(error([](Plan& p) { p.stages[3].layers = {LayerId{0}}; }).find("has other layers") != std::string::npos);
-  CHECK(error([](Plan& p) { p.stages[3].micro_batch_size = 2; }).find("another size") != std::string::npos);
-  CHECK(error([](Plan& p) { p.stages[3].micros = {2}; }).find("do not divide the micro-batches") != std::string::npos);
-  CHECK(error([](Plan& p) { p.stages[3].micros = {1, 2, 3}; }).find("do not divide") != std::string::npos);
+  CHECK(error([](Plan& p) { p.stages[StageId{3}].twin = StageId{0}; }).find("does not name it in turn") !=
+        std::string::npos);
+  CHECK(error([](Plan& p) { p.stages[StageId{3}].twin = StageId{3}; }).find("is no other stage") != std::string::npos);
+  CHECK(error([](Plan& p) { p.stages[StageId{3}].twin = StageId{4}; }).find("is no other stage") != std::string::npos);
+  CHECK(error([](Plan& p) { p.stages[StageId{3}].twin = StageId{}; }).find("does not name it in turn") !=
+        std::string::npos);
+  CHECK(error([](Plan& p) { p.stages[StageId{3}].shape.layers = {LayerId{0}}; }).find("has other layers") !=
+        std::string::npos);
+  CHECK(error([](Plan& p) { p.stages[StageId{3}].micro_batch_size = 2; }).find("another size") != std::string::npos);
+  CHECK(error([](Plan& p) { p.stages[StageId{3}].micros = {2}; }).find("do not divide the micro-batches") !=
+        std::string::npos);
+  CHECK(error([](Plan& p) { p.stages[StageId{3}].micros = {1, 2, 3}; }).find("do not divide") != std::string::npos);
 }
 
 TEST_CASE("a plan there and back is one chain") {
   const Plan plan = placed_plan(Placement::V, 3, 2, 4);
   CHECK(plan.stage_count() == 6);
   CHECK(plan.edges.size() == 5);
-  CHECK(plan.stages[4].devices == std::vector<DeviceId>{DeviceId{1}});
+  CHECK(plan.stages[StageId{4}].devices() == std::vector<DeviceId>{DeviceId{1}});
   CHECK(plan.device_count() == 3);
-  CHECK(plan.stages[5].micros.empty());
+  CHECK(plan.stages[StageId{5}].micros.empty());
 }

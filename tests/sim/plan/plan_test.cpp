@@ -32,7 +32,7 @@ TEST_CASE("chain_plan deals stages to ranks in turn") {
   CHECK(plan.mini_batch == 6);
   CHECK(plan.edges.size() == 3);
   CHECK(plan.device_count() == 2);
-  CHECK(plan.stages[3].devices == std::vector<DeviceId>{DeviceId{1}});
+  CHECK(plan.stages[StageId{3}].devices() == std::vector<DeviceId>{DeviceId{1}});
   CHECK(problems_of(plan) == "nothing");
   CHECK(to_text(plan).find("4 stages, 6 samples") == 0);
 }
@@ -57,31 +57,31 @@ TEST_CASE("a circle is named") {
 
 TEST_CASE("sizes: the mini-batch, replicas and both sides of an edge") {
   Plan plan = chain_plan(2, 2, 12);
-  plan.stages[0].micro_batch_size = 4;
-  plan.stages[1].micro_batch_size = 2;
+  plan.stages[StageId{0}].micro_batch_size = 4;
+  plan.stages[StageId{1}].micro_batch_size = 2;
   CHECK(problems_of(plan) == "nothing");
-  plan.stages[1].micro_batch_size = 6;
+  plan.stages[StageId{1}].micro_batch_size = 6;
   CHECK(says(plan, "micro-batches of 4 and 6 samples do not nest"));
-  plan.stages[1].micro_batch_size = 2;
-  plan.stages[1].group = 3;
+  plan.stages[StageId{1}].micro_batch_size = 2;
+  plan.stages[StageId{1}].group = 3;
   CHECK(says(plan, "groups of 4 and 6 samples do not nest"));
-  plan.stages[1].group = 1;
+  plan.stages[StageId{1}].group = 1;
   plan.mini_batch = 10;
   CHECK(says(plan, "micro-batch of 4 samples does not divide the mini-batch of 10"));
   plan.mini_batch = 12;
-  plan.stages[1].devices = {DeviceId{1}, DeviceId{2}, DeviceId{3}};
+  plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{2}, DeviceId{3}});
   CHECK(says(plan, "2 samples cannot be divided among 3 replicas"));
-  plan.stages[1].devices = {DeviceId{1}, DeviceId{1}};
+  plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{1}});
   CHECK(says(plan, "device 1 is named twice"));
 }
 
 TEST_CASE("everything wrong is said at once") {
   Plan plan = chain_plan(2, 2, 3);
-  plan.stages[0].micro_batch_size = 2;
-  plan.stages[1].devices = {};
+  plan.stages[StageId{0}].micro_batch_size = 2;
+  plan.stages[StageId{1}].place_on({});
   CHECK(says(plan, "does not divide"));
   CHECK(says(plan, "has no device"));
-  plan.stages[0].micro_batch_size = 0;
+  plan.stages[StageId{0}].micro_batch_size = 0;
   CHECK(says(plan, "at least 1"));
   CHECK(says(Plan{}, "no stages"));
 }

@@ -6,7 +6,7 @@
 #include "sim/core/numbers.hpp"
 #include "sim/core/random.hpp"
 #include "sim/plan/planner.hpp"
-#include "sim/plan/stage_cost.hpp"
+#include "sim/plan/stage_costs.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/planning.hpp"
@@ -39,17 +39,17 @@ Plan plan(const std::string& name, const ModelGraph& model, const Cluster& clust
 
 double slowest(const Plan& made, const ModelGraph& model, const Cluster& cluster) {
   double worst = 0;
-  for (const auto& replicas : stage_costs(made, CostTable(model, cluster)))
-    for (const StageCost& cost : replicas) worst = std::max(worst, cost.forward.value + cost.backward.value);
+  const StageCosts costs = stage_costs(made, CostTable(model, cluster));
+  for (const StageCost& cost : costs.all()) worst = std::max(worst, cost.forward.value + cost.backward.value);
   return worst;
 }
 
 double busiest(const Plan& made, const ModelGraph& model, const Cluster& cluster) {
   const StageCosts costs = stage_costs(made, CostTable(model, cluster));
   std::vector<double> loads(cluster.devices.size(), 0);
-  for (std::size_t s = 0; s < costs.size(); ++s)
-    for (std::size_t r = 0; r < costs[s].size(); ++r)
-      loads[made.stages[s].devices[r]] += costs[s][r].forward.value + costs[s][r].backward.value;
+  for (const StageId s : made.stages.ids())
+    for (std::size_t r = 0; const StageCost& cost : costs.of(s))
+      loads[made.stages[s].devices()[r++]] += cost.forward.value + cost.backward.value;
   return *std::max_element(loads.begin(), loads.end());
 }
 
@@ -61,7 +61,7 @@ double least_of_all(Plan trial, int layers, const std::function<double(const Pla
       if (first == layers) best = std::min(best, judge(trial));
       return;
     }
-    auto& own = trial.stages[stage].layers;
+    auto& own = trial.stages[StageId{stage}].shape.layers;
     own.clear();
     for (int l = first; l < layers; ++l) {
       own.push_back(LayerId{l});
@@ -81,8 +81,9 @@ TEST_CASE("balanced: a cut by hand, ties to the left") {
   const Plan made = plan("balanced", chain({1, 1, 1, 1, 4}), cluster, "{stages: 3, micro_batch_size: 2}");
   CHECK(made.mini_batch == 8);
   CHECK(made.edges.size() == 2);
-  CHECK(made.stages[2].layers.size() == 1);
-  CHECK(made.stages[1].layers.front() == LayerId{2});  // The first two stages are themselves cut best: 2 and 2.
+  CHECK(made.stages[StageId{2}].shape.layers.size() == 1);
+  CHECK(made.stages[StageId{1}].shape.layers.front() ==
+        LayerId{2});  // The first two stages are themselves cut best: 2 and 2.
 }
 
 TEST_CASE("balanced equals brute force, with unequal devices, replicas and layers") {
@@ -102,7 +103,7 @@ TEST_CASE("balanced equals brute force, with unequal devices, replicas and layer
     CAPTURE(round);
     CHECK(slowest(made, model, cluster) == doctest::Approx(best).epsilon(1e-12));
     std::size_t placed = 0;
-    for (const Stage& stage : made.stages) placed += stage.layers.size();
+    for (const Stage& stage : made.stages) placed += stage.shape.layers.size();
     CHECK(placed == static_cast<std::size_t>(layers));
   }
 }
@@ -150,8 +151,8 @@ TEST_CASE("balanced: both directions give every stage a copy on the opposite dev
   for (int s = 0; s < 4; ++s) {
     const Stage& stage = made.stage(StageId{s});
     CHECK(stage.twin == (s + 2) % 4);
-    CHECK(stage.layers == made.stage(stage.twin).layers);
-    CHECK(stage.devices.front() == (s == 0 || s == 3 ? 0 : 1));
+    CHECK(stage.shape.layers == made.stage(stage.twin).shape.layers);
+    CHECK(stage.devices().front() == (s == 0 || s == 3 ? 0 : 1));
     CHECK(stage.micros == (s < 2 ? std::vector<int>{0, 2} : std::vector<int>{1}));
   }
   // Data crosses within each copy alone.
@@ -162,7 +163,7 @@ TEST_CASE("balanced: both directions give every stage a copy on the opposite dev
   CHECK(made.edges[1].to == 3);
   CHECK(made.edges[1].bytes.value == 8);
   // Of 3 micro-batches the slow device runs stage 0 twice and stage 1 once, so its stage is the short one.
-  CHECK(made.stages[0].layers.size() == 1);
+  CHECK(made.stages[StageId{0}].shape.layers.size() == 1);
   CHECK_THROWS_AS(both_ways(1), Infeasible);
 }
 
@@ -170,9 +171,9 @@ TEST_CASE("balanced: device order, recompute, and what does not fit") {
   const Cluster cluster = test::devices_with({1, 4});
   const ModelGraph model = chain({1, 1, 1, 1, 1});
   const Plan made = plan("balanced", model, cluster, "{stages: 2, devices: [d1, d0], recompute: full}");
-  CHECK(made.stages[0].devices.front() == DeviceId{1});
-  CHECK(made.stages[0].layers.size() == 4);
-  CHECK(made.stages[0].recompute);
+  CHECK(made.stages[StageId{0}].devices().front() == DeviceId{1});
+  CHECK(made.stages[StageId{0}].shape.layers.size() == 4);
+  CHECK(made.stages[StageId{0}].shape.recomputes_all());
 
   const auto code = [&](const std::string& yaml) {
     try {
@@ -222,11 +223,11 @@ TEST_CASE("explicit: ranges, replicas and sizes") {
                          "stages:\n"
                          "  - {name: first, layers: [l0..l1, l2], devices: [d0, d2], micro_batch_size: 2}\n"
                          "  - {layers: [l3], device: d1, micro_batch_size: 4, recompute: full}\n");
-  CHECK(made.stages[0].name == "first");
-  CHECK(made.stages[0].layers.size() == 3);
-  CHECK(made.stages[0].devices == std::vector<DeviceId>{DeviceId{0}, DeviceId{2}});
-  CHECK(made.stages[1].name == "s1");
-  CHECK(made.stages[1].recompute);
+  CHECK(made.stages[StageId{0}].name == "first");
+  CHECK(made.stages[StageId{0}].shape.layers.size() == 3);
+  CHECK(made.stages[StageId{0}].devices() == std::vector<DeviceId>{DeviceId{0}, DeviceId{2}});
+  CHECK(made.stages[StageId{1}].name == "s1");
+  CHECK(made.stages[StageId{1}].shape.recomputes_all());
   CHECK(made.mini_batch == 16);
   REQUIRE(made.edges.size() == 1);
   CHECK(made.edges[0].bytes.value == 8);

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "sim/plan/overlap.hpp"
+#include "tests/support/devices.hpp"
 
 using namespace stagecraft;
 
@@ -15,7 +16,7 @@ Stage stage(int size, int replicas, Share share) {
   Stage stage;
   stage.micro_batch_size = size;
   stage.share = share;
-  for (int r = 0; r < replicas; ++r) stage.devices.emplace_back(r);
+  stage.place_on(test::device_range(0, replicas));
   return stage;
 }
 
@@ -32,7 +33,7 @@ Pieces by_definition(const Stage& own, int micro, int replica, const Stage& othe
   Pieces pieces;
   const SampleRange range = samples_of(own, micro, replica);
   for (int m = 0; m < 24 / other.micro_batch_size; ++m)
-    for (int r = 0; r < static_cast<int>(other.devices.size()); ++r) {
+    for (int r = 0; r < static_cast<int>(other.devices().size()); ++r) {
       const SampleRange theirs = samples_of(other, m, r);
       const auto common = std::min(range.high, theirs.high) - std::max(range.low, theirs.low);
       if (common > 0) pieces.emplace_back(m, r, static_cast<int>(common));
@@ -57,7 +58,7 @@ TEST_CASE("pieces that share samples are all found, and no others") {
   for (const Stage& own : stages)
     for (const Stage& other : stages)
       for (int micro = 0; micro < 24 / own.micro_batch_size; ++micro)
-        for (int replica = 0; replica < static_cast<int>(own.devices.size()); ++replica)
+        for (int replica = 0; replica < static_cast<int>(own.devices().size()); ++replica)
           CHECK(found(own, micro, replica, other) == by_definition(own, micro, replica, other));
 }
 
@@ -69,7 +70,7 @@ TEST_CASE("a piece has a number of its own for each replica with a part in the m
   std::vector<bool> taken(index.size(), false);
   for (int s = 0; s < 2; ++s)
     for (int micro = 0; micro < 6; ++micro)
-      for (int r = 0; r < static_cast<int>(plan.stage(StageId{s}).devices.size()); ++r) {
+      for (int r = 0; r < static_cast<int>(plan.stage(StageId{s}).devices().size()); ++r) {
         if (!takes_part(plan.stage(StageId{s}), micro, r)) continue;
         const std::size_t piece = index.of(StageId{s}, micro, r);
         REQUIRE(piece < taken.size());

@@ -15,7 +15,7 @@ using namespace stagecraft;
 TEST_CASE("2bw: equal stages are the paper's formulas") {
   // Appendix A.1.2 with |W| = 24, A = 60, A_in = 3 in 4 stages: 2|W|/d + A + d A_in, and A/d when it recomputes.
   msr::TwoBwPipeline pipeline;
-  pipeline.stages.assign(4, {2, 3, 3, 6, 0, 15});
+  pipeline.stages.assign(4, {2, 3, 3, {.weights = {6}, .stash = {15}}});
   pipeline.width = 2, pipeline.micro_batches = 8;
   pipeline.depth_bandwidth = 12, pipeline.width_bandwidth = 0.25;
   CHECK(msr::memory_of(pipeline) == 2 * 24 / 4.0 + 60 + 4 * 3);

@@ -11,8 +11,8 @@ namespace {
 
 Program two_replicas() {
   Plan plan = test::dag_plan(2, 4, {{0, 1}}, 10);
-  plan.stages[0].micro_batch_size = plan.stages[1].micro_batch_size = 2;
-  plan.stages[1].devices = {DeviceId{1}, DeviceId{2}};
+  plan.stages[StageId{0}].micro_batch_size = plan.stages[StageId{1}].micro_batch_size = 2;
+  plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{2}});
   LoweringOptions options;
   options.iterations = 2;
   return test::program_of("1f1b", plan, uniform_costs(plan, test::times(1, 1)), options);

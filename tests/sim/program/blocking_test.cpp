@@ -113,8 +113,8 @@ TEST_CASE("an order of work that can never run is a cycle, whatever the communic
 
 TEST_CASE("a replica may be an iteration ahead of the other") {
   Plan plan = chain_plan(1, 1, 2);
-  plan.stages[0].micro_batch_size = 2;
-  plan.stages[0].devices = {DeviceId{0}, DeviceId{1}};
+  plan.stages[StageId{0}].micro_batch_size = 2;
+  plan.stages[StageId{0}].place_on({DeviceId{0}, DeviceId{1}});
   for (const bool rendezvous : {true, false}) {
     const Program program =
         test::program_of("1f1b", plan, uniform_costs(plan, test::times(1, 1)), blocking(rendezvous, 3));

@@ -11,8 +11,8 @@ namespace {
 
 StageCost sized() {
   StageCost cost = test::times(1, 2);
-  cost.stash = Bytes{100}, cost.boundary = Bytes{7};
-  cost.weights = Bytes{1000}, cost.gradients = Bytes{500}, cost.optimizer = Bytes{2000};
+  cost.memory.stash = Bytes{7}, cost.memory.recompute_stash = Bytes{93};
+  cost.memory.weights = Bytes{1000}, cost.memory.gradients = Bytes{500}, cost.memory.optimizer = Bytes{2000};
   return cost;
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("eager: the receiver's buffer begins when the data may come, which is 
 
 TEST_CASE("recomputation: only the input waits, the rest lives from then on") {
   Plan plan = test::dag_plan(2, 1, {{0, 1}}, 10);
-  plan.stages[0].recompute = true;
+  plan.stages[StageId{0}].shape.recomputation = Recomputation::Full;
   const Program program = two_stages(plan, true);
   CHECK(test::buffers_text(program, 0) ==
         "outgoing 0F0..0>1:0F0 10\n"
@@ -75,7 +75,7 @@ TEST_CASE("recomputation: only the input waits, the rest lives from then on") {
 
 TEST_CASE("what a backward makes again is there while it runs, and in a split one while it passes the gradient") {
   StageCost cost = sized();
-  cost.remade = Bytes{30};
+  cost.memory.recompute_peak = Bytes{30};
   const Plan plan = test::dag_plan(1, 1, {});
   const auto text = [&](const char* order) {
     return test::buffers_text(

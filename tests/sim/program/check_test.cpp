@@ -16,12 +16,12 @@ namespace {
 /// Two stages, the second on two devices, two micro-batches.
 Program sound(bool rendezvous = true) {
   Plan plan = test::dag_plan(2, 4, {{0, 1}}, 10);
-  plan.stages[0].micro_batch_size = plan.stages[1].micro_batch_size = 2;
-  plan.stages[1].devices = {DeviceId{1}, DeviceId{2}};
+  plan.stages[StageId{0}].micro_batch_size = plan.stages[StageId{1}].micro_batch_size = 2;
+  plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{2}});
   LoweringOptions options;
   options.rendezvous = rendezvous;
   StageCost cost = test::times(1, 1);
-  cost.stash = Bytes{5};
+  cost.memory.stash = Bytes{5};
   return test::program_of("1f1b", plan, uniform_costs(plan, cost), options);
 }
 

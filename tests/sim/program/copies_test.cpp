@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/support/checked.hpp"
+#include "tests/support/devices.hpp"
 #include "tests/support/listing.hpp"
 #include "tests/support/road.hpp"
 
@@ -18,10 +19,9 @@ Plan both_ways(std::string_view schedule, int p, int micro_batches, int replicas
   Plan plan = plan_for(def, p, def.chunks.least, micro_batches);
   plan.mini_batch *= replicas;
   for (Stage& stage : plan.stages) {
-    const int rank = stage.devices.front();
+    const int rank = stage.devices().front();
     stage.micro_batch_size = replicas;
-    stage.devices.clear();
-    for (int r = 0; r < replicas; ++r) stage.devices.emplace_back(rank * replicas + r);
+    stage.place_on(test::device_range(rank * replicas, replicas));
   }
   check_plan(plan);
   return plan;
@@ -29,8 +29,8 @@ Plan both_ways(std::string_view schedule, int p, int micro_batches, int replicas
 
 Program program_of(std::string_view schedule, const Plan& plan, bool overlap = true, int iterations = 1) {
   StageCost cost = test::times(1, 1, 0.5);
-  cost.gradient_traffic = cost.gradients = Bytes{64};
-  cost.weights = Bytes{100};
+  cost.memory.gradients = Bytes{64};
+  cost.memory.weights = Bytes{100};
   LoweringOptions options;
   options.iterations = iterations;
   options.overlap = overlap;
@@ -93,7 +93,7 @@ TEST_CASE("a ring goes once round the devices of both copies, with the bytes of 
         for (int m = 0; m < c.members; ++m) {
           const Instruction& member = program.at(InstructionId{c.first + m});
           const Stage& own = m < replicas ? first : plan.stage(first.twin);
-          CHECK(member.device == own.devices[m % replicas]);
+          CHECK(member.device == own.devices()[m % replicas]);
           CHECK(&plan.stage(member.stage) == &own);
         }
       }

@@ -17,7 +17,7 @@ namespace {
 class TokenGame {
  public:
   TokenGame(const Schedule& schedule, const Plan& plan, bool rendezvous)
-      : schedule_(schedule), plan_(plan), rendezvous_(rendezvous), at_(schedule.devices.size(), 0) {
+      : schedule_(schedule), plan_(plan), rendezvous_(rendezvous), at_(schedule.device_count(), 0) {
     for (std::size_t d = 0; d < at_.size(); ++d)
       for (std::size_t i = 0; i < row(d).size(); ++i) messages_of(d, i);
   }
@@ -37,7 +37,7 @@ class TokenGame {
   struct Message {
     std::size_t from, sent, to, received;  ///< Device and group of both ends.
   };
-  const std::vector<Op>& row(std::size_t d) const { return schedule_.devices[d]; }
+  const std::vector<Op>& row(std::size_t d) const { return schedule_.row(DeviceId{d}); }
 
   std::size_t slot(std::size_t d, const Op& op) const {
     for (std::size_t i = 0; i < row(d).size(); ++i)
@@ -55,7 +55,7 @@ class TokenGame {
       if ((forward ? e.from : e.to) != op.stage) continue;
       const StageId other = forward ? e.to : e.from;
       for_each_overlap(plan_.stage(op.stage), op.micro, own, plan_.stage(other), [&](int m, int r, int) {
-        const auto to = static_cast<std::size_t>(plan_.stage(other).devices[r]);
+        const auto to = static_cast<std::size_t>(plan_.stage(other).devices()[r]);
         if (to != d) messages_.push_back({d, i + 1, to, slot(to, {op.kind, false, other, m})});
       });
     }
@@ -74,9 +74,9 @@ class TokenGame {
     std::set<StageId> all{stage};
     for (std::size_t before = 0; before < all.size();) {
       before = all.size();
-      for (const Tie& tie : plan_.ties)
-        if (std::any_of(tie.stages.begin(), tie.stages.end(), [&](StageId s) { return all.count(s) > 0; }))
-          all.insert(tie.stages.begin(), tie.stages.end());
+      for (const Reduction& r : plan_.reductions)
+        if (std::any_of(r.stages.begin(), r.stages.end(), [&](StageId s) { return all.count(s) > 0; }))
+          all.insert(r.stages.begin(), r.stages.end());
     }
     return all;
   }
@@ -86,7 +86,7 @@ class TokenGame {
     const Op& op = row(d)[at_[d]];
     if (op.kind != OpKind::Update) return true;
     for (const StageId stage : tied_to(op.stage))
-      for (const DeviceId device : plan_.stage(stage).devices) {
+      for (const DeviceId device : plan_.stage(stage).devices()) {
         const auto other = static_cast<std::size_t>(device);
         const std::size_t update = slot(other, {op.kind, op.fused, stage, op.micro});
         if (at_[other] < update || (at_[other] == update && !done(other))) return false;

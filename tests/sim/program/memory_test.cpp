@@ -10,9 +10,9 @@ constexpr double kGiB = 1 << 30;
 
 StageCost sized(double weights, double stash) {
   StageCost cost = test::times(1, 1);
-  cost.weights = cost.gradients = Bytes{weights / 4};
-  cost.optimizer = Bytes{weights / 2};
-  cost.stash = Bytes{stash};
+  cost.memory.weights = cost.memory.gradients = Bytes{weights / 4};
+  cost.memory.optimizer = Bytes{weights / 2};
+  cost.memory.stash = Bytes{stash};
   return cost;
 }
 
@@ -74,10 +74,10 @@ TEST_CASE("a schedule with less in flight fits where gpipe does not") {
 TEST_CASE("recomputation fits where the stash does not") {
   Plan plan = test::dag_plan(1, 4, {});
   StageCost cost = sized(4 * kGiB, 1 * kGiB);
-  cost.boundary = Bytes{0.125 * kGiB};
+  cost.memory.stash = Bytes{0.125 * kGiB}, cost.memory.recompute_stash = Bytes{0.875 * kGiB};
   const Cluster cluster = cluster_with(5.5 * kGiB, 1);
   CHECK_FALSE(refusal(test::program_of("gpipe", plan, uniform_costs(plan, cost)), cluster).empty());
-  plan.stages[0].recompute = true;
+  plan.stages[StageId{0}].shape.recomputation = Recomputation::Full;
   CHECK(refusal(test::program_of("gpipe", plan, uniform_costs(plan, cost)), cluster).empty());
 }
 

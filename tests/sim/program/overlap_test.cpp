@@ -136,8 +136,9 @@ TEST_CASE("sends of a device follow each other whoever receives them, when sent 
 TEST_CASE("ops that run as one: inputs before the first, outputs behind the last") {
   Plan plan = test::dag_plan(4, 2, {{0, 1}, {2, 3}}, 8);
   const int rank_of[] = {0, 1, 1, 0};
-  for (std::size_t s = 0; s < 4; ++s) plan.stages[s].devices = {DeviceId{rank_of[s]}};
-  plan.stages[0].micros = plan.stages[1].micros = {0}, plan.stages[2].micros = plan.stages[3].micros = {1};
+  for (std::size_t s = 0; s < 4; ++s) plan.stages[StageId{s}].place_on({DeviceId{rank_of[s]}});
+  plan.stages[StageId{0}].micros = plan.stages[StageId{1}].micros = {0},
+  plan.stages[StageId{2}].micros = plan.stages[StageId{3}].micros = {1};
   LoweringOptions options;
   options.streams = StreamModel::None;
   const Schedule schedule = complete(test::schedule_from({"0F0 3F1+ 0B0 3B1", "2F1 1F0 1B0 2B1"}), plan, 1);

@@ -13,7 +13,7 @@ namespace {
 StageCost with_weights() {
   StageCost cost = test::times(1, 2, 5);
   cost.touch = Seconds{0.25};
-  cost.weights = Bytes{1000}, cost.gradients = Bytes{500}, cost.optimizer = Bytes{2000};
+  cost.memory.weights = Bytes{1000}, cost.memory.gradients = Bytes{500}, cost.memory.optimizer = Bytes{2000};
   return cost;
 }
 
@@ -145,8 +145,8 @@ TEST_CASE("delays and buffers of a stage") {
 
 TEST_CASE("every replica predicts for itself, and the delay of a stage is the largest") {
   Plan plan = test::dag_plan(2, 4, {{0, 1}}, 10);
-  plan.stages[0].micro_batch_size = plan.stages[1].micro_batch_size = 2;
-  plan.stages[0].devices = {DeviceId{0}, DeviceId{2}};
+  plan.stages[StageId{0}].micro_batch_size = plan.stages[StageId{1}].micro_batch_size = 2;
+  plan.stages[StageId{0}].place_on({DeviceId{0}, DeviceId{2}});
   LoweringOptions options;
   options.iterations = 3;
   const Program program =
@@ -162,7 +162,7 @@ TEST_CASE("every replica predicts for itself, and the delay of a stage is the la
 
 TEST_CASE("a message says which edge it goes along, and which micro-batch of the consumer it is for") {
   Plan plan = test::dag_plan(3, 2, {{0, 2}, {1, 2}}, 10);
-  plan.stages[2].micro_batch_size = 2;
+  plan.stages[StageId{2}].micro_batch_size = 2;
   const Program program = test::program_of("graph", plan, uniform_costs(plan, test::times(1, 1)));
   const auto of = [&](std::string_view send) -> const Transfer& { return program.transfer(at(program, send)); };
   CHECK(program.shape(of("0>2:0F1")).edge == 0);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "sim/plan/overlap.hpp"
+#include "tests/support/devices.hpp"
 #include "tests/support/listing.hpp"
 #include "tests/support/random_cases.hpp"
 
@@ -17,11 +18,11 @@ Plan replicated(int size_a, int replicas_a, int size_b, int replicas_b, int mini
   int device = 0;
   const auto give = [&](Stage& stage, int size, int replicas) {
     stage.micro_batch_size = size;
-    stage.devices.clear();
-    for (int r = 0; r < replicas; ++r) stage.devices.emplace_back(device++);
+    stage.place_on(test::device_range(device, replicas));
+    device += replicas;
   };
-  give(plan.stages[0], size_a, replicas_a);
-  give(plan.stages[1], size_b, replicas_b);
+  give(plan.stages[StageId{0}], size_a, replicas_a);
+  give(plan.stages[StageId{1}], size_b, replicas_b);
   return plan;
 }
 
@@ -44,7 +45,7 @@ TEST_CASE("shares of a micro-batch cover it once, in order, as even as whole sam
   for (const int size : {1, 2, 3, 4, 5, 7, 12}) {
     stage.micro_batch_size = size;
     for (int replicas = 1; replicas <= size; ++replicas) {
-      stage.devices.assign(static_cast<std::size_t>(replicas), DeviceId{0});
+      stage.place_on(test::device_range(0, replicas));
       std::int64_t next = 0;
       for (int micro = 0; micro < 3; ++micro)
         for (int r = 0; r < replicas; ++r) {
@@ -124,7 +125,7 @@ TEST_CASE("gradients are reduced behind the last backward of each replica, and t
   LoweringOptions options;
   options.iterations = 2;
   StageCosts costs = uniform_costs(plan, test::times(1, 1));
-  for (auto& replica : costs[1]) replica.gradient_traffic = Bytes{64};
+  for (auto& replica : costs.of(StageId{1})) replica.memory.gradients = Bytes{64};
   const Program program = test::program_of("1f1b", plan, costs, options);
   REQUIRE(program.collectives.size() == 2);
   const std::string text = test::listing(program);
@@ -148,8 +149,8 @@ TEST_CASE("gradients are reduced behind the last backward of each replica, and t
 
 TEST_CASE("a ring goes once round the replicas, and all reductions of a stage share it") {
   Plan plan = replicated(4, 4, 4, 3, 12, 10);
-  plan.stages[0].devices = {DeviceId{5}, DeviceId{0}, DeviceId{6}, DeviceId{2}};
-  plan.stages[1].devices = {DeviceId{1}, DeviceId{4}, DeviceId{3}};
+  plan.stages[StageId{0}].place_on({DeviceId{5}, DeviceId{0}, DeviceId{6}, DeviceId{2}});
+  plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{4}, DeviceId{3}});
   for (const bool overlap : {true, false}) {
     LoweringOptions options;
     options.iterations = 3;
@@ -160,7 +161,7 @@ TEST_CASE("a ring goes once round the replicas, and all reductions of a stage sh
     std::map<int, std::int32_t> shape_of;
     for (const Collective& c : program.collectives) {
       const StageId stage = program.at(c.first).stage;
-      const auto& devices = plan.stage(stage).devices;
+      const auto& devices = plan.stage(stage).devices();
       REQUIRE(c.members == static_cast<int>(devices.size()));
       CHECK(shape_of.try_emplace(stage, c.shape).first->second == c.shape);
       REQUIRE(program.phases_of(c).size() == 1);
@@ -180,8 +181,8 @@ TEST_CASE("a ring goes once round the replicas, and all reductions of a stage sh
 TEST_CASE("a share of its own device is not sent") {
   // Both stages on the same two devices: sample halves stay where they are.
   Plan plan = replicated(2, 2, 2, 2, 2, 10);
-  plan.stages[1].devices = plan.stages[0].devices;
+  plan.stages[StageId{1}].place_on(plan.stages[StageId{0}].devices());
   CHECK(test::program_of("inference", plan, uniform_costs(plan, test::times(1, 1))).transfers.empty());
-  std::swap(plan.stages[1].devices[0], plan.stages[1].devices[1]);
+  plan.stages[StageId{1}].place_on({plan.stages[StageId{0}].devices()[1], plan.stages[StageId{0}].devices()[0]});
   CHECK(sends(test::program_of("inference", plan, uniform_costs(plan, test::times(1, 1)))) == "0>1:0F0=10 1>0:0F0=10 ");
 }

@@ -55,7 +55,7 @@ std::vector<int> behind(const Plan& plan, int hop) {
   for (bool changed = true; changed;) {
     changed = false;
     for (const StageEdge& e : plan.edges) {
-      const bool apart = plan.stage(e.from).devices != plan.stage(e.to).devices;
+      const bool apart = plan.stage(e.from).devices() != plan.stage(e.to).devices();
       const int least = all[e.from] + (apart ? hop : 0);
       int& own = all[e.to];
       if (own < least) own = least, changed = true;

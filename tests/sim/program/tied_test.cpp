@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "sim/plan/gradient_groups.hpp"
+#include "tests/support/devices.hpp"
 #include "tests/support/listing.hpp"
 #include "tests/support/road.hpp"
 
@@ -17,38 +17,37 @@ namespace {
 constexpr double kBytes = 100;
 
 Plan tied(Plan plan, const std::vector<std::vector<int>>& ties) {
-  for (const auto& stages : ties) {
-    Tie tie{"t" + std::to_string(plan.ties.size()), {}, Bytes{kBytes}};
-    for (const int s : stages) tie.stages.emplace_back(s);
-    plan.ties.push_back(std::move(tie));
-  }
+  std::vector<test::StageTie> with_bytes;
+  for (const auto& stages : ties) with_bytes.push_back({stages, kBytes});
+  plan.reductions = derive_reductions(plan);
+  for (Reduction& r : plan.reductions) r.bytes = Bytes{64};
+  test::tie_stages(plan, with_bytes);
   return plan;
 }
 
-/// The first and the last stage of the model, and what copies of them there are.
-Plan ends_tied(Plan plan) {
+/// The first and the last stage of the model, and what copies of them there are; then more ties.
+Plan ends_tied(Plan plan, std::vector<std::vector<int>> more = {}) {
   const int last = plan.different_stages() - 1;
   std::vector<int> stages{0, last};
   for (const int s : {0, last})
     if (plan.stage(StageId{s}).twin.valid()) stages.push_back(plan.stage(StageId{s}).twin);
-  return tied(std::move(plan), {stages});
+  more.insert(more.begin(), stages);
+  return tied(std::move(plan), more);
 }
 
 /// Each device is `replicas` devices side by side.
 Plan replicated(Plan plan, int replicas) {
   plan.mini_batch *= replicas;
   for (Stage& stage : plan.stages) {
-    const int rank = stage.devices.front();
+    const int rank = stage.devices().front();
     stage.micro_batch_size = replicas;
-    stage.devices.clear();
-    for (int r = 0; r < replicas; ++r) stage.devices.emplace_back(rank * replicas + r);
+    stage.place_on(test::device_range(rank * replicas, replicas));
   }
   return plan;
 }
 
 Program program_of(std::string_view schedule, const Plan& plan, bool overlap = true, int iterations = 1) {
   StageCost cost = test::times(1, 2, 0.5);
-  cost.gradient_traffic = cost.gradients = Bytes{64};
   LoweringOptions options;
   options.iterations = iterations;
   options.overlap = overlap;
@@ -114,8 +113,8 @@ int check_updates(const Program& program, const Plan& plan) {
   for (std::size_t n = 0; n < program.size(); ++n) {
     const Instruction& update = program.instructions[n];
     if (update.kind != InstructionKind::Update) continue;
-    for (const Tie& tie : plan.ties) {
-      if (!has(tie.stages, update.stage)) continue;
+    for (const Reduction& tie : plan.reductions) {
+      if (!test::is_tied(tie) || !has(tie.stages, update.stage)) continue;
       for (std::size_t i = 0; i < program.size(); ++i) {
         const Instruction& b = program.instructions[i];
         if (!makes_gradient(b) || !has(tie.stages, b.stage) || program.iteration_of(b) > update.update()) continue;
@@ -149,11 +148,11 @@ TEST_CASE("in the way of computation it waits for the last computations") {
 TEST_CASE("updates of stages in the middle do not wait, and those of the ends stand behind all else") {
   // Rank 1 has stages 1 and 3. Its last backward is of stage 1, which stage 0 waits for.
   const Schedule schedule = test::build("interleaved", tied(chain_plan(4, 2, 2), {{0, 3}}));
-  const auto& row = schedule.devices[1];
+  const auto& row = schedule.row(DeviceId{1});
   CHECK(to_text(row[row.size() - 2]) == "1U0");
   CHECK(to_text(row.back()) == "3U0");
   const Schedule alone = test::build("interleaved", chain_plan(4, 2, 2));
-  CHECK(to_text(alone.devices[1].back()) == "1U0");
+  CHECK(to_text(alone.row(DeviceId{1}).back()) == "1U0");
 }
 
 TEST_CASE("a ring for each replica, behind the all-reduces of both stages; those go as early as without a tie") {
@@ -183,7 +182,7 @@ TEST_CASE("a ring for each replica, behind the all-reduces of both stages; those
 
 TEST_CASE("different numbers of replicas: one ring of all") {
   Plan plan = replicated(chain_plan(2, 2, 4), 2);
-  plan.stages[1].devices = {DeviceId{2}};
+  plan.stages[StageId{1}].place_on({DeviceId{2}});
   const Program program = program_of("gpipe", tied(plan, {{0, 1}}));
   REQUIRE(of_ties(program).size() == 1);
   CHECK(members(program, of_ties(program).front()) == "0 1 2");
@@ -231,13 +230,13 @@ TEST_CASE("a device with all copies exchanges nothing, but none is updated befor
       CHECK(program.size() == program_of(schedule, alone, overlap, 2).size());
       // Two iterations; in the second all gradients of both. Two holders of 8 micro-batches make 16 gradients each
       // time, and copies divide them.
-      const int holders = static_cast<int>(plan.ties.front().stages.size());
+      const int holders = static_cast<int>(std::ssize(plan.reductions.back().stages));
       CHECK(check_updates(program, plan) == holders * (16 + 32));
     }
   }
   const Schedule v =
       test::build("zb-v", tied(test::least_plan(get_from(schedules::all(), "schedule", "zb-v"), 2, 4), {{0, 3}}));
-  const auto& row = v.devices[0];
+  const auto& row = v.row(DeviceId{0});
   CHECK(to_text(row[row.size() - 2]) == "3U0");
   CHECK(to_text(row.back()) == "0U0");
 }
@@ -245,14 +244,13 @@ TEST_CASE("a device with all copies exchanges nothing, but none is updated befor
 TEST_CASE("a device that is in no ring waits for the all-reduces of both groups that it is in") {
   Plan plan = chain_plan(2, 2, 2);
   plan.mini_batch = 4;
-  plan.stages[0].devices = {DeviceId{0}, DeviceId{1}};
-  plan.stages[1].devices = {DeviceId{1}, DeviceId{2}};
+  plan.stages[StageId{0}].place_on({DeviceId{0}, DeviceId{1}});
+  plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{2}});
   for (Stage& stage : plan.stages) stage.micro_batch_size = 2;
   plan = tied(std::move(plan), {{0, 1}});
   const Schedule schedule =
       test::schedule_from({"0F0 0F1 0B0 0B1 0U0", "0F0 0F1 1F0 1F1 1B0 0B0 1B1 0B1 1U0 0U0", "1F0 1F1 1B0 1B1 1U0"});
   StageCost cost = test::times(1, 2, 0.5);
-  cost.gradient_traffic = cost.gradients = Bytes{64};
   for (const bool overlap : {true, false}) {
     LoweringOptions options;
     options.overlap = overlap;
@@ -286,9 +284,10 @@ TEST_CASE("pipelines in both directions, three holders: behind the sums of both 
 /// In an iteration: one for each replica where the holders of a tie are on several ranks.
 std::size_t rings_of(const Plan& plan, int replicas) {
   std::size_t count = 0;
-  for (const Tie& tie : plan.ties) {
+  for (const Reduction& tie : plan.reductions) {
+    if (!test::is_tied(tie)) continue;
     std::set<DeviceId> ranks;
-    for (const StageId s : tie.stages) ranks.insert(plan.stage(s).devices.front());
+    for (const StageId s : tie.stages) ranks.insert(plan.stage(s).devices().front());
     if (ranks.size() > 1) count += static_cast<std::size_t>(replicas);
   }
   return count;
@@ -313,7 +312,7 @@ TEST_CASE("every flushing schedule, beside computation and in its way: no update
         exchanged += !together;
         ++different;
         if (least.stages.front().twin.valid()) continue;
-        const Plan several = tied(ends, {{1, least.stage_count() - 1}, {0, 1, 2}});
+        const Plan several = ends_tied(least, {{1, least.stage_count() - 1}, {0, 1, 2}});
         const Program all = program_of(def->name, several, overlap, 2);
         CHECK(of_ties(all).size() == 2 * rings_of(several, replicas));
         CHECK(check_updates(all, several) > 0);

@@ -67,9 +67,9 @@ Arrived arrived_samples(const Program& program, const Workload& w) {
 TEST_CASE("replicas work on every sample once, whether they divide samples or take turns") {
   const ModelGraph model = test::deep_net(2);
   Plan plan = test::stage_each(model, 6, 5);
-  plan.stages[0].devices = {DeviceId{0}, DeviceId{2}, DeviceId{3}};
-  plan.stages[1].devices = {DeviceId{1}, DeviceId{4}};
-  plan.stages[1].share = Share::MicroBatches;
+  plan.stages[StageId{0}].place_on({DeviceId{0}, DeviceId{2}, DeviceId{3}});
+  plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{4}});
+  plan.stages[StageId{1}].share = Share::MicroBatches;
   const Workload w = workload_of(model, plan);
   for (const int s : {0, 1}) CHECK(samples_of_stage(w, s, 6) == each_once(30));
   CHECK(w.stages[0].samples(2, 1) == RowRange{11, 2});  // 5 * 1 / 3 = 1 up to 5 * 2 / 3 = 3, after two micro-batches.
@@ -93,10 +93,10 @@ TEST_CASE("messages bring each stage every sample once, whatever the sizes of mi
   for (const auto& [first, second, third] : {std::tuple{6, 2, 4}, {2, 4, 12}, {3, 6, 2}}) {
     Plan plan = test::stage_each(model, 1);
     plan.mini_batch = 12;
-    plan.stages[0].micro_batch_size = first;
-    plan.stages[1].micro_batch_size = second;
-    plan.stages[2].micro_batch_size = third;
-    plan.stages[1].devices = {DeviceId{1}, DeviceId{3}};
+    plan.stages[StageId{0}].micro_batch_size = first;
+    plan.stages[StageId{1}].micro_batch_size = second;
+    plan.stages[StageId{2}].micro_batch_size = third;
+    plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{3}});
     const Program program = test::program_of("graph", plan, uniform_costs(plan, test::times(1, 1)));
     const Arrived arrived = arrived_samples(program, workload_of(model, plan));
     CHECK(arrived.size() == 4);
@@ -107,8 +107,8 @@ TEST_CASE("messages bring each stage every sample once, whatever the sizes of mi
 TEST_CASE("messages and what stays on a device bring each stage every sample once") {
   const ModelGraph model = test::deep_net(2);
   Plan plan = test::stage_each(model, 1, 4);
-  plan.stages[1].micro_batch_size = 2;
-  plan.stages[1].devices = {DeviceId{1}, DeviceId{0}};  // The second replica lives with the first stage.
+  plan.stages[StageId{1}].micro_batch_size = 2;
+  plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{0}});  // The second replica lives with the first stage.
   const Schedule schedule = test::schedule_from({"0F0 1F0 1F1 1B0 1B1 0B0 0U0 1U0", "1F0 1F1 1B0 1B1 1U0"});
   const Program program = test::lowered(schedule, plan, uniform_costs(plan, test::times(1, 1)));
   const Workload w = workload_of(model, plan);

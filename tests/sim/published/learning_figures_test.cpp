@@ -1,6 +1,6 @@
 // Figures of what pipelines learn: how late gradients are, which learning rates that bears, how soon the loss falls.
 
-#include "sim/published/learning_figures.hpp"
+#include "sim/published/named_figures.hpp"
 
 #include <doctest/doctest.h>
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/library.hpp"
 #include "sim/published/named_figures.hpp"

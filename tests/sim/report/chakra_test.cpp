@@ -2,6 +2,7 @@
 // played by its rules.
 
 #include "sim/report/chakra.hpp"
+#include "sim/core/file.hpp"
 
 #include <doctest/doctest.h>
 
@@ -178,14 +179,13 @@ TEST_CASE("chakra: two stages, four micro-batches, as long as ASTRA-sim says") {
 
 TEST_CASE("chakra: every instruction once, dependencies come before, messages pair, groups are the replicas") {
   Plan plan = chain_plan(3, 3, 4);
-  plan.stages[1].devices = {DeviceId{1}, DeviceId{4}};
-  plan.stages[2].devices = {DeviceId{5}};  // Devices 2 and 3 do nothing.
+  plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{4}});
+  plan.stages[StageId{2}].place_on({DeviceId{5}});  // Devices 2 and 3 do nothing.
   for (Stage& stage : plan.stages) stage.micro_batch_size = 2;
   plan.mini_batch = 8;
   plan.edges[0].bytes = Bytes{10};  // The other edge is an order alone.
   StageCosts costs = uniform_costs(plan, test::times(1.4e-6, 2e-3, 1e-3));
-  for (auto& stage : costs)
-    for (StageCost& c : stage) c.gradient_traffic = Bytes{64};
+  for (StageCost& c : costs.all()) c.memory.gradients = Bytes{64};
   const Program program = test::program_of("1f1b", plan, costs);
   const ChakraTraces made = traces_of(program);
   CHECK(made.devices == std::vector<DeviceId>{DeviceId{0}, DeviceId{1}, DeviceId{4}, DeviceId{5}});

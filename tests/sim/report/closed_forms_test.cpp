@@ -84,7 +84,7 @@ TEST_CASE("2bw on unequal stages: the period is the slowest stage's work, not wh
   for (int slow = 0; slow < 4; ++slow) {
     CAPTURE(slow);
     StageCosts costs = uniform_costs(plan, test::times(0.5, 1));
-    costs[slow].front() = test::times(2, 3);
+    costs.at(StageId{slow}, 0) = test::times(2, 3);
     const Program program = test::program_of("2bw", plan, costs, test::pure_delays(6));
     const Cluster cluster = test::delay_cluster(program.devices, 0);
     CHECK(measure(program, test::run_ideal(program, cluster), cluster).period.value == 6 * 5);
@@ -142,7 +142,7 @@ TEST_CASE("a delay on every hop: gpipe pays each hop once each way, 1f1b once or
 
 TEST_CASE("recomputation adds a forward to every backward, and hides in the bubble where it only needs the input") {
   Plan plan = chain_plan(4, 4, 8);
-  for (Stage& stage : plan.stages) stage.recompute = true;
+  for (Stage& stage : plan.stages) stage.shape.recomputation = Recomputation::Full;
   const Report r = report_of("1f1b", plan, {1, 2});
   CHECK(r.makespan.value > (8 + 3) * 3);
   CHECK(r.makespan.value <= (8 + 3) * 4);

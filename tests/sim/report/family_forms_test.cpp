@@ -19,7 +19,7 @@ double most(const std::vector<double>& values) { return *std::max_element(values
 /// The most that `forward`, `input` and `weight` for each op come to in front of a device's list.
 double most_kept(const Schedule& order, int device, double forward, double input, double weight) {
   double kept = 0, peak = 0;
-  for (const Op& op : order.devices[device]) {
+  for (const Op& op : order.row(DeviceId{device})) {
     kept += op.kind == OpKind::Forward          ? forward
             : op.kind == OpKind::InputGradient  ? input
             : op.kind == OpKind::WeightGradient ? weight

@@ -1,6 +1,6 @@
 // The page of a sweep holds what its points are and became, and nothing that a name says becomes part of it.
 
-#include "sim/report/html_sweep.hpp"
+#include "sim/report/html_page.hpp"
 
 #include <doctest/doctest.h>
 

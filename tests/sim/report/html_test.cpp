@@ -47,7 +47,7 @@ Run run_of(std::string what, Program program, Cluster cluster) {
 
 Run small_run() {
   Plan plan = test::dag_plan(2, 1, {{0, 1}}, 8);
-  plan.stages[1].devices = {DeviceId{2}};  // so that one does nothing
+  plan.stages[StageId{1}].place_on({DeviceId{2}});  // so that one does nothing
   Program program = test::program_of("gpipe", plan, uniform_costs(plan, test::times(1, 1)));
   return run_of("small", std::move(program), test::star(3, 1, 0));
 }

@@ -31,8 +31,8 @@ Run run_of(Program program, Cluster cluster) {
 
 StageCost sized() {
   StageCost cost = test::times(1, 2, 0.5);
-  cost.stash = Bytes{100};
-  cost.weights = Bytes{1000}, cost.gradients = Bytes{500}, cost.optimizer = Bytes{2000};
+  cost.memory.stash = Bytes{100};
+  cost.memory.weights = Bytes{1000}, cost.memory.gradients = Bytes{500}, cost.memory.optimizer = Bytes{2000};
   return cost;
 }
 
@@ -212,7 +212,7 @@ TEST_CASE("links come busiest first") {
 
 TEST_CASE("devices without a stage are left out of means and energy") {
   Plan plan = test::dag_plan(2, 2, {{0, 1}});
-  plan.stages[1].devices = {DeviceId{3}};
+  plan.stages[StageId{1}].place_on({DeviceId{3}});
   Cluster cluster = test::star(5, 1, 0);
   cluster.types[0].busy = Watts{10}, cluster.types[0].idle = Watts{1};
   const Report r = run_of(test::program_of("gpipe", plan, uniform_costs(plan, test::times(1, 2))), cluster).report;

@@ -1,6 +1,6 @@
 // The line below tables whose rows are not all with the exchange of tied weights' gradients.
 
-#include "sim/report/tied.hpp"
+#include "sim/report/text.hpp"
 
 #include <doctest/doctest.h>
 

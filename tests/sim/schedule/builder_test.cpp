@@ -21,7 +21,7 @@ TEST_CASE("iterations repeat an order, with an update behind the last backward o
 
 TEST_CASE("stages that recompute do so just before each backward") {
   Plan plan = chain_plan(2, 2, 2);
-  plan.stages[1].recompute = true;
+  plan.stages[StageId{1}].shape.recomputation = Recomputation::Full;
   CHECK(rows_of(build("1f1b", plan)) == Rows{"0F0 0F1 0B0 0B1 0U0", "1F0 1R0 1B0 1F1 1R1 1B1 1U0"});
   CHECK(rows_of(complete(schedule_from({"0F0 0F1 0B0 0B1", "1F0 1I0 1W0 1F1 1I1 1W1"}), plan, 1)) ==
         Rows{"0F0 0F1 0B0 0B1 0U0", "1F0 1R0 1I0 1W0 1F1 1R1 1I1 1W1 1U0"});
@@ -31,14 +31,14 @@ TEST_CASE("ops that run as one stay together: recomputation before them, updates
   Plan plan = chain_plan(2, 1, 2);
   CHECK(rows_of(complete(schedule_from({"0F0 1F0 0F1+ 1B0 1F1 1B1+ 0B0 0B1"}), plan, 1)) ==
         Rows{"0F0 1F0 0F1+ 1B0 1F1 1B1+ 0B0 1U0 0B1 0U0"});
-  plan.stages[0].recompute = plan.stages[1].recompute = true;
+  plan.stages[StageId{0}].shape.recomputation = plan.stages[StageId{1}].shape.recomputation = Recomputation::Full;
   CHECK(rows_of(complete(schedule_from({"0F0 1F0 0F1+ 1B0 1F1 1B1+ 0B0 0B1"}), plan, 1)) ==
         Rows{"0F0 1F0 1R0 0F1+ 1B0 1F1 1R1 0R0 1B1+ 0B0 1U0 0R1 0B1 0U0"});
 }
 
 TEST_CASE("an order that recomputes already does not do so twice") {
   Plan plan = chain_plan(1, 1, 2);
-  plan.stages[0].recompute = true;
+  plan.stages[StageId{0}].shape.recomputation = Recomputation::Full;
   CHECK(rows_of(complete(schedule_from({"0F0 0R0 0B0 0F1 0B1"}), plan, 1)) == Rows{"0F0 0R0 0B0 0F1 0R1 0B1 0U0"});
 }
 
@@ -53,13 +53,13 @@ TEST_CASE("a device has one stage unless nothing is trained") {
 
 TEST_CASE("equal sizes are asked for where the order counts micro-batches") {
   Plan plan = chain_plan(2, 2, 4);
-  plan.stages[1].micro_batch_size = 2;
+  plan.stages[StageId{1}].micro_batch_size = 2;
   for (const char* name : {"gpipe", "1f1b", "2bw", "pipedream", "inference"}) {
     CAPTURE(name);
     CHECK(test::input_error_of([&] { build(name, plan); }).find("use the schedule 'graph'") != std::string::npos);
   }
   CHECK_NOTHROW(build("graph", plan));
-  plan.stages[1].micro_batch_size = 1, plan.stages[1].group = 2;
+  plan.stages[StageId{1}].micro_batch_size = 1, plan.stages[StageId{1}].group = 2;
   CHECK_THROWS_AS(build("1f1b", plan), InputError);
 }
 

@@ -21,7 +21,7 @@ ScheduleProblem only_problem(const std::vector<std::string>& rows, const Plan& p
 
 /// Runs whatever can run until nothing can: the same question answered in the plainest way.
 bool can_end(const Schedule& schedule, const Plan& plan) {
-  std::vector<std::size_t> head(schedule.devices.size(), 0);
+  std::vector<std::size_t> head(schedule.device_count(), 0);
   std::vector<Op> done;
   const auto has = [&](const Op& op) { return std::find(done.begin(), done.end(), op) != done.end(); };
   const auto ready = [&](const Op& op) {
@@ -36,8 +36,8 @@ bool can_end(const Schedule& schedule, const Plan& plan) {
   for (bool moved = true; moved;) {
     moved = false;
     for (std::size_t d = 0; d < head.size(); ++d)
-      while (head[d] < schedule.devices[d].size() && ready(schedule.devices[d][head[d]])) {
-        done.push_back(schedule.devices[d][head[d]++]);
+      while (head[d] < schedule.row(DeviceId{d}).size() && ready(schedule.row(DeviceId{d})[head[d]])) {
+        done.push_back(schedule.row(DeviceId{d})[head[d]++]);
         moved = true;
       }
   }
@@ -61,7 +61,7 @@ TEST_CASE("the shortest cycle is named when there are several") {
   // 0.
   Plan plan = test::dag_plan(7, 1, {{0, 1}, {1, 2}, {4, 3}, {5, 6}});
   const int rank_of[] = {0, 1, 2, 2, 0, 3, 4};
-  for (std::size_t s = 0; s < 7; ++s) plan.stages[s].devices = {DeviceId{rank_of[s]}};
+  for (std::size_t s = 0; s < 7; ++s) plan.stages[StageId{s}].place_on({DeviceId{rank_of[s]}});
   std::vector<std::string> rows = {"0F0 0B0 4F0 4B0", "1F0 1B0", "3F0 3B0 2F0 2B0", "5F0 5B0", "6F0 6B0"};
   const ScheduleProblem three = only_problem(rows, plan);
   CHECK(
@@ -70,7 +70,7 @@ TEST_CASE("the shortest cycle is named when there are several") {
       "waits for 4F0 (rank 0), which comes behind 0B0");
   // Two more ranks wait for each other, and rank 5 for one of the circle: the circle of two is the one to mend first.
   plan.stages.resize(9, plan.stages.back());
-  plan.stages[7].devices = {DeviceId{3}}, plan.stages[8].devices = {DeviceId{4}};
+  plan.stages[StageId{7}].place_on({DeviceId{3}}), plan.stages[StageId{8}].place_on({DeviceId{4}});
   plan.edges.push_back({StageId{8}, StageId{7}, {}});
   rows[3] = "7F0 7B0 5F0 5B0", rows[4] = "6F0 6B0 8F0 8B0";
   const ScheduleProblem two = only_problem(rows, plan);
@@ -101,8 +101,9 @@ TEST_CASE("ops that run as one wait for the inputs of all") {
 
 TEST_CASE("replicas meet at an update") {
   Plan plan = chain_plan(2, 2, 4);
-  plan.stages[0].micro_batch_size = plan.stages[1].micro_batch_size = 2;
-  plan.stages[1].devices = {DeviceId{1}, DeviceId{2}};
+  plan.stages[StageId{0}].micro_batch_size = plan.stages[StageId{1}].micro_batch_size = 2;
+  plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{2}});
+  plan.reductions = derive_reductions(plan);
   CHECK(
       validate(schedule_from({"0F0 0F1 0B0 0B1 0U0", "1F0 1B0 1F1 1B1 1U0", "1F0 1F1 1B1 1B0 1U0"}), plan, {}).empty());
 }
@@ -124,9 +125,9 @@ TEST_CASE("random orders: the verdict is that of a plain simulation") {
     const int p = rng.integer(2, 4), m = rng.integer(1, 3);
     const Plan plan = chain_plan(p, p, m);
     Schedule schedule;
-    schedule.devices.resize(static_cast<std::size_t>(p));
+    schedule.ranks.resize(static_cast<std::size_t>(p));
     for (int s = 0; s < p; ++s) {
-      auto& row = schedule.devices[s];
+      auto& row = schedule.ranks[RankId{s}];
       int forward = 0, backward = 0;
       while (backward < m)
         if (forward < m && (forward == backward || rng.integer(0, 1) == 0))

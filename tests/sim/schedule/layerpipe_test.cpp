@@ -25,8 +25,8 @@ Rows rows(const Plan& plan, const std::string& options, int iterations = 1) {
 /// 0 and 3 on one device, 1 and 2 on another.
 Plan there_and_back() {
   Plan plan = chain_plan(4, 2, 3);
-  plan.stages[2].devices = {DeviceId{1}};
-  plan.stages[3].devices = {DeviceId{0}};
+  plan.stages[StageId{2}].place_on({DeviceId{1}});
+  plan.stages[StageId{3}].place_on({DeviceId{0}});
   return plan;
 }
 
@@ -46,14 +46,14 @@ TEST_CASE("layerpipe: iterations follow without a drain") {
 
 TEST_CASE("layerpipe: whole stages of a model are refused") {
   Plan plan = chain_plan(2, 2, 2);
-  plan.stages[0].layers = {LayerId{0}};
+  plan.stages[StageId{0}].shape.layers = {LayerId{0}};
   CHECK(test::input_error_of([&] { rows(plan, "{}"); }).find("[write plan: {planner: layerpipe}]") !=
         std::string::npos);
 }
 
 TEST_CASE("layerpipe: a plan of tasks is for no schedule that runs whole stages") {
   Plan plan = chain_plan(2, 2, 2);
-  plan.stages[1].task = StageTask::InputGradient;
+  plan.stages[StageId{1}].shape.task = StageTask::InputGradient;
   for (const char* name : {"1f1b", "gpipe", "2bw", "zb-1p"}) {
     CAPTURE(name);
     CHECK(test::input_error_of([&] { test::build(name, plan); }).find("[write schedule: layerpipe") !=

@@ -19,7 +19,7 @@ Schedule with(std::string_view name, int p, int v, int m, const std::string& opt
   Schedule made =
       build_schedule(def, {.plan = plan, .costs = costs, .options = read_options(def, def.fields ? &map : nullptr)});
   CHECK(validate(made, plan, {}).empty());
-  for (auto& row : made.devices) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
+  for (auto& row : made.ranks) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
   return made;
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("torchgpipe: back in reverse, recomputing all but the last") {
   CHECK(rows("gpipe", 2, 1, 3, "{backward: reverse, keep_last: true}") ==
         Rows{"0F0 0F1 0F2 0B2 0R1 0B1 0R0 0B0", "1F0 1F1 1F2 1B2 1R1 1B1 1R0 1B0"});
   Plan plan = chain_plan(2, 2, 3);
-  plan.stages[0].recompute = true;
+  plan.stages[StageId{0}].shape.recomputation = Recomputation::Full;
   const ScheduleDef& def = get_from(schedules::all(), "schedule", "gpipe");
   const config::Value map = test::checked("{keep_last: true}", *def.fields);
   const StageCosts costs = uniform_costs(plan, test::times(1, 1));
@@ -80,7 +80,7 @@ TEST_CASE("chimera and gems: both directions") {
 TEST_CASE("chimera keeps every micro-batch, also beyond two groups each way on eight ranks") {
   // The released generator runs 20 of these 32.
   const Schedule made = with("chimera", 8, 2, 32);
-  for (const auto& row : made.devices) CHECK(row.size() == 2 * 32);
+  for (const auto& row : made.device_rows()) CHECK(row.size() == 2 * 32);
 }
 
 TEST_CASE("dualpipev on two ranks") {
@@ -102,10 +102,10 @@ TEST_CASE("spp-pe runs four further ahead for every stage behind") {
 TEST_CASE("v-adaptive: the more memory, the further ahead") {
   // 4 chunks on each rank are what zb-v keeps; v-min on two ranks keeps as many, so that less is too little.
   CHECK(rows("v-adaptive", 2, 2, 2) == rows("v-adaptive", 2, 2, 2, "{memory: 7}"));
-  for (const auto& row : with("v-adaptive", 2, 2, 2).devices) CHECK(row.size() == 3 * 2 * 2);
+  for (const auto& row : with("v-adaptive", 2, 2, 2).ranks) CHECK(row.size() == 3 * 2 * 2);
   CHECK_THROWS_AS(with("v-adaptive", 2, 2, 4, "{memory: 0.9}"), Infeasible);
   CHECK_THROWS_AS(with("v-adaptive", 8, 2, 16, "{memory: 0.4}"), Infeasible);  // v-min: 8 of 16 chunks
-  CHECK(with("v-adaptive", 8, 2, 16, "{memory: 0.5}").devices.size() == 8);
+  CHECK(with("v-adaptive", 8, 2, 16, "{memory: 0.5}").device_count() == 8);
 }
 
 TEST_CASE("what a schedule cannot do, it says") {

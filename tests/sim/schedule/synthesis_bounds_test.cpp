@@ -24,7 +24,7 @@ namespace {
 class RowsOfRank {
  public:
   RowsOfRank(const SchedulingProblem& p, int rank, bool split, bool named)
-      : p_(p), stages_(p.stages[rank]), split_(split), named_(named) {
+      : p_(p), stages_(p.stages[StageId{rank}]), split_(split), named_(named) {
     std::sort(stages_.begin(), stages_.end());
     micros_ = p.micros[stages_.front()];
     done_.assign(stages_.size(), std::vector<int>(micros_, 0));
@@ -98,7 +98,7 @@ struct Shape {
 StageCosts random_costs(const Plan& plan, Rng& rng) {
   StageCosts costs;
   for (int s = 0; s < plan.stage_count(); ++s)
-    costs.push_back({halves(rng.integer(1, 9), rng.integer(1, 9), rng.integer(0, 9))});
+    costs.add({halves(rng.integer(1, 9), rng.integer(1, 9), rng.integer(0, 9))});
   return costs;
 }
 

@@ -28,7 +28,7 @@ namespace {
 StageCosts random_costs(const Plan& plan, Rng& rng) {
   StageCosts costs;
   for (int s = 0; s < plan.stage_count(); ++s)
-    costs.push_back({halves(rng.integer(1, 9), rng.integer(1, 9), rng.integer(1, 9))});
+    costs.add({halves(rng.integer(1, 9), rng.integer(1, 9), rng.integer(1, 9))});
   return costs;
 }
 
@@ -55,7 +55,7 @@ struct Best {
 Best best_of_all(const SchedulingProblem& p, const ResourceLimits& limit) {
   std::vector<std::vector<std::vector<Step>>> choices;
   for (int r = 0; r < p.ranks(); ++r) {
-    const int s = p.stages[r].front();
+    const int s = p.stages[StageId{r}].front();
     std::vector<Step> row;
     std::vector<int> done(static_cast<std::size_t>(p.micros[s]), 0);
     all_rows(row, done, choices.emplace_back(), p.first_piece[s]);
@@ -108,7 +108,8 @@ TEST_CASE("a play of 1F1B by hand: ends, period and what they wait for") {
   clock.score(rows, false);
   std::vector<std::string> path;
   const Schedule order = p.schedule_of(rows);
-  for (const StepPosition& at : clock.critical_path(rows)) path.push_back(to_text(order.devices[at.rank][at.index]));
+  for (const StepPosition& at : clock.critical_path(rows))
+    path.push_back(to_text(order.row(DeviceId{at.rank})[at.index]));
   CHECK(path == std::vector<std::string>{"0B1", "1B1", "1F1", "1B0", "1F0", "0F0"});
 }
 
@@ -116,9 +117,9 @@ TEST_CASE("1F1B by hand with tied weights: both updates wait for the exchange be
   // The last gradient ends at 9, 40 bytes go either way at 10 a second, rank 0 updates 13-14, rank 1 13-15. Rank 1 can
   // begin again at 15, when rank 0 has sent its first forward 14-15: the next iteration is 14 later throughout.
   Plan plan = chain_plan(2, 2, 2);
-  plan.ties = {{"t", {StageId{0}, StageId{1}}, Bytes{40}}};
+  test::tie_stages(plan, {{{0, 1}, 40}});
   StageCosts costs = uniform_costs(plan, test::times(1, 2));
-  costs[0][0].update = Seconds{1}, costs[1][0].update = Seconds{2};
+  costs.at(StageId{0}, 0).update = Seconds{1}, costs.at(StageId{1}, 0).update = Seconds{2};
   const Cluster cluster = test::star(2, 10, 0, Duplex::Unshared);
   const SchedulingProblem p({.plan = plan, .costs = costs, .cluster = &cluster});
   const Rows rows = p.rows_of(test::build("1f1b", plan));
@@ -166,7 +167,7 @@ Met against_all_orders(bool tied) {
     const int ranks = i % 2 == 0 ? 3 : 2;
     Plan plan = chain_plan(ranks, ranks, 2);
     const StageCosts costs = random_costs(plan, rng);
-    if (tied) plan.ties = {{"t", {StageId{0}, StageId{ranks - 1}}, Bytes{double(rng.integer(0, 12))}}};
+    if (tied) test::tie_stages(plan, {{{0, ranks - 1}, double(rng.integer(0, 12))}});
     const Cluster cluster = test::star(ranks, 1, 0, Duplex::Unshared);
     const SchedulingProblem p({.plan = plan, .costs = costs, .cluster = &cluster});
     for (const double most : {1.0, 2.0}) {
@@ -300,7 +301,7 @@ TEST_CASE("whole backwards alone, where they are asked for") {
   Rng rng(13, "whole");
   const Plan plan = chain_plan(3, 3, 6);
   const StageCosts costs = random_costs(plan, rng);
-  for (const auto& row : made(plan, costs, "{split: false, effort: 1}").devices)
+  for (const auto& row : made(plan, costs, "{split: false, effort: 1}").ranks)
     for (const Op& op : row) CHECK((op.kind != OpKind::InputGradient && op.kind != OpKind::WeightGradient));
 }
 
@@ -315,8 +316,8 @@ TEST_CASE("a graph of stages with unlike micro-batches, and one that recomputes"
   Plan plan = test::dag_plan(4, 4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
   plan.mini_batch = 8;
   for (Stage& s : plan.stages) s.micro_batch_size = 2;
-  plan.stages[1].micro_batch_size = 4;
-  plan.stages[2].recompute = true;
+  plan.stages[StageId{1}].micro_batch_size = 4;
+  plan.stages[StageId{2}].shape.recomputation = Recomputation::Full;
   Rng rng(17, "graphs");
   const StageCosts costs = random_costs(plan, rng);
   const Schedule s = made(plan, costs, "{effort: 1}");

@@ -44,10 +44,10 @@ TEST_CASE("every letter is its own") {
 
 TEST_CASE("the grid shows what runs as one in brackets") {
   Schedule schedule;
-  schedule.devices.resize(2);
-  schedule.devices[0] = {{OpKind::Forward, true, StageId{0}, 3},
-                         {OpKind::Backward, false, StageId{7}, 5},
-                         {OpKind::Update, false, StageId{0}, 0}};
+  schedule.ranks.resize(2);
+  schedule.ranks[RankId{0}] = {{OpKind::Forward, true, StageId{0}, 3},
+                               {OpKind::Backward, false, StageId{7}, 5},
+                               {OpKind::Update, false, StageId{0}, 0}};
   CHECK(to_grid(schedule) == "device 0  |  (0F3  7B5)   0U0\ndevice 1  |\n");
   CHECK(schedule.op_count() == 3);
   CHECK(Schedule{}.op_count() == 0);

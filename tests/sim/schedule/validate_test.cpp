@@ -99,7 +99,7 @@ TEST_CASE("order on one device") {
 TEST_CASE("stages that run a part of the micro-batches run no other") {
   Plan plan = chain_plan(2, 2, 4);
   plan.edges.clear();
-  plan.stages[0].micros = {0, 1}, plan.stages[1].micros = {2, 3};
+  plan.stages[StageId{0}].micros = {0, 1}, plan.stages[StageId{1}].micros = {2, 3};
   CHECK(validate(schedule_from({"0F0 0F1 0B0 0B1 0U0", "1F2 1F3 1B2 1B3 1U0"}), plan, {}).empty());
   check({"not its own", {"0F0 0F1 0F2 0B0 0B1", "1F2 1F3 1B2 1B3"}, "out-of-range", 2, 0, 2, "0F2", "no micro-batch 2"},
         plan);
@@ -116,8 +116,9 @@ TEST_CASE("stages that run a part of the micro-batches run no other") {
 
 TEST_CASE("each replica needs every op") {
   Plan plan = chain_plan(1, 1, 2);
-  plan.stages[0].micro_batch_size = 2;
-  plan.stages[0].devices = {DeviceId{0}, DeviceId{1}};
+  plan.stages[StageId{0}].micro_batch_size = 2;
+  plan.stages[StageId{0}].place_on({DeviceId{0}, DeviceId{1}});
+  plan.reductions = derive_reductions(plan);
   CHECK(validate(schedule_from({"0F0 0B0 0U0", "0F0 0B0 0U0"}), plan, {}).empty());
   check({"one replica short", {"0F0 0B0", "0F0"}, "missing", 2, 1, -1, "0B0", "0B0 never runs"}, plan);
 }

@@ -165,7 +165,7 @@ TEST_CASE("what a version of PyTorch cannot express is refused with its reason")
   CHECK(why({"0F0 0B0", "1F0 1B0", "2F0 2B0"}, test::dag_plan(3, 1, {{0, 1}, {0, 2}})).find("neighbours") !=
         std::string::npos);
   Plan replicas = chain_plan(1, 1, 2);
-  replicas.stages[0].devices = {DeviceId{0}, DeviceId{1}};
+  replicas.stages[StageId{0}].place_on({DeviceId{0}, DeviceId{1}});
   CHECK(why({"0F0 0B0", "0F0 0B0"}, replicas).find("replicas") != std::string::npos);
 }
 

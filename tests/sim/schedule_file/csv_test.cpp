@@ -133,7 +133,7 @@ TEST_CASE("numbers that would take all memory are refused, and which of them it 
 TEST_CASE("what is written reads back the same") {
   for (const char* name : {"gpipe", "1f1b", "inference", "graph"}) {
     Schedule schedule = build(name, chain_plan(4, 4, 6));
-    for (auto& row : schedule.devices) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
+    for (auto& row : schedule.ranks) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
     CHECK(read(to_csv(schedule)).schedule == schedule);
   }
   const std::string text = "0F0,(0F1;1B0)OVERLAP_F_B\n0I0,0W0,(0F2;1B1;0B1)OVERLAP_F_B,1R0\n";
@@ -149,8 +149,8 @@ TEST_CASE("the plan that rows imply: a chain on the ranks that run it") {
   REQUIRE(plan.stage_count() == 4);
   const int rank_of[] = {0, 1, 1, 0};
   for (std::size_t s = 0; s < 4; ++s) {
-    CHECK(plan.stages[s].devices == std::vector<DeviceId>{DeviceId{rank_of[s]}});
-    CHECK(plan.stages[s].micros.empty());
+    CHECK(plan.stages[StageId{s}].devices() == std::vector<DeviceId>{DeviceId{rank_of[s]}});
+    CHECK(plan.stages[StageId{s}].micros.empty());
   }
 }
 
@@ -161,8 +161,8 @@ TEST_CASE("stages with other micro-batches start a chain of their own") {
   REQUIRE(plan.edges.size() == 2);
   CHECK(plan.edges[0].from == StageId{0});
   CHECK(plan.edges[1].from == StageId{2});
-  CHECK(plan.stages[0].micros == std::vector<int>{0});
-  CHECK(plan.stages[3].micros == std::vector<int>{1});
+  CHECK(plan.stages[StageId{0}].micros == std::vector<int>{0});
+  CHECK(plan.stages[StageId{3}].micros == std::vector<int>{1});
   CHECK(plan.own_micro_batches(StageId{3}) == 1);
 }
 

@@ -18,7 +18,7 @@ std::vector<ScheduleProblem> run(const ActionTable& table, const Plan& plan, Ren
 
 Schedule one_f_one_b(const Plan& plan) {
   Schedule schedule = test::build("1f1b", plan);
-  for (auto& row : schedule.devices) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
+  for (auto& row : schedule.ranks) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
   return schedule;
 }
 

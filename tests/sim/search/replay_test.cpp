@@ -1,6 +1,7 @@
 // What is chosen without sharing of links, played again with it: by hand, and against runs of their own.
 
 #include "sim/search/replay.hpp"
+#include "sim/core/file.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include "sim/search/choice_replay.hpp"
 #include "sim/search/choices.hpp"
 #include "sim/search/plan_table.hpp"
 #include "sim/search/schedule_table.hpp"

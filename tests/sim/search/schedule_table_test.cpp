@@ -1,6 +1,7 @@
 // Schedules side by side on one scenario, against closed forms of the papers.
 
 #include "sim/search/schedule_table.hpp"
+#include "sim/core/file.hpp"
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "sim/core/text.hpp"
+#include "sim/core/file.hpp"
 #include "sim/sweep/run_sweep.hpp"
 
 namespace stagecraft::test {

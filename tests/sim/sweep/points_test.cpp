@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/file.hpp"
 #include "sim/sweep/points.hpp"
 #include "tests/sim/sweep/files.hpp"
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
+#include "sim/core/file.hpp"
 #include "sim/core/sha256.hpp"
 #include "sim/sweep/database.hpp"
 #include "sim/sweep/run_sweep.hpp"

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/sweep/short_labels.hpp"
+#include "sim/sweep/table.hpp"
 
 using namespace stagecraft;
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "sim/core/file.hpp"
 #include "sim/core/sha256.hpp"
 #include "sim/sweep/database.hpp"
 #include "sim/sweep/store.hpp"

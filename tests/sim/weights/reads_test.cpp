@@ -20,7 +20,7 @@ std::map<std::pair<OpKind, int>, WeightRead> reads_of(const Schedule& schedule, 
                                                       const WeightsRule& rule, int device) {
   const WeightReads reads(schedule, plan, rule);
   std::map<std::pair<OpKind, int>, WeightRead> all;
-  const auto& ops = schedule.devices[device];
+  const auto& ops = schedule.row(DeviceId{device});
   for (std::size_t i = 0; i < ops.size(); ++i) all[{ops[i].kind, ops[i].micro}] = reads.at(DeviceId{device}, i);
   return all;
 }

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "sim/experiment/magnitudes.hpp"
 #include "sim/experiment/profiles.hpp"
 #include "sim/experiment/references.hpp"
 #include "sim/experiment/remarks.hpp"
@@ -58,7 +57,7 @@ std::string check_file(const std::string& given, const std::vector<std::string>&
   const CompiledExperiment p = compile(load_experiment(file, sets));
   for (const std::string& note : remarks(p)) fmt::print(stderr, "note: {}\n", note);
   std::set<DeviceId> devices;
-  for (const Stage& stage : p.plan.stages) devices.insert(stage.devices.begin(), stage.devices.end());
+  for (const Stage& stage : p.plan.stages) devices.insert(stage.devices().begin(), stage.devices().end());
   return fmt::format("scenario: {} stages on {} devices, {} instructions, schedule {}, weights {}",
                      p.plan.stage_count(), devices.size(), p.program.size(), p.experiment.schedule.name(),
                      p.experiment.weights.name());

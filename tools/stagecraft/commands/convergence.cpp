@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/convergence.hpp"
 #include "sim/report/files.hpp"

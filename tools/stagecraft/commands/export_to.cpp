@@ -1,16 +1,53 @@
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/format.h>
 
+#include "sim/core/file.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/report/chakra.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/schedule_file/check_file.hpp"
 #include "sim/schedule_file/comms.hpp"
+#include "tools/stagecraft/asked_order.hpp"
 #include "tools/stagecraft/command.hpp"
-#include "tools/stagecraft/export_chakra.hpp"
-#include "tools/stagecraft/named_schedule.hpp"
 #include "tools/stagecraft/schedule_file.hpp"
 #include "tools/stagecraft/simgrid_files.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// The program of a scenario becomes a folder --out with rank.N.et for each device and, where replicas reduce
+/// gradients, groups.json, as ASTRA-sim reads them. What is different there goes to stderr. Returns the exit code.
+int export_chakra(const Arguments& a) {
+  const char* const example = "stagecraft export chakra scenarios/examples/quickstart.yaml --out traces";
+  if (!a.has("FILE") || a.text("FILE").ends_with(".csv")) throw InputError("chakra is made of a scenario", example);
+  if (!a.has("out")) throw InputError("chakra needs a folder to write to", example);
+  const CompiledExperiment c = compile(load_experiment(a.text("FILE"), a.list("set")));
+  const ChakraTraces made = chakra_traces(c.program);
+  const std::string folder = a.text("out");
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) throw BackendError(fmt::format("'{}' cannot be made: {}", folder, failed.message()));
+  std::string devices;
+  for (std::size_t r = 0; r < made.traces.size(); ++r) {
+    write_file(fmt::format("{}/rank.{}.et", folder, r), made.traces[r]);
+    devices += fmt::format("{} {}\n", r, c.cluster().devices[made.devices[r]].name);
+  }
+  write_file(folder + "/devices.txt", devices);
+  if (!made.groups.empty()) write_file(folder + "/groups.json", made.groups);
+  for (const std::string& note : made.notes) fmt::print(stderr, "note: {}\n", note);
+  fmt::print(stderr, "note: links are not part of traces; give ASTRA-sim a network of {} ranks\n", made.traces.size());
+  print(fmt::format(
+      "wrote {} traces of {} instructions to {}\nASTRA-sim reads them with --workload-configuration={}/rank{}\n",
+      made.traces.size(), c.program.size(), folder, folder,
+      made.groups.empty() ? "" : fmt::format(" --comm-group-configuration={}/groups.json", folder)));
+  return 0;
+}
+
+}  // namespace
+
+}  // namespace stagecraft
 
 namespace stagecraft::commands {
 namespace {
@@ -37,19 +74,23 @@ void require_training_step(const ScheduleDef& def) {
 
 /// The first iteration without updates, on ranks 0, 1, ... in the order of the devices that run something.
 Order one_iteration(Plan plan, Schedule schedule, int slices) {
-  std::vector<DeviceId> rank(schedule.devices.size());
+  std::vector<DeviceId> rank(schedule.device_count());
   std::int64_t ranks = 0;
   Schedule one;
-  for (std::size_t d = 0; d < schedule.devices.size(); ++d) {
-    auto& ops = schedule.devices[d];
+  for (int d = 0; d < schedule.device_count(); ++d) {
+    std::vector<Op> ops = schedule.row(DeviceId{d});
     std::erase_if(ops,
                   [&](const Op& op) { return op.kind == OpKind::Update || op.micro >= plan.micro_batches(op.stage); });
     if (ops.empty()) continue;
     rank[d] = DeviceId{ranks++};
-    one.devices.push_back(std::move(ops));
+    one.ranks.push_back(std::move(ops));
   }
-  for (Stage& stage : plan.stages)
-    for (DeviceId& device : stage.devices) device = rank[device];
+  const auto renumbered = [&](std::vector<DeviceId> devices) {
+    for (DeviceId& device : devices) device = rank[device];
+    return devices;
+  };
+  for (Stage& stage : plan.stages) stage.place_on(renumbered(stage.devices()));
+  plan.reductions = derive_reductions(plan);  // Updates are left out, so ties do not matter.
   return {std::move(plan), std::move(one), slices};
 }
 
@@ -82,8 +123,8 @@ Order from_scenario(const Arguments& a) {
   return one_iteration(std::move(c.plan), std::move(c.schedule), slices ? config::as_int(*slices) : 1);
 }
 
-/// Beside anything else, an option would be dropped without a word.
-void refuse_idle(const Arguments& a) {
+/// An option that the other arguments leave without effect is an error.
+void refuse_unused(const Arguments& a) {
   const bool torch = a.text("KIND") == "pytorch-csv", csv = torch && a.text("FILE").ends_with(".csv");
   const auto only = [&](bool fits, std::initializer_list<const char*> names, const char* what) {
     for (const char* name : names)
@@ -100,7 +141,7 @@ int execute(const Arguments& a) {
   const std::string kind = a.text("KIND");
   if (kind != "pytorch-csv" && kind != "chakra" && kind != "simgrid-xml")
     throw InputError("there is no kind '" + kind + "' to export", "write pytorch-csv, chakra or simgrid-xml");
-  refuse_idle(a);
+  refuse_unused(a);
   if (kind == "chakra") return export_chakra(a);
   check_folder_of(a, "out");
   if (kind == "simgrid-xml") return export_simgrid(a);

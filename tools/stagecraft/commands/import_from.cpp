@@ -1,15 +1,143 @@
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <string>
 
 #include <fmt/format.h>
 
-#include "sim/core/text.hpp"
+#include "models/onnx/import.hpp"
+#include "models/pipedream_graph.hpp"
+#include "sim/core/file.hpp"
+#include "sim/plan/msr/piper_file.hpp"
 #include "sim/schedule_file/check_file.hpp"
 #include "tools/stagecraft/command.hpp"
-#include "tools/stagecraft/import_model.hpp"
-#include "tools/stagecraft/import_onnx.hpp"
 #include "tools/stagecraft/import_pipeedge.hpp"
 #include "tools/stagecraft/schedule_file.hpp"
 #include "tools/stagecraft/simgrid_files.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// The bytes of a file without a copy: weights of gigabytes are passed over, not read.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::string& path) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat about {};
+    if (file < 0 || fstat(file, &about) != 0) refuse(file, path, std::strerror(errno));
+    if (!S_ISREG(about.st_mode)) refuse(file, path, "it is not a regular file");
+    size_ = static_cast<std::size_t>(about.st_size);
+    if (size_ > 0) start_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
+    if (start_ == MAP_FAILED) refuse(file, path, std::strerror(errno));
+    close(file);
+  }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile() {
+    if (start_) munmap(start_, size_);
+  }
+
+  std::string_view bytes() const { return {static_cast<const char*>(start_), size_}; }
+
+ private:
+  [[noreturn]] static void refuse(int file, const std::string& path, const std::string& why) {
+    if (file >= 0) close(file);
+    throw InputError(fmt::format("'{}' cannot be read: {}", path, why));
+  }
+
+  void* start_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+constexpr int kLargestSize = 1 << 30;
+
+std::map<std::string, std::int64_t> read_sizes(const std::vector<std::string>& words) {
+  std::map<std::string, std::int64_t> sizes;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.rfind('=');
+    if (equals == std::string::npos)
+      throw InputError(fmt::format("--set: '{}' gives no size to a dimension", word), "write NAME=512");
+    const std::string number = word.substr(equals + 1);
+    std::int64_t size = 0;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), size);
+    if (error != std::errc{} || end != number.data() + number.size() || size < 1 || size > kLargestSize)
+      throw InputError(fmt::format("--set {}: '{}' is not a whole number from 1 to {}", word.substr(0, equals), number,
+                                   kLargestSize));
+    if (!sizes.emplace(word.substr(0, equals), size).second)
+      throw InputError(fmt::format("--set: '{}' has a size already", word.substr(0, equals)));
+  }
+  return sizes;
+}
+
+/// A model file from an ONNX file: --batch samples, --set NAME=SIZE for open dimensions, --unknown error or zero,
+/// --keep-all. Doubts go to stderr.
+std::string import_onnx(const Arguments& a) {
+  onnx::ImportOptions options;
+  if (a.has("batch")) options.batch = a.count("batch", 1, kLargestSize);
+  options.sizes = read_sizes(a.list("set"));
+  if (a.has("unknown") && a.text("unknown") != "error" && a.text("unknown") != "zero")
+    throw InputError(fmt::format("--unknown: there is no '{}'", a.text("unknown")), "write error or zero");
+  options.unknown_is_zero = a.text("unknown") == "zero";
+  options.keep_all = a.flag("keep-all");
+  const std::string file = a.text("FILE");
+  const MappedFile mapped(file);
+  const onnx::Imported imported = onnx::import_model(mapped.bytes(), file, options);
+  for (const std::string& warning : imported.warnings)
+    std::fputs(fmt::format("{}: warning: {}\n", file, warning).c_str(), stderr);
+  return onnx::to_yaml(imported);
+}
+
+/// Piper gives forward and backward as one time; as in matrix products each gradient has as much as the forward. A
+/// tensor that costs different readers different amounts is sent at its largest.
+ModelGraph model_of(const msr::PiperInput& input) {
+  constexpr double kParameterBytes = 4;
+  const auto order = topological_order(input.graph);
+  STAGECRAFT_CHECK(order.has_value());
+  ModelGraph model;
+  std::vector<LayerId> ids(input.layers.size());
+  for (const int n : *order) {
+    const std::size_t i = n;
+    const auto found = input.layers[i].by_degree.find(1);
+    if (found == input.layers[i].by_degree.end() || found->second.empty())
+      throw InputError(fmt::format("node {} runs on several devices only", n),
+                       "a model file has whole layers: give it a variant for the degree 1");
+    const msr::Variant& variant = found->second.front();
+    const Seconds third = Seconds{variant.seconds} / 3;
+    ids[i] = LayerId{static_cast<std::int64_t>(model.layers.size())};
+    Layer layer;
+    layer.name = fmt::format("{}{}", input.layers[i].name, n);
+    for (const int from : input.graph.previous[i]) layer.inputs.push_back(ids[from]);
+    layer.times = variant.parameters > 0 ? LayerTimes{third, third, third} : LayerTimes{third, third * 2, {}};
+    layer.parameters = variant.parameters / kParameterBytes;
+    for (const double bytes : variant.out) layer.output = std::max(layer.output, Bytes{bytes});
+    layer.stash = variant.memory.stash;
+    model.layers.push_back(std::move(layer));
+  }
+  return model;
+}
+
+/// A model file from what other planners read: KIND pipedream-graph (graph.txt of PipeDream's profiler, a mini-batch of
+/// --samples) or piper (JSON of Piper, what it calls a sample). Doubts about the figures go to stderr.
+std::string import_model(const Arguments& a) {
+  const std::string file = a.text("FILE"), text = read_file(file);
+  if (a.text("KIND") == "pipedream-graph")
+    return timed_model_yaml(read_pipedream_graph(text, file, a.has("samples") ? a.count("samples", 1, 1 << 20) : 1),
+                            "From a PipeDream profile");
+  const msr::PiperFile read = msr::read_piper(text, file);
+  for (const std::string& warning : read.warnings)
+    std::fputs(fmt::format("{}: warning: {}\n", file, warning).c_str(), stderr);
+  return timed_model_yaml(model_of(read.input), "From an input of Piper");
+}
+
+}  // namespace
+
+}  // namespace stagecraft
 
 namespace stagecraft::commands {
 namespace {

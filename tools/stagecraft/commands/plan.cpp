@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/search/plan_table.hpp"
-#include "tools/stagecraft/replay_option.hpp"
+#include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {
 namespace {

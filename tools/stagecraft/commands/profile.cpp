@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/file.hpp"
 #include "sim/experiment/profiling.hpp"
 #include "sim/report/files.hpp"
 #include "tools/stagecraft/command.hpp"

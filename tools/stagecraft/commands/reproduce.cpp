@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "sim/core/text.hpp"
+#include "sim/core/file.hpp"
 #include "sim/experiment/library.hpp"
 #include "sim/published/table.hpp"
 #include "tools/stagecraft/command.hpp"

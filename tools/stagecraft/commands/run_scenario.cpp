@@ -4,14 +4,14 @@
 
 #include "backends/backend.hpp"
 #include "backends/world.hpp"
-#include "sim/core/counted.hpp"
+#include "sim/core/file.hpp"
+#include "sim/core/text.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/report/drawings.hpp"
 #include "sim/report/files.hpp"
 #include "sim/report/text.hpp"
 #include "tools/stagecraft/command.hpp"
-#include "tools/stagecraft/kept_run.hpp"
 #include "tools/stagecraft/run_folder.hpp"
 
 namespace stagecraft::commands {
@@ -22,7 +22,7 @@ constexpr std::size_t kMostDrawn = 20000, kMostTraced = 1000000;
 
 bool small(const CompiledExperiment& p) {
   int used = 0;
-  for (const auto& row : p.schedule.devices) {
+  for (const auto& row : p.schedule.device_rows()) {
     used += !row.empty();
     if (row.size() > static_cast<std::size_t>(kGanttOps * p.program.iterations)) return false;
   }
@@ -33,11 +33,12 @@ std::string headline(const CompiledExperiment& p, const Outcome& o) {
   const Experiment& e = p.experiment;
   const Provenance& from = o.timeline.provenance;
   std::set<DeviceId> devices;
-  for (const Stage& stage : p.plan.stages) devices.insert(stage.devices.begin(), stage.devices.end());
+  for (const Stage& stage : p.plan.stages) devices.insert(stage.devices().begin(), stage.devices().end());
   return fmt::format(
       "{}\n{} on {}: {}, {} on {}, {}\n{}{} {}, {} instructions\n\n", e.title.empty() ? "(untitled)" : e.title,
-      e.model->name, e.cluster->name, e.schedule.name(), counted(p.plan.different_stages(), "stage"),
-      counted(static_cast<std::int64_t>(devices.size()), "device"), counted(e.run.micro_batches, "micro-batch", "es"),
+      e.model->name, e.cluster->name, e.schedule.name(), pluralize(p.plan.different_stages(), "stage"),
+      pluralize(static_cast<std::int64_t>(devices.size()), "device"),
+      pluralize(e.run.micro_batches, "micro-batch", "es"),
       p.schedule.search ? "searched for: " + to_text(*p.schedule.search, [](Seconds t) { return to_text(t); }) + "\n"
                         : "",
       o.timeline.clock == Clock::Simulated ? "simulated by" : "measured by",

@@ -12,7 +12,7 @@
 #include "sim/schedule_file/csv.hpp"
 #include "sim/weights/policy.hpp"
 #include "tools/stagecraft/asked_order.hpp"
-#include "tools/stagecraft/schedule_checks.hpp"
+#include "tools/stagecraft/schedule_file.hpp"
 
 namespace stagecraft::commands {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "sim/search/choices.hpp"
 #include "sim/weights/policy.hpp"
-#include "tools/stagecraft/replay_option.hpp"
+#include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {
 namespace {

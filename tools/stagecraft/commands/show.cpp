@@ -24,22 +24,24 @@ std::string costs_text(const CompiledExperiment& p) {
   std::string text = fmt::format("{:<6} {:<10} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "stage", "device", "forward",
                                  "backward", "update", "weights", "stash");
   for (int s = 0; s < p.plan.stage_count(); ++s)
-    for (std::size_t r = 0; r < p.plan.stage(StageId{s}).devices.size(); ++r) {
-      const StageCost& c = p.costs[s][r];
+    for (std::size_t r = 0; r < p.plan.stage(StageId{s}).devices().size(); ++r) {
+      const StageCost& c = p.costs.at(StageId{s}, static_cast<int>(r));
       text += fmt::format("{:<6} {:<10} {:>12} {:>12} {:>12} {:>12} {:>12}\n", s,
-                          p.cluster().devices[p.plan.stage(StageId{s}).devices[r]].name, to_text(c.forward),
-                          to_text(c.backward), to_text(c.update), to_text(c.weights), to_text(c.stash));
+                          p.cluster().devices[p.plan.stage(StageId{s}).devices()[r]].name, to_text(c.forward),
+                          to_text(c.backward), to_text(c.update), to_text(c.memory.weights),
+                          to_text(c.memory.whole_stash()));
     }
   return text;
 }
 
 /// The first iteration as PyTorch's text has it: without updates.
 Schedule one_iteration(const CompiledExperiment& p) {
-  Schedule one = p.schedule;
-  for (auto& ops : one.devices)
+  Schedule one;
+  for (const auto& row : p.schedule.device_rows()) one.ranks.push_back({row.begin(), row.end()});
+  for (auto& ops : one.ranks)
     std::erase_if(
         ops, [&](const Op& op) { return op.kind == OpKind::Update || op.micro >= p.plan.micro_batches(op.stage); });
-  while (!one.devices.empty() && one.devices.back().empty()) one.devices.pop_back();
+  while (!one.ranks.empty() && one.ranks.back().empty()) one.ranks.pop_back();
   return one;
 }
 

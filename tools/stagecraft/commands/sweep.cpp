@@ -2,7 +2,7 @@
 
 #include "backends/backend.hpp"
 #include "backends/world.hpp"
-#include "sim/core/counted.hpp"
+#include "sim/core/text.hpp"
 #include "sim/sweep/run_sweep.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/sweep_progress.hpp"
@@ -35,7 +35,7 @@ int list_points(const SweepPlan& plan) {
   const auto digits = std::to_string(plan.points.size()).size();
   for (std::size_t i = 0; i < plan.points.size(); ++i)
     if (plan.chosen[i]) print(fmt::format("{:>{}}  {}\n", plan.points[i].number, digits, plan.points[i].label));
-  print(counted(count, "point") +
+  print(pluralize(count, "point") +
         (plan.points.size() == static_cast<std::size_t>(count) ? "\n" : fmt::format(" of {}\n", plan.points.size())));
   return 0;
 }
@@ -79,9 +79,9 @@ int execute(const Arguments& a) {
     fmt::print(stderr, "process {} of {} was lost; others have done what it had\n", rank, world().size);
   for (const auto& [rank, why] : end.without_workers)
     fmt::print(stderr, "process {} of {}: {}; others have done what it had\n", rank, world().size, why);
-  if (options.reuse) fmt::print(stderr, "{} taken over from other versions\n", counted(end.reused, "result"));
+  if (options.reuse) fmt::print(stderr, "{} taken over from other versions\n", pluralize(end.reused, "result"));
   const SweepProgress& p = end.progress;
-  fmt::print(stderr, "{} on {}: {} there before, {} now, results in {}\n", counted(p.all, "point"), plan.backend,
+  fmt::print(stderr, "{} on {}: {} there before, {} now, results in {}\n", pluralize(p.all, "point"), plan.backend,
              p.there, p.done, plan.out);
   if (end.stopped) {
     fmt::print(stderr, "interrupted: {} to go, which the same command does\n", p.all - p.there - p.done);
@@ -91,7 +91,7 @@ int execute(const Arguments& a) {
   flush();
   const int failed = end.table.failed();
   if (failed == 0) return 0;
-  fmt::print(stderr, "{} of {} failed:\n{}", failed, counted(p.all, "point"), failures_text(end.table));
+  fmt::print(stderr, "{} of {} failed:\n{}", failed, pluralize(p.all, "point"), failures_text(end.table));
   return kSomeFailed;
 }
 

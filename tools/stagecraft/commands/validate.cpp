@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "sim/core/text.hpp"
+#include "sim/core/file.hpp"
 #include "sim/experiment/profiling.hpp"
 #include "sim/report/json_files.hpp"
 #include "tools/stagecraft/command.hpp"

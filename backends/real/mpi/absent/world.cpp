@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "backends/real/company.hpp"
 #include "backends/real/together.hpp"
 #include "sim/core/diagnostic.hpp"
 

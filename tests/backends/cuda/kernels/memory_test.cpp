@@ -8,7 +8,6 @@
 #include <doctest/doctest.h>
 
 #include "backends/cuda/kernels/kernels.hpp"
-#include "backends/cuda/kernels/staging.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/random.hpp"
 #include "tests/backends/cpu/trial.hpp"

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "backends/real/byte_text.hpp"
-#include "backends/real/company.hpp"
-#include "backends/real/pause.hpp"
+#include "backends/real/clocks.hpp"
+#include "backends/real/together.hpp"
 #include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "tests/backends/cuda/run/gpu_case.hpp"
@@ -33,14 +33,14 @@ test::Case chain(int depth, const char* schedule, const char* policy = "flush") 
 
 test::Case interleaved() {
   test::Case c = chain(8, "interleaved");
-  for (int s = 0; s < 8; ++s) c.plan.stages[s].devices = {DeviceId{s % 4}};
+  for (int s = 0; s < 8; ++s) c.plan.stages[StageId{s}].place_on({DeviceId{s % 4}});
   return c;
 }
 
 test::Case replicas(const char* schedule, const char* policy) {
   test::Case c = chain(3, schedule, policy);
   c.plan = test::stage_each(c.model, 4, 4);
-  c.plan.stages[1].devices = {DeviceId{1}, DeviceId{3}};
+  c.plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{3}});
   return c;
 }
 
@@ -65,13 +65,13 @@ test::Case case_of(const std::string& name) {
   if (name.starts_with("steps")) {
     test::Case c = replicas("1f1b", "flush");
     c.plan = test::stage_each(c.model, 4, 3);
-    c.plan.stages[1].devices = {DeviceId{1}, DeviceId{3}, DeviceId{4}};
+    c.plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{3}, DeviceId{4}});
     return c;
   }
   if (name.starts_with("whole-steps")) {  // All four devices are members.
     test::Case c = chain(1, "1f1b");
     c.plan = test::stage_each(c.model, 2, 4);
-    c.plan.stages[0].devices = {DeviceId{0}, DeviceId{1}, DeviceId{2}, DeviceId{3}};
+    c.plan.stages[StageId{0}].place_on({DeviceId{0}, DeviceId{1}, DeviceId{2}, DeviceId{3}});
     return c;
   }
   if (name == "sums") {
@@ -83,7 +83,7 @@ test::Case case_of(const std::string& name) {
     test::Case c = chain(1, "1f1b");
     c.model = test::deep_net(1, 6, 8, 3, OperationKind::Relu, OperationKind::SumSquare);
     c.plan = test::stage_each(c.model, 4, 4);
-    c.plan.stages[0].devices = {DeviceId{0}, DeviceId{1}, DeviceId{2}, DeviceId{3}};
+    c.plan.stages[StageId{0}].place_on({DeviceId{0}, DeviceId{1}, DeviceId{2}, DeviceId{3}});
     c.training = test::training_of(OptimizerKind::Integer, 1, "integers");
     c.sums = GpuSums::Collective;
     return c;

@@ -47,7 +47,7 @@ TEST_CASE("synchronous schedules on two, four and eight GPUs") {
 TEST_CASE("several stages on a GPU") {
   for (const int gpus : {2, 4}) {
     test::Case c = chain(2 * gpus, "interleaved");
-    for (int s = 0; s < 2 * gpus; ++s) c.plan.stages[s].devices = {DeviceId{s % gpus}};
+    for (int s = 0; s < 2 * gpus; ++s) c.plan.stages[StageId{s}].place_on({DeviceId{s % gpus}});
     compare(c, gpus);
   }
 }
@@ -62,7 +62,7 @@ TEST_CASE("weights that change under way, and replicas that add up their gradien
     c = chain(3, schedule);
     c.policy = c.schedule == "1f1b" ? "flush" : "stash";
     c.plan = test::stage_each(c.model, 4, 4);
-    c.plan.stages[1].devices = {DeviceId{1}, DeviceId{3}};
+    c.plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{3}});
     compare(c, 4);
   }
 }

@@ -12,6 +12,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/random.hpp"
 #include "tests/backends/cuda/run/gpu_case.hpp"
+#include "tests/support/devices.hpp"
 
 using namespace stagecraft;
 
@@ -22,8 +23,7 @@ test::Case replicated(int replicas) {
   test::Case c;
   c.model = test::deep_net(1, 6, 8, 3);
   c.plan = test::stage_each(c.model, 2 * replicas, replicas);
-  c.plan.stages[0].devices.clear();
-  for (int d = 0; d < replicas; ++d) c.plan.stages[0].devices.emplace_back(d);
+  c.plan.stages[StageId{0}].place_on(test::device_range(0, replicas));
   c.sums = GpuSums::Collective;
   return c;
 }
@@ -33,8 +33,8 @@ test::Case pipeline() {
   test::Case c;
   c.model = test::deep_net(3, 6, 8, 3);
   c.plan = test::stage_each(c.model, 4, 4);
-  c.plan.stages[0].devices = {DeviceId{0}, DeviceId{4}};
-  c.plan.stages[1].devices = {DeviceId{1}, DeviceId{3}};
+  c.plan.stages[StageId{0}].place_on({DeviceId{0}, DeviceId{4}});
+  c.plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{3}});
   c.sums = GpuSums::Collective;
   return c;
 }

@@ -104,7 +104,7 @@ TEST_CASE("replicas, stale weights, messages by NCCL") {
   Trial t;
   t.model = test::deep_net(3, 6, 8, 3);
   t.plan = test::stage_each(t.model, 4, 4);
-  t.plan.stages[1].devices = {DeviceId{1}, DeviceId{3}};
+  t.plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{3}});
   compare(t, 1e-12);
   t.schedule = "pipedream";
   t.policy = "stash";

@@ -56,7 +56,7 @@ TEST_CASE("iterations that repeat are graphs, all but the first, made before the
 
 TEST_CASE("graphs with replicas, recomputation, several stages on a device, however messages go") {
   test::Case c = graph_case();
-  for (Stage& stage : c.plan.stages) stage.recompute = true;
+  for (Stage& stage : c.plan.stages) stage.shape.recomputation = Recomputation::Full;
   for (const bool overlap : {true, false})
     for (const bool rendezvous : {true, false}) {
       c.lowering.overlap = overlap;
@@ -68,11 +68,11 @@ TEST_CASE("graphs with replicas, recomputation, several stages on a device, howe
     }
   c = graph_case("1f1b", 3);
   c.plan = test::stage_each(c.model, 4, 4);
-  c.plan.stages[1].devices = {DeviceId{1}, DeviceId{3}};
+  c.plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{3}});
   CHECK(compare(c).enqueued->launches == 4);
   c = graph_case("interleaved", 8);
   c.plan = test::stage_each(c.model, 8);
-  for (std::size_t s = 0; s < 8; ++s) c.plan.stages[s].devices = {DeviceId{static_cast<std::int64_t>(s % 4)}};
+  for (std::size_t s = 0; s < 8; ++s) c.plan.stages[StageId{s}].place_on({DeviceId{static_cast<std::int64_t>(s % 4)}});
   c.training.optimizer.kind = OptimizerKind::Momentum;
   CHECK(compare(c, 3).enqueued->launches == 4);
 }
@@ -120,7 +120,7 @@ TEST_CASE("where there can be no graph it goes on without, and says why") {
   CHECK(compare(c, 1).enqueued->no_graph == "there is one iteration only");
   c = graph_case("interleaved", 8);
   c.plan = test::stage_each(c.model, 8);
-  for (std::size_t s = 0; s < 8; ++s) c.plan.stages[s].devices = {DeviceId{static_cast<std::int64_t>(s % 4)}};
+  for (std::size_t s = 0; s < 8; ++s) c.plan.stages[StageId{s}].place_on({DeviceId{static_cast<std::int64_t>(s % 4)}});
   c.training.evaluate_every = 2;
   const Timeline looks = compare(c, 1);
   CHECK(looks.enqueued->no_graph ==
@@ -133,7 +133,8 @@ TEST_CASE("Adam's steps are counted on the device: also where updates are in the
       test::Case c = graph_case("interleaved");
       c.model = test::deep_net(8, 6, 8, 3, OperationKind::Tanh, OperationKind::MeanSquare, width);
       c.plan = test::stage_each(c.model, 8);
-      for (std::size_t s = 0; s < 8; ++s) c.plan.stages[s].devices = {DeviceId{static_cast<std::int64_t>(s % 4)}};
+      for (std::size_t s = 0; s < 8; ++s)
+        c.plan.stages[StageId{s}].place_on({DeviceId{static_cast<std::int64_t>(s % 4)}});
       c.training = test::training_of(kind, 0.01, "teacher");
       c.training.optimizer.weight_decay = 0.1;
       c.iterations = 9;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backends/cpu/kernels.hpp"
-#include "backends/real/kept_call.hpp"
+#include "backends/real/kernels.hpp"
 #include "tests/support/emulated_gpu/streams.hpp"
 
 namespace stagecraft::test {

@@ -42,7 +42,7 @@ TEST_CASE("several stages on a device, there and back, halves of the backward ap
   c.model = test::deep_net(8, 6, 8, 3);
   const auto placed = [&](bool there_and_back) {
     Plan plan = test::stage_each(c.model, 8);
-    for (int s = 0; s < 8; ++s) plan.stages[s].devices = {DeviceId{there_and_back && s >= 4 ? 7 - s : s % 4}};
+    for (int s = 0; s < 8; ++s) plan.stages[StageId{s}].place_on({DeviceId{there_and_back && s >= 4 ? 7 - s : s % 4}});
     return plan;
   };
   c.plan = placed(false);
@@ -75,7 +75,7 @@ TEST_CASE("replicas add up their gradients in the order of the CPU") {
     c.policy = c.schedule == "1f1b" ? "flush" : "stash";
     c.model = test::deep_net(3, 6, 8, 3);
     c.plan = test::stage_each(c.model, 4, 4);
-    c.plan.stages[1].devices = {DeviceId{1}, DeviceId{3}};
+    c.plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{3}});
     for (const bool slots : {false, true}) {
       c.training.slots = slots && c.schedule == "1f1b";
       c.lowering.gradient_slots = c.training.slots;
@@ -88,7 +88,7 @@ TEST_CASE("recomputation, whole numbers and 32-bit numbers") {
   test::Case c;
   c.model = test::deep_net(4, 6, 8, 3);
   c.plan = test::stage_each(c.model, 4);
-  for (Stage& stage : c.plan.stages) stage.recompute = true;
+  for (Stage& stage : c.plan.stages) stage.shape.recomputation = Recomputation::Full;
   compare(c);
   c.model = test::deep_net(4, 6, 8, 3, OperationKind::Relu, OperationKind::SumSquare);
   c.plan = test::stage_each(c.model, 4);
@@ -130,9 +130,10 @@ TEST_CASE("weights that two layers of a stage share") {
   c.model = test::deep_net(4, 6, 8, 3);
   c.model.layers[2].tie = c.model.layers[3].tie = "shared";
   c.plan = test::stage_each(c.model, 4);
-  c.plan.stages[1].layers.push_back(c.plan.stages[2].layers.front());
-  c.plan.stages.erase(c.plan.stages.begin() + 2);
-  c.plan.stages[2].devices = {DeviceId{2}};
+  c.plan.stages[StageId{1}].shape.layers.push_back(c.plan.stages[StageId{2}].shape.layers.front());
+  c.plan.stages[StageId{2}] = c.plan.stages.back();
+  c.plan.stages.pop_back();
+  c.plan.stages[StageId{2}].place_on({DeviceId{2}});
   c.plan.edges.clear();
   test::connect(c.plan, c.model);
   compare(c);

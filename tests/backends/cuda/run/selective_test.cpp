@@ -42,7 +42,7 @@ TEST_CASE("the inside of attention made again: the bits of the CPU without it") 
     c.plan = test::stage_each(c.model, kMicroBatches, kSamples);
     const Timeline kept = test::on_cpu(c, c.program());
     const Timeline whole = test::on_gpu(c, c.program(), {});
-    for (Stage& stage : c.plan.stages) stage.recompute_cores = true;
+    for (Stage& stage : c.plan.stages) stage.shape.recomputation = Recomputation::Selective;
     for (const emulated_gpu::Machine& machine : test::machines(12)) {
       CAPTURE(machine.seed);
       const Timeline gpu = test::on_gpu(c, c.program(), machine);

@@ -14,11 +14,11 @@ Planned plan(const PlannerInput& in) {
   planned.plan.stages.resize(2);
   const std::size_t layers = in.model.layers.size();
   for (std::size_t l = 0; l < layers; ++l)
-    planned.plan.stages[l < layers / 2 ? 0 : 1].layers.emplace_back(static_cast<std::int64_t>(l));
+    planned.plan.stages[StageId{l < layers / 2 ? 0 : 1}].shape.layers.emplace_back(static_cast<std::int64_t>(l));
   for (int s = 0; s < 2; ++s) {
-    Stage& stage = planned.plan.stages[s];
+    Stage& stage = planned.plan.stages[StageId{s}];
     stage.name = s == 0 ? "first" : "second";
-    stage.devices = {DeviceId{s}};
+    stage.place_on({DeviceId{s}});
     stage.micro_batch_size = in.options.micro_batch_size;
   }
   finish_plan(planned.plan, in, false);

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace stagecraft::real {
+
+inline double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Between two looks at something, by who has nothing else to do: naps that get longer by a microsecond each, so that
+/// what happens is seen within a small part of the time that nothing happened.
+class Nap {
+ public:
+  void reset() { length_ = 0; }
+  void operator()() {
+    length_ = std::min(length_ + 1, kLongest);
+    std::this_thread::sleep_for(std::chrono::microseconds(length_));
+  }
+
+ private:
+  static constexpr int kLongest = 1000;
+  int length_ = 0;
+};
+
+/// Between two looks by who is in a hurry: others get the core, for as long as it comes back at once. Where more wants
+/// to run than there are cores, who yields is put behind all of it, and who is woken is not.
+class Yield {
+ public:
+  void reset() { count_ = 0; }
+  /// False when there has been enough of it.
+  bool operator()() {
+    if (crowded_ > 0) return --crowded_, false;
+    if (count_ == kMost) return false;
+    ++count_;
+    const double begin = steady_seconds();
+    std::this_thread::yield();
+    if (steady_seconds() - begin > kAtOnce) crowded_ = kForget;
+    return true;
+  }
+
+ private:
+  static constexpr int kMost = 2000, kForget = 1000;
+  static constexpr double kAtOnce = 1e-3;
+  int count_ = 0, crowded_ = 0;
+};
+
+/// How the steady clock here relates to that of the first process, at one moment.
+struct ClockReading {
+  double here = 0, offset = 0, uncertainty = 0;  ///< Seconds; `offset` is to be added to times here.
+};
+
+/// From a question and its answer: the first process looked at its clock somewhere between the two, so the middle is
+/// off by half of that at most.
+inline ClockReading clock_reading(double asked, double there, double answered) {
+  const double half = (answered - asked) / 2;
+  return {asked + half, there - (asked + half), half};
+}
+
+/// A time here on the first clock, when the two drift evenly from one reading to the other.
+inline double on_first_clock(double seconds, const ClockReading& before, const ClockReading& after) {
+  const double apart = after.here - before.here;
+  const double drift = apart > 0 ? (after.offset - before.offset) / apart : 0;
+  return seconds + before.offset + drift * (seconds - before.here);
+}
+
+}  // namespace stagecraft::real

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <algorithm>
+
+#include "sim/core/quantity.hpp"
+
+namespace stagecraft {
+
+/// What a layer or a stage keeps on one device, each thing counted once. The units of the layers of a stage add up, but
+/// for `recompute_peak`: their backwards run one after the other, so the largest counts.
+struct MemoryUnits {
+  Bytes weights{};          ///< One version.
+  Bytes gradients{};        ///< Of one update.
+  Bytes optimizer{};        ///< All states of the optimizer.
+  Bytes stash{};            ///< What one micro-batch keeps from its forward to its backward.
+  Bytes recompute_stash{};  ///< What the second forward of a stage adds to the stash until the backward ends.
+  Bytes recompute_peak{};   ///< What the backward of one layer recomputes for itself.
+
+  /// The stash of a micro-batch whose backward is about to run.
+  Bytes whole_stash() const { return stash + recompute_stash; }
+  MemoryUnits& operator+=(const MemoryUnits& other) {
+    weights += other.weights, gradients += other.gradients, optimizer += other.optimizer;
+    stash += other.stash, recompute_stash += other.recompute_stash;
+    recompute_peak = std::max(recompute_peak, other.recompute_peak);
+    return *this;
+  }
+};
+
+/// How many of each unit a device holds when it is fullest. Micro-batches of different sizes have units of their own;
+/// their stashes add up.
+struct MemoryCounts {
+  int in_flight = 0;   ///< Micro-batches between their forward and their backward.
+  int versions = 1;    ///< Buffers of the size of the weights.
+  int gradients = 1;   ///< Gradients that are kept apart; 0 where nothing is trained.
+  int optimizers = 1;  ///< 0 where nothing is trained.
+  int momenta = 0;     ///< States of the size of the weights that the optimizer lacks.
+};
+
+/// What one device needs for a stage when it is fullest.
+struct StageMemory {
+  Bytes weights{}, gradients{}, optimizer{};
+  Bytes stash{};           ///< Of all micro-batches in flight.
+  Bytes recompute_peak{};  ///< What one backward needs beside them.
+
+  Bytes resident() const { return weights + gradients + optimizer; }
+  Bytes total() const { return resident() + stash + recompute_peak; }
+};
+
+/// The memory model of planners, searches, checks and programs. A planner whose paper counts otherwise passes other
+/// counts; messages that wait for the op that uses them come on top and are known to a Program alone.
+constexpr StageMemory stage_memory(const MemoryUnits& units, const MemoryCounts& counts) {
+  return {.weights = units.weights * counts.versions,
+          .gradients = units.gradients * counts.gradients,
+          .optimizer = units.optimizer * counts.optimizers + units.weights * counts.momenta,
+          .stash = units.stash * counts.in_flight,
+          .recompute_peak = counts.in_flight > 0 ? units.recompute_stash + units.recompute_peak : Bytes{}};
+}
+
+constexpr StageMemory stage_memory(const MemoryUnits& units, int in_flight, int versions = 1) {
+  return stage_memory(units, {.in_flight = in_flight, .versions = versions});
+}
+
+}  // namespace stagecraft

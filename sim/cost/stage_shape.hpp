@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "sim/core/ids.hpp"
+#include "sim/core/parallel.hpp"
+
+namespace stagecraft {
+
+/// What a stage does not keep from its forward to its backward: nothing; the inside of each attention (scores, softmax,
+/// context; Korthikanti et al., MLSys 2023); or everything but its input.
+enum class Recomputation : std::uint8_t { None, Selective, Full };
+std::string_view to_text(Recomputation);
+std::optional<Recomputation> parse_recomputation(std::string_view word);  ///< Nothing for "auto".
+
+/// The part of the training of its layers that a stage does. A stage with a single task runs it as its forward, and
+/// gradients come and go as activations do. An update, and taking in its result elsewhere, happen once in an iteration.
+enum class StageTask : std::uint8_t { Whole, Forward, InputGradient, WeightGradient, Update, TakeWeights };
+
+/// What a stage computes and how it is divided, without its devices. Planners and searches price shapes; a Stage is a
+/// shape on a mesh.
+struct StageShape {
+  std::vector<LayerId> layers = {};  ///< Empty in plans made without a model.
+  Degrees degrees = {};
+  Recomputation recomputation = Recomputation::None;
+  StageTask task = StageTask::Whole;
+
+  bool recomputes_all() const { return recomputation == Recomputation::Full; }
+  bool recomputes_attention() const { return recomputation == Recomputation::Selective; }
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,238 @@
+#include "sim/plan/reductions.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/cost/stage_cost.hpp"
+#include "sim/model/model_graph.hpp"
+#include "sim/plan/plan.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Devices = std::vector<DeviceId>;
+
+int device_count(const std::vector<Devices>& lists) {
+  int count = 0;
+  for (const Devices& list : lists)
+    for (const DeviceId device : list) count = std::max(count, device.value + 1);
+  return count;
+}
+
+/// The devices of all lists, each once, in this order.
+Devices unique_devices(const std::vector<Devices>& lists) {
+  Devices unique;
+  std::vector<bool> listed(device_count(lists), false);
+  for (const Devices& list : lists)
+    for (const DeviceId device : list) {
+      if (!listed[device]) unique.push_back(device);
+      listed[device] = true;
+    }
+  return unique;
+}
+
+/// Puts one device of a holder into each group; false where two of them are in the same group already.
+bool join(const Devices& holder, std::vector<Devices>& groups, std::vector<int>& group_of) {
+  std::vector<bool> taken(groups.size(), false);
+  Devices others;
+  for (const DeviceId device : holder) {
+    const int group = group_of[device];
+    if (group < 0) {
+      others.push_back(device);
+      continue;
+    }
+    if (taken[group]) return false;
+    taken[group] = true;
+  }
+  auto next = others.begin();
+  for (int g = 0; g < std::ssize(groups); ++g) {
+    if (taken[g]) continue;
+    group_of[*next] = g;
+    groups[g].push_back(*next++);
+  }
+  return true;
+}
+
+/// Groups with one device of each holder; none where the holders are of different sizes or overlap too much.
+std::vector<Devices> parallel_groups(const std::vector<Devices>& holders) {
+  std::vector<Devices> groups(holders.front().size());
+  std::vector<int> group_of(device_count(holders), -1);
+  for (const Devices& holder : holders)
+    if (holder.size() != groups.size() || !join(holder, groups, group_of)) return {};
+  return groups;
+}
+
+/// The process groups of tied parameters, from the devices of each holder, which have the sum of that holder. With
+/// equally many devices the k-th ones of all holders form a group, as in Megatron-LM's embedding groups, and a device
+/// of several holders is in one group alone. Otherwise all devices form one group.
+std::vector<Devices> tied_groups(const std::vector<Devices>& holders) {
+  std::vector<Devices> groups = parallel_groups(holders);
+  if (groups.empty()) groups.push_back(unique_devices(holders));
+  std::erase_if(groups, [](const Devices& group) { return group.size() < 2; });
+  return groups;
+}
+
+struct TiedParameters {
+  std::string name;
+  std::vector<StageId> stages;
+  Bytes gradient;
+};
+
+/// The ties between layers of different stages, in the order of the model.
+std::vector<TiedParameters> tied_parameters(const Plan& plan, const ModelGraph& model) {
+  std::vector<TiedParameters> ties;
+  for (const Layer& layer : model.layers) {
+    if (layer.tie.empty()) continue;
+    const auto known = std::find_if(ties.begin(), ties.end(), [&](const auto& tie) { return tie.name == layer.tie; });
+    TiedParameters& tie = known != ties.end() ? *known : ties.emplace_back(TiedParameters{layer.tie, {}, {}});
+    tie.gradient = std::max(tie.gradient, Bytes{layer.parameters * model.precision.gradient});
+  }
+  std::erase_if(ties, [](const TiedParameters& tie) { return tie.gradient.value <= 0; });
+  for (int s = 0; s < plan.stage_count() && !ties.empty(); ++s) {
+    const Stage& stage = plan.stage(StageId{s});
+    if (stage.shape.task != StageTask::Whole) continue;
+    for (TiedParameters& tie : ties)
+      if (std::any_of(stage.shape.layers.begin(), stage.shape.layers.end(),
+                      [&](LayerId id) { return model.layers[id].tie == tie.name; }))
+        tie.stages.emplace_back(s);
+  }
+  return ties;
+}
+
+class ReductionList {
+ public:
+  explicit ReductionList(const Plan& plan) : plan_(plan), of_replicas_(plan.stages.size()) {
+    for (int s = plan.stage_count() - 1; s >= 0; --s)
+      if (first_copy(StageId{s}) == s) add_replicas(StageId{s});
+  }
+
+  /// Nothing is added where one stage and its twin are the only holders: the sum of their replicas has it all.
+  void add_tied(const TiedParameters& tie) {
+    Reduction r{ReductionSource::TiedParameters, tie.name, tie.stages, {}, tie.gradient, {}};
+    std::vector<Devices> holders;
+    std::vector<bool> counted(plan_.stages.size(), false);
+    for (const StageId s : tie.stages) {
+      const StageId first = first_copy(s);
+      if (counted[first]) continue;
+      counted[first] = true;
+      const ReductionId replicas = of_replicas_[first];
+      if (replicas.valid()) r.after.push_back(replicas);
+      const bool summed = replicas.valid() && !list[replicas].groups.empty();
+      holders.push_back(summed ? list[replicas].groups.front() : plan_.stage(first).devices());
+    }
+    if (holders.size() < 2) return;
+    r.groups = tied_groups(holders);
+    list.push_back(std::move(r));
+  }
+
+  std::vector<Reduction> list;
+
+ private:
+  /// The stage, or its twin if that comes earlier.
+  StageId first_copy(StageId s) const {
+    const StageId twin = plan_.stage(s).twin;
+    return twin.valid() && twin < s ? twin : s;
+  }
+
+  void add_replicas(StageId s) {
+    const Stage& stage = plan_.stage(s);
+    Reduction r{ReductionSource::Replicas, {}, {s}, {}, {}, {}};
+    Devices devices = stage.devices();
+    if (stage.twin.valid()) {
+      r.stages.push_back(stage.twin);
+      devices = unique_devices({stage.devices(), plan_.stage(stage.twin).devices()});
+    }
+    if (devices.size() < 2 && r.stages.size() < 2) return;
+    if (devices.size() > 1) r.groups.push_back(std::move(devices));
+    of_replicas_[s] = ReductionId{std::ssize(list)};
+    list.push_back(std::move(r));
+  }
+
+  const Plan& plan_;
+  std::vector<ReductionId> of_replicas_;  ///< [first copy of a stage]; not valid where one device has it alone.
+};
+
+/// [stage]: the first of all stages that reductions connect with it, directly or through others.
+std::vector<int> first_connected(const Plan& plan) {
+  std::vector<int> first(plan.stages.size());  // A stage that is connected with it and comes no later, or itself.
+  std::iota(first.begin(), first.end(), 0);
+  const auto root = [&](int s) {
+    while (first[s] != s) s = first[s] = first[first[s]];
+    return s;
+  };
+  for (const Reduction& r : plan.reductions)
+    for (const StageId s : r.stages) {
+      const int a = root(r.stages.front()), b = root(s);
+      first[std::max(a, b)] = std::min(a, b);
+    }
+  for (int s = 0; s < plan.stage_count(); ++s) first[s] = root(s);
+  return first;
+}
+
+/// Whether the list still fits the stages; a change of the stages after it was derived is a mistake of the caller.
+bool up_to_date(const Plan& plan) {
+  const std::vector<Reduction> replicas = derive_reductions(plan);
+  const auto known = std::count_if(plan.reductions.begin(), plan.reductions.end(),
+                                   [](const Reduction& r) { return r.source == ReductionSource::Replicas; });
+  return std::ssize(replicas) == known &&
+         std::equal(replicas.begin(), replicas.end(), plan.reductions.begin(), [](const auto& a, const auto& b) {
+           return a.source == b.source && a.stages == b.stages && a.groups == b.groups;
+         });
+}
+
+/// Later stages first, each with its twin after it.
+std::vector<StageId> update_order(const Plan& plan) {
+  std::vector<StageId> order;
+  for (int s = plan.stage_count() - 1; s >= 0; --s) {
+    const StageId twin = plan.stage(StageId{s}).twin;
+    if (twin.valid() && twin < s) continue;
+    order.emplace_back(s);
+    if (twin.valid()) order.push_back(twin);
+  }
+  return order;
+}
+
+}  // namespace
+
+std::vector<Reduction> derive_reductions(const Plan& plan) { return ReductionList(plan).list; }
+
+std::vector<Reduction> derive_reductions(const Plan& plan, const ModelGraph& model) {
+  ReductionList reductions(plan);
+  for (Reduction& r : reductions.list) {
+    const Stage& stage = plan.stage(r.stages.front());
+    if (stage.shape.task == StageTask::Whole)
+      r.bytes = {parameters_of(stage.shape.layers, model) * model.precision.gradient};
+  }
+  for (const TiedParameters& tie : tied_parameters(plan, model)) reductions.add_tied(tie);
+  return std::move(reductions.list);
+}
+
+UpdateBarriers::UpdateBarriers(const Plan& plan)
+    : index_(plan.stages.size(), -1), position_(plan.stages.size(), 0), reductions_(plan.stages.size()) {
+  STAGECRAFT_CHECK(up_to_date(plan));
+  for (int r = 0; r < std::ssize(plan.reductions); ++r)
+    for (const StageId s : plan.reductions[r].stages) reductions_[s].emplace_back(r);
+  const std::vector<int> first = first_connected(plan);
+  for (int s = plan.stage_count() - 1; s >= 0; --s) {
+    if (first[s] != s || reductions_[s].empty()) continue;
+    index_[s] = static_cast<int>(std::ssize(barriers_));
+    barriers_.emplace_back();
+  }
+  std::vector<std::vector<Devices>> devices(barriers_.size());
+  for (int s = 0; s < plan.stage_count(); ++s) {
+    index_[s] = index_[first[s]];
+    if (delays(StageId{s})) devices[index_[s]].push_back(plan.stage(StageId{s}).devices());
+  }
+  for (const StageId s : update_order(plan))
+    if (delays(s)) barriers_[index_[s]].stages.push_back(s);
+  for (int r = 0; r < std::ssize(plan.reductions); ++r)
+    barriers_[index_[plan.reductions[r].stages.front()]].reductions.emplace_back(r);
+  int position = 0;
+  for (int b = 0; b < std::ssize(barriers_); ++b) {
+    barriers_[b].devices = unique_devices(devices[b]);
+    for (const StageId s : barriers_[b].stages) position_[s] = position++;
+  }
+}
+
+}  // namespace stagecraft

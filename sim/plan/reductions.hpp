@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/core/ids.hpp"
+#include "sim/core/quantity.hpp"
+
+namespace stagecraft {
+
+struct Plan;
+struct ModelGraph;
+using ReductionId = Id<struct ReductionTag>;  ///< Index into Plan::reductions.
+
+/// Why several devices hold the same parameters. A class of parameters whose copies lie on other devices than those of
+/// its stage gets a source here: experts, on the data axis of their own mesh; norms, on the tensor axis.
+enum class ReductionSource : std::uint8_t {
+  Replicas,       ///< The replicas of a stage and of its twin hold all of its parameters.
+  TiedParameters  ///< Layers of several stages share parameters, and each of these stages holds a copy.
+};
+
+/// A sum of gradients that updates wait for. Sharded optimizer states will make it a reduce-scatter with a gather after
+/// the update, and buckets will divide its bytes; both change what a reduction issues, not which devices take part.
+struct Reduction {
+  ReductionSource source = ReductionSource::Replicas;
+  std::string name;             ///< The tie of the layers; empty for replicas.
+  std::vector<StageId> stages;  ///< Ascending. Their updates wait for it, and for each other's gradients.
+  /// Disjoint process groups of at least two devices, in the order of their ranks. A device in no group has the whole
+  /// sum as soon as the reductions in `after` have ended.
+  std::vector<std::vector<DeviceId>> groups;
+  Bytes bytes;                     ///< The array that each group sums; zero in plans made without a model.
+  std::vector<ReductionId> after;  ///< Reductions whose sums it adds up; they come earlier in the list.
+};
+
+/// Everything that is summed before the updates of a plan, later stages first, then what ties connect. Nothing else
+/// decides which devices sum which gradients. Stages that do a single task of their layers have no tied parameters.
+std::vector<Reduction> derive_reductions(const Plan&, const ModelGraph&);
+/// For plans made without a model: the sums of replicas and twins, of unknown size.
+std::vector<Reduction> derive_reductions(const Plan&);
+
+/// Updates that reductions connect: none of them runs before every device has reached its own, because each device
+/// contributes its gradients by then.
+struct UpdateBarrier {
+  std::vector<StageId> stages;    ///< In the order of their updates on a device: later stages first, twins together.
+  std::vector<DeviceId> devices;  ///< Each device once, by ascending stage.
+  std::vector<ReductionId> reductions;  ///< In the order in which they are issued.
+};
+
+/// The barriers of a plan, and what the update of each stage waits for.
+class UpdateBarriers {
+ public:
+  explicit UpdateBarriers(const Plan&);
+
+  /// Barriers of later stages come first, because their gradients are complete first.
+  const std::vector<UpdateBarrier>& all() const { return barriers_; }
+  bool delays(StageId s) const { return index_[s] >= 0; }
+  /// Index into all(); only for stages whose updates are delayed.
+  int index(StageId s) const { return index_[s]; }
+  const UpdateBarrier& at(StageId s) const { return barriers_[index_[s]]; }
+  /// Position of the stage's update among all delayed ones of the same number.
+  int position(StageId s) const { return position_[s]; }
+  /// The reductions of the stage's own gradients, in the order of the list.
+  const std::vector<ReductionId>& reductions(StageId s) const { return reductions_[s]; }
+
+ private:
+  std::vector<UpdateBarrier> barriers_;
+  std::vector<int> index_, position_;                 ///< [stage]
+  std::vector<std::vector<ReductionId>> reductions_;  ///< [stage]
+};
+
+}  // namespace stagecraft

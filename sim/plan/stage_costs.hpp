@@ -1,0 +1,46 @@
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "sim/cost/stage_cost.hpp"
+#include "sim/plan/plan.hpp"
+
+namespace stagecraft {
+
+/// The cost of every stage on each of its devices.
+class StageCosts {
+ public:
+  StageCosts() = default;
+  StageCosts(std::initializer_list<std::vector<StageCost>> stages) {
+    for (const std::vector<StageCost>& replicas : stages) add(replicas);
+  }
+
+  /// Adds the next stage: its costs on its devices, in their order.
+  void add(const std::vector<StageCost>& replicas) {
+    costs_.insert(costs_.end(), replicas.begin(), replicas.end());
+    first_.push_back(costs_.size());
+  }
+
+  int stages() const { return static_cast<int>(first_.size()) - 1; }
+  const StageCost& at(StageId stage, int replica) const { return costs_[first_[stage] + replica]; }
+  StageCost& at(StageId stage, int replica) { return costs_[first_[stage] + replica]; }
+  std::span<const StageCost> of(StageId stage) const { return {costs_.data() + first_[stage], size_of(stage)}; }
+  std::span<StageCost> of(StageId stage) { return {costs_.data() + first_[stage], size_of(stage)}; }
+  std::span<const StageCost> all() const { return costs_; }
+  std::span<StageCost> all() { return costs_; }
+
+ private:
+  std::size_t size_of(StageId stage) const { return first_[stage + 1] - first_[stage]; }
+
+  std::vector<StageCost> costs_;
+  std::vector<std::size_t> first_{0};  ///< [stage]: its first cost, then their number.
+};
+
+StageCosts stage_costs(const Plan&, const CostTable&);
+
+/// The same cost for every stage: for plans made without a model.
+StageCosts uniform_costs(const Plan&, const StageCost&);
+
+}  // namespace stagecraft

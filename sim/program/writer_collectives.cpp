@@ -1,0 +1,114 @@
+#include <algorithm>
+
+#include "sim/program/writer.hpp"
+
+namespace stagecraft {
+
+/// Ops that run as one have their gradients when the last of them ends.
+void ProgramWriter::keep_gradient(InstructionId last, DeviceId device, const Op& op) {
+  if ((op.kind != OpKind::Backward && op.kind != OpKind::WeightGradient) || !barriers_.delays(op.stage)) return;
+  const Stage& stage = plan_.stage(op.stage);
+  gradients_[op.stage].resize(stage.devices().size());
+  gradients_[op.stage][replica_on(stage, device)] = last;
+}
+
+/// Does not search the devices of the stage, of which there may be thousands.
+bool ProgramWriter::runs_on(StageId stage, DeviceId device) const {
+  const std::vector<StageId>& stages = stages_on_[device];
+  return std::find(stages.begin(), stages.end(), stage) != stages.end();
+}
+
+/// What made the newest gradient of a stage or its twin on a device; not valid where neither runs.
+InstructionId ProgramWriter::gradient_on(StageId stage, DeviceId device) const {
+  InstructionId newest;
+  for (const StageId s : {stage, plan_.stage(stage).twin}) {
+    if (!s.valid() || gradients_[s].empty() || !runs_on(s, device)) continue;
+    newest = std::max(newest, gradients_[s][replica_on(plan_.stage(s), device)]);
+  }
+  return newest;
+}
+
+/// The device's member of the newest sum; not valid where it takes no part.
+InstructionId ProgramWriter::newest_sum(ReductionId reduction, DeviceId device) const {
+  const auto& sums = reductions_[reduction].sums;
+  const auto sum = sums.find(device);
+  return sum == sums.end() ? InstructionId{} : sum->second;
+}
+
+/// A device adds up what it has of each holder: the sum of the holder's replicas, or the gradient itself.
+void ProgramWriter::wait_for_gradients(const Reduction& reduction, DeviceId device) {
+  for (const StageId s : reduction.stages) {
+    const ReductionId before = barriers_.reductions(s).front();
+    const bool summed = std::find(reduction.after.begin(), reduction.after.end(), before) != reduction.after.end();
+    const InstructionId sum = summed ? newest_sum(before, device) : InstructionId{};
+    wait(sum.valid() ? sum : gradient_on(s, device));
+  }
+}
+
+/// The shape and the streams of a process group are made when it is first used.
+std::int32_t ProgramWriter::open_shape(Bytes bytes, const std::vector<DeviceId>& group) {
+  collective_stream_.resize(program_.devices);
+  for (const DeviceId device : group) {
+    StreamId& own = collective_stream_[device];
+    if (!own.valid()) own = stream(device, StreamKind::Collective, DeviceId{});
+  }
+  return add_shape(program_, CollectiveKind::AllReduce, CollectiveAlgorithm::Ring, {group},
+                   static_cast<std::uint64_t>(bytes.value + 0.5));
+}
+
+/// One member of the newest collective, whose waits are added afterwards.
+InstructionId ProgramWriter::begin_member(DeviceId device, const std::vector<StageId>& stages, int number) {
+  Instruction i;
+  i.kind = InstructionKind::Collective;
+  i.stream = collective_stream_[device];
+  i.device = device;
+  i.stage = *std::find_if(stages.begin(), stages.end(), [&](StageId s) { return runs_on(s, device); });
+  i.number = number;
+  i.payload = static_cast<std::int32_t>(std::ssize(program_.collectives)) - 1;
+  return begin(i);
+}
+
+void ProgramWriter::reduce(ReductionId id, int number) {
+  const Reduction& reduction = plan_.reductions[id];
+  ReductionState& state = reductions_[id];
+  if (state.number == number) return;
+  state.number = number;
+  state.shapes.resize(reduction.groups.size(), -1);
+  for (int g = 0; g < std::ssize(reduction.groups); ++g) {
+    const std::vector<DeviceId>& group = reduction.groups[g];
+    if (state.shapes[g] < 0) state.shapes[g] = open_shape(reduction.bytes, group);
+    Collective collective;
+    collective.first = InstructionId{std::ssize(program_.instructions)};
+    collective.members = static_cast<std::int32_t>(std::ssize(group));
+    collective.shape = state.shapes[g];
+    collective.tie = state.tie;
+    collective.purpose = state.tie < 0 ? Purpose::GradientSum : Purpose::TiedGradientSum;
+    program_.collectives.push_back(collective);
+    for (const DeviceId device : group) {
+      const InstructionId member = begin_member(device, reduction.stages, number);
+      if (options_.overlap || state.tie >= 0) wait_for_gradients(reduction, device);
+      if (!options_.overlap) wait(last_compute(device));
+      follow(program_.at(member).stream);
+      state.sums[device] = member;
+    }
+  }
+}
+
+void ProgramWriter::reduce_before_update(StageId stage, int number) {
+  if (!barriers_.delays(stage)) return;
+  for (const ReductionId reduction : barriers_.at(stage).reductions) reduce(reduction, number);
+}
+
+/// Gradients made on the device come before the update in its stream, so only sums over several devices count.
+void ProgramWriter::add_reduced(StageId stage, DeviceId device, std::vector<InstructionId>& inputs) const {
+  const auto add = [&](ReductionId reduction) {
+    const InstructionId sum = newest_sum(reduction, device);
+    if (sum.valid()) inputs.push_back(sum);
+    return sum.valid();
+  };
+  for (const ReductionId reduction : barriers_.reductions(stage))
+    if (!add(reduction))
+      for (const ReductionId before : plan_.reductions[reduction].after) add(before);
+}
+
+}  // namespace stagecraft
