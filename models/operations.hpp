@@ -14,8 +14,8 @@ namespace stagecraft {
 class LayerNames {
  public:
   void add(const std::string& name, LayerId id);
-  /// Those that the `inputs` of a layer, which comes next, mean; left out: the one added last. A name that is not there
-  /// yet is a problem at its place.
+  /// The layers that `inputs` of the next layer names, or the last one added if it names none. An unknown name is a
+  /// problem at its place.
   std::vector<LayerId> inputs_of(const config::Value& layer, const std::string& path, config::Problems&) const;
 
  private:

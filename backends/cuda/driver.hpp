@@ -46,11 +46,10 @@ Function driver_function(const char* name) {
   return reinterpret_cast<Function>(found);
 }
 
-/// How the host waits for the device: it looks again and again, because who waits inside of the driver for a device
-/// that is stuck waits for ever.
+/// How the host waits for the device. It polls, because a blocking driver call never returns from a stuck device.
 using Until = std::function<void(const std::function<bool()>& done)>;
 
-/// So many seconds; then BackendError.
+/// Throws BackendError after this many seconds.
 Until at_most(double seconds);
 /// Whether all that was enqueued is over.
 bool over(cudaStream_t);

@@ -8,7 +8,7 @@
 namespace stagecraft::cuda {
 
 std::vector<EndEvent> end_events(const Program& p) {
-  constexpr int kSeen = 16;  // The host sees that a device moves at every so many ops.
+  constexpr int kSeen = 16;  // The host can observe progress after this many ops.
   std::vector<EndEvent> ends(p.size(), EndEvent::None);
   std::vector<int> ops(p.devices, 0);
   std::map<std::pair<DeviceId, int>, std::size_t> last;

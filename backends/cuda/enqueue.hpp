@@ -17,12 +17,12 @@ namespace stagecraft::cuda {
 /// What is recorded at the end of an instruction.
 enum class EndEvent : std::uint8_t { None, Plain, Timed };
 
-/// Of each instruction, where only iterations are timed: nothing but for whom other streams wait, for the host to see
-/// that things move, and for the last op of an iteration on each device, which is timed.
+/// The event at the end of each instruction when only iterations are timed. An instruction has one if another stream
+/// waits for it, if the host needs it to observe progress, or, timed, if it is the last of an iteration on its device.
 std::vector<EndEvent> end_events(const Program&);
 
-/// Times of iterations from those events, which all are on one clock: of each instruction from the end of the iteration
-/// before to that of its own.
+/// Spreads the times of these events, which share a clock, over all instructions: each gets the interval from the end
+/// of the previous iteration to the end of its own.
 void spread_over_iterations(const Program&, std::vector<double>& start, std::vector<double>& end);
 
 /// Events around each instruction, in the order in which their queues come to them.

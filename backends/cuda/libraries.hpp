@@ -70,7 +70,7 @@ struct Nccl {
 
 }  // namespace stagecraft::cuda
 
-/// Calls of NCCL that never wait inside of it: what hangs there hangs for ever.
+/// NCCL calls that never block inside the library, because a call that hangs there cannot be ended.
 namespace stagecraft::cuda {
 
 /// CudaError with what NCCL says. What still goes on has not failed.

@@ -43,8 +43,8 @@ class Sum {
   void *a_, *b_;
 };
 
-/// What the parts that are busy read and write in a second, together: the median of some rounds. Work that nobody looks
-/// at goes before and behind, so that all are busy while they are looked at.
+/// The memory bandwidth that the busy parts reach together: the median of several rounds. Untimed work runs before and
+/// after the timed work, so that all parts are busy during the measurement.
 Bandwidth bandwidth_of(Yard& yard, int busy, std::size_t bytes) {
   constexpr int kRounds = 5, kSums = 8;
   std::vector<std::unique_ptr<Sum>> sums;
@@ -73,8 +73,8 @@ Bandwidth bandwidth_of(Yard& yard, int busy, std::size_t bytes) {
   return Bandwidth{median(rates)};
 }
 
-/// Of one GPU that is divided: its multiprocessors, and what its memory reads and writes for one part while the others
-/// rest and for all at once, while they add long rows of numbers.
+/// Measures one partitioned GPU: its multiprocessors, and the memory bandwidth of one part while the others are idle
+/// and of all parts at once, while they add long arrays.
 MeasuredGpu measure_gpu(Yard& yard) {
   const VirtualDevices& devices = yard.devices();
   cudaDeviceProp gpu{};

@@ -167,7 +167,7 @@ Enqueued play_by_graphs(const Stage& s, Repeater& repeater, bool warm_up) {
     const std::size_t held = s.yard.held();
     enqueue(kFirst, false);
     s.session.rewind(true);
-    more = round == 0 || s.yard.held() > held;  // Memory is laid out anew behind the first.
+    more = round == 0 || s.yard.held() > held;  // Memory is laid out again after the first.
   }
   if (warm_up) {
     s.yard.stop_growing();

@@ -115,9 +115,9 @@ class Carrier final : public des::Network {
   FairShare shares_;
   Conditions conditions_;
   des::LinkRates links_;
-  std::vector<double> bandwidths_;  ///< Of each link, now.
+  std::vector<double> bandwidths_;  ///< The current one of each link.
   FinishQueue ends_;
-  std::vector<Load> loads_;  ///< By number of the flow.
+  std::vector<Load> loads_;  ///< Indexed by flow.
   double now_ = 0;
   std::vector<std::int32_t> memory_;
   des::Core core_;

@@ -14,8 +14,8 @@ namespace stagecraft::fluid {
 /// What transfers compete for, and what each route crosses of it. A channel is what has one bandwidth to divide: a
 /// direction of a full-duplex link, or all of a half-duplex link or shared medium. Unshared links are no channels.
 struct Paths {
-  std::vector<double> capacity;  ///< Of each channel, in bytes per second.
-  std::vector<double> alone;     ///< Of each route: the rate of a transfer that meets no other.
+  std::vector<double> capacity;  ///< Bytes per second of each channel.
+  std::vector<double> alone;     ///< The rate of a transfer on each route without contention.
   std::vector<std::uint32_t> first;
   std::vector<std::int32_t> crossed;  ///< Channels of route r: crossed[first[r] .. first[r + 1]).
 

@@ -62,7 +62,7 @@ void put_layers(const LayerReadings& readings, int samples, Profile& profile) {
 
 namespace {
 
-/// Arrays and optimizer state of so many numbers.
+/// Arrays and optimizer state with this many elements.
 class UpdateRuns {
  public:
   UpdateRuns(const ProfileRequest& request, std::int64_t count, Kernels& kernels, const SecondsOf& seconds_of)

@@ -17,7 +17,7 @@ Profile measure(const ProfileRequest&, const KernelFactory&);
 struct MessageFigures {
   Seconds operation;    ///< From the end of an op to the start of the next on the same device.
   Seconds latency;      ///< From the end of an op to the start of one on another device that waits for its message.
-  Bandwidth bandwidth;  ///< Of a long message.
+  Bandwidth bandwidth;  ///< Measured with a long message.
 };
 
 /// Runs a program of two devices that only pass a message to and fro, with few bytes and with many.

@@ -41,7 +41,7 @@ class Company {
   Company& operator=(const Company&) = delete;
   ~Company();
 
-  /// As that of Transport.
+  /// See Transport::pulse().
   std::optional<Transport::Pulse> pulse(const Transport::Pulse& own);
   bool told_to_stop() const;
 

@@ -164,7 +164,7 @@ class Carrier final : public des::Network {
   Platform platform_;
   Conditions conditions_;
   des::LinkRates rates_;
-  std::vector<double> rate_;           ///< Of each link, now.
+  std::vector<double> rate_;           ///< The current one of each link.
   std::map<int, std::int32_t> alive_;  ///< Routes of transfers that are not there yet, where links change.
   std::vector<int> trickled_;          ///< Transfers that came through a link that is down.
   int idle_ = 0;

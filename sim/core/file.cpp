@@ -28,8 +28,8 @@ bool is_special(const std::string& path) {
                                        !std::filesystem::is_directory(status));
 }
 
-/// A device that is no terminal: what it gives need not end, as that of /dev/zero. Standard input is what it was
-/// made, and /dev/null is an empty file.
+/// A device that is no terminal. Reading it may never end, as with /dev/zero. Standard input may be anything, and
+/// /dev/null is an empty file.
 bool is_device(const std::string& path) {
   std::error_code none;
   const auto status = std::filesystem::status(path, none);

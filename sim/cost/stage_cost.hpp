@@ -11,23 +11,23 @@ struct StageCost {
   Seconds forward, input_gradient, weight_gradient, backward, recompute, update;
   Seconds touch;  ///< To read or write the weights once.
   MemoryUnits memory{};
-  Bytes entering{};   ///< Its inputs: an order that recomputes by itself keeps no more of the stash.
-  Traffic traffic{};  ///< Of shared memory, while the ops run.
+  Bytes entering{};   ///< The inputs of the stage: all of the stash that an order keeps which recomputes by itself.
+  Traffic traffic{};  ///< Bytes of shared memory that each op reads and writes.
   Bytes update_traffic{}, touch_traffic{};
 };
 
-/// The price of a stage for micro-batches of so many samples on a device of this type. Packed sequences will make
+/// The cost of a stage for micro-batches of `samples` samples on a device of this type. Packed sequences will make
 /// micro-batches of one stage differ; a class of equal ones then takes the place of `samples`.
 StageCost stage_cost(const CostTable&, const StageShape&, int device_type, double samples);
 
-/// Weights, gradients and states of the optimizer for so many parameters.
+/// Weights, gradients and states of the optimizer for this number of parameters.
 MemoryUnits parameter_memory(double parameters, const Precision&);
 
 /// Parameters that each device of a stage with these layers keeps: those of the layers, and one copy of what they share
 /// with a layer of another stage.
 double parameters_of(const std::vector<LayerId>& layers, const ModelGraph&);
 
-/// What a layer keeps of a micro-batch of so many samples. Where its stage recomputes all, it keeps its inputs; the
+/// What a layer keeps of a micro-batch of `samples` samples. Where its stage recomputes all, it keeps its inputs; the
 /// stage as a whole keeps only what enters it.
 MemoryUnits layer_memory(const ModelGraph&, LayerId, Recomputation, double samples);
 

@@ -10,7 +10,7 @@ namespace stagecraft {
 /// for `recompute_peak`: their backwards run one after the other, so the largest counts.
 struct MemoryUnits {
   Bytes weights{};          ///< One version.
-  Bytes gradients{};        ///< Of one update.
+  Bytes gradients{};        ///< The gradient of one update.
   Bytes optimizer{};        ///< All states of the optimizer.
   Bytes stash{};            ///< What one micro-batch keeps from its forward to its backward.
   Bytes recompute_stash{};  ///< What the second forward of a stage adds to the stash until the backward ends.
@@ -39,7 +39,7 @@ struct MemoryCounts {
 /// What one device needs for a stage when it is fullest.
 struct StageMemory {
   Bytes weights{}, gradients{}, optimizer{};
-  Bytes stash{};           ///< Of all micro-batches in flight.
+  Bytes stash{};           ///< All micro-batches in flight.
   Bytes recompute_peak{};  ///< What one backward needs beside them.
 
   Bytes resident() const { return weights + gradients + optimizer; }

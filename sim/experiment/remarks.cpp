@@ -57,7 +57,7 @@ void add(const char* what, const std::vector<Thing>& things, const Ranges& range
   }
 }
 
-/// Of those that are known the fastest have 85 us of their peak in memory, a B200 and an H100; a small device has more.
+/// The fastest known devices, a B200 and an H100, have memory for 85 us of their peak; a small device has more.
 void add_little_memory(const std::vector<DeviceType>& types, std::vector<std::string>& lines) {
   constexpr Seconds kLeast{1e-6};
   for (const DeviceType& t : types)

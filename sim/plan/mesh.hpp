@@ -16,7 +16,7 @@ struct Mesh {
   std::vector<DeviceId> devices;
   Coordinates extent = {1, 1, 1, 1};  ///< The extents multiply to the number of devices.
 
-  Coordinates at(int position) const;  ///< Of the device at this position of the list.
+  Coordinates at(int position) const;  ///< The coordinates of the device at this position of the list.
   /// Devices that differ in these coordinates alone are one group. Each device is in one group; groups come in the
   /// order of their first devices.
   std::vector<std::vector<DeviceId>> groups(AxisSet) const;

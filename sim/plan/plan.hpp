@@ -21,8 +21,8 @@ enum class Share : std::uint8_t { Samples, MicroBatches };
 struct Stage {
   std::string name;
   StageShape shape;
-  Mesh dense, expert;  ///< The same devices; place_on() makes both. Dense layers run on one, experts on the other.
-  Share share = Share::Samples;  ///< Of the data axis.
+  Mesh dense, expert;  ///< One set of devices: dense layers run on `dense`, experts on `expert`. place_on() makes both.
+  Share share = Share::Samples;  ///< What the data axis shares.
   int micro_batch_size = 1;      ///< Samples.
   int group = 1;                 ///< k of kFkB: micro-batches done forward, then backward, together.
   std::vector<int> micros;       ///< Micro-batches of one iteration that it runs, ascending; empty: all. Pipelines in

@@ -40,7 +40,7 @@ class StageCosts {
 
 StageCosts stage_costs(const Plan&, const CostTable&);
 
-/// The same cost for every stage: for plans made without a model.
+/// One cost for every stage, for plans made without a model.
 StageCosts uniform_costs(const Plan&, const StageCost&);
 
 }  // namespace stagecraft

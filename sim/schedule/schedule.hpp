@@ -53,7 +53,7 @@ struct Schedule {
   const std::vector<Op>& row(DeviceId d) const { return ranks[rank(d)]; }
   std::vector<std::span<const Op>> device_rows() const&;
   void device_rows() && = delete;  ///< The rows belong to the schedule.
-  std::size_t op_count() const;    ///< Of all devices.
+  std::size_t op_count() const;    ///< The ops of all devices.
   int updates_of(StageId s) const { return updates.empty() ? 1 : updates[s]; }
 };
 

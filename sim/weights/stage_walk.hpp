@@ -16,7 +16,7 @@ struct StagePlace {
 
 /// Updates that the prediction for a forward reaches ahead; `exact` are those until its backward. 0: none is needed.
 int forward_horizon(Horizon, const StagePlace&, int exact);
-/// The same for a backward: none where the horizon ends at the backward itself.
+/// Updates that the prediction for a backward reaches ahead: none where the horizon ends at the backward itself.
 int backward_horizon(Horizon, const StagePlace&);
 
 /// Updates that stand before the forward and the backward of each micro-batch of one stage on one device.

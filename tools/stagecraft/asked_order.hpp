@@ -18,7 +18,7 @@ struct NamedSchedule {
   std::optional<config::Value> options;
   Plan plan;
 
-  int slices() const;  ///< Of a sequence, where its micro-batches are such; else 1.
+  int slices() const;  ///< Slices of a sequence if the micro-batches are slices; else 1.
   ScheduleInput input(const StageCosts&, int iterations, const Cluster* = nullptr) const;
 };
 

@@ -28,7 +28,7 @@ std::string results_of(const CompiledExperiment&, const Outcome&);
 /// What `run --out` wrote into a folder; InputError when something of it is not there.
 KeptRun read_kept_run(const std::string& folder);
 
-/// The same of a run that was just made.
+/// Makes a KeptRun of a run that has just ended.
 KeptRun kept_run(const std::string& name, const CompiledExperiment&, const Outcome&);
 
 }  // namespace stagecraft

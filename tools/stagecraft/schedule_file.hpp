@@ -16,7 +16,7 @@ bool asks_for_checks(const Arguments&);
 
 /// Throws InputError for an option that would change nothing beside the others that are given.
 void refuse_idle(const Arguments&);
-/// The same for one that this order makes idle; and for slices that its micro-batches are not.
+/// Throws InputError for an option that this order makes idle, and for slices if its micro-batches are not slices.
 void refuse_idle(const Arguments&, const CsvFile&, const FileCheckOptions&);
 
 /// Level 9: every backward uses the weights of its forward when the stages are updated every `update_every`

@@ -76,7 +76,7 @@ class Staging {
   Staging& operator=(const Staging&) = delete;
   ~Staging();
 
-  /// `fill` writes so many bytes; then they are copied to the device.
+  /// `fill` writes the bytes, which are then copied to the device.
   template <class Fill>
   void upload(std::size_t bytes, void* to, Fill&& fill) {
     if (bytes == 0) return;

@@ -33,13 +33,13 @@ void require_same_nccl(const std::vector<Sight>&);
 
 /// What of a run is done by this process.
 struct Part {
-  int devices = 0;              ///< How many of the program's are here.
-  std::vector<int> virtual_of;  ///< Of each device of the program: which virtual device it is here; -1: none.
-  std::vector<int> gpus;        ///< That this process may use; empty: all it sees.
+  int devices = 0;              ///< The number of the program's devices in this process.
+  std::vector<int> virtual_of;  ///< The virtual device in this process for each device of the program; -1: none.
+  std::vector<int> gpus;        ///< The GPUs that this process may use; empty: all visible ones.
 };
 
-/// Devices as they are dealt; of several processes each gets GPUs of its own. BackendError when there are too few of
-/// them, or versions of NCCL differ.
+/// Places the devices of this process; each of several processes gets different GPUs. BackendError if there are too few
+/// GPUs or the versions of NCCL differ.
 Part part_of(const Program&, const real::Dealing&);
 
 /// Where all devices of the program are, when here they are on these GPUs (-1: not here).

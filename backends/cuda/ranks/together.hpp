@@ -21,17 +21,17 @@ struct Anchor {
   double of(const Event& later) const { return seconds + 1e-3 * later.milliseconds_since(*event); }
 };
 
-/// Of each GPU that has queues, which have to be idle. Of many events the one that was over fastest counts.
+/// Reads the host clock for each GPU with queues, which must be idle: the fastest of many events counts.
 std::map<int, Anchor> read_host_clocks(const Queues&);
 
-/// What a run holds on the device. Of one that is stuck nothing is given back: that would wait for ever.
+/// What a run holds on the device. A stuck run releases none of it, because releasing would block.
 struct Held {
   std::unique_ptr<Yard> yard;
   std::unique_ptr<Messages> messages;
   std::unique_ptr<Ranks> ranks;
   std::unique_ptr<real::Session> session;
   Marks marks;
-  std::map<int, Anchor> anchors;       ///< Of each GPU, where processes have to agree on times.
+  std::map<int, Anchor> anchors;       ///< One for each GPU, if processes must agree on times.
   std::unique_ptr<Repeater> repeater;  ///< Null where iterations are not graphs.
 };
 

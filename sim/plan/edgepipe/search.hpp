@@ -34,7 +34,7 @@ struct Summed {
 ///
 ///   D(S + 1_u, to, u) = min over from, v of D(S, from, v) + hop(from, v, u) + compute of u
 ///
-/// Of the machine v at the end only its bandwidth matters, and only where a faster link costs more.
+/// Only the bandwidth of the machine v at the end matters, and only where a faster link costs more.
 std::optional<Summed> least_sum(const Problem&, const Allowed&, Sum, double ceiling, std::int64_t& states);
 
 /// No chain of allowed stages has a smaller sum: quick, where machines may be used more often than they are there, at a

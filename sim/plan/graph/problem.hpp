@@ -63,7 +63,7 @@ Sums sums_of(const Problem&, const std::vector<int>& layers);
 
 /// The devices of a stage's replicas.
 struct ReplicaChoice {
-  int choice = 0;  ///< Of Problem::replicas.
+  int choice = 0;  ///< Index into Problem::replicas.
   int mix = 0;     ///< How many of each type, as a number of ReplicaMixes.
 };
 
@@ -106,7 +106,7 @@ double memory_of(const Problem&, const Sums&, int choice, int depth);
 /// Some layers, and how many devices share their micro-batches.
 struct Part {
   std::vector<int> layers;
-  int choice = 0;                 ///< Of Problem::replicas.
+  int choice = 0;                 ///< Index into Problem::replicas.
   std::vector<int> of_type = {};  ///< Of those, of each type; empty: all devices are of one.
 };
 

@@ -22,8 +22,8 @@ struct Rates {
 /// level when the dynamic programme begins with it.
 double stage_seconds(const Rates&, const Workload&, std::pair<int, int> cuts, double seconds, int replicas, int inside);
 
-/// The released test of memory, for the layers between two cuts that have so many machines behind them: one version of
-/// the weights and the outputs for each micro-batch behind the stage, without its own.
+/// The memory test of the released code, for the layers between two cuts that have `machines_behind` machines after
+/// them: one version of the weights and the outputs for each micro-batch behind the stage, without its own.
 bool fits(const Workload&, const PipeDreamOptions&, int from, int to, int machines_behind, int replicas);
 
 /// seconds[b * cuts + a]: of the layers from cut a to cut b on one machine; infinite where there are none.

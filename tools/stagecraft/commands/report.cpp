@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSqlite = "SQLite format 3";
-constexpr std::size_t kKeyLength = 12;  // Of a hash: two of a million points are alike once in a billion sweeps.
+constexpr std::size_t kKeyLength = 12;  // Hash characters: two of a million points collide once in a billion sweeps.
 
 /// What `base:` of a sweep's text says.
 std::string base_in(const SweepTable& table) {
