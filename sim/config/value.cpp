@@ -158,6 +158,13 @@ std::string json_of(const Value& value, std::size_t indent) {
 
 }  // namespace
 
+bool same_content(const Value& a, const Value& b) {
+  return a.kind == b.kind && a.text == b.text && a.quoted == b.quoted &&
+         std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(), same_content) &&
+         std::equal(a.members.begin(), a.members.end(), b.members.begin(), b.members.end(),
+                    [](const Member& x, const Member& y) { return x.key == y.key && same_content(x.value, y.value); });
+}
+
 const Value* Value::find(std::string_view key) const {
   for (const Member& member : members)
     if (member.key == key) return &member.value;

@@ -40,6 +40,9 @@ struct Member {
   Value value;
 };
 
+/// Whether both hold the same data, wherever and by whom it was written.
+bool same_content(const Value&, const Value&);
+
 /// Every problem met so far. Reading goes on after a problem with a stand-in value.
 class Problems {
  public:

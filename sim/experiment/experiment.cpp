@@ -23,6 +23,25 @@ double optimizer_bytes(const Precision& precision, const OptimizerRule& optimize
   return precision.weight < 4 ? 4 + 4.0 * tensors : precision.weight * tensors;
 }
 
+bool same_part(const Value& a, const Value& b, std::string_view key) {
+  const Value* first = a.find(key);
+  const Value* second = b.find(key);
+  return first && second ? same_content(*first, *second) : first == second;
+}
+
+/// Takes over what the scenario of `previous` describes alike: the model only if its optimizer keeps as many bytes.
+void share(const Experiment& previous, const Value& tree, Experiment& e) {
+  const Value& earlier = *previous.source;
+  const bool same_optimizer =
+      e.has_training == previous.has_training &&
+      (!e.has_training || optimizer_bytes(previous.model->precision, e.training.optimizer, e.weights.rule) ==
+                              previous.model->precision.optimizer);
+  const bool same_profile = same_part(tree, earlier, "profile");
+  if (same_optimizer && same_part(tree, earlier, "model")) e.model = previous.model;
+  if (same_profile && same_part(tree, earlier, "cluster")) e.cluster = previous.cluster;
+  if (same_profile && e.model && e.cluster) e.costs = previous.costs;
+}
+
 /// Replaces the model, and with it the cost table, if the optimizer keeps another number of bytes.
 void set_optimizer_bytes(Experiment& e) {
   if (!e.has_training) return;
@@ -62,7 +81,7 @@ void set_weights(Experiment& e, const WeightsSpec& weights) {
 
 }  // namespace
 
-Experiment read_experiment(const Scenario& scenario) {
+Experiment read_experiment(const Scenario& scenario, const Experiment* previous) {
   Experiment e;
   const auto tree = std::make_shared<const Value>(scenario.tree);
   e.source = tree;
@@ -74,13 +93,18 @@ Experiment read_experiment(const Scenario& scenario) {
   e.has_training = settings.has_training;
   e.profile = settings.profile;
   e.schedule = read_schedule(tree);
-  with_error_context(*tree, "model",
-                     [&](const Value& part) { e.model = std::make_shared<ModelGraph>(build_model(part)); });
-  set_weights(e, read_weights(tree));
-  with_error_context(*tree, "cluster",
-                     [&](const Value& part) { e.cluster = std::make_shared<Cluster>(build_cluster(part)); });
-  if (e.profile) e.cluster = profiled(*e.profile, *e.cluster, *tree);
-  e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profile);
+  e.weights = read_weights(tree);
+  if (previous) share(*previous, *tree, e);
+  if (!e.model)
+    with_error_context(*tree, "model",
+                       [&](const Value& part) { e.model = std::make_shared<ModelGraph>(build_model(part)); });
+  set_weights(e, e.weights);
+  if (!e.cluster) {
+    with_error_context(*tree, "cluster",
+                       [&](const Value& part) { e.cluster = std::make_shared<Cluster>(build_cluster(part)); });
+    if (e.profile) e.cluster = profiled(*e.profile, *e.cluster, *tree);
+  }
+  if (!e.costs) e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profile);
   with_error_context(*tree, "plan", [&](const Value& part) { e.plan = read_plan_spec(part, *e.cluster); });
   return e;
 }

@@ -57,8 +57,9 @@ struct Experiment {
   std::shared_ptr<const config::Value> source;  ///< The resolved scenario, for places in messages.
 };
 
-/// Builds what a scenario says. InputError with the place of what cannot be built.
-Experiment read_experiment(const Scenario&);
+/// Builds what a scenario says. The model, the cluster and the cost table are those of `previous` where both scenarios
+/// describe them alike. InputError with the place of what cannot be built.
+Experiment read_experiment(const Scenario&, const Experiment* previous = nullptr);
 Experiment load_experiment(const std::string& file, const std::vector<std::string>& sets);
 
 /// A copy to change. It has no hash, because it was never written as a scenario.

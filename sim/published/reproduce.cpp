@@ -36,13 +36,16 @@ std::string label(const Setting& setting) {
   return text;
 }
 
-double measured(const Setting& setting, const std::string& backend, const NamedFigure& figure) {
+Scenario scenario_of(const Setting& setting) {
   config::Problems problems;
   config::Value tree = scenario_tree(setting.scenario, problems);
   problems.throw_if_any();
   tree = checked_scenario(std::move(tree), setting.set, problems);
   problems.throw_if_any();
-  const CompiledExperiment compiled = compile(read_experiment(settled_scenario(std::move(tree))));
+  return settled_scenario(std::move(tree));
+}
+
+double measured(const CompiledExperiment& compiled, const std::string& backend, const NamedFigure& figure) {
   Outcome outcome;  // Losses and weights are the same on one thread, and threads have to wait for each other.
   outcome.timeline = execute(compiled, backend, true);
   if (!outcome.timeline.elsewhere) outcome.report = measure(compiled.program, outcome.timeline, compiled.cluster());
@@ -79,13 +82,15 @@ class Runs {
     const std::string key = label(setting);
     if (const auto found = known_.find(key); found != known_.end()) return found->second;
     progress_(key);
-    return known_[key] = measured(setting, table_.backend, figure_);
+    previous_ = read_experiment(scenario_of(setting), previous_ ? &*previous_ : nullptr);
+    return known_[key] = measured(compile(*previous_), table_.backend, figure_);
   }
 
   const PublishedTable& table_;
   NamedFigure figure_;
   const std::function<void(const std::string&)>& progress_;
   std::map<std::string, double> known_;
+  std::optional<Experiment> previous_;  ///< Settings of a table often share the model and the cluster.
 };
 
 double one(const PublishedTable& t, const PublishedTable::Row& row, std::size_t column, const Setting& part,

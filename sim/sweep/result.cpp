@@ -26,23 +26,6 @@ std::string message_of(const Diagnostic& problem) {
   return problem.path.empty() ? problem.message : problem.path + ": " + problem.message;
 }
 
-void try_to_run(const Scenario& scenario, const std::string& backend, PointResult& result) try {
-  const CompiledExperiment compiled = compile(read_experiment(scenario));
-  const Outcome outcome = run(compiled, backend);
-  result.machine = outcome.timeline.provenance.machine;
-  for (const Metric& m : metrics()) result.figures.push_back(m.of(compiled, outcome));
-} catch (const InputError& e) {
-  fail(result, "input", e.problems().front().code, message_of(e.problems().front()));
-} catch (const Infeasible& e) {
-  fail(result, "infeasible", e.code(), message_of(e.problem()));
-} catch (const BackendError& e) {
-  fail(result, "backend", "", e.what());
-} catch (const std::bad_alloc&) {
-  fail(result, "backend", "memory", "this machine has not enough memory for it");
-} catch (const std::exception& e) {
-  fail(result, "bug", "", e.what());
-}
-
 /// Identifies a value of the file or a problem by its text and place.
 using Key = std::tuple<std::string, int, int, std::string>;
 
@@ -108,14 +91,32 @@ ResolvedPoint resolve_point(const Sweep& sweep, const Point& point) {
   return resolved;
 }
 
-PointResult run_point(const Sweep& sweep, const Point& point, const std::string& backend) {
+void PointRunner::try_to_run(const Scenario& scenario, PointResult& result) try {
+  previous_ = read_experiment(scenario, previous_ ? &*previous_ : nullptr);
+  const CompiledExperiment compiled = compile(*previous_);
+  const Outcome outcome = stagecraft::run(compiled, backend_);
+  result.machine = outcome.timeline.provenance.machine;
+  for (const Metric& m : metrics()) result.figures.push_back(m.of(compiled, outcome));
+} catch (const InputError& e) {
+  fail(result, "input", e.problems().front().code, message_of(e.problems().front()));
+} catch (const Infeasible& e) {
+  fail(result, "infeasible", e.code(), message_of(e.problem()));
+} catch (const BackendError& e) {
+  fail(result, "backend", "", e.what());
+} catch (const std::bad_alloc&) {
+  fail(result, "backend", "memory", "this machine has not enough memory for it");
+} catch (const std::exception& e) {
+  fail(result, "bug", "", e.what());
+}
+
+PointResult PointRunner::run(const Point& point) {
   const auto begin = std::chrono::steady_clock::now();
-  ResolvedPoint resolved = resolve_point(sweep, point);
+  ResolvedPoint resolved = resolve_point(*sweep_, point);
   PointResult result;
   result.hash = std::move(resolved.hash);
   result.scenario = std::move(resolved.text);
   if (resolved.scenario)
-    try_to_run(*resolved.scenario, backend, result);
+    try_to_run(*resolved.scenario, result);
   else
     fail(result, "input", resolved.problems.front().code, message_of(resolved.problems.front()));
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

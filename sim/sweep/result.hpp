@@ -1,9 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "sim/experiment/experiment.hpp"
 #include "sim/experiment/metrics.hpp"
 #include "sim/sweep/points.hpp"
 
@@ -38,8 +41,20 @@ ResolvedPoint resolve_point(const Sweep&, const Point&);
 /// invalid only as a combination is a result like any other.
 std::vector<std::string> hashes_of(const Sweep&, const std::vector<Point>&);
 
-/// Runs one point. Errors become part of the result.
-PointResult run_point(const Sweep&, const Point&, const std::string& backend);
+/// Runs one point after another on a backend. A point shares with the one before it what both describe alike.
+class PointRunner {
+ public:
+  PointRunner(const Sweep& sweep, std::string backend) : sweep_(&sweep), backend_(std::move(backend)) {}
+  /// Errors become part of the result.
+  PointResult run(const Point&);
+
+ private:
+  void try_to_run(const Scenario&, PointResult&);
+
+  const Sweep* sweep_;
+  std::string backend_;
+  std::optional<Experiment> previous_;
+};
 
 /// A message between processes; result_from_bytes() is the inverse.
 std::string to_bytes(const PointResult&);

@@ -216,7 +216,9 @@ SweepEnd run_sweep(const SweepPlan& plan, const SweepOptions& options,
   const std::string library = backend.version();
   const Origin origin{plan.backend,
                       library.empty() ? version() : fmt::format("{}, {} {}", version(), backend.name, library)};
-  const auto work = [&](int job) { return to_bytes(run_point(plan.sweep, plan.points[job], plan.backend)); };
+  const auto work = [&, runner = PointRunner(plan.sweep, plan.backend)](int job) mutable {
+    return to_bytes(runner.run(plan.points[job]));
+  };
   const WorkerOptions worker_options{.workers = worker_count(options, plan.backend), .timeout = options.timeout};
   if (!options.together)
     return fill_store(plan, options, origin, progress,

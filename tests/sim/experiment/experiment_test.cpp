@@ -50,6 +50,29 @@ TEST_CASE("a variant with another order shares the model, the cluster and the co
   CHECK(variant.scenario_hash.empty());
 }
 
+TEST_CASE("a scenario shares with the one before it what both describe alike, and nothing else") {
+  const auto read = [](const std::vector<std::string>& sets, const Experiment* previous) {
+    return read_experiment(load_scenario("examples/teacher", sets), previous);
+  };
+  const std::vector<std::string> adam = {"training.optimizer=adam"};
+  const Experiment first = read(adam, nullptr);
+  struct Case {
+    std::vector<std::string> sets;
+    bool model, cluster;
+  };
+  for (const Case& c : {Case{{"training.optimizer=adam", "run.schedule=gpipe"}, true, true},
+                        Case{{"training.optimizer=sgd"}, false, true},
+                        Case{{"training.optimizer=adam", "cluster=ring-8"}, true, false}}) {
+    CAPTURE(c.sets.back());
+    const Experiment second = read(c.sets, &first);
+    CHECK((second.model == first.model) == c.model);
+    CHECK((second.cluster == first.cluster) == c.cluster);
+    CHECK((second.costs == first.costs) == (c.model && c.cluster));
+    CHECK(run(compile(second), "ideal").report.makespan ==
+          run(compile(read(c.sets, nullptr)), "ideal").report.makespan);
+  }
+}
+
 TEST_CASE("weights that were left to the schedule change with it, weights that were chosen do not") {
   const ScheduleDef& two_bw = get_from(schedules::all(), "schedule", "2bw");
   const Experiment left = teacher({"run.iterations=5"});
