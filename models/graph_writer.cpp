@@ -102,7 +102,7 @@ std::string listed_model_yaml(const ModelGraph& model, const std::string& title,
   for (const std::string& comment : comments) text += "# " + comment + "\n";
   text += fmt::format("schema: model/1\ntitle: {}\nbuilder: listed\n{}layers:\n", quoted(title),
                       precision_line(model.precision));
-  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+  for (const LayerId l : model.layers.ids()) {
     const Layer& layer = model.layers[l];
     std::vector<std::string> inputs;
     for (const LayerId id : layer.inputs) inputs.push_back(quoted(model.layers[id].name));
@@ -111,7 +111,7 @@ std::string listed_model_yaml(const ModelGraph& model, const std::string& title,
     text += fmt::format("weight_gradient: {} FLOP, parameters: {}, output: {} B, stash: {} B{}}}",
                         shortest(layer.weight_gradient.value), shortest(layer.parameters), shortest(layer.output.value),
                         shortest(layer.stash.value), layer.tie.empty() ? "" : ", tie: " + quoted(layer.tie));
-    text += l < notes.size() ? "  # " + notes[l] + "\n" : "\n";
+    text += l.value < notes.size() ? "  # " + notes[l.value] + "\n" : "\n";
   }
   return text;
 }

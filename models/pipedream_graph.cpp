@@ -158,7 +158,7 @@ ModelGraph read_pipedream_graph(std::string_view text, const std::string& file, 
     const std::size_t i = n;
     const Node& node = reader.nodes()[i];
     if (is_left_out(node, reader.graph().previous[i], reader.graph().next[i])) continue;
-    ids[i] = LayerId{static_cast<std::int64_t>(model.layers.size())};
+    ids[i] = LayerId{model.layers.size()};
     Layer layer;
     layer.name = node.name;
     layer.type = "timed";

@@ -43,7 +43,7 @@ config::Field link_field(std::string name, std::string doc) {
   return config::map(std::move(name), link_fields()).doc(std::move(doc));
 }
 
-int ClusterWriter::type(const Value& value, const std::string& path, const std::string& own_name) {
+DeviceTypeId ClusterWriter::type(const Value& value, const std::string& path, const std::string& own_name) {
   const std::string name = value.is_scalar() ? value.text : own_name;
   if (value.is_scalar())
     if (const auto known = types_.find(name); known != types_.end()) return known->second;
@@ -68,10 +68,9 @@ int ClusterWriter::type(const Value& value, const std::string& path, const std::
                                     : std::string("a device type is a name or a map"),
                   suggest(name, known), "unknown-type");
   }
-  cluster_.types.push_back(std::move(made));
-  const int index = static_cast<int>(cluster_.types.size()) - 1;
-  if (value.is_scalar()) types_.emplace(name, index);
-  return index;
+  const DeviceTypeId type = cluster_.types.push_back(std::move(made));
+  if (value.is_scalar()) types_.emplace(name, type);
+  return type;
 }
 
 void ClusterWriter::keep(const std::vector<Diagnostic>& found) {
@@ -105,11 +104,10 @@ Link ClusterWriter::link_kind(const std::string& name, const Value& user, const 
   return {};
 }
 
-VertexId ClusterWriter::add_device(const std::string& name, int type, const std::string& host) {
+VertexId ClusterWriter::add_device(const std::string& name, DeviceTypeId type, const std::string& host) {
   STAGECRAFT_CHECK(cluster_.switches.empty());
   check_count(cluster_.devices.size(), "devices");
-  cluster_.devices.push_back({name, type, host});
-  return VertexId{static_cast<std::int64_t>(cluster_.devices.size()) - 1};
+  return cluster_.vertex(cluster_.devices.push_back({name, type, host}));
 }
 
 VertexId ClusterWriter::add_switch(const std::string& name) {
@@ -145,10 +143,9 @@ int ClusterWriter::count(const std::vector<int>& factors, const char* what) cons
 }
 
 void ClusterWriter::check_joined() {
-  std::vector<std::size_t> parent(cluster_.devices.size() + cluster_.switches.size());
-  std::iota(parent.begin(), parent.end(), std::size_t{0});
-  const auto root = [&](VertexId vertex) {
-    std::size_t v = vertex;
+  IdVector<VertexId, VertexId> parent(cluster_.devices.size() + cluster_.switches.size());
+  for (const VertexId v : parent.ids()) parent[v] = v;
+  const auto root = [&](VertexId v) {
     while (parent[v] != v) v = parent[v] = parent[parent[v]];
     return v;
   };
@@ -158,7 +155,7 @@ void ClusterWriter::check_joined() {
     parent[root(cluster_.vertex(route.from))] = root(cluster_.vertex(route.to));
   std::vector<std::string> alone;
   for (std::size_t d = 1; d < cluster_.devices.size(); ++d)
-    if (root(VertexId{static_cast<std::int64_t>(d)}) != root(VertexId{0})) alone.push_back(cluster_.devices[d].name);
+    if (root(VertexId{d}) != root(VertexId{0})) alone.push_back(cluster_.devices[DeviceId{d}].name);
   if (alone.empty()) return;
   const std::size_t count = alone.size();
   if (count > 8) alone.resize(8);
@@ -195,7 +192,7 @@ Cluster grid(const config::Value& map, const std::vector<int>& sizes, bool wrap)
   Link port{.name = {}, .bandwidth = cable.bandwidth, .latency = {}, .duplex = Duplex::Unshared, .ends = {}};
   if (const config::Value* own = map.find("port")) port = writer.link(*own, "port");
   const std::string& prefix = map.at("prefix").text;
-  const int type = writer.type(map.at("type"), "type", prefix);
+  const DeviceTypeId type = writer.type(map.at("type"), "type", prefix);
   writer.problems().throw_if_any();
 
   const auto name = [&](int i) { return fmt::format("{}{}", prefix, i); };

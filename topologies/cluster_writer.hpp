@@ -22,14 +22,14 @@ class ClusterWriter {
  public:
   explicit ClusterWriter(const config::Value& map) : map_(&map) {}
 
-  /// Index of the device type that `type_field()` describes; `own_name` is for a type without a name.
-  int type(const config::Value& value, const std::string& path, const std::string& own_name);
+  /// The device type that `type_field()` describes; `own_name` is for a type without a name.
+  DeviceTypeId type(const config::Value& value, const std::string& path, const std::string& own_name);
   /// A link kind that link_fields() describes, written at `path`.
   Link link(const config::Value& value, const std::string& path);
   /// The entry of the table `links` called `name`; a stand-in and a problem at `user` when there is none.
   Link link_kind(const std::string& name, const config::Value& user, const std::string& path);
 
-  VertexId add_device(const std::string& name, int type, const std::string& host);
+  VertexId add_device(const std::string& name, DeviceTypeId type, const std::string& host);
   VertexId add_switch(const std::string& name);
   void connect(const std::string& name, const Link& kind, std::vector<VertexId> ends);
   /// The way that is taken from one device to another.
@@ -39,7 +39,7 @@ class ClusterWriter {
   int count(const std::vector<int>& factors, const char* what = "devices") const;
   /// Targets take turns on links that lead on equally well: by these numbers, which grow along the leaves of the
   /// network, or by their own.
-  void take_turns(std::vector<std::size_t> numbers) { cluster_.turns = std::move(numbers); }
+  void take_turns(IdVector<DeviceId, std::size_t> numbers) { cluster_.turns = std::move(numbers); }
   void take_turns();
 
   const Cluster& cluster() const { return cluster_; }
@@ -55,7 +55,7 @@ class ClusterWriter {
 
   const config::Value* map_;
   Cluster cluster_;
-  std::map<std::string, int> types_;  ///< Index of each type that is used.
+  std::map<std::string, DeviceTypeId> types_;  ///< Every type that is used.
   config::Problems problems_;
 };
 

@@ -38,7 +38,7 @@ class Writer {
   <zone id="{}" routing="Full">
 )",
         xml_escape(cluster_.name));
-    for (std::size_t d = 0; d < cluster_.devices.size(); ++d) host(DeviceId{static_cast<std::int64_t>(d)});
+    for (const DeviceId d : cluster_.devices.ids()) host(d);
     for (const Link& l : cluster_.links) link(l);
     routes();
     out("  </zone>\n</platform>\n");
@@ -76,8 +76,8 @@ class Writer {
         if (from == to) continue;
         const std::optional<Route> way = router.route(DeviceId{from}, DeviceId{to});
         if (!way) continue;
-        out("    <route src=\"{}\" dst=\"{}\" symmetrical=\"NO\">", xml_escape(cluster_.devices[from].name),
-            xml_escape(cluster_.devices[to].name));
+        out("    <route src=\"{}\" dst=\"{}\" symmetrical=\"NO\">", xml_escape(cluster_.devices[DeviceId{from}].name),
+            xml_escape(cluster_.devices[DeviceId{to}].name));
         for (const Hop& hop : way->hops) crossing(hop);
         out("</route>\n");
       }

@@ -72,7 +72,7 @@ void Enqueuer::rendezvous(int transfer) {
   carry(transfer, receiver);
   end(receiver, {t.send, t.receive});
   yard_.queues().select(sender);
-  yard_.queues().wait(sender, ended_[t.send]);
+  yard_.queues().wait(sender, ended_[t.send.value]);
 }
 
 /// From GPU to GPU the receiver takes a message on a queue of its own as soon as it comes, so that the sender does not
@@ -98,7 +98,7 @@ void Enqueuer::receive(int transfer) {
   if (!here(p_.at(t.receive))) return;
   const int queue = queue_of(p_.at(t.receive), p_.at(t.send).device);
   begin(queue, {t.receive});
-  yard_.queues().wait(queue, apart(t) ? arrived_[transfer] : ended_[t.send]);
+  yard_.queues().wait(queue, apart(t) ? arrived_[transfer] : ended_[t.send.value]);
   end(queue, {t.receive});
 }
 

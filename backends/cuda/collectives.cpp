@@ -28,7 +28,7 @@ void Enqueuer::collective(int index, InstructionId id) {
       const int own = queue_of(p_.at(m), DeviceId{});
       work_alone(p_.at(m).device);
       yard_.queues().select(own);
-      yard_.queues().wait(own, ended_[m]);
+      yard_.queues().wait(own, ended_[m.value]);
     }
   }
 }
@@ -53,7 +53,7 @@ void Enqueuer::all_reduce(int collective) {
   std::vector<std::pair<InstructionId, int>> members;
   std::vector<Summand> summands;
   for (int m = 0; m < c.members; ++m) {
-    const InstructionId member{c.first + m};
+    const InstructionId member = c.member(m);
     const Instruction& i = p_.at(member);
     if (!here(i)) continue;
     const int own = members.emplace_back(member, queue_of(i, DeviceId{})).second;

@@ -10,13 +10,13 @@ namespace stagecraft::cuda {
 std::vector<EndEvent> end_events(const Program& p) {
   constexpr int kSeen = 16;  // The host can observe progress after this many ops.
   std::vector<EndEvent> ends(p.size(), EndEvent::None);
-  std::vector<int> ops(p.devices, 0);
+  IdVector<DeviceId, int> ops(p.devices, 0);
   std::map<std::pair<DeviceId, int>, std::size_t> last;
   for (std::size_t n = 0; n < p.size(); ++n) {
-    const Instruction& i = p.instructions[n];
+    const Instruction& i = p.at(InstructionId{n});
     if (!i.is_compute()) ends[n] = EndEvent::Plain;
-    for (const InstructionId w : p.waits_for(InstructionId{static_cast<std::int64_t>(n)}))
-      if (!i.is_compute() || p.at(w).device != i.device) ends[w] = EndEvent::Plain;
+    for (const InstructionId w : p.waits_for(InstructionId{n}))
+      if (!i.is_compute() || p.at(w).device != i.device) ends[w.value] = EndEvent::Plain;
     if (!i.is_compute()) continue;
     if (++ops[i.device] % kSeen == 0) ends[n] = EndEvent::Plain;
     last[{i.device, p.iteration_of(i)}] = n;
@@ -25,13 +25,14 @@ std::vector<EndEvent> end_events(const Program& p) {
   return ends;
 }
 
-void spread_over_iterations(const Program& p, std::vector<double>& start, std::vector<double>& end) {
+void spread_over_iterations(const Program& p, IdVector<InstructionId, double>& start,
+                            IdVector<InstructionId, double>& end) {
   std::vector<double> last(static_cast<std::size_t>(p.iterations) + 1, 0);
-  const auto of = [&](std::size_t n) { return static_cast<std::size_t>(p.iteration_of(p.instructions[n])) + 1; };
-  for (std::size_t n = 0; n < p.size(); ++n) last[of(n)] = std::max(last[of(n)], end[n]);
+  const auto of = [&](InstructionId n) { return static_cast<std::size_t>(p.iteration_of(p.at(n))) + 1; };
+  for (const InstructionId n : p.instructions.ids()) last[of(n)] = std::max(last[of(n)], end[n]);
   for (std::size_t k = 1; k < last.size(); ++k) last[k] = std::max(last[k], last[k - 1]);
   start.resize(p.size());
-  for (std::size_t n = 0; n < p.size(); ++n) {
+  for (const InstructionId n : p.instructions.ids()) {
     start[n] = last[of(n) - 1];
     end[n] = last[of(n)];
   }
@@ -66,7 +67,7 @@ void Enqueuer::open_queues() {
   }
   for (const Collective& c : p_.collectives)
     for (int m = 0; m < c.members; ++m)
-      if (const Instruction& i = p_.at(InstructionId{c.first + m}); here(i)) yard_.kernels(queue_of(i, DeviceId{}));
+      if (const Instruction& i = p_.at(c.member(m)); here(i)) yard_.kernels(queue_of(i, DeviceId{}));
 }
 
 /// Messages in no stream do not wait for each other in the program; here those of one direction between two devices do.
@@ -84,7 +85,7 @@ int Enqueuer::free_queue(DeviceId own, DeviceId peer, bool sends) {
 
 void Enqueuer::run(real::Session& session, Marks& marks, std::size_t count) {
   open(session, marks);
-  for (std::size_t n = 0; n < count; ++n) put(InstructionId{static_cast<std::int64_t>(n)});
+  for (std::size_t n = 0; n < count; ++n) put(InstructionId{n});
 }
 
 void Enqueuer::open(real::Session& session, Marks& marks) {
@@ -133,7 +134,7 @@ void Enqueuer::open_gates() {
 }
 
 void Enqueuer::behind(int queue, InstructionId id) {
-  for (const InstructionId w : p_.waits_for(id)) yard_.queues().wait(queue, ended_[w]);
+  for (const InstructionId w : p_.waits_for(id)) yard_.queues().wait(queue, ended_[w.value]);
 }
 
 const Event* Enqueuer::mark(int queue, bool timed) {
@@ -148,22 +149,22 @@ void Enqueuer::begin(int queue, const std::vector<InstructionId>& instructions) 
   if (!options_.timed) return;
   const Event* const start = mark(queue, true);
   start->record(yard_.queues().stream(queue));
-  for (const InstructionId id : instructions) marks_->start[id] = start;
+  for (const InstructionId id : instructions) marks_->start[id.value] = start;
 }
 
 void Enqueuer::end(int queue, const std::vector<InstructionId>& instructions) {
   EndEvent wanted = options_.timed ? EndEvent::Timed : EndEvent::None;
   std::vector<int>& unmarked = unmarked_[queue];
   for (const InstructionId id : instructions) {
-    if (!options_.ends.empty()) wanted = std::max(wanted, options_.ends[id]);
+    if (!options_.ends.empty()) wanted = std::max(wanted, options_.ends[id.value]);
     unmarked.push_back(static_cast<int>(id.value));
   }
   const bool none = wanted == EndEvent::None || yard_.tape();
   const Event* const end = none ? nullptr : mark(queue, wanted == EndEvent::Timed);
   const Point point = yard_.queues().end(queue, end);
   for (const InstructionId id : instructions) {
-    marks_->gpu[id] = yard_.queues().gpu(queue);
-    ended_[id] = point;
+    marks_->gpu[id.value] = yard_.queues().gpu(queue);
+    ended_[id.value] = point;
     fresh_.push_back(static_cast<int>(id.value));
   }
   if (!end) return;

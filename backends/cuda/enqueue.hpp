@@ -23,7 +23,8 @@ std::vector<EndEvent> end_events(const Program&);
 
 /// Spreads the times of these events, which share a clock, over all instructions: each gets the interval from the end
 /// of the previous iteration to the end of its own.
-void spread_over_iterations(const Program&, std::vector<double>& start, std::vector<double>& end);
+void spread_over_iterations(const Program&, IdVector<InstructionId, double>& start,
+                            IdVector<InstructionId, double>& end);
 
 /// Events around each instruction, in the order in which their queues come to them.
 struct Marks {
@@ -63,7 +64,7 @@ class Enqueuer {
   int free_queue(DeviceId own, DeviceId peer, bool sends);
   bool here(const Instruction& i) const { return device(i.device) >= 0; }
   bool apart(const Transfer& t) const { return ranks_ && ranks_->apart(t); }
-  int device(DeviceId d) const { return devices_[d]; }
+  int device(DeviceId d) const { return devices_[d.value]; }
   void open_queues();
   void open_gates();
   void compute(InstructionId);
@@ -99,7 +100,7 @@ class Enqueuer {
   EnqueueOptions options_;
   real::Session* session_ = nullptr;
   Marks* marks_ = nullptr;
-  std::vector<int> queue_of_stream_;
+  IdVector<StreamId, int> queue_of_stream_;
   std::map<std::pair<int, int>, int> free_queues_;  ///< Of messages in no stream, by device and peer.
   std::vector<Point> ended_;                        ///< Of each instruction.
   std::vector<int> fresh_;                          ///< Instructions since the last barrier.

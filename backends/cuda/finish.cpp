@@ -96,18 +96,19 @@ struct DeviceClock {
 
 }  // namespace
 
-void read_times(const Program& p, const Marks& marks, std::vector<double>& start, std::vector<double>& end) {
+void read_times(const Program& p, const Marks& marks, IdVector<InstructionId, double>& start,
+                IdVector<InstructionId, double>& end) {
   std::vector<DeviceClock> clocks;
   for (const Event* const gate : marks.gates) clocks.push_back({{gate}, {0}});
   start.resize(p.size());
   end.resize(p.size());
-  for (std::size_t n = 0; n < p.size(); ++n) {
-    if (!marks.start[n]) continue;  // Of another process.
-    const std::size_t iteration = p.iteration_of(p.instructions[n]);
-    DeviceClock& clock = clocks[marks.gpu[n]];
-    clock.reach(iteration, *marks.start[n]);
-    start[n] = clock.at(iteration, *marks.start[n]);
-    end[n] = clock.at(iteration, *marks.end[n]);
+  for (const InstructionId n : p.instructions.ids()) {
+    if (!marks.start[n.value]) continue;  // Of another process.
+    const std::size_t iteration = p.iteration_of(p.at(n));
+    DeviceClock& clock = clocks[marks.gpu[n.value]];
+    clock.reach(iteration, *marks.start[n.value]);
+    start[n] = clock.at(iteration, *marks.start[n.value]);
+    end[n] = clock.at(iteration, *marks.end[n.value]);
   }
 }
 
@@ -130,19 +131,21 @@ class Steps {
 
 }  // namespace
 
-std::vector<double> read_iteration_ends(const Program& p, const Marks& marks, const std::vector<EndEvent>& ends) {
-  std::vector<double> end(p.size(), 0);
+IdVector<InstructionId, double> read_iteration_ends(const Program& p, const Marks& marks,
+                                                    const std::vector<EndEvent>& ends) {
+  IdVector<InstructionId, double> end(p.size(), 0);
   if (!marks.iterations.empty()) {
     std::vector<double> last;
     Steps steps(marks.iterations.front());
     for (const Event* const event : marks.iterations) last.push_back(steps.to(*event));
-    for (std::size_t n = 0; n < p.size(); ++n)
-      end[n] = last[static_cast<std::size_t>(p.iteration_of(p.instructions[n])) + 1];
+    for (const InstructionId n : p.instructions.ids())
+      end[n] = last[static_cast<std::size_t>(p.iteration_of(p.at(n))) + 1];
   } else {
     std::vector<Steps> clocks;
     for (const Event* const gate : marks.gates) clocks.emplace_back(gate);
-    for (std::size_t n = 0; n < p.size(); ++n)
-      if (ends[n] == EndEvent::Timed && marks.end[n]) end[n] = clocks[marks.gpu[n]].to(*marks.end[n]);
+    for (const InstructionId n : p.instructions.ids())
+      if (ends[n.value] == EndEvent::Timed && marks.end[n.value])
+        end[n] = clocks[marks.gpu[n.value]].to(*marks.end[n.value]);
   }
   return end;
 }

@@ -36,9 +36,10 @@ class Watch {
 };
 
 /// Seconds since the gate of each instruction's start and end.
-void read_times(const Program&, const Marks&, std::vector<double>& start, std::vector<double>& end);
+void read_times(const Program&, const Marks&, IdVector<InstructionId, double>& start,
+                IdVector<InstructionId, double>& end);
 /// Where only iterations were timed, by barriers between them or by `ends`: seconds from the gate of its GPU to the end
 /// of each instruction that was timed, and 0 of all others, which spread_over_iterations() fills in.
-std::vector<double> read_iteration_ends(const Program&, const Marks&, const std::vector<EndEvent>& ends);
+IdVector<InstructionId, double> read_iteration_ends(const Program&, const Marks&, const std::vector<EndEvent>& ends);
 
 }  // namespace stagecraft::cuda

@@ -27,7 +27,7 @@ class CopiedMessages final : public Messages {
 
  private:
   const Program& p_;
-  std::vector<int> gpus_;
+  IdVector<DeviceId, int> gpus_;
   int from_ = 0, to_ = 0;
 };
 
@@ -49,8 +49,8 @@ class NcclMessages final : public Messages {
     std::map<std::tuple<DeviceId, DeviceId, bool>, ncclComm_t> made;
     for (const Transfer& t : program.transfers) {
       const Instruction &send = program.at(t.send), &receive = program.at(t.receive);
-      const int gpu = gpus[receive.device];
-      if (gpu < 0 || gpu != gpus[send.device]) {
+      const int gpu = gpus[receive.device.value];
+      if (gpu < 0 || gpu != gpus[send.device.value]) {
         of_.push_back(nullptr);
         continue;
       }

@@ -28,21 +28,21 @@ class Writing {
 
 std::vector<Iteration> iterations_of(const Program& p, bool updates_apart, std::string& why_not) {
   std::vector<Iteration> all(p.iterations);
-  std::vector<bool> behind(p.size(), false);  // Updates that are apart, and what waits for them in their iteration.
-  for (std::size_t n = 0; n < p.size(); ++n) {
-    const InstructionId id{static_cast<std::int64_t>(n)};
-    const Instruction& i = p.instructions[n];
+  IdVector<InstructionId, bool> behind(p.size(),
+                                       false);  // Updates that are apart, and what waits for them in their iteration.
+  for (const InstructionId id : p.instructions.ids()) {
+    const Instruction& i = p.instructions[id];
     const int iteration = p.iteration_of(i);
-    behind[n] = updates_apart && i.kind == InstructionKind::Update;
+    behind[id] = updates_apart && i.kind == InstructionKind::Update;
     for (const InstructionId w : p.waits_for(id)) {
       const int other = p.iteration_of(p.at(w));
       if (other > iteration) return why_not = "an iteration begins before the one before it has ended", all = {};
-      if (other == iteration && behind[w]) behind[n] = true;
+      if (other == iteration && behind[w]) behind[id] = true;
     }
-    if (behind[n] && i.kind != InstructionKind::Update)
+    if (behind[id] && i.kind != InstructionKind::Update)
       return why_not = "evaluations look at weights behind updates that are in the middle of an iteration", all = {};
     Iteration& own = all[iteration];
-    (behind[n] ? own.updates : own.body).push_back(id);
+    (behind[id] ? own.updates : own.body).push_back(id);
   }
   return all;
 }
@@ -131,8 +131,8 @@ namespace {
 
 std::size_t first_iteration(const Program& program) {
   std::size_t count = 0;
-  for (std::size_t n = 0; n < program.size(); ++n)
-    if (program.iteration_of(program.instructions[n]) == 0) count = n + 1;
+  for (const InstructionId n : program.instructions.ids())
+    if (program.iteration_of(program.instructions[n]) == 0) count = n.value + 1;
   return count;
 }
 

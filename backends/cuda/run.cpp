@@ -42,8 +42,8 @@ std::unique_ptr<Messages> messages_of(const Program& program, const std::vector<
 /// A kernel that copies uses the memory of the other GPU itself.
 void require_reach(const Program& program, const std::vector<int>& devices, const VirtualDevices& virtual_devices) {
   for (const Transfer& t : program.transfers) {
-    const int from = devices[program.at(t.send).device];
-    const int to = devices[program.at(t.receive).device];
+    const int from = devices[program.at(t.send).device.value];
+    const int to = devices[program.at(t.receive).device.value];
     if (from >= 0 && to >= 0 && !(virtual_devices.reaches(from, to) && virtual_devices.reaches(to, from)))
       throw BackendError(
           fmt::format("GPU {} cannot reach the memory of GPU {}, so no kernel can copy a message: "
@@ -130,7 +130,7 @@ class Runner {
                       {timed, keep_up, timed ? std::vector<EndEvent>{} : end_events(p_)}, held_.ranks.get());
     if (held_.ranks) require_queues(held_.yard->queues(), held_.ranks->gpus());
     const auto factory = [this](std::size_t, DeviceId d) {
-      return queue_kernels(*held_.yard, std::max(0, part_.virtual_of[d]));
+      return queue_kernels(*held_.yard, std::max(0, part_.virtual_of[d.value]));
     };
     held_.session = std::make_unique<real::Session>(
         p_, factory, [this](DeviceId d) { return here(d); }, true);
@@ -149,7 +149,7 @@ class Runner {
   }
 
  private:
-  bool here(DeviceId d) const { return part_.virtual_of[d] >= 0; }
+  bool here(DeviceId d) const { return part_.virtual_of[d.value] >= 0; }
 
   Timeline perform(const std::function<void()>& play_all) {
     if (dealing_.world().size > 1)

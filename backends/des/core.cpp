@@ -34,7 +34,7 @@ Core::Core(const Program& program, std::span<const Route> routes, Network& netwo
 }
 
 void Core::describe(std::size_t i) {
-  const Instruction& instruction = program_.instructions[i];
+  const Instruction& instruction = program_.at(InstructionId{i});
   Node& node = nodes_[i];
   node.leader = static_cast<std::int32_t>(i);
   node.link = instruction.payload;
@@ -48,21 +48,21 @@ void Core::describe(std::size_t i) {
 }
 
 void Core::describe_op(std::size_t i) {
-  const Instruction& op = program_.instructions[i];
+  const Instruction& op = program_.at(InstructionId{i});
   STAGECRAFT_CHECK(op.duration.value >= 0 && std::isfinite(op.duration.value));
   nodes_[i].seconds = op.duration.value;
-  nodes_[i].flows =
-      !memory_.empty() && memory_[op.device] >= 0 && op.duration.value > 0 && copied_bytes(program_.traffic[i]) > 0;
+  nodes_[i].flows = !memory_.empty() && memory_[op.device.value] >= 0 && op.duration.value > 0 &&
+                    copied_bytes(program_.traffic[InstructionId{i}]) > 0;
 }
 
 void Core::describe_end(std::size_t i, const Transfer& transfer) {
   Node& node = nodes_[i];
-  const bool sends = transfer.send == node.leader;
-  node.partner = sends ? transfer.receive : transfer.send;
+  const bool sends = transfer.send.value == node.leader;
+  node.partner = (sends ? transfer.receive : transfer.send).value;
   node.shape = sends ? Shape::EagerSend : Shape::EagerReceive;
   if (program_.rendezvous) {
-    STAGECRAFT_CHECK(transfer.receive == transfer.send + 1);
-    node.leader = transfer.send;
+    STAGECRAFT_CHECK(transfer.receive.value == transfer.send.value + 1);
+    node.leader = transfer.send.value;
     node.shape = sends ? Shape::Pair : Shape::Follower;
   }
   if (!sends) return;
@@ -73,9 +73,9 @@ void Core::describe_end(std::size_t i, const Transfer& transfer) {
 }
 
 void Core::describe_member(std::size_t i) {
-  const Collective& collective = program_.collective(program_.instructions[i]);
+  const Collective& collective = program_.collective(program_.at(InstructionId{i}));
   Node& node = nodes_[i];
-  node.leader = collective.first;
+  node.leader = collective.first.value;
   node.shape = node.leader == static_cast<std::int32_t>(i) ? Shape::Phased : Shape::Follower;
 }
 
@@ -110,18 +110,18 @@ void Core::next_phase(std::int32_t id) {
 }
 
 void Core::link() {
-  for (std::size_t i = 0; i < program_.size(); ++i) {
-    for (const InstructionId wait : program_.waits_for(InstructionId{static_cast<std::int64_t>(i)})) {
-      ++nodes_[nodes_[i].leader].left;
-      ++nodes_[nodes_[wait].leader].first_successor;
+  for (const InstructionId i : program_.instructions.ids()) {
+    for (const InstructionId wait : program_.waits_for(i)) {
+      ++nodes_[nodes_[i.value].leader].left;
+      ++nodes_[nodes_[wait.value].leader].first_successor;
     }
   }
   std::uint32_t total = 0;
   for (Node& node : nodes_) node.first_successor = total += node.first_successor;
   successors_.resize(total);
   for (std::size_t i = program_.size(); i-- > 0;) {  // backwards, so that each list comes out in the order of numbers
-    for (const InstructionId wait : program_.waits_for(InstructionId{static_cast<std::int64_t>(i)})) {
-      const std::size_t of = nodes_[wait].leader;
+    for (const InstructionId wait : program_.waits_for(InstructionId{i})) {
+      const std::size_t of = nodes_[wait.value].leader;
       successors_[--nodes_[of].first_successor] = nodes_[i].leader;
     }
   }
@@ -152,7 +152,7 @@ double Core::ready_to_flow(const Node& node, std::span<const Route> ways, double
 /// When it ends is known at its start, except for what the network carries. What never ends gets no event.
 void Core::start_in_conditions(std::int32_t id) {
   const Node& node = nodes_[id];
-  const Instruction& first = program_.instructions[id];
+  const Instruction& first = program_.at(InstructionId{id});
   if (!first.is_compute()) {
     const std::span<const Route> way = routes_.subspan(program_.shape(program_.transfers[node.link]).route, 1);
     const double ready = ready_to_flow(node, way, 1);
@@ -188,14 +188,14 @@ void Core::start_node(std::int32_t id) {
 /// unless others leave it less. With traffic of M bytes that is min(M / time, its share of the memory) bytes a second.
 void Core::start_traffic(std::int32_t id) {
   const std::size_t i = id;
-  const DeviceId device = program_.instructions[i].device;
+  const DeviceId device = program_.at(InstructionId{i}).device;
   double seconds = nodes_[i].seconds;
   if (conditions_ != nullptr) {
     const Span alone = conditions_->compute(device, id, now_, seconds);
     seconds = alone.end - alone.start;
   }
-  const std::uint64_t bytes = copied_bytes(program_.traffic[i]);
-  network_.start(id, memory_[device], bytes, static_cast<double>(bytes) / seconds);
+  const std::uint64_t bytes = copied_bytes(program_.traffic[InstructionId{i}]);
+  network_.start(id, memory_[device.value], bytes, static_cast<double>(bytes) / seconds);
 }
 
 void Core::start_bytes(std::int32_t id) {

@@ -23,16 +23,16 @@ Together together(const Program& program, InstructionId id) {
   const Instruction& instruction = program.at(id);
   if (instruction.kind == InstructionKind::Collective) {
     const Collective& collective = program.collective(instruction);
-    return {collective.first, collective.first + collective.members - 1};
+    return {collective.first.value, collective.first.value + collective.members - 1};
   }
-  if (instruction.is_compute() || !program.rendezvous) return {id, id};
+  if (instruction.is_compute() || !program.rendezvous) return {id.value, id.value};
   const Transfer& transfer = program.transfer(instruction);
-  return {transfer.send, transfer.receive};
+  return {transfer.send.value, transfer.receive.value};
 }
 
 std::string why(const Program& program, InstructionId id, std::span<const double> start, std::span<const double> end) {
   const Instruction& instruction = program.at(id);
-  if (start[id] >= 0) {
+  if (start[id.value] >= 0) {
     if (instruction.kind != InstructionKind::Receive || program.rendezvous)
       return "started, but its data never arrived";
     const Transfer& transfer = program.transfer(instruction);
@@ -42,7 +42,7 @@ std::string why(const Program& program, InstructionId id, std::span<const double
   const Together group = together(program, id);
   for (std::int32_t i = group.first; i <= group.last; ++i)
     for (InstructionId wait : program.waits_for(InstructionId{i}))
-      if (end[wait] < 0 && names.size() < kNamed) names.push_back(to_text(program, wait));
+      if (end[wait.value] < 0 && names.size() < kNamed) names.push_back(to_text(program, wait));
   return names.empty() ? "was never started" : "waits for " + join(names);
 }
 
@@ -51,9 +51,8 @@ std::string why(const Program& program, InstructionId id, std::span<const double
 void require_finished(const Program& program, std::span<const double> start, std::span<const double> end) {
   std::vector<std::string> blocked;
   std::size_t count = 0;
-  for (std::size_t i = 0; i < program.size(); ++i) {
-    if (end[i] >= 0) continue;
-    const InstructionId id{static_cast<std::int64_t>(i)};
+  for (const InstructionId id : program.instructions.ids()) {
+    if (end[id.value] >= 0) continue;
     if (count++ < kNamed) blocked.push_back(to_text(program, id) + " " + why(program, id, start, end));
   }
   if (count == 0) return;

@@ -68,14 +68,14 @@ std::vector<Route> routes_of(const Program& program, const Cluster& cluster) {
   const Router router(cluster);
   std::vector<Route> routes;
   routes.reserve(program.routes.size());
-  std::vector<char> checked(cluster.links.size(), 0);
+  IdVector<LinkId, char> checked(cluster.links.size(), 0);
   std::vector<Diagnostic> problems;
   for (const RouteEnds& ends : program.routes)
     routes.push_back(ends.from == ends.to ? Route{} : router.require(ends.from, ends.to));
   for (const LinkId link : memories_of(cluster)) routes.push_back({{{link, true}}, {}, cluster.links[link].bandwidth});
   for (const Route& route : routes) {
     for (const Hop& hop : route.hops) {
-      const std::size_t link = hop.link;
+      const LinkId link = hop.link;
       if (!checked[link]) check_link(cluster.links[link], problems);
       checked[link] = 1;
     }

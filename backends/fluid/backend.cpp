@@ -88,7 +88,7 @@ class Carrier final : public des::Network {
   void follow_links() {
     bool changed = false;
     links_.advance(now_, [&](LinkId link, double rate) {
-      const std::size_t l = link;
+      const LinkId l = link;
       bandwidths_[l] = rate * cluster_.links[l].bandwidth.value;
       changed = true;
     });
@@ -115,7 +115,7 @@ class Carrier final : public des::Network {
   FairShare shares_;
   Conditions conditions_;
   des::LinkRates links_;
-  std::vector<double> bandwidths_;  ///< The current one of each link.
+  IdVector<LinkId, double> bandwidths_;  ///< The current ones.
   FinishQueue ends_;
   std::vector<Load> loads_;  ///< Indexed by flow.
   double now_ = 0;

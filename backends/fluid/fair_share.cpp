@@ -17,7 +17,7 @@ Paths paths_of(const Cluster& cluster, std::span<const Route> routes) {
     for (const Hop& hop : route.hops) {
       const Duplex duplex = cluster.links[hop.link].duplex;
       if (duplex == Duplex::Unshared) continue;
-      paths.crossed.push_back(2 * hop.link + (duplex == Duplex::Full && !hop.forward ? 1 : 0));
+      paths.crossed.push_back(2 * hop.link.value + (duplex == Duplex::Full && !hop.forward ? 1 : 0));
     }
     paths.first.push_back(static_cast<std::uint32_t>(paths.crossed.size()));
   }
@@ -28,8 +28,8 @@ void set_bandwidths(Paths& paths, std::span<const double> bandwidths, std::span<
   for (std::size_t l = 0; l < bandwidths.size(); ++l) paths.capacity[2 * l] = paths.capacity[2 * l + 1] = bandwidths[l];
   for (std::size_t r = 0; r < routes.size(); ++r) {
     if (routes[r].hops.empty()) continue;
-    double least = bandwidths[routes[r].hops.front().link];
-    for (const Hop& hop : routes[r].hops) least = std::min(least, bandwidths[hop.link]);
+    double least = bandwidths[routes[r].hops.front().link.value];
+    for (const Hop& hop : routes[r].hops) least = std::min(least, bandwidths[hop.link.value]);
     paths.alone[r] = least;
   }
 }

@@ -94,13 +94,13 @@ class LongestPath {
     return time;
   }
   void set(std::size_t i, double start, double end) {
-    timeline_.start[i] = start;
-    timeline_.end[i] = end;
+    timeline_.start[InstructionId{i}] = start;
+    timeline_.end[InstructionId{i}] = end;
   }
 
   /// Instructions that were given their times.
   std::size_t step(std::size_t i) {
-    const Instruction& instruction = p_.instructions[i];
+    const Instruction& instruction = p_.at(InstructionId{i});
     const double start = ready(i);
     switch (instruction.kind) {
       case InstructionKind::Send:
@@ -118,7 +118,7 @@ class LongestPath {
   }
 
   std::size_t send(std::size_t i, double start) {
-    const TransferShape& shape = p_.shape(p_.instructions[i]);
+    const TransferShape& shape = p_.shape(p_.at(InstructionId{i}));
     if (p_.rendezvous) start = std::max(start, ready(i + 1));
     const double end = costs_.message(shape.route, start, static_cast<double>(shape.bytes));
     set(i, start, end);
@@ -128,7 +128,7 @@ class LongestPath {
 
   /// Members start each phase together, when the one before it has ended on all of its routes.
   std::size_t collective(std::size_t i) {
-    const Collective& c = p_.collective(p_.instructions[i]);
+    const Collective& c = p_.collective(p_.at(InstructionId{i}));
     double start = 0;
     for (int m = 0; m < c.members; ++m) start = std::max(start, ready(i + m));
     double now = start;

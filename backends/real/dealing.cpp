@@ -39,7 +39,7 @@ World launched() {
 namespace stagecraft::real {
 
 Dealing::Dealing(const Program& program, World world) : world_(world), owner_(program.devices, -1) {
-  std::vector<bool> used(owner_.size(), false);
+  IdVector<DeviceId, bool> used(owner_.size(), false);
   for (const Instruction& i : program.instructions) used[i.device] = true;
   std::int64_t count = 0;
   for (const bool u : used) count += u;
@@ -49,7 +49,7 @@ Dealing::Dealing(const Program& program, World world) : world_(world), owner_(pr
                     count == 1 ? " has" : "s have"),
         count > 1 ? fmt::format("mpirun -n {}, or a plan with more devices", count) : "start it without mpirun");
   std::int64_t next = 0;
-  for (std::size_t d = 0; d < owner_.size(); ++d)
+  for (const DeviceId d : owner_.ids())
     if (used[d]) owner_[d] = static_cast<int>(next++ * world.size / count);
 }
 

@@ -19,7 +19,7 @@ class Dealing {
 
  private:
   World world_;
-  std::vector<int> owner_;
+  IdVector<DeviceId, int> owner_;
 };
 
 }  // namespace stagecraft::real

@@ -43,7 +43,7 @@ void LayerRuns::file(NodeTimes times, LayerReadings& readings) const {
     double f = 0, i = 0, w = 0;
     for (; n < net_.nodes.size() && net_.nodes[n].layer == layer; ++n)
       f += times.forward[n], i += times.input_gradient[n], w += times.weight_gradient[n];
-    Readings& r = readings[signature(workload_.layers[layer].operations, workload_.precision)];
+    Readings& r = readings[signature(workload_.layers[LayerId{layer}].operations, workload_.precision)];
     r.forward.push_back(f);
     if (i > 0) r.input_gradient.push_back(i);  // None where it would be that of data.
     r.weight_gradient.push_back(w);

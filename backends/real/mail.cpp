@@ -13,7 +13,7 @@ Mail::Mail(const Program& program, std::vector<const StageNet*> nets, std::vecto
       memories_(std::move(memories)),
       width_(width),
       first_key_{0} {
-  for (int s = 0; s < std::ssize(w_.stages); ++s)
+  for (const StageId s : w_.stages.ids())
     first_key_.push_back(first_key_.back() + 2 * w_.stages[s].replicas.size() * p_.micro_batches[s] *
                                                  static_cast<std::size_t>(p_.iterations));
   expected_.assign(first_key_.back(), 0);

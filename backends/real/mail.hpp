@@ -74,11 +74,11 @@ class Mail {
 
   const Program& p_;
   const Workload& w_;
-  std::vector<const StageNet*> nets_;
-  std::vector<DeviceMemory*> memories_;
+  IdVector<StageId, const StageNet*> nets_;
+  IdVector<DeviceId, DeviceMemory*> memories_;
   std::size_t width_;
-  std::vector<std::size_t> first_key_;  ///< Of each stage; one more at the end.
-  std::vector<int> expected_;           ///< Transfers that read what an op posted.
+  IdVector<StageId, std::size_t> first_key_;  ///< Of each stage; one more at the end.
+  std::vector<int> expected_;                 ///< Transfers that read what an op posted.
   std::unique_ptr<Posted[]> posted_;
   std::mutex mutex_;
   std::unordered_map<std::uint64_t, std::vector<Array>> boxes_;  ///< Filed by edge and receiving piece.

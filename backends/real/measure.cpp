@@ -174,7 +174,8 @@ Seconds measure_operation(const std::function<Timeline(const Program&)>& run) {
   const Program program = smallest_program();
   const Timeline t = run(program);
   std::vector<double> times;
-  for (std::size_t n = program.size() / 2; n < program.size(); ++n) times.push_back(t.end[n] - t.start[n]);
+  for (std::size_t n = program.size() / 2; n < program.size(); ++n)
+    times.push_back(t.end[InstructionId{n}] - t.start[InstructionId{n}]);
   return Seconds{median(std::move(times))};
 }
 

@@ -35,11 +35,11 @@ Program to_and_fro(int rounds) {
   p.memory.resize(2);
   p.first_wait.push_back(0);
   const auto add = [&](Instruction i, std::vector<InstructionId> waits) {
-    p.instructions.push_back(i);
+    const InstructionId id = p.instructions.push_back(i);
     for (const InstructionId w : waits)
       if (w.valid()) p.waits.push_back(w);
     p.first_wait.push_back(static_cast<std::uint32_t>(p.waits.size()));
-    return InstructionId{static_cast<std::int64_t>(p.instructions.size()) - 1};
+    return id;
   };
   InstructionId received, last[2];
   for (int round = 0; round < 2 * rounds; ++round) {
@@ -66,7 +66,8 @@ Program to_and_fro(int rounds) {
 
 double median_gap(const Program& p, const Times& t) {
   std::vector<double> gaps;
-  for (std::size_t n = 3; n < p.size(); n += 3) gaps.push_back(t.start[n] - t.end[n - 3]);
+  for (int n = 3; n < std::ssize(p.instructions); n += 3)
+    gaps.push_back(t.start[InstructionId{n}] - t.end[InstructionId{n - 3}]);
   return median(std::move(gaps));
 }
 

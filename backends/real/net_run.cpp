@@ -226,7 +226,7 @@ std::string NetRun::not_finite(const Activations& a, const Workload& workload) c
     if (node.output < 0) continue;
     const Array& value = a.values[node.output];
     if (!value || memory_->kernels().finite(value.tensor())) continue;
-    const WorkloadLayer& layer = workload.layers[node.layer];
+    const WorkloadLayer& layer = workload.layers[LayerId{node.layer}];
     return fmt::format("the output of the layer '{}' ({}) has numbers that are not finite", layer.name,
                        to_text(node.operation->kind));
   }

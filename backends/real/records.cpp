@@ -36,7 +36,7 @@ Records records_from(std::string_view bytes) {
   Records records;
   records.seats.resize(in.get<std::size_t>());
   for (SeatRecord& seat : records.seats) {
-    seat.stage = in.get<int>();
+    seat.stage = in.get<StageId>();
     seat.replica = in.get<int>();
     seat.weight_buffers = in.get<int>();
     for (auto left = in.get<std::size_t>(); left > 0; --left) {

@@ -11,7 +11,8 @@ namespace stagecraft::real {
 
 /// What one stage on one device leaves behind.
 struct SeatRecord {
-  int stage = 0, replica = 0, weight_buffers = 0;
+  StageId stage;
+  int replica = 0, weight_buffers = 0;
   std::map<int, double> losses;                  ///< Of each micro-batch.
   std::map<int, std::vector<double>> snapshots;  ///< By number of updates; of the first replica.
   std::vector<double> weights;                   ///< At the end; of the first replica.

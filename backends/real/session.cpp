@@ -13,10 +13,10 @@ namespace {
 
 /// All devices that run here live in the memory of one machine.
 void require_memory(const Program& program, const std::function<bool(DeviceId)>& here) {
-  const std::vector<Bytes> needs = memory_needs(program);
+  const IdVector<DeviceId, Bytes> needs = memory_needs(program);
   Bytes sum;
-  for (std::size_t d = 0; d < needs.size(); ++d)
-    if (here(DeviceId{static_cast<std::int64_t>(d)})) sum += needs[d];
+  for (const DeviceId d : needs.ids())
+    if (here(d)) sum += needs[d];
   const Bytes there = free_memory();
   if (sum <= there) return;
   throw Infeasible(
@@ -63,11 +63,10 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
   if (!queued) require_memory(program, here);
   kernels_.resize(program.devices);
   memories_.resize(kernels_.size());
-  const int stages = static_cast<int>(w_.stages.size());
   nets_.reserve(w_.stages.size());
   std::vector<const StageNet*> nets;
-  for (int s = 0; s < stages; ++s) {
-    nets.push_back(&nets_.emplace_back(compile_stage(w_, StageId{s}, width_)));
+  for (const StageId s : w_.stages.ids()) {
+    nets.push_back(&nets_.emplace_back(compile_stage(w_, s, width_)));
     for (const auto& [device, samples] : w_.stages[s].replicas) {
       if (kernels_[device] || !here(device)) continue;
       kernels_[device] = factory(width_, device);
@@ -86,10 +85,9 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
   mail_ = std::make_unique<Mail>(program, nets, memories, width_);
   const bool whole = w_.training.optimizer.kind == OptimizerKind::Integer;
   const bool mean = !shape.losses.empty() && shape.losses.front().kind != OperationKind::SumSquare;
-  for (int s = 0; s < stages; ++s) {
-    const StageId id{s};
-    const StageWorkload& stage = w_.stages[s];
-    const StageNet& net = nets_[s];
+  for (const StageId id : w_.stages.ids()) {
+    const StageWorkload& stage = w_.stages[id];
+    const StageNet& net = nets_[id];
     const bool learns = trains(program, id);
     starts_.push_back(initial_weights(net, w_, whole));
     auto& replicas = stages_.emplace_back(stage.replicas.size());
@@ -98,7 +96,7 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
       if (!here(device)) continue;
       DeviceMemory& memory = *memories_[device];
       const StagePlace place{
-          id, r, learns && !stage.recomputes, learns, queued, stage.recomputes_cores, mean ? program.updates[s] : 1.0};
+          id, r, learns && !stage.recomputes, learns, queued, stage.recomputes_cores, mean ? program.updates[id] : 1.0};
       replicas[r] = std::make_unique<StageExecutor>(net, place, program, memory, *mail_, *data_, new_store(id, device));
     }
     if (!queued) starts_.back() = {};
@@ -107,9 +105,8 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
 }
 
 std::unique_ptr<WeightStore> Session::new_store(StageId stage, DeviceId device) const {
-  const std::size_t s = stage;
-  return std::make_unique<WeightStore>(*memories_[device], starts_[s], w_.training, w_.weights, trains(p_, stage),
-                                       count_readers(p_, stage, device), p_.delays[s]);
+  return std::make_unique<WeightStore>(*memories_[device], starts_[stage], w_.training, w_.weights, trains(p_, stage),
+                                       count_readers(p_, stage, device), p_.delays[stage]);
 }
 
 void Session::rewind(bool again) {
@@ -120,11 +117,9 @@ void Session::rewind(bool again) {
   for (const auto& memory : memories_)
     if (memory) memory->forget_peaks();
   std::fill(versions_.begin(), versions_.end(), -1);
-  for (std::size_t s = 0; s < stages_.size(); ++s)
-    for (std::size_t r = 0; r < stages_[s].size(); ++r) {
-      const StageId id{static_cast<std::int64_t>(s)};
-      if (stages_[s][r]) stages_[s][r]->start(new_store(id, w_.stages[s].replicas[r].device));
-    }
+  for (const StageId s : stages_.ids())
+    for (std::size_t r = 0; r < stages_[s].size(); ++r)
+      if (stages_[s][r]) stages_[s][r]->start(new_store(s, w_.stages[s].replicas[r].device));
   if (!again) starts_.clear();
 }
 
@@ -171,12 +166,13 @@ std::int64_t Session::numbers(const Collective& c) { return nets_[p_.at(c.first)
 MemberArrays Session::arrays(InstructionId member) {
   const Instruction& i = p_.at(member);
   const Collective& c = p_.collective(i);
-  return in_place(p_.shape(c).kind, c.members, member - c.first, stage_on(i.stage, i.device).gradient(), width_);
+  return in_place(p_.shape(c).kind, c.members, member.value - c.first.value, stage_on(i.stage, i.device).gradient(),
+                  width_);
 }
 
 std::size_t Session::share_bytes(InstructionId member) {
   const Collective& c = p_.collective(p_.at(member));
-  const std::int64_t own = input_numbers(p_.shape(c).kind, c.members, member - c.first, numbers(c));
+  const std::int64_t own = input_numbers(p_.shape(c).kind, c.members, member.value - c.first.value, numbers(c));
   return own * width_;
 }
 
@@ -192,12 +188,12 @@ void Session::require_finite() const {
 
 Records Session::records() const {
   Records records;
-  for (std::size_t s = 0; s < stages_.size(); ++s)
+  for (const StageId s : stages_.ids())
     for (std::size_t r = 0; r < stages_[s].size(); ++r) {
       const StageExecutor* const stage = stages_[s][r].get();
       if (!stage) continue;
       SeatRecord& seat = records.seats.emplace_back();
-      seat.stage = static_cast<int>(s);
+      seat.stage = s;
       seat.replica = static_cast<int>(r);
       seat.weight_buffers = stage->weights().most_buffers();
       seat.losses = stage->losses();
@@ -205,10 +201,10 @@ Records Session::records() const {
       seat.snapshots = stage->snapshots();
       seat.weights = stage->weights().download();
     }
-  for (std::size_t d = 0; d < memories_.size(); ++d)
-    if (memories_[d]) records.devices.push_back({DeviceId{static_cast<std::int64_t>(d)}, memories_[d]->peak()});
-  for (std::size_t i = 0; i < versions_.size(); ++i)
-    if (versions_[i] >= 0) records.versions.push_back({InstructionId{static_cast<std::int64_t>(i)}, versions_[i]});
+  for (const DeviceId d : memories_.ids())
+    if (memories_[d]) records.devices.push_back({d, memories_[d]->peak()});
+  for (const InstructionId i : versions_.ids())
+    if (versions_[i] >= 0) records.versions.push_back({i, versions_[i]});
   return records;
 }
 

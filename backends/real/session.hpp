@@ -64,13 +64,13 @@ class Session : public Actions, public Parcels, public CollectiveArrays {
   KernelFactory factory_;
   std::size_t width_;
   std::unique_ptr<Dataset> data_;
-  std::vector<StageNet> nets_;                     ///< Of each stage.
-  std::vector<std::unique_ptr<Kernels>> kernels_;  ///< Of each device; null where nothing runs here.
-  std::vector<std::unique_ptr<DeviceMemory>> memories_;
+  IdVector<StageId, StageNet> nets_;
+  IdVector<DeviceId, std::unique_ptr<Kernels>> kernels_;  ///< Null where nothing runs here.
+  IdVector<DeviceId, std::unique_ptr<DeviceMemory>> memories_;
   std::unique_ptr<Mail> mail_;
-  std::vector<std::vector<std::unique_ptr<StageExecutor>>> stages_;  ///< Of each stage and replica.
-  std::vector<std::vector<double>> starts_;                          ///< Weights of each stage, while they are needed.
-  std::vector<std::int32_t> versions_;
+  IdVector<StageId, std::vector<std::unique_ptr<StageExecutor>>> stages_;  ///< [stage][replica]
+  IdVector<StageId, std::vector<double>> starts_;                          ///< Weights, while they are needed.
+  IdVector<InstructionId, std::int32_t> versions_;
 };
 
 }  // namespace stagecraft::real

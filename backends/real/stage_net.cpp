@@ -27,7 +27,7 @@ class Compiler {
   }
 
  private:
-  const WorkloadLayer& layer_of(int id) const { return workload_.layers[id]; }
+  const WorkloadLayer& layer_of(int id) const { return workload_.layers[LayerId{id}]; }
 
   int add_value(const Operation& op, bool needs_gradient) {
     net_.values.push_back({op.rows, op.columns, false, needs_gradient, 0});
@@ -48,8 +48,8 @@ class Compiler {
       Crossing& c = net_.inputs.emplace_back();
       c.edge = e;
       for (const LayerId layer : workload_.tensors[e]) {
-        require_operations(layer_of(layer));
-        c.values.push_back(add_value(layer_of(layer).operations.back(), true));
+        require_operations(layer_of(layer.value));
+        c.values.push_back(add_value(layer_of(layer.value).operations.back(), true));
         c.numbers += net_.values.back().numbers();
         output_of_[layer] = c.values.back();
       }
@@ -72,14 +72,14 @@ class Compiler {
   }
 
   void add_layer(LayerId id) {
-    const WorkloadLayer& layer = layer_of(id);
+    const WorkloadLayer& layer = layer_of(id.value);
     require_operations(layer);
     std::vector<int> local;
     for (std::size_t place = 0; place < layer.operations.size(); ++place) {
       const Operation& op = layer.operations[place];
       Node node;
       node.operation = &op;
-      node.layer = id;
+      node.layer = id.value;
       node.place = static_cast<int>(place);
       for (const int input : op.inputs)
         node.inputs.push_back(input < 0 ? output_of_.at(layer.inputs[-1 - input]) : local[input]);
@@ -137,7 +137,7 @@ class Compiler {
     int number = 0;
     for (int l = 0; l < std::ssize(workload_.layers); ++l)
       for (int p = 0; p < std::ssize(layer_of(l).operations); ++p) {
-        if (l == layer && p == place) return number;
+        if (l == layer.value && p == place) return number;
         number += layer_of(l).operations[p].kind == OperationKind::Input;
       }
     return number;
@@ -147,7 +147,7 @@ class Compiler {
   const StageWorkload& own_;
   StageId stage_;
   std::size_t width_;
-  std::map<int, int> output_of_;              ///< Layer to value.
+  std::map<LayerId, int> output_of_;          ///< Value of each layer.
   std::map<std::string, std::int64_t> tied_;  ///< Tie to place of weights.
   StageNet net_;
 };
@@ -177,7 +177,7 @@ std::vector<double> initial_weights(const StageNet& net, const Workload& workloa
     if (!node.owns_weights) continue;
     const Operation& op = *node.operation;
     double* const numbers = all.data() + node.weights;
-    const std::string& layer = workload.layers[node.layer].name;
+    const std::string& layer = workload.layers[LayerId{node.layer}].name;
     Rng rng(workload.training.seed, fmt::format("weights of {}.{}", layer, node.place));
     const auto inner = static_cast<std::int64_t>(op.inner), columns = static_cast<std::int64_t>(op.columns);
     if (op.kind == OperationKind::LayerNorm) {

@@ -7,10 +7,10 @@ namespace stagecraft::real {
 std::string waiting(const Program& program, const std::vector<bool>& ended, const std::function<bool(DeviceId)>& here) {
   constexpr int kMostLines = 16;
   std::string text;
-  std::vector<bool> named(program.streams.size(), false);
+  IdVector<StreamId, bool> named(program.streams.size(), false);
   int lines = 0;
   for (std::size_t n = 0; n < program.size() && lines < kMostLines; ++n) {
-    const InstructionId id{static_cast<std::int64_t>(n)};
+    const InstructionId id{n};
     const Instruction& i = program.at(id);
     if (ended[n] || !here(i.device)) continue;
     if (i.stream.valid()) {
@@ -19,7 +19,7 @@ std::string waiting(const Program& program, const std::vector<bool>& ended, cons
     }
     std::string waits;
     for (const InstructionId w : program.waits_for(id))
-      if (!ended[w]) waits += (waits.empty() ? "" : ", ") + to_text(program, w);
+      if (!ended[w.value]) waits += (waits.empty() ? "" : ", ") + to_text(program, w);
     text += fmt::format("  device {}: {} {}\n", i.device.value, to_text(program, id),
                         waits.empty() ? "has not ended" : "waits for " + waits);
     ++lines;

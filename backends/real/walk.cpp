@@ -30,12 +30,11 @@ struct Followers {
   std::vector<std::int32_t> of;
 
   explicit Followers(const Program& p) : first(p.size() + 1, 0), of(p.waits.size()) {
-    for (const InstructionId w : p.waits) ++first[static_cast<std::size_t>(w) + 1];
+    for (const InstructionId w : p.waits) ++first[w.value + 1];
     for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
     auto next = first;
     for (std::size_t i = 0; i < p.size(); ++i)
-      for (const InstructionId w : p.waits_for(InstructionId{static_cast<std::int64_t>(i)}))
-        of[next[w]++] = static_cast<std::int32_t>(i);
+      for (const InstructionId w : p.waits_for(InstructionId{i})) of[next[w.value]++] = static_cast<std::int32_t>(i);
   }
 };
 
@@ -56,7 +55,7 @@ class Walk {
     times_.end.resize(p.size());
     for (std::size_t i = 0; i < p.size(); ++i) {
       missing_[i] = static_cast<std::int32_t>(p.first_wait[i + 1] - p.first_wait[i]);
-      left_ += here(p.instructions[i].device);
+      left_ += here(p.at(InstructionId{i}).device);
     }
   }
 
@@ -83,7 +82,7 @@ class Walk {
   /// Those of this process that have anything to do.
   std::vector<DeviceId> busy_devices() const {
     std::vector<bool> busy(p_.devices, false);
-    for (const Instruction& i : p_.instructions) busy[i.device] = true;
+    for (const Instruction& i : p_.instructions) busy[i.device.value] = true;
     std::vector<DeviceId> devices;
     for (int d = 0; d < p_.devices; ++d)
       if (busy[d] && here(DeviceId{d})) devices.emplace_back(d);
@@ -96,7 +95,7 @@ class Walk {
   void start_all() {
     std::vector<std::int32_t> ready;
     for (std::size_t i = p_.size(); i-- > 0;)
-      if (p_.first_wait[i + 1] == p_.first_wait[i] && here(p_.instructions[i].device))
+      if (p_.first_wait[i + 1] == p_.first_wait[i] && here(p_.at(InstructionId{i}).device))
         ready.push_back(static_cast<std::int32_t>(i));
     guarded([&] { advance(ready); });
   }
@@ -128,17 +127,17 @@ class Walk {
   /// The life of a device's thread.
   void serve(DeviceId device, std::size_t core, bool spins) {
     if (spins && !transport_) pin(core);  // Whoever started several processes has placed them.
-    Slot& slot = next_[device];
+    Slot& slot = next_[device.value];
     std::vector<std::int32_t> ready;
     while (true) {
       const std::int32_t i = take(slot, spins);
       if (i == kStop) return;
       guarded([&] {
         ++computing_;
-        const std::size_t n = i;
-        times_.start[n] = now();
-        actions_.compute(InstructionId{i});
-        times_.end[n] = now();
+        const InstructionId id{i};
+        times_.start[id] = now();
+        actions_.compute(id);
+        times_.end[id] = now();
         --computing_;
         end(i, ready);
         advance(ready);
@@ -174,7 +173,7 @@ class Walk {
       std::vector<std::int32_t> ready;
       for (const InstructionId i : ended) {
         times_.end[i] = now();
-        end(i, ready);
+        end(i.value, ready);
       }
       advance(ready);
     });
@@ -209,9 +208,9 @@ class Walk {
     while (!ready.empty()) {
       hand_out(ready);
       if (ready.empty()) return;
-      const std::int32_t i = ready.back();
+      const InstructionId i{ready.back()};
       ready.pop_back();
-      const Instruction& instruction = p_.instructions[i];
+      const Instruction& instruction = p_.at(i);
       if (instruction.kind == InstructionKind::Collective)
         collective(instruction.collective(), i, ready);
       else
@@ -221,9 +220,9 @@ class Walk {
 
   void hand_out(std::vector<std::int32_t>& ready) {
     std::erase_if(ready, [&](std::int32_t i) {
-      const Instruction& instruction = p_.instructions[i];
+      const Instruction& instruction = p_.at(InstructionId{i});
       if (!instruction.is_compute()) return false;
-      Slot& slot = next_[instruction.device];
+      Slot& slot = next_[instruction.device.value];
       std::int32_t expected = kNothing;
       if (slot.ready.compare_exchange_strong(expected, i, std::memory_order_acq_rel))
         slot.ready.notify_one();
@@ -233,19 +232,19 @@ class Walk {
     });
   }
 
-  void message(const Instruction& instruction, std::int32_t i, std::vector<std::int32_t>& ready) {
+  void message(const Instruction& instruction, InstructionId i, std::vector<std::int32_t>& ready) {
     const int transfer = instruction.transfer();
     const Transfer& t = p_.transfers[transfer];
     if (!here(p_.at(t.send).device) || !here(p_.at(t.receive).device)) return pass(instruction, i, ready);
-    const std::size_t s = t.send, r = t.receive;
+    const InstructionId s = t.send, r = t.receive;
     auto& ends_ready = ends_ready_[transfer];
     if (p_.rendezvous) {
       if (ends_ready.fetch_add(1) == 0) return;
       times_.start[s] = times_.start[r] = now();
       actions_.carry(transfer);
       times_.end[s] = times_.end[r] = now();
-      end(t.send, ready);
-      end(t.receive, ready);
+      end(s.value, ready);
+      end(r.value, ready);
       return;
     }
     // Eager: a message goes when it is made, and its receive ends when both are there.
@@ -253,38 +252,39 @@ class Walk {
     if (instruction.kind == InstructionKind::Send) {
       actions_.carry(transfer);
       times_.end[s] = now();
-      end(t.send, ready);
+      end(s.value, ready);
     }
     if (ends_ready.fetch_add(1) == 0) return;
     times_.end[r] = now();
-    end(t.receive, ready);
+    end(r.value, ready);
   }
 
   /// A message from or to another process.
-  void pass(const Instruction& instruction, std::int32_t i, std::vector<std::int32_t>& ready) {
+  void pass(const Instruction& instruction, InstructionId i, std::vector<std::int32_t>& ready) {
     times_.start[i] = now();
     if (instruction.kind == InstructionKind::Receive) return transport_->receive(instruction.transfer());
     transport_->send(instruction.transfer());
     if (p_.rendezvous) return;
     times_.end[i] = now();
-    end(i, ready);
+    end(i.value, ready);
   }
 
-  void collective(int index, std::int32_t i, std::vector<std::int32_t>& ready) {
+  void collective(int index, InstructionId i, std::vector<std::int32_t>& ready) {
     const Collective& c = p_.collectives[index];
     for (int m = 0; m < c.members; ++m) {
-      if (here(p_.at(InstructionId{c.first + m}).device)) continue;
+      if (here(p_.at(c.member(m)).device)) continue;
       times_.start[i] = now();
-      return transport_->join(index, InstructionId{i});
+      return transport_->join(index, i);
     }
     if (members_ready_[index].fetch_add(1) + 1 < c.members) return;
     const double start = now();
     actions_.collective(index);
     const double finish = now();
     for (int m = 0; m < c.members; ++m) {
-      times_.start[c.first + m] = start;
-      times_.end[c.first + m] = finish;
-      end(c.first + m, ready);
+      const InstructionId member = c.member(m);
+      times_.start[member] = start;
+      times_.end[member] = finish;
+      end(member.value, ready);
     }
   }
 
@@ -387,14 +387,14 @@ Times in_order(const Program& p, Actions& actions) {
   times.end.resize(p.size());
   times.origin = steady_seconds();
   const auto now = [&] { return steady_seconds() - times.origin; };
-  for (std::size_t n = 0; n < p.size(); ++n) {
-    const Instruction& i = p.instructions[n];
+  for (const InstructionId n : p.instructions.ids()) {
+    const Instruction& i = p.at(n);
     times.start[n] = now();
-    if (i.is_compute()) actions.compute(InstructionId{static_cast<std::int64_t>(n)});
+    if (i.is_compute()) actions.compute(n);
     if (i.kind == InstructionKind::Send) actions.carry(i.transfer());
     if (i.kind == InstructionKind::Collective) {
       const Collective& c = p.collective(i);
-      if (static_cast<std::int64_t>(n) == c.first + c.members - 1) actions.collective(i.collective());
+      if (n == c.member(c.members - 1)) actions.collective(i.collective());
     }
     times.end[n] = now();
   }

@@ -24,9 +24,9 @@ struct WalkOptions {
 };
 
 struct Times {
-  double origin = 0;               ///< When the first thread began, on the steady clock.
-  std::vector<double> start, end;  ///< Seconds since then; zero for instructions elsewhere.
-  double uncertainty = 0;          ///< Seconds that `origin` may be off, where another clock was read.
+  double origin = 0;                           ///< When the first thread began, on the steady clock.
+  IdVector<InstructionId, double> start, end;  ///< Seconds since then; zero for instructions elsewhere.
+  double uncertainty = 0;                      ///< Seconds that `origin` may be off, where another clock was read.
 };
 
 /// Executes a Program: each instruction when all it waits for has ended, one thread a device, pinned to a core where

@@ -21,10 +21,10 @@ bool backward_side(const Instruction& i) { return i.kind != InstructionKind::For
 Readers count_readers(const Program& program, StageId stage, DeviceId device) {
   Readers readers;
   int newest[2] = {-1, -1};
-  for (std::size_t n = 0; n < program.size(); ++n) {
+  for (const InstructionId n : program.instructions.ids()) {
     const Instruction& i = program.instructions[n];
     if (i.device != device || i.stage != stage || !i.is_compute()) continue;
-    if (i.kind == InstructionKind::Predict) newest[program.prediction(i).for_backward] = static_cast<int>(n);
+    if (i.kind == InstructionKind::Predict) newest[program.prediction(i).for_backward] = n.value;
     if (!reads_weights(i.kind)) continue;
     if (i.weights == WeightsFrom::Version) {
       if (readers.of_version.size() <= static_cast<std::size_t>(i.version()))
@@ -108,7 +108,7 @@ void WeightStore::predict(InstructionId id, const Prediction& wanted) {
     throw InternalError(
         fmt::format("a prediction starts from version {}, but the newest is {}", wanted.version, newest_));
   p.weights = {Array(*memory_, 1, size_, Use::Weights), newest_};
-  p.readers = readers_.of_prediction[id];
+  p.readers = readers_.of_prediction[id.value];
   const void* from = versions_.at(newest_).data();
   Kernels& kernels = memory_->kernels();
   const int horizon = wanted.horizon;

@@ -59,16 +59,16 @@ class Carrier final : public des::Network {
     if (!rates_.any()) return start_activity(comm);
     alive_[flow] = route;
     // SimGrid never lets a transfer have more than the least bandwidth that it finds at its start.
-    for_changed(route, [this](std::size_t link) { set_bandwidth(link, 1); });
+    for_changed(route, [this](LinkId link) { set_bandwidth(link, 1); });
     start_activity(comm);
-    for_changed(route, [this](std::size_t link) { set_bandwidth(link, rate_[link]); });
+    for_changed(route, [this](LinkId link) { set_bandwidth(link, rate_[link]); });
   }
 
  private:
   /// A device has one op at a time, so its own link can be as fast as that op goes alone.
   const HostPair& ends_for(int flow, std::int32_t route, double most) {
     if (static_cast<std::size_t>(route) < program_.routes.size()) return platform_.ends[route];
-    const DeviceId device = program_.instructions[flow].device;
+    const DeviceId device = program_.at(InstructionId{flow}).device;
     const Pace& pace = platform_.paces[device];
     pace.link->set_bandwidth(most);
     return pace.ends;
@@ -93,7 +93,7 @@ class Carrier final : public des::Network {
     return std::any_of(hops.begin(), hops.end(), [&](const Hop& hop) { return rate_[hop.link] <= 0; });
   }
 
-  void set_bandwidth(std::size_t link, double rate) {
+  void set_bandwidth(LinkId link, double rate) {
     const double bandwidth = rate * cluster_.links[link].bandwidth.value;
     for (s4u::Link* one : platform_.links[link]) one->set_bandwidth(std::max(bandwidth, kTrickle));
   }
@@ -101,7 +101,7 @@ class Carrier final : public des::Network {
   template <class Use>
   void for_changed(std::int32_t route, Use use) {
     for (const Hop& hop : routes_[route].hops)
-      if (const auto link = static_cast<std::size_t>(hop.link); rate_[link] < 1) use(link);
+      if (const LinkId link = hop.link; rate_[link] < 1) use(link);
   }
 
   void follow_links(double now) {
@@ -164,7 +164,7 @@ class Carrier final : public des::Network {
   Platform platform_;
   Conditions conditions_;
   des::LinkRates rates_;
-  std::vector<double> rate_;           ///< The current one of each link.
+  IdVector<LinkId, double> rate_;      ///< The current ones.
   std::map<int, std::int32_t> alive_;  ///< Routes of transfers that are not there yet, where links change.
   std::vector<int> trickled_;          ///< Transfers that came through a link that is down.
   int idle_ = 0;

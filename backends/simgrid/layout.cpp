@@ -29,7 +29,7 @@ VertexId busiest_switch(const Cluster& cluster, std::span<const Route> routes) {
   for (const Route& route : routes)
     for (std::size_t i = 1; i < route.hops.size(); ++i) {
       const VertexId place = between(cluster, route.hops[i - 1], route.hops[i]);
-      if (place.valid()) ++passes[place];
+      if (place.valid()) ++passes[place.value];
     }
   const auto most = std::max_element(passes.begin(), passes.end());
   if (most == passes.end() || *most == 0) return VertexId{};
@@ -37,9 +37,9 @@ VertexId busiest_switch(const Cluster& cluster, std::span<const Route> routes) {
 }
 
 /// Each device's way to `core`, taken from the first route that goes through it.
-std::vector<std::vector<Hop>> ways_up(const Program& program, const Cluster& cluster, std::span<const Route> routes,
-                                      VertexId core) {
-  std::vector<std::vector<Hop>> up(cluster.devices.size());
+IdVector<DeviceId, std::vector<Hop>> ways_up(const Program& program, const Cluster& cluster,
+                                             std::span<const Route> routes, VertexId core) {
+  IdVector<DeviceId, std::vector<Hop>> up(cluster.devices.size());
   for (std::size_t r = 0; r < routes.size(); ++r) {
     const std::span<const Hop> hops = routes[r].hops;
     for (std::size_t i = 1; i < hops.size(); ++i) {
@@ -65,30 +65,29 @@ bool is_up_and_down(const std::vector<Hop>& hops, const std::vector<Hop>& up, co
 
 Layout lay_out(const Program& program, const Cluster& cluster, std::span<const Route> all) {
   const std::span<const Route> routes = all.first(program.routes.size());
-  std::vector<std::vector<Hop>> up = ways_up(program, cluster, routes, busiest_switch(cluster, routes));
-  std::vector<char> device_used(cluster.devices.size(), 0), link_used(cluster.links.size(), 0);
-  std::set<std::pair<std::int32_t, std::int32_t>> leaving;
+  IdVector<DeviceId, std::vector<Hop>> up = ways_up(program, cluster, routes, busiest_switch(cluster, routes));
+  IdVector<DeviceId, char> device_used(cluster.devices.size(), 0);
+  IdVector<LinkId, char> link_used(cluster.links.size(), 0);
+  std::set<std::pair<DeviceId, DeviceId>> leaving;
   Layout layout;
   for (std::size_t r = 0; r < routes.size(); ++r) {
     if (routes[r].hops.empty()) continue;
-    const auto from = static_cast<std::size_t>(program.routes[r].from),
-               to = static_cast<std::size_t>(program.routes[r].to);
+    const auto [from, to] = program.routes[r];
     device_used[from] = device_used[to] = 1;
     for (const Hop& hop : routes[r].hops) link_used[hop.link] = 1;
     if (is_up_and_down(routes[r].hops, up[from], up[to])) continue;
-    if (leaving.insert({program.routes[r].from, program.routes[r].to}).second)
-      layout.exceptions.push_back(static_cast<std::int32_t>(r));
+    if (leaving.insert({from, to}).second) layout.exceptions.push_back(static_cast<std::int32_t>(r));
   }
-  for (std::size_t d = 0; d < cluster.devices.size() && !program.traffic.empty(); ++d) {
+  for (const DeviceId d : cluster.devices.ids()) {
     const LinkId memory = cluster.devices[d].memory;
-    if (!memory.valid()) continue;
-    layout.sharers.push_back(DeviceId{static_cast<std::int64_t>(d)});
+    if (program.traffic.empty() || !memory.valid()) continue;
+    layout.sharers.push_back(d);
     link_used[memory] = 1;
   }
-  for (std::size_t d = 0; d < device_used.size(); ++d)
-    if (device_used[d]) layout.hosts.push_back({DeviceId{static_cast<std::int64_t>(d)}, std::move(up[d])});
-  for (std::size_t l = 0; l < link_used.size(); ++l)
-    if (link_used[l]) layout.links.push_back(LinkId{static_cast<std::int64_t>(l)});
+  for (const DeviceId d : device_used.ids())
+    if (device_used[d]) layout.hosts.push_back({d, std::move(up[d])});
+  for (const LinkId l : link_used.ids())
+    if (link_used[l]) layout.links.push_back(l);
   return layout;
 }
 

@@ -63,7 +63,7 @@ class Builder {
     zone_->seal();
   }
 
-  std::vector<Pace> paces() const { return paces_; }
+  IdVector<DeviceId, Pace> paces() const { return paces_; }
   s4u::Host* at(DeviceId device) const { return hosts_[device]; }
 
   std::vector<s4u::Link*> links_of(LinkId link) const {
@@ -137,9 +137,9 @@ class Builder {
 
   const Cluster& cluster_;
   s4u::NetZone* zone_;
-  std::vector<Cable> cables_;      ///< By LinkId.
-  std::vector<s4u::Host*> hosts_;  ///< By DeviceId.
-  std::vector<Pace> paces_;        ///< By DeviceId.
+  IdVector<LinkId, Cable> cables_;        ///< By LinkId.
+  IdVector<DeviceId, s4u::Host*> hosts_;  ///< By DeviceId.
+  IdVector<DeviceId, Pace> paces_;
 };
 
 }  // namespace

@@ -24,9 +24,9 @@ struct Pace {
 };
 
 struct Platform {
-  std::vector<HostPair> ends;                  ///< Of each of Program::routes.
-  std::vector<Pace> paces;                     ///< By DeviceId; null where memory is not shared.
-  std::vector<std::vector<s4u::Link*>> links;  ///< By LinkId: its one or two of SimGrid; none if it is not used.
+  std::vector<HostPair> ends;                       ///< Of each of Program::routes.
+  IdVector<DeviceId, Pace> paces;                   ///< Null where memory is not shared.
+  IdVector<LinkId, std::vector<s4u::Link*>> links;  ///< Its one or two of SimGrid; none if it is not used.
 };
 
 /// Builds and seals the platform, and reads every route back: throws InternalError when SimGrid's links, bandwidths or

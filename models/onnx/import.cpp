@@ -79,7 +79,7 @@ class LayerBuilder {
       }
     count_outputs();
     count_stash(steps);
-    give_weights(graph_, steps, &result_.model.layers[result_.model.layers.size() - steps.size()]);
+    give_weights(graph_, steps, &result_.model.layers[LayerId{result_.model.layers.size() - steps.size()}]);
     check_graph(result_.model);
     return std::move(result_);
   }
@@ -89,7 +89,7 @@ class LayerBuilder {
   bool reads_data(int id) const { return id >= 0 && !value(id).tensor.constant; }
   /// The value that a layer sends if `id` is read.
   int source(int id) const { return keep_all_ ? id : value(id).part_of; }
-  Layer& layer_of(int id) { return result_.model.layers[layers_.at(source(id))]; }
+  Layer& layer_of(int id) { return result_.model.layers[LayerId{layers_.at(source(id))}]; }
 
   void mark_live() {
     for (const int id : graph_.outputs) live_[id] = true;
@@ -172,7 +172,7 @@ class LayerBuilder {
     };
     for (const bool outputs : {false, true})
       for (const Step* step : steps) {
-        Layer& layer = result_.model.layers[layers_.at(step->outputs.front())];
+        Layer& layer = result_.model.layers[LayerId{layers_.at(step->outputs.front())}];
         bool learns = false;
         for (std::size_t g = 0; g < step->inputs.size(); ++g) {
           if (!graph_.wants_gradient(*step, g)) continue;

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kNamed = 3;
 
 template <class Id, class Thing>
-void add_names(std::vector<std::string>& names, const std::vector<Id>& ids, const std::vector<Thing>& things) {
+void add_names(std::vector<std::string>& names, const std::vector<Id>& ids, const IdVector<Id, Thing>& things) {
   for (Id id : ids) names.push_back(things[id].name);
 }
 

@@ -74,8 +74,7 @@ class Reader {
   }
 
   template <class Id>
-  static void keep(std::vector<Id>& ids, std::size_t index) {
-    const Id id{static_cast<std::int64_t>(index)};
+  static void keep(std::vector<Id>& ids, Id id) {
     if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
   }
 
@@ -84,7 +83,7 @@ class Reader {
     for (std::size_t i = 0; i < list.items.size(); ++i) {
       const std::string& pattern = list.items[i].text;
       const std::size_t before = change_.devices.size();
-      for (std::size_t d = 0; d < cluster_.devices.size(); ++d)
+      for (const DeviceId d : cluster_.devices.ids())
         if (matches(pattern, cluster_.devices[d].name) || pattern == cluster_.devices[d].host) keep(change_.devices, d);
       if (change_.devices.size() > before || named_before(list, i)) continue;
       std::vector<std::string> known;
@@ -97,7 +96,7 @@ class Reader {
     if (list.items.empty()) wrong(list, "links", "it names no link", "add one, or leave the change out");
     for (std::size_t i = 0; i < list.items.size(); ++i) {
       const std::size_t before = change_.links.size();
-      for (std::size_t l = 0; l < cluster_.links.size(); ++l)
+      for (const LinkId l : cluster_.links.ids())
         if (matches(list.items[i].text, cluster_.links[l].name)) keep(change_.links, l);
       if (change_.links.size() > before || named_before(list, i)) continue;
       std::vector<std::string> known;
@@ -125,8 +124,8 @@ class Reader {
     const double part = config::as_share(share);
     if (!(part > 0 && part <= 1))
       return wrong(share, "share", share.text + " is not a part of the devices", "more than 0 %, up to 100 %");
-    std::vector<std::size_t> all(cluster_.devices.size());
-    for (std::size_t d = 0; d < all.size(); ++d) all[d] = d;
+    const auto ids = cluster_.devices.ids();
+    std::vector<DeviceId> all(ids.begin(), ids.end());
     const Value* seed = map_.find("seed");
     Rng rng(seed ? static_cast<std::uint64_t>(config::as_real(*seed)) : 1, "share");
     const auto count =
@@ -135,7 +134,7 @@ class Reader {
       std::swap(all[i], all[rng.integer(static_cast<int>(i), static_cast<int>(all.size()) - 1)]);
     all.resize(count);
     std::sort(all.begin(), all.end());
-    for (const std::size_t d : all) keep(change_.devices, d);
+    for (const DeviceId d : all) keep(change_.devices, d);
   }
 
   void times() {

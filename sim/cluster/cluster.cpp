@@ -13,13 +13,13 @@ std::string usable_text(Bytes usable, Bytes reserved) {
 }
 
 std::string Cluster::vertex_name(VertexId v) const {
-  const std::size_t index = v;
-  return index < devices.size() ? devices[index].name : switches.at(index - devices.size());
+  const DeviceId device{v.value};
+  return devices.contains(device) ? devices[device].name : switches.at(v.value - devices.size());
 }
 
 std::optional<DeviceId> Cluster::find_device(const std::string& device_name) const {
-  for (std::size_t i = 0; i < devices.size(); ++i)
-    if (devices[i].name == device_name) return DeviceId{static_cast<std::int64_t>(i)};
+  for (const DeviceId d : devices.ids())
+    if (devices[d].name == device_name) return d;
   return std::nullopt;
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/cluster/change.hpp"
-#include "sim/core/ids.hpp"
+#include "sim/core/id_vector.hpp"
 #include "sim/core/quantity.hpp"
 
 namespace stagecraft {
@@ -41,7 +41,7 @@ enum class Duplex {
 
 struct Device {
   std::string name;
-  int type = 0;  ///< Index into Cluster::types.
+  DeviceTypeId type{0};
   std::string host;
   LinkId memory{};  ///< Valid: ops and messages share this link to memory. Its bandwidth is that of copies, half of
                     ///< what is read and written together.
@@ -80,19 +80,19 @@ struct FixedRoute {
 /// What the program runs on. Vertices 0..devices-1 are the devices, in order; the rest are switches.
 struct Cluster {
   std::string name;
-  std::vector<DeviceType> types;
-  std::vector<Device> devices;
+  IdVector<DeviceTypeId, DeviceType> types;
+  IdVector<DeviceId, Device> devices;
   std::vector<std::string> switches;
-  std::vector<Link> links;
+  IdVector<LinkId, Link> links;
   std::vector<FixedRoute> routes;  ///< By `from`, then `to`; other ways are the Router's choice.
   std::vector<Change> changes;     ///< While a program runs.
   Jitter jitter;
-  std::vector<std::size_t> turns;  ///< Number of each device by which targets take turns on links that lead on equally
-                                   ///< well; empty: always those declared first.
+  IdVector<DeviceId, std::size_t> turns;  ///< Number of each device by which targets take turns on links that lead on
+                                          ///< equally well; empty: always those declared first.
 
   const DeviceType& type_of(DeviceId d) const { return types[devices[d].type]; }
   VertexId vertex(DeviceId d) const { return VertexId{d.value}; }
-  VertexId switch_vertex(int index) const { return VertexId{static_cast<std::int64_t>(devices.size()) + index}; }
+  VertexId switch_vertex(int index) const { return VertexId{std::ssize(devices) + index}; }
   std::string vertex_name(VertexId v) const;
   std::optional<DeviceId> find_device(const std::string& device_name) const;
 };
@@ -118,9 +118,9 @@ class Router {
   std::optional<std::vector<Hop>> hops(DeviceId from, DeviceId to) const;
 
   const Cluster* cluster_;
-  std::vector<std::vector<LinkId>> attached_;       ///< All links of a vertex.
-  std::vector<std::vector<LinkId>> trunks_;         ///< Those that lead on to a switch.
-  std::vector<std::vector<VertexId>> switch_ends_;  ///< Of each link.
+  IdVector<VertexId, std::vector<LinkId>> attached_;  ///< All links of a vertex.
+  IdVector<VertexId, std::vector<LinkId>> trunks_;    ///< Those that lead on to a switch.
+  IdVector<LinkId, std::vector<VertexId>> switch_ends_;
   std::unique_ptr<Kept> kept_;
 };
 

@@ -82,7 +82,7 @@ double Availability::gone() const {
 }
 
 Conditions::Conditions(const Cluster& cluster) : cluster_(cluster), as_rated_(cluster.jitter.most <= 0) {
-  const auto add = [&](std::vector<int>& index, std::size_t size, std::int32_t id, const Change& change) {
+  const auto add = [&](auto& index, std::size_t size, auto id, const Change& change) {
     index.resize(size, -1);
     int& place = index[id];
     if (place < 0) place = static_cast<int>(all_.size()), all_.emplace_back();
@@ -107,8 +107,8 @@ const Availability* Conditions::of(LinkId link) const {
 
 std::vector<LinkId> Conditions::changing_links() const {
   std::vector<LinkId> links;
-  for (std::size_t l = 0; l < of_link_.size(); ++l)
-    if (of_link_[l] >= 0) links.push_back(LinkId{static_cast<std::int64_t>(l)});
+  for (const LinkId l : of_link_.ids())
+    if (of_link_[l] >= 0) links.push_back(l);
   return links;
 }
 

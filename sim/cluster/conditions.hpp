@@ -67,7 +67,8 @@ class Conditions {
 
   const Cluster& cluster_;
   std::vector<Availability> all_;
-  std::vector<int> of_device_, of_link_;  ///< Index into all_, or -1; empty when none changes.
+  IdVector<DeviceId, int> of_device_;  ///< Index into all_, or -1; empty when none changes.
+  IdVector<LinkId, int> of_link_;      ///< Index into all_, or -1; empty when none changes.
   bool as_rated_ = true;
 };
 

@@ -65,11 +65,11 @@ class Router::Ways {
   Rest from(VertexId source) {
     Rest best;
     if (is_device(target_))
-      for (LinkId id : router_.attached_[index(target_)])
+      for (LinkId id : router_.attached_[target_])
         if (contains(link(id).ends, source)) best = std::min(best, before(link(id), kThere));
-    for (int length = 0; index(length) < by_length_.size(); ++length) {
-      for (LinkId id : router_.trunks_[index(source)])
-        for (VertexId end : router_.switch_ends_[index(id)])
+    for (int length = 0; length < std::ssize(by_length_); ++length) {
+      for (LinkId id : router_.trunks_[source])
+        for (VertexId end : router_.switch_ends_[id])
           if (rest_[place_of(end)].length == length) best = std::min(best, before(link(id), rest_[place_of(end)]));
       if (best.known() && best.length <= length + 1) break;
       if (length == widened_) widen_all(widened_++);
@@ -101,21 +101,17 @@ class Router::Ways {
   }
 
  private:
-  template <class Id>
-  static std::size_t index(Id id) {
-    return id;
-  }
-  bool is_device(VertexId place) const { return index(place) < router_.cluster_->devices.size(); }
-  std::size_t place_of(VertexId a_switch) const { return index(a_switch) - router_.cluster_->devices.size(); }
-  const Link& link(LinkId id) const { return router_.cluster_->links[index(id)]; }
+  bool is_device(VertexId place) const { return router_.cluster_->devices.contains(DeviceId{place.value}); }
+  std::size_t place_of(VertexId a_switch) const { return a_switch.value - router_.cluster_->devices.size(); }
+  const Link& link(LinkId id) const { return router_.cluster_->links[id]; }
 
   /// Offers the ways through a place to its neighbours.
   void widen(VertexId place, Rest from);
 
   /// Through all that are so far away; what is nearer was before.
   void widen_all(int length) {
-    for (std::size_t i = 0; i < by_length_[index(length)].size(); ++i) {
-      const VertexId place = by_length_[index(length)][i];
+    for (std::size_t i = 0; i < by_length_[length].size(); ++i) {
+      const VertexId place = by_length_[length][i];
       const Rest rest = rest_[place_of(place)];
       if (rest.length == length) widen(place, rest);  // Otherwise a shorter way was found later.
     }
@@ -125,10 +121,10 @@ class Router::Ways {
   template <class Use>
   void each_way(VertexId place, const Rest& left, Use use) const {
     if (is_device(target_))
-      for (LinkId id : router_.attached_[index(target_)])
+      for (LinkId id : router_.attached_[target_])
         if (contains(link(id).ends, place) && before(link(id), kThere) == left) use(id, target_);
-    for (LinkId id : router_.trunks_[index(place)])
-      for (VertexId end : router_.switch_ends_[index(id)])
+    for (LinkId id : router_.trunks_[place])
+      for (VertexId end : router_.switch_ends_[id])
         if (end != place && rest_[place_of(end)].known() && before(link(id), rest_[place_of(end)]) == left)
           use(id, end);
   }
@@ -175,21 +171,21 @@ class Router::Kept {
   static constexpr std::size_t kRoom = std::size_t{1} << 26;  // Bytes.
 
   std::size_t most_;
-  std::vector<Crossing> crossings_;  ///< Of each link.
+  IdVector<LinkId, Crossing> crossings_;
   std::unordered_map<std::int64_t, std::unique_ptr<Ways>> known_;
   std::deque<std::int64_t> order_;
 };
 
 void Router::Ways::widen(VertexId place, const Rest from) {
-  for (LinkId id : router_.trunks_[index(place)]) {
+  for (LinkId id : router_.trunks_[place]) {
     const Kept::Crossing& crossing = router_.kept_->crossing(id);
     const Rest offered{from.length + crossing.rest.length, from.attoseconds + crossing.rest.attoseconds};
-    const VertexId* ends = crossing.count > 2 ? router_.switch_ends_[index(id)].data() : crossing.switches;
+    const VertexId* ends = crossing.count > 2 ? router_.switch_ends_[id].data() : crossing.switches;
     for (int e = 0; e < crossing.count; ++e) {
       Rest& known = rest_[place_of(ends[e])];
       if (offered.length < known.length) {
-        if (index(offered.length) >= by_length_.size()) by_length_.resize(index(offered.length) + 1);
-        by_length_[index(offered.length)].push_back(ends[e]);
+        if (offered.length >= std::ssize(by_length_)) by_length_.resize(offered.length + 1);
+        by_length_[offered.length].push_back(ends[e]);
       }
       known = std::min(known, offered);
     }
@@ -205,19 +201,18 @@ Router::Router(const Cluster& cluster)
       trunks_(attached_.size()),
       switch_ends_(cluster.links.size()),
       kept_(std::make_unique<Kept>(cluster.switches.size())) {
-  for (std::size_t i = 0; i < cluster.links.size(); ++i) {
-    const Link& link = cluster.links[i];
-    const LinkId id{static_cast<std::int64_t>(i)};
+  const auto is_switch = [&](VertexId v) { return !cluster.devices.contains(DeviceId{v.value}); };
+  for (const LinkId id : cluster.links.ids()) {
+    const Link& link = cluster.links[id];
     for (VertexId end : link.ends) {
-      STAGECRAFT_CHECK(end.valid() && static_cast<std::size_t>(end) < attached_.size());
+      STAGECRAFT_CHECK(attached_.contains(end));
       attached_[end].push_back(id);
-      if (static_cast<std::size_t>(end) >= cluster.devices.size()) switch_ends_[i].push_back(end);
+      if (is_switch(end)) switch_ends_[id].push_back(end);
     }
     for (VertexId end : link.ends) {
-      const bool is_switch = static_cast<std::size_t>(end) >= cluster.devices.size();
-      if (switch_ends_[i].size() > (is_switch ? 1U : 0U)) trunks_[end].push_back(id);
+      if (switch_ends_[id].size() > (is_switch(end) ? 1U : 0U)) trunks_[end].push_back(id);
     }
-    kept_->note(link, switch_ends_[i]);
+    kept_->note(link, switch_ends_[id]);
   }
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
 #include "sim/core/quantity.hpp"
 
@@ -14,10 +13,10 @@ Bytes free_memory();
 void prefer_huge_pages(void* start, std::size_t bytes);
 
 /// v.reserve(n) for columns of a program: touching hundreds of megabytes in small pages costs more than filling them.
-template <class T>
-void reserve_column(std::vector<T>& v, std::size_t n) {
+template <class Column>
+void reserve_column(Column& v, std::size_t n) {
   v.reserve(n);
-  prefer_huge_pages(v.data(), n * sizeof(T));
+  prefer_huge_pages(v.data(), n * sizeof(*v.data()));
 }
 
 }  // namespace stagecraft

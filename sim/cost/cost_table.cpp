@@ -69,7 +69,7 @@ CostTable::CostTable(std::shared_ptr<const ModelGraph> shared_model, std::shared
   std::map<std::string, double> tied;
   for (const Layer& layer : model.layers)
     if (!layer.tie.empty()) tied[layer.tie] = std::max(tied[layer.tie], layer.parameters);
-  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+  for (const LayerId i : model.layers.ids()) {
     const Layer& layer = model.layers[i];
     // A layer with tied weights owns none, yet it reads them all.
     weights_[i] = layer.tie.empty() ? layer.parameters : tied[layer.tie];
@@ -78,9 +78,8 @@ CostTable::CostTable(std::shared_ptr<const ModelGraph> shared_model, std::shared
   }
 }
 
-LayerCost CostTable::at(LayerId id, int device_type, double samples) const {
-  const auto i = static_cast<std::size_t>(id);
-  const Layer& layer = model_->layers[i];
+LayerCost CostTable::at(LayerId id, DeviceTypeId device_type, double samples) const {
+  const Layer& layer = model_->layers[id];
   const DeviceType& type = cluster_->types[device_type];
   if (samples <= 0) return {};
   if (!layer.times_on.empty()) return scaled(times_on(layer, type.name), samples);
@@ -89,7 +88,7 @@ LayerCost CostTable::at(LayerId id, int device_type, double samples) const {
   LayerCost cost;
   if (layer.core.forward.value > 0) cost.core = layer.core.forward / layer.forward;
   const Profile* profile = profile_of(device_type);
-  const auto measured = profile ? profile->find(signatures_[i], samples) : std::nullopt;
+  const auto measured = profile ? profile->find(signatures_[id], samples) : std::nullopt;
   const bool shares = shares_memory_[device_type] != 0;
   if (measured) {
     // Where nobody reckons how busy the memory is, it is as busy as when it was measured.
@@ -98,14 +97,14 @@ LayerCost CostTable::at(LayerId id, int device_type, double samples) const {
             busy * measured->weight_gradient};
   }
   const auto pass = [&](Flops flops, double bytes_per_weight, Seconds& time, Bytes& traffic) {
-    const Bytes counted = moved(i, flops, bytes_per_weight, samples);
+    const Bytes counted = moved(id, flops, bytes_per_weight, samples);
     if (!measured) time = roofline(type, flops.value * samples, counted.value);
     if (shares)
       traffic = measured && profile->gpu ? measured_traffic(*profile->gpu, *measured, time, counted)
                                          : in_time(counted.value, time, device_type);
   };
   const Precision& p = model_->precision;
-  const bool copies = !layer.inputs.empty() && weights_[i] == 0;
+  const bool copies = !layer.inputs.empty() && weights_[id] == 0;
   Traffic& traffic = cost.traffic;
   if (layer.forward.value > 0 || !layer.inputs.empty()) pass(layer.forward, p.weight, cost.forward, traffic.forward);
   if (layer.input_gradient.value > 0 || copies || cost.input_gradient.value > 0)
@@ -116,7 +115,7 @@ LayerCost CostTable::at(LayerId id, int device_type, double samples) const {
 }
 
 /// A pass without flops is a look-up or a copy: it touches rows of the weights, not all of them.
-Bytes CostTable::moved(std::size_t layer, Flops flops, double bytes_per_weight, double samples) const {
+Bytes CostTable::moved(LayerId layer, Flops flops, double bytes_per_weight, double samples) const {
   return Bytes{(flops.value > 0 ? weights_[layer] * bytes_per_weight : 0) + moved_[layer].value * samples};
 }
 
@@ -128,16 +127,16 @@ bool CostTable::reads_data(const Layer& layer) const {
   });
 }
 
-const Profile* CostTable::profile_of(int device_type) const {
+const Profile* CostTable::profile_of(DeviceTypeId device_type) const {
   return profile_ && cluster_->types[device_type].name == profile_->device ? profile_.get() : nullptr;
 }
 
-Seconds CostTable::operation(int device_type) const {
+Seconds CostTable::operation(DeviceTypeId device_type) const {
   const Profile* profile = profile_of(device_type);
   return profile ? profile->operation : Seconds{0};
 }
 
-Seconds CostTable::update(double parameters, int device_type) const {
+Seconds CostTable::update(double parameters, DeviceTypeId device_type) const {
   if (const Profile* profile = profile_of(device_type))
     if (const auto measured = profile->update(parameters)) return *measured;
   const DeviceType& type = cluster_->types[device_type];
@@ -150,21 +149,21 @@ double CostTable::update_bytes(double parameters) const {
   return parameters * (p.gradient + 2 * p.weight + 2 * p.optimizer);
 }
 
-Bytes CostTable::update_traffic(double parameters, int device_type) const {
+Bytes CostTable::update_traffic(double parameters, DeviceTypeId device_type) const {
   return in_time(update_bytes(parameters), update(parameters, device_type), device_type);
 }
 
-Bytes CostTable::touch_traffic(double parameters, int device_type) const {
+Bytes CostTable::touch_traffic(double parameters, DeviceTypeId device_type) const {
   return in_time(parameters * model_->precision.weight, touch(parameters, device_type), device_type);
 }
 
 /// What was measured to be quicker than memory was in a cache.
-Bytes CostTable::in_time(double bytes, Seconds time, int device_type) const {
+Bytes CostTable::in_time(double bytes, Seconds time, DeviceTypeId device_type) const {
   if (!shares_memory_[device_type]) return {};
   return Bytes{std::min(bytes, time.value * cluster_->types[device_type].memory_bandwidth.value)};
 }
 
-Seconds CostTable::touch(double parameters, int device_type) const {
+Seconds CostTable::touch(double parameters, DeviceTypeId device_type) const {
   // A prediction reads the weights and what the optimizer keeps, and writes weights.
   if (const Profile* profile = profile_of(device_type))
     if (const auto predicted = profile->predict(parameters); predicted && predicted->value > 0)

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "sim/cluster/cluster.hpp"
-#include "sim/core/ids.hpp"
+#include "sim/core/id_vector.hpp"
 #include "sim/core/quantity.hpp"
 #include "sim/cost/profile.hpp"
 #include "sim/model/model_graph.hpp"
@@ -42,35 +42,35 @@ class CostTable {
             std::shared_ptr<const Profile> profile = nullptr);
   /// The model, the cluster and the profile have to outlive the table.
   CostTable(const ModelGraph& model, const Cluster& cluster, const Profile* profile = nullptr);
-  LayerCost at(LayerId layer, int device_type, double samples) const;
+  LayerCost at(LayerId layer, DeviceTypeId device_type, double samples) const;
   /// Time of one optimizer step on `parameters` numbers, memory traffic only: gradients read, weights and optimizer
   /// state read and written.
-  Seconds update(double parameters, int device_type) const;
+  Seconds update(double parameters, DeviceTypeId device_type) const;
   /// Of each op of a stage, beside its layers: known from a profile alone.
-  Seconds operation(int device_type) const;
+  Seconds operation(DeviceTypeId device_type) const;
   /// Time to read or write `parameters` weights once; 0 where the memory's bandwidth is not known.
-  Seconds touch(double parameters, int device_type) const;
+  Seconds touch(double parameters, DeviceTypeId device_type) const;
   /// What both read and write of memory that devices share.
-  Bytes update_traffic(double parameters, int device_type) const;
-  Bytes touch_traffic(double parameters, int device_type) const;
+  Bytes update_traffic(double parameters, DeviceTypeId device_type) const;
+  Bytes touch_traffic(double parameters, DeviceTypeId device_type) const;
 
   const ModelGraph& model() const { return *model_; }
   const Cluster& cluster() const { return *cluster_; }
 
  private:
-  const Profile* profile_of(int device_type) const;
+  const Profile* profile_of(DeviceTypeId device_type) const;
   bool reads_data(const Layer&) const;
-  Bytes moved(std::size_t layer, Flops, double bytes_per_weight, double samples) const;
+  Bytes moved(LayerId, Flops, double bytes_per_weight, double samples) const;
   double update_bytes(double parameters) const;
-  Bytes in_time(double bytes, Seconds, int device_type) const;
+  Bytes in_time(double bytes, Seconds, DeviceTypeId device_type) const;
 
   std::shared_ptr<const ModelGraph> model_;
   std::shared_ptr<const Cluster> cluster_;
   std::shared_ptr<const Profile> profile_;
-  std::vector<std::string> signatures_;
-  std::vector<double> weights_;      ///< Parameters that each layer reads, its own or tied.
-  std::vector<Bytes> moved_;         ///< Inputs and output of each layer for one sample.
-  std::vector<char> shares_memory_;  ///< Of each type of device.
+  IdVector<LayerId, std::string> signatures_;
+  IdVector<LayerId, double> weights_;  ///< Parameters that each layer reads, its own or tied.
+  IdVector<LayerId, Bytes> moved_;     ///< Inputs and output of each layer for one sample.
+  IdVector<DeviceTypeId, char> shares_memory_;
 };
 
 }  // namespace stagecraft

@@ -27,9 +27,9 @@ Bytes entering(const StageShape& stage, const ModelGraph& model) {
 LayerId owner_of(const std::string& tie, const ModelGraph& model) {
   LayerId owner;
   double most = -1;
-  for (std::size_t i = 0; i < model.layers.size(); ++i)
+  for (const LayerId i : model.layers.ids())
     if (const Layer& layer = model.layers[i]; layer.tie == tie && layer.parameters > most)
-      owner = LayerId{static_cast<std::int32_t>(i)}, most = layer.parameters;
+      owner = i, most = layer.parameters;
   return owner;
 }
 
@@ -87,7 +87,7 @@ StageCost task_cost(StageTask task, const StageCost& whole) {
 
 }  // namespace
 
-StageCost stage_cost(const CostTable& costs, const StageShape& stage, int device_type, double samples) {
+StageCost stage_cost(const CostTable& costs, const StageShape& stage, DeviceTypeId device_type, double samples) {
   const ModelGraph& model = costs.model();
   StageCost cost;
   for (LayerId id : stage.layers) {

@@ -18,7 +18,7 @@ struct StageCost {
 
 /// The cost of a stage for micro-batches of `samples` samples on a device of this type. Packed sequences will make
 /// micro-batches of one stage differ; a class of equal ones then takes the place of `samples`.
-StageCost stage_cost(const CostTable&, const StageShape&, int device_type, double samples);
+StageCost stage_cost(const CostTable&, const StageShape&, DeviceTypeId device_type, double samples);
 
 /// Weights, gradients and states of the optimizer for this number of parameters.
 MemoryUnits parameter_memory(double parameters, const Precision&);

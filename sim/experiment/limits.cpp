@@ -24,10 +24,10 @@ constexpr double kLongest = 1e40;  // Seconds; what is added to them later stays
 
 double instructions_of(const Plan& plan, int iterations, bool trains) {
   double count = 0;
-  for (int s = 0; s < plan.stage_count(); ++s) {
-    const Stage& stage = plan.stage(StageId{s});
+  for (const StageId s : plan.stages.ids()) {
+    const Stage& stage = plan.stage(s);
     const double pieces =
-        static_cast<double>(plan.replica_micro_batches(StageId{s})) * static_cast<double>(stage.devices().size());
+        static_cast<double>(plan.replica_micro_batches(s)) * static_cast<double>(stage.devices().size());
     count += pieces * (trains ? 2 + stage.shape.recomputes_all() : 1);
   }
   for (const StageEdge& edge : plan.edges) {
@@ -45,7 +45,7 @@ Bytes memory_of(const Plan& plan, int iterations, bool trains) {
 
 void check_size(const Plan& plan, int iterations, bool trains) {
   std::int64_t most = 0;
-  for (int s = 0; s < plan.stage_count(); ++s) most = std::max<std::int64_t>(most, plan.micro_batches(StageId{s}));
+  for (const StageId s : plan.stages.ids()) most = std::max<std::int64_t>(most, plan.micro_batches(s));
   if (most * iterations > std::numeric_limits<std::int32_t>::max())
     throw Infeasible(
         "size",

@@ -19,7 +19,7 @@ std::optional<OrderResult> evaluate_order(const Schedule& iteration, const Plann
     const Timeline timeline = get_from(backends::all(), "backend", "ideal").run(program, cluster, {});
     const Report report = measure(program, timeline, cluster);
     OrderResult played{report.makespan, report.period, memory_needs(program)};
-    for (std::size_t d = 0; d < played.memory.size(); ++d)
+    for (const DeviceId d : played.memory.ids())
       played.memory[d] = std::max(played.memory[d], report.devices[d].memory.total);
     return played;
   } catch (const Infeasible&) {

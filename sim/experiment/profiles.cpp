@@ -76,8 +76,8 @@ void apply(const Profile& profile, Cluster& cluster) {
                                  cluster.types[cluster.devices.front().type].name));
   if (static_cast<std::size_t>(meant) < cluster.devices.size()) return;
   const LinkId memory = apply_to_memory(profile, cluster) ? cluster.devices.front().memory : LinkId{};
-  for (std::size_t l = 0; l < cluster.links.size(); ++l) {
-    if (memory.valid() && l == static_cast<std::size_t>(memory)) continue;
+  for (const LinkId l : cluster.links.ids()) {
+    if (memory.valid() && l == memory) continue;
     cluster.links[l].latency = profile.latency;
     cluster.links[l].bandwidth = profile.bandwidth;
   }

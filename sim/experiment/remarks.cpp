@@ -37,8 +37,8 @@ constexpr Range<Link, Bandwidth> kBandwidths[] = {{"bandwidth", &Link::bandwidth
 constexpr Range<Link, Seconds> kLatencies[] = {{"latency", &Link::latency, {0}, {2}}};
 
 /// The first of `things` that is out of the range, and how many more are.
-template <class Thing, class Ranges>
-void add(const char* what, const std::vector<Thing>& things, const Ranges& ranges, std::vector<std::string>& lines) {
+template <class Id, class Thing, class Ranges>
+void add(const char* what, const IdVector<Id, Thing>& things, const Ranges& ranges, std::vector<std::string>& lines) {
   for (const auto& range : ranges) {
     const Thing* first = nullptr;
     std::int64_t count = 0;
@@ -58,7 +58,7 @@ void add(const char* what, const std::vector<Thing>& things, const Ranges& range
 }
 
 /// The fastest known devices, a B200 and an H100, have memory for 85 us of their peak; a small device has more.
-void add_little_memory(const std::vector<DeviceType>& types, std::vector<std::string>& lines) {
+void add_little_memory(const IdVector<DeviceTypeId, DeviceType>& types, std::vector<std::string>& lines) {
   constexpr Seconds kLeast{1e-6};
   for (const DeviceType& t : types)
     if (t.memory.value > 0 && t.peak <= kPeaks[0].most && t.memory.value < kLeast.value * t.peak.value)

@@ -66,7 +66,7 @@ PlannedExperiment plan_experiment(const Experiment& e) {
   p.planning = Seconds{seconds_since(begin)};
   p.plan.reductions = derive_reductions(p.plan, *e.model);
   if (!e.schedule.flushes())
-    std::erase_if(p.plan.reductions, [](const Reduction& r) { return r.source == ReductionSource::TiedParameters; });
+    erase_if(p.plan.reductions, [](const Reduction& r) { return r.source == ReductionSource::TiedParameters; });
   with_error_context(*e.source, "plan", [&](const Value&) { p.costs = checked(stage_costs(p.plan, *e.costs)); });
   return p;
 }
@@ -119,7 +119,7 @@ Outcome run(const CompiledExperiment& c, const std::string& backend) {
 
 Bytes fullest_device_memory(const Report& report, const Cluster& cluster) {
   Bytes most;
-  for (std::size_t d = 0; d < report.devices.size(); ++d) {
+  for (const DeviceId d : report.devices.ids()) {
     const MemoryPeak& m = report.devices[d].memory;
     if (!m.fits())
       throw Infeasible("memory",

@@ -19,18 +19,18 @@ Flops ModelGraph::forward() const {
 }
 
 std::optional<LayerId> ModelGraph::find(const std::string& layer_name) const {
-  for (std::size_t i = 0; i < layers.size(); ++i)
-    if (layers[i].name == layer_name) return LayerId{static_cast<std::int64_t>(i)};
+  for (const LayerId i : layers.ids())
+    if (layers[i].name == layer_name) return i;
   return std::nullopt;
 }
 
 void check_graph(const ModelGraph& model) {
   std::set<std::string> names;
-  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+  for (const LayerId i : model.layers.ids()) {
     const Layer& layer = model.layers[i];
     if (!names.insert(layer.name).second) throw InternalError("two layers are called '" + layer.name + "'");
     for (LayerId input : layer.inputs) {
-      if (!input.valid() || static_cast<std::size_t>(input) >= i)
+      if (!input.valid() || input >= i)
         throw InternalError("layer '" + layer.name + "' comes before one of its inputs");
     }
   }

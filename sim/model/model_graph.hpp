@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/core/ids.hpp"
+#include "sim/core/id_vector.hpp"
 #include "sim/core/quantity.hpp"
 #include "sim/model/operation.hpp"
 
@@ -49,7 +49,7 @@ struct Precision {
 struct ModelGraph {
   std::string name;
   Precision precision;
-  std::vector<Layer> layers;
+  IdVector<LayerId, Layer> layers;
 
   double parameters() const;
   Flops forward() const;

@@ -16,7 +16,7 @@ constexpr int kMostCuts = 3000;
 constexpr int kAllSizes = 256;
 constexpr double kMostSteps = 1e8;  // Some seconds.
 
-LayerCost cost_of(const Question& q, int layer, int type, double samples) {
+LayerCost cost_of(const Question& q, int layer, DeviceTypeId type, double samples) {
   LayerCost cost = q.costs.at(LayerId{layer}, type, samples);
   if (!q.trains) cost.input_gradient = cost.weight_gradient = {};
   return cost;
@@ -36,7 +36,7 @@ double least_of(const Question& q, const msr::Types& types, int layer, Replica r
   for (int r = 1; r <= std::min(static_cast<int>(q.devices.size()), q.micro_batch); ++r)
     shares.insert((q.micro_batch + (replica == Replica::Largest ? r - 1 : 0)) / r);
   double least = kInfinity;
-  for (const int type : types.types)
+  for (const DeviceTypeId type : types.types)
     for (const int samples : shares) least = std::min(least, amount(cost_of(q, layer, type, samples)));
   return least;
 }
@@ -64,7 +64,7 @@ std::vector<double> ways_to(const Question& q, const msr::Types& types) {
   std::vector<double> ways;
   for (int l = 0; l < layers_of(q); ++l) {
     double before = 0;
-    for (const LayerId input : q.costs.model().layers[l].inputs) before = std::max(before, ways[input]);
+    for (const LayerId input : q.costs.model().layers[LayerId{l}].inputs) before = std::max(before, ways[input.value]);
     ways.push_back(before + there_and_back(q, types, l));
   }
   return ways;
@@ -191,7 +191,7 @@ double shared_work(const std::vector<std::vector<double>>& seconds, const std::v
 Bound work(const Question& q) {
   const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
   std::vector<std::vector<double>> seconds;
-  for (const int type : types.types) {
+  for (const DeviceTypeId type : types.types) {
     seconds.emplace_back();
     for (int l = 0; l < layers_of(q); ++l) {
       double rate = kInfinity;
@@ -211,7 +211,8 @@ Bound longest(const Question& q) {
       return std::max({c.forward, c.input_gradient, c.weight_gradient}).value;
     };
     double least = least_of(q, types, l, Replica::Largest, operation), in_turn = kInfinity;
-    for (const int type : types.types) in_turn = std::min(in_turn, operation(cost_of(q, l, type, q.micro_batch)));
+    for (const DeviceTypeId type : types.types)
+      in_turn = std::min(in_turn, operation(cost_of(q, l, type, q.micro_batch)));
     most = std::max(most, std::min(least, in_turn / static_cast<double>(q.devices.size())));
   }
   return {{most}, "the longest layer alone"};
@@ -225,7 +226,8 @@ Bound path(const Question& q) {
     const double way = behind[l] + there_and_back(q, types, l);
     const auto apart = [](const LayerCost& c) { return c.weight_gradient.value; };
     longest = std::max(longest, way + (q.split_backward ? least_of(q, types, l, Replica::Smallest, apart) : 0));
-    for (const LayerId input : q.costs.model().layers[l].inputs) behind[input] = std::max(behind[input], way);
+    for (const LayerId input : q.costs.model().layers[LayerId{l}].inputs)
+      behind[input.value] = std::max(behind[input.value], way);
   }
   return {{longest / q.micro_batches}, "the way of one micro-batch there and back"};
 }

@@ -25,10 +25,10 @@ class Findings {
 
 bool nested(int a, int b) { return a % b == 0 || b % a == 0; }
 
-void check_turns(const Plan& plan, int index, Findings& findings) {
-  const Stage& stage = plan.stages[StageId{index}];
+void check_turns(const Plan& plan, StageId id, Findings& findings) {
+  const Stage& stage = plan.stages[id];
   const std::string path = fmt::format("stage '{}'", stage.name);
-  const int own = plan.own_micro_batches(StageId{index});
+  const int own = plan.own_micro_batches(id);
   if (stage.twin.valid())
     findings.add("replicas", path, "its replicas take micro-batches in turn, but it has a copy in the other direction",
                  "write share: samples");
@@ -38,8 +38,8 @@ void check_turns(const Plan& plan, int index, Findings& findings) {
                  fmt::format("set run.micro_batches to a multiple of {}, or write share: samples", stage.turns()));
 }
 
-bool check_numbers(const Plan& plan, int index, Findings& findings) {
-  const Stage& stage = plan.stages[StageId{index}];
+bool check_numbers(const Plan& plan, StageId id, Findings& findings) {
+  const Stage& stage = plan.stages[id];
   const std::string path = fmt::format("stage '{}'", stage.name);
   const int size = stage.micro_batch_size;
   if (size < 1 || stage.group < 1) {
@@ -79,18 +79,17 @@ std::vector<LayerId> sorted_layers(const Stage& stage) {
 }
 
 /// Two stages with copies of the same weights: the same work, on micro-batches that together are all.
-void check_twin(const Plan& plan, int index, Findings& findings) {
-  const Stage& stage = plan.stages[StageId{index}];
+void check_twin(const Plan& plan, StageId id, Findings& findings) {
+  const Stage& stage = plan.stages[id];
   const std::string path = fmt::format("stage '{}'", stage.name);
   const auto bad = [&](std::string message) { findings.add("twin", path, std::move(message)); };
-  if (stage.twin < 0 || stage.twin >= plan.stage_count() || stage.twin == index)
-    return bad("its other copy is no other stage");
+  if (!plan.stages.contains(stage.twin) || stage.twin == id) return bad("its other copy is no other stage");
   const Stage& other = plan.stage(stage.twin);
-  if (other.twin != index) return bad(fmt::format("its other copy '{}' does not name it in turn", other.name));
+  if (other.twin != id) return bad(fmt::format("its other copy '{}' does not name it in turn", other.name));
   if (sorted_layers(stage) != sorted_layers(other) || stage.micro_batch_size != other.micro_batch_size ||
       stage.shape.task != other.shape.task)
     return bad(fmt::format("its other copy '{}' has other layers or micro-batches of another size", other.name));
-  std::vector<int> both, all(plan.micro_batches(StageId{index}));
+  std::vector<int> both, all(plan.micro_batches(id));
   std::iota(all.begin(), all.end(), 0);
   std::merge(stage.micros.begin(), stage.micros.end(), other.micros.begin(), other.micros.end(),
              std::back_inserter(both));
@@ -120,17 +119,18 @@ void check_plan(const Plan& plan) {
   Findings findings;
   if (plan.stages.empty()) findings.add("stages", {}, "the plan has no stages");
   bool usable = true;
-  for (int s = 0; s < plan.stage_count(); ++s) {
+  for (const StageId s : plan.stages.ids()) {
     usable &= check_numbers(plan, s, findings);
-    check_devices(plan.stages[StageId{s}], findings);
+    check_devices(plan.stages[s], findings);
   }
-  for (int s = 0; s < plan.stage_count() && usable; ++s) {
-    if (plan.stage(StageId{s}).twin != StageId{}) check_twin(plan, s, findings);
-    if (plan.stage(StageId{s}).turns() > 1) check_turns(plan, s, findings);
+  for (const StageId s : plan.stages.ids()) {
+    if (!usable) break;
+    if (plan.stage(s).twin.valid()) check_twin(plan, s, findings);
+    if (plan.stage(s).turns() > 1) check_turns(plan, s, findings);
   }
   for (const StageEdge& edge : plan.edges) {
-    STAGECRAFT_CHECK(edge.from.valid() && edge.from < plan.stage_count());
-    STAGECRAFT_CHECK(edge.to.valid() && edge.to < plan.stage_count());
+    STAGECRAFT_CHECK(plan.stages.contains(edge.from));
+    STAGECRAFT_CHECK(plan.stages.contains(edge.to));
     if (usable) check_edge(plan, edge, findings);
   }
   const std::vector<int> cycle = shortest_cycle(plan.graph());

@@ -5,11 +5,10 @@
 namespace stagecraft {
 
 PieceIndex::PieceIndex(const Plan& plan, int iterations) {
-  base_.push_back(0);
-  for (int s = 0; s < plan.stage_count(); ++s) {
-    const StageId stage{s};
-    each_.push_back(plan.stage(stage).share == Share::MicroBatches ? 1 : plan.stage(stage).devices().size());
-    base_.push_back(base_.back() + each_.back() * plan.micro_batches(stage) * iterations);
+  for (const StageId s : plan.stages.ids()) {
+    base_.push_back(size_);
+    each_.push_back(plan.stage(s).share == Share::MicroBatches ? 1 : plan.stage(s).devices().size());
+    size_ += each_.back() * plan.micro_batches(s) * iterations;
   }
 }
 
@@ -23,7 +22,7 @@ EdgeLists::EdgeLists(const Plan& plan) : out(plan.stages.size()), in(plan.stages
 int place_of(const std::vector<DeviceId>& devices, DeviceId device) {
   // Replicas mostly lie as far from each other as the first two do, so that nothing has to be searched.
   if (devices.size() > 1 && devices[1] != devices[0]) {
-    const int apart = devices[1] - devices[0], place = (device - devices[0]) / apart;
+    const int apart = devices[1].value - devices[0].value, place = (device.value - devices[0].value) / apart;
     if (place >= 0 && place < static_cast<int>(devices.size()) && devices[place] == device) return place;
   }
   const auto at = std::find(devices.begin(), devices.end(), device);

@@ -90,19 +90,19 @@ class PieceIndex {
  public:
   PieceIndex(const Plan& plan, int iterations);
   std::size_t of(StageId stage, int micro, int replica) const {
-    const auto s = static_cast<std::size_t>(stage);
-    return base_[s] + static_cast<std::size_t>(micro) * each_[s] +
-           (each_[s] > 1 ? static_cast<std::size_t>(replica) : 0);
+    const std::size_t each = each_[stage];
+    return base_[stage] + static_cast<std::size_t>(micro) * each + (each > 1 ? static_cast<std::size_t>(replica) : 0);
   }
-  std::size_t size() const { return base_.back(); }
+  std::size_t size() const { return size_; }
 
  private:
-  std::vector<std::size_t> base_, each_;  ///< Of each stage: its first piece; pieces of a micro-batch.
+  IdVector<StageId, std::size_t> base_, each_;  ///< The first piece of a stage, and its pieces of a micro-batch.
+  std::size_t size_ = 0;
 };
 
 /// Edges that leave and enter each stage, as indices into plan.edges.
 struct EdgeLists {
-  std::vector<std::vector<int>> out, in;
+  IdVector<StageId, std::vector<int>> out, in;
   explicit EdgeLists(const Plan& plan);
 };
 

@@ -37,20 +37,20 @@ Stage on_one_device(Stage stage) {
 
 Digraph Plan::graph() const {
   Digraph graph(stage_count());
-  for (const StageEdge& edge : edges) graph.add(edge.from, edge.to);
+  for (const StageEdge& edge : edges) graph.add(edge.from.value, edge.to.value);
   return graph;
 }
 
 int Plan::different_stages() const {
   int count = 0;
-  for (int s = 0; s < stage_count(); ++s) count += !stage(StageId{s}).twin.valid() || s < stage(StageId{s}).twin;
+  for (int s = 0; s < stage_count(); ++s) count += !stage(StageId{s}).twin.valid() || s < stage(StageId{s}).twin.value;
   return count;
 }
 
 int Plan::device_count() const {
   int count = 0;
   for (const Stage& stage : stages)
-    for (DeviceId device : stage.devices()) count = std::max(count, device + 1);
+    for (DeviceId device : stage.devices()) count = std::max(count, device.value + 1);
   return count;
 }
 

@@ -53,7 +53,7 @@ struct Plan {
   int mini_batch = 1;  ///< Samples in one iteration.
   /// What derive_reductions() says about the stages above. A schedule that never flushes has no moment at which all
   /// gradients of tied parameters exist, so their reductions are removed there.
-  std::vector<Reduction> reductions;
+  IdVector<ReductionId, Reduction> reductions;
 
   int stage_count() const { return static_cast<int>(stages.size()); }
   /// Stages of the model: two that hold copies of the same weights count once.

@@ -18,21 +18,21 @@ bool keeps_core(const Layer& layer) { return layer.core.stash.value > 0; }
 }  // namespace
 
 void add_data_edges(Plan& plan, const ModelGraph& model) {
-  std::vector<int> stage_of(model.layers.size(), -1);
-  for (int s = 0; s < plan.stage_count(); ++s)
-    for (LayerId layer : plan.stages[StageId{s}].shape.layers) stage_of[layer] = s;
+  IdVector<LayerId, StageId> stage_of(model.layers.size());
+  for (const StageId s : plan.stages.ids())
+    for (LayerId layer : plan.stages[s].shape.layers) stage_of[layer] = s;
 
   // A tensor that several layers of one stage read is sent there once.
-  std::set<std::pair<LayerId, int>> sent;
-  std::map<std::pair<int, int>, Bytes> edges;
-  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+  std::set<std::pair<LayerId, StageId>> sent;
+  std::map<std::pair<StageId, StageId>, Bytes> edges;
+  for (const LayerId i : model.layers.ids()) {
     for (LayerId input : model.layers[i].inputs) {
-      const int from = stage_of[input], to = stage_of[i];
-      if (from < 0 || to < 0 || from == to || !sent.emplace(input, to).second) continue;
+      const StageId from = stage_of[input], to = stage_of[i];
+      if (!from.valid() || !to.valid() || from == to || !sent.emplace(input, to).second) continue;
       edges[{from, to}] += model.layers[input].output;
     }
   }
-  for (const auto& [ends, bytes] : edges) plan.edges.push_back({StageId{ends.first}, StageId{ends.second}, bytes});
+  for (const auto& [ends, bytes] : edges) plan.edges.push_back({ends.first, ends.second, bytes});
 }
 
 std::string room_text(const PlannerInput& input, Bytes room) {
@@ -75,7 +75,7 @@ std::vector<DeviceId> read_devices(const config::Value& names, const Cluster& cl
   std::vector<std::string> known;
   std::unordered_map<std::string_view, DeviceId> by_name;
   for (const Device& device : cluster.devices) {
-    by_name.emplace(device.name, DeviceId{static_cast<std::int64_t>(known.size())});
+    by_name.emplace(device.name, DeviceId{known.size()});
     known.push_back(device.name);
   }
   std::vector<DeviceId> devices;
@@ -93,8 +93,7 @@ std::vector<DeviceId> read_devices(const config::Value& names, const Cluster& cl
 std::vector<DeviceId> available_devices(const PlannerInput& input) {
   if (input.options.devices) return *input.options.devices;
   std::vector<DeviceId> devices;
-  for (std::size_t d = 0; d < input.cluster.devices.size(); ++d)
-    devices.push_back(DeviceId{static_cast<std::int64_t>(d)});
+  for (const DeviceId d : input.cluster.devices.ids()) devices.push_back(d);
   return devices;
 }
 

@@ -1,7 +1,6 @@
 #include "sim/plan/reductions.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/cost/stage_cost.hpp"
@@ -23,7 +22,7 @@ int device_count(const std::vector<Devices>& lists) {
 /// The devices of all lists, each once, in this order.
 Devices unique_devices(const std::vector<Devices>& lists) {
   Devices unique;
-  std::vector<bool> listed(device_count(lists), false);
+  IdVector<DeviceId, bool> listed(device_count(lists), false);
   for (const Devices& list : lists)
     for (const DeviceId device : list) {
       if (!listed[device]) unique.push_back(device);
@@ -33,7 +32,7 @@ Devices unique_devices(const std::vector<Devices>& lists) {
 }
 
 /// Puts one device of a holder into each group; false where two of them are in the same group already.
-bool join(const Devices& holder, std::vector<Devices>& groups, std::vector<int>& group_of) {
+bool join(const Devices& holder, std::vector<Devices>& groups, IdVector<DeviceId, int>& group_of) {
   std::vector<bool> taken(groups.size(), false);
   Devices others;
   for (const DeviceId device : holder) {
@@ -57,7 +56,7 @@ bool join(const Devices& holder, std::vector<Devices>& groups, std::vector<int>&
 /// Groups with one device of each holder; none where the holders are of different sizes or overlap too much.
 std::vector<Devices> parallel_groups(const std::vector<Devices>& holders) {
   std::vector<Devices> groups(holders.front().size());
-  std::vector<int> group_of(device_count(holders), -1);
+  IdVector<DeviceId, int> group_of(device_count(holders), -1);
   for (const Devices& holder : holders)
     if (holder.size() != groups.size() || !join(holder, groups, group_of)) return {};
   return groups;
@@ -104,14 +103,14 @@ class ReductionList {
  public:
   explicit ReductionList(const Plan& plan) : plan_(plan), of_replicas_(plan.stages.size()) {
     for (int s = plan.stage_count() - 1; s >= 0; --s)
-      if (first_copy(StageId{s}) == s) add_replicas(StageId{s});
+      if (first_copy(StageId{s}) == StageId{s}) add_replicas(StageId{s});
   }
 
   /// Nothing is added where one stage and its twin are the only holders: the sum of their replicas has it all.
   void add_tied(const TiedParameters& tie) {
     Reduction r{ReductionSource::TiedParameters, tie.name, tie.stages, {}, tie.gradient, {}};
     std::vector<Devices> holders;
-    std::vector<bool> counted(plan_.stages.size(), false);
+    IdVector<StageId, bool> counted(plan_.stages.size(), false);
     for (const StageId s : tie.stages) {
       const StageId first = first_copy(s);
       if (counted[first]) continue;
@@ -126,7 +125,7 @@ class ReductionList {
     list.push_back(std::move(r));
   }
 
-  std::vector<Reduction> list;
+  IdVector<ReductionId, Reduction> list;
 
  private:
   /// The stage, or its twin if that comes earlier.
@@ -145,34 +144,33 @@ class ReductionList {
     }
     if (devices.size() < 2 && r.stages.size() < 2) return;
     if (devices.size() > 1) r.groups.push_back(std::move(devices));
-    of_replicas_[s] = ReductionId{std::ssize(list)};
-    list.push_back(std::move(r));
+    of_replicas_[s] = list.push_back(std::move(r));
   }
 
   const Plan& plan_;
-  std::vector<ReductionId> of_replicas_;  ///< [first copy of a stage]; not valid where one device has it alone.
+  IdVector<StageId, ReductionId> of_replicas_;  ///< [first copy of a stage]; not valid where one device has it alone.
 };
 
-/// [stage]: the first of all stages that reductions connect with it, directly or through others.
-std::vector<int> first_connected(const Plan& plan) {
-  std::vector<int> first(plan.stages.size());  // A stage that is connected with it and comes no later, or itself.
-  std::iota(first.begin(), first.end(), 0);
-  const auto root = [&](int s) {
+/// The first of all stages that reductions connect with a stage, directly or through others.
+IdVector<StageId, StageId> first_connected(const Plan& plan) {
+  IdVector<StageId, StageId> first;  // A stage that is connected with it and comes no later, or itself.
+  for (const StageId s : plan.stages.ids()) first.push_back(s);
+  const auto root = [&](StageId s) {
     while (first[s] != s) s = first[s] = first[first[s]];
     return s;
   };
   for (const Reduction& r : plan.reductions)
     for (const StageId s : r.stages) {
-      const int a = root(r.stages.front()), b = root(s);
+      const StageId a = root(r.stages.front()), b = root(s);
       first[std::max(a, b)] = std::min(a, b);
     }
-  for (int s = 0; s < plan.stage_count(); ++s) first[s] = root(s);
+  for (const StageId s : plan.stages.ids()) first[s] = root(s);
   return first;
 }
 
 /// Whether the list still fits the stages; a change of the stages after it was derived is a mistake of the caller.
 bool up_to_date(const Plan& plan) {
-  const std::vector<Reduction> replicas = derive_reductions(plan);
+  const IdVector<ReductionId, Reduction> replicas = derive_reductions(plan);
   const auto known = std::count_if(plan.reductions.begin(), plan.reductions.end(),
                                    [](const Reduction& r) { return r.source == ReductionSource::Replicas; });
   return std::ssize(replicas) == known &&
@@ -186,7 +184,7 @@ std::vector<StageId> update_order(const Plan& plan) {
   std::vector<StageId> order;
   for (int s = plan.stage_count() - 1; s >= 0; --s) {
     const StageId twin = plan.stage(StageId{s}).twin;
-    if (twin.valid() && twin < s) continue;
+    if (twin.valid() && twin < StageId{s}) continue;
     order.emplace_back(s);
     if (twin.valid()) order.push_back(twin);
   }
@@ -195,9 +193,9 @@ std::vector<StageId> update_order(const Plan& plan) {
 
 }  // namespace
 
-std::vector<Reduction> derive_reductions(const Plan& plan) { return ReductionList(plan).list; }
+IdVector<ReductionId, Reduction> derive_reductions(const Plan& plan) { return ReductionList(plan).list; }
 
-std::vector<Reduction> derive_reductions(const Plan& plan, const ModelGraph& model) {
+IdVector<ReductionId, Reduction> derive_reductions(const Plan& plan, const ModelGraph& model) {
   ReductionList reductions(plan);
   for (Reduction& r : reductions.list) {
     const Stage& stage = plan.stage(r.stages.front());
@@ -211,23 +209,23 @@ std::vector<Reduction> derive_reductions(const Plan& plan, const ModelGraph& mod
 UpdateBarriers::UpdateBarriers(const Plan& plan)
     : index_(plan.stages.size(), -1), position_(plan.stages.size(), 0), reductions_(plan.stages.size()) {
   STAGECRAFT_CHECK(up_to_date(plan));
-  for (int r = 0; r < std::ssize(plan.reductions); ++r)
-    for (const StageId s : plan.reductions[r].stages) reductions_[s].emplace_back(r);
-  const std::vector<int> first = first_connected(plan);
-  for (int s = plan.stage_count() - 1; s >= 0; --s) {
+  for (const ReductionId r : plan.reductions.ids())
+    for (const StageId s : plan.reductions[r].stages) reductions_[s].push_back(r);
+  const IdVector<StageId, StageId> first = first_connected(plan);
+  for (StageId s{plan.stage_count() - 1}; s.valid(); --s.value) {
     if (first[s] != s || reductions_[s].empty()) continue;
     index_[s] = static_cast<int>(std::ssize(barriers_));
     barriers_.emplace_back();
   }
   std::vector<std::vector<Devices>> devices(barriers_.size());
-  for (int s = 0; s < plan.stage_count(); ++s) {
+  for (const StageId s : plan.stages.ids()) {
     index_[s] = index_[first[s]];
-    if (delays(StageId{s})) devices[index_[s]].push_back(plan.stage(StageId{s}).devices());
+    if (delays(s)) devices[index_[s]].push_back(plan.stage(s).devices());
   }
   for (const StageId s : update_order(plan))
     if (delays(s)) barriers_[index_[s]].stages.push_back(s);
-  for (int r = 0; r < std::ssize(plan.reductions); ++r)
-    barriers_[index_[plan.reductions[r].stages.front()]].reductions.emplace_back(r);
+  for (const ReductionId r : plan.reductions.ids())
+    barriers_[index_[plan.reductions[r].stages.front()]].reductions.push_back(r);
   int position = 0;
   for (int b = 0; b < std::ssize(barriers_); ++b) {
     barriers_[b].devices = unique_devices(devices[b]);

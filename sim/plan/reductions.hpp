@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/core/ids.hpp"
+#include "sim/core/id_vector.hpp"
 #include "sim/core/quantity.hpp"
 
 namespace stagecraft {
@@ -35,9 +35,9 @@ struct Reduction {
 
 /// Everything that is summed before the updates of a plan, later stages first, then what ties connect. Nothing else
 /// decides which devices sum which gradients. Stages that do a single task of their layers have no tied parameters.
-std::vector<Reduction> derive_reductions(const Plan&, const ModelGraph&);
+IdVector<ReductionId, Reduction> derive_reductions(const Plan&, const ModelGraph&);
 /// For plans made without a model: the sums of replicas and twins, of unknown size.
-std::vector<Reduction> derive_reductions(const Plan&);
+IdVector<ReductionId, Reduction> derive_reductions(const Plan&);
 
 /// Updates that reductions connect: none of them runs before every device has reached its own, because each device
 /// contributes its gradients by then.
@@ -65,8 +65,8 @@ class UpdateBarriers {
 
  private:
   std::vector<UpdateBarrier> barriers_;
-  std::vector<int> index_, position_;                 ///< [stage]
-  std::vector<std::vector<ReductionId>> reductions_;  ///< [stage]
+  IdVector<StageId, int> index_, position_;
+  IdVector<StageId, std::vector<ReductionId>> reductions_;
 };
 
 }  // namespace stagecraft

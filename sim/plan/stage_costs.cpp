@@ -8,10 +8,10 @@ namespace stagecraft {
 StageCosts stage_costs(const Plan& plan, const CostTable& costs) {
   StageCosts result;
   for (const Stage& stage : plan.stages) {
-    std::map<std::pair<int, std::int64_t>, StageCost> known;  // By device type and samples: most replicas are alike.
+    std::map<std::pair<DeviceTypeId, std::int64_t>, StageCost> known;  // By type and samples: most replicas are alike.
     std::vector<StageCost> replicas;
     for (std::size_t r = 0; r < stage.devices().size(); ++r) {
-      const int type = costs.cluster().devices[stage.devices()[r]].type;
+      const DeviceTypeId type = costs.cluster().devices[stage.devices()[r]].type;
       const std::int64_t samples = samples_at_once(stage, static_cast<int>(r));
       const auto [found, is_new] = known.try_emplace({type, samples});
       if (is_new) found->second = stage_cost(costs, stage.shape, type, static_cast<double>(samples));

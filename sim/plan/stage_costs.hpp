@@ -24,15 +24,15 @@ class StageCosts {
   }
 
   int stages() const { return static_cast<int>(first_.size()) - 1; }
-  const StageCost& at(StageId stage, int replica) const { return costs_[first_[stage] + replica]; }
-  StageCost& at(StageId stage, int replica) { return costs_[first_[stage] + replica]; }
-  std::span<const StageCost> of(StageId stage) const { return {costs_.data() + first_[stage], size_of(stage)}; }
-  std::span<StageCost> of(StageId stage) { return {costs_.data() + first_[stage], size_of(stage)}; }
+  const StageCost& at(StageId stage, int replica) const { return costs_[first_[stage.value] + replica]; }
+  StageCost& at(StageId stage, int replica) { return costs_[first_[stage.value] + replica]; }
+  std::span<const StageCost> of(StageId stage) const { return {costs_.data() + first_[stage.value], size_of(stage)}; }
+  std::span<StageCost> of(StageId stage) { return {costs_.data() + first_[stage.value], size_of(stage)}; }
   std::span<const StageCost> all() const { return costs_; }
   std::span<StageCost> all() { return costs_; }
 
  private:
-  std::size_t size_of(StageId stage) const { return first_[stage + 1] - first_[stage]; }
+  std::size_t size_of(StageId stage) const { return first_[stage.value + 1] - first_[stage.value]; }
 
   std::vector<StageCost> costs_;
   std::vector<std::size_t> first_{0};  ///< [stage]: its first cost, then their number.

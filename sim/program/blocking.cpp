@@ -19,19 +19,19 @@ class Blocking {
     groups_.resize(devices);
     position_.assign(devices, 0);
     barriers_.resize(writer.barriers().all().size());
-    for (int d = 0; d < devices; ++d) cut_into_slots(d);
+    for (const DeviceId d : slots_.ids()) cut_into_slots(d);
     collect_messages();
   }
 
   void run() {
-    for (int d = 0; d < static_cast<int>(slots_.size()); ++d) launch(d);
+    for (const DeviceId d : slots_.ids()) launch(d);
     while (!ready_.empty()) {
-      const int d = ready_.back();
+      const DeviceId d = ready_.back();
       ready_.pop_back();
       while (advance(d)) {
       }
     }
-    for (int d = 0; d < static_cast<int>(slots_.size()); ++d)
+    for (const DeviceId d : slots_.ids())
       if (!done(d)) explain();
   }
 
@@ -56,16 +56,15 @@ class Blocking {
     bool released = false;
   };
 
-  const std::vector<Op>& row_of(std::int64_t d) const { return schedule_.row(DeviceId{d}); }
-  Group& group(int d, std::size_t g) { return groups_[d][g]; }
-  Group& current(int d) { return group(d, position_[d]); }
-  bool done(int d) const {
-    const auto i = static_cast<std::size_t>(d);
-    return position_[i] == slots_[i].size() && groups_[i].back().launched && groups_[i].back().pending == 0;
+  const std::vector<Op>& row_of(DeviceId d) const { return schedule_.row(d); }
+  Group& group(DeviceId d, std::size_t g) { return groups_[d][g]; }
+  Group& current(DeviceId d) { return group(d, position_[d]); }
+  bool done(DeviceId d) const {
+    return position_[d] == slots_[d].size() && groups_[d].back().launched && groups_[d].back().pending == 0;
   }
 
-  void cut_into_slots(int d) {
-    const auto& row = schedule_.row(DeviceId{d});
+  void cut_into_slots(DeviceId d) {
+    const auto& row = schedule_.row(d);
     auto& slots = slots_[d];
     for (std::size_t i = 0; i < row.size();) {
       const std::size_t end = group_end(row, i);
@@ -78,20 +77,18 @@ class Blocking {
   void collect_messages() {
     std::vector<int> forward_slot(writer_.pieces().size(), -1), backward_slot(forward_slot);
     const auto each_op = [&](auto&& visit) {
-      for (std::size_t d = 0; d < slots_.size(); ++d)
+      for (const DeviceId d : slots_.ids())
         for (std::size_t s = 0; s < slots_[d].size(); ++s)
-          for (std::size_t i = 0; i < slots_[d][s].count; ++i)
-            visit(static_cast<int>(d), s, row_of(d)[slots_[d][s].first + i]);
+          for (std::size_t i = 0; i < slots_[d][s].count; ++i) visit(d, s, row_of(d)[slots_[d][s].first + i]);
     };
-    each_op([&](int d, std::size_t s, const Op& op) {
+    each_op([&](DeviceId d, std::size_t s, const Op& op) {
       if (op.kind == OpKind::Update) return;
-      const std::size_t piece =
-          writer_.pieces().of(op.stage, op.micro, replica_on(writer_.plan().stage(op.stage), DeviceId{d}));
+      const std::size_t piece = writer_.pieces().of(op.stage, op.micro, replica_on(writer_.plan().stage(op.stage), d));
       if (op.kind == OpKind::Forward) forward_slot[piece] = static_cast<int>(s);
       if (passes_gradient(op.kind)) backward_slot[piece] = static_cast<int>(s);
     });
-    each_op([&](int d, std::size_t s, const Op& op) {
-      writer_.for_each_message(DeviceId{d}, op, [&](const Message& m) {
+    each_op([&](DeviceId d, std::size_t s, const Op& op) {
+      writer_.for_each_message(d, op, [&](const Message& m) {
         const int to_group = (m.gradient ? backward_slot : forward_slot)[m.consumer];
         const std::size_t index = traffic_.size();
         traffic_.push_back({m, static_cast<int>(s) + 1, to_group, {}, {}});
@@ -104,7 +101,7 @@ class Blocking {
   }
 
   /// Posts the group the device has come to.
-  void launch(int d) {
+  void launch(DeviceId d) {
     Group& g = current(d);
     g.launched = true;
     if (g.pending == 0) ready_.push_back(d);
@@ -127,21 +124,21 @@ class Blocking {
     }
   }
 
-  void finish(int d, int g, InstructionId written) {
+  void finish(DeviceId d, int g, InstructionId written) {
     Group& own = group(d, static_cast<std::size_t>(g));
     own.written.push_back(written);
     if (--own.pending == 0) ready_.push_back(d);
   }
 
   /// Writes the device's next slot when its group is through; false when it has to wait.
-  bool advance(int d) {
+  bool advance(DeviceId d) {
     auto& position = position_[d];
     if (position == slots_[d].size() || !current(d).launched || current(d).pending != 0) return false;
     const Slot slot = slots_[d][position];
     const Op& front = row_of(d)[slot.first];
     Group& g = current(d);
     if (front.kind == OpKind::Update && !reduce(d, front, g)) return false;
-    const InstructionId last = writer_.compute(DeviceId{d}, slot.first, slot.first + slot.count, g.written);
+    const InstructionId last = writer_.compute(d, slot.first, slot.first + slot.count, g.written);
     for (const std::size_t m : g.receives) writer_.consume(traffic_[m].receive, last);
     g.written = {};
     ++position;
@@ -153,7 +150,7 @@ class Blocking {
   }
 
   /// An update waits for the reductions of its barrier, which are written when the last device arrives there.
-  bool reduce(int d, const Op& op, Group& g) {
+  bool reduce(DeviceId d, const Op& op, Group& g) {
     const UpdateBarriers& barriers = writer_.barriers();
     if (!barriers.delays(op.stage)) return true;
     const auto& devices = barriers.at(op.stage).devices;
@@ -161,7 +158,7 @@ class Blocking {
     passes.resize(std::max(std::ssize(passes), std::ptrdiff_t{op.micro} + 1));
     BarrierPass& pass = passes[op.micro];
     if (pass.released) {
-      writer_.add_reduced(op.stage, DeviceId{d}, g.written);
+      writer_.add_reduced(op.stage, d, g.written);
       return true;
     }
     if (++pass.arrived < std::ssize(devices)) return false;
@@ -171,14 +168,13 @@ class Blocking {
     return false;
   }
 
-  std::string at(int d) const {
-    const auto i = static_cast<std::size_t>(d);
-    if (position_[i] == slots_[i].size()) return fmt::format("rank {} at its end", d);
-    return fmt::format("rank {} before {}", d, to_text(row_of(d)[slots_[i][position_[i]].first]));
+  std::string at(DeviceId d) const {
+    if (position_[d] == slots_[d].size()) return fmt::format("rank {} at its end", d.value);
+    return fmt::format("rank {} before {}", d.value, to_text(row_of(d)[slots_[d][position_[d]].first]));
   }
 
   /// The update that a device waits to run; null when it waits for a message or has ended.
-  const Op* update_at(int d) const {
+  const Op* update_at(DeviceId d) const {
     const std::size_t position = position_[d];
     if (position == slots_[d].size()) return nullptr;
     const Group& group = groups_[d][position];
@@ -188,7 +184,7 @@ class Blocking {
   }
 
   /// A device at an update waits for the devices of its barrier that have not reached it.
-  void wait_for_group(int d, WaitGraph& waits) const {
+  void wait_for_group(DeviceId d, WaitGraph& waits) const {
     const Op* const update = update_at(d);
     if (update == nullptr) return;
     const UpdateBarriers& barriers = writer_.barriers();
@@ -198,30 +194,30 @@ class Blocking {
       const bool arrived = theirs != nullptr && theirs->micro == update->micro &&
                            barriers.index(theirs->stage) == barriers.index(update->stage);
       if (other != d && !arrived)
-        waits.add(d, other, fmt::format("{} waits for rank {} to join the all-reduce", at(d), other.value));
+        waits.add(d.value, other.value, fmt::format("{} waits for rank {} to join the all-reduce", at(d), other.value));
     }
   }
 
-  void wait_for_messages(int d, WaitGraph& waits) const {
+  void wait_for_messages(DeviceId d, WaitGraph& waits) const {
     const Group& group = groups_[d][position_[d]];
     for (const auto* list : {&group.sends, &group.receives})
       for (const std::size_t m : *list) {
         const Traffic& t = traffic_[m];
         const bool sends = t.message.from == d;
         if (t.receive.valid() || (sends && t.send.valid())) continue;
-        const int other = sends ? t.message.to : t.message.from;
+        const DeviceId other = sends ? t.message.to : t.message.from;
         waits.add(
-            d, other,
+            d.value, other.value,
             fmt::format("{} waits to {} {}{}{} {} rank {}", at(d), sends ? "send" : "receive", t.message.stage.value,
-                        t.message.gradient ? 'B' : 'F', t.message.micro, sends ? "to" : "from", other));
+                        t.message.gradient ? 'B' : 'F', t.message.micro, sends ? "to" : "from", other.value));
       }
   }
 
   [[noreturn]] void explain() const {
     WaitGraph waits(static_cast<int>(slots_.size()));
-    for (int d = 0; d < waits.size(); ++d)
+    for (const DeviceId d : slots_.ids())
       if (!done(d)) wait_for_messages(d, waits);
-    for (int d = 0; d < waits.size(); ++d) wait_for_group(d, waits);
+    for (const DeviceId d : slots_.ids()) wait_for_group(d, waits);
     throw Infeasible(
         "deadlock", "communication blocks for ever: " + joined_reasons(waits.shortest_cycle()),
         "set run.overlap: true, or run.transfers: eager, so that an exchange is not in the way of the op it waits for");
@@ -229,12 +225,12 @@ class Blocking {
 
   const Schedule& schedule_;
   ProgramWriter& writer_;
-  std::vector<std::vector<Slot>> slots_;
-  std::vector<std::vector<Group>> groups_;
+  IdVector<DeviceId, std::vector<Slot>> slots_;
+  IdVector<DeviceId, std::vector<Group>> groups_;
   std::vector<Traffic> traffic_;
-  std::vector<std::size_t> position_;
+  IdVector<DeviceId, std::size_t> position_;
   std::vector<std::vector<BarrierPass>> barriers_;  ///< [barrier][number of the update]
-  std::vector<int> ready_;
+  std::vector<DeviceId> ready_;
 };
 
 }  // namespace

@@ -32,9 +32,8 @@ class Checker {
     for (const Collective& c : p_.collectives)
       require(c.shape >= 0 && c.shape < std::ssize(p_.collective_shapes) && c.rounds >= 1, whole,
               "has a collective without a shape or rounds");
-    std::vector<bool> used(p_.size(), false);
-    for (std::size_t n = 0; n < p_.size(); ++n) {
-      const InstructionId id{static_cast<std::int64_t>(n)};
+    IdVector<InstructionId, bool> used(p_.size(), false);
+    for (const InstructionId id : p_.instructions.ids()) {
       in_range(id);
       for (const InstructionId w : p_.waits_for(id)) {
         require(w.valid() && w < id, id, "waits for an instruction that is not before it");
@@ -46,9 +45,8 @@ class Checker {
     for (const Transfer& t : p_.transfers) transfer(t, used);
     for (const Collective& c : p_.collectives) collective(c);
     for (const Buffer& b : p_.buffers) {
-      require(
-          b.allocated_by.valid() && b.allocated_by <= b.freed_by && b.freed_by < static_cast<std::int64_t>(p_.size()),
-          b.allocated_by, "has a buffer that ends before it begins");
+      require(b.allocated_by.valid() && b.allocated_by <= b.freed_by && b.freed_by < p_.instructions.next_id(),
+              b.allocated_by, "has a buffer that ends before it begins");
       require(b.size.value >= 0, b.allocated_by, "has a buffer of negative size");
     }
   }
@@ -77,15 +75,15 @@ class Checker {
             "has a transfer without a shape");
     require(i.kind != InstructionKind::Predict || exists(i.payload, p_.predictions.size()), InstructionId{},
             "has a prediction that does not exist");
-    require(exists(i.device, p_.memory.size()), id, "is on a device that does not exist");
-    require(exists(i.stage, p_.micro_batches.size()), id, "is of a stage that does not exist");
+    require(p_.memory.contains(i.device), id, "is on a device that does not exist");
+    require(p_.micro_batches.contains(i.stage), id, "is of a stage that does not exist");
     require(i.number >= 0 && p_.iteration_of(i) < p_.iterations, id, "is in no iteration");
     require(i.duration.value >= 0 && std::isfinite(i.duration.value), id, "takes no time that a clock can show");
     if (!p_.traffic.empty()) {
       const double bytes = p_.traffic[id];
       require(bytes >= 0 && std::isfinite(bytes), id, "moves no number of bytes in memory");
     }
-    require(!i.stream.valid() || exists(i.stream, p_.streams.size()), id, "is in a stream that does not exist");
+    require(!i.stream.valid() || p_.streams.contains(i.stream), id, "is in a stream that does not exist");
   }
 
   void stream_order(InstructionId id) {
@@ -99,7 +97,7 @@ class Checker {
     if (i.is_compute() || stream.kind != StreamKind::Compute) last = id;
   }
 
-  void transfer(const Transfer& t, const std::vector<bool>& used) const {
+  void transfer(const Transfer& t, const IdVector<InstructionId, bool>& used) const {
     require(t.send.valid() && t.receive.valid(), t.send, "is half a transfer");
     const Instruction &s = p_.at(t.send), &r = p_.at(t.receive);
     const RouteEnds& route = p_.ends(t);
@@ -111,9 +109,9 @@ class Checker {
             "is for no edge or has no samples");
     require(s.device == route.from && r.device == route.to && s.device != r.device, t.send, "does not match its route");
     require(!t.producer.valid() ||
-                (t.producer < t.send && t.consumer >= t.receive && t.consumer < std::ssize(p_.instructions)),
+                (t.producer < t.send && t.consumer >= t.receive && t.consumer < p_.instructions.next_id()),
             t.send, "is sent before its data are there, or freed before it is received");
-    require(!p_.rendezvous || t.receive == t.send + 1, t.send, "is not next to its receive");
+    require(!p_.rendezvous || t.receive.value == t.send.value + 1, t.send, "is not next to its receive");
     require(used[t.receive], t.receive, "is received but never used");
     bool producer = false;
     for (const InstructionId w : p_.waits_for(t.send))
@@ -151,9 +149,9 @@ class Checker {
   }
 
   const Program& p_;
-  std::vector<InstructionId> last_compute_, last_;
+  IdVector<StreamId, InstructionId> last_compute_, last_;
   std::vector<const Collective*> first_of_shape_;
-  std::vector<int> sent_, received_;  ///< By device: the stamp of the newest group or phase that used it.
+  IdVector<DeviceId, int> sent_, received_;  ///< The stamp of the newest group or phase that used it.
   int stamp_ = 0;
 };
 
@@ -180,7 +178,7 @@ std::string remedy(Bytes resident, Bytes peak, Bytes capacity) {
 /// Calls visit(device, instruction, live) at each.
 template <class Visit>
 void for_each_need(const Program& program, Visit&& visit) {
-  std::vector<double> taken(program.size(), 0), given(program.size(), 0), arriving(program.size(), 0);
+  IdVector<InstructionId, double> taken(program.size(), 0), given(program.size(), 0), arriving(program.size(), 0);
   for (const Transfer& t : program.transfers)
     if (t.consumer.valid() && program.at(t.consumer).is_compute())
       arriving[t.consumer] += static_cast<double>(program.bytes(t));
@@ -188,13 +186,13 @@ void for_each_need(const Program& program, Visit&& visit) {
     taken[b.allocated_by] += b.size.value;
     given[b.freed_by] += b.size.value;
   }
-  std::vector<double> live;
+  IdVector<DeviceId, double> live;
   for (const ResidentMemory& memory : program.memory) live.push_back(memory.total().value);
-  for (std::size_t i = 0; i < program.size(); ++i) {
-    if (!program.instructions[i].is_compute()) continue;
-    const auto d = static_cast<std::size_t>(program.instructions[i].device);
+  for (const InstructionId i : program.instructions.ids()) {
+    if (!program.at(i).is_compute()) continue;
+    const DeviceId d = program.at(i).device;
     live[d] += taken[i];
-    visit(d, InstructionId{static_cast<std::int64_t>(i)}, live[d] + arriving[i]);
+    visit(d, i, live[d] + arriving[i]);
     live[d] -= given[i];
   }
 }
@@ -203,20 +201,17 @@ void for_each_need(const Program& program, Visit&& visit) {
 
 void check_program(const Program& program) { Checker(program).run(); }
 
-std::vector<Bytes> memory_needs(const Program& program) {
-  std::vector<Bytes> most;
+IdVector<DeviceId, Bytes> memory_needs(const Program& program) {
+  IdVector<DeviceId, Bytes> most;
   for (const ResidentMemory& memory : program.memory) most.push_back(memory.total());
-  for_each_need(program, [&](std::size_t d, InstructionId, double need) { most[d] = std::max(most[d], Bytes{need}); });
+  for_each_need(program, [&](DeviceId d, InstructionId, double need) { most[d] = std::max(most[d], Bytes{need}); });
   return most;
 }
 
 void check_memory(const Program& program, const Cluster& cluster) {
-  const auto type_of = [&](std::size_t d) -> const DeviceType& {
-    return cluster.type_of(DeviceId{static_cast<std::int64_t>(d)});
-  };
-  const auto capacity_of = [&](std::size_t d) { return type_of(d).usable_memory(); };
-  const auto overflow = [&](std::size_t d, Bytes need, const std::string& at) {
-    const DeviceType& type = type_of(d);
+  const auto capacity_of = [&](DeviceId d) { return cluster.type_of(d).usable_memory(); };
+  const auto overflow = [&](DeviceId d, Bytes need, const std::string& at) {
+    const DeviceType& type = cluster.type_of(d);
     const Bytes capacity = capacity_of(d), resident = program.memory[d].total();
     throw Infeasible("memory",
                      fmt::format("{} needs {}{}, but {} has {} ({} too much): {}", cluster.devices[d].name,
@@ -225,13 +220,13 @@ void check_memory(const Program& program, const Cluster& cluster) {
                      remedy(resident, need, capacity));
   };
   bool known = false;
-  for (std::size_t d = 0; d < program.memory.size(); ++d) {
+  for (const DeviceId d : program.memory.ids()) {
     if (capacity_of(d).value <= 0) continue;
     known = true;
     if (program.memory[d].total() > capacity_of(d)) overflow(d, program.memory[d].total(), " for the model alone");
   }
   if (!known) return;
-  for_each_need(program, [&](std::size_t d, InstructionId id, double need) {
+  for_each_need(program, [&](DeviceId d, InstructionId id, double need) {
     if (capacity_of(d).value > 0 && need > capacity_of(d).value)
       overflow(d, Bytes{need}, " at " + to_text(program, id));
   });

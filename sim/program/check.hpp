@@ -12,7 +12,7 @@ namespace stagecraft {
 void check_program(const Program&);
 
 /// Most memory of every device, as check_memory() reckons it.
-std::vector<Bytes> memory_needs(const Program&);
+IdVector<DeviceId, Bytes> memory_needs(const Program&);
 
 /// Throws Infeasible "memory" when the stash, one received buffer and the resident memory already exceed a device:
 /// names the device, the op where it overflows, and by how much. Which order the network gives does not matter.

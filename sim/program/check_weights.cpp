@@ -25,8 +25,7 @@ class WeightsCheck {
   }
 
   void run() {
-    for (std::size_t n = 0; n < p_.size(); ++n) {
-      const InstructionId id{static_cast<std::int64_t>(n)};
+    for (const InstructionId id : p_.instructions.ids()) {
       if (p_.at(id).is_compute()) compute(id);
     }
     for (const InstructionId prediction : waiting_)
@@ -90,8 +89,8 @@ class WeightsCheck {
   }
 
   const Program& p_;
-  std::vector<std::vector<Seat>> seats_;  ///< Of each device, by stage.
-  std::vector<InstructionId> waiting_;    ///< Of each device: a prediction whose op is next.
+  IdVector<DeviceId, std::vector<Seat>> seats_;  ///< Of each device, by stage.
+  IdVector<DeviceId, InstructionId> waiting_;    ///< Of each device: a prediction whose op is next.
   int most_ = 0;
 };
 

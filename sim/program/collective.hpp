@@ -42,7 +42,7 @@ struct Collective {
   std::int32_t tie = -1;  ///< TiedGradientSum: its number among the tied parameters of the plan.
   Purpose purpose = Purpose::GradientSum;
 
-  InstructionId member(int rank) const { return InstructionId{first + rank}; }
+  InstructionId member(int rank) const { return InstructionId{first.value + rank}; }
 };
 
 }  // namespace stagecraft

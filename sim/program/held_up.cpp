@@ -57,7 +57,7 @@ void throw_if_held_up(const Program& program, const Cluster& cluster, const Cond
   if (first == end.end() || conditions.as_rated()) return;
   const InstructionId id{first - end.begin()};
   for (const InstructionId wait : program.waits_for(id))
-    if (missing(end[wait])) return;  // A deadlock, which others tell of.
+    if (missing(end[wait.value])) return;  // A deadlock, which others tell of.
   const std::optional<Cause> found = cause_of(program, cluster, conditions, program.at(id));
   if (!found) return;
   const std::string count =

@@ -104,8 +104,8 @@ class Beside {
   std::vector<std::int32_t> forward_inputs_, backward_inputs_;  ///< Of each piece: a list in `pool_`.
   std::vector<Input> pool_;
   std::int32_t free_ = -1;
-  std::vector<std::size_t> head_;
-  std::vector<int> gradients_;  ///< [reduction]: gradients made so far, on any device.
+  IdVector<DeviceId, std::size_t> head_;
+  IdVector<ReductionId, int> gradients_;  ///< [reduction]: gradients made so far, on any device.
   std::vector<InstructionId> inputs_;
 };
 

@@ -77,14 +77,13 @@ std::string to_text(const Program& program, InstructionId id) {
 
 std::string to_text(const Program& program) {
   std::vector<std::string> rows(program.streams.size() + 1);
-  for (std::size_t i = 0; i < program.size(); ++i) {
+  for (const InstructionId i : program.instructions.ids()) {
     const StreamId stream = program.instructions[i].stream;
-    rows[stream.valid() ? static_cast<std::size_t>(stream) : program.streams.size()] +=
-        " " + to_text(program, InstructionId{static_cast<std::int64_t>(i)});
+    rows[stream.valid() ? stream.value : program.streams.size()] += " " + to_text(program, i);
   }
   std::string text;
-  for (std::size_t s = 0; s < program.streams.size(); ++s)
-    if (!rows[s].empty()) text += fmt::format("{:<24}|{}\n", stream_name(program.streams[s]), rows[s]);
+  for (const StreamId s : program.streams.ids())
+    if (!rows[s.value].empty()) text += fmt::format("{:<24}|{}\n", stream_name(program.streams[s]), rows[s.value]);
   if (!rows.back().empty()) text += fmt::format("{:<24}|{}\n", "in no stream", rows.back());
   return text;
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/core/ids.hpp"
+#include "sim/core/id_vector.hpp"
 #include "sim/core/quantity.hpp"
 #include "sim/program/collective.hpp"
 #include "sim/weights/rule.hpp"
@@ -132,11 +132,11 @@ struct Workload;
 /// transfers the send goes alone and its receive ends when the data is there. Members of a collective start together.
 /// A backend reorders, adds and drops nothing.
 struct Program {
-  std::vector<Instruction> instructions;
+  IdVector<InstructionId, Instruction> instructions;
   std::vector<std::uint32_t> first_wait;  ///< waits_for(i) is waits[first_wait[i] .. first_wait[i + 1]).
   std::vector<InstructionId> waits;
-  std::vector<double> traffic;  ///< Bytes that each op reads and writes of memory that its device shares with others;
-                                ///< empty where none does.
+  IdVector<InstructionId, double> traffic;  ///< Bytes that each op reads and writes of memory that its device shares
+                                            ///< with others; empty where none does.
   std::vector<Prediction> predictions;
   std::vector<Transfer> transfers;
   std::vector<TransferShape> transfer_shapes;
@@ -145,12 +145,12 @@ struct Program {
   std::vector<CollectivePhase> phases;  ///< The phases of each shape, in a row.
   std::vector<RouteEnds> routes;        ///< Each pair of devices that talk, once; those of a phase in a row.
   std::vector<EdgeEnds> edges;          ///< The edges of the plan.
-  std::vector<Stream> streams;
-  std::vector<Buffer> buffers;               ///< Buffers of ops; buffer() also knows those of messages.
-  std::vector<ResidentMemory> memory;        ///< Indexed by device.
-  std::vector<int> micro_batches;            ///< [stage], in one iteration.
-  std::vector<int> updates;                  ///< [stage], in one iteration.
-  std::vector<int> delays;                   ///< [stage]: most updates between a forward and its backward.
+  IdVector<StreamId, Stream> streams;
+  std::vector<Buffer> buffers;  ///< Buffers of ops; buffer() also knows those of messages.
+  IdVector<DeviceId, ResidentMemory> memory;
+  IdVector<StageId, int> micro_batches;      ///< In one iteration.
+  IdVector<StageId, int> updates;            ///< In one iteration.
+  IdVector<StageId, int> delays;             ///< Most updates between a forward and its backward.
   std::shared_ptr<const Workload> workload;  ///< What is computed; null where nothing really is.
   int devices = 0;
   int iterations = 1;
@@ -160,7 +160,7 @@ struct Program {
 
   std::size_t size() const { return instructions.size(); }
   std::span<const InstructionId> waits_for(InstructionId i) const {
-    return {waits.data() + first_wait[i], waits.data() + first_wait[static_cast<std::size_t>(i) + 1]};
+    return {waits.data() + first_wait[i.value], waits.data() + first_wait[i.value + 1]};
   }
   const Instruction& at(InstructionId i) const { return instructions[i]; }
   const Transfer& transfer(const Instruction& i) const { return transfers[i.transfer()]; }
@@ -220,11 +220,11 @@ template <class Visit>
 void for_each_buffer(const Program& program, Visit&& visit) {
   const auto first = static_cast<std::uint32_t>(2 * program.transfers.size());
   std::uint32_t next = 0;
-  const auto ends_by = [&](std::size_t n) {
-    return next < program.buffers.size() && static_cast<std::size_t>(program.buffers[next].freed_by) <= n;
+  const auto ends_by = [&](InstructionId n) {
+    return next < program.buffers.size() && program.buffers[next].freed_by <= n;
   };
-  for (std::size_t n = 0; n < program.size(); ++n) {
-    const Instruction& i = program.instructions[n];
+  for (const InstructionId n : program.instructions.ids()) {
+    const Instruction& i = program.at(n);
     if (i.is_message() && program.transfers[i.payload].producer.valid())
       visit(static_cast<std::uint32_t>(2 * i.payload + (i.kind == InstructionKind::Receive)));
     if (i.is_compute())

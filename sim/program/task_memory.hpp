@@ -35,7 +35,7 @@ class TaskMemory {
   };
 
   std::vector<Tensor> tensors_;
-  std::vector<std::vector<std::size_t>> uses_;  ///< Of each stage: indices of tensors.
+  IdVector<StageId, std::vector<std::size_t>> uses_;  ///< Indices of tensors.
 };
 
 }  // namespace stagecraft

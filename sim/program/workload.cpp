@@ -7,16 +7,17 @@
 namespace stagecraft {
 namespace {
 
-/// The first stage that holds each layer; -1: none does.
-std::vector<int> first_holders(const Workload& w) {
-  std::vector<int> first(w.layers.size(), -1);
-  for (int s = static_cast<int>(w.stages.size()) - 1; s >= 0; --s)
-    for (const LayerId layer : w.stages[s].layers) first[layer] = s;
+/// The first stage that holds each layer; not valid: none does.
+IdVector<LayerId, StageId> first_holders(const Workload& w) {
+  IdVector<LayerId, StageId> first(w.layers.size());
+  for (const StageId s : w.stages.ids())
+    for (const LayerId layer : w.stages[s].layers)
+      if (!first[layer].valid()) first[layer] = s;
   return first;
 }
 
 /// A stage and its twin hold the same layers, and count as the first of them.
-std::vector<LayerId> crossing(const Workload& w, const std::vector<int>& first, const EdgeEnds& edge) {
+std::vector<LayerId> crossing(const Workload& w, const IdVector<LayerId, StageId>& first, const EdgeEnds& edge) {
   const auto group = [&](StageId s) {
     const StageId twin = w.stages[s].twin;
     return twin.valid() ? std::min(s, twin) : s;
@@ -63,7 +64,7 @@ Workload make_workload(const ModelGraph& model, const Plan& plan, const WeightsR
   for (const Layer& layer : model.layers) w.layers.push_back({layer.name, layer.inputs, layer.operations, layer.tie});
   for (const Stage& stage : plan.stages) w.stages.push_back(stage_workload(stage));
   for (const StageEdge& edge : plan.edges) w.edges.push_back({edge.from, edge.to});
-  const std::vector<int> first = first_holders(w);
+  const IdVector<LayerId, StageId> first = first_holders(w);
   for (const EdgeEnds& edge : w.edges) w.tensors.push_back(crossing(w, first, edge));
   w.precision = model.precision;
   w.parameters = model.parameters();

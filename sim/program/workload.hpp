@@ -56,9 +56,9 @@ struct Handover {
 
 /// What a program computes, for backends that really compute; simulators ignore it.
 struct Workload {
-  std::string name;                           ///< Name of the model.
-  std::vector<WorkloadLayer> layers;          ///< Indexed by LayerId.
-  std::vector<StageWorkload> stages;          ///< Indexed by StageId.
+  std::string name;  ///< Name of the model.
+  IdVector<LayerId, WorkloadLayer> layers;
+  IdVector<StageId, StageWorkload> stages;
   std::vector<EdgeEnds> edges;                ///< Equal to Program::edges.
   std::vector<std::vector<LayerId>> tensors;  ///< Layers whose outputs cross each edge, in the order of the model.
   Precision precision;

@@ -72,21 +72,22 @@ ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const S
   program_.mini_batch = plan.mini_batch;
   program_.drain_every = schedule.drain_every;
   program_.rendezvous = options.rendezvous;
-  for (int s = 0; s < plan.stage_count(); ++s) {
-    program_.micro_batches.push_back(plan.micro_batches(StageId{s}));
-    program_.updates.push_back(schedule.updates_of(StageId{s}));
+  for (const StageId s : plan.stages.ids()) {
+    program_.micro_batches.push_back(plan.micro_batches(s));
+    program_.updates.push_back(schedule.updates_of(s));
   }
   program_.delays.assign(plan.stages.size(), 0);
   for (const StageEdge& edge : plan.edges) program_.edges.push_back({edge.from, edge.to});
-  for (int d = 0; d < program_.devices; ++d) stream(DeviceId{d}, StreamKind::Compute, DeviceId{});
   last_send_.resize(program_.devices);
+  for (const DeviceId d : last_send_.ids()) stream(d, StreamKind::Compute, DeviceId{});
   open_channels();
   gradients_.resize(plan.stages.size());
   stages_on_.resize(program_.devices);
   for (const StageId s : plan.stages.ids())
     for (const DeviceId device : plan.stages[s].devices()) stages_on_[device].push_back(s);
   reductions_.resize(plan.reductions.size());
-  for (int r = 0, ties = 0; r < std::ssize(plan.reductions); ++r)
+  int ties = 0;
+  for (const ReductionId r : plan.reductions.ids())
     if (plan.reductions[r].source == ReductionSource::TiedParameters) reductions_[r].tie = ties++;
   forward_.resize(pieces_.size());
   count(schedule);
@@ -119,9 +120,8 @@ void ProgramWriter::count(const Schedule& schedule) {
 }
 
 StreamId ProgramWriter::stream(DeviceId device, StreamKind kind, DeviceId peer) {
-  program_.streams.push_back({device, kind, peer});
   last_.emplace_back();
-  return StreamId{static_cast<std::int64_t>(program_.streams.size()) - 1};
+  return program_.streams.push_back({device, kind, peer});
 }
 
 std::int32_t ProgramWriter::route(DeviceId from, DeviceId to) {
@@ -132,13 +132,14 @@ std::int32_t ProgramWriter::route(DeviceId from, DeviceId to) {
 /// One stream or route for each different (device, peer, direction) that the options tell apart.
 void ProgramWriter::open_channels() {
   struct Key {
-    int device, peer, direction;
+    DeviceId device, peer;
+    int direction;
     auto operator<=>(const Key&) const = default;
   };
   std::map<Key, StreamId> streams;
-  std::map<std::pair<int, int>, std::int32_t> routes;
+  std::map<std::pair<DeviceId, DeviceId>, std::int32_t> routes;
   const auto stream_of = [&](DeviceId device, DeviceId peer, bool sends) -> StreamId {
-    if (!options_.overlap) return StreamId{device.value};
+    if (!options_.overlap) return compute_stream(device);
     switch (options_.streams) {
       case StreamModel::None:
         return {};
@@ -179,8 +180,7 @@ void ProgramWriter::open_channels() {
 }
 
 InstructionId ProgramWriter::begin(const Instruction& instruction, Bytes traffic) {
-  const InstructionId id{static_cast<std::int64_t>(program_.instructions.size())};
-  program_.instructions.push_back(instruction);
+  const InstructionId id = program_.instructions.push_back(instruction);
   if (shares_memory_) program_.traffic.push_back(traffic.value);
   program_.first_wait.push_back(static_cast<std::uint32_t>(program_.waits.size()));
   return id;
@@ -201,7 +201,7 @@ void ProgramWriter::follow(StreamId stream) {
   if (!stream.valid()) return;
   auto& last = last_[stream];
   wait(last);
-  last = InstructionId{static_cast<std::int64_t>(program_.instructions.size()) - 1};
+  last = InstructionId{program_.instructions.size() - 1};
 }
 
 Instruction ProgramWriter::instruction_of(DeviceId device, const Op& op, int replica, const WeightRead& read) const {
@@ -211,7 +211,7 @@ Instruction ProgramWriter::instruction_of(DeviceId device, const Op& op, int rep
   i.duration = duration(c, op.kind);
   if (op.kind == OpKind::Update)
     i.duration += update_extra(weights_, c.touch, reads_.needs(op.stage, replica).delay, options_);
-  i.stream = StreamId{device.value};
+  i.stream = compute_stream(device);
   i.device = device;
   i.stage = op.stage;
   i.number = op.micro;

@@ -52,7 +52,7 @@ class ProgramWriter {
   template <class Visit>
   void for_each_message(DeviceId device, const Op& op, Visit&& visit) const;
 
-  InstructionId last_compute(DeviceId d) const { return last_[d]; }
+  InstructionId last_compute(DeviceId d) const { return last_[compute_stream(d)]; }
   const PieceIndex& pieces() const { return pieces_; }
   const Plan& plan() const { return plan_; }
   const UpdateBarriers& barriers() const { return barriers_; }
@@ -72,6 +72,8 @@ class ProgramWriter {
   void keep_resident(bool trains);
   std::int32_t route(DeviceId from, DeviceId to);
   std::int32_t shape_of(const Message&);
+  /// Every device has a stream for its computations; these come first.
+  static StreamId compute_stream(DeviceId d) { return StreamId{d.value}; }
   StreamId stream(DeviceId device, StreamKind kind, DeviceId peer);
   InstructionId begin(const Instruction&, Bytes traffic = {});
   void wait(InstructionId);
@@ -106,16 +108,16 @@ class ProgramWriter {
   EdgeLists edges_;
   UpdateBarriers barriers_;
   ReplicaPairs pairs_;
-  std::vector<Channel> channels_;                    ///< Of each pair.
-  std::vector<std::int32_t> next_shape_;             ///< Another shape of the same channel and role; -1: none.
-  std::vector<InstructionId> last_;                  ///< In each stream.
-  std::vector<InstructionId> last_send_;             ///< Of each device.
+  std::vector<Channel> channels_;         ///< Of each pair.
+  std::vector<std::int32_t> next_shape_;  ///< Another shape of the same channel and role; -1: none.
+  IdVector<StreamId, InstructionId> last_;
+  IdVector<DeviceId, InstructionId> last_send_;
   std::vector<InstructionId> forward_, recomputed_;  ///< Of each piece; the second is empty where nothing recomputes.
   TaskMemory tasks_;
   IdVector<DeviceId, std::vector<StageId>> stages_on_;
-  std::vector<std::vector<InstructionId>> gradients_;  ///< [stage][replica]: what made the newest gradient.
-  std::vector<ReductionState> reductions_;             ///< [reduction]
-  std::vector<StreamId> collective_stream_;            ///< [device]
+  IdVector<StageId, std::vector<InstructionId>> gradients_;  ///< [stage][replica]: what made the newest gradient.
+  IdVector<ReductionId, ReductionState> reductions_;
+  IdVector<DeviceId, StreamId> collective_stream_;
   bool shares_memory_ = false;
   Program program_;
 };
@@ -126,8 +128,7 @@ void ProgramWriter::for_each_message(DeviceId device, const Op& op, Visit&& visi
   if (gradient && !passes_gradient(op.kind)) return;
   const Stage& stage = plan_.stage(op.stage);
   const int replica = stage.devices().size() == 1 ? 0 : replica_on(stage, device);
-  const auto s = static_cast<std::size_t>(op.stage);
-  for (const int e : gradient ? edges_.in[s] : edges_.out[s]) {
+  for (const int e : gradient ? edges_.in[op.stage] : edges_.out[op.stage]) {
     const StageEdge& edge = plan_.edges[e];
     const StageId other_id = gradient ? edge.from : edge.to;
     const Stage& other = plan_.stage(other_id);

@@ -6,21 +6,21 @@ namespace stagecraft {
 
 void ProgramWriter::keep_resident(bool trains) {
   program_.memory.resize(program_.devices);
-  for (int s = 0; s < plan_.stage_count(); ++s) {
-    const Stage& stage = plan_.stage(StageId{s});
+  for (const StageId s : plan_.stages.ids()) {
+    const Stage& stage = plan_.stage(s);
     for (std::size_t r = 0; r < stage.devices().size(); ++r) {
-      const StageNeeds needs = reads_.needs(StageId{s}, static_cast<int>(r));
+      const StageNeeds needs = reads_.needs(s, static_cast<int>(r));
       auto& memory = program_.memory[stage.devices()[r]];
       auto& delay = program_.delays[s];
       delay = std::max(delay, needs.delay);
       MemoryCounts counts{.versions = needs.buffers, .gradients = 0, .optimizers = 0};
       if (trains) {
-        const int each = plan_.replica_micro_batches(StageId{s}) / schedule_.updates_of(StageId{s});
+        const int each = plan_.replica_micro_batches(s) / schedule_.updates_of(s);
         counts.gradients = options_.gradient_slots ? each : 1;
         counts.optimizers = 1;
         counts.momenta = weights_.needs_momentum() && !options_.keeps_momentum ? 1 : 0;
       }
-      const StageMemory stage_needs = stage_memory(cost(StageId{s}, static_cast<int>(r)).memory, counts);
+      const StageMemory stage_needs = stage_memory(cost(s, static_cast<int>(r)).memory, counts);
       memory.weights += stage_needs.weights;
       memory.gradients += stage_needs.gradients;
       memory.optimizer += stage_needs.optimizer;

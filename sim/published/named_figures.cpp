@@ -81,9 +81,9 @@ double span_bubble(const CompiledExperiment& p, const Outcome& o) {
   double longest = 0, bubble = 0;
   for (int d = 0; d < p.program.devices; ++d) {
     double first = kInfinity, last = 0, busy = 0;
-    for (std::size_t n = 0; n < p.program.size(); ++n) {
+    for (const InstructionId n : p.program.instructions.ids()) {
       const Instruction& i = p.program.instructions[n];
-      if (i.device != d || !i.is_compute() || i.kind == InstructionKind::Update) continue;
+      if (i.device.value != d || !i.is_compute() || i.kind == InstructionKind::Update) continue;
       first = std::min(first, o.timeline.start[n]);
       last = std::max(last, o.timeline.end[n]);
       busy += o.timeline.end[n] - o.timeline.start[n];

@@ -42,7 +42,7 @@ class Writer {
   explicit Writer(const Program& program) : p_(program), rank_(program.devices, -1) {
     node_.resize(p_.size());
     std::vector<bool> works(rank_.size(), false);
-    for (const Instruction& i : p_.instructions) works[i.device] = true;
+    for (const Instruction& i : p_.instructions) works[i.device.value] = true;
     for (std::size_t d = 0; d < works.size(); ++d) {
       if (!works[d]) continue;
       rank_[d] = static_cast<int>(made_.devices.size());
@@ -55,7 +55,7 @@ class Writer {
   }
 
   ChakraTraces write() {
-    for (std::size_t n = 0; n < p_.size(); ++n) add(InstructionId{static_cast<std::int64_t>(n)});
+    for (const InstructionId n : p_.instructions.ids()) add(n);
     for (const auto& [ranks, number] : groups_) {
       made_.groups +=
           fmt::format("{}\n \"{}\": [{}]", made_.groups.empty() ? "{" : ",", number, fmt::join(ranks, ", "));
@@ -70,7 +70,7 @@ class Writer {
   }
 
  private:
-  int rank(DeviceId d) const { return rank_[d]; }
+  int rank(DeviceId d) const { return rank_[d.value]; }
 
   void add(InstructionId id) {
     const Instruction& i = p_.at(id);
@@ -141,9 +141,9 @@ class Writer {
   }
 
   const Program& p_;
-  std::vector<int> rank_;            ///< Rank of each device; -1 where it does nothing.
-  std::vector<std::uint64_t> node_;  ///< Node of each instruction, on its rank.
-  std::vector<std::uint64_t> next_;  ///< Next free node of each rank.
+  std::vector<int> rank_;                        ///< Rank of each device; -1 where it does nothing.
+  IdVector<InstructionId, std::uint64_t> node_;  ///< Node of each instruction, on its rank.
+  std::vector<std::uint64_t> next_;              ///< Next free node of each rank.
   std::map<std::vector<int>, int> groups_;
   double most_off_ = 0;
   int orders_ = 0;

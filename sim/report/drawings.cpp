@@ -37,7 +37,7 @@ struct Window {
 /// When the iteration computes; empty when nothing in it takes time.
 Window window_of(const Program& program, const Timeline& timeline, int iteration) {
   Window w{timeline.last_end().value, 0, timeline.last_end().value};
-  for (std::size_t n = 0; n < program.size(); ++n) {
+  for (const InstructionId n : program.instructions.ids()) {
     if (!shown(program, program.instructions[n], iteration)) continue;
     const double start = timeline.start[n], end = timeline.end[n];
     w.first = std::min(w.first, start);
@@ -56,20 +56,20 @@ std::string rows_of(const Program& program, const Timeline& timeline, const Clus
 
   std::vector<bool> works(program.devices, false);
   std::vector<std::string> rows(program.devices, std::string(column(window.last), '.'));
-  for (std::size_t n = 0; n < program.size(); ++n) {
+  for (const InstructionId n : program.instructions.ids()) {
     const Instruction& i = program.instructions[n];
     const int from = column(timeline.start[n]), to = column(timeline.end[n]);
     if (!shown(program, i, iteration)) continue;
-    works[i.device] = true;
+    works[i.device.value] = true;
     if (to <= from) continue;  // Too short to be seen; its device has a row all the same.
-    rows[i.device].replace(from, to - from, bar(i, to - from));
+    rows[i.device.value].replace(from, to - from, bar(i, to - from));
   }
   std::size_t widest = 0;
   for (std::size_t d = 0; d < rows.size(); ++d)
-    if (works[d]) widest = std::max(widest, cluster.devices[d].name.size());
+    if (works[d]) widest = std::max(widest, cluster.devices[DeviceId{d}].name.size());
   std::string text;
   for (std::size_t d = 0; d < rows.size(); ++d)
-    if (works[d]) text += fmt::format("  {:<{}} |{}|\n", cluster.devices[d].name, widest, rows[d]);
+    if (works[d]) text += fmt::format("  {:<{}} |{}|\n", cluster.devices[DeviceId{d}].name, widest, rows[d]);
   return text;
 }
 
@@ -141,10 +141,10 @@ class Drawing {
     row_.assign(p_.devices, -1);
     std::vector<bool> used(row_.size(), false);
     for (std::size_t n = 0; n < p_.size(); ++n) {
-      const Instruction& i = p_.instructions[n];
+      const Instruction& i = p_.at(InstructionId{n});
       if (!i.is_compute() || !shown(i)) continue;
-      used[i.device] = true;
-      length_ = std::max(length_, t_.end[n]);
+      used[i.device.value] = true;
+      length_ = std::max(length_, t_.end[InstructionId{n}]);
     }
     if (!iteration_) length_ = t_.last_end().value;
     for (std::size_t d = 0; d < used.size(); ++d)
@@ -159,13 +159,13 @@ class Drawing {
     for (std::size_t d = 0; d < row_.size(); ++d) {
       if (row_[d] < 0) continue;
       add(text, R"(<text x="{}" y="{}" text-anchor="end">{}</text>)", kLeft - 8, y(pen, d) + 15,
-          xml_escape(cluster.devices[d].name));
+          xml_escape(cluster.devices[DeviceId{d}].name));
       add(text, R"(<rect x="{}" y="{}" width="{:.6g}" height="{}" fill="#f1f1f1"/>)", kLeft, y(pen, d), length_ * scale,
           kBox);
     }
-    for (std::size_t n = 0; n < p_.size(); ++n) {
-      if (!shown(p_.instructions[n])) continue;
-      if (p_.instructions[n].is_compute())
+    for (const InstructionId n : p_.instructions.ids()) {
+      if (!shown(p_.at(n))) continue;
+      if (p_.at(n).is_compute())
         box(pen, n);
       else
         message(pen, n);
@@ -183,15 +183,14 @@ class Drawing {
   bool shown(const Instruction& i) const { return !iteration_ || p_.iteration_of(i) == *iteration_; }
   double y(const Pen& pen, std::size_t d) const { return pen.top + kRow * row_[d]; }
 
-  void box(const Pen& pen, std::size_t n) const {
-    const Instruction& i = p_.instructions[n];
+  void box(const Pen& pen, InstructionId n) const {
+    const Instruction& i = p_.at(n);
     const double from = pen.x(t_.start[n]), width = pen.x(t_.end[n]) - from;
-    const double top = y(pen, i.device);
+    const double top = y(pen, i.device.value);
     if (width <= 0) return;
     add(pen.text,
         R"(<rect x="{:.2f}" y="{}" width="{:.2f}" height="{}" fill="{}" stroke="white" stroke-width="0.6"><title>{}</title></rect>)",
-        from, top, width, kBox, kFill[static_cast<int>(i.kind)],
-        to_text(p_, InstructionId{static_cast<std::int64_t>(n)}));
+        from, top, width, kBox, kFill[static_cast<int>(i.kind)], to_text(p_, n));
     const bool numbered = i.kind != InstructionKind::Update && i.kind != InstructionKind::Predict;
     const std::string label = numbered ? std::to_string(i.number) : std::string(1, letter(i.kind));
     if (width > 7.0 * static_cast<double>(label.size()))
@@ -200,14 +199,14 @@ class Drawing {
           i.kind == InstructionKind::Forward || i.kind == InstructionKind::Update ? "white" : "black", label);
   }
 
-  void message(const Pen& pen, std::size_t n) const {
-    const Instruction& i = p_.instructions[n];
+  void message(const Pen& pen, InstructionId n) const {
+    const Instruction& i = p_.at(n);
     if (i.kind != InstructionKind::Send) return;
-    const double top = y(pen, i.device) + kBox + 3;
+    const double top = y(pen, i.device.value) + kBox + 3;
     const bool gradient = p_.moves_gradient(i);
     add(pen.text, R"(<rect x="{:.2f}" y="{}" width="{:.2f}" height="3" fill="{}"><title>{}</title></rect>)",
         pen.x(t_.start[n]), top + (gradient ? 4 : 0), std::max(0.5, pen.x(t_.end[n]) - pen.x(t_.start[n])),
-        kFill[gradient], to_text(p_, InstructionId{static_cast<std::int64_t>(n)}));
+        kFill[gradient], to_text(p_, n));
   }
 
   const Program& p_;

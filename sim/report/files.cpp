@@ -29,18 +29,17 @@ const char* kind_of(const Program& program, const Instruction& i) {
 }  // namespace
 
 std::string spans_csv(const Program& program, const Timeline& timeline, const Report& report, const Cluster& cluster) {
-  std::vector<bool> critical(program.size(), false);
+  IdVector<InstructionId, bool> critical(program.size(), false);
   for (const InstructionId i : report.critical_path) critical[i] = true;
   std::string text =
       "id,instruction,kind,device,stream,stage,micro_batch,iteration,version,bytes,start_ns,end_ns,critical\n";
   auto out = std::back_inserter(text);
-  for (std::size_t n = 0; n < program.size(); ++n) {
+  for (const InstructionId n : program.instructions.ids()) {
     const Instruction& i = program.instructions[n];
-    fmt::format_to(out, "{},{},{},{},{},{},{},{},{},{},{:.3f},{:.3f},{:d}\n", n,
-                   to_text(program, InstructionId{static_cast<std::int64_t>(n)}), kind_of(program, i),
-                   csv_cell(cluster.devices[i.device].name), i.stream.value, i.stage.value, i.number,
-                   program.iteration_of(i), program.version_of(i), bytes_of(program, i), timeline.start[n] * 1e9,
-                   timeline.end[n] * 1e9, static_cast<bool>(critical[n]));
+    fmt::format_to(out, "{},{},{},{},{},{},{},{},{},{},{:.3f},{:.3f},{:d}\n", n.value, to_text(program, n),
+                   kind_of(program, i), csv_cell(cluster.devices[i.device].name), i.stream.value, i.stage.value,
+                   i.number, program.iteration_of(i), program.version_of(i), bytes_of(program, i),
+                   timeline.start[n] * 1e9, timeline.end[n] * 1e9, static_cast<bool>(critical[n]));
   }
   return text;
 }
@@ -48,11 +47,11 @@ std::string spans_csv(const Program& program, const Timeline& timeline, const Re
 std::string memory_csv(const Program& program, const Timeline& timeline, const Report& report, const Cluster& cluster) {
   const MemoryHistory history(program, timeline);
   std::string text = "device,time_ns,resident_bytes,stash_bytes,received_bytes,outgoing_bytes\n";
-  for (std::size_t d = 0; d < report.devices.size(); ++d) {
+  for (const DeviceId d : report.devices.ids()) {
     if (!report.devices[d].used) continue;
     const std::string device = csv_cell(cluster.devices[d].name);
     const std::string resident = shortest(program.memory[d].total().value);
-    MemoryCurve curve = history.curve(DeviceId{static_cast<std::int64_t>(d)});
+    MemoryCurve curve = history.curve(d);
     if (curve.empty() || curve.front().time > 0) curve.insert(curve.begin(), MemorySample{});
     for (const MemorySample& s : curve)
       fmt::format_to(std::back_inserter(text), "{},{:.3f},{},{},{},{}\n", device, s.time * 1e9, resident,
@@ -107,7 +106,7 @@ class TraceWriter {
     text_ = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
     for (int d = 0; d < p_.devices; ++d)
       event(R"("ph":"M","name":"process_name","pid":{},"args":{{"name":{}}})", d,
-            Json(cluster_.devices[d].name).dump());
+            Json(cluster_.devices[DeviceId{d}].name).dump());
     assign_tracks();
     for (std::size_t n = 0; n < p_.size(); ++n) slice(n);
     for (std::size_t t = 0; t < p_.transfers.size(); ++t) arrow(t);
@@ -137,15 +136,17 @@ class TraceWriter {
     std::vector<std::vector<Track>> tracks(p_.streams.size() + p_.devices);
     std::vector<std::uint32_t> order(p_.size());
     for (std::size_t n = 0; n < order.size(); ++n) order[n] = static_cast<std::uint32_t>(n);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return t_.start[a] < t_.start[b]; });
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return t_.start[InstructionId{a}] < t_.start[InstructionId{b}];
+    });
     track_.resize(p_.size());
     int next = 0;
     for (const std::uint32_t n : order) {
-      const Instruction& i = p_.instructions[n];
+      const Instruction& i = p_.at(InstructionId{n});
       const bool ordered = i.stream.valid();
       auto& own = tracks[ordered ? i.stream.value : p_.streams.size() + i.device.value];
-      auto free = std::find_if(own.begin(), own.end(), [&](const Track& t) { return t.free_at <= t_.start[n]; });
+      auto free =
+          std::find_if(own.begin(), own.end(), [&](const Track& t) { return t.free_at <= t_.start[InstructionId{n}]; });
       if (free == own.end()) {
         const std::string title = ordered ? stream_title(p_.streams[i.stream], cluster_) : "messages";
         event(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}})", i.device.value, next,
@@ -155,33 +156,33 @@ class TraceWriter {
         own.push_back({next++, 0});
         free = own.end() - 1;
       }
-      free->free_at = t_.end[n];
+      free->free_at = t_.end[InstructionId{n}];
       track_[n] = free->id;
     }
   }
 
   void slice(std::size_t n) {
-    const Instruction& i = p_.instructions[n];
+    const Instruction& i = p_.at(InstructionId{n});
     event(
         R"("ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},"ts":{:.6f},"dur":{:.6f},"cname":"{}","args":{{"id":{},"iteration":{},"version":{}}})",
-        to_text(p_, InstructionId{static_cast<std::int64_t>(n)}), i.is_compute() ? "compute" : "communication",
-        i.device.value, track_[n], us(t_.start[n]), us(t_.end[n]) - us(t_.start[n]),
+        to_text(p_, InstructionId{n}), i.is_compute() ? "compute" : "communication", i.device.value, track_[n],
+        us(t_.start[InstructionId{n}]), us(t_.end[InstructionId{n}]) - us(t_.start[InstructionId{n}]),
         kColors[static_cast<std::size_t>(i.kind)], n, p_.iteration_of(i), p_.version_of(i));
   }
 
   void arrow(std::size_t t) {
     const Transfer& transfer = p_.transfers[t];
-    const std::size_t s = transfer.send, r = transfer.receive;
+    const std::size_t s = transfer.send.value, r = transfer.receive.value;
     event(R"("ph":"s","name":"message","cat":"message","id":{},"pid":{},"tid":{},"ts":{:.6f})", t,
-          p_.instructions[s].device.value, track_[s], us(t_.start[s]));
+          p_.at(InstructionId{s}).device.value, track_[s], us(t_.start[InstructionId{s}]));
     event(R"("ph":"f","bp":"e","name":"message","cat":"message","id":{},"pid":{},"tid":{},"ts":{:.6f})", t,
-          p_.instructions[r].device.value, track_[r], us(t_.end[r]));
+          p_.at(InstructionId{r}).device.value, track_[r], us(t_.end[InstructionId{r}]));
   }
 
   void memory() {
     const MemoryHistory history(p_, t_);
     for (int d = 0; d < p_.devices; ++d) {
-      const Bytes resident = p_.memory[d].total();
+      const Bytes resident = p_.memory[DeviceId{d}].total();
       const auto counter = [&](double time, const MemorySample& s) {
         event(
             R"("ph":"C","name":"memory MB","pid":{},"ts":{:.6f},"args":{{"model":{:.3f},"activations":{:.3f},"messages":{:.3f}}})",

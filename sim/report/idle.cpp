@@ -20,20 +20,20 @@ int group_of(const Program& p, const Instruction& i) {
 
 /// Filling up to a device's first op of a group that does not go forward, draining behind its last one that does. What
 /// only goes forward is filled by its first op.
-std::vector<Phase> phases_of(const Program& p) {
+IdVector<InstructionId, Phase> phases_of(const Program& p) {
   struct Place {
     int group = -1;
     bool passed = false;
   };
-  std::vector<Phase> phases(p.size(), Phase::Steady);
+  IdVector<InstructionId, Phase> phases(p.size(), Phase::Steady);
   const int devices = p.devices;
-  std::vector<bool> turns(devices, false);
+  IdVector<DeviceId, bool> turns(devices, false);
   for (const Instruction& i : p.instructions)
     if (i.is_compute() && !goes_forward(p, i) && i.kind != InstructionKind::Update) turns[i.device] = true;
-  const auto walk = [&](std::size_t n, std::vector<Place>& places, Phase phase) {
-    const Instruction& i = p.instructions[n];
+  const auto walk = [&](InstructionId n, IdVector<DeviceId, Place>& places, Phase phase) {
+    const Instruction& i = p.at(n);
     if (!i.is_compute()) return;
-    const int d = i.device;
+    const DeviceId d = i.device;
     Place& at = places[d];
     if (const int group = group_of(p, i); at.group != group) at = {group, false};
     const bool passes = phase == Phase::Draining ? goes_forward(p, i) : !turns[d] || !goes_forward(p, i);
@@ -41,9 +41,9 @@ std::vector<Phase> phases_of(const Program& p) {
     if (!at.passed) phases[n] = phase;
     at.passed = at.passed || passes;
   };
-  std::vector<Place> from_end(devices), from_start(devices);
-  for (std::size_t n = p.size(); n-- > 0;) walk(n, from_end, Phase::Draining);
-  for (std::size_t n = 0; n < p.size(); ++n) walk(n, from_start, Phase::Filling);
+  IdVector<DeviceId, Place> from_end(devices), from_start(devices);
+  for (InstructionId n{p.size() - 1}; n.valid(); --n.value) walk(n, from_end, Phase::Draining);
+  for (const InstructionId n : p.instructions.ids()) walk(n, from_start, Phase::Filling);
   return phases;
 }
 
@@ -52,15 +52,15 @@ class Accounting {
   Accounting(const Program& program, const Timeline& timeline)
       : p_(program), t_(timeline), phases_(phases_of(program)), idle_(program.devices) {}
 
-  std::vector<IdleTimes> run() {
+  IdVector<DeviceId, IdleTimes> run() {
     bounds();
-    std::vector<double> free(idle_.size(), begin_);
-    std::vector<int> group(idle_.size(), 0);
-    std::vector<bool> used(idle_.size(), false);
-    for (std::size_t n = 0; n < p_.size(); ++n) {
-      const Instruction& i = p_.instructions[n];
+    IdVector<DeviceId, double> free(idle_.size(), begin_);
+    IdVector<DeviceId, int> group(idle_.size(), 0);
+    IdVector<DeviceId, bool> used(idle_.size(), false);
+    for (const InstructionId n : p_.instructions.ids()) {
+      const Instruction& i = p_.at(n);
       if (!i.is_compute()) continue;
-      const int d = i.device;
+      const DeviceId d = i.device;
       const int own = group_of(p_, i);
       const double emptied = own != group[d] && used[d] ? ends_[group[d]] : free[d];
       if (t_.start[n] > free[d]) gap(n, free[d], std::clamp(emptied, free[d], t_.start[n]));
@@ -68,7 +68,7 @@ class Accounting {
       group[d] = own;
       used[d] = true;
     }
-    for (std::size_t d = 0; d < idle_.size(); ++d)
+    for (const DeviceId d : idle_.ids())
       if (used[d]) idle_[d].drain += Seconds{end_ - free[d]};
     return std::move(idle_);
   }
@@ -81,8 +81,8 @@ class Accounting {
 
   void bounds() {
     begin_ = kInfinity;
-    for (std::size_t n = 0; n < p_.size(); ++n) {
-      const Instruction& i = p_.instructions[n];
+    for (const InstructionId n : p_.instructions.ids()) {
+      const Instruction& i = p_.at(n);
       if (i.is_compute()) begin_ = std::min(begin_, t_.start[n]);
       const int g = group_of(p_, i);
       if (std::ssize(ends_) <= g) ends_.resize(g + 1, 0);
@@ -92,23 +92,23 @@ class Accounting {
   }
 
   /// Splits the time from `from` to the start of n; what other devices did before `emptied` was to drain.
-  void gap(std::size_t n, double from, double emptied) {
+  void gap(InstructionId n, double from, double emptied) {
     collect(n, from);
     cuts_.assign({from, emptied, t_.start[n]});
     for (const Message& m : messages_)
       for (const double at : {m.begin, m.end})
         if (at > from && at < t_.start[n]) cuts_.push_back(at);
     std::sort(cuts_.begin(), cuts_.end());
-    IdleTimes& idle = idle_[p_.instructions[n].device];
+    IdleTimes& idle = idle_[p_.at(n).device];
     for (std::size_t k = 1; k < cuts_.size(); ++k)
       cause(idle, cuts_[k - 1], cuts_[k] <= emptied, phases_[n]) += Seconds{cuts_[k] - cuts_[k - 1]};
   }
 
   /// The messages that n waits for, and those before them where they share its stream with it.
-  void collect(std::size_t n, double from) {
+  void collect(InstructionId n, double from) {
     messages_.clear();
     std::vector<InstructionId>& left = left_;
-    left.assign({InstructionId{static_cast<std::int64_t>(n)}});
+    left.assign(1, n);
     while (!left.empty()) {
       const InstructionId at = left.back();
       left.pop_back();
@@ -118,7 +118,7 @@ class Accounting {
         const bool received = i.kind == InstructionKind::Receive;
         const InstructionId begins = received ? p_.transfer(i).send : w;
         messages_.push_back({t_.start[begins], t_.end[w], i.kind == InstructionKind::Send});
-        if (i.stream.valid() && i.stream == p_.instructions[n].stream) left.push_back(w);
+        if (i.stream.valid() && i.stream == p_.at(n).stream) left.push_back(w);
       }
     }
   }
@@ -138,8 +138,8 @@ class Accounting {
 
   const Program& p_;
   const Timeline& t_;
-  std::vector<Phase> phases_;
-  std::vector<IdleTimes> idle_;
+  IdVector<InstructionId, Phase> phases_;
+  IdVector<DeviceId, IdleTimes> idle_;
   double begin_ = 0, end_ = 0;
   std::vector<double> ends_;  ///< Of each group, on all devices.
   std::vector<Message> messages_;
@@ -149,8 +149,8 @@ class Accounting {
 
 }  // namespace
 
-std::vector<IdleTimes> idle_times(const Program& program, const Timeline& timeline) {
-  if (program.size() == 0) return std::vector<IdleTimes>(program.devices);
+IdVector<DeviceId, IdleTimes> idle_times(const Program& program, const Timeline& timeline) {
+  if (program.size() == 0) return IdVector<DeviceId, IdleTimes>(program.devices);
   return Accounting(program, timeline).run();
 }
 

@@ -20,7 +20,7 @@ struct IdleTimes {
   Seconds total() const { return start_up + input + drain + transfer + receiver + other; }
 };
 
-/// Of each device; all zero for one that computes nothing. O(instructions).
-std::vector<IdleTimes> idle_times(const Program&, const Timeline&);
+/// All zero for a device that computes nothing. O(instructions).
+IdVector<DeviceId, IdleTimes> idle_times(const Program&, const Timeline&);
 
 }  // namespace stagecraft

@@ -76,7 +76,8 @@ Json learnt_json(const Learnt& learnt, const Cluster& cluster) {
   for (const Evaluation& e : learnt.evaluations)
     json["evaluations"].push_back(JsonObject{{"updates", e.updates}, {"loss", e.loss}});
   json["memory"] = JsonArray();
-  for (std::size_t d = 0; d < learnt.memory.size() && d < cluster.devices.size(); ++d) {
+  for (const DeviceId d : learnt.memory.ids()) {
+    if (!cluster.devices.contains(d)) break;
     const MeasuredMemory& m = learnt.memory[d];
     json["memory"].push_back(JsonObject{{"name", cluster.devices[d].name},
                                         {"total_bytes", m.total.value},
@@ -170,9 +171,9 @@ std::string results_json(const std::string& title, const Program& program, const
                                                       {"transfer_s", report.critical_transfer.value},
                                                       {"wait_s", report.critical_wait.value}}}};
   json["devices"] = JsonArray();
-  for (std::size_t d = 0; d < report.devices.size() && d < cluster.devices.size(); ++d)
-    json["devices"].push_back(device_json(report.devices[d], cluster.devices[d],
-                                          cluster.type_of(DeviceId{static_cast<std::int64_t>(d)}), program));
+  for (const DeviceId d : report.devices.ids())
+    if (cluster.devices.contains(d))
+      json["devices"].push_back(device_json(report.devices[d], cluster.devices[d], cluster.type_of(d), program));
   json["links"] = links_json(program, timeline, report, cluster);
   for (const Change& change : cluster.changes) json["changes"].push_back(to_text(change, cluster));
   if (!cluster.changes.empty()) json["change_times"] = change_times(cluster);

@@ -13,7 +13,7 @@ using Places = std::vector<std::array<int, 2>>;
 Places places_of(const Cluster& cluster, const Report& report) {
   Places places(cluster.links.size(), {-1, -1});
   for (std::size_t l = 0; l < report.links.size(); ++l)
-    places[report.links[l].link][report.links[l].forward] = static_cast<int>(l);
+    places[report.links[l].link.value][report.links[l].forward] = static_cast<int>(l);
   return places;
 }
 
@@ -29,7 +29,7 @@ std::vector<std::vector<int>> links_of_routes(const Program& program, const Clus
     if (!used[r]) continue;
     for (const Hop& hop : router.require(program.routes[r].from, program.routes[r].to).hops) {
       const bool forward = hop.forward || cluster.links[hop.link].duplex == Duplex::Half;
-      if (const int place = places[hop.link][forward]; place >= 0) links[r].push_back(place);
+      if (const int place = places[hop.link.value][forward]; place >= 0) links[r].push_back(place);
     }
   }
   return links;
@@ -47,8 +47,8 @@ void over_parts(double first, double last, int parts, Add add) {
 }  // namespace
 
 MemoryUse memory_use(const Program& program, const Cluster& cluster, InstructionId id) {
-  const std::size_t device = program.at(id).device;
-  if (program.traffic.empty() || device >= cluster.devices.size()) return {};
+  const DeviceId device = program.at(id).device;
+  if (program.traffic.empty() || device.value >= cluster.devices.size()) return {};
   return {cluster.devices[device].memory, program.traffic[id] / 2};
 }
 
@@ -60,8 +60,8 @@ std::vector<std::vector<double>> link_use(const Program& p, const Timeline& t, c
   const Places places = places_of(cluster, report);
   const std::vector<std::vector<int>> links = links_of_routes(p, cluster, places);
   const auto spread = [&](std::size_t instruction, std::span<const int> over, double bytes) {
-    over_parts((t.start[instruction] - begin) / each, (t.end[instruction] - begin) / each, parts,
-               [&](int part, double share) {
+    over_parts((t.start[InstructionId{instruction}] - begin) / each, (t.end[InstructionId{instruction}] - begin) / each,
+               parts, [&](int part, double share) {
                  for (const int link : over) use[link][part] += bytes * share;
                });
   };
@@ -69,15 +69,15 @@ std::vector<std::vector<double>> link_use(const Program& p, const Timeline& t, c
     spread(instruction, links[route], bytes);
   };
   for (std::size_t n = 0; n < p.traffic.size(); ++n)
-    if (const MemoryUse m = memory_use(p, cluster, InstructionId{static_cast<std::int64_t>(n)});
-        m.link.valid() && m.bytes > 0)
-      spread(n, {&places[m.link][1], 1}, m.bytes);
+    if (const MemoryUse m = memory_use(p, cluster, InstructionId{n}); m.link.valid() && m.bytes > 0)
+      spread(n, {&places[m.link.value][1], 1}, m.bytes);
   for (const Transfer& transfer : p.transfers)
-    add(p.shape(transfer).route, static_cast<std::size_t>(transfer.send), static_cast<double>(p.bytes(transfer)));
+    add(p.shape(transfer).route, transfer.send.value, static_cast<double>(p.bytes(transfer)));
   for (const Collective& c : p.collectives)
     for (const CollectivePhase& phase : p.phases_of(c))
       for (int k = 0; k < phase.routes; ++k)
-        add(phase.first_route + k, static_cast<std::size_t>(c.first + k), static_cast<double>(c.rounds * phase.bytes));
+        add(phase.first_route + k, static_cast<std::size_t>(c.first.value + k),
+            static_cast<double>(c.rounds * phase.bytes));
   for (std::size_t l = 0; l < use.size(); ++l) {
     const Link& link = cluster.links[report.links[l].link];
     const double most = link.duplex == Duplex::Unshared ? 0 : link.bandwidth.value * each;

@@ -24,11 +24,11 @@ class Measurement {
     if (p_.iterations > 0 && p_.size() > 0) summary();
     links();
     critical_path();
-    const std::vector<IdleTimes> idle = idle_times(p_, t_);
-    for (std::size_t d = 0; d < idle.size(); ++d) report_.devices[d].idle = idle[d];
+    const IdVector<DeviceId, IdleTimes> idle = idle_times(p_, t_);
+    for (const DeviceId d : idle.ids()) report_.devices[d].idle = idle[d];
     const MemoryHistory memory(p_, t_);
-    for (int d = 0; d < p_.devices; ++d)
-      report_.devices[d].memory = peak_of(memory.curve(DeviceId{d}), p_, cluster_, DeviceId{d});
+    for (const DeviceId d : report_.devices.ids())
+      report_.devices[d].memory = peak_of(memory.curve(d), p_, cluster_, d);
     return std::move(report_);
   }
 
@@ -57,10 +57,10 @@ class Measurement {
   /// Makespan, period and length from the last end of every iteration.
   void times() {
     std::vector<double> last(p_.iterations, 0), first(last.size(), kInfinity);
-    std::vector<int> newest(report_.devices.size(), 0);
+    IdVector<DeviceId, int> newest(report_.devices.size(), 0);
     report_.drains = true;
-    for (std::size_t n = 0; n < p_.size(); ++n) {
-      const Instruction& i = p_.instructions[n];
+    for (const InstructionId n : p_.instructions.ids()) {
+      const Instruction& i = p_.at(n);
       const int iteration = p_.iteration_of(i);
       const std::size_t k = iteration;
       last[k] = std::max(last[k], t_.end[n]);
@@ -111,13 +111,13 @@ class Measurement {
 
   /// Work of every device, and the part of its waiting that messages under way explain.
   void computing() {
-    std::vector<double> total(report_.devices.size(), 0), warm(total), previous(report_.devices.size(), begin_);
+    IdVector<DeviceId, double> total(report_.devices.size(), 0), warm(total), previous(report_.devices.size(), begin_);
     inside_.assign(report_.devices.size(), 0);
     const double until = begin_ + report_.makespan.value;
-    for (std::size_t n = 0; n < p_.size(); ++n) {
-      const Instruction& i = p_.instructions[n];
+    for (const InstructionId n : p_.instructions.ids()) {
+      const Instruction& i = p_.at(n);
       if (!i.is_compute()) continue;
-      const std::size_t d = i.device;
+      const DeviceId d = i.device;
       total[d] += t_.end[n] - t_.start[n];
       if (p_.iteration_of(i) > 0) warm[d] += t_.end[n] - t_.start[n];
       inside_[d] += std::max(0.0, std::min(t_.end[n], until) - t_.start[n]);
@@ -130,20 +130,20 @@ class Measurement {
     }
     for (const double w : warm) warm_ = std::max(warm_, w / std::max(1, p_.iterations - 1));
     const double length = report_.length.value;
-    for (std::size_t d = 0; d < total.size(); ++d) {
+    for (const DeviceId d : total.ids()) {
       DeviceReport& r = report_.devices[d];
       r.utilisation = length > 0 ? total[d] / length : 0;
-      if (!r.used || d >= cluster_.devices.size()) continue;
-      const DeviceType& type = cluster_.type_of(DeviceId{static_cast<std::int64_t>(d)});
+      if (!r.used || !cluster_.devices.contains(d)) continue;
+      const DeviceType& type = cluster_.type_of(d);
       r.energy = type.busy * Seconds{total[d]} + type.idle * Seconds{length - total[d]};
       report_.energy += r.energy;
     }
   }
 
   /// How long any message that instruction n waits for is under way between `from` and its start.
-  Seconds on_the_wire(std::size_t n, double from) {
+  Seconds on_the_wire(InstructionId n, double from) {
     spans_.clear();
-    for (const InstructionId w : p_.waits_for(InstructionId{static_cast<std::int64_t>(n)})) {
+    for (const InstructionId w : p_.waits_for(n)) {
       const Instruction& i = p_.at(w);
       if (i.is_compute()) continue;
       const bool received = i.kind == InstructionKind::Receive;
@@ -161,7 +161,7 @@ class Measurement {
 
   void summary() {
     double busy = 0, most = 0, used = 0;
-    for (std::size_t d = 0; d < report_.devices.size(); ++d) {
+    for (const DeviceId d : report_.devices.ids()) {
       const DeviceReport& r = report_.devices[d];
       used += r.used;
       busy += report_.drains ? r.busy.value : inside_[d];
@@ -177,26 +177,23 @@ class Measurement {
   }
 
   void links() {
-    std::vector<double> forward(cluster_.links.size(), 0), backward(forward);
+    IdVector<LinkId, double> forward(cluster_.links.size(), 0), backward(forward);
     add_messages(forward, backward);
-    for (std::size_t n = 0; n < p_.traffic.size(); ++n)
-      if (const MemoryUse m = memory_use(p_, cluster_, InstructionId{static_cast<std::int64_t>(n)}); m.link.valid())
-        forward[m.link] += m.bytes;
-    for (std::size_t l = 0; l < forward.size(); ++l) {
+    for (const InstructionId n : p_.traffic.ids())
+      if (const MemoryUse m = memory_use(p_, cluster_, n); m.link.valid()) forward[m.link] += m.bytes;
+    for (const LinkId l : forward.ids()) {
       for (const bool way : {true, false}) {
         const double bytes = (way ? forward : backward)[l];
         const bool shared = cluster_.links[l].duplex != Duplex::Unshared;
         const double capacity = shared ? cluster_.links[l].bandwidth.value * report_.length.value : 0;
-        if (bytes > 0)
-          report_.links.push_back(
-              {LinkId{static_cast<std::int64_t>(l)}, way, {bytes}, capacity > 0 ? bytes / capacity : 0});
+        if (bytes > 0) report_.links.push_back({l, way, {bytes}, capacity > 0 ? bytes / capacity : 0});
       }
     }
     std::stable_sort(report_.links.begin(), report_.links.end(),
                      [](const LinkReport& a, const LinkReport& b) { return a.utilisation > b.utilisation; });
   }
 
-  void add_messages(std::vector<double>& forward, std::vector<double>& backward) const {
+  void add_messages(IdVector<LinkId, double>& forward, IdVector<LinkId, double>& backward) const {
     std::vector<double> traffic(p_.routes.size(), 0);
     for (const Transfer& t : p_.transfers) traffic[p_.shape(t).route] += static_cast<double>(p_.bytes(t));
     for (const Collective& c : p_.collectives)
@@ -240,7 +237,7 @@ class Measurement {
     const Instruction& i = p_.at(at);
     if (i.kind == InstructionKind::Collective) {
       const Collective& c = p_.collective(i);
-      for (int m = 0; m < c.members; ++m) look(InstructionId{static_cast<std::int64_t>(c.first) + m});
+      for (int m = 0; m < c.members; ++m) look(c.member(m));
     } else if (!i.is_compute()) {
       const Transfer& t = p_.transfer(i);
       if (p_.rendezvous)
@@ -255,8 +252,8 @@ class Measurement {
   const Timeline& t_;
   const Cluster& cluster_;
   double begin_ = 0;
-  double warm_ = 0;             ///< Work of the busiest device in an iteration, the first left out.
-  std::vector<double> inside_;  ///< Of each device: work within the makespan, of any iteration.
+  double warm_ = 0;                    ///< Work of the busiest device in an iteration, the first left out.
+  IdVector<DeviceId, double> inside_;  ///< Work within the makespan, of any iteration.
   std::vector<std::pair<double, double>> spans_;
   Report report_;
 };

@@ -16,20 +16,20 @@ struct Event {
 MemoryHistory::MemoryHistory(const Program& program, const Timeline& timeline)
     : program_(&program), timeline_(&timeline) {
   first_.assign(program.devices + 1, 0);
-  for_each_buffer(program, [&](std::uint32_t b) { ++first_[program.buffer(b).device + 1]; });
+  for_each_buffer(program, [&](std::uint32_t b) { ++first_[program.buffer(b).device.value + 1]; });
   for (std::size_t d = 1; d < first_.size(); ++d) first_[d] += first_[d - 1];
   buffers_.resize(first_.back());
   auto next = first_;
-  for_each_buffer(program, [&](std::uint32_t b) { buffers_[next[program.buffer(b).device]++] = b; });
+  for_each_buffer(program, [&](std::uint32_t b) { buffers_[next[program.buffer(b).device.value]++] = b; });
 }
 
 MemoryCurve MemoryHistory::curve(DeviceId device) const {
   std::vector<Event> events;
-  const int d = device;
-  events.reserve(2 * (first_[d + 1] - first_[d]));
+  const DeviceId d = device;
+  events.reserve(2 * (first_[d.value + 1] - first_[d.value]));
   std::vector<Buffer> buffers;
-  buffers.reserve(first_[d + 1] - first_[d]);
-  for (std::uint32_t i = first_[d]; i < first_[d + 1]; ++i) {
+  buffers.reserve(first_[d.value + 1] - first_[d.value]);
+  for (std::uint32_t i = first_[d.value]; i < first_[d.value + 1]; ++i) {
     const Buffer& b = buffers.emplace_back(program_->buffer(buffers_[i]));
     const double start = timeline_->start_of(b.allocated_by).value, end = timeline_->end_of(b.freed_by).value;
     if (start >= end) continue;
@@ -73,7 +73,7 @@ MemoryPeak peak_of(const MemoryCurve& curve, const Program& program, const Clust
   MemoryPeak peak;
   peak.resident = program.memory[device].total();
   peak.total = peak.resident;
-  if (device < std::ssize(cluster.devices)) {
+  if (device.value < std::ssize(cluster.devices)) {
     peak.capacity = cluster.type_of(device).usable_memory();
     peak.reserved = cluster.type_of(device).memory_reserve;
   }

@@ -54,7 +54,7 @@ struct Report {
   double steady_bubble = 0;       ///< 1 - busiest device's work in an iteration / period.
   double throughput = 0;          ///< Samples per second at the period.
   Joules energy;                  ///< Zero when the cluster gives no power figures.
-  std::vector<DeviceReport> devices;
+  IdVector<DeviceId, DeviceReport> devices;
   std::vector<LinkReport> links;  ///< Busiest first; only links with traffic.
   std::vector<InstructionId> critical_path;
   Seconds critical_compute, critical_transfer, critical_wait;  ///< Sum to `length`.

@@ -26,15 +26,15 @@ std::string of_capacity(const MemoryPeak& m) {
 
 std::string device_table(const Report& report, const Cluster& cluster) {
   std::size_t width = 6;
-  std::vector<std::size_t> used;
-  for (std::size_t d = 0; d < report.devices.size(); ++d)
+  std::vector<DeviceId> used;
+  for (const DeviceId d : report.devices.ids())
     if (report.devices[d].used) used.push_back(d);
   const std::size_t left_out = used.size() > kMostDevices ? used.size() - kMostDevices : 0;
   used.resize(used.size() - left_out);
-  for (const std::size_t d : used) width = std::max(width, cluster.devices[d].name.size());
+  for (const DeviceId d : used) width = std::max(width, cluster.devices[d].name.size());
   std::string text = fmt::format("  {:<{}}  {:>7}  {:>16}  {:>24}  {:>11}\n", "device", width, "busy", "waits for link",
                                  "peak memory", "activations");
-  for (const std::size_t d : used) {
+  for (const DeviceId d : used) {
     const DeviceReport& r = report.devices[d];
     text += fmt::format("  {:<{}}  {:>7}  {:>16}  {:>24}  {:>11}\n", cluster.devices[d].name, width,
                         percent(r.utilisation), to_text(r.exposed), of_capacity(r.memory), r.memory.activations);
@@ -125,7 +125,7 @@ std::string summary_text(const Program& program, const Report& report, const Clu
     const auto d = fullest - report.devices.begin();
     const MemoryPeak& m = fullest->memory;
     text += row(measured ? "memory, as planned" : "peak memory", to_text(m.total),
-                fmt::format("on {}{}{}", cluster.devices[d].name,
+                fmt::format("on {}{}{}", cluster.devices[DeviceId{d}].name,
                             m.capacity.value > 0 ? " of " + memory_text(m.capacity + m.reserved, m.reserved) : "",
                             m.at.valid() ? " at " + to_text(program, m.at) : ""));
   }
@@ -137,7 +137,7 @@ std::string summary_text(const Program& program, const Report& report, const Clu
   if (report.energy.value > 0)
     text += row("energy", to_text(report.energy), fmt::format("in {}", to_text(report.length)));
   text += critical_path_text(report) + changes_text(cluster) + "\n" + device_table(report, cluster);
-  for (std::size_t d = 0; d < report.devices.size(); ++d) {
+  for (const DeviceId d : report.devices.ids()) {
     const MemoryPeak& m = report.devices[d].memory;
     if (!m.fits())
       text += fmt::format("warning: {} would need {} more memory{} with the messages that are on their way\n",
@@ -159,7 +159,8 @@ std::string learnt_text(const Learnt& learnt, const Cluster& cluster) {
                         learnt.evaluations.back().loss, learnt.evaluations.back().updates);
   text += fmt::format("\n  {:<12}  {:>12}  {:>22}  {:>12}  {:>12}  {:>12}\n", "measured", "memory", "weights",
                       "gradients", "optimizer", "activations");
-  for (std::size_t d = 0; d < learnt.memory.size() && d < cluster.devices.size(); ++d) {
+  for (const DeviceId d : learnt.memory.ids()) {
+    if (!cluster.devices.contains(d)) break;
     const MeasuredMemory& m = learnt.memory[d];
     if (m.total.value == 0) continue;
     text += fmt::format("  {:<12}  {:>12}  {:>22}  {:>12}  {:>12}  {:>12}\n", cluster.devices[d].name, to_text(m.total),

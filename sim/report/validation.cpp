@@ -27,8 +27,8 @@ struct Both {
 std::vector<double> iteration_times(const Program& p, const Timeline& t) {
   std::vector<double> last(p.iterations, 0), times;
   for (std::size_t n = 0; n < p.size(); ++n) {
-    auto& end = last[p.iteration_of(p.instructions[n])];
-    end = std::max(end, t.end[n]);
+    auto& end = last[p.iteration_of(p.at(InstructionId{n}))];
+    end = std::max(end, t.end[InstructionId{n}]);
   }
   // With drains every few iterations, their mean over each interval: single ones are not alike.
   const std::size_t each = p.drain_every > 1 && last.size() >= 2 * static_cast<std::size_t>(p.drain_every)
@@ -42,11 +42,11 @@ std::vector<double> iteration_times(const Program& p, const Timeline& t) {
 /// From the start of a message to the start of the op that waited for nothing longer; nothing for other messages.
 std::vector<double> hop_times(const Program& p, const Timeline& t) {
   std::vector<double> times;
-  for (std::size_t n = 0; n < p.size(); ++n) {
+  for (const InstructionId n : p.instructions.ids()) {
     const Instruction& op = p.instructions[n];
     if (!op.is_compute() || p.iteration_of(op) == 0) continue;
     InstructionId latest;
-    for (const InstructionId w : p.waits_for(InstructionId{static_cast<std::int64_t>(n)}))
+    for (const InstructionId w : p.waits_for(n))
       if (!latest.valid() || t.end_of(w) > t.end_of(latest)) latest = w;
     if (!latest.valid() || p.at(latest).kind != InstructionKind::Receive) continue;
     const Transfer& transfer = p.transfer(p.at(latest));
@@ -57,22 +57,22 @@ std::vector<double> hop_times(const Program& p, const Timeline& t) {
 
 struct Collected {
   std::map<char, Both> kinds;
-  std::map<std::pair<int, char>, Both> ops;
+  std::map<std::pair<StageId, char>, Both> ops;
   std::vector<std::pair<double, double>> busy;  ///< Simulated and measured computation of each device.
 };
 
 Collected collect(const Program& p, const Timeline& simulated, const Timeline& measured) {
   Collected c;
   c.busy.resize(p.devices);
-  for (std::size_t n = 0; n < p.size(); ++n) {
-    const Instruction& i = p.instructions[n];
+  for (const InstructionId n : p.instructions.ids()) {
+    const Instruction& i = p.at(n);
     if (!i.is_compute() || p.iteration_of(i) == 0) continue;
     const double s = simulated.end[n] - simulated.start[n], m = measured.end[n] - measured.start[n];
     for (Both* both : {&c.kinds[letter(i.kind)], &c.ops[{i.stage, letter(i.kind)}]}) {
       both->simulated.push_back(s);
       both->measured.push_back(m);
     }
-    auto& [busy_simulated, busy_measured] = c.busy[i.device];
+    auto& [busy_simulated, busy_measured] = c.busy[i.device.value];
     busy_simulated += s;
     busy_measured += m;
   }
@@ -114,8 +114,8 @@ std::string memory_text(const std::vector<Pair>& pairs) {
 
 Validation with_memory(Validation v, const Report& report, const Timeline& measured, const Cluster& cluster) {
   if (measured.learnt)
-    for (std::size_t d = 0; d < measured.learnt->memory.size() && d < report.devices.size(); ++d)
-      if (report.devices[d].used)
+    for (const DeviceId d : measured.learnt->memory.ids())
+      if (report.devices.contains(d) && report.devices[d].used)
         v.memory.push_back({cluster.devices[d].name, report.devices[d].memory.total.value,
                             measured.learnt->memory[d].total.value, 0, 1});
   return v;
@@ -139,14 +139,15 @@ Validation compare(const Program& p, const Timeline& simulated, const Report& re
   for (const auto& [kind, both] : c.kinds) v.kinds.push_back(both.pair(std::string(1, kind)));
   if (const Both hops{hop_times(p, simulated), hop_times(p, measured)}; !hops.measured.empty())
     v.kinds.push_back(hops.pair("message"));
-  for (const auto& [key, both] : c.ops) v.ops.push_back(both.pair(fmt::format("stage {} {}", key.first, key.second)));
+  for (const auto& [key, both] : c.ops)
+    v.ops.push_back(both.pair(fmt::format("stage {} {}", key.first.value, key.second)));
   const auto harm = [](const Pair& a) { return std::abs(a.simulated - a.measured) * static_cast<double>(a.count); };
   std::stable_sort(v.ops.begin(), v.ops.end(), [&](const Pair& a, const Pair& b) { return harm(a) > harm(b); });
   const double iterations = std::max(1, p.iterations - 1);
   for (std::size_t d = 0; d < c.busy.size(); ++d)
     if (c.busy[d].second > 0)
-      v.devices.push_back({cluster.devices[d].name, c.busy[d].first / iterations, c.busy[d].second / iterations, 0,
-                           static_cast<std::size_t>(iterations)});
+      v.devices.push_back({cluster.devices[DeviceId{d}].name, c.busy[d].first / iterations,
+                           c.busy[d].second / iterations, 0, static_cast<std::size_t>(iterations)});
   return with_memory(std::move(v), report, measured, cluster);
 }
 

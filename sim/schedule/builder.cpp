@@ -13,8 +13,8 @@ namespace stagecraft {
 namespace {
 
 /// The stages and micro-batches of the recomputations that the order itself has.
-std::set<std::pair<int, int>> recomputed_in(const std::vector<Op>& row) {
-  std::set<std::pair<int, int>> recomputed;
+std::set<std::pair<StageId, int>> recomputed_in(const std::vector<Op>& row) {
+  std::set<std::pair<StageId, int>> recomputed;
   for (const Op& op : row)
     if (op.kind == OpKind::Recompute) recomputed.emplace(op.stage, op.micro);
   return recomputed;
@@ -34,8 +34,8 @@ bool updates_together(const UpdateBarriers& barriers, StageId s) {
 /// Appends a group of ops that runs as one, with the recomputations before and the updates after it. Updates that wait
 /// for gradients of other stages go to `late`.
 void complete_group(std::span<const Op> group, const Plan& plan, const UpdateBarriers& barriers,
-                    const std::vector<int>& each, int first, const std::set<std::pair<int, int>>& recomputed,
-                    std::vector<int>& finished, std::vector<Op>& ops, std::vector<Op>& late) {
+                    const IdVector<StageId, int>& each, int first, const std::set<std::pair<StageId, int>>& recomputed,
+                    IdVector<StageId, int>& finished, std::vector<Op>& ops, std::vector<Op>& late) {
   for (const Op& op : group)
     if (plan.stage(op.stage).shape.recomputes_all() && passes_gradient(op.kind) &&
         !recomputed.contains({op.stage, op.micro}))
@@ -63,17 +63,16 @@ void append_late(std::vector<Op>& late, const UpdateBarriers& barriers, std::vec
 }
 
 /// `updates` is Schedule::updates.
-Schedule join(const std::vector<Stretch>& parts, const Plan& plan, const std::vector<int>& updates) {
+Schedule join(const std::vector<Stretch>& parts, const Plan& plan, const IdVector<StageId, int>& updates) {
   Schedule all;
   if (parts.empty()) return all;
   all.updates = updates;
   const UpdateBarriers barriers(plan);
-  std::vector<int> each;  // [stage]: micro-batches of a replica from one update to the next.
-  for (int s = 0; s < plan.stage_count(); ++s)
-    each.push_back(plan.replica_micro_batches(StageId{s}) / all.updates_of(StageId{s}));
+  IdVector<StageId, int> each;  // Micro-batches of a replica from one update to the next.
+  for (const StageId s : plan.stages.ids()) each.push_back(plan.replica_micro_batches(s) / all.updates_of(s));
   all.ranks.resize(parts.front().order->ranks.size());
   all.rank_of = parts.front().order->rank_of;
-  std::vector<int> finished(plan.stages.size(), 0);  // [stage]: backwards of the current rank.
+  IdVector<StageId, int> finished(plan.stages.size(), 0);  // Backwards of the current rank.
   for (const RankId rank : all.ranks.ids()) {
     auto& ops = all.ranks[rank];
     std::vector<Op> late;
@@ -133,18 +132,18 @@ void require_equal_shares(const Plan& plan, std::string_view schedule) {
 }
 
 /// ScheduleInput::depth.
-std::vector<int> depths(const Plan& plan) {
+IdVector<StageId, int> depths(const Plan& plan) {
   std::vector<int> turns;
   for (const Stage& stage : plan.stages) turns.push_back(stage.turns());
   std::vector<int> depth = depth_to_sink(plan.graph(), turns);
   for (std::size_t s = 0; s < depth.size(); ++s) depth[s] = (depth[s] + turns[s] - 1) / turns[s];
-  return depth;
+  return IdVector<StageId, int>(std::move(depth));
 }
 
-std::vector<int> updates_of(const ScheduleInput& in) {
+IdVector<StageId, int> updates_of(const ScheduleInput& in) {
   if (!in.options.update_each_micro_batch) return {};
-  std::vector<int> updates;
-  for (int s = 0; s < in.plan.stage_count(); ++s) updates.push_back(in.plan.replica_micro_batches(StageId{s}));
+  IdVector<StageId, int> updates;
+  for (const StageId s : in.plan.stages.ids()) updates.push_back(in.plan.replica_micro_batches(s));
   return updates;
 }
 

@@ -18,7 +18,7 @@ namespace stagecraft {
 /// What the simulator finds for an order. Times are those of the report.
 struct OrderResult {
   Seconds makespan, period;
-  std::vector<Bytes> memory;  ///< [device]: peak.
+  IdVector<DeviceId, Bytes> memory;  ///< Peaks.
 };
 
 /// What a schedule may use to decide an order.
@@ -31,10 +31,10 @@ struct ScheduleInput {
   bool one_send_at_a_time = true;    ///< A device sends its messages one after the other.
   /// Simulates iterations of an order; nothing when it cannot run. Empty without a scenario.
   std::function<std::optional<OrderResult>(const Schedule&)> play = {};
-  /// [stage]: the micro-batches in flight that keep it busy, which is the number of stages on the longest path to a
+  /// The micro-batches in flight that keep it busy, which is the number of stages on the longest path to a
   /// sink, itself included. Replicas that take turns count as one more stage each, and share the micro-batches in
   /// flight.
-  std::vector<int> depth = {};
+  IdVector<StageId, int> depth = {};
   Layout layout = {};  ///< The ranks and chunks of a schedule with a placement.
 };
 

@@ -10,6 +10,6 @@ namespace stagecraft {
 ///   a sink: K;   otherwise the most over its successors t of   i_t + K_t + 2 max(0, K - K_t),
 /// rounded up to whole micro-batches and at most the mini-batch (GraphPipe, ASPLOS 2025, section 6).
 /// `extra[e]` samples are added on edge e, so that a slow link does not starve a stage. O(stages + edges).
-std::vector<int> in_flight_samples(const Plan&, const std::vector<double>& extra = {});
+IdVector<StageId, int> in_flight_samples(const Plan&, const std::vector<double>& extra = {});
 
 }  // namespace stagecraft

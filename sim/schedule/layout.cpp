@@ -53,7 +53,7 @@ Schedule empty_schedule(const Plan& plan) {
   Schedule schedule;
   schedule.rank_of = ranks_of(plan);
   int ranks = 0;
-  for (const RankId rank : schedule.rank_of) ranks = std::max(ranks, rank + 1);
+  for (const RankId rank : schedule.rank_of) ranks = std::max(ranks, rank.value + 1);
   schedule.ranks.resize(ranks);
   if (ranks == std::ssize(schedule.rank_of)) schedule.rank_of.clear();
   return schedule;

@@ -22,7 +22,7 @@ class OrderWalk {
     backward_missing_.resize(index_.size());
     arrived_.assign(barriers_.all().size(), 0);
     released_.assign(barriers_.all().size(), 0);
-    for (int s = 0; s < plan.stage_count(); ++s) count_inputs(StageId{s}, iterations);
+    for (const StageId s : plan.stages.ids()) count_inputs(s, iterations);
   }
 
   GlobalOrder run() {
@@ -49,7 +49,7 @@ class OrderWalk {
     arrived_[barrier] = 0;
     released_[barrier] = op.micro + 1;
     for (const DeviceId other : devices)
-      if (other != d) dispatcher_.wake(other);
+      if (other.value != d) dispatcher_.wake(other.value);
   }
 
   void take(int d, std::size_t first, std::size_t end) {
@@ -91,13 +91,13 @@ class OrderWalk {
     const bool forward = op.kind == OpKind::Forward;
     if (!forward && !passes_gradient(op.kind)) return;
     const Stage& stage = plan_.stage(op.stage);
-    const auto s = static_cast<std::size_t>(op.stage);
+    const StageId s = op.stage;
     auto& missing = forward ? forward_missing_ : backward_missing_;
     for (const int e : forward ? edges_.out[s] : edges_.in[s]) {
       const StageEdge& edge = plan_.edges[e];
       const StageId other = forward ? edge.to : edge.from;
       for_each_overlap(stage, op.micro, replica_on(stage, DeviceId{d}), plan_.stage(other), [&](int m, int r, int) {
-        if (--missing[index_.of(other, m, r)] == 0) dispatcher_.wake(plan_.stage(other).devices()[r]);
+        if (--missing[index_.of(other, m, r)] == 0) dispatcher_.wake(plan_.stage(other).devices()[r].value);
       });
     }
   }
@@ -118,16 +118,16 @@ class OrderWalk {
       };
       if (!ready(d, i) && op.kind == OpKind::Update)
         for (const DeviceId other : barriers_.at(op.stage).devices)
-          if (other != d && !joins(op, row(other)[dispatcher_.head(other)]))
-            look(other, [&](const Op& o) { return joins(op, o); });
+          if (other.value != d && !joins(op, row(other.value)[dispatcher_.head(other.value)]))
+            look(other.value, [&](const Op& o) { return joins(op, o); });
       if (!ready(d, i) && op.kind != OpKind::Update) {
         const bool forward = op.kind == OpKind::Forward;
-        const auto s = static_cast<std::size_t>(op.stage);
+        const StageId s = op.stage;
         for (const int e : forward ? edges_.in[s] : edges_.out[s]) {
           const StageEdge& edge = plan_.edges[e];
           const StageId other = forward ? edge.from : edge.to;
           for_each_overlap(plan_.stage(op.stage), op.micro, replica, plan_.stage(other), [&](int m, int r, int) {
-            look(plan_.stage(other).devices()[r], [&](const Op& o) {
+            look(plan_.stage(other).devices()[r].value, [&](const Op& o) {
               return o.stage == other && o.micro == m &&
                      (forward ? o.kind == OpKind::Forward : passes_gradient(o.kind));
             });

@@ -43,8 +43,8 @@ struct ScheduleSearch {
 struct Schedule {
   IdVector<RankId, std::vector<Op>> ranks;
   IdVector<DeviceId, RankId> rank_of = {};  ///< Empty: rank r is device r alone.
-  int drain_every = 1;            ///< Iterations between two drains, after which nothing is in flight; 0: only the end.
-  std::vector<int> updates = {};  ///< [stage]: updates in one iteration; empty: one each.
+  int drain_every = 1;  ///< Iterations between two drains, after which nothing is in flight; 0: only the end.
+  IdVector<StageId, int> updates = {};  ///< Updates in one iteration; empty: one each.
   std::optional<ScheduleSearch> search = {};
 
   friend bool operator==(const Schedule&, const Schedule&) = default;

@@ -59,7 +59,7 @@ class LocalCheck {
       const auto bad = [&](const char* code, int level, std::string message) {
         add({code, level, rank, i, to_text(op), std::move(message)});
       };
-      if (op.stage < 0 || op.stage >= plan_.stage_count()) {
+      if (!op.stage.valid() || op.stage.value >= plan_.stage_count()) {
         bad("out-of-range", 2,
             fmt::format("there is no stage {}; the plan has {}", op.stage.value, plan_.stage_count()));
         continue;
@@ -71,9 +71,9 @@ class LocalCheck {
         continue;
       }
       if (op.kind == OpKind::Update) {
-        const int count = finished_[op.stage];
+        const int count = finished_[op.stage.value];
         const int each = plan_.replica_micro_batches(op.stage) / schedule_.updates_of(op.stage);
-        auto& next = updated_[op.stage];
+        auto& next = updated_[op.stage.value];
         if (op.micro < next)
           bad("duplicate", 2, fmt::format("{} runs twice", to_text(op)));
         else if (count != (op.micro + 1) * each)
@@ -96,12 +96,13 @@ class LocalCheck {
                         stage.devices()[op.micro % stage.turns()].value));
         continue;
       }
-      if (ends_backward(op.kind)) ++finished_[op.stage];
+      if (ends_backward(op.kind)) ++finished_[op.stage.value];
       if (options_.slices > 1) slice(op, replica, bad);
       piece(op, seen_[index_.of(op.stage, op.micro, replica)], bad);
     }
     for (const Op& op : ops)
-      if (op.stage >= 0 && op.stage < plan_.stage_count()) finished_[op.stage] = updated_[op.stage] = 0;
+      if (op.stage.valid() && op.stage.value < plan_.stage_count())
+        finished_[op.stage.value] = updated_[op.stage.value] = 0;
   }
 
   /// A stage on the rank that shares parameters with the updated stage and lacks some of its gradients.
@@ -110,7 +111,7 @@ class LocalCheck {
       for (const StageId s : r->stages) {
         const int each = plan_.replica_micro_batches(s) / schedule_.updates_of(s);
         const bool here = replica_on(plan_.stage(s), DeviceId{rank}) >= 0;
-        if (here && finished_[s] < (update.micro + 1) * each) return s;
+        if (here && finished_[s.value] < (update.micro + 1) * each) return s;
       }
     return {};
   }
@@ -176,8 +177,7 @@ class LocalCheck {
   }
 
   void find_missing() {
-    for (int s = 0; s < plan_.stage_count(); ++s) {
-      const StageId stage{s};
+    for (const StageId stage : plan_.stages.ids()) {
       const auto& micros = plan_.stage(stage).micros;
       for (int i = 0; i < options_.iterations; ++i)
         for (int n = 0; n < plan_.own_micro_batches(stage); ++n) {
@@ -192,7 +192,7 @@ class LocalCheck {
     const int seen = seen_[index_.of(stage, micro, replica)];
     const auto lacks = [&](OpKind kind) {
       const std::string op = to_text(Op{kind, false, stage, micro});
-      add({"missing", 2, plan_.stage(stage).devices()[replica], -1, op, fmt::format("{} never runs", op)});
+      add({"missing", 2, plan_.stage(stage).devices()[replica].value, -1, op, fmt::format("{} never runs", op)});
     };
     if (!(seen & bit(OpKind::Forward))) lacks(OpKind::Forward);
     if (!options_.trains || (seen & bit(OpKind::Backward))) return;
@@ -268,7 +268,7 @@ std::vector<ScheduleProblem> validate(const Schedule& schedule, const Plan& plan
   if (order.cycle.empty()) return {};
   ScheduleProblem p{"cycle", 4, -1, -1, {}, order.cycle};
   if (!order.blocked.empty()) {
-    p.rank = order.blocked.front().first;
+    p.rank = order.blocked.front().first.value;
     p.column = order.blocked.front().second;
     p.op = to_text(schedule.row(DeviceId{p.rank})[p.column]);
   }

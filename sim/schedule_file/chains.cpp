@@ -7,7 +7,7 @@
 namespace stagecraft {
 
 int Chains::source(StageId s, bool gradient) const {
-  const StageId other{gradient ? s + 1 : s - 1};
+  const StageId other{gradient ? s.value + 1 : s.value - 1};
   if (!has_input(s, gradient)) return -1;
   return rank_of(other) == rank_of(s) ? -1 : rank_of(other);
 }
@@ -21,7 +21,7 @@ std::string why_no_chains(const Plan& plan) {
       return fmt::format("stage {} has micro-batches of another size than stage 0", s);
   }
   for (const StageEdge& e : plan.edges)
-    if (e.to != e.from + 1)
+    if (e.to.value != e.from.value + 1)
       return fmt::format("stage {} feeds stage {}, but a stage talks to its neighbours in the chain only", e.from.value,
                          e.to.value);
   return {};
@@ -32,11 +32,11 @@ Chains chains_of(const Plan& plan) {
     throw InputError(why, "give a chain of stages, each on one rank");
   Chains chains;
   chains.fed.assign(plan.stages.size(), false);
-  for (int s = 0; s < plan.stage_count(); ++s) {
-    chains.rank.push_back(plan.stage(StageId{s}).devices().front());
-    chains.micro_batches = std::max(chains.micro_batches, plan.micro_batches(StageId{s}));
+  for (const StageId s : plan.stages.ids()) {
+    chains.rank.push_back(plan.stage(s).devices().front().value);
+    chains.micro_batches = std::max(chains.micro_batches, plan.micro_batches(s));
   }
-  for (const StageEdge& e : plan.edges) chains.fed[e.to] = true;
+  for (const StageEdge& e : plan.edges) chains.fed[e.to.value] = true;
   return chains;
 }
 

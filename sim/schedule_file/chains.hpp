@@ -11,13 +11,13 @@ namespace stagecraft {
 /// Stages in a row, each on one rank; stage s may feed stage s + 1. PyTorch knows one such chain; here there may be
 /// several.
 struct Chains {
-  std::vector<int> rank;  ///< [stage]
-  std::vector<bool> fed;  ///< [stage]: the stage before it feeds it.
+  IdVector<StageId, int> rank;  ///< [stage]
+  std::vector<bool> fed;        ///< [stage]: the stage before it feeds it.
   int micro_batches = 1;
 
   int stages() const { return static_cast<int>(rank.size()); }
-  bool feeds(StageId s) const { return s + 1 < stages() && fed[s + 1]; }
-  bool is_fed(StageId s) const { return fed[s]; }
+  bool feeds(StageId s) const { return s.value + 1 < stages() && fed[s.value + 1]; }
+  bool is_fed(StageId s) const { return fed[s.value]; }
   int rank_of(StageId s) const { return rank[s]; }
 
   /// Whether a forward, or the gradient of a backward, comes from another stage.
@@ -29,11 +29,11 @@ struct Chains {
 
   /// Numbers the outputs: activations of every stage and micro-batch, then gradients.
   std::size_t output(StageId s, int micro, bool gradient) const {
-    return ((gradient ? rank.size() : 0) + s) * micro_batches + micro;
+    return ((gradient ? rank.size() : 0) + s.value) * micro_batches + micro;
   }
   /// The output that an op takes its input from; it must have one.
   std::size_t input(StageId s, int micro, bool gradient) const {
-    return output(StageId{gradient ? s + 1 : s - 1}, micro, gradient);
+    return output(StageId{gradient ? s.value + 1 : s.value - 1}, micro, gradient);
   }
   std::size_t outputs() const { return 2 * rank.size() * micro_batches; }
 };

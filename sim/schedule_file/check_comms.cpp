@@ -46,7 +46,7 @@ class CommsCheck {
   /// The stage whose op makes what a message carries.
   static StageId maker(const Action& a) {
     if (a.is_send()) return a.stage;
-    return StageId{a.is_gradient() ? a.stage + 1 : a.stage - 1};
+    return StageId{a.is_gradient() ? a.stage.value + 1 : a.stage.value - 1};
   }
   std::size_t output(const Action& a) const { return chains_.output(maker(a), a.micro, a.is_gradient()); }
 
@@ -59,7 +59,7 @@ class CommsCheck {
 
   /// Whether the message can exist at all.
   void note_message(Position p, const Action& a) {
-    if (a.stage >= chains_.stages() || a.micro >= chains_.micro_batches)
+    if (a.stage.value >= chains_.stages() || a.micro >= chains_.micro_batches)
       return bad("out-of-range", p, "no op has this stage and micro-batch");
     if (chains_.rank_of(a.stage) != p.rank)
       return bad("wrong-rank", p, fmt::format("stage {} runs on rank {}", a.stage.value, chains_.rank_of(a.stage)));
@@ -70,16 +70,17 @@ class CommsCheck {
     if (chains_.source(a.stage, onward) < 0)
       return bad("co-located", p,
                  fmt::format("stages {} and {} are both on rank {} and hand over without a message", a.stage.value,
-                             onward ? a.stage + 1 : a.stage - 1, p.rank));
+                             onward ? a.stage.value + 1 : a.stage.value - 1, p.rank));
     Position& known = (a.is_send() ? sent_ : received_)[output(a)];
     if (known.rank >= 0) return bad("duplicate", p, fmt::format("{} stands twice", to_text(a)));
     known = p;
   }
 
   void match(Position p, const Action& a) {
-    if (a.stage >= chains_.stages() || a.micro >= chains_.micro_batches || chains_.rank_of(a.stage) != p.rank) return;
+    if (a.stage.value >= chains_.stages() || a.micro >= chains_.micro_batches || chains_.rank_of(a.stage) != p.rank)
+      return;
     const StageId from = maker(a);
-    if (from < 0 || from >= chains_.stages()) return;
+    if (!from.valid() || from.value >= chains_.stages()) return;
     const std::size_t o = output(a);
     if (sent_[o].rank < 0 && received_[o].rank < 0) return;
     const Position op = a.is_send() ? made_[o] : used_[o];
@@ -98,7 +99,7 @@ class CommsCheck {
   void need(Position p, const Action& a) {
     const bool gradient = a.passes_gradient();
     if (!a.makes_output() || chains_.source(a.stage, gradient) < 0) return;
-    const StageId from{gradient ? a.stage + 1 : a.stage - 1};
+    const StageId from{gradient ? a.stage.value + 1 : a.stage.value - 1};
     const std::size_t o = chains_.input(a.stage, a.micro, gradient);
     if (sent_[o].rank < 0 && received_[o].rank < 0)
       bad("missing-message", p,

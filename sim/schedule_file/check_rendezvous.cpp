@@ -74,7 +74,7 @@ class RendezvousCheck {
   const std::vector<Action>& row(int rank) const { return table_.ranks[rank]; }
   std::size_t output(const Action& a) const {
     const int step = a.is_send() ? 0 : a.is_gradient() ? 1 : -1;
-    return chains_.output(StageId{a.stage + step}, a.micro, a.is_gradient());
+    return chains_.output(StageId{a.stage.value + step}, a.micro, a.is_gradient());
   }
   int peer_of(const Action& a) const {
     return a.is_send() ? chains_.target(a.stage, a.is_gradient()) : chains_.source(a.stage, a.is_gradient());

@@ -23,8 +23,8 @@ class ShardCheck {
     const State& s = seen_[stage];
     const auto bad = [&](const char* code, ActionKind kind, std::string message) {
       if (problems_.size() < kMost)
-        problems_.push_back({code, 8, plan_.stage(stage).devices().front(), -1, to_text(Action{kind, false, stage, 0}),
-                             std::move(message)});
+        problems_.push_back({code, 8, plan_.stage(stage).devices().front().value, -1,
+                             to_text(Action{kind, false, stage, 0}), std::move(message)});
     };
     if (s.gathered && version_ != TorchVersion::V2_8)
       bad("never-resharded", ActionKind::Reshard,
@@ -78,7 +78,7 @@ class ShardCheck {
   const Plan& plan_;
   TorchVersion version_;
   std::vector<ScheduleProblem>& problems_;
-  std::vector<State> seen_;
+  IdVector<StageId, State> seen_;
 };
 
 }  // namespace
@@ -88,8 +88,8 @@ std::vector<ScheduleProblem> check_sharding(const ActionTable& table, const Plan
   for (int r = 0; r < std::ssize(table.ranks); ++r) {
     for (int i = 0; i < std::ssize(table.ranks[r]); ++i) {
       const Action& a = table.ranks[r][i];
-      const bool exists = a.stage < plan.stage_count();
-      if (a.is_compute() || a.is_message() || (exists && plan.stage(a.stage).devices().front() == r)) continue;
+      const bool exists = a.stage.value < plan.stage_count();
+      if (a.is_compute() || a.is_message() || (exists && plan.stage(a.stage).devices().front().value == r)) continue;
       problems.push_back({exists ? "wrong-rank" : "out-of-range", 8, r, i, to_text(a),
                           fmt::format("stage {} does not run on rank {}", a.stage.value, r)});
     }
@@ -97,7 +97,7 @@ std::vector<ScheduleProblem> check_sharding(const ActionTable& table, const Plan
   if (!problems.empty()) return problems;
   ShardCheck check(plan, version, problems);
   for (int r = 0; r < std::ssize(table.ranks); ++r) check.run(r, table.ranks[r]);
-  for (int stage = 0; stage < plan.stage_count(); ++stage) check.at_end(StageId{stage});
+  for (const StageId stage : plan.stages.ids()) check.at_end(stage);
   return problems;
 }
 

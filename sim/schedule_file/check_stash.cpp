@@ -36,7 +36,7 @@ class StashTracker {
   }
 
  private:
-  double stash(StageId s) const { return model_.stash.empty() ? model_.each_stash : model_.stash[s]; }
+  double stash(StageId s) const { return model_.stash.empty() ? model_.each_stash : model_.stash[s.value]; }
   double kept(const Action& a) const {
     return stash(a.stage) * (recomputed_[chains_.output(a.stage, a.micro, false)] ? model_.kept_for_recompute : 1.0);
   }

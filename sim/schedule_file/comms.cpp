@@ -64,7 +64,7 @@ class CommsLowering {
     const int other = chains_.target(a.stage, gradient);
     if (other < 0) return;
     add_send(chains_, a, lowered_.ranks[rank]);
-    const StageId stage{gradient ? a.stage - 1 : a.stage + 1};
+    const StageId stage{gradient ? a.stage.value - 1 : a.stage.value + 1};
     lowered_.ranks[other].push_back(
         {gradient ? ActionKind::ReceiveBackward : ActionKind::ReceiveForward, false, stage, a.micro});
     dispatcher_.wake(other);

@@ -17,7 +17,7 @@ constexpr int kMostStages = 1 << 20, kMostMicroBatches = 1 << 24;
 
 std::optional<Action> read_action(std::string_view cell) {
   const auto action = parse_action(cell);
-  if (!action || action->kind == ActionKind::Update || action->stage >= kMostStages ||
+  if (!action || action->kind == ActionKind::Update || action->stage.value >= kMostStages ||
       action->micro >= kMostMicroBatches)
     return {};
   return action;
@@ -175,7 +175,7 @@ class CsvReader {
         result_.communicates = true;
         continue;
       }
-      result_.stages = std::max(result_.stages, row[i].stage + 1);
+      result_.stages = std::max(result_.stages, row[i].stage.value + 1);
       result_.micro_batches = std::max(result_.micro_batches, row[i].micro + 1);
     }
   }

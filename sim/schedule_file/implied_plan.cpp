@@ -19,7 +19,7 @@ using Micros = std::vector<std::vector<int>>;  // [stage]: the micro-batches tha
 std::vector<int> ranks_of_stages(const CsvSchedule& csv) {
   std::vector<std::map<int, int>> ops(csv.stages);
   for (int rank = 0; rank < csv.schedule.device_count(); ++rank)
-    for (const Op& op : csv.schedule.row(DeviceId{rank})) ++ops[op.stage][rank];
+    for (const Op& op : csv.schedule.row(DeviceId{rank})) ++ops[op.stage.value][rank];
   std::vector<int> ranks(ops.size(), -1);
   for (std::size_t s = 0; s < ops.size(); ++s)
     for (const auto& [rank, count] : ops[s])
@@ -37,11 +37,11 @@ Micros place_stages(const CsvSchedule& csv, Plan& plan, std::vector<ScheduleProb
     const auto& ops = csv.schedule.row(DeviceId{rank});
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const auto& devices = plan.stages[ops[i].stage].devices();
-      if (devices.front() != rank && problems.size() < kMost)
+      if (devices.front().value != rank && problems.size() < kMost)
         problems.push_back(
             {"wrong-rank", 2, rank, csv.columns[rank][i], to_text(ops[i]),
              fmt::format("stage {} runs on rank {} and on rank {}", ops[i].stage.value, devices.front().value, rank)});
-      if (ops[i].kind == OpKind::Forward) micros[ops[i].stage].push_back(ops[i].micro);
+      if (ops[i].kind == OpKind::Forward) micros[ops[i].stage.value].push_back(ops[i].micro);
     }
   }
   for (auto& own : micros) {
@@ -117,12 +117,12 @@ ScheduleProblem broken_chain(int s, const std::vector<int>& odd, const Micros& m
   const auto& own = micros[s];
   const int has = std::binary_search(own.begin(), own.end(), micro) ? s : s - 1, lacks = 2 * s - 1 - has;
   const auto place = [&](int stage, bool forward) -> std::pair<int, int> {
-    const int rank = plan.stages[StageId{stage}].devices().front();
-    const auto& ops = csv.schedule.row(DeviceId{rank});
+    const DeviceId rank = plan.stages[StageId{stage}].devices().front();
+    const auto& ops = csv.schedule.row(rank);
     for (std::size_t i = 0; i < ops.size(); ++i)
-      if (ops[i].stage == stage && ops[i].micro == micro && (ops[i].kind == OpKind::Forward) == forward)
-        return {rank, csv.columns[rank][i]};
-    return {rank, -1};
+      if (ops[i].stage.value == stage && ops[i].micro == micro && (ops[i].kind == OpKind::Forward) == forward)
+        return {rank.value, csv.columns[rank.value][i]};
+    return {rank.value, -1};
   };
   const auto other = place(lacks, false), slip = place(has, true);
   const bool missing = other.second >= 0 || slip.second < 0;

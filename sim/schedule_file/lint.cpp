@@ -35,7 +35,7 @@ class UnitTimes {
   }
 
   std::size_t step(DeviceId device) {
-    const std::size_t d = device;
+    const DeviceId d = device;
     const auto& row = schedule_.row(device);
     const std::size_t first = head_[d], last = group_end(row, first);
     head_[d] = last;
@@ -66,9 +66,10 @@ class UnitTimes {
   const Schedule& schedule_;
   const Chains& chains_;
   std::vector<int> end_;  ///< [output]
-  std::vector<std::size_t> head_;
-  std::vector<int> free_;           ///< [rank]: end of its last op.
-  std::vector<int> weights_began_;  ///< [rank]: when the run of W before its next op began; kNever when there is none.
+  IdVector<DeviceId, std::size_t> head_;
+  IdVector<DeviceId, int> free_;  ///< [rank]: end of its last op.
+  IdVector<DeviceId, int>
+      weights_began_;  ///< [rank]: when the run of W before its next op began; kNever when there is none.
 };
 
 /// Reports the first op whose column does not come after that of its input, and how many such ops there are.

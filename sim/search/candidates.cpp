@@ -45,18 +45,18 @@ Load load_of(const PlannedExperiment& p) {
   Load load{std::vector<Seconds>(devices), std::vector<Bytes>(devices)};
   // One recomputing stage at a time has all of its stash, and only one of two copies may have a micro-batch.
   std::vector<Bytes> largest(load.held);
-  for (int s = 0; s < p.plan.stage_count(); ++s) {
-    const Stage& stage = p.plan.stage(StageId{s});
+  for (const StageId s : p.plan.stages.ids()) {
+    const Stage& stage = p.plan.stage(s);
     for (std::size_t r = 0; r < stage.devices().size(); ++r) {
-      const StageCost& c = p.costs.at(StageId{s}, static_cast<int>(r));
+      const StageCost& c = p.costs.at(s, static_cast<int>(r));
       const bool in_turn = stage.shape.recomputes_all() || stage.twin.valid();
-      const auto d = static_cast<std::size_t>(stage.devices()[r]);
+      const DeviceId d = stage.devices()[r];
       const Seconds backward = std::min(c.backward, c.input_gradient + c.weight_gradient);
       const Seconds each = c.forward + backward + (stage.shape.recomputes_all() ? c.recompute : Seconds{0});
-      load.busy[d] += p.plan.replica_micro_batches(StageId{s}) * each + c.update;
+      load.busy[d.value] += p.plan.replica_micro_batches(s) * each + c.update;
       const StageMemory memory = stage_memory(c.memory, in_turn ? 0 : 1);
-      load.held[d] += memory.resident() + memory.stash;
-      if (in_turn) largest[d] = std::max(largest[d], c.memory.whole_stash());
+      load.held[d.value] += memory.resident() + memory.stash;
+      if (in_turn) largest[d.value] = std::max(largest[d.value], c.memory.whole_stash());
     }
   }
   for (std::size_t d = 0; d < largest.size(); ++d) load.held[d] += largest[d];
@@ -203,7 +203,7 @@ class CandidateMaker {
     c.bound.period = *std::max_element(load.busy.begin(), load.busy.end());
     c.bound.memory = *std::max_element(load.held.begin(), load.held.end());
     for (std::size_t d = 0; d < load.held.size(); ++d) {
-      const Bytes there = p.cluster().type_of(DeviceId{static_cast<std::int64_t>(d)}).usable_memory();
+      const Bytes there = p.cluster().type_of(DeviceId{d}).usable_memory();
       if (there.value > 0 && load.held[d] > there) return false;
     }
     return true;

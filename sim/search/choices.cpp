@@ -69,7 +69,7 @@ std::string limit_of(const Report& report, const Cluster& cluster) {
     const auto busiest =
         std::max_element(report.devices.begin(), report.devices.end(),
                          [](const DeviceReport& a, const DeviceReport& b) { return a.utilisation < b.utilisation; });
-    return fmt::format("the work of {}", cluster.devices[busiest - report.devices.begin()].name);
+    return fmt::format("the work of {}", cluster.devices[DeviceId{busiest - report.devices.begin()}].name);
   }
   if (!report.links.empty() && report.links.front().utilisation >= kMuch)
     return fmt::format("the link {}", cluster.links[report.links.front().link].name);

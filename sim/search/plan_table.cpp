@@ -58,7 +58,7 @@ bool needs_stages(const std::vector<std::string>& names, const Experiment& own) 
 std::vector<DeviceId> devices_to_use(const PlanSpec& plan, const Cluster& cluster) {
   if (plan.devices) return *plan.devices;
   std::vector<DeviceId> devices;
-  for (std::size_t d = 0; d < cluster.devices.size(); ++d) devices.push_back(DeviceId{static_cast<std::int64_t>(d)});
+  for (const DeviceId d : cluster.devices.ids()) devices.push_back(d);
   return devices;
 }
 

@@ -137,7 +137,7 @@ ScheduleRow measured(ScheduleRow row, const Experiment& experiment, Frame& f) {
   CompiledExperiment c = compile(experiment);
   Outcome o = run(c, f.asked.backend);
   static_cast<void>(fullest_device_memory(o.report, c.cluster()));
-  for (std::size_t d = 0; d < o.report.devices.size(); ++d) {
+  for (const DeviceId d : o.report.devices.ids()) {
     const MemoryPeak& m = o.report.devices[d].memory;
     if (m.total > row.memory) row.memory = m.total, row.fullest = c.cluster().devices[d].name;
     row.activations = std::max(row.activations, m.activations);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/core/ids.hpp"
+#include "sim/core/id_vector.hpp"
 #include "sim/core/quantity.hpp"
 
 namespace stagecraft {
@@ -38,9 +38,9 @@ struct Learnt {
   bool diverged = false;       ///< Numbers grew beyond all bounds; what is known is from before.
   std::vector<double> losses;  ///< Of each iteration: mean over its samples, as the pipeline saw them.
   std::vector<Evaluation> evaluations;
-  std::vector<MeasuredMemory> memory;  ///< Of each device.
-  std::vector<std::int32_t> versions;  ///< Of each instruction: updates that were in the weights it used; -1: none.
-  std::vector<std::vector<double>> weights;  ///< Of each stage, its first replica, at the end; operations in order.
+  IdVector<DeviceId, MeasuredMemory> memory;
+  IdVector<InstructionId, std::int32_t> versions;  ///< Updates that were in the weights it used; -1: none.
+  IdVector<StageId, std::vector<double>> weights;  ///< Of the first replica, at the end; operations in order.
 };
 
 /// What it took the host to tell a GPU about one iteration, waiting left out.
@@ -58,7 +58,7 @@ struct Enqueued {
 /// milliseconds, which a nanosecond cannot show.
 struct Timeline {
   Clock clock = Clock::Simulated;
-  std::vector<double> start, end;
+  IdVector<InstructionId, double> start, end;
   bool instruction_times = true;  ///< Otherwise each has the start and end of its iteration: nothing else was timed.
   std::optional<Learnt> learnt;   ///< Of runs that really compute.
   std::optional<Enqueued> enqueued;

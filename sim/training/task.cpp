@@ -7,13 +7,14 @@ namespace {
 
 /// Place of an operation: layer, then operation.
 struct Place {
-  std::size_t layer, operation;
+  LayerId layer;
+  std::size_t operation = 0;
 };
 
 /// Where input `from` of an operation of layer `user` is computed.
-Place source_of(const ModelGraph& model, std::size_t user, int from) {
+Place source_of(const ModelGraph& model, LayerId user, int from) {
   if (from >= 0) return {user, static_cast<std::size_t>(from)};
-  const std::size_t layer = model.layers[user].inputs[-1 - from];
+  const LayerId layer = model.layers[user].inputs[-1 - from];
   return {layer, model.layers[layer].operations.size() - 1};
 }
 
@@ -30,7 +31,7 @@ TaskShape task_shape(const ModelGraph& model, std::int64_t mini_batch) {
       known = known == 0 ? words : std::min(known, words);
     }
   };
-  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+  for (const LayerId l : model.layers.ids()) {
     const auto& operations = model.layers[l].operations;
     for (std::size_t o = 0; o < operations.size(); ++o) {
       const Operation& op = operations[o];

@@ -34,33 +34,33 @@ WeightReads::WeightReads(const Schedule& schedule, const Plan& plan, const Weigh
   for (const Stage& stage : plan.stages) needs_.emplace_back(stage.devices().size());
   const std::vector<int> to_sink = depth_to_sink(plan.graph());
   const int depth = to_sink.empty() ? 1 : *std::max_element(to_sink.begin(), to_sink.end());
-  std::vector<StageDelays> delays(plan.stages.size());
-  std::vector<std::optional<StageWalk>> walks(plan.stages.size());
-  for (int d = 0; d < schedule.device_count(); ++d) {
+  IdVector<StageId, StageDelays> delays(plan.stages.size());
+  IdVector<StageId, std::optional<StageWalk>> walks(plan.stages.size());
+  for (const DeviceId d : parts_.ids()) {
     find_updates(d, delays);
     for (const Part& part : parts_[d]) {
-      const std::size_t s = part.stage;
+      const StageId s = part.stage;
       const int each = plan.own_micro_batches(part.stage) / schedule.updates_of(part.stage);
-      const StagePlace place{depth - to_sink[s], depth, each};
+      const StagePlace place{depth - to_sink[s.value], depth, each};
       walks[s].emplace(plan, part.stage, place, schedule.drain_every, rule, delays[s]);
     }
     if (!rule.reads_newest())
-      for (const Op& op : schedule.row(DeviceId{d})) reads_[d].push_back(walks[op.stage]->next(op));
+      for (const Op& op : schedule.row(d)) reads_[d].push_back(walks[op.stage]->next(op));
     for (const Part& part : parts_[d]) {
-      const std::size_t s = part.stage;
-      const int replica = replica_on(plan.stage(part.stage), DeviceId{d});
+      const StageId s = part.stage;
+      const int replica = replica_on(plan.stage(part.stage), d);
       needs_[s][replica] = walks[s]->needs();
       walks[s].reset();
       delays[s] = {};
     }
   }
   if (!has_tasks(plan)) return;
-  const std::vector<StageNeeds> tasks = task_needs(schedule, plan, rule);
-  for (std::size_t s = 0; s < needs_.size(); ++s) std::fill(needs_[s].begin(), needs_[s].end(), tasks[s]);
+  const IdVector<StageId, StageNeeds> tasks = task_needs(schedule, plan, rule);
+  for (const StageId s : needs_.ids()) std::fill(needs_[s].begin(), needs_[s].end(), tasks[s]);
 }
 
-void WeightReads::find_updates(std::size_t device, std::vector<StageDelays>& delays) {
-  const auto& ops = schedule_->row(DeviceId{static_cast<std::int64_t>(device)});
+void WeightReads::find_updates(DeviceId device, IdVector<StageId, StageDelays>& delays) {
+  const auto& ops = schedule_->row(device);
   std::vector<Part>& parts = parts_[device];
   for (const Op& op : ops) {
     StageDelays& stage = delays[op.stage];
@@ -73,7 +73,7 @@ void WeightReads::find_updates(std::size_t device, std::vector<StageDelays>& del
       parts[part_of(device, ops[i].stage)].updates.push_back(static_cast<std::uint32_t>(i));
 }
 
-std::size_t WeightReads::part_of(std::size_t device, StageId stage) const {
+std::size_t WeightReads::part_of(DeviceId device, StageId stage) const {
   const auto& parts = parts_[device];
   const auto found = std::lower_bound(parts.begin(), parts.end(), stage,
                                       [](const Part& part, StageId wanted) { return part.stage < wanted; });
@@ -81,10 +81,9 @@ std::size_t WeightReads::part_of(std::size_t device, StageId stage) const {
 }
 
 WeightRead WeightReads::at(DeviceId device, std::size_t index) const {
-  const std::size_t d = device;
-  if (!reads_[d].empty()) return reads_[d][index];
+  if (!reads_[device].empty()) return reads_[device][index];
   const Op& op = schedule_->row(device)[index];
-  const auto& updates = parts_[d][part_of(d, op.stage)].updates;
+  const auto& updates = parts_[device][part_of(device, op.stage)].updates;
   const auto before = std::lower_bound(updates.begin(), updates.end(), static_cast<std::uint32_t>(index));
   return {.version = static_cast<std::int32_t>(before - updates.begin()) + (op.kind == OpKind::Update)};
 }

@@ -43,13 +43,13 @@ class WeightReads {
     StageId stage;
     std::vector<std::uint32_t> updates;  ///< Where they stand in the list of the device.
   };
-  void find_updates(std::size_t device, std::vector<class StageDelays>&);
-  std::size_t part_of(std::size_t device, StageId) const;
+  void find_updates(DeviceId device, IdVector<StageId, class StageDelays>&);
+  std::size_t part_of(DeviceId device, StageId) const;
 
   const Schedule* schedule_;
-  std::vector<std::vector<Part>> parts_;        ///< Of each device.
-  std::vector<std::vector<WeightRead>> reads_;  ///< Of each device and op; empty where all read the newest.
-  std::vector<std::vector<StageNeeds>> needs_;  ///< Of each stage and replica.
+  IdVector<DeviceId, std::vector<Part>> parts_;
+  IdVector<DeviceId, std::vector<WeightRead>> reads_;  ///< [device][op]; empty where all read the newest.
+  IdVector<StageId, std::vector<StageNeeds>> needs_;   ///< [stage][replica]
 };
 
 }  // namespace stagecraft

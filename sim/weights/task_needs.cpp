@@ -24,7 +24,7 @@ struct View {
 class Views {
  public:
   Views(const Schedule& schedule, const Plan& plan) : plan_(plan), seen_by_(plan.stages.size()) {
-    for (int s = 0; s < plan.stage_count(); ++s) add(StageId{s});
+    for (const StageId s : plan.stages.ids()) add(s);
     bring_news();
     for (const auto& row : schedule.device_rows())
       for (const Op& op : row)
@@ -54,7 +54,7 @@ class Views {
 
   /// New weights come to a device with the update, or with taking in what it made.
   void bring_news() {
-    std::vector<std::vector<StageId>> follow(plan_.stages.size());
+    IdVector<StageId, std::vector<StageId>> follow(plan_.stages.size());
     for (const StageEdge& edge : plan_.edges) {
       const StageTask to = plan_.stage(edge.to).shape.task;
       if (to == StageTask::Update || to == StageTask::TakeWeights) follow[edge.from].push_back(edge.to);
@@ -74,7 +74,7 @@ class Views {
   const Plan& plan_;
   std::map<std::pair<LayerId, DeviceId>, View> views_;
   std::map<LayerId, StageId> forwards_;
-  std::vector<std::vector<std::pair<View*, OpKind>>> seen_by_;  ///< Of each stage: who sees its ops, as what.
+  IdVector<StageId, std::vector<std::pair<View*, OpKind>>> seen_by_;  ///< Of each stage: who sees its ops, as what.
 };
 
 /// The forwards of another device put where their version has just come.
@@ -124,10 +124,10 @@ bool has_tasks(const Plan& plan) {
                      [](const Stage& s) { return s.shape.task != StageTask::Whole && !s.shape.layers.empty(); });
 }
 
-std::vector<StageNeeds> task_needs(const Schedule& schedule, const Plan& plan, const WeightsRule& rule) {
+IdVector<StageId, StageNeeds> task_needs(const Schedule& schedule, const Plan& plan, const WeightsRule& rule) {
   require_known_delays(rule);
   const Views views(schedule, plan);
-  std::vector<StageNeeds> needs(plan.stages.size(), {.delay = 0, .buffers = 0});
+  IdVector<StageId, StageNeeds> needs(plan.stages.size(), {.delay = 0, .buffers = 0});
   for (const auto& [place, view] : views.all()) {
     const LayerId layer = place.first;
     StageNeeds& own = needs[view.keeper()];

@@ -13,6 +13,6 @@ bool has_tasks(const Plan&);
 /// the oldest that an input gradient there will read. They stand with the input gradient, else with the forward, else
 /// with the weight gradient, and the other tasks of the layer on the device have none of their own.
 /// InputError for rules that count the stages of a pipeline. O(ops).
-std::vector<StageNeeds> task_needs(const Schedule&, const Plan&, const WeightsRule&);
+IdVector<StageId, StageNeeds> task_needs(const Schedule&, const Plan&, const WeightsRule&);
 
 }  // namespace stagecraft

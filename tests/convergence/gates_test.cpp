@@ -22,7 +22,7 @@ using test::Method;
 
 const Method kSync{"flush", false, ""}, kNaive{"naive", false, ""}, kPipeOptim{"pipeoptim", false, ""};
 
-using Weights = std::vector<std::vector<double>>;
+using Weights = IdVector<StageId, std::vector<double>>;
 using Seeds = std::vector<double>;  ///< A number of each seed.
 
 Learnt train(const Method& method, Training training, int updates, int seed) {
@@ -35,7 +35,7 @@ Learnt train(const Method& method, Training training, int updates, int seed) {
 
 double distance(const Weights& a, const Weights& b) {
   double squares = 0;
-  for (std::size_t k = 0; k < a.size(); ++k) squares += std::pow(test::distance(a[k], b[k]), 2);
+  for (const StageId k : a.ids()) squares += std::pow(test::distance(a[k], b[k]), 2);
   return std::sqrt(squares);
 }
 

@@ -102,12 +102,12 @@ TEST_CASE("a pause within an op lengthens it, a failure costs what was done and 
   Cluster cluster = test::star(2, kBandwidth, 0);
   for (const char* backend : kSimulators) {
     cluster.changes = {device(0, 1, 3.5, 0)};
-    CHECK(run(backend, program, cluster).end[0] == near(6.5));
+    CHECK(run(backend, program, cluster).end[InstructionId{0}] == near(6.5));
     CHECK(run(backend, program, cluster).last_end().value == near(8.5));
     cluster.changes = {down(device(0, 1, 3.5, 1))};
-    CHECK(run(backend, program, cluster).end[0] == near(7.5));  // 1 s is lost
+    CHECK(run(backend, program, cluster).end[InstructionId{0}] == near(7.5));  // 1 s is lost
     cluster.changes = {down(device(1, 0, 7, 1))};
-    CHECK(run(backend, program, cluster).start[3] == near(7));  // the message has come at 5
+    CHECK(run(backend, program, cluster).start[InstructionId{3}] == near(7));  // the message has come at 5
     CHECK(run(backend, program, cluster).last_end().value == near(8));
   }
 }
@@ -122,7 +122,7 @@ TEST_CASE("half the bandwidth doubles what is left of a message, and a link that
       Cluster cluster = test::star(2, kBandwidth, 0.25, duplex);
       const auto end = [&](const char* backend, std::vector<Change> changes) {
         cluster.changes = std::move(changes);
-        return run(backend, program, cluster).end[0];
+        return run(backend, program, cluster).end[InstructionId{0}];
       };
       for (const char* backend : kSimulators) {
         CHECK(end(backend, {}) == near(4.5));
@@ -131,7 +131,7 @@ TEST_CASE("half the bandwidth doubles what is left of a message, and a link that
         CHECK(end(backend, {link(0, 0, 1.5, 0.5)}) == near(5));  // faster again on the way
         CHECK(end(backend, {down(link(1, 2.5, 12.5, 1))}) == near(14.5));
         CHECK(end(backend, {down(link(1, 0, 2, 1)), link(0, 2, 4, 0)}) == near(8));
-        CHECK(run(backend, program, cluster).end[2] == near(8.5));  // the next, without bytes
+        CHECK(run(backend, program, cluster).end[InstructionId{2}] == near(8.5));  // the next, without bytes
         Change late = link(0, 0, 1, 1);
         late.latency = 3;
         CHECK(end(backend, {late}) == near(5));
@@ -151,8 +151,8 @@ TEST_CASE("what a slow link leaves goes to the others, and comes back") {
   cluster.changes = {link(0, 2, 4, 0.1)};
   for (const char* backend : {"fluid", "simgrid"}) {
     const Timeline t = run(backend, program, cluster);
-    CHECK(t.end[2] == near(4.4));
-    CHECK(t.end[0] == near(6));
+    CHECK(t.end[InstructionId{2}] == near(4.4));
+    CHECK(t.end[InstructionId{0}] == near(6));
   }
 }
 
@@ -163,9 +163,9 @@ TEST_CASE("a ring goes at the pace of what its slowest edge has become") {
   const Program program = builder.build();
   Cluster cluster = test::star(2, kBandwidth, 0.25);
   cluster.changes = {link(0, 3, 5, 0.5)};  // 2 latencies of 0.5, 2 GB by 3 s, 1 GB by 5 s, and 1 GB
-  for (const char* backend : kSimulators) CHECK(run(backend, program, cluster).end[0] == near(6));
+  for (const char* backend : kSimulators) CHECK(run(backend, program, cluster).end[InstructionId{0}] == near(6));
   cluster.changes = {down(link(1, 6, 9, 1))};
-  for (const char* backend : kSimulators) CHECK(run(backend, program, cluster).end[2] == near(9));
+  for (const char* backend : kSimulators) CHECK(run(backend, program, cluster).end[InstructionId{2}] == near(9));
 }
 
 TEST_CASE("what is down for ever ends the run, with who, when and how much") {
@@ -210,7 +210,7 @@ TEST_CASE("links that change again and again end nothing by themselves") {
   change.every = Seconds{2}, change.lasts = Seconds{1};  // 1..2, 3..4, 5..6
   cluster.changes = {change};
   for (const char* backend : kSimulators) {
-    CHECK(run(backend, program, cluster).end[0] == near(5.0));  // 1 + 0.5 + 1 + 0.5 + 1
+    CHECK(run(backend, program, cluster).end[InstructionId{0}] == near(5.0));  // 1 + 0.5 + 1 + 0.5 + 1
     CHECK(run(backend, program, cluster).last_end().value == near(100));
   }
 }

@@ -79,7 +79,7 @@ TEST_CASE("a slow card leaves its share to the others") {
   // Max-min: the slow sender gets its own 0.1 GB/s, the other two 0.45 GB/s each.
   const Program program = into_one({9e6, 9e6, 1e6});
   Cluster cluster = test::star(4, kBandwidth, 0);
-  cluster.links[2].bandwidth = Bandwidth{1e8};
+  cluster.links[LinkId{2}].bandwidth = Bandwidth{1e8};
   const Timeline t = run("simgrid", program, cluster);
   CHECK(end_of(program, t, "2>3:2F0") == near(kForward + 1e6 / 1e8));
   // By then 4.5 MB of each are through; the rest goes at half the card each.

@@ -25,7 +25,7 @@ Cluster cables(const Program& program, test::Draw& draw) {
   Cluster cluster = test::bare_cluster(program.devices);
   std::set<std::pair<int, int>> known;
   for (const RouteEnds& r : program.routes) {
-    const int low = std::min<int>(r.from, r.to), high = std::max<int>(r.from, r.to);
+    const int low = std::min(r.from, r.to).value, high = std::max(r.from, r.to).value;
     if (low == high || !known.emplace(low, high).second) continue;
     test::connect(cluster, {low, high}, 1e6 * draw(50, 20000), 1e-6 * draw(0, 300));
   }
@@ -132,10 +132,10 @@ TEST_CASE("copies of the model in both directions, with replicas or without") {
     for (StageEdge& e : plan.edges) e.bytes = Bytes{1e3 * draw(0, 500)};
     StageCosts costs;
     for (Stage& stage : plan.stages) {
-      const int rank = stage.devices().front();
+      const DeviceId rank = stage.devices().front();
       stage.micro_batch_size = replicas;
       stage.shape.recomputation = draw(0, 3) == 0 ? Recomputation::Full : Recomputation::None;
-      stage.place_on(test::device_range(rank * replicas, replicas));
+      stage.place_on(test::device_range(rank.value * replicas, replicas));
       std::vector<StageCost> own;
       for (int r = 0; r < replicas; ++r) own.push_back(test::random_cost(draw));
       costs.add(own);

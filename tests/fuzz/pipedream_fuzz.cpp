@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const ModelGraph model = read_pipedream_graph(text, "graph.txt", 1 + data[0]);
     const ModelGraph read = again(model);
     if (read.layers.size() != model.layers.size()) std::abort();
-    for (std::size_t l = 0; l < model.layers.size(); ++l)
+    for (const LayerId l : model.layers.ids())
       if (!same(model.layers[l], read.layers[l]) || !std::isfinite(model.layers[l].stash.value)) std::abort();
   } catch (const InputError& error) {
     if (error.problems().empty()) std::abort();

@@ -32,25 +32,25 @@ TEST_CASE("mlp: parameters and flops by hand") {
   const ModelGraph model = make("mlp", "{widths: [3, 5, 2]}");
   REQUIRE(model.layers.size() == 4);
   CHECK(model.parameters() == 3 * 5 + 5 + 5 * 2 + 2);
-  CHECK(model.layers[1].forward.value == 30);
-  CHECK(model.layers[1].input_gradient.value == 30);
-  CHECK(model.layers[1].weight_gradient.value == 30);
-  CHECK(model.layers[1].stash.value == 12);
-  CHECK(model.layers[2].output.value == 8);
-  CHECK(model.layers[0].forward.value == 0);
+  CHECK(model.layers[LayerId{1}].forward.value == 30);
+  CHECK(model.layers[LayerId{1}].input_gradient.value == 30);
+  CHECK(model.layers[LayerId{1}].weight_gradient.value == 30);
+  CHECK(model.layers[LayerId{1}].stash.value == 12);
+  CHECK(model.layers[LayerId{2}].output.value == 8);
+  CHECK(model.layers[LayerId{0}].forward.value == 0);
   CHECK(test::input_error_of([] { make("mlp", "{widths: [3]}"); }).find("fewer than two widths") != std::string::npos);
 }
 
 TEST_CASE("uniform: a chain with the backward in halves") {
   const ModelGraph model = make("uniform", "{layers: 3, forward: 1 ms, backward: 2 ms, output: 1 MB, stash: 2 MB}");
   REQUIRE(model.layers.size() == 3);
-  CHECK(model.layers[2].inputs == std::vector<LayerId>{LayerId{1}});
-  REQUIRE(model.layers[0].times);
-  CHECK(model.layers[0].times->forward.value == doctest::Approx(1e-3));
-  CHECK(model.layers[0].times->input_gradient.value == doctest::Approx(1e-3));
-  CHECK(model.layers[0].times->weight_gradient.value == doctest::Approx(1e-3));
-  CHECK(model.layers[0].output.value == 1e6);
-  CHECK(model.layers[0].stash.value == 2e6);
+  CHECK(model.layers[LayerId{2}].inputs == std::vector<LayerId>{LayerId{1}});
+  REQUIRE(model.layers[LayerId{0}].times);
+  CHECK(model.layers[LayerId{0}].times->forward.value == doctest::Approx(1e-3));
+  CHECK(model.layers[LayerId{0}].times->input_gradient.value == doctest::Approx(1e-3));
+  CHECK(model.layers[LayerId{0}].times->weight_gradient.value == doctest::Approx(1e-3));
+  CHECK(model.layers[LayerId{0}].output.value == 1e6);
+  CHECK(model.layers[LayerId{0}].stash.value == 2e6);
 }
 
 TEST_CASE("uniform: branches that meet, and branches that do not") {
@@ -96,7 +96,7 @@ TEST_CASE("transformer: activations with tensor and sequence parallelism and sel
                "{kind: gpt, layers: 1, sequence: 2048, vocabulary: 8, precision: mixed, attention_dropout: "
                "true, hidden: " +
                    std::to_string(int(n.h)) + ", heads: " + std::to_string(int(n.a)) + more + "}");
-      return model.layers[2].stash.value / (s * n.h);
+      return model.layers[LayerId{2}].stash.value / (s * n.h);
     };
     const double attention = 5 * n.a * s / n.h;  // 80 and 64, as in the paper.
     const std::string group = ", tensor_parallel: 8", shared = ", sequence_parallel: true";
@@ -114,8 +114,8 @@ TEST_CASE("transformer: flash attention keeps no probabilities, mixed precision 
   const ModelGraph plain = make("transformer", "{" + shape + "}");
   const ModelGraph flash = make("transformer", "{" + shape + ", flash_attention: true}");
   const ModelGraph mixed = make("transformer", "{" + shape + ", precision: mixed}");
-  CHECK(plain.layers[2].stash.value - flash.layers[2].stash.value == 4 * 2 * 4 * 4);
-  CHECK(plain.layers[2].stash.value == 2 * mixed.layers[2].stash.value);
+  CHECK(plain.layers[LayerId{2}].stash.value - flash.layers[LayerId{2}].stash.value == 4 * 2 * 4 * 4);
+  CHECK(plain.layers[LayerId{2}].stash.value == 2 * mixed.layers[LayerId{2}].stash.value);
   CHECK(mixed.precision.weight + mixed.precision.gradient + mixed.precision.optimizer == 16);
 }
 
@@ -125,12 +125,12 @@ TEST_CASE("branched_mlp: by hand") {
            "{dense: {a: {count: 2, input: 3, widths: [5]}}, bags: {w: {words: 7, width: 4, bag: 2}}, top: [1]}");
   REQUIRE(model.layers.size() == 2 * 2 + 2 + 3);
   CHECK(model.parameters() == 2 * (3 * 5 + 5) + 7 * 4 + (2 * 5 + 2 * 4) + 1);
-  const Layer& join = model.layers[6];
+  const Layer& join = model.layers[LayerId{6}];
   CHECK(join.inputs == std::vector<LayerId>{LayerId{1}, LayerId{3}, LayerId{5}});
   CHECK(join.output.value == 4 * (2 * 5 + 2 * 4));
-  CHECK(model.layers[0].name == "a0.in");
-  CHECK(model.layers[5].name == "w.emb");
-  CHECK(model.layers[5].operations.empty());
+  CHECK(model.layers[LayerId{0}].name == "a0.in");
+  CHECK(model.layers[LayerId{5}].name == "w.emb");
+  CHECK(model.layers[LayerId{5}].operations.empty());
 }
 
 TEST_CASE("branched_mlp: what is wrong, at its place") {
@@ -148,13 +148,13 @@ TEST_CASE("convnet: shapes by hand") {
                                 "{image: 7, channels: 2, layers: [{conv: 3, stride: 2, repeat: 2}, {pool: max, kernel: "
                                 "2, stride: 3}, {pool: mean}, {dense: 5}]}");
   REQUIRE(model.layers.size() == 7);
-  CHECK(model.layers[1].output.value == 4 * (4 * 4 * 3));  // 7 over 2, rounded up.
-  CHECK(model.layers[1].forward.value == 2 * 9 * 2 * 3 * 4 * 4);
-  CHECK(model.layers[2].output.value == 4 * (4 * 4 * 3));  // Only the first convolution strides.
-  CHECK(model.layers[3].output.value == 4 * (2 * 2 * 3));
-  CHECK(model.layers[3].forward.value == 4 * 2 * 2 * 3);
-  CHECK(model.layers[4].output.value == 4 * 3);
-  CHECK(model.layers[4].forward.value == 2 * 2 * 3);
+  CHECK(model.layers[LayerId{1}].output.value == 4 * (4 * 4 * 3));  // 7 over 2, rounded up.
+  CHECK(model.layers[LayerId{1}].forward.value == 2 * 9 * 2 * 3 * 4 * 4);
+  CHECK(model.layers[LayerId{2}].output.value == 4 * (4 * 4 * 3));  // Only the first convolution strides.
+  CHECK(model.layers[LayerId{3}].output.value == 4 * (2 * 2 * 3));
+  CHECK(model.layers[LayerId{3}].forward.value == 4 * 2 * 2 * 3);
+  CHECK(model.layers[LayerId{4}].output.value == 4 * 3);
+  CHECK(model.layers[LayerId{4}].forward.value == 2 * 2 * 3);
   CHECK(model.parameters() == (9 * 2 * 3 + 3) + (9 * 3 * 3 + 3) + (3 * 5 + 5));
 }
 

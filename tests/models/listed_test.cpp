@@ -22,7 +22,7 @@ TEST_CASE("listed: what is left out follows from the layer and the one before") 
       "a}\n"
       "precision: mixed\n");
   REQUIRE(model.layers.size() == 3);
-  const Layer &a = model.layers[0], &b = model.layers[1], &c = model.layers[2];
+  const Layer &a = model.layers[LayerId{0}], &b = model.layers[LayerId{1}], &c = model.layers[LayerId{2}];
   CHECK(a.inputs.empty());
   CHECK(a.forward.value == 2e6);
   CHECK(a.input_gradient.value == 0);  // Nobody needs the gradient of data.
@@ -42,7 +42,7 @@ TEST_CASE("listed: what is left out follows from the layer and the one before") 
 }
 
 TEST_CASE("listed: names by themselves, and everything wrong at its place") {
-  CHECK(make("layers: {a: {forward: 1 FLOP}, b: {forward: 1 FLOP}}").layers[1].name == "b");
+  CHECK(make("layers: {a: {forward: 1 FLOP}, b: {forward: 1 FLOP}}").layers[LayerId{1}].name == "b");
   CHECK(test::input_error_of([] { make("layers: []"); }).find("1: layers: there is no layer") == 0);
   CHECK(test::input_error_of([] {
           make("layers: [{name: a, forward: 1 FLOP}, {name: a, forward: 1 FLOP}]");
@@ -71,9 +71,9 @@ TEST_CASE("listed: vgg16, 15,470 million multiplications forward") {
 TEST_CASE("listed: the inside of an attention is a part of its layer") {
   const ModelGraph model =
       make("layers: [{name: a, forward: 9 MFLOP, stash: 7 B, core_forward: 4 MFLOP, core_stash: 5 B}]");
-  CHECK(model.layers[0].core.forward.value == 4e6);
-  CHECK(model.layers[0].core.stash.value == 5);
-  CHECK(model.layers[0].stash.value == 7);
+  CHECK(model.layers[LayerId{0}].core.forward.value == 4e6);
+  CHECK(model.layers[LayerId{0}].core.stash.value == 5);
+  CHECK(model.layers[LayerId{0}].stash.value == 7);
   CHECK(test::input_error_of([] {
           make("layers: [{name: a, forward: 1 MFLOP, stash: 7 B, core_forward: 2 MFLOP, core_stash: 5 B}]");
         }) == "1: layers[0].core_forward: 2 MFLOP is more than the whole forward [it is a part of `forward`]\n");

@@ -13,7 +13,7 @@ TEST_CASE("measured: a chain with times by type of device") {
                               "  - {name: b, forward: {board: 3 s}}\n",
                               *def.fields));
   REQUIRE(model.layers.size() == 2);
-  const Layer &a = model.layers[0], &b = model.layers[1];
+  const Layer &a = model.layers[LayerId{0}], &b = model.layers[LayerId{1}];
   CHECK(a.inputs.empty());
   CHECK(a.times_on.at("board").forward.value == 2);
   CHECK(a.times_on.at("phone").forward.value == 0.5);

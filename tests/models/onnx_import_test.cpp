@@ -58,7 +58,8 @@ OnnxWriter product(const std::vector<test::OnnxSize>& shape) {
 TEST_CASE("onnx: amounts of one sample") {
   const ModelGraph model = import(mlp({5, 8}));  // Five samples, as the file says.
   CHECK(names(model) == "x a b c");
-  const Layer &x = model.layers[0], &a = model.layers[1], &b = model.layers[2], &c = model.layers[3];
+  const Layer &x = model.layers[LayerId{0}], &a = model.layers[LayerId{1}], &b = model.layers[LayerId{2}],
+              &c = model.layers[LayerId{3}];
   CHECK(x.output.value == 32);
   CHECK(x.forward.value == 0);
   CHECK(a.inputs == std::vector<LayerId>{LayerId{0}});
@@ -80,24 +81,27 @@ TEST_CASE("onnx: amounts of one sample") {
 }
 
 TEST_CASE("onnx: open sizes") {
-  CHECK(import(mlp({"batch", 8}), {.batch = 3}).layers[1].forward.value == 256);
-  CHECK(import(mlp({"rows", 8})).layers[1].forward.value == 256);  // The first dimension counts samples.
-  CHECK(import(mlp({test::OnnxSize(-1), 8})).layers[1].forward.value == 256);
-  CHECK(import(product({"batch", "sequence", 8}), {.batch = 2, .sizes = {{"sequence", 7}}}).layers[1].forward.value ==
-        7 * 256);
+  CHECK(import(mlp({"batch", 8}), {.batch = 3}).layers[LayerId{1}].forward.value == 256);
+  CHECK(import(mlp({"rows", 8})).layers[LayerId{1}].forward.value == 256);  // The first dimension counts samples.
+  CHECK(import(mlp({test::OnnxSize(-1), 8})).layers[LayerId{1}].forward.value == 256);
+  CHECK(import(product({"batch", "sequence", 8}), {.batch = 2, .sizes = {{"sequence", 7}}})
+            .layers[LayerId{1}]
+            .forward.value == 7 * 256);
   // A name that holds "batch" counts samples wherever it stands; the first dimension does not then.
-  CHECK(import(product({"sequence", "batch", 8}), {.sizes = {{"sequence", 7}}}).layers[1].forward.value == 7 * 256);
+  CHECK(import(product({"sequence", "batch", 8}), {.sizes = {{"sequence", 7}}}).layers[LayerId{1}].forward.value ==
+        7 * 256);
   CHECK(error_of(mlp({"batch", "sequence", 8})) ==
         "0: : the dimension 'sequence' of the input 'x' has no size [give it with --set sequence=N]\n");
   CHECK(error_of(mlp({"batch", "sequence", 8}), {.sizes = {{"seqence", 7}}})
             .find("no dimension of the inputs is called 'seqence' [did you mean 'sequence'?]") != std::string::npos);
   CHECK(error_of(mlp({"batch", test::OnnxSize(-1), 8})).find("the dimension 'x.1'") != std::string::npos);
-  CHECK(import(mlp({5, 8}), {.batch = 5}).layers[1].forward.value == 256);
-  CHECK(import(mlp({"batch", 8}), {.sizes = {{"batch", 3}}}).layers[1].forward.value == 256);
+  CHECK(import(mlp({5, 8}), {.batch = 5}).layers[LayerId{1}].forward.value == 256);
+  CHECK(import(mlp({"batch", 8}), {.sizes = {{"batch", 3}}}).layers[LayerId{1}].forward.value == 256);
   CHECK(error_of(mlp({"batch", 8}), {.batch = 2, .sizes = {{"batch", 3}}})
             .find("the dimension 'batch' counts samples: 3 of them, or 2?") != std::string::npos);
   // Neither name says what it counts: both are given, and the second counts samples.
-  CHECK(import(product({"t", "b", 8}), {.batch = 4, .sizes = {{"t", 7}, {"b", 4}}}).layers[1].forward.value == 7 * 256);
+  CHECK(import(product({"t", "b", 8}), {.batch = 4, .sizes = {{"t", 7}, {"b", 4}}}).layers[LayerId{1}].forward.value ==
+        7 * 256);
   CHECK(error_of(mlp({5, 8}), {.batch = 4})
             .find("no input has a dimension of 4, the samples said with --batch; 'x' is 5x8") != std::string::npos);
   CHECK(error_of(mlp({"batch", "wide"}), {.sizes = {{"wide", 9}}}).find("1x9 times 8x16") != std::string::npos);
@@ -308,7 +312,7 @@ TEST_CASE("onnx: the model file reads back to the same") {
   problems.throw_if_any();
   const ModelGraph again = test::model_of(tree);
   REQUIRE(again.layers.size() == made.model.layers.size());
-  for (std::size_t l = 0; l < again.layers.size(); ++l) {
+  for (const LayerId l : again.layers.ids()) {
     const Layer &a = made.model.layers[l], &b = again.layers[l];
     CHECK(a.name == b.name);
     CHECK(a.inputs == b.inputs);

@@ -62,9 +62,9 @@ TEST_CASE("parameters, outputs and flops of a layer are those of its operations"
 TEST_CASE("tied scores have no weights of their own, and no bias") {
   const ModelGraph model =
       make("transformer", "{kind: gpt, layers: 1, hidden: 12, heads: 3, sequence: 5, vocabulary: 11}");
-  const Layer& head = model.layers[model.layers.size() - 2];
+  const Layer& head = model.layers[LayerId{model.layers.size() - 2}];
   CHECK(head.parameters == 0);
-  CHECK(head.tie == model.layers[1].tie);
+  CHECK(head.tie == model.layers[LayerId{1}].tie);
   CHECK(head.operations.front().parameters() == 12 * 11);  // Those of the embedding's words.
 }
 

@@ -30,7 +30,7 @@ std::string problem_of(const std::string& text) {
 TEST_CASE("graph.txt: amounts of one sample; inputs and unread parts of tuples are left out") {
   const ModelGraph model = read_pipedream_graph(kGraph, "graph.txt", 2);
   REQUIRE(model.layers.size() == 3);
-  const Layer &embedding = model.layers[0], &lstm = model.layers[1], &relu = model.layers[2];
+  const Layer &embedding = model.layers[LayerId{0}], &lstm = model.layers[LayerId{1}], &relu = model.layers[LayerId{2}];
   CHECK(embedding.name == "node2");
   CHECK(embedding.inputs.empty());
   CHECK(embedding.times->forward.value == 0.0005);
@@ -49,8 +49,8 @@ TEST_CASE("graph.txt: amounts of one sample; inputs and unread parts of tuples a
 
 TEST_CASE("graph.txt: the model file reads back to the same") {
   ModelGraph model = read_pipedream_graph(kGraph, "graph.txt", 3);
-  model.layers[0].name = "a, \"b\": [c\\";
-  model.layers[1].name = "null";
+  model.layers[LayerId{0}].name = "a, \"b\": [c\\";
+  model.layers[LayerId{1}].name = "null";
   config::Problems problems;
   const config::Value tree = config::parse_yaml(timed_model_yaml(model, "By hand"), "model.yaml", problems);
   problems.throw_if_any();
@@ -61,7 +61,7 @@ TEST_CASE("graph.txt: the model file reads back to the same") {
   problems.throw_if_any();
   const ModelGraph again = def.build(map);
   REQUIRE(again.layers.size() == model.layers.size());
-  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+  for (const LayerId l : model.layers.ids()) {
     const Layer &a = model.layers[l], &b = again.layers[l];
     CHECK(a.name == b.name);
     CHECK(a.inputs == b.inputs);
@@ -98,11 +98,11 @@ TEST_CASE("timed: inputs by name, or the layer before") {
   const ModelBuilder& def = get_from(model_builders::all(), "builder", "timed");
   const auto make = [&](const std::string& yaml) { return def.build(test::checked(yaml, *def.fields)); };
   const ModelGraph model = make("layers: [{name: a, inputs: [], forward: 2 ms}, {name: b, inputs: [a], forward: 1 s}]");
-  CHECK(model.layers[0].times->forward.value == 0.002);
-  CHECK(model.layers[1].inputs == std::vector<LayerId>{LayerId{0}});
+  CHECK(model.layers[LayerId{0}].times->forward.value == 0.002);
+  CHECK(model.layers[LayerId{1}].inputs == std::vector<LayerId>{LayerId{0}});
   const ModelGraph chain = make("layers: [{name: a, forward: 2 ms}, {name: b, forward: 1 s}]");
-  CHECK(chain.layers[0].inputs.empty());
-  CHECK(chain.layers[1].inputs == std::vector<LayerId>{LayerId{0}});
+  CHECK(chain.layers[LayerId{0}].inputs.empty());
+  CHECK(chain.layers[LayerId{1}].inputs == std::vector<LayerId>{LayerId{0}});
   CHECK(test::input_error_of([&] {
           make("layers: [{name: a, inputs: [b], forward: 2 ms}]");
         }).find("no layer in front of this one is called 'b'") != std::string::npos);

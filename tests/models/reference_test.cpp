@@ -12,7 +12,7 @@ namespace {
 
 double number(const std::string& text) { return std::stod(text); }
 
-std::string names(const std::vector<std::string>& known, const Layer& layer) {
+std::string names(const IdVector<LayerId, std::string>& known, const Layer& layer) {
   std::vector<std::string> inputs;
   for (LayerId id : layer.inputs) inputs.push_back(known[id]);
   return join(inputs, ";");
@@ -26,12 +26,12 @@ void compare(const std::string& file, const ModelGraph& model, Names name) {
   std::vector<std::string> lines = split(read_file(folder + "/graphpipe/models/" + file + ".csv"), '\n');
   if (trim(lines.back()).empty()) lines.pop_back();
   REQUIRE(lines.size() == model.layers.size() + 1);
-  std::vector<std::string> known;
+  IdVector<LayerId, std::string> known;
   for (std::size_t i = 1; i < lines.size(); ++i) known.push_back(split(lines[i], ',')[1]);
   const double bytes = model.precision.activation;
-  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+  for (const LayerId i : model.layers.ids()) {
     const Layer& layer = model.layers[i];
-    const std::vector<std::string> row = split(trim(lines[i + 1]), ',');
+    const std::vector<std::string> row = split(trim(lines[i.value + 1]), ',');
     CAPTURE(file);
     CAPTURE(layer.name);
     REQUIRE(row.size() == 11);

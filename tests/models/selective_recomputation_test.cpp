@@ -29,8 +29,8 @@ ModelGraph gpt(const std::string& more = "") {
 /// Devices that reach 1 TFLOP/s, with memory that sets no limit in time.
 Cluster devices(int count, Bytes memory = {}) {
   Cluster cluster = test::star(count, 1e9, 0);
-  cluster.types[0].peak = FlopRate{1e12};
-  cluster.types[0].memory = memory;
+  cluster.types[DeviceTypeId{0}].peak = FlopRate{1e12};
+  cluster.types[DeviceTypeId{0}].memory = memory;
   return cluster;
 }
 

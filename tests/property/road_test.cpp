@@ -42,9 +42,9 @@ bool same(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(std::a
 template <class Wanted>
 std::map<int, std::vector<std::pair<double, double>>> spans(const Run& run, Wanted&& wanted) {
   std::map<int, std::vector<std::pair<double, double>>> all;
-  for (std::size_t n = 0; n < run.program.size(); ++n)
+  for (const InstructionId n : run.program.instructions.ids())
     if (wanted(run.program.instructions[n]))
-      all[run.program.instructions[n].device].emplace_back(run.timeline.start[n], run.timeline.end[n]);
+      all[run.program.instructions[n].device.value].emplace_back(run.timeline.start[n], run.timeline.end[n]);
   for (auto& device : all) std::sort(device.second.begin(), device.second.end());
   return all;
 }
@@ -59,9 +59,9 @@ bool as_rated(const Run& run) { return Conditions(run.cluster).as_rated(); }
 
 /// Changes only make it longer; without any it is what the program says.
 void check_length(const Run& run, std::size_t n) {
-  const double rated = run.timeline.start[n] + run.program.instructions[n].duration.value;
-  RC_ASSERT(run.timeline.end[n] >= rated * (1 - 1e-9));
-  if (as_rated(run)) RC_ASSERT(same(run.timeline.end[n], rated));
+  const double rated = run.timeline.start[InstructionId{n}] + run.program.instructions[InstructionId{n}].duration.value;
+  RC_ASSERT(run.timeline.end[InstructionId{n}] >= rated * (1 - 1e-9));
+  if (as_rated(run)) RC_ASSERT(same(run.timeline.end[InstructionId{n}], rated));
 }
 
 }  // namespace
@@ -71,10 +71,10 @@ TEST_CASE("everything an instruction waits for is over when it starts, and a com
     CHECK(test::holds("waits", [&] {
       const Run run = any_run(*backend);
       for (std::size_t n = 0; n < run.program.size(); ++n) {
-        const Instruction& i = run.program.instructions[n];
-        for (const InstructionId w : run.program.waits_for(InstructionId{static_cast<std::int64_t>(n)}))
-          RC_ASSERT(run.timeline.start[n] >= run.timeline.end_of(w).value * (1 - 1e-12));
-        RC_ASSERT(run.timeline.end[n] >= run.timeline.start[n]);
+        const Instruction& i = run.program.instructions[InstructionId{n}];
+        for (const InstructionId w : run.program.waits_for(InstructionId{n}))
+          RC_ASSERT(run.timeline.start[InstructionId{n}] >= run.timeline.end_of(w).value * (1 - 1e-12));
+        RC_ASSERT(run.timeline.end[InstructionId{n}] >= run.timeline.start[InstructionId{n}]);
         if (i.is_compute()) check_length(run, n);
       }
       for (const Transfer& t : run.program.transfers) {
@@ -100,11 +100,10 @@ TEST_CASE("busy and idle are the length of the run on every device, and waiting 
       const Run run = any_run(*backend);
       double all = 0;
       int used = 0;
-      for (std::size_t d = 0; d < run.report.devices.size(); ++d) {
+      for (const DeviceId d : run.report.devices.ids()) {
         double busy = 0, idle = 0, at = 0;
-        const auto own =
-            spans(run, [&](const Instruction& i) { return i.is_compute() && i.device == static_cast<int>(d); });
-        const auto found = own.find(static_cast<int>(d));
+        const auto own = spans(run, [&](const Instruction& i) { return i.is_compute() && i.device == d; });
+        const auto found = own.find(d.value);
         if (found != own.end())
           for (const auto& span : found->second)
             busy += span.second - span.first, idle += span.first - at, at = span.second;
@@ -143,7 +142,7 @@ TEST_CASE("memory returns to what stays, never goes under it, and the peak is th
         }
         if (!curve.empty()) RC_ASSERT(std::abs(curve.back().total().value) <= 1e-3);
         if (!curve.empty()) RC_ASSERT(curve.back().activations == 0);
-        const MemoryPeak& peak = run.report.devices[d].memory;
+        const MemoryPeak& peak = run.report.devices[DeviceId{d}].memory;
         RC_ASSERT(same(peak.total.value, peak.resident.value + highest));
         RC_ASSERT(same(peak.total.value, (peak.resident + peak.stash + peak.received + peak.outgoing).value));
         RC_ASSERT(peak.activations == activations);
@@ -191,8 +190,8 @@ TEST_CASE("weights: a version is read only when it is there and still kept") {
     RC_LOG() << to_text(c);
     const Program program = test::program_or_discard(c);
     const bool agree = test::policy(c.weights).backward == BackwardWeights::SameAsForward;
-    std::map<std::pair<int, int>, int> newest;  // by stage and device
-    std::map<std::tuple<int, int, int>, int> forward;
+    std::map<std::pair<StageId, DeviceId>, int> newest;
+    std::map<std::tuple<StageId, DeviceId, int>, int> forward;
     for (const Instruction& i : program.instructions) {
       if (!i.is_compute()) continue;
       int& version = newest[{i.stage, i.device}];

@@ -93,7 +93,7 @@ void check_memory(const CompiledExperiment& p, const Outcome& run) {
   for (int d = 0; d < p.program.devices; ++d) {
     const MemoryCurve curve = history.curve(DeviceId{d});
     if (curve.empty()) continue;
-    const Bytes most = run.report.devices[d].memory.total;
+    const Bytes most = run.report.devices[DeviceId{d}].memory.total;
     CHECK(std::abs(curve.back().total().value) <= 1e-9 * most.value);
     CHECK(curve.back().activations == 0);
   }

@@ -34,7 +34,7 @@ Instance any_instance(Rng& rng, const std::vector<Placement>& placements) {
   i.plan = placed_plan(placement, i.ranks, placement == Placement::Linear ? 1 : 2, micro_batches, turn);
   const bool recompute = rng.integer(0, 2) == 0;
   for (StageEdge& e : i.plan.edges) e.bytes = Bytes{static_cast<double>(rng.integer(0, 20000))};
-  for (int s = 0; s < i.plan.stage_count(); ++s) {
+  for (const StageId s : i.plan.stages.ids()) {
     StageCost c;
     c.forward = c.recompute = Seconds{rng.uniform(5, 20)};
     c.input_gradient = Seconds{rng.uniform(5, 20)};
@@ -43,7 +43,7 @@ Instance any_instance(Rng& rng, const std::vector<Placement>& placements) {
     const Bytes stash{static_cast<double>(rng.integer(50, 100))};
     c.memory.stash = std::min(stash, Bytes{static_cast<double>(rng.integer(5, 60))});
     c.memory.recompute_stash = stash - c.memory.stash;
-    i.plan.stages[StageId{s}].shape.recomputation = recompute ? Recomputation::Full : Recomputation::None;
+    i.plan.stages[s].shape.recomputation = recompute ? Recomputation::Full : Recomputation::None;
     c.update = Seconds{rng.uniform(0, 2)};
     i.costs.add({c});
   }
@@ -62,7 +62,7 @@ void add_ties(Instance& i, Rng& rng) {
       if (s < last && rng.integer(0, 1) == 0) continue;
       const StageId twin = i.plan.stage(StageId{s}).twin;
       holds[s] = true;
-      if (twin.valid()) holds[twin] = true;
+      if (twin.valid()) holds[twin.value] = true;
     }
     for (int s = 0; s <= last; ++s)
       if (holds[s]) tie.stages.push_back(s);

@@ -57,7 +57,7 @@ TEST_CASE("fixtures: orders, samples in flight and makespan, exactly") {
     for (const config::Value& e : f.at("edges").items)
       plan.edges.push_back({StageId{ints(e)[0]}, StageId{ints(e)[1]}, {}});
     CHECK_NOTHROW(check_plan(plan));
-    CHECK(in_flight_samples(plan) == ints(f.at("inflight_samples")));
+    CHECK(in_flight_samples(plan) == IdVector<StageId, int>(ints(f.at("inflight_samples"))));
 
     const Schedule schedule = test::build("graph", plan);
     const auto& orders = f.at("orders").items;
@@ -95,7 +95,7 @@ TEST_CASE("buffer sizes of the prototype's strategy files") {
       for (int s = 1; s <= 4; ++s) plan.edges.push_back({StageId{s}, StageId{0}, {}});
       plan.edges.push_back({StageId{0}, StageId{5}, {}});
     }
-    CHECK(in_flight_samples(plan) == buffers);
+    CHECK(in_flight_samples(plan) == IdVector<StageId, int>(buffers));
     ++count;
   }
   CHECK(count >= 5);

@@ -67,7 +67,7 @@ TEST_CASE("every reference schedule is accepted and gives the reference's times 
       const ParsedJson& peaks = entry["peak_act_chunks_alpha0"];
       REQUIRE(peaks.size() == report.devices.size());
       for (std::size_t d = 0; d < peaks.size(); ++d)
-        CHECK(report.devices[d].memory.activations == peaks[d].get<double>());
+        CHECK(report.devices[DeviceId{d}].memory.activations == peaks[d].get<double>());
     }
     ++files;
   }

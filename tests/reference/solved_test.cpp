@@ -42,9 +42,9 @@ struct Made {
     double longest = 0;
     for (int d = 0; d < program.devices; ++d) {
       double first = 1e300, last = 0;
-      for (std::size_t n = 0; n < program.size(); ++n) {
+      for (const InstructionId n : program.instructions.ids()) {
         const Instruction& i = program.instructions[n];
-        if (i.device != d || !i.is_compute() || i.kind == InstructionKind::Update) continue;
+        if (i.device.value != d || !i.is_compute() || i.kind == InstructionKind::Update) continue;
         first = std::min(first, timeline.start[n]), last = std::max(last, timeline.end[n]);
       }
       longest = std::max(longest, last - first);

@@ -58,15 +58,17 @@ class Reads {
     for (int d = 0; d < schedule.device_count(); ++d)
       for (std::size_t i = 0; i < schedule.row(DeviceId{d}).size(); ++i) {
         const Op& op = schedule.row(DeviceId{d})[i];
-        found_[{op.stage, op.kind, op.micro}] = reads.at(DeviceId{static_cast<std::int64_t>(d)}, i);
+        found_[{op.stage, op.kind, op.micro}] = reads.at(DeviceId{d}, i);
       }
   }
   int version(const Row& row, OpKind kind) const { return at(row, kind).version; }
   int horizon(const Row& row, OpKind kind) const { return std::max(0, at(row, kind).horizon); }
 
  private:
-  const WeightRead& at(const Row& row, OpKind kind) const { return found_.at({row[kStage], kind, row[kMicro]}); }
-  std::map<std::tuple<int, OpKind, int>, WeightRead> found_;
+  const WeightRead& at(const Row& row, OpKind kind) const {
+    return found_.at({StageId{row[kStage]}, kind, row[kMicro]});
+  }
+  std::map<std::tuple<StageId, OpKind, int>, WeightRead> found_;
 };
 
 }  // namespace

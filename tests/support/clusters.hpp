@@ -12,7 +12,8 @@ inline Cluster bare_cluster(int devices, int switches = 0) {
   Cluster cluster;
   cluster.name = "by hand";
   cluster.types.resize(1);
-  for (int d = 0; d < devices; ++d) cluster.devices.push_back({"d" + std::to_string(d), 0, "h" + std::to_string(d)});
+  for (int d = 0; d < devices; ++d)
+    cluster.devices.push_back({"d" + std::to_string(d), DeviceTypeId{0}, "h" + std::to_string(d)});
   for (int s = 0; s < switches; ++s) cluster.switches.push_back("s" + std::to_string(s));
   return cluster;
 }
@@ -21,10 +22,9 @@ inline Cluster bare_cluster(int devices, int switches = 0) {
 inline Cluster devices_with(const std::vector<double>& speeds) {
   Cluster cluster = bare_cluster(static_cast<int>(speeds.size()));
   cluster.types.clear();
-  for (std::size_t d = 0; d < speeds.size(); ++d) {
-    cluster.types.emplace_back();
-    cluster.types.back().speed = speeds[d];
-    cluster.devices[d].type = static_cast<int>(d);
+  for (const DeviceId d : cluster.devices.ids()) {
+    cluster.devices[d].type = cluster.types.push_back({});
+    cluster.types.back().speed = speeds[d.value];
   }
   return cluster;
 }

@@ -28,15 +28,15 @@ class CollectiveSteps {
   const Program& program() const { return to_; }
 
  private:
-  bool is_collective(std::size_t i) const { return from_.instructions[i].kind == InstructionKind::Collective; }
+  bool is_collective(InstructionId i) const { return from_.at(i).kind == InstructionKind::Collective; }
 
   void number() {
     std::int64_t next = 0;
-    for (std::size_t i = 0; i < from_.size();) {
-      const int count = is_collective(i) ? from_.collective(from_.instructions[i]).members : 1;
+    for (InstructionId i{0}; from_.instructions.contains(i);) {
+      const int count = is_collective(i) ? from_.collective(from_.at(i)).members : 1;
       if (is_collective(i)) next += count * (std::ssize(kinds_) - 1);
       for (int m = 0; m < count; ++m) last_.emplace_back(next++);
-      i += count;
+      i.value += count;
     }
   }
 
@@ -49,23 +49,23 @@ class CollectiveSteps {
     if (!from_.traffic.empty()) to_.traffic.push_back(0);
   }
 
-  std::vector<InstructionId> waits_of(std::size_t i) const {
+  std::vector<InstructionId> waits_of(InstructionId i) const {
     std::vector<InstructionId> waits;
-    for (const InstructionId w : from_.waits_for(InstructionId{static_cast<std::int64_t>(i)})) waits.push_back(last(w));
+    for (const InstructionId w : from_.waits_for(i)) waits.push_back(last(w));
     return waits;
   }
 
   void write() {
-    for (std::size_t i = 0; i < from_.size();) {
+    for (InstructionId i{0}; from_.instructions.contains(i);) {
       if (!is_collective(i)) {
-        add(from_.instructions[i], waits_of(i));
+        add(from_.at(i), waits_of(i));
         if (!from_.traffic.empty()) to_.traffic.back() = from_.traffic[i];
-        ++i;
+        ++i.value;
         continue;
       }
-      const Collective old = from_.collective(from_.instructions[i]);
+      const Collective old = from_.collective(from_.at(i));
       for (const CollectiveKind kind : kinds_) step(old, kind);
-      i += old.members;
+      i.value += old.members;
     }
   }
 
@@ -73,15 +73,15 @@ class CollectiveSteps {
     Collective made = old;
     const bool first = old_ != old.first;
     const InstructionId before = made.first;
-    made.first = InstructionId{static_cast<std::int64_t>(to_.size())};
+    made.first = to_.instructions.next_id();
     DeviceGroup group;
     for (int m = 0; m < old.members; ++m) group.devices.push_back(from_.at(old.member(m)).device);
     made.shape = add_shape(to_, kind, CollectiveAlgorithm::Ring, group, from_.shape(old).bytes);
     for (int m = 0; m < old.members; ++m) {
       Instruction member = from_.at(old.member(m));
       member.payload = static_cast<std::int32_t>(to_.collectives.size());
-      const InstructionId previous{made.first + m - old.members};
-      add(member, first ? waits_of(static_cast<std::size_t>(before + m)) : std::vector<InstructionId>{previous});
+      const InstructionId previous{made.first.value + m - old.members};
+      add(member, first ? waits_of(InstructionId{before.value + m}) : std::vector<InstructionId>{previous});
     }
     to_.collectives.push_back(made);
     old_ = old.first;
@@ -89,8 +89,8 @@ class CollectiveSteps {
 
   const Program& from_;
   std::vector<CollectiveKind> kinds_;
-  std::vector<InstructionId> last_;  ///< By old number: the new one, of a member that of the last step.
-  InstructionId old_;                ///< First member of the collective that is being replaced.
+  IdVector<InstructionId, InstructionId> last_;  ///< By old number: the new one, of a member that of the last step.
+  InstructionId old_;                            ///< First member of the collective that is being replaced.
   Program to_;
 };
 

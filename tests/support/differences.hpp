@@ -15,10 +15,10 @@ inline std::string difference(const Program& program, const Timeline& a, const T
   const auto same = [&](double x, double y) {
     return std::abs(x - y) <= tolerance * std::max(std::abs(x), std::abs(y));
   };
-  for (std::size_t i = 0; i < program.size(); ++i)
+  for (const InstructionId i : program.instructions.ids())
     if (!same(a.start[i], b.start[i]) || !same(a.end[i], b.end[i]))
-      return to_text(program, InstructionId{static_cast<std::int64_t>(i)}) + ": " + shortest(a.start[i]) + " to " +
-             shortest(a.end[i]) + " against " + shortest(b.start[i]) + " to " + shortest(b.end[i]);
+      return to_text(program, i) + ": " + shortest(a.start[i]) + " to " + shortest(a.end[i]) + " against " +
+             shortest(b.start[i]) + " to " + shortest(b.end[i]);
   return {};
 }
 

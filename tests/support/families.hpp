@@ -46,16 +46,16 @@ inline Figures figures(std::string_view name, int p, int v, int m, OpTimes t, co
     const Cluster cluster = delay_cluster(program.devices, 0);
     const Timeline timeline = run_ideal(program, cluster);
     f.messages = static_cast<double>(program.transfers.size()) / (m * iterations);
-    std::vector<double> first(static_cast<std::size_t>(program.devices), 1e300), last(first.size(), 0);
-    for (std::size_t n = 0; n < program.size(); ++n) {
-      const Instruction& i = program.instructions[n];
+    IdVector<DeviceId, double> first(static_cast<std::size_t>(program.devices), 1e300), last(first.size(), 0);
+    for (const InstructionId n : program.instructions.ids()) {
+      const Instruction& i = program.at(n);
       if (!i.is_compute() || i.kind == InstructionKind::Update) continue;
       double& begin = first[i.device];
       double& end = last[i.device];
       begin = std::min(begin, timeline.start[n]), end = std::max(end, timeline.end[n]);
     }
     f.span = 0;
-    for (std::size_t d = 0; d < first.size(); ++d) f.span = std::max(f.span, last[d] - first[d]);
+    for (const DeviceId d : first.ids()) f.span = std::max(f.span, last[d] - first[d]);
     return measure(program, timeline, cluster);
   };
   const Report several = report(kIterations), one = report(1);

@@ -10,7 +10,7 @@ namespace stagecraft::test {
 inline std::string listing(const Program& program) {
   std::string text;
   for (std::size_t n = 0; n < program.size(); ++n) {
-    const InstructionId id{static_cast<std::int64_t>(n)};
+    const InstructionId id{n};
     text += to_text(program, id);
     const char* before = " after ";
     for (const InstructionId wait : program.waits_for(id)) {
@@ -28,7 +28,7 @@ inline std::string buffers_text(const Program& program, int device) {
   std::string text;
   for_each_buffer(program, [&](std::uint32_t number) {
     const Buffer b = program.buffer(number);
-    if (b.device == device)
+    if (b.device.value == device)
       text += std::string(kinds[static_cast<int>(b.kind)]) + " " + to_text(program, b.allocated_by) + ".." +
               to_text(program, b.freed_by) + " " + std::to_string(static_cast<long>(b.size.value)) + "\n";
   });

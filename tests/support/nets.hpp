@@ -52,19 +52,19 @@ inline ModelGraph deep_net(int stages, int inputs = 16, int inner = 32, int outp
 
 /// Bytes that flow between stages, one edge for each pair that a layer joins, in the order of the stages.
 inline void connect(Plan& plan, const ModelGraph& model) {
-  std::vector<int> stage_of(model.layers.size(), -1);
-  for (int s = 0; s < plan.stage_count(); ++s)
-    for (const LayerId l : plan.stage(StageId{s}).shape.layers) stage_of[l] = s;
-  for (int from = 0; from < plan.stage_count(); ++from)
-    for (int to = 0; to < plan.stage_count(); ++to) {
-      std::vector<bool> crosses(model.layers.size(), false);
-      for (std::size_t l = 0; l < model.layers.size(); ++l)
+  IdVector<LayerId, StageId> stage_of(model.layers.size());
+  for (const StageId s : plan.stages.ids())
+    for (const LayerId l : plan.stage(s).shape.layers) stage_of[l] = s;
+  for (const StageId from : plan.stages.ids())
+    for (const StageId to : plan.stages.ids()) {
+      IdVector<LayerId, bool> crosses(model.layers.size(), false);
+      for (const LayerId l : model.layers.ids())
         for (const LayerId input : model.layers[l].inputs)
           if (stage_of[l] == to && stage_of[input] == from && from != to) crosses[input] = true;
       Bytes bytes;
-      for (std::size_t l = 0; l < crosses.size(); ++l)
+      for (const LayerId l : crosses.ids())
         if (crosses[l]) bytes += model.layers[l].output;
-      if (bytes.value > 0) plan.edges.push_back({StageId{from}, StageId{to}, bytes});
+      if (bytes.value > 0) plan.edges.push_back({from, to, bytes});
     }
 }
 

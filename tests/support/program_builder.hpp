@@ -86,11 +86,11 @@ class ProgramBuilder {
     Program program = program_;
     std::vector<std::uint32_t>& first = program.first_wait;
     first.assign(program.size() + 1, 0);
-    for (const auto& edge : edges_) ++first[static_cast<std::size_t>(edge.first) + 1];
+    for (const auto& edge : edges_) ++first[edge.first.value + 1];
     std::partial_sum(first.begin(), first.end(), first.begin());
     program.waits.resize(edges_.size());
     std::vector<std::uint32_t> next(first);
-    for (const auto& edge : edges_) program.waits[next[edge.first]++] = edge.second;
+    for (const auto& edge : edges_) program.waits[next[edge.first.value]++] = edge.second;
     return program;
   }
 
@@ -106,14 +106,13 @@ class ProgramBuilder {
   }
 
   InstructionId add(Instruction instruction, StreamKind kind, int peer, const Ids& after) {
-    const InstructionId id{static_cast<std::int64_t>(program_.size())};
+    const InstructionId id{program_.size()};
     for (const InstructionId earlier : after) wait(id, earlier);
     const bool message = kind == StreamKind::Send || kind == StreamKind::Receive;
     if (message ? ordered_ : ops_ordered_ || kind != StreamKind::Compute) {
       auto [place, fresh] = streams_.try_emplace({instruction.device, kind, peer});
       if (fresh) {
-        place->second.first = StreamId{static_cast<std::int64_t>(program_.streams.size())};
-        program_.streams.push_back({instruction.device, kind, DeviceId{peer}});
+        place->second.first = program_.streams.push_back({instruction.device, kind, DeviceId{peer}});
       } else {
         wait(id, place->second.second);
       }
@@ -132,7 +131,7 @@ class ProgramBuilder {
 
   Program program_;
   std::vector<std::pair<InstructionId, InstructionId>> edges_;  ///< Later, earlier.
-  std::map<std::tuple<std::int32_t, StreamKind, int>, std::pair<StreamId, InstructionId>> streams_;
+  std::map<std::tuple<DeviceId, StreamKind, int>, std::pair<StreamId, InstructionId>> streams_;
   std::map<std::pair<int, int>, std::int32_t> routes_;
   std::map<std::pair<InstructionKind, int>, std::int32_t> count_;
   bool ordered_ = true, ops_ordered_ = true;

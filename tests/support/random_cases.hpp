@@ -120,7 +120,7 @@ RandomCase random_case(Pick&& pick, int most_stages = 6) {
   c.plan.mini_batch = largest * turns * ((std::max(pick(1, 8), needed) + turns - 1) / turns);
   c.update_often = c.schedule == "pipedream" && pick(0, 3) == 3;
   for (std::size_t i = devices.size(); i > 1; --i) std::swap(devices[i - 1], devices[pick(0, static_cast<int>(i) - 1)]);
-  std::vector<Bytes> gradients;  // [stage]: replicas sum one and the same tensor.
+  IdVector<StageId, Bytes> gradients;  // Replicas sum one and the same tensor.
   for (Stage& stage : c.plan.stages) {
     gradients.push_back(random_cost(pick).memory.gradients);
     std::vector<StageCost> replicas;

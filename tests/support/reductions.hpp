@@ -32,9 +32,9 @@ inline void tie_stages(Plan& plan, const std::vector<StageTie>& ties) {
       layer.tie = "t" + std::to_string(t);
       layer.parameters = s == ties[t].stages.front() ? ties[t].bytes : 0;
     }
-  std::vector<Reduction> reductions = derive_reductions(plan, model);
-  for (std::size_t r = 0; r < reductions.size(); ++r)
-    if (!is_tied(reductions[r])) reductions[r].bytes = r < plan.reductions.size() ? plan.reductions[r].bytes : Bytes{};
+  IdVector<ReductionId, Reduction> reductions = derive_reductions(plan, model);
+  for (const ReductionId r : reductions.ids())
+    if (!is_tied(reductions[r])) reductions[r].bytes = plan.reductions.contains(r) ? plan.reductions[r].bytes : Bytes{};
   plan.reductions = std::move(reductions);
 }
 

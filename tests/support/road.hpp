@@ -46,7 +46,7 @@ inline Program program_of(std::string_view name, const Plan& by_hand, const Stag
 /// The instruction with this text, such as "0>1:0F1".
 inline InstructionId find(const Program& program, std::string_view text) {
   for (std::size_t i = 0; i < program.size(); ++i)
-    if (const InstructionId id{static_cast<std::int64_t>(i)}; to_text(program, id) == text) return id;
+    if (const InstructionId id{i}; to_text(program, id) == text) return id;
   throw InternalError("no instruction " + std::string(text));
 }
 

@@ -29,8 +29,7 @@ inline std::vector<VertexId> places_of(const Cluster& cluster, const Route& rout
     const Link& link = cluster.links[hop.link];
     if (link.ends.size() != 2 || places.back() != link.ends[hop.forward ? 0 : 1]) return {};
     places.push_back(link.ends[hop.forward ? 1 : 0]);
-    if (places.size() <= route.hops.size() && static_cast<std::size_t>(places.back()) < cluster.devices.size())
-      return {};
+    if (places.size() <= route.hops.size() && cluster.devices.contains(DeviceId{places.back().value})) return {};
   }
   return places.back() == cluster.vertex(to) ? places : std::vector<VertexId>{};
 }
@@ -40,9 +39,9 @@ template <class Target>
 int busiest(const Cluster& cluster, Target target) {
   const Router router(cluster);
   std::vector<int> load(2 * cluster.links.size());
-  for (int d = 0; d < static_cast<int>(cluster.devices.size()); ++d)
-    for (const Hop& hop : router.require(DeviceId{d}, DeviceId{target(d)}).hops)
-      ++load[2 * static_cast<std::size_t>(hop.link) + (hop.forward ? 1 : 0)];
+  for (const DeviceId d : cluster.devices.ids())
+    for (const Hop& hop : router.require(d, DeviceId{target(d.value)}).hops)
+      ++load[2 * hop.link.value + (hop.forward ? 1 : 0)];
   return *std::max_element(load.begin(), load.end());
 }
 

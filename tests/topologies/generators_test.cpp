@@ -44,7 +44,7 @@ TEST_CASE("uniform: a link for each pair, or one for each device") {
   CHECK(mesh.devices.size() == 4);
   CHECK(mesh.links.size() == 6);
   CHECK(mesh.types.size() == 1);
-  CHECK(mesh.types[0].name == "a100-40");
+  CHECK(mesh.types[DeviceTypeId{0}].name == "a100-40");
   CHECK(path(mesh, "gpu3", "gpu1") == "gpu1-gpu3 ");
   const Cluster star = make("uniform", "{devices: 4, prefix: d, network: star, type: h200, link: {bandwidth: 1 GB/s}}");
   CHECK(star.links.size() == 4);
@@ -55,11 +55,13 @@ TEST_CASE("uniform: a link for each pair, or one for each device") {
 
 TEST_CASE("a type is a preset, a name from the table, or a map") {
   const std::string rest = ", link: {bandwidth: 1 GB/s}}";
-  CHECK(make("uniform", "{devices: 1, types: {mine: {preset: h200, speed: 2}}, type: mine" + rest).types[0].speed == 2);
+  CHECK(make("uniform", "{devices: 1, types: {mine: {preset: h200, speed: 2}}, type: mine" + rest)
+            .types[DeviceTypeId{0}]
+            .speed == 2);
   const Cluster own =
       make("uniform", "{devices: 2, type: {peak: 1 TFLOP/s, memory_bandwidth: 1 GB/s, memory: 1 GB}" + rest);
   CHECK(own.types.size() == 1);
-  CHECK(own.types[0].peak.value == 1e12);
+  CHECK(own.types[DeviceTypeId{0}].peak.value == 1e12);
   has(wrong("uniform", "{devices: 1, type: h10-sxm" + rest), "1: type: 'h10-sxm' is not a known device type [did you");
   has(wrong("uniform", "{devices: 1, type: {peek: 1 TFLOP/s}" + rest), "type.peek");
   has(wrong("uniform", "{devices: 1, type: {peak: 1 TFLOP/s}" + rest), "'memory' is missing");
@@ -76,7 +78,7 @@ TEST_CASE("star: groups of unequal devices") {
   const Cluster cluster = make("star", text);
   CHECK(cluster.devices.size() == 3);
   CHECK(cluster.types.size() == 2);
-  CHECK(cluster.links[2].duplex == Duplex::Half);
+  CHECK(cluster.links[LinkId{2}].duplex == Duplex::Half);
   CHECK(path(cluster, "nano1", "pi0") == "nano1.link pi0.link ");
   has(wrong("star", "groups:\n  - {name: a, type: h200, link: fsat}\nlinks: {fast: {bandwidth: 1 GB/s}}\n"),
       "2: groups[0].link: `links` has no entry 'fsat' [did you mean 'fast'?]");
@@ -85,7 +87,7 @@ TEST_CASE("star: groups of unequal devices") {
 TEST_CASE("nvlink_pods: NVSwitch inside, a card for every GPU") {
   const Cluster cluster = make("nvlink_pods", "nodes: {n: {count: 2, gpus: 4, type: h100-sxm}}\n" + kLinks);
   CHECK(cluster.devices.size() == 8);
-  CHECK(cluster.devices[5].host == "n1");
+  CHECK(cluster.devices[DeviceId{5}].host == "n1");
   CHECK(path(cluster, "n0.gpu0", "n0.gpu3") == "n0.gpu0.nvlink n0.gpu3.nvlink ");
   CHECK(path(cluster, "n0.gpu1", "n1.gpu2") == "n0.gpu1.nic n1.gpu2.nic ");
 }
@@ -139,11 +141,11 @@ TEST_CASE("explicit: cables, switches and a shared medium") {
                                "  air: {among: [b, c, hub], bandwidth: 1 MB/s}\n"
                                "  up: {between: [a, hub], bandwidth: 1 GB/s, duplex: unshared}\n");
   CHECK(cluster.types.size() == 2);
-  CHECK(cluster.devices[0].host == "a");
-  CHECK(cluster.devices[1].host == "x");
-  CHECK(cluster.links[0].duplex == Duplex::Full);
-  CHECK(cluster.links[1].duplex == Duplex::Half);
-  CHECK(cluster.links[2].duplex == Duplex::Unshared);
+  CHECK(cluster.devices[DeviceId{0}].host == "a");
+  CHECK(cluster.devices[DeviceId{1}].host == "x");
+  CHECK(cluster.links[LinkId{0}].duplex == Duplex::Full);
+  CHECK(cluster.links[LinkId{1}].duplex == Duplex::Half);
+  CHECK(cluster.links[LinkId{2}].duplex == Duplex::Unshared);
   CHECK(path(cluster, "a", "b") == "ab ");
   CHECK(path(cluster, "b", "c") == "air ");
   CHECK(path(cluster, "a", "c") == "up air ");
@@ -201,7 +203,7 @@ TEST_CASE("explicit: given ways go before those that are found, and links withou
   CHECK(text(2, 0) == "air> ");
   CHECK(router.require(DeviceId{0}, DeviceId{2}).latency.value == 1e-6);
   CHECK_FALSE(router.route(DeviceId{1}, DeviceId{2}));
-  CHECK(cluster.links[3].duplex == Duplex::Half);
+  CHECK(cluster.links[LinkId{3}].duplex == Duplex::Half);
 }
 
 TEST_CASE("explicit: ways that lead nowhere") {
@@ -229,7 +231,7 @@ const std::string kRest = ", memory: {alone: 1 TB/s}, messages: {bandwidth: 500 
 TEST_CASE("carved_gpu: parts in whole groups, one memory that ops and messages share") {
   const Cluster four = make("carved_gpu", "{multiprocessors: 132, parts: 4, " + kGpu + kRest);
   REQUIRE(four.devices.size() == 4);
-  const DeviceType& part = four.types.at(0);  // 16 groups of 8 fit into 132: 4 groups each, and 4 are over.
+  const DeviceType& part = four.types[DeviceTypeId{0}];  // 16 groups of 8 fit into 132: 4 groups each, and 4 are over.
   CHECK(part.name == "gpu-32sm");
   CHECK(part.peak.value == doctest::Approx(32e12));
   CHECK(part.speed == doctest::Approx(2.0 * 32 / 132));
@@ -238,7 +240,7 @@ TEST_CASE("carved_gpu: parts in whole groups, one memory that ops and messages s
   CHECK(part.busy.value == doctest::Approx(100));
   CHECK(path(four, "part0", "part3") == "messages memory ");
   CHECK(path(four, "part3", "part0") == "messages memory ");
-  const Link& memory = four.links.at(1);
+  const Link& memory = four.links[LinkId{1}];
   CHECK(memory.bandwidth.value == 2e12);  // A copy reads and writes each byte.
   CHECK(memory.duplex == Duplex::Half);
   for (const Device& d : four.devices) CHECK(d.memory == LinkId{1});
@@ -246,12 +248,14 @@ TEST_CASE("carved_gpu: parts in whole groups, one memory that ops and messages s
   CHECK(way.latency.value == doctest::Approx(4e-6));
   CHECK(way.bandwidth.value == 5e11);
 
-  CHECK(make("carved_gpu", "{multiprocessors: 132, parts: 8, " + kGpu + kRest).types[0].name == "gpu-16sm");
-  CHECK(make("carved_gpu", "{multiprocessors: 132, group: 2, parts: 2, " + kGpu + kRest).types[0].name == "gpu-66sm");
+  CHECK(make("carved_gpu", "{multiprocessors: 132, parts: 8, " + kGpu + kRest).types[DeviceTypeId{0}].name ==
+        "gpu-16sm");
+  CHECK(make("carved_gpu", "{multiprocessors: 132, group: 2, parts: 2, " + kGpu + kRest).types[DeviceTypeId{0}].name ==
+        "gpu-66sm");
   const Cluster whole = make("carved_gpu", "{multiprocessors: 132, parts: 1, type: h200" + kRest);
-  CHECK(whole.types[0].name == "h200-132sm");
+  CHECK(whole.types[DeviceTypeId{0}].name == "h200-132sm");
   CHECK(whole.links.empty());
-  CHECK_FALSE(whole.devices[0].memory.valid());
+  CHECK_FALSE(whole.devices[DeviceId{0}].memory.valid());
 }
 
 TEST_CASE("carved_gpu: what cannot be divided") {

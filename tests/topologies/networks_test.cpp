@@ -123,7 +123,7 @@ TEST_CASE("fat tree: a shift by whole leaves shares cables as the oversubscripti
 TEST_CASE("fat tree: half of its cables at the top are the bisection") {
   // Every device of one half sends to one of the other; the cables at the top carry one transfer each way.
   const Cluster cluster = fat_tree({4, 4, 4});
-  std::set<int> used;
+  std::set<LinkId> used;
   const Router router(cluster);
   for (int d = 0; d < 32; ++d) {
     const Route route = router.require(DeviceId{d}, DeviceId{d + 32});
@@ -195,7 +195,7 @@ TEST_CASE("torus: the first dimension first") {
     for (int b = 0; b < 60; ++b) {
       std::vector<int> dimensions, expected;
       for (const Hop& hop : router.require(DeviceId{a}, DeviceId{b}).hops)
-        if (static_cast<int>(hop.link) >= 60) dimensions.push_back((static_cast<int>(hop.link) - 60) / 60);
+        if (hop.link.value >= 60) dimensions.push_back((hop.link.value - 60) / 60);
       const std::vector<int> steps = steps_of(a, b, sizes, true);
       for (int d = 0; d < 3; ++d) expected.insert(expected.end(), static_cast<std::size_t>(steps[d]), d);
       CHECK(dimensions == expected);
@@ -208,7 +208,7 @@ TEST_CASE("torus: the bisection has two cables for each point of the cut") {
     const int points = product(sizes), half = points / 2;  // The first dimension is the longest, and even.
     int across = 0;
     for (const Link& link : cluster.links) {
-      const auto side = [&](VertexId v) { return static_cast<int>(v) % points < half; };
+      const auto side = [&](VertexId v) { return v.value % points < half; };
       across += side(link.ends[0]) != side(link.ends[1]) ? 1 : 0;
     }
     CHECK(across == 2 * points / sizes[0]);
@@ -217,8 +217,8 @@ TEST_CASE("torus: the bisection has two cables for each point of the cut") {
 
 TEST_CASE("torus: a device uses all its cables at once unless its port is given") {
   const Cluster open = make_cluster("torus", "{sizes: [3], " + kType + kLink + "}");
-  CHECK(open.links[0].duplex == Duplex::Unshared);
-  CHECK(open.links[0].latency.value == 0);
+  CHECK(open.links[LinkId{0}].duplex == Duplex::Unshared);
+  CHECK(open.links[LinkId{0}].latency.value == 0);
   const Cluster narrow = make_cluster("torus", "{sizes: [3], port: {bandwidth: 1 MB/s}, " + kType + kLink + "}");
   CHECK(Router(narrow).require(DeviceId{0}, DeviceId{2}).bandwidth.value == 1e6);
   has(wrong_cluster("torus", "{sizes: [], " + kType + kLink + "}"), "sizes: there is no dimension");
@@ -258,7 +258,7 @@ TEST_CASE("dragonfly: cables, and at most three between routers, on random shape
     std::vector<int> ports(static_cast<std::size_t>(groups * routers));  // Global cables of each router.
     for (const Link& link : cluster.links)
       if (link.bandwidth.value == 4e9)
-        for (VertexId end : link.ends) ++ports[static_cast<int>(end) - devices];
+        for (VertexId end : link.ends) ++ports[end.value - devices];
     CHECK(*std::max_element(ports.begin(), ports.end()) - *std::min_element(ports.begin(), ports.end()) <= 1);
 
     const Router router(cluster);
@@ -380,7 +380,7 @@ TEST_CASE("random: drawn from the seed and within the bounds") {
     return all;
   };
   const auto types = [](const Cluster& c) {
-    std::vector<int> all;
+    std::vector<DeviceTypeId> all;
     for (const Device& device : c.devices) all.push_back(device.type);
     return all;
   };
@@ -398,8 +398,8 @@ TEST_CASE("random: drawn from the seed and within the bounds") {
     sum += link.bandwidth.value;
   }
   CHECK(sum / 200 == doctest::Approx(2e9).epsilon(0.1));  // Four standard errors are 8 %.
-  const std::vector<int> drawn = types(cluster);
-  CHECK(std::count(drawn.begin(), drawn.end(), 0) ==
+  const std::vector<DeviceTypeId> drawn = types(cluster);
+  CHECK(std::count(drawn.begin(), drawn.end(), DeviceTypeId{0}) ==
         doctest::Approx(100).epsilon(0.3));  // Four standard errors are 28.
   check_routes(
       make_cluster("random",

@@ -26,9 +26,8 @@ TEST_CASE("every cluster preset builds, and its devices reach each other") {
     const Cluster cluster = def.build(map);
     const Router router(cluster);
     bool all = true;
-    for (int a = 0; a < static_cast<int>(cluster.devices.size()); ++a)
-      for (int b = 0; b < static_cast<int>(cluster.devices.size()); ++b)
-        all &= router.route(DeviceId{a}, DeviceId{b}).has_value();
+    for (const DeviceId a : cluster.devices.ids())
+      for (const DeviceId b : cluster.devices.ids()) all &= router.route(a, b).has_value();
     CHECK(all);
     ++seen;
   }

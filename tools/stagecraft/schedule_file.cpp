@@ -132,7 +132,7 @@ Json problem_json(const ScheduleProblem& p) {
 Schedule with_updates(const CsvSchedule& csv, const Plan& plan, int update_every) {
   Schedule schedule;
   schedule.drain_every = 0;
-  std::vector<int> finished(plan.stages.size(), 0);
+  IdVector<StageId, int> finished(plan.stages.size(), 0);
   for (const auto& row : csv.schedule.ranks) {
     auto& ops = schedule.ranks.emplace_back();
     std::vector<Op> due;
@@ -171,7 +171,7 @@ std::vector<ScheduleProblem> check_versions(const CheckedFile& f, const std::str
       if (op.kind == OpKind::Update) continue;
       ++index;
       const WeightRead read = reads.at(DeviceId{d}, i);
-      WeightRead& first = forward[op.stage * f.compute.micro_batches + op.micro];
+      WeightRead& first = forward[op.stage.value * f.compute.micro_batches + op.micro];
       if (op.kind == OpKind::Forward) first = read;
       const bool both = read.from == WeightsFrom::Version && first.from == WeightsFrom::Version;
       if (!both || read.version == first.version) continue;

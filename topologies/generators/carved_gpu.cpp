@@ -78,7 +78,8 @@ void join(ClusterWriter& writer, const Link& messages, Bandwidth memory, int par
 Cluster build(const config::Value& map) {
   ClusterWriter writer(map);
   config::Problems& problems = writer.problems();
-  const int type = writer.type(map.at("type"), "type", "gpu"), parts = config::as_int(map.at("parts"));
+  const DeviceTypeId type = writer.type(map.at("type"), "type", "gpu");
+  const int parts = config::as_int(map.at("parts"));
   const int multiprocessors = divide(map, problems);
   const config::Value& memory = map.at("memory");
   problems.throw_if_any();

@@ -30,7 +30,7 @@ Cluster build(const config::Value& map) {
   Link global = writer.link(map.at("global"), "global");
   global.length = 3;
   const std::string& prefix = map.at("prefix").text;
-  const int type = writer.type(map.at("type"), "type", prefix);
+  const DeviceTypeId type = writer.type(map.at("type"), "type", prefix);
   writer.problems().throw_if_any();
 
   for (int d = 0; d < devices; ++d) {

@@ -43,7 +43,7 @@ Cluster build(const config::Value& map) {
   for (std::size_t g = 0; g < groups.items.size(); ++g) {
     const config::Value& group = groups.items[g];
     const std::string path = fmt::format("groups[{}]", g), &name = group.at("name").text;
-    const int type = writer.type(group.at("type"), path + ".type", name);
+    const DeviceTypeId type = writer.type(group.at("type"), path + ".type", name);
     Link adapter{.name = {}, .bandwidth = medium.bandwidth, .latency = {}, .duplex = Duplex::Half, .ends = {}};
     if (group.has("bandwidth")) adapter.bandwidth = writer.link(group, path).bandwidth;
     for (int i = 0; i < config::as_int(group.at("count")); ++i) {
@@ -54,9 +54,9 @@ Cluster build(const config::Value& map) {
   }
   std::vector<VertexId> stations;
   for (std::size_t d = 0; d < adapters.size(); ++d) {
-    const std::string name = writer.cluster().devices[d].name;
+    const std::string name = writer.cluster().devices[DeviceId{d}].name;
     stations.push_back(writer.add_switch(name + ".adapter"));
-    writer.connect(name + ".link", adapters[d], {VertexId{static_cast<std::int64_t>(d)}, stations.back()});
+    writer.connect(name + ".link", adapters[d], {VertexId{d}, stations.back()});
   }
   if (stations.size() > 1) writer.connect("medium", medium, stations);
   return writer.finish();

@@ -74,7 +74,7 @@ class Builder {
   void add_device(const Value& device, const std::string& path) {
     const std::string& name = device.at("name").text;
     const Value* host = device.find("host");
-    const int type = writer_.type(device.at("type"), path + ".type", name);
+    const DeviceTypeId type = writer_.type(device.at("type"), path + ".type", name);
     add_place(name, device, path, writer_.add_device(name, type, host ? host->text : name));
   }
 
@@ -129,7 +129,7 @@ class Builder {
     if (words.size() < 3) return wrong("a route has a start, an end and links", "such as: a b cable-1 cable-2");
     const auto device = [&](const std::string& name) {
       const auto found = places_.find(name);
-      const bool known = found != places_.end() && static_cast<std::size_t>(found->second) < device_count();
+      const bool known = found != places_.end() && found->second.value < device_count();
       if (!known) wrong(fmt::format("no device is called '{}'", name), suggest(name, names_));
       return known ? DeviceId{found->second.value} : DeviceId{};
     };
@@ -162,8 +162,8 @@ class Builder {
   std::optional<Hop> step(const std::string& name, VertexId& at) const {
     const auto found = link_numbers_.find(name);
     if (found == link_numbers_.end() || found->second >= writer_.cluster().links.size()) return {};
-    const Link& link = writer_.cluster().links[found->second];
-    Hop hop{LinkId{static_cast<std::int64_t>(found->second)}, true};
+    const Link& link = writer_.cluster().links[LinkId{found->second}];
+    Hop hop{LinkId{found->second}, true};
     const auto here = std::find(link.ends.begin(), link.ends.end(), at);
     if (at.valid() && !link.ends.empty() && here == link.ends.end()) return {};
     if (link.duplex == Duplex::Full && !at.valid()) return {};

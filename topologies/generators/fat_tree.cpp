@@ -87,7 +87,7 @@ Cluster build(const Value& map) {
   const Value* own = map.find("trunk");
   const Link trunk = own ? writer.link(*own, "trunk") : cable;
   const std::string& prefix = map.at("prefix").text;
-  const int type = writer.type(map.at("type"), "type", prefix);
+  const DeviceTypeId type = writer.type(map.at("type"), "type", prefix);
   writer.problems().throw_if_any();
 
   const auto name = [&](int d) { return fmt::format("{}{}", prefix, d); };

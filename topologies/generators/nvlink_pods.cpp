@@ -74,7 +74,7 @@ Node read_group(const Value& group, const std::string& path, bool fabric, Cluste
 /// The sockets as switches, where PCIe is used.
 std::vector<VertexId> join_inside(const Node& node, bool fabric, ClusterWriter& writer) {
   const auto gpu = [&](int i) { return VertexId{node.first + i}; };
-  const auto name = [&](int i) { return writer.cluster().devices[node.first + i].name; };
+  const auto name = [&](int i) { return writer.cluster().devices[DeviceId{node.first + i}].name; };
   if (node.nvswitch && node.gpus > 1) {
     const VertexId hub = writer.add_switch(node.name + ".nvswitch");
     for (int i = 0; i < node.gpus; ++i) writer.connect(name(i) + ".nvlink", node.nvlink, {gpu(i), hub});
@@ -105,7 +105,7 @@ Cluster build(const Value& map) {
   for (std::size_t g = 0; g < groups.items.size(); ++g) {
     const std::string path = fmt::format("nodes[{}]", g);
     const Node kind = read_group(groups.items[g], path, fabric, writer);
-    const int type = writer.type(groups.items[g].at("type"), path + ".type", kind.name);
+    const DeviceTypeId type = writer.type(groups.items[g].at("type"), path + ".type", kind.name);
     for (int n = 0; n < config::as_int(groups.items[g].at("count")); ++n) {
       Node& node = nodes.emplace_back(kind);
       node.name = fmt::format("{}{}", kind.name, used[kind.name]++);

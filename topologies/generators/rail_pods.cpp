@@ -38,10 +38,10 @@ Cluster build(const config::Value& map) {
   const Link nvlink = writer.link(map.at("nvlink"), "nvlink"), nic = writer.link(map.at("nic"), "nic");
   const config::Value* own = map.find("trunk");
   const Link trunk = own ? writer.link(*own, "trunk") : nic;
-  const int type = writer.type(map.at("type"), "type", "gpu");
+  const DeviceTypeId type = writer.type(map.at("type"), "type", "gpu");
   writer.problems().throw_if_any();
 
-  std::vector<std::size_t> numbers;  // Along the leaves: those of one rail of one pod follow each other.
+  IdVector<DeviceId, std::size_t> numbers;  // Along the leaves: those of one rail of one pod follow each other.
   for (int d = 0; d < devices; ++d) {
     const int gpu = d % gpus, node = d / gpus % nodes, pod = d / gpus / nodes;
     const std::string host = fmt::format("pod{}.node{}", pod, node);
@@ -50,7 +50,7 @@ Cluster build(const config::Value& map) {
   }
   writer.take_turns(std::move(numbers));
 
-  const auto name = [&](int d) { return writer.cluster().devices[d].name; };
+  const auto name = [&](int d) { return writer.cluster().devices[DeviceId{d}].name; };
   for (int n = 0; gpus > 1 && n < pods * nodes; ++n) {
     const VertexId hub = writer.add_switch(fmt::format("pod{}.node{}.nvswitch", n / nodes, n % nodes));
     for (int i = 0; i < gpus; ++i)

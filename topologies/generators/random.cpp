@@ -72,7 +72,7 @@ Cluster build(const Value& map) {
   Links links(map.at("link"), seed, writer);
   const Value& kinds = map.at("kinds");
   if (kinds.items.empty()) writer.problems().add(kinds.where, "kinds", "there is no device type to draw", {}, "kinds");
-  std::vector<int> types;
+  std::vector<DeviceTypeId> types;
   for (std::size_t k = 0; k < kinds.items.size(); ++k)
     types.push_back(writer.type(kinds.items[k], fmt::format("kinds[{}]", k), fmt::format("kind{}", k)));
   writer.problems().throw_if_any();

@@ -31,7 +31,7 @@ Cluster build(const config::Value& map) {
   for (std::size_t g = 0; g < groups.items.size(); ++g) {
     const config::Value& group = groups.items[g];
     const std::string path = fmt::format("groups[{}]", g), &name = group.at("name").text;
-    const int type = writer.type(group.at("type"), path + ".type", name);
+    const DeviceTypeId type = writer.type(group.at("type"), path + ".type", name);
     const Link kind = writer.link_kind(group.at("link").text, group.at("link"), path + ".link");
     for (int i = 0; i < config::as_int(group.at("count")); ++i) {
       const std::string device = fmt::format("{}{}", name, used[name]++);
@@ -41,7 +41,7 @@ Cluster build(const config::Value& map) {
   }
   const VertexId hub = writer.add_switch("switch");
   for (std::size_t d = 0; d < kinds.size(); ++d)
-    writer.connect(writer.cluster().devices[d].name + ".link", kinds[d], {VertexId{static_cast<std::int64_t>(d)}, hub});
+    writer.connect(writer.cluster().devices[DeviceId{d}].name + ".link", kinds[d], {VertexId{d}, hub});
   return writer.finish();
 }
 

@@ -29,7 +29,7 @@ Cluster build(const config::Value& map) {
     writer.problems().add(map.at("devices").where, "devices",
                           fmt::format("{} devices are too many for a link between each pair", count),
                           fmt::format("network: star, or at most {} devices", kLargestMesh), "too-many");
-  const int type = writer.type(map.at("type"), "type", prefix);
+  const DeviceTypeId type = writer.type(map.at("type"), "type", prefix);
   writer.problems().throw_if_any();
 
   for (int i = 0; i < count; ++i) {

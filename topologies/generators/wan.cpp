@@ -86,7 +86,7 @@ Cluster build(const Value& map) {
     const Value& site = sites.items[s];
     const std::string path = fmt::format("sites[{}]", s);
     names.push_back(site.at("name").text);
-    const int type = writer.type(site.at("type"), path + ".type", names.back());
+    const DeviceTypeId type = writer.type(site.at("type"), path + ".type", names.back());
     const Link lan = writer.link_kind(site.at("lan").text, site.at("lan"), path + ".lan");
     for (int i = 0; i < config::as_int(site.at("devices")); ++i) {
       writer.add_device(fmt::format("{}.{}", names.back(), i), type, fmt::format("{}.{}", names.back(), i));
@@ -102,8 +102,8 @@ Cluster build(const Value& map) {
 
   for (const std::string& name : names) writer.add_switch(name + ".switch");
   for (std::size_t d = 0; d < lans.size(); ++d)
-    writer.connect(writer.cluster().devices[d].name + ".link", lans[d],
-                   {VertexId{static_cast<std::int64_t>(d)}, writer.cluster().switch_vertex(site_of[d])});
+    writer.connect(writer.cluster().devices[DeviceId{d}].name + ".link", lans[d],
+                   {VertexId{d}, writer.cluster().switch_vertex(site_of[d])});
   for (std::size_t a = 0; a < names.size(); ++a)
     for (std::size_t b = a + 1; b < names.size(); ++b) {
       const auto found = own.find({a, b});

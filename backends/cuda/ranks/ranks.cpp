@@ -81,7 +81,7 @@ void Ranks::plan_links() {
     std::set<Seat>& ring = ring_of.emplace_back();
     if (!needs_ring(c)) continue;
     if (by_nccl_.sums) require_gpus(c);
-    for (int m = 0; m < c.members; ++m) ring.insert(seat(p_.at(InstructionId{c.first + m}).device));
+    for (int m = 0; m < c.members; ++m) ring.insert(seat(p_.at(c.member(m)).device));
     rings.insert(ring);
   }
   const auto add = [this](const std::set<Seat>& seats) {
@@ -99,14 +99,14 @@ void Ranks::plan_links() {
 bool Ranks::needs_ring(const Collective& c) const {
   bool any = by_nccl_.sums && c.members > 1;
   const DeviceId first = p_.at(c.first).device;
-  for (int m = 1; m < c.members; ++m) any = any || apart(first, p_.at(InstructionId{c.first + m}).device);
+  for (int m = 1; m < c.members; ++m) any = any || apart(first, p_.at(c.member(m)).device);
   return any;
 }
 
 void Ranks::require_gpus(const Collective& c) const {
   std::map<Seat, DeviceId> taken;
   for (int m = 0; m < c.members; ++m) {
-    const DeviceId own = p_.at(InstructionId{c.first + m}).device;
+    const DeviceId own = p_.at(c.member(m)).device;
     const auto [other, fresh] = taken.try_emplace(seat(own), own);
     if (fresh) continue;
     throw InputError(

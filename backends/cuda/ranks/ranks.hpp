@@ -92,7 +92,7 @@ class Ranks {
   ncclResult_t state_of(ncclComm_t) const;
 
   const Program& p_;
-  std::vector<Seat> seats_;
+  IdVector<DeviceId, Seat> seats_;
   int process_;
   ByNccl by_nccl_;
   Until until_;

@@ -147,7 +147,7 @@ std::vector<Seat> seats_of(const real::Dealing& dealing, const std::vector<int>&
     for (const std::string& told : real::exchange(out.take())) all.push_back(real::ByteReader(told).get_list<int>());
   }
   for (std::size_t d = 0; d < seats.size(); ++d) {
-    const int owner = dealing.owner(DeviceId{static_cast<std::int64_t>(d)});
+    const int owner = dealing.owner(DeviceId{d});
     if (owner >= 0) seats[d] = {owner, all.at(owner).at(d)};
   }
   return seats;

@@ -119,9 +119,9 @@ real::Times times_of(const Program& program, const real::Dealing& dealing, const
     times.uncertainty = std::max(times.uncertainty, anchor.uncertainty);
   }
   times.origin = gates.begin()->second;
-  for (std::size_t n = 0; n < program.size(); ++n) {
+  for (const InstructionId n : program.instructions.ids()) {
     if (!dealing.here(program.instructions[n].device)) continue;
-    const double later = gates.at(held.marks.gpu[n]) - times.origin;
+    const double later = gates.at(held.marks.gpu[n.value]) - times.origin;
     times.start[n] += later;
     times.end[n] += later;
   }

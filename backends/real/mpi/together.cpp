@@ -81,8 +81,8 @@ std::string told_times(const Program& p, const Dealing& dealing, const Times& ti
   ByteWriter out;
   const double begin = times.origin;
   std::vector<double> seconds;
-  for (std::size_t n = 0; n < p.size(); ++n)
-    if (dealing.here(p.instructions[n].device))
+  for (const InstructionId n : p.instructions.ids())
+    if (dealing.here(p.at(n).device))
       for (const double t : {times.start[n], times.end[n]})
         seconds.push_back(on_first_clock(begin + t, clocks.before, clocks.after));
   out.put(std::max(clocks.before.uncertainty, clocks.after.uncertainty) + times.uncertainty);
@@ -103,8 +103,8 @@ Joint put_together(const Program& p, const Dealing& dealing, const std::vector<s
     times.origin = std::min(times.origin, in.get<double>());
     const auto seconds = in.get_list<double>();
     std::size_t next = 0;
-    for (std::size_t n = 0; n < p.size(); ++n) {
-      if (dealing.owner(p.instructions[n].device) != static_cast<int>(r)) continue;
+    for (const InstructionId n : p.instructions.ids()) {
+      if (dealing.owner(p.at(n).device) != static_cast<int>(r)) continue;
       times.start[n] = seconds.at(next++);
       times.end[n] = seconds.at(next++);
     }
@@ -118,18 +118,17 @@ Joint put_together(const Program& p, const Dealing& dealing, const std::vector<s
 /// What several processes do at once starts when the last of them is ready, which none of them knew. Nothing starts
 /// behind its end, though clocks are not quite even.
 void start_together(const Program& p, const Dealing& dealing, Times& times) {
-  const auto level = [&](std::int32_t first, std::int32_t count) {
-    const int owner = dealing.owner(p.at(InstructionId{first}).device);
+  const auto level = [&](InstructionId first, std::int32_t count) {
+    const int owner = dealing.owner(p.at(first).device);
+    const InstructionId end{first.value + count};
     bool alone = true;
     double ready = 0;
-    for (std::int32_t n = first; n < first + count; ++n) {
-      alone = alone && dealing.owner(p.at(InstructionId{n}).device) == owner;
+    for (InstructionId n = first; n < end; ++n.value) {
+      alone = alone && dealing.owner(p.at(n).device) == owner;
       ready = std::max(ready, times.start[n]);
     }
-    for (auto n = static_cast<std::size_t>(first); !alone && n < static_cast<std::size_t>(first + count); ++n)
-      ready = std::min(ready, times.end[n]);
-    for (auto n = static_cast<std::size_t>(first); !alone && n < static_cast<std::size_t>(first + count); ++n)
-      times.start[n] = ready;
+    for (InstructionId n = first; !alone && n < end; ++n.value) ready = std::min(ready, times.end[n]);
+    for (InstructionId n = first; !alone && n < end; ++n.value) times.start[n] = ready;
   };
   for (const Collective& c : p.collectives) level(c.first, c.members);
   if (p.rendezvous)

@@ -50,7 +50,7 @@ void MpiTransport::require_possible() const {
       require_length(parcels_.bytes(static_cast<int>(t)), to_text(p_, transfer.send));
   for (const Collective& c : p_.collectives)
     for (int m = 0; m < c.members; ++m)
-      if (const InstructionId member{c.first + m}; here(p_.at(member).device))
+      if (const InstructionId member = c.member(m); here(p_.at(member).device))
         require_length(parcels_.share_bytes(member), to_text(p_, member));
 }
 
@@ -107,7 +107,7 @@ void MpiTransport::join(int collective, InstructionId member) {
   const Block block = block_of(parcels_.share_bytes(member));
   parcels_.pack_share(member, block.get());
   const std::lock_guard lock(mpi_);
-  exchange(c, collective, member - c.first, block);
+  exchange(c, collective, member.value - c.first.value, block);
 }
 
 /// A member's share goes to each process that has another member. Receives for the shares of those are posted with the
@@ -122,20 +122,20 @@ void MpiTransport::exchange(const Collective& c, int collective, int member, con
   }
   std::set<int> others;
   for (int m = 0; m < c.members; ++m) {
-    const InstructionId id{c.first + m};
+    const InstructionId id = c.member(m);
     const int owner = dealing_.owner(p_.at(id).device);
     if (owner == dealing_.world().rank) continue;
     others.insert(owner);
     if (!fresh) continue;
     const Block theirs = sum.shares[m] = block_of(parcels_.share_bytes(id));
     MPI_Request request;
-    check(MPI_Irecv(theirs.get(), count(m), MPI_BYTE, owner, id, wires().shares, &request));
+    check(MPI_Irecv(theirs.get(), count(m), MPI_BYTE, owner, id.value, wires().shares, &request));
     add(request, {Kind::ShareReceived, collective, m, theirs});
   }
   sum.shares[member] = block;
   for (const int other : others) {
     MPI_Request request;
-    check(MPI_Isend(block.get(), count(member), MPI_BYTE, other, c.first + member, wires().shares, &request));
+    check(MPI_Isend(block.get(), count(member), MPI_BYTE, other, c.first.value + member, wires().shares, &request));
     add(request, {Kind::ShareSent, collective, member, block});
   }
   note_share(collective);
@@ -199,7 +199,7 @@ void MpiTransport::end_sums(std::vector<InstructionId>& ended) {
     parcels_.finish(collective, shares);
     const Collective& c = p_.collectives[collective];
     for (int m = 0; m < c.members; ++m)
-      if (const InstructionId member{c.first + m}; here(p_.at(member).device)) ended.push_back(member);
+      if (const InstructionId member = c.member(m); here(p_.at(member).device)) ended.push_back(member);
   }
 }
 

@@ -17,11 +17,12 @@ constexpr int kMostTypes = 4;
 constexpr double kMostMixes = 1e5;
 
 /// Types of the cluster that replicas of a choice may be of.
-using Any = std::vector<int>;
+using Any = std::vector<DeviceTypeId>;
 
 /// A layer on the slowest of the types of each choice. What it shares with other layers counts as its own: it reads all
 /// of it.
-Sums amounts_of(const PlannerInput& input, int layer, const std::vector<int>& replicas, const std::vector<Any>& types) {
+Sums amounts_of(const PlannerInput& input, LayerId layer, const std::vector<int>& replicas,
+                const std::vector<Any>& types) {
   const Layer& known = input.model.layers[layer];
   const int size = input.options.micro_batch_size;
   Sums sums;
@@ -31,15 +32,15 @@ Sums amounts_of(const PlannerInput& input, int layer, const std::vector<int>& re
       if (other.tie == known.tie) parameters = std::max(parameters, other.parameters);
   for (std::size_t c = 0; c < replicas.size(); ++c) {
     const double samples = (size + replicas[c] - 1) / replicas[c];
-    for (const int type : types[c]) {
-      const LayerCost cost = input.costs.at(LayerId{layer}, type, samples);
+    for (const DeviceTypeId type : types[c]) {
+      const LayerCost cost = input.costs.at(layer, type, samples);
       sums.seconds[c] = std::max(sums.seconds[c], (cost.forward + cost.backward()).value);
     }
-    sums.stash[c] = layer_memory(input.model, LayerId{layer}, Recomputation::None, samples).stash.value;
+    sums.stash[c] = layer_memory(input.model, layer, Recomputation::None, samples).stash.value;
   }
   const auto update = [&](std::size_t c) {
     double seconds = 0;
-    for (const int type : types[c]) seconds = std::max(seconds, input.costs.update(parameters, type).value);
+    for (const DeviceTypeId type : types[c]) seconds = std::max(seconds, input.costs.update(parameters, type).value);
     return seconds;
   };
   const bool alike = std::all_of(types.begin(), types.end(), [&](const Any& one) { return one == types.front(); });
@@ -145,14 +146,14 @@ Question question_of(const PlannerInput& input) {
   p.micro_batches = input.micro_batches;
   const std::vector<Any> any = set_choices(types, size, p);
   question.slowest = types.mixed() && p.of_type.empty();
-  for (int layer = 0; layer < p.size(); ++layer) {
+  for (const LayerId layer : input.model.layers.ids()) {
     p.amounts.push_back(amounts_of(input, layer, p.replicas, any));
     p.output.push_back(input.model.layers[layer].output.value * size);
   }
   const std::optional<Bytes> memory = input.options.memory;
   const std::optional<Bandwidth> rate = input.options.bandwidth;
   for (int c = 0; c < p.choices(); ++c) {
-    for (const int type : any[c]) {
+    for (const DeviceTypeId type : any[c]) {
       p.own_operations[c] = std::max(p.own_operations[c], 2 * input.costs.operation(type).value);  // F and B.
       const Bytes known = input.cluster.types[type].usable_memory();
       if (!memory && known.value > 0) p.room[c] = std::min(p.room[c], known.value);
@@ -197,7 +198,7 @@ Planned planned(const PlannerInput& input, const Question& question, const std::
     Stage stage;
     stage.name = fmt::format("s{}", s);
     stage.micro_batch_size = input.options.micro_batch_size;
-    for (const int layer : parts[s].layers) stage.shape.layers.push_back(LayerId{layer});
+    for (const int layer : parts[s].layers) stage.shape.layers.emplace_back(layer);
     stage.place_on(devices[s]);
     result.plan.stages.push_back(std::move(stage));
   }

@@ -52,7 +52,7 @@ std::vector<DeviceId> devices_of(const PlannerInput& input) {
 Types types_of(const Cluster& cluster, const std::vector<DeviceId>& devices) {
   Types types;
   for (const DeviceId device : devices) {
-    const int type = cluster.devices[device].type;
+    const DeviceTypeId type = cluster.devices[device].type;
     const auto known = std::find(types.types.begin(), types.types.end(), type);
     types.of.push_back(static_cast<int>(known - types.types.begin()));
     if (known == types.types.end()) types.types.push_back(type);
@@ -137,14 +137,14 @@ MixedWork workload_of(const PlannerInput& input, const Types& types) {
   const Digraph graph = layer_graph(input.model);
   const Cuts cuts = cuts_of(input);
   MixedWork mixed{{}, types.of};
-  for (const int type : types.types)
+  for (const DeviceTypeId type : types.types)
     mixed.work.push_back(sum_up(amounts_of(input.costs, type, size), graph, cuts, crossing));
   return mixed;
 }
 
 double shared_evenly(const PlannerInput& input, const Types& types) {
   std::vector<std::vector<double>> seconds;
-  for (const int type : types.types) {
+  for (const DeviceTypeId type : types.types) {
     seconds.emplace_back();
     for (const LayerAmounts& layer : amounts_of(input.costs, type, input.options.micro_batch_size))
       seconds.back().push_back(layer.seconds);

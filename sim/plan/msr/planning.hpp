@@ -18,8 +18,8 @@ std::vector<DeviceId> devices_of(const PlannerInput&);
 
 /// The types of some devices, each once in the order of the devices, and which of them each device has.
 struct Types {
-  std::vector<int> types;  ///< Of the cluster.
-  std::vector<int> of;     ///< Of each device, among `types`.
+  std::vector<DeviceTypeId> types;
+  std::vector<int> of;  ///< Of each device, among `types`.
 
   bool mixed() const { return types.size() > 1; }
   std::vector<int> counts() const;  ///< Devices of each type.

@@ -52,11 +52,11 @@ std::vector<int> frontier(const Cuts& cuts, int cut, const Digraph& graph,
 
 }  // namespace
 
-std::vector<LayerAmounts> amounts_of(const CostTable& costs, int device_type, int samples) {
+std::vector<LayerAmounts> amounts_of(const CostTable& costs, DeviceTypeId device_type, int samples) {
   const ModelGraph& model = costs.model();
   std::vector<LayerAmounts> amounts;
-  for (std::size_t l = 0; l < model.layers.size(); ++l) {
-    const LayerCost cost = costs.at(LayerId{static_cast<std::int64_t>(l)}, device_type, samples);
+  for (const LayerId l : model.layers.ids()) {
+    const LayerCost cost = costs.at(l, device_type, samples);
     amounts.push_back({(cost.forward + cost.backward()).value, (model.layers[l].output * samples).value,
                        model.layers[l].parameters * model.precision.weight});
   }
@@ -65,8 +65,8 @@ std::vector<LayerAmounts> amounts_of(const CostTable& costs, int device_type, in
 
 Digraph layer_graph(const ModelGraph& model) {
   Digraph graph(static_cast<int>(model.layers.size()));
-  for (std::size_t l = 0; l < model.layers.size(); ++l)
-    for (const LayerId input : model.layers[l].inputs) graph.add(static_cast<int>(input), static_cast<int>(l));
+  for (const LayerId l : model.layers.ids())
+    for (const LayerId input : model.layers[l].inputs) graph.add(input.value, l.value);
   return graph;
 }
 

@@ -26,7 +26,7 @@ struct Workload {
 };
 
 /// Of every layer of the model on this type of device.
-std::vector<LayerAmounts> amounts_of(const CostTable&, int device_type, int samples);
+std::vector<LayerAmounts> amounts_of(const CostTable&, DeviceTypeId device_type, int samples);
 /// Layers by their inputs.
 Digraph layer_graph(const ModelGraph&);
 

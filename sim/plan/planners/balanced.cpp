@@ -46,10 +46,10 @@ const config::MapSpec kFields{
 
 constexpr Bytes kLargestTable{double(1 << 30)};
 
-LayerSums sums_of(const CostTable& costs, int type, double samples, Recomputation recomputation) {
+LayerSums sums_of(const CostTable& costs, DeviceTypeId type, double samples, Recomputation recomputation) {
   LayerSums sums{0};
-  for (std::size_t i = 0; i < costs.model().layers.size(); ++i) {
-    const LayerCost cost = costs.at(LayerId{static_cast<std::int64_t>(i)}, type, samples);
+  for (const LayerId i : costs.model().layers.ids()) {
+    const LayerCost cost = costs.at(i, type, samples);
     const Seconds time = cost.forward * (1 + recomputed_share(recomputation, cost)) + cost.backward();
     sums.push_back(sums.back() + time.value);
   }
@@ -191,7 +191,7 @@ std::vector<int> one_layer_each(int count) {
 /// Of `count` stages. `copies`: all that runs them; stage s of it is stage s % count.
 Division divide(const Plan& copies, int count, const PlannerInput& input) {
   const int layers = static_cast<int>(input.model.layers.size());
-  std::map<std::pair<int, std::int64_t>, LayerSums> known;  // By device type and samples.
+  std::map<std::pair<DeviceTypeId, std::int64_t>, LayerSums> known;  // By type and samples.
   std::vector<std::vector<const LayerSums*>> sums(count);
   std::vector<std::vector<StageShare>> devices(input.cluster.devices.size());
   const Recomputation recomputation = recomputations(input.options, input.model).front();
@@ -200,14 +200,14 @@ Division divide(const Plan& copies, int count, const PlannerInput& input) {
     const Stage& stage = copies.stage(StageId{s});
     const double part = double(copies.replica_micro_batches(StageId{s})) / copies.micro_batches(StageId{s});
     for (std::size_t r = 0; r < stage.devices().size(); ++r) {
-      const auto device = static_cast<std::size_t>(stage.devices()[r]);
-      const int type = input.cluster.devices[device].type;
+      const DeviceId device = stage.devices()[r];
+      const DeviceTypeId type = input.cluster.devices[device].type;
       const std::int64_t samples = samples_at_once(stage, static_cast<int>(r));
       LayerSums& own = known[{type, samples}];
       if (own.empty()) own = sums_of(input.costs, type, static_cast<double>(samples), recomputation);
       sums[s % count].push_back(&own);
-      devices[device].push_back({s % count, &own, part});
-      shared |= devices[device].size() > 1;
+      devices[device.value].push_back({s % count, &own, part});
+      shared |= devices[device.value].size() > 1;
     }
   }
   Division division{layers == count ? one_layer_each(count) : first_layers(layers, std::move(sums)), 0, 0, !shared};

@@ -131,11 +131,11 @@ std::vector<double> messages_of(const ModelGraph& model, double input) {
   const int layers = static_cast<int>(model.layers.size());
   std::vector<int> last_use(model.layers.size(), 0);
   for (int l = 0; l < layers; ++l)
-    for (const LayerId from : model.layers[l].inputs) last_use[from] = l;
+    for (const LayerId from : model.layers[LayerId{l}].inputs) last_use[from.value] = l;
   std::vector<double> bytes(layers + 1, 0);
   bytes.front() = input;
   for (int l = 0; l < layers; ++l) {
-    const double output = model.layers[l].output.value;
+    const double output = model.layers[LayerId{l}].output.value;
     for (int cut = l + 1; cut <= last_use[l]; ++cut) bytes[cut] += output;
     if (last_use[l] == 0) bytes.back() += output;
   }
@@ -151,7 +151,7 @@ Runs weights_of(const ModelGraph& model) {
   std::set<std::string> held;
   return Runs(static_cast<int>(model.layers.size()), [&](int from, int to) {
     if (to == from + 1) parameters = 0, held.clear();
-    const Layer& last = model.layers[to - 1];
+    const Layer& last = model.layers[LayerId{to - 1}];
     if (last.tie.empty())
       parameters += last.parameters;
     else if (held.insert(last.tie).second)
@@ -160,7 +160,7 @@ Runs weights_of(const ModelGraph& model) {
   });
 }
 
-Runs compute_of(const CostTable& costs, int type, int samples) {
+Runs compute_of(const CostTable& costs, DeviceTypeId type, int samples) {
   double sum = 0;
   return Runs(static_cast<int>(costs.model().layers.size()), [&](int from, int to) {
     if (to == from + 1) sum = costs.operation(type).value;
@@ -180,7 +180,7 @@ Asked problem_of(const PlannerInput& input) {
   const std::vector<DeviceId> devices = different_devices(input);
   const std::vector<double> bandwidths = bandwidths_of(input, devices);
 
-  using Kind = std::tuple<int, double, bool>;
+  using Kind = std::tuple<DeviceTypeId, double, bool>;
   std::vector<Kind> kinds;
   Asked asked;
   for (std::size_t d = 0; d < devices.size(); ++d) {

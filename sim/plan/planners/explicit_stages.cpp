@@ -93,9 +93,9 @@ class Reader {
         options_(input.options.options<Options>()),
         problems_(options_.problems),
         owner_(input.model.layers.size(), -1) {
-    for (std::size_t i = 0; i < input.model.layers.size(); ++i) {
+    for (const LayerId i : input.model.layers.ids()) {
       names_.push_back(input.model.layers[i].name);
-      index_.emplace(names_.back(), static_cast<int>(i));
+      index_.emplace(names_.back(), i.value);
     }
   }
 
@@ -198,9 +198,9 @@ class Reader {
   std::string need_of(const Plan& plan, int from, int to) const {
     for (LayerId layer : plan.stages[StageId{to}].shape.layers)
       for (LayerId input : input_.model.layers[layer].inputs)
-        if (owner_[input] == from)
-          return fmt::format("'{}' of '{}' needs '{}' of '{}'", names_[layer], plan.stages[StageId{to}].name,
-                             names_[input], plan.stages[StageId{from}].name);
+        if (owner_[input.value] == from)
+          return fmt::format("'{}' of '{}' needs '{}' of '{}'", names_[layer.value], plan.stages[StageId{to}].name,
+                             names_[input.value], plan.stages[StageId{from}].name);
     return {};
   }
 

@@ -37,40 +37,39 @@ bool learns(const Layer& layer) {
 }
 
 /// Forwards in the order of the model, then gradients in reverse.
-std::vector<LayerTasks> add_tasks(Plan& plan, const ModelGraph& model, int size) {
-  const int layers = static_cast<int>(model.layers.size());
-  std::vector<LayerTasks> tasks(model.layers.size());
-  const auto add = [&](int layer, const char* word, StageTask task) {
+IdVector<LayerId, LayerTasks> add_tasks(Plan& plan, const ModelGraph& model, int size) {
+  IdVector<LayerId, LayerTasks> tasks(model.layers.size());
+  const auto add = [&](LayerId layer, const char* word, StageTask task) {
     Stage stage;
     stage.name = fmt::format("{}.{}", model.layers[layer].name, word);
-    stage.shape.layers = {LayerId{layer}};
+    stage.shape.layers = {layer};
     stage.micro_batch_size = size;
     stage.shape.task = task;
-    plan.stages.push_back(std::move(stage));
-    return StageId{plan.stage_count() - 1};
+    return plan.stages.push_back(std::move(stage));
   };
-  std::vector<bool> goes_back(model.layers.size()), wanted(model.layers.size());  // Gradients of input and output.
-  for (int l = 0; l < layers; ++l) {
+  IdVector<LayerId, bool> goes_back(model.layers.size()),
+      wanted(model.layers.size());  // Gradients of input and output.
+  for (const LayerId l : model.layers.ids()) {
     for (const LayerId input : model.layers[l].inputs) goes_back[l] = goes_back[l] || wanted[input];
     wanted[l] = goes_back[l] || learns(model.layers[l]);
     tasks[l].forward = add(l, "F", StageTask::Forward);
   }
-  for (int l = layers - 1; l >= 0; --l) {
+  for (LayerId l{model.layers.size() - 1}; l.valid(); --l.value) {
     if (goes_back[l]) tasks[l].input_gradient = add(l, "dX", StageTask::InputGradient);
     if (learns(model.layers[l])) tasks[l].weight_gradient = add(l, "dW", StageTask::WeightGradient);
   }
   return tasks;
 }
 
-void connect(Plan& plan, const std::vector<LayerTasks>& tasks, const ModelGraph& model) {
+void connect(Plan& plan, const IdVector<LayerId, LayerTasks>& tasks, const ModelGraph& model) {
   std::map<std::pair<StageId, StageId>, Bytes> edges;
   const auto send = [&](StageId from, StageId to, Bytes bytes) {
     if (from.valid() && to.valid()) edges[{from, to}] += bytes;
   };
-  std::vector<bool> used(model.layers.size());
+  IdVector<LayerId, bool> used(model.layers.size());
   for (const Layer& layer : model.layers)
     for (const LayerId input : layer.inputs) used[input] = true;
-  for (std::size_t l = 0; l < tasks.size(); ++l) {
+  for (const LayerId l : tasks.ids()) {
     const Layer& layer = model.layers[l];
     const LayerTasks& own = tasks[l];
     Bytes inputs;
@@ -93,9 +92,9 @@ void connect(Plan& plan, const std::vector<LayerTasks>& tasks, const ModelGraph&
 }
 
 /// Layers that use the weights of this one: itself, and those that share them.
-std::vector<std::size_t> users_of(std::size_t owner, const ModelGraph& model) {
-  std::vector<std::size_t> users{owner};
-  for (std::size_t l = 0; l < model.layers.size(); ++l)
+std::vector<LayerId> users_of(LayerId owner, const ModelGraph& model) {
+  std::vector<LayerId> users{owner};
+  for (const LayerId l : model.layers.ids())
     if (l != owner && !model.layers[owner].tie.empty() && model.layers[l].tie == model.layers[owner].tie)
       users.push_back(l);
   return users;
@@ -103,24 +102,23 @@ std::vector<std::size_t> users_of(std::size_t owner, const ModelGraph& model) {
 
 /// Of all weights: their update, where the gradients of every layer that uses them come together, and the new weights
 /// on the way to the other devices that use them.
-void add_updates(Plan& plan, const std::vector<LayerTasks>& tasks, const ModelGraph& model) {
-  const auto add = [&](std::size_t layer, const char* word, StageTask task, const std::vector<DeviceId>& devices) {
+void add_updates(Plan& plan, const IdVector<LayerId, LayerTasks>& tasks, const ModelGraph& model) {
+  const auto add = [&](LayerId layer, const char* word, StageTask task, const std::vector<DeviceId>& devices) {
     Stage stage;
     stage.name = fmt::format("{}.{}", model.layers[layer].name, word);
-    stage.shape.layers = {LayerId{static_cast<std::int64_t>(layer)}};
+    stage.shape.layers = {layer};
     stage.place_on(devices);
     stage.micro_batch_size = plan.mini_batch;
     stage.shape.task = task;
-    plan.stages.push_back(std::move(stage));
-    return StageId{plan.stage_count() - 1};
+    return plan.stages.push_back(std::move(stage));
   };
-  for (std::size_t owner = 0; owner < tasks.size(); ++owner) {
+  for (const LayerId owner : tasks.ids()) {
     const double each = model.layers[owner].parameters / plan.mini_batch;
     if (each <= 0) continue;
     const std::vector<DeviceId> home = plan.stage(tasks[owner].weight_gradient).devices();
     const StageId update = add(owner, "U", StageTask::Update, home);
     std::set<std::vector<DeviceId>> there{home};
-    for (const std::size_t user : users_of(owner, model)) {
+    for (const LayerId user : users_of(owner, model)) {
       const Bytes gradient{user == owner ? 0 : each * model.precision.gradient};
       plan.edges.push_back({tasks[user].weight_gradient, update, gradient});
       const std::pair<StageId, const char*> readers[] = {{tasks[user].forward, "F.weights"},
@@ -134,7 +132,7 @@ void add_updates(Plan& plan, const std::vector<LayerTasks>& tasks, const ModelGr
 }
 
 double seconds_of(const Stage& stage, DeviceId device, const CostTable& costs) {
-  const int type = costs.cluster().devices[device].type;
+  const DeviceTypeId type = costs.cluster().devices[device].type;
   const LayerCost one = costs.at(stage.shape.layers.front(), type, stage.micro_batch_size);
   const Seconds task = stage.shape.task == StageTask::Forward         ? one.forward
                        : stage.shape.task == StageTask::InputGradient ? one.input_gradient

@@ -31,13 +31,13 @@ const config::MapSpec kFields{
 /// A layer that recomputes keeps its inputs, as in the paper; a stage of a plan keeps only what enters it, so it needs
 /// less than this search counts.
 msr::PiperLayer layer_of(const PlannerInput& input, const std::vector<msr::LayerAmounts>& amounts, std::size_t l,
-                         int type, int size) {
-  const Layer& layer = input.model.layers[l];
+                         DeviceTypeId type, int size) {
+  const Layer& layer = input.model.layers[LayerId{l}];
   msr::Variant plain;
   plain.seconds = amounts[l].seconds;
   plain.parameters = amounts[l].parameters;
-  for (const LayerId from : layer.inputs) plain.in.push_back(amounts[from].output);
-  const LayerId id{static_cast<std::int64_t>(l)};
+  for (const LayerId from : layer.inputs) plain.in.push_back(amounts[from.value].output);
+  const LayerId id{l};
   const LayerCost cost = input.costs.at(id, type, size);
   std::vector<msr::Variant> variants;
   for (const Recomputation kind : recomputations(input.options, input.model)) {
@@ -48,7 +48,7 @@ msr::PiperLayer layer_of(const PlannerInput& input, const std::vector<msr::Layer
   return {layer.name, {{1, std::move(variants)}}};
 }
 
-msr::PiperInput question_of(const PlannerInput& input, const std::vector<DeviceId>& devices, int type) {
+msr::PiperInput question_of(const PlannerInput& input, const std::vector<DeviceId>& devices, DeviceTypeId type) {
   const int size = input.options.micro_batch_size;
   const std::vector<msr::LayerAmounts> amounts = msr::amounts_of(input.costs, type, size);
   msr::PiperInput question;
@@ -76,14 +76,14 @@ msr::PiperInput question_of(const PlannerInput& input, const std::vector<DeviceI
 std::optional<msr::PiperPlan> search(const PlannerInput& input, const std::vector<DeviceId>& devices,
                                      const msr::Types& types, const msr::Cuts& cuts) {
   std::vector<msr::PiperInput> questions;
-  for (const int type : types.types) questions.push_back(question_of(input, devices, type));
+  for (const DeviceTypeId type : types.types) questions.push_back(question_of(input, devices, type));
   return types.mixed() ? msr::search_piper(questions, types.counts(), cuts)
                        : msr::search_piper(questions.front(), cuts);
 }
 
 [[noreturn]] void refuse(const PlannerInput& input, const std::vector<DeviceId>& devices, const msr::Types& types) {
   double most = 0;
-  for (const int type : types.types) most = std::max(most, question_of(input, devices, type).memory);
+  for (const DeviceTypeId type : types.types) most = std::max(most, question_of(input, devices, type).memory);
   throw Infeasible("memory",
                    fmt::format("no stages on {} devices with {}{} each hold the model and its micro-batches",
                                devices.size(), types.mixed() ? "up to " : "", room_text(input, Bytes{most})),

@@ -30,12 +30,12 @@ constexpr double kMostCells = 2e9;
 /// Bytes of one sample that enter layer l from layers before it, whichever they are.
 std::vector<double> cuts_of(const ModelGraph& model) {
   std::vector<double> cut(model.layers.size(), 0);
-  for (std::size_t from = 0; from < model.layers.size(); ++from) {
-    std::size_t last = from;
-    for (std::size_t to = from + 1; to < model.layers.size(); ++to)
+  for (const LayerId from : model.layers.ids()) {
+    LayerId last = from;
+    for (const LayerId to : model.layers.ids())
       for (const LayerId input : model.layers[to].inputs)
-        if (static_cast<std::size_t>(input) == from) last = to;
-    for (std::size_t l = from + 1; l <= last; ++l) cut[l] += model.layers[from].output.value;
+        if (input == from) last = to;
+    for (int l = from.value + 1; l <= last.value; ++l) cut[l] += model.layers[from].output.value;
   }
   return cut;
 }
@@ -59,17 +59,18 @@ spp::Problem problem_of(const PlannerInput& input, const std::vector<DeviceId>& 
   p.micro_batches = input.micro_batches;
   for (int r = 1; r <= std::min(static_cast<int>(line.size()), size); r *= 2) p.replicas.push_back(r);
   const ModelGraph& model = input.model;
-  std::map<std::pair<int, int>, std::pair<std::vector<double>, std::vector<double>>> sums;  // By type and replicas.
+  std::map<std::pair<DeviceTypeId, int>, std::pair<std::vector<double>, std::vector<double>>>
+      sums;  // By type and replicas.
   for (const DeviceId d : line) {
     auto &forward = p.forward.emplace_back(), &backward = p.backward.emplace_back();
-    const int type = input.cluster.devices[d].type;
+    const DeviceTypeId type = input.cluster.devices[d].type;
     for (const int r : p.replicas) {
       auto& [f, b] = sums[{type, r}];
       if (f.empty()) {
         f = b = {0};
         const double samples = (size + r - 1) / r;
-        for (std::size_t l = 0; l < model.layers.size(); ++l) {
-          const LayerCost cost = input.costs.at(LayerId{static_cast<std::int64_t>(l)}, type, samples);
+        for (const LayerId l : model.layers.ids()) {
+          const LayerCost cost = input.costs.at(l, type, samples);
           f.push_back(f.back() + cost.forward.value);
           b.push_back(b.back() + cost.backward().value);
         }

@@ -69,7 +69,7 @@ class Search {
         orders_(orders()),
         recomputations_(recomputations(input.options, input.model)) {
     const std::optional<Bytes> given = input.options.memory;
-    for (const int type : types_.types) {
+    for (const DeviceTypeId type : types_.types) {
       const Bytes known = input.cluster.types[type].usable_memory();
       memory_.push_back(given ? given->value : known.value > 0 ? known.value : kInfinity);
     }
@@ -206,8 +206,8 @@ class Search {
     // Where the whole stage recomputes, the formulas know; only the inside of attentions is a matter of layers.
     const bool selective = candidate.recompute == Recomputation::Selective;
     for (std::size_t l = from; l < to; ++l)
-      stage.memory += layer_memory(input_.model, LayerId{static_cast<std::int64_t>(l)},
-                                   selective ? Recomputation::Selective : Recomputation::None, candidate.size);
+      stage.memory += layer_memory(input_.model, LayerId{l}, selective ? Recomputation::Selective : Recomputation::None,
+                                   candidate.size);
     if (selective) stage.seconds += recomputed_seconds(candidate, s, from, to);
     return stage;
   }
@@ -218,8 +218,7 @@ class Search {
     for (const int type : candidate.types[s]) {
       double own = 0;
       for (std::size_t l = from; l < to; ++l) {
-        const LayerCost cost =
-            input_.costs.at(LayerId{static_cast<std::int64_t>(l)}, types_.types[type], candidate.size);
+        const LayerCost cost = input_.costs.at(LayerId{l}, types_.types[type], candidate.size);
         own += recomputed_share(candidate.recompute, cost) * cost.forward.value;
       }
       slowest = std::max(slowest, own);

@@ -43,10 +43,10 @@ std::vector<int> interval_offsets(const Plan& plan, const std::vector<int>& orde
   std::vector<int> offset(plan.stages.size(), 0);
   const EdgeLists edges(plan);
   for (const int s : order)
-    for (const int e : edges.out[s]) {
+    for (const int e : edges.out[StageId{s}]) {
       const StageId to = plan.edges[e].to;
       const bool apart = plan.stage(to).devices() != plan.stage(StageId{s}).devices();
-      offset[to] = std::max(offset[to], offset[s] + (apart ? 1 + slack : 0));
+      offset[to.value] = std::max(offset[to.value], offset[s] + (apart ? 1 + slack : 0));
     }
   return offset;
 }

@@ -128,14 +128,13 @@ class ScheduleSynthesis {
       throw InputError("without a scenario nobody knows how large anything is, so a limit in bytes means nothing",
                        "set activations, a number of micro-batches");
     const double asked = options_.memory ? options_.memory->value : kAny;
-    std::vector<double> resident(problem_.empty.device_count(), 0);
+    IdVector<DeviceId, double> resident(problem_.empty.device_count(), 0);
     Resource r;
     for (std::size_t s = 0; s < problem_.rank_of.size(); ++s) {
       const Stage& stage = in_.plan.stages[StageId{s}];
       r.stash.push_back(0), r.boundary.push_back(0);
       for (std::size_t replica = 0; replica < stage.devices().size(); ++replica) {
-        const MemoryUnits& units =
-            in_.costs.at(StageId{static_cast<std::int64_t>(s)}, static_cast<int>(replica)).memory;
+        const MemoryUnits& units = in_.costs.at(StageId{s}, static_cast<int>(replica)).memory;
         resident[stage.devices()[replica]] += (stage_memory(units, 0).resident() + units.recompute_peak).value;
         const double kept = (stage.shape.recomputes_all() ? units.stash : units.whole_stash()).value;
         r.stash.back() = std::max(r.stash.back(), units.whole_stash().value);
@@ -143,7 +142,8 @@ class ScheduleSynthesis {
       }
     }
     for (int d = 0; d < problem_.empty.device_count(); ++d) {
-      const Bytes own = in_.cluster ? in_.cluster->types[in_.cluster->devices[d].type].usable_memory() : Bytes{0};
+      const Bytes own =
+          in_.cluster ? in_.cluster->types[in_.cluster->devices[DeviceId{d}].type].usable_memory() : Bytes{0};
       capacity_.push_back(std::min(asked, own.value > 0 ? own.value : kAny));
     }
     for (const auto& devices : problem_.rank_devices) {
@@ -197,8 +197,8 @@ class ScheduleSynthesis {
     std::optional<OrderResult> result = in_.play ? in_.play(iteration) : by_clock(iteration);
     if (!result) return;
     Candidate c{name, std::move(iteration), std::move(*result), std::vector<double>(capacity_.size(), 0)};
-    for (std::size_t d = 0; d < c.result.memory.size(); ++d)
-      c.overshoot[d] = std::max(0.0, c.result.memory[d].value - capacity_[d]);
+    for (const DeviceId d : c.result.memory.ids())
+      c.overshoot[d.value] = std::max(0.0, c.result.memory[d].value - capacity_[d]);
     c.most_over = *std::max_element(c.overshoot.begin(), c.overshoot.end());
     candidates_.push_back(std::move(c));
   }
@@ -237,7 +237,7 @@ class ScheduleSynthesis {
     if (least->most_over <= 0) return false;
     for (int r = 0; r < problem_.ranks(); ++r) {
       double over = 0;
-      for (const DeviceId d : problem_.rank_devices[r]) over = std::max(over, least->overshoot[d]);
+      for (const DeviceId d : problem_.rank_devices[r]) over = std::max(over, least->overshoot[d.value]);
       limit_.front().capacity[r] -= over;
     }
     return true;
@@ -262,7 +262,7 @@ class ScheduleSynthesis {
   SchedulingProblem problem_;
   ResourceLimits limit_;  ///< Bytes, and micro-batches when the option `activations` is given.
   SearchGoal goal_;
-  std::vector<double> capacity_;  ///< [device]: memory.
+  IdVector<DeviceId, double> capacity_;  ///< [device]: memory.
   std::vector<Candidate> candidates_;
 };
 

@@ -75,7 +75,7 @@ class MessageTimes {
 /// groups, which is on the same devices, the sum takes no time.
 Exchange exchange_of(const Reduction& reduction, const LinkTable* links) {
   Exchange exchange;
-  exchange.stages.assign(reduction.stages.begin(), reduction.stages.end());
+  for (const StageId s : reduction.stages) exchange.stages.push_back(s.value);
   if (links == nullptr || reduction.groups.empty()) return exchange;
   const auto bytes = static_cast<std::uint64_t>(std::round(reduction.bytes.value));
   exchange.least = kInfinity;
@@ -104,8 +104,8 @@ Exchanges exchanges_of(const ScheduleInput& in) {
         exchanges.all.push_back(exchange_of(r, links ? &*links : nullptr));
     if (exchanges.all.size() == before) continue;
     for (const StageId s : barrier.stages) {
-      exchanges.tied[s] = true;
-      exchanges.updates.push_back(s);
+      exchanges.tied[s.value] = true;
+      exchanges.updates.push_back(s.value);
     }
   }
   return exchanges;
@@ -177,10 +177,11 @@ SchedulingProblem::SchedulingProblem(const ScheduleInput& in)
     const Stage &from = plan.stage(edge.from), &to = plan.stage(edge.to);
     const Stage one_from = on_one_device(from), one_to = on_one_device(to);
     std::map<int, int> piece_of;
-    for (int m = 0; m < micros[edge.to]; ++m) piece_of[micro_numbers[edge.to][m]] = first_piece[edge.to] + m;
-    for (int m = 0; m < micros[edge.from]; ++m) {
-      const int piece = first_piece[edge.from] + m;
-      for_each_shared(one_from, micro_numbers[edge.from][m], one_to, [&](int other, int samples) {
+    for (int m = 0; m < micros[edge.to.value]; ++m)
+      piece_of[micro_numbers[edge.to.value][m]] = first_piece[edge.to.value] + m;
+    for (int m = 0; m < micros[edge.from.value]; ++m) {
+      const int piece = first_piece[edge.from.value] + m;
+      for_each_shared(one_from, micro_numbers[edge.from.value][m], one_to, [&](int other, int samples) {
         const int theirs = piece_of.at(other);
         forward_outputs[piece].push_back(messages.output(edge, from, to, samples, theirs));
         gradient_outputs[theirs].push_back(messages.output(edge, to, from, samples, piece));
@@ -202,7 +203,7 @@ Rows SchedulingProblem::rows_of(const Schedule& iteration) const {
                         : op.kind == OpKind::InputGradient ? kInputGradient
                         : op.kind == OpKind::Backward      ? kBackward
                                                            : kWeightGradient;
-      rows[r].emplace_back(kind, piece_of[op.stage].at(op.micro));
+      rows[r].emplace_back(kind, piece_of[op.stage.value].at(op.micro));
     }
   return rows;
 }

@@ -64,7 +64,7 @@ Schedule whole(const ScheduleInput& in) {
           fmt::format("the order is for {} stages, but the plan has {}", csv.stages, in.plan.stage_count()),
           fmt::format("set plan.stages to {}", csv.stages), "stages"}});
   int expected = 0;
-  for (int s = 0; s < in.plan.stage_count(); ++s) expected = std::max(expected, in.plan.micro_batches(StageId{s}));
+  for (const StageId s : in.plan.stages.ids()) expected = std::max(expected, in.plan.micro_batches(s));
   if (csv.micro_batches != expected)
     throw InputError(
         {{rows.where, "run.schedule",

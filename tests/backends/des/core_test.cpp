@@ -130,10 +130,10 @@ TEST_CASE("a collective starts with its last member and ends with its last flow"
   const auto next = builder.compute(3, 1, {members[3]});
   const Played played = play(builder.build(), slow_star(4));
   for (const InstructionId member : members) {
-    CHECK(played.start[member] == 5);
-    CHECK(played.end[member] == 5 + 2 * 3 * 0.5 + 150);  // 2(n-1) latencies, 2(n-1)/n S
+    CHECK(played.start[member.value] == 5);
+    CHECK(played.end[member.value] == 5 + 2 * 3 * 0.5 + 150);  // 2(n-1) latencies, 2(n-1)/n S
   }
-  CHECK(played.start[next] == 158);
+  CHECK(played.start[next.value] == 158);
   CHECK(played.flows == 4);
 }
 
@@ -154,7 +154,7 @@ TEST_CASE("phases follow each other, each behind its latencies, with all rounds 
   const Played played = play(builder.build(), slow_star(4));
   // Half of the array inside each node, twice a quarter across in two steps, half inside again; three times.
   CHECK(played.end[0] == 3 * (0.5 + 40 + 2 * 0.5 + 40 + 0.5 + 40));
-  CHECK(played.start[next] == played.end[0]);
+  CHECK(played.start[next.value] == played.end[0]);
   CHECK(played.flows == 3 * 4);
 }
 
@@ -208,6 +208,6 @@ TEST_CASE("time never runs backwards") {
   core.advance(1);
   core.flow_done(0, 2.5);  // the computation that ended at 2 is handled after it
   core.advance(2.5);
-  CHECK(end[slow] == 2.5);
+  CHECK(end[slow.value] == 2.5);
   CHECK(start[3] == 2.5);
 }

@@ -45,7 +45,7 @@ struct Op {
 /// Device d runs row d in order.
 Program program_of(const std::vector<std::vector<Op>>& rows) {
   ProgramBuilder builder(static_cast<int>(rows.size()));
-  std::vector<double> traffic;
+  IdVector<InstructionId, double> traffic;
   for (std::size_t d = 0; d < rows.size(); ++d)
     for (const Op& op : rows[d]) {
       builder.compute(static_cast<int>(d), op.seconds);
@@ -97,16 +97,16 @@ TEST_CASE("messages are copies in the same memory: each byte is read and written
   Program program = builder.build();
   program.traffic = {0, 0, kMemory};  // Of which the op gets three quarters for 1 s, then all.
   const Timeline t = backends::fluid.run(program, parts(3), {});
-  CHECK(t.end[0] == doctest::Approx(1).epsilon(1e-9));
-  CHECK(t.end[2] == doctest::Approx(1.25).epsilon(1e-9));
+  CHECK(t.end[InstructionId{0}] == doctest::Approx(1).epsilon(1e-9));
+  CHECK(t.end[InstructionId{2}] == doctest::Approx(1.25).epsilon(1e-9));
 }
 
 TEST_CASE("ops of devices with a memory of their own do not meet") {
   Cluster cluster = parts(2);
   for (Device& d : cluster.devices) d.memory = LinkId{};
   const Timeline t = backends::fluid.run(program_of({{{1, 1}}, {{1, 1}}}), cluster, {});
-  CHECK(t.end[0] == 1);
-  CHECK(t.end[1] == 1);
+  CHECK(t.end[InstructionId{0}] == 1);
+  CHECK(t.end[InstructionId{1}] == 1);
 }
 
 TEST_CASE("jitter stretches an op and slows its pace; a change of speed is refused in words") {
@@ -116,7 +116,7 @@ TEST_CASE("jitter stretches an op and slows its pace; a change of speed is refus
   const Timeline t = backends::fluid.run(program, cluster, {});
   const Conditions conditions(cluster);
   for (int d = 0; d < 2; ++d)  // Slower ops ask for less, so nobody waits.
-    CHECK(t.end[d] == doctest::Approx(conditions.compute(DeviceId{d}, d, 0, 1).end).epsilon(1e-9));
+    CHECK(t.end[InstructionId{d}] == doctest::Approx(conditions.compute(DeviceId{d}, d, 0, 1).end).epsilon(1e-9));
   Change slower;
   slower.devices = {DeviceId{1}};
   slower.rate = 0.5;

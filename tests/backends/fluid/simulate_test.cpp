@@ -51,9 +51,9 @@ TEST_CASE("flows into one card share it evenly and the rest takes over what they
   for (const bool rendezvous : {true, false}) {
     const Timeline timeline = run(many_to_one(8, rendezvous), test::star(9, kBandwidth, kLatency));
     for (std::size_t i = 0; i < 8; ++i) {
-      CHECK(timeline.start[2 * i] == 0);
-      CHECK(timeline.end[2 * i] == near(ends[i]));
-      CHECK(timeline.end[2 * i + 1] == timeline.end[2 * i]);
+      CHECK(timeline.start[InstructionId{2 * i}] == 0);
+      CHECK(timeline.end[InstructionId{2 * i}] == near(ends[i]));
+      CHECK(timeline.end[InstructionId{2 * i + 1}] == timeline.end[InstructionId{2 * i}]);
     }
   }
 }
@@ -83,8 +83,8 @@ TEST_CASE("latency is paid before and does not change the shares") {
   builder.send(0, 2, 1'000'000);
   builder.send(1, 2, 1'000'000);
   const Timeline timeline = run(builder.build(), cluster);
-  CHECK(timeline.end[0] == near(1e-6 + 9e-6 + 2 * 91e-6));  // alone for 9 us, then half of the link
-  CHECK(timeline.end[2] == near(201e-6));
+  CHECK(timeline.end[InstructionId{0}] == near(1e-6 + 9e-6 + 2 * 91e-6));  // alone for 9 us, then half of the link
+  CHECK(timeline.end[InstructionId{2}] == near(201e-6));
 }
 
 TEST_CASE("a trunk is full although every card behind it has room") {
@@ -102,8 +102,8 @@ TEST_CASE("an all-reduce beside a message shares the card") {
   builder.all_reduce({0, 1}, 1'000'000);
   builder.send(0, 2, 2'000'000);
   const Timeline timeline = run(builder.build(), test::star(3, kBandwidth, 0));
-  CHECK(timeline.end[0] == near(200e-6));
-  CHECK(timeline.end[2] == near(300e-6));
+  CHECK(timeline.end[InstructionId{0}] == near(200e-6));
+  CHECK(timeline.end[InstructionId{2}] == near(300e-6));
 }
 
 TEST_CASE("a link that always has something to carry carries all of it at full speed") {
@@ -132,8 +132,8 @@ TEST_CASE("no bytes take the latency, the same device takes nothing, an empty pr
   builder.send(0, 1, 0);
   builder.send(1, 1, 1'000'000);
   const Timeline timeline = run(builder.build(), test::star(2, kBandwidth, kLatency));
-  CHECK(timeline.end[0] == near(2e-6));
-  CHECK(timeline.end[2] == 0);
+  CHECK(timeline.end[InstructionId{0}] == near(2e-6));
+  CHECK(timeline.end[InstructionId{2}] == 0);
   CHECK(run(ProgramBuilder(1).build(), test::bare_cluster(1)).end.empty());
 }
 

@@ -39,11 +39,10 @@ std::vector<LoweringOptions> ways(int iterations) {
 }
 
 /// What a program computes, by device: the same whatever the communication.
-std::vector<std::string> computing(const Program& program) {
-  std::vector<std::string> rows(static_cast<std::size_t>(program.devices));
-  for (std::size_t n = 0; n < program.size(); ++n)
-    if (program.instructions[n].is_compute())
-      rows[program.instructions[n].device] += to_text(program, InstructionId{static_cast<std::int64_t>(n)}) + " ";
+IdVector<DeviceId, std::string> computing(const Program& program) {
+  IdVector<DeviceId, std::string> rows(static_cast<std::size_t>(program.devices));
+  for (const InstructionId n : program.instructions.ids())
+    if (program.instructions[n].is_compute()) rows[program.instructions[n].device] += to_text(program, n) + " ";
   return rows;
 }
 
@@ -59,8 +58,8 @@ bool blocks(std::string_view name, const Plan& plan, const StageCosts& costs, co
 }
 
 bool waits_hold(const Program& program, const Timeline& t) {
-  for (std::size_t n = 0; n < program.size(); ++n)
-    for (const InstructionId w : program.waits_for(InstructionId{static_cast<std::int64_t>(n)}))
+  for (const InstructionId n : program.instructions.ids())
+    for (const InstructionId w : program.waits_for(n))
       if (t.start[n] < t.end_of(w).value) return false;
   return true;
 }

@@ -36,11 +36,11 @@ TEST_CASE("a transfer takes the latencies and the slowest link of its route") {
   builder.send(0, 1, 2'000'000);
   builder.send(0, 1, 0);
   Cluster cluster = star(2);
-  cluster.links[1].bandwidth = Bandwidth{0.5e6};
+  cluster.links[LinkId{1}].bandwidth = Bandwidth{0.5e6};
   const Timeline t = run(builder.build(), cluster);
-  CHECK(t.end[0] == 4.5);
-  CHECK(t.start[2] == 4.5);  // the next of its stream
-  CHECK(t.end[2] == 5.0);    // no bytes take the latency
+  CHECK(t.end[InstructionId{0}] == 4.5);
+  CHECK(t.start[InstructionId{2}] == 4.5);  // the next of its stream
+  CHECK(t.end[InstructionId{2}] == 5.0);    // no bytes take the latency
 }
 
 TEST_CASE("rendezvous: both ends start when both may and end together") {
@@ -99,7 +99,7 @@ TEST_CASE("an all-reduce goes at the pace of its slowest edge") {
   test::connect(cluster, {0, 1}, 1e6, 0.5);
   test::connect(cluster, {1, 2}, 0.5e6, 0.1);
   test::connect(cluster, {2, 0}, 4e6, 0.2);
-  CHECK(run(builder.build(), cluster).end[0] == doctest::Approx(4 * 0.5 + 4.0 / 0.5).epsilon(1e-14));
+  CHECK(run(builder.build(), cluster).end[InstructionId{0}] == doctest::Approx(4 * 0.5 + 4.0 / 0.5).epsilon(1e-14));
 }
 
 TEST_CASE("ops that run as one: all inputs first, all outputs behind") {

@@ -38,9 +38,9 @@ StageCost cost(double forward, double backward) {
 
 /// End of the update of stage 0 that makes this version.
 double made_at(const Program& program, const Timeline& timeline, int version) {
-  for (std::size_t n = 0; n < program.size(); ++n) {
+  for (const InstructionId n : program.instructions.ids()) {
     const Instruction& i = program.instructions[n];
-    if (i.kind == InstructionKind::Update && i.stage == 0 && i.version() == version) return timeline.end[n];
+    if (i.kind == InstructionKind::Update && i.stage.value == 0 && i.version() == version) return timeline.end[n];
   }
   FAIL("no such update");
   return 0;
@@ -111,8 +111,8 @@ TEST_CASE("a prediction runs while the inputs of its op travel") {
   const Program program = test::lowered(test::build("pipedream", plan, 3), plan, uniform_costs(plan, cost(1, 1)),
                                         test::pure_delays(3), "pipeoptim");
   const Timeline timeline = test::run_ideal(program, test::delay_cluster(3, 5));
-  const auto predict = static_cast<std::size_t>(test::find(program, "1PF0"));
-  const auto forward = static_cast<std::size_t>(test::find(program, "1F0"));
+  const InstructionId predict = test::find(program, "1PF0");
+  const InstructionId forward = test::find(program, "1F0");
   CHECK(timeline.start[predict] == 0);
   CHECK(timeline.end[predict] == 1);
   CHECK(timeline.start[forward] == doctest::Approx(7).epsilon(1e-12));  // 0PF0, 0F0 and the message

@@ -61,7 +61,7 @@ void compare(const Policy& policy, OptimizerKind kind, int depth, int each, int 
       test::SequentialRecurrence(model, plan, training, {policy.formulas, depth, each}).run(iterations, drain_every);
   CHECK(run.learnt().losses == expected.losses);
   CHECK(run.learnt().weights == expected.weights);
-  for (std::size_t i = 0; i < run.program.size(); ++i) {
+  for (const InstructionId i : run.program.instructions.ids()) {
     const Instruction& instruction = run.program.instructions[i];
     if (instruction.is_compute()) REQUIRE(run.learnt().versions[i] == run.program.version_of(instruction));
   }
@@ -92,7 +92,7 @@ TEST_CASE("policies differ: the comparison can fail") {
   const ModelGraph model = test::deep_net(4, 6, 8, 3);
   const Plan plan = test::stage_each(model, 1);
   const Training training = test::training_of(OptimizerKind::Momentum, 0.01, "teacher");
-  std::vector<std::vector<std::vector<double>>> seen;
+  std::vector<IdVector<StageId, std::vector<double>>> seen;
   for (const Policy& policy : kPolicies) {
     if (policy.name == "2bw") continue;
     const WeightsRule rule = rule_of(policy);

@@ -104,7 +104,7 @@ class CollectiveNumbers : public real::Actions, public real::Parcels, public rea
  private:
   std::pair<int, int> place(InstructionId member) const {
     const Instruction& i = p_.at(member);
-    return {i.payload, member - p_.collective(i).first};
+    return {i.payload, member.value - p_.collective(i).first.value};
   }
   static real::Tensor tensor(Numbers& numbers) { return {numbers.data(), 1, std::ssize(numbers)}; }
 

@@ -24,9 +24,9 @@ class Recurrence {
         memory_(*kernels_) {
     data_ = get_from(tasks::all(), "task", training.task).make(workload_.task, training.seed);
     int behind = plan.device_count();
-    for (int s = 0; s < plan.stage_count(); ++s) {
-      Part& part = parts_.emplace_back(Part{real::compile_stage(workload_, StageId{s}, 8), {}, {}, {}});
-      part.replicas = static_cast<int>(plan.stage(StageId{s}).devices().size());
+    for (const StageId s : plan.stages.ids()) {
+      Part& part = parts_.emplace_back(Part{real::compile_stage(workload_, s, 8), {}, {}, {}});
+      part.replicas = static_cast<int>(plan.stage(s).devices().size());
       part.ahead = (behind - 1) / part.replicas;
       behind -= part.replicas;
       kernels_->upload(real::initial_weights(part.net, workload_, false),
@@ -109,10 +109,11 @@ class Recurrence {
   std::vector<Part> parts_;
 };
 
-double furthest(const std::vector<std::vector<double>>& ours, const std::vector<std::vector<double>>& theirs) {
+double furthest(const IdVector<StageId, std::vector<double>>& ours,
+                const IdVector<StageId, std::vector<double>>& theirs) {
   double worst = 0;
   REQUIRE(ours.size() == theirs.size());
-  for (std::size_t s = 0; s < ours.size(); ++s) {
+  for (const StageId s : ours.ids()) {
     REQUIRE(ours[s].size() == theirs[s].size());
     for (std::size_t i = 0; i < ours[s].size(); ++i) worst = std::max(worst, std::abs(ours[s][i] - theirs[s][i]));
   }
@@ -136,7 +137,9 @@ TEST_CASE("PipeDream with replicas equals its recurrence to the last bit, on thr
         const auto options = options_of(get_from(schedules::all(), "schedule", "pipedream"), {"update=micro_batch"});
         const test::RealRun run = test::really_run(test::real_program("pipedream", plan, rule, iterations, &*options),
                                                    model, plan, rule, training, one_thread);
-        CHECK(furthest(run.learnt().weights, Recurrence(model, plan, training).run(micro_batches * iterations)) == 0);
+        const IdVector<StageId, std::vector<double>> expected(
+            Recurrence(model, plan, training).run(micro_batches * iterations));
+        CHECK(furthest(run.learnt().weights, expected) == 0);
       }
 }
 
@@ -150,7 +153,7 @@ TEST_CASE("with a flush, replicas in turn train as one device does") {
       const WeightsRule& rule = test::policy("flush");
       const test::RealRun run =
           test::really_run(test::real_program(schedule, plan, rule, 5), model, plan, rule, training);
-      std::vector<std::vector<double>> expected = test::sequential(model, training, 6, 2, 5).weights;
+      const auto expected = test::sequential(model, training, 6, 2, 5).weights;
       std::vector<double> all;
       for (const auto& stage : run.learnt().weights) all.insert(all.end(), stage.begin(), stage.end());
       CHECK(furthest({all}, expected) < 1e-12);

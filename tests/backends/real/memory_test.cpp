@@ -59,17 +59,17 @@ void check_padded(Bytes measured, Bytes charged, int tensors) {
 void check(const Run& run) {
   for (std::size_t d = 0; d < static_cast<std::size_t>(kDepth); ++d) {
     CAPTURE(d);
-    const MeasuredMemory& measured = run.learnt.memory[d];
-    const ResidentMemory& charged = run.program.memory[d];
+    const MeasuredMemory& measured = run.learnt.memory[DeviceId{d}];
+    const ResidentMemory& charged = run.program.memory[DeviceId{d}];
     CHECK(measured.weight_buffers == charged.weight_buffers);
     check_padded(measured.weights, charged.weights, charged.weight_buffers);
     check_padded(measured.gradients, charged.gradients, 1);
     check_padded(measured.optimizer, charged.optimizer, 3);
   }
   // Only the bias of the last stage is no whole number of blocks.
-  CHECK(run.learnt.memory[1].weights == run.program.memory[1].weights);
-  CHECK(run.learnt.memory[1].gradients == run.program.memory[1].gradients);
-  CHECK(run.learnt.memory[1].optimizer == run.program.memory[1].optimizer);
+  CHECK(run.learnt.memory[DeviceId{1}].weights == run.program.memory[DeviceId{1}].weights);
+  CHECK(run.learnt.memory[DeviceId{1}].gradients == run.program.memory[DeviceId{1}].gradients);
+  CHECK(run.learnt.memory[DeviceId{1}].optimizer == run.program.memory[DeviceId{1}].optimizer);
 }
 
 }  // namespace
@@ -85,7 +85,8 @@ TEST_CASE("weights, gradients and the state of the optimizer take what the progr
         CAPTURE(each);
         const Run paper = run_of(optimizer, name, schedule_for(*def), each);
         check(paper);
-        for (int k = 0; k < kDepth; ++k) CHECK(paper.learnt.memory[k].weight_buffers == buffers(name, k, each));
+        for (int k = 0; k < kDepth; ++k)
+          CHECK(paper.learnt.memory[DeviceId{k}].weight_buffers == buffers(name, k, each));
         if (def->as_released)
           check(run_of(optimizer, "{policy: " + name + ", fidelity: as_released}", schedule_for(*def), each));
       }
@@ -100,13 +101,13 @@ TEST_CASE("activations: two tensors for each micro-batch in flight, and three mo
   std::string text = "activations, measured over simulated, by stage:";
   for (int k = 0; k < kDepth; ++k) {
     const auto d = static_cast<std::size_t>(k);
-    const double measured = run.learnt.memory[d].activations.value;
-    const MemoryPeak& peak = run.simulated.devices[d].memory;
+    const double measured = run.learnt.memory[DeviceId{d}].activations.value;
+    const MemoryPeak& peak = run.simulated.devices[DeviceId{d}].memory;
     text += fmt::format(" {:.2f}", measured / (peak.stash + peak.received + peak.outgoing).value);
     if (k > 0 && k + 1 < kDepth) CHECK(measured == (2 * (kDepth - k) + 3) * tensor);
   }
   MESSAGE(text);
   const Run flush = run_of("momentum", "flush", "1f1b", 1);
   for (std::size_t d = 1; d + 1 < static_cast<std::size_t>(kDepth); ++d)
-    CHECK(flush.learnt.memory[d].activations.value == 4 * tensor);
+    CHECK(flush.learnt.memory[DeviceId{d}].activations.value == 4 * tensor);
 }

@@ -45,7 +45,7 @@ class MemoryTransport : public real::Transport {
     std::vector<char> bytes(parcels_.share_bytes(member));
     parcels_.pack_share(member, bytes.data());
     const std::lock_guard lock(world_.mutex);
-    world_.shares[member] = std::move(bytes);
+    world_.shares[member.value] = std::move(bytes);
     if (std::find(reducing_.begin(), reducing_.end(), collective) == reducing_.end()) reducing_.push_back(collective);
   }
 
@@ -92,13 +92,13 @@ class MemoryTransport : public real::Transport {
     const Collective& c = p_.collectives[collective];
     std::vector<const void*> shares;
     for (int m = 0; m < c.members; ++m) {
-      const auto found = world_.shares.find(c.first + m);
+      const auto found = world_.shares.find(c.first.value + m);
       if (found == world_.shares.end()) return false;
       shares.push_back(found->second.data());
     }
     parcels_.finish(collective, shares);
     for (int m = 0; m < c.members; ++m)
-      if (here(p_.at(InstructionId{c.first + m}).device)) ended.emplace_back(c.first + m);
+      if (here(p_.at(InstructionId{c.first.value + m}).device)) ended.emplace_back(c.first.value + m);
     return true;
   }
 

@@ -13,8 +13,8 @@ namespace stagecraft::test {
 
 /// What training without a pipeline gives.
 struct Expected {
-  std::vector<std::vector<double>> weights;  ///< Of each stage.
-  std::vector<double> losses;                ///< Of each iteration.
+  IdVector<StageId, std::vector<double>> weights;
+  std::vector<double> losses;  ///< Of each iteration.
 };
 
 /// An optimizer state of its own for every version, so that old ones can be looked at.
@@ -110,13 +110,9 @@ class SequentialRecurrence {
         memory_(*kernels_) {
     const TaskDef& task = get_from(tasks::all(), "task", training.task);
     data_ = task.make(workload_.task, training.seed);
-    for (int k = 0; k < plan.stage_count(); ++k) {
+    for (const StageId k : plan.stages.ids()) {
       Stage_& s = stages_.emplace_back(
-          Stage_{real::compile_stage(workload_, StageId{k}, static_cast<std::size_t>(model.precision.weight)),
-                 {},
-                 {},
-                 {},
-                 {}});
+          Stage_{real::compile_stage(workload_, k, static_cast<std::size_t>(model.precision.weight)), {}, {}, {}, {}});
       const auto start = real::initial_weights(s.net, workload_, training.optimizer.kind == OptimizerKind::Integer);
       kernels_->upload(start, s.versions.emplace_back(array(s)).data());
       s.states = std::make_unique<StateHistory>(memory_, s.net.weights);

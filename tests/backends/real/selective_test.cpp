@@ -34,7 +34,7 @@ TEST_CASE("the inside of attention made again: not a bit changes, and memory hol
     CHECK(selective.losses == none.losses);
     // In all but one of them, of the micro-batches in flight; beside that one an output is made once more.
     const double there = (std::string(schedule) == "gpipe" ? 4 : 2) * kLayers;
-    const double saved = (none.memory[0].activations - selective.memory[0].activations).value;
+    const double saved = (none.memory[DeviceId{0}].activations - selective.memory[DeviceId{0}].activations).value;
     CHECK(saved >= (there - 1) * kInside - kTokens * kWidth * kSamples * kNumber);
     CHECK(saved <= there * kInside);
   }

@@ -78,7 +78,7 @@ void compare(std::string_view schedule, const ModelGraph& model, const Plan& pla
     for (std::size_t i = 0; i < alone.learnt().evaluations.size(); ++i)
       CHECK(together.learnt.evaluations[i].loss == alone.learnt().evaluations[i].loss);
     for (std::size_t d = 0; d < alone.learnt().memory.size(); ++d)
-      CHECK(together.learnt.memory[d].weights.value == alone.learnt().memory[d].weights.value);
+      CHECK(together.learnt.memory[DeviceId{d}].weights.value == alone.learnt().memory[DeviceId{d}].weights.value);
   }
 }
 

@@ -21,16 +21,15 @@ ModelGraph uneven_net() { return test::dense_net({6, 8, 64, 64, 3}); }
 /// Versions of everything that computes, by what it is: "2F5", "2PF5", "0U3".
 using Trace = std::map<std::string, int>;
 
-Trace trace_of(const Program& program, const std::vector<std::int32_t>& versions) {
+Trace trace_of(const Program& program, const IdVector<InstructionId, std::int32_t>& versions) {
   Trace trace;
-  for (std::size_t i = 0; i < program.size(); ++i)
-    if (program.instructions[i].is_compute())
-      trace[to_text(program, InstructionId{static_cast<std::int64_t>(i)})] = versions[i];
+  for (const InstructionId i : program.instructions.ids())
+    if (program.instructions[i].is_compute()) trace[to_text(program, i)] = versions[i];
   return trace;
 }
 
 Trace planned(const Program& program) {
-  std::vector<std::int32_t> versions;
+  IdVector<InstructionId, std::int32_t> versions;
   for (const Instruction& i : program.instructions) versions.push_back(program.version_of(i));
   return trace_of(program, versions);
 }
@@ -66,7 +65,7 @@ struct Asynchronous {
 
 /// v_F and v_B of micro-batch q at stage k; bF = max(0, q - (D - 1 - k)) backwards come before F, q before B.
 int expected(const test::PolicyFormulas& policy, const Instruction& i) {
-  const int k = i.stage, q = i.number;
+  const int k = i.stage.value, q = i.number;
   switch (i.kind) {
     case InstructionKind::Forward:
       return policy.forward(k, q);
@@ -92,10 +91,10 @@ TEST_CASE("the executor used the versions of the program, which are those of the
       const test::PolicyFormulas formulas{name, kDepth, each};
       REQUIRE(run.learnt().versions.size() == run.program.size());
       int most_behind = 0;
-      for (std::size_t n = 0; n < run.program.size(); ++n) {
+      for (const InstructionId n : run.program.instructions.ids()) {
         const Instruction& i = run.program.instructions[n];
         const int recorded = run.learnt().versions[n];
-        CAPTURE(to_text(run.program, InstructionId{static_cast<std::int64_t>(n)}));
+        CAPTURE(to_text(run.program, n));
         REQUIRE(recorded == (i.is_compute() ? run.program.version_of(i) : -1));
         if (!i.is_compute()) continue;
         REQUIRE(recorded == expected(formulas, i));

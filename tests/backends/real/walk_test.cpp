@@ -26,10 +26,10 @@ class Noted : public real::Actions {
   }
   void collective(int c) override {
     const Collective& collective = p_.collectives[c];
-    for (int m = 0; m < collective.members; ++m) note(InstructionId{collective.first + m});
+    for (int m = 0; m < collective.members; ++m) note(collective.member(m));
   }
 
-  std::vector<std::atomic<int>> at_;  ///< When each was done, counted from 1.
+  IdVector<InstructionId, std::atomic<int>> at_;  ///< When each was done, counted from 1.
   int drop = -1;
 
  private:
@@ -82,10 +82,10 @@ TEST_CASE("every instruction once, behind all it waits for, whatever takes how l
       real::WalkOptions options;
       options.one_thread = one_thread;
       const real::Times t = real::walk(p, actions, nullptr, options);
-      for (std::size_t i = 0; i < p.size(); ++i) {
+      for (const InstructionId i : p.instructions.ids()) {
         REQUIRE(actions.at_[i] > 0);
         REQUIRE(t.start[i] <= t.end[i]);
-        for (const InstructionId w : p.waits_for(InstructionId{static_cast<std::int64_t>(i)})) {
+        for (const InstructionId w : p.waits_for(i)) {
           REQUIRE(t.end[w] <= t.start[i]);
         }
       }
@@ -106,8 +106,7 @@ TEST_CASE("a run in which nothing moves ends and says what every device waits fo
   // An instruction that waits for itself: check_program would refuse it.
   Program p = test::program_of("gpipe", chain_plan(3, 3, 2), uniform_costs(chain_plan(3, 3, 2), test::times(1, 1)));
   const InstructionId stuck = test::find(p, "1F1");
-  for (std::uint32_t w = p.first_wait[stuck]; w < p.first_wait[static_cast<std::size_t>(stuck) + 1]; ++w)
-    p.waits[w] = stuck;
+  for (std::uint32_t w = p.first_wait[stuck.value]; w < p.first_wait[stuck.value + 1]; ++w) p.waits[w] = stuck;
   Idle actions;
   real::WalkOptions options;
   options.timeout = 0.2;

@@ -69,8 +69,8 @@ std::vector<double> direct(const std::string& file, const Cluster& cluster, cons
     });
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const Message& m = messages[i];
-      s4u::Host* from = engine.host_by_name(cluster.devices[m.from].name);
-      s4u::Host* to = engine.host_by_name(cluster.devices[m.to].name);
+      s4u::Host* from = engine.host_by_name(cluster.devices[DeviceId{m.from}].name);
+      s4u::Host* to = engine.host_by_name(cluster.devices[DeviceId{m.to}].name);
       std::vector<s4u::Link*> links;
       double latency = 0;
       from->route_to(to, links, &latency);
@@ -263,17 +263,16 @@ TEST_CASE("a platform that is written gives SimGrid, and whoever imports it, the
     const Cluster back = imported(file);
     REQUIRE(back.devices.size() == cluster.devices.size());
     // Devices may come in another order of names.
-    std::vector<int> there;
+    IdVector<DeviceId, DeviceId> there;
     for (const Device& d : cluster.devices) there.push_back(back.find_device(d.name).value());
     Rng rng(4, name);
     std::vector<Message> messages = random_messages(cluster, rng, true), moved = messages;
-    for (Message& m : moved) m.from = there[m.from], m.to = there[m.to];
+    for (Message& m : moved) m.from = there[DeviceId{m.from}].value, m.to = there[DeviceId{m.to}].value;
     const std::vector<double> before = ours("simgrid", cluster, messages);
     check_same(before, direct(file, cluster, messages, false));
     check_same(before, ours("fluid", back, moved));
-    for (std::size_t d = 0; d < there.size(); ++d) {
-      const DeviceType &a = cluster.type_of(DeviceId{static_cast<std::int64_t>(d)}),
-                       &b = back.type_of(DeviceId{there[d]});
+    for (const DeviceId d : there.ids()) {
+      const DeviceType &a = cluster.type_of(d), &b = back.type_of(there[d]);
       CHECK(b.peak.value * b.efficiency == doctest::Approx(a.peak.value * a.efficiency).epsilon(1e-12));
       if (find_device_preset(a.name)) CHECK(b.memory_bandwidth.value == a.memory_bandwidth.value);
       CHECK(b.memory.value == a.memory.value);
@@ -287,8 +286,8 @@ TEST_CASE("links have names of their own without spaces, and a preset counts whe
       (std::filesystem::temp_directory_path() / ("named-" + std::to_string(getpid()) + ".xml")).string();
   Cluster cluster = test::star(2, 1e9, 1e-6);
   cluster.types.front() = find_device_preset("h100-sxm")->type;
-  cluster.links[0].name = "l 1";
-  cluster.links[1].name = "l_1";
+  cluster.links[LinkId{0}].name = "l 1";
+  cluster.links[LinkId{1}].name = "l_1";
   CHECK(types_lost(cluster).empty());
   write_file(file, simgrid_xml(cluster));
   CHECK(imported(file).types.front().memory_bandwidth.value == 3350e9);

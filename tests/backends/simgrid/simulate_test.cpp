@@ -46,21 +46,22 @@ TEST_CASE("flows into one card share it evenly and the rest takes over what they
   for (const bool rendezvous : {true, false}) {
     const Timeline timeline = run(many_to_one(8, rendezvous), test::star(9, kBandwidth, kLatency));
     for (std::size_t i = 0; i < 8; ++i) {
-      CHECK(timeline.start[2 * i] == 0);
-      CHECK(timeline.end[2 * i] == near(ends[i]));
-      CHECK(timeline.end[2 * i + 1] == timeline.end[2 * i]);
+      CHECK(timeline.start[InstructionId{2 * i}] == 0);
+      CHECK(timeline.end[InstructionId{2 * i}] == near(ends[i]));
+      CHECK(timeline.end[InstructionId{2 * i + 1}] == timeline.end[InstructionId{2 * i}]);
     }
   }
 }
 
 TEST_CASE("unshared links give everybody everything") {
   const Timeline timeline = run(many_to_one(8), test::star(9, kBandwidth, kLatency, Duplex::Unshared));
-  for (std::size_t i = 0; i < 8; ++i) CHECK(timeline.end[2 * i] == near(2e-6 + 1e-4 * (static_cast<double>(i) + 1)));
+  for (std::size_t i = 0; i < 8; ++i)
+    CHECK(timeline.end[InstructionId{2 * i}] == near(2e-6 + 1e-4 * (static_cast<double>(i) + 1)));
 }
 
 TEST_CASE("full duplex does not mix the directions, half duplex does") {
-  CHECK(run(both_ways(), test::star(2, kBandwidth, kLatency)).end[0] == near(102e-6));
-  CHECK(run(both_ways(), test::star(2, kBandwidth, kLatency, Duplex::Half)).end[0] == near(202e-6));
+  CHECK(run(both_ways(), test::star(2, kBandwidth, kLatency)).end[InstructionId{0}] == near(102e-6));
+  CHECK(run(both_ways(), test::star(2, kBandwidth, kLatency, Duplex::Half)).end[InstructionId{0}] == near(202e-6));
 }
 
 TEST_CASE("stations of a medium share it") {
@@ -81,8 +82,8 @@ TEST_CASE("latency does not change the shares") {
   builder.send(0, 2, 1'000'000);
   builder.send(1, 2, 1'000'000);
   const Timeline timeline = run(builder.build(), cluster);
-  CHECK(timeline.end[0] == near(1e-6 + 9e-6 + 2 * 91e-6));  // alone for 9 us, then half of the link
-  CHECK(timeline.end[2] == near(201e-6));
+  CHECK(timeline.end[InstructionId{0}] == near(1e-6 + 9e-6 + 2 * 91e-6));  // alone for 9 us, then half of the link
+  CHECK(timeline.end[InstructionId{2}] == near(201e-6));
 }
 
 TEST_CASE("pairs leave the star where their route does") {
@@ -96,18 +97,18 @@ TEST_CASE("pairs leave the star where their route does") {
   builder.send(1, 3, 1'000'000);
   builder.send(1, 2, 1'000'000);
   const Timeline timeline = run(builder.build(), cluster);
-  CHECK(timeline.end[0] == near(10e-6));
-  CHECK(timeline.end[2] == near(202e-6));  // shares the way into device 2
-  CHECK(timeline.end[4] == near(10e-6));
-  CHECK(timeline.end[8] == near(202e-6));
+  CHECK(timeline.end[InstructionId{0}] == near(10e-6));
+  CHECK(timeline.end[InstructionId{2}] == near(202e-6));  // shares the way into device 2
+  CHECK(timeline.end[InstructionId{4}] == near(10e-6));
+  CHECK(timeline.end[InstructionId{8}] == near(202e-6));
 }
 
 TEST_CASE("a cable without a switch is a route") {
   Cluster cluster = test::bare_cluster(2);
   test::connect(cluster, {0, 1}, kBandwidth, kLatency);
   const Timeline timeline = run(both_ways(), cluster);
-  CHECK(timeline.end[0] == near(101e-6));
-  CHECK(timeline.end[2] == near(101e-6));
+  CHECK(timeline.end[InstructionId{0}] == near(101e-6));
+  CHECK(timeline.end[InstructionId{2}] == near(101e-6));
 }
 
 TEST_CASE("no bytes take the latency, the same device takes nothing") {
@@ -115,8 +116,8 @@ TEST_CASE("no bytes take the latency, the same device takes nothing") {
   builder.send(0, 1, 0);
   builder.send(1, 1, 1'000'000);
   const Timeline timeline = run(builder.build(), test::star(2, kBandwidth, kLatency));
-  CHECK(timeline.end[0] == near(2e-6));
-  CHECK(timeline.end[2] == 0);
+  CHECK(timeline.end[InstructionId{0}] == near(2e-6));
+  CHECK(timeline.end[InstructionId{2}] == 0);
 }
 
 TEST_CASE("a rendezvous waits for the receiver, an eager message does not") {
@@ -149,8 +150,8 @@ TEST_CASE("an all-reduce beside a message shares the card") {
   builder.send(0, 2, 2'000'000);
   Cluster cluster = test::star(3, kBandwidth, 0);
   const Timeline timeline = run(builder.build(), cluster);
-  CHECK(timeline.end[0] == near(200e-6));
-  CHECK(timeline.end[2] == near(300e-6));
+  CHECK(timeline.end[InstructionId{0}] == near(200e-6));
+  CHECK(timeline.end[InstructionId{2}] == near(300e-6));
 }
 
 TEST_CASE("every simulation starts at zero") {
@@ -160,8 +161,8 @@ TEST_CASE("every simulation starts at zero") {
   const Program program = builder.build();
   for (int i = 0; i < 2; ++i) {
     const Timeline timeline = run(program, test::star(1, kBandwidth, 0));
-    CHECK(timeline.start == std::vector<double>{0, 0});
-    CHECK(timeline.end == std::vector<double>{0, 2});
+    CHECK(timeline.start == IdVector<InstructionId, double>{0, 0});
+    CHECK(timeline.end == IdVector<InstructionId, double>{0, 2});
     CHECK(timeline.clock == Clock::Simulated);
     CHECK(timeline.provenance.backend == "simgrid");
     CHECK(timeline.provenance.backend_version == sg::library_version());

@@ -67,7 +67,7 @@ msr::Workload workload(const std::string& file, double batch_scale) {
   const ModelGraph model = read_pipedream_graph(read_file(file), file, 1);
   const Cluster cluster = test::bare_cluster(1);
   const CostTable costs(model, cluster);
-  std::vector<msr::LayerAmounts> amounts = msr::amounts_of(costs, 0, 1);
+  std::vector<msr::LayerAmounts> amounts = msr::amounts_of(costs, DeviceTypeId{0}, 1);
   for (msr::LayerAmounts& one : amounts) one.seconds *= batch_scale, one.output *= batch_scale;
   const Digraph graph = msr::layer_graph(model);
   return msr::sum_up(amounts, graph, msr::cuts_after_first(graph, kMostCuts), msr::Crossing::Frontier);
@@ -181,7 +181,7 @@ TEST_CASE("pipedream: any cut, and what is really sent, is never slower than wha
   msr::PipeDreamOptions options;
   for (const int machines : {2, 4, 8}) {
     options.levels = {{machines, 1.2e10, machines}};
-    const auto amounts = msr::amounts_of(CostTable(model, cluster), 0, 1);
+    const auto amounts = msr::amounts_of(CostTable(model, cluster), DeviceTypeId{0}, 1);
     const auto any = msr::search_pipedream(msr::sum_up(amounts, graph, msr::all_cuts(graph, kMostCuts)), options);
     const auto theirs = msr::search_pipedream(
         msr::sum_up(amounts, graph, msr::cuts_after_first(graph, kMostCuts), msr::Crossing::Frontier), options);
@@ -284,18 +284,18 @@ TEST_CASE("piper: the profiles that it ships in milliseconds are noticed") {
         for (const int other : others) text += (text.empty() ? "\"" : ", \"") + std::to_string(other) + "\": 0";
         return "{" + text + "}";
       };
-      for (std::size_t l = 0; l < model.layers.size(); ++l) {
+      for (const LayerId l : model.layers.ids()) {
         const Layer& layer = model.layers[l];
         const LayerTimes& times = *layer.times;
         const Seconds time = times.forward + times.input_gradient + times.weight_gradient;
-        nodes += (l ? ", " : "") + std::string("{\"id\": ") + std::to_string(l) +
+        nodes += (nodes.empty() ? "" : ", ") + std::string("{\"id\": ") + std::to_string(l.value) +
                  ", \"TMPCs\": {\"1\": [{\"id\": \"vanilla\", \"timePerSample\": " + shortest(time.value * unit) +
                  ", \"parameterSize\": " + shortest(layer.parameters * 4) + ", \"memoryUsageA\": 1, " +
-                 "\"memoryUsageB\": 1, \"syncTimeFw\": " + table(graph.previous[l]) +
-                 ", \"syncTimeBw\": " + table(graph.next[l]) + "}]}}";
+                 "\"memoryUsageB\": 1, \"syncTimeFw\": " + table(graph.previous[l.value]) +
+                 ", \"syncTimeBw\": " + table(graph.next[l.value]) + "}]}}";
         for (const LayerId from : layer.inputs)
           edges += (edges.empty() ? "" : ", ") + std::string("{\"sourceId\": ") + std::to_string(from.value) +
-                   ", \"destId\": " + std::to_string(l) +
+                   ", \"destId\": " + std::to_string(l.value) +
                    ", \"communicationCost\": " + shortest(model.layers[from].output.value) + "}";
       }
       return msr::read_piper(

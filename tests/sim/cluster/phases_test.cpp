@@ -112,7 +112,7 @@ TEST_CASE("no device sends or receives on two routes of a phase") {
       for (const std::vector<int>& sizes : groups()) {
         if (!by_hand(kind, algorithm, sizes)) continue;
         for (const Phase& phase : phases_of(kind, algorithm, group(sizes), kBytes)) {
-          std::set<int> from, to;
+          std::set<DeviceId> from, to;
           for (const RouteEnds& r : phase.routes) {
             CHECK(r.from != r.to);
             CHECK(from.insert(r.from).second);
@@ -124,14 +124,14 @@ TEST_CASE("no device sends or receives on two routes of a phase") {
 
 TEST_CASE("a direct exchange joins each ordered pair once, and crosses nodes as rarely as it can") {
   const DeviceGroup g = group({3, 3});
-  std::map<std::pair<int, int>, int> pairs;
+  std::map<std::pair<DeviceId, DeviceId>, int> pairs;
   int crossing = 0;
   const std::vector<Phase> phases = phases_of(Kind::AllToAll, Algorithm::Direct, g, kBytes);
   for (const Phase& phase : phases) {
     bool crosses = false;
     for (const RouteEnds& r : phase.routes) {
       ++pairs[{r.from, r.to}];
-      crosses = crosses || g.nodes[r.from] != g.nodes[r.to];
+      crosses = crosses || g.nodes[r.from.value] != g.nodes[r.to.value];
     }
     crossing += crosses;
   }
@@ -146,7 +146,7 @@ TEST_CASE("a broadcast reaches every member from the first, after a member that 
     for (const std::vector<int>& sizes : groups()) {
       if (!by_hand(Kind::Broadcast, algorithm, sizes)) continue;
       const DeviceGroup g = group(sizes);
-      std::set<int> have{0};
+      std::set<DeviceId> have{DeviceId{0}};
       for (const Phase& phase : phases_of(Kind::Broadcast, algorithm, g, kBytes))
         for (const RouteEnds& r : phase.routes) {  // Along a chain the routes come in order.
           CHECK(have.count(r.from) == 1);
@@ -163,7 +163,7 @@ TEST_CASE("hierarchical collectives keep within nodes what can stay there") {
   const std::uint64_t bytes[] = {600, 200, 600};
   for (int p = 0; p < 3; ++p) {
     CHECK(phases[p].bytes == bytes[p]);
-    for (const RouteEnds& r : phases[p].routes) CHECK((g.nodes[r.from] == g.nodes[r.to]) == (p != 1));
+    for (const RouteEnds& r : phases[p].routes) CHECK((g.nodes[r.from.value] == g.nodes[r.to.value]) == (p != 1));
   }
 }
 
@@ -191,7 +191,7 @@ TEST_CASE("the algorithm is direct for all-to-all, hierarchical for equal nodes,
 TEST_CASE("devices of one host are on one node, and devices without a host are alone") {
   Cluster cluster = test::bare_cluster(5);
   const char* const hosts[] = {"a", "b", "a", "", ""};
-  for (int d = 0; d < 5; ++d) cluster.devices[d].host = hosts[d];
+  for (int d = 0; d < 5; ++d) cluster.devices[DeviceId{d}].host = hosts[d];
   const DeviceGroup g = group_of({DeviceId{4}, DeviceId{0}, DeviceId{2}, DeviceId{1}, DeviceId{3}}, cluster);
   CHECK(g.nodes == std::vector<int>{0, 1, 1, 2, 3});
 }

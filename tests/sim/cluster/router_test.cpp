@@ -17,7 +17,7 @@ std::vector<int> links(const Cluster& cluster, int from, int to) {
   const auto route = Router(cluster).route(DeviceId{from}, DeviceId{to});
   if (!route) return {-1};
   std::vector<int> ids;
-  for (const Hop& hop : route->hops) ids.push_back(hop.link);
+  for (const Hop& hop : route->hops) ids.push_back(hop.link.value);
   return ids;
 }
 
@@ -96,11 +96,11 @@ TEST_CASE("a long link counts as several") {
   connect(cluster, {2, 3}, 1e9, 0);
   connect(cluster, {3, 1}, 1e9, 0);
   connect(cluster, {0, 1}, 1e9, 0);
-  cluster.links[3].length = 4;
+  cluster.links[LinkId{3}].length = 4;
   CHECK(links(cluster, 0, 1) == Ids{0, 1, 2});
-  cluster.links[3].length = 3;
+  cluster.links[LinkId{3}].length = 3;
   CHECK(links(cluster, 0, 1) == Ids{3});  // As long, and less time per byte.
-  cluster.links[1].length = 2;
+  cluster.links[LinkId{1}].length = 2;
   CHECK(links(cluster, 1, 0) == Ids{3});
 }
 
@@ -132,21 +132,21 @@ struct Path {
 };
 
 void walk(const Cluster& cluster, int at, int target, Path path, std::vector<bool> seen, std::vector<Path>& all) {
-  for (std::size_t l = 0; l < cluster.links.size(); ++l) {
+  for (const LinkId l : cluster.links.ids()) {
     const auto& ends = cluster.links[l].ends;
     if (std::find(ends.begin(), ends.end(), VertexId{at}) == ends.end()) continue;
     for (VertexId end : ends) {
-      if (seen[end]) continue;
+      if (seen[end.value]) continue;
       Path longer = path;
       longer.length += cluster.links[l].length;
       longer.cost += 1e9 / cluster.links[l].bandwidth.value;
-      longer.ids.push_back(static_cast<int>(l));
+      longer.ids.push_back(l.value);
       if (end == VertexId{target}) {
         all.push_back(longer);
-      } else if (static_cast<std::size_t>(end) >= cluster.devices.size()) {
+      } else if (end.value >= cluster.devices.size()) {
         auto visited = seen;
-        visited[end] = true;
-        walk(cluster, end, target, longer, visited, all);
+        visited[end.value] = true;
+        walk(cluster, end.value, target, longer, visited, all);
       }
     }
   }

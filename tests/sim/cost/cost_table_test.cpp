@@ -23,9 +23,9 @@ Cluster one_type() {
 ModelGraph two_layers() {
   ModelGraph model;
   model.layers.resize(2);
-  model.layers[0].name = "in";
-  model.layers[0].output.value = 20;
-  Layer& layer = model.layers[1];
+  model.layers[LayerId{0}].name = "in";
+  model.layers[LayerId{0}].output.value = 20;
+  Layer& layer = model.layers[LayerId{1}];
   layer.name = "work";
   layer.inputs = {LayerId{0}};
   layer.forward.value = 1000;
@@ -42,7 +42,7 @@ TEST_CASE("the roofline: the slower of arithmetic and memory, and the launch") {
   const Cluster cluster = one_type();
   const ModelGraph model = two_layers();
   const CostTable costs(model, cluster);
-  const LayerCost cost = costs.at(LayerId{1}, 0, 2);
+  const LayerCost cost = costs.at(LayerId{1}, DeviceTypeId{0}, 2);
   CHECK(cost.forward.value == doctest::Approx(2 * 1000 / 50.0 + 1));
   CHECK(cost.input_gradient.value == doctest::Approx((5 * 4 + 2 * 60) / 10.0 + 1));
   CHECK(cost.weight_gradient.value == doctest::Approx(2 * 2000 / 50.0 + 1));
@@ -52,15 +52,15 @@ TEST_CASE("the roofline: the slower of arithmetic and memory, and the launch") {
 TEST_CASE("what is not done costs nothing") {
   const Cluster cluster = one_type();
   ModelGraph model = two_layers();
-  const LayerCost input = CostTable(model, cluster).at(LayerId{0}, 0, 4);
+  const LayerCost input = CostTable(model, cluster).at(LayerId{0}, DeviceTypeId{0}, 4);
   CHECK(input.forward.value == 0);
   CHECK(input.backward().value == 0);
-  CHECK(CostTable(model, cluster).at(LayerId{1}, 0, 0).forward.value == 0);
+  CHECK(CostTable(model, cluster).at(LayerId{1}, DeviceTypeId{0}, 0).forward.value == 0);
 
-  Layer& layer = model.layers[1];
+  Layer& layer = model.layers[LayerId{1}];
   layer.forward = layer.input_gradient = {};
   layer.parameters = 1e6;  // A look-up reads rows, not the table, and its input needs no gradient.
-  const LayerCost look_up = CostTable(model, cluster).at(LayerId{1}, 0, 1);
+  const LayerCost look_up = CostTable(model, cluster).at(LayerId{1}, DeviceTypeId{0}, 1);
   CHECK(look_up.forward.value == doctest::Approx(60 / 10.0 + 1));
   CHECK(look_up.input_gradient.value == 0);
 }
@@ -68,17 +68,18 @@ TEST_CASE("what is not done costs nothing") {
 TEST_CASE("tied weights are read where they are used") {
   const Cluster cluster = one_type();
   ModelGraph model = two_layers();
-  model.layers[0].tie = model.layers[1].tie = "w";
-  model.layers[0].parameters = 1e6;
-  model.layers[1].parameters = 0;
-  CHECK(CostTable(model, cluster).at(LayerId{1}, 0, 1).forward.value == doctest::Approx((4e6 + 60) / 10.0 + 1));
+  model.layers[LayerId{0}].tie = model.layers[LayerId{1}].tie = "w";
+  model.layers[LayerId{0}].parameters = 1e6;
+  model.layers[LayerId{1}].parameters = 0;
+  CHECK(CostTable(model, cluster).at(LayerId{1}, DeviceTypeId{0}, 1).forward.value ==
+        doctest::Approx((4e6 + 60) / 10.0 + 1));
 }
 
 TEST_CASE("given times scale with samples and speed") {
   const Cluster cluster = one_type();
   ModelGraph model = two_layers();
-  model.layers[1].times = LayerTimes{{1}, {2}, {4}};
-  const LayerCost cost = CostTable(model, cluster).at(LayerId{1}, 0, 3);
+  model.layers[LayerId{1}].times = LayerTimes{{1}, {2}, {4}};
+  const LayerCost cost = CostTable(model, cluster).at(LayerId{1}, DeviceTypeId{0}, 3);
   CHECK(cost.forward.value == 1.5);
   CHECK(cost.input_gradient.value == 3);
   CHECK(cost.weight_gradient.value == 6);
@@ -91,24 +92,25 @@ TEST_CASE(
   cluster.types.push_back(cluster.types.front());
   cluster.types.back().name = "phone";
   ModelGraph model = two_layers();
-  model.layers[1].times_on["board"] = {{1}, {2}, {4}};
+  model.layers[LayerId{1}].times_on["board"] = {{1}, {2}, {4}};
   const CostTable costs(model, cluster);
-  CHECK(costs.at(LayerId{1}, 0, 3).forward.value == 3);
-  CHECK(costs.at(LayerId{1}, 0, 3).backward().value == 18);
-  CHECK(test::input_error_of([&] { costs.at(LayerId{1}, 1, 3); }) ==
+  CHECK(costs.at(LayerId{1}, DeviceTypeId{0}, 3).forward.value == 3);
+  CHECK(costs.at(LayerId{1}, DeviceTypeId{0}, 3).backward().value == 18);
+  CHECK(test::input_error_of([&] { costs.at(LayerId{1}, DeviceTypeId{1}, 3); }) ==
         "0: : layer 'work' has no times for devices of the type 'phone' [it has them for board]\n");
 }
 
 TEST_CASE("an update is memory traffic: w, g and o read, w and o written") {
   const Cluster cluster = one_type();
   const ModelGraph model = two_layers();
-  CHECK(CostTable(model, cluster).update(10, 0).value == doctest::Approx(10 * (4 + 2 * 4 + 2 * 8) / 10.0));
+  CHECK(CostTable(model, cluster).update(10, DeviceTypeId{0}).value ==
+        doctest::Approx(10 * (4 + 2 * 4 + 2 * 8) / 10.0));
 }
 
 TEST_CASE("touching the weights once: their bytes over the bandwidth of the memory, nothing where that is not known") {
   const ModelGraph model = two_layers();
   Cluster cluster = one_type();
-  CHECK(CostTable(model, cluster).touch(5, 0).value == 5 * model.precision.weight / 10);
+  CHECK(CostTable(model, cluster).touch(5, DeviceTypeId{0}).value == 5 * model.precision.weight / 10);
   cluster.types.front().memory_bandwidth.value = 0;
-  CHECK(CostTable(model, cluster).touch(5, 0).value == 0);
+  CHECK(CostTable(model, cluster).touch(5, DeviceTypeId{0}).value == 0);
 }

@@ -71,8 +71,8 @@ TEST_CASE("a layer without words is refused, and any words are read as they were
 TEST_CASE("a layer is known by its operations and the width of its numbers") {
   const ModelGraph model = test::deep_net(2, 6, 8, 3),
                    narrow = test::deep_net(2, 6, 8, 3, OperationKind::Tanh, OperationKind::MeanSquare, 4);
-  CHECK(signature(model.layers[1].operations, model.precision) == "fp64: linear 1x8 from 6; tanh 1x8");
-  CHECK(signature(narrow.layers[1].operations, narrow.precision) == "fp32: linear 1x8 from 6; tanh 1x8");
+  CHECK(signature(model.layers[LayerId{1}].operations, model.precision) == "fp64: linear 1x8 from 6; tanh 1x8");
+  CHECK(signature(narrow.layers[LayerId{1}].operations, narrow.precision) == "fp32: linear 1x8 from 6; tanh 1x8");
   CHECK(signature({}, model.precision).empty());
 }
 
@@ -98,18 +98,20 @@ TEST_CASE("the table takes what was measured on its type of device, and reckons 
   const ModelGraph model = test::deep_net(2, 6, 8, 3);
   Cluster cluster;
   cluster.types = {{.name = "thread", .peak = {1e9}}, {.name = "other", .peak = {1e9}}};
-  cluster.devices = {{"a", 0, "a"}, {"b", 1, "b"}};
+  cluster.devices = {{"a", DeviceTypeId{0}, "a"}, {"b", DeviceTypeId{1}, "b"}};
   const Profile profile = two_sizes();
   const CostTable costs(model, cluster, &profile), reckoned(model, cluster);
-  CHECK(costs.at(LayerId{1}, 0, 4).forward.value == doctest::Approx(4e-6));
-  CHECK(costs.at(LayerId{1}, 0, 4).input_gradient.value == 0);  // It reads data, whose gradient nobody needs.
-  CHECK(costs.at(LayerId{1}, 1, 4).forward == reckoned.at(LayerId{1}, 1, 4).forward);
-  CHECK(costs.at(LayerId{2}, 0, 4).forward == reckoned.at(LayerId{2}, 0, 4).forward);
-  CHECK(costs.update(150, 0).value == doctest::Approx(2e-6));
-  CHECK(costs.update(150, 1) == reckoned.update(150, 1));
-  CHECK(costs.operation(0).value == doctest::Approx(5e-7));
-  CHECK(costs.touch(100, 0).value == doctest::Approx(1e-7));  // 4e-7 for weights read and written and two moments.
-  CHECK(costs.operation(1).value == 0);
+  CHECK(costs.at(LayerId{1}, DeviceTypeId{0}, 4).forward.value == doctest::Approx(4e-6));
+  CHECK(costs.at(LayerId{1}, DeviceTypeId{0}, 4).input_gradient.value ==
+        0);  // It reads data, whose gradient nobody needs.
+  CHECK(costs.at(LayerId{1}, DeviceTypeId{1}, 4).forward == reckoned.at(LayerId{1}, DeviceTypeId{1}, 4).forward);
+  CHECK(costs.at(LayerId{2}, DeviceTypeId{0}, 4).forward == reckoned.at(LayerId{2}, DeviceTypeId{0}, 4).forward);
+  CHECK(costs.update(150, DeviceTypeId{0}).value == doctest::Approx(2e-6));
+  CHECK(costs.update(150, DeviceTypeId{1}) == reckoned.update(150, DeviceTypeId{1}));
+  CHECK(costs.operation(DeviceTypeId{0}).value == doctest::Approx(5e-7));
+  CHECK(costs.touch(100, DeviceTypeId{0}).value ==
+        doctest::Approx(1e-7));  // 4e-7 for weights read and written and two moments.
+  CHECK(costs.operation(DeviceTypeId{1}).value == 0);
 }
 
 namespace {
@@ -117,8 +119,8 @@ namespace {
 /// Two parts of a GPU whose memory reads and writes 8 GB/s in all, and 6 for one part alone.
 Cluster two_parts(const std::string& type) {
   Cluster cluster = test::bare_cluster(2);
-  cluster.types[0].name = type;
-  cluster.types[0].memory_bandwidth = Bandwidth{6e9};
+  cluster.types[DeviceTypeId{0}].name = type;
+  cluster.types[DeviceTypeId{0}].memory_bandwidth = Bandwidth{6e9};
   test::connect(cluster, {0, 1}, 4e9, 0, Duplex::Half);
   for (Device& d : cluster.devices) d.memory = LinkId{0};
   return cluster;
@@ -180,20 +182,22 @@ TEST_CASE("traffic of parts of a GPU: what makes them as slow together as they w
   const Cluster parts = two_parts("thread"), apart = test::bare_cluster(1);
   // 4 us alone and 4 x 1.25 together, at 4 GB/s each: 20 kB, which one part alone moves in 3.3 us.
   const Profile slowed = of_parts(1.25);
-  const LayerCost cost = CostTable(model, parts, &slowed).at(LayerId{1}, 0, 4);
+  const LayerCost cost = CostTable(model, parts, &slowed).at(LayerId{1}, DeviceTypeId{0}, 4);
   CHECK(cost.forward.value == doctest::Approx(4e-6));
   CHECK(cost.traffic.forward.value == doctest::Approx(20e3));
   CHECK(cost.traffic.weight_gradient.value == doctest::Approx(40e3));
   // Twice as slow would be 32 kB, more than the 24 kB that one part alone can move in 4 us.
   const Profile halved = of_parts(2);
-  CHECK(CostTable(model, parts, &halved).at(LayerId{1}, 0, 4).traffic.forward.value == doctest::Approx(24e3));
+  CHECK(CostTable(model, parts, &halved).at(LayerId{1}, DeviceTypeId{0}, 4).traffic.forward.value ==
+        doctest::Approx(24e3));
   // Not slowed beyond its spread of 0.1: what is counted, here without weights 4 x (6 + 8) numbers of 8 bytes.
   const Profile same = of_parts(1.05);
-  CHECK(CostTable(model, parts, &same).at(LayerId{1}, 0, 4).traffic.forward.value == doctest::Approx(448));
+  CHECK(CostTable(model, parts, &same).at(LayerId{1}, DeviceTypeId{0}, 4).traffic.forward.value ==
+        doctest::Approx(448));
   // Where memory is not shared, times are those with all busy.
   Cluster own = apart;
-  own.types[0].name = "thread";
-  const LayerCost alone = CostTable(model, own, &slowed).at(LayerId{1}, 0, 4);
+  own.types[DeviceTypeId{0}].name = "thread";
+  const LayerCost alone = CostTable(model, own, &slowed).at(LayerId{1}, DeviceTypeId{0}, 4);
   CHECK(alone.forward.value == doctest::Approx(5e-6));
   CHECK(alone.traffic.forward.value == 0);
 }
@@ -202,8 +206,9 @@ TEST_CASE("traffic without a profile: the bytes of the roofline") {
   const ModelGraph model = test::deep_net(2, 6, 8, 3);
   const Cluster parts = two_parts("gpu");
   const CostTable costs(model, parts);
-  const LayerCost cost = costs.at(LayerId{1}, 0, 4);
+  const LayerCost cost = costs.at(LayerId{1}, DeviceTypeId{0}, 4);
   CHECK(cost.traffic.forward.value == doctest::Approx(cost.forward.value * 6e9));  // No peak: bound by memory.
-  CHECK(costs.update_traffic(100, 0).value == doctest::Approx(costs.update(100, 0).value * 6e9));
-  CHECK(costs.touch_traffic(100, 0).value == doctest::Approx(100 * model.precision.weight));
+  CHECK(costs.update_traffic(100, DeviceTypeId{0}).value ==
+        doctest::Approx(costs.update(100, DeviceTypeId{0}).value * 6e9));
+  CHECK(costs.touch_traffic(100, DeviceTypeId{0}).value == doctest::Approx(100 * model.precision.weight));
 }

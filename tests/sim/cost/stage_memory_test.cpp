@@ -36,7 +36,7 @@ MemoryUnits units_of(const std::vector<LayerId>& layers, Recomputation recomputa
   StageShape shape;
   shape.layers = layers;
   shape.recomputation = recomputation;
-  return stage_cost(CostTable(model, cluster), shape, 0, samples).memory;
+  return stage_cost(CostTable(model, cluster), shape, DeviceTypeId{0}, samples).memory;
 }
 
 }  // namespace
@@ -98,7 +98,7 @@ TEST_CASE("a layer that recomputes all keeps its inputs, or its stash where that
   ModelGraph model = chain();
   CHECK(layer_memory(model, LayerId{1}, Recomputation::Full, 2).stash.value == 16);
   CHECK(layer_memory(model, LayerId{1}, Recomputation::Full, 2).recompute_stash.value == 2 * 80 - 16);
-  model.layers[0].output = Bytes{1000};
+  model.layers[LayerId{0}].output = Bytes{1000};
   CHECK(layer_memory(model, LayerId{1}, Recomputation::Full, 2).stash.value == 160);
   CHECK(layer_memory(model, LayerId{1}, Recomputation::Full, 2).recompute_stash.value == 0);
 }

@@ -115,7 +115,7 @@ TEST_CASE("every device keeps two stages with all that belongs to them") {
   const auto one = memory("1f1b");
   for (const char* schedule : {"chimera", "gems", "dualpipe"}) {
     const auto two = memory(schedule);
-    for (std::size_t d = 0; d < 4; ++d) {
+    for (const DeviceId d : one.ids()) {
       CHECK(one[d].weights.value > 0);
       CHECK(two[d].weights.value == 2 * one[d].weights.value);
       CHECK(two[d].gradients.value == 2 * one[d].gradients.value);

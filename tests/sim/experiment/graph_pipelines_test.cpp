@@ -16,13 +16,13 @@ TEST_CASE("graph pipelines: what is in flight is the micro-batches that the plan
         "scenarios/papers/graphpipe/mmt-8.yaml",
         {std::string("plan={micro_batch_size: 8, planner: ") + planner + (planner[5] == '-' ? ", blocks: 17}" : "}")});
     const CompiledExperiment p = compile(scenario);
-    const std::vector<int> depth = depth_to_sink(p.plan.graph()), samples = in_flight_samples(p.plan);
+    const std::vector<int> depth = depth_to_sink(p.plan.graph());
+    const IdVector<StageId, int> samples = in_flight_samples(p.plan);
     Bytes most;
-    for (int s = 0; s < p.costs.stages(); ++s) {
-      const int in_flight = std::min(depth[s], scenario.run.micro_batches);
+    for (const StageId s : samples.ids()) {
+      const int in_flight = std::min(depth[s.value], scenario.run.micro_batches);
       CHECK(samples[s] == 8 * in_flight);
-      for (const StageCost& cost : p.costs.of(StageId{s}))
-        most = std::max(most, stage_memory(cost.memory, in_flight).total());
+      for (const StageCost& cost : p.costs.of(s)) most = std::max(most, stage_memory(cost.memory, in_flight).total());
     }
     CHECK(p.report.memory.value == doctest::Approx(most.value).epsilon(1e-12));
     // Messages on their way and the inputs of the model come on top.

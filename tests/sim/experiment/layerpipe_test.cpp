@@ -25,11 +25,11 @@ double interval(const std::string& file, std::vector<std::string> sets) {
   const CompiledExperiment p = compile(scenario);
   const Timeline timeline = execute(p, "ideal");
   std::vector<double> from(p.plan.stages.size()), to(from);  // The last end of each device.
-  for (std::size_t n = 0; n < p.program.size(); ++n) {
+  for (const InstructionId n : p.program.instructions.ids()) {
     const Instruction& i = p.program.instructions[n];
     const int iteration = p.program.iteration_of(i);
     if (!i.is_compute() || (iteration != kFrom && iteration != kTo)) continue;
-    double& end = (iteration == kFrom ? from : to)[i.device];
+    double& end = (iteration == kFrom ? from : to)[i.device.value];
     end = std::max(end, timeline.end[n]);
   }
   double slowest = 0;
@@ -106,7 +106,7 @@ namespace {
 /// Intervals that each task is behind the first: the longest path, where a hop to another device takes `hop`.
 std::vector<int> behind(const Plan& plan, int hop) {
   std::vector<int> all(plan.stages.size(), 0);
-  const auto at = [](StageId s) { return static_cast<std::size_t>(s); };
+  const auto at = [](StageId s) { return s.value; };
   for (bool changed = true; changed;) {
     changed = false;
     for (const StageEdge& e : plan.edges) {
@@ -129,10 +129,10 @@ struct LayerPlaces {
 std::vector<double> weight_bytes(const CompiledExperiment& p, int micro_batches, int hop) {
   const std::vector<int> when = behind(p.plan, hop);
   std::map<LayerId, LayerPlaces> layers;
-  for (int s = 0; s < p.plan.stage_count(); ++s) {
-    const Stage& stage = p.plan.stage(StageId{s});
+  for (const StageId s : p.plan.stages.ids()) {
+    const Stage& stage = p.plan.stage(s);
     LayerPlaces& layer = layers[stage.shape.layers.front()];
-    const int own = when[s];
+    const int own = when[s.value];
     const DeviceId on = stage.devices().front();
     if (stage.shape.task == StageTask::Forward) layer.forward = own, layer.forward_on = on;
     if (stage.shape.task == StageTask::InputGradient) layer.input_gradient = own, layer.input_gradient_on = on;
@@ -147,7 +147,7 @@ std::vector<double> weight_bytes(const CompiledExperiment& p, int micro_batches,
         const int late = layer.input_gradient - layer.forward - (news - layer.news.at(layer.forward_on));
         copies += std::max(0, late + micro_batches - 1) / micro_batches;
       }
-      bytes[device] += copies * model.parameters * p.model().precision.weight;
+      bytes[device.value] += copies * model.parameters * p.model().precision.weight;
     }
   }
   return bytes;
@@ -174,9 +174,9 @@ TEST_CASE("layerpipe: each device holds the versions that its input gradients ne
         for (const Layer& layer : p.model().layers) once += layer.parameters * p.model().precision.weight;
         double all = 0, updating = 0;
         for (std::size_t d = 0; d < expected.size(); ++d) {
-          CHECK(p.program.memory[d].weights.value == doctest::Approx(expected[d]).epsilon(1e-12));
+          CHECK(p.program.memory[DeviceId{d}].weights.value == doctest::Approx(expected[d]).epsilon(1e-12));
           all += expected[d];
-          updating += (p.program.memory[d].gradients + p.program.memory[d].optimizer).value;
+          updating += (p.program.memory[DeviceId{d}].gradients + p.program.memory[DeviceId{d}].optimizer).value;
         }
         several += all > 2 * once;
         CHECK(updating == doctest::Approx(once / p.model().precision.weight *

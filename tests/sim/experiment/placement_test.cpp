@@ -17,7 +17,7 @@ Plan plan_of(const std::vector<std::string>& sets) { return compile(load_experim
 
 std::vector<int> devices(const Plan& plan) {
   std::vector<int> all;
-  for (const Stage& stage : plan.stages) all.push_back(stage.devices().front());
+  for (const Stage& stage : plan.stages) all.push_back(stage.devices().front().value);
   return all;
 }
 

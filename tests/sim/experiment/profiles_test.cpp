@@ -112,11 +112,11 @@ TEST_CASE("links keep their figures where other devices are about, and a profile
   Cluster same = cluster;
   apply(by_hand(), same);
   for (const Link& link : same.links) CHECK(link.latency.value == 7e-6);
-  cluster.devices[1].type = 1;
+  cluster.devices[DeviceId{1}].type = DeviceTypeId{1};
   Cluster mixed = cluster;
   apply(by_hand(), mixed);
   for (const Link& link : mixed.links) CHECK(link.latency.value == 1e-3);
-  for (Device& device : cluster.devices) device.type = 1;
+  for (Device& device : cluster.devices) device.type = DeviceTypeId{1};
   CHECK(test::input_error_of([&] {
           apply(by_hand(), cluster);
         }).find("'cpu-thread', but the cluster 'by hand' has none") != std::string::npos);
@@ -124,24 +124,24 @@ TEST_CASE("links keep their figures where other devices are about, and a profile
 
 TEST_CASE("a profile of parts of a GPU decides what they share; one without these figures is refused") {
   Cluster parts = test::bare_cluster(2);
-  parts.types[0].name = "cpu-thread";
+  parts.types[DeviceTypeId{0}].name = "cpu-thread";
   test::connect(parts, {0, 1}, 1e9, 1e-3, Duplex::Unshared);
   test::connect(parts, {0, 1}, 1e9, 0, Duplex::Half);
   for (Device& d : parts.devices) d.memory = LinkId{1};
   Cluster other = parts;
   apply(by_hand(), other);  // One device alone, which shared with nobody.
-  CHECK(other.links[1].bandwidth.value == 1e9);
+  CHECK(other.links[LinkId{1}].bandwidth.value == 1e9);
   Profile all_busy = by_hand();
   all_busy.threads = 2;
   CHECK(test::input_error_of([&] { apply(all_busy, other); }).find("share their memory") != std::string::npos);
   Profile p = by_hand();
   p.gpu = MeasuredGpu{132, 8, 2, 64, Bandwidth{4e12}, Bandwidth{3e12}};
   apply(p, parts);
-  CHECK(parts.links[0].bandwidth.value == 5e9);
-  CHECK(parts.links[0].latency.value == 7e-6);
-  CHECK(parts.links[1].bandwidth.value == 2e12);
-  CHECK(parts.links[1].latency.value == 0);
-  CHECK(parts.types[0].memory_bandwidth.value == 3e12);
+  CHECK(parts.links[LinkId{0}].bandwidth.value == 5e9);
+  CHECK(parts.links[LinkId{0}].latency.value == 7e-6);
+  CHECK(parts.links[LinkId{1}].bandwidth.value == 2e12);
+  CHECK(parts.links[LinkId{1}].latency.value == 0);
+  CHECK(parts.types[DeviceTypeId{0}].memory_bandwidth.value == 3e12);
 }
 
 TEST_CASE("a profile of a GPU that was divided otherwise than the cluster is refused") {

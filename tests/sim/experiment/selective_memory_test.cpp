@@ -32,7 +32,7 @@ CompiledExperiment pipeline(const std::string& schedule, const std::string& reco
   return compile(scenario);
 }
 
-std::vector<DeviceReport> devices(const std::string& schedule, const std::string& recompute) {
+IdVector<DeviceId, DeviceReport> devices(const std::string& schedule, const std::string& recompute) {
   return run(pipeline(schedule, recompute), "ideal").report.devices;
 }
 
@@ -45,7 +45,7 @@ TEST_CASE("activations of a device: all, without the inside of attention, inputs
                full = devices(schedule, "full");
     for (int k = 1; k < p - 1; ++k) {  // Those with a Transformer layer alone.
       CAPTURE(k);
-      const auto d = static_cast<std::size_t>(k);
+      const DeviceId d{k};
       const double in_flight = schedule == "gpipe" ? m : p - k;
       CHECK(none[d].memory.stash.value == in_flight * (kKept + kInside));
       CHECK(selective[d].memory.stash.value == in_flight * kKept + kInside);
@@ -61,12 +61,12 @@ TEST_CASE("the memory model of planners is what a run counts without messages") 
       CAPTURE(schedule);
       CAPTURE(recompute);
       const CompiledExperiment c = pipeline(schedule, recompute);
-      const std::vector<DeviceReport> counted = run(c, "ideal").report.devices;
+      const IdVector<DeviceId, DeviceReport> counted = run(c, "ideal").report.devices;
       for (int k = 0; k < p; ++k) {
         CAPTURE(k);
         const StageMemory memory = stage_memory(c.costs.at(StageId{k}, 0).memory, schedule == "gpipe" ? m : p - k);
-        CHECK(counted[k].memory.resident == memory.resident());
-        CHECK(counted[k].memory.stash == memory.stash + memory.recompute_peak);
+        CHECK(counted[DeviceId{k}].memory.resident == memory.resident());
+        CHECK(counted[DeviceId{k}].memory.stash == memory.stash + memory.recompute_peak);
       }
     }
 }

@@ -151,7 +151,7 @@ TEST_CASE("pipelines in both directions, three holders: the sums of the copies, 
                         [](const Collective& c) { return c.tie == 0 && c.members == 2; }) == 2);
   for (const char* backend : kSimulators) {
     const Timeline t = run(p, backend).timeline;
-    const auto tied = static_cast<std::size_t>(test::find(p.program, "0TAR0"));
+    const InstructionId tied = test::find(p.program, "0TAR0");
     CHECK(t.end[tied] - t.start[tied] == exactly(ring(2)));
     CHECK(t.start[tied] >= t.end_of(test::find(p.program, "0AR0")).value);
   }
@@ -164,7 +164,7 @@ TEST_CASE("a device that stands for a group of GPUs: each sends its shard over i
   const auto exchange = [&](const std::string& group) {
     const Experiment s = scenario("1f1b", 2, {0, 1}, true, {model + group + "}"});
     const CompiledExperiment p = compile(s);
-    const auto tied = static_cast<std::size_t>(test::find(p.program, "0TAR0"));
+    const InstructionId tied = test::find(p.program, "0TAR0");
     const Timeline t = run(p, "simgrid").timeline;
     return t.end[tied] - t.start[tied];
   };

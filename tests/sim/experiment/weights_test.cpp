@@ -109,9 +109,9 @@ TEST_CASE("what is planned is what is executed: versions of every op, and buffer
         const Timeline timeline = execute(p, "cpu", true);
         REQUIRE(timeline.learnt.has_value());
         for (std::size_t d = 0; d < p.program.memory.size(); ++d)
-          CHECK(timeline.learnt->memory[d].weight_buffers == p.program.memory[d].weight_buffers);
+          CHECK(timeline.learnt->memory[DeviceId{d}].weight_buffers == p.program.memory[DeviceId{d}].weight_buffers);
         bool same = true;
-        for (std::size_t n = 0; n < p.program.size(); ++n)
+        for (const InstructionId n : p.program.instructions.ids())
           if (const Instruction& i = p.program.instructions[n]; i.is_compute())
             same = same && timeline.learnt->versions[n] == p.program.version_of(i);
         CHECK(same);

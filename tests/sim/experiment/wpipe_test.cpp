@@ -50,12 +50,12 @@ TEST_CASE("wpipe: the first group reads what is one update old, the second what 
       int reads = 0;
       for (const Instruction& i : program.instructions) {
         if (i.kind != InstructionKind::Forward && i.kind != InstructionKind::Backward) continue;
-        const int update = program.iteration_of(i), staleness = i.stage < p ? std::min(update, 1) : 0;
+        const int update = program.iteration_of(i), staleness = i.stage.value < p ? std::min(update, 1) : 0;
         CHECK(update - i.version() == staleness);
         ++reads;
       }
       CHECK(reads == 2 * 2 * p * m * 5);
-      for (int s = 0; s < 2 * p; ++s) CHECK(program.delays[s] == (s < p ? 1 : 0));
+      for (int s = 0; s < 2 * p; ++s) CHECK(program.delays[StageId{s}] == (s < p ? 1 : 0));
     }
 }
 
@@ -69,11 +69,12 @@ TEST_CASE("wpipe: three copies of half the weights, where 2bw has two of all; an
       const Report report = report_of(groups), other = report_of(whole);
       for (int r = 0; r < p; ++r) {
         const auto d = static_cast<std::size_t>(r);
-        CHECK(groups.memory[d].weight_buffers == 3);
-        CHECK(groups.memory[d].weights.value == 1500);
-        CHECK(whole.memory[d].weights.value == 2000);
-        CHECK(report.devices[d].memory.activations == 2 * (p - 1 - r) + m + 1);  // Each of half a rank's layers.
-        CHECK(other.devices[d].memory.activations == p - r);
+        CHECK(groups.memory[DeviceId{d}].weight_buffers == 3);
+        CHECK(groups.memory[DeviceId{d}].weights.value == 1500);
+        CHECK(whole.memory[DeviceId{d}].weights.value == 2000);
+        CHECK(report.devices[DeviceId{d}].memory.activations ==
+              2 * (p - 1 - r) + m + 1);  // Each of half a rank's layers.
+        CHECK(other.devices[DeviceId{d}].memory.activations == p - r);
       }
     }
 }
@@ -113,8 +114,8 @@ TEST_CASE("wpipe: what is planned is what is executed") {
   const Timeline timeline = execute(p, "cpu", true);
   REQUIRE(timeline.learnt.has_value());
   for (std::size_t d = 0; d < p.program.memory.size(); ++d)
-    CHECK(timeline.learnt->memory[d].weight_buffers == p.program.memory[d].weight_buffers);
-  for (std::size_t n = 0; n < p.program.size(); ++n)
+    CHECK(timeline.learnt->memory[DeviceId{d}].weight_buffers == p.program.memory[DeviceId{d}].weight_buffers);
+  for (const InstructionId n : p.program.instructions.ids())
     if (const Instruction& i = p.program.instructions[n]; i.is_compute())
       CHECK(timeline.learnt->versions[n] == i.version());
 }

@@ -36,6 +36,6 @@ TEST_CASE("a graph with two equal names, or a layer before its input, is a bug")
   ModelGraph early;
   early.layers = {layer("a", {LayerId{1}}), layer("b")};
   CHECK_THROWS_AS(check_graph(early), InternalError);
-  early.layers[0].inputs = {LayerId{0}};
+  early.layers[LayerId{0}].inputs = {LayerId{0}};
   CHECK_THROWS_AS(check_graph(early), InternalError);
 }

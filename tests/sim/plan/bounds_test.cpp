@@ -37,14 +37,15 @@ ModelGraph random_model(Rng& rng, int layers, bool chain, int types) {
 Cluster random_cluster(Rng& rng, int devices, int types) {
   Cluster cluster = test::star(devices, 1e12, 0);
   cluster.types.resize(types);
-  for (int t = 0; t < types; ++t) cluster.types[t].name = "t" + std::to_string(t);
-  for (int d = 0; d < devices; ++d) cluster.devices[d].type = d < types ? d : rng.integer(0, types - 1);
+  for (int t = 0; t < types; ++t) cluster.types[DeviceTypeId{t}].name = "t" + std::to_string(t);
+  for (int d = 0; d < devices; ++d)
+    cluster.devices[DeviceId{d}].type = DeviceTypeId{d < types ? d : rng.integer(0, types - 1)};
   return cluster;
 }
 
 std::vector<DeviceId> all_of(const Cluster& cluster) {
   std::vector<DeviceId> devices;
-  for (std::size_t d = 0; d < cluster.devices.size(); ++d) devices.push_back(DeviceId{static_cast<std::int64_t>(d)});
+  for (const DeviceId d : cluster.devices.ids()) devices.push_back(d);
   return devices;
 }
 
@@ -53,7 +54,7 @@ double best_period(const bounds::Question& q) {
   const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
   const Digraph graph = msr::layer_graph(q.costs.model());
   msr::MixedWork work{{}, types.of};
-  for (const int type : types.types)
+  for (const DeviceTypeId type : types.types)
     work.work.push_back(msr::sum_up(msr::amounts_of(q.costs, type, q.micro_batch), graph, msr::all_cuts(graph, 10000)));
   const auto machines = static_cast<int>(q.devices.size());
   msr::PipeDreamOptions options;
@@ -134,7 +135,7 @@ TEST_CASE("bounds: of an iteration with its fill, in 200 random cases") {
     graph::Problem p;
     p.layers = msr::layer_graph(model);
     p.devices = static_cast<int>(q.devices.size()), p.micro_batches = q.micro_batches, p.replicas = {1};
-    for (const msr::LayerAmounts& layer : msr::amounts_of(costs, 0, 1)) {
+    for (const msr::LayerAmounts& layer : msr::amounts_of(costs, DeviceTypeId{0}, 1)) {
       p.amounts.emplace_back().seconds[0] = layer.seconds;
       p.output.push_back(0);
     }
@@ -157,9 +158,9 @@ TEST_CASE("bounds: gradients of weights that are taken apart are no part of the 
     ModelGraph model;
     for (std::size_t l = 0; l < weight_gradients.size(); ++l) {
       model.layers.emplace_back();
-      model.layers[l].name = "l" + std::to_string(l);
-      if (l > 0) model.layers[l].inputs = {LayerId{static_cast<std::int64_t>(l) - 1}};
-      model.layers[l].times_on["t0"] = {{1}, {1}, {weight_gradients[l]}};
+      model.layers[LayerId{l}].name = "l" + std::to_string(l);
+      if (l > 0) model.layers[LayerId{l}].inputs = {LayerId{static_cast<std::int64_t>(l) - 1}};
+      model.layers[LayerId{l}].times_on["t0"] = {{1}, {1}, {weight_gradients[l]}};
     }
     return model;
   };

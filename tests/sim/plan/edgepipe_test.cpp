@@ -241,11 +241,9 @@ Cluster switched(const std::vector<double>& speeds, const std::vector<double>& b
   const int n = static_cast<int>(speeds.size());
   Cluster cluster = test::bare_cluster(n, 1);
   cluster.types.clear();
-  for (int d = 0; d < n; ++d) {
-    const auto i = static_cast<std::size_t>(d);
-    cluster.types.emplace_back().speed = speeds[i];
-    cluster.devices[i].type = d;
-    test::connect(cluster, {d, n}, bandwidths[i], 0);
+  for (const DeviceId d : cluster.devices.ids()) {
+    cluster.devices[d].type = cluster.types.push_back({.speed = speeds[d.value]});
+    test::connect(cluster, {d.value, n}, bandwidths[d.value], 0);
   }
   return cluster;
 }
@@ -262,8 +260,8 @@ std::string text_of(const Plan& plan, const Cluster& cluster) {
   std::string text;
   for (const Stage& stage : plan.stages) {
     const auto first = stage.shape.layers.front(), last = stage.shape.layers.back();
-    text += (text.empty() ? "" : ", ") + cluster.devices[stage.devices().front()].name + " l" + std::to_string(first) +
-            (first == last ? "" : "-l" + std::to_string(last));
+    text += (text.empty() ? "" : ", ") + cluster.devices[stage.devices().front()].name + " l" +
+            std::to_string(first.value) + (first == last ? "" : "-l" + std::to_string(last.value));
   }
   return text;
 }
@@ -335,9 +333,9 @@ TEST_CASE("edgepipe plans: the device with the data runs the first stage or none
 
 TEST_CASE("edgepipe plans: a tensor crosses every cut up to its last reader, tied weights are held twice") {
   ModelGraph model = chain_of({4, 4, 4}, {10, 10, 1});
-  model.layers[2].inputs = {LayerId{0}, LayerId{1}};
-  model.layers[0].tie = model.layers[2].tie = "embedding";
-  model.layers[2].parameters = 0;
+  model.layers[LayerId{2}].inputs = {LayerId{0}, LayerId{1}};
+  model.layers[LayerId{0}].tie = model.layers[LayerId{2}].tie = "embedding";
+  model.layers[LayerId{2}].parameters = 0;
   const Cluster cluster = switched({1, 1, 1}, {2, 2, 2});
   const Planned made = plan_with(model, cluster, "{}");
   // In front of l2 there are both tensors, 10 s. Behind l0 it is one, 5 s, and then l1 and l2 take 8 s.

@@ -23,7 +23,7 @@ ModelGraph branches(int count, int length) {
     for (int l = 0; l < length; ++l) {
       Layer layer;
       layer.name = "b" + std::to_string(b) + "." + std::to_string(l);
-      const LayerId own{static_cast<std::int64_t>(model.layers.size())};
+      const LayerId own{model.layers.size()};
       if (l > 0) layer.inputs = {LayerId{own.value - 1}};
       if (l + 1 == length) ends.push_back(own);
       layer.times = LayerTimes{{1}, {1}, {1}};
@@ -94,8 +94,9 @@ TEST_CASE("planners: graphpipe and graph-exact put branches side by side") {
   CHECK(*std::max_element(deep.begin(), deep.end()) == 8);
   // Branches use devices side by side: a stage that follows another one of its branch has the next device.
   for (const StageEdge& edge : exact.plan.edges)
-    if (edge.to != 7)
-      CHECK(exact.plan.stage(edge.to).devices().front() == exact.plan.stage(edge.from).devices().front() + 1);
+    if (edge.to.value != 7)
+      CHECK(exact.plan.stage(edge.to).devices().front().value ==
+            exact.plan.stage(edge.from).devices().front().value + 1);
 }
 
 TEST_CASE("planners: graph pipelines keep within memory, or say that they cannot") {
@@ -139,7 +140,7 @@ TEST_CASE("planners: stages of a graph get the type that suits them") {
   cluster.types.push_back(cluster.types.front());
   cluster.types.back().speed = 0.5;
   cluster.types.back().memory.value = 100;
-  cluster.devices[3].type = 1;
+  cluster.devices[DeviceId{3}].type = DeviceTypeId{1};
   for (const char* name : {"graphpipe", "graph-exact"}) {
     CAPTURE(name);
     const Planned mixed = planned(name, model, cluster, "{}"),
@@ -149,7 +150,7 @@ TEST_CASE("planners: stages of a graph get the type that suits them") {
     CHECK(alike.bound_reason.find("slow") == std::string::npos);
     check_use(mixed, model);
     for (const Stage& stage : mixed.plan.stages)  // 16 bytes of weights and 8 for each stage behind: one layer, or two.
-      if (stage.devices().front() == 3) CHECK(stage.shape.layers.size() <= 2);
+      if (stage.devices().front().value == 3) CHECK(stage.shape.layers.size() <= 2);
   }
   // 3 s a layer, 6 s on the slow device: four of these stages side by side take 6 s, as two layers on a fast one do.
   CHECK(planned("graphpipe", model, cluster, "{}").predicted.value == doctest::Approx(6).epsilon(1e-9));

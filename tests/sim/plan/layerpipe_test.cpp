@@ -29,7 +29,7 @@ ModelGraph chain(const std::vector<double>& seconds) {
     if (i > 0) layer.inputs = {LayerId{static_cast<std::int64_t>(i) - 1}};
     layer.times = LayerTimes{{seconds[i]}, {i > 0 ? seconds[i] : 0}, {seconds[i]}};
     layer.output = Bytes{10 * (static_cast<double>(i) + 1)};
-    layer.stash = i > 0 ? model.layers[i - 1].output : Bytes{0};
+    layer.stash = i > 0 ? model.layers[LayerId{i - 1}].output : Bytes{0};
     layer.parameters = 1;
     model.layers.push_back(std::move(layer));
   }
@@ -46,9 +46,9 @@ Plan plan(const std::string& name, const ModelGraph& model, const Cluster& clust
 double largest_load(const Plan& made, const ModelGraph& model, const Cluster& cluster) {
   std::vector<double> load(cluster.devices.size(), 0);
   const StageCosts costs = stage_costs(made, CostTable(model, cluster));
-  for (int s = 0; s < made.stage_count(); ++s) {
-    const StageCost& cost = costs.at(StageId{s}, 0);
-    load[made.stage(StageId{s}).devices().front()] += (cost.forward + cost.backward).value;
+  for (const StageId s : made.stages.ids()) {
+    const StageCost& cost = costs.at(s, 0);
+    load[made.stage(s).devices().front().value] += (cost.forward + cost.backward).value;
   }
   return *std::max_element(load.begin(), load.end());
 }
@@ -89,7 +89,7 @@ TEST_CASE("layerpipe: VGG-16 on two to ten devices, against whole layers in stag
 
 TEST_CASE("layerpipe: the tasks of a chain and what they send") {
   ModelGraph model = chain({1, 2, 3});
-  model.layers[1].stash += Bytes{7};                        // Beside its input: what only its gradient needs.
+  model.layers[LayerId{1}].stash += Bytes{7};               // Beside its input: what only its gradient needs.
   for (Layer& layer : model.layers) layer.parameters = 16;  // 64 bytes, once in an iteration of 8 samples.
   const Cluster cluster = test::devices_with({1, 1});
   const Plan made = plan("layerpipe", model, cluster, "{micro_batch_size: 2}");
@@ -116,9 +116,9 @@ TEST_CASE("layerpipe: the tasks of a chain and what they send") {
 
 TEST_CASE("layerpipe: layers without weights have no weight gradient, and inputs no gradient at all") {
   ModelGraph model = chain({0, 2, 1});
-  model.layers[0].parameters = model.layers[2].parameters = 0;
-  model.layers[0].times.reset();
-  model.layers[2].times->weight_gradient = Seconds{0};
+  model.layers[LayerId{0}].parameters = model.layers[LayerId{2}].parameters = 0;
+  model.layers[LayerId{0}].times.reset();
+  model.layers[LayerId{2}].times->weight_gradient = Seconds{0};
   std::vector<std::string> names;
   for (const Stage& stage : plan("layerpipe", model, test::devices_with({1, 1})).stages) names.push_back(stage.name);
   CHECK(names == std::vector<std::string>{"l0.F", "l1.F", "l2.F", "l2.dX", "l1.dW", "l1.U", "l1.F.weights"});
@@ -126,9 +126,9 @@ TEST_CASE("layerpipe: layers without weights have no weight gradient, and inputs
 
 TEST_CASE("layerpipe: a layer without weights keeps its input for its input gradient") {
   ModelGraph model = chain({1, 2, 1, 3});
-  model.layers[2].parameters = 0;
-  model.layers[2].times->weight_gradient = Seconds{0};
-  model.layers[2].stash += Bytes{7};
+  model.layers[LayerId{2}].parameters = 0;
+  model.layers[LayerId{2}].times->weight_gradient = Seconds{0};
+  model.layers[LayerId{2}].stash += Bytes{7};
   const std::vector<std::string> edges = edges_of(plan("layerpipe", model, test::devices_with({1, 1})));
   const auto has = [&](const char* edge) { return std::find(edges.begin(), edges.end(), edge) != edges.end(); };
   CHECK(has("l1.F>l2.F=20"));
@@ -147,15 +147,15 @@ TEST_CASE("layerpipe: a device twice as fast gets what it ends first") {
   const Plan made = plan("layerpipe", model, cluster);
   std::vector<int> devices;
   for (const Stage& stage : made.stages)
-    if (stage.shape.task < StageTask::Update) devices.push_back(stage.devices().front());
+    if (stage.shape.task < StageTask::Update) devices.push_back(stage.devices().front().value);
   CHECK(devices == std::vector<int>{0, 0, 0, 0, 1, 0, 1, 0});
   CHECK(largest_load(made, model, cluster) == 12);
 }
 
 TEST_CASE("layerpipe: a task costs its own time, has weights, and what updates them beside their gradient") {
   ModelGraph model = chain({1, 2});
-  model.layers[1].parameters = 100;
-  model.layers[1].times = LayerTimes{{2}, {3}, {5}};
+  model.layers[LayerId{1}].parameters = 100;
+  model.layers[LayerId{1}].times = LayerTimes{{2}, {3}, {5}};
   const Cluster cluster = test::devices_with({1});
   const StageCosts costs = stage_costs(plan("layerpipe", model, cluster), CostTable(model, cluster));
   const double seconds[] = {1, 2, 3, 5, 1, 0, 0};
@@ -187,10 +187,10 @@ TEST_CASE("layerpipe: devices by name, each once") {
 
 TEST_CASE("layerpipe: layers that share weights have one update, which gets all gradients and reaches every user") {
   ModelGraph model = chain({1, 1, 1});
-  model.layers[0].parameters = 16, model.layers[0].tie = "table";
-  model.layers[1].parameters = 0;
-  model.layers[1].times = LayerTimes{{1}, {1}, {0}};
-  model.layers[2].parameters = 0, model.layers[2].tie = "table";
+  model.layers[LayerId{0}].parameters = 16, model.layers[LayerId{0}].tie = "table";
+  model.layers[LayerId{1}].parameters = 0;
+  model.layers[LayerId{1}].times = LayerTimes{{1}, {1}, {0}};
+  model.layers[LayerId{2}].parameters = 0, model.layers[LayerId{2}].tie = "table";
   const Plan made = plan("layerpipe", model, test::devices_with({1, 1, 1, 1, 1, 1, 1, 1}), "{micro_batch_size: 2}");
   const std::vector<std::string> edges = edges_of(made);
   const auto has = [&](const char* edge) { return std::find(edges.begin(), edges.end(), edge) != edges.end(); };

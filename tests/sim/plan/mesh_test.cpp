@@ -30,7 +30,7 @@ std::string text(const IdVector<DeviceId, RankId>& ranks) {
 /// A chain with stage s on devices[s].
 Plan chain_on(const std::vector<std::vector<DeviceId>>& devices) {
   Plan plan = chain_plan(static_cast<int>(devices.size()), static_cast<int>(devices.size()), 4);
-  for (const StageId s : plan.stages.ids()) plan.stages[s].place_on(devices[s]);
+  for (const StageId s : plan.stages.ids()) plan.stages[s].place_on(devices[s.value]);
   return plan;
 }
 
@@ -59,7 +59,7 @@ TEST_CASE("mesh: the groups of any axes hold each device once") {
   const Mesh mesh = dense_mesh(test::device_range(0, 12), {.replicas = 3, .context = 2, .tensor = 2});
   for (const AxisSet axes : {AxisSet{}, AxisSet{Axis::Data}, AxisSet{Axis::Tensor, Axis::Data},
                              AxisSet{Axis::Data, Axis::Context, Axis::Expert, Axis::Tensor}}) {
-    std::set<int> seen;
+    std::set<DeviceId> seen;
     for (const auto& group : mesh.groups(axes))
       for (const DeviceId d : group) CHECK(seen.insert(d).second);
     CHECK(seen.size() == 12);

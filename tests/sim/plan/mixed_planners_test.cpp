@@ -33,9 +33,9 @@ ModelGraph chain(const std::vector<double>& seconds, double output = 8) {
 Cluster two_types(int first, int second, double fast, double slow) {
   Cluster cluster = test::star(first + second, 1e12, 0);
   cluster.types.push_back(cluster.types.front());
-  cluster.types[0].name = "fast", cluster.types[0].speed = fast;
-  cluster.types[1].name = "slow", cluster.types[1].speed = slow;
-  for (int d = first; d < first + second; ++d) cluster.devices[d].type = 1;
+  cluster.types[DeviceTypeId{0}].name = "fast", cluster.types[DeviceTypeId{0}].speed = fast;
+  cluster.types[DeviceTypeId{1}].name = "slow", cluster.types[DeviceTypeId{1}].speed = slow;
+  for (int d = first; d < first + second; ++d) cluster.devices[DeviceId{d}].type = DeviceTypeId{1};
   return cluster;
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("2bw on two types: stages in order of the types, mostly as good as any
             if (stage == depth) return from == seconds.size() ? 0.0 : kInfinity;
             double speed = kInfinity, sum = 0, found = kInfinity;
             for (int d = stage * width; d < (stage + 1) * width; ++d)
-              speed = std::min(speed, cluster.types[cluster.devices[order[d]].type].speed);
+              speed = std::min(speed, cluster.types[cluster.devices[DeviceId{order[d]}].type].speed);
             for (std::size_t to = from + 1; to <= seconds.size(); ++to) {
               sum += 3 * seconds[to - 1] / speed;
               found = std::min(found, std::max(sum, slowest(stage + 1, to)));

@@ -40,7 +40,7 @@ std::string shape(const Plan& plan) {
 Cluster hosts(int count, int each, double inside, double between) {
   Cluster cluster = test::bare_cluster(count * each, count + 1);
   for (int d = 0; d < count * each; ++d) {
-    cluster.devices[d].host = "h" + std::to_string(d / each);
+    cluster.devices[DeviceId{d}].host = "h" + std::to_string(d / each);
     test::connect(cluster, {d, count * each + d / each}, inside, 0);
   }
   for (int h = 0; h < count; ++h) test::connect(cluster, {count * each + h, count * each + count}, between, 0);
@@ -87,7 +87,7 @@ TEST_CASE("planners: pipedream and brute agree, and know hosts") {
   Cluster mixed = flat;
   mixed.types.push_back(mixed.types.front());
   mixed.types.front().name = "slow", mixed.types.back().name = "fast";
-  mixed.devices[3].type = 1;
+  mixed.devices[DeviceId{3}].type = DeviceTypeId{1};
   for (const char* name : {"pipedream", "piper", "2bw", "brute"}) {
     CHECK(planned(name, model, mixed, name == std::string("2bw") ? "{}" : options).plan.stage_count() >= 1);
     CHECK(planned(name, model, mixed, "{devices: [d0, d1, d2]}").plan.stage_count() >= 1);

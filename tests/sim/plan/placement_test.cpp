@@ -55,13 +55,13 @@ TEST_CASE("a plan of two chains has every micro-batch once, in turns") {
   const Plan plan = placed_plan(Placement::Bidirectional, 2, 2, 6, 2);
   CHECK(plan.stage_count() == 4);
   CHECK(plan.edges.size() == 2);
-  CHECK(plan.edges[1].from == 2);
+  CHECK(plan.edges[1].from == StageId{2});
   CHECK(plan.stages[StageId{0}].micros == std::vector<int>{0, 1, 4, 5});
   CHECK(plan.stages[StageId{3}].micros == std::vector<int>{2, 3});
   CHECK(plan.stages[StageId{3}].devices() == std::vector<DeviceId>{DeviceId{0}});
   CHECK(placed_plan(Placement::Bidirectional, 2, 2, 6).stage(StageId{2}).micros == std::vector<int>{3, 4, 5});
-  CHECK(plan.stages[StageId{1}].twin == 3);
-  CHECK(plan.stages[StageId{3}].twin == 1);
+  CHECK(plan.stages[StageId{1}].twin == StageId{3});
+  CHECK(plan.stages[StageId{3}].twin == StageId{1});
   CHECK(plan.different_stages() == 2);
   check_plan(plan);
 }

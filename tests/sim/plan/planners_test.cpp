@@ -49,7 +49,7 @@ double busiest(const Plan& made, const ModelGraph& model, const Cluster& cluster
   std::vector<double> loads(cluster.devices.size(), 0);
   for (const StageId s : made.stages.ids())
     for (std::size_t r = 0; const StageCost& cost : costs.of(s))
-      loads[made.stages[s].devices()[r++]] += cost.forward.value + cost.backward.value;
+      loads[made.stages[s].devices()[r++].value] += cost.forward.value + cost.backward.value;
   return *std::max_element(loads.begin(), loads.end());
 }
 
@@ -150,17 +150,17 @@ TEST_CASE("balanced: both directions give every stage a copy on the opposite dev
   CHECK(made.different_stages() == 2);
   for (int s = 0; s < 4; ++s) {
     const Stage& stage = made.stage(StageId{s});
-    CHECK(stage.twin == (s + 2) % 4);
+    CHECK(stage.twin.value == (s + 2) % 4);
     CHECK(stage.shape.layers == made.stage(stage.twin).shape.layers);
-    CHECK(stage.devices().front() == (s == 0 || s == 3 ? 0 : 1));
+    CHECK(stage.devices().front().value == (s == 0 || s == 3 ? 0 : 1));
     CHECK(stage.micros == (s < 2 ? std::vector<int>{0, 2} : std::vector<int>{1}));
   }
   // Data crosses within each copy alone.
   REQUIRE(made.edges.size() == 2);
-  CHECK(made.edges[0].from == 0);
-  CHECK(made.edges[0].to == 1);
-  CHECK(made.edges[1].from == 2);
-  CHECK(made.edges[1].to == 3);
+  CHECK(made.edges[0].from == StageId{0});
+  CHECK(made.edges[0].to == StageId{1});
+  CHECK(made.edges[1].from == StageId{2});
+  CHECK(made.edges[1].to == StageId{3});
   CHECK(made.edges[1].bytes.value == 8);
   // Of 3 micro-batches the slow device runs stage 0 twice and stage 1 once, so its stage is the short one.
   CHECK(made.stages[StageId{0}].shape.layers.size() == 1);
@@ -265,8 +265,8 @@ TEST_CASE("explicit: a part that is not convex is a circle with names") {
 
 TEST_CASE("explicit: branches run side by side, or one after the other when asked") {
   ModelGraph model = chain({1, 1, 1});
-  model.layers[1].inputs.clear();
-  model.layers[2].inputs = {LayerId{0}, LayerId{1}};
+  model.layers[LayerId{1}].inputs.clear();
+  model.layers[LayerId{2}].inputs = {LayerId{0}, LayerId{1}};
   const Cluster cluster = test::devices_with({1, 1, 1});
   const std::string stages =
       "stages:\n  - {layers: [l0], device: d0}\n  - {layers: [l1], device: d1}\n  - {layers: [l2], device: d2}\n";

@@ -112,13 +112,13 @@ TEST_CASE("replicas sum the bytes of all parameters of a stage, with a copy of w
   plan.reductions = derive_reductions(plan, model);
   CHECK(text(plan, ReductionSource::Replicas) == "2: 4 5; 1: 2 3; 0: 0 1; ");
   CHECK(text(plan, ReductionSource::TiedParameters) == "0 2: 0 4 | 1 5; ");
-  CHECK(plan.reductions[0].bytes.value == 20);
-  CHECK(plan.reductions[1].bytes.value == 0);  // The layer in the middle has no parameters.
-  CHECK(plan.reductions[2].bytes.value == 20);
-  CHECK(plan.reductions[3].bytes.value == 20);
-  CHECK(numbers(plan.reductions[3].after) == "2 0");
+  CHECK(plan.reductions[ReductionId{0}].bytes.value == 20);
+  CHECK(plan.reductions[ReductionId{1}].bytes.value == 0);  // The layer in the middle has no parameters.
+  CHECK(plan.reductions[ReductionId{2}].bytes.value == 20);
+  CHECK(plan.reductions[ReductionId{3}].bytes.value == 20);
+  CHECK(numbers(plan.reductions[ReductionId{3}].after) == "2 0");
   plan.stages[StageId{0}].shape.task = StageTask::Forward;  // Its gradients come as activations do.
-  CHECK(derive_reductions(plan, model)[2].bytes.value == 0);
+  CHECK(derive_reductions(plan, model)[ReductionId{2}].bytes.value == 0);
 }
 
 TEST_CASE("a stage and its twin sum together; on one device they only wait for each other") {
@@ -132,7 +132,7 @@ TEST_CASE("a stage and its twin sum together; on one device they only wait for e
   CHECK(numbers(barriers.at(StageId{3}).devices) == "0 2");
   Plan replicated = plan;
   for (Stage& stage : replicated.stages)
-    stage.place_on({stage.devices().front(), DeviceId{stage.devices().front() + 3}});
+    stage.place_on({stage.devices().front(), DeviceId{stage.devices().front().value + 3}});
   replicated.reductions = derive_reductions(replicated);
   CHECK(text(replicated, ReductionSource::Replicas) == "2 5: 2 5 0 3; 1 4: 1 4; 0 3: 0 3 2 5; ");
 }
@@ -151,7 +151,7 @@ TEST_CASE("a tie within one stage, without weights, or among single tasks is non
   CHECK(ties_of(plan, model_with({"w", "w", ""})) == "");
   ModelGraph empty = model_with({"w", "", "w"});
   CHECK(ties_of(plan, empty) == "w: 0 1; ");
-  empty.layers[0].parameters = 0;
+  empty.layers[LayerId{0}].parameters = 0;
   CHECK(ties_of(plan, empty) == "");
   plan.stages[StageId{1}].shape.task = StageTask::InputGradient;
   CHECK(ties_of(plan, model_with({"w", "", "w"})) == "");
@@ -212,7 +212,7 @@ TEST_CASE("barriers of later stages come first, and so do later stages and what 
   CHECK(numbers(barriers.all()[1].stages) == "2 1");
   CHECK(numbers(barriers.all()[2].stages) == "3 0");
   CHECK(numbers(barriers.all()[2].reductions) == "1 2 4");
-  CHECK(numbers(plan.reductions[4].after) == "2 1");
+  CHECK(numbers(plan.reductions[ReductionId{4}].after) == "2 1");
   int position = 0;
   for (const int s : {4, 2, 1, 3, 0}) CHECK(barriers.position(StageId{s}) == position++);
 }
@@ -308,17 +308,17 @@ RandomPlan random_plan(Rng& rng) {
 }
 
 /// How often a sum has the gradient that each replica of each stage makes.
-using Sum = std::map<std::pair<int, int>, int>;
+using Sum = std::map<std::pair<StageId, DeviceId>, int>;
 
 void add(Sum& to, const Sum& sum) {
   for (const auto& [gradient, count] : sum) to[gradient] += count;
 }
 
 /// Whether a sum has every gradient of these stages exactly once, and no other.
-bool complete(const Sum& sum, const Plan& plan, const std::vector<int>& stages) {
+bool complete(const Sum& sum, const Plan& plan, const std::vector<StageId>& stages) {
   Sum expected;
-  for (const int s : stages)
-    for (const DeviceId d : plan.stage(StageId{s}).devices()) expected[{s, d}] = 1;
+  for (const StageId s : stages)
+    for (const DeviceId d : plan.stage(s).devices()) expected[{s, d}] = 1;
   return sum == expected;
 }
 
@@ -326,15 +326,15 @@ bool complete(const Sum& sum, const Plan& plan, const std::vector<int>& stages) 
 class Execution {
  public:
   explicit Execution(const Plan& plan) : plan_(plan) {
-    for (int s = 0; s < plan.stage_count(); ++s)
-      for (const DeviceId d : plan.stage(StageId{s}).devices()) stage_sum_[first_copy(s)][d][{s, d}] = 1;
+    for (const StageId s : plan.stages.ids())
+      for (const DeviceId d : plan.stage(s).devices()) stage_sum_[first_copy(s)][d][{s, d}] = 1;
     for (const Reduction& r : plan.reductions) test::is_tied(r) ? tied(r) : replicas(r);
   }
-  int first_copy(int s) const {
-    const StageId twin = plan_.stage(StageId{s}).twin;
-    return twin.valid() ? std::min<int>(s, twin) : s;
+  StageId first_copy(StageId s) const {
+    const StageId twin = plan_.stage(s).twin;
+    return twin.valid() ? std::min(s, twin) : s;
   }
-  const Sum& of_stage(int s, DeviceId d) const { return stage_sum_.at(first_copy(s)).at(d); }
+  const Sum& of_stage(StageId s, DeviceId d) const { return stage_sum_.at(first_copy(s)).at(d); }
   /// The sum of a tie on a device.
   const Sum& of_tie(int tie, DeviceId d) const { return tie_sums_.at(tie).at(d); }
 
@@ -351,13 +351,13 @@ class Execution {
   /// A device has the sums of all holders on it. One device of a group contributes the sum of a holder.
   void tied(const Reduction& r) {
     auto& sums = tie_sums_.emplace_back();
-    std::set<int> holders;
+    std::set<StageId> holders;
     for (const StageId s : r.stages) holders.insert(first_copy(s));
-    for (const int h : holders)
+    for (const StageId h : holders)
       for (const auto& [d, sum] : stage_sum_[h]) add(sums[d], sum);
     for (const Devices& group : r.groups) {
       Sum total;
-      for (const int h : holders)
+      for (const StageId h : holders)
         for (const DeviceId d : group)
           if (stage_sum_[h].contains(d)) {
             add(total, stage_sum_[h].at(d));
@@ -368,8 +368,8 @@ class Execution {
   }
 
   const Plan& plan_;
-  std::map<int, std::map<int, Sum>> stage_sum_;
-  std::vector<std::map<int, Sum>> tie_sums_;
+  std::map<StageId, std::map<DeviceId, Sum>> stage_sum_;
+  std::vector<std::map<DeviceId, Sum>> tie_sums_;
 };
 
 }  // namespace
@@ -382,16 +382,17 @@ TEST_CASE("every device that holds parameters gets the gradients of all other ho
     const Plan plan = tied(random.plan, random.ties);
     CAPTURE(to_text(plan));
     const Execution execution(plan);
-    for (int s = 0; s < plan.stage_count(); ++s) {
-      const StageId twin = plan.stage(StageId{s}).twin;
+    for (const StageId s : plan.stages.ids()) {
+      const StageId twin = plan.stage(s).twin;
       twins += twin.valid();
-      for (const DeviceId d : plan.stage(StageId{s}).devices())
-        CHECK(complete(execution.of_stage(s, d), plan, twin.valid() ? std::vector<int>{s, twin} : std::vector<int>{s}));
+      for (const DeviceId d : plan.stage(s).devices())
+        CHECK(complete(execution.of_stage(s, d), plan,
+                       twin.valid() ? std::vector<StageId>{s, twin} : std::vector<StageId>{s}));
     }
     int number = 0;
     for (const Reduction& r : plan.reductions) {
       for (const ReductionId before : r.after) CHECK(&plan.reductions[before] < &r);
-      std::set<int> members;
+      std::set<DeviceId> members;
       std::size_t places = 0;
       for (const Devices& group : r.groups) {
         CHECK(group.size() > 1);
@@ -417,28 +418,28 @@ TEST_CASE("no update behind a barrier runs before every device that contributes 
     const Plan plan = tied(random.plan, random.ties);
     CAPTURE(to_text(plan));
     const UpdateBarriers barriers(plan);
-    std::vector<int> order;  // Positions of updates by barrier, then in the barrier.
+    std::vector<StageId> order;  // Positions of updates by barrier, then in the barrier.
     for (const UpdateBarrier& barrier : barriers.all())
       for (const StageId s : barrier.stages) order.push_back(s);
-    for (int s = 0; s < plan.stage_count(); ++s) {
-      std::set<int> connected{s};  // By following the reductions until nothing is added.
+    for (const StageId s : plan.stages.ids()) {
+      std::set<StageId> connected{s};  // By following the reductions until nothing is added.
       for (std::size_t before = 0; before < connected.size();) {
         before = connected.size();
         for (const Reduction& r : plan.reductions)
           if (std::any_of(r.stages.begin(), r.stages.end(), [&](StageId one) { return connected.contains(one); }))
             connected.insert(r.stages.begin(), r.stages.end());
       }
-      std::set<int> contributing;
-      for (const int one : connected)
-        for (const DeviceId d : plan.stage(StageId{one}).devices()) contributing.insert(d);
+      std::set<DeviceId> contributing;
+      for (const StageId one : connected)
+        for (const DeviceId d : plan.stage(one).devices()) contributing.insert(d);
       const bool delayed = contributing.size() > 1 || connected.size() > 1;
-      CHECK(barriers.delays(StageId{s}) == delayed);
+      CHECK(barriers.delays(s) == delayed);
       if (!delayed) continue;
-      const UpdateBarrier& barrier = barriers.at(StageId{s});
-      CHECK(std::set<int>(barrier.stages.begin(), barrier.stages.end()) == connected);
-      CHECK(std::set<int>(barrier.devices.begin(), barrier.devices.end()) == contributing);
+      const UpdateBarrier& barrier = barriers.at(s);
+      CHECK(std::set<StageId>(barrier.stages.begin(), barrier.stages.end()) == connected);
+      CHECK(std::set<DeviceId>(barrier.devices.begin(), barrier.devices.end()) == contributing);
       CHECK(barrier.devices.size() == contributing.size());
-      CHECK(order[barriers.position(StageId{s})] == s);
+      CHECK(order[barriers.position(s)] == s);
     }
   }
 }

@@ -15,7 +15,7 @@ ModelGraph diamond() {
   model.layers.resize(4);
   const std::vector<std::vector<LayerId>> inputs{{}, {LayerId{0}}, {LayerId{0}}, {LayerId{1}, LayerId{2}}};
   for (std::size_t i = 0; i < 4; ++i) {
-    Layer& layer = model.layers[i];
+    Layer& layer = model.layers[LayerId{i}];
     layer.name = std::string(1, static_cast<char>('a' + i));
     layer.inputs = inputs[i];
     layer.times = LayerTimes{{1}, {1}, {1}};
@@ -92,8 +92,8 @@ TEST_CASE("all weights of a stage are touched, whatever the share of a replica")
 
 TEST_CASE("a stage keeps a copy of weights that another owns, beside a bias of its own") {
   ModelGraph model = diamond();
-  model.layers[0].tie = model.layers[2].tie = model.layers[3].tie = "table";
-  model.layers[2].parameters = 3, model.layers[3].parameters = 0;
+  model.layers[LayerId{0}].tie = model.layers[LayerId{2}].tie = model.layers[LayerId{3}].tie = "table";
+  model.layers[LayerId{2}].parameters = 3, model.layers[LayerId{3}].parameters = 0;
   const Cluster cluster = test::bare_cluster(3);
   const auto weights = [&](std::vector<LayerId> layers) {
     Plan plan;

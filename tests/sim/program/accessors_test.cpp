@@ -56,7 +56,7 @@ TEST_CASE("messages of the same samples share a shape, whatever their micro-batc
   const Transfer& second = p.transfer(p.at(test::find(p, "0>2:0F3")));
   CHECK(p.shape(second).rows == RowRange{1, 1});
   CHECK(p.rows(second) == RowRange{7, 1});
-  CHECK(p.receiving_stage(second) == 1);
+  CHECK(p.receiving_stage(second) == StageId{1});
   CHECK(p.receiving_micro_batch(second) == 3);
   CHECK(to_text(p, second.producer) == "0F3");
   CHECK(to_text(p, second.consumer) == "1F3");

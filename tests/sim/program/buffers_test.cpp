@@ -26,12 +26,12 @@ Program two_stages(Plan plan, bool rendezvous, const char* schedule = "1f1b", in
 /// Of F and B: "0F0:0 0F1:0 ..." in program order, updates as "0U0>1".
 std::string versions(const Program& program, int stage) {
   std::string text;
-  for (std::size_t n = 0; n < program.size(); ++n) {
+  for (const InstructionId n : program.instructions.ids()) {
     const Instruction& i = program.instructions[n];
-    if (!i.is_compute() || i.stage != stage) continue;
+    if (!i.is_compute() || i.stage.value != stage) continue;
     text += text.empty() ? "" : " ";
-    text += to_text(program, InstructionId{static_cast<std::int64_t>(n)}) +
-            (i.kind == InstructionKind::Update ? ">" : ":") + std::to_string(program.version_of(i));
+    text +=
+        to_text(program, n) + (i.kind == InstructionKind::Update ? ">" : ":") + std::to_string(program.version_of(i));
   }
   return text;
 }
@@ -128,7 +128,7 @@ TEST_CASE("resident memory: versions of the weights, one gradient, one optimizer
   CHECK(memory("2bw").weight_buffers == 2);
   CHECK(memory("2bw").total().value == 4500);
   const Plan shared = chain_plan(4, 2, 1);
-  const ResidentMemory two = test::program_of("inference", shared, uniform_costs(shared, sized())).memory[1];
+  const ResidentMemory two = test::program_of("inference", shared, uniform_costs(shared, sized())).memory[DeviceId{1}];
   CHECK(two.weights.value == 2000);
   CHECK(two.weight_buffers == 2);  // one of each stage
 }

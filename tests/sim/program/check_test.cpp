@@ -41,9 +41,9 @@ Prediction& prediction_of(Program& program, std::string_view text) {
 
 /// Makes `later` wait for `to` instead of `from`.
 void redirect(Program& program, std::string_view later, std::string_view from, InstructionId to) {
-  const auto n = static_cast<std::size_t>(test::find(program, later));
+  const InstructionId n = test::find(program, later);
   const InstructionId old = test::find(program, from);
-  for (std::uint32_t w = program.first_wait[n]; w < program.first_wait[n + 1]; ++w)
+  for (std::uint32_t w = program.first_wait[n.value]; w < program.first_wait[n.value + 1]; ++w)
     if (program.waits[w] == old) return void(program.waits[w] = to);
   FAIL("there is no such wait");
 }

@@ -19,9 +19,9 @@ Plan both_ways(std::string_view schedule, int p, int micro_batches, int replicas
   Plan plan = plan_for(def, p, def.chunks.least, micro_batches);
   plan.mini_batch *= replicas;
   for (Stage& stage : plan.stages) {
-    const int rank = stage.devices().front();
+    const DeviceId rank = stage.devices().front();
     stage.micro_batch_size = replicas;
-    stage.place_on(test::device_range(rank * replicas, replicas));
+    stage.place_on(test::device_range(rank.value * replicas, replicas));
   }
   check_plan(plan);
   return plan;
@@ -44,7 +44,7 @@ std::vector<bool> before(const Program& program, std::size_t n) {
   seen[n] = true;
   for (std::size_t i = n + 1; i-- > 0;)
     if (seen[i])
-      for (const InstructionId w : program.waits_for(InstructionId{static_cast<std::int64_t>(i)})) seen[w] = true;
+      for (const InstructionId w : program.waits_for(InstructionId{i})) seen[w.value] = true;
   return seen;
 }
 
@@ -53,9 +53,9 @@ std::vector<bool> before_with_partners(const Program& program, std::size_t n) {
   std::vector<bool> seen = before(program, n);
   for (const Collective& c : program.collectives) {
     bool any = false;
-    for (int m = 0; m < c.members; ++m) any = any || seen[c.first + m];
+    for (int m = 0; m < c.members; ++m) any = any || seen[c.first.value + m];
     for (int m = 0; any && m < c.members; ++m) {
-      const std::vector<bool> more = before(program, static_cast<std::size_t>(c.first + m));
+      const std::vector<bool> more = before(program, static_cast<std::size_t>(c.first.value + m));
       for (std::size_t i = 0; i < more.size(); ++i) seen[i] = seen[i] || more[i];
     }
   }
@@ -91,7 +91,7 @@ TEST_CASE("a ring goes once round the devices of both copies, with the bytes of 
         REQUIRE(c.members == 2 * replicas);
         const Stage& first = plan.stage(program.at(c.first).stage);
         for (int m = 0; m < c.members; ++m) {
-          const Instruction& member = program.at(InstructionId{c.first + m});
+          const Instruction& member = program.at(InstructionId{c.first.value + m});
           const Stage& own = m < replicas ? first : plan.stage(first.twin);
           CHECK(member.device == own.devices()[m % replicas]);
           CHECK(&plan.stage(member.stage) == &own);
@@ -109,17 +109,17 @@ TEST_CASE("no update before the last gradient of both copies; each device keeps 
         const Plan plan = both_ways(schedule, p, 2 * p);
         const Program program = program_of(schedule, plan, overlap, 2);
         int updates = 0;
-        for (std::size_t n = 0; n < program.size(); ++n) {
+        for (const InstructionId n : program.instructions.ids()) {
           const Instruction& update = program.instructions[n];
           if (update.kind != InstructionKind::Update) continue;
           ++updates;
-          const std::vector<bool> done = before_with_partners(program, n);
+          const std::vector<bool> done = before_with_partners(program, n.value);
           const StageId twin = plan.stage(update.stage).twin;
-          for (std::size_t i = 0; i < program.size(); ++i) {
+          for (const InstructionId i : program.instructions.ids()) {
             const Instruction& b = program.instructions[i];
             const bool makes = b.kind == InstructionKind::Backward || b.kind == InstructionKind::WeightGradient;
             if (makes && (b.stage == update.stage || b.stage == twin) && program.iteration_of(b) <= update.update())
-              CHECK(done[i]);
+              CHECK(done[i.value]);
           }
         }
         CHECK(updates == 2 * p * 2);
@@ -133,13 +133,14 @@ TEST_CASE("no update before the last gradient of both copies; each device keeps 
 TEST_CASE("a middle rank with both copies exchanges nothing, or only with its replicas") {
   const Program alone = program_of("gems", both_ways("gems", 3, 4), true, 2);
   CHECK(alone.collectives.size() == 2 * 2);
-  for (const Collective& c : alone.collectives) CHECK(alone.at(c.first).device != 1);
+  for (const Collective& c : alone.collectives) CHECK(alone.at(c.first).device != DeviceId{1});
   CHECK(test::listing(alone).find("1U0 after") != std::string::npos);
   CHECK(test::listing(alone).find("4U0 after") != std::string::npos);
   for (const bool overlap : {true, false}) {
     const Program replicated = program_of("gems", both_ways("gems", 3, 4, 2), overlap, 2);
     CHECK(replicated.collectives.size() == 3 * 2);
-    for (const Collective& c : replicated.collectives) CHECK(c.members == (replicated.at(c.first).device == 2 ? 2 : 4));
+    for (const Collective& c : replicated.collectives)
+      CHECK(c.members == (replicated.at(c.first).device == DeviceId{2} ? 2 : 4));
   }
 }
 

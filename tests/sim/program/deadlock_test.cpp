@@ -49,13 +49,13 @@ class TokenGame {
   void messages_of(std::size_t d, std::size_t i) {
     const Op& op = row(d)[i];
     if (op.kind != OpKind::Forward && op.kind != OpKind::Backward) return;
-    const int own = replica_on(plan_.stage(op.stage), DeviceId{static_cast<std::int64_t>(d)});
+    const int own = replica_on(plan_.stage(op.stage), DeviceId{d});
     for (const StageEdge& e : plan_.edges) {
       const bool forward = op.kind == OpKind::Forward;
       if ((forward ? e.from : e.to) != op.stage) continue;
       const StageId other = forward ? e.to : e.from;
       for_each_overlap(plan_.stage(op.stage), op.micro, own, plan_.stage(other), [&](int m, int r, int) {
-        const auto to = static_cast<std::size_t>(plan_.stage(other).devices()[r]);
+        const std::size_t to = plan_.stage(other).devices()[r].value;
         if (to != d) messages_.push_back({d, i + 1, to, slot(to, {op.kind, false, other, m})});
       });
     }
@@ -87,8 +87,7 @@ class TokenGame {
     if (op.kind != OpKind::Update) return true;
     for (const StageId stage : tied_to(op.stage))
       for (const DeviceId device : plan_.stage(stage).devices()) {
-        const auto other = static_cast<std::size_t>(device);
-        const std::size_t update = slot(other, {op.kind, op.fused, stage, op.micro});
+        const std::size_t other = device.value, update = slot(other, {op.kind, op.fused, stage, op.micro});
         if (at_[other] < update || (at_[other] == update && !done(other))) return false;
       }
     return true;

@@ -18,8 +18,8 @@ StageCost sized(double weights, double stash) {
 
 Cluster cluster_with(double memory, int devices = 2) {
   Cluster cluster = test::star(devices, 1e9, 0);
-  cluster.types[0].name = "gpu";
-  cluster.types[0].memory = Bytes{memory};
+  cluster.types[DeviceTypeId{0}].name = "gpu";
+  cluster.types[DeviceTypeId{0}].memory = Bytes{memory};
   return cluster;
 }
 
@@ -95,9 +95,9 @@ TEST_CASE("the device that is short is named, and a device without a figure is n
   const Program program = test::program_of("gpipe", plan, uniform_costs(plan, sized(4 * kGiB, 1 * kGiB)));
   CHECK(refusal(program, cluster).empty());
   cluster.types.push_back(cluster.types.front());
-  cluster.types[1].name = "small";
-  cluster.types[1].memory = Bytes{4.5 * kGiB};
-  cluster.devices[1].type = 1;
+  cluster.types[DeviceTypeId{1}].name = "small";
+  cluster.types[DeviceTypeId{1}].memory = Bytes{4.5 * kGiB};
+  cluster.devices[DeviceId{1}].type = DeviceTypeId{1};
   CHECK(says(refusal(program, cluster), "d1 needs 5 GiB at 1F0, but small has 4.5 GiB (512 MiB too much)"));
 }
 

@@ -23,8 +23,7 @@ Program two_stages(bool rendezvous, StreamModel streams, bool fifo) {
 /// "later after earlier" of every wait.
 std::set<std::string> edges(const Program& program) {
   std::set<std::string> all;
-  for (std::size_t n = 0; n < program.size(); ++n) {
-    const InstructionId id{static_cast<std::int64_t>(n)};
+  for (const InstructionId id : program.instructions.ids()) {
     for (const InstructionId wait : program.waits_for(id))
       all.insert(to_text(program, id) + " after " + to_text(program, wait));
   }
@@ -165,7 +164,7 @@ TEST_CASE("counts, sizes and numbers of the whole") {
   CHECK(program.devices == 2);
   CHECK(program.iterations == 2);
   CHECK(program.mini_batch == 3);
-  CHECK(program.micro_batches == std::vector<int>{3, 3});
+  CHECK(program.micro_batches == IdVector<StageId, int>{3, 3});
   CHECK(program.size() == 2 * (2 * (3 + 3 + 1) + 3 * 2 * 2));
   for (const Transfer& t : program.transfers) CHECK(program.bytes(t) == 10);
   CHECK(program.iteration_of(program.at(test::find(program, "0F2"))) == 0);

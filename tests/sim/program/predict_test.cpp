@@ -131,16 +131,16 @@ TEST_CASE("updates take longer where they keep averages, and only where somethin
 
 TEST_CASE("delays and buffers of a stage") {
   const Program stash = two_stages("stash");
-  CHECK(stash.delays == std::vector<int>{1, 0});
-  CHECK(stash.memory[0].weight_buffers == 2);
-  CHECK(stash.memory[0].weights.value == 2000);
-  CHECK(stash.memory[1].weights.value == 1000);
+  CHECK(stash.delays == IdVector<StageId, int>{1, 0});
+  CHECK(stash.memory[DeviceId{0}].weight_buffers == 2);
+  CHECK(stash.memory[DeviceId{0}].weights.value == 2000);
+  CHECK(stash.memory[DeviceId{1}].weights.value == 1000);
   const Program spectrain = two_stages("spectrain");
-  CHECK(spectrain.memory[0].weight_buffers == 2);
-  CHECK(spectrain.memory[0].optimizer.value == 2000 + 1000);  // the momentum of bare gradients is a state
+  CHECK(spectrain.memory[DeviceId{0}].weight_buffers == 2);
+  CHECK(spectrain.memory[DeviceId{0}].optimizer.value == 2000 + 1000);  // the momentum of bare gradients is a state
   LoweringOptions momentum;
   momentum.keeps_momentum = true;
-  CHECK(two_stages("spectrain", momentum).memory[0].optimizer.value == 2000);
+  CHECK(two_stages("spectrain", momentum).memory[DeviceId{0}].optimizer.value == 2000);
 }
 
 TEST_CASE("every replica predicts for itself, and the delay of a stage is the largest") {
@@ -153,11 +153,11 @@ TEST_CASE("every replica predicts for itself, and the delay of a stage is the la
       test::lowered(test::build("pipedream", plan, 3), plan, uniform_costs(plan, with_weights()), options, "pipeoptim");
   int predictions[3] = {0, 0, 0};
   for (const Instruction& i : program.instructions)
-    if (i.kind == InstructionKind::Predict) ++predictions[i.device];
+    if (i.kind == InstructionKind::Predict) ++predictions[i.device.value];
   CHECK(predictions[0] == 6);
   CHECK(predictions[1] == 0);
   CHECK(predictions[2] == 6);
-  CHECK(program.delays == std::vector<int>{1, 0});
+  CHECK(program.delays == IdVector<StageId, int>{1, 0});
 }
 
 TEST_CASE("a message says which edge it goes along, and which micro-batch of the consumer it is for") {

@@ -107,7 +107,7 @@ TEST_CASE("bytes add up: every sample crosses every edge once each way, whatever
     const test::RandomCase c = test::random_case(draw, 5);
     if (!c.options.overlap && c.options.rendezvous) continue;
     const Program program = test::program_of(c);
-    std::map<std::pair<bool, int>, std::uint64_t> sent, expected;
+    std::map<std::pair<bool, StageId>, std::uint64_t> sent, expected;
     for (const Transfer& t : program.transfers)
       sent[{program.moves_gradient(program.at(t.send)), program.at(t.send).stage}] += program.bytes(t);
     for (const StageEdge& e : c.plan.edges) {
@@ -137,11 +137,11 @@ TEST_CASE("gradients are reduced behind the last backward of each replica, and t
     CHECK(program.shape(c).bytes == 64);
     CHECK(c.members == 2);
   }
-  for (std::size_t n = 0; n < program.size(); ++n) {
+  for (const InstructionId n : program.instructions.ids()) {
     const Instruction& i = program.instructions[n];
-    if (i.kind != InstructionKind::Update || i.stage != 1) continue;
+    if (i.kind != InstructionKind::Update || i.stage.value != 1) continue;
     bool own = false;  // the member on its own device
-    for (const InstructionId w : program.waits_for(InstructionId{static_cast<std::int64_t>(n)}))
+    for (const InstructionId w : program.waits_for(n))
       own = own || (program.at(w).kind == InstructionKind::Collective && program.at(w).device == i.device);
     CHECK(own);
   }
@@ -158,7 +158,7 @@ TEST_CASE("a ring goes once round the replicas, and all reductions of a stage sh
     options.rendezvous = overlap;
     const Program program = program_of(plan, options);
     REQUIRE(program.collectives.size() == 6);
-    std::map<int, std::int32_t> shape_of;
+    std::map<StageId, std::int32_t> shape_of;
     for (const Collective& c : program.collectives) {
       const StageId stage = program.at(c.first).stage;
       const auto& devices = plan.stage(stage).devices();
@@ -167,7 +167,7 @@ TEST_CASE("a ring goes once round the replicas, and all reductions of a stage sh
       REQUIRE(program.phases_of(c).size() == 1);
       for (int m = 0; m < c.members; ++m) {
         const auto i = static_cast<std::size_t>(m);
-        CHECK(program.at(InstructionId{c.first + m}).device == devices[i]);
+        CHECK(program.at(c.member(m)).device == devices[i]);
         const RouteEnds& edge = program.routes[program.phases_of(c)[0].first_route + m];
         CHECK(edge.from == devices[i]);
         CHECK(edge.to == devices[(i + 1) % devices.size()]);

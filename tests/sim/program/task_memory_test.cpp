@@ -30,16 +30,16 @@ Program program_of(const test::Tasks& tasks, int slack, int iterations) {
 struct Copies {
   int all = 0, most = 0, now = 0;
 };
-std::map<std::pair<int, int>, Copies> kept(const Program& program) {
-  std::map<InstructionId, std::vector<std::pair<std::pair<int, int>, int>>> changes;
+std::map<std::pair<StageId, StageId>, Copies> kept(const Program& program) {
+  std::map<InstructionId, std::vector<std::pair<std::pair<StageId, StageId>, int>>> changes;
   for (const Buffer& b : program.buffers) {
     CHECK(b.kind != BufferKind::Stash);  // No tensor is the whole stash of a stage.
     if (b.kind != BufferKind::Boundary) continue;
-    const std::pair<int, int> ends{program.at(b.allocated_by).stage, program.at(b.freed_by).stage};
+    const std::pair<StageId, StageId> ends{program.at(b.allocated_by).stage, program.at(b.freed_by).stage};
     changes[b.allocated_by].push_back({ends, 1});
-    changes[InstructionId{b.freed_by + 1}].push_back({ends, -1});
+    changes[InstructionId{b.freed_by.value + 1}].push_back({ends, -1});
   }
-  std::map<std::pair<int, int>, Copies> found;
+  std::map<std::pair<StageId, StageId>, Copies> found;
   for (const auto& [when, list] : changes)
     for (const auto& [ends, change] : list) {
       Copies& c = found[ends];
@@ -56,8 +56,8 @@ std::vector<int> behind(const Plan& plan, int hop) {
     changed = false;
     for (const StageEdge& e : plan.edges) {
       const bool apart = plan.stage(e.from).devices() != plan.stage(e.to).devices();
-      const int least = all[e.from] + (apart ? hop : 0);
-      int& own = all[e.to];
+      const int least = all[e.from.value] + (apart ? hop : 0);
+      int& own = all[e.to.value];
       if (own < least) own = least, changed = true;
     }
   }
@@ -135,7 +135,7 @@ TEST_CASE("tasks anywhere: as many copies as intervals from the first task to th
     const Program program = program_of(tasks, slack, 60);
     const std::vector<int> when = behind(tasks.plan, 1 + slack);
     for (const auto& [ends, copies] : kept(program)) {
-      const auto maker = static_cast<std::size_t>(ends.first), last = static_cast<std::size_t>(ends.second);
+      const auto maker = ends.first.value, last = ends.second.value;
       CHECK(copies.most % (when[last] - when[maker] + 1) == 0);
       CHECK(copies.all % (60 * micro_batches) == 0);
       CHECK(copies.most / (when[last] - when[maker] + 1) == copies.all / (60 * micro_batches));

@@ -30,7 +30,7 @@ Plan ends_tied(Plan plan, std::vector<std::vector<int>> more = {}) {
   const int last = plan.different_stages() - 1;
   std::vector<int> stages{0, last};
   for (const int s : {0, last})
-    if (plan.stage(StageId{s}).twin.valid()) stages.push_back(plan.stage(StageId{s}).twin);
+    if (plan.stage(StageId{s}).twin.valid()) stages.push_back(plan.stage(StageId{s}).twin.value);
   more.insert(more.begin(), stages);
   return tied(std::move(plan), more);
 }
@@ -39,9 +39,9 @@ Plan ends_tied(Plan plan, std::vector<std::vector<int>> more = {}) {
 Plan replicated(Plan plan, int replicas) {
   plan.mini_batch *= replicas;
   for (Stage& stage : plan.stages) {
-    const int rank = stage.devices().front();
+    const DeviceId rank = stage.devices().front();
     stage.micro_batch_size = replicas;
-    stage.place_on(test::device_range(rank * replicas, replicas));
+    stage.place_on(test::device_range(rank.value * replicas, replicas));
   }
   return plan;
 }
@@ -65,7 +65,7 @@ std::vector<Collective> of_ties(const Program& program) {
 std::string members(const Program& program, const Collective& c) {
   std::string text;
   for (int m = 0; m < c.members; ++m)
-    text += (m == 0 ? "" : " ") + std::to_string(program.at(InstructionId{c.first + m}).device.value);
+    text += (m == 0 ? "" : " ") + std::to_string(program.at(InstructionId{c.first.value + m}).device.value);
   return text;
 }
 
@@ -74,25 +74,25 @@ class Before {
  public:
   explicit Before(const Program& p) : p_(p), ended_(p.size(), std::vector<bool>(p.size(), false)) {
     for (std::size_t n = 0; n < p.size(); ++n) {
-      const InstructionId id{static_cast<std::int64_t>(n)};
+      const InstructionId id{n};
       const Instruction& i = p.at(id);
       std::vector<InstructionId> together{id};
       if (i.kind == InstructionKind::Collective) {
         const Collective& c = p.collective(i);
         together.clear();
-        for (int m = 0; m < c.members; ++m) together.emplace_back(c.first + m);
+        for (int m = 0; m < c.members; ++m) together.emplace_back(c.first.value + m);
       }
       for (const InstructionId one : together)
         for (const InstructionId w : p.waits_for(one)) add(n, w);
     }
   }
-  bool ended(InstructionId first, std::size_t when) const { return ended_[when][first]; }
+  bool ended(InstructionId first, std::size_t when) const { return ended_[when][first.value]; }
 
  private:
   void add(std::size_t n, InstructionId w) {
-    ended_[n][w] = true;
+    ended_[n][w.value] = true;
     for (std::size_t i = 0; i < p_.size(); ++i)
-      if (ended_[w][i]) ended_[n][i] = true;
+      if (ended_[w.value][i]) ended_[n][i] = true;
   }
   const Program& p_;
   std::vector<std::vector<bool>> ended_;
@@ -110,17 +110,15 @@ bool has(const std::vector<StageId>& stages, StageId s) {
 int check_updates(const Program& program, const Plan& plan) {
   const Before before(program);
   int checked = 0;
-  for (std::size_t n = 0; n < program.size(); ++n) {
+  for (const InstructionId n : program.instructions.ids()) {
     const Instruction& update = program.instructions[n];
     if (update.kind != InstructionKind::Update) continue;
     for (const Reduction& tie : plan.reductions) {
       if (!test::is_tied(tie) || !has(tie.stages, update.stage)) continue;
-      for (std::size_t i = 0; i < program.size(); ++i) {
+      for (const InstructionId i : program.instructions.ids()) {
         const Instruction& b = program.instructions[i];
         if (!makes_gradient(b) || !has(tie.stages, b.stage) || program.iteration_of(b) > update.update()) continue;
-        CHECK_MESSAGE(before.ended(InstructionId{static_cast<std::int64_t>(i)}, n),
-                      to_text(program, InstructionId{static_cast<std::int64_t>(n)}), " before ",
-                      to_text(program, InstructionId{static_cast<std::int64_t>(i)}));
+        CHECK_MESSAGE(before.ended(i, n.value), to_text(program, n), " before ", to_text(program, i));
         ++checked;
       }
     }

@@ -19,7 +19,7 @@ Workload workload_of(const ModelGraph& model, const Plan& plan) { return make_wo
 /// Samples of every micro-batch and replica of a stage, counted through one iteration.
 std::multiset<std::int64_t> samples_of_stage(const Workload& w, int stage, int micro_batches) {
   std::multiset<std::int64_t> samples;
-  const StageWorkload& s = w.stages[stage];
+  const StageWorkload& s = w.stages[StageId{stage}];
   for (int m = 0; m < micro_batches; ++m)
     for (int r = 0; r < std::ssize(s.replicas); ++r) {
       if (!s.works_on(m, r)) continue;
@@ -36,7 +36,7 @@ std::multiset<std::int64_t> each_once(std::int64_t count) {
 }
 
 /// Samples that arrive over each edge at a stage, as activations or gradients.
-using Arrived = std::map<std::tuple<int, int, bool>, std::multiset<std::int64_t>>;
+using Arrived = std::map<std::tuple<int, StageId, bool>, std::multiset<std::int64_t>>;
 
 Arrived arrived_samples(const Program& program, const Workload& w) {
   Arrived arrived;
@@ -72,9 +72,10 @@ TEST_CASE("replicas work on every sample once, whether they divide samples or ta
   plan.stages[StageId{1}].share = Share::MicroBatches;
   const Workload w = workload_of(model, plan);
   for (const int s : {0, 1}) CHECK(samples_of_stage(w, s, 6) == each_once(30));
-  CHECK(w.stages[0].samples(2, 1) == RowRange{11, 2});  // 5 * 1 / 3 = 1 up to 5 * 2 / 3 = 3, after two micro-batches.
-  CHECK(w.stages[1].samples(3, 1) == RowRange{15, 5});
-  CHECK_FALSE(w.stages[1].works_on(3, 0));
+  CHECK(w.stages[StageId{0}].samples(2, 1) ==
+        RowRange{11, 2});  // 5 * 1 / 3 = 1 up to 5 * 2 / 3 = 3, after two micro-batches.
+  CHECK(w.stages[StageId{1}].samples(3, 1) == RowRange{15, 5});
+  CHECK_FALSE(w.stages[StageId{1}].works_on(3, 0));
 }
 
 TEST_CASE("tensors of an edge are the outputs that the later stage reads") {
@@ -83,7 +84,8 @@ TEST_CASE("tensors of an edge are the outputs that the later stage reads") {
   REQUIRE(w.edges.size() == 4);
   std::map<std::pair<int, int>, std::string> names;
   for (int e = 0; e < std::ssize(w.edges); ++e)
-    for (const LayerId layer : w.tensors[e]) names[{w.edges[e].from, w.edges[e].to}] += w.layers[layer].name + " ";
+    for (const LayerId layer : w.tensors[e])
+      names[{w.edges[e].from.value, w.edges[e].to.value}] += w.layers[layer].name + " ";
   CHECK(names == std::map<std::pair<int, int>, std::string>{
                      {{0, 1}, "trunk "}, {{0, 2}, "trunk "}, {{1, 3}, "high0 "}, {{2, 3}, "high1 "}});
 }
@@ -127,9 +129,9 @@ TEST_CASE("as one stage, all layers run on the first device") {
   const Plan plan = test::stage_each(model, 2, 3);
   const Workload one = as_one_stage(workload_of(model, plan));
   REQUIRE(one.stages.size() == 1);
-  CHECK(one.stages[0].layers.size() == model.layers.size());
-  CHECK(one.stages[0].replica_on(DeviceId{0}) == 0);
-  CHECK(one.stages[0].replica_on(DeviceId{1}) == -1);
-  CHECK(one.stages[0].samples(0, 0) == RowRange{0, 6});
+  CHECK(one.stages[StageId{0}].layers.size() == model.layers.size());
+  CHECK(one.stages[StageId{0}].replica_on(DeviceId{0}) == 0);
+  CHECK(one.stages[StageId{0}].replica_on(DeviceId{1}) == -1);
+  CHECK(one.stages[StageId{0}].samples(0, 0) == RowRange{0, 6});
   CHECK(one.edges.empty());
 }

@@ -24,7 +24,7 @@ Report report_of(const char* name, const Plan& plan, Times t, int iterations = 1
 }
 
 /// With stashes of one byte, what a stage keeps alive at most.
-int activations(const Report& report, int stage) { return report.devices[stage].memory.activations; }
+int activations(const Report& report, int stage) { return report.devices[DeviceId{stage}].memory.activations; }
 
 }  // namespace
 
@@ -100,7 +100,7 @@ TEST_CASE("2bw: at most two versions are in use, and the older is never needed a
       std::vector<int> newest(static_cast<std::size_t>(p), 0);
       for (const Instruction& i : program.instructions) {
         if (!i.is_compute()) continue;
-        int& version = newest[i.stage];
+        int& version = newest[i.stage.value];
         if (i.kind == InstructionKind::Update) {
           CHECK(i.version() == version + 1);
           version = i.version();
@@ -133,9 +133,9 @@ TEST_CASE("a delay on every hop: gpipe pays each hop once each way, 1f1b once or
     CHECK(gpipe == doctest::Approx(ideal + 2 * (p - 1) * delay).epsilon(1e-12));
     CHECK(length(test::program_of("1f1b", plan, costs, test::pure_delays())) > gpipe);
     // One more micro-batch in flight for each hop, and the round trip is covered.
-    const Schedule ahead =
-        complete(by_stage(plan, "ahead", false, [&](StageId s, OpList& ops) { alternate(m, 2 * (p - s) - 1, 1, ops); }),
-                 plan, 1);
+    const Schedule ahead = complete(
+        by_stage(plan, "ahead", false, [&](StageId s, OpList& ops) { alternate(m, 2 * (p - s.value) - 1, 1, ops); }),
+        plan, 1);
     CHECK(length(test::lowered(ahead, plan, costs, test::pure_delays())) == doctest::Approx(gpipe).epsilon(1e-12));
   }
 }

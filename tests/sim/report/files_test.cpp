@@ -80,8 +80,8 @@ TEST_CASE("spans.csv gives the report's numbers again") {
     CHECK(std::abs(end_of_first - first - report.makespan.value) <= 2 * kPicosecond);
     CHECK(std::abs(last - first - report.length.value) <= 2 * kPicosecond);
     for (std::size_t d = 0; d < report.devices.size(); ++d)
-      CHECK(std::abs(busy[run.cluster.devices[d].name] - report.devices[d].busy.value) <=
-            1e-9 * (1e-3 + busy[run.cluster.devices[d].name]));
+      CHECK(std::abs(busy[run.cluster.devices[DeviceId{d}].name] - report.devices[DeviceId{d}].busy.value) <=
+            1e-9 * (1e-3 + busy[run.cluster.devices[DeviceId{d}].name]));
     CHECK(critical == report.critical_path.size());
     double sent = 0;
     for (const Transfer& t : run.program.transfers) sent += static_cast<double>(run.program.bytes(t));
@@ -105,9 +105,9 @@ TEST_CASE("the trace: slices of a track do not overlap, all instructions are the
       if (kind != "X") continue;
       const auto n = e["args"]["id"].get<std::size_t>();
       ++seen[n];
-      CHECK(e["pid"] == run.program.instructions[n].device.value);
-      CHECK(e["name"] == to_text(run.program, InstructionId{static_cast<std::int64_t>(n)}));
-      CHECK(std::abs(e["ts"].get<double>() - run.timeline.start[n] * 1e6) <= 1e-6);
+      CHECK(e["pid"] == run.program.instructions[InstructionId{n}].device.value);
+      CHECK(e["name"] == to_text(run.program, InstructionId{n}));
+      CHECK(std::abs(e["ts"].get<double>() - run.timeline.start[InstructionId{n}] * 1e6) <= 1e-6);
       tracks[{e["pid"], e["tid"]}].emplace_back(e["ts"], e["dur"]);
     }
     CHECK(process.size() == static_cast<std::size_t>(run.program.devices));
@@ -159,7 +159,7 @@ TEST_CASE("the trace's memory counter reaches the report's peak and ends at what
       last[e["pid"]] = total;
     }
     for (int d = 0; d < run.program.devices; ++d) {
-      const MemoryPeak& m = report.devices[d].memory;
+      const MemoryPeak& m = report.devices[DeviceId{d}].memory;
       CHECK(std::abs(peak[d] - m.total.value / 1e6) <= 2e-3);  // three parts of three decimals
       CHECK(std::abs(last[d] - m.resident.value / 1e6) <= 2e-3);
     }
@@ -170,10 +170,10 @@ TEST_CASE("names that JSON must escape") {
   const Plan plan = test::dag_plan(2, 1, {{0, 1}}, 8);
   const Program program = test::program_of("gpipe", plan, uniform_costs(plan, test::times(1, 1)));
   Cluster cluster = test::star(2, 1, 0);
-  cluster.devices[0].name = "a \"quoted\" \\ name\nwith a line";
+  cluster.devices[DeviceId{0}].name = "a \"quoted\" \\ name\nwith a line";
   const ParsedJson trace = ParsedJson::parse(chrome_trace(program, test::run_ideal(program, cluster), cluster));
   bool found = false;
   for (const ParsedJson& e : trace["traceEvents"])
-    found = found || (e["name"] == "process_name" && e["args"]["name"] == cluster.devices[0].name);
+    found = found || (e["name"] == "process_name" && e["args"]["name"] == cluster.devices[DeviceId{0}].name);
   CHECK(found);
 }

@@ -59,7 +59,7 @@ TEST_CASE("random DAGs at unit costs: in flight is the way out, makespan 2(m + D
     CAPTURE(to_text(plan));
     const auto depths = depth_to_sink(plan.graph());
     const auto samples = in_flight_samples(plan);
-    for (std::size_t s = 0; s < depths.size(); ++s) CHECK(samples[s] == std::min(depths[s], plan.mini_batch));
+    for (const StageId s : samples.ids()) CHECK(samples[s] == std::min(depths[s.value], plan.mini_batch));
     CHECK(unit_makespan(test::build("graph", plan), plan) == 2 * (plan.mini_batch + depth_of(plan) - 1));
   }
 }
@@ -75,8 +75,8 @@ TEST_CASE("one less in flight on any stage costs time, one more gains none") {
     const auto with = [&](int changed, int by) {
       return complete(by_stage(plan, "changed", false,
                                [&](StageId s, OpList& ops) {
-                                 const int depth = depths[s];
-                                 alternate(plan.mini_batch, depth + (s == changed ? by : 0), 1, ops);
+                                 const int depth = depths[s.value];
+                                 alternate(plan.mini_batch, depth + (s.value == changed ? by : 0), 1, ops);
                                }),
                       plan, 1);
     };
@@ -120,8 +120,8 @@ TEST_CASE("equal branches side by side also keep less alive") {
   const Plan graph = branches(2, 4, 32);
   Plan sequence = graph;
   make_sequential(sequence);
-  CHECK(in_flight_samples(graph) == std::vector<int>{5, 4, 3, 2, 5, 4, 3, 2, 1});
-  CHECK(in_flight_samples(sequence) == std::vector<int>{9, 8, 7, 6, 5, 4, 3, 2, 1});
+  CHECK(in_flight_samples(graph) == IdVector<StageId, int>{5, 4, 3, 2, 5, 4, 3, 2, 1});
+  CHECK(in_flight_samples(sequence) == IdVector<StageId, int>{9, 8, 7, 6, 5, 4, 3, 2, 1});
 }
 
 TEST_CASE("a large micro-batch in front of small ones: one less in flight starves them, one more gains nothing") {
@@ -132,7 +132,7 @@ TEST_CASE("a large micro-batch in front of small ones: one less in flight starve
   costs.at(StageId{0}, 0) = test::times(4, 4);
   const auto length = [&](int more) {
     const auto order = [&](StageId s, OpList& ops) {
-      const int ahead = samples[s] / plan.stage(s).micro_batch_size + (s == 0 ? more : 0);
+      const int ahead = samples[s] / plan.stage(s).micro_batch_size + (s.value == 0 ? more : 0);
       alternate(plan.micro_batches(s), ahead, 1, ops);
     };
     return makespan(complete(by_stage(plan, "ahead", false, order), plan, 1), plan, costs);

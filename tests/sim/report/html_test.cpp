@@ -108,8 +108,7 @@ std::multiset<Row> rows_of(const Run& run) {
   const auto& path = run.report.critical_path;
   const std::set<InstructionId> critical(path.begin(), path.end());
   std::multiset<Row> rows;
-  for (std::size_t n = 0; n < run.program.size(); ++n) {
-    const InstructionId id{static_cast<std::int64_t>(n)};
+  for (const InstructionId id : run.program.instructions.ids()) {
     const Instruction& i = run.program.at(id);
     const std::uint64_t bytes = i.kind == InstructionKind::Collective
                                     ? run.program.shape(run.program.collective(i)).bytes
@@ -117,7 +116,7 @@ std::multiset<Row> rows_of(const Run& run) {
                                                  : run.program.shape(i).bytes;
     rows.emplace(run.cluster.devices[i.device].name, to_text(run.program, id), kinds[static_cast<std::size_t>(i.kind)],
                  static_cast<int>(i.stage.value), run.program.iteration_of(i), run.program.version_of(i), bytes,
-                 critical.count(id) > 0, picoseconds(run.timeline.start[n]), picoseconds(run.timeline.end[n]));
+                 critical.count(id) > 0, picoseconds(run.timeline.start[id]), picoseconds(run.timeline.end[id]));
   }
   return rows;
 }
@@ -350,7 +349,7 @@ TEST_CASE("several runs stand in the order in which they were given") {
 TEST_CASE("names cannot leave their place") {
   const std::string bad = "</script><script>alert(\"1\")</script><!-- & 'x', \\ \n{{script}}", no_utf8 = bad + " \xff";
   Run run = small_run();
-  run.cluster.devices[0].name = bad;
+  run.cluster.devices[DeviceId{0}].name = bad;
   KeptRun kept = run.kept(no_utf8);
   kept.scenario = no_utf8;
   const std::string page = html_page(std::vector{kept}, no_utf8);

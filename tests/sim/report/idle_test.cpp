@@ -21,7 +21,7 @@ struct Times {
 // Dyadic, so that sums are exact and equal means equal.
 constexpr Times kTimes[] = {{1, 1}, {1, 2}, {0.5, 1.25}, {3, 0.75}};
 
-std::vector<IdleTimes> idle_of(const char* name, const Plan& plan, Times t, int iterations, double delay = 0) {
+IdVector<DeviceId, IdleTimes> idle_of(const char* name, const Plan& plan, Times t, int iterations, double delay = 0) {
   const Program program = test::program_of(name, plan, uniform_costs(plan, test::times(t.forward, t.backward, 0)),
                                            test::pure_delays(iterations));
   return idle_times(program, test::run_ideal(program, test::delay_cluster(program.devices, delay)));
@@ -54,12 +54,12 @@ TEST_CASE("1f1b and gpipe: start-up and drain of (p - 1)(f + b) on every device,
 TEST_CASE("1f1b: start-up of r f + (p - 1 - r) b, drain of (p - 1 - r) f + r b on rank r") {
   for (const int p : {2, 4, 8})
     for (const Times t : {Times{1, 1}, Times{1, 2}}) {
-      const std::vector<IdleTimes> idle = idle_of("1f1b", chain_plan(p, p, 2 * p), t, 1);
+      const IdVector<DeviceId, IdleTimes> idle = idle_of("1f1b", chain_plan(p, p, 2 * p), t, 1);
       for (int r = 0; r < p; ++r) {
         CAPTURE(p);
         CAPTURE(r);
-        CHECK(idle[r].start_up.value == r * t.forward + (p - 1 - r) * t.backward);
-        CHECK(idle[r].drain.value == (p - 1 - r) * t.forward + r * t.backward);
+        CHECK(idle[DeviceId{r}].start_up.value == r * t.forward + (p - 1 - r) * t.backward);
+        CHECK(idle[DeviceId{r}].drain.value == (p - 1 - r) * t.forward + r * t.backward);
       }
     }
 }
@@ -71,13 +71,13 @@ TEST_CASE("one device waits for nothing") {
 // Two ranks, one micro-batch, messages of d. Rank 1 waits f, then d for what is on the wire, and drains while the
 // gradient travels and rank 0 goes back. Rank 0 waits d + f + b until the gradient leaves rank 1, then d.
 TEST_CASE("what is on the wire is a transfer, whichever phase it is in") {
-  const std::vector<IdleTimes> idle = idle_of("gpipe", chain_plan(2, 2, 1), {1, 2}, 1, 0.25);
-  CHECK(idle[1].start_up.value == 1);
-  CHECK(idle[1].transfer.value == 0.25);
-  CHECK(idle[1].drain.value == 0.25 + 2);
-  CHECK(idle[0].start_up.value == 0.25 + 1 + 2);
-  CHECK(idle[0].transfer.value == 0.25);
-  CHECK(idle[0].drain.value == 0);
+  const IdVector<DeviceId, IdleTimes> idle = idle_of("gpipe", chain_plan(2, 2, 1), {1, 2}, 1, 0.25);
+  CHECK(idle[DeviceId{1}].start_up.value == 1);
+  CHECK(idle[DeviceId{1}].transfer.value == 0.25);
+  CHECK(idle[DeviceId{1}].drain.value == 0.25 + 2);
+  CHECK(idle[DeviceId{0}].start_up.value == 0.25 + 1 + 2);
+  CHECK(idle[DeviceId{0}].transfer.value == 0.25);
+  CHECK(idle[DeviceId{0}].drain.value == 0);
 }
 
 namespace {

@@ -79,7 +79,7 @@ TEST_CASE("ops use the memory that their devices share") {
   constexpr double kMemory = 8;  // Bytes read and written in a second; copies have half.
   Cluster cluster = test::bare_cluster(3);
   test::connect(cluster, {0, 1, 2}, kMemory / 2, 0, Duplex::Half);
-  cluster.devices[0].memory = cluster.devices[1].memory = LinkId{0};
+  cluster.devices[DeviceId{0}].memory = cluster.devices[DeviceId{1}].memory = LinkId{0};
   test::ProgramBuilder builder(3);
   for (int device = 0; device < 3; ++device) builder.compute(device, 1);
   Program program = builder.build();
@@ -119,7 +119,7 @@ TEST_CASE("a link carries the bytes of all phases and rounds of a collective") {
   const Timeline timeline = test::run_ideal(program, cluster);
   const Report report = measure(program, timeline, cluster);
   double traffic[3][2] = {};
-  for (const LinkReport& link : report.links) traffic[link.link][link.forward] = link.traffic.value;
+  for (const LinkReport& link : report.links) traffic[link.link.value][link.forward] = link.traffic.value;
   // Device 0 exchanges the array with 1 and with 2, up and down; twice. Then each sends a third to each other one.
   const double expected[] = {2 * 200 + 20, 2 * 100 + 20, 2 * 100 + 20};
   for (int d = 0; d < 3; ++d)

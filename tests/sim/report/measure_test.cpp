@@ -52,9 +52,9 @@ TEST_CASE("makespan, bubble, utilisation, throughput") {
   CHECK(r.makespan.value == 10.5);
   CHECK(r.length.value == 10.5);
   CHECK(r.period.value == 10.5);
-  CHECK(r.devices[0].busy.value == 6.5);
-  CHECK(r.devices[1].busy.value == 6.5);
-  CHECK(r.devices[0].utilisation == near(6.5 / 10.5));
+  CHECK(r.devices[DeviceId{0}].busy.value == 6.5);
+  CHECK(r.devices[DeviceId{1}].busy.value == 6.5);
+  CHECK(r.devices[DeviceId{0}].utilisation == near(6.5 / 10.5));
   CHECK(r.bubble == near(1 - 13.0 / 21));
   CHECK(r.steady_bubble == near(1 - 6.5 / 10.5));
   CHECK(r.throughput == near(2 / 10.5));
@@ -65,8 +65,8 @@ TEST_CASE("several iterations: the first is the makespan, the last difference th
   CHECK(flush.makespan.value == 10.5);
   CHECK(flush.period.value == 10.5);
   CHECK(flush.length.value == 31.5);
-  CHECK(flush.devices[0].busy.value == 6.5);
-  CHECK(flush.devices[0].utilisation == near(6.5 / 10.5));
+  CHECK(flush.devices[DeviceId{0}].busy.value == 6.5);
+  CHECK(flush.devices[DeviceId{0}].utilisation == near(6.5 / 10.5));
 
   // Continuous, and rank 0 is never without work: F and B of two micro-batches and an update, once each period.
   const Report continuous = run_of(test::program_of("2bw", chain_plan(2, 2, 2),
@@ -89,21 +89,21 @@ TEST_CASE("exposed communication is the same whether two messages come one after
     Timeline timeline = test::run_ideal(program, cluster);
     if (streams == StreamModel::Direction)  // What sharing the last link does to both.
       for (const char* name : {"0>2:0F0", "2<0:0F0", "1>2:1F0", "2<1:1F0"}) timeline.end[test::find(program, name)] = 3;
-    const auto last = static_cast<std::size_t>(test::find(program, "2F0"));
+    const InstructionId last = test::find(program, "2F0");
     timeline.start[last] = 3, timeline.end[last] = 4;
-    CHECK(measure(program, timeline, cluster).devices[2].exposed.value == near(2));
+    CHECK(measure(program, timeline, cluster).devices[DeviceId{2}].exposed.value == near(2));
   }
 }
 
 TEST_CASE("exposed communication is waiting for what is on the wire, not for what is not sent yet") {
   const Report r = two_stages().report;
-  CHECK(r.devices[0].exposed.value == near(1.0));  // B0 and B1, half a second each
-  CHECK(r.devices[1].exposed.value == near(0.5));  // F0; F1 came while B0 ran
+  CHECK(r.devices[DeviceId{0}].exposed.value == near(1.0));  // B0 and B1, half a second each
+  CHECK(r.devices[DeviceId{1}].exposed.value == near(0.5));  // F0; F1 came while B0 ran
 }
 
 TEST_CASE("peak memory: the moment, the op, and what it is made of") {
   const Run run = two_stages();
-  const MemoryPeak& first = run.report.devices[0].memory;
+  const MemoryPeak& first = run.report.devices[DeviceId{0}].memory;
   CHECK(to_text(run.program, first.at) == "0F1");  // two activations, and both messages still on their way out
   CHECK(first.resident.value == 3500);
   CHECK(first.stash.value == 200);
@@ -111,7 +111,7 @@ TEST_CASE("peak memory: the moment, the op, and what it is made of") {
   CHECK(first.received.value == 0);
   CHECK(first.total.value == 3720);
   CHECK(first.activations == 2);
-  const MemoryPeak& second = run.report.devices[1].memory;
+  const MemoryPeak& second = run.report.devices[DeviceId{1}].memory;
   CHECK(to_text(run.program, second.at) ==
         "1<0:0F1");  // 1F0 has its activation and its input, and the next input comes
   CHECK(second.stash.value == 100);
@@ -127,7 +127,7 @@ TEST_CASE("peak memory where one op ends and the next starts: the one that start
   LoweringOptions options;
   options.overlap = false;
   const Run run = two_stages(1, "gpipe", options);
-  const MemoryPeak& peak = run.report.devices[0].memory;
+  const MemoryPeak& peak = run.report.devices[DeviceId{0}].memory;
   CHECK(to_text(run.program, peak.at) == "0F1");
   CHECK(peak.stash.value == 200);
   CHECK(peak.outgoing.value == 10);
@@ -137,8 +137,8 @@ TEST_CASE("peak memory where one op ends and the next starts: the one that start
 TEST_CASE("what ends makes room for what starts at the same moment") {
   const Plan plan = test::dag_plan(1, 4, {});
   const Run run = run_of(test::program_of("1f1b", plan, uniform_costs(plan, sized())), test::star(1, 1, 0));
-  CHECK(run.report.devices[0].memory.stash.value == 100);
-  CHECK(run.report.devices[0].memory.activations == 1);
+  CHECK(run.report.devices[DeviceId{0}].memory.stash.value == 100);
+  CHECK(run.report.devices[DeviceId{0}].memory.activations == 1);
 }
 
 TEST_CASE("the critical path goes from the last end to the first start, and its parts are the length") {
@@ -214,12 +214,12 @@ TEST_CASE("devices without a stage are left out of means and energy") {
   Plan plan = test::dag_plan(2, 2, {{0, 1}});
   plan.stages[StageId{1}].place_on({DeviceId{3}});
   Cluster cluster = test::star(5, 1, 0);
-  cluster.types[0].busy = Watts{10}, cluster.types[0].idle = Watts{1};
+  cluster.types[DeviceTypeId{0}].busy = Watts{10}, cluster.types[DeviceTypeId{0}].idle = Watts{1};
   const Report r = run_of(test::program_of("gpipe", plan, uniform_costs(plan, test::times(1, 2))), cluster).report;
   CHECK(r.makespan.value == 9);
   CHECK(r.bubble == near(1 - 12.0 / 18));
   REQUIRE(r.devices.size() == 4);
-  CHECK(r.devices[0].used);
-  CHECK_FALSE(r.devices[1].used);
+  CHECK(r.devices[DeviceId{0}].used);
+  CHECK_FALSE(r.devices[DeviceId{1}].used);
   CHECK(r.energy.value == near(2 * (6 * 10 + 3 * 1)));
 }

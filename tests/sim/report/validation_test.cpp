@@ -36,7 +36,7 @@ TEST_CASE("a simulation compared with itself is right everywhere") {
 TEST_CASE("the op that is off is named first, and messages are taken to the start of the op they let go") {
   const Case c;
   Timeline measured = c.simulated;
-  for (std::size_t n = 0; n < c.program.size(); ++n) {
+  for (const InstructionId n : c.program.instructions.ids()) {
     measured.start[n] *= 2;
     measured.end[n] *= 2;
   }

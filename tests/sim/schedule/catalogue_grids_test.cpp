@@ -86,7 +86,7 @@ TEST_CASE("graph with groups of micro-batches and unequal sizes") {
   Plan plan = chain_plan(2, 2, 8);
   plan.stages[StageId{0}].micro_batch_size = 1, plan.stages[StageId{0}].group = 2;
   plan.stages[StageId{1}].micro_batch_size = 2;
-  CHECK(in_flight_samples(plan) == std::vector<int>{4, 2});
+  CHECK(in_flight_samples(plan) == IdVector<StageId, int>{4, 2});
   CHECK(rows_of(build("graph", plan)) == Rows{"0F0 0F1 0F2 0F3 0B0 0B1 0F4 0F5 0B2 0B3 0F6 0F7 0B4 0B5 0B6 0B7 0U0",
                                               "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3 1U0"});
 }
@@ -94,22 +94,23 @@ TEST_CASE("graph with groups of micro-batches and unequal sizes") {
 TEST_CASE("samples in flight: the rule, its rounding and its cap") {
   Plan plan = chain_plan(3, 3, 16);
   for (Stage& stage : plan.stages) stage.micro_batch_size = 4;
-  CHECK(in_flight_samples(plan) == std::vector<int>{12, 8, 4});  // GraphPipe, figure 5 (a)
+  CHECK(in_flight_samples(plan) == IdVector<StageId, int>{12, 8, 4});  // GraphPipe, figure 5 (a)
   plan.stages[StageId{0}].micro_batch_size = 1, plan.stages[StageId{1}].micro_batch_size = 2;
-  CHECK(in_flight_samples(plan) == std::vector<int>{10, 8, 4});  // figure 5 (b)
+  CHECK(in_flight_samples(plan) == IdVector<StageId, int>{10, 8, 4});  // figure 5 (b)
   plan.mini_batch = 8;
-  CHECK(in_flight_samples(plan) == std::vector<int>{8, 8, 4});
+  CHECK(in_flight_samples(plan) == IdVector<StageId, int>{8, 8, 4});
   plan.mini_batch = 32;
-  CHECK(in_flight_samples(plan, {0, 3}) == std::vector<int>{14, 12, 4});  // 4 + 4 + 3 = 11, in twos 12; then 12 + 2
+  CHECK(in_flight_samples(plan, {0, 3}) ==
+        IdVector<StageId, int>{14, 12, 4});  // 4 + 4 + 3 = 11, in twos 12; then 12 + 2
   Plan larger_first = chain_plan(2, 2, 32);
   larger_first.stages[StageId{0}].micro_batch_size = 8, larger_first.stages[StageId{1}].micro_batch_size = 4;
-  CHECK(in_flight_samples(larger_first) == std::vector<int>{16, 4});  // 4 + 4 + 2 (8 - 4)
+  CHECK(in_flight_samples(larger_first) == IdVector<StageId, int>{16, 4});  // 4 + 4 + 2 (8 - 4)
 }
 
 TEST_CASE("samples in flight: a large micro-batch in front of a deep pipeline of small ones") {
   Plan plan = chain_plan(4, 4, 32);
   plan.stages[StageId{0}].micro_batch_size = 4;
-  CHECK(in_flight_samples(plan) == std::vector<int>{12, 3, 2, 1});  // 3 + 1 + 2 (4 - 1) = 10, in fours 12
+  CHECK(in_flight_samples(plan) == IdVector<StageId, int>{12, 3, 2, 1});  // 3 + 1 + 2 (4 - 1) = 10, in fours 12
 }
 
 TEST_CASE("a stage on several devices gives each the same order") {

@@ -24,7 +24,7 @@ namespace {
 class RowsOfRank {
  public:
   RowsOfRank(const SchedulingProblem& p, int rank, bool split, bool named)
-      : p_(p), stages_(p.stages[StageId{rank}]), split_(split), named_(named) {
+      : p_(p), stages_(p.stages[StageId{rank}.value]), split_(split), named_(named) {
     std::sort(stages_.begin(), stages_.end());
     micros_ = p.micros[stages_.front()];
     done_.assign(stages_.size(), std::vector<int>(micros_, 0));

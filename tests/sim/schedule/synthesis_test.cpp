@@ -55,7 +55,7 @@ struct Best {
 Best best_of_all(const SchedulingProblem& p, const ResourceLimits& limit) {
   std::vector<std::vector<std::vector<Step>>> choices;
   for (int r = 0; r < p.ranks(); ++r) {
-    const int s = p.stages[StageId{r}].front();
+    const int s = p.stages[StageId{r}.value].front();
     std::vector<Step> row;
     std::vector<int> done(static_cast<std::size_t>(p.micros[s]), 0);
     all_rows(row, done, choices.emplace_back(), p.first_piece[s]);

@@ -15,7 +15,7 @@ using test::tasks_of;
 
 namespace {
 
-std::vector<StageNeeds> needs(const Tasks& t, int slack, const WeightsRule& rule = test::policy("stash")) {
+IdVector<StageId, StageNeeds> needs(const Tasks& t, int slack, const WeightsRule& rule = test::policy("stash")) {
   constexpr int kIntervals = 400;  // Far more than any task is behind.
   const ScheduleDef& def = get_from(schedules::all(), "schedule", "layerpipe");
   const config::Value options = test::checked("{slack: " + std::to_string(slack) + "}", *def.fields);
@@ -25,12 +25,12 @@ std::vector<StageNeeds> needs(const Tasks& t, int slack, const WeightsRule& rule
                                               .iterations = kIntervals / t.plan.mini_batch,
                                               .options = read_options(def, &options)});
   const WeightReads reads(order, t.plan, rule);
-  std::vector<StageNeeds> all;
-  for (int s = 0; s < t.plan.stage_count(); ++s) all.push_back(reads.needs(StageId{s}, 0));
+  IdVector<StageId, StageNeeds> all;
+  for (const StageId s : t.plan.stages.ids()) all.push_back(reads.needs(s, 0));
   return all;
 }
 
-int buffers(const std::vector<StageNeeds>& all, StageId s) { return all[s].buffers; }
+int buffers(const IdVector<StageId, StageNeeds>& all, StageId s) { return all[s].buffers; }
 int ceil_of(int a, int b) { return (a + b - 1) / b; }
 
 }  // namespace

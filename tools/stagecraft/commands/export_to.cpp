@@ -74,11 +74,11 @@ void require_training_step(const ScheduleDef& def) {
 
 /// The first iteration without updates, on ranks 0, 1, ... in the order of the devices that run something.
 Order one_iteration(Plan plan, Schedule schedule, int slices) {
-  std::vector<DeviceId> rank(schedule.device_count());
-  std::int64_t ranks = 0;
+  IdVector<DeviceId, DeviceId> rank(schedule.device_count());
+  int ranks = 0;
   Schedule one;
-  for (int d = 0; d < schedule.device_count(); ++d) {
-    std::vector<Op> ops = schedule.row(DeviceId{d});
+  for (const DeviceId d : rank.ids()) {
+    std::vector<Op> ops = schedule.row(d);
     std::erase_if(ops,
                   [&](const Op& op) { return op.kind == OpKind::Update || op.micro >= plan.micro_batches(op.stage); });
     if (ops.empty()) continue;

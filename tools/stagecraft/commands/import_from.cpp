@@ -109,7 +109,7 @@ ModelGraph model_of(const msr::PiperInput& input) {
                        "a model file has whole layers: give it a variant for the degree 1");
     const msr::Variant& variant = found->second.front();
     const Seconds third = Seconds{variant.seconds} / 3;
-    ids[i] = LayerId{static_cast<std::int64_t>(model.layers.size())};
+    ids[i] = LayerId{model.layers.size()};
     Layer layer;
     layer.name = fmt::format("{}{}", input.layers[i].name, n);
     for (const int from : input.graph.previous[i]) layer.inputs.push_back(ids[from]);

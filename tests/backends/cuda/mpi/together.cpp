@@ -161,8 +161,8 @@ void hold_ends(const Program& p, const Timeline& gpu) {
   if (gpu.elsewhere) return;
   std::vector<double> end(static_cast<std::size_t>(p.iterations), 0);
   for (std::size_t n = 0; n < p.size(); ++n) {
-    double& last = end[p.iteration_of(p.instructions[n])];
-    last = std::max(last, gpu.end[n]);
+    double& last = end[p.iteration_of(p.instructions[InstructionId{n}])];
+    last = std::max(last, gpu.end[InstructionId{n}]);
   }
   const double off = 2 * gpu.clock_uncertainty.value;
   int held = 0;
@@ -231,8 +231,7 @@ Ending attempt(char** argv) try {
   fmt::print("{} on {} processes: {}; {}\n", argv[1], gpu.processes, same ? "the same bits" : "OTHER NUMBERS",
              gpu.provenance.machine);
   for (std::size_t t = 0; t < program.transfers.size(); ++t) {
-    const auto s = static_cast<std::size_t>(program.transfers[t].send),
-               r = static_cast<std::size_t>(program.transfers[t].receive);
+    const InstructionId s = program.transfers[t].send, r = program.transfers[t].receive;
     if (gpu.end[r] < gpu.start[s] - 2 * gpu.clock_uncertainty.value)
       fmt::print("message {} ends before it starts\n", t);
   }

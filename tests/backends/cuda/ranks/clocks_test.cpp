@@ -46,7 +46,7 @@ TEST_CASE("an iteration ends with the last of its GPUs, also where the gate of o
     held.marks.gates[gpu] = after(gates[gpu], stream, held.marks);
     double now = 0;
     for (std::size_t n = 0; n < p.size(); ++n) {
-      const Instruction& i = p.instructions[n];
+      const Instruction& i = p.instructions[InstructionId{n}];
       if (i.device.value != gpu) continue;
       held.marks.gpu[n] = gpu;
       if (wanted[n] != cuda::EndEvent::Timed) continue;
@@ -60,8 +60,10 @@ TEST_CASE("an iteration ends with the last of its GPUs, also where the gate of o
   CHECK(times.uncertainty == 1.25);                           // The larger.
   cuda::spread_over_iterations(p, times.start, times.end);
   for (std::size_t n = 0; n < p.size(); ++n) {
-    const bool first = p.iteration_of(p.instructions[n]) == 0;
-    REQUIRE(times.start[n] == doctest::Approx(first ? 0 : 9).epsilon(1e-5));  // 4 s behind the later gate.
-    REQUIRE(times.end[n] == doctest::Approx(first ? 9 : 14).epsilon(1e-5));   // 14 s behind the earlier one.
+    const bool first = p.iteration_of(p.instructions[InstructionId{n}]) == 0;
+    REQUIRE(times.start[InstructionId{n}] ==
+            doctest::Approx(first ? 0 : 9).epsilon(1e-5));  // 4 s behind the later gate.
+    REQUIRE(times.end[InstructionId{n}] ==
+            doctest::Approx(first ? 9 : 14).epsilon(1e-5));  // 14 s behind the earlier one.
   }
 }

@@ -250,7 +250,7 @@ TEST_CASE("a wait that is left out around a sum makes other numbers, whichever i
   c.warm_up = false;  // Its numbers are dropped.
   c.iterations = 1;
   const Program program = c.program();
-  const auto outcome = [&](const emulated_gpu::Machine& machine) -> std::vector<std::vector<double>> {
+  const auto outcome = [&](const emulated_gpu::Machine& machine) -> IdVector<StageId, std::vector<double>> {
     try {
       return test::on_gpu(c, program, machine).learnt->weights;
     } catch (const Infeasible&) {  // NaNs.

@@ -47,7 +47,7 @@ double furthest(const Learnt& ours, const Learnt& theirs) {
       worst = std::max(worst, std::abs(a[i] - b[i]) / std::max(1.0, std::abs(b[i])));
   };
   compare(ours.losses, theirs.losses);
-  for (std::size_t s = 0; s < theirs.weights.size(); ++s) compare(ours.weights[s], theirs.weights[s]);
+  for (std::size_t s = 0; s < theirs.weights.size(); ++s) compare(ours.weights[StageId{s}], theirs.weights[StageId{s}]);
   return worst;
 }
 

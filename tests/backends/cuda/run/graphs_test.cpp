@@ -72,7 +72,7 @@ TEST_CASE("graphs with replicas, recomputation, several stages on a device, howe
   CHECK(compare(c).enqueued->launches == 4);
   c = graph_case("interleaved", 8);
   c.plan = test::stage_each(c.model, 8);
-  for (std::size_t s = 0; s < 8; ++s) c.plan.stages[StageId{s}].place_on({DeviceId{static_cast<std::int64_t>(s % 4)}});
+  for (std::size_t s = 0; s < 8; ++s) c.plan.stages[StageId{s}].place_on({DeviceId{s % 4}});
   c.training.optimizer.kind = OptimizerKind::Momentum;
   CHECK(compare(c, 3).enqueued->launches == 4);
 }
@@ -120,7 +120,7 @@ TEST_CASE("where there can be no graph it goes on without, and says why") {
   CHECK(compare(c, 1).enqueued->no_graph == "there is one iteration only");
   c = graph_case("interleaved", 8);
   c.plan = test::stage_each(c.model, 8);
-  for (std::size_t s = 0; s < 8; ++s) c.plan.stages[StageId{s}].place_on({DeviceId{static_cast<std::int64_t>(s % 4)}});
+  for (std::size_t s = 0; s < 8; ++s) c.plan.stages[StageId{s}].place_on({DeviceId{s % 4}});
   c.training.evaluate_every = 2;
   const Timeline looks = compare(c, 1);
   CHECK(looks.enqueued->no_graph ==
@@ -133,8 +133,7 @@ TEST_CASE("Adam's steps are counted on the device: also where updates are in the
       test::Case c = graph_case("interleaved");
       c.model = test::deep_net(8, 6, 8, 3, OperationKind::Tanh, OperationKind::MeanSquare, width);
       c.plan = test::stage_each(c.model, 8);
-      for (std::size_t s = 0; s < 8; ++s)
-        c.plan.stages[StageId{s}].place_on({DeviceId{static_cast<std::int64_t>(s % 4)}});
+      for (std::size_t s = 0; s < 8; ++s) c.plan.stages[StageId{s}].place_on({DeviceId{s % 4}});
       c.training = test::training_of(kind, 0.01, "teacher");
       c.training.optimizer.weight_decay = 0.1;
       c.iterations = 9;
@@ -198,7 +197,7 @@ TEST_CASE("without events around instructions: the same numbers, and the times o
       CHECK(!t.instruction_times);
       const Program program = c.program();
       std::vector<double> ends(5, 0);
-      for (std::size_t n = 0; n < program.size(); ++n) {
+      for (const InstructionId n : program.instructions.ids()) {
         double& end = ends[program.iteration_of(program.instructions[n])];
         CHECK(t.end[n] > t.start[n]);
         CHECK((end == 0 || end == t.end[n]));

@@ -128,7 +128,7 @@ TEST_CASE("a graph of stages: forks, branches and a join") {
 TEST_CASE("weights that two layers of a stage share") {
   test::Case c;
   c.model = test::deep_net(4, 6, 8, 3);
-  c.model.layers[2].tie = c.model.layers[3].tie = "shared";
+  c.model.layers[LayerId{2}].tie = c.model.layers[LayerId{3}].tie = "shared";
   c.plan = test::stage_each(c.model, 4);
   c.plan.stages[StageId{1}].shape.layers.push_back(c.plan.stages[StageId{2}].shape.layers.front());
   c.plan.stages[StageId{2}] = c.plan.stages.back();

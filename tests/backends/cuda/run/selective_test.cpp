@@ -49,7 +49,8 @@ TEST_CASE("the inside of attention made again: the bits of the CPU without it") 
       REQUIRE(gpu.learnt->losses == kept.learnt->losses);
       REQUIRE(gpu.learnt->weights == kept.learnt->weights);
       // In all but one of the micro-batches in flight; beside that one an output is made once more.
-      const double saved = (whole.learnt->memory[0].activations - gpu.learnt->memory[0].activations).value;
+      const double saved =
+          (whole.learnt->memory[DeviceId{0}].activations - gpu.learnt->memory[DeviceId{0}].activations).value;
       const double inside = kHeads * kRows * kRows * kSamples * kNumber, output = kRows * kWidth * kSamples * kNumber;
       const double there = c.schedule == "gpipe" ? kMicroBatches : 2;
       REQUIRE(saved >= (there - 1) * inside - output);

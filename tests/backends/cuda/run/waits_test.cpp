@@ -92,15 +92,15 @@ TEST_CASE("times are those of events: instructions follow what they wait for, an
   const Program program = c.program();
   const Timeline t = test::on_gpu(c, program, {});
   CHECK(t.clock == Clock::Device);
-  for (std::size_t n = 0; n < program.size(); ++n) {
+  for (const InstructionId n : program.instructions.ids()) {
     CHECK(t.end[n] >= t.start[n]);
     CHECK(t.start[n] >= 0);
-    for (const InstructionId w : program.waits_for(InstructionId{static_cast<std::int64_t>(n)}))
+    for (const InstructionId w : program.waits_for(n))
       if (program.instructions[n].kind != InstructionKind::Receive || program.rendezvous)
         CHECK(t.start[n] >= t.end[w] - 1e-7);
   }
   double busy = 0;
-  for (std::size_t n = 0; n < program.size(); ++n)
+  for (const InstructionId n : program.instructions.ids())
     if (program.instructions[n].is_compute()) busy += t.end[n] - t.start[n];
   CHECK(t.last_end().value < 0.9 * busy);
 }
@@ -109,12 +109,12 @@ TEST_CASE("memory at its worst is what the CPU measures, but for the losses that
   const test::Case c = small_case();
   const Program program = c.program();
   const Timeline cpu = test::on_cpu(c, program), gpu = test::on_gpu(c, program, {});
-  for (std::size_t d = 0; d < cpu.learnt->memory.size(); ++d) {
+  for (const DeviceId d : cpu.learnt->memory.ids()) {
     const MeasuredMemory &a = cpu.learnt->memory[d], &b = gpu.learnt->memory[d];
     CHECK(a.weights == b.weights);
     CHECK(a.gradients == b.gradients);
     CHECK(a.optimizer == b.optimizer);
-    const double losses = d == 3 ? 8.0 * 4 * c.iterations : 0;
+    const double losses = d.value == 3 ? 8.0 * 4 * c.iterations : 0;
     CHECK(b.activations.value >= a.activations.value);
     CHECK(b.activations.value <= a.activations.value + losses);
   }

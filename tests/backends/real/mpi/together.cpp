@@ -21,7 +21,7 @@ class Nothing : public real::Actions, public real::Parcels {
  public:
   explicit Nothing(bool breaks) : breaks_(breaks) {}
   void compute(InstructionId i) override {
-    if (breaks_ && i == 1) throw BackendError("the second computation is broken");
+    if (breaks_ && i.value == 1) throw BackendError("the second computation is broken");
   }
   void carry(int) override {}
   void collective(int) override {}

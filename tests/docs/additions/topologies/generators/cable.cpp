@@ -8,7 +8,7 @@ const config::MapSpec fields{"Two equal devices on one link.",
 
 Cluster build(const config::Value& map) {
   ClusterWriter writer(map);
-  const int type = writer.type(map.at("type"), "type", "device");
+  const DeviceTypeId type = writer.type(map.at("type"), "type", "device");
   const VertexId a = writer.add_device("a", type, "a"), b = writer.add_device("b", type, "b");
   writer.connect("cable", writer.link(map.at("link"), "link"), {a, b});
   return writer.finish();

@@ -12,13 +12,14 @@ Planned plan(const PlannerInput& in) {
   if (in.cluster.devices.size() < 2) throw Infeasible("devices", "two halves need two devices", "a larger cluster");
   Planned planned;
   planned.plan.stages.resize(2);
-  const std::size_t layers = in.model.layers.size();
-  for (std::size_t l = 0; l < layers; ++l)
-    planned.plan.stages[StageId{l < layers / 2 ? 0 : 1}].shape.layers.emplace_back(static_cast<std::int64_t>(l));
-  for (int s = 0; s < 2; ++s) {
-    Stage& stage = planned.plan.stages[StageId{s}];
-    stage.name = s == 0 ? "first" : "second";
-    stage.place_on({DeviceId{s}});
+  Stage &first = planned.plan.stages.front(), &second = planned.plan.stages.back();
+  const LayerId half{in.model.layers.size() / 2};
+  for (const LayerId l : in.model.layers.ids()) (l < half ? first : second).shape.layers.push_back(l);
+  first.name = "first";
+  second.name = "second";
+  for (const StageId s : planned.plan.stages.ids()) {
+    Stage& stage = planned.plan.stages[s];
+    stage.place_on({DeviceId{s.value}});
     stage.micro_batch_size = in.options.micro_batch_size;
   }
   finish_plan(planned.plan, in, false);
