@@ -111,7 +111,7 @@ std::string listed_model_yaml(const ModelGraph& model, const std::string& title,
     text += fmt::format("weight_gradient: {} FLOP, parameters: {}, output: {} B, stash: {} B{}}}",
                         shortest(layer.weight_gradient.value), shortest(layer.parameters), shortest(layer.output.value),
                         shortest(layer.stash.value), layer.tie.empty() ? "" : ", tie: " + quoted(layer.tie));
-    text += l.value < notes.size() ? "  # " + notes[l.value] + "\n" : "\n";
+    text += l.value < std::ssize(notes) ? "  # " + notes[l.value] + "\n" : "\n";
   }
   return text;
 }

@@ -48,7 +48,7 @@ void over_parts(double first, double last, int parts, Add add) {
 
 MemoryUse memory_use(const Program& program, const Cluster& cluster, InstructionId id) {
   const DeviceId device = program.at(id).device;
-  if (program.traffic.empty() || device.value >= cluster.devices.size()) return {};
+  if (program.traffic.empty() || !cluster.devices.contains(device)) return {};
   return {cluster.devices[device].memory, program.traffic[id] / 2};
 }
 

@@ -21,7 +21,7 @@ class Nothing : public real::Actions {
   void collective(int) override {}
 };
 
-double microseconds_each(const Program& p, const std::vector<double>& ends) {
+double microseconds_each(const Program& p, const IdVector<InstructionId, double>& ends) {
   double last = 0;
   for (const double end : ends) last = std::max(last, end);
   return 1e6 * last / static_cast<double>(p.size());

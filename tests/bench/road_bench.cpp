@@ -56,7 +56,7 @@ Cluster star(int devices) {
   cluster.types.push_back({.name = "gpu"});
   cluster.switches = {"switch"};
   for (int d = 0; d < devices; ++d) {
-    cluster.devices.push_back({.name = fmt::format("gpu{}", d)});
+    cluster.devices.push_back({fmt::format("gpu{}", d), DeviceTypeId{0}, ""});
     cluster.links.push_back(
         {fmt::format("link{}", d), {12.5e9}, {2.5e-6}, Duplex::Full, {VertexId{d}, VertexId{devices}}});
   }

@@ -176,7 +176,7 @@ Cluster asked_cluster(const Arguments& a, int ranks) {
   cluster.types.push_back({.name = "rank"});
   cluster.switches = {"switch"};
   for (int r = 0; r < ranks; ++r) {
-    cluster.devices.push_back({.name = fmt::format("rank{}", r)});
+    cluster.devices.push_back({fmt::format("rank{}", r), DeviceTypeId{0}, ""});
     cluster.links.push_back(
         {fmt::format("link{}", r), {1}, delay / 2, Duplex::Unshared, {VertexId{r}, VertexId{ranks}}});
   }

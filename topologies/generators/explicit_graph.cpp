@@ -129,9 +129,10 @@ class Builder {
     if (words.size() < 3) return wrong("a route has a start, an end and links", "such as: a b cable-1 cable-2");
     const auto device = [&](const std::string& name) {
       const auto found = places_.find(name);
-      const bool known = found != places_.end() && found->second.value < device_count();
-      if (!known) wrong(fmt::format("no device is called '{}'", name), suggest(name, names_));
-      return known ? DeviceId{found->second.value} : DeviceId{};
+      const DeviceId id = found != places_.end() ? DeviceId{found->second.value} : DeviceId{};
+      if (writer_.cluster().devices.contains(id)) return id;
+      wrong(fmt::format("no device is called '{}'", name), suggest(name, names_));
+      return DeviceId{};
     };
     FixedRoute route{device(words[0]), device(words[1]), {}};
     if (!route.from.valid() || !route.to.valid()) return;
@@ -148,8 +149,6 @@ class Builder {
       return wrong(fmt::format("this way does not lead to '{}'", words[1]));
     writer_.fix(std::move(route));
   }
-
-  std::size_t device_count() const { return writer_.cluster().devices.size(); }
 
   std::string help_for(const std::string& link) const {
     if (link_numbers_.count(link) > 0) return "it starts elsewhere";

@@ -143,7 +143,7 @@ void walk(const Cluster& cluster, int at, int target, Path path, std::vector<boo
       longer.ids.push_back(l.value);
       if (end == VertexId{target}) {
         all.push_back(longer);
-      } else if (end.value >= cluster.devices.size()) {
+      } else if (!cluster.devices.contains(DeviceId{end.value})) {
         auto visited = seen;
         visited[end.value] = true;
         walk(cluster, end.value, target, longer, visited, all);

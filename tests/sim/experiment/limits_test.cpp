@@ -26,7 +26,7 @@ Cluster star(int devices) {
   cluster.types.push_back({.name = "gpu"});
   cluster.switches = {"switch"};
   for (int d = 0; d < devices; ++d) {
-    cluster.devices.push_back({.name = std::to_string(d)});
+    cluster.devices.push_back({std::to_string(d), DeviceTypeId{0}, ""});
     cluster.links.push_back({"link", {12.5e9}, {2.5e-6}, Duplex::Full, {VertexId{d}, VertexId{devices}}});
   }
   return cluster;

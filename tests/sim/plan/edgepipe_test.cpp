@@ -242,7 +242,8 @@ Cluster switched(const std::vector<double>& speeds, const std::vector<double>& b
   Cluster cluster = test::bare_cluster(n, 1);
   cluster.types.clear();
   for (const DeviceId d : cluster.devices.ids()) {
-    cluster.devices[d].type = cluster.types.push_back({.speed = speeds[d.value]});
+    cluster.devices[d].type = cluster.types.push_back({});
+    cluster.types.back().speed = speeds[d.value];
     test::connect(cluster, {d.value, n}, bandwidths[d.value], 0);
   }
   return cluster;
