@@ -32,7 +32,7 @@ namespace {
 constexpr double kForward = 1e-3, kBackward = 2e-3, kBandwidth = 12.5e9, kLatency = 5e-6;
 constexpr std::uint64_t kBytes = 16'000'000;
 
-struct Workload {
+struct TrafficPattern {
   std::uint32_t replicas, stages, micros;
 
   double seconds(std::uint32_t replica, std::uint32_t stage, std::uint32_t micro, bool backward) const {
@@ -49,7 +49,7 @@ struct Workload {
 /// One replica, emitted so that everything comes behind what it waits for.
 class Pipeline {
  public:
-  Pipeline(const Workload& work, std::uint32_t replica, test::ProgramBuilder& builder)
+  Pipeline(const TrafficPattern& work, std::uint32_t replica, test::ProgramBuilder& builder)
       : work_(work),
         replica_(replica),
         builder_(builder),
@@ -113,14 +113,14 @@ class Pipeline {
 
   int device(std::uint32_t stage) const { return static_cast<int>(replica_ * work_.stages + stage); }
 
-  const Workload& work_;
+  const TrafficPattern& work_;
   std::uint32_t replica_;
   test::ProgramBuilder& builder_;
   std::vector<std::uint32_t> next_;
   std::vector<InstructionId> last_send_, forward_, backward_;
 };
 
-Program make_program(const Workload& work) {
+Program make_program(const TrafficPattern& work) {
   test::ProgramBuilder builder(static_cast<int>(work.replicas * work.stages), false);
   std::vector<Pipeline> pipelines;
   for (std::uint32_t r = 0; r < work.replicas; ++r) pipelines.emplace_back(work, r, builder);
@@ -145,7 +145,7 @@ double resident_bytes() {
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-Cluster nodes(const Workload& work) {
+Cluster nodes(const TrafficPattern& work) {
   constexpr std::uint32_t kShare = 8;
   const int devices = static_cast<int>(work.replicas * work.stages);
   const auto groups = (work.replicas + kShare - 1) / kShare;
@@ -161,7 +161,7 @@ Cluster nodes(const Workload& work) {
   return cluster;
 }
 
-void measure(bool on_fluid, const Workload& work, const Program& program, const Cluster& cluster) {
+void measure(bool on_fluid, const TrafficPattern& work, const Program& program, const Cluster& cluster) {
   const double transfers = static_cast<double>(program.transfers.size());
   const double activities = static_cast<double>(program.size()) - transfers;
   std::vector<double> start(program.size()), end(program.size());
@@ -187,11 +187,11 @@ int main(int argc, char** argv) {
   const std::string_view engine = argc > 1 ? argv[1] : "";
   if (engine != "simgrid" && engine != "fluid") return 2;
   const bool shared = argc > 2 && std::string_view(argv[2]) == "nodes";
-  std::vector<Workload> workloads;
+  std::vector<TrafficPattern> workloads;
   const auto number = [&](int i) { return static_cast<std::uint32_t>(std::strtoul(argv[i], nullptr, 10)); };
   for (int i = shared ? 3 : 2; i + 2 < argc; i += 3) workloads.push_back({number(i), number(i + 1), number(i + 2)});
   if (workloads.empty()) workloads = {{1, 64, 1024}, {1, 4096, 32}, {16, 64, 64}};
-  for (const Workload& work : workloads) {
+  for (const TrafficPattern& work : workloads) {
     const pid_t child = fork();
     if (child == 0) {
       const Program program = make_program(work);
