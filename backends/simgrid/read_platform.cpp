@@ -1,8 +1,10 @@
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <csignal>
@@ -15,8 +17,9 @@
 
 #include "backends/platform.hpp"
 #include "backends/simgrid/platform.hpp"
-#include "backends/simgrid/radical.hpp"
+#include "backends/simgrid/platform_xml.hpp"
 #include "backends/simgrid/sandbox.hpp"
+#include "sim/core/child_process.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
@@ -34,12 +37,30 @@ struct Close {
 };
 using File = std::unique_ptr<std::FILE, Close>;
 
-/// "Parse error at FILE:LINE: what" has its place taken out of it.
+/// A file without a name in any folder, which exists as long as this object.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::string_view text) : file_(memfd_create("platform", MFD_CLOEXEC)) {
+    while (file_.number() >= 0 && !text.empty()) {
+      const ssize_t written = write(file_.number(), text.data(), text.size());
+      if (written < 0 && errno != EINTR) break;
+      text.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
+    }
+    if (file_.number() < 0 || !text.empty())
+      throw BackendError(fmt::format("no memory for a platform: {}", std::strerror(errno)));
+  }
+  std::string path() const { return fmt::format("/proc/self/fd/{}", file_.number()); }
+
+ private:
+  OpenFile file_;
+};
+
+/// "Parse error at FILE:LINE: what" has its place taken out of it, where FILE has no colon.
 [[noreturn]] void refuse(const std::string& file, std::string_view message, int line = 0) {
   constexpr std::string_view mark = "Parse error at ";
   message = message.substr(0, message.find('\n'));
   if (message.starts_with(mark)) {
-    message.remove_prefix(std::min(message.size(), mark.size() + file.size() + 1));
+    message.remove_prefix(std::min(message.size(), message.find(':', mark.size()) + 1));
     const auto [rest, error] = std::from_chars(message.data(), message.data() + message.size(), line);
     if (error == std::errc{}) message.remove_prefix(rest - message.data());
     if (message.starts_with(": ")) message.remove_prefix(2);
@@ -203,11 +224,12 @@ class Teller {
   std::unordered_map<const s4u::Link*, std::size_t> numbers_;
 };
 
-void load(const std::string& file, const std::vector<std::string>& wanted, std::size_t most, std::FILE* out) {
+void load(const std::string& file, const std::string& checked, const std::vector<std::string>& wanted, std::size_t most,
+          std::FILE* out) {
   s4u::Engine& engine = sg::make_engine();
   std::signal(SIGINT, SIG_DFL);
   try {
-    engine.load_platform(file);
+    engine.load_platform(checked);
     if (engine.get_all_netpoints().empty()) throw std::runtime_error("it has no zone");  // 3.32 would follow nullptr.
     engine.seal_platform();
   } catch (const std::exception& error) {
@@ -289,13 +311,13 @@ std::string all_of(std::FILE* file) {
 }  // namespace
 
 Platform read_simgrid_platform(const std::string& file, const std::vector<std::string>& wanted, std::size_t most) {
-  sg::check_radicals(file, read_file(file));
+  const MemoryFile checked(sg::checked_platform_xml(file, read_file(file)));
   const File told(std::tmpfile());
   if (!told) throw BackendError("no temporary file for a platform");
   try {
     sg::run_in_child(
         [&] {
-          load(file, wanted, most, told.get());
+          load(file, checked.path(), wanted, most, told.get());
           std::fflush(told.get());
         },
         {});

@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <set>
+
+#include <fmt/format.h>
 
 #include "backends/backend.hpp"
 #include "backends/platform.hpp"
 #include "backends/simgrid/platform.hpp"
+#include "backends/simgrid/platform_xml.hpp"
 #include "backends/simgrid/sandbox.hpp"
 #include "sim/cluster/device_presets.hpp"
 #include "sim/core/file.hpp"
@@ -232,6 +236,79 @@ TEST_CASE("what is wrong with a file is said with its place") {
   CHECK(wrong_text("<cluster id=\"f\" prefix=\"d\" suffix=\"\" radical=\"0-6\" speed=\"1Gf\" bw=\"2GBps\" lat=\"2us\" "
                    "topology=\"FAT_TREE\" topo_parameters=\"2;4,4;1,2;1,1\"/>")
             .find("SimGrid does not take this platform: Zone(f): error when creating host number 7") == 0);
+}
+
+TEST_CASE("what could make SimGrid open a file is refused with its place, and no file changes") {
+  const std::string victim =
+      (std::filesystem::temp_directory_path() / ("victim-" + std::to_string(getpid()) + ".txt")).string();
+  std::ofstream(victim) << "precious";
+  const auto settings = [&](const std::string& key) {
+    return wrong_platform("<config><prop id=\"tracing\" value=\"yes\"/><prop id=\"" + key + "\" value=\"" + victim +
+                          "\"/></config>\n<zone id=\"w\" routing=\"Full\"><host id=\"a\" speed=\"1Gf\"/></zone>");
+  };
+  for (const char* key : {"tracing/filename", "tracing/comment-file", "path", "network/model", "plugin"})
+    CHECK(settings(key) == "4: <config> is not accepted in a platform file");
+  CHECK(read_file(victim) == "precious");
+  std::filesystem::remove(victim);
+
+  CHECK(wrong_platform("<include file=\"/etc/passwd\"/>") == "4: <include> is not accepted in a platform file");
+  CHECK(wrong_text("<trace id=\"t\" file=\"/etc/passwd\"/>") == "5: <trace> is not accepted in a platform file");
+  CHECK(wrong_text("<storage_type id=\"t\" size=\"1GiB\" content=\"/etc/passwd\"/>") ==
+        "5: <storage_type> is not accepted in a platform file");
+  CHECK(wrong_platform("<actor host=\"a\" function=\"f\"/>") == "4: <actor> is not accepted in a platform file");
+  for (const char* file : {"availability_file", "speed_file", "state_file"})
+    CHECK(wrong_text(std::string("<host id=\"a\" speed=\"1Gf\" ") + file + "=\"/etc/passwd\"/>") ==
+          std::string("5: '") + file + "' is not accepted in <host>");
+  for (const char* file : {"bandwidth_file", "latency_file", "state_file"})
+    CHECK(wrong_text(std::string("<link id=\"a\" bandwidth=\"1GBps\" latency=\"0\" ") + file + "=\"x\"/>") ==
+          std::string("5: '") + file + "' is not accepted in <link>");
+  CHECK(wrong_text("<host id=\"&file;\" speed=\"1Gf\"/>") == "5: this is no character that is known");
+  CHECK(wrong_platform("<prop id=\"a\" value=\"b\"/>") == "4: <prop> may not stand in <platform>");
+}
+
+TEST_CASE(
+    "only plain XML is taken: no declarations, no instructions, nothing that two readers could read differently") {
+  const auto place = [](const std::string& text) {
+    try {
+      sg::checked_platform_xml("p.xml", text);
+    } catch (const InputError& e) {
+      const Diagnostic& p = e.problems().front();
+      return fmt::format("{}:{}: {}", p.where.line, p.where.column, p.message);
+    }
+    return std::string("taken");
+  };
+  CHECK(place("<platform version='4.1'/>") == "taken");
+  CHECK(place("<!DOCTYPE platform [<!ENTITY file SYSTEM \"/etc/passwd\">]>\n<platform version='4.1'/>") ==
+        "1:1: a document type with declarations of its own is not accepted");
+  CHECK(place("<platform version='4.1'>\né </platform>") == "2:1: there may be no text in <platform>");
+  CHECK(place("<platform version='4.1'>\n  <![CDATA[<config>]]></platform>") ==
+        "2:3: only elements and comments are accepted here");
+  CHECK(place("<platform version='4.1'>\n  <?php?></platform>") == "2:3: only elements and comments are accepted here");
+  CHECK(place("<platform version='4.1'>\n  <!-- a -- b --></platform>") == "2:3: '--' may not be in a comment");
+  CHECK(place("<platform version='4.1'>\n  <!-- a") == "2:7: a comment does not end");
+  CHECK(place("<platform version='4.1'>\n  <zone id='a' id='b'/></platform>") == "2:16: 'id' is written twice");
+  CHECK(place("<platform version='4.1'>\n  <zone id='a<b'/></platform>") == "2:14: '<' in a value is written &lt;");
+  CHECK(place("<platform version='4.1'><zone></platform>") == "1:31: </platform> stands where </zone> is expected");
+  CHECK(place("<platform version='4.1'/><platform version='4.1'/>") == "1:26: nothing may follow </platform>");
+  CHECK(place(std::string("<platform version='4.1'>\n\x1b[2J</platform>")) ==
+        "2:1: a control character may not be in XML");
+  CHECK(place("<platform version='4.1'>\n<zone id='&#27;'/></platform>") == "2:11: this is no character that is known");
+  CHECK(place("\x7f"
+              "ELF") == "1:1: this is no platform file: <platform version=\"4.1\"> is missing");
+  std::string deep;
+  for (int i = 0; i < 512; ++i) deep += "<zone id='z" + std::to_string(i) + "' routing='Full'>";
+  CHECK(place("<platform version='4.1'>" + deep).find(": elements may be nested 100 deep at most") !=
+        std::string::npos);
+}
+
+TEST_CASE("SimGrid sees a platform as it was understood, with each element on its line") {
+  CHECK(sg::checked_platform_xml("p.xml",
+                                 "\xEF\xBB\xBF<?xml version='1.0' encoding='UTF-8'?>\n<!-- of ours -->\n"
+                                 "<platform version = '4.1'>\n<zone id='&#x61;&amp;\"' routing='Full'\n>\n"
+                                 "<host id='é&#10;' speed='1Gf'/>\n</zone></platform>\n<!-- the end -->") ==
+        "<?xml version=\"1.0\"?><!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n\n"
+        "<platform version=\"4.1\">\n<zone id=\"a&amp;&quot;\" routing=\"Full\">\n\n"
+        "<host id=\"é&#10;\" speed=\"1Gf\"/></zone></platform>");
 }
 
 TEST_CASE("clusters of very many hosts are refused before SimGrid makes them") {
