@@ -1,18 +1,22 @@
 #pragma once
 
 #include <string>
-#include <string_view>
+#include <vector>
 
 namespace stagecraft {
 
-/// The whole of a file; throws InputError when it cannot be read.
+/// The whole of a regular file, or of what the shell opened for this process (/dev/stdin, /dev/fd/N). InputError when
+/// it cannot be read: a folder, a device or a pipe of another kind is refused, because reading it may never end. The
+/// file counts as an input from then on.
 std::string read_file(const std::string& path);
-/// Writes to a temporary file in the same folder and renames it, so that a reader never sees half of it.
-void write_file(const std::string& path, std::string_view content);
 
-/// For the handler of a signal, in any thread: removes the files that write_file() has begun and not renamed yet.
-void remove_half_written() noexcept;
-/// Number of files that write_file() has finished.
-int files_written() noexcept;
+/// A file that is read by other means counts as an input too: no output may take its place.
+void note_input(const std::string& path);
+
+/// An input of this process that `path` names too, by whatever name or link; empty if there is none.
+std::string input_at(const std::string& path);
+
+/// As read_file(), for a file of ours that may be replaced: it does not count as an input.
+std::string read_output(const std::string& path);
 
 }  // namespace stagecraft

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/json.hpp"
+#include "sim/core/output.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/sweep/database.hpp"
@@ -157,6 +158,7 @@ class Attached {
 
 /// InputError if another process has the lock.
 OpenFile locked(const std::string& file) {
+  check_output(file, Overwrite::Anything);  // What is there already is one of ours by now.
   OpenFile lock(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (lock.number() < 0)
     throw InputError(fmt::format("'{}' cannot be written: {}", file, std::strerror(errno)), "name another file");

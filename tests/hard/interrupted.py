@@ -96,8 +96,8 @@ def interrupted_at(seen, into):
 WHOLE = "has a whole run only if it has a results.json"
 QUICK = ["run", "examples/quickstart", "--backend", "ideal"]
 SMALL = [*QUICK, "--set", "report.trace=false", "--out"]
-HALF, MADE = "trace.json.*.tmp", "trace.json"
-# While the trace is half written, and while the page behind it is made; into a new folder, and over a run before.
+HALF, MADE = ".stagecraft-*.tmp", "trace.json"
+# While a file is half written, and while the page after the trace is made; into a new folder, and over a run before.
 for seen, before in [(HALF, False), (MADE, False), (HALF, True), (MADE, True)]:
     where = f"{seen}, {'a run' if before else 'none'} before"
     for attempt in range(ATTEMPTS):

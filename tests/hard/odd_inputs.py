@@ -1,6 +1,5 @@
 """Folders, pipes, devices, empty and huge files where a file is read: refused at once, with what is wrong."""
 import os
-import threading
 
 from tool import SLOWER, check, finish, folder, refused, root, run
 
@@ -27,18 +26,6 @@ def named(words, name):
     return [*words, f"run.schedule={{csv: {name}}}"] if words[-1] == "--set" else [*words, name]
 
 
-def feed(text):
-    def write():
-        with open(folder / "pipe", "w") as pipe:
-            try:
-                pipe.write(text)
-            except BrokenPipeError:
-                pass  # It has seen enough.
-    thread = threading.Thread(target=write, daemon=True)
-    thread.start()
-    return thread
-
-
 SOME = ["huge.yaml", "folder.yaml", "/dev/null", "/dev/zero"]
 ALL = [*SOME, "empty", "zeros.yaml", "nowhere.yaml", "round.yaml", "x" * 300, "x/" * 3000, os.fsdecode(b"caf\xe9.yaml")]
 for words in READERS:
@@ -46,19 +33,29 @@ for words in READERS:
         taken = refused(named(words, name), 2, "")
         check(taken < QUICKLY, f"{words} {name[:20]}: took {taken:.1f} s")
 
-# A pipe is read once, and none is waited for twice.
-for words in (["run", "pipe", "--backend", "ideal"], ["resolve", "pipe"], ["sweep", "pipe"], ["show", "pipe"]):
-    writer = feed("schema: scenario/1\nmodel: [\n")
-    refused(words, 2, "pipe:")
-    writer.join(5)
-refused(["check", "pipe"], 2, "read once")
-scenario = (root / "scenarios/examples/quickstart.yaml").read_text()
-writer = feed((root / "scenarios/sweeps/schedules.yaml").read_text().replace("../", f"{root}/scenarios/"))
-code, out, errors, _ = run(["sweep", "pipe", "--only", "run.schedule=gpipe", "--out", "of_pipe.db"])
+# A pipe with a name is refused at once, for nobody may ever write to it. What the shell opened is read, and read once.
+for words in READERS:
+    taken = refused(named(words, "pipe"), 2, "")
+    check(taken < QUICKLY, f"{words} of a pipe: took {taken:.1f} s")
+
+
+def fed(words, text):
+    """Gives a text to the standard input of the tool, through a pipe."""
+    reader, writer = os.pipe()
+    os.write(writer, text.encode())
+    os.close(writer)
+    with os.fdopen(reader) as stdin:
+        return run(words, stdin=stdin)
+
+
+for words in (["run", "/dev/stdin", "--backend", "ideal"], ["resolve", "/dev/stdin"], ["sweep", "/dev/stdin"], ["show", "/dev/stdin"]):
+    code, _, errors, _ = fed(words, "schema: scenario/1\nmodel: [\n")
+    check(code == 2 and "/dev/stdin:" in errors, f"{words}: {code} {errors}")
+code, _, errors, _ = fed(["check", "/dev/stdin"], "schema: scenario/1\n")
+check(code == 2 and "read once" in errors, f"check of a pipe: {code} {errors}")
+code, out, errors, _ = fed(["sweep", "/dev/stdin", "--only", "run.schedule=gpipe", "--out", "of_pipe.db"],
+                           (root / "scenarios/sweeps/schedules.yaml").read_text().replace("../", f"{root}/scenarios/"))
 check(code == 0 and "4 points" in errors, f"a sweep from a pipe: {code} {errors}")
-writer.join(5)
-writer = feed(scenario)
-code, out, errors, _ = run(["run", "pipe", "--backend", "ideal"])
+code, out, errors, _ = fed(["run", "/dev/stdin", "--backend", "ideal"], (root / "scenarios/examples/quickstart.yaml").read_text())
 check(code == 0 and "one iteration" in out, f"a scenario from a pipe: {code} {errors}")
-writer.join(5)
 finish()

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -20,6 +21,16 @@ namespace {
 
 constexpr std::size_t kMostWarnings = 5;
 constexpr double kLargest = 1e30;  // So that sums of it are numbers still.
+
+/// Says which option names the file that `work` does not take.
+void naming(const std::string& option, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const InputError& e) {
+    const Diagnostic& problem = e.problems().front();
+    throw InputError(fmt::format("--{}: {}", option, problem.message), problem.help);
+  }
+}
 
 [[noreturn]] void refuse_stdout() {
   throw BackendError(fmt::format("the output cannot be written: {}", std::strerror(errno)));
@@ -82,22 +93,24 @@ void make_folder(const std::string& folder) {
     throw BackendError(fmt::format("--out: in '{}' nothing can be written: {}", folder, std::strerror(errno)));
 }
 
-void check_folder_of(const Arguments& a, const std::string& option) {
-  const std::filesystem::path folder = std::filesystem::path(a.text(option)).parent_path();
-  std::error_code error;
-  if (!folder.empty() && !std::filesystem::is_directory(folder, error))
-    throw InputError(fmt::format("--{}: there is no folder '{}'", option, folder.string()),
-                     "make it, or name another file");
+void make_folder(const Arguments& a, const std::vector<std::string>& files) {
+  const std::string folder = a.text("out");
+  make_folder(folder);
+  for (const std::string& file : files) naming("out", [&] { check_listed(folder, file, overwrite_of(a)); });
 }
 
-void check_page(const Arguments& a, const std::string& option, const std::string& source) {
-  check_folder_of(a, option);
-  const std::string page = a.text(option);
-  std::error_code error;
-  if (std::filesystem::is_directory(page, error))
-    throw InputError(fmt::format("--{}: '{}' is a folder, not a file", option, page), "name a file in it");
-  if (!source.empty() && std::filesystem::equivalent(page, source, error))
-    throw InputError(fmt::format("--{}: '{}' would be lost", option, page), "name another file");
+Argument force_argument() {
+  return {"--force", Argument::Kind::Flag, "Replace files that stagecraft did not write, or that were changed since"};
+}
+
+Overwrite overwrite_of(const Arguments& a) { return a.flag("force") ? Overwrite::Anything : Overwrite::Ours; }
+
+void check_output_of(const Arguments& a, const std::string& option) {
+  naming(option, [&] { check_output(a.text(option), overwrite_of(a)); });
+}
+
+void write_output_of(const Arguments& a, const std::string& option, std::string_view text, CommentStyle style) {
+  naming(option, [&] { write_output(a.text(option), text, overwrite_of(a), style); });
 }
 
 void check_format(const std::string& format, const std::vector<std::string>& allowed) {

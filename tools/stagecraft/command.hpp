@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/core/catalog.hpp"
+#include "sim/core/output.hpp"
 
 namespace stagecraft {
 
@@ -60,11 +61,17 @@ void hide_progress();
 
 /// Makes a folder for results, before anything runs, so that nobody waits for what cannot be kept; else InputError.
 void make_folder(const std::string& folder);
+/// Makes the folder that --out names, and checks that these files may be written there.
+void make_folder(const Arguments&, const std::vector<std::string>& files);
 
-/// The same for one file, whose folder has to be there.
-void check_folder_of(const Arguments&, const std::string& option);
-/// The same for a page; `source`, which may be left out, is what it must not write over.
-void check_page(const Arguments&, const std::string& option, const std::string& source = {});
+/// --force of commands that write files.
+Argument force_argument();
+/// Which files the command may replace.
+Overwrite overwrite_of(const Arguments&);
+/// check_output() for the file that `option` names.
+void check_output_of(const Arguments&, const std::string& option);
+/// write_output() to the file that `option` names.
+void write_output_of(const Arguments&, const std::string& option, std::string_view text, CommentStyle);
 
 /// One of the words text, json, csv, grid...; InputError otherwise.
 void check_format(const std::string& format, const std::vector<std::string>& allowed);

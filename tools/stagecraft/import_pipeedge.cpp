@@ -172,11 +172,12 @@ int import_pipeedge(const Arguments& a) {
   const Profiles hosts = connected(profiles, found->chain);
   warn_of_lost(profiles, hosts);
   const std::string folder = a.text("out");
-  make_folder(folder);
-  write_file(folder + "/model.yaml", model_yaml(hosts));
-  write_file(folder + "/cluster.yaml", cluster_yaml(hosts, medium));
-  write_file(folder + "/scenario.yaml", scenario_yaml(hosts, problem, medium));
-  write_file(folder + "/schedule.yml", pipeedge::to_schedule(found->chain, profiles));
+  make_folder(a, {"model.yaml", "cluster.yaml", "scenario.yaml", "schedule.yml"});
+  const Overwrite overwrite = overwrite_of(a);
+  write_listed(folder, "model.yaml", model_yaml(hosts), overwrite);
+  write_listed(folder, "cluster.yaml", cluster_yaml(hosts, medium), overwrite);
+  write_listed(folder, "scenario.yaml", scenario_yaml(hosts, problem, medium), overwrite);
+  write_listed(folder, "schedule.yml", pipeedge::to_schedule(found->chain, profiles), overwrite);
   print(summary(problem, *found));
   print(fmt::format("wrote {0}/scenario.yaml with its model.yaml and cluster.yaml, and {0}/schedule.yml\n", folder));
   return 0;

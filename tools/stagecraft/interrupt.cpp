@@ -7,7 +7,7 @@
 #include <cstring>
 #include <deque>
 
-#include "sim/core/file.hpp"
+#include "sim/core/output.hpp"
 
 namespace stagecraft {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/version.hpp"
 #include "tools/stagecraft/command.hpp"
@@ -124,6 +125,9 @@ int run(int argc, char** argv) {
     for (const Argument& a : command.arguments)
       if (auto& values = arguments[i].values[key_of(a.flags)]; values.empty() && !a.fallback.empty())
         values = {a.fallback};
+    for (const Argument& a : command.arguments)
+      if (a.flags.front() != '-')  // What it is about is an input, also before it is read.
+        for (const std::string& word : arguments[i].list(key_of(a.flags))) note_input(word);
     const bool shared = launched().size > 1 && command.shared && command.shared(arguments[i]);
     if (shared && !command.joins) join_world();
     return shared || launched().rank == 0 ? command.run(arguments[i]) : 0;

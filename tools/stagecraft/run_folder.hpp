@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/core/output.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/report/html.hpp"
 
@@ -15,12 +16,11 @@ struct RunFile {
   std::function<std::string()> text;
 };
 
-/// Before anything runs: makes the folder of `run --out`. InputError where a file of somebody's own would be lost: the
-/// scenario that is run, or a file with a name of ours that nothing says a run has written.
-void make_run_folder(const std::string& folder, const std::string& scenario_file);
+/// Before anything runs: makes the folder of `run --out`. InputError where check_output() refuses a file of a run.
+void make_run_folder(const std::string& folder, Overwrite);
 
-/// Removes what a run before has written there, and nothing else, then writes `files`; the last is results.json.
-void write_run(const std::string& folder, const std::vector<RunFile>& files);
+/// Removes the files that a run may write there, and nothing else, then writes `files`; the last is results.json.
+void write_run(const std::string& folder, const std::vector<RunFile>& files, Overwrite);
 
 /// results.json of a run, with what it is of.
 std::string results_of(const CompiledExperiment&, const Outcome&);

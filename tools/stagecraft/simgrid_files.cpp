@@ -60,7 +60,7 @@ int export_simgrid(const Arguments& a) {
   if (const std::vector<std::string> lost = types_lost(cluster); !lost.empty())
     fmt::print(stderr, "note: of these device types the platform has only speed and memory: {}\n", join(lost));
   if (!a.has("out")) return print(text), 0;
-  write_file(a.text("out"), text);
+  write_output_of(a, "out", text, CommentStyle::Markup);
   return print("wrote " + a.text("out") + "\n"), 0;
 }
 

@@ -21,6 +21,7 @@
 #include "sim/experiment/simgrid_xml.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/differences.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/program_builder.hpp"
 #include "topologies/simgrid_xml.hpp"
 
@@ -138,10 +139,10 @@ std::string wrong_file(const std::string& file) {
 std::string wrong_platform(const std::string& inside) {
   const std::string file =
       (std::filesystem::temp_directory_path() / ("wrong-" + std::to_string(getpid()) + ".xml")).string();
-  write_file(file,
-             "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
-             "<platform version=\"4.1\">\n" +
-                 inside + "\n</platform>\n");
+  test::write_file(file,
+                   "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
+                   "<platform version=\"4.1\">\n" +
+                       inside + "\n</platform>\n");
   std::string message = wrong_file(file);
   std::filesystem::remove(file);
   return message;
@@ -336,7 +337,7 @@ TEST_CASE("a platform that is written gives SimGrid, and whoever imports it, the
   for (const char* name : {"two-node-mixed", "dragonfly-72", "edge-wireless-7", "summit-4", "random-16"}) {
     CAPTURE(name);
     const Cluster cluster = build_cluster(load_cluster_file(std::string("topologies/") + name + ".yaml"));
-    write_file(file, simgrid_xml(cluster));
+    test::write_file(file, simgrid_xml(cluster));
     const Cluster back = imported(file);
     REQUIRE(back.devices.size() == cluster.devices.size());
     // Devices may come in another order of names.
@@ -366,13 +367,13 @@ TEST_CASE("links have names of their own without spaces, and a preset counts whe
   cluster.links[LinkId{0}].name = "l 1";
   cluster.links[LinkId{1}].name = "l_1";
   CHECK(types_lost(cluster).empty());
-  write_file(file, simgrid_xml(cluster));
+  test::write_file(file, simgrid_xml(cluster));
   CHECK(imported(file).types.front().memory_bandwidth.value == 3350e9);
   for (double DeviceType::*const figure : {&DeviceType::efficiency, &DeviceType::speed}) {
     cluster.types.front() = find_device_preset("h100-sxm")->type;
     cluster.types.front().*figure /= 2;
     CHECK(types_lost(cluster) == std::vector<std::string>{"h100-sxm"});
-    write_file(file, simgrid_xml(cluster));
+    test::write_file(file, simgrid_xml(cluster));
     CHECK(imported(file).types.front().name != "h100-sxm");
   }
   std::filesystem::remove(file);

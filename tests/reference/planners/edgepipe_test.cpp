@@ -17,6 +17,7 @@
 #include "sim/plan/edgepipe/search.hpp"
 #include "sim/report/report.hpp"
 #include "tests/support/checked.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/road.hpp"
 
 using namespace stagecraft;
@@ -120,9 +121,9 @@ TEST_CASE("PipeEdge: random instances") {
     for (std::string line; std::getline(lines, line);) {
       const ParsedJson instance = ParsedJson::parse(line);
       const pipeedge::Files files = files_in(scratch.path.string());
-      write_file(files.models, ParsedJson{{"toy", instance.at("model")}}.dump());
-      write_file(files.types, instance.at("device_types").dump());
-      write_file(files.devices, instance.at("devices").dump());
+      test::write_file(files.models, ParsedJson{{"toy", instance.at("model")}}.dump());
+      test::write_file(files.types, instance.at("device_types").dump());
+      test::write_file(files.devices, instance.at("devices").dump());
       CAPTURE(name);
       CAPTURE(feasible + infeasible);
       const auto problem = pipeedge::problem_of(pipeedge::read(files, {.model = "toy"}), 2, 2);

@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "sim/core/catalog.hpp"
-#include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
+#include "tests/support/files.hpp"
 
 using namespace stagecraft;
 
@@ -24,7 +24,7 @@ struct Entry {
 
 TEST_CASE("a problem shows its line, a caret below it and the help") {
   const std::string file = std::filesystem::temp_directory_path() / "stagecraft_diagnostic_test.yaml";
-  write_file(file, "run:\n\té: x\r\n");
+  test::write_file(file, "run:\n\té: x\r\n");
   CHECK(render(problem({file, 2, 5}, "'x' is not known", "did you mean 'y'?")) ==
         file + ":2:5: error: run.x: 'x' is not known\n    2 | \té: x\n      | \t   ^\n      = help: did you mean 'y'?");
   CHECK(render(problem({file, 9, 1})) == file + ":9:1: error: run.x: wrong");

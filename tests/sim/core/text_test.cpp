@@ -1,4 +1,5 @@
 #include "sim/core/text.hpp"
+#include "tests/support/files.hpp"
 
 #include <doctest/doctest.h>
 #include <filesystem>
@@ -74,53 +75,17 @@ TEST_CASE("shortest reads back the same") {
   CHECK(shortest(1e6) == "1000000");
 }
 
-TEST_CASE("devices and links stay what they are when they are written to") {
-  const auto folder = std::filesystem::temp_directory_path() / "stagecraft_link_test";
-  std::filesystem::create_directories(folder / "far");
-  write_file(folder / "far/a.txt", "old");
-  std::filesystem::create_symlink("far/a.txt", folder / "link");
-  write_file(folder / "link", "new");
-  CHECK(std::filesystem::is_symlink(folder / "link"));
-  CHECK(read_file(folder / "far/a.txt") == "new");
-  std::filesystem::create_symlink("/dev/full", folder / "full");
-  for (const std::string& full : {std::string("/dev/full"), (folder / "full").string()}) {
-    CHECK_THROWS_WITH_AS(write_file(full, "x"), doctest::Contains("No space left"), BackendError);
-    CHECK(std::filesystem::is_character_file(full));
-  }
-  std::filesystem::remove_all(folder);
-}
-
 TEST_CASE("a file that is too large is refused before it is read") {
   const auto file = std::filesystem::temp_directory_path() / "stagecraft_sparse_test";
-  write_file(file, "");
+  test::write_file(file, "");
   std::filesystem::resize_file(file, std::uintmax_t{1} << 40);  // Sparse, and more than memory would hold.
   CHECK_THROWS_WITH_AS(read_file(file), doctest::Contains("larger than 512 MiB"), InputError);
   std::filesystem::remove(file);
 }
 
 TEST_CASE("devices are not read: some never end") {
-  for (const char* device : {"/dev/zero", "/dev/urandom", "/dev/full"})
+  for (const char* device : {"/dev/zero", "/dev/urandom", "/dev/full", "/dev/null"})
     CHECK_THROWS_WITH_AS(read_file(device), doctest::Contains("is a device, not a file"), InputError);
-  CHECK(read_file("/dev/null").empty());
-}
-
-TEST_CASE("a file is written whole and read back") {
-  const auto folder = std::filesystem::temp_directory_path() / "stagecraft_text_test";
-  std::filesystem::create_directories(folder);
-  const std::string path = folder / "a.txt";
-  const int before = files_written();
-  write_file(path, "first");
-  write_file(path, std::string("se\0cond", 7));
-  CHECK(read_file(path) == std::string("se\0cond", 7));
-  CHECK(std::distance(std::filesystem::directory_iterator(folder), {}) == 1);
-  CHECK(files_written() == before + 2);
-  CHECK_THROWS_AS(write_file(folder / "no" / "a.txt", "x"), BackendError);
-  CHECK(files_written() == before + 2);
-  remove_half_written();  // There is none.
-  CHECK(std::filesystem::exists(path));
-  CHECK_THROWS_WITH_AS(read_file(folder), doctest::Contains("is a folder"), InputError);
-  CHECK_THROWS_WITH_AS(read_file(folder / "none"), doctest::Contains("No such file"), InputError);
-  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("text for XML has no character that ends an element or an attribute") {

@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
-#include "sim/core/file.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/report/report.hpp"
 #include "sim/schedule/builder.hpp"
 #include "tests/support/checked.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/road.hpp"
 
 using namespace stagecraft;
@@ -27,7 +27,8 @@ struct Times {
 Experiment scenario(std::string_view schedule, int p, int micro_batches, Times t,
                     const std::vector<std::string>& sets = {}) {
   const std::string file = (std::filesystem::temp_directory_path() / "stagecraft_both_ways_test.yaml").string();
-  write_file(file, fmt::format("schema: scenario/1\n"
+  test::write_file(file,
+                   fmt::format("schema: scenario/1\n"
                                "model: {{builder: uniform, layers: {}, forward: {} s, input_gradient: {} s, "
                                "weight_gradient: {} s, stash: 1 MiB}}\n"
                                "cluster: {{generator: uniform, devices: {}, type: any, link: {{bandwidth: 4 GB/s}},\n"

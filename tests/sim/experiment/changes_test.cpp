@@ -6,9 +6,9 @@
 
 #include <unistd.h>
 
-#include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/run.hpp"
+#include "tests/support/files.hpp"
 
 using namespace stagecraft;
 
@@ -87,7 +87,7 @@ TEST_CASE("what is wrong with a change") {
 TEST_CASE("changes stand beside a base, and go behind those that it has") {
   const std::string file =
       (std::filesystem::temp_directory_path() / ("changes-" + std::to_string(getpid()) + ".yaml")).string();
-  write_file(file, "schema: cluster/1\nbase: two-node-mixed\nchanges: [{devices: [h100-0], speed: 50 %}]\n");
+  test::write_file(file, "schema: cluster/1\nbase: two-node-mixed\nchanges: [{devices: [h100-0], speed: 50 %}]\n");
   const Experiment scenario = load_experiment(
       kFile, {"cluster={base: " + file + ", changes: [{devices: [a100-0], down: true}], jitter: {most: 5 %}}"});
   std::filesystem::remove(file);

@@ -1,7 +1,6 @@
 // Measured costs in a scenario: found by file or name, written into it, given to the links.
 
 #include "sim/experiment/profiles.hpp"
-#include "sim/core/file.hpp"
 
 #include <doctest/doctest.h>
 
@@ -11,6 +10,7 @@
 #include "sim/experiment/profiling.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/clusters.hpp"
+#include "tests/support/files.hpp"
 
 using namespace stagecraft;
 
@@ -35,7 +35,7 @@ class Folder {
 
   std::string write(const std::string& name, const std::string& text) const {
     const std::string file = (root_ / name).string();
-    write_file(file, text);
+    test::write_file(file, text);
     return file;
   }
 

@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "sim/core/file.hpp"
 #include "sim/experiment/run.hpp"
 #include "tests/support/differences.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/road.hpp"
 
 using namespace stagecraft;
@@ -31,7 +31,8 @@ Experiment scenario(const std::string& schedule, int layers, const std::vector<i
                          holds && tied ? ", tie: w" : "");
   }
   const std::string file = (std::filesystem::temp_directory_path() / "stagecraft_tied_test.yaml").string();
-  write_file(file, fmt::format("schema: scenario/1\n"
+  test::write_file(file,
+                   fmt::format("schema: scenario/1\n"
                                "model:\n  builder: listed\n  layers:\n{}"
                                "cluster: {{generator: uniform, devices: 16, type: any, link: {{bandwidth: 1 GB/s, "
                                "latency: 3 ms}},\n"

@@ -8,11 +8,11 @@
 #include <string>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/library.hpp"
 #include "sim/published/named_figures.hpp"
 #include "sim/published/table.hpp"
+#include "tests/support/files.hpp"
 
 using namespace stagecraft;
 using Verdict = Reproduced::Verdict;
@@ -36,8 +36,8 @@ run: {schedule: gpipe, micro_batches: 4}
 
 Published published(const std::string& tables) {
   std::filesystem::create_directories(kFolder);
-  write_file(kFolder / "two.yaml", kScenario);
-  write_file(kFolder / "published.yaml", "schema: published/1\ntitle: T\nsource: S\ntables:\n" + tables);
+  test::write_file(kFolder / "two.yaml", kScenario);
+  test::write_file(kFolder / "published.yaml", "schema: published/1\ntitle: T\nsource: S\ntables:\n" + tables);
   return load_published(kFolder.string());
 }
 

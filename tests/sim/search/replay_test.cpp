@@ -1,7 +1,6 @@
 // What is chosen without sharing of links, played again with it: by hand, and against runs of their own.
 
 #include "sim/search/replay.hpp"
-#include "sim/core/file.hpp"
 
 #include <doctest/doctest.h>
 
@@ -13,6 +12,7 @@
 #include "sim/search/plan_table.hpp"
 #include "sim/search/schedule_table.hpp"
 #include "tests/support/checked.hpp"
+#include "tests/support/files.hpp"
 
 using namespace stagecraft;
 
@@ -27,7 +27,8 @@ std::string two_pipelines(const std::string& uplink = "5 GB/s", const std::strin
   std::string cards;
   for (const char* name : {"a0", "a1", "b0", "b1"})
     cards += fmt::format("{{name: {}-card, between: [{}, {}], bandwidth: 1000000 TB/s}}, ", name, name, name[0]);
-  write_file(file, fmt::format("schema: scenario/1\n"
+  test::write_file(file,
+                   fmt::format("schema: scenario/1\n"
                                "title: by hand\n"
                                "model: {{builder: uniform, layers: 4, forward: 500 ms, input_gradient: 250 ms, "
                                "weight_gradient: 250 ms, stash: 1 KiB, output: 1 GB}}\n"

@@ -1,7 +1,6 @@
 // Schedules side by side on one scenario, against closed forms of the papers.
 
 #include "sim/search/schedule_table.hpp"
-#include "sim/core/file.hpp"
 
 #include <doctest/doctest.h>
 
@@ -15,6 +14,7 @@
 #include "sim/report/drawings.hpp"
 #include "sim/schedule/builder.hpp"
 #include "tests/support/checked.hpp"
+#include "tests/support/files.hpp"
 
 using namespace stagecraft;
 
@@ -28,16 +28,16 @@ constexpr double kMebibyte = 1 << 20;
 std::string scenario(const std::string& run = "{schedule: 1f1b, micro_batches: 8}", const std::string& more = "",
                      const std::string& memory = "1 GiB", int layers = 16) {
   const std::string file = (std::filesystem::temp_directory_path() / "stagecraft_schedule_table_test.yaml").string();
-  write_file(file,
-             fmt::format("schema: scenario/1\n"
-                         "title: by hand\n"
-                         "model: {{builder: uniform, layers: {}, forward: 250 ms, input_gradient: 250 ms, "
-                         "weight_gradient: 250 ms, stash: 256 KiB, output: 1 KiB}}\n"
-                         "cluster: {{generator: uniform, devices: 8, type: any, link: {{bandwidth: 100000 TB/s}},\n"
-                         "  types: {{any: {{peak: 1 TFLOP/s, memory: {}, memory_bandwidth: 1 TB/s}}}}}}\n"
-                         "plan: {{planner: balanced, stages: 4}}\n"
-                         "run: {}\n{}",
-                         layers, memory, run, more));
+  test::write_file(
+      file, fmt::format("schema: scenario/1\n"
+                        "title: by hand\n"
+                        "model: {{builder: uniform, layers: {}, forward: 250 ms, input_gradient: 250 ms, "
+                        "weight_gradient: 250 ms, stash: 256 KiB, output: 1 KiB}}\n"
+                        "cluster: {{generator: uniform, devices: 8, type: any, link: {{bandwidth: 100000 TB/s}},\n"
+                        "  types: {{any: {{peak: 1 TFLOP/s, memory: {}, memory_bandwidth: 1 TB/s}}}}}}\n"
+                        "plan: {{planner: balanced, stages: 4}}\n"
+                        "run: {}\n{}",
+                        layers, memory, run, more));
   return file;
 }
 

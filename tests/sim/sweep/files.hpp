@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <string>
 
-#include "sim/core/file.hpp"
 #include "sim/sweep/run_sweep.hpp"
+#include "tests/support/files.hpp"
 
 namespace stagecraft::test {
 

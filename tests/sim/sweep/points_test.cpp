@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "sim/core/file.hpp"
 #include "sim/sweep/points.hpp"
 #include "tests/sim/sweep/files.hpp"
+#include "tests/support/files.hpp"
 
 using namespace stagecraft;
 using Labels = std::vector<std::string>;
@@ -118,7 +118,7 @@ TEST_CASE("ranges are counted out, with their unit") {
 TEST_CASE("repeat sets every seed of the cluster that draws something, unless the sweep does") {
   const test::Folder folder;
   const auto last = [&](const std::string& rest) {
-    write_file(folder / "s.yaml", "schema: sweep/1\nrepeat: 3\n" + rest);
+    test::write_file(folder / "s.yaml", "schema: sweep/1\nrepeat: 3\n" + rest);
     std::vector<Diagnostic> none;
     std::string text;
     const std::vector<Point> points = stagecraft::points_of(load_sweep(folder / "s.yaml"), none);
@@ -133,10 +133,10 @@ TEST_CASE("repeat sets every seed of the cluster that draws something, unless th
   CHECK(last("base: examples/quickstart\naxes: {cluster.jitter.most: [1 %]}\n") ==
         "cluster.jitter.most=1 % run.seed=3 cluster.jitter.seed=3 ");
   CHECK(last("base: examples/straggler\nalso: [{cluster.jitter.seed: 7}]\n") == "cluster.jitter.seed=7 run.seed=3 ");
-  write_file(folder / "own.yaml",
-             "schema: scenario/1\nmodel: gpt2-medium\ncluster: {base: two-node-mixed, changes: "
-             "[{devices: [h100-0.gpu0], speed: 70 %}, {share: 50 %, speed: 70 %}]}\n"
-             "plan: {stages: 4}\nrun: {micro_batches: 8}\n");
+  test::write_file(folder / "own.yaml",
+                   "schema: scenario/1\nmodel: gpt2-medium\ncluster: {base: two-node-mixed, changes: "
+                   "[{devices: [h100-0.gpu0], speed: 70 %}, {share: 50 %, speed: 70 %}]}\n"
+                   "plan: {stages: 4}\nrun: {micro_batches: 8}\n");
   CHECK(last("base: own.yaml\n") == "run.seed=3 cluster.changes[1].seed=3 ");
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("repeat counts seeds, of what is learnt where something is") {
         Labels{"micro_batches=4,seed=1", "micro_batches=4,seed=2"});
   CHECK(test::points_of("repeat: 3\n").back().settings.front().key == "run.seed");
   const test::Folder folder;
-  write_file(folder / "s.yaml", "schema: sweep/1\nbase: examples/teacher\nrepeat: 3\n");
+  test::write_file(folder / "s.yaml", "schema: sweep/1\nbase: examples/teacher\nrepeat: 3\n");
   std::vector<Diagnostic> none;
   CHECK(stagecraft::points_of(load_sweep(folder / "s.yaml"), none).back().settings.front().key == "training.seed");
 }

@@ -7,13 +7,13 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
-#include "sim/core/file.hpp"
 #include "sim/core/sha256.hpp"
 #include "sim/sweep/database.hpp"
 #include "sim/sweep/run_sweep.hpp"
 #include "sim/sweep/store.hpp"
 #include "tests/sim/sweep/files.hpp"
 #include "tests/support/checked.hpp"
+#include "tests/support/files.hpp"
 
 using namespace stagecraft;
 
@@ -66,14 +66,14 @@ TEST_CASE("every row is the run of its scenario, with any number of processes") 
 TEST_CASE("repetitions draw another jitter each, and are said to be the same only without") {
   const test::Folder folder;
   SweepOptions options{.file = folder / "s.yaml", .out = folder / "s.db"};
-  write_file(options.file, "schema: sweep/1\nbase: examples/straggler\nbackend: ideal\nrepeat: 3\n");
+  test::write_file(options.file, "schema: sweep/1\nbase: examples/straggler\nbackend: ideal\nrepeat: 3\n");
   const SweepPlan plan = plan_sweep(options);
   CHECK(plan.warnings.empty());
   std::set<double> makespans;
   for (const SweepRow& row : run_sweep(plan, options, [](const SweepProgress&) {}).table.rows)
     makespans.insert(row.figures[metric("makespan_s")]);
   CHECK(makespans.size() == 3);
-  write_file(options.file, "schema: sweep/1\nbase: examples/quickstart\nbackend: ideal\nrepeat: 3\n");
+  test::write_file(options.file, "schema: sweep/1\nbase: examples/quickstart\nbackend: ideal\nrepeat: 3\n");
   REQUIRE(plan_sweep(options).warnings.size() == 1);
   CHECK(plan_sweep(options).warnings[0].message ==
         "'ideal' draws no random numbers without jitter: every repetition gives the same");

@@ -11,6 +11,7 @@
 #include "sim/sweep/store.hpp"
 #include "tests/sim/sweep/files.hpp"
 #include "tests/support/checked.hpp"
+#include "tests/support/files.hpp"
 
 using namespace stagecraft;
 
@@ -155,8 +156,8 @@ TEST_CASE("only what the machine may be to blame for is tried again, and only wh
 TEST_CASE("files of others are refused and left as they are") {
   const test::Folder folder;
   const std::string text = folder / "notes.txt", other = folder / "other.db", newer = folder / "newer.db";
-  write_file(text, "not a database, and longer than one hundred bytes, so that a header could be in it: " +
-                       std::string(100, '.'));
+  test::write_file(text, "not a database, and longer than one hundred bytes, so that a header could be in it: " +
+                             std::string(100, '.'));
   Database(other, Database::Open::Write).sql().exec("CREATE TABLE cats(name)");
   { Store store(newer); }
   Database(newer, Database::Open::Write).sql().exec("PRAGMA user_version = 7");

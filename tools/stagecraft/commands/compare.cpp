@@ -137,7 +137,8 @@ std::vector<Argument> compare_schedules_arguments() {
           {"--by", Kind::Text, "With --schedules: sort by time, period, memory or traffic (default: period)"},
           {"--gantt", Kind::Flag, "With --schedules: draw the first iteration of each, all on one time scale"},
           {"--width", Kind::Count, "With --gantt: columns of the longest (default: 100)"},
-          {"--svg", Kind::Text, "With --schedules: file for the same as a picture"}};
+          {"--svg", Kind::Text, "With --schedules: file for the same as a picture"},
+          force_argument()};
 }
 
 /// Prints every schedule of --schedules on the scenario RUN, and the answer. 3 when none of them can run.
@@ -149,6 +150,7 @@ int compare_schedules(const Arguments& a) {
   const int width = a.has("width") ? a.count("width", 20, 1000) : kWidth;
   if (a.flag("gantt") && format != "text")
     throw InputError("--gantt draws below the table, which csv and json are not", "--format text, or --svg FILE");
+  if (a.has("svg")) check_output_of(a, "svg");
   ScheduleTable table = table_of(a, file, by);
   sort_rows(table, by);
   for (const std::string& note : table.notes) fmt::print(stderr, "note: {}\n", note);
@@ -158,7 +160,7 @@ int compare_schedules(const Arguments& a) {
   if (std::none_of(table.rows.begin(), table.rows.end(), [](const ScheduleRow& r) { return r.ran(); })) return 3;
   if (a.flag("gantt")) print("\n" + gantt_strips(strips_of(table), table.cluster, width));
   if (a.has("svg")) {
-    write_file(a.text("svg"), strips_svg(strips_of(table), table.cluster, table.title));
+    write_output_of(a, "svg", strips_svg(strips_of(table), table.cluster, table.title), CommentStyle::Markup);
     fmt::print(stderr, "wrote {}\n", a.text("svg"));
   }
   return 0;
@@ -184,7 +186,7 @@ std::vector<Argument> arguments() {
 
 int execute(const Arguments& a) {
   if (a.has("schedules")) return compare_schedules(a);
-  for (const char* name : {"set", "backend", "replay", "by", "gantt", "width", "svg"})
+  for (const char* name : {"set", "backend", "replay", "by", "gantt", "width", "svg", "force"})
     if (a.has(name)) throw InputError(fmt::format("--{} needs --schedules", name), "add --schedules all");
   return compare_runs(a);
 }

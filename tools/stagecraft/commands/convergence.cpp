@@ -33,7 +33,7 @@ int execute(const Arguments& a) {
   o.seeds = a.count("seeds", 1, 1000);
   o.measure = !a.flag("no-measure");
   const std::vector<double> targets = targets_of(a);
-  if (a.has("out")) make_folder(a.text("out"));
+  if (a.has("out")) make_folder(a, {"convergence.csv", "tta.csv", "convergence.svg"});
   const Experiment experiment = load_experiment(a.text("FILE"), a.list("set"));
   const bool terminal = isatty(STDERR_FILENO) != 0;
   const Convergence c = converge(experiment, o, [&](const std::string& what) {
@@ -45,9 +45,10 @@ int execute(const Arguments& a) {
         to_text(c, targets));
   if (a.has("out")) {
     const std::string folder = a.text("out");
-    write_file(folder + "/convergence.csv", convergence_csv(c));
-    write_file(folder + "/tta.csv", tta_csv(c, targets));
-    write_file(folder + "/convergence.svg", convergence_svg(c, experiment.title));
+    const Overwrite overwrite = overwrite_of(a);
+    write_listed(folder, "convergence.csv", convergence_csv(c), overwrite);
+    write_listed(folder, "tta.csv", tta_csv(c, targets), overwrite);
+    write_listed(folder, "convergence.svg", convergence_svg(c, experiment.title), overwrite);
     fmt::print(stderr, "wrote {}/convergence.csv, tta.csv, convergence.svg\n", folder);
   }
   return 0;
@@ -72,7 +73,8 @@ extern const Command convergence{
                   {"-b,--backend", Argument::Kind::Text, "Where it really trains", "cpu"},
                   {"--simulator", Argument::Kind::Text, "Where the time of an update is simulated", "ideal"},
                   {"--no-measure", Argument::Kind::Flag, "Leave out the time of an update on threads"},
-                  {"-o,--out", Argument::Kind::Text, "Folder for convergence.csv, tta.csv and convergence.svg"}},
+                  {"-o,--out", Argument::Kind::Text, "Folder for convergence.csv, tta.csv and convergence.svg"},
+                  force_argument()},
     .run = execute,
 };
 

@@ -26,16 +26,17 @@ int export_chakra(const Arguments& a) {
   const CompiledExperiment c = compile(load_experiment(a.text("FILE"), a.list("set")));
   const ChakraTraces made = chakra_traces(c.program);
   const std::string folder = a.text("out");
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  if (failed) throw BackendError(fmt::format("'{}' cannot be made: {}", folder, failed.message()));
+  make_folder(a, {});
+  const auto write = [&](const std::string& name, const std::string& text) {
+    write_listed(folder, name, text, overwrite_of(a));
+  };
   std::string devices;
   for (std::size_t r = 0; r < made.traces.size(); ++r) {
-    write_file(fmt::format("{}/rank.{}.et", folder, r), made.traces[r]);
+    write(fmt::format("rank.{}.et", r), made.traces[r]);
     devices += fmt::format("{} {}\n", r, c.cluster().devices[made.devices[r]].name);
   }
-  write_file(folder + "/devices.txt", devices);
-  if (!made.groups.empty()) write_file(folder + "/groups.json", made.groups);
+  write("devices.txt", devices);
+  if (!made.groups.empty()) write("groups.json", made.groups);
   for (const std::string& note : made.notes) fmt::print(stderr, "note: {}\n", note);
   fmt::print(stderr, "note: links are not part of traces; give ASTRA-sim a network of {} ranks\n", made.traces.size());
   print(fmt::format(
@@ -143,7 +144,6 @@ int execute(const Arguments& a) {
     throw InputError("there is no kind '" + kind + "' to export", "write pytorch-csv, chakra or simgrid-xml");
   refuse_unused(a);
   if (kind == "chakra") return export_chakra(a);
-  check_folder_of(a, "out");
   if (kind == "simgrid-xml") return export_simgrid(a);
   if (a.has("FILE") == a.has("schedule"))
     throw InputError("give a scenario, a file X.csv, or --schedule NAME",
@@ -158,7 +158,7 @@ int execute(const Arguments& a) {
   const std::string text =
       a.flag("comms") ? to_csv(lower_for_torch(order.schedule, order.plan, version)) : to_csv(order.schedule);
   if (!a.has("out")) return print(text), 0;
-  write_file(a.text("out"), text);
+  write_output_of(a, "out", text, CommentStyle::None);
   return print("wrote " + a.text("out") + "\n"), 0;
 }
 
@@ -185,7 +185,8 @@ extern const Command export_to{
                    "Of a schedule X.csv: slices of a sequence, which PyTorch has not (default: 1)"},
                   {"--torch", Argument::Kind::Text, "Version that reads it: 2.8 or 2.11 (default: 2.11)"},
                   {"--comms", Argument::Kind::Flag, "Lowered, as compute_comms; else compute_only"},
-                  {"--out", Argument::Kind::Text, "File to write; else the terminal"}},
+                  {"--out", Argument::Kind::Text, "File to write; else the terminal"},
+                  force_argument()},
     .run = execute,
 };
 

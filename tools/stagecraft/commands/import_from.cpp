@@ -28,7 +28,8 @@ namespace {
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path) {
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    note_input(path);
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat about {};
     if (file < 0 || fstat(file, &about) != 0) refuse(file, path, std::strerror(errno));
     if (!S_ISREG(about.st_mode)) refuse(file, path, "it is not a regular file");
@@ -144,7 +145,7 @@ namespace {
 
 int deliver(const Arguments& a, const std::string& text) {
   if (!a.has("out")) return print(text), 0;
-  write_file(a.text("out"), text);
+  write_output_of(a, "out", text, a.text("KIND") == "pytorch-csv" ? CommentStyle::None : CommentStyle::Hash);
   return print("wrote " + a.text("out") + "\n"), 0;
 }
 
@@ -174,7 +175,6 @@ int execute(const Arguments& a) {
   check_kind(a, find_in(commands::all(), "import")->arguments);
   if (a.text("KIND") == "pipeedge") return import_pipeedge(a);
   if (a.list("FILE").size() > 1) throw InputError("one FILE is enough", "only pipeedge reads three");
-  check_folder_of(a, "out");
   if (a.text("KIND") == "simgrid-xml") return deliver(a, import_simgrid(a));
   if (a.text("KIND") == "pipedream-graph" || a.text("KIND") == "piper") return deliver(a, import_model(a));
   if (a.text("KIND") == "onnx") return deliver(a, import_onnx(a));
@@ -205,6 +205,7 @@ extern const Command import_from{
          {"--batch", Argument::Kind::Count,
           "onnx: samples that the graph is for; pipeedge: samples of a micro-batch, 8 when left out"},
          {"-o,--out", Argument::Kind::Text, "File to write, else the terminal; pipeedge: folder"},
+         force_argument(),
          only("pytorch-csv", "--torch", Argument::Kind::Text, "Version that wrote it, 2.8 or 2.11"),
          only("pipedream-graph", "--samples", Argument::Kind::Count,
               "Samples in the mini-batch that was profiled, 1 when left out"),

@@ -12,9 +12,11 @@ namespace {
 
 int execute(const Arguments& a) {
   const std::string backend = a.text("backend");
-  if (a.has("out"))
-    if (const std::string folder = std::filesystem::path(a.text("out")).parent_path().string(); !folder.empty())
-      make_folder(folder);
+  if (a.has("out")) {
+    if (const auto folder = std::filesystem::path(a.text("out")).parent_path(); !folder.empty())
+      make_folder(folder.string());
+    check_output_of(a, "out");
+  }
   const CompiledExperiment compiled = compile(load_experiment(a.text("FILE"), a.list("set")));
   const Profile profile = take_profile(compiled, backend, a.number("seconds"));
   const std::string yaml = to_yaml(profile);
@@ -23,7 +25,7 @@ int execute(const Arguments& a) {
     return 0;
   }
   const std::string file = a.text("out");
-  write_file(file, yaml);
+  write_output_of(a, "out", yaml, CommentStyle::Hash);
   fmt::print(stderr, "wrote {}: {} layers, {} at once on {}\n", file, profile.layers.size(), profile.threads,
              profile.machine);
   return 0;
@@ -40,7 +42,8 @@ extern const Command profile{
                   {"-b,--backend", Argument::Kind::Text, "What is measured", "cpu"},
                   {"-s,--set", Argument::Kind::List, "path=value, such as model.hidden=256; may be repeated"},
                   {"--seconds", Argument::Kind::Number, "Time to measure, for each micro-batch size", "1"},
-                  {"-o,--out", Argument::Kind::Text, "File to write; left out: printed"}},
+                  {"-o,--out", Argument::Kind::Text, "File to write; left out: printed"},
+                  force_argument()},
     .run = execute,
 };
 

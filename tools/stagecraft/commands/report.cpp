@@ -151,7 +151,7 @@ void add_scenario(const std::string& given, const Arguments& a, std::vector<Kept
 }
 
 void write_page(const Arguments& a, const std::string& page) {
-  write_file(a.text("out"), page);
+  write_output_of(a, "out", page, CommentStyle::Markup);
   fmt::print(stderr, "wrote {}\n", a.text("out"));
 }
 
@@ -193,7 +193,7 @@ int execute_sweep(const Arguments& a, const std::string& given) {
 }
 
 int execute(const Arguments& a) {
-  check_folder_of(a, "out");
+  check_output_of(a, "out");
   for (const std::string& given : a.list("RUN"))
     if (means_results(given) || is_sweep_file(given)) return execute_sweep(a, given);
   std::vector<KeptRun> runs;
@@ -235,7 +235,8 @@ extern const Command report{
          {"-s,--set", Argument::Kind::List,
           "path=value, applied to each scenario or to every point of a sweep; may be repeated"},
          {"-o,--out", Argument::Kind::Text, "File to write", "report.html"},
-         {"--title", Argument::Kind::Text, "Title of the page (default: that of the first run)"}},
+         {"--title", Argument::Kind::Text, "Title of the page (default: that of the first run)"},
+         force_argument()},
     .run = execute,
 };
 

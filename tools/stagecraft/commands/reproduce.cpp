@@ -22,7 +22,7 @@ std::vector<Published> chosen(const std::vector<std::string>& names) {
 int execute(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "csv", "json"});
-  if (a.has("html")) check_page(a, "html");
+  if (a.has("html")) check_output_of(a, "html");
   std::vector<Reproduction> all;
   int unexpected = 0;
   std::string changes;
@@ -42,7 +42,7 @@ int execute(const Arguments& a) {
   if (format == "json") print(reproduced_json(all) + "\n");
   flush();
   if (a.has("html")) {
-    write_file(a.text("html"), reproduced_html(all));
+    write_output_of(a, "html", reproduced_html(all), CommentStyle::Markup);
     fmt::print(stderr, "wrote {}\n", a.text("html"));
   }
   if (unexpected == 0) return 0;
@@ -61,6 +61,7 @@ extern const Command reproduce{
     .example = "stagecraft reproduce zero-bubble --html published.html",
     .arguments = {{"NAME", Argument::Kind::List, "Folders of scenarios/papers, or files; without one, all of them"},
                   {"--html", Argument::Kind::Text, "Also a page with plots"},
+                  force_argument(),
                   {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
     .run = execute,
 };

@@ -45,7 +45,8 @@ std::string headline(const CompiledExperiment& p, const Outcome& o) {
       from.backend_version.empty() ? from.backend : from.backend + " " + from.backend_version, p.program.size());
 }
 
-void write_results(const std::string& folder, const CompiledExperiment& p, const Outcome& o, const std::string& json) {
+void write_results(const std::string& folder, const CompiledExperiment& p, const Outcome& o, const std::string& json,
+                   Overwrite overwrite) {
   const config::Value& scenario = *p.experiment.source;
   const std::string& title = p.experiment.title;
   const config::Value* report = scenario.find("report");
@@ -73,7 +74,7 @@ void write_results(const std::string& folder, const CompiledExperiment& p, const
         {"report.html", [&] { return html_page(std::vector{kept_run(o.timeline.provenance.backend, p, o)}, title); }});
   if (o.timeline.learnt) files.push_back({"losses.csv", [&] { return losses_csv(*o.timeline.learnt); }});
   files.push_back({"results.json", [&] { return json + "\n"; }});
-  write_run(folder, files);
+  write_run(folder, files, overwrite);
   std::string written = files.back().name;
   for (std::size_t i = 0; i + 1 < files.size(); ++i) written += ", " + files[i].name;
   fmt::print(stderr, "wrote {}/{}\n", folder, written);
@@ -92,11 +93,11 @@ int execute(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "json"});
   get_from(backends::all(), "backend", a.text("backend"));  // A slip there is said at once, not behind the planning.
-  if (a.has("html")) check_page(a, "html", a.text("FILE"));
+  if (a.has("html")) check_output_of(a, "html");
   const CompiledExperiment compiled = compile(load_experiment(a.text("FILE"), a.list("set")));
   if (a.has("html")) check_page_size(compiled.program.size());
   suggest_fluid(compiled.program, a.text("backend"));
-  if (a.has("out") && world().rank == 0) make_run_folder(a.text("out"), compiled.experiment.source->where.file);
+  if (a.has("out") && world().rank == 0) make_run_folder(a.text("out"), overwrite_of(a));
   const Outcome outcome = run(compiled, a.text("backend"));
   if (outcome.timeline.elsewhere) return 0;
   for (const std::string& line : remarks(compiled)) fmt::print(stderr, "note: {}\n", line);
@@ -114,13 +115,14 @@ int execute(const Arguments& a) {
     if (small(compiled) && outcome.timeline.instruction_times && !a.flag("no-gantt"))
       print("\n" + gantt(compiled.program, outcome.timeline, compiled.cluster(), 0, kGanttWidth));
   }
-  if (a.has("out")) write_results(a.text("out"), compiled, outcome, json);
+  if (a.has("out")) write_results(a.text("out"), compiled, outcome, json, overwrite_of(a));
   if (a.has("html") && !outcome.timeline.instruction_times) {
     fmt::print(stderr, "left out {}: instructions were not timed (run.gpu.timing: off)\n", a.text("html"));
   } else if (a.has("html")) {
     const std::string& own = compiled.experiment.title;
     const std::string title = own.empty() ? a.text("FILE") : own;
-    write_file(a.text("html"), html_page(std::vector{kept_run(a.text("FILE"), compiled, outcome)}, title));
+    write_output_of(a, "html", html_page(std::vector{kept_run(a.text("FILE"), compiled, outcome)}, title),
+                    CommentStyle::Markup);
     fmt::print(stderr, "wrote {}\n", a.text("html"));
   }
   return 0;
@@ -134,16 +136,16 @@ extern const Command run_scenario{
     .group = "Run",
     .example =
         "stagecraft run scenarios/examples/quickstart.yaml --backend simgrid --set run.micro_batches=16 --out out/a",
-    .arguments =
-        {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
-         {"-b,--backend", Argument::Kind::Text, "Where it runs: stagecraft list backends", "simgrid"},
-         {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
-         {"-o,--out", Argument::Kind::Text,
-          "Folder for results.json, spans.csv, memory.csv, trace.json and the resolved scenario; replaces only "
-          "files that a run wrote there"},
-         {"--html", Argument::Kind::Text, "File for the run as a page to look at; stagecraft report shows several"},
-         {"--no-gantt", Argument::Kind::Flag, "Leave out the drawing of small runs"},
-         {"--format", Argument::Kind::Text, "text or json", "text"}},
+    .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
+                  {"-b,--backend", Argument::Kind::Text, "Where it runs: stagecraft list backends", "simgrid"},
+                  {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
+                  {"-o,--out", Argument::Kind::Text,
+                   "Folder for results.json, spans.csv, memory.csv, trace.json and the resolved scenario"},
+                  {"--html", Argument::Kind::Text,
+                   "File for the run as a page to look at; stagecraft report shows several"},
+                  force_argument(),
+                  {"--no-gantt", Argument::Kind::Flag, "Leave out the drawing of small runs"},
+                  {"--format", Argument::Kind::Text, "text or json", "text"}},
     .run = execute,
     .shared =
         [](const Arguments& a) {

@@ -23,7 +23,7 @@ Experiment undivided(const Experiment& experiment) {
 }
 
 int execute(const Arguments& a) {
-  if (a.has("out")) make_folder(a.text("out"));
+  if (a.has("out")) make_folder(a, {"profile.yaml", "validation.json"});
   std::vector<std::string> sets = a.list("set");
   sets.push_back(fmt::format("run.iterations={}", a.count("iterations", kFewest, 10000)));
   const Experiment experiment = load_experiment(a.text("FILE"), sets);
@@ -47,10 +47,11 @@ int execute(const Arguments& a) {
   }
   if (a.has("out")) {
     const std::string folder = a.text("out");
-    write_file(folder + "/profile.yaml", to_yaml(v.profile));
-    write_file(
-        folder + "/validation.json",
-        validation_json(experiment.title, v.validation, v.simulated.timeline, v.measured.timeline, kTolerance) + "\n");
+    write_listed(folder, "profile.yaml", to_yaml(v.profile), overwrite_of(a));
+    write_listed(
+        folder, "validation.json",
+        validation_json(experiment.title, v.validation, v.simulated.timeline, v.measured.timeline, kTolerance) + "\n",
+        overwrite_of(a));
     fmt::print(stderr, "wrote {}/profile.yaml, validation.json\n", folder);
   }
   return 0;
@@ -70,7 +71,8 @@ extern const Command validate{
                   {"--iterations", Argument::Kind::Count, "How many are run, the first not counted", "25"},
                   {"--seconds", Argument::Kind::Number, "Time to profile, for each micro-batch size", "2"},
                   {"--no-control", Argument::Kind::Flag, "Leave out the same model on one device"},
-                  {"-o,--out", Argument::Kind::Text, "Folder for profile.yaml and validation.json"}},
+                  {"-o,--out", Argument::Kind::Text, "Folder for profile.yaml and validation.json"},
+                  force_argument()},
     .run = execute,
 };
 

@@ -1,0 +1,224 @@
+#include "sim/core/output.hpp"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "sim/core/child_process.hpp"
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/file.hpp"
+#include "sim/core/sha256.hpp"
+#include "sim/core/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kHeader = "Written by stagecraft";
+constexpr std::size_t kHeaderWithin = 256;  // Bytes from the start of a file.
+constexpr const char* kManifest = ".stagecraft-files";
+constexpr const char* kManifestStart = "# {}, which may replace these files while they have this SHA-256.\n";
+
+/// A temporary file of write_output(). None goes away, since a handler of a signal may look at it at any time.
+struct HalfWritten {
+  const std::string file;
+  std::atomic<bool> there = true;
+  HalfWritten* next = nullptr;
+};
+
+std::atomic<HalfWritten*> half_written = nullptr;
+std::atomic<int> finished = 0;
+
+[[noreturn]] void fail(const std::string& path, int error) {
+  throw BackendError(fmt::format("'{}' cannot be written: {}", path, std::strerror(error == 0 ? EIO : error)));
+}
+
+std::string unguessable_name() {
+  std::array<std::uint64_t, 2> words{};
+  if (getrandom(words.data(), sizeof words, 0) != sizeof words) throw BackendError("the system has no random numbers");
+  return fmt::format(".stagecraft-{:016x}{:016x}.tmp", words[0], words[1]);
+}
+
+/// A new file next to `target`, which takes its place with rename_to(), or else is removed.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& target)
+      : target_(target), entry_(new HalfWritten{(fs::path(target).parent_path() / unguessable_name()).string()}) {
+    entry_->next = half_written;
+    while (!half_written.compare_exchange_weak(entry_->next, entry_)) continue;
+    constexpr mode_t kUsual = 0666;  // Less what the umask of the process takes away.
+    file_ = OpenFile(open(entry_->file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kUsual));
+    if (file_.number() >= 0) return;
+    entry_->there = false;
+    fail(target, errno);
+  }
+  ~TemporaryFile() {
+    if (entry_->there) unlink(entry_->file.c_str());
+    entry_->there = false;
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  void append(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t written = write(file_.number(), text.data(), text.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) fail(target_, errno);
+      text.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+
+  void take_place() {
+    struct stat before {};
+    if (stat(target_.c_str(), &before) == 0) {
+      // Only the administrator may give a file away, and only then is there something to keep.
+      if (fchown(file_.number(), before.st_uid, before.st_gid) != 0 && geteuid() == 0) fail(target_, errno);
+      if (fchmod(file_.number(), before.st_mode & 07777U) != 0) fail(target_, errno);
+    }
+    file_.close();
+    if (rename(entry_->file.c_str(), target_.c_str()) != 0) fail(target_, errno);
+    entry_->there = false;
+    ++finished;
+  }
+
+ private:
+  std::string target_;
+  HalfWritten* entry_;
+  OpenFile file_;
+};
+
+/// The file that a link stands for, so that the link stays. A link to nothing could point anywhere.
+std::string behind_links(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_symlink(fs::symlink_status(path, error))) return path;
+  const fs::path file = fs::canonical(path, error);
+  if (error) throw InputError(fmt::format("'{}' is a link to a file that is not there", path), "name another file");
+  return file.string();
+}
+
+/// Entries "hash  name" of the manifest of a folder.
+std::vector<std::string> manifest_of(const std::string& folder) {
+  const std::string file = (fs::path(folder) / kManifest).string();
+  std::error_code error;
+  if (!fs::is_regular_file(fs::symlink_status(file, error))) return {};
+  std::vector<std::string> entries = split(read_output(file), '\n');
+  std::erase_if(entries, [](const std::string& line) { return line.empty() || line.front() == '#'; });
+  return entries;
+}
+
+std::string entry_of(const std::string& name, std::string_view content) {
+  return fmt::format("{}  {}", sha256(content), name);
+}
+
+bool has_header(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::string start(kHeaderWithin, '\0');
+  in.read(start.data(), static_cast<std::streamsize>(start.size()));
+  return start.find(kHeader) != std::string::npos;
+}
+
+bool is_listed(const std::string& file) {
+  const fs::path path(file);
+  const std::string ending = "  " + path.filename().string();
+  const std::vector<std::string> entries = manifest_of(path.parent_path().string());
+  const auto names_it = [&](const std::string& entry) { return entry.ends_with(ending); };
+  if (std::none_of(entries.begin(), entries.end(), names_it)) return false;
+  const std::string now = entry_of(path.filename().string(), read_output(file));
+  return std::find(entries.begin(), entries.end(), now) != entries.end();
+}
+
+/// Where the output really goes. InputError for what no output may replace, whatever the user says.
+std::string checked_target(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (path.starts_with("/dev/") || (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status)))
+    throw InputError(fmt::format("'{}' is a device or a pipe, not a file", path), "name a file");
+  if (fs::is_directory(status))
+    throw InputError(fmt::format("'{}' is a folder, not a file", path), "name a file in it");
+  const std::string target = behind_links(path);
+  const fs::path folder = fs::path(target).parent_path();
+  if (!folder.empty() && !fs::is_directory(folder, error))
+    throw InputError(fmt::format("there is no folder '{}'", folder.string()), "make it, or name another file");
+  if (!input_at(target).empty())
+    throw InputError(fmt::format("'{}' is read by this command, and would be lost", path), "name another file");
+  if (fs::exists(status) && access(target.c_str(), W_OK) != 0)
+    throw InputError(fmt::format("'{}' is write-protected", path), "name another file, or allow to write it");
+  return target;
+}
+
+[[noreturn]] void refuse_foreign(const std::string& path) {
+  throw InputError(fmt::format("'{}' was not written by stagecraft, or was changed since", path),
+                   "name another file, or replace it with --force");
+}
+
+bool may_replace(const std::string& target, Overwrite overwrite) {
+  std::error_code error;
+  return overwrite == Overwrite::Anything || !fs::exists(target, error) || is_ours(target);
+}
+
+/// The line with the header, and where in the content it goes: after a declaration, which has to be first.
+std::pair<std::string, std::size_t> header_for(std::string_view content, CommentStyle style) {
+  if (style == CommentStyle::None) return {};
+  if (style == CommentStyle::Hash) return {fmt::format("# {}.\n", kHeader), 0};
+  const bool declared = content.starts_with("<!") || content.starts_with("<?");
+  const std::size_t at = declared ? content.find('>') + 1 : 0;
+  return {fmt::format("{}<!-- {}. -->{}", at > 0 ? "\n" : "", kHeader, at > 0 ? "" : "\n"), at};
+}
+
+}  // namespace
+
+bool is_ours(const std::string& path) { return has_header(path) || is_listed(path); }
+
+void check_output(const std::string& path, Overwrite overwrite) {
+  if (!may_replace(checked_target(path), overwrite)) refuse_foreign(path);
+}
+
+void write_output(const std::string& path, std::string_view content, Overwrite overwrite, CommentStyle style) {
+  const std::string target = checked_target(path);
+  if (!may_replace(target, overwrite) && read_output(target) != content) refuse_foreign(path);
+  const auto [header, at] = header_for(content, style);
+  TemporaryFile file(target);
+  file.append(content.substr(0, at));
+  file.append(header);
+  file.append(content.substr(at));
+  file.take_place();
+}
+
+void check_listed(const std::string& folder, const std::string& name, Overwrite overwrite) {
+  check_output((fs::path(folder) / name).string(), overwrite);
+  check_output((fs::path(folder) / kManifest).string(), Overwrite::Ours);
+}
+
+void write_listed(const std::string& folder, const std::string& name, std::string_view content, Overwrite overwrite) {
+  check_listed(folder, name, overwrite);
+  const std::string path = (fs::path(folder) / name).string();
+  std::vector<std::string> entries = manifest_of(folder);
+  std::error_code error;
+  const std::string before = fs::exists(path, error) ? entry_of(name, read_output(path)) : std::string();
+  std::erase_if(entries, [&](const std::string& e) { return e.ends_with("  " + name) && e != before; });
+  if (const std::string entry = entry_of(name, content); entry != before) entries.push_back(entry);
+  write_output((fs::path(folder) / kManifest).string(),
+               fmt::format(fmt::runtime(kManifestStart), kHeader) + join(entries, "\n") + "\n", Overwrite::Ours);
+  write_output(path, content, overwrite);
+}
+
+void remove_half_written() noexcept {
+  for (const HalfWritten* h = half_written; h; h = h->next)
+    if (h->there) unlink(h->file.c_str());
+}
+
+int files_written() noexcept { return finished; }
+
+}  // namespace stagecraft

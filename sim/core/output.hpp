@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stagecraft {
+
+/// Which files an output may replace. Inputs of this process, devices and folders it never replaces.
+enum class Overwrite {
+  Ours,  ///< Files with the header of write_output(), and unchanged files that the manifest of their folder lists.
+  Anything,
+};
+
+/// How a file format writes comments: "# header", "<!-- header -->", or not at all.
+enum class CommentStyle { None, Hash, Markup };
+
+/// InputError when write_output() would refuse this name, so that nobody waits for what cannot be kept.
+void check_output(const std::string& path, Overwrite);
+
+/// The only function that opens a file for writing, apart from SQLite. It writes to a temporary file in the same
+/// folder, whose name nobody can guess, and renames it, so that a reader never sees half of it. The file keeps its
+/// permissions, and a link to a file stays a link. The content begins with a header in a comment, where the format has
+/// comments; content that is already there may always be written again. InputError as check_output(); BackendError when
+/// the system fails.
+void write_output(const std::string& path, std::string_view content, Overwrite,
+                  CommentStyle style = CommentStyle::None);
+
+/// As check_output(), for write_listed().
+void check_listed(const std::string& folder, const std::string& name, Overwrite);
+
+/// As write_output() for one of several files in a folder, without a header in it: the manifest of the folder lists its
+/// hash before it is written.
+void write_listed(const std::string& folder, const std::string& name, std::string_view content, Overwrite);
+
+/// Whether stagecraft wrote this file, and for a listed file: whether nothing has changed it since.
+bool is_ours(const std::string& path);
+
+/// For the handler of a signal, in any thread: removes the temporary files that are not renamed yet.
+void remove_half_written() noexcept;
+/// Number of files that write_output() has finished.
+int files_written() noexcept;
+
+}  // namespace stagecraft

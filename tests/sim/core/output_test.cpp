@@ -1,0 +1,137 @@
+// The one door through which files are written.
+
+#include "sim/core/output.hpp"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/file.hpp"
+#include "tests/support/files.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// An empty folder, which goes with this object.
+class Folder {
+ public:
+  Folder() : path_(fs::temp_directory_path() / ("stagecraft-output-" + std::to_string(getpid()))) {
+    fs::remove_all(path_);
+    fs::create_directories(path_);
+  }
+  ~Folder() { fs::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string operator/(const char* name) const { return (path_ / name).string(); }
+  std::string path() const { return path_.string(); }
+  auto count() const { return std::distance(fs::directory_iterator(path_), {}); }
+
+ private:
+  fs::path path_;
+};
+
+std::string refusal(const std::string& path, Overwrite overwrite = Overwrite::Ours) {
+  for (const bool only_check : {true, false}) try {
+      only_check ? check_output(path, overwrite) : write_output(path, "new", overwrite);
+    } catch (const InputError& e) {
+      return e.problems().front().message.substr(path.size() + 3);
+    }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a file is written whole and read back, and nothing else is left") {
+  const Folder folder;
+  const int before = files_written();
+  write_output(folder / "a", std::string("se\0cond", 7), Overwrite::Ours);
+  CHECK(read_output(folder / "a") == std::string("se\0cond", 7));
+  CHECK(folder.count() == 1);
+  CHECK(files_written() == before + 1);
+  remove_half_written();  // There is none.
+  CHECK(fs::exists(folder / "a"));
+  CHECK_THROWS_WITH_AS(write_output(folder / "no/a", "x", Overwrite::Ours), doctest::Contains("there is no folder"),
+                       InputError);
+}
+
+TEST_CASE("files without our header are foreign unless their content is the same") {
+  const Folder folder;
+  test::write_file(folder / "mine", "precious");
+  CHECK(refusal(folder / "mine") == "was not written by stagecraft, or was changed since");
+  CHECK(read_output(folder / "mine") == "precious");
+  CHECK_NOTHROW(write_output(folder / "mine", "precious", Overwrite::Ours));
+  CHECK(refusal(folder / "mine", Overwrite::Anything).empty());
+  CHECK(read_output(folder / "mine") == "new");
+  for (const auto& [content, style, expected] :
+       {std::tuple("a: 1\n", CommentStyle::Hash, "# Written by stagecraft.\na: 1\n"),
+        std::tuple("<!doctype html>\n<p>\n", CommentStyle::Markup,
+                   "<!doctype html>\n<!-- Written by stagecraft. -->\n<p>\n"),
+        std::tuple("<svg>\n", CommentStyle::Markup, "<!-- Written by stagecraft. -->\n<svg>\n")}) {
+    write_output(folder / "ours", content, Overwrite::Ours, style);
+    CHECK(read_output(folder / "ours") == expected);
+  }
+}
+
+TEST_CASE("listed files are ours until somebody changes them") {
+  const Folder folder;
+  write_listed(folder.path(), "a.json", "{}", Overwrite::Ours);
+  write_listed(folder.path(), "b.json", "[]", Overwrite::Ours);
+  write_listed(folder.path(), "a.json", "{1}", Overwrite::Ours);
+  CHECK(is_ours(folder / "a.json"));
+  CHECK(is_ours(folder / "b.json"));
+  test::write_file(folder / "a.json", "{2}");
+  CHECK_FALSE(is_ours(folder / "a.json"));
+  CHECK_THROWS_AS(write_listed(folder.path(), "a.json", "{}", Overwrite::Ours), InputError);
+  CHECK(read_output(folder / "a.json") == "{2}");
+  write_listed(folder.path(), "a.json", "{}", Overwrite::Anything);
+  CHECK(is_ours(folder / "a.json"));
+  test::write_file(folder / ".stagecraft-files", "mine");
+  CHECK_THROWS_AS(write_listed(folder.path(), "c.json", "{}", Overwrite::Anything), InputError);
+  CHECK(read_output(folder / ".stagecraft-files") == "mine");
+}
+
+TEST_CASE("an input is not replaced by whatever name, not even by force") {
+  const Folder folder;
+  test::write_file(folder / "in", "# Written by stagecraft.\n");
+  read_file(folder / "in");
+  fs::create_hard_link(folder / "in", folder / "hard");
+  fs::create_symlink("in", folder / "soft");
+  for (const char* name : {"in", "hard", "soft", "./in"})
+    CHECK(refusal(folder / name, Overwrite::Anything) == "is read by this command, and would be lost");
+  CHECK(read_output(folder / "in") == "# Written by stagecraft.\n");
+}
+
+TEST_CASE("devices, pipes, folders and links to nothing are no outputs") {
+  const Folder folder;
+  fs::create_symlink("/dev/full", folder / "full");
+  fs::create_symlink("nothing", folder / "nowhere");
+  fs::create_symlink("round", folder / "round");
+  REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  for (const std::string& path : {std::string("/dev/full"), std::string("/dev/stdout"), std::string("/dev/fd/1"),
+                                  folder / "full", folder / "pipe"})
+    CHECK(refusal(path, Overwrite::Anything) == "is a device or a pipe, not a file");
+  CHECK(refusal(folder.path(), Overwrite::Anything) == "is a folder, not a file");
+  for (const char* name : {"nowhere", "round"})
+    CHECK(refusal(folder / name, Overwrite::Anything) == "is a link to a file that is not there");
+  CHECK_FALSE(fs::exists(folder / "nothing"));
+}
+
+TEST_CASE("a link stays a link, and a file keeps its permissions") {
+  const Folder folder;
+  fs::create_directories(folder / "far");
+  write_output(folder / "far/a", "", Overwrite::Ours, CommentStyle::Hash);
+  fs::permissions(folder / "far/a", fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink("far/a", folder / "link");
+  write_output(folder / "link", "b", Overwrite::Ours, CommentStyle::Hash);
+  CHECK(fs::is_symlink(folder / "link"));
+  CHECK(read_output(folder / "far/a") == "# Written by stagecraft.\nb");
+  CHECK(fs::status(folder / "far/a").permissions() == (fs::perms::owner_read | fs::perms::owner_write));
+}
