@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
+#include "sim/core/activity.hpp"
 #include "sim/experiment/limits.hpp"
 #include "sim/experiment/places.hpp"
 #include "sim/experiment/play.hpp"
@@ -38,6 +39,7 @@ Schedule order(const PlannedExperiment& p) {
   const int iterations = e.run.lowering.iterations;
   return with_error_context(*e.source, "run", [&](const Value&) {
     check_size(p.plan, iterations, def.trains);
+    const Activity activity(fmt::format("building the schedule '{}'", def.name));
     return build_schedule(def, {.plan = p.plan,
                                 .costs = p.costs,
                                 .iterations = iterations,
@@ -55,6 +57,7 @@ PlannedExperiment plan_experiment(const Experiment& e) {
   const auto begin = std::chrono::steady_clock::now();
   with_error_context(*e.source, "plan", [&](const Value& part) {
     const Placing placing = placing_of(*e.schedule.def, e.schedule.options.get());
+    const Activity activity(fmt::format("planning with '{}'", e.plan.planner->name));
     try {
       Planned made = e.plan.planner->plan({*e.model, *e.cluster, *e.costs, e.plan, e.run.micro_batches, placing});
       p.plan = std::move(made.plan);
@@ -79,6 +82,7 @@ CompiledExperiment compile(PlannedExperiment planned) {
       validate(c.schedule, c.plan, {.iterations = e.run.lowering.iterations, .trains = e.schedule.def->trains}),
       e.schedule.name(), *e.schedule.options);
   with_error_context(*e.source, "run", [&](const Value&) {
+    const Activity activity(fmt::format("lowering {} ops", c.schedule.op_count()));
     c.program = lower(c.schedule, c.plan, c.costs, e.weights.rule, e.run.lowering);
   });
   c.program.workload = std::make_shared<const Workload>(make_workload(*e.model, c.plan, e.weights.rule, e.training));
@@ -95,6 +99,7 @@ Timeline execute(const CompiledExperiment& c, const std::string& backend, bool o
   if (const std::string why = def.why_not(); !why.empty()) throw BackendError(backend + ": " + why);
   const bool simulated = def.clock == Clock::Simulated;
   if (!simulated) check_real_run(c, backend);
+  const Activity activity(fmt::format("running {} instructions on '{}'", c.program.size(), backend));
   Timeline timeline =
       def.run(c.program, *e.cluster,
               {.seed = e.run.seed, .one_thread = one_thread, .emulated = e.run.emulated, .gpu = e.run.gpu});

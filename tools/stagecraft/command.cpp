@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -79,9 +80,17 @@ void flush() {
   if (std::fflush(stdout) != 0) refuse_stdout();
 }
 
-void show_progress(const std::string& what) {
-  if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K{}", what);
+namespace {
+std::atomic<bool> progress_shown = false;
 }
+
+void show_progress(const std::string& what) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  progress_shown = !what.empty();
+  fmt::print(stderr, "\r\033[K{}", what);
+}
+
+bool progress_is_shown() { return progress_shown; }
 
 void hide_progress() { show_progress({}); }
 

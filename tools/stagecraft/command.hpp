@@ -58,6 +58,8 @@ void flush();
 /// elsewhere.
 void show_progress(const std::string& what);
 void hide_progress();
+/// Whether such a line stands on the terminal now.
+bool progress_is_shown();
 
 /// Makes a folder for results, before anything runs, so that nobody waits for what cannot be kept; else InputError.
 void make_folder(const std::string& folder);

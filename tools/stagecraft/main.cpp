@@ -1,6 +1,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <optional>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -12,6 +13,7 @@
 #include "sim/experiment/version.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/interrupt.hpp"
+#include "tools/stagecraft/wait_notice.hpp"
 
 namespace {
 
@@ -130,7 +132,10 @@ int run(int argc, char** argv) {
         for (const std::string& word : arguments[i].list(key_of(a.flags))) note_input(word);
     const bool shared = launched().size > 1 && command.shared && command.shared(arguments[i]);
     if (shared && !command.joins) join_world();
-    return shared || launched().rank == 0 ? command.run(arguments[i]) : 0;
+    if (!shared && launched().rank > 0) return 0;
+    std::optional<WaitNotice> notice;
+    if (launched().rank == 0) notice.emplace();
+    return command.run(arguments[i]);
   }
   print(app.help());
   return 0;

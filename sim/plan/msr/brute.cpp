@@ -4,11 +4,14 @@
 
 #include <algorithm>
 
+#include "sim/core/activity.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
 
 namespace stagecraft::msr {
 namespace {
+
+constexpr std::int64_t kNotice = 1 << 20;
 
 class Search {
  public:
@@ -66,7 +69,8 @@ class Search {
   }
 
   void look(int used) {
-    if (++seen_ > most_)
+    if (++seen_ % kNotice == 0) activity_.count(seen_, "divisions");
+    if (seen_ > most_)
       throw Infeasible("size", fmt::format("there are more than {} divisions into stages", most_),
                        "fewer layers or devices, or the planner 'pipedream', which finds the same");
     if (!options_.fewer && used != machines_) return;
@@ -84,6 +88,7 @@ class Search {
   std::vector<char> used_;
   std::vector<FoundStage> stages_;
   FoundPipeline best_;
+  Activity activity_{"looking at every division into stages"};
 };
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "sim/core/activity.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/plan/msr/workload.hpp"
@@ -26,6 +27,7 @@ namespace stagecraft::msr {
 namespace {
 
 constexpr std::size_t kMostOptions = 5'000'000;
+constexpr double kMostStates = 1e12;  ///< Some minutes.
 constexpr int kUnreachable = 1 << 29;
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
@@ -86,6 +88,13 @@ class Search {
     for (int from = 0; from < cuts_.count(); ++from)
       for (int to = from + 1; to < cuts_.count(); ++to) stages += cuts_.contains(to, from);
     const std::size_t options = stages * degrees_.size() * tensors;
+    // Each step of the bisection fills a row of `most_degrees_` numbers from every option.
+    const double rows = static_cast<double>(options) * (1 + std::log2(static_cast<double>(options) + 1));
+    if (rows * most_degrees_ > kMostStates)
+      throw Infeasible(
+          "size",
+          fmt::format("the search needs up to {:.0e} states; {:.0e} is the most", rows * most_degrees_, kMostStates),
+          "merge layers, cut along the order of the model with `cuts: listed`, or use fewer micro-batches");
     if (options <= kMostOptions) return;
     throw Infeasible(
         "size", fmt::format("there are {} stages and degrees to choose from; {} is the most", options, kMostOptions),
@@ -169,6 +178,7 @@ class Search {
     const int last = cuts_.count() - 1;
     row(last)[0] = 0;
     for (int from = last - 1; from >= 0; --from) {
+      activity_.count(states_, "states");
       int* to_fill = row(from);
       for (const Option& option : options_[from]) {
         const int most = std::min(most_degrees_, option.most_in_flight(limit) * option.data);
@@ -218,6 +228,7 @@ class Search {
   std::vector<std::vector<Option>> options_;  ///< By the cut in front.
   std::vector<int> fewest_;                   ///< f, row by row.
   std::int64_t states_ = 0;
+  Activity activity_{"searching stages with the least time of the slowest"};
 };
 
 }  // namespace

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include <fmt/format.h>
+
 #include "sim/cluster/phases.hpp"
+#include "sim/core/activity.hpp"
+#include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
 
 namespace stagecraft::spp {
@@ -92,6 +96,9 @@ std::size_t choice_of(const Problem& p, int replicas) {
   return std::find(p.replicas.begin(), p.replicas.end(), replicas) - p.replicas.begin();
 }
 
+constexpr double kMostCells = 6e7;    ///< 1 GB.
+constexpr double kMostStates = 3e12;  ///< An upper bound; most of them are pruned.
+
 class Programme {
  public:
   Programme(const Problem& p, std::int64_t& states)
@@ -112,7 +119,9 @@ class Programme {
   std::vector<Division> run() {
     std::vector<Division> divisions;
     const int most = std::min(p_.layers(), p_.devices());
+    refuse_too_large(most);
     for (int parts = 1; parts <= most; ++parts) {
+      activity_.count(states_, "states");
       add_part(parts);
       divisions.push_back(best(parts));
     }
@@ -124,6 +133,16 @@ class Programme {
     double bottleneck = kInfinity;
     int layers_before = 0, choice_before = 0;
   };
+  void refuse_too_large(int most_parts) const {
+    const double cells = 1.0 * most_parts * (p_.layers() + 1) * choices_ * (p_.devices() + 1);
+    const double states = cells * choices_ * p_.layers() / 2;
+    if (cells <= kMostCells && states <= kMostStates) return;
+    throw Infeasible("size",
+                     fmt::format("the search needs a table of {:.0e} cells and up to {:.0e} states; {:.0e} and {:.0e} "
+                                 "are the most",
+                                 cells, states, kMostCells, kMostStates),
+                     "fewer layers or devices, or the planner 'balanced'");
+  }
   std::size_t index(int layers, int choice, int used) const {
     return (static_cast<std::size_t>(layers) * choices_ + choice) * (p_.devices() + 1) + used;
   }
@@ -196,6 +215,7 @@ class Programme {
 
   const Problem& p_;
   std::int64_t& states_;
+  Activity activity_{"filling the tables of SPP"};
   int choices_;
   std::vector<std::vector<double>> inside_;                ///< [end of devices][choice]
   std::vector<std::vector<std::vector<double>>> between_;  ///< [end of devices][choice][choice before]
