@@ -54,6 +54,19 @@ int Plan::device_count() const {
   return count;
 }
 
+std::vector<DeviceId> devices_by_stage(const Plan& plan, int count) {
+  std::vector<DeviceId> devices;
+  IdVector<DeviceId, char> named(count, 0);
+  const auto add = [&](DeviceId d) {
+    if (!named[d]) devices.push_back(d);
+    named[d] = 1;
+  };
+  for (const Stage& stage : plan.stages)
+    for (const DeviceId d : stage.devices()) add(d);
+  for (const DeviceId d : named.ids()) add(d);
+  return devices;
+}
+
 IdVector<DeviceId, RankId> ranks_of(const Plan& plan) {
   // What a device has a part in: stages, each with the number of the replica where they take turns.
   IdVector<DeviceId, std::vector<std::pair<StageId, int>>> parts(plan.device_count());

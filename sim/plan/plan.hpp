@@ -72,6 +72,10 @@ struct Plan {
   int device_count() const;
 };
 
+/// All devices below `count`: first those of the stages, in the order in which the stages name them, then the others.
+/// Ties are broken in this order, so the order of the cluster does not matter.
+std::vector<DeviceId> devices_by_stage(const Plan&, int count);
+
 /// The pipeline rank of each device of the plan. Devices that have a part in the same micro-batches of the same stages
 /// are one rank: replicas that divide samples, and later the devices of a tensor group. Replicas that take
 /// micro-batches in turn are a rank each, and so is a device without a stage. Ranks are numbered by their first

@@ -13,7 +13,8 @@ namespace {
 /// A row is slots (an op, or ops that run as one); group g stands before slot g, the last one behind all slots.
 class Blocking {
  public:
-  Blocking(const Schedule& schedule, ProgramWriter& writer) : schedule_(schedule), writer_(writer) {
+  Blocking(const Schedule& schedule, ProgramWriter& writer)
+      : schedule_(schedule), writer_(writer), devices_(devices_by_stage(writer.plan(), schedule.device_count())) {
     const int devices = schedule.device_count();
     slots_.resize(devices);
     groups_.resize(devices);
@@ -24,7 +25,7 @@ class Blocking {
   }
 
   void run() {
-    for (const DeviceId d : slots_.ids()) launch(d);
+    for (const DeviceId d : devices_) launch(d);
     while (!ready_.empty()) {
       const DeviceId d = ready_.back();
       ready_.pop_back();
@@ -77,7 +78,7 @@ class Blocking {
   void collect_messages() {
     std::vector<int> forward_slot(writer_.pieces().size(), -1), backward_slot(forward_slot);
     const auto each_op = [&](auto&& visit) {
-      for (const DeviceId d : slots_.ids())
+      for (const DeviceId d : devices_)
         for (std::size_t s = 0; s < slots_[d].size(); ++s)
           for (std::size_t i = 0; i < slots_[d][s].count; ++i) visit(d, s, row_of(d)[slots_[d][s].first + i]);
     };
@@ -225,6 +226,7 @@ class Blocking {
 
   const Schedule& schedule_;
   ProgramWriter& writer_;
+  std::vector<DeviceId> devices_;  ///< By stage, so that the order of the cluster does not matter.
   IdVector<DeviceId, std::vector<Slot>> slots_;
   IdVector<DeviceId, std::vector<Group>> groups_;
   std::vector<Traffic> traffic_;

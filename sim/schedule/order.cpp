@@ -9,6 +9,7 @@ namespace stagecraft {
 namespace {
 
 /// Runs the rows: an op as soon as its inputs are there, an update as soon as all devices have reached its barrier.
+/// Rows are numbered by stage, so that no tie is broken by the order in which the cluster lists its devices.
 class OrderWalk {
  public:
   OrderWalk(const Schedule& schedule, const Plan& plan, int iterations)
@@ -17,7 +18,10 @@ class OrderWalk {
         barriers_(plan),
         edges_(plan),
         index_(plan, iterations),
-        dispatcher_(schedule.device_rows(), *this) {
+        devices_(devices_by_stage(plan, schedule.device_count())),
+        dispatcher_(rows(), *this) {
+    row_of_.resize(devices_.size());
+    for (int r = 0; r < std::ssize(devices_); ++r) row_of_[devices_[r]] = r;
     forward_missing_.resize(index_.size());
     backward_missing_.resize(index_.size());
     arrived_.assign(barriers_.all().size(), 0);
@@ -31,36 +35,41 @@ class OrderWalk {
     return std::move(order_);
   }
 
-  bool ready(int d, std::size_t i) const {
-    const Op& op = row(d)[i];
+  bool ready(int r, std::size_t i) const {
+    const Op& op = row(r)[i];
     if (op.kind == OpKind::Update)
       return !barriers_.delays(op.stage) || released_[barriers_.index(op.stage)] > op.micro;
     if (op.kind != OpKind::Forward && !passes_gradient(op.kind)) return true;
-    const std::size_t piece = index_.of(op.stage, op.micro, replica_on(plan_.stage(op.stage), DeviceId{d}));
+    const std::size_t piece = index_.of(op.stage, op.micro, replica_on(plan_.stage(op.stage), devices_[r]));
     return (op.kind == OpKind::Forward ? forward_missing_ : backward_missing_)[piece] == 0;
   }
 
   /// An update waits until every device of its barrier has reached its own.
-  void arrive(int d, const Op& op) {
-    if (op.kind != OpKind::Update || ready(d, dispatcher_.head(d))) return;
+  void arrive(int r, const Op& op) {
+    if (op.kind != OpKind::Update || ready(r, dispatcher_.head(r))) return;
     const int barrier = barriers_.index(op.stage);
     const auto& devices = barriers_.at(op.stage).devices;
     if (++arrived_[barrier] < std::ssize(devices)) return;
     arrived_[barrier] = 0;
     released_[barrier] = op.micro + 1;
     for (const DeviceId other : devices)
-      if (other.value != d) dispatcher_.wake(other.value);
+      if (row_of_[other] != r) dispatcher_.wake(row_of_[other]);
   }
 
-  void take(int d, std::size_t first, std::size_t end) {
+  void take(int r, std::size_t first, std::size_t end) {
     for (std::size_t i = first; i < end; ++i) {
-      order_.devices.push_back(DeviceId{d});
-      release(d, row(d)[i]);
+      order_.devices.push_back(devices_[r]);
+      release(devices_[r], row(r)[i]);
     }
   }
 
  private:
-  const std::vector<Op>& row(int d) const { return schedule_.row(DeviceId{d}); }
+  const std::vector<Op>& row(int r) const { return schedule_.row(devices_[r]); }
+  std::vector<std::span<const Op>> rows() const {
+    std::vector<std::span<const Op>> all;
+    for (const DeviceId d : devices_) all.emplace_back(schedule_.row(d));
+    return all;
+  }
 
   void count_inputs(StageId s, int iterations) {
     const Stage& stage = plan_.stage(s);
@@ -81,13 +90,15 @@ class OrderWalk {
     }
   }
 
+  const Op& next(DeviceId d) const { return schedule_.row(d)[dispatcher_.head(row_of_[d])]; }
+
   /// Whether two updates wait at the same barrier.
   bool joins(const Op& update, const Op& o) const {
     return o.kind == OpKind::Update && o.micro == update.micro &&
            barriers_.index(o.stage) == barriers_.index(update.stage);
   }
 
-  void release(int d, const Op& op) {
+  void release(DeviceId device, const Op& op) {
     const bool forward = op.kind == OpKind::Forward;
     if (!forward && !passes_gradient(op.kind)) return;
     const Stage& stage = plan_.stage(op.stage);
@@ -96,38 +107,39 @@ class OrderWalk {
     for (const int e : forward ? edges_.out[s] : edges_.in[s]) {
       const StageEdge& edge = plan_.edges[e];
       const StageId other = forward ? edge.to : edge.from;
-      for_each_overlap(stage, op.micro, replica_on(stage, DeviceId{d}), plan_.stage(other), [&](int m, int r, int) {
-        if (--missing[index_.of(other, m, r)] == 0) dispatcher_.wake(plan_.stage(other).devices()[r].value);
+      for_each_overlap(stage, op.micro, replica_on(stage, device), plan_.stage(other), [&](int m, int r, int) {
+        if (--missing[index_.of(other, m, r)] == 0) dispatcher_.wake(row_of_[plan_.stage(other).devices()[r]]);
       });
     }
   }
 
-  /// What the next op of a device waits for: another device and the index of an op there that has not run.
+  /// What the next op of a row waits for: another row and the index of an op there that has not run.
   struct Wait {
-    int device = -1;
+    int row = -1;
     std::size_t index = 0;
   };
-  std::vector<Wait> waits_of(int d) const {
+  std::vector<Wait> waits_of(int waiting) const {
     std::vector<Wait> waits;
-    for (std::size_t i = dispatcher_.head(d); i < row(d).size(); ++i) {
-      const Op& op = row(d)[i];
-      const int replica = replica_on(plan_.stage(op.stage), DeviceId{d});
-      const auto look = [&](int device, auto&& matches) {
-        for (std::size_t j = dispatcher_.head(device); j < row(device).size(); ++j)
-          if (matches(row(device)[j])) return waits.push_back({device, j});
+    for (std::size_t i = dispatcher_.head(waiting); i < row(waiting).size(); ++i) {
+      const Op& op = row(waiting)[i];
+      const int replica = replica_on(plan_.stage(op.stage), devices_[waiting]);
+      const auto look = [&](DeviceId device, auto&& matches) {
+        const int other = row_of_[device];
+        for (std::size_t j = dispatcher_.head(other); j < row(other).size(); ++j)
+          if (matches(row(other)[j])) return waits.push_back({other, j});
       };
-      if (!ready(d, i) && op.kind == OpKind::Update)
+      if (!ready(waiting, i) && op.kind == OpKind::Update)
         for (const DeviceId other : barriers_.at(op.stage).devices)
-          if (other.value != d && !joins(op, row(other.value)[dispatcher_.head(other.value)]))
-            look(other.value, [&](const Op& o) { return joins(op, o); });
-      if (!ready(d, i) && op.kind != OpKind::Update) {
+          if (other != devices_[waiting] && !joins(op, next(other)))
+            look(other, [&](const Op& o) { return joins(op, o); });
+      if (!ready(waiting, i) && op.kind != OpKind::Update) {
         const bool forward = op.kind == OpKind::Forward;
         const StageId s = op.stage;
         for (const int e : forward ? edges_.in[s] : edges_.out[s]) {
           const StageEdge& edge = plan_.edges[e];
           const StageId other = forward ? edge.from : edge.to;
           for_each_overlap(plan_.stage(op.stage), op.micro, replica, plan_.stage(other), [&](int m, int r, int) {
-            look(plan_.stage(other).devices()[r].value, [&](const Op& o) {
+            look(plan_.stage(other).devices()[r], [&](const Op& o) {
               return o.stage == other && o.micro == m &&
                      (forward ? o.kind == OpKind::Forward : passes_gradient(o.kind));
             });
@@ -141,20 +153,21 @@ class OrderWalk {
 
   void explain() {
     WaitGraph waits(schedule_.device_count());
-    for (int d = 0; d < waits.size(); ++d)
-      if (!dispatcher_.ended(d))
-        for (const Wait& w : waits_of(d)) waits.add(d, w.device, reason_of(d, w));
+    for (int r = 0; r < waits.size(); ++r)
+      if (!dispatcher_.ended(r))
+        for (const Wait& w : waits_of(r)) waits.add(r, w.row, reason_of(r, w));
     const auto cycle = waits.shortest_cycle();
     for (const WaitGraph::Wait& w : cycle)
-      order_.blocked.emplace_back(DeviceId{w.node}, static_cast<int>(dispatcher_.head(w.node)));
+      order_.blocked.emplace_back(devices_[w.node], static_cast<int>(dispatcher_.head(w.node)));
     order_.cycle = joined_reasons(cycle);
   }
 
-  std::string reason_of(int d, const Wait& w) const {
-    const std::size_t head = dispatcher_.head(w.device);
-    std::string reason = fmt::format("{} (rank {}) waits for {} (rank {})", to_text(row(d)[dispatcher_.head(d)]), d,
-                                     to_text(row(w.device)[w.index]), w.device);
-    if (w.index != head) reason += ", which comes behind " + to_text(row(w.device)[head]);
+  std::string reason_of(int waiting, const Wait& w) const {
+    const std::size_t head = dispatcher_.head(w.row);
+    std::string reason =
+        fmt::format("{} (rank {}) waits for {} (rank {})", to_text(row(waiting)[dispatcher_.head(waiting)]),
+                    devices_[waiting].value, to_text(row(w.row)[w.index]), devices_[w.row].value);
+    if (w.index != head) reason += ", which comes behind " + to_text(row(w.row)[head]);
     return reason;
   }
 
@@ -163,6 +176,8 @@ class OrderWalk {
   UpdateBarriers barriers_;
   EdgeLists edges_;
   PieceIndex index_;
+  std::vector<DeviceId> devices_;  ///< [row]
+  IdVector<DeviceId, int> row_of_;
   Dispatcher<Op, OrderWalk> dispatcher_;
   GlobalOrder order_;
   std::vector<std::int32_t> forward_missing_, backward_missing_;
