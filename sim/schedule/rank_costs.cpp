@@ -44,7 +44,10 @@ Seconds slowest_hop(const ScheduleInput& in) {
 config::Field memory_field(std::string fallback) {
   return config::real("memory", 0.01, 1e6)
       .fallback(std::move(fallback))
-      .doc("Activations that a rank may keep, as a multiple of the ranks' number: 1 is what 1F1B needs.");
+      .doc(
+          "Activations that a rank may keep, as a multiple of the number of ranks: 1 is what the first rank of 1F1B "
+          "needs. As in the paper, an input gradient frees half of an activation and a weight gradient the other half. "
+          "A run frees all of it after the weight gradient, so ranks that delay weight gradients need more.");
 }
 
 }  // namespace stagecraft

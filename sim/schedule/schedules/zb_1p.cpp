@@ -23,7 +23,7 @@ Schedule whole(const ScheduleInput& in) {
 
 extern const ScheduleDef zb_1p{
     .name = "zb-1p",
-    .summary = "Order found from the costs, in the memory of 1F1B",
+    .summary = "Order found from the costs: p activations on a rank, if an input gradient frees half of one",
     .source = "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 3",
     .placement = Placement::Linear,
     .fields = &fields,

@@ -23,7 +23,9 @@ Schedule whole(const ScheduleInput& in) {
 
 extern const ScheduleDef zb_2p{
     .name = "zb-2p",
-    .summary = "Order found from the costs, in twice the memory of 1F1B: next to no bubble between iterations",
+    .summary =
+        "Order found from the costs: 2p activations on a rank, if an input gradient frees half of one; nearly no "
+        "bubble",
     .source = "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 3",
     .placement = Placement::Linear,
     .fields = &fields,
