@@ -61,6 +61,7 @@ PlanSpec read_plan_spec(const PlannerDef& def, std::shared_ptr<const Value> chec
   read("recompute", [&](const Value& v) { spec.recompute = parse_recomputation(v.text); });
   read("placement", [&](const Value& v) { spec.placement = parse_placement(v.text); });
   read("sequential", [&](const Value& v) { spec.sequential = config::as_bool(v); });
+  read("straight", [&](const Value& v) { spec.straight = config::as_bool(v); });
   read("memory", [&](const Value& v) { spec.memory = config::as_bytes(v); });
   read("bandwidth", [&](const Value& v) {
     if (v.is_scalar()) spec.bandwidth = config::as_bandwidth(v);

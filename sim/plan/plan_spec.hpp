@@ -33,6 +33,7 @@ struct PlanSpec {
   std::optional<Placement> placement;                            ///< Nothing: what the schedule goes with.
   std::optional<std::vector<DeviceId>> devices;                  ///< Nothing: all of the cluster.
   bool sequential = false;                                       ///< Parallel branches run one after the other.
+  bool straight = false;                                         ///< Every stage has one device.
   std::optional<Bytes> memory;                                   ///< Memory of each device, in place of its type's.
   std::optional<Bandwidth> bandwidth;                            ///< Rate of every link, in place of the cluster's.
   std::optional<std::int64_t> effort;                            ///< Partial plans or steps of a search, at most.

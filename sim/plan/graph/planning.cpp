@@ -87,10 +87,10 @@ std::vector<std::vector<DeviceId>> devices_for(const Question& question, const s
 }
 
 /// The choices: powers of two of one type; where there are several, also of each type, and of any.
-std::vector<Any> set_choices(const msr::Types& types, int size, Problem& p) {
+std::vector<Any> set_choices(const msr::Types& types, int most_replicas, Problem& p) {
   const std::vector<int> counts = types.counts();
   const bool apart = types.mixed() && counts.size() <= kMostTypes && DeviceMixes::count(counts) <= kMostMixes;
-  const int most = std::min(p.devices, size), each = apart ? static_cast<int>(counts.size()) + 1 : 1;
+  const int most = std::min(p.devices, most_replicas), each = apart ? static_cast<int>(counts.size()) + 1 : 1;
   std::vector<Any> any;
   for (int r = 1; r <= most && p.choices() + each <= kMostChoices; r *= 2) {
     for (std::size_t t = 0; t < counts.size() && apart; ++t)
@@ -131,7 +131,8 @@ std::vector<config::Field> common_fields() {
           .doc("Of a device; left out: what its type has, or no limit where that is not known."),
       config::quantity("bandwidth", config::Dimension::Bandwidth)
           .optional()
-          .doc("Between stages and among replicas; left out: the slowest link that neighbours cross.")};
+          .doc("Between stages and among replicas; left out: the slowest link that neighbours cross."),
+      config::boolean("straight").fallback("false").doc("Whether every stage has one device.")};
 }
 
 Question question_of(const PlannerInput& input) {
@@ -144,7 +145,7 @@ Question question_of(const PlannerInput& input) {
   p.layers = msr::layer_graph(input.model);
   p.devices = static_cast<int>(question.devices.size());
   p.micro_batches = input.micro_batches;
-  const std::vector<Any> any = set_choices(types, size, p);
+  const std::vector<Any> any = set_choices(types, input.options.straight ? 1 : size, p);
   question.slowest = types.mixed() && p.of_type.empty();
   for (const LayerId layer : input.model.layers.ids()) {
     p.amounts.push_back(amounts_of(input, layer, p.replicas, any));

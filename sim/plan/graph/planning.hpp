@@ -8,7 +8,7 @@
 
 namespace stagecraft::graph {
 
-/// `micro_batch_size`, `devices`, `memory`, `bandwidth`: the fields of planners of graphs.
+/// `micro_batch_size`, `devices`, `memory`, `bandwidth`, `straight`: the fields of planners of graphs.
 std::vector<config::Field> common_fields();
 
 /// A scenario, and the devices for it in the order of the stages.
