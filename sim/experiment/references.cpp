@@ -71,7 +71,7 @@ class Expander {
       return;
     }
     Value loaded = config::parse_yaml_file(file, problems_);
-    if (!loaded.is_map() || !check_schema_line(loaded, kind_word(kind_), problems_)) {
+    if (loaded.unreadable || !check_schema_line(loaded, kind_word(kind_), problems_)) {
       value.unreadable = true;
       return;
     }
