@@ -200,7 +200,10 @@ class PlatformXml {
     if (sees("!") || sees("?")) refuse(begin, "only elements and comments are accepted here");
     const std::string_view element_name = name();
     const ElementRule& rule = rule_of(element_name, begin);
-    for (const int line = line_of(begin); out_line_ < line; ++out_line_) out_ += '\n';
+    // Every element keeps its line, so that places in the messages of SimGrid are those of the file.
+    out_.append(std::count(text_.begin() + copied_lines_, text_.begin() + static_cast<std::ptrdiff_t>(begin), '\n'),
+                '\n');
+    copied_lines_ = static_cast<std::ptrdiff_t>(begin);
     out_ += fmt::format("<{}", element_name);
     std::vector<std::string_view> given;
     while (skip_spaces() && at_ < text_.size() && is_name_character(text_[at_])) attribute(rule, given);
@@ -290,7 +293,7 @@ class PlatformXml {
   std::size_t at_ = 0;
   std::vector<std::string> open_;  ///< Names of the elements whose closing tags are still to come.
   std::string out_;
-  int out_line_ = 1;
+  std::ptrdiff_t copied_lines_ = 0;  ///< Line ends before this place are in `out_`.
   double hosts_ = 0;
 };
 
