@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <atomic>
 #include <barrier>
+#include <exception>
+#include <latch>
 #include <thread>
 
 #include "backends/real/clocks.hpp"
 #include "backends/real/layer_runs.hpp"
+#include "backends/real/start_thread.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/host.hpp"
 #include "sim/core/numbers.hpp"
@@ -56,19 +59,29 @@ void measure_layers(const ProfileRequest& request, int samples, const KernelFact
   std::atomic<bool> more{true};
   const double begin = steady_seconds();
   std::vector<std::thread> threads;
-  for (int t = 0; t < request.threads; ++t)
-    threads.emplace_back([&, t] {
-      for (int round = 0; more; ++round) {
-        together.arrive_and_wait();
-        runners[t]->once(round >= kWarmUps);
-        together.arrive_and_wait();
-        const int counted = round + 1 - kWarmUps;
-        const bool enough = counted >= kMost || (counted >= kFewest && steady_seconds() - begin > request.seconds);
-        if (t == 0 && enough) more = false;
-        together.arrive_and_wait();
-      }
-    });
+  std::latch decided{1};  // No thread meets the others before it is known that all could be started.
+  const auto work = [&](int t) {
+    decided.wait();
+    for (int round = 0; more; ++round) {
+      together.arrive_and_wait();
+      runners[t]->once(round >= kWarmUps);
+      together.arrive_and_wait();
+      const int counted = round + 1 - kWarmUps;
+      const bool enough = counted >= kMost || (counted >= kFewest && steady_seconds() - begin > request.seconds);
+      if (t == 0 && enough) more = false;
+      together.arrive_and_wait();
+    }
+  };
+  std::exception_ptr problem;
+  try {
+    for (int t = 0; t < request.threads; ++t) start_thread(threads, request.threads, [&work, t] { work(t); });
+  } catch (...) {
+    problem = std::current_exception();
+    more = false;
+  }
+  decided.count_down();
   for (std::thread& t : threads) t.join();
+  if (problem) std::rethrow_exception(problem);
   LayerReadings all;
   for (const auto& runner : runners)
     for (const auto& [name, r] : runner->readings) {

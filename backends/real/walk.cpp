@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "backends/real/clocks.hpp"
+#include "backends/real/start_thread.hpp"
 #include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
 
@@ -64,9 +65,11 @@ class Walk {
     std::vector<std::thread> threads;
     const std::vector<DeviceId> busy = busy_devices();
     const bool spins = busy.size() <= std::thread::hardware_concurrency();
-    for (std::size_t n = 0; n < busy.size(); ++n)
-      threads.emplace_back([this, device = busy[n], core = n, spins] { serve(device, core, spins); });
-    start_all();
+    const bool all_started = guarded([&] {
+      for (std::size_t n = 0; n < busy.size(); ++n)
+        start_thread(threads, busy.size(), [this, device = busy[n], core = n, spins] { serve(device, core, spins); });
+    });
+    if (all_started) start_all();
     transport_ ? watch_together() : watch();
     for (std::thread& t : threads) t.join();
     if (error_) std::rethrow_exception(error_);

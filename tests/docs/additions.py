@@ -23,13 +23,22 @@ def out(*words, **more):
     return done.stdout
 
 
+def project_files():
+    """What git lists; in an unpacked archive, which has no .git, all but build folders and caches."""
+    if pathlib.Path(".git").exists():
+        return out("git", "ls-files").splitlines()
+    left_out = {"build", "__pycache__"}
+    return [str(f) for f in sorted(pathlib.Path(".").rglob("*"))
+            if f.is_file() and not left_out & set(f.parts) and not f.parts[0].startswith("build")]
+
+
 def figures(program, backend, folder):
     return json.loads(out(program, "run", "scenarios/my-scenario.yaml", "--backend", backend, "--format", "json", cwd=folder))
 
 
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name) / "copy"
-    for file in out("git", "ls-files").splitlines():
+    for file in project_files():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         if pathlib.Path(file).exists():
             shutil.copy2(file, folder / file)

@@ -1,5 +1,6 @@
 """Folders that may not be written, names that are no text, a machine without a home, and commas for points."""
 import os
+import resource
 import shutil
 import subprocess
 
@@ -42,6 +43,12 @@ code, out, errors, _ = run(["report", text, "--out", "page.html"])
 check(code == 0, f"a page of a folder whose name is no text: {code} {errors}")
 code, out, errors, _ = run(["check", "x" + text + ".yaml", "--format", "json"])
 check(code == 2 and "there is no such file" in out, f"a missing file whose name is no text, as JSON: {code} {errors}")
+
+# Stacks of a TiB: no thread can be started, neither for devices nor for measuring.
+HUGE_STACKS = {"limits": [(resource.RLIMIT_STACK, 1 << 40)]}
+refused(["run", "examples/teacher", "--backend", "cpu"], 4, "threads can be started", **HUGE_STACKS)
+refused(["profile", "examples/teacher", "--out", str(folder / "profile.yaml")], 4, "threads can be started", **HUGE_STACKS)
+check(run(QUICK, **HUGE_STACKS)[1] == expected, "a simulation needs no threads")
 
 # A point is a point, whatever people write elsewhere.
 made = subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", folder / "de_DE.UTF-8"], capture_output=True)
