@@ -40,8 +40,13 @@ class LocalCheck {
            {},
            fmt::format("the plan uses {} devices, the schedule has {} rows", plan_.device_count(),
                        schedule_.device_count())});
-    for (int d = 0; d < schedule_.device_count() && !full(); ++d) check_row(d);
-    if (problems_.empty()) find_missing();
+    for (int d = 0; d < schedule_.device_count(); ++d) check_row(d);
+    // An op that never runs is the cause where others come too early; where ops are wrong themselves, it is a result.
+    if (std::all_of(problems_.begin(), problems_.end(), [](const ScheduleProblem& p) { return p.level > 2; })) {
+      const std::vector<ScheduleProblem> later = std::exchange(problems_, {});
+      find_missing();
+      for (const ScheduleProblem& p : later) add(p);
+    }
     return std::move(problems_);
   }
 
@@ -54,7 +59,7 @@ class LocalCheck {
 
   void check_row(int rank) {
     const auto& ops = schedule_.row(DeviceId{rank});
-    for (int i = 0; i < std::ssize(ops) && !full(); ++i) {
+    for (int i = 0; i < std::ssize(ops); ++i) {
       const Op& op = ops[i];
       const auto bad = [&](const char* code, int level, std::string message) {
         add({code, level, rank, i, to_text(op), std::move(message)});

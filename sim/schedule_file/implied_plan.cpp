@@ -126,6 +126,11 @@ ScheduleProblem broken_chain(int s, const std::vector<int>& odd, const Micros& m
   };
   const auto other = place(lacks, false), slip = place(has, true);
   const bool missing = other.second >= 0 || slip.second < 0;
+  if (other.second >= 0) {
+    const std::string forward = to_text(Op{OpKind::Forward, false, StageId{lacks}, micro});
+    return {"missing", 2,       other.first,
+            -1,        forward, fmt::format("{} never runs, and stage {} runs its backward", forward, lacks)};
+  }
   return {"chain",
           2,
           missing ? other.first : slip.first,
@@ -133,6 +138,18 @@ ScheduleProblem broken_chain(int s, const std::vector<int>& odd, const Micros& m
           to_text(Op{OpKind::Forward, false, StageId{missing ? lacks : has}, micro}),
           fmt::format("stages {} and {} follow one another but do not run the same micro-batches: {} is on {} only",
                       s - 1, s, micro, has)};
+}
+
+/// A stage without a forward: the number of the stage is left out, or it has other ops and lacks their forward.
+ScheduleProblem no_forward(int s, const CsvSchedule& csv) {
+  for (int rank = 0; rank < csv.schedule.device_count(); ++rank)
+    for (const Op& op : csv.schedule.row(DeviceId{rank}))
+      if (op.stage.value == s && op.kind != OpKind::Update) {
+        const std::string forward = to_text(Op{OpKind::Forward, false, op.stage, op.micro});
+        return {"missing", 2, rank, -1, forward, fmt::format("{} never runs: stage {} runs no forward", forward, s)};
+      }
+  return {"missing", 2,  -1,
+          -1,        {}, fmt::format("stage {} runs no forward at all; stages are numbered from 0 without gaps", s)};
 }
 
 /// Joins stage s to the one before when they share micro-batches; false when it starts a chain.
@@ -163,14 +180,7 @@ Plan implied_plan(const CsvSchedule& csv, std::vector<ScheduleProblem>& problems
     auto& stage = plan.stages[StageId{s}];
     const auto& own = micros[s];
     if (own.empty()) {
-      if (problems.size() < kMost)
-        problems.push_back(
-            {"missing",
-             2,
-             -1,
-             -1,
-             {},
-             fmt::format("stage {} runs no forward at all; stages are numbered from 0 without gaps", s)});
+      if (problems.size() < kMost) problems.push_back(no_forward(s, csv));
       if (stage.devices().empty()) stage.place_on({DeviceId{0}});
       continue;
     }

@@ -182,6 +182,15 @@ TEST_CASE("what makes a plan impossible is said with its cell in the file") {
   REQUIRE(gap.size() == 1);
   CHECK(gap.front().code == "missing");
   CHECK(gap.front().message.find("stage 1") != std::string::npos);
+  const auto only = problems_in("0F0,0B0\n1B0\n");
+  REQUIRE(only.size() == 1);
+  CHECK(only.front().code == "missing");
+  CHECK(only.front().rank == 1);
+  CHECK(only.front().op == "1F0");
+  const auto dropped = problems_in("0F0,0F1,0B0,0B1\n1F0,1B0,1B1\n");
+  REQUIRE_FALSE(dropped.empty());
+  CHECK(dropped.front().code == "missing");
+  CHECK(dropped.front().op == "1F1");
   const auto partly = problems_in("0F0,0F1,0B0,0B1\n1F0,1B0\n");
   REQUIRE(partly.size() == 1);
   CHECK(partly.front().code == "chain");
