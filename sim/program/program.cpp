@@ -38,12 +38,18 @@ std::string stream_name(const Stream& s) {
 
 }  // namespace
 
-Buffer Program::buffer(std::uint32_t number) const {
+Buffer Program::buffer_on(DeviceId device, std::uint32_t number) const {
   if (number >= 2 * transfers.size()) return buffers[number - 2 * transfers.size()];
   const Transfer& t = transfers[number / 2];
   const Bytes size{static_cast<double>(bytes(t))};
-  if (number % 2 == 0) return {size, t.producer, t.send, at(t.send).device, BufferKind::Outgoing};
-  return {size, rendezvous ? t.receive : t.send, t.consumer, at(t.receive).device, BufferKind::Received};
+  if (number % 2 == 0) return {size, t.producer, t.send, device, BufferKind::Outgoing};
+  return {size, rendezvous ? t.receive : t.send, t.consumer, device, BufferKind::Received};
+}
+
+Buffer Program::buffer(std::uint32_t number) const {
+  if (number >= 2 * transfers.size()) return buffers[number - 2 * transfers.size()];
+  const Transfer& t = transfers[number / 2];
+  return buffer_on(at(number % 2 == 0 ? t.send : t.receive).device, number);
 }
 
 void Instruction::throw_wrong_kind() { throw InternalError("an instruction of another kind has no such figure"); }

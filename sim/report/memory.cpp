@@ -16,21 +16,22 @@ struct Event {
 MemoryHistory::MemoryHistory(const Program& program, const Timeline& timeline)
     : program_(&program), timeline_(&timeline) {
   first_.assign(program.devices + 1, 0);
-  for_each_buffer(program, [&](std::uint32_t b) { ++first_[program.buffer(b).device.value + 1]; });
+  for_each_buffer(program, [&](std::uint32_t, DeviceId device) { ++first_[device.value + 1]; });
   for (std::size_t d = 1; d < first_.size(); ++d) first_[d] += first_[d - 1];
   buffers_.resize(first_.back());
   auto next = first_;
-  for_each_buffer(program, [&](std::uint32_t b) { buffers_[next[program.buffer(b).device.value]++] = b; });
+  for_each_buffer(program, [&](std::uint32_t b, DeviceId device) { buffers_[next[device.value]++] = b; });
 }
 
 MemoryCurve MemoryHistory::curve(DeviceId device) const {
+  const std::uint32_t first = first_[device.value], last = first_[device.value + 1];
   std::vector<Event> events;
-  const DeviceId d = device;
-  events.reserve(2 * (first_[d.value + 1] - first_[d.value]));
+  events.reserve(2 * (last - first));
   std::vector<Buffer> buffers;
-  buffers.reserve(first_[d.value + 1] - first_[d.value]);
-  for (std::uint32_t i = first_[d.value]; i < first_[d.value + 1]; ++i) {
-    const Buffer& b = buffers.emplace_back(program_->buffer(buffers_[i]));
+  buffers.reserve(last - first);
+  // Two loops, because each waits for memory far apart: the processor then has many such reads under way at once.
+  for (std::uint32_t i = first; i < last; ++i) buffers.push_back(program_->buffer_on(device, buffers_[i]));
+  for (const Buffer& b : buffers) {
     const double start = timeline_->start_of(b.allocated_by).value, end = timeline_->end_of(b.freed_by).value;
     if (start >= end) continue;
     events.push_back({start, &b, true});

@@ -26,7 +26,7 @@ inline std::string listing(const Program& program) {
 inline std::string buffers_text(const Program& program, int device) {
   const char* const kinds[] = {"stash", "boundary", "received", "outgoing"};
   std::string text;
-  for_each_buffer(program, [&](std::uint32_t number) {
+  for_each_buffer(program, [&](std::uint32_t number, DeviceId) {
     const Buffer b = program.buffer(number);
     if (b.device.value == device)
       text += std::string(kinds[static_cast<int>(b.kind)]) + " " + to_text(program, b.allocated_by) + ".." +
