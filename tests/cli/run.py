@@ -17,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 
+os.environ["STAGECRAFT_QUIET"] = "1"  # Notices of slow commands depend on the load of the machine.
+
 binary = str(pathlib.Path(sys.argv[1]).resolve())
 files = sys.argv[2:] or sorted(str(p) for p in pathlib.Path(__file__).parent.rglob("*.test"))
 update = os.environ.get("STAGECRAFT_UPDATE_GOLDEN") == "1"

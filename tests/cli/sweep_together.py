@@ -8,6 +8,8 @@ import sys
 import tempfile
 import time
 
+os.environ["STAGECRAFT_QUIET"] = "1"  # Notices of slow commands depend on the load of the machine.
+
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
 from mpirun import SLOWER, check, environment, finish  # noqa: E402
 

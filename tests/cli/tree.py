@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 
+os.environ["STAGECRAFT_QUIET"] = "1"  # Notices of slow commands depend on the load of the machine.
+
 binary = str(pathlib.Path(sys.argv[1]).resolve())
 FOLDERS = {"scenario": "scenarios", "model": "models", "cluster": "topologies", "profile": "models/profiles", "sweep": "scenarios/sweeps",
            "published": "scenarios/papers"}

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 
+os.environ["STAGECRAFT_QUIET"] = "1"  # Notices of slow commands depend on the load of the machine.
+
 binary = pathlib.Path(sys.argv[1]).resolve()
 root = pathlib.Path.cwd()
 passed, problems = 0, []

@@ -7,6 +7,8 @@ import sys
 import tempfile
 import time
 
+os.environ["STAGECRAFT_QUIET"] = "1"  # Notices of slow commands depend on the load of the machine.
+
 root = pathlib.Path(__file__).parents[2]
 binary = str(pathlib.Path(sys.argv[1]).resolve())
 folder = pathlib.Path(tempfile.mkdtemp(prefix="stagecraft-hard-"))

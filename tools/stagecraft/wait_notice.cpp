@@ -1,5 +1,6 @@
 #include "tools/stagecraft/wait_notice.hpp"
 
+#include <cstdlib>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -17,6 +18,7 @@ constexpr std::chrono::seconds kFirst{5}, kNext{10};
 }  // namespace
 
 WaitNotice::WaitNotice() {
+  if (std::getenv("STAGECRAFT_QUIET") != nullptr) return;
   try {
     thread_ = std::thread([this] { watch(); });
   } catch (const std::system_error&) {

@@ -12,6 +12,8 @@ import sys
 import tempfile
 import time
 
+os.environ["STAGECRAFT_QUIET"] = "1"  # Notices of slow commands depend on the load of the machine.
+
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "support"))
 from mpirun import SLOWER, check, environment, finish, run  # noqa: E402
 
