@@ -22,7 +22,7 @@ enum class EndEvent : std::uint8_t { None, Plain, Timed };
 std::vector<EndEvent> end_events(const Program&);
 
 /// Spreads the times of these events, which share a clock, over all instructions: each gets the interval from the end
-/// of the previous iteration to the end of its own.
+/// of the previous iteration to the end of its iteration.
 void spread_over_iterations(const Program&, IdVector<InstructionId, double>& start,
                             IdVector<InstructionId, double>& end);
 

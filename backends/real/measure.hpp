@@ -20,7 +20,7 @@ struct MessageFigures {
   Bandwidth bandwidth;  ///< Measured with a long message.
 };
 
-/// Runs a program of two devices that only pass a message to and fro, with few bytes and with many.
+/// Runs a program of two devices that pass a message back and forth, once small and once large.
 MessageFigures measure_messages();
 
 /// What an op of a stage takes beside its layers: the median op of a model whose layers take next to no time.

@@ -24,7 +24,7 @@ struct Pace {
 };
 
 struct Platform {
-  std::vector<HostPair> ends;                       ///< Of each of Program::routes.
+  std::vector<HostPair> ends;                       ///< Indexed like Program::routes.
   IdVector<DeviceId, Pace> paces;                   ///< Null where memory is not shared.
   IdVector<LinkId, std::vector<s4u::Link*>> links;  ///< Its one or two of SimGrid; none if it is not used.
 };

@@ -15,11 +15,11 @@ enum class Overwrite {
 /// How a file format writes comments: "# header", "<!-- header -->", or not at all.
 enum class CommentStyle { None, Hash, Markup };
 
-/// InputError when write_output() would refuse this name, so that nobody waits for what cannot be kept.
+/// InputError when write_output() would refuse this name, checked before a long run.
 void check_output(const std::string& path, Overwrite);
 
 /// The only function that opens a file for writing, apart from SQLite. It writes to a temporary file in the same
-/// folder, whose name nobody can guess, and renames it, so that a reader never sees half of it. The file keeps its
+/// folder, with an unguessable name, and renames it, so that a reader never sees half of it. The file keeps its
 /// permissions, and a link to a file stays a link. The content begins with a header in a comment, where the format has
 /// comments; content that is already there may always be written again. InputError as check_output(); BackendError when
 /// the system fails.

@@ -220,7 +220,7 @@ class Trial:
             raise Violation(f"resolve: exit {code}\n{errors[:600]}") if isinstance(result, dict) else Skip()
         code, twice, errors = call("resolve", self.write(once))
         self.checked += 1
-        # What nobody wrote is marked as a default the first time; the values are the same.
+        # Values that the file leaves out are marked as defaults the first time; the values are equal.
         plain = lambda text: [line.split(" #")[0].rstrip() for line in text.splitlines() if not line.startswith("#")]
         if code != 0 or plain(once) != plain(twice):
             raise Violation(f"resolve of its own output differs, exit {code}\n{errors[:600]}")

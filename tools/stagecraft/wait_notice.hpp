@@ -7,7 +7,7 @@
 
 namespace stagecraft {
 
-/// Says on stderr what a command is doing, after five seconds and then every ten, so that nobody has to guess whether
+/// Says on stderr what a command is doing, after five seconds and then every ten, so that users can tell whether
 /// it hangs. On a terminal that shows the progress of the command itself, or with STAGECRAFT_QUIET
 /// in the environment, it says nothing.
 class WaitNotice {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-/// Before a function that kernels on GPUs call too: plain arithmetic, without memory of its own.
+/// Before a function that kernels on GPUs call too: plain arithmetic that keeps no state.
 #ifdef __CUDACC__
 #define STAGECRAFT_PORTABLE __host__ __device__
 #else

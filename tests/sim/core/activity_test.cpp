@@ -24,7 +24,7 @@ TEST_CASE("the newest step counts while it lasts, with what it has done so far")
   CHECK(current_activity() == "planning with 'brute'");
 }
 
-TEST_CASE("a process that is forked while another thread asks can begin steps of its own") {
+TEST_CASE("a process that is forked while another thread asks can begin steps") {
   const Activity outer("outer");
   std::atomic<bool> stop = false;
   std::thread reader([&] {
