@@ -55,12 +55,12 @@ GraphWriter::GraphWriter(std::string name, const config::Value& checked) {
   model_.precision = read_precision(checked);
 }
 
-LayerId GraphWriter::add(std::string name, std::string type, std::vector<LayerId> inputs, LayerAmounts amounts,
+LayerId GraphWriter::add(const std::string& name, std::string type, std::vector<LayerId> inputs, LayerAmounts amounts,
                          Operations operations) {
   if (model_.layers.size() >= kMostLayers)
     throw InputError(fmt::format("the model has more than {} layers", kMostLayers));
   Layer layer;
-  layer.name = std::move(name);
+  layer.name = printable(name);
   layer.type = std::move(type);
   layer.inputs = std::move(inputs);
   layer.forward = {amounts.forward};

@@ -38,7 +38,7 @@ class GraphWriter {
  public:
   GraphWriter(std::string name, const config::Value& checked);
 
-  LayerId add(std::string name, std::string type, std::vector<LayerId> inputs, LayerAmounts amounts,
+  LayerId add(const std::string& name, std::string type, std::vector<LayerId> inputs, LayerAmounts amounts,
               Operations operations = {});
   Layer& layer(LayerId id) { return model_.layers[id]; }
   ModelGraph finish();

@@ -8,6 +8,7 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/core/child_process.hpp"
 #include "sim/core/diagnostic.hpp"
@@ -21,9 +22,10 @@ namespace {
 /// How `work` ended, as the child tells it: the first letter of its message, then texts that end with a zero byte.
 enum class Outcome : char { Done = 'd', Input = 'i', Infeasible = 'n', Bug = 'b', Failed = 'f' };
 
-std::string outcome_message(Outcome outcome, std::string_view message, std::string_view detail = {}) {
+std::string outcome_message(Outcome outcome, std::string_view message, std::string_view help = {},
+                            std::string_view code = {}) {
   std::string text(1, static_cast<char>(outcome));
-  text.append(message).append(1, '\0').append(detail);
+  text.append(message).append(1, '\0').append(help).append(1, '\0').append(code);
   return text;
 }
 
@@ -44,7 +46,7 @@ std::string run_and_describe(const std::function<void()>& work) {
   } catch (const InputError& error) {
     return input_error_message(error);
   } catch (const Infeasible& error) {
-    return outcome_message(Outcome::Infeasible, error.what(), error.code());
+    return outcome_message(Outcome::Infeasible, error.problem().message, error.problem().help, error.code());
   } catch (const InternalError& error) {
     return outcome_message(Outcome::Bug, error.what());
   } catch (const std::exception& error) {
@@ -56,15 +58,15 @@ std::string run_and_describe(const std::function<void()>& work) {
 
 /// Returns if the work was done, else throws here what it threw in the child.
 void throw_again(const std::string& told) {
-  const std::size_t end = told.find('\0');
-  const std::string message = told.substr(1, end - 1), detail = told.substr(end + 1);
+  const std::vector<std::string> texts = split(std::string_view(told).substr(1), '\0');
+  const std::string &message = texts.at(0), &help = texts.at(1), &code = texts.at(2);
   switch (static_cast<Outcome>(told.front())) {
     case Outcome::Done:
       return;
     case Outcome::Input:
-      throw InputError(message, detail);
+      throw InputError(message, help);
     case Outcome::Infeasible:
-      throw Infeasible(detail, message);
+      throw Infeasible(code, message, help);
     case Outcome::Bug:
       throw InternalError(message);
     case Outcome::Failed:

@@ -67,6 +67,7 @@ class Checker {
  private:
   Value value(const Value& value, const Field& field, const std::string& path) {
     if (value.unreadable || field.kind == Field::Kind::Any) return value;
+    if (value.kind == Value::Kind::Null && field.may_be_null) return value;
     if (value.kind == Value::Kind::Null) {
       problems_.add(value.where, path, "this is empty", "give it a value or take the line out", "wrong-type");
       return value;
@@ -86,12 +87,14 @@ class Checker {
       default:
         break;
     }
-    if (value.is_scalar()) {
-      check_scalar(value, field, path, problems_);
-    } else {
+    if (!value.is_scalar()) {
       problems_.add(value.where, path, what_is(value) + " cannot stand here", what_to_write(field), "wrong-type");
+      return value;
     }
-    return value;
+    check_scalar(value, field, path, problems_);
+    Value checked = value;
+    if (field.kind == Field::Kind::Text) checked.text = printable(checked.text);
+    return checked;
   }
 
   Value map(const Value& value, const Shape& shape, const std::string& path) {
@@ -183,8 +186,10 @@ class Checker {
   Value table(const Value& value, const Field& field, const std::string& path) {
     if (!value.is_map()) return wrong_kind(value, "a map", path);
     Value checked = value;
-    for (Member& member : checked.members)
+    for (Member& member : checked.members) {
       member.value = this->value(member.value, *field.item, under(path, member.key));
+      member.key = printable(member.key);
+    }
     return checked;
   }
 

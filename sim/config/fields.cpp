@@ -111,7 +111,7 @@ std::vector<std::string> names_of(const std::vector<Variant>& variants) {
 }
 
 bool is_by_name(const Field& f) {
-  return f.kind == Field::Kind::List && f.item && f.item->map && f.item->map->find("name");
+  return f.kind == Field::Kind::List && !f.by_position && f.item && f.item->map && f.item->map->find("name");
 }
 
 std::string type_text(const Field& f) {

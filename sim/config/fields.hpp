@@ -43,6 +43,8 @@ struct Field {
   Kind kind = Kind::Any;
   std::string text_doc;  ///< One sentence.
   bool required = true;
+  bool may_be_null = false;
+  bool by_position = false;                 ///< List: names of its items may repeat, and it cannot be a map by name.
   std::optional<std::string> default_text;  ///< As it would be written in YAML.
   double low = -kInfinity;
   double high = kInfinity;
@@ -59,6 +61,8 @@ struct Field {
   Field& fallback(std::string text) { return default_text = std::move(text), required = false, *this; }
   Field& reference() { return by_reference = true, *this; }
   Field& beside_base() { return with_base = true, *this; }
+  Field& nullable() { return may_be_null = true, *this; }
+  Field& positional() { return by_position = true, *this; }
   Field& optional() { return required = false, *this; }
 };
 
@@ -90,7 +94,7 @@ std::vector<std::string> names_of(const std::vector<Variant>&);
 
 /// Checks a tree against a table and returns it normalised: fields in the order of the table, defaults filled in
 /// (origin "default"), variants spelt as maps, by-name maps as lists, notes (`x-...`) left out, quantities left as
-/// text. Unknown keys get a suggestion, or the place where the key belongs.
+/// text, names and other texts printable. Unknown keys get a suggestion, or the place where the key belongs.
 Value check(const Value&, const MapSpec&, const std::string& path, Problems&);
 
 /// JSON Schema (draft 2020-12) of a file kind: of a map, or of a variant that is a file of its own.

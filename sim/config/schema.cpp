@@ -176,6 +176,11 @@ class SchemaWriter {
   }
 
   Value bare(const Field& field) {
+    if (field.may_be_null) {
+      Field other = field;
+      other.may_be_null = false;
+      return object({{"anyOf", array({bare(other), object({{"type", word("null")}})})}});
+    }
     switch (field.kind) {
       case Field::Kind::Text:
         return object({{"type", words({"string", "number", "boolean"})}});

@@ -49,10 +49,12 @@ std::size_t SourceText::first_word(std::size_t offset) const {
 
 std::size_t SourceText::tab_before(std::size_t offset) const {
   const std::size_t start = line_start(offset);
-  const std::string_view before = text_.substr(start, offset - start);
-  const std::size_t tab = before.find('\t');
-  const bool only_space = before.find_first_not_of(" \t") == kNowhere;
-  return tab == kNowhere || !only_space ? kNowhere : start + tab;
+  if (start != last_start_) {
+    last_start_ = start;
+    last_indent_ = text_.find_first_not_of(" \t", start);
+    last_tab_ = text_.substr(0, last_indent_).find('\t', start);
+  }
+  return offset <= last_indent_ && last_tab_ < offset ? last_tab_ : kNowhere;
 }
 
 bool SourceText::quote_is_closed(std::size_t offset) const {

@@ -32,6 +32,9 @@ class SourceText {
   std::vector<std::size_t> starts_;
   mutable std::size_t last_offset_ = 0;  ///< Where the last answer was, so that one long line is counted once.
   mutable int last_column_ = 1;
+  mutable std::size_t last_start_ = std::string_view::npos;  ///< Start of the line that tab_before() looked at last.
+  mutable std::size_t last_indent_ = 0;                      ///< End of the indentation of that line.
+  mutable std::size_t last_tab_ = std::string_view::npos;    ///< First tab in that indentation.
 };
 
 /// The offset of the first byte that is neither UTF-8 nor a character of a text, or npos.

@@ -19,6 +19,7 @@ namespace stagecraft::config {
 namespace {
 
 constexpr std::size_t kDeepest = 100;
+constexpr std::size_t kMostValues = 1'000'000;  // Half a gigabyte of them.
 constexpr const char* kReuse = "use base and override";
 
 bool is_utf8(std::string_view text) {
@@ -147,6 +148,9 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void put(Value value) {
+    if (++values_ > kMostValues)
+      stop(value.where, fmt::format("a file holds at most {} keys and values, and here is one more", kMostValues),
+           "describe what repeats with a builder or a generator");
     if (frames_.empty()) {
       root_ = std::move(value);
       return;
@@ -204,6 +208,7 @@ class TreeBuilder : public YAML::EventHandler {
   std::vector<Frame> frames_;
   Value root_;
   int documents_ = 0;
+  std::size_t values_ = 0;
 };
 
 struct Wording {

@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/text.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -75,8 +77,9 @@ std::string caret_line(const Snippet& snippet) {
 }
 
 std::string place_of(const Where& where) {
-  if (where.line > 0) return fmt::format("{}:{}:{}: ", where.file, where.line, where.column);
-  return where.file.empty() ? "" : where.file + ": ";
+  const std::string file = printable(where.file);
+  if (where.line > 0) return fmt::format("{}:{}:{}: ", file, where.line, where.column);
+  return file.empty() ? "" : file + ": ";
 }
 
 Diagnostic without_place(std::string message, std::string help) {
@@ -90,15 +93,16 @@ Diagnostic without_place(std::string message, std::string help) {
 
 std::string render(const Diagnostic& problem) {
   std::string text = place_of(problem.where) + "error: ";
-  if (!problem.path.empty()) text += problem.path + ": ";
-  text += problem.message;
+  if (!problem.path.empty()) text += printable(problem.path) + ": ";
+  text += printable(problem.message);
   if (problem.more > 0) text += fmt::format("; and {} more like these", problem.more);
   if (auto snippet = snippet_of(problem.where)) {
     if (!snippet->line.empty() && snippet->line.back() == '\r') snippet->line.pop_back();
     narrow(*snippet);
-    text += fmt::format("\n{:>5} | {}\n      | {}", problem.where.line, snippet->line, caret_line(*snippet));
+    text += fmt::format("\n{:>5} | {}\n      | {}", problem.where.line, replace_unprintable(snippet->line),
+                        caret_line(*snippet));
   }
-  if (!problem.help.empty()) text += fmt::format("\n{}{}", kHelp, problem.help);
+  if (!problem.help.empty()) text += fmt::format("\n{}{}", kHelp, printable(problem.help));
   return text;
 }
 
@@ -129,8 +133,8 @@ Infeasible::Infeasible(std::string code, const std::string& message, const std::
     : Infeasible(Diagnostic{{}, {}, message, help, std::move(code)}) {}
 
 Infeasible::Infeasible(Diagnostic problem)
-    : std::runtime_error(problem.help.empty() ? problem.message
-                                              : fmt::format("{}\n{}{}", problem.message, kHelp, problem.help)),
+    : std::runtime_error(printable(problem.message) +
+                         (problem.help.empty() ? "" : fmt::format("\n{}{}", kHelp, printable(problem.help)))),
       problem_(std::move(problem)) {}
 
 }  // namespace stagecraft

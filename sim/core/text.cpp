@@ -40,6 +40,85 @@ std::string lower_case(std::string_view word) {
   return lower;
 }
 
+/// One character at the front of a text, or one byte that begins none.
+struct Character {
+  char32_t code;
+  std::size_t length;
+  bool valid;
+};
+
+Character first_character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  const Character invalid{first, 1, false};
+  if (first < 0x80) return {first, 1, true};
+  const std::size_t length = first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
+  if (length == 0 || length > text.size()) return invalid;
+  char32_t code = first & (0xFFU >> (length + 1));
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0U) != 0x80U) return invalid;
+    code = (code << 6U) | (byte(i) & 0x3FU);
+  }
+  constexpr char32_t kSmallest[] = {0, 0, 0x80, 0x800,
+                                    0x10000};  // By length: shorter forms of a character are invalid.
+  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
+  if (code < kSmallest[length] || surrogate || code > 0x10FFFF) return invalid;
+  return {code, length, true};
+}
+
+/// Control characters, line separators, zero-width and bidirectional format characters, noncharacters and tags.
+bool is_printable(char32_t c) {
+  struct Range {
+    char32_t first, last;
+  };
+  constexpr Range kUnprintable[] = {{0, 0x1F},        {0x7F, 0x9F},     {0x61C, 0x61C},    {0x200B, 0x200B},
+                                    {0x200E, 0x200F}, {0x2028, 0x202E}, {0x2060, 0x206F},  {0xFEFF, 0xFEFF},
+                                    {0xFFF9, 0xFFFB}, {0xFFFE, 0xFFFF}, {0xE0000, 0xE0FFF}};
+  return std::none_of(std::begin(kUnprintable), std::end(kUnprintable),
+                      [&](const Range& range) { return c >= range.first && c <= range.last; });
+}
+
+std::string escape_of(const Character& c) {
+  if (!c.valid) return fmt::format("\\x{:02x}", static_cast<unsigned>(c.code));
+  if (c.code == U'\n') return "\\n";
+  if (c.code == U'\t') return "\\t";
+  const auto code = static_cast<unsigned>(c.code);
+  return code > 0xFFFF ? fmt::format("\\U{:08x}", code) : fmt::format("\\u{:04x}", code);
+}
+
+/// The text with `replacement(character)` in place of what is not printable, except the characters of `kept`.
+template <class Replacement>
+std::string replaced(std::string_view text, std::string_view kept, const Replacement& replacement) {
+  std::string out;
+  out.reserve(text.size());
+  for (;;) {
+    const auto special = std::find_if(text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; });
+    const auto plain = static_cast<std::size_t>(special - text.begin());
+    out += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (text.empty()) return out;
+    const Character c = first_character(text);
+    const bool stays = c.valid && (is_printable(c.code) || (c.length == 1 && kept.find(text[0]) != kept.npos));
+    if (stays)
+      out += text.substr(0, c.length);
+    else
+      out += replacement(c);
+    text.remove_prefix(c.length);
+  }
+}
+
+constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
+
+std::string_view replacement_character(const Character&) { return kReplacementCharacter; }
+
+/// Whether a spreadsheet would compute something from the text.
+bool is_formula(std::string_view text) {
+  if (text.empty() || std::string_view("=+-@").find(text.front()) == std::string_view::npos) return false;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error != std::errc{} || end != text.data() + text.size();
+}
+
 }  // namespace
 
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates) {
@@ -88,10 +167,16 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
+std::string printable(std::string_view text) { return replaced(text, {}, escape_of); }
+
+std::string printable_lines(std::string_view text) { return replaced(text, "\n\t", escape_of); }
+
+std::string replace_unprintable(std::string_view text) { return replaced(text, "\n\t", replacement_character); }
+
 std::string xml_escape(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (const char c : text) switch (c) {
+  for (const char c : replace_unprintable(text)) switch (c) {
       case '&':
         out += "&amp;";
         break;
@@ -110,10 +195,13 @@ std::string xml_escape(std::string_view text) {
   return out;
 }
 
+std::string spreadsheet_text(std::string_view text) { return (is_formula(text) ? "'" : "") + printable(text); }
+
 std::string csv_cell(std::string_view text, bool quoted) {
-  if (!quoted && text.find_first_of(",\"\n") == std::string_view::npos) return std::string(text);
+  const std::string cell = spreadsheet_text(text);
+  if (!quoted && cell.find_first_of(",\"") == std::string::npos) return cell;
   std::string out;
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  for (const char c : cell) out += c == '"' ? std::string("\"\"") : std::string(1, c);
   return '"' + out + '"';
 }
 

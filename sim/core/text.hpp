@@ -19,10 +19,23 @@ std::string join(std::span<const std::string> words, std::string_view separator 
 std::vector<std::string> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
 
-/// Text for XML, SVG and HTML, inside an element as well as inside an attribute in double quotes.
+/// Text that a terminal shows as it is: control characters, line breaks, invisible characters, characters that reverse
+/// the direction of writing and bytes that are not UTF-8 become escapes such as \n, \u001b or \xff.
+std::string printable(std::string_view text);
+/// printable() for a whole output: its line breaks and tabs stay.
+std::string printable_lines(std::string_view text);
+/// Text of as many characters, in which U+FFFD stands for each one that printable() escapes, except line breaks and
+/// tabs.
+std::string replace_unprintable(std::string_view text);
+
+/// Text for XML, SVG and HTML, inside an element as well as inside an attribute in double quotes. U+FFFD stands for
+/// characters that printable() escapes, most of which XML forbids; line breaks and tabs stay.
 std::string xml_escape(std::string_view text);
-/// A cell of a CSV file, in double quotes where it has a comma, a quote or a line break, or where `quoted` asks for
-/// them.
+/// Printable text that a spreadsheet does not take for a formula: with an apostrophe before it where it would be one.
+/// Numbers stay as they are.
+std::string spreadsheet_text(std::string_view text);
+/// spreadsheet_text() as a cell of a CSV file, in double quotes where it has a comma or a quote, or where `quoted` asks
+/// for them.
 std::string csv_cell(std::string_view text, bool quoted = false);
 
 /// "1 device", "2 devices", "3 micro-batches".

@@ -12,8 +12,10 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/json.hpp"
+#include "sim/core/text.hpp"
 #include "sim/report/html_data.hpp"
 #include "sim/report/html_page.hpp"
+#include "sim/report/results_fields.hpp"
 
 namespace stagecraft {
 namespace {
@@ -135,18 +137,6 @@ std::vector<HtmlPart> html_parts(const HtmlSpans& spans, std::span<const HtmlMem
 /// Browsers were seen to draw this number of spans without trouble, from a page of 15 MB.
 constexpr std::size_t kMostSpans = 1'000'000;
 
-Json results_of(const KeptRun& run) {
-  std::optional<Json> results = Json::parse(run.results);
-  const Json* schema = results ? results->find("schema") : nullptr;
-  if (!schema || *schema != "results/1")
-    throw InputError({{{run.name + "/results.json", 0, 0},
-                       {},
-                       "these are not the results of a run",
-                       "give the folder that stagecraft run --out wrote",
-                       "not-results"}});
-  return *std::move(results);
-}
-
 /// The end of the run, and of each iteration in their order.
 void add_ends(Json& json, const HtmlSpans& spans) {
   std::map<std::int64_t, std::int64_t> ends;
@@ -190,12 +180,14 @@ HtmlSpans spans_of(const KeptRun& run, const Json& results, const std::map<std::
 
 /// What the page needs at once. The rest is appended to `parts`.
 Json run_json(const KeptRun& run, std::size_t& all, std::vector<std::string>& parts) {
-  Json json = JsonObject{{"name", run.name}, {"results", results_of(run)}, {"scenario", run.scenario}};
+  Json json = JsonObject{{"name", run.name},
+                         {"results", read_results(run.results, run.name + "/results.json")},
+                         {"scenario", run.scenario}};
   std::map<std::string, std::int64_t> devices;
   JsonArray names;
   for (const Json& d : json["results"].at("devices").items()) {
     names.push_back(d.at("name"));
-    devices.emplace(d.at("name").text(), std::ssize(devices));
+    devices.emplace(spreadsheet_text(d.at("name").text()), std::ssize(devices));  // As in the CSV files.
   }
   if (!names.empty()) json["devices"] = std::move(names);
   const HtmlSpans spans = spans_of(run, json["results"], devices, all);

@@ -13,11 +13,11 @@
 namespace stagecraft {
 namespace {
 
-/// Text between script tags: no name can end it, or begin a comment.
+/// Text between script tags: no name can end it, begin a comment, or reverse the direction of writing.
 std::string json_block(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (const char c : text) {
+  for (const char c : replace_unprintable(text)) {
     if (c == '<')
       out += "\\u003c";
     else

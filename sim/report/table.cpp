@@ -27,7 +27,7 @@ std::vector<std::pair<std::size_t, TableColumn>> text_columns(const Table& table
     if (column.heading.empty()) continue;
     if (column.widens)
       for (const TableRow& row : table.rows)
-        column.width = std::max(column.width, static_cast<int>(row.cells[c].text.size()));
+        column.width = std::max(column.width, static_cast<int>(printable(row.cells[c].text).size()));
     columns.emplace_back(c, std::move(column));
   }
   return columns;
@@ -55,8 +55,8 @@ std::string rows_text(const Table& table) {
   std::string text;
   for (const TableRow& row : table.rows) {
     for (const auto& [c, column] : columns)
-      if (has(row, column)) text += padded(column, row.cells[c].text);
-    if (!row.failure.empty()) text += "  " + row.failure;
+      if (has(row, column)) text += padded(column, printable(row.cells[c].text));
+    if (!row.failure.empty()) text += "  " + printable(row.failure);
     text += row.note + '\n';
   }
   return text;

@@ -72,8 +72,11 @@ std::vector<std::string> Arguments::list(const std::string& name) const {
 void print(std::string_view text) {
   if (launched().rank > 0) return;
   errno = 0;
-  if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size()) refuse_stdout();
+  const std::string shown = printable_lines(text);
+  if (std::fwrite(shown.data(), 1, shown.size(), stdout) < shown.size()) refuse_stdout();
 }
+
+void print_error_text(std::string_view text) { fmt::print(stderr, "{}", printable_lines(text)); }
 
 void flush() {
   errno = 0;
@@ -87,7 +90,7 @@ std::atomic<bool> progress_shown = false;
 void show_progress(const std::string& what) {
   if (isatty(STDERR_FILENO) == 0) return;
   progress_shown = !what.empty();
-  fmt::print(stderr, "\r\033[K{}", what);
+  fmt::print(stderr, "\r\033[K{}", printable(what));
 }
 
 bool progress_is_shown() { return progress_shown; }
@@ -131,10 +134,10 @@ void check_format(const std::string& format, const std::vector<std::string>& all
 void warn(const std::vector<Diagnostic>& warnings) {
   for (std::size_t i = 0; i < std::min(warnings.size(), kMostWarnings); ++i) {
     const Diagnostic& w = warnings[i];
-    fmt::print(stderr, "{}:{}:{}: warning: {}{}{}\n", w.where.file, w.where.line, w.where.column, w.path,
-               w.path.empty() ? "" : ": ", w.message);
+    print_error("{}:{}:{}: warning: {}{}{}\n", w.where.file, w.where.line, w.where.column, w.path,
+                w.path.empty() ? "" : ": ", w.message);
   }
-  if (warnings.size() > kMostWarnings) fmt::print(stderr, "{} more warnings\n", warnings.size() - kMostWarnings);
+  if (warnings.size() > kMostWarnings) print_error("{} more warnings\n", warnings.size() - kMostWarnings);
 }
 
 std::string diagnostics_json(const std::vector<Diagnostic>& problems) {

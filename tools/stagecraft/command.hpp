@@ -3,7 +3,10 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include <fmt/core.h>
 
 #include "sim/core/catalog.hpp"
 #include "sim/core/output.hpp"
@@ -51,8 +54,16 @@ Catalog<Command> all();
 
 /// Prints to stdout; every command writes results through it. A closed pipe ends the program quietly, a full disk with
 /// BackendError, from flush() at the latest. Of processes started together only the first prints.
+/// What is not printable() is escaped.
 void print(std::string_view text);
 void flush();
+
+/// Prints to stderr what is not a result; what is not printable() is escaped.
+void print_error_text(std::string_view text);
+template <class... T>
+void print_error(fmt::format_string<T...> format, T&&... values) {
+  print_error_text(fmt::format(format, std::forward<T>(values)...));
+}
 
 /// What a command that takes long is doing now: one line on a terminal, which the next takes the place of; nothing
 /// elsewhere.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <map>
 #include <set>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "sim/core/text.hpp"
 #include "sim/plan/edgepipe/pipeedge_files.hpp"
 #include "sim/plan/edgepipe/search.hpp"
+#include "tools/stagecraft/command.hpp"
 
 namespace stagecraft {
 namespace {
@@ -103,7 +103,7 @@ Profiles connected(Profiles p, const edgepipe::Chain& plan) {
   return p;
 }
 
-void warn(const std::string& warning) { std::fputs((warning + "\n").c_str(), stderr); }
+void warn(const std::string& warning) { print_error("{}\n", warning); }
 
 void warn_of_lost(const Profiles& all, const Profiles& kept) {
   const auto hosts = [](const Profiles& p) {

@@ -170,7 +170,7 @@ int main(int argc, char** argv) {
   const Ending ending = settle(attempt(argc, argv));
   std::fflush(stdout);
   if (ending.code != 0 && !ending.text.empty())
-    fmt::print(stderr, "{}{}", ending.text, ending.text.back() == '\n' ? "" : "\n");
+    print_error("{}{}", ending.text, ending.text.back() == '\n' ? "" : "\n");
   leave_world(ending.code);
   return ending.code;
 }

@@ -11,6 +11,7 @@
 #include "sim/experiment/library.hpp"
 #include "sim/experiment/scenario.hpp"
 #include "sim/experiment/simgrid_xml.hpp"
+#include "tools/stagecraft/command.hpp"
 #include "topologies/simgrid_xml.hpp"
 
 namespace stagecraft {
@@ -56,9 +57,9 @@ int export_simgrid(const Arguments& a) {
   const Cluster cluster = cluster_in(a.text("FILE"), a.list("set"));
   const std::string text = simgrid_xml(cluster);
   if (!cluster.changes.empty() || cluster.jitter.most > 0)
-    fmt::print(stderr, "note: changes over time are not part of the platform\n");
+    print_error("note: changes over time are not part of the platform\n");
   if (const std::vector<std::string> lost = types_lost(cluster); !lost.empty())
-    fmt::print(stderr, "note: of these device types the platform has only speed and memory: {}\n", join(lost));
+    print_error("note: of these device types the platform has only speed and memory: {}\n", join(lost));
   if (!a.has("out")) return print(text), 0;
   write_output_of(a, "out", text, CommentStyle::Markup);
   return print("wrote " + a.text("out") + "\n"), 0;
@@ -74,9 +75,9 @@ std::string import_simgrid(const Arguments& a) {
                                 [](const config::Member& f) { return f.key == "memory_bandwidth" || f.key == "type"; });
   const config::Value cluster = platform_cluster(a.text("FILE"), std::move(fields));
   if (const config::Value* types = cluster.find("types"); types && !types->members.empty() && !said)
-    fmt::print(stderr,
-               "note: a platform has no memory bandwidth, which counts as unlimited; "
-               "--set memory_bandwidth=\"1 TB/s\" or type=NAME says it\n");
+    print_error(
+        "note: a platform has no memory bandwidth, which counts as unlimited; "
+        "--set memory_bandwidth=\"1 TB/s\" or type=NAME says it\n");
   return config::to_yaml(cluster, false);
 }
 

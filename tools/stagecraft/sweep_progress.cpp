@@ -30,7 +30,7 @@ void SweepProgressLine::show(const SweepProgress& p) {
   if (terminal_)
     show_progress(progress_text(p, true));
   else
-    fmt::print(stderr, "{}\n", progress_text(p, false));
+    print_error("{}\n", progress_text(p, false));
 }
 
 NotedInterrupt::NotedInterrupt() {

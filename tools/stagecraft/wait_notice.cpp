@@ -41,7 +41,7 @@ void WaitNotice::watch() {
     const std::string doing = current_activity();
     if (doing.empty() || progress_is_shown()) continue;
     const auto passed = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin_);
-    fmt::print(stderr, "after {} s: {}\n", passed.count(), doing);
+    print_error("after {} s: {}\n", passed.count(), doing);
   }
 }
 

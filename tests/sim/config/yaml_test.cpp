@@ -166,6 +166,21 @@ TEST_CASE("files that are empty, binary or absent are one problem") {
   CHECK_THROWS_AS(problems.throw_if_any(), InputError);
 }
 
+TEST_CASE("many values on one line, behind a long indentation, do no harm") {
+  std::string text = std::string(100000, ' ') + "[";
+  for (int i = 0; i < 100000; ++i) text += "{a: 1},";
+  CHECK(good("k:\n" + text + "]").at("k").items.size() == 100000);
+}
+
+TEST_CASE("a file with too many values is refused") {
+  std::string text = "[";
+  for (int i = 0; i < 1000001; ++i) text += "1,";
+  Problems problems;
+  CHECK(parse_yaml(text + "]", "t.yaml", problems).unreadable);
+  REQUIRE(problems.list().size() == 1);
+  CHECK(problems.list().front().message == "a file holds at most 1000000 keys and values, and here is one more");
+}
+
 TEST_CASE("a map of many keys is read in reasonable time") {
   std::string text;
   for (int i = 0; i < 50000; ++i) text += "k" + std::to_string(i) + ": 1\n";

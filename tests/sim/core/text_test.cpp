@@ -90,14 +90,43 @@ TEST_CASE("devices are not read: some never end") {
 
 TEST_CASE("text for XML has no character that ends an element or an attribute") {
   CHECK(xml_escape("a<b> & \"c\" 'd'") == "a&lt;b&gt; &amp; &quot;c&quot; 'd'");
+  CHECK(xml_escape("\x1b\b\uFFFF\xff\u202e<") == "\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD&lt;");
 }
 
 TEST_CASE("a CSV cell is in quotes only where it needs them") {
   CHECK(csv_cell("plain text") == "plain text");
   CHECK(csv_cell("a,b") == "\"a,b\"");
   CHECK(csv_cell("say \"x\"") == "\"say \"\"x\"\"\"");
-  CHECK(csv_cell("two\nlines") == "\"two\nlines\"");
+  CHECK(csv_cell("two\nlines") == "two\\nlines");
   CHECK(csv_cell("", true) == "\"\"");
+}
+
+TEST_CASE("a CSV cell is no formula, and a number stays a number") {
+  for (const char* formula : {"=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-1+1", "-", "+"})
+    CHECK(csv_cell(formula) == std::string("'") + formula);
+  for (const char* number : {"-1", "-1.5e-3", "-inf", "1", ".5"}) CHECK(csv_cell(number) == number);
+  CHECK(csv_cell("=a,b") == "\"'=a,b\"");
+  CHECK(csv_cell("\t=1") == "\\t=1");
+}
+
+TEST_CASE("printable text has no control character, no mark of direction and no broken UTF-8") {
+  CHECK(printable("plain, é, \u05d0, \U0001F600") == "plain, é, \u05d0, \U0001F600");
+  CHECK(printable("\x1b[31mred\x1b[0m") == "\\u001b[31mred\\u001b[0m");
+  CHECK(printable("a\nb\tc\rd\x7f") == "a\\nb\\tc\\u000dd\\u007f");
+  CHECK(printable(std::string_view("a\0b", 3)) == "a\\u0000b");
+  CHECK(printable("\u0085\u009b2J") == "\\u0085\\u009b2J");
+  CHECK(printable("\u202eabc\u2066\ufeff\u2028") == "\\u202eabc\\u2066\\ufeff\\u2028");
+  CHECK(printable("\U000E0041") == "\\U000e0041");
+  // Not UTF-8: a lone byte, a cut character, an overlong form, a surrogate, and what is above U+10FFFF.
+  CHECK(printable("\xff") == "\\xff");
+  CHECK(printable("\xe2\x82") == "\\xe2\\x82");
+  CHECK(printable("\xc0\xaf") == "\\xc0\\xaf");
+  CHECK(printable("\xe0\x80\xaf") == "\\xe0\\x80\\xaf");
+  CHECK(printable("\xed\xa0\x80") == "\\xed\\xa0\\x80");
+  CHECK(printable("\xf4\x90\x80\x80") == "\\xf4\\x90\\x80\\x80");
+  CHECK(printable(printable("\x1b\xff\n")) == printable("\x1b\xff\n"));
+  CHECK(printable_lines("a\n\tb\x1b\r\n") == "a\n\tb\\u001b\\u000d\n");
+  CHECK(replace_unprintable("é\x1b\t\u202e\xff") == "é\uFFFD\t\uFFFD\uFFFD");
 }
 
 TEST_CASE("* stands for any letters") {

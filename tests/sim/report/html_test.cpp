@@ -357,7 +357,7 @@ TEST_CASE("names cannot leave their place") {
   CHECK(count(page, "</script") == 3);
   CHECK(count(between(page, kDataOpen, "</script>"), "<") == 0);
   CHECK(between(page, "<title>", "</title>") ==
-        "&lt;/script&gt;&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&lt;!-- &amp; 'x', \\ \n{{script}} \xff");
+        "&lt;/script&gt;&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&lt;!-- &amp; 'x', \\ \n{{script}} \uFFFD");
   const ParsedJson shown = data_of(page)["runs"][0];
   CHECK(shown["devices"][0] == bad);
   CHECK(shown["scenario"] == bad + " \uFFFD");
@@ -400,12 +400,26 @@ TEST_CASE("files that are not what they should be") {
   };
   CHECK(with(&KeptRun::results, "results/1", "plans/1") == "out/a/results.json:0: these are not the results of a run");
   CHECK(with(&KeptRun::results, "{", "") == "out/a/results.json:0: these are not the results of a run");
-  CHECK(with(&KeptRun::results, "\"devices\"", "\"d\"").find("out/a/results.json lacks what the page shows") !=
-        std::string::npos);
+  // A field that is missing, unknown or of another type is named.
+  const auto field = [&](const std::string& what, const std::string& by) {
+    KeptRun run = good;
+    run.results = replaced(run.results, what, by);
+    try {
+      html_page(std::vector{run}, "t");
+    } catch (const InputError& e) {
+      return e.problems().front().path + ": " + e.problems().front().message;
+    }
+    return std::string("nothing");
+  };
+  CHECK(field("\"devices\"", "\"devicez\"") == "devicez: no such field");
+  CHECK(field("\"makespan_s\": ", "\"makespan_s\": -").starts_with("makespan_s: -"));
+  CHECK(field("\"makespan_s\": ", "\"makespan_s\": \"long\", \"x\": ").starts_with("x: no such field"));
+  CHECK(field("\"used\": true", "\"used\": 2") == "devices[0].used: '2' is neither true nor false");
+  CHECK(field("\"name\": \"d0\"", "\"name\": {}") == "devices[0].name: a map cannot stand here");
   CHECK(with(&KeptRun::results, "\"instructions\": ", "\"instructions\": 1")
             .starts_with("out/a/spans.csv:0: there are "));
   const std::string said = fmt::format("\"instructions\": {}", ParsedJson::parse(good.results)["instructions"].dump());
-  CHECK(with(&KeptRun::results, said, said + ".5").starts_with("out/a/spans.csv:0: there are "));
+  CHECK(field(said, said + ".5").find("is not a whole number") != std::string::npos);
   CHECK(with(&KeptRun::results, "\"name\": \"d0\"", "\"name\": \"other\"") ==
         "out/a/spans.csv:2: results.json knows no device 'd0'");
   CHECK(with(&KeptRun::spans, "start_ns", "start") == "out/a/spans.csv:1: there is no column 'start_ns'");

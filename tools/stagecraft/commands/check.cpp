@@ -38,7 +38,7 @@ std::string check_file(const std::string& given, const std::vector<std::string>&
   }
   if (kind == "cluster") {
     const Cluster cluster = build_cluster(load_cluster_file(file));
-    for (const std::string& note : odd_magnitudes(cluster)) fmt::print(stderr, "note: {}\n", note);
+    for (const std::string& note : odd_magnitudes(cluster)) print_error("note: {}\n", note);
     return fmt::format("cluster {}: {} devices of {} type{}, {} links", cluster.name, cluster.devices.size(),
                        cluster.types.size(), cluster.types.size() == 1 ? "" : "s", cluster.links.size());
   }
@@ -55,7 +55,7 @@ std::string check_file(const std::string& given, const std::vector<std::string>&
                        published.tables.size() == 1 ? "" : "s");
   }
   const CompiledExperiment p = compile(load_experiment(file, sets));
-  for (const std::string& note : remarks(p)) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : remarks(p)) print_error("note: {}\n", note);
   std::set<DeviceId> devices;
   for (const Stage& stage : p.plan.stages) devices.insert(stage.devices().begin(), stage.devices().end());
   return fmt::format("scenario: {} stages on {} devices, {} instructions, schedule {}, weights {}",
@@ -85,7 +85,7 @@ int execute(const Arguments& a) {
     print(diagnostics_json(problems) + "\n");
   } else {
     print(good);
-    if (!problems.empty()) fmt::print(stderr, "{}\n", render(problems));
+    if (!problems.empty()) print_error("{}\n", render(problems));
   }
   return code;
 }

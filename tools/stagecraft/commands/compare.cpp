@@ -10,6 +10,7 @@
 #include "sim/core/json.hpp"
 #include "sim/core/text.hpp"
 #include "sim/report/drawings.hpp"
+#include "sim/report/results_fields.hpp"
 #include "sim/search/schedule_table.hpp"
 #include "tools/stagecraft/command.hpp"
 
@@ -27,17 +28,16 @@ constexpr Row kRows[] = {{"one iteration", "makespan_s", "ms", 1e3},          {"
                          {"throughput", "throughput_samples_per_s", "/s", 1}, {"bubble", "bubble", "%", 100},
                          {"steady bubble", "steady_bubble", "%", 100},        {"energy", "energy_J", "J", 1}};
 
-Json read_results(const std::string& given) {
-  const std::string help = "give the folder that stagecraft run --out wrote";
+Json results_in(const std::string& given) {
   std::error_code error;
   const std::string file = std::filesystem::is_directory(given, error) ? given + "/results.json" : given;
   if (!std::filesystem::exists(file, error))
-    throw InputError({{{given, 0, 0}, {}, "there are no results here", help, "unreadable-file"}});
-  std::optional<Json> json = Json::parse(read_file(file));
-  const Json* schema = json ? json->find("schema") : nullptr;
-  if (!schema || *schema != "results/1")
-    throw InputError({{{file, 0, 0}, {}, "these are not the results of a run", help, "not-results"}});
-  return *std::move(json);
+    throw InputError({{{given, 0, 0},
+                       {},
+                       "there are no results here",
+                       "give the folder that stagecraft run --out wrote",
+                       "unreadable-file"}});
+  return read_results(read_file(file), file);
 }
 
 /// NaN for what was not timed.
@@ -65,13 +65,13 @@ int print_table(const Arguments& a) {
   const auto files = a.list("RUN");
   if (files.size() < 2) throw InputError("two runs or more are needed", "stagecraft compare out/a out/b");
   std::vector<Json> runs;
-  for (const std::string& f : files) runs.push_back(read_results(f));
+  for (const std::string& f : files) runs.push_back(results_in(f));
   const bool csv = a.text("format") == "csv";
   std::string text = csv ? "number,unit" : fmt::format("{:<16}", "");
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const auto& p = runs[i].at("provenance");
     const std::string name = fmt::format("{} ({})", files[i], p.at("clock").text());
-    text += csv ? "," + name : fmt::format("{:>28}", name);
+    text += csv ? "," + csv_cell(name) : fmt::format("{:>28}", name);
   }
   text += '\n';
   const auto line = [&](const char* name, const char* unit, auto&& value) {
@@ -153,15 +153,15 @@ int compare_schedules(const Arguments& a) {
   if (a.has("svg")) check_output_of(a, "svg");
   ScheduleTable table = table_of(a, file, by);
   sort_rows(table, by);
-  for (const std::string& note : table.notes) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : table.notes) print_error("note: {}\n", note);
   if (const std::string line = unexchanged_text(table); format != "text" && !line.empty())
-    fmt::print(stderr, "note: {}\n", line);
+    print_error("note: {}\n", line);
   print(in_format(table, format));
   if (std::none_of(table.rows.begin(), table.rows.end(), [](const ScheduleRow& r) { return r.ran(); })) return 3;
   if (a.flag("gantt")) print("\n" + gantt_strips(strips_of(table), table.cluster, width));
   if (a.has("svg")) {
     write_output_of(a, "svg", strips_svg(strips_of(table), table.cluster, table.title), CommentStyle::Markup);
-    fmt::print(stderr, "wrote {}\n", a.text("svg"));
+    print_error("wrote {}\n", a.text("svg"));
   }
   return 0;
 }

@@ -37,7 +37,7 @@ int execute(const Arguments& a) {
   const Experiment experiment = load_experiment(a.text("FILE"), a.list("set"));
   const bool terminal = isatty(STDERR_FILENO) != 0;
   const Convergence c = converge(experiment, o, [&](const std::string& what) {
-    fmt::print(stderr, "{}{}{}", terminal ? "\r\033[K" : "", what, terminal ? "" : "\n");
+    fmt::print(stderr, "{}{}{}", terminal ? "\r\033[K" : "", printable(what), terminal ? "" : "\n");
   });
   if (terminal) fmt::print(stderr, "\r\033[K");
   print(fmt::format("{} updates of {} samples, {} seed{}; loss of the weights themselves\n\n", o.updates,
@@ -49,7 +49,7 @@ int execute(const Arguments& a) {
     write_listed(folder, "convergence.csv", convergence_csv(c), overwrite);
     write_listed(folder, "tta.csv", tta_csv(c, targets), overwrite);
     write_listed(folder, "convergence.svg", convergence_svg(c, experiment.title), overwrite);
-    fmt::print(stderr, "wrote {}/convergence.csv, tta.csv, convergence.svg\n", folder);
+    print_error("wrote {}/convergence.csv, tta.csv, convergence.svg\n", folder);
   }
   return 0;
 }

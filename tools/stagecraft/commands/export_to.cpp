@@ -37,8 +37,8 @@ int export_chakra(const Arguments& a) {
   }
   write("devices.txt", devices);
   if (!made.groups.empty()) write("groups.json", made.groups);
-  for (const std::string& note : made.notes) fmt::print(stderr, "note: {}\n", note);
-  fmt::print(stderr, "note: links are not part of traces; give ASTRA-sim a network of {} ranks\n", made.traces.size());
+  for (const std::string& note : made.notes) print_error("note: {}\n", note);
+  print_error("note: links are not part of traces; give ASTRA-sim a network of {} ranks\n", made.traces.size());
   print(fmt::format(
       "wrote {} traces of {} instructions to {}\nASTRA-sim reads them with --workload-configuration={}/rank{}\n",
       made.traces.size(), c.program.size(), folder, folder,

@@ -89,8 +89,7 @@ std::string import_onnx(const Arguments& a) {
   const std::string file = a.text("FILE");
   const MappedFile mapped(file);
   const onnx::Imported imported = onnx::import_model(mapped.bytes(), file, options);
-  for (const std::string& warning : imported.warnings)
-    std::fputs(fmt::format("{}: warning: {}\n", file, warning).c_str(), stderr);
+  for (const std::string& warning : imported.warnings) print_error("{}: warning: {}\n", file, warning);
   return onnx::to_yaml(imported);
 }
 
@@ -131,8 +130,7 @@ std::string import_model(const Arguments& a) {
     return timed_model_yaml(read_pipedream_graph(text, file, a.has("samples") ? a.count("samples", 1, 1 << 20) : 1),
                             "From a PipeDream profile");
   const msr::PiperFile read = msr::read_piper(text, file);
-  for (const std::string& warning : read.warnings)
-    std::fputs(fmt::format("{}: warning: {}\n", file, warning).c_str(), stderr);
+  for (const std::string& warning : read.warnings) print_error("{}: warning: {}\n", file, warning);
   return timed_model_yaml(model_of(read.input), "From an input of Piper");
 }
 

@@ -19,7 +19,7 @@ int execute(const Arguments& a) {
                                  .replay = replay_rows(a, a.text("backend"), kReplay)};
   const PlanTable table = compare_plans(load_experiment(a.text("FILE"), a.list("set")), options, show_progress);
   hide_progress();
-  for (const std::string& note : table.notes) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : table.notes) print_error("note: {}\n", note);
   print(format == "csv" ? plans_csv(table) : format == "json" ? plans_json(table) + "\n" : to_text(table));
   return std::any_of(table.rows.begin(), table.rows.end(), [](const PlanRow& r) { return r.ran(); }) ? 0 : 3;
 }

@@ -26,8 +26,7 @@ int execute(const Arguments& a) {
   }
   const std::string file = a.text("out");
   write_output_of(a, "out", yaml, CommentStyle::Hash);
-  fmt::print(stderr, "wrote {}: {} layers, {} at once on {}\n", file, profile.layers.size(), profile.threads,
-             profile.machine);
+  print_error("wrote {}: {} layers, {} at once on {}\n", file, profile.layers.size(), profile.threads, profile.machine);
   return 0;
 }
 

@@ -152,7 +152,7 @@ void add_scenario(const std::string& given, const Arguments& a, std::vector<Kept
 
 void write_page(const Arguments& a, const std::string& page) {
   write_output_of(a, "out", page, CommentStyle::Markup);
-  fmt::print(stderr, "wrote {}\n", a.text("out"));
+  print_error("wrote {}\n", a.text("out"));
 }
 
 int write_sweep(const Arguments& a, const SweepTable& table, const std::string& results, const std::string& base) {
@@ -176,8 +176,8 @@ int run_and_write_sweep(const Arguments& a, const std::string& given) {
   SweepProgressLine line;
   const SweepEnd end = run_sweep(plan, options, [&](const SweepProgress& p) { line.show(p); });
   if (!end.stopped) return write_sweep(a, results_in(plan.out), plan.out, plan.sweep.base_file);
-  fmt::print(stderr, "interrupted: {} to go, which the same command does\n",
-             end.progress.all - end.progress.there - end.progress.done);
+  print_error("interrupted: {} to go, which the same command does\n",
+              end.progress.all - end.progress.there - end.progress.done);
   return kInterrupted;
 }
 

@@ -43,12 +43,12 @@ int execute(const Arguments& a) {
   flush();
   if (a.has("html")) {
     write_output_of(a, "html", reproduced_html(all), CommentStyle::Markup);
-    fmt::print(stderr, "wrote {}\n", a.text("html"));
+    print_error("wrote {}\n", a.text("html"));
   }
   if (unexpected == 0) return 0;
-  fmt::print(stderr, "{}{} not come out as {} file says under missed\n", changes,
-             unexpected == 1 ? "1 published figure does" : fmt::format("{} published figures do", unexpected),
-             unexpected == 1 ? "its" : "their");
+  print_error("{}{} not come out as {} file says under missed\n", changes,
+              unexpected == 1 ? "1 published figure does" : fmt::format("{} published figures do", unexpected),
+              unexpected == 1 ? "its" : "their");
   return kMissed;
 }
 

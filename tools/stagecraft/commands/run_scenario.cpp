@@ -53,22 +53,22 @@ void write_results(const std::string& folder, const CompiledExperiment& p, const
   const bool drawn = o.timeline.instruction_times;
   const auto wanted = [&](const char* what) { return drawn && (!report || config::as_bool(report->at(what))); };
   const std::size_t size = p.program.size();
-  if (!drawn) fmt::print(stderr, "left out what shows instructions, which were not timed (run.gpu.timing: off)\n");
+  if (!drawn) print_error("left out what shows instructions, which were not timed (run.gpu.timing: off)\n");
   std::vector<RunFile> files{{"scenario.yaml", [&] { return config::to_yaml(scenario, true); }}};
   if (wanted("spans")) {
     files.push_back({"spans.csv", [&] { return spans_csv(p.program, o.timeline, o.report, p.cluster()); }});
     files.push_back({"memory.csv", [&] { return memory_csv(p.program, o.timeline, o.report, p.cluster()); }});
   }
   if (wanted("trace") && size > kMostTraced)
-    fmt::print(stderr, "left out trace.json, which no viewer opens with {} instructions\n", size);
+    print_error("left out trace.json, which no viewer opens with {} instructions\n", size);
   else if (wanted("trace"))
     files.push_back({"trace.json", [&] { return chrome_trace(p.program, o.timeline, p.cluster()); }});
   if (wanted("svg") && size > kMostDrawn)
-    fmt::print(stderr, "left out timeline.svg: it would show {} instructions, and {} are legible\n", size, kMostDrawn);
+    print_error("left out timeline.svg: it would show {} instructions, and {} are legible\n", size, kMostDrawn);
   else if (wanted("svg"))
     files.push_back({"timeline.svg", [&] { return timeline_svg(p.program, o.timeline, p.cluster(), title); }});
   if (wanted("html") && size > kMostTraced)
-    fmt::print(stderr, "left out report.html, which no browser draws with {} instructions\n", size);
+    print_error("left out report.html, which no browser draws with {} instructions\n", size);
   else if (wanted("html"))
     files.push_back(
         {"report.html", [&] { return html_page(std::vector{kept_run(o.timeline.provenance.backend, p, o)}, title); }});
@@ -77,7 +77,7 @@ void write_results(const std::string& folder, const CompiledExperiment& p, const
   write_run(folder, files, overwrite);
   std::string written = files.back().name;
   for (std::size_t i = 0; i + 1 < files.size(); ++i) written += ", " + files[i].name;
-  fmt::print(stderr, "wrote {}/{}\n", folder, written);
+  print_error("wrote {}/{}\n", folder, written);
 }
 
 /// SimGrid goes through all transfers under way whenever one of them ends.
@@ -85,8 +85,8 @@ void suggest_fluid(const Program& program, const std::string& backend) {
   constexpr int kManyDevices = 256;
   constexpr std::size_t kManyInstructions = 300'000;
   if (backend == "simgrid" && program.devices >= kManyDevices && program.size() >= kManyInstructions)
-    fmt::print(stderr, "hint: with {} devices --backend fluid is many times faster; it shares links by the same rule\n",
-               program.devices);
+    print_error("hint: with {} devices --backend fluid is many times faster; it shares links by the same rule\n",
+                program.devices);
 }
 
 int execute(const Arguments& a) {
@@ -100,10 +100,10 @@ int execute(const Arguments& a) {
   if (a.has("out") && world().rank == 0) make_run_folder(a.text("out"), overwrite_of(a));
   const Outcome outcome = run(compiled, a.text("backend"));
   if (outcome.timeline.elsewhere) return 0;
-  for (const std::string& line : remarks(compiled)) fmt::print(stderr, "note: {}\n", line);
+  for (const std::string& line : remarks(compiled)) print_error("note: {}\n", line);
   if (outcome.timeline.processes > 1)
-    fmt::print(stderr, "{} processes ran it together; their clocks agree to {}\n", outcome.timeline.processes,
-               to_text(outcome.timeline.clock_uncertainty));
+    print_error("{} processes ran it together; their clocks agree to {}\n", outcome.timeline.processes,
+                to_text(outcome.timeline.clock_uncertainty));
   const std::string json = results_of(compiled, outcome);
   if (format == "json") {
     print(json + "\n");
@@ -117,13 +117,13 @@ int execute(const Arguments& a) {
   }
   if (a.has("out")) write_results(a.text("out"), compiled, outcome, json, overwrite_of(a));
   if (a.has("html") && !outcome.timeline.instruction_times) {
-    fmt::print(stderr, "left out {}: instructions were not timed (run.gpu.timing: off)\n", a.text("html"));
+    print_error("left out {}: instructions were not timed (run.gpu.timing: off)\n", a.text("html"));
   } else if (a.has("html")) {
     const std::string& own = compiled.experiment.title;
     const std::string title = own.empty() ? a.text("FILE") : own;
     write_output_of(a, "html", html_page(std::vector{kept_run(a.text("FILE"), compiled, outcome)}, title),
                     CommentStyle::Markup);
-    fmt::print(stderr, "wrote {}\n", a.text("html"));
+    print_error("wrote {}\n", a.text("html"));
   }
   return 0;
 }

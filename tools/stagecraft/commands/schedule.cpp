@@ -72,7 +72,7 @@ int execute(const Arguments& a) {
   }
   throw_if_bad(q.checked, q.name);
   if (format == "csv") {
-    fmt::print(stderr, "{}", warnings_text(q.checked));
+    print_error("{}", warnings_text(q.checked));
     return print(to_csv(without_updates(q.one))), 0;
   }
   const Program program = program_of(a, q);

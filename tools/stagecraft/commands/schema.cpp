@@ -1,6 +1,7 @@
 #include "sim/cost/profile.hpp"
 #include "sim/experiment/scenario.hpp"
 #include "sim/published/published.hpp"
+#include "sim/report/results_fields.hpp"
 #include "sim/sweep/sweep.hpp"
 #include "tools/stagecraft/command.hpp"
 
@@ -9,7 +10,7 @@ namespace {
 
 int execute(const Arguments& a) {
   const std::string kind = a.text("KIND");
-  const std::vector<std::string> kinds = {"scenario", "model", "cluster", "profile", "sweep", "published"};
+  const std::vector<std::string> kinds = {"scenario", "model", "cluster", "profile", "sweep", "published", "results"};
   if (kind == "scenario")
     print(config::json_schema(scenario_fields(), kind));
   else if (kind == "model")
@@ -22,6 +23,8 @@ int execute(const Arguments& a) {
     print(config::json_schema(sweep_fields(), kind));
   else if (kind == "published")
     print(config::json_schema(published_fields(), kind));
+  else if (kind == "results")
+    print(config::json_schema(results_fields(), kind));
   else
     throw InputError("there is no schema '" + kind + "'", suggest(kind, kinds));
   return 0;
@@ -34,7 +37,8 @@ extern const Command schema{
     .summary = "Print the JSON Schema of a kind of file, for editors",
     .group = "Around",
     .example = "stagecraft schema scenario > scenario.schema.json",
-    .arguments = {{"KIND", Argument::Kind::Text, "scenario, model, cluster, profile, sweep or published", {}, true}},
+    .arguments =
+        {{"KIND", Argument::Kind::Text, "scenario, model, cluster, profile, sweep, published or results", {}, true}},
     .run = execute,
 };
 

@@ -25,9 +25,9 @@ int execute(const Arguments& a) {
   options.replay = replay_rows(a, options.backend, kReplay);
   const ChoiceTable table = search_choices(load_experiment(a.text("FILE"), a.list("set")), options, show_progress);
   hide_progress();
-  for (const std::string& note : table.notes) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : table.notes) print_error("note: {}\n", note);
   if (const std::string line = unexchanged_text(table); format != "text" && !line.empty())
-    fmt::print(stderr, "note: {}\n", line);
+    print_error("note: {}\n", line);
   print(format == "csv"    ? choices_csv(table)
         : format == "json" ? choices_json(table) + "\n"
                            : to_text(table, a.flag("all")));

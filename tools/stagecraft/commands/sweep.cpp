@@ -76,22 +76,22 @@ int execute(const Arguments& a) {
   }
   if (end.elsewhere) return 0;
   for (const int rank : end.lost)
-    fmt::print(stderr, "process {} of {} was lost; others have done what it had\n", rank, world().size);
+    print_error("process {} of {} was lost; others have done what it had\n", rank, world().size);
   for (const auto& [rank, why] : end.without_workers)
-    fmt::print(stderr, "process {} of {}: {}; others have done what it had\n", rank, world().size, why);
-  if (options.reuse) fmt::print(stderr, "{} taken over from other versions\n", pluralize(end.reused, "result"));
+    print_error("process {} of {}: {}; others have done what it had\n", rank, world().size, why);
+  if (options.reuse) print_error("{} taken over from other versions\n", pluralize(end.reused, "result"));
   const SweepProgress& p = end.progress;
-  fmt::print(stderr, "{} on {}: {} there before, {} now, results in {}\n", pluralize(p.all, "point"), plan.backend,
-             p.there, p.done, plan.out);
+  print_error("{} on {}: {} there before, {} now, results in {}\n", pluralize(p.all, "point"), plan.backend, p.there,
+              p.done, plan.out);
   if (end.stopped) {
-    fmt::print(stderr, "interrupted: {} to go, which the same command does\n", p.all - p.there - p.done);
+    print_error("interrupted: {} to go, which the same command does\n", p.all - p.there - p.done);
     return kInterrupted;
   }
   print(format == "csv" ? sweep_csv(end.table) : format == "json" ? sweep_json(end.table) + "\n" : to_text(end.table));
   flush();
   const int failed = end.table.failed();
   if (failed == 0) return 0;
-  fmt::print(stderr, "{} of {} failed:\n{}", failed, pluralize(p.all, "point"), failures_text(end.table));
+  print_error("{} of {} failed:\n{}", failed, pluralize(p.all, "point"), failures_text(end.table));
   return kSomeFailed;
 }
 

@@ -15,8 +15,8 @@ int execute(const Arguments& a) {
   const SweepTable table = store.table();
   print(format == "csv" ? sweep_csv(table) : format == "json" ? sweep_json(table) + "\n" : to_text(table));
   flush();
-  fmt::print(stderr, "{} points in {}: {} failed, {} not run\n", table.rows.size(), a.text("into"), table.failed(),
-             table.missing());
+  print_error("{} points in {}: {} failed, {} not run\n", table.rows.size(), a.text("into"), table.failed(),
+              table.missing());
   return table.failed() + table.missing() > 0 ? 3 : 0;
 }
 

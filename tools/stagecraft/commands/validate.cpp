@@ -52,7 +52,7 @@ int execute(const Arguments& a) {
         folder, "validation.json",
         validation_json(experiment.title, v.validation, v.simulated.timeline, v.measured.timeline, kTolerance) + "\n",
         overwrite_of(a));
-    fmt::print(stderr, "wrote {}/profile.yaml, validation.json\n", folder);
+    print_error("wrote {}/profile.yaml, validation.json\n", folder);
   }
   return 0;
 }

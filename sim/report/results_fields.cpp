@@ -1,0 +1,218 @@
+#include "sim/report/results_fields.hpp"
+
+#include <utility>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft {
+namespace {
+
+using config::Field;
+using config::MapSpec;
+
+/// A number that may be null, because the run did not measure it.
+Field number(std::string name) { return config::real(std::move(name), -kInfinity, kInfinity).nullable(); }
+/// A number of seconds, bytes or joules.
+Field amount(std::string name) { return config::real(std::move(name), 0, kInfinity).nullable(); }
+Field count(std::string name) { return config::integer(std::move(name), 0, 1e15); }
+
+const MapSpec& provenance_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "Where the numbers come from.",
+      .fields = {text("backend").doc("What ran the program: ideal, fluid, simgrid, cpu or cuda."),
+                 text("backend_version").doc("Version of the library behind it, such as SimGrid; may be empty."),
+                 choice("clock", {"simulated", "host", "device"}).doc("The clock that timed the instructions."),
+                 text("stagecraft").doc("Version of Stagecraft."),
+                 text("scenario_sha256").doc("SHA-256 of the resolved scenario."),
+                 real("seed", 0, kInfinity).doc("Seed of the random numbers."),
+                 text("machine").doc("The machine that ran it; empty for simulated runs.")}};
+  return spec;
+}
+
+const MapSpec& setup_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "What ran, in the words of the scenario.",
+      .fields = {text("scenario_file").doc("The file that was read."), text("model").doc("Name of the model."),
+                 text("cluster").doc("Name of the cluster."), text("schedule").doc("Schedule of the operations."),
+                 text("planner").doc("Planner that divided the model."),
+                 count("stages").doc("Pipeline stages; replicas of a stage count once."),
+                 count("devices").doc("Devices that have a stage."),
+                 count("micro_batches").doc("Micro-batches of an iteration."), text("weights").doc("Weights policy.")}};
+  return spec;
+}
+
+const MapSpec& critical_path_fields() {
+  using namespace config;
+  static const MapSpec spec{.title = "The chain of instructions that determines the length of the run.",
+                            .fields = {count("instructions").doc("Instructions on the path."),
+                                       amount("compute_s").doc("Seconds of computation on it."),
+                                       amount("transfer_s").doc("Seconds of communication on it."),
+                                       amount("wait_s").doc("Seconds on it in which nothing of the program runs.")}};
+  return spec;
+}
+
+const MapSpec& idle_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "Idle time of a device by its cause.",
+      .fields = {amount("start_up_s").doc("Waiting for input while the pipeline fills."),
+                 amount("input_s").doc("Waiting for a computation on another device, between fill and drain."),
+                 amount("transfer_s").doc("Waiting for a message that was under way."),
+                 amount("receiver_s").doc("Waiting for a receiver to take its message."),
+                 amount("drain_s").doc("Waiting while the pipeline empties."),
+                 amount("other_s").doc("Waiting for nothing that the program describes.")}};
+  return spec;
+}
+
+const MapSpec& device_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "A device of the cluster.",
+      .fields = {text("name").doc("Name of the device."), text("type").doc("Name of its device type."),
+                 boolean("used").doc("Whether it has a stage."),
+                 amount("busy_s").doc("Seconds of computation in the first iteration."),
+                 amount("exposed_communication_s")
+                     .doc("Seconds in the first iteration in which it waits for a message under way."),
+                 number("utilisation").doc("Share of the whole run in which it computes."),
+                 map("idle", idle_fields()).doc("Idle time of the whole run by cause."),
+                 amount("energy_J").doc("Energy of the run in joules."),
+                 amount("peak_memory_bytes").doc("Most memory at one time."),
+                 amount("memory_capacity_bytes").doc("Memory of the device; 0 where it is not known."),
+                 text("peak_memory_at").doc("The instruction at which the peak is reached; may be empty."),
+                 amount("resident_bytes").doc("Weights, gradients and optimizer state at the peak."),
+                 amount("stash_bytes").doc("Activations kept for backward at the peak."),
+                 amount("received_bytes").doc("Received messages that are not consumed yet, at the peak."),
+                 amount("outgoing_bytes").doc("Messages that are not sent yet, at the peak."),
+                 count("peak_activations").doc("Most micro-batches in flight."),
+                 amount("memory_reserved_bytes").optional().doc("Memory that the program cannot use.")}};
+  return spec;
+}
+
+const MapSpec& link_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "A link of the cluster, in one direction where it has two.",
+      .fields = {
+          text("name").doc("Name of the link."), amount("traffic_bytes").doc("Bytes that crossed it."),
+          number("utilisation").doc("Share of what it could carry during the run."),
+          boolean("forward").optional().doc("From the first end of the link to the second."),
+          text("percent_over_time").optional().doc("Percent of the bandwidth in equal parts of the run, rounded up.")}};
+  return spec;
+}
+
+const MapSpec& change_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "A change of the cluster over time.",
+      .fields = {list("devices", text("device")).doc("Devices that change."),
+                 list("links", text("link")).doc("Links that change."), amount("from_s").doc("Begin."),
+                 amount("until_s").optional().doc("End; absent: the end of the run."),
+                 amount("every_s").optional().doc("Time between two repetitions."),
+                 amount("lasts_s").optional().doc("Length of a repetition.")}};
+  return spec;
+}
+
+const MapSpec& search_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "How a schedule was found that was searched for.",
+      .fields = {choice("objective", {"period", "makespan"}).doc("What the search makes short."),
+                 amount("found_s").doc("Length of the best schedule found."),
+                 amount("lower_bound_s").doc("No schedule is shorter."), text("lower_bound_reason").doc("Why."),
+                 text("from").doc("The schedule that the search began with.")}};
+  return spec;
+}
+
+const MapSpec& enqueued_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "Host time that the GPU backend needs to enqueue an iteration.",
+      .fields = {amount("by_calls_s").doc("Call by call."), amount("by_graph_s").doc("As a CUDA graph."),
+                 count("graphs_made").doc("CUDA graphs that were captured."),
+                 count("graph_launches").doc("Launches of a graph."),
+                 text("no_graph").optional().doc("Why no graph was captured.")}};
+  return spec;
+}
+
+const MapSpec& evaluation_fields() {
+  using namespace config;
+  static const MapSpec spec{.title = "A loss on samples that are not trained on.",
+                            .fields = {count("updates").doc("Updates before it."), number("loss").doc("The loss.")}};
+  return spec;
+}
+
+const MapSpec& measured_memory_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "Memory that a device of a real run allocated.",
+      .fields = {text("name").doc("Name of the device."), amount("total_bytes").doc("Peak of all."),
+                 amount("weights_bytes").doc("Weights, all versions."),
+                 count("weight_buffers").doc("Buffers that hold a version of the weights."),
+                 amount("gradients_bytes").doc("Gradients."), amount("optimizer_bytes").doc("Optimizer state."),
+                 amount("activations_bytes").doc("Activations.")}};
+  return spec;
+}
+
+const MapSpec& learnt_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "The result of training.",
+      .fields = {list("losses", number("loss")).doc("Loss of each iteration."),
+                 text("weights_sha256").doc("SHA-256 of the final weights; equal for bit-identical runs."),
+                 list("evaluations", map("evaluation", evaluation_fields())).doc("Losses on other samples."),
+                 list("memory", map("device", measured_memory_fields())).positional().doc("Measured memory.")}};
+  return spec;
+}
+
+}  // namespace
+
+const MapSpec& results_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "results.json: the numbers of one run. A number that was not measured is null.",
+      .fields = {
+          choice("schema", {"results/1"}).doc("Version of this format."),
+          text("title").doc("Title of the scenario."),
+          map("provenance", provenance_fields()).doc("Where the numbers come from."),
+          map("setup", setup_fields()).nullable().doc("What ran."),
+          count("iterations").doc("Iterations of the run."),
+          count("instructions").doc("Instructions of the program."),
+          amount("makespan_s").doc("Length of the first iteration in seconds."),
+          amount("period_s").doc("Median time from the end of an iteration to the end of the next, without the first."),
+          amount("length_s").doc("Length of the whole run in seconds."),
+          boolean("fits").doc("Whether no device needs more memory than it has."),
+          boolean("drains").doc("Whether the pipeline empties between iterations."),
+          number("bubble").doc("Idle share of the first iteration, mean over the devices that have a stage."),
+          number("steady_bubble").doc("One minus the share of a period in which the busiest device computes."),
+          amount("throughput_samples_per_s").doc("Samples per second at the period."),
+          amount("energy_J").doc("Energy of the run in joules."),
+          map("critical_path", critical_path_fields()).doc("Critical path of the run."),
+          list("devices", map("device", device_fields())).positional().doc("Devices of the cluster."),
+          list("links", map("link", link_fields())).positional().doc("Links that are used."),
+          list("changes", text("change")).optional().doc("Changes of the cluster over time, as text."),
+          list("change_times", map("change", change_fields())).optional().doc("The same as times."),
+          amount("jitter_most").optional().doc("Largest random deviation of an instruction, as a share of its time."),
+          map("search", search_fields()).optional().doc("How the schedule was found."),
+          text("not_timed").optional().doc("What the backend did not time."),
+          map("enqueued", enqueued_fields()).optional().doc("Host time of the GPU backend."),
+          map("learnt", learnt_fields()).optional().doc("The result of training."),
+      }};
+  return spec;
+}
+
+Json read_results(const std::string& text, const std::string& file) {
+  const std::string help = "give the folder that stagecraft run --out wrote";
+  std::optional<Json> json = Json::parse(text);
+  const Json* schema = json ? json->find("schema") : nullptr;
+  if (!schema || *schema != "results/1")
+    throw InputError({{{file, 0, 0}, {}, "these are not the results of a run", help, "not-results"}});
+  // JSON is YAML, and the field tables know where each value is written.
+  config::Problems problems;
+  check(config::parse_yaml(text, file, problems), results_fields(), {}, problems);
+  problems.throw_if_any();
+  return *std::move(json);
+}
+
+}  // namespace stagecraft
