@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""seeds.py NAME FOLDER writes a small corpus for a fuzzer. Where its first byte chooses, each choice is a file."""
+"""seeds.py NAME FOLDER writes a small corpus for a fuzzer. Where its first byte chooses, each choice is a file. The texts
+are also what tests/hard/hostile_inputs.py damages."""
+import json
 import pathlib
 import re
 import sqlite3
 import sys
 import tempfile
 
-name, folder = sys.argv[1], pathlib.Path(sys.argv[2])
 root = pathlib.Path(__file__).parents[2]
 
 SCHEDULES = (
@@ -52,8 +53,24 @@ PIPEEDGE = (
     "    - {batch_size: 8, dtype: torch.float32, time_s: [2, 1]}\n    - {batch_size: 1, dtype: torch.float32, time_s: [1, 1]}\n"
     "slow: {bw_Mbps: 1, mem_MB: 0}\n%%%\nfast: [edge, 7, edge]\nslow: [b]\n",
 )
+
+
+def kept_device(name):
+    zero = ("busy_s", "exposed_communication_s", "utilisation", "energy_J", "peak_memory_bytes", "memory_capacity_bytes",
+            "resident_bytes", "stash_bytes", "received_bytes", "outgoing_bytes", "peak_activations")
+    idle = ("start_up_s", "input_s", "drain_s", "transfer_s", "receiver_s", "other_s")
+    return {"name": name, "type": "cpu-core", "used": True, "peak_memory_at": "", "idle": dict.fromkeys(idle, 0), **dict.fromkeys(zero, 0)}
+
+
+RESULTS = {
+    "schema": "results/1", "title": "three", "setup": None, "iterations": 1, "instructions": 3, "fits": True, "drains": True,
+    "provenance": {"backend": "ideal", "backend_version": "", "clock": "simulated", "stagecraft": "0.1.0", "scenario_sha256": "",
+                   "seed": 1, "machine": ""},
+    **dict.fromkeys(("makespan_s", "period_s", "length_s", "bubble", "steady_bubble", "throughput_samples_per_s", "energy_J"), 1e-9),
+    "critical_path": {"instructions": 1, "compute_s": 0, "transfer_s": 0, "wait_s": 0},
+    "devices": [kept_device("d0"), kept_device("d1")], "links": [{"name": "l", "traffic_bytes": 8, "utilisation": 0.5}]}
 KEPT_RUN = (
-    '{"schema": "results/1", "devices": [{"name": "d0"}, {"name": "d1"}], "instructions": 3}\n%%%\n'
+    json.dumps(RESULTS) + "\n%%%\n"
     "instruction,kind,device,stage,micro_batch,iteration,version,bytes,start_ns,end_ns,critical\n"
     "0F0,forward,d0,0,0,0,0,0,0.000,1.500,1\n0>1:0F0,send,d0,0,0,0,0,8,1.500,2.000,1\n1F0,forward,d1,1,0,0,0,0,2.000,3.000,0\n"
     "%%%\ndevice,time_ns,resident_bytes,stash_bytes,received_bytes,outgoing_bytes\nd0,0.000,64,0,0,0\nd0,1.000,64,8,0,0.5\n",
@@ -121,17 +138,24 @@ SCENARIOS = [text.replace("csv: ", f"csv: {root}/scenarios/examples/")
              for text in beside("scenarios/examples", 600)]
 SWEEPS = [text.replace("../", f"{root}/scenarios/") for text in beside("scenarios/sweeps", 500)]
 
-texts, choices = {
-    "schedule": (SCHEDULES, (0, 8, 6, 88)), "yaml": (YAML, (0, 1, 2)), "pipedream": (GRAPH, (0, 2)),
-    "pipeedge": (PIPEEDGE, range(8)), "units": (UNITS, None), "override": (OVERRIDES, None), "piper": (PIPER, None),
-    "kept_run": (KEPT_RUN, None), "platform": (PLATFORM, None), "scenario": (SCENARIOS, (0, 1)), "sweep": (SWEEPS, None),
-    "published": (list(papers()), None), "profile": (beside("models/profiles", 5000), None), "results": ((), None)}[name]
-first = [bytes([choice]) for choice in choices] if choices else [b""]
-seeds = [byte + text.encode() for text in texts for byte in first]
-if name == "yaml":
-    seeds += [bytes([choice]) + text.encode() for choice, text in presets()]
-if name == "results":
-    seeds.append(results())
-folder.mkdir(parents=True, exist_ok=True)
-for number, seed in enumerate(seeds):
-    (folder / f"seed-{number}").write_bytes(seed)
+
+
+def main(name, folder):
+    texts, choices = {
+        "schedule": (SCHEDULES, (0, 8, 6, 88)), "yaml": (YAML, (0, 1, 2)), "pipedream": (GRAPH, (0, 2)),
+        "pipeedge": (PIPEEDGE, range(8)), "units": (UNITS, None), "override": (OVERRIDES, None), "piper": (PIPER, None),
+        "kept_run": (KEPT_RUN, None), "platform": (PLATFORM, None), "scenario": (SCENARIOS, (0, 1)), "sweep": (SWEEPS, None),
+        "published": (list(papers()), None), "profile": (beside("models/profiles", 5000), None), "results": ((), None)}[name]
+    first = [bytes([choice]) for choice in choices] if choices else [b""]
+    seeds = [byte + text.encode() for text in texts for byte in first]
+    if name == "yaml":
+        seeds += [bytes([choice]) + text.encode() for choice, text in presets()]
+    if name == "results":
+        seeds.append(results())
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, seed in enumerate(seeds):
+        (folder / f"seed-{number}").write_bytes(seed)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], pathlib.Path(sys.argv[2]))
