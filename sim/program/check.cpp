@@ -214,9 +214,9 @@ void check_memory(const Program& program, const Cluster& cluster) {
     const DeviceType& type = cluster.type_of(d);
     const Bytes capacity = capacity_of(d), resident = program.memory[d].total();
     throw Infeasible("memory",
-                     fmt::format("{} needs {}{}, but {} has {} ({} too much): {}", cluster.devices[d].name,
-                                 to_text(need), at, type.name, usable_text(capacity, type.memory_reserve),
-                                 to_text(need - capacity), breakdown(program.memory[d], need - resident)),
+                     fmt::format("{} needs {}{}, but has {} ({} too much): {}", cluster.devices[d].name, to_text(need),
+                                 at, usable_text(capacity, type.memory_reserve), to_text(need - capacity),
+                                 breakdown(program.memory[d], need - resident)),
                      remedy(resident, need, capacity));
   };
   bool known = false;
@@ -226,10 +226,17 @@ void check_memory(const Program& program, const Cluster& cluster) {
     if (program.memory[d].total() > capacity_of(d)) overflow(d, program.memory[d].total(), " for the model alone");
   }
   if (!known) return;
+  // The device that lacks most, at its peak: who gives it that much more memory has enough.
+  struct Peak {
+    DeviceId device;
+    InstructionId at;
+    Bytes need, excess;
+  } worst;
   for_each_need(program, [&](DeviceId d, InstructionId id, double need) {
-    if (capacity_of(d).value > 0 && need > capacity_of(d).value)
-      overflow(d, Bytes{need}, " at " + to_text(program, id));
+    const Bytes capacity = capacity_of(d), excess = Bytes{need} - capacity;
+    if (capacity.value > 0 && excess > worst.excess) worst = {d, id, Bytes{need}, excess};
   });
+  if (worst.device.valid()) overflow(worst.device, worst.need, " at " + to_text(program, worst.at));
 }
 
 }  // namespace stagecraft

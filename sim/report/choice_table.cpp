@@ -128,14 +128,25 @@ bool covers(const Choice& a, const Choice& b) {
   return a.period.value <= b.period.value * kSame && a.memory.value <= b.memory.value * kSame && a.devices <= b.devices;
 }
 
+namespace {
+
+std::string nothing_found(const ChoiceTable& t) {
+  std::string text =
+      fmt::format("No plan fits: {} of {} plans were simulated, and {} of those exceed the memory of a device{}\n",
+                  t.simulated, t.plans, t.unfit, t.cut_short ? "; others were not tried" : "");
+  if (t.too_large > 0)
+    text += fmt::format(
+        "the weights, gradients and optimizer state of {} plans alone exceed it; the smallest needs {} on a device\n",
+        t.too_large, to_text(t.least_memory));
+  return text;
+}
+
+}  // namespace
+
 std::string to_text(const ChoiceTable& t, bool all) {
   std::string text =
       fmt::format("{}\n{} on {}: {} samples in an iteration\n\n", t.title, t.model, t.cluster, t.samples);
-  if (t.front.empty())
-    return text +
-           fmt::format("Nothing was found: {} plans, {} simulations, {} of them without enough memory{}\n", t.plans,
-                       t.simulated, t.unfit, t.cut_short ? "; others were not tried" : "") +
-           refused_text(t);
+  if (t.front.empty()) return text + nothing_found(t) + refused_text(t);
   const std::vector<Choice> shown = all ? t.front : thinned(t.front);
   text += to_text(printed(t, shown));
   const Choice& best = t.front.front();
@@ -172,6 +183,7 @@ std::string choices_json(const ChoiceTable& t) {
                          {"plans", t.plans},
                          {"simulated", t.simulated},
                          {"unfit", t.unfit},
+                         {"too_large", t.too_large},
                          {"cut_short", t.cut_short},
                          {"own_period_s", t.own.value > 0 ? Json(t.own.value) : Json()},
                          {"bound_s", t.bound.value},

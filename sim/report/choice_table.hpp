@@ -34,6 +34,8 @@ struct ChoiceTable {
   std::string title, model, cluster;
   int samples = 0;
   int plans = 0, simulated = 0, unfit = 0;  ///< Plans, their simulations, and simulations that exceeded memory.
+  int too_large = 0;                        ///< Plans whose weights alone exceed the memory of a device.
+  Bytes least_memory;                       ///< The least that the fullest device of one of those plans needs.
   bool cut_short = false;                   ///< Some that could have been better were not simulated.
   Seconds own;                              ///< Period of the scenario as it is written; 0 where it cannot run.
   std::optional<Replayed> own_replayed;     ///< Its makespan and period with contention.

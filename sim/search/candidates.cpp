@@ -204,7 +204,9 @@ class CandidateMaker {
     c.bound.memory = *std::max_element(load.held.begin(), load.held.end());
     for (std::size_t d = 0; d < load.held.size(); ++d) {
       const Bytes there = p.cluster().type_of(DeviceId{d}).usable_memory();
-      if (there.value > 0 && load.held[d] > there) return false;
+      if (there.value <= 0 || load.held[d] <= there) continue;
+      if (made_.too_large++ == 0 || c.bound.memory < made_.least_memory) made_.least_memory = c.bound.memory;
+      return false;
     }
     return true;
   }

@@ -30,6 +30,8 @@ struct CandidateOptions {
 struct Candidates {
   std::vector<Candidate> list;  ///< Shortest bound first.
   int plans = 0;                ///< All that were made, with those whose weights do not fit or that do not exist.
+  int too_large = 0;            ///< Plans whose weights, gradients and optimizer state alone exceed a device.
+  Bytes least_memory;           ///< The least that the fullest device of one of those plans needs for them.
   bool cut_short = false;       ///< Some were too large to simulate.
 };
 

@@ -124,6 +124,8 @@ class ChoiceSearch {
     for (const SchedulingPolicy& policy : policies_) options.schedules.push_back(policy.schedule);
     const Candidates candidates = candidate_plans(own_, options, progress_);
     table_.plans = candidates.plans;
+    table_.too_large = candidates.too_large;
+    table_.least_memory = candidates.least_memory;
     table_.cut_short = candidates.cut_short;
     if (!candidates.list.empty()) table_.bound = candidates.list.front().bound.period;
     for (const Candidate& c : candidates.list)

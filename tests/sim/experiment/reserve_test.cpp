@@ -103,7 +103,7 @@ TEST_CASE("search says that its first row fills a device that has no reserve") {
 TEST_CASE("a refusal says what there is, of what, and what is reserved") {
   Words sets = on_devices("memory: 300 MiB, memory_reserve: 100 MiB");
   sets.emplace_back("plan={planner: balanced, stages: 4}");
-  CHECK(refusal(sets).find("but any has 200 MiB of 300 MiB (100 MiB reserved) (") != std::string::npos);
+  CHECK(refusal(sets).find("but has 200 MiB of 300 MiB (100 MiB reserved) (") != std::string::npos);
   sets.back() = "plan={planner: piper}";
   CHECK(refusal(sets).find("4 devices with 200 MiB of 300 MiB (100 MiB reserved) each") != std::string::npos);
   sets.back() = "plan={planner: graphpipe}";

@@ -38,14 +38,14 @@ bool says(const std::string& text, const char* words) { return text.find(words) 
 
 }  // namespace
 
-TEST_CASE("the op that overflows, by how much, and what it is made of") {
+TEST_CASE("the peak of the device that lacks most, by how much, and what it is made of") {
   const Plan plan = test::dag_plan(2, 4, {{0, 1}}, 0);
   const Program program = test::program_of("gpipe", plan, uniform_costs(plan, sized(4 * kGiB, 1 * kGiB)));
   CHECK(refusal(program, cluster_with(8 * kGiB)).empty());  // 4 GiB and four activations of 1 GiB, exactly
   const std::string text = refusal(program, cluster_with(6.5 * kGiB));
   CAPTURE(text);
-  CHECK(says(text, "d0 needs 7 GiB at 0F2, but gpu has 6.5 GiB (512 MiB too much)"));
-  CHECK(says(text, "weights 1 GiB, gradients 1 GiB, optimizer state 2 GiB, activations 3 GiB"));
+  CHECK(says(text, "d0 needs 8 GiB at 0F3, but has 6.5 GiB (1.5 GiB too much)"));
+  CHECK(says(text, "weights 1 GiB, gradients 1 GiB, optimizer state 2 GiB, activations 4 GiB"));
   CHECK(says(text, "recompute: full"));
   CHECK(says(refusal(program, cluster_with(8 * kGiB - 1)), "at 0F3"));
 }
@@ -55,7 +55,7 @@ TEST_CASE("the model alone may be too much") {
   const std::string text =
       refusal(test::program_of("gpipe", plan, uniform_costs(plan, sized(4 * kGiB, 1 * kGiB))), cluster_with(2 * kGiB));
   CAPTURE(text);
-  CHECK(says(text, "d0 needs 4 GiB for the model alone, but gpu has 2 GiB (2 GiB too much)"));
+  CHECK(says(text, "d0 needs 4 GiB for the model alone, but has 2 GiB (2 GiB too much)"));
   CHECK(says(text, "2.00 times the device"));
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("the device that is short is named, and a device without a figure is n
   cluster.types[DeviceTypeId{1}].name = "small";
   cluster.types[DeviceTypeId{1}].memory = Bytes{4.5 * kGiB};
   cluster.devices[DeviceId{1}].type = DeviceTypeId{1};
-  CHECK(says(refusal(program, cluster), "d1 needs 5 GiB at 1F0, but small has 4.5 GiB (512 MiB too much)"));
+  CHECK(says(refusal(program, cluster), "d1 needs 5 GiB at 1F0, but has 4.5 GiB (512 MiB too much)"));
 }
 
 TEST_CASE("the check is on the order of work: no network makes what passes overflow by its stash") {
@@ -110,6 +110,6 @@ TEST_CASE("the check is on the order of work: no network makes what passes overf
       options.rendezvous = rendezvous;
       const Program program = test::program_of("1f1b", plan, uniform_costs(plan, sized(4 * kGiB, 1 * kGiB)), options);
       CHECK(refusal(program, cluster_with(7.125 * kGiB, 3)).empty());  // three activations and one message
-      CHECK(says(refusal(program, cluster_with(6.9 * kGiB, 3)), "d0 needs 7 GiB at 0F2"));
+      CHECK(says(refusal(program, cluster_with(6.9 * kGiB, 3)), "d0 needs 7.125 GiB at 0B0"));
     }
 }

@@ -156,7 +156,7 @@ TEST_CASE("what does not fit, and what has too few layers, says so in one line")
   // Two layers in the largest of four stages: gpipe keeps 8 times 2 MiB, 1f1b at most 4 times 2.
   CHECK(row(table, "zb-v").why_not == "8 stages need 8 layers, but the model has 6");
   CHECK(row(table, "gpipe").why_not.find("gpu") == 0);
-  CHECK(row(table, "gpipe").why_not.find(", but any has 6 MiB (") != std::string::npos);
+  CHECK(row(table, "gpipe").why_not.find(", but has 6 MiB (") != std::string::npos);
   CHECK(row(table, "gpipe").why_not.ends_with(" too much)"));
   table = compare(file, "zb-v,gpipe,1f1b", {"model.stash=1 MiB", "cluster.types.any.memory=9 MiB"});
   CHECK(row(table, "1f1b").ran());

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
@@ -62,6 +64,12 @@ std::string warnings_text(const CheckedFile& checked) {
   return text;
 }
 
+bool has_messages(const ActionTable& table) {
+  for (const auto& row : table.ranks)
+    if (std::any_of(row.begin(), row.end(), [](const Action& action) { return action.is_message(); })) return true;
+  return false;
+}
+
 int execute(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"grid", "csv", "json", "gantt"});
@@ -71,6 +79,9 @@ int execute(const Arguments& a) {
     return exit_code(q.checked);
   }
   throw_if_bad(q.checked, q.name);
+  if (has_messages(q.checked.csv.actions) && a.has("file") && !a.has("streams"))
+    print_error("note: whether the messages in {} wait for each other in a circle is not checked without --streams\n",
+                q.name);
   if (format == "csv") {
     print_error("{}", warnings_text(q.checked));
     return print(to_csv(without_updates(q.one))), 0;
