@@ -27,7 +27,6 @@ struct CollectivePhase {
 /// What a collective moves among which devices. All equal collectives of a program share one shape.
 struct CollectiveShape {
   CollectiveKind kind = CollectiveKind::AllReduce;
-  CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
   std::uint64_t bytes = 0;  ///< The whole array, as phases_of() counts it.
   std::int32_t first_phase = 0, phases = 0;
 };

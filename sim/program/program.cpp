@@ -54,9 +54,9 @@ Buffer Program::buffer(std::uint32_t number) const {
 
 void Instruction::throw_wrong_kind() { throw InternalError("an instruction of another kind has no such figure"); }
 
-std::int32_t add_shape(Program& program, CollectiveKind kind, CollectiveAlgorithm algorithm, const DeviceGroup& group,
-                       std::uint64_t bytes) {
-  CollectiveShape shape{kind, algorithm, bytes, static_cast<std::int32_t>(program.phases.size()), 0};
+std::int32_t add_shape(Program& program, CollectiveKind kind, const CollectiveAlgorithm& algorithm,
+                       const DeviceGroup& group, std::uint64_t bytes) {
+  CollectiveShape shape{kind, bytes, static_cast<std::int32_t>(program.phases.size()), 0};
   for (const Phase& phase : phases_of(kind, algorithm, group, bytes)) {
     program.phases.push_back({phase.bytes, phase.latencies, static_cast<std::int32_t>(program.routes.size()),
                               static_cast<std::int32_t>(phase.routes.size())});

@@ -214,7 +214,7 @@ struct Program {
 };
 
 /// Writes the phases of a collective and their routes, and returns the index of the new shape.
-std::int32_t add_shape(Program&, CollectiveKind, CollectiveAlgorithm, const DeviceGroup&, std::uint64_t bytes);
+std::int32_t add_shape(Program&, CollectiveKind, const CollectiveAlgorithm&, const DeviceGroup&, std::uint64_t bytes);
 
 /// Calls visit(number, device) for each buffer of a program, in the order of the instructions that end with it or, for
 /// what is received, bring it.

@@ -52,7 +52,7 @@ std::int32_t ProgramWriter::open_shape(Bytes bytes, const std::vector<DeviceId>&
     StreamId& own = collective_stream_[device];
     if (!own.valid()) own = stream(device, StreamKind::Collective, DeviceId{});
   }
-  return add_shape(program_, CollectiveKind::AllReduce, CollectiveAlgorithm::Ring, {group},
+  return add_shape(program_, CollectiveKind::AllReduce, collective_algorithms::ring, {group},
                    static_cast<std::uint64_t>(bytes.value + 0.5));
 }
 

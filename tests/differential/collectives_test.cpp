@@ -38,22 +38,25 @@ std::vector<int> some_devices(int devices, test::Draw& draw) {
   return all;
 }
 
-using Counts = std::map<std::pair<int, int>, int>;
+const CollectiveAlgorithm* const kAlgorithms[] = {&collective_algorithms::ring, &collective_algorithms::tree,
+                                                  &collective_algorithms::hierarchical, &collective_algorithms::direct};
+
+using Counts = std::map<std::pair<int, int>, int>;  ///< Of each kind and algorithm.
 
 /// One collective; false where the algorithm does not serve it.
 bool add_collective(test::ProgramBuilder& builder, const std::vector<int>& devices, const test::Ids& after,
                     Counts& counts, test::Draw& draw) {
   const CollectiveKind kind = kCollectiveKinds[draw(0, 4)];
-  const CollectiveAlgorithm algorithm = kCollectiveAlgorithms[draw(0, 3)];
+  const int algorithm = draw(0, 3);
   std::vector<int> nodes;
   const int each = draw(1, 3);
   for (int d = 0; d < std::ssize(devices); ++d) nodes.push_back(d / each);
   try {
-    builder.collective(kind, algorithm, devices, draw(0, 4) * 1001, after, nodes, draw(1, 3));
+    builder.collective(kind, *kAlgorithms[algorithm], devices, draw(0, 4) * 1001, after, nodes, draw(1, 3));
   } catch (const InputError&) {
     return false;
   }
-  if (devices.size() > 1) ++counts[{static_cast<int>(kind), static_cast<int>(algorithm)}];
+  if (devices.size() > 1) ++counts[{static_cast<int>(kind), algorithm}];
   return true;
 }
 
@@ -109,18 +112,19 @@ TEST_CASE("collectives of 8 devices take the seconds of their formulas on every 
   constexpr double kAlpha = 2e-4, kRate = 1e9, kS = 8e6 / kRate;
   const struct {
     CollectiveKind kind;
-    CollectiveAlgorithm algorithm;
+    const CollectiveAlgorithm& algorithm;
     double seconds;
   } cases[] = {
-      {CollectiveKind::AllReduce, CollectiveAlgorithm::Ring, 14 * (kAlpha + kS / 8)},
-      {CollectiveKind::AllReduce, CollectiveAlgorithm::Tree, 6 * (kAlpha + kS)},
-      {CollectiveKind::AllReduce, CollectiveAlgorithm::Hierarchical, 2 * 3 * (kAlpha + kS / 4) + 2 * (kAlpha + kS / 8)},
-      {CollectiveKind::ReduceScatter, CollectiveAlgorithm::Ring, 7 * (kAlpha + kS / 8)},
-      {CollectiveKind::AllGather, CollectiveAlgorithm::Direct, kAlpha + 7 * kS / 8},
-      {CollectiveKind::AllToAll, CollectiveAlgorithm::Direct, kAlpha + 7 * kS / 8},
-      {CollectiveKind::AllToAll, CollectiveAlgorithm::Hierarchical, 2 * kAlpha + 3 * kS / 4 + kS / 2},
-      {CollectiveKind::Broadcast, CollectiveAlgorithm::Ring, 7 * kAlpha + kS},
-      {CollectiveKind::Broadcast, CollectiveAlgorithm::Tree, 3 * (kAlpha + kS)},
+      {CollectiveKind::AllReduce, collective_algorithms::ring, 14 * (kAlpha + kS / 8)},
+      {CollectiveKind::AllReduce, collective_algorithms::tree, 6 * (kAlpha + kS)},
+      {CollectiveKind::AllReduce, collective_algorithms::hierarchical,
+       2 * 3 * (kAlpha + kS / 4) + 2 * (kAlpha + kS / 8)},
+      {CollectiveKind::ReduceScatter, collective_algorithms::ring, 7 * (kAlpha + kS / 8)},
+      {CollectiveKind::AllGather, collective_algorithms::direct, kAlpha + 7 * kS / 8},
+      {CollectiveKind::AllToAll, collective_algorithms::direct, kAlpha + 7 * kS / 8},
+      {CollectiveKind::AllToAll, collective_algorithms::hierarchical, 2 * kAlpha + 3 * kS / 4 + kS / 2},
+      {CollectiveKind::Broadcast, collective_algorithms::ring, 7 * kAlpha + kS},
+      {CollectiveKind::Broadcast, collective_algorithms::tree, 3 * (kAlpha + kS)},
   };
   const Cluster cluster = test::star(8, kRate, kAlpha / 2);
   for (const auto& c : cases)

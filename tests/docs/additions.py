@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""A schedule, a planner, a model with its builder, a cluster with its generator and a backend, each one new file or folder
-and nothing else: additions.py BUILD, from the root of the project.
+"""A schedule, a planner, a model with its builder, a cluster with its generator, a collective algorithm and a backend are
+each one new file or folder, and a metric is one new line: additions.py BUILD, from the root of the project.
 
-The files of tests/docs/additions are put into a copy of the tree, which is built; all of them have to be listed and to work."""
+The files of tests/docs/additions are put into a copy of the tree, and the metric into its table. The copy is built. All
+additions must be listed, and all but the collective algorithm, which no scenario names, must work in a run or a sweep."""
+import csv
 import json
 import os
 import pathlib
@@ -10,6 +12,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+METRIC = """    {"twice_makespan_s", false,
+     [](const CompiledExperiment&, const Outcome& o) { return 2 * o.report.makespan.value; }},
+"""
 
 build = pathlib.Path(sys.argv[1]).resolve()
 if not shutil.which("ccache"):
@@ -43,6 +49,10 @@ with tempfile.TemporaryDirectory() as name:
         if pathlib.Path(file).exists():
             shutil.copy2(file, folder / file)
     shutil.copytree("tests/docs/additions", folder, dirs_exist_ok=True)
+    table, head = folder / "sim/experiment/metrics.cpp", "constexpr Metric kMetrics[] = {\n"
+    text = table.read_text()
+    assert text.count(head) == 1, "the table of metrics has another head"
+    table.write_text(text.replace(head, head + METRIC))
     # Paths below the base count as relative, so that the cache knows files of the other tree.
     environment = {**os.environ, "CCACHE_BASEDIR": str(folder), "CCACHE_NOHASHDIR": "1"}
     out("cmake", "-S", folder, "-B", folder / "build/ci", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DSTAGECRAFT_TESTS=OFF",
@@ -50,9 +60,12 @@ with tempfile.TemporaryDirectory() as name:
     out("cmake", "--build", folder / "build/ci", "-j2", "--target", "stagecraft", env=environment)
     program = folder / "build/ci/bin/stagecraft"
     for kind, name in [("schedules", "last-in-first-out"), ("planners", "halves"), ("builders", "single"), ("models", "my-model"),
-                       ("generators", "cable"), ("topologies", "my-cluster"), ("backends", "twice")]:
+                       ("generators", "cable"), ("collectives", "twice-direct"), ("topologies", "my-cluster"), ("backends", "twice")]:
         assert name in out(program, "list", kind).split(), f"{name} is not among the {kind}"
     once, twice = figures(program, "ideal", folder), figures(program, "twice", folder)
     assert abs(twice["makespan_s"] / once["makespan_s"] - 2) < 1e-9, (once["makespan_s"], twice["makespan_s"])
     assert abs(figures(program, "simgrid", folder)["makespan_s"] / once["makespan_s"] - 1) < 1e-9
-print("one new file each: schedule, planner, model, cluster and backend")
+    rows = csv.DictReader(out(program, "sweep", "scenarios/sweeps/my-sweep.yaml", "--format", "csv", cwd=folder).splitlines())
+    factors = [float(row["twice_makespan_s"]) / float(row["makespan_s"]) for row in rows]
+    assert len(factors) == 2 and all(abs(factor - 2) < 1e-9 for factor in factors), factors
+print("one new file each: schedule, planner, model, cluster, collective algorithm and backend; one new line: metric")

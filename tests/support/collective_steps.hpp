@@ -76,7 +76,7 @@ class CollectiveSteps {
     made.first = to_.instructions.next_id();
     DeviceGroup group;
     for (int m = 0; m < old.members; ++m) group.devices.push_back(from_.at(old.member(m)).device);
-    made.shape = add_shape(to_, kind, CollectiveAlgorithm::Ring, group, from_.shape(old).bytes);
+    made.shape = add_shape(to_, kind, collective_algorithms::ring, group, from_.shape(old).bytes);
     for (int m = 0; m < old.members; ++m) {
       Instruction member = from_.at(old.member(m));
       member.payload = static_cast<std::int32_t>(to_.collectives.size());

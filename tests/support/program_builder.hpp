@@ -56,11 +56,11 @@ class ProgramBuilder {
   }
 
   Ids all_reduce(const std::vector<int>& devices, std::uint64_t bytes, const Ids& after = {}) {
-    return collective(CollectiveKind::AllReduce, CollectiveAlgorithm::Ring, devices, bytes, after);
+    return collective(CollectiveKind::AllReduce, collective_algorithms::ring, devices, bytes, after);
   }
 
   /// `nodes` are those of the devices; empty: all are on one.
-  Ids collective(CollectiveKind kind, CollectiveAlgorithm algorithm, const std::vector<int>& devices,
+  Ids collective(CollectiveKind kind, const CollectiveAlgorithm& algorithm, const std::vector<int>& devices,
                  std::uint64_t bytes, const Ids& after = {}, const std::vector<int>& nodes = {}, int rounds = 1) {
     DeviceGroup group{{}, nodes};
     for (const int d : devices) group.devices.emplace_back(d);

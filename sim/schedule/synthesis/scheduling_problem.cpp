@@ -80,7 +80,7 @@ Exchange exchange_of(const Reduction& reduction, const LinkTable* links) {
   const auto bytes = static_cast<std::uint64_t>(std::round(reduction.bytes.value));
   exchange.least = kInfinity;
   for (const std::vector<DeviceId>& group : reduction.groups) {
-    const auto phases = phases_of(CollectiveKind::AllReduce, CollectiveAlgorithm::Ring, {group}, bytes);
+    const auto phases = phases_of(CollectiveKind::AllReduce, collective_algorithms::ring, {group}, bytes);
     const double time = time_of(phases, *links).value;
     exchange.least = std::min(exchange.least, time);
     exchange.time = std::max(exchange.time, time);

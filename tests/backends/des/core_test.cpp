@@ -148,7 +148,7 @@ TEST_CASE("a collective of one member, or of no bytes, is no flow") {
 
 TEST_CASE("phases follow each other, each behind its latencies, with all rounds in one") {
   ProgramBuilder builder(4);
-  builder.collective(CollectiveKind::AllReduce, CollectiveAlgorithm::Hierarchical, {0, 1, 2, 3}, 80, {}, {0, 0, 1, 1},
+  builder.collective(CollectiveKind::AllReduce, collective_algorithms::hierarchical, {0, 1, 2, 3}, 80, {}, {0, 0, 1, 1},
                      3);
   const auto next = builder.compute(2, 1, {InstructionId{2}});
   const Played played = play(builder.build(), slow_star(4));

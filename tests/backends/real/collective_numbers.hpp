@@ -134,7 +134,7 @@ inline CollectiveCase random_collectives(int devices, Rng& rng) {
       const int members = static_cast<int>(group.size());
       int numbers = rng.integer(0, 40);
       if (kind == CollectiveKind::AllToAll) numbers *= members;
-      builder.collective(kind, CollectiveAlgorithm::Ring, group, 8 * numbers);
+      builder.collective(kind, collective_algorithms::ring, group, 8 * numbers);
       c.expected.push_back(expected(kind, members, numbers, rng, rng.integer(0, 1) == 1));
     }
   c.program = builder.build();

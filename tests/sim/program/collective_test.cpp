@@ -17,7 +17,7 @@ TEST_CASE("a collective is written with the letters of its kind") {
                {CollectiveKind::Broadcast, "0BC0"}};
   for (const auto& c : cases) {
     test::ProgramBuilder builder(2);
-    const auto members = builder.collective(c.kind, CollectiveAlgorithm::Ring, {0, 1}, 8);
+    const auto members = builder.collective(c.kind, collective_algorithms::ring, {0, 1}, 8);
     const Program program = builder.build();
     CHECK_NOTHROW(check_program(program));
     CHECK(to_text(program, members[0]) == c.text);
@@ -26,7 +26,8 @@ TEST_CASE("a collective is written with the letters of its kind") {
 
 TEST_CASE("a program has the phases of each shape, and their routes in a row") {
   test::ProgramBuilder builder(4);
-  builder.collective(CollectiveKind::AllGather, CollectiveAlgorithm::Hierarchical, {3, 1, 0, 2}, 80, {}, {0, 0, 1, 1});
+  builder.collective(CollectiveKind::AllGather, collective_algorithms::hierarchical, {3, 1, 0, 2}, 80, {},
+                     {0, 0, 1, 1});
   const Program program = builder.build();
   const auto phases = program.phases_of(program.collectives[0]);
   REQUIRE(phases.size() == 2);

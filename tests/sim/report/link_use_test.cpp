@@ -111,8 +111,8 @@ TEST_CASE("ops use the memory that their devices share") {
 
 TEST_CASE("a link carries the bytes of all phases and rounds of a collective") {
   test::ProgramBuilder builder(3);
-  builder.collective(CollectiveKind::AllReduce, CollectiveAlgorithm::Tree, {0, 1, 2}, 100, {}, {}, 2);
-  builder.collective(CollectiveKind::AllToAll, CollectiveAlgorithm::Direct, {0, 1, 2}, 30);
+  builder.collective(CollectiveKind::AllReduce, collective_algorithms::tree, {0, 1, 2}, 100, {}, {}, 2);
+  builder.collective(CollectiveKind::AllToAll, collective_algorithms::direct, {0, 1, 2}, 30);
   Program program = builder.build();
   program.updates.assign(3, 2);  // Both belong to the one iteration.
   const Cluster cluster = test::star(3, 8, 0);

@@ -5,6 +5,7 @@
 #include "backends/backend.hpp"
 #include "sim/cluster/device_presets.hpp"
 #include "sim/cluster/generator.hpp"
+#include "sim/cluster/phases.hpp"
 #include "sim/experiment/library.hpp"
 #include "sim/model/builder.hpp"
 #include "sim/plan/planner.hpp"
@@ -56,6 +57,7 @@ const Kind kKinds[] = {{"schedules", [] { print_catalog(schedules::all()); }},
                        {"builders", [] { print_catalog(model_builders::all()); }},
                        {"devices", print_devices},
                        {"generators", [] { print_catalog(topology_generators::all()); }},
+                       {"collectives", [] { print_catalog(collective_algorithms::all()); }},
                        {"tasks", [] { print_catalog(tasks::all()); }},
                        {"optimizers", [] { print_catalog(optimizers()); }},
                        {"models", [] { print_files(FileKind::Model); }},
@@ -95,8 +97,8 @@ int execute(const Arguments& a) {
 extern const Command list{
     .name = "list",
     .summary =
-        "List schedules, planners, weights, tasks, optimizers, backends, models, topologies, devices, scenarios, "
-        "sweeps, profiles or what is published",
+        "List schedules, planners, weights, tasks, optimizers, backends, models, topologies, devices, collectives, "
+        "scenarios, sweeps, profiles or what is published",
     .group = "Look before you run",
     .example = "stagecraft list schedules",
     .arguments = {{"KIND", Argument::Kind::Text, kinds_text(), {}, true}},
