@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Fails on words and forms that readers stumble over: check.py [FOLDER...], from the root of the project.
+
+rules.tsv has the rules, allowed.tsv the exceptions with their reasons. An exception that no longer applies fails too."""
+import pathlib
+import re
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).parent
+KINDS = {".cpp", ".hpp", ".cu", ".cuh", ".py", ".md", ".yaml", ".yml", ".js", ".mjs", ".css", ".html", ".test", ".txt", ".cmake", ".tsv", ".json", ".dict", ""}
+CODE = {".cpp", ".hpp", ".cu", ".cuh"}
+
+
+def table(name):
+    lines = (HERE / name).read_text().splitlines()
+    return [line.split("\t") for line in lines if line and not line.startswith("#")]
+
+
+def tracked(folders):
+    if pathlib.Path(".git").exists():
+        listed = subprocess.run(["git", "ls-files", *folders], capture_output=True, text=True, check=True).stdout.splitlines()
+    else:
+        listed = [str(f) for start in folders or ["."] for f in sorted(pathlib.Path(start).rglob("*"))]
+    left_out = {"build", "__pycache__", ".git"}
+    return [f for f in listed if pathlib.Path(f).suffix in KINDS and pathlib.Path(f).is_file() and not left_out & set(pathlib.Path(f).parts)]
+
+
+def comments(text):
+    """Line number and text of each comment in C++; a comment over several lines is one."""
+    before = None
+    for number, line in enumerate(text.splitlines(), 1):
+        match = re.match(r"^(?P<code>(?:[^\"/]|\"(?:\\.|[^\"\\])*\"|/(?!/))*?)//(?P<mark>[/!]?<?) ?(?P<text>.*)$", line)
+        if not match:
+            before = None
+            continue
+        alone = not match["code"].strip()
+        if not (before and alone and before == match["mark"]):
+            yield number, match["text"]
+        before = match["mark"] if alone else "<continued>" if match["mark"] == "/<" else match["mark"]
+        if before == "<continued>":
+            before = None
+
+
+rules = [(where, re.compile(pattern if where == "comment" else f"(?i){pattern}"), instead) for where, pattern, instead in table("rules.tsv")]
+allowed = [(file, words, reason) for file, words, reason in table("allowed.tsv")]
+used = set()
+problems = 0
+
+
+def report(file, number, line, found, instead):
+    global problems
+    for k, (name, words, _) in enumerate(allowed):
+        if name == file and (words == "*" or words in line):
+            used.add(k)
+            return
+    problems += 1
+    print(f"{file}:{number}: '{found}': {instead}\n    {line.strip()[:160]}")
+
+
+for file in tracked(sys.argv[1:]):
+    text = pathlib.Path(file).read_text(errors="replace")
+    for where, pattern, instead in rules:
+        if where == "anywhere":
+            for number, line in enumerate(text.splitlines(), 1):
+                for match in pattern.finditer(line):
+                    report(file, number, line, match[0], instead)
+        elif where == "comment" and pathlib.Path(file).suffix in CODE:
+            for number, line in comments(text):
+                if match := pattern.match(line):
+                    report(file, number, line, match[0], instead)
+if not sys.argv[1:]:
+    for k, (name, words, _) in enumerate(allowed):
+        if k not in used and words != "*":
+            problems += 1
+            print(f"allowed.tsv: '{words}' in {name} is not there any more")
+print(f"{problems} problems")
+sys.exit(1 if problems else 0)
