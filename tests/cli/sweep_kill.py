@@ -1,4 +1,4 @@
-"""Disturbs a sweep in every way, and holds its results against those of one that was left alone: sweep_kill.py STAGECRAFT FOLDER."""
+"""Disturbs a sweep in every way, and compares its results with an undisturbed sweep: sweep_kill.py STAGECRAFT FOLDER."""
 import os
 import pathlib
 import signal

@@ -168,7 +168,8 @@ TEST_CASE("a ring goes at the pace of what its slowest edge has become") {
   for (const char* backend : kSimulators) CHECK(run(backend, program, cluster).end[InstructionId{2}] == near(9));
 }
 
-TEST_CASE("what is down for ever ends the run, with who, when and how much") {
+TEST_CASE(
+    "a device or link that stays down ends the run with its name, the time and the number of stuck instructions") {
   ProgramBuilder builder(2);
   const auto op = builder.compute(0, 4);
   builder.compute(1, 1, {builder.send(0, 1, 1'000'000'000, {op}).receive});

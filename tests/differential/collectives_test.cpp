@@ -41,7 +41,7 @@ std::vector<int> some_devices(int devices, test::Draw& draw) {
 const CollectiveAlgorithm* const kAlgorithms[] = {&collective_algorithms::ring, &collective_algorithms::tree,
                                                   &collective_algorithms::hierarchical, &collective_algorithms::direct};
 
-using Counts = std::map<std::pair<int, int>, int>;  ///< Of each kind and algorithm.
+using Counts = std::map<std::pair<int, int>, int>;  ///< Collectives of each kind and algorithm.
 
 /// One collective; false where the algorithm does not serve it.
 bool add_collective(test::ProgramBuilder& builder, const std::vector<int>& devices, const test::Ids& after,

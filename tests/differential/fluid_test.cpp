@@ -21,7 +21,7 @@ Timeline run(const char* backend, const Program& program, const Cluster& cluster
   return get_from(backends::all(), "backend", backend).run(program, cluster, {});
 }
 
-/// The same times on both, and twice the same bits.
+/// Where `fluid` and `other` differ, or two runs of `fluid` are not bit-identical; empty if they agree.
 std::string difference(const Program& program, const Cluster& cluster, const char* other = "simgrid") {
   const Timeline ours = run("fluid", program, cluster), again = run("fluid", program, cluster);
   if (ours.start != again.start || ours.end != again.end) return "not the same twice";

@@ -32,7 +32,7 @@ Cluster cables(const Program& program, test::Draw& draw) {
   return cluster;
 }
 
-/// Cards of different speeds on one switch, shared by nobody whatever goes over them.
+/// Cards of different speeds on one switch; each message has the full bandwidth, however many there are.
 Cluster unshared_star(const Program& program, test::Draw& draw) {
   Cluster cluster = test::bare_cluster(program.devices, 1);
   for (int d = 0; d < program.devices; ++d)

@@ -11,8 +11,8 @@
 
 namespace stagecraft::fuzz {
 
-/// Draws platform files of SimGrid that are mostly right, one element a line, and changes elements and values of any.
-/// Elements, attributes and choices are those of its DTD 4.1.
+/// Draws SimGrid platform files that are mostly valid, one element a line, and changes elements and values of any file.
+/// Elements, attributes and choices come from SimGrid's DTD 4.1.
 class PlatformFiles {
  public:
   explicit PlatformFiles(std::uint64_t seed) : random_(seed) {}

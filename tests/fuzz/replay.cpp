@@ -32,9 +32,9 @@ using namespace stagecraft;
 
 namespace {
 
-using Random = std::mt19937_64;  // Its numbers are the same everywhere; those of distributions are not.
+using Random = std::mt19937_64;  // The standard fixes its numbers, but not the numbers of distributions.
 
-constexpr std::size_t kLongest = 4000;  // Or of the longest seed: a database that is cut is none.
+constexpr std::size_t kLongest = 4000;  // Bytes, or the longest seed if larger: a truncated database is not a database.
 constexpr std::uint64_t kShown = 100'000;
 constexpr int kPatience = 20;  // Seconds for one input.
 
@@ -66,7 +66,7 @@ void leave(int signal) {
 
 void try_one(const Reader& reader) {
   const itimerval once{{}, {kPatience, 0}};
-  setitimer(ITIMER_PROF, &once, nullptr);  // Of work, so that a busy machine does not matter.
+  setitimer(ITIMER_PROF, &once, nullptr);  // CPU time, so that a busy machine does not matter.
   reader.body(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""run.py PROGRAM READER COUNT writes the seeds of a reader and runs fuzz_replay on so many changes of them;
-run.py FOLDER READER SECONDS runs the libFuzzer READER_fuzz in a folder so long."""
+"""run.py PROGRAM READER COUNT writes the seeds of a reader and runs fuzz_replay on COUNT changes of them;
+run.py FOLDER READER SECONDS runs the libFuzzer READER_fuzz of a folder for SECONDS."""
 import os
 import pathlib
 import subprocess

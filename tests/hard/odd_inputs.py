@@ -33,7 +33,7 @@ for words in READERS:
         taken = refused(named(words, name), 2, "")
         check(taken < QUICKLY, f"{words} {name[:20]}: took {taken:.1f} s")
 
-# A pipe with a name is refused at once, for nobody may ever write to it. What the shell opened is read, and read once.
+# A named pipe is refused at once, because it may never have a writer. What the shell opened is read, and read once.
 for words in READERS:
     taken = refused(named(words, "pipe"), 2, "")
     check(taken < QUICKLY, f"{words} of a pipe: took {taken:.1f} s")

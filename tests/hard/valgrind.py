@@ -12,7 +12,7 @@ from tool import binary, check, finish, folder
 if not shutil.which("valgrind"):
     print("SKIPPED: there is no valgrind")
     sys.exit(77)
-PATIENCE = 900  # Seconds; some twenty to fifty times those of the tool alone.
+PATIENCE = 900  # Seconds; some twenty to fifty times what the tool takes alone.
 DEFINITE = "--leak-check=full", "--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"
 
 

@@ -25,7 +25,7 @@ TEST_CASE("listed: what is left out follows from the layer and the one before") 
   const Layer &a = model.layers[LayerId{0}], &b = model.layers[LayerId{1}], &c = model.layers[LayerId{2}];
   CHECK(a.inputs.empty());
   CHECK(a.forward.value == 2e6);
-  CHECK(a.input_gradient.value == 0);  // Nobody needs the gradient of data.
+  CHECK(a.input_gradient.value == 0);  // No layer needs the gradient of the input data.
   CHECK(a.weight_gradient.value == 2e6);
   CHECK(a.parameters == 5);
   CHECK(a.stash.value == 0);

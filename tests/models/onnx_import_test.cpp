@@ -65,14 +65,14 @@ TEST_CASE("onnx: amounts of one sample") {
   CHECK(a.inputs == std::vector<LayerId>{LayerId{0}});
   CHECK(a.forward.value == 2 * 8 * 16);
   CHECK(a.weight_gradient.value == 2 * 8 * 16);
-  CHECK(a.input_gradient.value == 0);  // Nobody needs the gradient of data.
+  CHECK(a.input_gradient.value == 0);  // No layer needs the gradient of the input data.
   CHECK(a.parameters == 128);
   CHECK(a.output.value == 64);
   CHECK(a.stash.value == 32);
   CHECK(b.forward.value == 16);
   CHECK(b.input_gradient.value == 16);
   CHECK(b.weight_gradient.value == 0);
-  CHECK(b.stash.value == 0);  // What came out is kept by the next layer already.
+  CHECK(b.stash.value == 0);  // The next layer already stashes its output.
   CHECK(c.input_gradient.value == 2 * 16 * 4);
   CHECK(c.parameters == 68);
   CHECK(c.stash.value == 64);

@@ -179,7 +179,7 @@ TEST_CASE("onnx: ResNet-50 is what its builder makes") {
   const auto there = [](const Layer& l) { return l.name != "loss"; };
   CHECK(sum(model, &Layer::forward, here) == sum(built, &Layer::forward, there));
   CHECK(sum(model, &Layer::weight_gradient, here) == sum(built, &Layer::weight_gradient, there));
-  // Nobody needs the gradient of the image: 2 * 112^2 * 64 * 7^2 * 3 operations less.
+  // No layer needs the gradient of the image: 2 * 112^2 * 64 * 7^2 * 3 operations less.
   CHECK(sum(model, &Layer::input_gradient, here) + 236027904 == sum(built, &Layer::input_gradient, there));
   CHECK(model.layers[*model.find("s2b0.add")].inputs.size() == 2);
   CHECK(model.layers[*model.find("fc")].inputs == std::vector<LayerId>{*model.find("mean")});

@@ -48,7 +48,7 @@ void check(const ModelGraph& model) {
 
 }  // namespace
 
-TEST_CASE("parameters, outputs and flops of a layer are those of its operations") {
+TEST_CASE("parameters, output and flops of a layer follow from its operations") {
   check(make("mlp", "{widths: [7, 5, 4, 3], activation: gelu}"));
   check(make("mlp", "{widths: [7, 5, 3], activation: none, loss: mean_square, precision: fp64}"));
   check(
@@ -65,7 +65,7 @@ TEST_CASE("tied scores have no weights of their own, and no bias") {
   const Layer& head = model.layers[LayerId{model.layers.size() - 2}];
   CHECK(head.parameters == 0);
   CHECK(head.tie == model.layers[LayerId{1}].tie);
-  CHECK(head.operations.front().parameters() == 12 * 11);  // Those of the embedding's words.
+  CHECK(head.operations.front().parameters() == 12 * 11);  // The weights of the embedding: 12 x 11 words.
 }
 
 TEST_CASE("precision: 8 bytes everywhere, and two moments") {

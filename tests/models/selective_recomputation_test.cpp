@@ -1,7 +1,7 @@
 // Selective recomputation against the closed forms of Korthikanti et al., MLSys 2023: bytes of a layer and a
 // micro-batch of b samples are 34 s b h + 5 a s^2 b when all is kept, 34 s b h without the inside of attention, 2 s b h
-// with the input alone (table 2), and with t GPUs in a group (10 t + 24) s b h in place of 34 s b h. What is made again
-// are the 4 s^2 h operations of scores and context.
+// with the input alone (table 2), and with t GPUs in a group (10 t + 24) s b h in place of 34 s b h. The recomputed
+// operations are the 4 s^2 h of scores and context.
 
 #include <doctest/doctest.h>
 
@@ -79,7 +79,7 @@ TEST_CASE("seconds of a layer: the inside of attention once more, in the backwar
   CHECK(selective.backward.value == doctest::Approx(2 * forward + inside));
 }
 
-TEST_CASE("what a stage makes again is there for one layer at a time") {
+TEST_CASE("recomputed activations take memory for one layer at a time") {
   const ModelGraph model = gpt();
   const Cluster cluster = devices(1);
   const Planned one =

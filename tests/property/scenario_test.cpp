@@ -21,8 +21,8 @@ using namespace stagecraft;
 namespace {
 
 constexpr const char* kFile = "scenarios/examples/quickstart.yaml";
-constexpr int kCases = 12;  ///< Of each schedule.
-// An order is read from a file; the planner of its own that tasks apart need is tried with its other tests.
+constexpr int kCases = 12;  ///< Random scenarios for each schedule.
+// `csv` reads its order from a file; `layerpipe` needs its own planner and has its own tests.
 const std::set<std::string_view> kOthers = {"csv", "layerpipe"};
 
 using Sets = std::vector<std::string>;
@@ -38,7 +38,7 @@ std::string machines(Rng& rng, int devices, bool shared) {
          " us, duplex: " + (shared ? "half" : "unshared") + "}}}";
 }
 
-/// At least so many layers: a network of dense layers, or of attention.
+/// A model with at least `count` layers: a Transformer if `attention`, else an MLP.
 std::string layers(Rng& rng, int count, bool attention) {
   if (attention)
     return "model={builder: transformer, kind: gpt, layers: " + std::to_string(count) +

@@ -1,10 +1,10 @@
-// Why an event simulation: how far two closed forms of 1F1B are from it where stages and links differ, beside a table
-// of others (data/simulators/closed_form_vs_des.csv: 200 pipelines a row on 4, 8 or 16 devices).
+// Why an event simulation: how far two closed forms of 1F1B are from it where stages and links differ, compared with
+// published errors (data/simulators/closed_form_vs_des.csv: 200 pipelines a row on 4, 8 or 16 devices).
 //
 // The table does not say how its pipelines were drawn. This reading was looked for until all of it was met, so it is a
 // guess that fits: forwards uniform from 1 to the spread, backwards twice as long, each link half to one and a half
 // times the row's delay, one, two, four or eight micro-batches for each device. The first form counts a stage's
-// messages as twice the delay of the link behind it, none for the last.
+// messages as twice the delay of the link after it, and none for the last stage.
 
 #include <doctest/doctest.h>
 
@@ -22,7 +22,7 @@ using namespace stagecraft;
 namespace {
 
 struct Pipeline {
-  std::vector<double> forward, delay;  ///< Of each stage, of the link behind each but the last.
+  std::vector<double> forward, delay;  ///< Per stage; per link after each stage but the last.
   int micro_batches = 1;
 };
 
@@ -62,7 +62,7 @@ double of_equal_stages(const Pipeline& pipeline) {
   return (pipeline.micro_batches + static_cast<double>(pipeline.forward.size()) - 1) * 3 * longest;
 }
 
-/// Of a sample, in percent.
+/// Errors of a sample of pipelines, in percent.
 struct Errors {
   std::vector<double> all;
   double mean() const {
@@ -70,7 +70,7 @@ struct Errors {
     for (const double e : all) sum += e;
     return sum / static_cast<double>(all.size());
   }
-  /// The standard error of the mean of so many.
+  /// Standard error of the mean of `count` such errors.
   double error_of_mean(double count) const {
     double squares = 0;
     for (const double e : all) squares += (e - mean()) * (e - mean());

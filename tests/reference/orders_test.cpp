@@ -129,9 +129,8 @@ Schedule ours_of(const Family& family, const std::string& name, const ParsedJson
 
 }  // namespace
 
-/// Those that no generator gives. The integer program's are one optimum of several, which solved_test.cpp shows of each
-/// of them. PyTorch's test wrote WithW down by hand: two micro-batches, with weight gradients where its author put
-/// them.
+/// Orders that no generator makes. Each order of the integer program is one optimum of several, as solved_test.cpp
+/// shows. PyTorch's test has WithW written by hand: two micro-batches, with weight gradients where its author put them.
 const std::set<std::string> kWithout{"torchtest_WithW", "zb_ILP", "zb_ILP_het"};
 
 TEST_CASE("every order that a generator of ours is for is the reference's, op by op") {

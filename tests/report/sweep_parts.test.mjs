@@ -119,7 +119,7 @@ test('each cell of the map, and each mark of a line, is the best, the mean or th
   }
 });
 
-test('on the front is who is beaten by none, and nobody else', () => {
+test('the front has exactly the points that no other point beats', () => {
   const pick = draws(5);
   for (let trial = 0; trial < 300; ++trial) {
     const sweep = randomSweep(pick, pick(1, 60)), points = column(sweep.count, i => i), [a, b] = [sweep.figures[pick(0, 2)], sweep.figures[pick(0, 2)]];
@@ -187,7 +187,7 @@ test('the command is one that a shell takes apart as it is meant', () => {
   assert.equal(page.commandOf(sweep, 0), "stagecraft run b.yaml --backend ideal --set run.n=4 --set 'l.b=1 GB/s' --out out/s-ideal/k0");
 });
 
-test('figures are written with their units, those that nobody named too', () => {
+test('figures are written with their units, also metrics that the page does not know', () => {
   const text = (name, value) => page.metricText(page.metricOf(name), value);
   assert.deepEqual([text('period_s', 0.0345), text('peak_memory_bytes', 2 ** 31), text('bubble', 0.25), text('throughput_samples_per_s', 12.5), text('energy_J', 3), text('fits', 1), text('stages', 4),
     text('brand_new_s', 2), text('other', 7), text('final_loss', NaN)], ['34.5 ms', '2 GiB', '25.0 %', '12.5/s', '3 J', 'yes', '4', '2 s', '7', '\u2013']);

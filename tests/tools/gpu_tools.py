@@ -128,7 +128,7 @@ class Check(unittest.TestCase):
         self.folder.cleanup()
 
     def start(self, torch=NO_TORCH, fails="none", how="echo broken; exit 1", later="", runs=20, words=(), **more):
-        """gpu_check, with so many seconds for the runs."""
+        """Starts gpu_check with `runs` seconds for the runs."""
         (self.place / "torch.py").write_text(torch)
         script = (f"import runpy, sys; sys.argv[0] = 'gpu_check'; sys.path.insert(0, {str(root / 'tests/tools')!r})\n"
                   f"import gpu_tools; g = gpu_tools.load('gpu_check')\n"
@@ -195,7 +195,7 @@ class Check(unittest.TestCase):
         # 3 * 64 samples * (16 layers * (24 * 256 * 512^2 + 4 * 256^2 * 512) + 2 * 256 * 512 * 8000 words) in 0.5 s, of 1e13.
         share = 3 * 64 * (16 * (24 * 256 * 512**2 + 4 * 256**2 * 512) + 2 * 256 * 512 * 8000) / 0.5 / 1e13
         self.assertAlmostEqual(file["facts"]["share_of_gemm_ceiling"]["bf16, one stream"], share)
-        self.assertNotIn("exact, one stream", file["facts"]["share_of_gemm_ceiling"])  # Nobody measured its ceiling.
+        self.assertNotIn("exact, one stream", file["facts"]["share_of_gemm_ceiling"])  # Its ceiling was not measured.
         self.assertEqual(file["facts"]["gap_between_ops_us"]["exact"], 2)  # The median of 2, 5 and 2.
         self.assertEqual((file["facts"]["launch_eager_us"], file["facts"]["launch_in_graph_us"]), (3, 2))
         self.assertEqual((file["facts"]["enqueue_calls_ms"], file["facts"]["enqueue_graph_ms"]), (250, 125))
@@ -281,7 +281,7 @@ class Check(unittest.TestCase):
         g = load("gpu_check")
         self.assertLessEqual(sum(g.PLAN.values()), g.LIMIT)
         check = g.Check(self.place, self.out, "a", "b", False, {"a": 10, "b": 20, "c": 5}, 40, {}, 1, 1)
-        self.assertAlmostEqual(check.time_for("a"), 15, delta=1)  # 5 that nobody has, of at most 3 times its own.
+        self.assertAlmostEqual(check.time_for("a"), 15, delta=1)  # Its 10 and the 5 that are spare; at most 3 times its own.
         check.begin -= 15
         self.assertAlmostEqual(check.time_for("b"), 20, delta=1)
         self.assertAlmostEqual(check.time_for("c"), 15, delta=1)

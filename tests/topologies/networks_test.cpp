@@ -177,7 +177,7 @@ TEST_CASE("torus and mesh: cables and distances on random shapes") {
     CAPTURE(wrap);
     const int points = product(sizes);
     REQUIRE(static_cast<int>(cluster.devices.size()) == points);
-    int cables = points;  // Of the ports.
+    int cables = points;  // Cables of the ports.
     for (const int n : sizes) cables += wrap && n > 2 ? points : points / n * (n - 1);
     CHECK(static_cast<int>(cluster.links.size()) == cables);
     check_routes(cluster, [&](int a, int b) {
@@ -332,7 +332,7 @@ TEST_CASE("edge_lan: own adapters and one medium") {
       const Route route = router.require(DeviceId{a}, DeviceId{b});
       CHECK(route.hops == std::vector<Hop>{{LinkId{a}, true}, {LinkId{4}, true}, {LinkId{b}, false}});
       CHECK(route.latency.value == 1e-3);
-      CHECK(route.bandwidth.value == 20e6);  // Of the slower adapter: one of any two is a Raspberry Pi.
+      CHECK(route.bandwidth.value == 20e6);  // The slower adapter: one of any two devices is a Raspberry Pi.
     }
   CHECK(make_cluster("edge_lan", "{groups: {a: {type: h200}}, medium: {bandwidth: 1 MB/s}}").links.size() == 1);
   has(wrong_cluster("edge_lan", "{groups: {a: {type: h200, count: 0}}, medium: {bandwidth: 1 MB/s}}"),

@@ -180,7 +180,7 @@ TEST_CASE("PipeEdge: every odd input is accepted, warned about or refused with a
   for (const ParsedJson& released : json_of(folder + "/interop/released_behaviour.json")) {
     const std::string name = released.at("name");
     CAPTURE(name);
-    if (answers.count(name) == 0) continue;  // Nobody has said yet what is right there.
+    if (answers.count(name) == 0) continue;  // It has no expected answer.
     const Answer& answer = answers.at(name);
     pipeedge::Request request;
     const auto& arguments = released.at("args");
@@ -243,7 +243,7 @@ Cluster network_of(const edgepipe::Problem& p, const edgepipe::Chain& chain, boo
   return cluster;
 }
 
-/// So many iterations of inference on a backend.
+/// Report of `iterations` iterations of inference on a backend.
 Report simulate(const std::string& backend, const edgepipe::Problem& p, const edgepipe::Chain& chain, bool medium,
                 int items, int iterations) {
   const int stages = static_cast<int>(chain.size());

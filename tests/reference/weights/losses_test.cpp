@@ -1,5 +1,5 @@
-// Last losses of weights policies beside those of a prototype of the same recurrences, which drew other random numbers.
-// Where the seeds of two methods do not touch there, ours must stand in the same order: medians of five seeds.
+// Last losses of weights policies compared with a prototype of the same recurrences, which drew other random numbers.
+// Where the seeds of two methods do not overlap there, our medians of five seeds must stand in the same order.
 
 #include <doctest/doctest.h>
 
@@ -51,9 +51,9 @@ std::vector<std::string> names(const Losses& losses) {
   return all;
 }
 
-/// The share of the loss by which no measure at all is behind no pipeline that each method gets back, seed by seed:
-/// (L_naive - L) / (L_naive - L_sync). Empty where naive is not behind with every seed; without these two themselves,
-/// of which it is 0 and 1. A test that needs those of an empty one fails.
+/// Share of the extra loss from stale weights that each method recovers, seed by seed:
+/// (L_naive - L) / (L_naive - L_sync). Empty unless naive is worse than sync with every seed. The shares of naive and
+/// sync, 0 and 1, are not included.
 Losses shares(const Losses& losses) {
   const auto first = [&](const std::string& name) {
     return losses.count(name) ? losses.at(name) : losses.at(name + "@1");

@@ -17,7 +17,7 @@
 namespace stagecraft::test {
 
 using Seeds = std::vector<double>;            ///< A loss of each seed, infinite where it diverged.
-using Losses = std::map<std::string, Seeds>;  ///< Of each method.
+using Losses = std::map<std::string, Seeds>;  ///< Losses of each method.
 
 /// What a file of the data asks several methods.
 struct Setting {

@@ -96,7 +96,7 @@ TEST_CASE("again and again") {
   CHECK(compute({fails}, 0, 3.5).end == kForEver);  // never up for so long
 }
 
-TEST_CASE("what stops for ever never ends, what has ended before does not care") {
+TEST_CASE("an op on a device that stays down never ends; an op that ended before is not affected") {
   CHECK(compute({down(3, kForEver)}, 1, 4).end == kForEver);
   CHECK(compute({down(3, kForEver)}, 3, 4).start == kForEver);
   CHECK(compute({of_device(3, kForEver, 0)}, 1, 4).end == kForEver);

@@ -60,7 +60,7 @@ TEST_CASE("the pattern of a quantity takes what the reader takes") {
   }
 }
 
-TEST_CASE("a table within itself does not go on for ever") {
+TEST_CASE("a recursive table has a finite schema and reference") {
   static config::MapSpec tree{"A tree.", {}};
   tree.fields = {config::text("name"), config::list("children", config::map("", tree)).fallback("[]")};
   CHECK(schema_of(tree).at("properties").has("children"));

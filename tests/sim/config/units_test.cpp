@@ -93,7 +93,7 @@ TEST_CASE("a refused quantity says what to write") {
   }
 }
 
-TEST_CASE("bare numbers are those of YAML 1.2 without its traps") {
+TEST_CASE("bare numbers follow YAML 1.2, without octal, hexadecimal, inf and nan") {
   std::string why;
   for (const char* text : {"0", "8", "-8", "+8", "0.5", ".5", "5.", "1e3", "1E-3", "-0.0"}) {
     CAPTURE(text);

@@ -75,7 +75,7 @@ TEST_CASE("a tree is written as people write it") {
   CHECK(config::to_yaml(parse(text), false) == text);
 }
 
-TEST_CASE("values that nobody wrote carry a note") {
+TEST_CASE("values that are not from the file carry a note of their origin") {
   Value value = parse("a: 1\nb:\n  c: 2\n");
   value.members[0].value.origin = "default";
   value.members[1].value.origin = "computed";

@@ -80,7 +80,7 @@ TEST_CASE("files without our header are foreign unless their content is the same
   }
 }
 
-TEST_CASE("listed files are ours until somebody changes them") {
+TEST_CASE("listed files are ours until someone changes them") {
   const Folder folder;
   write_listed(folder.path(), "a.json", "{}", Overwrite::Ours);
   write_listed(folder.path(), "b.json", "[]", Overwrite::Ours);

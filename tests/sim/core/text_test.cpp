@@ -30,7 +30,7 @@ TEST_CASE("the closest word is within a third of its length, and swaps count one
   CHECK(closest("x", kWords) == std::nullopt);
   CHECK(closest("", kWords) == std::nullopt);
   CHECK(closest("ab", std::vector<std::string>{"aXb", "ba"}) == "aXb");
-  // Of two that are as close, the one whose ends are alike.
+  // Among equally close words, the one with the same first or last letters wins.
   CHECK(closest("--p", std::vector<std::string>{"--f", "-p"}) == "-p");
   CHECK(closest("sped", std::vector<std::string>{"seed", "speed"}) == "speed");
   CHECK(closest("sped", std::vector<std::string>{"speed", "seed"}) == "speed");

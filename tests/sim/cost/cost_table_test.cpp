@@ -85,8 +85,7 @@ TEST_CASE("given times scale with samples and speed") {
   CHECK(cost.weight_gradient.value == 6);
 }
 
-TEST_CASE(
-    "times for each type of device are those of the type, whatever its speed; another type cannot run the layer") {
+TEST_CASE("times of a layer for a device type hold whatever the speed of the type; other types cannot run the layer") {
   Cluster cluster = one_type();
   cluster.types.front().name = "board";
   cluster.types.push_back(cluster.types.front());

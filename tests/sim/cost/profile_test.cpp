@@ -94,7 +94,7 @@ TEST_CASE("a profile reads back as it was written") {
   CHECK(back.title == named.title);
 }
 
-TEST_CASE("the table takes what was measured on its type of device, and reckons the rest") {
+TEST_CASE("the cost table takes what was measured on its device type and computes the rest") {
   const ModelGraph model = test::deep_net(2, 6, 8, 3);
   Cluster cluster;
   cluster.types = {{.name = "thread", .peak = {1e9}}, {.name = "other", .peak = {1e9}}};
@@ -103,7 +103,7 @@ TEST_CASE("the table takes what was measured on its type of device, and reckons 
   const CostTable costs(model, cluster, &profile), reckoned(model, cluster);
   CHECK(costs.at(LayerId{1}, DeviceTypeId{0}, 4).forward.value == doctest::Approx(4e-6));
   CHECK(costs.at(LayerId{1}, DeviceTypeId{0}, 4).input_gradient.value ==
-        0);  // It reads data, whose gradient nobody needs.
+        0);  // It reads the input data, whose gradient is not needed.
   CHECK(costs.at(LayerId{1}, DeviceTypeId{1}, 4).forward == reckoned.at(LayerId{1}, DeviceTypeId{1}, 4).forward);
   CHECK(costs.at(LayerId{2}, DeviceTypeId{0}, 4).forward == reckoned.at(LayerId{2}, DeviceTypeId{0}, 4).forward);
   CHECK(costs.update(150, DeviceTypeId{0}).value == doctest::Approx(2e-6));

@@ -18,7 +18,7 @@ using namespace stagecraft;
 
 namespace {
 
-/// Of one layer on one micro-batch, in seconds; dyadic, so that sums are exact.
+/// Times of one layer on one micro-batch, in seconds; dyadic, so that sums are exact.
 struct Times {
   double forward, input, weight;
 };

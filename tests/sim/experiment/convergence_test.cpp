@@ -112,7 +112,7 @@ TEST_CASE("the same question twice has the same answer") {
       REQUIRE(m.curves[c].evaluations.size() == 5);
       CHECK(m.curves[c].evaluations.back().updates == 40);
       CHECK(m.curves[c].losses.size() == 40);
-      // The same start for every method.
+      // Every method starts from the same loss.
       CHECK(m.curves[c].evaluations.front().loss == first.methods.front().curves[c].evaluations.front().loss);
       CHECK(m.curves[c].evaluations.back().loss < m.curves[c].evaluations.front().loss);
     }

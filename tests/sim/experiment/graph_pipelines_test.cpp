@@ -9,7 +9,7 @@
 
 using namespace stagecraft;
 
-TEST_CASE("graph pipelines: what is in flight is the micro-batches that the planners reckoned with") {
+TEST_CASE("graph pipelines: a run has as many micro-batches in flight as the planners assumed") {
   for (const char* planner : {"graphpipe", "graph-exact"}) {
     CAPTURE(planner);
     const Experiment scenario = load_experiment(

@@ -51,8 +51,8 @@ TEST_CASE("2-1: each replica has its own row, with an update for each round") {
   CHECK(test::rows_of(pipedream(test::in_turn({2, 1}, 4), 1, "iteration"))[2] == "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3 1U0");
 }
 
-/// Of an iteration of two rounds where F + B of a stage take as many seconds as it has replicas, times three: with work
-/// on all devices all the time it is 6 rounds' seconds.
+/// Period of an iteration of two rounds, divided by its length when all devices are busy, 6 * round seconds. F + B of a
+/// stage with r replicas take 3 r seconds; `round` is the least common multiple of all r.
 double period(const std::vector<int>& replicas, const char* update) {
   int round = 1;
   for (const int r : replicas) round = std::lcm(round, r);

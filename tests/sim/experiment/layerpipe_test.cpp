@@ -37,7 +37,7 @@ double interval(const std::string& file, std::vector<std::string> sets) {
   return slowest / (kTo - kFrom) / kMicroBatches * 1e6;
 }
 
-/// The same as the report has it, as the scenario stands.
+/// Microseconds per micro-batch by the period of the report, with the iterations that the scenario has.
 double reported(const std::string& file, const std::vector<std::string>& sets) {
   const Experiment scenario = load_experiment("scenarios/papers/layerpipe/" + file, sets);
   return run(compile(scenario), "ideal").report.period.value / kMicroBatches * 1e6;

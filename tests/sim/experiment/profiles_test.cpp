@@ -129,7 +129,7 @@ TEST_CASE("a profile of parts of a GPU decides what they share; one without thes
   test::connect(parts, {0, 1}, 1e9, 0, Duplex::Half);
   for (Device& d : parts.devices) d.memory = LinkId{1};
   Cluster other = parts;
-  apply(by_hand(), other);  // One device alone, which shared with nobody.
+  apply(by_hand(), other);  // It was measured on one thread, which shared its memory with no other.
   CHECK(other.links[LinkId{1}].bandwidth.value == 1e9);
   Profile all_busy = by_hand();
   all_busy.threads = 2;
@@ -167,7 +167,7 @@ TEST_CASE("a profile of a GPU that was divided otherwise than the cluster is ref
     CHECK_MESSAGE(text.find(words) != std::string::npos, text);
     CHECK(text.find("with a plan that uses all 4 parts") != std::string::npos);
   }
-  // Of another GPU in as large parts, three of them.
+  // Another GPU with parts of the same size, but three of them.
   const std::string three =
       said({132, 8, 4, 32, all, alone}, {"cluster.multiprocessors=96", "cluster.parts=3", "plan.stages=3"});
   CHECK_MESSAGE(three.find("the cluster has 3 parts of 32 of 96") != std::string::npos, three);

@@ -43,7 +43,7 @@ TEST_CASE("activations of a device: all, without the inside of attention, inputs
     CAPTURE(schedule);
     const auto none = devices(schedule, "none"), selective = devices(schedule, "selective"),
                full = devices(schedule, "full");
-    for (int k = 1; k < p - 1; ++k) {  // Those with a Transformer layer alone.
+    for (int k = 1; k < p - 1; ++k) {  // Stages that have a Transformer layer alone.
       CAPTURE(k);
       const DeviceId d{k};
       const double in_flight = schedule == "gpipe" ? m : p - k;

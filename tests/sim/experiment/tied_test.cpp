@@ -17,10 +17,11 @@ using namespace stagecraft;
 namespace {
 
 constexpr double kLatency = 3e-3, kBandwidth = 1e9;
-constexpr double kBytes = 25e6 * 4;  // Of the gradients, in single precision.
+constexpr double kBytes = 25e6 * 4;  // The gradients of 25 million weights in single precision.
 constexpr const char* kSimulators[] = {"ideal", "fluid", "simgrid"};
 
-/// Equal layers of a second forward and two backward; those in `holders` share 25 million weights, or own as many.
+/// Equal layers, 1 s forward and 2 s backward. The layers in `holders` share 25 million weights if `tied`, else each
+/// has 25 million.
 Experiment scenario(const std::string& schedule, int layers, const std::vector<int>& holders, bool tied,
                     const std::vector<std::string>& sets = {}) {
   std::string model;
@@ -62,7 +63,7 @@ double ring(int members, double bytes = kBytes) {
   return 2 * (members - 1) * kLatency + 2.0 * (members - 1) / members * bytes / kBandwidth;
 }
 
-/// With those of the copies.
+/// Devices of all stages that have the layer, copies of a stage included.
 std::set<DeviceId> devices_with(const CompiledExperiment& p, const char* layer) {
   std::set<DeviceId> found;
   for (const Stage& stage : p.plan.stages)

@@ -153,7 +153,7 @@ TEST_CASE("bounds: of an iteration with its fill, in 200 random cases") {
   CHECK(filled.count > 150);
 }
 
-TEST_CASE("bounds: gradients of weights that are taken apart are no part of the way there and back") {
+TEST_CASE("bounds: split weight gradients do not lengthen the round trip of a micro-batch") {
   const auto chain = [](std::vector<double> weight_gradients) {
     ModelGraph model;
     for (std::size_t l = 0; l < weight_gradients.size(); ++l) {
@@ -183,7 +183,7 @@ TEST_CASE("bounds: gradients of weights that are taken apart are no part of the 
   CHECK(bounds::path(behind).each.value == 12);
 }
 
-TEST_CASE("bounds: what is known already is not reckoned again") {
+TEST_CASE("bounds: a bound that is known is not computed again") {
   Rng rng(35, "known");
   const ModelGraph model = random_model(rng, 5, false, 2);
   const Cluster cluster = random_cluster(rng, 4, 2);

@@ -15,7 +15,7 @@ namespace {
 
 /// Layers on ranks of different speeds.
 struct Shop {
-  std::vector<LayerSums> sums;  ///< Of each rank.
+  std::vector<LayerSums> sums;  ///< Per rank.
   std::vector<std::vector<StageShare>> ranks;
   int stages = 0, layers = 0;
 };

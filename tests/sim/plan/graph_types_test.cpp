@@ -15,7 +15,7 @@ using namespace stagecraft::test;
 
 namespace {
 
-/// The same on devices of two types: the replicas of a stage are of one, or of both and as slow as the slower.
+/// A random problem on devices of two types: the replicas of a stage have one type, or both and the slower one's speed.
 Problem random_types(Rng& rng, Digraph graph) {
   Problem p = random_problem(rng, std::move(graph));
   p.of_type = {rng.integer(1, 3), rng.integer(1, 2)};

@@ -20,7 +20,7 @@ namespace {
 const std::vector<double> kVgg16 = {86.7,   1849.7, 924.8, 1849.7, 924.8, 1849.7, 1849.7, 924.8,
                                     1849.7, 1849.7, 462.4, 462.4,  462.4, 102.8,  16.8,   4.1};
 
-/// A chain whose gradients each take as long as the forward; nobody needs the first layer's input gradient.
+/// A chain whose gradients each take as long as the forward; the first layer has no input gradient.
 ModelGraph chain(const std::vector<double>& seconds) {
   ModelGraph model;
   for (std::size_t i = 0; i < seconds.size(); ++i) {

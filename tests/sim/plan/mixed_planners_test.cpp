@@ -29,7 +29,7 @@ ModelGraph chain(const std::vector<double>& seconds, double output = 8) {
   return model;
 }
 
-/// A star of devices of two types: so many of the first, of these speeds.
+/// A star of `first` devices of speed `fast`, then `second` devices of speed `slow`.
 Cluster two_types(int first, int second, double fast, double slow) {
   Cluster cluster = test::star(first + second, 1e12, 0);
   cluster.types.push_back(cluster.types.front());

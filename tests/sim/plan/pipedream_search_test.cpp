@@ -22,7 +22,7 @@ msr::Workload random_work(Rng& rng, int layers, bool chain) {
 
 }  // namespace
 
-TEST_CASE("cuts: a chain, a diamond, and those of the released optimizer") {
+TEST_CASE("cuts: a chain, a diamond, and the cuts of the released optimizer") {
   Digraph diamond(4);
   diamond.add(0, 1), diamond.add(0, 2), diamond.add(1, 3), diamond.add(2, 3);
   const msr::Cuts cuts = msr::all_cuts(diamond, 100);

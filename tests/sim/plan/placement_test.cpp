@@ -23,14 +23,14 @@ TEST_CASE("which rank runs which stage") {
   CHECK(ranks(Placement::Bidirectional, 6, 3) == std::vector<int>{0, 1, 2, 2, 1, 0});
 }
 
-TEST_CASE("a placement reads back from its word") {
+TEST_CASE("every placement reads back from its name") {
   for (const Placement p :
        {Placement::Any, Placement::Linear, Placement::Loop, Placement::V, Placement::Wave, Placement::Bidirectional})
     CHECK(parse_placement(to_text(p)) == p);
   CHECK_FALSE(parse_placement("auto"));
 }
 
-TEST_CASE("as many ranks as divide the stages into chunks that are allowed") {
+TEST_CASE("the ranks of a placement divide the stages into an allowed number of chunks") {
   CHECK(ranks_for({Placement::Linear, {1, 1}}, 6, 8) == 6);
   CHECK(ranks_for({Placement::Linear, {1, 1}}, 6, 5) == 0);
   CHECK(ranks_for({Placement::Loop, {1, kManyChunks}}, 8, 6) == 4);
@@ -41,7 +41,7 @@ TEST_CASE("as many ranks as divide the stages into chunks that are allowed") {
   CHECK(ranks_for({Placement::Wave, {2, kManyChunks, 2}}, 16, 4) == 4);
 }
 
-TEST_CASE("chunks: at least so many, in steps, at most so many") {
+TEST_CASE("a range of chunks has a minimum, a maximum and a step") {
   const ChunkRange wave{2, kManyChunks, 2}, two{2, 2};
   CHECK(wave.has(2));
   CHECK(wave.has(8));
@@ -87,7 +87,7 @@ TEST_CASE("copies of a stage name each other, do the same work and divide the mi
   CHECK(error([](Plan& p) { p.stages[StageId{3}].micros = {1, 2, 3}; }).find("do not divide") != std::string::npos);
 }
 
-TEST_CASE("a plan there and back is one chain") {
+TEST_CASE("a plan with the V placement is one chain") {
   const Plan plan = placed_plan(Placement::V, 3, 2, 4);
   CHECK(plan.stage_count() == 6);
   CHECK(plan.edges.size() == 5);

@@ -48,7 +48,7 @@ Problem random_problem(int layers, int devices, Rng& rng) {
   return p;
 }
 
-/// Of a division: the slowest part or channel, reckoned from its times.
+/// Time of the slowest part or channel of a division.
 double bottleneck_of(const Problem& p, const std::vector<Part>& parts) {
   double slowest = 0;
   for (std::size_t s = 0; s < parts.size(); ++s) {
@@ -66,7 +66,7 @@ double bottleneck_of(const Problem& p, const std::vector<Part>& parts) {
   return slowest;
 }
 
-/// Every way to cut and replicate along the line, with so many parts.
+/// The smallest bottleneck of all divisions into `parts` parts, with every cut and every number of replicas.
 double best_of_all(const Problem& p, std::size_t parts) {
   double best = kInfinity;
   std::vector<Part> now;

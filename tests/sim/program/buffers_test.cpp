@@ -73,7 +73,7 @@ TEST_CASE("recomputation: only the input waits, the rest lives from then on") {
         "stash 0R0..0B0 93\n");
 }
 
-TEST_CASE("what a backward makes again is there while it runs, and in a split one while it passes the gradient") {
+TEST_CASE("recomputed activations are there during the backward; in a split backward, during the input gradient") {
   StageCost cost = sized();
   cost.memory.recompute_peak = Bytes{30};
   const Plan plan = test::dag_plan(1, 1, {});

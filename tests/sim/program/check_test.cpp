@@ -189,7 +189,7 @@ TEST_CASE("a rendezvous stands next to its receive; an eager message need not") 
   CHECK(verdict(program).find("1>0:1B0 is not next to its receive") != std::string::npos);
 }
 
-TEST_CASE("data that nobody uses, and data that nobody makes") {
+TEST_CASE("data that no op uses is refused, and data that is sent before it is made") {
   Program unused = sound();
   redirect(unused, "1F0", "1<0:0F0", test::find(unused, "0F0"));
   CHECK(verdict(unused).find("1<0:0F0 is received but never used") ==

@@ -48,7 +48,7 @@ std::vector<bool> before(const Program& program, std::size_t n) {
   return seen;
 }
 
-/// The same with what the partners in collectives wait for: they start together.
+/// As before(), with the waits of the partners in collectives too, because they start together.
 std::vector<bool> before_with_partners(const Program& program, std::size_t n) {
   std::vector<bool> seen = before(program, n);
   for (const Collective& c : program.collectives) {

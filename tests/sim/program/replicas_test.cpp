@@ -64,13 +64,13 @@ TEST_CASE("one to two: each replica gets its half, and sends its half back") {
   CHECK(sends(program_of(replicated(4, 1, 4, 2, 4, 10))) == "0>1:0F0=20 0>2:0F0=20 1>0:1B0=20 2>0:1B0=20 ");
 }
 
-TEST_CASE("two to two: like shares meet, and nobody else talks") {
+TEST_CASE("two to two: equal shares meet, and no other replicas exchange messages") {
   const Program program = program_of(replicated(4, 2, 4, 2, 4, 10));
   CHECK(sends(program) == "0>2:0F0=20 1>3:0F0=20 2>0:1B0=20 3>1:1B0=20 ");
 }
 
 // A stream for each peer and direction on both sides of each message, and a route each way.
-TEST_CASE("streams and routes are there for those who talk, not for all who might") {
+TEST_CASE("streams and routes exist only for pairs that exchange messages") {
   for (const int replicas : {4, 1000}) {
     const Plan plan = replicated(replicas, replicas, replicas, replicas, 2 * replicas, 10);
     const Program program = test::program_of("inference", plan, uniform_costs(plan, test::times(1, 1)));

@@ -26,7 +26,8 @@ Program program_of(const test::Tasks& tasks, int slack, int iterations) {
   return test::lowered(order, tasks.plan, costs, lowering, "stash", false);
 }
 
-/// Of each tensor that waits on one device, by what makes it and what it ends with: copies in all, and most at a time.
+/// Copies of a tensor that waits on one device: in all, at most at a time, and now. kept() has them by the stage that
+/// allocates the tensor and the stage that frees it.
 struct Copies {
   int all = 0, most = 0, now = 0;
 };

@@ -143,7 +143,7 @@ TEST_CASE("in the way of computation it waits for the last computations") {
   CHECK(contains(text, "\n3U0 after 1U0, 3TAR0\n"));
 }
 
-TEST_CASE("updates of stages in the middle do not wait, and those of the ends stand behind all else") {
+TEST_CASE("updates of middle stages do not wait, and updates of the end stages come last") {
   // Rank 1 has stages 1 and 3. Its last backward is of stage 1, which stage 0 waits for.
   const Schedule schedule = test::build("interleaved", tied(chain_plan(4, 2, 2), {{0, 3}}));
   const auto& row = schedule.row(DeviceId{1});

@@ -242,7 +242,7 @@ TEST_CASE("published: what is missed is what the file says, cell by cell") {
   CHECK(unexpected("values: [30, 54]") == "");
   CHECK(unexpected("values: [25, 45], missed: {four: 20.0, eight: 20.0}, why: x") == "");
   CHECK(unexpected("values: [25, 54], missed: {four: 20.0}, why: x") == "");
-  // Of a row that is explained: a cell that was met, one that is met now, and another published figure.
+  // A row with an explanation: a cell that was met, one that is met now, and another published figure.
   CHECK(unexpected("values: [25, 60], missed: {four: 20.0}, why: x") ==
         head + "missed by -10.0 %, and the file does not say so\n");
   CHECK(unexpected("values: [25, 54], missed: {four: 20.0, eight: 20.0}, why: x") ==

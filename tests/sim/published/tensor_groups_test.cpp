@@ -1,4 +1,4 @@
-// Efficiencies of groups of GPUs that share a layer, reckoned again as scenarios/papers/megatron/README.md says.
+// Efficiencies of groups of GPUs that share a layer, recomputed as scenarios/papers/megatron/README.md says.
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@ using namespace stagecraft;
 
 namespace {
 
-/// Of one GPU, by the second.
+/// Rates of one GPU: peak in FLOP/s; memory and all-reduce in bytes/s.
 struct Gpu {
   double peak, memory, all_reduce;
 };
@@ -40,7 +40,7 @@ struct Group {
     return operations / whole / time;
   }
 
-  /// Flash attention, no dropout, nothing made again; messages behind the matrix products unless `exposed`.
+  /// Flash attention, no dropout, no recomputation; matrix products hide the messages unless `exposed`.
   double flash_efficiency(bool exposed) const {
     const double whole = gpus * gpu.peak;
     double time = 3 * forward() / (whole * share) + 3 * (24 * width + 4 * feed_forward) / gpus / gpu.memory;
@@ -100,7 +100,7 @@ int check_table(const PublishedTable& t, double share, const Gpu& gpu = kA100, K
 
 }  // namespace
 
-TEST_CASE("published: the efficiency of groups of GPUs is reckoned from one share of the peak each") {
+TEST_CASE("published: the efficiencies of groups of GPUs follow from one share of the peak for each table") {
   const Published megatron = load_published("megatron"), vtrain = load_published("vtrain");
   CHECK(check_table(megatron.tables.front(), 0.7278) == 8);
   CHECK(check_table(megatron.tables.back(), 0.6195) == 6);
@@ -112,7 +112,7 @@ TEST_CASE("published: the efficiency of groups of GPUs is reckoned from one shar
   CHECK(check_table(bloom.tables.back(), 0.5841) == 17);
 }
 
-TEST_CASE("published: the same with flash attention and without recomputation") {
+TEST_CASE("published: with flash attention and without recomputation they follow from one share of the peak too") {
   const Published nemo = load_published("nemo");
   CHECK(check_table(nemo.tables.front(), 0.431, kH100In8Bits, Kind::Flash) == 9);
   CHECK(check_table(nemo.tables.back(), 0.4544, kH100In8Bits, Kind::Flash) == 4);

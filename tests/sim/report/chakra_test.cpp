@@ -91,7 +91,7 @@ std::vector<Node> nodes_of(std::string_view trace) {
 /// takes no time. Ends of each rank in nanoseconds.
 std::vector<std::uint64_t> played(const std::vector<std::vector<Node>>& ranks, double latency_ns, double bytes_per_ns) {
   using Tag = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>;
-  std::vector<std::map<std::uint64_t, std::uint64_t>> ends(ranks.size());  // Of nodes that have ended.
+  std::vector<std::map<std::uint64_t, std::uint64_t>> ends(ranks.size());  // By node, once it has ended.
   std::vector<std::set<std::uint64_t>> begun(ranks.size());
   std::vector<std::uint64_t> compute_free(ranks.size(), 0), send_free(ranks.size(), 0);
   std::map<Tag, std::uint64_t> arrived;
@@ -161,7 +161,7 @@ TEST_CASE("chakra: two stages, four micro-batches, as long as ASTRA-sim says") {
   const auto known = played(theirs, 500, bytes_per_ns);
   CHECK(std::abs(static_cast<double>(known[0]) - 15'076'504) <= 4);  // The player keeps to the rules.
   CHECK(std::abs(static_cast<double>(known[1]) - 13'076'504) <= 4);
-  for (std::size_t r = 0; r < 2; ++r) {  // The same computations in the same order, and the same messages.
+  for (std::size_t r = 0; r < 2; ++r) {  // Both have the same computations in the same order, and the same messages.
     std::vector<std::string> ours, others;
     std::multiset<std::uint64_t> sent, received;
     for (const Node& n : ranks[r])

@@ -110,7 +110,7 @@ TEST_CASE("zero bubble from the costs: never longer than the one by hand, in the
       }
 }
 
-TEST_CASE("there and back where F = I = W: zb-v has no bubble between iterations in the memory of 1f1b") {
+TEST_CASE("zb-v with F = I = W has no bubble between iterations in the memory of 1f1b") {
   for (const int p : kRanks)
     for (const int m : {2 * p, 3 * p})
       for (const char* name : {"zb-v", "zb-v-auto"}) {

@@ -34,7 +34,7 @@ double most_kept(const Schedule& order, int device, double forward, double input
 
 // A chain of S stages has S - 1 edges, crossed once each way by each micro-batch but where both ends are on one rank:
 // once in the middle of a V, at every turn of a wave.
-TEST_CASE("messages of a micro-batch: 2(p - 1), 2(pv - 1) in a loop, 4(p - 1) there and back, 2v(p - 1) in waves") {
+TEST_CASE("messages of a micro-batch: 2(p - 1), 2(pv - 1) in a loop, 4(p - 1) in a V, 2v(p - 1) in waves") {
   for (const int p : kRanks) {
     CAPTURE(p);
     const int m = 4 * p;

@@ -24,7 +24,7 @@ struct Run {
   Timeline timeline;
 };
 
-/// Programs of every kind. Those that block for ever are left out.
+/// Random programs of every kind, but no rendezvous without overlap, which may block without end.
 std::vector<Run> runs() {
   std::vector<Run> all;
   test::Draw draw{Rng(21, "files")}, draw_ties{Rng(21, "ties")};

@@ -52,7 +52,8 @@ Run small_run() {
   return run_of("small", std::move(program), test::star(3, 1, 0));
 }
 
-/// Programs of every kind, messages in no order among them. Those that block for ever are left out.
+/// Random programs of every kind, also with unordered messages, but no rendezvous without overlap, which may block
+/// without end.
 std::vector<Run> runs() {
   std::vector<Run> all;
   test::Draw draw{Rng(22, "html")}, draw_ties{Rng(22, "ties")};
@@ -96,7 +97,7 @@ std::size_t count(const std::string& text, const std::string& what) {
   return n;
 }
 
-/// device, instruction, kind, stage, iteration, version, bytes, critical, start and end in picoseconds
+/// Device, instruction, kind, stage, iteration, version, bytes, critical, start and end in picoseconds.
 using Row =
     std::tuple<std::string, std::string, std::string, int, int, int, std::uint64_t, bool, std::int64_t, std::int64_t>;
 
@@ -121,7 +122,7 @@ std::multiset<Row> rows_of(const Run& run) {
   return rows;
 }
 
-/// The same from the page. Checks on the way that lanes are what they say, and in order.
+/// Rows from the data of the page. Checks that each lane has only its kind of span, in order of time.
 std::multiset<Row> rows_of(const ParsedJson& run) {
   std::multiset<Row> rows;
   const ParsedJson& spans = run["spans"];

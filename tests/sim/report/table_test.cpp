@@ -1,4 +1,4 @@
-// The same rows as text, CSV and JSON.
+// Text, CSV and JSON have the same rows.
 
 #include "sim/report/table.hpp"
 

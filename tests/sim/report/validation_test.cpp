@@ -52,14 +52,14 @@ TEST_CASE("the op that is off is named first, and messages are taken to the star
 
 TEST_CASE("a verdict that other readings of the same machine would turn is not sure") {
   struct Noise {
-    double simulated, spread;  // Of a measured second.
+    double simulated, spread;  // Seconds; the measured time is 1 s.
     bool within, sure;
   };
   for (const Noise& n : {Noise{1.02, 0.01, true, true},     // 1.02 / 0.99 and 1.02 / 1.01 are within 5 %.
                          Noise{1.02, 0.04, true, false},    // 1.02 / 0.96 = 1.0625
                          Noise{0.97, 0.03, true, false},    // 0.97 / 1.03 = 0.942
                          Noise{1.06, 0.02, false, false},   // 1.06 / 1.02 = 1.039
-                         Noise{0.01, 0.5, false, true}}) {  // Whatever of its readings is taken.
+                         Noise{0.01, 0.5, false, true}}) {  // It is far from every reading.
     CAPTURE(n.simulated);
     Validation v;
     v.iteration = {"iteration", n.simulated, 1, n.spread, 20};

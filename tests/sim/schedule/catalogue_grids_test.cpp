@@ -40,13 +40,13 @@ TEST_CASE("pipedream runs on through every update, however few micro-batches one
   CHECK(rows_of(build("pipedream", chain_plan(3, 3, 1), 4)) == Rows{"0F0 0F1 0F2 0B0 0U0 0F3 0B1 0U1 0B2 0U2 0B3 0U3",
                                                                     "1F0 1F1 1B0 1U0 1F2 1B1 1U1 1F3 1B2 1U2 1B3 1U3",
                                                                     "2F0 2B0 2U0 2F1 2B1 2U1 2F2 2B2 2U2 2F3 2B3 2U3"});
-  for (const int m : {2, 3, 5})  // where both are there, they are the same order
+  for (const int m : {2, 3, 5})  // Where both schedules exist, their orders are equal.
     CHECK(build("pipedream", chain_plan(3, 3, m), 3) == build("2bw", chain_plan(3, 3, m), 3));
   CHECK(build("pipedream", chain_plan(3, 3, 2), 3).drain_every == 0);
   CHECK(build("1f1b", chain_plan(3, 3, 2), 3).drain_every == 1);
 }
 
-TEST_CASE("a drain every so many iterations; what is left over is a shorter stretch") {
+TEST_CASE("a schedule drains every N iterations; the iterations that remain are a shorter stretch") {
   const Plan plan = chain_plan(2, 2, 2);
   CHECK(rows_of(test::draining("pipedream", plan, 3, 2)) ==
         Rows{"0F0 0F1 0B0 0F2 0B1 0U0 0F3 0B2 0B3 0U1 0F4 0F5 0B4 0B5 0U2",

@@ -19,8 +19,8 @@ using test::halves;
 
 namespace {
 
-/// Every row of a rank, whose stages follow each other, one way there and back; with `named`, of two rows that are the
-/// same but for the names of the micro-batches only one.
+/// Every row of a rank whose stages follow each other, forward and then backward; with `named`, only one of the rows
+/// that differ in the numbering of the micro-batches alone.
 class RowsOfRank {
  public:
   RowsOfRank(const SchedulingProblem& p, int rank, bool split, bool named)
@@ -152,7 +152,7 @@ TEST_CASE("whole backwards: fill, the work of the last rank and drain are in eve
         CHECK(bound_of(p, m, halves(1, 1, 1), c, 1e9, false).period == (p - 1) * (1 + c) + m * 3 + (p - 1) * (2 + c));
       }
   CHECK(bound_of(4, 8, halves(1, 1, 1), 0, 4, false).period == 33);
-  // The same with halves, where W has no time to be put off to the drain.
+  // The formula also holds for split backwards where W takes no time that the drain could hide.
   CHECK(bound_of(3, 5, halves(1, 1, 0), 0, 5, true).period == 14);
 }
 
@@ -173,8 +173,8 @@ TEST_CASE("halves in the memory of 1F1B: the first rank waits (p-1)(I+2c) for it
   CHECK(bound_of(4, 8, halves(1, 1, 1), 0, 4, true).period == 27);
 }
 
-TEST_CASE("room for one and a half is room for one: one after the other, there and back") {
-  // Four stages there and four back, and W before the next comes in.
+TEST_CASE("room for one and a half activations is room for one: micro-batches run one after the other") {
+  // Four forwards, four input gradients, and W before the next micro-batch enters.
   CHECK(bound_of(4, 8, halves(1, 1, 1), 0, 1, true).period == 8 * 9);
   CHECK(bound_of(4, 8, halves(1, 1, 1), 0, 1.5, true).period == 8 * 9);
   CHECK(bound_of(4, 8, halves(1, 1, 1), 0, 1.5, true).makespan == 8 * 9);

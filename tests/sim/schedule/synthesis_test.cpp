@@ -137,7 +137,7 @@ TEST_CASE("1F1B by hand with tied weights: both updates wait for the exchange be
   CHECK(bound.period == 14);
 }
 
-TEST_CASE("an order that never ends takes for ever; nothing is lost on the way to rows and back") {
+TEST_CASE("an order that deadlocks has an infinite time; a schedule converts to rows and back unchanged") {
   const Plan plan = chain_plan(2, 2, 2);
   const StageCosts costs = uniform_costs(plan, test::times(1, 2));
   const SchedulingProblem p({.plan = plan, .costs = costs});
@@ -224,10 +224,10 @@ TEST_CASE("list schedules of any genes are complete orders within the memory") {
     }
 }
 
-// v_auto_schedule.py of sail-sg prints beside the bubble it finds in so many activations the one it expects:
+// v_auto_schedule.py of sail-sg prints the bubble it finds with room for a activations and the one it expects:
 // 3 p - 1 - 3 a + max(3 p, p - 1 + 2 (1 + ceil(a / 2))) steps. Fewer than V-Min keeps (2 floor((p + 4) / 3)) are not
 // asked for.
-TEST_CASE("there and back in little memory: no longer than the search for building blocks expects") {
+TEST_CASE("a V schedule in little memory is no longer than the search for building blocks expects") {
   const auto expected = [](int p, int a) {
     return std::max(0, 3 * p - 1 - 3 * a + std::max(3 * p, p - 1 + 2 * (1 + (a + 1) / 2)));
   };
@@ -246,7 +246,7 @@ TEST_CASE("there and back in little memory: no longer than the search for buildi
     }
 }
 
-TEST_CASE("there and back in little memory: as short as building blocks were published to make it") {
+TEST_CASE("a V schedule in little memory is as short as the published ones from building blocks") {
   struct Point {
     int ranks, micro_batches, activations;
     double period;
@@ -264,7 +264,7 @@ TEST_CASE("there and back in little memory: as short as building blocks were pub
   }
 }
 
-TEST_CASE("both directions: good orders, none longer than those of the catalogue") {
+TEST_CASE("bidirectional orders are valid, and none is longer than the catalogue's") {
   struct Point {
     int ranks, micro_batches, known;
   };

@@ -1,4 +1,4 @@
-// Rows there and back on two ranks, by hand. One micro-batch comes down to rank 1 with F0, back with F1, down again
+// Rows of V schedules on two ranks, by hand. One micro-batch comes down to rank 1 with F0, back with F1, down again
 // with I1 and back with I0, a step each: rank 0 runs them at 0, 3, 4 and 7, rank 1 at 1, 2, 5 and 6.
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// The search for rows there and back: the few slopes that are tried for many ranks against all of them.
+// The search for V schedules: the few slopes that it tries for many ranks against all slopes.
 
 #include <doctest/doctest.h>
 

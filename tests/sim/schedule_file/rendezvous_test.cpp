@@ -1,4 +1,4 @@
-// Streams of messages that can wait for each other for ever.
+// Streams of messages that can deadlock.
 
 #include "sim/schedule_file/checks.hpp"
 

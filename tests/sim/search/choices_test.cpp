@@ -22,7 +22,7 @@ const std::vector<std::string> kSmall = {
     "memory_bandwidth: 100 GB/s}}, link: {bandwidth: 1 GB/s, latency: 1 us}}",
     "plan={planner: balanced, stages: 3, micro_batch_size: 2}", "run.micro_batches=4"};
 
-/// The same with attention, of which recomputation may be selective.
+/// As kSmall, with attention, which selective recomputation needs.
 std::vector<std::string> with_attention() {
   std::vector<std::string> sets = kSmall;
   sets[0] =
@@ -133,7 +133,7 @@ TEST_CASE("two copies in opposite directions: a plan for each even number of ran
   CHECK(table.refused.empty());
   for (const Choice& c : table.front) {
     CHECK(c.placement == "bidirectional");
-    CHECK(c.stages == 2);  // Of three devices.
+    CHECK(c.stages == 2);  // Three devices allow only one even number of ranks.
     CHECK(report_of(c).period == c.period);
   }
   std::vector<std::string> sets = kSmall;

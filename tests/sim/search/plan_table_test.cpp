@@ -147,7 +147,7 @@ TEST_CASE("no plan is simulated to beat what none can, with any synchronous sche
   CHECK(replicated > 250);
 }
 
-TEST_CASE("four equal stages with split backwards: each layer there and back, and W of the first") {
+TEST_CASE("the bound of four equal stages with split backwards is F and I of each layer and W of the first") {
   const std::vector<std::string> equal{
       "model={builder: uniform, layers: 4, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms}",
       "cluster={generator: uniform, devices: 4, type: any, types: {any: {peak: 1 TFLOP/s, memory: 80 GiB, "

@@ -20,8 +20,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// Two pipelines side by side, from the two devices of one switch to those of another: both use the uplink at the same
-/// times. A layer takes 0.5 s there and 0.5 s back, its output c = 0.2 s alone on the uplink and 0.4 s for two.
+/// Two parallel pipelines, from the two devices of one switch to the two of another: both use the uplink at the same
+/// times. A layer takes 0.5 s forward and 0.5 s backward, its output c = 0.2 s alone on the uplink, 0.4 s with another.
 std::string two_pipelines(const std::string& uplink = "5 GB/s", const std::string& memory = "1 TiB") {
   const std::string file = (std::filesystem::temp_directory_path() / "stagecraft_replay_test.yaml").string();
   std::string cards;
@@ -129,7 +129,7 @@ TEST_CASE("another sort key keeps its order, and the answer is still by the time
   CHECK(schedule_table(two_pipelines(), "1f1b,interleaved", kAllRows, SortKey::Time).rows[0].name == "1f1b");
 }
 
-TEST_CASE("replayed times are those of a table that is made on fluid") {
+TEST_CASE("replayed times equal the times of a table that is made on fluid") {
   const std::string file = two_pipelines();
   const std::string all = "1f1b,gpipe,interleaved,zb-h1,zb-v,eager-1f1b";
   const ScheduleTable again = schedule_table(file, all, kAllRows),
@@ -138,7 +138,7 @@ TEST_CASE("replayed times are those of a table that is made on fluid") {
   for (std::size_t i = 0; i < fluid.rows.size(); ++i) CHECK(again.rows[i].replayed->period == fluid.rows[i].period);
 }
 
-TEST_CASE("planners: replayed times are those of a table that is made on fluid") {
+TEST_CASE("planners: replayed times equal the times of a table that is made on fluid") {
   const std::string file = two_pipelines();
   const auto table = [&](int replay, const std::string& backend) {
     return compare_plans(load_experiment(file, {}), {.planners = "all", .backend = backend, .replay = replay},
@@ -219,7 +219,7 @@ TEST_CASE("a row that has too little memory with sharing comes behind those that
   CHECK(choices_csv(table).find("period_s,makespan_s,fluid_period_s,fluid_makespan_s,") == 0);
 }
 
-TEST_CASE("the shortest so far are those of the end, and maybe more") {
+TEST_CASE("the shortest times so far include the shortest of all") {
   const std::vector<double> times = {5, 3, 8, 3, 1, 9, 2, 5, 1};
   for (int most = 0; most <= 10; ++most) {
     Shortest shortest(most);

@@ -84,7 +84,7 @@ std::size_t count(const std::string& text, const std::string& word) {
 
 }  // namespace
 
-TEST_CASE("makespan, period, memory and messages of schedules are those of the papers") {
+TEST_CASE("makespan, period, memory and messages of schedules follow the formulas of the papers") {
   struct Expected {
     const char* name;
     int stages;
@@ -128,7 +128,7 @@ TEST_CASE("every schedule of the catalogue is a row, and one that cannot run end
   const ScheduleTable table = compare(scenario(), "all");
   std::size_t train = 0, ran = 0;
   for (const ScheduleDef* def : schedules::all()) train += def->trains && def->name != "csv";
-  CHECK(table.rows.size() == train + 3);  // The search also goes round and round, there and back, and both ways.
+  CHECK(table.rows.size() == train + 3);  // The search also tries the loop, V and bidirectional placements.
   for (const ScheduleRow& r : table.rows) {
     CHECK(r.why_not.find('\n') == std::string::npos);
     ran += r.ran();

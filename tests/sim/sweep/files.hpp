@@ -28,7 +28,7 @@ class Folder {
   std::string path_;
 };
 
-/// A folder with one file that may only be read, for as long as this lives; root is nobody meanwhile.
+/// Makes a folder and one file in it read-only while this object lives; root runs as an unprivileged user meanwhile.
 class NothingWritable {
  public:
   NothingWritable(const Folder& folder, const std::string& file) : folder_(folder / "") {

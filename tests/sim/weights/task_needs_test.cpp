@@ -36,8 +36,8 @@ int ceil_of(int a, int b) { return (a + b - 1) / b; }
 }  // namespace
 
 // A micro-batch's gradient comes back to a layer with S behind it 2S intervals after its forward when a hop takes one
-// (LayerPipe2, delay 2S), and 1 + slack of them with a slack. So many micro-batches in flight, T of which share a
-// version, lie in no more than ceil(2S (1 + slack) / T) versions older than the newest.
+// (LayerPipe2, delay 2S), and 2S (1 + slack) intervals with a slack. That is the number of micro-batches in flight; T
+// of them share a version, so they need at most ceil(2S (1 + slack) / T) versions older than the newest.
 TEST_CASE(
     "a layer on each device: 1 + ceil(2S(1 + slack) / T) versions with S layers behind, T micro-batches an update") {
   for (const int layers : {1, 2, 4, 8, 16})
