@@ -16,10 +16,9 @@ namespace stagecraft {
 /// Operands of matrix products of 32-bit numbers on GPUs may be rounded first.
 enum class GpuPrecision : std::uint8_t { Exact, Tf32, Bf16 };
 enum class GpuMessages : std::uint8_t { Copy, Kernel, Nccl };
-/// Gradients of replicas on GPUs: added in the order of the replicas, or by an all-reduce of NCCL in an order of its
-/// own.
+/// How gradients of replicas are summed on GPUs: in the order of the replicas, or by an all-reduce in NCCL's own order.
 enum class GpuSums : std::uint8_t { Ordered, Collective };
-/// Which events on GPUs are read: around each instruction, or behind each iteration.
+/// Which events on GPUs are read: around each instruction, or after each iteration.
 enum class GpuTiming : std::uint8_t { Events, Off };
 
 /// Choices of runs on GPUs.
@@ -44,7 +43,7 @@ struct ProfileRequest {
   const Workload& workload;
   std::vector<int> samples;  ///< Micro-batch sizes.
   int threads = 1;           ///< Devices that are busy at the same time.
-  double seconds = 1;        ///< Of measuring, for each micro-batch size; a few runs are made in any case.
+  double seconds = 1;        ///< Measuring time for each micro-batch size; a few runs are made in any case.
   GpuOptions gpu = {};
 };
 
@@ -53,11 +52,11 @@ struct ProfileRequest {
 struct BackendDef {
   std::string_view name, summary, source;
   Clock clock = Clock::Simulated;
-  std::string (*version)();  ///< Of the library behind it; empty when there is none.
+  std::string (*version)();  ///< The library's version; empty when the backend uses no library.
   std::string (*why_not)();  ///< Empty when it can run here; else one sentence.
   Timeline (*run)(const Program&, const Cluster&, const RunOptions&);
-  Profile (*profile)(const ProfileRequest&) = nullptr;  ///< Of backends that really compute.
-  std::string (*facts)() = nullptr;  ///< For doctor: what there is of the machine behind it, in lines.
+  Profile (*profile)(const ProfileRequest&) = nullptr;  ///< Null for backends that only simulate.
+  std::string (*facts)() = nullptr;                     ///< Lines for `doctor` about the machine that it runs on.
 };
 
 namespace backends {

@@ -23,7 +23,7 @@ struct Platform {
   };
 
   std::vector<Host> hosts;
-  std::vector<Link> links;                        ///< Those that some route crosses.
+  std::vector<Link> links;                        ///< Links that at least one route crosses.
   std::vector<std::vector<std::int32_t>> routes;  ///< From host a to host b: routes[a * hosts + b], as links in order.
 
   const std::vector<std::int32_t>& route(std::size_t from, std::size_t to) const {

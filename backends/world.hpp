@@ -11,8 +11,8 @@ struct World {
   int rank = 0, size = 1;
 };
 
-World launched();  ///< As the launcher's environment says; alone when there was none.
-World world();     ///< Those that work together since join_world(); alone before.
+World launched();  ///< The world that the launcher's environment describes; one process when there is no launcher.
+World world();     ///< The processes that work together after join_world(); only this one before.
 
 /// From here on all that were launched do the same work, up to settle(). Nothing happens to a process that is alone.
 /// BackendError without MPI.
@@ -27,7 +27,7 @@ struct Ending {
 /// What this process is to print and return, after hearing how the others ended: all fail when one does, and the first
 /// of them says why. Of processes that never joined only the first has anything to say.
 Ending settle(const Ending& own);
-/// Behind everything that settle() said to print; may not return after a failure.
+/// Called after everything that settle() said to print; may not return after a failure.
 void leave_world(int code);
 
 /// Waits until all have come this far; FailedElsewhere when one has failed instead.
@@ -39,7 +39,7 @@ struct Word {
   std::string text;
 };
 void tell(int rank, std::string text);  ///< Does not wait until it is heard.
-std::optional<Word> hear();             ///< The next that has come, if any; in order of those from one process.
+std::optional<Word> hear();  ///< The next word that has arrived, if any; words from one process keep their order.
 
 /// All have told each other what there is to tell: from here each ends for itself, whatever becomes of the others.
 /// `whole`: no process was lost on the way.

@@ -26,12 +26,12 @@ std::uint64_t ahead(const Moment& from, const Moment& known) {
 
 }  // namespace
 
-/// Of those that wait least the smallest. What may be used at once counts as a whole, however it came to be free.
+/// The smallest stretch among the ones with the shortest wait. Adjacent regions that are usable at once count as one.
 Arena::Found Arena::best(std::size_t bytes, const Moment& known) const {
   Found best;
   for (std::size_t c = 0; c < chunks_.size(); ++c) {
     const Regions& regions = chunks_[c].regions;
-    bool inside = false;  // Of a stretch that may be used at once.
+    bool inside = false;  // Whether the previous region was usable at once.
     for (auto first = regions.begin(); first != regions.end(); ++first) {
       const bool ready = first->second.free && ahead(first->second.from, known) == 0;
       if (ready && std::exchange(inside, true)) continue;

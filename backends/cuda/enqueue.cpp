@@ -70,7 +70,7 @@ void Enqueuer::open_queues() {
       if (const Instruction& i = p_.at(c.member(m)); here(i)) yard_.kernels(queue_of(i, DeviceId{}));
 }
 
-/// Messages in no stream do not wait for each other in the program; here those of one direction between two devices do.
+/// The program lets messages without a stream overtake each other; here, each direction between two devices is a queue.
 int Enqueuer::queue_of(const Instruction& i, DeviceId peer) {
   if (i.stream.valid()) return queue_of_stream_[i.stream];
   return free_queue(i.device, peer, i.kind == InstructionKind::Send);
@@ -117,7 +117,7 @@ void Enqueuer::put(InstructionId id) {
     receive(i.transfer());
 }
 
-/// The first queue's first, then one on each other GPU, then all queues.
+/// The gate of the first queue opens first, then one gate on each other GPU, then all queues.
 void Enqueuer::open_gates() {
   Queues& queues = yard_.queues();
   std::map<int, Point> gates;

@@ -29,35 +29,36 @@ void spread_over_iterations(const Program&, IdVector<InstructionId, double>& sta
 /// Events around each instruction, in the order in which their queues come to them.
 struct Marks {
   std::deque<Event> events;
-  std::vector<const Event*> gates;         ///< Before everything, on each GPU; null for those that have nothing to do.
-  std::vector<const Event*> start, end;    ///< Of each instruction; of those that go together the same.
-  std::vector<int> gpu;                    ///< That these are on.
+  std::vector<const Event*> gates;         ///< The first event on each GPU; null for GPUs that have nothing to do.
+  std::vector<const Event*> start, end;    ///< Indexed by instruction; instructions that run as one share events.
+  std::vector<int> gpu;                    ///< GPU of each instruction's events.
   std::vector<std::vector<int>> of_queue;  ///< Instructions, by the queue that their end is on.
-  std::vector<const Event*> iterations;    ///< Behind each, where there are barriers between them.
+  std::vector<const Event*> iterations;    ///< With barriers: the first gate, then each iteration's barrier.
 };
 
 struct EnqueueOptions {
   bool timed = true;                       ///< Otherwise only `ends` are recorded.
   std::function<void(int queue)> keep_up;  ///< Called before more is put into a queue.
-  std::vector<EndEvent> ends = {};         ///< Of each instruction.
+  std::vector<EndEvent> ends = {};         ///< Indexed by instruction.
 };
 
-/// Puts a whole program into the queues of the yard: each instruction behind all that it waits for. `devices` says
-/// which virtual device each device of the program is, -1: none here. `ranks` carry what goes from GPU to GPU, or null.
+/// Enqueues a whole program in the queues of the yard, each instruction after all that it waits for. `devices` gives
+/// the virtual device of each device of the program, -1: not in this process. `ranks` carries messages between GPUs;
+/// it may be null.
 class Enqueuer {
  public:
   Enqueuer(const Program&, Yard&, const std::vector<int>& devices, Messages&, EnqueueOptions, Ranks* ranks = nullptr);
 
-  /// The first so many instructions; behind a run that has ended another one may follow.
+  /// Enqueues the first `count` instructions. It may be called again after the previous run has ended.
   void run(real::Session&, Marks&, std::size_t count);
 
-  /// The same step by step: what run() does before the first instruction, and one.
+  /// Together these do what run() does: open() prepares, put() enqueues one instruction.
   void open(real::Session&, Marks&);
   void put(InstructionId);
-  /// All that comes is behind all that was put in, which is forgotten.
+  /// Makes everything enqueued later wait for everything enqueued so far, which is then forgotten.
   const Event* barrier(bool timed);
   void keep_up(int queue);
-  double waited() const { return waited_; }  ///< Seconds, for queues to become shorter.
+  double waited() const { return waited_; }  ///< Seconds spent waiting until queues were short enough.
 
  private:
   int queue_of(const Instruction&, DeviceId peer);
@@ -101,12 +102,12 @@ class Enqueuer {
   real::Session* session_ = nullptr;
   Marks* marks_ = nullptr;
   IdVector<StreamId, int> queue_of_stream_;
-  std::map<std::pair<int, int>, int> free_queues_;  ///< Of messages in no stream, by device and peer.
-  std::vector<Point> ended_;                        ///< Of each instruction.
+  std::map<std::pair<int, int>, int> free_queues_;  ///< Queues for messages without a stream, by device and peer.
+  std::vector<Point> ended_;                        ///< End of each instruction.
   std::vector<int> fresh_;                          ///< Instructions since the last barrier.
-  std::vector<std::vector<int>> unmarked_;          ///< Of each queue, those since its last event.
+  std::vector<std::vector<int>> unmarked_;          ///< Instructions of each queue since its last event.
   double waited_ = 0;
-  std::vector<Point> arrived_;  ///< Of each eager message that goes from GPU to GPU.
+  std::vector<Point> arrived_;  ///< Arrival of each eager message between GPUs.
 };
 
 }  // namespace stagecraft::cuda

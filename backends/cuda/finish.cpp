@@ -80,7 +80,7 @@ namespace {
 /// iteration is measured from the start of the one before.
 struct DeviceClock {
   std::vector<const Event*> anchors;  ///< The gate, then the first instruction of each iteration but the first.
-  std::vector<double> base;           ///< Seconds at each.
+  std::vector<double> base;           ///< Seconds from the gate to each anchor.
 
   void reach(std::size_t iteration, const Event& start) {
     while (anchors.size() <= iteration) {
@@ -103,7 +103,7 @@ void read_times(const Program& p, const Marks& marks, IdVector<InstructionId, do
   start.resize(p.size());
   end.resize(p.size());
   for (const InstructionId n : p.instructions.ids()) {
-    if (!marks.start[n.value]) continue;  // Of another process.
+    if (!marks.start[n.value]) continue;  // It runs in another process.
     const std::size_t iteration = p.iteration_of(p.at(n));
     DeviceClock& clock = clocks[marks.gpu[n.value]];
     clock.reach(iteration, *marks.start[n.value]);

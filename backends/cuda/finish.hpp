@@ -5,20 +5,21 @@
 
 namespace stagecraft::cuda {
 
-/// Looks whether what was enqueued has ended, without ever waiting inside of the driver.
+/// Checks whether enqueued work has ended, without ever blocking in the driver.
 class Watch {
  public:
   Watch(const Program& program, const Marks& marks, double timeout);
 
-  /// Asked whenever one waits, with whether anything has moved.
+  /// Sets what is called again and again during a wait, with whether anything has ended since the last call.
   void listen(std::function<News(bool moved)> beat) { beat_ = std::move(beat); }
-  /// Of a process of several: only these devices are here.
+  /// Limits error messages to the devices of this process, when there are several processes.
   void only(std::function<bool(DeviceId)> here) { here_ = std::move(here); }
 
-  /// Until no more than so many pieces of work are under way in the queue, or in all.
+  /// Waits until at most `most` pieces of work are in flight in the queue.
   void keep_up(int queue, std::size_t most);
+  /// Waits until all queues are empty.
   void finish();
-  /// Until it is so; stuck when nothing has ended for too long.
+  /// Waits until `done()`; BackendError when nothing has ended for `timeout` seconds.
   void until(const std::function<bool()>& done);
 
  private:
@@ -32,14 +33,14 @@ class Watch {
   double timeout_;
   std::function<News(bool moved)> beat_ = [](bool) { return News::Alone; };
   std::function<bool(DeviceId)> here_ = [](DeviceId) { return true; };
-  std::vector<std::size_t> next_;  ///< Of each queue: the first of its pieces that has not ended.
+  std::vector<std::size_t> next_;  ///< First unfinished piece of work in each queue.
 };
 
 /// Seconds since the gate of each instruction's start and end.
 void read_times(const Program&, const Marks&, IdVector<InstructionId, double>& start,
                 IdVector<InstructionId, double>& end);
 /// Where only iterations were timed, by barriers between them or by `ends`: seconds from the gate of its GPU to the end
-/// of each instruction that was timed, and 0 of all others, which spread_over_iterations() fills in.
+/// of each timed instruction, and 0 for all others, which spread_over_iterations() fills in.
 IdVector<InstructionId, double> read_iteration_ends(const Program&, const Marks&, const std::vector<EndEvent>& ends);
 
 }  // namespace stagecraft::cuda

@@ -123,8 +123,8 @@ class DeviceStopwatch final : public real::Stopwatch {
   std::deque<Lap> laps_;
 };
 
-/// While so many devices are busy. A run that nobody looks at goes first, so that the device is busy until all of the
-/// other is enqueued.
+/// Times each layer while `busy` devices run it at once. An untimed run goes first, so that the device stays busy until
+/// the whole timed run is enqueued.
 real::LayerReadings measure_layers(const ProfileRequest& request, int samples, int busy, double seconds, Yard& yard) {
   std::vector<std::unique_ptr<real::Kernels>> kernels;
   std::vector<std::unique_ptr<real::LayerRuns>> runs;

@@ -85,7 +85,7 @@ class NcclMessages final : public Messages {
   }
 
  private:
-  /// Messages of one key follow each other, as those of one communicator do.
+  /// Messages of one key share a communicator, so they follow each other.
   static std::tuple<DeviceId, DeviceId, bool> key(const Program& p, const Instruction& send,
                                                   const Instruction& receive) {
     if (!send.stream.valid()) return {send.device, receive.device, true};

@@ -25,8 +25,8 @@ std::unique_ptr<Messages> copied_messages(const Program&, std::vector<int> gpus)
 using CopyKernel = std::function<void(const void* from, void* to, std::size_t bytes, cudaStream_t)>;
 std::unique_ptr<Messages> kernel_messages(CopyKernel);
 /// By NCCL, from a rank to itself: one communicator for all, for each pair of devices, or for each direction, as the
-/// program has streams. For virtual devices on one GPU, which NCCL takes for one rank; those of others are left to
-/// Ranks. CudaError without NCCL.
+/// program has streams. It serves virtual devices on one GPU, which NCCL takes for one rank; messages between GPUs
+/// belong to Ranks. CudaError without NCCL.
 std::unique_ptr<Messages> nccl_messages(const Program&, const std::vector<int>& gpus);
 
 }  // namespace stagecraft::cuda

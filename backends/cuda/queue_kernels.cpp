@@ -64,13 +64,13 @@ class QueueKernels final : public real::Kernels {
  private:
   struct Counter {
     void* numbers = nullptr;
-    int steps = 0;  ///< That it will have counted when the device gets here.
+    int steps = 0;  ///< The device's count once it has done all that is enqueued.
   };
 
   real::Kernels& inner() { return yard_.kernels(yard_.used(device_)); }
 
-  /// The counter of a step that the device counts itself. Null where the step is to be told: nobody asked for counting,
-  /// or it did not count from the first.
+  /// The counter of a step that the device counts itself. Null where the host passes the step: counting was not
+  /// requested, or did not begin with the first step.
   void* take_step(const OptimizerRule& rule, const real::UpdateOptions& options, const real::OptimizerState& state) {
     const bool corrects = rule.kind == OptimizerKind::Adam || rule.kind == OptimizerKind::AdamW;
     if (!corrects || state.average || options.rate_scale != 1 || state.steps >= yard_.most_steps()) return nullptr;

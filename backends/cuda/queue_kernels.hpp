@@ -11,7 +11,7 @@
 
 namespace stagecraft::cuda {
 
-/// Makes the arithmetic of one stream; the last number is the bytes of a number.
+/// Makes the arithmetic of one stream; `width` is the bytes of a number.
 using KernelMaker = std::function<std::unique_ptr<real::Kernels>(cudaStream_t, int multiprocessors, std::size_t width)>;
 
 /// The streams and memories of all virtual devices of a run, and which stream each device works on at the moment.
@@ -31,37 +31,37 @@ class Yard {
 
   int new_queue(int device, bool for_messages);
   int compute_queue(int device) const { return device; }
-  /// Kernels of the stream; made when they are asked for the first time. While a tape is on, they write there.
+  /// Kernels of the stream, made on first use. While a tape is set, they write to it.
   real::Kernels& kernels(int queue);
-  /// What streams would be told is written there until null is given. All that was enqueued before has to be over for
-  /// what comes behind the tape.
+  /// Records work on the tape instead of enqueuing it, until null is given. Everything enqueued before has to be over
+  /// for what comes after the tape.
   void write_to(Tape*);
   Tape* tape() { return tape_; }
 
-  /// Until further notice what the device is told goes to this queue, which may be another device's.
+  /// From now on work of the device goes to this queue, which may be another device's.
   void use(int device, int queue) { used_[device] = queue; }
   int used(int device) const { return used_[device]; }
 
   void* take(int device, std::size_t bytes);
   void give(int device, void*);
-  /// The queue gets behind what still used the memory at this address, of whichever device.
+  /// Makes the queue wait for all work that still uses the memory at this address, of whichever device.
   void settle(int queue, const void* inside);
-  /// What the queue enqueues now uses the memory at this address: nobody else gets it before that is over.
+  /// Marks the memory at this address as used by what the queue enqueues now: it is not reused before that is over.
   void hold(int queue, const void* inside);
-  /// How long everything below waits; at first five minutes.
+  /// Sets how everything below waits; by default at most five minutes.
   void wait_by(Until until) { until_ = std::move(until); }
   void finish(int queue);
   void finish();  ///< All queues.
-  /// Whether all of it is over within so many seconds: only then can anything be given back.
+  /// Whether all queues are empty within `seconds`: only then can anything be given back.
   bool ended(double seconds) noexcept;
-  /// Everything that was enqueued so far is over for all that comes.
+  /// Declares everything enqueued so far as over for all that comes.
   void forget();
-  /// From here on devices count the steps of Adam themselves, at most so many of each stage.
+  /// From now on devices count the steps of Adam themselves, at most `most` of each stage.
   void count_steps(int most) { most_steps_ = most; }
-  int most_steps() const { return most_steps_; }  ///< 0: they are told.
-  /// The memory that there is has to do from here on, where it can.
+  int most_steps() const { return most_steps_; }  ///< 0: the host passes the step.
+  /// From now on takes more memory from the GPUs only when nothing fits.
   void stop_growing();
-  std::size_t held() const;  ///< Bytes that were taken from the GPUs.
+  std::size_t held() const;  ///< Bytes taken from the GPUs.
 
  private:
   void* more(int device, std::size_t bytes);
@@ -71,8 +71,8 @@ class Yard {
   std::size_t width_;
   bool fills_;
   Queues queues_;
-  std::vector<int> device_of_;                                   ///< Of each queue.
-  std::vector<std::unique_ptr<real::Kernels>> kernels_, taped_;  ///< Of each queue.
+  std::vector<int> device_of_;                                   ///< Indexed by queue.
+  std::vector<std::unique_ptr<real::Kernels>> kernels_, taped_;  ///< Indexed by queue.
   Tape* tape_ = nullptr;
   std::vector<Arena> arenas_;
   std::vector<void*> blocks_;

@@ -9,15 +9,15 @@
 
 namespace stagecraft::cuda {
 
-/// How far streams have come: of each the number of the newest piece of work that is over, counted from 1.
+/// A vector clock: for each stream, the number of its newest piece of work that is over, counted from 1.
 using Moment = std::vector<std::uint32_t>;
 
 /// Whether all that is over at `earlier` is over at `later` too.
 bool covers(const Moment& later, const Moment& earlier);
 void join(Moment& into, const Moment& other);
 
-/// The streams of a run, filled by one host thread. A wait is enqueued only for what a stream is not behind already,
-/// by itself or through others.
+/// The streams of a run, filled by one host thread. A wait is enqueued only where a stream does not already wait for
+/// that work, directly or through others.
 class Queues {
  public:
   /// The stream stays the caller's.
@@ -30,12 +30,12 @@ class Queues {
 
   void wait(int queue, Point);
   void wait(int queue, const Moment&);
-  /// Ends the piece of work at the end of the queue; the event, which has to live as long, is recorded there. Null:
-  /// none, until somebody waits for it.
+  /// Ends the piece of work at the end of the queue and records the event there, which has to live as long. Null: an
+  /// event is made when something waits for it.
   Point end(int queue, const Event*);
   Point end(int queue, const Event& event) { return end(queue, &event); }
 
-  /// Until further notice what streams would be told is written down. What was enqueued before counts as over.
+  /// From now on records work on the tape instead of enqueuing it. What was enqueued before counts as over.
   void write_to(Tape* tape) { tape_ = tape; }
 
   /// What is over when the queue gets to its end; the piece that is being enqueued counts as over.
@@ -45,7 +45,7 @@ class Queues {
     return static_cast<std::uint32_t>(at(queue).ended.size()) + running;
   }
 
-  /// Everything that is enqueued is over: numbers begin anew.
+  /// Call when everything that is enqueued is over: numbers begin at 1 again.
   void forget();
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMostGraphs = 4;
 
-/// While it lives, what streams would be told is written down.
+/// Records work on the tape while it lives.
 class Writing {
  public:
   Writing(Yard& yard, Tape& tape) : yard_(yard) { yard_.write_to(&tape); }
@@ -90,7 +90,7 @@ bool Repeater::play(const Tape& tape, bool makes) {
       capture(tape);
       kept = &kept_.back();
       ++told_.made;
-    } catch (const BackendError& e) {  // Of the driver, or memory that could not be taken meanwhile.
+    } catch (const BackendError& e) {  // From the driver, or no memory during capture.
       told_.why_not = fmt::format("an iteration could not be captured: {}", e.what());
     }
   }
@@ -101,7 +101,7 @@ bool Repeater::play(const Tape& tape, bool makes) {
   return true;
 }
 
-/// From the first stream to all that have anything to do, and back.
+/// Captures on the first stream, which forks to all streams that have anything to do and joins them at the end.
 void Repeater::capture(const Tape& tape) {
   if (kept_.size() == kMostGraphs) throw CudaError(fmt::format("no iteration was like one of {} before", kMostGraphs));
   const Queues& queues = yard_.queues();

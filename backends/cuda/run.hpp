@@ -16,7 +16,7 @@ struct Options {
 };
 
 /// Executes a program on GPUs: this thread enqueues all of it, in the order of its numbers, on a stream for each stream
-/// of the program; events are what instructions wait for. Times are those of the events.
+/// of the program; instructions wait for events. Times are read from the events.
 Timeline run(const Program&, const KernelMaker&, const Options&);
 
 }  // namespace stagecraft::cuda

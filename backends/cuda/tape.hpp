@@ -12,7 +12,7 @@ namespace stagecraft::cuda {
 
 class Queues;
 
-/// A piece of work: of which queue, and its number there. 0: none, which is always over.
+/// A piece of work: its queue and its number there. Number 0: none, which is always over.
 struct Point {
   int queue = 0;
   std::uint32_t number = 0;
@@ -25,13 +25,13 @@ struct Copied {
   std::size_t bytes = 0;
 };
 
-/// What an iteration would tell the streams, written down before any of them hears of it. Two with equal words do the
-/// same with the same memory.
+/// The work of an iteration, recorded before it is enqueued. Two tapes with equal words do the same work in the same
+/// memory.
 class Tape {
  public:
   using Words = std::vector<std::uint64_t>;
 
-  /// A piece of work on the stream of the queue. `words` say all that it depends on.
+  /// Adds a piece of work on the stream of the queue. `facts` are all that it depends on.
   template <class... Facts>
   void work(int queue, std::function<void()> play, const Facts&... facts) {
     note(queue);
@@ -42,8 +42,8 @@ class Tape {
   void end(Point);
 
   const Words& words() const { return words_; }
-  std::set<int> queues() const;  ///< That have anything to do.
-  /// Tells the streams. Events are recorded only where somebody waits for them.
+  std::set<int> queues() const;  ///< Queues that have anything to do.
+  /// Enqueues the work. Events are recorded only where something waits for them.
   void play(const Queues&) const;
 
   void note(std::uint64_t word) { words_.push_back(word); }
@@ -60,15 +60,16 @@ class Tape {
  private:
   struct Entry {
     int queue = 0;
-    Point point;                 ///< That ends here, or of another queue: that is waited for.
-    std::function<void()> play;  ///< Of work.
+    Point point;                 ///< It ends here if it is of this queue; otherwise the queue waits for it.
+    std::function<void()> play;  ///< Enqueues the work; null for waits and ends.
   };
   std::vector<Entry> entries_;
   std::set<Point> awaited_;
   Words words_;
 };
 
-/// Kernels that write on the tape what they are told, for those of the queue to do later; nobody can look at numbers.
+/// Kernels that record their calls on the tape, for the kernels of the queue to execute later; they cannot read
+/// numbers.
 std::unique_ptr<real::Kernels> taped(Tape&, int queue, real::Kernels&);
 
 }  // namespace stagecraft::cuda

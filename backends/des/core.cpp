@@ -138,7 +138,7 @@ void Core::push(std::int32_t node, double time) {
   std::push_heap(heap_.begin(), heap_.end(), Later{});
 }
 
-/// After so many latencies of the slowest way, and when the links are up if it carries nothing else.
+/// `latencies` times the latency of the slowest route from now; without bytes to carry, not before the links are up.
 double Core::ready_to_flow(const Node& node, std::span<const Route> ways, double latencies) const {
   double latency = 0;
   for (const Route& way : ways) latency = std::max(latency, conditions_->latency(way, now_));

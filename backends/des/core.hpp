@@ -11,7 +11,7 @@
 
 namespace stagecraft::des {
 
-/// Carries bytes. Latency is paid before and is none of its business.
+/// Carries bytes. Core accounts for latency before it starts a flow.
 class Network {
  public:
   virtual ~Network() = default;
@@ -29,8 +29,8 @@ class Network {
 /// inside its own update. The same Program and the same answers of the network give the same times, bit for bit.
 class Core {
  public:
-  /// `routes` are those of routes_of(); `start` and `end` have one place for each instruction. All must outlive this,
-  /// and so must `conditions`; without them all is as rated. `memory` are those of memory_routes(), or nothing.
+  /// `routes` come from routes_of(), `memory` from memory_routes() or is empty; `start` and `end` have one place for
+  /// each instruction. Without `conditions` the cluster never changes. All arguments must outlive this.
   Core(const Program& program, std::span<const Route> routes, Network& network, std::span<double> start,
        std::span<double> end, const Conditions* conditions = nullptr, std::span<const std::int32_t> memory = {});
 
@@ -41,7 +41,7 @@ class Core {
   void flow_done(int flow, double now);
 
   bool finished() const { return finished_ == program_.size(); }
-  /// Throws Infeasible when something has not ended: "down" for what a change of the cluster holds up for ever, else
+  /// Throws Infeasible when an instruction has not ended: "down" if a change of the cluster blocks it without end, else
   /// "deadlock".
   void require_finished() const;
   void require_finished(const Cluster& cluster) const;
@@ -51,12 +51,12 @@ class Core {
 
   /// What runs as one: an instruction, a rendezvous transfer or a collective, at the number of its first instruction.
   struct Node {
-    double seconds = 0;                 ///< Of computation, or of a message's latency.
-    std::uint32_t first_successor = 0;  ///< Up to that of the next node.
-    std::int32_t left = 0;              ///< Waits not yet over; of a running phase: flows not yet there.
+    double seconds = 0;                 ///< Duration of the computation, or latency of the message.
+    std::uint32_t first_successor = 0;  ///< Its successors end where the next node's begin.
+    std::int32_t left = 0;              ///< Waits not yet over; during a phase: flows that have not arrived.
     std::int32_t leader = 0;
-    std::int32_t link = -1;     ///< Of its first instruction.
-    std::int32_t partner = -1;  ///< Of an eager send its receive, and the other way round. Of a collective its phase.
+    std::int32_t link = -1;     ///< Payload of its first instruction.
+    std::int32_t partner = -1;  ///< Eager send: its receive. Eager receive: its send. Collective: its current phase.
     Shape shape = Shape::Alone;
     bool flows = false;  ///< After `seconds`, bytes go over the network.
   };
@@ -93,10 +93,10 @@ class Core {
   std::span<const Route> routes_;
   Network& network_;
   std::span<double> start_, end_;
-  const Conditions* conditions_;  ///< Null when all is as rated.
+  const Conditions* conditions_;  ///< Null when the cluster never changes.
   std::span<const std::int32_t> memory_;
-  std::vector<double> seconds_;           ///< Of the latencies of each phase, as rated.
-  std::vector<Node> nodes_;               ///< One behind the last, for first_successor.
+  std::vector<double> seconds_;           ///< Latency of each phase while the cluster is unchanged.
+  std::vector<Node> nodes_;               ///< One extra at the end, for first_successor.
   std::vector<std::int32_t> successors_;  ///< Nodes that wait, in the order of their numbers.
   std::vector<Event> heap_;               ///< Ends of computations and latencies; the soonest in front.
   std::uint32_t sequence_ = 0;
@@ -104,7 +104,7 @@ class Core {
   double now_ = 0;
 };
 
-/// The time of what has not happened.
+/// The time of a start or end that has not happened.
 inline constexpr double kUnset = -1;
 
 /// Throws Infeasible "deadlock" when some instruction has no end: how many, the first few of them, and what each waits

@@ -18,10 +18,10 @@ namespace stagecraft::des {
 /// also when a device that shares its memory changes its speed.
 std::vector<Route> routes_of(const Program& program, const Cluster& cluster);
 
-/// Of each device, the route in routes_of() that its ops' traffic goes over; -1 where its memory is its own.
+/// The index in routes_of() of the route that each device's memory traffic takes; -1: it does not share its memory.
 std::vector<std::int32_t> memory_routes(const Program& program, const Cluster& cluster);
 
-/// Traffic as bytes of copies, which read and write each byte; whole ones, as networks take them.
+/// Memory traffic in whole bytes of copies, each of which is read and written.
 inline std::uint64_t copied_bytes(double read_and_written) {
   return static_cast<std::uint64_t>(read_and_written / 2 + 0.5);
 }
@@ -37,7 +37,7 @@ class LinkRates {
   bool any() const { return !links_.empty(); }
   double next_time() const { return next_; }
   /// Calls use(LinkId, rate) for each link whose rate is not what it was; to be called at begin with 0, and whenever
-  /// transfers start or go on at or behind next_time().
+  /// transfers start or go on at or after next_time().
   template <class Use>
   void advance(double now, Use&& use) {
     if (now < next_) return;

@@ -31,8 +31,7 @@ void set_bandwidths(Paths& paths, std::span<const double> bandwidths, std::span<
 
 /// Max-min fair rates of flows that come and go: no flow can have more without taking from one that has no more than
 /// it. A change is followed only over channels that can be full: where all flows could have the rate they have alone
-/// at the same time, nobody feels a neighbour. So the cost of a change is that of the flows it can reach, times the
-/// logarithm of their number.
+/// at the same time, none affects another. So a change that can reach n flows costs O(n log n).
 class FairShare {
  public:
   explicit FairShare(Paths paths);
@@ -41,7 +40,7 @@ class FairShare {
   /// highest is what was alive at once.
   int add(std::int32_t route, double most = kInfinity);
   void remove(int flow);
-  /// Links have other bandwidths from now on: `paths` differ from those so far in nothing else.
+  /// Links have other bandwidths from now on; everything else in `paths` is as before.
   void change(Paths paths);
   std::size_t alive() const { return flows_.size() - free_.size(); }
   /// Brings all rates up to date. Gives the flows whose rate is not what it was, until the next call.
@@ -65,7 +64,7 @@ class FairShare {
   struct Channel {
     double capacity = 0;
     double demand = 0;  ///< What its flows would have alone, together.
-    double rest = 0;    ///< Of the capacity, while rates are given out.
+    double rest = 0;    ///< Capacity not yet given out, while fill() gives out rates.
     std::uint32_t open = 0;
     std::uint32_t seen = 0;
     bool touched = false;
@@ -90,7 +89,7 @@ class FairShare {
   Paths paths_;
   std::size_t most_hops_ = 0;
   std::vector<Flow> flows_;
-  std::vector<std::uint32_t> places_;  ///< Of each flow and hop: where it is among the members of the channel.
+  std::vector<std::uint32_t> places_;  ///< Index among the channel's members, by flow and hop.
   std::vector<int> free_;
   std::vector<Channel> channels_;
   std::vector<std::int32_t> touched_;  ///< Channels that could be full until something went.

@@ -10,7 +10,7 @@ namespace stagecraft::fluid {
 
 /// Plays `program` from time 0 and writes the start and end of every instruction; equal inputs give equal bits.
 ///
-/// `routes` are those of des::routes_of, which has checked the links. BackendError after `timeout` of wall time, unless
+/// `routes` come from des::routes_of, which has checked the links. BackendError after `timeout` of wall time, unless
 /// that is zero.
 void simulate(const Program& program, const Cluster& cluster, std::span<const Route> routes, std::span<double> start,
               std::span<double> end, Seconds timeout = {});

@@ -14,7 +14,7 @@ struct RouteCost {
   double latency = 0, seconds_per_byte = 0;
 };
 
-/// How long things take when all is as rated.
+/// Durations on a cluster that never changes.
 class Rated {
  public:
   Rated(const Program& program, const Cluster& cluster) {
@@ -41,7 +41,7 @@ class Rated {
   std::vector<RouteCost> costs_;
 };
 
-/// The same while the cluster changes.
+/// Durations on a cluster that changes over time.
 class Changing {
  public:
   Changing(const Program& program, const Cluster& cluster)

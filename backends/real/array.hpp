@@ -21,7 +21,7 @@ class DeviceMemory {
   void* take(std::size_t bytes, Use);
   void give(void*, std::size_t bytes, Use);
   MeasuredMemory peak() const;
-  void forget_peaks();  ///< They begin anew, from what is alive now.
+  void forget_peaks();  ///< Sets peaks back to what is alive now.
   Kernels& kernels() { return *kernels_; }
 
  private:

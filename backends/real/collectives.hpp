@@ -45,9 +45,9 @@ void write_part(Kernels&, const ResultPart&, Tensor input, Tensor output);
 class CollectiveArrays {
  public:
   virtual ~CollectiveArrays() = default;
-  virtual std::int64_t numbers(const Collective&) = 0;    ///< In the whole array; known for all collectives.
-  virtual MemberArrays arrays(InstructionId member) = 0;  ///< Of a member that is here.
-  virtual Kernels* kernels_of(InstructionId member) = 0;  ///< Null where it is not here.
+  virtual std::int64_t numbers(const Collective&) = 0;    ///< Size of the whole array; known for all collectives.
+  virtual MemberArrays arrays(InstructionId member) = 0;  ///< The member must be in this process.
+  virtual Kernels* kernels_of(InstructionId member) = 0;  ///< Null for members of other processes.
 };
 
 /// A collective whose members are all here. The kernels of the first one do everything.

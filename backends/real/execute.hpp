@@ -15,7 +15,7 @@ using KernelFactory = std::function<std::unique_ptr<Kernels>(std::size_t width, 
 /// Executes a program for real and returns what happened, with losses, versions, memory and final weights.
 Timeline execute(const Program&, const KernelFactory&, const WalkOptions&);
 
-/// The same with sleeping in place of computing: messages are real, numbers are not.
+/// Executes a program with sleeping in place of computing: messages are real, numbers are not.
 Timeline emulate(const Program&, const WalkOptions&);
 
 }  // namespace stagecraft::real

@@ -25,7 +25,7 @@ struct Tensor {
 /// What an operation keeps from forward to backward.
 struct Keeps {
   bool inputs = false, output = false;
-  std::int64_t numbers = 0;  ///< Of `saved`, for one sample.
+  std::int64_t numbers = 0;  ///< Size of `saved` for one sample.
 };
 Keeps keeps(const Operation&);
 
@@ -35,20 +35,20 @@ struct Blocks {
   std::int64_t first = 0, second = 0, total = 0;
 };
 Blocks blocks(const Operation&, std::size_t width);
-std::int64_t second_block(const Operation&, std::size_t width);  ///< Where it starts, in numbers.
+std::int64_t second_block(const Operation&, std::size_t width);  ///< Its offset, in numbers.
 
 /// One operation on the samples of one micro-batch.
 struct Call {
   const Operation* operation = nullptr;
   std::int64_t samples = 1;
-  std::span<const Tensor> inputs;  ///< Of a loss: what was computed, and the targets.
-  const void* weights = nullptr;   ///< Of the operation.
-  Tensor output;                   ///< Of a loss: one number.
+  std::span<const Tensor> inputs;  ///< A loss has two: the outputs of the net, and the targets.
+  const void* weights = nullptr;   ///< Weights of this operation.
+  Tensor output;                   ///< A loss writes one number.
   Tensor saved;                    ///< `keeps(operation).numbers` for each sample, in one row a sample.
-  double scale = 1;                ///< Of a loss: one over the samples that one update averages; 1 for SumSquare.
+  double scale = 1;                ///< For a loss: 1 / samples that one update averages; 1 for SumSquare.
 };
 
-/// Gradient of an input, written or added to. Without data: nobody needs it.
+/// Gradient of an input, written or added to. A tensor without data: the gradient is not needed.
 struct Gradient {
   Tensor tensor;
   bool add = false;
@@ -58,11 +58,11 @@ struct Gradient {
 /// last gradient, `bare` the momentum of bare gradients, `average` what a reconstruction needs; null where not kept.
 struct OptimizerState {
   void *first = nullptr, *second = nullptr, *last = nullptr, *bare = nullptr, *average = nullptr;
-  int steps = 0;            ///< Done.
-  void* counter = nullptr;  ///< Where a device that counts them itself finds them; null: it is told `steps`.
+  int steps = 0;            ///< Steps done so far.
+  void* counter = nullptr;  ///< Device memory in which the device counts steps itself; null: the host passes `steps`.
 };
 
-/// Constants of one update beside the rule: PipeMare's factor of the learning rate, and the delay of the stage.
+/// Constants of one update in addition to the rule: PipeMare's factor of the learning rate, and the delay of the stage.
 struct UpdateOptions {
   double rate_scale = 1;
   int delay = 0;  ///< Most updates between a forward and its backward.
@@ -103,7 +103,7 @@ class Kernels {
                            const void* from, void* to) = 0;
 };
 
-/// A call that is made later: its list of inputs lives as long as it.
+/// A call that is made later; it owns its list of inputs.
 class KeptCall {
  public:
   explicit KeptCall(const Call& call) : call_(call), inputs_(call.inputs.begin(), call.inputs.end()) {}

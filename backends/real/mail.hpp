@@ -25,7 +25,7 @@ using Piece = std::function<void(void* data, std::size_t bytes)>;
 /// other. Samples of a message are those that its two pieces share.
 class Mail {
  public:
-  /// `nets` of every stage, `memories` of every device; those of other processes are null. `width`: bytes of a number.
+  /// `nets` by stage, `memories` by device; null for other processes. `width`: bytes of a number.
   Mail(const Program&, std::vector<const StageNet*> nets, std::vector<DeviceMemory*> memories, std::size_t width);
 
   /// Tensors (by value of the stage's net) that the op of a piece sends on; pieces on the same device get theirs at
@@ -34,10 +34,10 @@ class Mail {
   /// What arrived over an edge for a piece, one array for each value of the crossing; it is forgotten here.
   std::vector<Array> collect(int edge, StageId to, int micro, int replica, bool gradient);
 
-  void forget();  ///< Everything that is under way.
+  void forget();  ///< Drops everything that is in flight.
 
   void carry(int transfer, const Copier&);  ///< Both ends are here.
-  std::size_t bytes(int transfer) const;    ///< That pack() writes.
+  std::size_t bytes(int transfer) const;    ///< Size of what pack() writes.
   void pack(int transfer, void* into);
   void unpack(int transfer, const void* from);
   void give(int transfer, const Piece&);  ///< The sender is here; afterwards the message is on its way.
@@ -77,7 +77,7 @@ class Mail {
   IdVector<StageId, const StageNet*> nets_;
   IdVector<DeviceId, DeviceMemory*> memories_;
   std::size_t width_;
-  IdVector<StageId, std::size_t> first_key_;  ///< Of each stage; one more at the end.
+  IdVector<StageId, std::size_t> first_key_;  ///< First key of each stage; one more at the end.
   std::vector<int> expected_;                 ///< Transfers that read what an op posted.
   std::unique_ptr<Posted[]> posted_;
   std::mutex mutex_;

@@ -7,7 +7,7 @@
 namespace stagecraft::real {
 namespace {
 
-/// Around one part of one operation, when somebody looks at the time.
+/// Times one part of one operation, if there is a stopwatch.
 class Lap {
  public:
   Lap(Stopwatch* watch, Part part, std::size_t node) : watch_(watch) {

@@ -19,15 +19,15 @@ struct Samples {
 
 /// What lives from the forward of a micro-batch to its backward.
 struct Activations {
-  std::vector<Array> values;     ///< By value; those from other stages are put there before the forward.
+  std::vector<Array> values;     ///< By value; values from other stages are put there before the forward.
   std::vector<Array> saved;      ///< By node.
   std::vector<Array> gradients;  ///< By value.
-  std::vector<Array> losses;     ///< Of each loss operation: one number.
+  std::vector<Array> losses;     ///< One number of each loss operation.
 };
 
 enum class Part : std::uint8_t { Forward, InputGradient, WeightGradient };
 
-/// Looks at the time around what the operations of a net do.
+/// Measures the time that the operations of a net take.
 class Stopwatch {
  public:
   virtual ~Stopwatch() = default;
@@ -38,7 +38,7 @@ class Stopwatch {
 /// The operations of a stage on some samples, in one device's memory.
 class NetRun {
  public:
-  /// `remakes`: what attentions keep is dropped behind a forward, and a backward makes it again.
+  /// `remakes`: what attentions keep is dropped after a forward, and a backward recomputes it.
   NetRun(const StageNet& net, DeviceMemory& memory, const Dataset& data, Stopwatch* watch = nullptr,
          bool remakes = false)
       : net_(&net), memory_(&memory), data_(&data), watch_(watch), remakes_(remakes) {}
@@ -48,8 +48,8 @@ class NetRun {
   std::size_t prepare(const Samples&, DeviceMemory& apart);
   /// Puts what the data set gives for these samples where the forwards of every iteration find it from then on.
   void stage(const Samples&, DeviceMemory& apart);
-  /// Runs all operations. Values that nobody reads any more are dropped, unless `keep` and the backward needs them, or
-  /// they leave the stage.
+  /// Runs all operations. Values without readers left are dropped, unless `keep` and the backward needs them, or they
+  /// leave the stage.
   void forward(const Samples&, const void* weights, bool keep, Activations&) const;
   /// The halves of a backward; `gradients` holds what came from later stages. Weight gradients are added to `sum`.
   void backward(const Samples&, const void* weights, bool input_side, void* sum, Activations&) const;
@@ -77,7 +77,7 @@ class NetRun {
   bool remakes_;
   std::map<std::pair<std::size_t, std::int64_t>, Array> prepared_;  ///< By node and first sample.
   std::map<std::pair<std::size_t, std::int64_t>, Array> staged_;    ///< By node and first sample of the iteration.
-  mutable std::vector<Tensor> inputs_;                              ///< Of the call being made.
+  mutable std::vector<Tensor> inputs_;                              ///< Inputs of the call being made.
 };
 
 }  // namespace stagecraft::real

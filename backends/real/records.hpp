@@ -13,9 +13,9 @@ namespace stagecraft::real {
 struct SeatRecord {
   StageId stage;
   int replica = 0, weight_buffers = 0;
-  std::map<int, double> losses;                  ///< Of each micro-batch.
-  std::map<int, std::vector<double>> snapshots;  ///< By number of updates; of the first replica.
-  std::vector<double> weights;                   ///< At the end; of the first replica.
+  std::map<int, double> losses;                  ///< By micro-batch.
+  std::map<int, std::vector<double>> snapshots;  ///< Weights by number of updates; first replica only.
+  std::vector<double> weights;                   ///< Final weights; first replica only.
 };
 
 struct DeviceRecord {
@@ -35,11 +35,11 @@ struct Records {
   std::vector<VersionRecord> versions;
 };
 
-/// For processes of one program on like machines.
+/// The format is the machine's own, so processes must run the same build on machines of one kind.
 std::string to_bytes(const Records&);
 Records records_from(std::string_view bytes);
 
-/// All of several processes, seats by stage and replica.
+/// Joins the records of several processes; seats are sorted by stage and replica.
 Records merged(std::vector<Records>);
 
 }  // namespace stagecraft::real

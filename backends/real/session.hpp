@@ -41,16 +41,16 @@ class Session : public Actions, public Parcels, public CollectiveArrays {
   MemberArrays arrays(InstructionId member) override;
   Kernels* kernels_of(InstructionId member) override { return kernels_[p_.at(member).device].get(); }
 
-  /// Of a run that is queued: as before its first instruction, but that the data is there already. `again`: not for the
-  /// last time.
+  /// Resets a queued run to the state before its first instruction; staged input data is kept. `again`: another rewind
+  /// will follow.
   void rewind(bool again);
-  /// Around an iteration, so that all of them but the first find their data, and memory, at the same places.
+  /// Enclose an iteration, so that all iterations but the first find their data and memory at the same addresses.
   void begin_iteration(std::span<const InstructionId>);
   void end_iteration(int iteration);
 
   void require_finite() const;          ///< Infeasible "diverged" when a loss is not a finite number.
-  Records records() const;              ///< Of what is here.
-  Learnt learnt(const Records&) const;  ///< From those of all processes.
+  Records records() const;              ///< Records of this process.
+  Learnt learnt(const Records&) const;  ///< Takes the merged records of all processes.
   StageExecutor& stage_on(StageId, DeviceId);
   Kernels& kernels(DeviceId d) { return *kernels_[d]; }
 

@@ -14,11 +14,11 @@ namespace stagecraft::real {
 struct StagePlace {
   StageId stage;
   int replica = 0;
-  bool keeps = true;  ///< Activations for a backward: false without training, and with recomputation.
+  bool keeps = true;  ///< Keeps activations for the backward: false without training, and with recomputation.
   bool learns = true;
-  bool queued = false;   ///< Kernels may return before they are done: losses are looked at when somebody asks for them.
-  bool remakes = false;  ///< What attentions keep.
-  double gradient_scale = 1;  ///< From the mean over an iteration to that over the samples of one update.
+  bool queued = false;        ///< Kernels may return before they are done: losses are read only when asked for.
+  bool remakes = false;       ///< Selective recomputation: the backward recomputes what attentions keep.
+  double gradient_scale = 1;  ///< Turns a mean over an iteration into a mean over the samples of one update.
 };
 
 /// One stage on one device: does what each compute instruction says.
@@ -30,26 +30,26 @@ class StageExecutor {
   void compute(InstructionId);
   /// Asks the data set now for what the forward of a micro-batch will need; gives the bytes.
   std::size_t prepare(int micro) { return run_.prepare(samples(micro), prepared_); }
-  /// Puts what the data set gives for a micro-batch where those of every iteration find theirs.
+  /// Copies the data of a micro-batch to the address from which every iteration reads it.
   void stage(int micro) { run_.stage(samples(micro), prepared_); }
-  /// Losses of an iteration go where those of all `iterations` have their place, so that the next one finds memory as
+  /// Copies the losses of an iteration into a block for all `iterations`, so that the next iteration finds memory as
   /// this one did.
   void keep_losses(int iteration, int iterations);
   /// Forgets everything but the data; `start` is to follow, when all stages have done so.
   void let_go();
   void start(std::unique_ptr<WeightStore>);
-  /// The gradient of the weights, of all micro-batches so far; for the all-reduce among replicas.
+  /// The gradient of the weights, summed over all micro-batches so far; for the all-reduce among replicas.
   Tensor gradient();
 
   const WeightStore& weights() const { return *weights_; }
-  /// Updates that were in the weights that the newest instruction used.
+  /// The number of updates in the weights that the newest instruction used.
   std::int32_t last_version() const { return last_version_; }
   const StageNet& net() const { return net_; }
-  /// Of each micro-batch so far; of stages without a loss zero.
+  /// Loss of each micro-batch so far; zero for stages without a loss.
   std::map<int, double> losses() const;
-  /// Infeasible "diverged" for the first that is not a finite number.
+  /// Infeasible "diverged" for the first loss that is not a finite number.
   void require_finite_losses() const;
-  /// The newest weights behind every `evaluate_every` updates, and those at the start.
+  /// The initial weights, and the newest weights after every `evaluate_every` updates.
   const std::map<int, std::vector<double>>& snapshots() const { return snapshots_; }
 
  private:
@@ -69,15 +69,15 @@ class StageExecutor {
   Mail& mail_;
   const Training& training_;
   std::unique_ptr<WeightStore> weights_;
-  DeviceMemory prepared_;  ///< Beside the memory that is measured.
+  DeviceMemory prepared_;  ///< Not part of the measured memory.
   NetRun run_;
   std::map<int, Activations> alive_;  ///< By micro-batch.
   std::map<int, Array> slots_;        ///< Sums of gradients: one, or one for each micro-batch.
   struct Loss {
     double value = 0;
-    std::vector<Array> numbers;     ///< Where nobody has looked yet.
-    std::vector<const void*> kept;  ///< Or, in kept_losses_.
-    int updates = 0;                ///< Done before.
+    std::vector<Array> numbers;     ///< Parts of the loss that are still on the device.
+    std::vector<const void*> kept;  ///< Their copies in kept_losses_, after keep_losses().
+    int updates = 0;                ///< Updates before this forward.
   };
   std::map<int, Loss> losses_;
   Array kept_losses_;

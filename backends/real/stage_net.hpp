@@ -21,12 +21,12 @@ struct Value {
 /// An operation with the places of what it reads and writes.
 struct Node {
   const Operation* operation = nullptr;
-  std::vector<int> inputs;              ///< Values.
-  int output = -1;                      ///< Value; of a loss none.
-  int layer = 0, place = 0;             ///< In the model; in the layer.
-  int input_number = -1;                ///< Input operations, counted through the model.
-  std::int64_t weights = 0, count = 0;  ///< Where its numbers lie in those of the stage.
-  bool owns_weights = false;            ///< False when tied to those of an earlier node.
+  std::vector<int> inputs;              ///< Indices of values.
+  int output = -1;                      ///< Index of a value; -1 for a loss.
+  int layer = 0, place = 0;             ///< Index of the layer in the model, and of the operation in the layer.
+  int input_number = -1;                ///< For input operations: their number, counted through the model.
+  std::int64_t weights = 0, count = 0;  ///< Offset and number of its weights in the stage's weights.
+  bool owns_weights = false;            ///< False when tied to the weights of an earlier node.
 };
 
 /// What flows over one edge of the program: tensors, one after the other.
@@ -40,9 +40,9 @@ struct Crossing {
 struct StageNet {
   std::vector<Value> values;
   std::vector<Node> nodes;
-  std::vector<Crossing> inputs;   ///< One for each edge that enters, in their order.
-  std::vector<Crossing> outputs;  ///< Of each edge that leaves, those to later stages of the list first: gradients are
-                                  ///< added in this order, which is that of a run without stages.
+  std::vector<Crossing> inputs;   ///< One for each edge that enters, in the order of the edges.
+  std::vector<Crossing> outputs;  ///< One for each edge that leaves, later target stages first: gradients are added in
+                                  ///< this order, which is the order of a run without stages.
   std::int64_t weights = 0;       ///< Numbers of all weights, padding included.
 };
 

@@ -14,9 +14,9 @@ namespace stagecraft::real {
 
 /// What the first process knows about a run in the end; empty in the others.
 struct Joint {
-  Times times;                    ///< Of all instructions, on the clock of the first process.
+  Times times;                    ///< Times of all instructions, on the clock of the first process.
   double uncertainty = 0;         ///< Seconds that times of another process may be off.
-  std::vector<std::string> told;  ///< By each process.
+  std::vector<std::string> told;  ///< What each process told, by process.
 };
 
 /// What this process has to do while the other processes of the world do theirs, with its times, on the steady clock;

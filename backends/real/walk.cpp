@@ -79,10 +79,10 @@ class Walk {
  private:
   struct alignas(64) Slot {
     std::atomic<std::int32_t> ready{kNothing};
-    Yield yield;  ///< Of the device's thread.
+    Yield yield;  ///< Used only by the device's thread.
   };
 
-  /// Those of this process that have anything to do.
+  /// Devices of this process that have anything to do.
   std::vector<DeviceId> busy_devices() const {
     std::vector<bool> busy(p_.devices, false);
     for (const Instruction& i : p_.instructions) busy[i.device.value] = true;
@@ -291,7 +291,7 @@ class Walk {
     }
   }
 
-  /// Until all is done, something failed, or nothing has moved for too long while nobody computes.
+  /// Waits until all is done, something has failed, or nothing has moved for too long while no thread computes.
   void watch() {
     std::unique_lock lock(mutex_);
     std::int64_t seen = -1;
@@ -326,7 +326,7 @@ class Walk {
     return stopped_;
   }
 
-  /// As long as any process is not through: they leave at the same pulse, and learn from it when one has failed.
+  /// Waits until all processes are through: they leave at the same pulse, and learn from it when one has failed.
   void watch_together() {
     Nap nap;
     double next = 0, moved = 0, asked = 0;

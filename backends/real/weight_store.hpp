@@ -10,8 +10,8 @@
 
 namespace stagecraft::real {
 
-/// How often each version and each prediction of one stage on one device will be read, from the Program alone: what
-/// nobody reads any more is given back.
+/// How often each version and each prediction of one stage on one device will be read, from the Program alone: memory
+/// without readers left is given back.
 struct Readers {
   std::vector<int> of_version;
   std::map<int, int> of_prediction;  ///< By the instruction that predicts.
@@ -59,7 +59,7 @@ class WeightStore {
   int delay_ = 0, newest_ = 0, most_buffers_ = 0;
   std::int64_t size_ = 0;
   std::map<int, Array> versions_;
-  Predicted predicted_[2];       ///< For forwards, for backwards.
+  Predicted predicted_[2];       ///< [0] for forwards, [1] for backwards.
   std::map<int, Weights> kept_;  ///< By micro-batch.
   OptimizerState state_;
   std::vector<Array> state_arrays_;

@@ -23,7 +23,7 @@ struct Layout {
   std::vector<DeviceId> sharers;         ///< Devices that share their memory with others.
 };
 
-/// `routes` are those of des::routes_of. O(hops * log(routes)).
+/// `routes` come from des::routes_of. O(hops * log(routes)).
 Layout lay_out(const Program& program, const Cluster& cluster, std::span<const Route> routes);
 
 }  // namespace stagecraft::sg

@@ -16,8 +16,8 @@ struct HostPair {
   s4u::Host* to = nullptr;
 };
 
-/// The way of a device's ops to memory that it shares: a link of its own, which holds them to their pace, and that of
-/// the memory. (Highest rates of single transfers are ignored for those between hosts, as of 3.32.)
+/// The route of a device's ops to memory that it shares: a link of its own, which limits their rate, and the link of
+/// the memory. (SimGrid 3.32 ignores the highest rate of a single transfer between hosts.)
 struct Pace {
   HostPair ends;
   s4u::Link* link = nullptr;
@@ -26,11 +26,11 @@ struct Pace {
 struct Platform {
   std::vector<HostPair> ends;                       ///< Indexed like Program::routes.
   IdVector<DeviceId, Pace> paces;                   ///< Null where memory is not shared.
-  IdVector<LinkId, std::vector<s4u::Link*>> links;  ///< Its one or two of SimGrid; none if it is not used.
+  IdVector<LinkId, std::vector<s4u::Link*>> links;  ///< One or two SimGrid links; none if it is not used.
 };
 
 /// Builds and seals the platform, and reads every route back: throws InternalError when SimGrid's links, bandwidths or
-/// latencies are not those of `routes`.
+/// latencies differ from `routes`.
 Platform build_platform(s4u::Engine& engine, const Layout& layout, const Program& program, const Cluster& cluster,
                         std::span<const Route> routes);
 

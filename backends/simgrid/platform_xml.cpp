@@ -200,7 +200,7 @@ class PlatformXml {
     if (sees("!") || sees("?")) refuse(begin, "only elements and comments are accepted here");
     const std::string_view element_name = name();
     const ElementRule& rule = rule_of(element_name, begin);
-    // Every element keeps its line, so that places in the messages of SimGrid are those of the file.
+    // Every element keeps its line, so that SimGrid's messages point to the right line of the file.
     out_.append(std::count(text_.begin() + copied_lines_, text_.begin() + static_cast<std::ptrdiff_t>(begin), '\n'),
                 '\n');
     copied_lines_ = static_cast<std::ptrdiff_t>(begin);

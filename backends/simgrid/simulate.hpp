@@ -10,12 +10,12 @@ namespace stagecraft::sg {
 
 /// Plays `program` in this process from time 0 and writes the start and end of every instruction.
 ///
-/// `routes` are those of des::routes_of, which has checked the links. SimGrid is a singleton whose clock never goes
+/// `routes` come from des::routes_of, which has checked the links. SimGrid is a singleton whose clock never goes
 /// back and which aborts on its own errors: call this once in a process, or in run_in_child.
 void simulate(const Program& program, const Cluster& cluster, std::span<const Route> routes, std::span<double> start,
               std::span<double> end);
 
-/// Of the library in use, such as "3.32".
+/// Version of the SimGrid library in use, such as "3.32".
 std::string library_version();
 
 }  // namespace stagecraft::sg

@@ -21,7 +21,7 @@ inline config::Value checked(std::string_view yaml, const config::MapSpec& field
   return map;
 }
 
-/// Takes the keys that every file of a kind has out of a preset, and leaves those of its catalogue entry.
+/// Removes `keys`, which every file of a kind has, from a preset, and leaves the keys of its catalog entry.
 inline config::Value without(config::Value map, std::initializer_list<std::string_view> keys) {
   std::erase_if(map.members, [&](const config::Member& member) {
     return std::find(keys.begin(), keys.end(), member.key) != keys.end();

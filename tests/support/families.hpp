@@ -10,21 +10,21 @@
 
 namespace stagecraft::test {
 
-/// Of one op on one chunk; dyadic, so that sums are exact and equal means equal.
+/// Seconds of one op on one chunk; dyadic, so that sums are exact and equal means equal.
 struct OpTimes {
   double forward, input, weight;
 };
 constexpr OpTimes kUnitTimes{1, 1, 1};
 
 struct Figures {
-  double bubble = 0, period = 0, busy = 0;  ///< Of one iteration: makespan without the busiest device's work.
+  double bubble = 0, period = 0, busy = 0;  ///< `bubble`: makespan of one iteration minus the busiest device's work.
   double span = 0;                          ///< The longest from a device's first start to its last end.
   std::vector<double> activations;          ///< In chunks.
   double messages = 0;                      ///< For each micro-batch, both ways.
   Schedule order;
 };
 
-/// What a schedule comes to on equal stages without communication; `recompute` adds a forward to each backward.
+/// The figures of a schedule on equal stages without communication; `recompute` adds a forward to each backward.
 inline Figures figures(std::string_view name, int p, int v, int m, OpTimes t, const std::string& options = "{}",
                        bool recompute = false) {
   constexpr int kIterations = 4;  // the period is T(4) - T(3)

@@ -20,7 +20,7 @@ inline Layer layer_of(std::string name, std::vector<LayerId> inputs, std::vector
   return layer;
 }
 
-/// Dense layers with one bend behind each but the last, then a loss: input, d0, d1, ..., loss.
+/// Dense layers with an activation function `bend` after each but the last, then a loss: input, d0, d1, ..., loss.
 inline ModelGraph dense_net(const std::vector<int>& widths, OperationKind bend = OperationKind::Tanh,
                             OperationKind loss = OperationKind::MeanSquare, double width = 8) {
   ModelGraph model;
@@ -40,7 +40,7 @@ inline ModelGraph dense_net(const std::vector<int>& widths, OperationKind bend =
   return model;
 }
 
-/// The same with `stages` dense layers of one width between input and output.
+/// A dense_net() of `stages` dense layers; all widths between input and output are `inner`.
 inline ModelGraph deep_net(int stages, int inputs = 16, int inner = 32, int outputs = 4,
                            OperationKind bend = OperationKind::Tanh, OperationKind loss = OperationKind::MeanSquare,
                            double width = 8) {

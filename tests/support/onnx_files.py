@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes small ONNX files: onnx_files.py FOLDER. Field numbers are those of onnx.proto."""
+"""Writes small ONNX files: onnx_files.py FOLDER. Field numbers come from onnx.proto."""
 import pathlib
 import sys
 

@@ -11,7 +11,7 @@
 
 namespace stagecraft::test {
 
-/// A protobuf message; field numbers are those of onnx.proto.
+/// A protobuf message; field numbers come from onnx.proto.
 class Message {
  public:
   Message& number(std::uint32_t field, std::int64_t value) {

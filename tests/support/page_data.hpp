@@ -35,7 +35,7 @@ class PageNumbers {
   std::size_t at_ = 0;
 };
 
-/// Of the spans of a run, with what is expected of the next of each op.
+/// Decodes the spans of a run; fields that a span omits are predicted from the last span of its op.
 class PageSpans {
  public:
   explicit PageSpans(std::size_t ops) : expected_(ops) {}
@@ -66,7 +66,7 @@ class PageSpans {
   std::vector<Expected> expected_;
 };
 
-/// A run of the page with its spans and memory column by column, which stand in `parts`, those of this run first.
+/// A run of the page with its spans and memory column by column, taken from the front of `parts`.
 inline nlohmann::json with_columns(nlohmann::json run, std::vector<nlohmann::json>& parts) {
   using nlohmann::json;
   for (const char* column : {"gap", "length", "op", "micro", "iteration", "version"})

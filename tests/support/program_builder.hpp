@@ -59,7 +59,7 @@ class ProgramBuilder {
     return collective(CollectiveKind::AllReduce, collective_algorithms::ring, devices, bytes, after);
   }
 
-  /// `nodes` are those of the devices; empty: all are on one.
+  /// `nodes` has the node of each device; empty: all devices are on one node.
   Ids collective(CollectiveKind kind, const CollectiveAlgorithm& algorithm, const std::vector<int>& devices,
                  std::uint64_t bytes, const Ids& after = {}, const std::vector<int>& nodes = {}, int rounds = 1) {
     DeviceGroup group{{}, nodes};

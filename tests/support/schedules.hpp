@@ -29,7 +29,7 @@ inline Schedule build(std::string_view name, const Plan& plan, int iterations = 
                         {.plan = reduced(plan), .costs = costs, .iterations = iterations});
 }
 
-/// Gives each stage so many replicas, on devices of their own, which take micro-batches in turn.
+/// Gives stage s `replicas[s]` replicas, on devices of their own, which take micro-batches in turn.
 inline Plan in_turn(Plan plan, const std::vector<int>& replicas) {
   int device = 0;
   for (int s = 0; s < std::ssize(replicas); ++s) {
@@ -67,7 +67,7 @@ inline Plan least_plan(const ScheduleDef& def, int ranks, int micro_batches) {
   return plan_for(def, ranks, def.chunks.least, micro_batches);
 }
 
-/// A schedule of the catalogue that drains every so many iterations; 0: never.
+/// A schedule of the catalog that drains every `every` iterations; 0: never.
 inline Schedule draining(std::string_view name, const Plan& plan, int iterations, int every) {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
   const StageCosts costs = uniform_costs(plan, times(1, 1));

@@ -14,7 +14,7 @@ inline StageCost halves(double forward, double input, double weight) {
   return cost;
 }
 
-/// Room on each rank for so many micro-batches of a stage.
+/// Room on each rank for `micro_batches` micro-batches of a stage.
 inline synthesis::ResourceLimits at_most(const synthesis::SchedulingProblem& p, double micro_batches,
                                          double freed_at_input = 0) {
   synthesis::Resource r;

@@ -16,7 +16,7 @@ struct Place {
 
 struct Tasks {
   Plan plan;
-  std::vector<StageId> forward, input_gradient, weight_gradient;  ///< Of each layer, not valid where it has none.
+  std::vector<StageId> forward, input_gradient, weight_gradient;  ///< By layer; not valid where it has no such task.
 };
 
 /// A chain of layers with all their tasks and updates, `micro_batches` of one sample in an iteration.

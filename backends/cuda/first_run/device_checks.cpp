@@ -52,7 +52,7 @@ Json footprints(const Partitions& partitions, bool captured) {
   return {{"partitions", sizes}, {"disjoint", all.size() == sum}};
 }
 
-constexpr int kChain = 250;  // Of three calls each, so that no stream is full: drivers hold about a thousand.
+constexpr int kChain = 250;  // Each link is three calls; a driver's stream holds about a thousand.
 
 /// What it takes one kernel to follow another on the stream, or on two streams in turns: eagerly and in a graph; and
 /// what each takes the host.

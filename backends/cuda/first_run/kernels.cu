@@ -48,7 +48,7 @@ __global__ void copy_kernel(const uint4* from, uint4* to, std::size_t count, int
       __stcs(to + i, __ldcs(from + i));
 }
 
-/// The same through the caches, for what is meant to stay there.
+/// Copies through the caches, unlike copy_kernel(), for data that is meant to stay there.
 __global__ void cached_copy_kernel(const uint4* from, uint4* to, std::size_t count, int times) {
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (int t = 0; t < times; ++t)

@@ -9,13 +9,13 @@
 namespace stagecraft::cuda::first_run {
 
 void nothing(cudaStream_t);
-/// Each block counts itself at the number of its multiprocessor, and stays for so many clock cycles.
+/// Each block increments the counter of its multiprocessor, and stays for `cycles` clock cycles.
 void note_multiprocessor(int blocks, unsigned* counts, long long cycles, cudaStream_t);
-/// Keeps so many blocks busy; then writes `value` to `flag` unless it is null.
+/// Keeps `blocks` blocks busy for `cycles` clock cycles; then writes `value` to `flag` unless it is null.
 void spin(int blocks, long long cycles, unsigned* flag, unsigned value, cudaStream_t);
-/// What `flag` holds now, to `seen`.
+/// Copies the current value of `flag` to `seen`.
 void read_flag(const unsigned* flag, unsigned* seen, cudaStream_t);
-/// Copies `bytes`, a multiple of 16, `times` times, by so many blocks.
+/// Copies `bytes`, a multiple of 16, `times` times with `blocks` blocks.
 void copy(const void* from, void* to, std::size_t bytes, int times, int blocks, cudaStream_t);
 /// Random normal numbers of the type bfloat16: zeros would be too quick.
 void fill_bfloat16(void* to, std::size_t count, std::uint32_t seed, cudaStream_t);

@@ -99,7 +99,7 @@ Json captures_peer_copies(const Member& from, const Member& to, std::size_t byte
     graph.emplace(from.stream, [&] {
       told = cudaMemcpyPeerAsync(to.data->as<void>(), to.gpu, from.data->as<void>(), from.gpu, bytes, from.stream);
     });
-  } catch (const CudaError& e) {  // Of beginning, ending or instantiating.
+  } catch (const CudaError& e) {  // The capture could not begin, end or be instantiated.
     why_not = e.what();
     cudaGetLastError();
   }

@@ -17,10 +17,10 @@ constexpr std::size_t kUnit = 1 << 20;
 constexpr std::int64_t kSize = 4096;
 #endif
 
-/// Of numbers of one type; sums are in 32 bits.
+/// A type of matrix products: inputs of one type, sums in 32 bits.
 struct Arithmetic {
   const char* name;
-  std::vector<cublasComputeType_t> computes;  ///< The first that has an algorithm.
+  std::vector<cublasComputeType_t> computes;  ///< By preference: the first one that has an algorithm is used.
   cudaDataType_t type;
 };
 

@@ -5,14 +5,14 @@
 
 #include "backends/real/formulas/optimizers.hpp"
 
-/// How many steps of Adam were made, where the device finds it, so that a graph of an update is right each time that it
-/// is launched. In numbers of the kernels' type: the steps; at kOne a 1, which is added behind each; from kTable on the
-/// two corrections of each step, which the host computes as for the CPU.
+/// The number of Adam steps done, in device memory, so that a graph of an update is right each time that it is
+/// launched. Layout, in numbers of the kernels' type: the steps; at kOne a 1, which is added after each step; from
+/// kTable on the two corrections of each step, which the host computes as for the CPU.
 namespace stagecraft::cuda::counter {
 
 constexpr std::int64_t kOne = 16, kTable = 32;  // At multiples of 64 bytes.
 
-/// Before the first of so many steps.
+/// Initial contents for up to `steps` steps.
 inline std::vector<double> numbers(const OptimizerRule& rule, int steps) {
   std::vector<double> all(kTable + 2 * std::int64_t{steps}, 0);
   all[kOne] = 1;

@@ -49,7 +49,7 @@ __global__ void words_kernel(std::int64_t rows, std::int64_t columns, std::int64
 /// Adds all samples of one position, in their order.
 template <class T>
 struct AddPositions {
-  std::int64_t samples, numbers;  ///< Of a sample.
+  std::int64_t samples, numbers;  ///< `numbers`: in one sample.
   const T* gradient;
   T* d_positions;
   __device__ void operator()(std::int64_t i) const {

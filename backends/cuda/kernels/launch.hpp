@@ -13,7 +13,7 @@
 
 namespace stagecraft::cuda {
 
-/// Of the block, as many bytes as the launch said.
+/// Dynamic shared memory of the block; its size is the `shared_bytes` of launch().
 template <class T>
 __device__ T* shared_memory() {
   extern __shared__ __align__(16) unsigned char stagecraft_shared[];

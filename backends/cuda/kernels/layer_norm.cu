@@ -10,7 +10,7 @@ constexpr double kEpsilon = 1e-5;
 template <class T>
 struct Kept {
   T* saved;
-  std::int64_t rows, columns;  ///< Of a sample.
+  std::int64_t rows, columns;  ///< Shape of one sample.
   __device__ T* sample(std::int64_t row) const { return saved + row / rows * (rows * columns + rows); }
   __device__ T* normal(std::int64_t row) const { return sample(row) + row % rows * columns; }
   __device__ T* inverse(std::int64_t row) const { return sample(row) + rows * columns + row % rows; }

@@ -51,7 +51,7 @@ std::uint32_t alignment(const Matrices& x, std::size_t width) {
 
 }  // namespace
 
-/// Of one factor or of the result, in the column-major words of cuBLAS.
+/// Layout of one factor or of the result, in the column-major terms of cuBLAS.
 struct LtMatrix {
   std::int64_t stride = 0, distance = 0;
   std::uint32_t alignment = 0;

@@ -26,14 +26,14 @@ inline std::vector<cublasComputeType_t> compute_types(Precision precision, std::
   return {CUBLAS_COMPUTE_32F_PEDANTIC};
 }
 
-/// Row-major matrices at equal distances, in memory whose `base` is at a multiple of 64 bytes. All but `base` counts
-/// numbers.
+/// Row-major matrices at equal distances, in memory whose `base` is at a multiple of 64 bytes. Offset, stride and
+/// distance count numbers, not bytes.
 struct Matrices {
   const void* base = nullptr;
-  std::int64_t offset = 0;    ///< Of the first number of the first matrix.
+  std::int64_t offset = 0;    ///< From `base` to the first number of the first matrix.
   std::int64_t stride = 0;    ///< From a row to the next.
   std::int64_t distance = 0;  ///< From a matrix to the next.
-  bool transposed = false;    ///< What is multiplied is the transposed of what lies there.
+  bool transposed = false;    ///< The factor is the transpose of what lies there.
 };
 
 /// `count` products of an m x k by a k x n matrix.
@@ -42,7 +42,7 @@ struct ProductShape {
 };
 
 /// Matrix products of one stream of the current device, all by cuBLASLt. The algorithm of a shape is chosen once, for
-/// so many multiprocessors, and never splits a sum, so equal calls give equal bits.
+/// the multiprocessors of `Place`, and never splits a sum, so equal calls give equal bits.
 class Products {
  public:
   Products(const Place&, std::size_t width, Memory& workspaces);

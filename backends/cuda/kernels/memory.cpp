@@ -20,7 +20,7 @@ std::size_t rounded(std::size_t bytes) { return std::max<std::size_t>((bytes + k
 void* from_device(std::size_t bytes) {
   void* data = nullptr;
   if (cudaMalloc(&data, bytes) == cudaSuccess) return data;
-  cudaGetLastError();  // Or the next launch would be blamed.
+  cudaGetLastError();  // Clears the error, or the next launch would be blamed.
   return nullptr;
 }
 
@@ -28,7 +28,7 @@ void* from_device(std::size_t bytes) {
 
 Memory::~Memory() {
   if (blocks_.empty()) return;
-  if (!ended(stream_)) return;  // To free memory would wait for ever.
+  if (!ended(stream_)) return;  // cudaFree would block without end.
   for (const Block& block : blocks_) cudaFree(block.data);
 }
 

@@ -12,7 +12,7 @@
 /// Sums in an order that depends on nothing but how many numbers there are.
 namespace stagecraft::cuda {
 
-/// Threads of the block that has a row of so many numbers: a power of two.
+/// Threads of a block for a row of `columns` numbers: a power of two.
 inline unsigned threads_for(std::int64_t columns) {
   return static_cast<unsigned>(std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(columns, 32, 256))));
 }

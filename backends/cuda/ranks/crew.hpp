@@ -22,15 +22,15 @@ class Crew {
  public:
   explicit Crew(double timeout);
 
-  /// To be called again and again while one waits, with whether anything has moved here. FailedElsewhere when another
-  /// process has failed.
+  /// Call it again and again during a wait, with whether anything has moved here. FailedElsewhere when another process
+  /// has failed.
   News beat(bool moved);
-  /// For work that nobody else sees, as making connections: so many seconds, then BackendError.
+  /// Waits that report progress to the others, for work such as making connections; BackendError after `seconds`.
   Until at_most(double seconds);
-  /// Behind an error that may come from the end of another process: what all said last is heard first. FailedElsewhere
-  /// as above.
+  /// Call it after an error that the end of another process may have caused: it hears what all said last.
+  /// FailedElsewhere when another process has failed.
   News hear_out();
-  /// Everything here is over: waits until it is so everywhere.
+  /// Call it when everything here is over: waits until everything is over in all processes.
   void through();
   /// Tells the others, unless all know already.
   void failed() noexcept;

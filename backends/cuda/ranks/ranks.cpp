@@ -11,7 +11,7 @@
 namespace stagecraft::cuda {
 namespace {
 
-/// Messages of one key follow each other, as those of one communicator do.
+/// Messages of one key share a communicator, so they follow each other.
 using Key = std::tuple<DeviceId, DeviceId, bool>;
 
 Key key_of(const Program& p, const Transfer& t) {
@@ -53,7 +53,7 @@ void Ranks::finalized() const noexcept try {
         if (c && state_of(c) == ncclInProgress) return false;
     return true;
   });
-} catch (...) {  // Those that are not through are aborted.
+} catch (...) {  // ~Ranks() aborts communicators that are not through.
 }
 
 ncclResult_t Ranks::state_of(ncclComm_t c) const {
@@ -70,7 +70,7 @@ int Ranks::Link::rank(const Seat& s) const {
   return static_cast<int>(std::lower_bound(seats.begin(), seats.end(), s) - seats.begin());
 }
 
-/// The same in all processes.
+/// Computes equal links in all processes, because it depends only on the program and the seats.
 void Ranks::plan_links() {
   std::map<Key, std::set<Seat>> pairs;
   for (const Transfer& t : p_.transfers)
@@ -226,9 +226,10 @@ void require_queues(const Queues& queues, const std::vector<int>& communicators)
   for (const auto& [gpu, count] : streams)
     if (count > kHardwareQueues)
       throw InputError(
-          fmt::format("GPU {} would have {} streams, with those of {} communicators of NCCL, and has {} hardware "
-                      "queues: messages by NCCL in streams that share a queue could wait for each other for ever",
-                      gpu, count, std::count(communicators.begin(), communicators.end(), gpu), kHardwareQueues),
+          fmt::format(
+              "GPU {} would have {} streams, including the streams of {} NCCL communicators, but has {} hardware "
+              "queues: NCCL messages in streams that share a queue could deadlock",
+              gpu, count, std::count(communicators.begin(), communicators.end(), gpu), kHardwareQueues),
           "run.streams: single or pair, or run.gpu: {messages: copy, sums: ordered}");
 }
 

@@ -20,7 +20,7 @@ struct Half {
   cudaStream_t stream{};
 };
 
-/// What a device brings to a sum, which takes its place.
+/// What a device brings to a sum; the result overwrites it.
 struct Summand {
   DeviceId here;
   void* data = nullptr;
@@ -28,7 +28,7 @@ struct Summand {
   cudaStream_t stream{};
 };
 
-/// What is done by NCCL beside messages between processes.
+/// What NCCL does in addition to messages between processes.
 struct ByNccl {
   bool messages = false;  ///< Between GPUs of one process.
   bool sums = false;      ///< All-reduces of collectives, instead of messages between their members.
@@ -52,7 +52,7 @@ class Ranks {
   ~Ranks();
 
   bool any() const { return !links_.empty(); }  ///< Whether it has anything to do.
-  std::vector<int> gpus() const;                ///< Of each communicator of this process.
+  std::vector<int> gpus() const;                ///< The GPU of each rank of this process, over all communicators.
   void open(const Until&);                      ///< Before anything is carried.
 
   /// Whether it goes from GPU to GPU here, each end on a stream of its own.
@@ -60,13 +60,13 @@ class Ranks {
   bool apart(DeviceId, DeviceId) const;
   bool sums() const { return by_nccl_.sums; }
 
-  /// Both ends of a message, or the one that is here; of several k-th sends meet k-th receives.
+  /// Carries both ends of a message, or the one that is here; the k-th send meets the k-th receive.
   void carry(int transfer, const std::vector<Half>&);
   void share(int collective, const std::vector<Half>&);
-  /// One all-reduce among all members, of numbers of `width` bytes: those that are here, in one group.
+  /// Runs one all-reduce among all members, of numbers of `width` bytes; the members here go into one NCCL group.
   void sum(int collective, std::size_t width, const std::vector<Summand>&);
 
-  /// Until calls of NCCL are through.
+  /// Sets how to wait for NCCL calls to complete.
   void wait_by(Until until) { until_ = std::move(until); }
   /// BackendError when NCCL has noticed that something went wrong on the way.
   void require_sound() const;
@@ -76,7 +76,7 @@ class Ranks {
  private:
   struct Link {
     std::vector<Seat> seats;        ///< Rank by rank.
-    std::vector<ncclComm_t> ranks;  ///< Null for those of other processes.
+    std::vector<ncclComm_t> ranks;  ///< Null for ranks of other processes.
     ncclUniqueId id{};
     int rank(const Seat&) const;
   };
@@ -98,12 +98,12 @@ class Ranks {
   Until until_;
   Nccl nccl_;
   std::vector<Link> links_;
-  std::vector<int> of_transfer_, of_collective_;  ///< Links; -1: none is needed.
+  std::vector<int> of_transfer_, of_collective_;  ///< Indices of links; -1: none is needed.
   bool aborted_ = false;
 };
 
-/// InputError when a GPU has more streams, with those of the communicators on these GPUs, than hardware queues: those
-/// that share one wait for each other, and who waits there for another GPU may wait for ever.
+/// InputError when a GPU has more streams, including the ones of the communicators on these GPUs, than hardware queues:
+/// streams that share a queue wait for each other, so a wait for another GPU could deadlock.
 void require_queues(const Queues&, const std::vector<int>& communicators);
 
 }  // namespace stagecraft::cuda

@@ -13,9 +13,9 @@
 namespace stagecraft::cuda {
 namespace {
 
-using Taken = std::set<std::string>;  // Also of containers, whose hosts have other names on one machine.
+using Taken = std::set<std::string>;  // UUIDs, because containers on one machine can have different host names.
 
-/// As many GPUs that nobody has yet as it can get, at most so many.
+/// Takes up to `most` of the visible GPUs that no process has yet.
 std::vector<int> take(const Sight& sight, std::size_t most, Taken& taken) {
   std::vector<int> own;
   for (std::size_t g = 0; g < sight.gpus.size() && own.size() < most; ++g)

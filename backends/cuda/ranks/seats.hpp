@@ -17,8 +17,8 @@ struct Seat {
 /// What a process tells the others about the GPUs it sees.
 struct Sight {
   std::string host;
-  std::vector<std::string> gpus;  ///< UUIDs, which tell each from all others anywhere.
-  int devices = 0;                ///< Of the plan, that it has to find a place for.
+  std::vector<std::string> gpus;  ///< UUIDs, which are unique over all machines.
+  int devices = 0;                ///< The number of plan devices that it has to place.
   int nccl = 0;                   ///< Version; 0: there is none.
 };
 std::string to_bytes(const Sight&);

@@ -37,8 +37,8 @@ struct Held {
 
 constexpr double kMostPatience = 300;  ///< Seconds for what is not part of the program, as evaluations.
 
-/// Of the instructions that are here, on the clock of the machine: each GPU has one of its own, which was read right
-/// before the run. Not `timed`: as read_iteration_ends() gives them, still to be spread when all processes are known.
+/// Times of the instructions in this process, on the clock of the machine, against which each GPU's clock was read
+/// right before the run. Not `timed`: as read_iteration_ends() gives them; spread them when all processes are known.
 real::Times times_of(const Program&, const real::Dealing&, const Held&, bool timed);
 
 /// The part of this process in a run, while others do theirs; the whole timeline is on the first of them. `perform`

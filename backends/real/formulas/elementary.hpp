@@ -12,9 +12,9 @@
 #define STAGECRAFT_PORTABLE
 #endif
 
-/// Elementary functions as plain arithmetic: loops of them are vectorised (when all is inlined), with the same bits in
+/// Elementary functions as plain arithmetic: loops of them are vectorized (when all is inlined), with the same bits in
 /// every lane. exp is reduced to r = x - k ln 2, |r| <= ln 2 / 2, with ln 2 in two parts (W. J. Cody and W. Waite,
-/// Software Manual for the Elementary Functions, 1980); the parts are those of fdlibm's e_exp.c and e_expf.c.
+/// Software Manual for the Elementary Functions, 1980); the parts come from fdlibm's e_exp.c and e_expf.c.
 namespace stagecraft::real {
 
 template <class T>

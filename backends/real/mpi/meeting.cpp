@@ -11,7 +11,7 @@
 namespace stagecraft::real {
 namespace {
 
-// Of the first process with silent ones; of the others with it: twice that.
+// How long the first process waits for silent ones; the others wait for the first twice as long.
 constexpr std::chrono::seconds kPatience{3};
 
 Standing where = Standing::Working;
@@ -35,7 +35,7 @@ void add_lines(std::string& text, const std::string& more) {
   text += (text.empty() || text.back() == '\n' ? "" : "\n") + more;
 }
 
-/// The first that has something to say counts. Of others that begin alike, as all do that are stuck, the rest is added.
+/// The first failure counts. Others that begin like it, as all stuck processes do, add the rest of their text.
 void add(Ending& sum, const Ending& other) {
   if (other.code == 0) return;
   if (sum.text.empty()) {

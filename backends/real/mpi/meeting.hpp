@@ -13,16 +13,15 @@ enum class Standing {
   Failed,   ///< All know how it ends.
   Unheard,  ///< Failed, and some process does not answer.
   Parted,   ///< All have told what they did; each ends for itself.
-  Bereft    ///< The same, with some process lost on the way.
+  Bereft    ///< Parted, but some process was lost on the way.
 };
 Standing standing();
 void part(bool whole = true);
 
-/// Waits for the endings of all processes. Their sum, on the first with all that there is to say, elsewhere without
-/// words; once something has failed nobody is waited for longer than a few seconds, and who is not heard speaks for
-/// itself.
+/// Waits for the endings of all processes and returns their sum: with all texts on the first process, without text on
+/// the others. After a failure it waits only a few seconds; a process that is not heard speaks for itself.
 Ending meet(const Ending& own);
-/// The same where all is well here; FailedElsewhere when it is not so everywhere.
+/// Meets with success in this process; FailedElsewhere when another process has failed.
 void meet();
 
 /// While it lives, SIGTERM is only noted: mpirun sends it when another process has died, a moment before SIGKILL.
@@ -37,6 +36,6 @@ class StopSignal {
   struct sigaction before_ {};
 };
 
-bool told_to_stop();  ///< Ever.
+bool told_to_stop();  ///< Whether a StopSignal has ever noted SIGTERM.
 
 }  // namespace stagecraft::real

@@ -14,7 +14,7 @@
 
 namespace stagecraft::real {
 
-/// Sums over all processes of how they get on, one after another.
+/// Sums pulses over all processes, one round after another.
 class Pulses {
  public:
   Pulses() = default;
@@ -56,8 +56,8 @@ class MpiTransport : public Transport {
   enum class Kind : std::uint8_t { Sent, Received, ShareSent, ShareReceived };
   struct UnderWay {
     Kind kind;
-    int index = 0;   ///< Of the transfer; of a share its collective.
-    int member = 0;  ///< Of the collective.
+    int index = 0;   ///< Index of the transfer, or of the collective of a share.
+    int member = 0;  ///< Rank of the share's member in its collective.
     Block block;
   };
   struct Sum {
@@ -78,9 +78,9 @@ class MpiTransport : public Transport {
   const Program& p_;
   const Dealing& dealing_;
   Parcels& parcels_;
-  std::mutex mpi_;  ///< Around every call of MPI, and what follows.
+  std::mutex mpi_;  ///< Guards every MPI call and the containers below.
   std::vector<MPI_Request> requests_;
-  std::vector<UnderWay> under_way_;  ///< Of each request.
+  std::vector<UnderWay> under_way_;  ///< Indexed like requests_.
   std::set<int> waiting_, posted_;   ///< Transfers to receive.
   std::unordered_map<int, Sum> sums_;
   std::vector<int> complete_;  ///< Collectives with all their shares.

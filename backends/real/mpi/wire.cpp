@@ -19,7 +19,7 @@ MPI_Comm copy_of_world() {
   return copy;
 }
 
-/// A receive that nobody answers is taken back.
+/// Cancels the request if it has not completed by the deadline.
 bool finish(MPI_Request& request, const Deadline& deadline) {
   if (wait(request, deadline)) return true;
   MPI_Cancel(&request);

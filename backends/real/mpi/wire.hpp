@@ -13,7 +13,7 @@ struct Wires {
   MPI_Comm words = MPI_COMM_NULL, messages = MPI_COMM_NULL, shares = MPI_COMM_NULL, pulses = MPI_COMM_NULL;
 };
 Wires open_wires();
-const Wires& wires();  ///< Of the world that was joined.
+const Wires& wires();  ///< The communicators of the joined world.
 
 /// BackendError in the words of MPI, unless it says that all is well.
 void check(int result);

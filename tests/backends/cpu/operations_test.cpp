@@ -98,7 +98,7 @@ TEST_CASE("gradients are added to what is there") {
     }
 }
 
-TEST_CASE("gradients that nobody needs are left alone") {
+TEST_CASE("gradients that are not needed are not written") {
   for (const Trial& t : all_trials()) {
     CAPTURE(t.name);
     const auto kernels = cpu::make_kernels(8);

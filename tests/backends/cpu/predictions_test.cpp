@@ -40,7 +40,7 @@ std::vector<double> computed(const std::vector<std::string>& cells) {
 
 }  // namespace
 
-TEST_CASE("predictions are those of the golden file") {
+TEST_CASE("predictions equal the golden file") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   const auto lines = split(read_file(folder + "/weights/golden_predictions.csv"), '\n');

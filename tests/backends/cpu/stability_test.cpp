@@ -64,7 +64,7 @@ TEST_CASE("without momentum and prediction the limit is 2 sin(pi / (4 tau + 2))"
   }
 }
 
-TEST_CASE("limits with momentum, prediction and spike compensation are those of the reference") {
+TEST_CASE("limits with momentum, prediction and spike compensation equal the reference") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   int rows = 0;

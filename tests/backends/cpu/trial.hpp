@@ -18,8 +18,8 @@ struct Trial {
   std::string name;
   Operation op;
   std::int64_t samples = 1;
-  std::vector<int> columns;  ///< Of each input.
-  double scale = 1;          ///< Of a loss.
+  std::vector<int> columns;  ///< Columns of each input.
+  double scale = 1;          ///< real::Call::scale, for a loss.
 
   std::int64_t rows() const { return samples * op.rows; }
   std::size_t gradients() const { return op.is_loss() ? 1 : columns.size(); }
@@ -155,7 +155,7 @@ class Device {
   std::vector<double> output;
 
  private:
-  static constexpr double kJunk = 12345;  // What nobody may read.
+  static constexpr double kJunk = 12345;  // Fills memory that must not be read.
 
   real::Kernels* kernels_;
   Trial trial_;

@@ -24,7 +24,8 @@ TEST_CASE("cuBLASLt and NCCL have every function that is asked of them, and need
 
 TEST_CASE("a library that is missing says where it was looked for, and a function which library lacks it") {
   CHECK_THROWS_WITH_AS(Library("libnobody.so.7"), doctest::Contains("libnobody.so.7 is not there"), CudaError);
-  CHECK_THROWS_WITH_AS(Library("libc.so.6").symbol("nobody"), doctest::Contains("has no nobody"), CudaError);
+  CHECK_THROWS_WITH_AS(Library("libc.so.6").symbol("no_such_function"), doctest::Contains("has no no_such_function"),
+                       CudaError);
 }
 
 TEST_CASE("without a device the reason is a sentence, and partitions throw") {

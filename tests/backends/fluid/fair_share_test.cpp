@@ -84,8 +84,8 @@ Rates fill_all(const Paths& paths, const Live& live) {
 
 bool same(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(std::abs(a), std::abs(b)); }
 
-/// Nothing carries more than it can, and nobody could have more without taking it from one who has no more: each flow
-/// has all that it has alone, or crosses a full channel on which nobody has more.
+/// Checks max-min fairness: no channel exceeds its capacity, and each flow has the rate it has alone or crosses a full
+/// channel on which no flow has more. Returns the first violation, or an empty text.
 std::string broken(const Paths& paths, const Live& live, const FairShare& shares) {
   std::vector<double> used(paths.capacity.size(), 0), most(paths.capacity.size(), 0);
   for (const auto& [flow, route] : live)
@@ -169,7 +169,7 @@ TEST_CASE("one slow flow leaves its share to the others") {
   CHECK(shares.rate(two) == 8);
 }
 
-TEST_CASE("what has room for all of its flows couples nobody") {
+TEST_CASE("a channel with room for all of its flows does not couple them") {
   // Eight cards behind a trunk of eight times their speed, and two flows on each card.
   std::vector<double> capacity(8, 1.0);
   capacity.push_back(8.1);

@@ -10,7 +10,7 @@ using namespace stagecraft;
 
 namespace {
 
-/// Device 0 - cable of `duplex` - switch - full-duplex cable - device 1; there and back.
+/// Routes both ways over: device 0 - cable of `duplex` - switch - full-duplex cable - device 1.
 fluid::Paths there_and_back(Duplex duplex) {
   Cluster cluster = test::bare_cluster(2, 1);
   test::connect(cluster, {0, 2}, 4e9, 0, duplex);

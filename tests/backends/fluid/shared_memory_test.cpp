@@ -84,7 +84,7 @@ TEST_CASE("who asks for less than an even share gets it, the others share the re
   check(ends({{{1, 0.25}}, {{1, 1}}, {{1, 1}}}), {1, 2.25, 2.25});
 }
 
-TEST_CASE("paces are reckoned anew at every start and end") {
+TEST_CASE("rates are recomputed at every start and end") {
   // From 0.5 s on both want all: the first has half its work before it and needs 1 s, the second has then half of its
   // own and takes all for 0.5 s.
   check(ends({{{1, 1}}, {{0.5, 0}, {1, 1}}}), {1.5, 0.5, 2});
@@ -95,7 +95,7 @@ TEST_CASE("messages are copies in the same memory: each byte is read and written
   builder.send(0, 1, static_cast<std::uint64_t>(kMemory / 8));  // 1 s alone, a quarter of the memory.
   builder.compute(2, 1);
   Program program = builder.build();
-  program.traffic = {0, 0, kMemory};  // Of which the op gets three quarters for 1 s, then all.
+  program.traffic = {0, 0, kMemory};  // The op gets three quarters of it for 1 s, then all.
   const Timeline t = backends::fluid.run(program, parts(3), {});
   CHECK(t.end[InstructionId{0}] == doctest::Approx(1).epsilon(1e-9));
   CHECK(t.end[InstructionId{2}] == doctest::Approx(1.25).epsilon(1e-9));
@@ -115,7 +115,7 @@ TEST_CASE("jitter stretches an op and slows its pace; a change of speed is refus
   const Program program = program_of({{{1, 0.4}}, {{1, 0.4}}});
   const Timeline t = backends::fluid.run(program, cluster, {});
   const Conditions conditions(cluster);
-  for (int d = 0; d < 2; ++d)  // Slower ops ask for less, so nobody waits.
+  for (int d = 0; d < 2; ++d)  // Slower ops ask for less, so none waits.
     CHECK(t.end[InstructionId{d}] == doctest::Approx(conditions.compute(DeviceId{d}, d, 0, 1).end).epsilon(1e-9));
   Change slower;
   slower.devices = {DeviceId{1}};

@@ -49,7 +49,7 @@ TEST_CASE("between processes each kind of collective gives the same bits as on t
   }
 }
 
-TEST_CASE("gradients that are scattered, gathered, exchanged or broadcast are those of an all-reduce, bit by bit") {
+TEST_CASE("gradients that are scattered, gathered, exchanged or broadcast equal an all-reduce, bit by bit") {
   const ModelGraph model = test::deep_net(3, 6, 9, 3);
   for (const int replicas : {2, 3}) {
     Plan plan = test::stage_each(model, 4, replicas);

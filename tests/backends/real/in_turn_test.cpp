@@ -49,7 +49,7 @@ class Recurrence {
     real::StageNet net;
     std::vector<real::Array> versions;
     std::unique_ptr<test::StateHistory> states;
-    std::vector<real::Array> gradients;  ///< Of the micro-batches of this round.
+    std::vector<real::Array> gradients;  ///< One for each micro-batch of this round.
     int replicas = 1, ahead = 0;
   };
 

@@ -14,7 +14,7 @@ namespace stagecraft::test {
 /// What training without a pipeline gives.
 struct Expected {
   IdVector<StageId, std::vector<double>> weights;
-  std::vector<double> losses;  ///< Of each iteration.
+  std::vector<double> losses;  ///< One for each iteration.
 };
 
 /// An optimizer state of its own for every version, so that old ones can be looked at.
@@ -68,7 +68,7 @@ struct PolicyFormulas {
   int forward(int k, int q) const {
     if (name == "vertical-sync") return std::max(0, q - (depth - 1)) / each;
     if (name == "2bw") return std::max(0, q / each - 1);
-    if (name == "xpipe") return newest_forward(k, q / each * each);  // That of the first micro-batch of the update.
+    if (name == "xpipe") return newest_forward(k, q / each * each);  // As the update's first micro-batch.
     return newest_forward(k, q);
   }
   /// Updates that the forward predicts; 0: none.

@@ -9,7 +9,7 @@ using namespace stagecraft;
 namespace {
 
 constexpr double kLayers = 2, kHeads = 4, kWidth = 16, kTokens = 64, kSamples = 2, kNumber = 4;
-constexpr double kInside = kHeads * kTokens * kTokens * kSamples * kNumber;  // Of a layer and a micro-batch.
+constexpr double kInside = kHeads * kTokens * kTokens * kSamples * kNumber;  // Bytes for a layer and a micro-batch.
 
 Learnt run(const std::string& recompute, const std::string& schedule) {
   const Experiment scenario = load_experiment(
@@ -25,14 +25,14 @@ Learnt run(const std::string& recompute, const std::string& schedule) {
 
 }  // namespace
 
-TEST_CASE("the inside of attention made again: not a bit changes, and memory holds one of a layer at a time") {
+TEST_CASE("selective recomputation changes no bit, and memory holds the attention of one layer at a time") {
   for (const char* schedule : {"1f1b", "gpipe", "zb-h1"}) {
     CAPTURE(schedule);
     const Learnt none = run("none", schedule), selective = run("selective", schedule), full = run("full", schedule);
     CHECK(selective.weights == none.weights);
     CHECK(full.weights == none.weights);
     CHECK(selective.losses == none.losses);
-    // In all but one of them, of the micro-batches in flight; beside that one an output is made once more.
+    // All layers but one save `kInside` for each micro-batch in flight; that one recomputes its output, too.
     const double there = (std::string(schedule) == "gpipe" ? 4 : 2) * kLayers;
     const double saved = (none.memory[DeviceId{0}].activations - selective.memory[DeviceId{0}].activations).value;
     CHECK(saved >= (there - 1) * kInside - kTokens * kWidth * kSamples * kNumber);

@@ -52,7 +52,7 @@ TEST_CASE("chains of two to eight stages equal training without stages, to the l
       }
 }
 
-TEST_CASE("several stages on a device, halves of the backward apart, there and back: still the same bits") {
+TEST_CASE("several stages on a device, in a loop and in a V, with split backwards: still the same bits") {
   const ModelGraph model = test::deep_net(8, 6, 8, 3);
   const Training training = test::training_of(OptimizerKind::Adam, 0.01, "teacher");
   const auto placed = [&](bool there_and_back) {

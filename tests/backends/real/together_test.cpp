@@ -19,7 +19,7 @@ namespace {
 
 struct Together {
   Learnt learnt;
-  std::vector<std::string> errors;  ///< Of each process; empty: it went well.
+  std::vector<std::string> errors;  ///< By process; empty: it went well.
 };
 
 std::string caught(const std::function<void()>& f) {

@@ -80,7 +80,7 @@ int expected(const test::PolicyFormulas& policy, const Instruction& i) {
 
 }  // namespace
 
-TEST_CASE("the executor used the versions of the program, which are those of the closed forms") {
+TEST_CASE("the executor used the versions of the program, which equal the closed forms") {
   for (const char* name : {"naive", "stash", "2bw", "vertical-sync", "pipeoptim"})
     for (const int each : {1, 4}) {
       if (name == std::string_view("2bw") && each < kDepth - 1) continue;  // Two versions are not enough.

@@ -92,7 +92,7 @@ std::vector<double> direct(const std::string& file, const Cluster& cluster, cons
   return {end.begin(), end.end()};
 }
 
-/// The same messages as a program: each behind an op of its own that lasts until it leaves.
+/// The messages as a program: each follows an op of its own that lasts until the message leaves.
 std::vector<double> ours(const char* backend, const Cluster& cluster, const std::vector<Message>& messages) {
   test::ProgramBuilder builder(static_cast<int>(cluster.devices.size()), false);
   builder.unordered_ops().unordered_messages();
@@ -177,7 +177,7 @@ TEST_CASE("random messages between random hosts take as long as on the file itse
   for (const char* name : kFiles) check_file(kFolder + name + ".xml", kFolder + name + ".xml");
 }
 
-TEST_CASE("hosts, links and routes are those of the file") {
+TEST_CASE("hosts, links and routes match the file") {
   const Platform p = read_simgrid_platform(kFolder + "nested.xml", {}, 512);
   REQUIRE(p.hosts.size() == 5);
   CHECK(p.hosts[1].name == "a1");

@@ -26,7 +26,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   CUgraph_st& all = *on.graph;
   if (all.streams.front() != &on) return fail(s.invalidate(cudaErrorStreamCaptureUnmatched));
   all.open = false;
-  // Every stream has to have come back: its last nodes are behind those of the first stream.
+  // Every stream must have joined the first one: its last nodes come before the last nodes of the first stream.
   std::vector<bool> joined(all.nodes.size(), false);
   std::vector<int> open = on.last;
   while (!open.empty()) {

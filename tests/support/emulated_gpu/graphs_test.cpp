@@ -71,7 +71,7 @@ TEST_CASE("calls that may wait for the device, and the legacy stream, end a capt
   }
 }
 
-TEST_CASE("a capture is ended where it began, and by nobody else") {
+TEST_CASE("only the stream on which a capture began can end it") {
   emulated_gpu::reset();
   cudaStream_t a = new_stream(), b = new_stream();
   const cuda::Event fork;
@@ -85,7 +85,7 @@ TEST_CASE("a capture is ended where it began, and by nobody else") {
   CHECK(cudaStreamEndCapture(a, &graph) == cudaErrorIllegalState);
 }
 
-TEST_CASE("arguments are those of the capture, and work that hangs hangs in a graph too") {
+TEST_CASE("arguments are taken at the capture, and work that hangs hangs in a graph too") {
   emulated_gpu::reset();
   cudaStream_t a = new_stream();
   int value = 1, sum = 0;

@@ -14,8 +14,8 @@ constexpr std::size_t kGuard = 256;
 constexpr int kNan = 0xff;  // All bits set are a NaN, of float and of double.
 constexpr double kHostCall = 1e-6;
 
-/// STAGECRAFT_EMULATED_GPUS says how many there are until somebody asks for others; STAGECRAFT_EMULATED_CLOCK=real that
-/// times are those of this machine, which processes share.
+/// STAGECRAFT_EMULATED_GPUS is the number of GPUs until a test resets the machine; STAGECRAFT_EMULATED_CLOCK=real takes
+/// times from the clock of this machine, which processes share.
 Machine first_machine() {
   Machine machine;
   if (const char* const count = std::getenv("STAGECRAFT_EMULATED_GPUS")) machine.devices = std::atoi(count);

@@ -12,14 +12,14 @@
 struct ncclComm {
   int ranks = 1, rank = 0, device = 0;
   bool blocking = true, met = false, launched = false, aborted = false;
-  int looks = 0;       ///< Until what was begun without blocking is through.
+  int looks = 0;       ///< Queries until a nonblocking call is through.
   bool alone = false;  ///< All ranks are in this process.
   ncclResult_t error = ncclSuccess;
   std::string folder;
   std::vector<long> sent, received;  ///< Messages so far, to and from each rank.
   long sums = 0;                     ///< All-reduces so far.
-  const void* capture = nullptr;     ///< In which `last` was recorded; null: in none.
-  cudaEvent_t last{};                ///< Behind its newest kernel: those of one communicator follow each other.
+  const void* capture = nullptr;     ///< The capture in which `last` was recorded, or null.
+  cudaEvent_t last{};                ///< After its newest kernel: kernels of one communicator follow each other.
 };
 
 namespace stagecraft::emulated_gpu {

@@ -38,7 +38,7 @@ void Sum::start(bool silent) {
   const auto own = static_cast<std::size_t>(communicator_->rank);
   parts_.resize(static_cast<std::size_t>(communicator_->ranks));
   parts_[own].assign(static_cast<const char*>(half_.from), half_.bytes);
-  std::memset(half_.to, kNan, half_.bytes);  // Nobody may look before the end.
+  std::memset(half_.to, kNan, half_.bytes);  // The result must not be read before the end.
   for (int r = 0; r < communicator_->ranks && !silent; ++r)
     if (r != communicator_->rank) put(*communicator_, file(communicator_->rank, r), parts_[own].data(), half_.bytes);
 }

@@ -7,12 +7,12 @@
 
 namespace stagecraft::emulated_gpu {
 
-/// What a rank does of an all-reduce: gives its numbers to all others and adds up those of all. The order is a tree
-/// that depends on the number of ranks alone: halves of them, then the two halves. Of three ranks it is not one after
-/// another.
+/// A rank's part of an all-reduce: gives its numbers to all others and adds up the numbers of all. The order is a tree
+/// that depends on the number of ranks alone: each half of them, then the two halves. For three or more ranks that is
+/// not the order of the ranks.
 class Sum {
  public:
-  /// `name`: the same on all ranks, and of no other sum.
+  /// `name` is equal on all ranks and belongs to no other sum.
   Sum(ncclComm& communicator, const Half& own, std::string name)
       : communicator_(&communicator), half_(own), name_(std::move(name)) {}
 
@@ -25,7 +25,7 @@ class Sum {
   ncclComm* communicator_;
   Half half_;
   std::string name_;
-  std::vector<std::string> parts_;  ///< Of each rank; empty: has not come.
+  std::vector<std::string> parts_;  ///< Numbers of each rank; empty: not here yet.
   bool over_ = false;
 };
 

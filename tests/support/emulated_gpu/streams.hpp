@@ -8,16 +8,16 @@
 #include <stdexcept>
 #include <vector>
 
-/// GPUs that are not there. The library behind this header defines the functions of the CUDA runtime that the project
+/// Emulated GPUs. The library behind this header defines the functions of the CUDA runtime that the project
 /// uses, with the toolkit's own headers, and is linked in place of it.
 ///
-/// Streams are queues: nothing runs until somebody waits or asks, and then work is taken from the streams in an order
-/// that is drawn anew for each seed and that the events allow. Memory is full of NaNs when it is given out and after it
-/// was freed. So a missing dependency shows as a wrong number.
+/// Streams are queues: nothing runs until the host waits or asks, and then work is taken from the streams in an order
+/// that depends on the seed and that the events allow. Memory is full of NaNs when it is given out and after it was
+/// freed. So a missing dependency shows as a wrong number.
 namespace stagecraft::emulated_gpu {
 
 enum class Order : std::uint8_t {
-  Random,  ///< Any stream that can go on, each time anew.
+  Random,  ///< Any stream that can go on, drawn each time.
   Rush,    ///< Streams in an order of importance: the first that can go on does.
   Starve,  ///< One stream goes on only when no other can.
 };
@@ -26,16 +26,16 @@ struct Machine {
   int devices = 1;
   int multiprocessors = 132;
   int group = 8;                     ///< Smallest partition, and the step between sizes.
-  int groups = 0;                    ///< Partitions that there are at most; 0: as many as fit.
+  int groups = 0;                    ///< Maximum number of partitions; 0: as many as fit.
   bool green_contexts = true;        ///< Whether the driver knows them.
-  std::size_t memory = 4ULL << 30U;  ///< Of each device.
+  std::size_t memory = 4ULL << 30U;  ///< Bytes of each device.
   Order order = Order::Random;
   std::uint64_t seed = 1;
   bool events_of_partitions = true;        ///< Whether they can be recorded and waited for, as in the primary context.
-  std::vector<int> refused_products = {};  ///< Of cublasComputeType_t: cuBLASLt has no algorithm for them.
+  std::vector<int> refused_products = {};  ///< Each a cublasComputeType_t without cuBLASLt algorithm.
   std::int64_t ignored_wait = -1;          ///< This wait for an event, counted from 0, is not done.
   bool peer_access = true;                 ///< Whether devices reach the memory of each other.
-  bool real_clock = false;                 ///< Times are those of this machine, which processes share.
+  bool real_clock = false;                 ///< Times come from this machine's clock, which processes share.
 };
 
 /// A fresh machine: everything that was made before is gone, and what was queued is never run.
@@ -43,26 +43,26 @@ void reset(const Machine& = {});
 
 const Machine& machine();
 
-/// Queues work, as a launch does. It may take so long on the emulated clock.
+/// Queues work, as a launch does. It takes `seconds` on the emulated clock.
 void enqueue(cudaStream_t, std::function<void()>, double seconds = 1e-6);
-/// Work that cannot go on until it is so, which is asked again and again.
+/// Queues work that cannot start until `ready()`, which is called again and again.
 void enqueue_when(cudaStream_t, std::function<bool()> ready, std::function<void()> work);
 int device_of(cudaStream_t);
-/// The numbers of those that its kernels run on.
+/// The numbers of the multiprocessors that its kernels run on.
 std::vector<unsigned> multiprocessors_of(cudaStream_t);
-/// Work that never ends.
+/// Queues work that never ends.
 void hang(cudaStream_t);
-/// A kernel that reads where there is nothing: when it is run, and from then on, every call fails.
+/// Queues a kernel that reads outside of memory: when it is run, and from then on, every call fails.
 void crash(cudaStream_t);
 
-/// Which capture the stream is in; null: in none.
+/// The capture that the stream is in, or null.
 const void* capture_of(cudaStream_t);
 
-/// Waits for events since the last reset that had something to wait for on another stream.
+/// The number of waits for events since the last reset that had something to wait for on another stream.
 std::int64_t waits();
-/// Of memory of the device, that were given out since the last reset.
+/// The number of blocks of device memory given out since the last reset.
 std::int64_t blocks();
-/// What is in use: given out and not freed.
+/// Bytes of device memory in use: given out and not freed.
 std::size_t device_bytes();
 /// Whether all of these bytes are in device memory that is in use.
 bool on_device(const void* data, std::size_t bytes);

@@ -1,4 +1,4 @@
-// The same tests on a GPU that is there.
+// Runs the kernel tests on a real GPU.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <cstdio>
 #include <string>

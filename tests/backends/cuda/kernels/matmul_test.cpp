@@ -21,7 +21,7 @@ struct Many {
   cuda::Matrices where;
   std::vector<double> numbers;
 
-  /// Of matrix `i` as it is multiplied.
+  /// An element of matrix `i` as it is multiplied, that is after transposition.
   double at(std::int64_t i, std::int64_t row, std::int64_t column) const {
     if (where.transposed) std::swap(row, column);
     return numbers[where.offset + i * where.distance + row * where.stride + column];

@@ -97,7 +97,7 @@ TEST_CASE_TEMPLATE("uploads, copies and sums of tensors arrive in order", T, flo
   kernels.scale(2, to);
   kernels.copy(sum, data[0], count * sizeof(T));
 #ifdef STAGECRAFT_EMULATED_GPU
-  CHECK(!emulated_gpu::state().idle());  // Nobody waited.
+  CHECK(!emulated_gpu::state().idle());  // No call waited.
 #endif
   std::vector<double> found(count);
   kernels.download(data[0], found);

@@ -15,7 +15,7 @@ namespace {
 
 using enum OperationKind;
 
-/// What a trial makes, by name, in rows of so many numbers.
+/// A named result of a trial, in rows of `columns` numbers.
 struct Made {
   std::string name;
   std::vector<double> numbers;
@@ -135,7 +135,7 @@ TEST_CASE("every kind of operation is tried") {
   CHECK(seen.size() == static_cast<std::size_t>(SumSquare));  // All but Input.
 }
 
-TEST_CASE("in double all numbers are those of the CPU, in any order of threads") {
+TEST_CASE("in double all numbers equal the CPU's, in any order of threads") {
   for (const Trial& t : many_trials()) {
     CAPTURE(t.name);
     const auto expected = on_cpu(t, 8), first = on_gpu(t, 8, false, 1);
@@ -180,7 +180,7 @@ TEST_CASE("equal calls give equal bits wherever things lie") {
     }
 }
 
-TEST_CASE("gradients are added to what is there, and those that nobody needs are left alone") {
+TEST_CASE("gradients are added to what is there, and unneeded ones are not written") {
   for (const Trial& t : all_trials()) {
     CAPTURE(t.name);
     Gpu gpu(8);
@@ -197,7 +197,7 @@ TEST_CASE("gradients are added to what is there, and those that nobody needs are
   }
 }
 
-TEST_CASE("what is no word or no class makes numbers that are not finite, for somebody to see") {
+TEST_CASE("an invalid word or class gives NaN in the output") {
   for (Trial t : all_trials()) {
     const bool words = t.op.kind == Embedding;
     if (!words && t.op.kind != CrossEntropy) continue;

@@ -55,7 +55,7 @@ class Weights {
     kernels_.upload(gradient, blocks_[6]);
     kernels_.update(rule, options, count(), blocks_[6], state_, blocks_[0], blocks_[0]);
   }
-  /// From now on the device counts, up to so many steps.
+  /// From now on the device counts, up to `most` steps.
   void count_steps(const OptimizerRule& rule, int most) {
     const std::vector<double> numbers = cuda::counter::numbers(rule, most);
     counter_bytes_ = numbers.size() * kernels_.width();

@@ -10,7 +10,7 @@ namespace stagecraft::test {
 
 constexpr int kOddSizes[] = {1, 3, 17, 33, 129, 1000};
 
-/// Of shapes drawn from the odd sizes. A new kind of operation does not compile before it is here.
+/// A trial with shapes drawn from the odd sizes. A new kind of operation does not compile before it has a case here.
 inline Trial drawn_trial(OperationKind kind, Rng& rng) {
   const auto size = [&](int most) { return kOddSizes[rng.integer(0, most)]; };
   Trial t;

@@ -43,7 +43,7 @@ def same_bits(name, ranks, gpus, even=True):
     check(done.returncode == 0, f"{what}: exit code {done.returncode}", done.stderr)
     check(f"{name} on {ranks} processes: the same bits; {ranks} processes{', in each' if even else ':'} " in done.stdout, what, done.stdout)
     check("ends before it starts" not in done.stdout and " took " not in done.stdout, f"{what}: times", done.stdout)
-    if name in ("1f1b", "iterations"):  # Between the ends of three of four iterations: of the last nobody sees the next begin.
+    if name in ("1f1b", "iterations"):  # Pairs among three ends: nothing follows the last of four iterations.
         check("3 times between iterations held" in done.stdout, f"{what}: times of iterations", done.stdout)
 
 

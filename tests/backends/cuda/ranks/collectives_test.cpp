@@ -21,7 +21,7 @@ test::Case replicated(int replicas) {
 
 }  // namespace
 
-TEST_CASE("gradients that are scattered, gathered, exchanged or broadcast on GPUs are those of an all-reduce") {
+TEST_CASE("gradients that are scattered, gathered, exchanged or broadcast on GPUs equal an all-reduce") {
   for (const int replicas : {2, 3}) {
     test::Case c = replicated(replicas);
     const Program program = c.program();

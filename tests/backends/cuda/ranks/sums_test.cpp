@@ -18,7 +18,7 @@ using namespace stagecraft;
 
 namespace {
 
-/// One stage of a net on so many devices; its gradients go through one sum an iteration.
+/// One stage of a net on `replicas` devices; its gradients go through one sum an iteration.
 test::Case replicated(int replicas) {
   test::Case c;
   c.model = test::deep_net(1, 6, 8, 3);
@@ -150,7 +150,7 @@ TEST_CASE("two replicas have one order of addition: the bits of the CPU") {
 
 namespace {
 
-/// Sizes of all that was added, number by number: of a net whose only additions are those of gradients of replicas.
+/// Sum of the absolute values of all summands, number by number, for a net that adds only gradients of replicas.
 std::vector<double> sizes;
 class Measuring final : public test::QueuedCpu {
  public:
@@ -259,8 +259,8 @@ TEST_CASE("a wait that is left out around a sum makes other numbers, whichever i
   };
   const auto expected = outcome(gpus(3, 1).front());
   const std::int64_t waits = emulated_gpu::waits();
-  constexpr std::int64_t kGates = 5;  // Of three GPUs with two streams each, all but the first stand behind a gate.
-  REQUIRE(waits == kGates + 3 + 3);   // Each sum behind its gradient, each update behind its sum.
+  constexpr std::int64_t kGates = 5;  // Three GPUs with two streams each: all streams but the first wait at a gate.
+  REQUIRE(waits == kGates + 3 + 3);   // Each sum waits for its gradient, each update for its sum.
   for (std::int64_t ignored = kGates; ignored < waits; ++ignored) {
     CAPTURE(ignored);
     bool noticed = false;

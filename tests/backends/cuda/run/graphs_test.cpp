@@ -20,7 +20,7 @@ test::Case graph_case(const std::string& schedule = "1f1b", int depth = 4) {
   return c;
 }
 
-/// The same bits as on the CPU for some orders; gives the last.
+/// Requires the CPU's bits for `orders` orders of streams; returns the last timeline.
 Timeline compare(const test::Case& c, int orders = 3) {
   CAPTURE(c.schedule);
   CAPTURE(c.policy);

@@ -76,7 +76,7 @@ TEST_CASE("neighbours grow together, and what is left of them remembers who used
   CHECK_THROWS_AS(g.arena.give(&mine, {}), InternalError);
 }
 
-TEST_CASE("what is given back spoils no memory beside it that nobody has used") {
+TEST_CASE("memory that is given back does not make unused memory next to it wait") {
   Ground g(4096);
   g.arena.give(g.arena.take(256, {}).data, {7});
   for (int i = 0; i < 3; ++i) CHECK(g.arena.take(256, {}).from.empty());

@@ -63,7 +63,8 @@ TEST_CASE("more streams on a GPU than it has hardware queues are refused before 
   CHECK_NOTHROW(cuda::require_queues(queues, {0, 0, 1}));  // Each communicator has two of its own.
   CHECK_THROWS_WITH_AS(
       cuda::require_queues(queues, {0, 0, 0}),
-      doctest::Contains("GPU 0 would have 34 streams, with those of 3 communicators of NCCL, and has 32 hardware"),
+      doctest::Contains(
+          "GPU 0 would have 34 streams, including the streams of 3 NCCL communicators, but has 32 hardware"),
       InputError);
   add();
   CHECK_THROWS_AS(cuda::require_queues(queues, {0, 0}), InputError);

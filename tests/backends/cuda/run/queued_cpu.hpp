@@ -62,7 +62,7 @@ class QueuedCpu : public real::Kernels {
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {
     enqueue([this, &rule, options, count, gradient, state, from, to] {
-      real::OptimizerState then = state;  // The same each time that a graph is launched, as arguments are.
+      real::OptimizerState then = state;  // A copy, so that each launch of a graph starts from equal arguments.
       if (then.counter) then.steps = counted(then.counter);
       kernels_->update(rule, options, count, gradient, then, from, to);
     });

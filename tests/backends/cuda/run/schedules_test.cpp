@@ -37,7 +37,7 @@ TEST_CASE("synchronous schedules on two, four and eight devices") {
     }
 }
 
-TEST_CASE("several stages on a device, there and back, halves of the backward apart") {
+TEST_CASE("several stages on a device, in a loop and in a V, with split backwards") {
   test::Case c;
   c.model = test::deep_net(8, 6, 8, 3);
   const auto placed = [&](bool there_and_back) {

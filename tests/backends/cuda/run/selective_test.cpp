@@ -1,4 +1,4 @@
-// Selective recomputation on the emulated GPU: what attentions keep is made again, and no bit changes.
+// Selective recomputation on the emulated GPU: what attentions keep is recomputed, and no bit changes.
 
 #include <doctest/doctest.h>
 
@@ -34,7 +34,7 @@ ModelGraph attending_net() {
 
 }  // namespace
 
-TEST_CASE("the inside of attention made again: the bits of the CPU without it") {
+TEST_CASE("selective recomputation on the GPU gives the bits of the CPU without recomputation") {
   for (const char* schedule : {"1f1b", "gpipe"}) {
     test::Case c;
     c.schedule = schedule;

@@ -87,7 +87,7 @@ TEST_CASE("a wait that is left out makes other numbers, whichever it is") {
   CHECK(2 * found >= tried);
 }
 
-TEST_CASE("times are those of events: instructions follow what they wait for, and devices work side by side") {
+TEST_CASE("times come from events: instructions follow what they wait for, and devices overlap") {
   const test::Case c = small_case();
   const Program program = c.program();
   const Timeline t = test::on_gpu(c, program, {});
@@ -152,7 +152,7 @@ TEST_CASE("a device that is too small says how much it lacked") {
                        Infeasible);
 }
 
-TEST_CASE("a device that is too small and hangs beside: nothing waits for ever") {
+TEST_CASE("a device that is too small while its streams hang: nothing waits without end") {
   test::Case c = small_case();
   c.plan = test::stage_each(c.model, 4, 20000);
   emulated_gpu::Machine m;
@@ -165,7 +165,7 @@ TEST_CASE("a device that is too small and hangs beside: nothing waits for ever")
   CHECK_THROWS_AS(cuda::run(c.program(), maker, {{}, 0.2}), Infeasible);
 }
 
-TEST_CASE("a GPU that hangs: what did not end is named, and nothing waits for ever") {
+TEST_CASE("a GPU that hangs: what did not end is named, and nothing waits without end") {
   test::Case c = small_case();
   CHECK_THROWS_WITH_AS(run_disturbed(c, emulated_gpu::hang), doctest::Contains("the GPU is stuck"), BackendError);
   c.training.evaluate_every = 1;  // Weights are looked at while the program is enqueued.

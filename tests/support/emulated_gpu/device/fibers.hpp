@@ -17,7 +17,7 @@ struct Here {
 inline Here where;
 inline Here& here() { return where; }
 
-/// Runs every block of a grid, one after the other, and its threads as fibers: in an order drawn anew behind every
+/// Runs every block of a grid, one after the other, and its threads as fibers, in a newly drawn order after every
 /// barrier. A barrier that only some threads reach is Misuse.
 void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& thread);
 void barrier();
