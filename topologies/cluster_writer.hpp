@@ -32,13 +32,13 @@ class ClusterWriter {
   VertexId add_device(const std::string& name, DeviceTypeId type, const std::string& host);
   VertexId add_switch(const std::string& name);
   void connect(const std::string& name, const Link& kind, std::vector<VertexId> ends);
-  /// The way that is taken from one device to another.
+  /// Adds a fixed route from one device to another.
   void fix(FixedRoute route) { cluster_.routes.push_back(std::move(route)); }
 
-  /// The product of counts, or InputError when no cluster may have so many of them.
+  /// The product of counts, or InputError when it exceeds what a cluster may have.
   int count(const std::vector<int>& factors, const char* what = "devices") const;
-  /// Targets take turns on links that lead on equally well: by these numbers, which grow along the leaves of the
-  /// network, or by their own.
+  /// Targets take turns on equally good links, in the order of these numbers, which grow along the leaves of the
+  /// network. Without numbers, they take turns in the order of the devices.
   void take_turns(IdVector<DeviceId, std::size_t> numbers) { cluster_.turns = std::move(numbers); }
   void take_turns();
 

@@ -8,15 +8,14 @@
 
 namespace stagecraft {
 
-/// So many hosts a platform file may have, here and when it is read: there is a route between every two.
+/// Most hosts in a platform file, both written and read: it has a route between every two of them.
 inline constexpr std::size_t kMostHosts = 1024;
 
-/// A platform file of SimGrid: a host for each device, whose speed is what dense layers reach, and the way between
-/// every two of them written out. Changes are not in it. Infeasible when there are more devices than such a file is
-/// good for.
+/// A platform file of SimGrid: a host for each device, whose speed is what dense layers reach, and an explicit route
+/// between every two hosts. It contains no changes. Infeasible when there are more than kMostHosts devices.
 std::string simgrid_xml(const Cluster&);
 
-/// Types of devices that are none of the presets: of these the file has speed and memory alone.
+/// Names of the device types that are not presets; the file keeps only their speed and memory.
 std::vector<std::string> types_lost(const Cluster&);
 
 }  // namespace stagecraft

@@ -49,7 +49,7 @@ std::vector<config::Variant> kinds() {
 const config::MapSpec kFields{
     "Convolutions, pooling, residual blocks and dense layers, with a softmax at the end.",
     {config::integer("image", 1, 1e5).fallback("224").doc("Pixels of one side of the image."),
-     config::integer("channels", 1, 1e4).fallback("3").doc("Colours of a pixel."),
+     config::integer("channels", 1, 1e4).fallback("3").doc("Color channels of an image."),
      config::list("layers", config::variant("layer", "kind", kinds)).doc("From the image to the classes."),
      config::boolean("batch_norm")
          .fallback("false")

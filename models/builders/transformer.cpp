@@ -29,13 +29,13 @@ const config::MapSpec kFields{
      config::integer("patch", 1, 1e5)
          .fallback("16")
          .doc("Pixels of one side of a patch, for vit; it divides the image."),
-     config::integer("channels", 1, 1e4).fallback("3").doc("Colours of a pixel, for vit."),
-     config::integer("classes", 1, 1e8).fallback("1000").doc("Classes told apart, for vit."),
+     config::integer("channels", 1, 1e4).fallback("3").doc("Color channels of an image, for vit."),
+     config::integer("classes", 1, 1e8).fallback("1000").doc("Classes to distinguish, for vit."),
      config::boolean("tied").fallback("true").doc(
          "Whether the scores over the vocabulary use the weights of the embedding, for gpt. Where the two are in "
          "different stages both hold them; on different devices their gradients are added up in every iteration, "
          "where the schedule flushes."),
-     config::boolean("flash_attention").fallback("false").doc("Whether backward makes the probabilities anew."),
+     config::boolean("flash_attention").fallback("false").doc("Whether backward recomputes the probabilities."),
      config::boolean("attention_dropout")
          .optional()
          .doc("Whether dropout acts on the probabilities, which keeps its mask and what it left; left out: no."),
@@ -49,8 +49,8 @@ const config::MapSpec kFields{
 
 struct Shape {
   double layers = 0, hidden = 0, heads = 0, feed_forward = 0, sequence = 0, vocabulary = 0;
-  double probabilities = 1;  ///< Numbers kept for each: with dropout more, made anew none.
-  double copies = 1;         ///< GPUs of one device that keep what they do not share.
+  double probabilities = 1;  ///< Numbers kept for each probability: more with dropout, none if backward recomputes it.
+  double copies = 1;         ///< GPUs of one device that each keep a copy of what they do not share.
   bool tied = true;
 };
 

@@ -47,7 +47,7 @@ struct Data {
   bool external = false;
 };
 
-/// The numbers of fields are those of TensorProto in onnx.proto.
+/// The field numbers come from TensorProto in onnx.proto.
 Data read_fields(MessageReader& message, Constant& tensor) {
   Data data;
   const auto keep = [&](auto number) {

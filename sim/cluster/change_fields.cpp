@@ -24,10 +24,10 @@ const config::MapSpec& one_change() {
            .optional()
            .doc("Names of devices, or of hosts for all devices there; * stands for any letters."),
        config::list("links", config::text("link")).optional().doc("Names of links; * stands for any letters."),
-       config::quantity("share", Dimension::Share).optional().doc("So many of all devices, drawn by `seed`."),
+       config::quantity("share", Dimension::Share).optional().doc("Share of all devices, drawn by `seed`."),
        config::integer("seed", 0, 9e15).optional().doc("Which devices `share` draws; 1 when left out."),
        config::quantity("from", Dimension::Time).optional().doc("0 when left out."),
-       config::quantity("until", Dimension::Time).optional().doc("For ever when left out."),
+       config::quantity("until", Dimension::Time).optional().doc("Forever when left out."),
        config::quantity("every", Dimension::Time).optional().doc("Again and again, counted from `from`."),
        config::quantity("for", Dimension::Time).optional().doc("How long each time."),
        config::quantity("speed", Dimension::Share)
@@ -42,7 +42,7 @@ const config::MapSpec& one_change() {
 
 const config::MapSpec& jitter_fields() {
   static const config::MapSpec spec{
-      "Ops that take longer than reckoned, each by a factor of its own.",
+      "Ops that take longer than computed, each by its own random factor.",
       {config::quantity("most", Dimension::Share).doc("The longest: 10 % draws each factor evenly from 1 to 1.1."),
        config::integer("seed", 0, 9e15).fallback("1").doc("Which factors are drawn.")}};
   return spec;

@@ -5,10 +5,10 @@
 
 namespace stagecraft {
 
-/// The fields `changes` and `jitter` that every cluster has beside those of its generator.
+/// The fields `changes` and `jitter`, which every cluster has in addition to the fields of its generator.
 std::vector<config::Field> change_fields();
 
-/// Reads them from a checked map into a cluster that is otherwise complete. InputError with everything that is wrong.
+/// Reads these fields from a checked map into a cluster that is otherwise complete. InputError lists every problem.
 void read_changes(const config::Value& cluster_map, Cluster& cluster);
 
 }  // namespace stagecraft

@@ -14,22 +14,22 @@ namespace stagecraft {
 /// A kind of machine that computes.
 struct DeviceType {
   std::string name;
-  FlopRate peak{};        ///< Of the arithmetic the model uses.
+  FlopRate peak{};        ///< Highest rate of the arithmetic the model uses.
   double efficiency = 1;  ///< Share of `peak` that dense layers reach.
   Bandwidth memory_bandwidth{};
   Bytes memory{};
-  Bytes memory_reserve{};  ///< Of it, what no program gets.
+  Bytes memory_reserve{};  ///< The part of `memory` that no program gets.
   Seconds launch{};        ///< Paid once for every layer.
-  double speed = 1;        ///< Divides the times of layers whose times are given instead of computed.
+  double speed = 1;        ///< Divisor of the times of layers whose times are given instead of computed.
   Watts idle{}, busy{};
 
-  /// What is there for a program; zero when not known.
+  /// Memory that a program can use; zero when not known.
   Bytes usable_memory() const { return memory - memory_reserve; }
 };
 
 /// "80 GiB", or "80 GiB (1 GiB reserved)".
 std::string memory_text(Bytes all, Bytes reserved);
-/// The same, or "79 GiB of 80 GiB (1 GiB reserved)".
+/// "80 GiB" without a reserve, else "79 GiB of 80 GiB (1 GiB reserved)".
 std::string usable_text(Bytes usable, Bytes reserved);
 
 /// How the two directions of a link share its bandwidth.
@@ -43,8 +43,8 @@ struct Device {
   std::string name;
   DeviceTypeId type{0};
   std::string host;
-  LinkId memory{};  ///< Valid: ops and messages share this link to memory. Its bandwidth is that of copies, half of
-                    ///< what is read and written together.
+  LinkId memory{};  ///< Valid: ops and messages share this link to memory. Its bandwidth is the rate of copies, which
+                    ///< is half of the rate of reads and writes together.
 };
 
 /// A cable between two places, or a shared medium among several.
@@ -54,7 +54,7 @@ struct Link {
   Seconds latency;
   Duplex duplex = Duplex::Full;
   std::vector<VertexId> ends;
-  int length = 1;  ///< As how many links it counts when routes are compared.
+  int length = 1;  ///< Number of links that it counts as when routes are compared.
 };
 
 /// One link crossed by a route. `forward` is from the first end to the second.
@@ -71,7 +71,7 @@ struct Route {
   Bandwidth bandwidth;  ///< Least over the hops.
 };
 
-/// The way from one device to another where it is given instead of found.
+/// A route from one device to another that is given instead of found.
 struct FixedRoute {
   DeviceId from, to;
   std::vector<Hop> hops;
@@ -84,11 +84,11 @@ struct Cluster {
   IdVector<DeviceId, Device> devices;
   std::vector<std::string> switches;
   IdVector<LinkId, Link> links;
-  std::vector<FixedRoute> routes;  ///< By `from`, then `to`; other ways are the Router's choice.
-  std::vector<Change> changes;     ///< While a program runs.
+  std::vector<FixedRoute> routes;  ///< Sorted by `from`, then `to`; the Router chooses all other routes.
+  std::vector<Change> changes;     ///< Changes while a program runs.
   Jitter jitter;
-  IdVector<DeviceId, std::size_t> turns;  ///< Number of each device by which targets take turns on links that lead on
-                                          ///< equally well; empty: always those declared first.
+  IdVector<DeviceId, std::size_t> turns;  ///< Number of each target for round-robin among equally good links; empty:
+                                          ///< the link declared first always wins.
 
   const DeviceType& type_of(DeviceId d) const { return types[devices[d].type]; }
   VertexId vertex(DeviceId d) const { return VertexId{d.value}; }
@@ -108,7 +108,7 @@ class Router {
   Router& operator=(const Router&) = delete;
   /// Nothing when no path exists. A device reaches itself over no link.
   std::optional<Route> route(DeviceId from, DeviceId to) const;
-  /// The same, or Infeasible that names both devices.
+  /// The route, or Infeasible that names both devices when no path exists.
   Route require(DeviceId from, DeviceId to) const;
 
  private:
@@ -119,7 +119,7 @@ class Router {
 
   const Cluster* cluster_;
   IdVector<VertexId, std::vector<LinkId>> attached_;  ///< All links of a vertex.
-  IdVector<VertexId, std::vector<LinkId>> trunks_;    ///< Those that lead on to a switch.
+  IdVector<VertexId, std::vector<LinkId>> trunks_;    ///< The attached links that lead on to a switch.
   IdVector<LinkId, std::vector<VertexId>> switch_ends_;
   std::unique_ptr<Kept> kept_;
 };

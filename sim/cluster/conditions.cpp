@@ -8,8 +8,8 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kTogether = 1e-12;   // Of a time: edges so near after it count as passed.
-constexpr int kPatience = 1'000'000;  // Edges without progress, until it is taken that there will never be any.
+constexpr double kTogether = 1e-12;   // An edge that is later than a time by at most this share of it counts as passed.
+constexpr int kPatience = 1'000'000;  // Edges in a row without progress after which an op never starts or ends.
 
 double reached(double time) { return time + kTogether * time; }
 

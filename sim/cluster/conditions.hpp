@@ -7,7 +7,7 @@
 
 namespace stagecraft {
 
-/// What a device or link is at one moment, against what it is rated.
+/// Rate and latency of a device or link at one moment, relative to the rated ones.
 struct Condition {
   double rate = 1;  ///< 0 while it is down.
   double latency = 1;
@@ -20,9 +20,9 @@ class Availability {
  public:
   void add(const Change& change) { changes_.push_back(&change); }
   Condition at(double time) const;
-  /// The next moment after `time` when it may be another; never when it stays as it is.
+  /// The next moment after `time` when the condition may change; kForEver when it stays as it is.
   double next(double time) const;
-  /// From when on the rate is zero for ever; never when it is not.
+  /// The moment from which some change keeps the rate at zero without end; kForEver when none does.
   double gone() const;
 
  private:

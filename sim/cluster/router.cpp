@@ -131,17 +131,17 @@ class Router::Ways {
 
   const Router& router_;
   VertexId target_;
-  std::vector<Rest> rest_;                        ///< Of each switch.
-  std::vector<std::vector<VertexId>> by_length_;  ///< Switches by what is left from them, when it was offered.
-  int widened_ = 0;                               ///< Lengths below this were widened.
+  std::vector<Rest> rest_;                        ///< What is left from each switch to the target.
+  std::vector<std::vector<VertexId>> by_length_;  ///< Switches by the length that was left from them when offered.
+  int widened_ = 0;                               ///< All lengths below this one were widened.
 };
 
-/// The ways to the switches that were asked for last, and what a search reads of each link, side by side in memory.
+/// The ways to the switches that were asked for last, and what a search reads of each link, contiguous in memory.
 class Router::Kept {
  public:
   struct Crossing {
     Rest rest;
-    VertexId switches[2];  ///< That it ends at, unless there are more.
+    VertexId switches[2];  ///< The switches at its ends, unless there are more than two.
     int count = 0;
   };
 

@@ -272,7 +272,7 @@ class Checker {
     return map(spelt, shape, path);
   }
 
-  // Without a known selector nobody can say which other fields are right, so only the selector is reported.
+  // Without a known selector it is unknown which other fields are right, so only the selector is reported.
   Value without_variant(const Value& written, const Value& spelt, const Field& selector, const std::string& path) {
     const std::string inner = under(path, selector.name);
     if (const Value* word = spelt.find(selector.name)) {

@@ -49,7 +49,7 @@ std::vector<std::string> steps_from(const Value& value) {
 
 struct Hit {
   const Value* value = nullptr;
-  std::size_t length = 0;  ///< Of the step in the path.
+  std::size_t length = 0;  ///< Characters of the path that the step has.
 };
 
 // Names may hold dots ("gpt-1.3b"), so the longest name that the path goes on with is taken.

@@ -14,7 +14,8 @@ class SourceText {
  public:
   SourceText(std::string_view text, const std::string& file);
 
-  std::size_t offset(int line, int column) const;  ///< Of a place counted in bytes from 0; the end when it is outside.
+  /// Byte offset of a line and a column, both counted from 0, the column in bytes; the end when the place is outside.
+  std::size_t offset(int line, int column) const;
   Where where(std::size_t offset) const;
   char at(std::size_t offset) const { return offset < text_.size() ? text_[offset] : '\0'; }
   std::string_view from(std::size_t offset) const {
@@ -30,7 +31,7 @@ class SourceText {
   std::string_view text_;
   const std::string& file_;
   std::vector<std::size_t> starts_;
-  mutable std::size_t last_offset_ = 0;  ///< Where the last answer was, so that one long line is counted once.
+  mutable std::size_t last_offset_ = 0;  ///< Offset of the last answer, so that one long line is counted once.
   mutable int last_column_ = 1;
   mutable std::size_t last_start_ = std::string_view::npos;  ///< Start of the line that tab_before() looked at last.
   mutable std::size_t last_indent_ = 0;                      ///< End of the indentation of that line.

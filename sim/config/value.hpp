@@ -18,8 +18,8 @@ struct Value {
   std::string text;     ///< Scalar: the text without quotes.
   bool quoted = false;  ///< Scalar: was written in quotes, so it is never a number.
   Where where;
-  std::string origin;           ///< Why the value is here when nobody wrote it: "default", "computed"; else empty.
-  bool unreadable = false;      ///< A stand-in behind a problem that is already reported; check() says no more of it.
+  std::string origin;           ///< Source of a value that was not written: "default", "computed"; else empty.
+  bool unreadable = false;      ///< A stand-in for a value whose problem is already reported; check() adds no other.
   std::vector<Value> items;     ///< List.
   std::vector<Member> members;  ///< Map, in written order; keys are unique.
 
@@ -36,11 +36,11 @@ struct Value {
 
 struct Member {
   std::string key;
-  Where where;  ///< Of the key.
+  Where where;  ///< Position of the key; value.where has the position of the value.
   Value value;
 };
 
-/// Whether both hold the same data, wherever and by whom it was written.
+/// Whether both hold the same data, wherever it comes from.
 bool same_content(const Value&, const Value&);
 
 /// Every problem met so far. Reading goes on after a problem with a stand-in value.
@@ -57,12 +57,12 @@ class Problems {
 
 /// Reads YAML text. Refuses duplicate keys, anchors, aliases, tags, `<<`, second documents and nesting over 100.
 Value parse_yaml(std::string_view text, const std::string& file, Problems&);
-/// The same from a file; a missing or binary file is one problem.
+/// Reads a YAML file as parse_yaml() reads text; a missing or binary file is one problem.
 Value parse_yaml_file(const std::string& file, Problems&);
-/// Writes a tree back as YAML that reads to the same tree; `comments` appends "# default" and the like behind values
-/// nobody wrote.
+/// Writes a tree back as YAML that reads to the same tree; `comments` appends the origin, such as "# default", to
+/// values that were not written.
 std::string to_yaml(const Value&, bool comments);
-/// Numbers, true, false and null without quotes where they were written so; two spaces a level.
+/// Writes numbers, true, false and null without quotes where they were written so; each level indents two spaces.
 std::string to_json(const Value&);
 
 }  // namespace stagecraft::config

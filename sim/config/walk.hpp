@@ -21,7 +21,7 @@ std::string what_to_write(const Field&);
 /// The field itself, or what the items of its lists and tables are.
 const Field& innermost(const Field&);
 
-/// The tables whose fields may stand in this one: its map and those of its variants.
+/// The tables whose fields may stand in this one: its own map and the maps of its variants.
 std::vector<const MapSpec*> tables_in(const Field&);
 
 /// Paths of the maps that have a field `key`, nearest to the root first; "" is the top.

@@ -50,7 +50,7 @@ std::optional<Snippet> snippet_of(const Where& where) {
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
 
 void narrow(Snippet& snippet) {
-  std::vector<std::size_t> starts;  // Of each character.
+  std::vector<std::size_t> starts;  // Byte offset of each character.
   for (std::size_t i = 0; i < snippet.line.size(); ++i)
     if (!continues_character(snippet.line[i])) starts.push_back(i);
   const int length = static_cast<int>(starts.size());

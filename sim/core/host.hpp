@@ -6,7 +6,7 @@
 
 namespace stagecraft {
 
-/// Memory of this machine, or container, that the process may still take; infinite when nobody knows.
+/// Memory of this machine, or container, that the process may still take; infinite when unknown.
 Bytes free_memory();
 
 /// Asks for huge pages where the system offers them; nothing happens where it does not, or for small blocks.

@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-// A rate of zero means that nobody gave one, so it sets no limit.
+// A rate of zero is unknown, so it sets no limit.
 double seconds(double amount, double rate) { return rate > 0 ? amount / rate : 0; }
 
 Seconds roofline(const DeviceType& type, double flops, double bytes) {
@@ -91,7 +91,7 @@ LayerCost CostTable::at(LayerId id, DeviceTypeId device_type, double samples) co
   const auto measured = profile ? profile->find(signatures_[id], samples) : std::nullopt;
   const bool shares = shares_memory_[device_type] != 0;
   if (measured) {
-    // Where nobody reckons how busy the memory is, it is as busy as when it was measured.
+    // Contention for memory is simulated only where devices share it; elsewhere times are measured with all parts busy.
     const double busy = shares || measured->slowdown <= 0 ? 1 : measured->slowdown;
     cost = {busy * measured->forward, reads_data(layer) ? Seconds{0} : busy * measured->input_gradient,
             busy * measured->weight_gradient};
@@ -119,7 +119,7 @@ Bytes CostTable::moved(LayerId layer, Flops flops, double bytes_per_weight, doub
   return Bytes{(flops.value > 0 ? weights_[layer] * bytes_per_weight : 0) + moved_[layer].value * samples};
 }
 
-/// Nobody needs the gradient of data, and a real backend does not compute it.
+/// True if the layer reads only data of the task: no layer needs that gradient, and real backends do not compute it.
 bool CostTable::reads_data(const Layer& layer) const {
   return std::all_of(layer.inputs.begin(), layer.inputs.end(), [&](LayerId id) {
     const auto& operations = model_->layers[id].operations;

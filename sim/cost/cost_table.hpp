@@ -11,7 +11,7 @@
 
 namespace stagecraft {
 
-/// Bytes that are read and written of memory that devices share. Zero on a device that has its own.
+/// Bytes that are read from and written to memory that devices share. Zero on a device with its own memory.
 struct Traffic {
   Bytes forward{}, input_gradient{}, weight_gradient{};
 };
@@ -20,7 +20,7 @@ struct Traffic {
 struct LayerCost {
   Seconds forward, input_gradient, weight_gradient;
   Traffic traffic{};
-  double core = 0;  ///< Share of its attention core in the operations of the forward, so in its time and traffic.
+  double core = 0;  ///< Share of the attention core in the operations of the forward, hence in its time and traffic.
 
   Seconds backward() const { return input_gradient + weight_gradient; }
 };
@@ -31,7 +31,7 @@ struct LayerCost {
 /// the profile of its device type knows costs what was measured. Otherwise the roofline holds: max(flops / (peak *
 /// efficiency), bytes / memory_bandwidth) + launch, where the bytes are the weights once and the inputs and outputs of
 /// every sample (Williams, Waterman, Patterson, CACM 2009). A rate of zero sets no limit. A pass without flops reads no
-/// weights; layers without inputs and flops, and gradients nobody needs, cost nothing.
+/// weights; layers without inputs and flops, and gradients that no layer needs, cost nothing.
 ///
 /// These bytes are also the traffic of devices that share memory, unless a profile of parts of a GPU says how much they
 /// slow each other. Layers with given times have none.
@@ -46,11 +46,11 @@ class CostTable {
   /// Time of one optimizer step on `parameters` numbers, memory traffic only: gradients read, weights and optimizer
   /// state read and written.
   Seconds update(double parameters, DeviceTypeId device_type) const;
-  /// Of each op of a stage, beside its layers: known from a profile alone.
+  /// Overhead of each op of a stage, in addition to its layers; zero without a profile of the device type.
   Seconds operation(DeviceTypeId device_type) const;
   /// Time to read or write `parameters` weights once; 0 where the memory's bandwidth is not known.
   Seconds touch(double parameters, DeviceTypeId device_type) const;
-  /// What both read and write of memory that devices share.
+  /// Bytes of shared memory that update() and touch() read and write.
   Bytes update_traffic(double parameters, DeviceTypeId device_type) const;
   Bytes touch_traffic(double parameters, DeviceTypeId device_type) const;
 

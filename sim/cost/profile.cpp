@@ -132,7 +132,7 @@ std::string quoted(const std::string& text) {
 
 std::string time(Seconds s) { return fmt::format("{:.6g} us", s.value * 1e6); }
 
-/// Between two times for the same there is no line, and a layer without words is never looked for.
+/// Refuses two times for the same point, which no line connects, and layers without a text, which are never looked up.
 void check_items(const Value& v) {
   std::set<std::pair<std::string, double>> layers, updates;
   const auto refuse = [](const Value& item, const char* path, const char* what) {
@@ -140,13 +140,14 @@ void check_items(const Value& v) {
   };
   for (const Value& l : v.at("layers").items) {
     if (l.at("layer").text.empty())
-      throw InputError({{l.where, "profile.layers", "a layer without words", "they are those of 'profile'", "empty"}});
+      throw InputError({{l.where, "profile.layers", "a layer without its operations",
+                         "copy them from the output of 'stagecraft profile'", "empty"}});
     if (!layers.emplace(l.at("layer").text, as_int(l.at("samples"))).second)
       refuse(l, "profile.layers", "a layer with one number of samples");
   }
   for (const Value& u : v.at("updates").items)
     if (!updates.emplace("", as_real(u.at("parameters"))).second)
-      refuse(u, "profile.updates", "an update of so many parameters");
+      refuse(u, "profile.updates", "an update with this number of parameters");
 }
 
 void check_gpu(const Value& g) {

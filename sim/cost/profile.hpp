@@ -10,42 +10,42 @@
 
 namespace stagecraft {
 
-/// Seconds of one kind of layer with one number of samples: medians.
+/// Median times of one kind of layer with one number of samples.
 struct MeasuredLayer {
-  std::string layer;  ///< signature() of it.
+  std::string layer;  ///< signature() of the layer.
   int samples = 1;
   Seconds forward, input_gradient, weight_gradient;
-  double spread = 0;    ///< Half the distance between the quartiles of all three together, over their median.
-  double slowdown = 0;  ///< Its time while all parts of a GPU run it, over that alone; 0: not measured.
+  double spread = 0;    ///< Half the interquartile distance of the sum of all three, divided by its median.
+  double slowdown = 0;  ///< Time while all parts of a GPU run the layer, divided by the time alone; 0: not measured.
 };
 
-/// Seconds of one update of so many numbers, and of one prediction of them.
+/// Seconds of one update of `parameters` numbers, and of one prediction of them.
 struct MeasuredUpdate {
   double parameters = 0;
   Seconds time, predict;
 };
 
-/// A GPU whose multiprocessors are divided, and what its memory reads and writes together.
+/// A GPU whose multiprocessors are divided, and the rate at which its memory reads and writes together.
 struct MeasuredGpu {
-  int multiprocessors = 0, group = 0;  ///< All, and the fewest that the driver gives away.
+  int multiprocessors = 0, group = 0;  ///< Number of all, and the fewest that the driver hands out.
   int parts = 1, part = 0;             ///< Virtual devices, and the multiprocessors of each.
-  Bandwidth memory, memory_alone;      ///< All parts at once; one while the others rest.
+  Bandwidth memory, memory_alone;      ///< Rate of all parts at once, and of one part while the others rest.
 };
 
-/// What layers, updates and messages cost on one type of device, as measured. Figures of a machine, not of a model:
+/// Measured costs of layers, updates and messages on one type of device. They belong to a machine, not to a model:
 /// layers are known by their operations.
 struct Profile {
   std::string title, device, machine, date, commit, backend, precision, optimizer;
-  int threads = 1;  ///< Devices that were busy at the same time.
+  int threads = 1;  ///< Number of devices that were busy at the same time.
   std::vector<MeasuredLayer> layers;
   std::vector<MeasuredUpdate> updates;
-  Seconds operation;  ///< Of each op of a stage, beside its layers.
-  Seconds latency;    ///< From the end of an op to the start of the one that its message lets go, without bytes.
+  Seconds operation;  ///< Overhead of each op of a stage, in addition to its layers.
+  Seconds latency;    ///< From the end of an op to the start of the op that waits for its message, without bytes.
   Bandwidth bandwidth;
-  std::optional<MeasuredGpu> gpu;  ///< Times of layers are then those of one part while the others rest.
+  std::optional<MeasuredGpu> gpu;  ///< If set, layers were timed on one part while the others rest.
 
-  /// On the line through the two nearest numbers of samples that were measured; in proportion where there is one, and
-  /// below all of them. Nothing when the layer was not measured.
+  /// Times on the line through the two nearest measured numbers of samples, or in proportion to the samples with only
+  /// one measured number and below all of them. Nothing when the layer was not measured.
   std::optional<MeasuredLayer> find(const std::string& layer, double samples) const;
   std::optional<Seconds> update(double parameters) const;
   std::optional<Seconds> predict(double parameters) const;
@@ -60,7 +60,7 @@ std::string signature(const std::vector<Operation>& of_layer, const Precision&);
 
 const config::MapSpec& profile_fields();
 Profile read_profile(const config::Value& checked);
-/// As a file that reads back to the same.
+/// Serializes to YAML; read_profile() is its inverse.
 std::string to_yaml(const Profile&);
 
 }  // namespace stagecraft

@@ -9,9 +9,9 @@ namespace stagecraft {
 /// What one micro-batch costs on one device of a stage, and what the stage keeps in memory there.
 struct StageCost {
   Seconds forward, input_gradient, weight_gradient, backward, recompute, update;
-  Seconds touch;  ///< To read or write the weights once.
+  Seconds touch;  ///< Time to read or write the weights once.
   MemoryUnits memory{};
-  Bytes entering{};   ///< The inputs of the stage: all of the stash that an order keeps which recomputes by itself.
+  Bytes entering{};   ///< The inputs of the stage: the whole stash in an order that recomputes by itself.
   Traffic traffic{};  ///< Bytes of shared memory that each op reads and writes.
   Bytes update_traffic{}, touch_traffic{};
 };
@@ -23,15 +23,15 @@ StageCost stage_cost(const CostTable&, const StageShape&, DeviceTypeId device_ty
 /// Weights, gradients and states of the optimizer for this number of parameters.
 MemoryUnits parameter_memory(double parameters, const Precision&);
 
-/// Parameters that each device of a stage with these layers keeps: those of the layers, and one copy of what they share
-/// with a layer of another stage.
+/// Parameters that each device of a stage with these layers keeps: all that the layers own, and one copy of all that
+/// they share with a layer of another stage.
 double parameters_of(const std::vector<LayerId>& layers, const ModelGraph&);
 
-/// What a layer keeps of a micro-batch of `samples` samples. Where its stage recomputes all, it keeps its inputs; the
-/// stage as a whole keeps only what enters it.
+/// Memory that a layer keeps for a micro-batch of `samples` samples. Where its stage recomputes all, the layer keeps
+/// its inputs; the stage as a whole keeps only what enters it.
 MemoryUnits layer_memory(const ModelGraph&, LayerId, Recomputation, double samples);
 
-/// The share of the layer's forward that runs again, so of its time and traffic.
+/// The share of the layer's forward that is recomputed, hence of its time and traffic.
 double recomputed_share(Recomputation, const LayerCost&);
 
 }  // namespace stagecraft

@@ -16,8 +16,8 @@ struct LayerTimes {
   Seconds forward, input_gradient, weight_gradient;
 };
 
-/// Scores, softmax and context of an attention: what selective recomputation drops and makes again (Korthikanti et al.,
-/// MLSys 2023, section 5). For one sample, and counted in the amounts of the layer too.
+/// Scores, softmax and context of an attention, which selective recomputation drops and recomputes (Korthikanti et al.,
+/// MLSys 2023, section 5). The amounts are for one sample, and the amounts of the layer include them.
 struct AttentionCore {
   Flops forward;
   Bytes stash;
@@ -37,7 +37,7 @@ struct Layer {
   std::vector<Operation> operations;  ///< What it computes, inputs first; the last is its output. Empty: only known by
                                       ///< its amounts, so no real backend can run it.
   std::optional<LayerTimes> times;
-  std::map<std::string, LayerTimes> times_on;  ///< The same by type of device; other types cannot run it then.
+  std::map<std::string, LayerTimes> times_on;  ///< Times by device type; if not empty, other types cannot run it.
 };
 
 /// Bytes of one number, by what it is for.

@@ -14,22 +14,22 @@ enum class OperationKind : std::uint8_t {
   Relu,
   Tanh,
   Gelu,          ///< x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))): Hendrycks and Gimpel, 2016.
-  Attention,     ///< Of `heads` heads; its input holds Q, K and V side by side.
-  Embedding,     ///< Row of the word (of `inner` known ones) plus row of the position (of `rows`).
-  Add,           ///< Of all inputs.
+  Attention,     ///< Attention with `heads` heads; its input holds Q, K and V side by side.
+  Embedding,     ///< Row of the word (one of `inner`) plus row of the position (one of `rows`).
+  Add,           ///< Sum of all inputs.
   Concat,        ///< Inputs side by side.
-  CrossEntropy,  ///< Of softmax; the target is a class for each row. Mean over the rows of a sample.
+  CrossEntropy,  ///< Cross entropy of softmax; each row has a class as target. Mean over the rows of a sample.
   MeanSquare,    ///< Mean over the numbers of a sample.
   SumSquare,     ///< Sum over the numbers of a sample: whole numbers stay whole.
 };
 
-/// One primitive computation inside a layer: what a real backend has a kernel for. Of one sample it makes `rows` rows
+/// One primitive computation inside a layer, for which a real backend has a kernel. For one sample it makes `rows` rows
 /// of `columns` numbers; a loss makes one number.
 struct Operation {
   OperationKind kind = OperationKind::Input;
   std::vector<int> inputs = {};  ///< Not negative: an earlier operation of the layer; -1 - i: input i of the layer.
-  int rows = 1, columns = 1;     ///< Of a loss: of its input.
-  int inner = 0;                 ///< Linear: columns of the input. Embedding: words it knows.
+  int rows = 1, columns = 1;     ///< Shape of the output; a loss has the shape of its input here.
+  int inner = 0;                 ///< Linear: columns of the input. Embedding: number of known words.
   int heads = 1;
   bool causal = false;  ///< Attention: no row looks at a later one.
   bool bias = true;

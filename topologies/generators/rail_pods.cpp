@@ -41,7 +41,7 @@ Cluster build(const config::Value& map) {
   const DeviceTypeId type = writer.type(map.at("type"), "type", "gpu");
   writer.problems().throw_if_any();
 
-  IdVector<DeviceId, std::size_t> numbers;  // Along the leaves: those of one rail of one pod follow each other.
+  IdVector<DeviceId, std::size_t> numbers;  // Consecutive along one rail of one pod, which is one leaf.
   for (int d = 0; d < devices; ++d) {
     const int gpu = d % gpus, node = d / gpus % nodes, pod = d / gpus / nodes;
     const std::string host = fmt::format("pod{}.node{}", pod, node);

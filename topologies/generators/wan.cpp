@@ -80,7 +80,7 @@ Cluster build(const Value& map) {
   ClusterWriter writer(map);
   const Value& sites = map.at("sites");
   std::vector<std::string> names;
-  std::vector<Link> lans;  // Of each device.
+  std::vector<Link> lans;  // The link of each device to its site.
   std::vector<int> site_of;
   for (std::size_t s = 0; s < sites.items.size(); ++s) {
     const Value& site = sites.items[s];

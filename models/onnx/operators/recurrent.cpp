@@ -2,7 +2,7 @@
 //   LSTM   T B (8h(i + h) + 30h), as the builder `lstm` counts it; kept: input, output, four gates, cell
 //   GRU    T B (6h(i + h) + 20h): six biases, two sigmoids of four operations, tanh, r * h, (1 - z) n + z h
 //   RNN    T B (2h(i + h) + 4h): two biases, a sum and tanh
-// Inputs 1, 2 and 3 are the weights of the inputs, those of the state, and the biases.
+// Input 1 has the weights of the inputs, input 2 the weights of the state, and input 3 the biases.
 
 #include <fmt/format.h>
 

@@ -16,7 +16,7 @@ Outcome view(std::vector<Tensor> outputs) {
   return {.outputs = std::move(outputs), .gradients = {Gradient{}}, .view = true};
 }
 
-/// The same numbers in the same order.
+/// A view with another shape; the numbers and their order stay.
 Outcome reshaped(const Call& c, Shape shape) {
   Tensor y = sized(c, c.in(0).type, std::move(shape));
   if (y.numbers() != c.in(0).numbers())
@@ -187,7 +187,7 @@ Outcome split(const Call& c) {
   return view(std::move(outputs));
 }
 
-/// Repeated numbers are still those of the input.
+/// A view that repeats the numbers of the input, as Expand and Tile do.
 Outcome repeated(const Call& c, Shape shape) {
   Tensor y = sized(c, c.in(0).type, std::move(shape));
   const Shape& x = c.in(0).shape;

@@ -23,7 +23,7 @@ std::vector<RouteEnds> routes_up(const Members& members, std::size_t distance) {
 void write(CollectiveKind kind, PhaseWriter& w) {
   if (kind != CollectiveKind::AllReduce && kind != CollectiveKind::Broadcast)
     w.refuse("a tree moves whole arrays, for all_reduce and broadcast");
-  std::vector<std::size_t> distances;  // Of the levels, from the root down.
+  std::vector<std::size_t> distances;  // One for each level, from the root down.
   for (std::size_t d = 1; d < w.members().size(); d *= 2) distances.push_back(d);
   if (kind == CollectiveKind::AllReduce)
     for (auto d = distances.rbegin(); d != distances.rend(); ++d) w.add(1, w.bytes(), routes_up(w.members(), *d));

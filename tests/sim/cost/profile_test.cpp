@@ -65,7 +65,7 @@ TEST_CASE("a layer without words is refused, and any words are read as they were
   CHECK(again.optimizer == p.optimizer);
   p.layers[0].layer = "";
   const config::Value nameless = test::checked(to_yaml(p), profile_fields());
-  CHECK_THROWS_WITH_AS(read_profile(nameless), doctest::Contains("without words"), InputError);
+  CHECK_THROWS_WITH_AS(read_profile(nameless), doctest::Contains("without its operations"), InputError);
 }
 
 TEST_CASE("a layer is known by its operations and the width of its numbers") {
