@@ -15,7 +15,7 @@ struct MeasuredLayer {
   std::string layer;  ///< signature() of the layer.
   int samples = 1;
   Seconds forward, input_gradient, weight_gradient;
-  double spread = 0;    ///< Half the interquartile distance of the sum of all three, divided by its median.
+  double spread = 0;    ///< Half the interquartile range of all three times together, divided by their median.
   double slowdown = 0;  ///< Time while all parts of a GPU run the layer, divided by the time alone; 0: not measured.
 };
 

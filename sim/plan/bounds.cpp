@@ -41,7 +41,7 @@ double least_of(const Question& q, const msr::Types& types, int layer, Replica r
   return least;
 }
 
-/// What a replica may have of a micro-batch; of a large one, when stages have the same.
+/// Numbers of samples of a micro-batch that a replica may have; for a large micro-batch only equal shares.
 std::set<int> samples_at_once(const Question& q) {
   std::set<int> all;
   for (int s = 1; s <= std::min(q.micro_batch, kAllSizes); ++s) all.insert(s);
@@ -50,8 +50,8 @@ std::set<int> samples_at_once(const Question& q) {
   return all;
 }
 
-/// A layer on the way of a micro-batch there and back. Gradients of its weights that are taken apart are not on it, and
-/// forwards and backwards may be on different devices then.
+/// Seconds that a layer adds to the path of a micro-batch forward and back. With split backwards the weight gradient is
+/// not on that path, and the forward and the backward of the layer may be on different devices.
 double there_and_back(const Question& q, const msr::Types& types, int layer) {
   const auto least = [&](const auto& amount) { return least_of(q, types, layer, Replica::Smallest, amount); };
   if (!q.split_backward) return least(seconds_of);
@@ -59,7 +59,7 @@ double there_and_back(const Question& q, const msr::Types& types, int layer) {
          least([](const LayerCost& c) { return c.input_gradient.value; });
 }
 
-/// A sample through the layers, in replicas of any shares: the longest way to the end of each layer.
+/// Longest path of a sample to the end of each layer and back, in replicas of any shares.
 std::vector<double> ways_to(const Question& q, const msr::Types& types) {
   std::vector<double> ways;
   for (int l = 0; l < layers_of(q); ++l) {
@@ -70,7 +70,7 @@ std::vector<double> ways_to(const Question& q, const msr::Types& types) {
   return ways;
 }
 
-/// Each layer on the type where it costs least.
+/// Sum over layers of their price on the type where each costs least.
 double least_price(const std::vector<std::vector<double>>& seconds, const std::vector<double>& price) {
   double sum = 0;
   for (std::size_t l = 0; l < seconds.front().size(); ++l) {
@@ -81,7 +81,7 @@ double least_price(const std::vector<std::vector<double>>& seconds, const std::v
   return sum;
 }
 
-/// price[a] and price[b] moved along the line that keeps what all devices cost, to where the bound is largest.
+/// Moves price[a] and price[b] to the largest bound along the line on which the price of all devices stays the same.
 void balance(const std::vector<std::vector<double>>& seconds, const std::vector<int>& counts, std::size_t a,
              std::size_t b, std::vector<double>& price) {
   const double together = counts[a] * price[a] + counts[b] * price[b];
@@ -220,7 +220,7 @@ Bound longest(const Question& q) {
 
 Bound path(const Question& q) {
   const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
-  std::vector<double> behind(layers_of(q), 0);  // The longest way from the end of each layer and back.
+  std::vector<double> behind(layers_of(q), 0);  // Longest path from the end of each layer to the end and back.
   double longest = 0;
   for (int l = layers_of(q) - 1; l >= 0; --l) {
     const double way = behind[l] + there_and_back(q, types, l);
@@ -229,7 +229,7 @@ Bound path(const Question& q) {
     for (const LayerId input : q.costs.model().layers[LayerId{l}].inputs)
       behind[input.value] = std::max(behind[input.value], way);
   }
-  return {{longest / q.micro_batches}, "the way of one micro-batch there and back"};
+  return {{longest / q.micro_batches}, "one micro-batch alone, forward and back"};
 }
 
 std::optional<Bound> stages(const Question& q, bool flushed) {

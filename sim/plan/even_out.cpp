@@ -13,8 +13,8 @@ namespace {
 
 using Device = std::vector<StageShare>;
 
-/// Of the largest load at the start: sums of the same layers at other places differ by less, and do not count as
-/// better.
+/// Unit of loads, as a share of the largest load at the start. It is larger than the rounding errors of sums of the
+/// same layers at other positions, so these do not count as better.
 constexpr double kSame = 1e-10;
 
 class Boundaries {
@@ -33,7 +33,7 @@ class Boundaries {
           if (touched_[b].empty() || touched_[b].back() != d) touched_[b].push_back(d);
   }
 
-  /// Moves the boundary in front of `stage` to the best place; whether that is another one.
+  /// Moves the boundary in front of `stage` to the best position; true if it moved.
   bool move(int stage) {
     const std::vector<std::size_t>& devices = touched_[stage];
     const int start = bounds_[stage];
@@ -48,8 +48,7 @@ class Boundaries {
     return best != start;
   }
 
-  /// Moves neighbouring boundaries together by one layer, from or to one of the busiest device; whether that was found
-  /// to help.
+  /// Moves neighboring boundaries together by one layer, from or to one of the busiest device; true if that helped.
   bool slide() {
     const auto& busiest = *std::max_element(devices_.begin(), devices_.end(),
                                             [&](const Device& a, const Device& b) { return load(a) < load(b); });
@@ -87,7 +86,7 @@ class Boundaries {
   std::vector<int>& bounds_;
   const std::vector<Device>& devices_;
   int stages_;
-  std::vector<std::size_t> all_;                   ///< Devices.
+  std::vector<std::size_t> all_;                   ///< Indices of all devices.
   std::vector<std::vector<std::size_t>> touched_;  ///< Devices whose load each boundary changes.
   double unit_;                                    ///< Loads are whole numbers of this.
 };

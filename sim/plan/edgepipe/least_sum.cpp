@@ -12,9 +12,9 @@
 namespace stagecraft::edgepipe {
 namespace {
 
-constexpr double kRounding = 1e-12;  // Of a sum that was added up from its other end.
+constexpr double kRounding = 1e-12;  // Relative error of a sum that is added up from its other end.
 constexpr int kRounds = 60, kRoundsOfHops = 10;
-constexpr double kSlowest = 0.4;                            // Of the pace of prices, when they are left as they are.
+constexpr double kSlowest = 0.4;                            // Below this pace the prices stay as they are.
 constexpr std::size_t kMostEntries = std::size_t{1} << 26;  // 1 GiB.
 
 /// A partial chain: it ends at `cut`, on a machine of this rank among the bandwidths.
@@ -39,8 +39,8 @@ class Search {
 
   double least() const { return least_; }
 
-  /// With a low ceiling hardly any partial chain is kept, so it rises until there is a chain below it. Sums of hops
-  /// have a low one to begin with.
+  /// A low ceiling keeps hardly any partial chains, so it rises until some chain is below it. Sums of hops have a low
+  /// ceiling from the start.
   std::optional<Summed> run() {
     if (least_ > ceiling_ * (1 + kRounding)) return std::nullopt;
     give_back();
@@ -84,7 +84,7 @@ class Search {
   }
   double stage(int from, int to, int u) const { return sum_ == Sum::Latency ? p_.machines[u].compute.at(from, to) : 0; }
 
-  /// Puts one more device of u behind the chains of s.
+  /// Appends one more device of kind u to the chains of s.
   void extend(std::int64_t s, int u) {
     const std::size_t last = first_[s + 1];
     for (std::size_t i = first_[s]; i < last;) {
@@ -99,12 +99,12 @@ class Search {
     }
   }
 
-  /// What the layers behind each cut add at least: as if there were any number of each kind of machine, at a price for
-  /// each that is used, of which those that there are give back theirs. Any prices give a bound (Lagrange).
+  /// Computes what the layers after each cut add at least: with any number of machines of each kind, at a price for
+  /// each use, minus the prices of the machines that are not in use. Any prices give a bound (Lagrange).
   ///
   ///   sum + rest(cut, rank) - sum over machines not in use of price
   ///
-  /// `from_start` is the same of all layers; `steps` says how it is had.
+  /// `steps_` has the first stage of each minimum.
   void add_up_rest() {
     rest_.assign(best_.size(), kInfinity);
     steps_.assign(best_.size(), {});
@@ -124,7 +124,7 @@ class Search {
       }
   }
 
-  /// Machines of which the cheapest chain uses more than there are become dearer, others cheaper.
+  /// Raises the price of machines of which the cheapest chain uses more than there are, and lowers the other prices.
   void set_prices() {
     price_.assign(p_.machines.size(), 0);
     std::vector<double> best_price = price_;
@@ -163,7 +163,7 @@ class Search {
     }
   }
 
-  /// By how many the cheapest chain uses more of each machine than there are.
+  /// Machines of each kind that the cheapest chain uses, minus the machines that there are.
   std::vector<double> overuse() const {
     std::vector<double> more;
     for (const Machines& m : p_.machines) more.push_back(-m.count);
@@ -180,7 +180,7 @@ class Search {
     return sum > ceiling_ || least > ceiling_ * (1 + kRounding);
   }
 
-  /// Of the chains of s that end at one cut: those that no faster or equal link beats.
+  /// Keeps, of the chains of s that end at one cut, each one with a smaller sum than all with a faster last link.
   void keep(std::int64_t s) {
     const std::span<const std::uint64_t> useful{&useful_[s * allowed_.words()],
                                                 static_cast<std::size_t>(allowed_.words())};
@@ -222,7 +222,7 @@ class Search {
     return Summed{trace(found, least), least};
   }
 
-  /// The chain whose sum this is, from its last stage to its first: sums of the same numbers are the same.
+  /// The chain with this sum, traced from its last stage to its first: equal numbers added in the same order are equal.
   Chain trace(std::int64_t s, double sum) const {
     Chain chain;
     int to = p_.layers;
@@ -254,15 +254,15 @@ class Search {
   Sum sum_;
   double ceiling_;
   DeviceMixes mixes_;
-  std::vector<double> bandwidths_;  ///< Of all machines, rising.
-  std::vector<int> rank_;           ///< Of each kind among them.
-  std::vector<Entry> entries_;      ///< Those of one S side by side, cuts rising.
-  std::vector<std::size_t> first_;  ///< Of each S.
-  std::vector<double> best_;        ///< [cut][rank] of the S that is being made.
-  std::vector<double> rest_;        ///< [cut][rank]: what is still to come, at least, with prices,
-  std::vector<Part> steps_;         ///< and the stage that it begins with.
-  std::vector<double> price_;       ///< Of each kind of machine, for every time that it is used.
-  std::vector<double> given_back_;  ///< Of each S: prices of those that are not in use.
+  std::vector<double> bandwidths_;  ///< The different bandwidths of all machines, rising.
+  std::vector<int> rank_;           ///< Index of each kind's bandwidth in bandwidths_.
+  std::vector<Entry> entries_;      ///< Partial chains, sorted by S, then by rising cut.
+  std::vector<std::size_t> first_;  ///< Index of the first entry of each S.
+  std::vector<double> best_;        ///< [cut][rank]: least sum for the S in construction.
+  std::vector<double> rest_;        ///< [cut][rank]: lower bound on what the remaining layers add, with prices.
+  std::vector<Part> steps_;         ///< [cut][rank]: first stage of the chain that attains rest_.
+  std::vector<double> price_;       ///< Price of one use of each kind of machine.
+  std::vector<double> given_back_;  ///< Sum of the prices of the machines that each S does not use.
   double least_ = 0;                ///< No chain has a smaller sum.
   std::int64_t states_ = 0;
   Cuts useful_;  ///< [S][word]: see cuts_on_the_way().

@@ -13,7 +13,7 @@ class Runs {
  public:
   Runs() = default;
   Runs(int layers, const std::function<double(int from, int to)>& value);
-  /// The sums over runs, added from left to right.
+  /// Sums of `layers` over runs, added from left to right.
   static Runs sums(const std::vector<double>& layers);
 
   double at(int from, int to) const { return values_[from * (layers_ + 1) + to]; }
@@ -23,21 +23,21 @@ class Runs {
   std::vector<double> values_;
 };
 
-/// Equal devices.
+/// Devices that are equal.
 struct Machines {
   int count = 1;
   Runs compute;             ///< Seconds of one item.
   double memory = 0;        ///< Bytes; a stage has to need less.
   double bandwidth = 0;     ///< Bytes a second of the link, each way; 0: not connected.
-  bool first_only = false;  ///< They hand out the items, so they run the first stage or none.
+  bool first_only = false;  ///< The items start on these devices, so they run the first stage or none.
 };
 
-/// A chain of layers, and devices that each may run a run of it, in any order. One item is a micro-batch.
+/// A chain of layers, and devices that may each run consecutive layers of it, in any order. One item is a micro-batch.
 struct Problem {
   int layers = 0;
-  std::vector<double> message;             ///< Bytes of one item in front of each layer, and behind the last.
+  std::vector<double> message;             ///< Bytes of one item before each layer, and after the last.
   Runs weights;                            ///< Bytes that stay in memory.
-  double buffers_in = 2, buffers_out = 2;  ///< Items that wait at a stage, beside the one that is worked on.
+  double buffers_in = 2, buffers_out = 2;  ///< Items that wait at a stage, in addition to the one in progress.
   std::vector<Machines> machines;
 };
 
@@ -52,8 +52,8 @@ struct Part {
 /// The stages in the order in which items pass them.
 using Chain = std::vector<Part>;
 
-/// What a stage keeps in memory: PipeEdge runs inference and counts queues of messages at both ends of a stage, which
-/// stage_memory() does not have. The first stage receives from no other, so that nothing queues in front of it.
+/// Bytes that a stage keeps in memory. PipeEdge runs inference and counts queues of messages at both ends of a stage,
+/// which stage_memory() does not have. The first stage receives from no other, so it has no queue in front.
 ///
 ///   weights + [from > 0] b_in in + b_out out + in + out
 double memory_of(const Problem&, int from, int to);
@@ -62,11 +62,11 @@ bool fits(const Problem&, const Part&);
 /// Seconds of `bytes` on a link; infinite where there is none.
 double hop_seconds(double bytes, double bandwidth);
 
-/// What a chain costs, one item.
+/// Cost of a chain for one item.
 struct Figures {
   double slowest_stage = 0, slowest_hop = 0;
-  double all_hops = 0;  ///< One behind the other, as on a shared medium.
-  double latency = 0;   ///< Of an item that is alone: all stages and hops.
+  double all_hops = 0;  ///< Seconds of all hops one after the other, as on a shared medium.
+  double latency = 0;   ///< Seconds of an item alone through all stages and hops.
   double memory = 0;    ///< Bytes of the fullest stage.
 };
 
@@ -91,8 +91,8 @@ void for_each(std::span<const std::uint64_t> cuts, Visit&& visit) {
       visit(static_cast<int>(w * 64) + __builtin_ctzll(rest));
 }
 
-/// Which stages each kind of machine may run. A hop is as slow as the slower of its two links, so each end may be held
-/// against the limit on its own: whether a stage may stand in a chain depends on the stage alone.
+/// Which stages each kind of machine may run. A hop is as slow as the slower of its two links, so each end is compared
+/// with the limit separately: whether a stage may be part of a chain depends on the stage alone.
 class Allowed {
  public:
   Allowed(const Problem&, Limits);
@@ -100,7 +100,7 @@ class Allowed {
   int words() const { return words_; }
   /// Where the machines may begin a stage.
   const Cuts& starts(int machines) const { return starts_[machines]; }
-  /// Where a stage of theirs that begins at `from` may end.
+  /// Where a stage on these machines that begins at `from` may end.
   std::span<const std::uint64_t> ends(int machines, int from) const {
     return {&ends_[(machines * layers_ + from) * words_], static_cast<std::size_t>(words_)};
   }

@@ -14,10 +14,10 @@ namespace stagecraft::edgepipe {
 ///   R(0) = {0},  R(S + 1_u) contains the ends of the stages of u that begin in R(S) and in the starts of u
 ///
 /// where S counts the devices of each kind in use and R(S) is the set of cuts that chains of them reach: one bit each.
-/// A farther cut is not always the better one, since cuts differ in their messages; so all are kept.
+/// A farther cut is not always better, because cuts differ in their messages; so the search keeps all cuts.
 bool can_finish(const Problem&, const Allowed&, std::int64_t& states);
 
-/// R(S) for each S, one behind the other, without the cuts from which the devices that are left cannot run the rest.
+/// R(S) for each S, one after the other, without the cuts from which the remaining devices cannot run the rest.
 Cuts cuts_on_the_way(const Problem&, const Allowed&);
 
 /// What is added up along a chain.
@@ -37,22 +37,22 @@ struct Summed {
 /// Only the bandwidth of the machine v at the end matters, and only where a faster link costs more.
 std::optional<Summed> least_sum(const Problem&, const Allowed&, Sum, double ceiling, std::int64_t& states);
 
-/// No chain of allowed stages has a smaller sum: quick, where machines may be used more often than they are there, at a
-/// price. Infinite where no such chain ends. `ceiling`: what is known to be enough, or infinity.
+/// Lower bound on the sum of a chain of allowed stages: quick, because a chain may use more machines than there are, at
+/// a price. Infinite when no such chain exists. `ceiling`: a sum that is known to be enough, or infinity.
 double sum_from_below(const Problem&, const Allowed&, Sum, double ceiling);
 
 enum class Objective {
   Bottleneck,  ///< Least period; every link carries both directions at once and none is shared (PipeEdge).
   Latency,     ///< Least time of one item through all stages.
-  Finite,      ///< Least time of so many items: latency + (items - 1) * period.
+  Finite,      ///< Least time of `items` items: latency + (items - 1) * period.
   Shared,      ///< Least period when all hops share one medium.
 };
 
 struct Found {
   Chain chain;
-  double period;        ///< Of one item in the steady state.
-  double least_period;  ///< Of the best chain by that measure.
-  std::int64_t states;  ///< Partial chains that were looked at.
+  double period;        ///< Seconds between two items in the steady state.
+  double least_period;  ///< Period of the chain with the least period.
+  std::int64_t states;  ///< Partial chains that the search visited.
 };
 
 /// The exact optimum over all subsets and orders of the devices and all cuts; nothing when no chain fits into memory
@@ -60,7 +60,7 @@ struct Found {
 /// stages; on a shared medium one of the least time there. Infeasible when the search itself is too large.
 std::optional<Found> search(const Problem&, Objective, int items);
 
-/// Why there is none, as far as one constraint can be named. It has no place.
+/// Why no chain exists, as far as one constraint can be named. The diagnostic has no position.
 Diagnostic why_none(const Problem&, const std::vector<std::string>& layers);
 
 }  // namespace stagecraft::edgepipe

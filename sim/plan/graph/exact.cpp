@@ -15,11 +15,11 @@
 namespace stagecraft::graph {
 namespace {
 
-constexpr double kSlack = 1 + 1e-12;  // The same sum in another order is not worse.
+constexpr double kSlack = 1 + 1e-12;  // A sum of equal numbers in another order does not count as worse.
 
 using Layers = std::bitset<kMostLayers>;
 
-/// A layer that is not placed yet but one of its readers is: the pipeline behind it.
+/// A layer that is not placed yet although a reader of it is, with the depth and path of the pipeline after it.
 struct Next {
   int layer = 0, depth = 0;
   double path = 0;
@@ -27,14 +27,14 @@ struct Next {
 
 /// A partial partition of one set of layers.
 struct Label {
-  int used = 0, depth = 0;  ///< Mix of devices; stages, of a sequence.
+  int used = 0, depth = 0;  ///< Mix of devices in use, and the number of stages of a sequence.
   double slowest = 0, path = 0;
-  std::vector<Next> next;           ///< By layer.
-  int parent = -1;                  ///< The label before its last stage,
-  Layers stage;                     ///< which has these layers, numbered as in the parent,
-  ReplicaChoice option = {};        ///< and these devices.
-  std::vector<std::uint8_t> moved;  ///< Which chain each exchangeable one was in the parent; empty: itself.
-  double bound = 0;                 ///< No complete partition that continues it is better.
+  std::vector<Next> next;           ///< Sorted by layer.
+  int parent = -1;                  ///< The label without the stage that was placed last.
+  Layers stage;                     ///< Layers of the stage that was placed last, in the numbering of the parent.
+  ReplicaChoice option = {};        ///< Devices of the stage that was placed last.
+  std::vector<std::uint8_t> moved;  ///< The parent's number of each exchangeable chain; empty: all keep their numbers.
+  double bound = 0;                 ///< Lower bound on every complete partition that continues this label.
 };
 
 bool no_worse(const ReplicaMixes& mixes, const Label& a, const Label& b) {
@@ -94,7 +94,7 @@ class Search {
   /// No stage of a plan that beats the incumbent takes longer.
   double longest_stage() const { return steady_ > 0 ? (incumbent_ - fill_ * critical_) / steady_ * kSlack : kInfinity; }
 
-  /// What is left to place beside a set.
+  /// Amounts of the layers outside a set.
   struct Rest {
     double work = 0, least = 0;
   };
@@ -285,8 +285,8 @@ class Search {
                      "fuse layers with `blocks`, allow more `states`, or take the planner 'graphpipe'");
   }
 
-  /// Labels number exchangeable chains anew at every step; followed from the end of the model, the steps say which
-  /// layers were meant.
+  /// Labels renumber exchangeable chains at every step; undoing the steps from the end of the model gives the real
+  /// layers.
   std::vector<Part> parts_of(int last) const {
     std::vector<int> labels;
     for (int label = last; labels_[label].parent >= 0; label = labels_[label].parent) labels.push_back(label);
@@ -332,9 +332,9 @@ class Search {
   std::unordered_map<Layers, int> index_;
   std::int64_t states_ = 0;
 
-  Layers set_;             ///< The one that is extended,
-  std::vector<int> live_;  ///< its labels,
-  Rest rest_;              ///< and what it leaves.
+  Layers set_;             ///< The set that extend() works on.
+  std::vector<int> live_;  ///< The promising labels of set_.
+  Rest rest_;              ///< Amounts of the layers outside set_.
 };
 
 }  // namespace

@@ -14,21 +14,22 @@
 namespace stagecraft::graph {
 namespace {
 
-/// The best stages for the first parts of a kind, with so many devices and so many stages behind.
+/// The best stages for the first parts of a kind, given their devices and the number of stages after them.
 struct Cell {
-  int depth = std::numeric_limits<int>::max();  ///< Of its first stage.
+  int depth = std::numeric_limits<int>::max();  ///< Stages from the first one to the end of the model.
   double memory = kInfinity;
   int taken = 0;    ///< Parts that the last step makes a stage of; 0: it divides the last part further.
-  int choice = -1;  ///< Replicas of that stage.
-  int devices = 0;  ///< That the last step spends, as a mix.
-  int join = -1;    ///< Of the kind: the stage also has a cut of a branch and others as a whole.
-  int whole = 0, cut = 0, for_others = 0, for_branch = 0;  ///< How many, and devices for what they leave.
+  int choice = -1;  ///< Choice of replicas for that stage.
+  int devices = 0;  ///< Devices that the last step spends, as a mix.
+  int join = -1;    ///< Index into PartKind::joins if the stage is such a join; else -1.
+  /// Parts of a join: whole branches, parts of the cut branch, and the devices of the remaining ones of both.
+  int whole = 0, cut = 0, for_others = 0, for_branch = 0;
 
   bool found() const { return memory < kInfinity; }
   bool better(const Cell& other) const { return depth != other.depth ? depth < other.depth : memory < other.memory; }
 };
 
-/// What a search has looked at, and how much it may.
+/// Work that a search has done, and its limit.
 struct Effort {
   std::int64_t states = 0, steps = 0, most_steps = 0;
 };
@@ -38,7 +39,7 @@ class Programme {
   Programme(const Problem& p, const Structure& s, double most, Effort& effort)
       : p_(p), s_(s), mixes_(p), most_(most), effort_(effort) {}
 
-  /// Stages of the whole; none when there are none as fast.
+  /// The stages of the whole graph; empty when no division is fast enough.
   std::vector<Part> run() {
     std::vector<Part> parts;
     const int count = count_of(s_.root.kind);
@@ -52,7 +53,7 @@ class Programme {
   int count_of(int k) const { return static_cast<int>(kind(k).range.size()); }
   bool series(int k) const { return kind(k).kind == Tree::Kind::Series; }
 
-  /// Whether there are none, or devices that are fast enough for the first parts.
+  /// True if `count` is 0 or the devices are fast enough for the first `count` parts.
   bool enough(int k, int count, int devices) const {
     if (count == 0) return true;
     return devices > 0 && mixes_.worth(devices) * most_ >= kind(k).work[count] * (1 - 1e-12);
@@ -100,7 +101,7 @@ class Programme {
     }
   }
 
-  /// What follows parts side by side, with the end of one of them and some others, as one stage.
+  /// Makes one stage of what follows parallel branches, the end of one branch and some whole branches.
   void take_join(int k, int j, int count, int devices, int behind, Cell& best) {
     const Join& join = kind(k).joins[j];
     if (join.part + 1 >= count) return;
@@ -118,7 +119,7 @@ class Programme {
         }
   }
 
-  /// The devices that a join leaves, among the other branches, the rest of its own and what is before them all.
+  /// Divides the devices that a join leaves among the other branches, the rest of the cut branch and all parts before.
   void divide_rest(int k, int devices, int behind, const Cell& stage, Cell& best) {
     const Join& join = kind(k).joins[stage.join];
     const int left = devices - stage.devices, others = count_of(join.others) - stage.whole,

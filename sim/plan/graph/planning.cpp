@@ -57,9 +57,9 @@ double slowest_in_groups(const PlannerInput& input, std::vector<DeviceId> device
   return msr::ring_bandwidth(input.cluster, devices, group);
 }
 
-/// The devices of each part: of each type those that come next. Parts with more replicas come first: powers of two then
-/// start at multiples of themselves, so replicas stay within the groups whose links were looked at. Those of several
-/// types come last.
+/// The devices of each part, which takes the next free ones of each type. Parts with more replicas come first: powers
+/// of two then start at multiples of themselves, so replicas stay within the groups whose links were considered. Parts
+/// on several types come last.
 std::vector<std::vector<DeviceId>> devices_for(const Question& question, const std::vector<Part>& parts) {
   const Problem& p = question.problem;
   const auto several = [](const Part& part) {
@@ -86,7 +86,7 @@ std::vector<std::vector<DeviceId>> devices_for(const Question& question, const s
   return own;
 }
 
-/// The choices: powers of two of one type; where there are several, also of each type, and of any.
+/// Sets the choices of replicas: powers of two, and on several types one choice for each type and one for any type.
 std::vector<Any> set_choices(const msr::Types& types, int most_replicas, Problem& p) {
   const std::vector<int> counts = types.counts();
   const bool apart = types.mixed() && counts.size() <= kMostTypes && DeviceMixes::count(counts) <= kMostMixes;

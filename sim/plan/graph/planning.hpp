@@ -15,21 +15,21 @@ std::vector<config::Field> common_fields();
 struct Question {
   Problem problem;
   std::vector<DeviceId> devices;
-  std::vector<int> type_of = {};  ///< Of each device, among those in Problem::of_type.
-  bool slowest = false;           ///< More types than are told apart: all count as the slowest.
+  std::vector<int> type_of = {};  ///< Type of each device, as an index into Problem::of_type.
+  bool slowest = false;           ///< Too many types to distinguish: all devices count as the slowest.
 };
 
-/// A reason for a bound, with what it takes for granted.
+/// The reason for a bound, extended by its assumptions.
 std::string reason_for(const Question&, const std::string& reason);
 Question question_of(const PlannerInput&);
 
-/// Inputs before readers, and each branch to its end before the next begins.
+/// Sorts parts so that inputs come before readers and each branch ends before the next begins.
 std::vector<Part> branch_by_branch(const Problem&, const std::vector<Part>&);
 
 /// The plan of these parts on the devices, with the memory they need.
 Planned planned(const PlannerInput&, const Question&, const std::vector<Part>&, bool sequential);
 
-/// No stages of this kind fit into memory.
+/// Throws Infeasible because no stages of this kind fit into memory.
 [[noreturn]] void refuse(const PlannerInput&, const Question&, const std::string& kind, const std::string& help);
 
 }  // namespace stagecraft::graph
