@@ -10,7 +10,7 @@
 namespace stagecraft {
 namespace {
 
-/// A row is slots (an op, or ops that run as one); group g stands before slot g, the last one behind all slots.
+/// A row is slots (an op, or ops that run as one); group g stands before slot g, the last group after all slots.
 class Blocking {
  public:
   Blocking(const Schedule& schedule, ProgramWriter& writer)
@@ -220,7 +220,7 @@ class Blocking {
       if (!done(d)) wait_for_messages(d, waits);
     for (const DeviceId d : slots_.ids()) wait_for_group(d, waits);
     throw Infeasible(
-        "deadlock", "communication blocks for ever: " + joined_reasons(waits.shortest_cycle()),
+        "deadlock", "communication blocks forever: " + joined_reasons(waits.shortest_cycle()),
         "set run.overlap: true, or run.transfers: eager, so that an exchange is not in the way of the op it waits for");
   }
 

@@ -11,7 +11,7 @@ namespace stagecraft {
 /// Throws InternalError for the first broken one. O(instructions).
 void check_program(const Program&);
 
-/// Most memory of every device, as check_memory() reckons it.
+/// Peak memory of every device, as check_memory() computes it.
 IdVector<DeviceId, Bytes> memory_needs(const Program&);
 
 /// Throws Infeasible "memory" when the stash, one received buffer and the resident memory already exceed a device:

@@ -89,8 +89,8 @@ class WeightsCheck {
   }
 
   const Program& p_;
-  IdVector<DeviceId, std::vector<Seat>> seats_;  ///< Of each device, by stage.
-  IdVector<DeviceId, InstructionId> waiting_;    ///< Of each device: a prediction whose op is next.
+  IdVector<DeviceId, std::vector<Seat>> seats_;  ///< The seats of a device are sorted by stage.
+  IdVector<DeviceId, InstructionId> waiting_;    ///< The prediction whose op has to come next; not valid: none.
   int most_ = 0;
 };
 

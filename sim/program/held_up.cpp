@@ -16,7 +16,7 @@ bool missing(double end) { return end < 0 || end == kForEver; }
 struct Cause {
   std::string name;
   bool device = false;
-  double gone = kForEver;  ///< From when on, if it is for ever.
+  double gone = kForEver;  ///< When it goes down without coming back; kForEver: it always comes back.
 };
 
 std::optional<Cause> on_route(const Cluster& cluster, const Conditions& conditions, const RouteEnds& ends) {
@@ -57,7 +57,7 @@ void throw_if_held_up(const Program& program, const Cluster& cluster, const Cond
   if (first == end.end() || conditions.as_rated()) return;
   const InstructionId id{first - end.begin()};
   for (const InstructionId wait : program.waits_for(id))
-    if (missing(end[wait.value])) return;  // A deadlock, which others tell of.
+    if (missing(end[wait.value])) return;  // A deadlock, which its finder reports.
   const std::optional<Cause> found = cause_of(program, cluster, conditions, program.at(id));
   if (!found) return;
   const std::string count =

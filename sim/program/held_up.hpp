@@ -7,8 +7,8 @@
 
 namespace stagecraft {
 
-/// Throws Infeasible "down" when the first instruction without an end waits for a device or link that is down for ever,
-/// or never up for long enough. An end is missing when it is negative or kForEver.
+/// Throws Infeasible "down" when the first instruction without an end waits for a device or link that stays down, or is
+/// never up for long enough. An end is missing when it is negative or kForEver.
 void throw_if_held_up(const Program&, const Cluster&, const Conditions&, std::span<const double> end);
 
 }  // namespace stagecraft

@@ -7,8 +7,8 @@
 namespace stagecraft {
 namespace {
 
-/// Communication beside computation: each message is sent when its op is written and its receive is posted at that
-/// moment on the other side. All streams then agree with one order of the whole program, so none can block for ever.
+/// Overlaps communication with computation: each message is sent when its op is written and its receive is posted at
+/// that moment on the other side. All streams then agree with one order of the program, so none can block forever.
 class Beside {
  public:
   Beside(const Schedule& schedule, ProgramWriter& writer) : schedule_(schedule), writer_(writer) {
@@ -51,7 +51,7 @@ class Beside {
     return group.size();
   }
 
-  /// Moves what has been received for an op to `inputs_`.
+  /// Moves the receives for an op to `inputs_`.
   void gather(DeviceId device, const Op& op) {
     if (op.kind == OpKind::Update) {
       writer_.reduce_before_update(op.stage, op.micro);
@@ -72,8 +72,8 @@ class Beside {
     }
   }
 
-  /// Updates with tied parameters wait for the end of an iteration, but the reductions before those of the ties start
-  /// as soon as the last of their gradients is made.
+  /// Updates with tied parameters wait for the end of an iteration, but the reductions before the tie's own start as
+  /// soon as the last of their gradients is made.
   void reduce_early(const Op& op) {
     if (op.kind != OpKind::Backward && op.kind != OpKind::WeightGradient) return;
     const UpdateBarriers& barriers = writer_.barriers();
@@ -101,7 +101,7 @@ class Beside {
 
   const Schedule& schedule_;
   ProgramWriter& writer_;
-  std::vector<std::int32_t> forward_inputs_, backward_inputs_;  ///< Of each piece: a list in `pool_`.
+  std::vector<std::int32_t> forward_inputs_, backward_inputs_;  ///< [piece]: head of its list in `pool_`; -1: empty.
   std::vector<Input> pool_;
   std::int32_t free_ = -1;
   IdVector<DeviceId, std::size_t> head_;

@@ -18,7 +18,7 @@ enum class StreamModel : std::uint8_t {
 };
 
 struct LoweringOptions {
-  bool overlap = true;     ///< Communication beside computation; false: in its way, neighbours in one group.
+  bool overlap = true;     ///< Communication overlaps computation; false: it blocks it, adjacent messages in one group.
   bool rendezvous = true;  ///< False: eager.
   StreamModel streams = StreamModel::Direction;
   bool fifo_sends = true;  ///< A device sends one message at a time, in program order.

@@ -142,14 +142,14 @@ struct Program {
   std::vector<TransferShape> transfer_shapes;
   std::vector<Collective> collectives;
   std::vector<CollectiveShape> collective_shapes;
-  std::vector<CollectivePhase> phases;  ///< The phases of each shape, in a row.
-  std::vector<RouteEnds> routes;        ///< Each pair of devices that talk, once; those of a phase in a row.
+  std::vector<CollectivePhase> phases;  ///< The phases of a shape are consecutive.
+  std::vector<RouteEnds> routes;        ///< Each pair of devices that talk, once; routes of a phase are consecutive.
   std::vector<EdgeEnds> edges;          ///< The edges of the plan.
   IdVector<StreamId, Stream> streams;
-  std::vector<Buffer> buffers;  ///< Buffers of ops; buffer() also knows those of messages.
+  std::vector<Buffer> buffers;  ///< Buffers of ops; buffer() also knows the buffers of messages.
   IdVector<DeviceId, ResidentMemory> memory;
-  IdVector<StageId, int> micro_batches;      ///< In one iteration.
-  IdVector<StageId, int> updates;            ///< In one iteration.
+  IdVector<StageId, int> micro_batches;      ///< Count in one iteration.
+  IdVector<StageId, int> updates;            ///< Count in one iteration.
   IdVector<StageId, int> delays;             ///< Most updates between a forward and its backward.
   std::shared_ptr<const Workload> workload;  ///< What is computed; null where nothing really is.
   int devices = 0;
@@ -235,9 +235,9 @@ void for_each_buffer(const Program& program, Visit&& visit) {
   for (; next < program.buffers.size(); ++next) visit(first + next, program.buffers[next].device);
 }
 
-char letter(InstructionKind);  ///< Of computation: F B I W R U P.
+char letter(InstructionKind);  ///< F B I W R U P; the kind must be computation.
 /// "2F5", "2PF5" (the prediction for it), "0>1:0F2" (the output of 0F2 sent from device 0 to 1), "1<0:0F2" (received),
-/// "3AR0" (all-reduce), "3TAR0" (of weights tied between stages; "3T1AR0" of the second such weights), and with the
+/// "3AR0" (all-reduce), "3TAR0" (the all-reduce of tied weights; "3T1AR0" for the second tied weights), and with the
 /// same numbers RS (reduce-scatter), AG (all-gather), A2A (all-to-all) and BC (broadcast).
 std::string to_text(const Program&, InstructionId);
 /// Every stream as text, one line each.

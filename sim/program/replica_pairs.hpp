@@ -8,8 +8,7 @@
 namespace stagecraft {
 
 /// Numbers the pairs of replicas of neighbouring stages that have samples in common: edge by edge, then by the replica
-/// that sends activations, then by the one that receives them. As many as messages at most, not all that there could
-/// be.
+/// that sends activations, then by the one that receives them. There are at most as many pairs as messages.
 class ReplicaPairs {
  public:
   ReplicaPairs(const Plan&, int iterations);
@@ -24,9 +23,9 @@ class ReplicaPairs {
   }
 
  private:
-  std::vector<std::size_t> first_row_;  ///< Of each edge: a row for each replica that sends.
-  std::vector<std::size_t> first_;      ///< Pair of each row.
-  std::vector<int> to_;                 ///< Of each pair; ascending in a row.
+  std::vector<std::size_t> first_row_;  ///< [edge]: its first row; an edge has a row for each replica that sends.
+  std::vector<std::size_t> first_;      ///< [row]: its first pair.
+  std::vector<int> to_;                 ///< [pair]: the receiving replica, ascending in a row.
 };
 
 }  // namespace stagecraft

@@ -9,7 +9,7 @@ namespace stagecraft {
 
 /// Which tensors wait on a device for tasks of layers (StageTask): what comes out of a forward, what a forward keeps
 /// for the gradients of its own layer, and the gradient for each layer in front. Other devices get them as messages.
-/// Each is there once, from its maker to the last task on the device that needs it. Nothing in plans of whole stages.
+/// Each is there once, from its maker to the last task on the device that needs it. Plans of whole stages have none.
 class TaskMemory {
  public:
   explicit TaskMemory(const Plan&);
@@ -19,15 +19,15 @@ class TaskMemory {
     InstructionId from, to;
     Bytes size;
   };
-  /// Those that no op behind this one of `stage` needs. `ran`: the op of a stage on the same micro-batch, if it has
-  /// run.
+  /// The tensors that no op after this one of `stage` needs. `ran`: the op of a stage on the same micro-batch, if it
+  /// has run.
   std::vector<Kept> done_with(StageId stage, const std::function<InstructionId(StageId)>& ran) const;
   bool any(StageId stage) const { return !uses_[stage].empty(); }
 
  private:
   struct User {
     StageId stage;
-    Bytes size;  ///< Of what it needs, for one micro-batch.
+    Bytes size;  ///< Size of the part that this stage needs, for one micro-batch.
   };
   struct Tensor {
     StageId maker;

@@ -5,7 +5,7 @@
 namespace stagecraft {
 namespace {
 
-/// Tensors that a direction is reckoned from. Without any state it is the last gradient.
+/// Number of tensors that the direction of a prediction is computed from. Without any state it is the last gradient.
 int read_for(Direction direction, int states) {
   switch (direction) {
     case Direction::Optimizer:

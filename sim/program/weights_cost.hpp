@@ -9,7 +9,7 @@ namespace stagecraft {
 Seconds predict_time(const WeightsRule&, bool for_backward, Seconds touch, const LoweringOptions&);
 
 /// What a rule adds to an update of a stage whose backwards come `delay` updates after their forwards: averages and
-/// momenta are read and written beside what the optimizer touches anyway. Nothing where nothing is old.
+/// momenta are read and written in addition to what the optimizer touches anyway. Without delay only momenta count.
 Seconds update_extra(const WeightsRule&, Seconds touch, int delay, const LoweringOptions&);
 
 }  // namespace stagecraft

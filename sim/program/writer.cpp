@@ -47,7 +47,7 @@ Bytes traffic(const StageCost& cost, OpKind kind) {
   return {};
 }
 
-/// Bytes that go by while so long is spent on touching weights.
+/// Bytes that memory moves while weights are touched for `time`.
 Bytes traffic_of_touches(const StageCost& cost, Seconds time) {
   return cost.touch.value > 0 ? cost.touch_traffic * (time / cost.touch) : Bytes{};
 }
@@ -196,7 +196,7 @@ void ProgramWriter::wait(InstructionId on) {
   program_.first_wait.back() = static_cast<std::uint32_t>(waits.size());
 }
 
-/// Puts the newest instruction behind the last of its stream.
+/// Puts the newest instruction after the last of its stream.
 void ProgramWriter::follow(StreamId stream) {
   if (!stream.valid()) return;
   auto& last = last_[stream];

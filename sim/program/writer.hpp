@@ -15,8 +15,8 @@ namespace stagecraft {
 
 /// A piece of data that one op makes and another, on another device, needs.
 struct Message {
-  StageId stage;  ///< That makes it.
-  int micro = 0;  ///< Of `stage`.
+  StageId stage;  ///< The stage that makes it.
+  int micro = 0;  ///< Micro-batch of `stage`.
   bool gradient = false;
   DeviceId from, to;
   RowRange rows;    ///< Samples of the micro-batch that makes it.
@@ -32,8 +32,8 @@ class ProgramWriter {
   ProgramWriter(const Schedule&, const Plan&, const StageCosts&, const WeightsRule&, const LoweringOptions&);
 
   /// Ops [first, end) of the device's list, which run as one. The first waits for the device's last computation and
-  /// `inputs`; returns the last. A prediction stands before the op that it is for; beside communication it does not
-  /// wait for the inputs.
+  /// `inputs`; returns the last. A prediction stands before the op that it is for; with overlap it does not wait for
+  /// the inputs.
   InstructionId compute(DeviceId, std::size_t first, std::size_t end, std::span<const InstructionId> inputs);
   /// The two ends of a message; each also waits for what its stream and the order of sends ask.
   InstructionId send(const Message&, InstructionId producer);
@@ -108,11 +108,11 @@ class ProgramWriter {
   EdgeLists edges_;
   UpdateBarriers barriers_;
   ReplicaPairs pairs_;
-  std::vector<Channel> channels_;         ///< Of each pair.
+  std::vector<Channel> channels_;         ///< [pair]
   std::vector<std::int32_t> next_shape_;  ///< Another shape of the same channel and role; -1: none.
   IdVector<StreamId, InstructionId> last_;
   IdVector<DeviceId, InstructionId> last_send_;
-  std::vector<InstructionId> forward_, recomputed_;  ///< Of each piece; the second is empty where nothing recomputes.
+  std::vector<InstructionId> forward_, recomputed_;  ///< [piece]; `recomputed_` is empty where nothing recomputes.
   TaskMemory tasks_;
   IdVector<DeviceId, std::vector<StageId>> stages_on_;
   IdVector<StageId, std::vector<InstructionId>> gradients_;  ///< [stage][replica]: what made the newest gradient.
