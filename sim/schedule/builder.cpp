@@ -125,7 +125,7 @@ void require_equal_shares(const Plan& plan, std::string_view schedule) {
   for (const Stage& stage : plan.stages)
     if (stage.turns() > 1)
       throw InputError(
-          fmt::format("the schedule '{}' gives every replica a part of each micro-batch, but those of stage "
+          fmt::format("the schedule '{}' gives every replica a part of each micro-batch, but replicas of stage "
                       "'{}' take micro-batches in turn",
                       schedule, stage.name),
           "write share: samples, or take a schedule such as 1f1b, gpipe or pipedream");

@@ -15,7 +15,7 @@
 
 namespace stagecraft {
 
-/// What the simulator finds for an order. Times are those of the report.
+/// What the simulator finds for an order; the report defines makespan and period.
 struct OrderResult {
   Seconds makespan, period;
   IdVector<DeviceId, Bytes> memory;  ///< Peaks.
@@ -29,11 +29,10 @@ struct ScheduleInput {
   ScheduleOptions options = {};      ///< From read_options(); empty: the defaults.
   const Cluster* cluster = nullptr;  ///< The links that messages cross; null: messages cost nothing.
   bool one_send_at_a_time = true;    ///< A device sends its messages one after the other.
-  /// Simulates iterations of an order; nothing when it cannot run. Empty without a scenario.
+  /// Simulates iterations of an order; returns nothing when it cannot run. The function is empty without a scenario.
   std::function<std::optional<OrderResult>(const Schedule&)> play = {};
-  /// The micro-batches in flight that keep it busy, which is the number of stages on the longest path to a
-  /// sink, itself included. Replicas that take turns count as one more stage each, and share the micro-batches in
-  /// flight.
+  /// The micro-batches in flight that keep a stage busy: the number of stages on the longest path to a sink, the stage
+  /// itself included. Replicas that take turns count as one more stage each, and share the micro-batches in flight.
   IdVector<StageId, int> depth = {};
   Layout layout = {};  ///< The ranks and chunks of a schedule with a placement.
 };

@@ -9,13 +9,13 @@
 
 namespace stagecraft {
 
-/// Which node waits for which when nothing moves any more, and why.
+/// Wait-for graph: which node waits for which, and why.
 class WaitGraph {
  public:
   explicit WaitGraph(int nodes) : graph_(nodes) {}
 
   int size() const { return graph_.size(); }
-  /// Of several waits between two nodes the first reason is kept.
+  /// Adds a wait. Between two nodes the first reason is kept.
   void add(int from, int to, std::string reason);
 
   /// A node of a cycle, and why it waits for the next one.

@@ -38,8 +38,8 @@ const config::MapSpec predictor_fields{
                         "gradients, or the steps to come with zero gradients."),
                choice("horizon", words(kHorizon))
                    .fallback("exact")
-                   .doc("Updates ahead: those until the backward as the order of work has them, those of the steady "
-                        "state, one more, until the micro-batch is through, or XPipe's for a whole update.")},
+                   .doc("Updates to look ahead: until the backward in this order of work, as in the steady state, one "
+                        "more than that, until the micro-batch is through, or XPipe's for a whole update.")},
 };
 
 const config::MapSpec update_fields{
@@ -60,7 +60,7 @@ const config::MapSpec fields{
                    .doc("The newest version, one update behind, the same on every stage, or a prediction."),
                choice("backward_weights", words(kBackward))
                    .fallback("current")
-                   .doc("The newest version, the forward's own, a prediction, or the forward's made again."),
+                   .doc("The newest version, the forward's own, a prediction, or the forward's, reconstructed."),
                config::map("predictor", predictor_fields).optional().doc("For what is predicted."),
                choice("reconstruction", words(kReconstruction))
                    .optional()
@@ -81,7 +81,7 @@ void check_together(const Value& map, const WeightsRule& rule) {
            "write backward_weights: same_as_forward");
   if (rule.reconstructs() && rule.forward != ForwardWeights::Current)
     refuse(backward, "backward_weights",
-           fmt::format("only the weights of a forward on the newest version can be reconstructed, not those of {}",
+           fmt::format("only the weights of a forward on the newest version can be reconstructed, not {} weights",
                        forward.text),
            "write backward_weights: same_as_forward");
   const Value* predictor = map.find("predictor");

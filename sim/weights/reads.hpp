@@ -11,8 +11,8 @@ namespace stagecraft {
 
 /// The weights that one op uses.
 struct WeightRead {
-  std::int32_t version = 0;   ///< Updates of the stage that are in it, or in what the prediction starts from.
-  std::int32_t horizon = -1;  ///< Positive: predict (or reconstruct) so many updates first, right before the op.
+  std::int32_t version = 0;   ///< Updates in these weights, or in the weights that a prediction starts from.
+  std::int32_t horizon = -1;  ///< Positive: first predict (or reconstruct) over this number of updates.
   WeightsFrom from = WeightsFrom::Version;
 
   friend bool operator==(const WeightRead&, const WeightRead&) = default;
@@ -20,7 +20,7 @@ struct WeightRead {
 
 /// What a rule asks of one stage on one device.
 struct StageNeeds {
-  int delay = 0;    ///< Most updates between a forward and its backward, counted in the list of ops.
+  int delay = 0;    ///< Largest number of updates between a forward and its backward in the list of ops.
   int buffers = 1;  ///< Weight-sized buffers at the worst moment, scratch and averages included; the momentum that
                     ///< WeightsRule::needs_momentum() asks for is a state of the optimizer and not among them.
 };
@@ -30,10 +30,10 @@ struct StageNeeds {
 class WeightReads {
  public:
   /// The schedule has to stay where it is. Throws Infeasible "weights" when an op would read a version that is not made
-  /// before it. O(ops), and where every op reads the newest version no memory for each.
+  /// before it. O(ops); takes no memory per op where every op reads the newest version.
   WeightReads(const Schedule&, const Plan&, const WeightsRule&);
 
-  /// Of op number `index` in the list of `device`; of an update: the version it makes.
+  /// What op number `index` in the list of `device` reads; for an update, the version that it makes.
   WeightRead at(DeviceId device, std::size_t index) const;
   StageNeeds needs(StageId stage, int replica) const { return needs_[stage][replica]; }
 

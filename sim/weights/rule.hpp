@@ -7,13 +7,13 @@ namespace stagecraft {
 enum class ForwardWeights : std::uint8_t {
   Current,       ///< The newest version of the stage.
   DoubleBuffer,  ///< One update behind: max(0, u - 1) in iteration u since the drain.
-  Vertical,      ///< The same version on every stage: max(0, q - (D - 1)) / T for micro-batch q since the drain.
+  Vertical,      ///< One version for all stages: max(0, q - (D - 1)) / T for micro-batch q since the drain.
   Predict,       ///< The newest, moved on by a prediction.
 };
 
 enum class BackwardWeights : std::uint8_t {
   Current,
-  SameAsForward,  ///< The very weights of the forward, kept.
+  SameAsForward,  ///< The weights of the forward, stashed.
   Predict,
   Reconstruct,  ///< The newest, moved back by an average of the updates since.
 };
@@ -53,7 +53,7 @@ struct WeightsRule {
 
   bool predicts() const { return forward == ForwardWeights::Predict || backward == BackwardWeights::Predict; }
   bool reconstructs() const { return backward == BackwardWeights::Reconstruct; }
-  /// A momentum of bare gradients has to be there: a state of the optimizer, beside its own unless that is the same.
+  /// Needs a momentum of bare gradients: one more state of the optimizer, unless the optimizer has the same one.
   bool needs_momentum() const { return predicts() && direction == Direction::Momentum; }
   /// A prediction reaches ahead even where nothing is old, which is wrong in an iteration that drains.
   bool assumes_staleness() const { return predicts() && horizon != Horizon::Exact; }

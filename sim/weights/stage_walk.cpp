@@ -121,7 +121,7 @@ WeightRead StageWalk::next(const Op& op) {
   return read;
 }
 
-/// The version before lives until here at least: the step starts from it, in its place when nobody else reads it.
+/// The previous version lives at least until here: the step starts from it, in place when no later op reads it.
 void StageWalk::update() {
   const int before = versions_.back();
   if (at_ > 0) lifetimes_.use(before, at_ - 1);

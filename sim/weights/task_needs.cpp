@@ -11,7 +11,7 @@ namespace {
 
 /// One layer on one device: its forwards, input gradients and new weights there, in the order of the list.
 struct View {
-  StageId forward, input_gradient, weight_gradient;  ///< Those on the device.
+  StageId forward, input_gradient, weight_gradient;  ///< Stages on the device; not valid: none.
   std::vector<Op> ops;
 
   bool reads() const { return forward.valid() || input_gradient.valid(); }
@@ -74,14 +74,14 @@ class Views {
   const Plan& plan_;
   std::map<std::pair<LayerId, DeviceId>, View> views_;
   std::map<LayerId, StageId> forwards_;
-  IdVector<StageId, std::vector<std::pair<View*, OpKind>>> seen_by_;  ///< Of each stage: who sees its ops, as what.
+  IdVector<StageId, std::vector<std::pair<View*, OpKind>>> seen_by_;  ///< [stage]: views of its ops, and as which kind.
 };
 
-/// The forwards of another device put where their version has just come.
+/// Adds the forwards of another device to `own`, each as soon as its version has arrived.
 std::vector<Op> with_forwards(const std::vector<Op>& own, const std::vector<Op>& elsewhere) {
   std::vector<Op> all;
   std::size_t next = 0;
-  int here = 0, there = 0;  // Versions that have come.
+  int here = 0, there = 0;  // Updates so far in `own` and in `elsewhere`.
   const auto take = [&] {
     for (; next < elsewhere.size(); ++next) {
       const bool news = elsewhere[next].kind == OpKind::Update;
@@ -131,7 +131,7 @@ IdVector<StageId, StageNeeds> task_needs(const Schedule& schedule, const Plan& p
   for (const auto& [place, view] : views.all()) {
     const LayerId layer = place.first;
     StageNeeds& own = needs[view.keeper()];
-    own = {};  // Of a weight gradient alone: what updates work on.
+    own = {};  // A weight gradient alone needs one buffer, which updates work on.
     if (!view.reads()) continue;
     const bool apart = !view.forward.valid();
     own = needs_of(apart ? with_forwards(view.ops, views.of_forward(layer).ops) : view.ops, plan, views.forward(layer),

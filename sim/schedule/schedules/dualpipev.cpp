@@ -16,7 +16,7 @@ void order(const RankInput& r, RankOps& ops) {
 
 extern const ScheduleDef dualpipev{
     .name = "dualpipev",
-    .summary = "DualPipe with one copy of the model, there and back over the devices",
+    .summary = "DualPipe with one copy of the model, in a V over the devices",
     .source = "deepseek-ai/DualPipe, dualpipev.py; PyTorch's ScheduleDualPipeV",
     .placement = Placement::V,
     .chunks = {2, 2},

@@ -13,11 +13,11 @@
 namespace stagecraft::schedules {
 namespace {
 
-const config::MapSpec fields{.title = "Waves: the stages go to and fro over the devices.", .fields = {chunks_field()}};
+const config::MapSpec fields{.title = "Waves: the stages zigzag over the devices.", .fields = {chunks_field()}};
 
 struct WaveOp {
   bool forward;
-  int distance;  ///< From a forward to the last stage, from a backward to the first.
+  int distance;  ///< Stages from a forward to the last stage, from a backward to the first.
   int micro, stage;
   bool operator<(const WaveOp& o) const {
     return std::tie(forward, distance, micro) < std::tie(o.forward, o.distance, o.micro);
@@ -85,7 +85,7 @@ Schedule whole(const ScheduleInput& in) {
 
 extern const ScheduleDef hanayo{
     .name = "hanayo",
-    .summary = "Waves: stages go to and fro over the devices, with a list schedule, backward first",
+    .summary = "Waves: stages zigzag over the devices, with a list schedule, backward first",
     .source = "Liu et al., Hanayo, SC 2023 (placement; the order is ours)",
     .placement = Placement::Wave,
     .chunks = {2, kManyChunks, 2},

@@ -125,7 +125,7 @@ class ScheduleSynthesis {
   /// The memory that weights leave on each device, at most the option `memory`.
   Resource bytes_resource() {
     if (options_.memory && !in_.play)
-      throw InputError("without a scenario nobody knows how large anything is, so a limit in bytes means nothing",
+      throw InputError("a limit in bytes needs a scenario, which says how large activations are",
                        "set activations, a number of micro-batches");
     const double asked = options_.memory ? options_.memory->value : kAny;
     IdVector<DeviceId, double> resident(problem_.empty.device_count(), 0);

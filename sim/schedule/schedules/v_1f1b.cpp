@@ -179,7 +179,7 @@ Schedule whole(const ScheduleInput& in) {
 
 extern const ScheduleDef v_1f1b{
     .name = "1f1b-v",
-    .summary = "1F1B with two stages on each device, there and back: two thirds of its memory",
+    .summary = "1F1B with two stages on each device, in a V: two thirds of its memory",
     .source = "Qi et al., Pipeline Parallelism with Controllable Memory, NeurIPS 2024; sail-sg, v1f1b.py",
     .placement = Placement::V,
     .chunks = {2, 2},

@@ -7,7 +7,7 @@
 namespace stagecraft::schedules {
 namespace {
 
-const config::MapSpec fields{.title = "There and back, searched for under a limit of memory.",
+const config::MapSpec fields{.title = "The shortest V-shaped order within a memory limit.",
                              .fields = {memory_field("1")}};
 
 struct MemoryOption {
@@ -42,7 +42,7 @@ Schedule whole(const ScheduleInput& in) {
 
 extern const ScheduleDef v_adaptive{
     .name = "v-adaptive",
-    .summary = "Two stages on each device, there and back: the shortest that fits a limit of memory",
+    .summary = "Two stages on each device, in a V: the shortest order within a memory limit",
     .source = "Qi et al., Pipeline Parallelism with Controllable Memory, NeurIPS 2024; sail-sg, v_auto_schedule.py",
     .placement = Placement::V,
     .chunks = {2, 2},

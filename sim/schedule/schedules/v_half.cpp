@@ -15,7 +15,7 @@ Schedule whole(const ScheduleInput& in) {
 
 extern const ScheduleDef v_half{
     .name = "v-half",
-    .summary = "Two stages on each device, there and back: half of the memory of 1F1B, half of its bubble",
+    .summary = "Two stages on each device, in a V: half of the memory of 1F1B, half of its bubble",
     .source = "Qi et al., Pipeline Parallelism with Controllable Memory, NeurIPS 2024; sail-sg, zbv_greedy.py",
     .placement = Placement::V,
     .chunks = {2, 2},

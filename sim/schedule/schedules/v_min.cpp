@@ -15,7 +15,7 @@ Schedule whole(const ScheduleInput& in) {
 
 extern const ScheduleDef v_min{
     .name = "v-min",
-    .summary = "Two stages on each device, there and back: a third of the memory of 1F1B",
+    .summary = "Two stages on each device, in a V: a third of the memory of 1F1B",
     .source = "Qi et al., Pipeline Parallelism with Controllable Memory, NeurIPS 2024; sail-sg, zbv_greedy.py",
     .placement = Placement::V,
     .chunks = {2, 2},

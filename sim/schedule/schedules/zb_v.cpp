@@ -60,7 +60,7 @@ void order(const RankInput& r, RankOps& ops) {
 
 extern const ScheduleDef zb_v{
     .name = "zb-v",
-    .summary = "Two stages on each device, there and back: no bubble between iterations in the memory of 1F1B",
+    .summary = "Two stages on each device, in a V: no bubble between iterations in the memory of 1F1B",
     .source = "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 6; PyTorch's ScheduleZBVZeroBubble",
     .placement = Placement::V,
     .chunks = {2, 2},

@@ -14,7 +14,7 @@
 namespace stagecraft::schedules {
 namespace {
 
-const config::MapSpec fields{.title = "Zero bubble from the costs, there and back.", .fields = {memory_field("1")}};
+const config::MapSpec fields{.title = "Zero bubble from the costs, in a V.", .fields = {memory_field("1")}};
 
 struct MemoryOption {
   double memory = 1;

@@ -64,7 +64,7 @@ void machine_bounds(const LowerBoundModel& model, const std::string& why, LowerB
   const double looks = static_cast<double>(p.ranks()) * p.pieces();
   const bool each = looks * static_cast<double>(constraints) <= kMostLooks * static_cast<double>(p.rank_of.size());
   const HeadTailTimes times(model, HeadTailTimes::kAll);
-  raise(b.makespan, b.makespan_reason, times.round_trip(), "one micro-batch there and back" + why);
+  raise(b.makespan, b.makespan_reason, times.round_trip(), "the round trip of one micro-batch" + why);
   for (int r = 0; r < p.ranks(); ++r) {
     raise(b.makespan, b.makespan_reason, end_of(p, times, r), fmt::format("the work of rank {}{}", r, why));
     if (!each) continue;
@@ -75,7 +75,7 @@ void machine_bounds(const LowerBoundModel& model, const std::string& why, LowerB
   }
 }
 
-/// The least integral of a resource over time on one rank.
+/// Lower bound on the integral of a resource over time on one rank.
 double held(const LowerBoundModel& model, const Resource& resource, int rank) {
   double sum = 0;
   for (const int s : model.problem.stages[rank]) {
