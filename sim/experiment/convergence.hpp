@@ -10,8 +10,8 @@
 namespace stagecraft {
 
 /// One way to train what an experiment asks for: "sync", a weights policy, "pipeoptim:as_released", "stash@4" (four
-/// micro-batches for each update; sync and 2bw take those of the experiment, others one). The samples of an update are
-/// the same for all.
+/// micro-batches per update; without a number sync and 2bw take as many as the experiment, others one). All methods
+/// have the same number of samples per update.
 struct Method {
   std::string name;
   ScheduleSpec schedule;

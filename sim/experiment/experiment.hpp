@@ -57,8 +57,8 @@ struct Experiment {
   std::shared_ptr<const config::Value> source;  ///< The resolved scenario, for places in messages.
 };
 
-/// Builds what a scenario says. The model, the cluster and the cost table are those of `previous` where both scenarios
-/// describe them alike. InputError with the place of what cannot be built.
+/// Builds what a scenario says. Shares the model, the cluster and the cost table with `previous` where both scenarios
+/// describe them alike. Throws InputError with the place of what cannot be built.
 Experiment read_experiment(const Scenario&, const Experiment* previous = nullptr);
 Experiment load_experiment(const std::string& file, const std::vector<std::string>& sets);
 

@@ -27,7 +27,7 @@ std::string find_file(FileKind, const std::string& name, const std::string& from
 /// it. InputError with a suggestion when there is neither.
 std::string scenario_file(const std::string& given);
 std::string sweep_file(const std::string& given);
-/// The same of a publication, whose name is that of its folder in scenarios/papers.
+/// The file of a publication, from a path or from the name of its folder in scenarios/papers.
 std::string published_file(const std::string& given);
 
 }  // namespace stagecraft

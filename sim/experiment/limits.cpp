@@ -63,7 +63,7 @@ void check_size(const Plan& plan, int iterations, bool trains) {
 
 void check_finite(double seconds) {
   if (seconds < kLongest) return;
-  throw Infeasible("numbers", "the times are longer than can be reckoned with",
+  throw Infeasible("numbers", "the times are too long to compute with",
                    "look for a time, size or bandwidth that is far too large or too small");
 }
 

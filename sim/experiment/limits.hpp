@@ -10,15 +10,15 @@ namespace stagecraft {
 /// How many instructions the program of a plan will have, about: counted before anything of that size is made.
 double instructions_of(const Plan&, int iterations, bool trains);
 
-/// What the largest of that takes on a simulator, with the order of work before it and the times behind it.
+/// Estimated memory for simulating the program, with the order of work before it and the times after it.
 Bytes memory_of(const Plan&, int iterations, bool trains);
 
 /// Throws Infeasible when the program would be more than this machine can hold or than its numbers can count.
 void check_size(const Plan&, int iterations, bool trains);
 
-/// Throws Infeasible when a time has grown beyond what can be reckoned with.
+/// Throws Infeasible when a time is too long to compute with.
 void check_finite(double seconds);
-/// The costs themselves, when their times are within that.
+/// Returns the costs unchanged when check_finite() accepts the time of each stage.
 StageCosts checked(StageCosts);
 
 /// Refuses what no real machine does: changes and jitter of the cluster, and plans of single tasks.

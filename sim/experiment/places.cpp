@@ -58,7 +58,7 @@ void throw_if_any(const std::vector<ScheduleProblem>& problems, const std::strin
     const auto where = p.column >= 0 && rank < rows->items.size()
                            ? place_in(rows->items[rank], p.op, p.code == "duplicate")
                            : rows->where;
-    if (!where && !list.empty()) continue;  // The same again, in a later iteration.
+    if (!where && !list.empty()) continue;  // It repeats a problem in a later iteration.
     list.push_back({where.value_or(rows->where), "run.schedule", p.message,
                     p.level >= 4 ? "an op of the cycle has to move before the op that waits for it" : "", p.code});
   }

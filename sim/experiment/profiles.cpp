@@ -25,7 +25,7 @@ Value read_file_of(const std::string& file, Problems& problems) {
 bool apply_to_memory(const Profile& profile, Cluster& cluster) {
   const LinkId memory = cluster.devices.front().memory;
   if (!memory.valid()) return false;
-  if (!profile.gpu && profile.threads == 1) return true;  // Nobody was there to share with.
+  if (!profile.gpu && profile.threads == 1) return true;  // A single thread shares its memory with no other.
   if (!profile.gpu)
     throw InputError(fmt::format("the parts of '{}' share their memory, and the profile does not say what it gives to "
                                  "one of them and to all",

@@ -22,7 +22,7 @@ struct Validated {
   CompiledExperiment compiled;
   Outcome simulated, measured;
   Validation validation;
-  int layers_measured = 0, layers = 0;  ///< Of the model: those that the profile knows, and all.
+  int layers_measured = 0, layers = 0;  ///< Layers of the model that the profile knows, and all layers of the model.
 };
 
 /// Profiles (unless the experiment has a profile), simulates, runs, compares.

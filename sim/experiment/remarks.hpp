@@ -8,11 +8,11 @@
 
 namespace stagecraft {
 
-/// Figures of a cluster that no machine has, as when a unit was mistaken for another: a line each, with how many.
+/// Implausible figures of a cluster, such as from a mistaken unit: a line each, with how many types or links have it.
 std::vector<std::string> odd_magnitudes(const Cluster&);
 
 /// Notes for the reader of the numbers, a line each: quantities that no machine has, devices that have nothing to do
-/// although nobody excluded them, and gradients of tied weights whose exchange is not simulated because the schedule
+/// although they are not excluded, and gradients of tied weights whose exchange is not simulated because the schedule
 /// never flushes.
 std::vector<std::string> remarks(const PlannedExperiment&);
 std::vector<std::string> remarks(const CompiledExperiment&);

@@ -151,7 +151,7 @@ const MapSpec& scenario_fields() {
                .fallback("auto")
                .doc("Which weights version each op uses; auto: what the schedule goes with."),
            any("profile").optional().doc(
-               "Measured costs, in place of reckoned ones: a name from models/profiles/, or a file. They hold for "
+               "Measured costs, in place of computed ones: a name from models/profiles/, or a file. They hold for "
                "devices of the type that the profile names."),
            map("training", training_fields())
                .optional()

@@ -95,12 +95,12 @@ double span_bubble(const CompiledExperiment& p, const Outcome& o) {
   return bubble;
 }
 
-/// Of one micro-batch in the steady state.
+/// Time per micro-batch in the steady state.
 double micro_batch_period(const CompiledExperiment& p, const Outcome& o) {
   return o.report.period.value / p.plan.micro_batches(StageId{0});
 }
 
-/// What a device idles of the first iteration, in the mean; updates count as work.
+/// Mean idle time of a device in the first iteration; updates count as work.
 double idle(const CompiledExperiment&, const Outcome& o) { return o.report.makespan.value * o.report.bubble; }
 
 constexpr NamedFigure kMore[] = {

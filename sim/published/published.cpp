@@ -70,7 +70,7 @@ const config::MapSpec& table_fields() {
           text("name").doc("Table or figure of the source, and what it shows."),
           choice("figure", figure_names).doc("Which of our figures is compared."),
           choice("backend", [] { return names_of(backends::all()); }).fallback("ideal").doc("Where it runs."),
-          integer("decimals", 0, 15).optional().doc("Ours are to agree when both are rounded to so many decimals."),
+          integer("decimals", 0, 15).optional().doc("Ours are to agree when both are rounded to this many decimals."),
           real("tolerance", 0, 10)
               .optional()
               .doc("Largest relative difference: 0.05 for 5 %. With no such rule, here and below, the figures are "

@@ -18,9 +18,9 @@ struct Setting {
 struct Closeness {
   enum class Bound { None, Least, Most };
 
-  std::optional<int> decimals = {};      ///< Equal when both are rounded to so many.
-  std::optional<double> tolerance = {};  ///< Relative difference.
-  std::optional<double> side = {};       ///< Both above this, or both below.
+  std::optional<int> decimals = {};      ///< Both figures are equal when rounded to this many decimals.
+  std::optional<double> tolerance = {};  ///< Largest relative difference.
+  std::optional<double> side = {};       ///< Both figures are above this, or both below.
   Bound bound = Bound::None;             ///< Ours is no less, or no more, than the published figure.
   bool order = false;                    ///< Ours of a row rise and fall as the published ones do.
 
@@ -29,7 +29,7 @@ struct Closeness {
   bool holds(double published, double ours) const;
 };
 
-/// What becomes of several figures.
+/// How several figures become one.
 enum class Together { Mean, Largest, Least };
 
 /// Figures of one kind: each row is a setting, each column what is changed in it.
@@ -41,17 +41,17 @@ struct PublishedTable {
   struct Row {
     std::string name;
     Setting setting;
-    std::vector<std::optional<double>> values;  ///< Of each column; nothing where nothing is published.
-    std::string why;                            ///< Why ours are others, where they are.
-    std::vector<Setting> only = {};             ///< Of each column, for this row alone.
-    Setting over = {};                          ///< What the cells are ratios to, on top of the table's.
-    double scale = 1;                           ///< Ours times this, on top of the table's.
-    bool calibrated = false;                    ///< A parameter was set for it, so it is not judged.
-    std::vector<std::optional<double>> missed;  ///< Of each column that is missed: the deviation of ours in per cent.
+    std::vector<std::optional<double>> values;  ///< [column]; no value where nothing is published.
+    std::string why;                            ///< Why our figures differ, where they do.
+    std::vector<Setting> only = {};             ///< [column]: a setting for this row alone.
+    Setting over = {};                          ///< What the cells are ratios to, on top of the table's `over`.
+    double scale = 1;                           ///< Factor of our figures, on top of the table's `scale`.
+    bool calibrated = false;                    ///< A parameter was set for this row, so it is not judged.
+    std::vector<std::optional<double>> missed;  ///< [column]: our deviation in per cent, for columns that are missed.
   };
   std::string name, figure, backend;
-  std::string why;               ///< For the rows that say nothing themselves.
-  Setting setting;               ///< Of all cells.
+  std::string why;               ///< The reason for rows that give none themselves.
+  Setting setting;               ///< The setting of all cells.
   std::vector<Setting> best_of;  ///< A cell is the best of these, when there are any.
   std::optional<Setting> over;   ///< A cell is the ratio to this one of its row.
   std::vector<Setting> all_of;   ///< A cell is made of all of these, when there are any.

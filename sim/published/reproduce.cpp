@@ -127,7 +127,7 @@ void fill(Reproduced& r, const PublishedTable& t, Runs& runs) try {
   r.problem = e.what();
 }
 
-/// Of two figures of a row that stand the other way round than published, both are missed.
+/// Marks both figures of a pair in a row as missed when their order is the reverse of the published order.
 void judge_order(std::span<Reproduced> row) {
   for (Reproduced& a : row)
     for (const Reproduced& b : row)

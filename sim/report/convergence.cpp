@@ -204,9 +204,9 @@ std::string to_text(const Convergence& c, const std::vector<double>& targets) {
     text += fmt::format("\n  target {:.4g}\n", target) + to_text(target_table(standings(c, target), measured));
   if (!targets.empty())
     text += fmt::format(
-        "\n  cost: updates over those of {0}. A method pays where its cost is below \"pays below\", the time of an "
-        "update\n"
-        "  of {0} over its own; speed-up = pays below / cost, but for the time to fill.\n",
+        "\n  cost: updates of the method / updates of {0}. A method pays where its cost is below \"pays below\", the "
+        "time of an\n"
+        "  update of {0} over its own; speed-up = pays below / cost, but for the time to fill.\n",
         c.methods.front().name);
   return text;
 }

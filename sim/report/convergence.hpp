@@ -35,17 +35,16 @@ struct Convergence {
   std::vector<MethodRuns> methods;
 };
 
-/// Updates until the mean loss of three evaluations is at `target` or below for the first time; nothing where it never
-/// is.
+/// Updates until the mean loss of three evaluations is first at or below `target`; nothing where it never is.
 std::optional<int> updates_to(const Curve&, double target);
 
 /// How a method compares with the baseline, for one target.
 struct Standing {
   int reached = 0, total = 0;
   double updates = 0, low = 0, high = 0;  ///< Median and range over seeds; infinite where the target is not reached.
-  double cost = 0, cost_low = 0, cost_high = 0;  ///< Updates over those of the baseline, and 90 % of bootstrap
+  double cost = 0, cost_low = 0, cost_high = 0;  ///< Updates / updates of the baseline, and 90 % of bootstrap
                                                  ///< samples; NaN where the baseline never reaches the target.
-  double hardware = 0;       ///< Simulated time of an update of the baseline over that of this method.
+  double hardware = 0;       ///< Simulated time of an update of the baseline / time of an update of this method.
   double time = 0;           ///< Simulated seconds to the target.
   double measured_time = 0;  ///< Measured seconds to the target; 0 where it was not measured.
 };

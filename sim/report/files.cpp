@@ -193,8 +193,8 @@ class TraceWriter {
     }
   }
 
-  /// A process after those of the devices, with a track for each change. Of a periodic change the first times are
-  /// shown.
+  /// Writes a process after the processes of the devices, with a track for each change. A periodic change shows its
+  /// first times only.
   void changes() {
     constexpr int kMostTimes = 1000;
     const double end = t_.last_end().value;

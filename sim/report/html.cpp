@@ -22,7 +22,7 @@ namespace {
 
 /// The spans and the memory of some devices, which the page reads while it loads.
 struct HtmlPart {
-  int lanes = 0, curves = 0;  ///< Numbers of lanes and curves, which continue those of the previous part.
+  int lanes = 0, curves = 0;  ///< How many lanes and curves the part has, numbered on from the previous part.
   std::string json;           ///< {"spans": digits, "memory": [{"samples": digits, "states": [stash, messages, ...]}]}
 };
 

@@ -141,7 +141,7 @@ class Accounting {
   IdVector<InstructionId, Phase> phases_;
   IdVector<DeviceId, IdleTimes> idle_;
   double begin_ = 0, end_ = 0;
-  std::vector<double> ends_;  ///< Of each group, on all devices.
+  std::vector<double> ends_;  ///< [group]: the last end on any device.
   std::vector<Message> messages_;
   std::vector<InstructionId> left_;
   std::vector<double> cuts_;

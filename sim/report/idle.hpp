@@ -7,15 +7,15 @@
 
 namespace stagecraft {
 
-/// Why a device does not compute, over the whole run. With the time in which it does, they sum to the run's length.
+/// What a device waits for over the whole run. Together with its busy time, these times sum to the run's length.
 /// Memory is no cause: what does not fit is refused before it runs.
 struct IdleTimes {
-  Seconds start_up;  ///< For input, until it first turns back after a drain: the pipeline fills.
-  Seconds input;     ///< For what another device makes, between the other two.
-  Seconds drain;     ///< For input, or for nothing, behind its last forward before a drain: the pipeline empties.
-  Seconds transfer;  ///< For what is on the wire.
-  Seconds receiver;  ///< For a message of its own that nobody takes yet.
-  Seconds other;     ///< For nothing that the Program knows: a real machine, or a device that stands still.
+  Seconds start_up;  ///< Input, before its first backward after a drain: the pipeline fills.
+  Seconds input;     ///< Input that another device has yet to make, between start-up and drain.
+  Seconds drain;     ///< Input, or nothing, after its last forward before a drain: the pipeline empties.
+  Seconds transfer;  ///< Messages on the wire.
+  Seconds receiver;  ///< A receiver that does not take the device's own message yet.
+  Seconds other;     ///< Nothing that the Program knows: a real machine, or a device that stands still.
 
   Seconds total() const { return start_up + input + drain + transfer + receiver + other; }
 };

@@ -7,7 +7,7 @@
 namespace stagecraft {
 namespace {
 
-/// Of each link, backward and forward, its place in Report::links; -1 where it has none.
+/// [link][forward]: its index in Report::links; -1 where it has none.
 using Places = std::vector<std::array<int, 2>>;
 
 Places places_of(const Cluster& cluster, const Report& report) {

@@ -6,9 +6,9 @@
 
 namespace stagecraft {
 
-/// How much of each of Report::links is in use in each of so many equal parts of the run: bytes over what its bandwidth
-/// carries in that time; 0 where the link is not shared. A message counts as sent evenly while its send lasts, the
-/// traffic of an op as evenly spread over it.
+/// [index in Report::links][part]: use of a link in each of `parts` equal parts of the run, which is bytes / (bandwidth
+/// * length of a part); 0 where the link is not shared. The bytes of a message are spread evenly over its send, and the
+/// traffic of an op over the op.
 std::vector<std::vector<double>> link_use(const Program&, const Timeline&, const Cluster&, const Report&, int parts);
 
 /// The link of memory that an instruction shares with other devices, and what it reads and writes there, as bytes of

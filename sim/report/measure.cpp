@@ -33,7 +33,7 @@ class Measurement {
   }
 
  private:
-  /// Of what was timed by iterations only, everything within them is not known: NaN.
+  /// When only whole iterations were timed, everything within them is unknown: NaN.
   Report iterations_only() {
     constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
     for (const Instruction& i : p_.instructions) report_.devices[i.device].used |= i.is_compute();

@@ -13,8 +13,8 @@ namespace stagecraft {
 /// Peak memory of a device, split at the moment of the peak.
 struct MemoryPeak {
   Bytes total, resident, stash, received, outgoing;
-  Bytes capacity;       ///< Without what is reserved; zero when not known.
-  Bytes reserved;       ///< Of the device's memory, beside that.
+  Bytes capacity;       ///< Memory of the device without `reserved`; zero when not known.
+  Bytes reserved;       ///< Memory of the device that the model may not use.
   InstructionId at;     ///< The instruction whose start made the peak; not valid when nothing comes and goes.
   int activations = 0;  ///< Most whole stashes alive: from forward, or recomputation, to backward.
 
@@ -44,10 +44,10 @@ struct Report {
   Seconds makespan;  ///< The first iteration, from its first start to its last end: fill and drain included.
   /// What one more iteration costs back to back, from the last ends of the iterations: T(K) - T(K-1) where they stand
   /// apart; else the mean slope over the second half of those between the first and the last. Never less than the work
-  /// of the busiest device. With drains every few iterations: the mean over the last whole interval. Of a real run: the
-  /// median of T(K) - T(K-1), the first iteration left out. The makespan when only one ran.
+  /// of the busiest device. With drains every few iterations: the mean over the last whole interval. In a real run: the
+  /// median of T(K) - T(K-1) without the first iteration. The makespan when only one ran.
   Seconds period;
-  Seconds length;                 ///< Of the whole run, all iterations.
+  Seconds length;                 ///< Time of the whole run, all iterations.
   bool instruction_times = true;  ///< Otherwise only iterations were timed, and what is within them is NaN.
   bool drains = true;             ///< Every device is through with an iteration before it starts the next.
   double bubble = 0;              ///< Idle share of the compute streams within the makespan, mean over used devices.

@@ -109,8 +109,8 @@ namespace {
 constexpr std::size_t kStreamModels = 3;
 constexpr const char* kNotes =
     "\n*             no other has a shorter period in as little memory, or less memory at as short a period\n"
-    "safe streams  those of messages that never block for ever, though each op receives right before it and sends\n"
-    "              right behind it; with receives that are posted early, as they are simulated here, all are safe\n";
+    "safe streams  message streams with which no rank blocks forever when each op receives right before it and sends\n"
+    "              right after it; with receives that are posted early, as simulated here, all streams are safe\n";
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 

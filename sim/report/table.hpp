@@ -49,7 +49,7 @@ struct TableColumn {
 };
 
 struct TableRow {
-  std::vector<TableCell> cells;  ///< One for each column; those of columns that the row does not have are ignored.
+  std::vector<TableCell> cells;  ///< One for each column; cells of columns that the row does not have are ignored.
   std::string failure = {};      ///< Why there are no results. In text it stands in place of the columns of results.
   std::string note = {};         ///< In text, what follows the last column.
 };

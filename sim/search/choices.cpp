@@ -260,7 +260,7 @@ class ChoiceSearch {
     return least;
   }
 
-  /// Programs are compiled again: to keep those of a few rows would take more memory than everything before.
+  /// Compiles programs again: keeping the programs of a few rows would take more memory than the rest of the search.
   void simulate_again() {
     table_.replay.backend = kReplayBackend;
     int count = 0;

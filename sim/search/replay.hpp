@@ -13,16 +13,16 @@
 
 namespace stagecraft {
 
-/// Links are shared there, and it is as fast as what the rows are ranked on.
+/// Messages share links on this backend, and it is as fast as the one that ranks the rows.
 inline constexpr const char* kReplayBackend = "fluid";
 inline constexpr int kAllRows = std::numeric_limits<int>::max();
 
-/// The result of a program on `fluid`, where messages share links. They are longer on their way there, so a program may
-/// need more memory than a device has; then the result says so.
+/// The result of a program on `fluid`, where messages share links. Messages take longer there, so a program may need
+/// more memory than a device has; then the result says so.
 Replayed contended_result(const CompiledExperiment&);
 
-/// Which rows are, so far, among the `most` with the shortest times: those are to be played again while their program
-/// is there.
+/// Says of each new row whether it is so far among the `most` rows with the shortest times. Such a row is replayed at
+/// once, because its program is still in memory.
 class Shortest {
  public:
   explicit Shortest(int most) : most_(most) {}
@@ -33,8 +33,7 @@ class Shortest {
   std::multiset<Seconds> times_;
 };
 
-/// The shortest of all choices that were simulated, those too that another covers: where messages share links one of
-/// them may be better.
+/// Keeps the `most` fastest of all simulated choices, dominated ones included, because contention may reorder them.
 class ShortestChoices {
  public:
   explicit ShortestChoices(std::size_t most) : most_(most) {}
@@ -43,11 +42,12 @@ class ShortestChoices {
 
  private:
   std::size_t most_;
-  std::vector<Choice> list_;  ///< By period; of equal ones the smaller first.
+  std::vector<Choice> list_;  ///< Sorted by period; of equally fast choices the smaller one comes first.
 };
 
-/// Plays the first rows of the front again, of all and of those that stand out, and as many of `shortest`, sorts by the
-/// periods then, and takes up those of `shortest` that nothing covers any more.
+/// Replays the first `rows` rows of the front, the first `rows` rows that stand out, and the first `rows` of
+/// `shortest`. Adds each choice of `shortest` that no row covers with contention, and sorts the front by the replayed
+/// periods.
 void replay_choices(ChoiceTable&, int rows, const std::vector<Choice>& shortest,
                     const std::function<Replayed(const Choice&)>& replay);
 

@@ -9,10 +9,10 @@
 
 namespace stagecraft {
 
-/// Which streams of messages (single, pair, direction) an order of work needs so that no ranks wait for each other for
-/// ever, when every op receives right before it and sends right behind it, as runtimes do that post messages where the
-/// op stands. lower() posts receives early, so its programs never block; this is what they would meet elsewhere.
-/// Replicas of equal numbers are so many equal chains. Nothing for plans that are no chain.
+/// The kinds of message streams (single, pair, direction) with which no ranks wait for each other forever when every op
+/// receives right before it and sends right after it, as some runtimes do. lower() posts receives early, so its
+/// programs never block. Where all stages have equally many replicas, only the first chain of replicas is checked.
+/// Returns nothing for plans that are no chain and for replicas that take turns.
 std::optional<std::vector<std::string>> safe_streams(const Schedule&, Plan, int iterations);
 
 }  // namespace stagecraft

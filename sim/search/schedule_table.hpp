@@ -9,16 +9,16 @@
 
 namespace stagecraft {
 
-/// "all", or names with commas between. All are those that train; an order from a file is there when the scenario has
-/// one. InputError for others.
+/// "all", or names with commas between. "all" means every schedule that trains, and an order from a file when the
+/// scenario has one. Throws InputError for other names.
 std::vector<std::string> parse_schedules(const std::string& words, const Experiment&);
 
 struct ScheduleTableOptions {
   std::string schedules = "all";
-  std::string backend = "ideal";  ///< One that simulates.
-  bool keep = false;              ///< Programs and timelines, for drawings.
-  int replay = 0;                 ///< Rows to be played again on `fluid`.
-  SortKey by = SortKey::Period;   ///< Those are the first of a table that is sorted by this, if it is a time.
+  std::string backend = "ideal";  ///< A simulator.
+  bool keep = false;              ///< Whether rows keep programs and timelines, for drawings.
+  int replay = 0;                 ///< Number of rows to replay on `fluid`.
+  SortKey by = SortKey::Period;   ///< Time: the rows with the shortest makespan are replayed; else the shortest period.
 };
 
 /// Every schedule on the model, the devices and the micro-batches of an experiment, in the order of the catalogue or of

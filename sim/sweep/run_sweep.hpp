@@ -44,7 +44,7 @@ struct SweepProgress {
   int all = 0;     ///< Chosen points.
   int there = 0;   ///< Points that had a result before.
   int done = 0;    ///< Points that this run has finished.
-  int failed = 0;  ///< Those among `done` that have no figures.
+  int failed = 0;  ///< Points among `done` that have no figures.
   double seconds = 0;
 };
 /// "820 of 2000 points, 335/s, 4 s left, 2 failed"; for a terminal with a bar in front.

@@ -99,7 +99,7 @@ bool sets(const Sweep& sweep, const std::string& path) {
   });
 }
 
-/// The seeds of the scenario: that of its training, or of the run if it does not train, and those of its cluster.
+/// The paths of the scenario's seeds: the seed of its training, or of the run if it does not train, and of its cluster.
 std::vector<std::string> seed_paths(const Sweep& sweep) {
   std::vector<std::string> paths{sweep.base.has("training") ? "training.seed" : "run.seed"};
   const Value* cluster = sweep.base.find("cluster");
@@ -198,11 +198,11 @@ const config::MapSpec& sweep_fields() {
               .doc("Points of the axes that have all values of one of these are left out."),
           list("also", table("values", any("value")))
               .optional()
-              .doc("Points beside those of the axes; each is the scenario with these values."),
+              .doc("Points in addition to the axes; each is the scenario with these values."),
           integer("repeat", 1, 1000)
               .fallback("1")
               .doc("Every point with seeds 1, 2, ...: training.seed, or run.seed of scenarios that learn nothing; and "
-                   "those of the cluster's jitter and of the shares of its changes."),
+                   "the seeds of the cluster's jitter and of the shares of its changes."),
           integer("limit", 1, 1e7).fallback("10000").doc("Refuse to start with more points."),
           choice("backend", [] { return names_of(backends::all()); })
               .fallback("simgrid")

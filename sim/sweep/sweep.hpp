@@ -19,8 +19,8 @@ struct Sweep {
   std::string base_file;
   config::Value base;              ///< The scenario with references resolved, not validated.
   std::vector<SweepAxis> axes;     ///< Axes as written, `together`, seeds of `repeat`; the first varies slowest.
-  std::vector<SweepStep> exclude;  ///< A point that has all values of one of these is left out.
-  std::vector<SweepStep> also;     ///< Points in addition to those of the axes.
+  std::vector<SweepStep> exclude;  ///< The sweep omits a point that has all values of one of these.
+  std::vector<SweepStep> also;     ///< Points in addition to the points of the axes.
   SweepStep sets;                  ///< Values from the command line, set in every point after its own.
   SweepAxis seeds;                 ///< The last axis, from `repeat`; empty if that is 1.
   int limit = 0;                   ///< The largest allowed number of points.
@@ -38,8 +38,7 @@ Sweep load_sweep(const std::string& given, const std::vector<std::string>& sets 
 /// Every path that the points of a sweep set, in the order of the file.
 std::vector<std::string> paths_of(const Sweep&);
 
-/// The values of an axis: those of a list, or of a range {from, to, by} or {from, to, times}. Empty if there is a
-/// problem.
+/// The values of an axis, which is a list or a range {from, to, by} or {from, to, times}. Empty if there is a problem.
 std::vector<config::Value> axis_values(const config::Value& written, const std::string& path, config::Problems&);
 
 /// The value as YAML on one line: "1f1b", "[1, 2]", "{name: interleaved, chunks: 2}".

@@ -33,23 +33,23 @@ struct Evaluation {
   double loss = 0;
 };
 
-/// What only a real run knows.
+/// Results that only a real run has.
 struct Learnt {
   bool diverged = false;       ///< Numbers grew beyond all bounds; what is known is from before.
-  std::vector<double> losses;  ///< Of each iteration: mean over its samples, as the pipeline saw them.
+  std::vector<double> losses;  ///< [iteration]: mean loss over its samples, as the pipeline saw them.
   std::vector<Evaluation> evaluations;
   IdVector<DeviceId, MeasuredMemory> memory;
-  IdVector<InstructionId, std::int32_t> versions;  ///< Updates that were in the weights it used; -1: none.
-  IdVector<StageId, std::vector<double>> weights;  ///< Of the first replica, at the end; operations in order.
+  IdVector<InstructionId, std::int32_t> versions;  ///< Number of updates in the weights it used; -1: it used none.
+  IdVector<StageId, std::vector<double>> weights;  ///< Final weights of the first replica; operations in order.
 };
 
-/// What it took the host to tell a GPU about one iteration, waiting left out.
+/// Host time to enqueue one iteration on a GPU, without waiting.
 struct Enqueued {
-  Seconds by_calls;      ///< Median of those that were told call by call; zero: there are none.
-  Seconds by_graph;      ///< Of those that were a graph.
-  int graphs = 0;        ///< That had to be made while the clock ran.
-  int launches = 0;      ///< Of graphs.
-  std::string no_graph;  ///< Why there was none where one was asked for.
+  Seconds by_calls;      ///< Median over iterations enqueued call by call; zero: there are none.
+  Seconds by_graph;      ///< Median over iterations launched as a graph.
+  int graphs = 0;        ///< Number of graphs made while the clock ran.
+  int launches = 0;      ///< Number of graph launches.
+  std::string no_graph;  ///< Why there was no graph although one was asked for.
 };
 
 /// What happened: start and end of every instruction of a Program, by its number.
@@ -60,12 +60,12 @@ struct Timeline {
   Clock clock = Clock::Simulated;
   IdVector<InstructionId, double> start, end;
   bool instruction_times = true;  ///< Otherwise each has the start and end of its iteration: nothing else was timed.
-  std::optional<Learnt> learnt;   ///< Of runs that really compute.
+  std::optional<Learnt> learnt;   ///< Empty in simulated runs.
   std::optional<Enqueued> enqueued;
   Provenance provenance;
-  int processes = 1;          ///< That ran it together.
-  Seconds clock_uncertainty;  ///< Between times of different processes.
-  bool elsewhere = false;     ///< Another process has it; here is nothing.
+  int processes = 1;          ///< Number of processes that ran it together.
+  Seconds clock_uncertainty;  ///< How far times of another process may be off.
+  bool elsewhere = false;     ///< Another process has the timeline; this one is empty.
 
   Seconds start_of(InstructionId i) const { return {start[i]}; }
   Seconds end_of(InstructionId i) const { return {end[i]}; }

@@ -25,7 +25,7 @@ struct OptimizerRule {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double alpha = 0.99;  ///< RmsProp.
 
-  int state_tensors() const;  ///< Of the size of the weights, beside them and their gradient.
+  int state_tensors() const;  ///< Number of weight-sized tensors in addition to the weights and their gradient.
 };
 
 std::string_view to_text(OptimizerKind);

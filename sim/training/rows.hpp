@@ -42,9 +42,9 @@ class Rows : public Dataset {
   const Kept* kept(std::int64_t row) const;
 
   Epochs epochs_;
-  std::vector<std::size_t> starts_;  ///< Of each input among all numbers, and their end.
+  std::vector<std::size_t> starts_;  ///< [input]: its first number among the numbers of a row; then the end of all.
   std::size_t target_numbers_ = 0;
-  std::unique_ptr<Kept[]> kept_;  ///< Of the first rows; null where they are too large to keep.
+  std::unique_ptr<Kept[]> kept_;  ///< The first kRows rows; null where they are too large to keep.
 };
 
 /// All numbers of some operations.

@@ -12,7 +12,7 @@ namespace stagecraft {
 struct Training {
   std::string task = "teacher";  ///< Name in the catalogue of tasks.
   OptimizerRule optimizer;
-  std::uint64_t seed = 1;  ///< Of weights and data.
+  std::uint64_t seed = 1;  ///< Seed of the initial weights and of the data.
   bool slots = false;      ///< Gradients of micro-batches are kept apart and added in micro-batch order at the update.
   int evaluate_every = 0;  ///< Updates between two evaluations; 0: none.
 };

@@ -36,7 +36,7 @@ class Random final : public Dataset {
   std::uint64_t seed_;
 };
 
-// Without a loss the model only computes, and nobody asks for a target.
+// Without a loss the model only computes, and no target is needed.
 std::unique_ptr<Dataset> make(const TaskShape& shape, std::uint64_t seed) {
   if (shape.inputs.empty()) refuse("random", "it has no input", "let it start with an input");
   if (!shape.losses.empty()) one_loss(shape, "random");
