@@ -18,7 +18,7 @@ KEPT = 8 << 20  # Bytes of what a program prints.
 
 
 def kept(pipe, into):
-    """Reads all of it, so that nobody waits for a reader, and keeps the beginning."""
+    """Reads all of the pipe, so that its writer never blocks, and keeps the beginning."""
     size = 0
     with pipe:
         while part := pipe.read1(1 << 16):
@@ -28,8 +28,8 @@ def kept(pipe, into):
 
 
 def run_at_most(seconds, words, environment=None):
-    """What was printed, on both, and the exit code: None where time was up. Whatever it started ends with it; who is stuck in a
-    driver cannot be ended, and is left behind."""
+    """What was printed, on both, and the exit code: None where time was up. Whatever it started ends with it, except processes
+    that are stuck in a driver."""
     one = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd=root,
                            start_new_session=True, env={**os.environ, **(environment or {})})
     texts = [], []

@@ -108,7 +108,7 @@ function busyCell(utilisation) {
   return cell;
 }
 
-/** The columns of each run beside those of the others, one row for each name. */
+/** The columns of all runs next to each other, one row for each name. */
 function fillBeside(table, runs, entriesOf, nameOf, columns) {
   const lists = runs.map(run => new Map(entriesOf(run).map(entry => [nameOf(entry), entry])));
   const names = [...new Set(lists.flatMap(list => [...list.keys()]))];
@@ -137,11 +137,11 @@ function fillDevices(table, runs) {
   }
 }
 
-/** Shares of the whole run, which sum to one with that in which it computes. */
+/** Shares of the whole run; together with the share in which a device computes, they sum to one. */
 const IDLE = [
-  ['start_up', 'start-up', 'for input, until it first turns back: the pipeline fills'], ['input', 'input', 'for what another device makes, in between'],
-  ['drain', 'drain', 'behind its last forward: the pipeline empties'], ['transfer', 'transfers', 'for what is on the wire'],
-  ['receiver', 'no receiver', 'for a message of its own that nobody takes yet'], ['other', 'other', 'for nothing that the program knows'],
+  ['start_up', 'start-up', 'for input, before its first backward: the pipeline fills'], ['input', 'input', 'for input from another device, in between'],
+  ['drain', 'drain', 'after its last forward: the pipeline empties'], ['transfer', 'transfers', 'for messages on the wire'],
+  ['receiver', 'no receiver', 'for a device that does not receive its message yet'], ['other', 'other', 'for nothing that the program knows'],
 ];
 function fillIdle(table, runs) {
   const there = runs.filter(run => run.results.devices.every(d => d.idle)), shares = new Map();
@@ -156,7 +156,7 @@ function fillIdle(table, runs) {
     ...causes.map(([key, title, note, k]) => [() => [swatch(key), element('span', title, { title: note })], d => percentText(shares.get(d)[k])]),
   ]);
 }
-/** Parts of a whole beside each other; the numbers stand in the cells behind it. */
+/** Parts of a whole next to each other; the cells after it have the numbers. */
 function stack(parts) {
   const bar = element('span', undefined, { class: 'stack', 'aria-hidden': 'true' });
   for (const [key, part] of parts) {

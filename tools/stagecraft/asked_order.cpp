@@ -70,7 +70,7 @@ namespace {
 
 constexpr const char* kExample = "stagecraft schedule 1f1b -p 4 -m 8";
 
-/// Two copies of a stage exchange gradients before they update, at a price that nobody gave: it takes no time here.
+/// Removes the exchange of gradients between two copies of a stage: no option gives its cost, so it takes no time.
 Plan without_exchange(Plan plan) {
   for (Stage& stage : plan.stages) stage.twin = {};
   plan.reductions = derive_reductions(plan);

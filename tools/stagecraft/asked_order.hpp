@@ -31,21 +31,21 @@ namespace stagecraft {
 
 /// An order that `schedule` is asked about, from a file or made by name.
 struct AskedOrder {
-  std::string name;  ///< Of the schedule, or the file.
+  std::string name;  ///< Name of the schedule or the file.
   Plan plan;
   Schedule one;  ///< One iteration, as given.
   Schedule all;  ///< Iterations back to back.
   std::string weights = "flush";
   bool trains = true;
-  bool copies = false;  ///< Of the model, which exchange gradients; here that takes no time.
+  bool copies = false;  ///< Two copies of the model exchange gradients; here that takes no time.
   std::optional<ScheduleSearch> search = {};
-  CheckedFile checked = {};  ///< When it is not good, there is nothing but this and the name.
+  CheckedFile checked = {};  ///< When it has errors, only this and `name` are set.
 };
 
-/// Makes it and checks it as the arguments ask. A schedule by name is held to what the same order in a file is.
+/// Makes an order and checks it as the arguments ask. A schedule by name gets the same checks as an order in a file.
 AskedOrder asked_order(const Arguments&, int iterations);
 
-/// As PyTorch has it, and as --file reads it.
+/// The order without updates, as PyTorch writes it and as --file reads it.
 Schedule without_updates(Schedule);
 
 /// What ops cost, the same on every stage, in the user's unit of time.

@@ -53,7 +53,7 @@ Catalog<Command> all();
 }
 
 /// Prints to stdout; every command writes results through it. A closed pipe ends the program quietly, a full disk with
-/// BackendError, from flush() at the latest. Of processes started together only the first prints.
+/// BackendError, from flush() at the latest. Only the first of several processes started together prints.
 /// What is not printable() is escaped.
 void print(std::string_view text);
 void flush();
@@ -72,7 +72,7 @@ void hide_progress();
 /// Whether such a line stands on the terminal now.
 bool progress_is_shown();
 
-/// Makes a folder for results, before anything runs, so that nobody waits for what cannot be kept; else InputError.
+/// Makes a folder for results before anything runs, so that no run ends without a place for them; else InputError.
 void make_folder(const std::string& folder);
 /// Makes the folder that --out names, and checks that these files may be written there.
 void make_folder(const Arguments&, const std::vector<std::string>& files);

@@ -93,7 +93,7 @@ std::string scenario_yaml(const Profiles& p, const edgepipe::Problem& problem, b
       shortest(problem.buffers_out), shortest(p.input), data);
 }
 
-/// In a cluster every device reaches every other. A host without a link cannot: it runs all layers or none.
+/// Drops hosts without a link: in a cluster every device reaches every other, so such a host runs all layers or none.
 Profiles connected(Profiles p, const edgepipe::Chain& plan) {
   const HostType first = p.types[plan.front().machines];
   std::erase_if(p.types, [](const HostType& type) { return type.bandwidth == 0; });
@@ -122,7 +122,7 @@ void require_one_bandwidth(const Profiles& p) {
     hosts += type.hosts.size();
     if (type.bandwidth == p.types.front().bandwidth && type.bandwidth > 0) continue;
     throw InputError(
-        fmt::format("--medium shared: hosts of '{}' have {} and those of '{}' {}", p.types.front().name,
+        fmt::format("--medium shared: hosts of '{}' have {} and hosts of '{}' {}", p.types.front().name,
                     to_text(Bandwidth{p.types.front().bandwidth}), type.name, to_text(Bandwidth{type.bandwidth})),
         "one medium has one bandwidth for all; write it as bw_Mbps of each type");
   }

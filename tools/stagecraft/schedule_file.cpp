@@ -118,7 +118,7 @@ void refuse_idle(const Arguments& a, const CsvFile& order, const FileCheckOption
   if (order.micro_batches % options.slices != 0)
     throw InputError(fmt::format("--slices: {} micro-batches are not whole sequences of {} slices", order.micro_batches,
                                  options.slices),
-                     "a micro-batch of the file is one slice, and those of a sequence follow each other");
+                     "a micro-batch of the file is one slice, and the slices of a sequence follow each other");
 }
 
 namespace {

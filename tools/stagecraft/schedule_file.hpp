@@ -14,7 +14,7 @@ FileCheckOptions check_options(const Arguments&);
 /// Whether any of the levels that are not always looked at is asked for.
 bool asks_for_checks(const Arguments&);
 
-/// Throws InputError for an option that would change nothing beside the others that are given.
+/// Throws InputError for an option that would change nothing together with the other given options.
 void refuse_idle(const Arguments&);
 /// Throws InputError for an option that this order makes idle, and for slices if its micro-batches are not slices.
 void refuse_idle(const Arguments&, const CsvFile&, const FileCheckOptions&);
@@ -25,12 +25,12 @@ std::vector<ScheduleProblem> check_versions(const CheckedFile&, const std::strin
 
 /// Checks an order in PyTorch's text as the arguments ask, level 9 included; InputError where they do not fit it.
 CheckedFile checked_order(const Arguments&, const std::string& text, const std::string& name, const FileCheckOptions&);
-/// The same for the file that --file names.
+/// checked_order() for the file that --file names.
 CheckedFile checked_file(const Arguments&);
-/// Throws what is wrong with it.
+/// Throws InputError or Infeasible if the file has errors.
 void throw_if_bad(const CheckedFile&, const std::string& file);
-/// JSON with `problems` and `warnings`, each with code, level, rank, column, op and message, behind what stands in
-/// `report` (JSON too).
+/// The JSON text `report` with two more members, `problems` and `warnings`, whose entries have code, level, rank,
+/// column, op and message.
 std::string with_findings(const std::string& report, const CheckedFile&);
 /// 0, 2 or 3.
 int exit_code(const CheckedFile&);

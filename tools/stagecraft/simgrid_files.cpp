@@ -27,7 +27,7 @@ namespace {
                         : std::string("stagecraft list topologies shows those that have a name"));
 }
 
-/// Of a cluster's file or name, or of a scenario.
+/// Builds the cluster of a cluster file, of a scenario file, or of the name of either.
 Cluster cluster_in(const std::string& given, const std::vector<std::string>& sets) {
   std::error_code error;
   if (!std::filesystem::exists(given, error)) {

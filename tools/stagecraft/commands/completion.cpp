@@ -64,7 +64,7 @@ Words flags_of(const Argument& a) {
   return flags;
 }
 
-/// The names that an argument accepts: those of a catalog, of files that are found by name, or the words that its help
+/// The names that an argument accepts: names from a catalog, files that are found by name, or the words that its help
 /// lists if it lists nothing else. `--set` has whole assignments. Empty if the argument accepts any text.
 Words words_of(const Command& command, const Argument& a) {
   const std::string name = split(a.flags, ',').back();

@@ -57,7 +57,7 @@ namespace {
 struct Order {
   Plan plan;
   Schedule schedule;
-  int slices;  ///< Of a sequence, where micro-batches are such.
+  int slices;  ///< Slices of a sequence if micro-batches are slices; else 1.
 };
 
 /// Other orders would lose what makes them when they are written as one step of PyTorch.
@@ -95,7 +95,7 @@ Order one_iteration(Plan plan, Schedule schedule, int slices) {
   return {std::move(plan), std::move(one), slices};
 }
 
-/// Orders that are made from costs find those of `stagecraft schedule` without --f and --b.
+/// The costs are the defaults of --f and --b of `stagecraft schedule`, for schedules that are made from costs.
 Order from_catalogue(const Arguments& a) {
   require_training_step(get_from(schedules::all(), "schedule", a.text("schedule")));
   const NamedSchedule named =
@@ -107,7 +107,7 @@ Order from_catalogue(const Arguments& a) {
   return one_iteration(named.plan, build_schedule(*named.def, named.input(costs, 1)), named.slices());
 }
 
-/// Of either kind; messages are put in anew.
+/// Reads an order with or without messages. Messages of the file are dropped; the export adds its own.
 Order from_file(const Arguments& a) {
   const std::string file = a.text("FILE");
   const int slices = a.has("slices") ? a.count("slices", 1, 1 << 20) : 1;

@@ -52,7 +52,7 @@ Asked read(const Arguments& a) {
   return asked;
 }
 
-/// Of several processes all join, so that none waits for another that has ended.
+/// Reads the arguments. After an error this process still joins the others, so that none of them waits for it.
 Asked read_together(const Arguments& a) {
   try {
     return read(a);

@@ -12,7 +12,7 @@ namespace {
 constexpr double kTolerance = 0.05;
 constexpr int kFewest = 21;  // The first warms up; twenty count.
 
-/// The same model in one stage on one device.
+/// A copy of an experiment with its model in one stage on one device.
 Experiment undivided(const Experiment& experiment) {
   const PlannerDef& planner = get_from(planners::all(), "planner", "balanced");
   Experiment e =
@@ -35,8 +35,8 @@ int execute(const Arguments& a) {
     print(fmt::format("note: {} devices share {} cores of this machine, which the simulation does not know\n",
                       v.compiled.plan.device_count(), v.profile.threads));
   if (v.layers_measured < v.layers)
-    print(fmt::format("note: {} of {} layers are not in the profile, and were reckoned\n", v.layers - v.layers_measured,
-                      v.layers));
+    print(fmt::format("note: {} of {} layers are not in the profile; their costs are computed\n",
+                      v.layers - v.layers_measured, v.layers));
   print(to_text(v.validation, kTolerance));
   if (!a.flag("no-control")) {
     flush();
