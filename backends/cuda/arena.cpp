@@ -8,7 +8,7 @@
 namespace stagecraft::cuda {
 namespace {
 
-constexpr std::size_t kAlignment = 256;  // As cudaMalloc has it.
+constexpr std::size_t kAlignment = 256;  // The alignment of cudaMalloc.
 
 std::size_t rounded(std::size_t bytes) {
   return std::max<std::size_t>(1, (bytes + kAlignment - 1) / kAlignment) * kAlignment;
@@ -113,7 +113,7 @@ void Arena::give(void* data, const Moment& last_use) {
   throw InternalError("memory is given back to an arena that it is not from");
 }
 
-/// The higher of two neighbours into the lower, where they are alike.
+/// Merges the higher of two adjacent regions into the lower, if both are free from the same moment.
 void Arena::absorb(Regions& regions, Regions::iterator low, Regions::iterator high) {
   if (!low->second.free || !high->second.free || low->second.from != high->second.from) return;
   low->second.size += high->second.size;

@@ -9,8 +9,8 @@
 
 namespace stagecraft::cuda {
 
-/// The memory of one virtual device. What is taken and given back is decided when work is enqueued, long before it
-/// runs, so that each free region knows the moment from which it may be used. The same calls give the same regions.
+/// The memory of one virtual device. Blocks are taken and given back when work is enqueued, long before it runs, so
+/// each free region knows the moment from which it may be used. Equal calls give equal regions.
 class Arena {
  public:
   /// `more` gives a large block, or null; at least `step` bytes are asked for at once, and more as the arena grows.
@@ -20,22 +20,22 @@ class Arena {
     void* data = nullptr;
     Moment from;  ///< It may be used when all of this is over.
   };
-  /// For who is behind `known`: where the least has to be waited for. There is more memory rather than a wait as long
-  /// as no more than twice what was ever in use, and a step, is held. Null when there is none.
+  /// Takes the block with the shortest wait for a queue that waits for `known` already. The arena grows rather than
+  /// waits as long as it holds at most twice what was ever in use, plus a step. Null when no memory is left.
   Taken take(std::size_t bytes, const Moment& known);
-  /// Who uses the block with this address next, after who has it now, has to wait for this too.
+  /// Makes the next user of the block with this address, after the present one, wait for this moment, too.
   void hold(const void* inside, const Moment&);
-  /// It may be used again when `last_use` is over.
+  /// Gives a block back; it may be used again when `last_use` is over.
   void give(void* data, const Moment& last_use);
-  /// From when the block with this address, which is taken, may be used.
+  /// The moment from which the block with this address, which is taken, may be used.
   const Moment& usable_from(const void* inside) const;
   /// Whether the address is here.
   bool holds(const void* inside) const { return find(inside) != nullptr; }
 
-  /// From here on there is no more memory where a wait will do.
+  /// From now on the arena grows only when a wait does not help.
   void stop_growing() { may_grow_ = false; }
   std::size_t held() const { return held_; }  ///< Bytes of all large blocks.
-  /// Everything that was enqueued is over.
+  /// Call it when everything that was enqueued is over.
   void forget();
 
  private:
@@ -50,11 +50,11 @@ class Arena {
     std::size_t size = 0;
     Regions regions;
   };
-  /// One free region, or as many that follow each other as it takes.
+  /// One free region, or several adjacent ones.
   struct Found {
     bool any = false;
     std::size_t chunk = 0, offset = 0;
-    std::uint64_t wait = 0;  ///< By how many pieces of work it is ahead of who asks.
+    std::uint64_t wait = 0;  ///< Pieces of work that the caller does not wait for already.
     std::size_t size = 0;
   };
   Found best(std::size_t bytes, const Moment& known) const;

@@ -19,7 +19,7 @@ class Graph {
       std::forward<Work>(work)();
     } catch (...) {
       if (cudaStreamEndCapture(stream, &graph) == cudaSuccess && graph) cudaGraphDestroy(graph);
-      cudaGetLastError();  // Or a later call would be blamed.
+      cudaGetLastError();  // Clears the error, or a later call would be blamed.
       throw;
     }
     check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
@@ -32,7 +32,7 @@ class Graph {
   ~Graph() {
     if (executable_) cudaGraphExecDestroy(executable_);
   }
-  /// Before its first launch, which would do it otherwise.
+  /// Uploads the graph, which otherwise its first launch does.
   void upload(cudaStream_t stream) const { check(cudaGraphUpload(executable_, stream), "cudaGraphUpload"); }
   void launch(cudaStream_t stream) const { check(cudaGraphLaunch(executable_, stream), "cudaGraphLaunch"); }
 

@@ -67,7 +67,7 @@ void Enqueuer::rendezvous(int transfer) {
     if (here(r)) end(receiver, {t.receive});
     return;
   }
-  // On the stream of the receiver, as NCCL does it; that of the sender waits for the end.
+  // The receiver's stream carries it, as with NCCL; the sender's stream waits for the end.
   begin(receiver, {t.send, t.receive});
   carry(transfer, receiver);
   end(receiver, {t.send, t.receive});
@@ -75,8 +75,8 @@ void Enqueuer::rendezvous(int transfer) {
   yard_.queues().wait(sender, ended_[t.send.value]);
 }
 
-/// From GPU to GPU the receiver takes a message on a queue of its own as soon as it comes, so that the sender does not
-/// wait for what the receiver does.
+/// Between GPUs the receiver takes a message on a separate queue as soon as it comes, so that the sender does not wait
+/// for other work of the receiver.
 void Enqueuer::send(int transfer) {
   const Transfer& t = p_.transfers[transfer];
   const Instruction &s = p_.at(t.send), &r = p_.at(t.receive);

@@ -33,7 +33,8 @@ void Enqueuer::collective(int index, InstructionId id) {
   }
 }
 
-/// With the first member, if that is here: where it does everything, or does all the exchanging, or is on the same GPU.
+/// Whether a member shares the stream of the first member, which must be here: that one does all of the work or all of
+/// the exchanging, or is on the same GPU.
 bool Enqueuer::shares_stream(const Collective& c, int rank) const {
   const Instruction &first = p_.at(c.first), &member = p_.at(c.member(rank));
   if (!here(first) || apart(c.first, c.member(rank))) return false;
@@ -47,7 +48,7 @@ bool Enqueuer::first_reaches_all(const Collective& c) const {
   return all;
 }
 
-/// On a stream of each member, and in the place of its gradient.
+/// Runs on a stream of each member, in place on its gradient.
 void Enqueuer::all_reduce(int collective) {
   const Collective& c = p_.collectives[collective];
   std::vector<std::pair<InstructionId, int>> members;
@@ -71,7 +72,7 @@ void Enqueuer::all_reduce(int collective) {
   }
 }
 
-/// Where one device reaches the arrays of all, it does everything. Else each result is put together where it belongs,
+/// If one device reaches the arrays of all, it does everything. Otherwise each result is put together where it belongs,
 /// rank by rank and in the same order in all processes.
 void Enqueuer::compute_results(int index) {
   const Collective& c = p_.collectives[index];
@@ -122,7 +123,7 @@ void Enqueuer::put_part(int index, int rank, const real::SafeStep& step, real::T
   if (puts) session_->kernels(p_.at(to).device).add({copy.get(), 1, part.count}, {target, 1, part.count});
 }
 
-/// From one member to another, whichever of them is here.
+/// Moves data from one member to another; one of them may be in another process.
 void Enqueuer::hand(int collective, InstructionId from, InstructionId to, void* data, void* target, std::size_t bytes) {
   const DeviceId a = p_.at(from).device, b = p_.at(to).device;
   const auto stream = [&](DeviceId d) { return yard_.queues().stream(yard_.used(device(d))); };
@@ -138,7 +139,7 @@ void Enqueuer::hand(int collective, InstructionId from, InstructionId to, void* 
   if (!halves.empty()) ranks_->share(collective, halves);
 }
 
-/// What comes on the stream of the second is behind what is on the stream of the first.
+/// Makes later work on the second member's stream wait for what is on the first member's stream.
 void Enqueuer::take_turns(InstructionId first, InstructionId second) {
   const int before = yard_.used(device(p_.at(first).device)), after = yard_.used(device(p_.at(second).device));
   if (before == after) return;

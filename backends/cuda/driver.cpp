@@ -47,7 +47,7 @@ bool reach_memory(int gpu, int other) {
 
 namespace {
 
-/// Without fmt: the first look has to run where that is not.
+/// Does without fmt, because first_run has to work where fmt is not installed.
 std::string stuck_for(double seconds) {
   std::ostringstream text;
   text.precision(3);

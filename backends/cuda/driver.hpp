@@ -32,7 +32,7 @@ void prepare_driver();
 /// Empty when there is a device that can be used; else why not.
 std::string why_no_device();
 
-/// From here on the GPU reads and writes the memory of the other; false: it cannot.
+/// Lets the GPU read and write the memory of the other from now on; false: it cannot.
 bool reach_memory(int gpu, int other);
 
 /// A function of the driver by its name: libcuda is not linked, so a program starts on machines without it.

@@ -76,13 +76,14 @@ namespace stagecraft::cuda {
 /// CudaError with what NCCL says. What still goes on has not failed.
 void require(const Nccl&, ncclResult_t, const char* what);
 
-/// In one group. One that stays open keeps every later call from starting, also ncclCommAbort.
+/// Runs the calls in one NCCL group and always closes it: an open group keeps every later call from starting, also
+/// ncclCommAbort.
 void group(const Nccl&, const std::function<void()>& calls);
 
-/// Begins to make a rank on the GPU, all ranks of a process in one group; made it is behind wait_for().
+/// Begins to make a rank on the GPU; all ranks of a process belong in one group. wait_for() completes it.
 void begin_rank(const Nccl&, int gpu, const ncclUniqueId&, int rank, int ranks, ncclComm_t&);
 
-/// Until the host is through with what the communicator was told.
+/// Waits until the communicator's calls are complete on the host.
 void wait_for(const Nccl&, ncclComm_t, const Until&);
 
 }  // namespace stagecraft::cuda

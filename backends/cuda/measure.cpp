@@ -177,8 +177,8 @@ real::SecondsOf device_seconds_of(Yard& yard) {
   };
 }
 
-/// From the end of an op on one device to the start of the next on the other, with a message between. Another GPU has
-/// another clock: then the first device looks when the message is there.
+/// Seconds from the end of an op on one device to the start of the next on the other, with a message between. Another
+/// GPU has another clock: then the first device checks when the message is there.
 double message_seconds(Yard& yard, int messages_to, std::size_t bytes) {
   constexpr int kRounds = 100;
   const int to = yard.devices().count() > 1 ? 1 : 0;

@@ -19,7 +19,7 @@ class Messages {
   virtual void copy(const void* from, void* to, std::size_t bytes, cudaStream_t) = 0;
 };
 
-/// By cudaMemcpyAsync, from GPU to GPU by cudaMemcpyPeerAsync. `gpus`: of each device of the program.
+/// By cudaMemcpyAsync, between GPUs by cudaMemcpyPeerAsync. `gpus`: the GPU of each device of the program.
 std::unique_ptr<Messages> copied_messages(const Program&, std::vector<int> gpus);
 /// By a kernel on the stream that carries the message, which reaches into the memory of the other GPU.
 using CopyKernel = std::function<void(const void* from, void* to, std::size_t bytes, cudaStream_t)>;

@@ -28,7 +28,7 @@ class Partitions {
   /// One more stream of a part, which goes with the partitions.
   cudaStream_t new_stream(std::size_t part, int priority);
   unsigned group() const { return group_; }    ///< Multiprocessors of the smallest group.
-  unsigned groups() const { return groups_; }  ///< That the device was split into.
+  unsigned groups() const { return groups_; }  ///< Groups that the device was split into.
   unsigned unused() const { return unused_; }  ///< Multiprocessors in no partition.
 
  private:

@@ -135,7 +135,7 @@ void* Yard::more(int device, std::size_t bytes) {
   check(cudaSetDevice(devices_.gpu(device)), "cudaSetDevice");
   void* block = nullptr;
   if (cudaMalloc(&block, bytes) != cudaSuccess) {
-    cudaGetLastError();  // Or the next launch would be blamed.
+    cudaGetLastError();  // Clears the error, or the next launch would be blamed.
     return nullptr;
   }
   blocks_.push_back(block);

@@ -197,7 +197,7 @@ class Runner {
   const Part& part_;
   Held& held_;
   std::unique_ptr<Watch> watch_;
-  Crew* crew_ = nullptr;  ///< While others run the program too.
+  Crew* crew_ = nullptr;  ///< Null unless other processes run the program, too.
 };
 
 /// What hangs is not waited for: it stays, where a search for leaks finds it.

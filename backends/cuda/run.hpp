@@ -12,7 +12,7 @@ struct Options {
   bool one_thread = false;        ///< A run for its losses: when they grow beyond all bounds it ends there.
   bool warm_up = true;            ///< The first iteration is run beforehand, and its results are dropped.
   CopyKernel copy_kernel = {};    ///< For messages by a kernel.
-  bool fills_new_memory = false;  ///< With NaNs, so that tests see who reads what was not written.
+  bool fills_new_memory = false;  ///< Fills new memory with NaNs, so that tests notice reads of unwritten memory.
 };
 
 /// Executes a program on GPUs: this thread enqueues all of it, in the order of its numbers, on a stream for each stream

@@ -99,8 +99,8 @@ enum class Told : std::uint8_t {
 
 std::uint64_t word(Told told) { return static_cast<std::uint64_t>(told); }
 
-/// As far as the formulas look at it: most only ask whether it is the first step, and of a counter they are told
-/// nothing.
+/// Reduces the state to what the formulas depend on: most only check whether this is the first step, and with a counter
+/// the host passes no step.
 real::OptimizerState as_seen(const OptimizerRule& rule, real::OptimizerState state) {
   const bool counts = rule.kind == OptimizerKind::Adam || rule.kind == OptimizerKind::AdamW;
   if (!counts || state.counter) state.steps = std::min(state.steps, 1);

@@ -12,16 +12,16 @@ namespace stagecraft::cuda {
 
 /// How the devices of a plan are made from the GPUs of this machine.
 enum class Carve : std::uint8_t {
-  Gpus,   ///< Each has one of its own.
-  Green,  ///< Each has multiprocessors of one GPU for itself.
-  None,   ///< All share one GPU: the driver does not divide it, or there are more devices than groups.
+  Gpus,   ///< Each device is a whole GPU.
+  Green,  ///< Each device is a partition (green context) of one GPU.
+  None,   ///< All devices share one GPU: the driver does not divide it, or there are more devices than groups.
 };
 const char* to_text(Carve);
 
 /// The devices of a plan, made from GPUs.
 class VirtualDevices {
  public:
-  /// `gpus`: those that may be used; none given: all there are.
+  /// `gpus`: the GPUs that may be used; empty: all.
   explicit VirtualDevices(int count, std::vector<int> gpus = {});
   VirtualDevices(const VirtualDevices&) = delete;
   VirtualDevices& operator=(const VirtualDevices&) = delete;

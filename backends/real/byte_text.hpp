@@ -10,7 +10,7 @@
 
 namespace stagecraft::real {
 
-/// Values behind one another in a string, as they lie in memory.
+/// Writes values one after another into a string, as they lie in memory.
 class ByteWriter {
  public:
   template <class T>

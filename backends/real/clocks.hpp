@@ -25,12 +25,12 @@ class Nap {
   int length_ = 0;
 };
 
-/// Between two looks by who is in a hurry: others get the core, for as long as it comes back at once. Where more wants
-/// to run than there are cores, who yields is put behind all of it, and who is woken is not.
+/// For a busy wait between two checks: yields the core as long as it comes back at once. With more runnable threads
+/// than cores a thread that yields queues after all of them, and one that is woken does not, so then sleep instead.
 class Yield {
  public:
   void reset() { count_ = 0; }
-  /// False when there has been enough of it.
+  /// False when the caller should sleep instead.
   bool operator()() {
     if (crowded_ > 0) return --crowded_, false;
     if (count_ == kMost) return false;
@@ -49,11 +49,11 @@ class Yield {
 
 /// How the steady clock here relates to that of the first process, at one moment.
 struct ClockReading {
-  double here = 0, offset = 0, uncertainty = 0;  ///< Seconds; `offset` is to be added to times here.
+  double here = 0, offset = 0, uncertainty = 0;  ///< Seconds; add `offset` to times of this clock.
 };
 
-/// From a question and its answer: the first process looked at its clock somewhere between the two, so the middle is
-/// off by half of that at most.
+/// The reading from a question and its answer: the first process read its clock between the two, so their middle is off
+/// by at most half of the round trip.
 inline ClockReading clock_reading(double asked, double there, double answered) {
   const double half = (answered - asked) / 2;
   return {asked + half, there - (asked + half), half};

@@ -7,7 +7,7 @@
 
 namespace stagecraft::real {
 
-/// Which process owns which device: those that have anything to do, in blocks of neighbours as equal as can be.
+/// Which process owns which device: devices with work are dealt in blocks of neighbors, as equal as can be.
 class Dealing {
  public:
   /// InputError when there are more processes than such devices.

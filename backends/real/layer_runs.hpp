@@ -11,7 +11,7 @@
 
 namespace stagecraft::real {
 
-/// Runs behind the first that count, and how many there are of them.
+/// Runs that do not count, and the fewest and the most runs that do.
 inline constexpr int kWarmUps = 2, kFewest = 7, kMost = 400;
 
 /// Seconds that each node of a net took.

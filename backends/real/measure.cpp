@@ -100,7 +100,7 @@ double host_seconds_of(const std::function<void()>& work) {
   return steady_seconds() - start;
 }
 
-/// Every thread has weights and gradients of its own.
+/// Checks that the memory suffices for weights and gradients of every thread.
 void require_memory(const ProfileRequest& request) {
   const Bytes needed{request.threads * 2.0 * request.workload.parameters *
                      static_cast<double>(width_of(request.workload))};

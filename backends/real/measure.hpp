@@ -10,7 +10,7 @@
 namespace stagecraft::real {
 
 /// Measures every kind of layer of a model, updates of several sizes and messages: the model runs whole, forward and
-/// backward, on `threads` threads at once, each with a copy of its own; medians of the runs behind the first.
+/// backward, on `threads` threads at once, each with a copy of its own; medians of the runs after the first ones.
 Profile measure(const ProfileRequest&, const KernelFactory&);
 
 /// What the interpreter adds to the computing itself.
@@ -23,7 +23,7 @@ struct MessageFigures {
 /// Runs a program of two devices that pass a message back and forth, once small and once large.
 MessageFigures measure_messages();
 
-/// What an op of a stage takes beside its layers: the median op of a model whose layers take next to no time.
+/// What an op of a stage takes in addition to its layers: the median op of a model whose layers take almost no time.
 Seconds measure_operation(const std::function<Timeline(const Program&)>& run);
 
 }  // namespace stagecraft::real

@@ -77,7 +77,7 @@ double message_seconds(std::size_t bytes) {
   return median_gap(p, walk(p, actions, nullptr, {}));
 }
 
-/// Ops of one device, one behind the other.
+/// Runs ops of one device, one after the other.
 double op_seconds() {
   Program p;
   p.devices = 1;

@@ -135,7 +135,7 @@ void Session::end_iteration(int iteration) {
       if (stage) stage->keep_losses(iteration, p_.iterations);
 }
 
-/// To make samples takes longer than to enqueue work for them, and the device would have to wait.
+/// Makes the samples before the run: that takes longer than to enqueue their work, and the device would have to wait.
 void Session::prepare_data() {
   constexpr std::size_t kMost = std::size_t{1} << 30;
   std::size_t bytes = 0;
@@ -226,7 +226,7 @@ Learnt Session::learnt(const Records& records) const {
   return learnt;
 }
 
-/// With the weights of all stages after the same number of updates, put together as one stage.
+/// Evaluates the weights of all stages after equal numbers of updates, joined into one stage.
 std::vector<Evaluation> Session::evaluations(const Records& records) const {
   std::vector<Evaluation> all;
   if (w_.training.evaluate_every == 0 || data_->evaluation_samples() == 0) return all;

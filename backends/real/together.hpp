@@ -28,7 +28,7 @@ Joint run_together(const Program&, const Dealing&, const std::function<Times()>&
 Joint walk_together(const Program&, const Dealing&, Actions&, Parcels&, const WalkOptions&,
                     const std::function<std::string()>& tell);
 
-/// Each process tells all others something: what all told, process by process. All come here at the same time;
+/// Sends `own` to all processes and returns what each of them sent, by process. All call this at the same time;
 /// FailedElsewhere when one has failed instead.
 std::vector<std::string> exchange(const std::string& own);
 

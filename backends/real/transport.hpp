@@ -8,7 +8,7 @@
 
 namespace stagecraft::real {
 
-/// Messages as bytes, for those that go to another process.
+/// The bytes of messages that go to another process.
 class Parcels {
  public:
   virtual ~Parcels() = default;
@@ -34,13 +34,13 @@ class Transport {
   /// What has ended since the last call; nothing while another thread asks.
   virtual void poll(std::vector<InstructionId>& ended) = 0;
 
-  /// How a process is getting on: how many of these are true of it. Of all processes together: the sums.
+  /// The state of a process, each number 0 or 1; or the sums over all processes.
   struct Pulse {
     int moving = 0, failed = 0, stuck = 0, unfinished = 0;
   };
-  /// Gives the others this process's, unless it has done so; the sums once all have given theirs.
+  /// Gives the others this process's pulse, unless it has done so; returns the sums once all have given theirs.
   virtual std::optional<Pulse> pulse(const Pulse& own) = 0;
-  virtual bool told_to_stop() const = 0;  ///< By whoever started the processes.
+  virtual bool told_to_stop() const = 0;  ///< Whether the launcher has sent SIGTERM.
 };
 
 }  // namespace stagecraft::real

@@ -383,7 +383,7 @@ class Walk {
   std::exception_ptr error_;
 };
 
-/// Instructions are numbered so that each comes behind all it waits for.
+/// Executes instructions by number: each has a higher number than all that it waits for.
 Times in_order(const Program& p, Actions& actions) {
   Times times;
   times.start.resize(p.size());

@@ -14,7 +14,7 @@ std::vector<Hop> backwards(std::span<const Hop> hops) {
   return back;
 }
 
-/// The place between two neighbouring hops. Not valid between two shared media, whose many ends do not tell.
+/// The vertex between two adjacent hops. Not valid between two shared media: their many ends do not determine it.
 VertexId between(const Cluster& cluster, const Hop& before, const Hop& after) {
   const Link& first = cluster.links[before.link];
   const Link& second = cluster.links[after.link];

@@ -12,7 +12,7 @@
 namespace stagecraft::sg {
 
 /// The five options make links share their bandwidth evenly (max-min) and say nothing of latency, which we add.
-/// Without them: TCP's slow start and window, shares by round-trip time, and events within 1 ns fall together.
+/// Without them SimGrid models TCP's slow start and window, shares by round-trip time, and joins events within 1 ns.
 s4u::Engine& make_engine() {
   static std::array<std::string, 8> words{"stagecraft",
                                           "--cfg=network/model:CM02",

@@ -263,7 +263,7 @@ class Listener {
     double value = 0;
     const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
     STAGECRAFT_CHECK(error == std::errc{});
-    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()) + 1);  // and what stands behind it
+    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()) + 1);  // and the separator after it
     return value;
   }
 

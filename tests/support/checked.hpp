@@ -11,7 +11,7 @@
 
 namespace stagecraft::test {
 
-/// The map in this YAML text, checked and filled in by the field table of a catalogue entry.
+/// The map in this YAML text, checked and filled in by the field table of a catalog entry.
 inline config::Value checked(std::string_view yaml, const config::MapSpec& fields) {
   config::Problems problems;
   const config::Value tree = config::parse_yaml(yaml, "test.yaml", problems);

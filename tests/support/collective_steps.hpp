@@ -7,8 +7,8 @@
 namespace stagecraft::test {
 
 /// The program with several collectives of the given kinds in place of each, in the same group and stream. Each waits
-/// for the one before; who waited for the old one waits for the last. Where the old one is an all-reduce in place,
-/// {ReduceScatter, AllGather} does the same as it, and two all-to-alls, or a broadcast, behind it change nothing.
+/// for the one before; what waited for the old one waits for the last. For an all-reduce in place, {ReduceScatter,
+/// AllGather} has the same result, and two all-to-alls, or a broadcast, after it change nothing.
 class CollectiveSteps {
  public:
   CollectiveSteps(const Program& from, const std::vector<CollectiveKind>& kinds) : from_(from), kinds_(kinds) {
@@ -89,7 +89,7 @@ class CollectiveSteps {
 
   const Program& from_;
   std::vector<CollectiveKind> kinds_;
-  IdVector<InstructionId, InstructionId> last_;  ///< By old number: the new one, of a member that of the last step.
+  IdVector<InstructionId, InstructionId> last_;  ///< New number by old number; for a member, its last step.
   InstructionId old_;                            ///< First member of the collective that is being replaced.
   Program to_;
 };

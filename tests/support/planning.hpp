@@ -12,7 +12,7 @@ inline PlanSpec plan_spec(const PlannerDef& def, const config::Value& checked, c
   return read_plan_spec(def, std::make_shared<const config::Value>(checked), cluster);
 }
 
-/// What a planner of the catalogue makes of a model and a cluster, with these options.
+/// The result of a planner of the catalog for a model and a cluster, with these options.
 inline Planned planned(const std::string& name, const ModelGraph& model, const Cluster& cluster,
                        const std::string& yaml, int micro_batches = 8) {
   const PlannerDef& def = get_from(planners::all(), "planner", name);

@@ -34,7 +34,7 @@ inline Program lowered(const Schedule& schedule, const Plan& by_hand, const Stag
   return program;
 }
 
-/// A schedule of the catalogue, checked and lowered with the weights it goes with.
+/// A schedule of the catalog, checked and lowered with the weights it goes with.
 inline Program program_of(std::string_view name, const Plan& by_hand, const StageCosts& costs,
                           const LoweringOptions& options = {}) {
   const Plan plan = reduced(by_hand, costs);

@@ -56,7 +56,7 @@ inline bool takes(const ScheduleDef& def, int ranks, int micro_batches) {
   return name != "seq1f1b" || micro_batches % 2 == 0;
 }
 
-/// Whether on a chain the messages of neighbours always meet, so that not even blocking rendezvous ends in a deadlock:
+/// Whether on a chain the messages of neighbors always meet, so that not even blocking rendezvous ends in a deadlock:
 /// one stage on each rank, which runs at most two forwards further ahead than the next.
 inline bool neighbours_meet(const ScheduleDef& def) {
   return def.placement == Placement::Any && def.name != "spp-pe" && def.name != "synthesised";

@@ -7,8 +7,7 @@
 namespace stagecraft::test {
 
 /// The devices of the tasks of one layer (a weight gradient on none, -1: it has no weights), and bytes of a sample:
-/// what comes out of it, and what its forward keeps for its input gradient, beside its input if that is for its
-/// weights.
+/// its output, and what its forward keeps for its input gradient; the input that its weight gradient needs is extra.
 struct Place {
   int forward, input_gradient, weight_gradient;
   double output = 1, kept = 0;

@@ -22,11 +22,11 @@ Json side_by_side();     ///< Whether partitions work at the same time.
 Json gaps();             ///< What a launch and an edge between streams cost, with and without a graph.
 Json copies();           ///< Bandwidth by bytes, blocks and partitions at work; through the level-two cache too.
 Json matrix_products();  ///< cuBLASLt in partitions, with its own idea of their size and with ours.
-Json own_messages();     ///< From a partition to another by a kernel and by the driver, also beside work.
+Json own_messages();     ///< Messages between partitions by a kernel and by the driver, also during other work.
 Json several_gpus();     ///< All-reduces of NCCL over all of them, and what graphs may hold between two.
 Json messages();         ///< NCCL from a partition to another: speed, and whose multiprocessors it takes.
 
-/// Milliseconds that `work` takes on `stream`, where it begins and ends: the median of seven, behind two to warm up.
+/// Milliseconds that `work` takes on `stream`, where it begins and ends: the median of seven, after two to warm up.
 inline double milliseconds(cudaStream_t stream, const std::function<void()>& work) {
   std::vector<double> seen;
   for (int i = 0; i < 9; ++i) {

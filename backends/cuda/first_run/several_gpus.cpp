@@ -31,7 +31,7 @@ struct Member {
   std::unique_ptr<Block> data;
 };
 
-/// A rank for each GPU, all told by this thread, as runs do it. What hangs is aborted.
+/// One communicator with a rank for each GPU, all called by this thread, as in runs. Calls that hang are aborted.
 class Ring {
  public:
   explicit Ring(const std::deque<Member>& members) : members_(members), ranks_(members.size(), nullptr) {}
@@ -42,7 +42,7 @@ class Ring {
       if (c) nccl_.ncclCommAbort(c);
   }
 
-  /// Behind construction, so that what fails or hangs here is aborted too.
+  /// Separate from construction, so that the destructor aborts what fails or hangs here.
   void open() {
     ncclUniqueId id;
     require(nccl_, nccl_.ncclGetUniqueId(&id), "ncclGetUniqueId");
@@ -72,7 +72,7 @@ class Ring {
   std::vector<ncclComm_t> ranks_;
 };
 
-/// Numbers whose sum depends on the order, of each GPU others; what all of them hold behind the sum.
+/// Sums numbers that differ between GPUs and whose sum depends on the order; returns what each GPU holds afterwards.
 std::vector<std::vector<float>> summed(Ring& ring, const std::deque<Member>& members, std::size_t count) {
   std::vector<std::vector<float>> numbers(members.size(), std::vector<float>(count));
   for (std::size_t r = 0; r < members.size(); ++r) {

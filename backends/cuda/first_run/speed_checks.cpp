@@ -62,7 +62,7 @@ class Product {
     lt_.cublasLtMatmulDescDestroy(description_);
   }
 
-  std::size_t choice() const { return choice_; }  ///< Which of the arithmetic's computes it is.
+  std::size_t choice() const { return choice_; }  ///< Index in the arithmetic's `computes`.
 
   void run(const void* a, const void* b, void* d, cudaStream_t stream) const {
     const float one = 1, none = 0;
@@ -125,7 +125,7 @@ Json copy_point(const Partitions& partitions, std::size_t active, std::size_t by
           {"times", times},   {"ms", ms},       {"read_and_written_bytes_per_s_each", moved / ms * 1e3}};
 }
 
-/// As fast as this many partitions multiply, alone and all at once.
+/// Speed of matrix products on `count` partitions, one alone and all at once.
 Json product_point(const CublasLt& lt, cublasLtHandle_t handle, const Arithmetic& arithmetic, std::size_t count,
                    bool tell_size, const Block& a, const Block& b) {
   const Partitions partitions(0, std::vector<unsigned>(count, 1));
@@ -152,7 +152,7 @@ Json product_point(const CublasLt& lt, cublasLtHandle_t handle, const Arithmetic
           {"all_busy_flops_per_s_each", flops / busy * 1e3}};
 }
 
-/// Milliseconds of one message on the stream while another partition is busy: behind a second one nothing would be.
+/// Milliseconds of a message on the stream while another partition is busy; one only, as a second could find it idle.
 double beside(const Partitions::Part& busy, cudaStream_t stream, const std::function<void()>& send) {
   const Event begin(cudaEventDefault), end(cudaEventDefault);
   spin(static_cast<int>(busy.multiprocessors) * 16, 100'000'000, nullptr, 0, busy.compute);

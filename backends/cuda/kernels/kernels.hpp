@@ -19,7 +19,7 @@ enum class Precision : std::uint8_t {
 /// Where kernels run.
 struct Place {
   cudaStream_t stream{};
-  int multiprocessors = 0;  ///< That the stream may use; 0: all of the device.
+  int multiprocessors = 0;  ///< Multiprocessors that the stream may use; 0: all of the device.
   Precision precision = Precision::Exact;
 };
 

@@ -32,7 +32,7 @@ Memory::~Memory() {
   for (const Block& block : blocks_) cudaFree(block.data);
 }
 
-/// As much again as there is, so that a run takes few blocks; only what is needed when the device has no more.
+/// Doubles the memory, so that a run takes few blocks; takes only what is needed when the device has no more.
 void Memory::grow(std::size_t room) {
   Block block;
   block.size = std::max({room, held_, kFirst});
@@ -132,8 +132,8 @@ void Staging::clear() noexcept {
   held_ = 0;
 }
 
-/// A free one; a new one while all together stay small; otherwise the stream is waited for. Copies of one stream end in
-/// their order, so that behind the first buffer that is busy none is free.
+/// Takes a free buffer, or a new one while all together stay small; otherwise waits for the stream. Copies of one
+/// stream end in order, so no buffer after the first busy one is free.
 Staging::Buffer& Staging::take(std::size_t bytes) {
   for (auto buffer = buffers_.begin(); buffer != buffers_.end(); ++buffer) {
     if (cudaEventQuery(buffer->free) != cudaSuccess) break;

@@ -97,7 +97,7 @@ class Staging {
   struct Buffer {
     void* data = nullptr;
     std::size_t size = 0;
-    cudaEvent_t free{};  ///< Recorded behind the copy.
+    cudaEvent_t free{};  ///< Recorded after the copy.
   };
 
   Buffer& take(std::size_t bytes);

@@ -11,7 +11,7 @@ constexpr unsigned kThreads = 512, kMostBlocks = 16;
 
 constexpr unsigned kAtOnce = 4;  // Words that a thread reads before it writes any: few threads have to wait for memory.
 
-/// In words, and single bytes behind the last whole one.
+/// Copies words, then the single bytes after the last whole word.
 template <class Word>
 __global__ void copy_kernel(const unsigned char* from, unsigned char* to, std::size_t bytes) {
   const std::size_t threads = static_cast<std::size_t>(gridDim.x) * blockDim.x;

@@ -7,7 +7,7 @@
 
 namespace stagecraft::cuda {
 
-/// What a process that waits hears of all of them.
+/// What a waiting process hears about all processes.
 enum class News : std::uint8_t {
   Alone,  ///< There are no others.
   Still,

@@ -117,7 +117,7 @@ void Ranks::require_gpus(const Collective& c) const {
   }
 }
 
-/// The process of the first rank of a link makes its name, and tells the others.
+/// The process of a link's first rank makes its unique id and sends it to the others.
 void Ranks::name_links(const Exchange& exchange) {
   std::string own;
   for (const Link& link : links_) {
@@ -136,7 +136,7 @@ void Ranks::name_links(const Exchange& exchange) {
   }
 }
 
-/// In the same order in all processes, so none waits for one that waits for it.
+/// Opens links in the same order in all processes, so that processes cannot deadlock.
 void Ranks::open(const Until& until) {
   until_ = until;
   for (Link& link : links_) open(link);
@@ -172,7 +172,7 @@ void Ranks::move(int at, const std::vector<Half>& halves) {
   wait_for(link);
 }
 
-/// All members that are here in one group: one thread that told them one after another would wait in the first.
+/// The members of this process share one group: otherwise this thread would block in the first member's call.
 void Ranks::sum(int collective, std::size_t width, const std::vector<Summand>& summands) {
   const Link& link = links_[of_collective_[collective]];
   const ncclDataType_t type = width == sizeof(double) ? ncclFloat64 : ncclFloat32;

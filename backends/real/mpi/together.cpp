@@ -115,8 +115,8 @@ Joint put_together(const Program& p, const Dealing& dealing, const std::vector<s
   return joint;
 }
 
-/// What several processes do at once starts when the last of them is ready, which none of them knew. Nothing starts
-/// behind its end, though clocks are not quite even.
+/// An exchange of several processes starts when the last of them is ready, which none of them knew. No start is later
+/// than its end, though clocks are not quite even.
 void start_together(const Program& p, const Dealing& dealing, Times& times) {
   const auto level = [&](InstructionId first, std::int32_t count) {
     const int owner = dealing.owner(p.at(first).device);

@@ -25,7 +25,7 @@ struct Trial {
   std::size_t gradients() const { return op.is_loss() ? 1 : columns.size(); }
 };
 
-/// On the host; the weights lie as real::Blocks says for numbers of `width` bytes.
+/// Data on the host; the weights lie as real::Blocks says for numbers of `width` bytes.
 struct TrialData {
   std::size_t width = 8;
   std::vector<std::vector<double>> inputs;
@@ -143,7 +143,7 @@ class Device {
     return results;
   }
 
-  /// On top of `start`, `times` times.
+  /// `start` plus `times` times the gradient.
   std::vector<double> weight_gradient(double start = 0, int times = 1) {
     const Place sum(*kernels_, std::vector<double>(static_cast<std::size_t>(weights_.tensor.size()), start), 1, shift_);
     for (int i = 0; i < times; ++i) kernels_->weight_gradient(call_, d_output_.tensor, sum.tensor.data);

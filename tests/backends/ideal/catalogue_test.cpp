@@ -1,4 +1,4 @@
-// Every schedule of the catalogue, on every small pipeline, under every way of communicating: valid, lowered, checked,
+// Every schedule of the catalog, on every small pipeline, under every way of communicating: valid, lowered, checked,
 // run, and never faster than pure data flow.
 
 #include <doctest/doctest.h>

@@ -13,7 +13,7 @@ namespace {
 
 struct Policy {
   std::string formulas;  ///< Name in PolicyFormulas.
-  std::string name;      ///< In the catalogue.
+  std::string name;      ///< Name in the catalog.
   bool released = false;
 };
 

@@ -35,7 +35,7 @@ std::string schedule_for(const WeightsDef& def) {
   return def.needs_flush ? "1f1b" : def.name == "2bw" ? "2bw" : "pipedream";
 }
 
-/// Buffers of the size of the weights at stage k of the depth, beside gradients and the state of the optimizer.
+/// Buffers of the size of the weights at stage k, in addition to gradients and the state of the optimizer.
 int buffers(std::string_view policy, int k, int each) {
   const int rest = kDepth - 1 - k;
   const auto updates = [each](int micro_batches) { return (micro_batches + each - 1) / each; };

@@ -241,7 +241,7 @@ class SequentialRecurrence {
   std::vector<Stage_> stages_;
 };
 
-/// The whole model as one net, one micro-batch after the other, an update behind each iteration: no stages at all.
+/// Trains the whole model as one net without stages, one micro-batch after the other, with an update per iteration.
 /// Weights come back by layer and operation, in the order of the model.
 inline Expected sequential(const ModelGraph& model, const Training& training, int micro_batches, int size,
                            int iterations) {

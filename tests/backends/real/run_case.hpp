@@ -6,7 +6,7 @@
 
 namespace stagecraft::test {
 
-/// A schedule of the catalogue, lowered under a rule and really run.
+/// A schedule of the catalog, lowered under a weights rule and really run.
 struct RealRun {
   Program program;
   Timeline timeline;

@@ -32,7 +32,8 @@ TEST_CASE("selective recomputation changes no bit, and memory holds the attentio
     CHECK(selective.weights == none.weights);
     CHECK(full.weights == none.weights);
     CHECK(selective.losses == none.losses);
-    // All layers but one save `kInside` for each micro-batch in flight; that one recomputes its output, too.
+    // Each layer of each micro-batch in flight saves kInside, except the one being recomputed: its output is there
+    // twice.
     const double there = (std::string(schedule) == "gpipe" ? 4 : 2) * kLayers;
     const double saved = (none.memory[DeviceId{0}].activations - selective.memory[DeviceId{0}].activations).value;
     CHECK(saved >= (there - 1) * kInside - kTokens * kWidth * kSamples * kNumber);

@@ -45,7 +45,7 @@ struct Message {
   double start;
 };
 
-/// At random times, so that many are under way at once; or one behind the other.
+/// Messages at random times, so that many are in flight at once; or one after the other.
 std::vector<Message> random_messages(const Cluster& cluster, Rng& rng, bool together) {
   const int hosts = static_cast<int>(cluster.devices.size());
   std::vector<Message> messages;
@@ -59,7 +59,7 @@ std::vector<Message> random_messages(const Cluster& cluster, Rng& rng, bool toge
 }
 
 /// SimGrid itself on the file: it finds the ways, shares the links and, for messages that never meet, pays the latency.
-/// With others under way its latency would change their shares, so it is paid before, as the route says.
+/// With other messages in flight a latency would change their shares, so an op pays it first, as the route says.
 std::vector<double> direct(const std::string& file, const Cluster& cluster, const std::vector<Message>& messages,
                            bool own_latency) {
   const sg::SharedMemory memory(messages.size() * sizeof(double));

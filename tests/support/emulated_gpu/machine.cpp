@@ -222,7 +222,7 @@ bool State::idle() const {
          std::all_of(streams.begin(), streams.end(), [](const auto& s) { return s->items.empty(); });
 }
 
-/// As one piece of work of the stream, its nodes in any order that they allow.
+/// Enqueues the graph as one piece of work of the stream; its nodes run in any order that they allow.
 void State::launch(CUstream_st& stream, const CUgraphExec_st& graph) {
   const auto play = [this, &stream, &graph] {
     std::vector<bool> done(graph.nodes.size(), false);
@@ -274,7 +274,7 @@ void State::free(void* data, bool host) {
   const auto found = allocations.find(static_cast<char*>(data));
   if (found == allocations.end() || found->second.freed || found->second.host != host)
     throw Misuse("memory is freed that is not in use");
-  run_until([&] { return idle(); });  // As the real one waits for the device.
+  run_until([&] { return idle(); });  // The real one waits for the device, too.
   Allocation& a = found->second;
   const char* const begin = found->first;
   const auto is_nan = [](char c) { return static_cast<unsigned char>(c) == kNan; };

@@ -39,7 +39,7 @@ struct Node {
 
 struct CUgraph_st {
   std::vector<stagecraft::emulated_gpu::Node> nodes;
-  std::vector<CUstream_st*> streams;  ///< That take part in the capture; the first began it.
+  std::vector<CUstream_st*> streams;  ///< Streams in the capture; the first began it.
   bool open = true, invalid = false;
 };
 
@@ -53,8 +53,8 @@ struct CUstream_st {
   const CUgreenCtx_st* partition = nullptr;
   std::deque<stagecraft::emulated_gpu::Item> items;
   double free_at = 0;
-  CUgraph_st* graph = nullptr;  ///< It is being captured into.
-  std::vector<int> last;        ///< Nodes that its next one comes behind.
+  CUgraph_st* graph = nullptr;  ///< The graph that its work is captured into, or null.
+  std::vector<int> last;        ///< Nodes that its next node waits for.
 };
 
 struct CUevent_st {
@@ -139,7 +139,7 @@ class State {
 };
 
 State& state();
-/// As cudaGetLastError() gives it back.
+/// Returns the error and stores it for cudaGetLastError().
 cudaError_t fail(cudaError_t);
 using Lock = std::lock_guard<std::recursive_mutex>;
 

@@ -34,7 +34,7 @@ std::vector<Made> all_of(real::Kernels& kernels, const Trial& t, const TrialData
   return all;
 }
 
-/// As for the tests of the CPU, but so that sums of gradients depend on their order.
+/// The data of the CPU tests, changed so that sums of gradients depend on their order.
 TrialData rough_data(const Trial& t, std::size_t width, bool whole) {
   TrialData data = data_for(t, width, whole);
   if (!whole)

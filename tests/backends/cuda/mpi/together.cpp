@@ -104,8 +104,8 @@ Program program_of(const test::Case& c, const std::string& name) {
   return test::in_steps(c.program(), test::sums_in_steps().at(name.back() - '0'));
 }
 
-/// When the iterations of a device began and ended, on the clock of the machine, which is that of emulated GPUs too;
-/// the first is the one that is dropped.
+/// When the iterations of a device began and ended, on the clock of the machine, which emulated GPUs use, too. The
+/// first entry is the iteration that is dropped.
 struct Seen {
   std::vector<double> begun, ended;
 };
@@ -154,8 +154,8 @@ std::vector<double> latest(std::vector<double> Seen::*column) {
   return all;
 }
 
-/// An iteration ends behind the last update of every device, and before the next one has begun on all of them: so do
-/// the times between the ends of two.
+/// An iteration ends after the last update of every device, and before the next one has begun on all of them. That
+/// bounds the time between two ends from below and above.
 void hold_ends(const Program& p, const Timeline& gpu) {
   const std::vector<double> begun = latest(&Seen::begun), ended = latest(&Seen::ended);
   if (gpu.elsewhere) return;

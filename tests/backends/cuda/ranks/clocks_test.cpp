@@ -8,7 +8,7 @@ using namespace stagecraft;
 
 namespace {
 
-/// Behind so much work.
+/// An event on the stream after `seconds` of work.
 const cuda::Event* after(double seconds, cudaStream_t stream, cuda::Marks& marks) {
   emulated_gpu::enqueue(
       stream, [] {}, seconds);
@@ -62,8 +62,8 @@ TEST_CASE("an iteration ends with the last of its GPUs, also where the gate of o
   for (std::size_t n = 0; n < p.size(); ++n) {
     const bool first = p.iteration_of(p.instructions[InstructionId{n}]) == 0;
     REQUIRE(times.start[InstructionId{n}] ==
-            doctest::Approx(first ? 0 : 9).epsilon(1e-5));  // 4 s behind the later gate.
+            doctest::Approx(first ? 0 : 9).epsilon(1e-5));  // 4 s after the later gate.
     REQUIRE(times.end[InstructionId{n}] ==
-            doctest::Approx(first ? 9 : 14).epsilon(1e-5));  // 14 s behind the earlier one.
+            doctest::Approx(first ? 9 : 14).epsilon(1e-5));  // 14 s after the earlier one.
   }
 }

@@ -59,7 +59,7 @@ void same_bits(test::Case c, int devices) {
     }
 }
 
-/// What each rank holds behind an all-reduce of the shares.
+/// What each rank holds after an all-reduce of the shares.
 template <class T>
 std::vector<std::vector<T>> all_reduced(const std::vector<std::vector<T>>& shares) {
   const int count = static_cast<int>(shares.size());

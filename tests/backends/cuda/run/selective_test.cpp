@@ -48,7 +48,7 @@ TEST_CASE("selective recomputation on the GPU gives the bits of the CPU without 
       const Timeline gpu = test::on_gpu(c, c.program(), machine);
       REQUIRE(gpu.learnt->losses == kept.learnt->losses);
       REQUIRE(gpu.learnt->weights == kept.learnt->weights);
-      // In all but one of the micro-batches in flight; beside that one an output is made once more.
+      // Each micro-batch in flight saves `inside`, except the one being recomputed, whose output is there twice.
       const double saved =
           (whole.learnt->memory[DeviceId{0}].activations - gpu.learnt->memory[DeviceId{0}].activations).value;
       const double inside = kHeads * kRows * kRows * kSamples * kNumber, output = kRows * kWidth * kSamples * kNumber;

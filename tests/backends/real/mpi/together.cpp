@@ -36,7 +36,7 @@ class Nothing : public real::Actions, public real::Parcels {
   bool breaks_;
 };
 
-/// On each of two devices: a computation, a receive, and a send behind both.
+/// A program with a computation, a receive, and then a send on each of two devices.
 Program crossed() {
   Program p;
   p.devices = 2;

@@ -9,7 +9,7 @@ namespace stagecraft::cuda {
 
 constexpr int kNobodys = 0xff;  ///< Such bytes are NaNs.
 
-/// In the order of the stream, as its work sees the memory.
+/// Fills the memory in the order of the stream, as its work sees it.
 inline void watch_given_out(cudaStream_t stream, void* data, std::size_t room) {
   emulated_gpu::enqueue(stream, [=] { std::memset(data, kNobodys, room); });
 }

@@ -38,7 +38,7 @@ constexpr std::size_t kStack = 128U << 10U;
 struct StackBounds {
   const void* bottom = nullptr;
   std::size_t size = 0;
-  void* fake = nullptr;  ///< Where it keeps variables of its own for that stack.
+  void* fake = nullptr;  ///< AddressSanitizer's own variables for that stack.
 };
 
 /// Said before a jump.
@@ -109,7 +109,7 @@ class Block {
     }
   }
 
-  /// To the scheduler, until it resumes the fiber.
+  /// Jumps to the scheduler, until it resumes the fiber.
   void back(Fiber& fiber) {
     if (_setjmp(fiber.at) == 0) {
       leave(fiber.bounds, scheduler_bounds_);
@@ -118,7 +118,7 @@ class Block {
     active->arrived();
   }
 
-  /// On the fiber that runs.
+  /// Called on the fiber that runs.
   void arrived() { arrive(fibers_[current_]->bounds, scheduler_bounds_); }
 
   /// What a fiber does: threads that have not begun yet; after a barrier only the rest of its own.
@@ -207,7 +207,7 @@ void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::functi
       running.run(threads);
     } catch (...) {
       Block::active = nullptr;
-      fibers.clear();  // With what the others were about to do.
+      fibers.clear();  // Drops what the others were about to do.
       throw;
     }
     Block::active = nullptr;
