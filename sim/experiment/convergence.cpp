@@ -92,7 +92,7 @@ void check_known(const std::string& name) {
                    help.empty() ? "write sync, or a policy that stagecraft list weights shows" : help);
 }
 
-/// The number behind the @ of a method.
+/// The number after the @ of a method.
 int micro_batches_of(const std::string& word, std::size_t at) {
   const char *const first = word.data() + at + 1, *const last = word.data() + word.size();
   int each = 0;

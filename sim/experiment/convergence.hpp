@@ -24,7 +24,7 @@ struct ConvergenceOptions {
   std::vector<std::string> methods;
   std::string backend = "cpu", simulator = "ideal";
   int updates = 600, evaluate_every = 20, seeds = 5;
-  bool measure = true;  ///< Also the time of an update on threads.
+  bool measure = true;  ///< Whether to measure the time of an update on threads too.
 };
 
 /// Trains with every method and seed, on one thread and in the order of the program, so that the result is the same

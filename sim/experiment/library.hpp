@@ -19,8 +19,8 @@ std::vector<std::string> folders(FileKind);
 /// Every file of a kind that has a name there.
 std::vector<NamedFile> named_files(FileKind);
 
-/// The file that `name` means when `from` says it: beside that file, else in the folders. A name with a `/` or ending
-/// in `.yaml` is a path relative to `from`. Empty when there is none.
+/// The file that `name` means in the file `from`: first next to `from`, then in the folders. A name with a `/` or
+/// ending in `.yaml` is a path relative to `from`. Empty when there is none.
 std::string find_file(FileKind, const std::string& name, const std::string& from);
 
 /// The scenario, or the sweep, that a command is given: a file, or the name of one as `stagecraft list scenarios` shows

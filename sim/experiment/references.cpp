@@ -86,7 +86,7 @@ class Expander {
            (of_clusters && kind_ == FileKind::Cluster);
   }
 
-  /// A list goes behind the one of the base.
+  /// Appends a list to the list of the base.
   static void add_to(Value& base, const char* key, const Value& own) {
     Value* old = base.find(key);
     if (old && old->is_list() && own.is_list())

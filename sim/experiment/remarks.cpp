@@ -11,8 +11,8 @@
 namespace stagecraft {
 namespace {
 
-/// Between the least and the most that machines have which train or serve networks, with some room. Zero leaves a
-/// figure out, and so does `endless` and more.
+/// The plausible range of a figure: from the least to the most of machines that train or serve networks, with some
+/// room. Zero, and `endless` or more, stand for no figure.
 template <class Thing, class Unit>
 struct Range {
   const char* field;

@@ -27,7 +27,7 @@ using config::Problems;
 using config::Value;
 
 /// The order itself takes the place of the file's name, so that a resolved scenario stands alone and its hash covers
-/// the order. The file is found beside the one that names it.
+/// the order. The file is searched for next to the file that names it.
 void read_csv(Value& schedule, Problems& problems) {
   const Value* name = schedule.find("csv");
   if ((name == nullptr) != schedule.has("rows"))

@@ -14,7 +14,7 @@ namespace stagecraft {
 
 /// How a plan is run: `run:` of a scenario, but for its schedule.
 struct RunSpec {
-  int micro_batches = 1;  ///< In one iteration, of the largest size that a stage uses.
+  int micro_batches = 1;  ///< Count in one iteration, in the largest size that a stage uses.
   LoweringOptions lowering;
   bool emulated = false;  ///< Real backends sleep for the time of the cost table; messages are real.
   GpuOptions gpu;
@@ -23,7 +23,7 @@ struct RunSpec {
 
 /// The parts of a scenario that need neither its model nor its cluster.
 struct Settings {
-  RunSpec run;        ///< Its lowering options lack what the weights policy adds.
+  RunSpec run;        ///< The lowering options lack what the weights policy adds.
   Training training;  ///< Without `training:` in the scenario, a task that fits every model.
   bool has_training = false;
   std::shared_ptr<const Profile> profile;  ///< Measured costs; null if there are none.

@@ -140,7 +140,7 @@ class Writer {
     return list;
   }
 
-  /// Without spaces, which separate the links of a route; "l 1" beside "l_1" becomes "l_1_".
+  /// Names links without spaces, which separate the links of a route; "l 1" becomes "l_1_" if there is an "l_1".
   void name_links(const Platform& platform) {
     std::set<std::string> taken;
     for (const Platform::Link& link : platform.links) taken.insert(link.name);

@@ -226,7 +226,7 @@ class Blocking {
 
   const Schedule& schedule_;
   ProgramWriter& writer_;
-  std::vector<DeviceId> devices_;  ///< By stage, so that the order of the cluster does not matter.
+  std::vector<DeviceId> devices_;  ///< Sorted by stage, so that the order of the cluster does not matter.
   IdVector<DeviceId, std::vector<Slot>> slots_;
   IdVector<DeviceId, std::vector<Group>> groups_;
   std::vector<Traffic> traffic_;

@@ -19,7 +19,7 @@ enum class Purpose : std::uint8_t {
 
 /// A Phase of a collective; its routes are `routes` consecutive ones of the program.
 struct CollectivePhase {
-  std::uint64_t bytes = 0;  ///< Over each route.
+  std::uint64_t bytes = 0;  ///< Bytes over each route.
   std::int32_t latencies = 0;
   std::int32_t first_route = 0, routes = 0;
 };

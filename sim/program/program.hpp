@@ -36,7 +36,7 @@ struct Instruction {
   std::int32_t number = 0;  ///< Micro-batch of `stage`, counted through the iterations; Update, Collective: the update.
   std::int32_t payload = -1;  ///< Version of the weights, or the index of a prediction, transfer or collective.
   InstructionKind kind = InstructionKind::Forward;
-  WeightsFrom weights = WeightsFrom::Version;  ///< For computation that reads weights.
+  WeightsFrom weights = WeightsFrom::Version;  ///< Used by computation that reads weights.
 
   bool is_compute() const { return kind < InstructionKind::Send; }
   bool is_message() const { return kind == InstructionKind::Send || kind == InstructionKind::Receive; }
@@ -170,13 +170,13 @@ struct Program {
   const RouteEnds& ends(const Transfer& t) const { return routes[shape(t).route]; }
   /// Memory of messages and ops by number: the outgoing and the received copy of each transfer, then `buffers`.
   Buffer buffer(std::uint32_t number) const;
-  /// That buffer for a caller that knows its device, which spares a look at the instruction.
+  /// buffer() for a caller that knows its device, which avoids reading the instruction.
   Buffer buffer_on(DeviceId, std::uint32_t number) const;
   const Collective& collective(const Instruction& i) const { return collectives[i.collective()]; }
   const Prediction& prediction(const Instruction& i) const { return predictions[i.prediction()]; }
-  /// A gradient is moved, not an activation.
+  /// Whether the message carries gradients, not activations.
   bool moves_gradient(const Instruction& i) const { return i.is_message() && shape(i).role == TensorRole::Gradient; }
-  /// The version that is read, made or predicted from; 0 for communication.
+  /// The version that the instruction reads, makes or predicts from; 0 for communication.
   int version_of(const Instruction& i) const {
     if (!i.is_compute()) return 0;
     return i.kind == InstructionKind::Predict ? prediction(i).version : i.version();

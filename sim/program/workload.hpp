@@ -72,7 +72,7 @@ Workload make_workload(const ModelGraph&, const Plan&, const WeightsRule&, const
 /// All layers of all stages as one stage on one device, such as for an evaluation.
 Workload as_one_stage(const Workload&);
 
-/// What the output of an op, or its input gradient, is handed over to on the device itself.
+/// The receivers, on the device itself, of an op's output or input gradient.
 std::vector<Handover> handovers(const Workload&, StageId, int micro_batch, int replica, TensorRole);
 
 }  // namespace stagecraft

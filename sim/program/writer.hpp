@@ -41,7 +41,7 @@ class ProgramWriter {
   /// The collectives of a reduction for the update of this number, unless they are written. With overlap they wait for
   /// the last gradients, without it for the last computations.
   void reduce(ReductionId, int number);
-  /// All reductions that the stage's update waits for, as far as they are not written.
+  /// Writes all reductions that the stage's update waits for and that are not written yet.
   void reduce_before_update(StageId, int number);
   /// Appends the newest sums that the update of a stage on a device has to wait for.
   void add_reduced(StageId, DeviceId, std::vector<InstructionId>& inputs) const;

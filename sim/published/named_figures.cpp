@@ -33,7 +33,7 @@ bool grows(int delay, double rate) {
 }  // namespace
 
 int delay_of_first_stage(const Program& program) {
-  std::map<std::int32_t, std::int32_t> read;  // By micro-batch.
+  std::map<std::int32_t, std::int32_t> read;  // Micro-batch -> version.
   std::int32_t last = -1;
   int delay = -1;
   for (const Instruction& i : program.instructions) {
@@ -75,8 +75,8 @@ double evaluated_loss(const CompiledExperiment&, const Outcome& o) {
 
 namespace {
 
-/// What the stage that takes longest, from its first start to its last end, idles of that time; updates left out. The
-/// bubble rate of Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 5.3.
+/// Idle share of the device whose span, from its first start to its last end, is longest; updates do not count. This is
+/// the bubble rate of Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 5.3.
 double span_bubble(const CompiledExperiment& p, const Outcome& o) {
   double longest = 0, bubble = 0;
   for (int d = 0; d < p.program.devices; ++d) {

@@ -21,7 +21,7 @@ using Verdict = Reproduced::Verdict;
 constexpr double kSide = 210, kLeft = 56, kTop = 10;
 constexpr std::size_t kFewest = 4;  // Figures; fewer are read sooner than looked at.
 
-/// Both axes of a plot, which are the same.
+/// The scale of both axes of a plot.
 class Scale {
  public:
   explicit Scale(std::span<const Reproduced> cells) {

@@ -25,7 +25,7 @@ struct Closeness {
   bool order = false;                    ///< Ours of a row rise and fall as the published ones do.
 
   bool gated() const { return decimals || tolerance || side || bound != Bound::None || order; }
-  /// All but the order, for which the row is needed.
+  /// Whether every rule holds except `order`, which needs the whole row.
   bool holds(double published, double ours) const;
 };
 

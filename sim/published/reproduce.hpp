@@ -6,7 +6,7 @@
 
 namespace stagecraft {
 
-/// One published figure beside ours.
+/// One published figure next to ours.
 struct Reproduced {
   enum class Verdict { Met, Missed, Shown, Failed };  ///< Shown: not judged. Failed: it did not run.
 
@@ -20,7 +20,7 @@ struct Reproduced {
 
 struct Reproduction {
   Published published;
-  std::vector<Reproduced> cells;  ///< In the order of the tables, rows and columns.
+  std::vector<Reproduced> cells;  ///< Ordered by table, row and column.
 
   int count(Reproduced::Verdict) const;
   /// How a figure comes out otherwise than the file says: missed or met now, off by another amount, or failed. Empty

@@ -36,9 +36,9 @@ struct ChoiceTable {
   int plans = 0, simulated = 0, unfit = 0;  ///< Plans, their simulations, and simulations that exceeded memory.
   int too_large = 0;                        ///< Plans whose weights alone exceed the memory of a device.
   Bytes least_memory;                       ///< The least that the fullest device of one of those plans needs.
-  bool cut_short = false;                   ///< Some that could have been better were not simulated.
+  bool cut_short = false;                   ///< Some choices that could be better were not simulated.
   Seconds own;                              ///< Period of the scenario as it is written; 0 where it cannot run.
-  std::optional<Replayed> own_replayed;     ///< Its makespan and period with contention.
+  std::optional<Replayed> own_replayed;     ///< Makespan and period of the scenario as written, with contention.
   Seconds bound;                            ///< Least work of the busiest device over all plans.
   std::vector<std::pair<std::string, std::string>> refused;  ///< Schedules that run none of the plans, and why.
   std::vector<std::string> notes;                            ///< Remarks on the scenario as it is written.
@@ -48,7 +48,7 @@ struct ChoiceTable {
   std::vector<Choice> front;
 };
 
-/// For each row of a front whether it has much less memory, or fewer devices, than all rows before it.
+/// Says for each row of a front whether it has much less memory, or fewer devices, than all rows before it.
 std::vector<bool> stand_out(const std::vector<Choice>& front);
 
 /// The whole front, or only the rows that stand out in its order or in the order of the periods without contention.

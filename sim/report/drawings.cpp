@@ -101,8 +101,8 @@ namespace {
 constexpr double kLeft = 120, kTop = 44, kRow = 34, kBox = 22, kWidth = 1180, kRight = 20;
 constexpr double kStripTitle = 26, kLegend = 130;
 
-// Forward, backward, input gradient, weight gradient, recomputation, update, prediction: told apart without red and
-// green too.
+// Colors of forward, backward, input gradient, weight gradient, recomputation, update and prediction, which people who
+// do not see red and green can distinguish.
 constexpr const char* kFill[] = {"#4c78a8", "#f2b447", "#e8913c", "#88bfae", "#b7c9de", "#7d6b91", "#d58fa8"};
 constexpr const char* kMeaning[] = {"forward",       "backward", "input gradient", "weight gradient",
                                     "recomputation", "update",   "prediction"};
@@ -135,7 +135,7 @@ void axis(std::string& text, double y, Seconds longest) {
 /// One timeline, its first row at `top`.
 class Drawing {
  public:
-  /// Without a number: all iterations.
+  /// Draws one iteration, or all of them without `iteration`.
   Drawing(const Program& program, const Timeline& timeline, std::optional<int> iteration)
       : p_(program), t_(timeline), iteration_(iteration) {
     row_.assign(p_.devices, -1);

@@ -18,8 +18,8 @@ int group_of(const Program& p, const Instruction& i) {
   return p.drain_every > 0 ? p.iteration_of(i) / p.drain_every : 0;
 }
 
-/// Filling up to a device's first op of a group that does not go forward, draining behind its last one that does. What
-/// only goes forward is filled by its first op.
+/// In each group a device fills up to its first op that is no forward, and drains after its last forward. A program
+/// with forwards alone is filled by its first op.
 IdVector<InstructionId, Phase> phases_of(const Program& p) {
   struct Place {
     int group = -1;

@@ -99,9 +99,9 @@ class Measurement {
     return {steps[steps.size() / 2]};
   }
 
-  /// What one more iteration costs. Iterations that stand apart are alike, so the last one will do; while the cluster
-  /// changes they are not, and the mean of all behind the first counts. Where they overlap, the last has nothing behind
-  /// it in its way and the first ones still fill: the mean over the second half of those between counts.
+  /// What one more iteration costs. Iterations that stand apart are alike, so the last one suffices; while the cluster
+  /// changes they differ, so the mean of all after the first counts. Where iterations overlap, nothing follows the last
+  /// one and the first ones still fill the pipeline, so the mean over the second half of the others counts.
   Seconds slope(const std::vector<double>& last, bool apart) const {
     const bool alike = cluster_.changes.empty() && cluster_.jitter.most <= 0;
     const std::size_t k = last.size() - (!apart && last.size() > 2 ? 2 : 1);
@@ -211,7 +211,7 @@ class Measurement {
     }
   }
 
-  /// From the last end back: each time to what ended last among everything waited for.
+  /// Goes back from the last end, each time to the instruction that ended last among all that were waited for.
   void critical_path() {
     if (p_.size() == 0) return;
     InstructionId at{std::max_element(t_.end.begin(), t_.end.end()) - t_.end.begin()};
@@ -252,7 +252,7 @@ class Measurement {
   const Timeline& t_;
   const Cluster& cluster_;
   double begin_ = 0;
-  double warm_ = 0;                    ///< Work of the busiest device in an iteration, the first left out.
+  double warm_ = 0;                    ///< Work of the busiest device in an iteration, without the first iteration.
   IdVector<DeviceId, double> inside_;  ///< Work within the makespan, of any iteration.
   std::vector<std::pair<double, double>> spans_;
   Report report_;

@@ -44,7 +44,7 @@ std::string replay_text(const Replay&, std::size_t width, const std::string& fir
 
 void count(Replay&, Seconds period, const std::optional<Replayed>&);
 
-/// For the table, and for a row: null where it was not simulated with contention.
+/// JSON of the replay for the table, and for a row; null where it was not simulated with contention.
 Json replay_json(const Replay&);
 Json replayed_json(const std::optional<Replayed>&);
 

@@ -62,8 +62,8 @@ void sort_rows(ScheduleTable&, SortKey);
 /// The period with contention where it is known, otherwise the period without.
 Seconds known_period(const ScheduleRow&);
 
-/// For each row whether it ran and no other row is better in period or memory without being worse in the other. The
-/// periods are those with contention where all rows have one.
+/// Says for each row whether it ran and no other row is better in period or memory without being worse in the other.
+/// Compares periods with contention where all rows have one.
 std::vector<bool> pareto_front(const ScheduleTable&);
 
 /// The rows that answer the question; null when nothing ran, or nothing synchronous.

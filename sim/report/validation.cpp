@@ -39,7 +39,7 @@ std::vector<double> iteration_times(const Program& p, const Timeline& t) {
   return times;
 }
 
-/// From the start of a message to the start of the op that waited for nothing longer; nothing for other messages.
+/// Times from the start of a message to the start of the op for which it was the last input; other messages have none.
 std::vector<double> hop_times(const Program& p, const Timeline& t) {
   std::vector<double> times;
   for (const InstructionId n : p.instructions.ids()) {

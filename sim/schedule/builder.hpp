@@ -76,9 +76,9 @@ struct ScheduleDef {
   bool turns = true;                   ///< With `stage`: replicas may take micro-batches in turn.
   Placement placement = Placement::Any;
   ChunkRange chunks = {};                                          ///< Stages on each rank.
-  const config::MapSpec* fields = nullptr;                         ///< The options as users write them,
-  void (*read)(const config::Value&, ScheduleOptions&) = nullptr;  ///< and as the schedule reads them.
-  int (*turn)(int ranks, int micro_batches) = nullptr;  ///< Both directions: consecutive micro-batches of a direction.
+  const config::MapSpec* fields = nullptr;                         ///< Fields of its options in a scenario.
+  void (*read)(const config::Value&, ScheduleOptions&) = nullptr;  ///< Reads the options from the scenario.
+  int (*turn)(int ranks, int micro_batches) = nullptr;  ///< Bidirectional: consecutive micro-batches of a direction.
   void (*stage)(const ScheduleInput&, StageId, int micro_batches, OpList&) = nullptr;
   void (*rank)(const RankInput&, RankOps&) = nullptr;
   Schedule (*whole)(const ScheduleInput&) = nullptr;

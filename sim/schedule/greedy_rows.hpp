@@ -12,7 +12,7 @@ namespace stagecraft {
 struct Leg {
   OpKind kind;  ///< Forward or InputGradient.
   int chunk;
-  bool down;  ///< From rank 0 to the last; else from the last to rank 0.
+  bool down;  ///< It goes from rank 0 to the last rank; else from the last rank to rank 0.
 };
 
 /// What a zero-bubble schedule is found for. Every message takes `hop` seconds, and each rank has room for `limit`.

@@ -140,7 +140,7 @@ ScheduleProblem broken_chain(int s, const std::vector<int>& odd, const Micros& m
                       s - 1, s, micro, has)};
 }
 
-/// A stage without a forward: the number of the stage is left out, or it has other ops and lacks their forward.
+/// Explains a stage without a forward: either no op has its number, or its other ops lack their forward.
 ScheduleProblem no_forward(int s, const CsvSchedule& csv) {
   for (int rank = 0; rank < csv.schedule.device_count(); ++rank)
     for (const Op& op : csv.schedule.row(DeviceId{rank}))

@@ -23,8 +23,8 @@ class UnitTimes {
   }
 
   int transfers = 0, exposed = 0;
-  bool splits = false;  ///< Some backward is split.
-  bool fills = false;   ///< Some W runs where its rank would wait.
+  bool splits = false;  ///< Whether any backward is split.
+  bool fills = false;   ///< Whether any W runs where its rank would wait.
 
  private:
   /// The time at which the input of an op is available.

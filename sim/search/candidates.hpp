@@ -16,7 +16,7 @@ Placement placement_of(const ScheduleDef&);
 struct Candidate {
   PlanSpec plan;
   Placement placement = Placement::Linear;
-  /// For pipelines in both directions: the schedule that divides the micro-batches between them; else null.
+  /// The schedule that divides the micro-batches between two directions; null for pipelines in one direction.
   const ScheduleDef* both_ways = nullptr;
   Choice bound;  ///< What the plan is made of. No order of work has a shorter period or needs less memory.
 };
@@ -29,10 +29,10 @@ struct CandidateOptions {
 
 struct Candidates {
   std::vector<Candidate> list;  ///< Shortest bound first.
-  int plans = 0;                ///< All that were made, with those whose weights do not fit or that do not exist.
+  int plans = 0;                ///< All plans tried, with those whose weights do not fit or that do not exist.
   int too_large = 0;            ///< Plans whose weights, gradients and optimizer state alone exceed a device.
   Bytes least_memory;           ///< The least that the fullest device of one of those plans needs for them.
-  bool cut_short = false;       ///< Some were too large to simulate.
+  bool cut_short = false;       ///< Some plans were too large to simulate.
 };
 
 /// Plans for the model, the cluster and the samples in an iteration of an experiment, with every sensible number of

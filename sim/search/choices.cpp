@@ -308,11 +308,11 @@ class ChoiceSearch {
   std::vector<SchedulingPolicy> policies_;
   PlannedExperiment own_;
   ChoiceTable table_;
-  std::vector<Combination> tried_;  ///< By Choice::id.
+  std::vector<Combination> tried_;  ///< [Choice::id]
   PlanCache plans_;
   std::map<std::tuple<const ScheduleDef*, std::string, Placement>, Experiment> ordered_;
   ShortestChoices shortest_;
-  std::map<std::string, std::vector<Choice>> fronts_;  ///< By recomputation.
+  std::map<std::string, std::vector<Choice>> fronts_;  ///< Recomputation -> its Pareto front.
   std::set<std::string> ran_;                          ///< Schedules that could run one of the plans.
   std::map<std::string, std::string> refused_;         ///< Schedule -> why it could not run the first plan that failed.
 };

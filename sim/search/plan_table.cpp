@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kFewestIterations = 5;
 
-/// All are those that search, and the scenario's own.
+/// The planners that `words` names; "all" means every planner that searches, and the scenario's own.
 std::vector<std::string> names_of(const std::string& words, const std::string& own) {
   std::vector<std::string> names;
   if (words == "all") {
@@ -45,7 +45,7 @@ int used_devices(const Experiment& own) {
   return static_cast<int>(own.cluster->devices.size());
 }
 
-/// Some planner has to be told the number of stages, which the experiment's plan does not say.
+/// Whether any planner needs a number of stages that the experiment's plan does not have.
 bool needs_stages(const std::vector<std::string>& names, const Experiment& own) {
   if (own.plan.stages) return false;
   return std::any_of(names.begin(), names.end(), [&](const std::string& name) {

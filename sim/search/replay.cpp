@@ -36,7 +36,7 @@ const Choice* find(const std::vector<Choice>& list, const Choice& c) {
   return at == list.end() ? nullptr : &*at;
 }
 
-/// As covers() has it, with the periods where messages share links.
+/// covers() with the periods of the replay, where messages share links.
 bool covers_then(Choice a, Choice b) {
   if (!a.replayed || !a.replayed->ran()) return false;
   a.period = a.replayed->period, b.period = b.replayed->period;

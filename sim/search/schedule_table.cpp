@@ -115,7 +115,7 @@ Experiment experiment_with(const ScheduleDef& def, const std::string& placement,
   }
 }
 
-/// An update makes version u + 1 of version u, so gradients from version v are u - v updates behind.
+/// An update makes version u + 1 from version u, so gradients from version v are u - v updates old.
 int staleness(const Program& program) {
   int most = 0;
   for (const Instruction& i : program.instructions)

@@ -20,7 +20,7 @@ struct PointResult {
   std::string status = "ok", code, message;
   double seconds = 0;           ///< Wall time.
   std::string machine;          ///< Where measured figures come from.
-  std::vector<double> figures;  ///< In the order of metrics(); empty if it did not run. NaN: not known.
+  std::vector<double> figures;  ///< Ordered as metrics(); empty if it did not run. NaN: not known.
 
   bool ran() const { return status == "ok"; }
 };

@@ -79,7 +79,7 @@ int worker_count(const SweepOptions& options, const std::string& backend) {
 /// The chosen scenarios that have no result yet.
 struct OpenScenarios {
   std::vector<int> jobs;                   ///< The first point of each scenario.
-  std::map<std::string, int> points_with;  ///< For each hash, how many chosen points have it.
+  std::map<std::string, int> points_with;  ///< Hash -> number of chosen points that have it.
 };
 
 OpenScenarios open_scenarios(const SweepPlan& plan, const std::set<std::string>& finished, SweepProgress& progress) {

@@ -18,7 +18,7 @@ struct SweepOptions {
   Shard shard = {};
   std::string backend = {};  ///< Empty: the sweep's own.
   int jobs = 0;        ///< Workers; 0: one per core, or one if times are measured or several processes share the sweep.
-  Seconds timeout{0};  ///< For each point; zero: none.
+  Seconds timeout{0};  ///< Limit for each point; zero: none.
   bool retry = false;  ///< Run points again that crashed, timed out or failed in the backend.
   bool reuse = false;  ///< Results of other versions count.
   std::string out = {};   ///< Empty: the sweep's name with .db, in the working folder.

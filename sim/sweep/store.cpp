@@ -288,7 +288,7 @@ void check_results(const std::string& file) {
 
 SweepTable results_in(const std::string& file) {
   check_results(file);
-  // Who may only read leaves SQLite's files for the log behind.
+  // A read-only connection cannot remove the log files of SQLite, so a writable file is opened for writing.
   return table_of(Database(file, may_be_written(file) ? Database::Open::Write : Database::Open::Read));
 }
 

@@ -13,7 +13,7 @@ struct SweepRow {
   std::string settings;  ///< JSON: a map from path to value.
   std::string status, code, message;
   std::string hash;             ///< Hash of the scenario.
-  std::vector<double> figures;  ///< In the order of metrics(); NaN: not known.
+  std::vector<double> figures;  ///< Ordered as metrics(); NaN: not known.
 };
 
 /// The points of a sweep, in its order.

@@ -26,7 +26,7 @@ JobEnd job_end_from_bytes(const std::string&);
 
 struct WorkerOptions {
   int workers = 1;
-  Seconds timeout{0};                                 ///< For each job; zero: none.
+  Seconds timeout{0};                                 ///< Limit for each job; zero: none.
   std::function<bool()> stop = [] { return false; };  ///< Called several times a second; true stops at once.
 };
 

@@ -37,7 +37,7 @@ struct OptimizerDef {
   const config::MapSpec* fields;  ///< Null: none.
 };
 
-/// All of them, in the order of OptimizerKind.
+/// All optimizers, in the order of OptimizerKind.
 Catalog<OptimizerDef> optimizers();
 
 }  // namespace stagecraft

@@ -47,7 +47,7 @@ class Rows : public Dataset {
   std::unique_ptr<Kept[]> kept_;  ///< The first kRows rows; null where they are too large to keep.
 };
 
-/// All numbers of some operations.
+/// The number of values in the outputs of some operations.
 std::int64_t numbers(const std::vector<Operation>&);
 
 /// What tasks ask of a model; each throws InputError with `task` and what would fit when it is not so.

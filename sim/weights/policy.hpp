@@ -25,7 +25,7 @@ namespace weights {
 Catalog<WeightsDef> all();
 }
 
-/// What stands beside the name of any policy: `fidelity`.
+/// The field that every policy has in addition to its name: `fidelity`.
 const config::MapSpec& weights_fields();
 /// The rule that a checked `weights` map asks for. A policy without a released form of its own has one form.
 WeightsRule rule_of(const WeightsDef&, const config::Value& map);

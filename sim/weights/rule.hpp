@@ -6,7 +6,7 @@ namespace stagecraft {
 
 enum class ForwardWeights : std::uint8_t {
   Current,       ///< The newest version of the stage.
-  DoubleBuffer,  ///< One update behind: max(0, u - 1) in iteration u since the drain.
+  DoubleBuffer,  ///< One update old: max(0, u - 1) in iteration u since the drain.
   Vertical,      ///< One version for all stages: max(0, q - (D - 1)) / T for micro-batch q since the drain.
   Predict,       ///< The newest, moved on by a prediction.
 };
@@ -26,7 +26,7 @@ enum class Direction : std::uint8_t {
   Geometric,     ///< The sum of the next `horizon` steps with zero gradients.
 };
 
-/// Over how many updates a prediction reaches. k is the stage (0: input), D the depth, T micro-batches per update.
+/// How many updates ahead a prediction reaches. k is the stage (0: input), D the depth, T micro-batches per update.
 enum class Horizon : std::uint8_t {
   Exact,              ///< Updates between the forward and its backward, counted in the list of ops.
   StageDepth,         ///< ceil((D - 1 - k) / T), always.

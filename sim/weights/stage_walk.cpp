@@ -171,7 +171,7 @@ WeightRead StageWalk::forward(const Op& op, int& thing) {
   return {};
 }
 
-/// A recomputation comes first and predicts; the backward, and the weight gradient behind it, use the same.
+/// A recomputation comes first and predicts; the backward and the weight gradient after it use the same weights.
 WeightRead StageWalk::backward(const Op& op, int& thing) {
   if (rule_.backward == BackwardWeights::Current) return version(updates_, op, thing);
   const Used& used = at_micro(used_, op.micro, Used{});

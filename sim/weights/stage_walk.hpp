@@ -11,10 +11,10 @@ namespace stagecraft {
 struct StagePlace {
   int stage = 0;          ///< k: stages on the longest path less those from here on; 0 at the input of a chain.
   int depth = 1;          ///< D: stages on the longest path.
-  int micro_batches = 1;  ///< T: of one update.
+  int micro_batches = 1;  ///< T: micro-batches of one update.
 };
 
-/// Updates that the prediction for a forward reaches ahead; `exact` are those until its backward. 0: none is needed.
+/// Updates that the prediction for a forward reaches ahead, with `exact` updates until its backward. 0: none is needed.
 int forward_horizon(Horizon, const StagePlace&, int exact);
 /// Updates that the prediction for a backward reaches ahead: none where the horizon ends at the backward itself.
 int backward_horizon(Horizon, const StagePlace&);
@@ -29,11 +29,11 @@ class StageDelays {
   int of(int micro) const;  ///< 0 for a micro-batch without a backward.
 
  private:
-  std::vector<std::int32_t> forward_, backward_;  ///< By micro-batch; -1: none.
+  std::vector<std::int32_t> forward_, backward_;  ///< [micro-batch]; -1: none.
   int updates_ = 0, most_ = 0;
 };
 
-/// How many things are alive at once, when each lives from where it is made to where it is used last.
+/// Counts the weight buffers alive at once; each lives from where it is made to where it is last used.
 class Lifetimes {
  public:
   int make(int at);
@@ -50,13 +50,13 @@ class StageWalk {
   /// `all` has seen every op of the stage on the device.
   StageWalk(const Plan&, StageId, const StagePlace&, int drain_every, const WeightsRule&, const StageDelays& all);
   WeightRead next(const Op&);
-  /// When all ops have been read.
+  /// Call after next() has seen all ops.
   StageNeeds needs();
 
  private:
   struct Prediction {
     int version = 0, thing = -1;
-    int window = -1;  ///< That shares it.
+    int window = -1;  ///< Update whose micro-batches share the prediction.
   };
   struct Used {
     WeightRead forward, backward;
@@ -72,15 +72,15 @@ class StageWalk {
 
   const Stage& stage_;
   StagePlace place_;
-  int per_iteration_, own_, drain_every_;  ///< Micro-batches of an iteration, and those that the stage runs itself.
+  int per_iteration_, own_, drain_every_;  ///< Micro-batches of an iteration, and of them the stage's own.
   WeightsRule rule_;
   const StageDelays& all_;
   int at_ = 0, updates_ = 0;
   int drained_ = 0, base_ = 0;  ///< First iteration since the drain before the op, and updates done by then.
   int window_ = 0;              ///< Updates from the drain to the one that the op's micro-batch goes into.
-  std::vector<int> versions_;   ///< What lives, by version.
-  Prediction predictions_[2];   ///< The last for forwards, and for backwards.
-  std::vector<Used> used_;      ///< By micro-batch.
+  std::vector<int> versions_;   ///< [version]: its number in `lifetimes_`.
+  Prediction predictions_[2];   ///< The last prediction for forwards, and for backwards.
+  std::vector<Used> used_;      ///< [micro-batch]
   Lifetimes lifetimes_;
 };
 

@@ -1,4 +1,4 @@
-// The view in the address: what differs from the first view, behind #.
+// The view in the address: what differs from the first view, after #.
 
 /** state: {name: text}; fixed settings are an object within. */
 function addressOf(state, first) {

@@ -1,4 +1,4 @@
-// Everything beside the drawing. Text goes in as text, so that no name can become part of the page.
+// Everything except the drawing. Text goes in as text, so that no name can become part of the page.
 
 function isMeasured({ results }) { return results.provenance.clock !== 'simulated'; }
 

@@ -91,7 +91,8 @@ void refuse_idle(const Arguments& a, const ScheduleDef& def) {
     if (a.has(name)) throw InputError(fmt::format("--{}: the schedule '{}' has no backward", name, def.name));
 }
 
-/// Without a flush the pipeline is full only in many iterations. There is no text to point at with lines.
+/// Checks a schedule by name: all iterations without a flush, because one does not fill the pipeline. Problems of cells
+/// become problems of ops, because there is no text whose lines they could name.
 CheckedFile checked_name(const Arguments& a, const AskedOrder& asked, bool flushes, const FileCheckOptions& options) {
   const Schedule order = without_updates(flushes ? asked.one : asked.all);
   CheckedFile checked = checked_order(a, to_csv(order), asked.name, options);

@@ -46,7 +46,7 @@ void check_options(const Command& command, int argc, char** argv) {
   }
 }
 
-/// In the words of a person: CLI11 counts values.
+/// Rewords CLI11's messages, which count values.
 std::string reworded(const CLI::ParseError& error) {
   const std::string text = error.what();
   const std::size_t colon = text.find(": At Most 1 required");
@@ -96,7 +96,7 @@ int run(int argc, char** argv) {
     add_command(app, *commands::all()[i], arguments[i]);
     names.emplace_back(commands::all()[i]->name);
   }
-  if (argc > 1 && std::string(argv[1]) == "help") {  // As many a tool takes it.
+  if (argc > 1 && std::string(argv[1]) == "help") {  // Many tools accept `help`.
     std::swap(argv[1], argv[argc - 1]);
     static std::string help = "--help";
     argv[argc - 1] = help.data();

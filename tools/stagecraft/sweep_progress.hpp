@@ -21,7 +21,7 @@ class SweepProgressLine {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-/// From here to its end, Ctrl-C is noted and does not end the process; one that was to be ignored still is.
+/// While it lives, Ctrl-C is noted and does not end the process; a signal that was ignored before stays ignored.
 class NotedInterrupt {
  public:
   NotedInterrupt();

@@ -54,7 +54,7 @@ double one_machine(std::vector<Job>);
 
 /// The earliest start of the k-th F, I and W of each stage (head), and the least time after the k-th last (tail),
 /// counted in the order in which they run, for any order of micro-batches. For one rank, heads count from its own first
-/// start and tails to its own last end; work that does not come from the rank, or does not return to it, is left out.
+/// start and tails to its own last end, and only work counts that comes from the rank and returns to it.
 class HeadTailTimes {
  public:
   static constexpr int kAll = -1;

@@ -38,7 +38,7 @@ struct StageTimes {
 struct Output {
   int piece = 0;
   double sending = 0;  ///< How long the sender's network card is busy.
-  double delay = 0;    ///< From the end of sending to the arrival.
+  double delay = 0;    ///< Time from the end of sending to the arrival.
   bool exact = true;   ///< False between replicas, whose routes differ.
 };
 

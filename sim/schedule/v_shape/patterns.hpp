@@ -23,7 +23,7 @@ constexpr int kSteepest = 5;
 /// Every pattern of the first rank, ordered by the step of F1.
 std::vector<VPattern> v_tops();
 
-/// Nothing when two passes share a step.
+/// The patterns of all ranks for a slope; nothing when two passes share a step.
 std::optional<std::vector<VPattern>> patterns_of(const VSlope&, int ranks);
 
 /// Whether there are patterns. O(1).

@@ -126,7 +126,8 @@ std::string in_format(const ScheduleTable& table, const std::string& format) {
   return format == "json" ? schedules_json(table) + "\n" : to_text(table);
 }
 
-/// What `compare --schedules` takes beside the scenario. None has a fallback, so that it shows when one was given.
+/// Arguments of `compare --schedules` other than the scenario. They have no fallback, so that has() says which are
+/// given.
 std::vector<Argument> compare_schedules_arguments() {
   using Kind = Argument::Kind;
   return {{"--schedules", Kind::Text,

@@ -12,7 +12,7 @@
 namespace stagecraft::commands {
 namespace {
 
-/// What a backend says of the machine behind it, below its line of version_text(), but what that says already.
+/// The facts of a backend about its machine, to print below its line of version_text(), without what that line says.
 std::string facts_of(const BackendDef& backend) {
   const std::string why = backend.why_not();
   std::string text;

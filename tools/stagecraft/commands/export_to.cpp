@@ -91,7 +91,7 @@ Order one_iteration(Plan plan, Schedule schedule, int slices) {
     return devices;
   };
   for (Stage& stage : plan.stages) stage.place_on(renumbered(stage.devices()));
-  plan.reductions = derive_reductions(plan);  // Updates are left out, so ties do not matter.
+  plan.reductions = derive_reductions(plan);  // The order has no updates, so ties do not matter.
   return {std::move(plan), std::move(one), slices};
 }
 

@@ -37,8 +37,8 @@ std::string base_in(const SweepTable& table) {
   return base ? base->text : "SCENARIO";
 }
 
-/// The scenario of a sweep whose file stands beside the results, in the working folder or among those with names, and
-/// still says the same.
+/// The scenario of a sweep, from a sweep file that still has the same text: next to the results, in the working folder
+/// or in the library.
 std::optional<std::string> found_base(const SweepTable& table, const std::string& results) {
   std::vector<std::string> files{(fs::path(results).parent_path() / (table.name + ".yaml")).string(),
                                  table.name + ".yaml"};
@@ -51,7 +51,7 @@ std::optional<std::string> found_base(const SweepTable& table, const std::string
   return std::nullopt;
 }
 
-/// As people call it: by its name where it has one.
+/// The name of a scenario file where it has one; else its path.
 std::string called(const std::string& file) {
   for (const NamedFile& f : named_files(FileKind::Scenario))
     if (f.path == file) return f.name;
@@ -84,7 +84,7 @@ bool is_sweep_file(const std::string& given) {
 }
 
 /// The page of a sweep, to be written to `out`. `base`: its scenario; empty where it has to be found by the sweep's
-/// name, beside the results or among those that have names.
+/// name, next to the results or in the library.
 SweepPage sweep_page(const SweepTable& table, const std::string& results, const std::string& base,
                      const std::string& out) {
   const auto found = base.empty() ? found_base(table, results) : base;
@@ -130,7 +130,7 @@ bool is_folder(const std::string& given) {
   return std::filesystem::is_directory(given, error);
 }
 
-/// Also of a file that is not there.
+/// Whether `given` names results of a sweep, even if the file does not exist.
 bool means_results(const std::string& given) {
   return is_sweep_results(given) || (given.ends_with(".db") && !is_folder(given));
 }

@@ -92,7 +92,7 @@ void suggest_fluid(const Program& program, const std::string& backend) {
 int execute(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "json"});
-  get_from(backends::all(), "backend", a.text("backend"));  // A slip there is said at once, not behind the planning.
+  get_from(backends::all(), "backend", a.text("backend"));  // Reports a wrong name before planning starts.
   if (a.has("html")) check_output_of(a, "html");
   const CompiledExperiment compiled = compile(load_experiment(a.text("FILE"), a.list("set")));
   if (a.has("html")) check_page_size(compiled.program.size());

@@ -35,7 +35,7 @@ Program program_of(const Arguments& a, const AskedOrder& q) {
   return program;
 }
 
-/// In stashes of a stage, along the order alone: times may be zero.
+/// Peak memory of each rank in stashes of a stage. It follows from the order alone, because times may be zero.
 std::vector<double> peaks_of(const Arguments& a, const AskedOrder& q) {
   Plan plan = q.plan;
   plan.mini_batch *= kIterations;
@@ -45,7 +45,7 @@ std::vector<double> peaks_of(const Arguments& a, const AskedOrder& q) {
   return peaks;
 }
 
-/// Without the noise of sums.
+/// Twelve digits, which hide the rounding errors of sums.
 std::string rounded(double value) { return fmt::format("{:.12g}", value); }
 
 std::string numbers_text(const Report& report, const std::vector<double>& peaks) {
