@@ -25,7 +25,7 @@ inline SampleRange samples_of(const Stage& stage, int micro, int replica) {
   return {start + size * replica / replicas, start + size * (replica + 1) / replicas};
 }
 
-/// Samples of each micro-batch that a replica has a part in.
+/// Number of samples that a replica handles of each micro-batch that it has a part in.
 inline std::int64_t samples_at_once(const Stage& stage, int replica) {
   const SampleRange share = samples_of(stage, replica % stage.turns(), replica);
   return share.high - share.low;
@@ -36,13 +36,13 @@ struct ReplicaRange {
   int first = 0, end = 0;
 };
 
-/// Those that have a part in the micro-batch.
+/// The replicas that have a part in the micro-batch.
 inline ReplicaRange replicas_of(const Stage& stage, int micro) {
   if (stage.share == Share::MicroBatches) return {micro % stage.turns(), micro % stage.turns() + 1};
   return {0, stage.replicas()};
 }
 
-/// Of those, the ones that have samples from `sample` on, which is in the micro-batch or before it.
+/// The replicas whose part of the micro-batch ends after `sample`, which is in the micro-batch or before it.
 inline ReplicaRange replicas_from(const Stage& stage, int micro, std::int64_t sample) {
   ReplicaRange range = replicas_of(stage, micro);
   const std::int64_t within = sample - micro * static_cast<std::int64_t>(stage.micro_batch_size);
@@ -53,9 +53,8 @@ inline ReplicaRange replicas_from(const Stage& stage, int micro, std::int64_t sa
   return range;
 }
 
-/// Calls visit(micro, replica, samples) for every piece of `other` that shares samples with one piece of `stage`, where
-/// `samples` are those they share, as a SampleRange. With equal sizes and no replicas that is the same micro-batch
-/// alone.
+/// Calls visit(micro, replica, samples) for every piece of `other` that shares samples with one piece of `stage`;
+/// `samples` is the SampleRange that both share. With equal sizes and no replicas, only the same micro-batch does.
 template <class Visit>
 void for_each_shared_range(const Stage& stage, int micro, int replica, const Stage& other, Visit&& visit) {
   if (stage.micro_batch_size == other.micro_batch_size && stage.devices().size() == 1 && other.devices().size() == 1) {
@@ -76,7 +75,7 @@ void for_each_shared_range(const Stage& stage, int micro, int replica, const Sta
   }
 }
 
-/// The number of shared samples alone: visit(micro, replica, samples).
+/// Like for_each_shared_range(), but visit(micro, replica, samples) gets the number of shared samples.
 template <class Visit>
 void for_each_overlap(const Stage& stage, int micro, int replica, const Stage& other, Visit&& visit) {
   for_each_shared_range(stage, micro, replica, other, [&](int m, int r, SampleRange shared) {
@@ -84,8 +83,8 @@ void for_each_overlap(const Stage& stage, int micro, int replica, const Stage& o
   });
 }
 
-/// Numbers the pieces (stage, micro-batch, replica) of all iterations one after the other. Of a replica that has no
-/// part in the micro-batch there is none.
+/// Numbers the pieces (stage, micro-batch, replica) of all iterations consecutively. A replica without a part in a
+/// micro-batch has no piece of it.
 class PieceIndex {
  public:
   PieceIndex(const Plan& plan, int iterations);
@@ -96,7 +95,7 @@ class PieceIndex {
   std::size_t size() const { return size_; }
 
  private:
-  IdVector<StageId, std::size_t> base_, each_;  ///< The first piece of a stage, and its pieces of a micro-batch.
+  IdVector<StageId, std::size_t> base_, each_;  ///< First piece of each stage, and its number of pieces a micro-batch.
   std::size_t size_ = 0;
 };
 
@@ -106,7 +105,7 @@ struct EdgeLists {
   explicit EdgeLists(const Plan& plan);
 };
 
-/// Where a device stands among others; -1: it does not.
+/// Position of a device in a list; -1 if the list does not have it.
 int place_of(const std::vector<DeviceId>& devices, DeviceId);
 /// Which replica of its stage a device is: -1 when the stage does not run there.
 int replica_on(const Stage& stage, DeviceId device);

@@ -9,11 +9,11 @@ namespace stagecraft {
 
 /// Which rank runs which stage of a chain, p ranks.
 enum class Placement {
-  Any,           ///< No rule: each stage has a rank of its own, as the plan has it.
+  Any,           ///< No rule: each stage has a separate rank, in the order of the plan.
   Linear,        ///< Stage s on rank s.
-  Loop,          ///< s % p: round and round.
-  V,             ///< There and back once: rank r has stages r and 2p-1-r.
-  Wave,          ///< There and back any number of times.
+  Loop,          ///< Round-robin: stage s on rank s % p.
+  V,             ///< Down the ranks and back up once: rank r has stages r and 2p-1-r.
+  Wave,          ///< Down the ranks and back up any number of times.
   Bidirectional  ///< A second copy of the p stages runs the other way: stage p+s on rank p-1-s.
 };
 
@@ -32,7 +32,7 @@ constexpr int kManyChunks = 1 << 20;
 struct Placing {
   Placement placement = Placement::Any;
   ChunkRange chunks;
-  int (*turn)(int ranks, int micro_batches) = nullptr;  ///< Both directions: micro-batches that follow each other.
+  int (*turn)(int ranks, int micro_batches) = nullptr;  ///< Bidirectional: consecutive micro-batches in one direction.
   friend bool operator==(const Placing&, const Placing&) = default;
 };
 
@@ -41,7 +41,7 @@ ChunkRange chunks_of(Placement);
 
 int rank_of(Placement, int stage, int ranks);
 
-/// The most ranks, at most `devices`, that divide the stages into as many chunks as are allowed; 0 when there are none.
+/// The largest number of ranks, at most `devices`, that gives each rank an allowed number of stages; 0 if none does.
 int ranks_for(const Placing&, int stages, int devices);
 
 /// Adds the second copy of a chain of p stages, which runs the other way: stage p+s is the twin of stage s, on the
@@ -49,7 +49,7 @@ int ranks_for(const Placing&, int stages, int devices);
 /// when it is 0.
 void add_way_back(Plan&, int turn);
 
-/// A plan without a model. `turn`: of pipelines in both directions.
+/// A plan without a model. `turn`: see add_way_back().
 Plan placed_plan(Placement, int ranks, int chunks, int micro_batches, int turn = 0);
 
 }  // namespace stagecraft

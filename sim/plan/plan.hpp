@@ -13,27 +13,27 @@
 
 namespace stagecraft {
 
-/// What the replicas of a stage divide: the samples of each micro-batch, or the micro-batches, which they take in turn
-/// (PipeDream's 1F1B-RR).
+/// Whether the replicas of a stage divide the samples of each micro-batch, or the micro-batches, which they take
+/// round-robin (PipeDream's 1F1B-RR).
 enum class Share : std::uint8_t { Samples, MicroBatches };
 
 /// A convex part of the model (`shape` says which, and how it is divided) and the devices that run it.
 struct Stage {
   std::string name;
   StageShape shape;
-  Mesh dense, expert;  ///< One set of devices: dense layers run on `dense`, experts on `expert`. place_on() makes both.
+  Mesh dense, expert;  ///< One set of devices: dense layers run on `dense`, experts on `expert`. place_on() sets both.
   Share share = Share::Samples;  ///< What the data axis shares.
   int micro_batch_size = 1;      ///< Samples.
   int group = 1;                 ///< k of kFkB: micro-batches done forward, then backward, together.
   std::vector<int> micros;       ///< Micro-batches of one iteration that it runs, ascending; empty: all. Pipelines in
                                  ///< both directions divide an iteration.
-  StageId twin;  ///< The stage that runs the others, with a copy of the same weights; mostly there is none.
+  StageId twin;  ///< The stage that runs the other micro-batches with a copy of the same weights; usually not valid.
 
   const std::vector<DeviceId>& devices() const { return dense.devices; }
-  /// Lays both meshes over these devices, with as many replicas as they make.
+  /// Places both meshes on these devices, with the number of replicas that they allow.
   void place_on(std::vector<DeviceId> devices);
   int replicas() const { return shape.degrees.replicas; }
-  /// Micro-batches that its replicas work on side by side: replica r has a part in every turns()-th, from number r on.
+  /// Micro-batches that its replicas run in parallel: replica r has a part in every turns()-th, from number r on.
   int turns() const { return share == Share::MicroBatches ? replicas() : 1; }
 };
 
@@ -43,7 +43,7 @@ Stage on_one_device(Stage);
 /// Data that flows from one stage to another: forward, and its gradient back.
 struct StageEdge {
   StageId from, to;
-  Bytes bytes;  ///< For one sample. Zero: an order, which costs a message of no bytes each way.
+  Bytes bytes;  ///< Bytes of one sample. Zero: only an order, which costs an empty message each way.
 };
 
 /// Who does what: stages as a DAG, with devices and replicas.
@@ -56,24 +56,24 @@ struct Plan {
   IdVector<ReductionId, Reduction> reductions;
 
   int stage_count() const { return static_cast<int>(stages.size()); }
-  /// Stages of the model: two that hold copies of the same weights count once.
+  /// Number of stages of the model: two stages that hold copies of the same weights count once.
   int different_stages() const;
   const Stage& stage(StageId s) const { return stages[s]; }
   /// Micro-batches of this stage's size in one iteration.
   int micro_batches(StageId s) const { return mini_batch / stage(s).micro_batch_size; }
-  /// Those of them that the stage runs itself.
+  /// Micro-batches in one iteration that the stage runs itself; its twin runs the others.
   int own_micro_batches(StageId s) const {
     return stage(s).micros.empty() ? micro_batches(s) : static_cast<int>(stage(s).micros.size());
   }
-  /// Those that each of its replicas has a part in.
+  /// Micro-batches in one iteration that each replica of the stage has a part in.
   int replica_micro_batches(StageId s) const { return own_micro_batches(s) / stage(s).turns(); }
   Digraph graph() const;
   /// Last device that any stage names, plus one.
   int device_count() const;
 };
 
-/// All devices below `count`: first those of the stages, in the order in which the stages name them, then the others.
-/// Ties are broken in this order, so the order of the cluster does not matter.
+/// All devices below `count`: first the devices of the stages, in the order in which the stages name them, then the
+/// others. Ties are broken in this order, so the order of the cluster does not matter.
 std::vector<DeviceId> devices_by_stage(const Plan&, int count);
 
 /// The pipeline rank of each device of the plan. Devices that have a part in the same micro-batches of the same stages

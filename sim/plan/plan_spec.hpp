@@ -25,13 +25,13 @@ struct PlannerOptions {
 /// many plans set members. A planner ignores the members that it has no field for.
 struct PlanSpec {
   const PlannerDef* planner = nullptr;
-  std::optional<int> stages;     ///< Nothing: the planner decides, or the stages are written out.
+  std::optional<int> stages;     ///< Nothing: the planner decides, or the scenario lists the stages.
   int replicas = 1;              ///< Devices of each stage.
   int micro_batch_size = 1;      ///< Samples of one micro-batch.
   Share share = Share::Samples;  ///< What replicas divide.
   std::optional<Recomputation> recompute = Recomputation::None;  ///< Nothing: the planner chooses.
-  std::optional<Placement> placement;                            ///< Nothing: what the schedule goes with.
-  std::optional<std::vector<DeviceId>> devices;                  ///< Nothing: all of the cluster.
+  std::optional<Placement> placement;                            ///< Nothing: the placement of the schedule.
+  std::optional<std::vector<DeviceId>> devices;                  ///< Nothing: all devices of the cluster.
   bool sequential = false;                                       ///< Parallel branches run one after the other.
   bool straight = false;                                         ///< Every stage has one device.
   std::optional<Bytes> memory;                                   ///< Memory of each device, in place of its type's.
@@ -64,7 +64,7 @@ PlanSpec default_plan_spec(const PlannerDef&, const Cluster&);
 PlanSpec plan_spec_for(const PlannerDef&, const PlanSpec& other, int stages, const Cluster&);
 
 /// "{planner: balanced, micro_batch_size: 2, stages: 4, devices: [\"a\", \"b\"]}": the map as YAML on one line, of the
-/// members that differ from what they are when nobody sets them.
+/// members that differ from their defaults.
 std::string to_text(const PlanSpec&, const Cluster&);
 
 }  // namespace stagecraft

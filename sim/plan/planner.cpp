@@ -100,7 +100,7 @@ std::vector<DeviceId> available_devices(const PlannerInput& input) {
 config::Field recompute_field(bool automatic) {
   std::vector<std::string> words{"none", "selective", "full"};
   std::string doc =
-      "What backward needs and a stage makes again, to keep less in memory: nothing; selective, the inside of each "
+      "What a stage recomputes for its backward, to keep less in memory: none, nothing; selective, the inside of each "
       "attention (scores, softmax, context), a layer at a time; full, its whole forward";
   if (automatic) {
     words.insert(words.begin(), "auto");

@@ -19,24 +19,24 @@ struct PlannerInput {
   const Cluster& cluster;
   const CostTable& costs;
   const PlanSpec& options;
-  int micro_batches;     ///< In one iteration.
+  int micro_batches;     ///< Number in one iteration.
   Placing placing = {};  ///< Where the schedule wants the stages.
 };
 
-/// What a planner knows about its plan.
+/// Predictions of a planner about its plan.
 struct PlannerReport {
-  Seconds predicted = {};  ///< Time of one micro-batch in the steady state, by the planner's own model; 0: it has none.
-  Bytes memory = {};       ///< Memory of the fullest device, by that model; 0: unknown.
-  Seconds lower_bound = {};       ///< No plan of its kind takes less, by that model; 0: none is known.
-  std::string bound_reason = {};  ///< Why: "the search was exhaustive", "all work shared evenly".
-  std::int64_t states = 0;        ///< Partial plans that were looked at.
+  Seconds predicted = {};         ///< Time of one micro-batch in the steady state, by the planner's model; 0: unknown.
+  Bytes memory = {};              ///< Memory of the fullest device, by that model; 0: unknown.
+  Seconds lower_bound = {};       ///< No plan of its kind takes less, by that model; 0: unknown.
+  std::string bound_reason = {};  ///< Reason for the bound: "the search was exhaustive", "all work shared evenly".
+  std::int64_t states = 0;        ///< Partial plans that the search visited.
 };
 
 struct Planned : PlannerReport {
   Plan plan;
 };
 
-/// One way to cut and place: one file in sim/plan/planners/.
+/// One method to cut the model and place the stages: one file in sim/plan/planners/.
 struct PlannerDef {
   std::string_view name, summary, source;
   const config::MapSpec* fields;
@@ -52,34 +52,34 @@ Catalog<PlannerDef> all();
 /// The edges that a division of the layers implies: one for each pair of stages with a tensor between them.
 void add_data_edges(Plan&, const ModelGraph&);
 
-/// Sets the mini-batch: micro-batches of the largest stage size.
+/// Sets the mini-batch to the number of micro-batches times the largest micro-batch size of a stage.
 void count_samples(Plan&, const PlannerInput&);
 
-/// What every planner of whole stages ends with: count_samples(), data edges, the sequence when it is asked for, and
+/// The last step of every planner of whole stages: count_samples(), data edges, make_sequential() if `sequential`, and
 /// check_plan().
 void finish_plan(Plan&, const PlannerInput&, bool sequential);
 
-/// The option `share` of planners that make replicas, and what it says.
+/// The option `share` of planners that make replicas, and its value for a word.
 config::Field share_field();
 Share parse_share(std::string_view word);
 
-/// The option `recompute`: none, selective or full, or with `automatic` also auto, which comes first then.
+/// The option `recompute`: none, selective or full; with `automatic` also auto, which is then the default.
 config::Field recompute_field(bool automatic = false);
 /// The kinds of recomputation that make a difference for the model, least first.
 std::vector<Recomputation> recomputations(const ModelGraph&);
-/// The kinds to try: the one of the option, or all if the planner chooses. InputError where it is selective and the
-/// model has no attention core.
+/// The kinds to try: the one of the option, or all if the planner chooses. InputError if the option is selective and
+/// the model has no attention core.
 std::vector<Recomputation> recomputations(const PlanSpec&, const ModelGraph&);
 std::vector<Recomputation> recomputations(std::optional<Recomputation> asked, const Where&, const ModelGraph&);
 
-/// Memory of a device as a planner counts it, with what was reserved beside it: nothing where the option `memory` says
-/// how much there is, or where types with as much reserve differently.
+/// Text of a device's memory as a planner counts it, with the reserved memory. The reserve is not shown if the option
+/// `memory` sets the size, or if types with equal memory reserve different amounts.
 std::string room_text(const PlannerInput&, Bytes room);
 
 /// The devices with these names (a list, or one alone); an unknown name is a problem at its place.
 std::vector<DeviceId> read_devices(const config::Value& names, const Cluster&, const std::string& path,
                                    config::Problems&);
-/// Those of the option `devices`, or all of the cluster where it is left out.
+/// The devices of the option `devices`, or all devices of the cluster without it.
 std::vector<DeviceId> available_devices(const PlannerInput&);
 
 }  // namespace stagecraft

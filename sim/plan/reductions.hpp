@@ -13,8 +13,8 @@ struct Plan;
 struct ModelGraph;
 using ReductionId = Id<struct ReductionTag>;  ///< Index into Plan::reductions.
 
-/// Why several devices hold the same parameters. A class of parameters whose copies lie on other devices than those of
-/// its stage gets a source here: experts, on the data axis of their own mesh; norms, on the tensor axis.
+/// Why several devices hold the same parameters. A class of parameters whose copies lie on other devices than the
+/// stage's gets a source here: experts, on the data axis of their own mesh; norms, on the tensor axis.
 enum class ReductionSource : std::uint8_t {
   Replicas,       ///< The replicas of a stage and of its twin hold all of its parameters.
   TiedParameters  ///< Layers of several stages share parameters, and each of these stages holds a copy.

@@ -4,10 +4,10 @@
 
 namespace stagecraft::msr {
 
-/// The fastest pipeline on one level, found by looking at every division into stages and replicas; nothing when none is
-/// allowed. Infeasible when there are more than `most` of them.
+/// The fastest pipeline on one level, found by trying every division into stages and replicas; nothing when none is
+/// allowed. Infeasible when there are more than `most` divisions.
 std::optional<FoundPipeline> search_all(const Workload&, const PipeDreamOptions&, std::int64_t most);
-/// The same on devices of several types, with every choice of them for each stage.
+/// The fastest pipeline on devices of several types; also tries every choice of devices for each stage.
 std::optional<FoundPipeline> search_all(const MixedWork&, const PipeDreamOptions&, std::int64_t most);
 
 }  // namespace stagecraft::msr

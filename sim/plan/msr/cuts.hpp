@@ -7,8 +7,8 @@
 
 namespace stagecraft::msr {
 
-/// The places where a pipeline may be cut: sets of layers that hold the inputs of all their layers. Larger sets come
-/// later; the first is empty, the last has every layer. A stage is what one set has more than another one inside it.
+/// The positions where a pipeline may be cut: sets of layers that contain the inputs of all their layers. Larger sets
+/// come later; the first is empty, the last has every layer. A stage is the difference of two nested sets.
 class Cuts {
  public:
   explicit Cuts(int layers) : layers_(layers), words_((static_cast<std::size_t>(layers) + 63) / 64) {}
@@ -16,7 +16,7 @@ class Cuts {
   int layers() const { return layers_; }
   int count() const { return count_; }
   bool has(int cut, int layer) const;
-  bool contains(int larger, int smaller) const;  ///< Also itself.
+  bool contains(int larger, int smaller) const;  ///< A cut contains itself.
   std::vector<int> layers_between(int smaller, int larger) const;
   void add(const std::vector<std::uint64_t>& set);
   std::size_t words() const { return words_; }
@@ -29,14 +29,14 @@ class Cuts {
   std::vector<std::uint64_t> bits_;
 };
 
-/// All such sets; Infeasible when there are more than `most`.
+/// All sets of layers that contain their inputs; Infeasible when there are more than `most`.
 Cuts all_cuts(const Digraph&, int most);
 
-/// Those that PipeDream's released optimizer reaches: after the first layer it adds one that reads a layer it has, with
-/// all that this one needs. Another source therefore comes along with the first layer that needs it.
+/// The cuts that PipeDream's released optimizer reaches: after the first layer it adds a layer that reads one of the
+/// set, with all inputs of that layer. So another source enters together with the first layer that needs it.
 Cuts cuts_after_first(const Digraph&, int most);
 
-/// Beginnings of a chain.
+/// The first 0, 1, ... layers of a chain.
 Cuts listed_cuts(int layers);
 
 }  // namespace stagecraft::msr

@@ -16,7 +16,7 @@ struct MixedStage {
 };
 
 struct MixedPipeline {
-  double seconds = 0;  ///< Of the slowest stage.
+  double seconds = 0;  ///< Seconds of the slowest stage.
   std::vector<MixedStage> stages;
   std::int64_t states = 0;
 };
@@ -25,9 +25,9 @@ struct MixedPipeline {
 /// infinite where it cannot be.
 using StageSeconds = std::function<double(int from, int to, const DeviceMix&, int behind)>;
 
-/// The stages with the least time of the slowest, of all divisions and all choices of devices of several types; nothing
-/// when none can be. A stage takes no more than `most` devices. With L(c, n) the least for the layers behind cut c when
-/// they use n devices of each type:
+/// The stages with the least time of the slowest, over all divisions and all choices of devices of several types;
+/// nothing when no division is possible. A stage takes at most `most` devices. With L(c, n) the least time for the
+/// layers after cut c on n devices of each type:
 ///
 ///   L(c, n) = min over cuts c' after c and mixes t within n of max(L(c', n - t), seconds(c, c', t, |n - t|))
 std::optional<MixedPipeline> search_mixed(const Cuts&, const std::vector<int>& counts, int most, bool all_used,

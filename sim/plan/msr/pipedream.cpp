@@ -5,7 +5,7 @@
 //   a last stage   A = min over cuts c between and r < m of max(A[a][c][m-r], stage(c, b, r), edge(c, r), edge(b, r))
 //
 // On the next level A[a][b][all] stands for the seconds of layers a to b on one machine. Only the answers for all
-// machines of a level are kept; the others of the start a are made again where the pipeline is read off.
+// machines of a level are kept; the other answers for the start a are recomputed when the pipeline is read off.
 
 #include "sim/plan/msr/pipedream.hpp"
 

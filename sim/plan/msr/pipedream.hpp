@@ -10,14 +10,14 @@ namespace stagecraft::msr {
 
 /// How replicas and stages pay for their messages.
 enum class Formula {
-  Released,  ///< The sum of compute and all-reduce, the latter of 4(m-1)/m weights; m replicas share what comes in.
-  Paper      ///< The longer of compute and all-reduce, the latter of 2(m-1) weights.
+  Released,  ///< Sum of compute and an all-reduce of 4(m-1)/m weights; m replicas share the received bytes.
+  Paper      ///< The longer of compute and an all-reduce of 2(m-1) weights.
 };
 
-/// Machines of one kind side by side, each made of the machines of the level before.
+/// Machines of one kind next to each other, each made of the machines of the level before.
 struct Level {
   int machines = 1;
-  double bandwidth = 1;  ///< Bytes a second, of each.
+  double bandwidth = 1;  ///< Bytes a second of each machine.
   int most_replicas = machines;
 };
 
@@ -25,9 +25,9 @@ struct PipeDreamOptions {
   std::vector<Level> levels;  ///< Innermost first.
   Formula formula = Formula::Released;
   double transfers = 1;          ///< Share of the bytes between stages that is sent.
-  bool straight = false;         ///< No replicas.
+  bool straight = false;         ///< Every stage has one replica.
   bool fewer = false;            ///< Machines may stand idle.
-  std::optional<double> memory;  ///< Bytes of a machine, which what the released test counts may not exceed.
+  std::optional<double> memory;  ///< Bytes of a machine, a limit on what the released code counts.
 };
 
 /// The layers between two cuts, on these devices.
@@ -37,29 +37,29 @@ struct FoundStage {
 };
 
 struct FoundPipeline {
-  double seconds = 0;  ///< Between two micro-batches.
+  double seconds = 0;  ///< Seconds between two micro-batches.
   std::vector<FoundStage> stages;
   std::int64_t states = 0;
 };
 
-/// The fastest pipeline on all machines by the dynamic programme of PipeDream; nothing when no pipeline is allowed.
+/// The fastest pipeline on all machines by the dynamic program of PipeDream; nothing when no pipeline is allowed.
 std::optional<FoundPipeline> search_pipedream(const Workload&, const PipeDreamOptions&);
 
 /// Seconds between two micro-batches of stages one after the other, on one level; infinite where memory forbids one.
 double period_of(const Workload&, const std::vector<FoundStage>&, const PipeDreamOptions&);
 
-/// The same layers on several types of devices: work[t] has the seconds of type t, type_of[d] is the type of device d.
+/// Layers on several types of devices: work[t] has the layers' seconds on type t, type_of[d] is the type of device d.
 struct MixedWork {
   std::vector<Workload> work;
   std::vector<int> type_of;
 
-  std::vector<int> counts() const;  ///< Devices of each type.
+  std::vector<int> counts() const;  ///< Number of devices of each type.
 };
 
-/// Stages may have any devices, in any order; replicas wait for the slowest of them. On several levels the machines of
-/// the inner ones are of one type each, `type_of` is that of the machines of the outermost one, `inner[t]` has the
-/// levels inside a machine of type t, and replicas on the outermost level are of one type, since each type divides its
-/// layers in its own way. On one type the same as the search above, which is faster.
+/// Stages may have any devices, in any order; replicas wait for the slowest of them. On several levels, a machine has
+/// devices of one type, `type_of` has the types of the outermost machines, `inner[t]` has the levels inside a machine
+/// of type t, and replicas on the outermost level are of one type, because each type divides its layers differently.
+/// On one type the result equals that of the search above, which is faster.
 std::optional<FoundPipeline> search_pipedream(const MixedWork&, const PipeDreamOptions&,
                                               const std::vector<std::vector<Level>>& inner = {});
 double period_of(const MixedWork&, const std::vector<FoundStage>&, const PipeDreamOptions&);

@@ -32,14 +32,14 @@ constexpr int kUnreachable = 1 << 29;
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
-/// A stage behind a cut: its time by the number of micro-batches in flight.
+/// A stage after a cut: its time by the number of micro-batches in flight.
 struct Option {
   int to, tensor, data;
-  int free;                    ///< Up to so many in flight memory does not matter.
-  double seconds;              ///< With up to `free` in flight.
-  std::vector<double> slower;  ///< With one more each, as long as it fits.
+  int free;                    ///< Up to this number in flight, memory does not limit the choice of variants.
+  double seconds;              ///< Time with up to `free` in flight.
+  std::vector<double> slower;  ///< Time with `free` + 1, + 2, ... in flight, until the stage no longer fits.
 
-  /// The most in flight with which it takes at most `limit`.
+  /// The largest number in flight with which the stage takes at most `limit`.
   int most_in_flight(double limit) const {
     if (seconds > limit) return 0;
     return free + static_cast<int>(std::upper_bound(slower.begin(), slower.end(), limit) - slower.begin());
@@ -224,8 +224,8 @@ class Search {
   const PiperInput& input_;
   const Cuts& cuts_;
   int most_degrees_;
-  std::vector<int> degrees_;                  ///< Of data parallelism.
-  std::vector<std::vector<Option>> options_;  ///< By the cut in front.
+  std::vector<int> degrees_;                  ///< Degrees of data parallelism to try.
+  std::vector<std::vector<Option>> options_;  ///< [cut in front of the stage]
   std::vector<int> fewest_;                   ///< f, row by row.
   std::int64_t states_ = 0;
   Activity activity_{"searching stages with the least time of the slowest"};

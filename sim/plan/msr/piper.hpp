@@ -16,23 +16,23 @@ namespace stagecraft::msr {
 /// One way to run a layer, on one replica's devices.
 struct Variant {
   std::string name;
-  double seconds = 0;           ///< Of one micro-batch.
+  double seconds = 0;           ///< Seconds of one micro-batch.
   double parameters = 0;        ///< Bytes that replicas reduce.
-  MemoryUnits memory{};         ///< Without `recompute_peak` where layers choose variants.
+  MemoryUnits memory{};         ///< `recompute_peak` is not used where each layer chooses its variant.
   std::vector<double> in, out;  ///< Bytes over each edge when it is cut, in the order of the graph's lists.
 };
 
 struct PiperLayer {
   std::string name;
-  std::map<int, std::vector<Variant>> by_degree;  ///< Degree of tensor parallelism to the variants there are.
+  std::map<int, std::vector<Variant>> by_degree;  ///< Variants for each degree of tensor parallelism.
 };
 
-/// The question that Piper answers (Tarnawski, Narayanan, Phanishayee, NeurIPS 2021, section 3).
+/// The problem that Piper solves (Tarnawski, Narayanan, Phanishayee, NeurIPS 2021, section 3).
 struct PiperInput {
   std::vector<PiperLayer> layers;
   Digraph graph;
   int devices = 1;
-  int micro_batches = 1;      ///< In a batch; a degree of data parallelism divides them.
+  int micro_batches = 1;      ///< Number in a batch; every degree of data parallelism divides it.
   double memory = kInfinity;  ///< Bytes of a device.
   double bandwidth = 1;       ///< Bytes a second.
   int most_replicas = std::numeric_limits<int>::max();
@@ -42,24 +42,24 @@ struct PiperInput {
 struct PiperStage {
   int from = 0, to = 0;  ///< Cuts.
   int tensor = 1, data = 1;
-  std::vector<int> variants;      ///< Of each layer between the cuts.
-  double memory = 0;              ///< Bytes of each device.
-  std::vector<int> of_type = {};  ///< How many devices of each type; empty: there is one type.
+  std::vector<int> variants;      ///< Variant of each layer between the cuts.
+  double memory = 0;              ///< Bytes on each device.
+  std::vector<int> of_type = {};  ///< Number of devices of each type; empty: there is one type.
 };
 
 struct PiperPlan {
-  double seconds = 0;  ///< Between two micro-batches.
+  double seconds = 0;  ///< Seconds between two micro-batches.
   std::vector<PiperStage> stages;
   std::int64_t states = 0;
 };
 
-/// The stages with the least time of the slowest; nothing when none fit into memory. Exact, but for the choice of
-/// variants: it takes the cheapest byte saved first, as Piper does, unless whole stages choose.
+/// The stages with the least time of the slowest; nothing when none fit into memory. Exact except for the choice of
+/// variants, which saves the cheapest bytes first, as Piper does, unless whole stages choose.
 std::optional<PiperPlan> search_piper(const PiperInput&, const Cuts&);
 
-/// The same where there are counts[t] devices of type t, which differ in the seconds of layers and in their memory:
-/// inputs[t] has those, and all else alike. Every choice of devices for each stage; whole stages choose variants, and
-/// there is no tensor parallelism.
+/// Searches on counts[t] devices of each type t, which differ in the seconds of layers and in memory: inputs[t] has
+/// both, and all else is equal in every input. A stage may have any devices; whole stages choose variants, and there is
+/// no tensor parallelism.
 std::optional<PiperPlan> search_piper(const std::vector<PiperInput>& inputs, const std::vector<int>& counts,
                                       const Cuts&);
 

@@ -23,7 +23,7 @@ using Words = std::vector<std::string>;
 config::Field micro_batch_field() {
   return config::integer("micro_batch_size", 1, 1e6)
       .fallback("1")
-      .doc("Samples of one micro-batch; where replicas divide them, a stage has at most so many.");
+      .doc("Samples of one micro-batch; a stage has at most that number of replicas if they divide its samples.");
 }
 
 config::Field devices_field() {

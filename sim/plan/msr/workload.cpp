@@ -16,7 +16,7 @@ std::vector<int> read_behind(const Cuts& cuts, int cut, const Digraph& graph) {
   return layers;
 }
 
-/// For each layer those in front of it that have a reader which is not.
+/// For each layer, its ancestors that have another reader besides it and its ancestors.
 std::vector<std::vector<int>> sent_beside_each(const Digraph& graph) {
   std::vector<std::vector<int>> beside(graph.size());
   for (int layer = 0; layer < graph.size(); ++layer) {

@@ -9,10 +9,10 @@
 
 namespace stagecraft::msr {
 
-/// What one micro-batch costs in a layer, and how large it is.
+/// Time and sizes of one micro-batch in a layer.
 struct LayerAmounts {
-  double seconds = 0;     ///< Forward and backward.
-  double output = 0;      ///< Bytes, for the whole micro-batch.
+  double seconds = 0;     ///< Seconds of forward and backward.
+  double output = 0;      ///< Bytes for the whole micro-batch.
   double parameters = 0;  ///< Bytes.
 };
 
@@ -25,21 +25,22 @@ struct Workload {
   int last() const { return cuts.count() - 1; }
 };
 
-/// Of every layer of the model on this type of device.
+/// Amounts of every layer of the model on this type of device.
 std::vector<LayerAmounts> amounts_of(const CostTable&, DeviceTypeId device_type, int samples);
-/// Layers by their inputs.
+/// The layers as a graph with an edge from each input to its reader.
 Digraph layer_graph(const ModelGraph&);
 
-/// What is sent over a cut.
+/// Which outputs cross a cut.
 enum class Crossing {
-  Read,     ///< Each output that a layer behind it reads.
-  Frontier  ///< Of the layers that no other of the set reads, and of those in front of one of them that have a reader
-            ///< which is not: the released optimizer, which so counts some outputs that all their readers already have.
+  Read,  ///< Each output that a layer after the cut reads.
+  /// Outputs of each layer that no layer of the set reads, and of its ancestors that have another reader besides it and
+  /// its ancestors. The released optimizer does this, and so counts some outputs that all their readers already have.
+  Frontier
 };
 
 Workload sum_up(const std::vector<LayerAmounts>&, const Digraph&, Cuts, Crossing = Crossing::Read);
 
-/// What one layer of a stage takes and keeps in one of its variants.
+/// Time and memory of one layer of a stage in one of its variants.
 struct Way {
   double seconds = 0;
   MemoryUnits memory;
@@ -52,7 +53,7 @@ double seconds_of(const Ways&, const std::vector<int>& chosen);
 std::vector<int> fastest_of(const Ways&);
 
 /// A variant for each layer, so that the stage fits: from the fastest on, the change that costs least time for each
-/// byte it saves (Piper, section 4). Nothing when even the smallest do not fit. It knows no
+/// byte it saves (Piper, section 4). Nothing when even the smallest variants do not fit. It ignores
 /// MemoryUnits::recompute_peak.
 std::optional<std::vector<int>> fit_layers(const Ways&, int in_flight, double memory);
 

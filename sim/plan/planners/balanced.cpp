@@ -8,9 +8,9 @@
 // rises, so the best is where the two lines cross, found by bisection: O(stages * layers * log layers), exact.
 // The problem is the "chains on chains" of Pinar and Aykanat, J. Parallel Distrib. Comput. 64 (2004), section 3.
 //
-// Where several stages share a device (round and round, there and back, in both directions) the busiest device counts,
-// not the slowest stage. From the exact division on, single boundaries, and runs of them, move as long as that makes
-// the sorted list of device loads, busiest first, smaller (even_out.hpp). That is a local optimum.
+// Where several stages share a device (loop, V, wave, both directions) the busiest device counts, not the slowest
+// stage. From the exact division on, single boundaries, and runs of them, move as long as that makes the sorted list of
+// device loads, busiest first, smaller (even_out.hpp). The result is a local optimum.
 
 #include <fmt/format.h>
 
@@ -35,8 +35,9 @@ const config::MapSpec kFields{
      config::choice("placement", std::vector<std::string>{"auto", "linear", "loop", "v", "wave"})
          .fallback("auto")
          .doc(
-             "Which device runs which stages: one each, round and round, there and back, or to and fro; auto: what the "
-             "schedule goes with, which may also be a second copy of every stage the other way round."),
+             "Which device runs which stages: linear, one each; loop, round-robin; v, down the devices and back up "
+             "once; wave, down and up repeatedly; auto, the placement of the schedule, which may also be a second copy "
+             "of every stage in the opposite direction."),
      config::integer("replicas", 1, 1e6).fallback("1").doc("Devices of each stage."), share_field(),
      config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch."), recompute_field(),
      config::list("devices", config::text("device"))

@@ -126,7 +126,7 @@ void require_one_medium(const PlannerInput& input, const std::vector<DeviceId>& 
                      "write bottleneck, or join the devices with one link: {among: [...], duplex: half}", "medium"}});
 }
 
-/// What crosses each cut for one sample: every tensor that is still read behind it, and at the end what nobody reads.
+/// Bytes of one sample over each cut: all tensors that a later layer reads, and at the end all that no layer reads.
 std::vector<double> messages_of(const ModelGraph& model, double input) {
   const int layers = static_cast<int>(model.layers.size());
   std::vector<int> last_use(model.layers.size(), 0);

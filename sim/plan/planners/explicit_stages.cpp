@@ -1,4 +1,4 @@
-// The plan as somebody wrote it: which layers, which devices. Nothing is searched; everything is checked.
+// The plan as the scenario lists it: which layers, which devices. Nothing is searched; everything is checked.
 
 #include <fmt/format.h>
 
@@ -53,7 +53,7 @@ struct WrittenStage {
 
 struct Options : PlannerOptions {
   std::vector<WrittenStage> stages;
-  config::Problems problems;  ///< With the devices. They are thrown together with those of the layers.
+  config::Problems problems;  ///< Problems of the devices, which are thrown together with problems of the layers.
 };
 
 WrittenStage read_stage(const Value& value, const std::string& path, const Cluster& cluster,

@@ -20,8 +20,8 @@ config::MapSpec fields() {
                             .doc("Whether stages run one behind the other, and the best sequence is looked for."));
   spec.fields.push_back(config::integer("blocks", 1, 1e6)
                             .optional()
-                            .doc("Layers in chains are fused until so many blocks are left, those that are fastest "
-                                 "together first; left out: no layers are."));
+                            .doc("Layers in chains are fused until at most this number of blocks remains, the fastest "
+                                 "neighbors first; left out: no layers are fused."));
   spec.fields.push_back(config::integer("states", 1, 1e12)
                             .fallback("2e7")
                             .doc("Most stages and partial plans to look at before the search gives up."));

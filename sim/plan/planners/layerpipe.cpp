@@ -26,7 +26,7 @@ const config::MapSpec kFields{
          .optional()
          .doc("Names of the devices to use; left out: all of the cluster.")}};
 
-/// The tasks of one layer; not valid: nobody needs it.
+/// The tasks of one layer; a task that no layer needs is not valid.
 struct LayerTasks {
   StageId forward, input_gradient, weight_gradient;
 };
@@ -100,8 +100,8 @@ std::vector<LayerId> users_of(LayerId owner, const ModelGraph& model) {
   return users;
 }
 
-/// Of all weights: their update, where the gradients of every layer that uses them come together, and the new weights
-/// on the way to the other devices that use them.
+/// Adds the update of all weights, which receives the gradients of every layer that uses them, and the tasks that take
+/// the new weights on the other devices that use them.
 void add_updates(Plan& plan, const IdVector<LayerId, LayerTasks>& tasks, const ModelGraph& model) {
   const auto add = [&](LayerId layer, const char* word, StageTask task, const std::vector<DeviceId>& devices) {
     Stage stage;

@@ -61,7 +61,7 @@ std::vector<int> machines_of(const PlannerInput& input, const std::vector<Device
   return machines;
 }
 
-/// Of levels with so many machines: given, or the slowest link of neighbours among these devices.
+/// Bandwidth of a level whose machines have `inside` devices each: the option, or the slowest link of neighbors.
 double bandwidth_of(const PlannerInput& input, std::size_t level, const std::vector<DeviceId>& devices,
                     std::size_t group, std::size_t inside) {
   const auto& given = own_options(input).bandwidth;
@@ -89,7 +89,7 @@ std::vector<msr::Level> levels_of(const PlannerInput& input, const std::vector<D
   return levels;
 }
 
-/// The machines of the last level by their types, and the levels inside those of each type with their own links.
+/// Searches over the machines of the last level by type; each type has separate links on the levels inside a machine.
 std::optional<msr::FoundPipeline> search_mixed(const PlannerInput& input, const std::vector<DeviceId>& devices,
                                                const msr::Types& types, msr::MixedWork work,
                                                msr::PipeDreamOptions options) {

@@ -26,7 +26,8 @@ const config::MapSpec kFields{
          .doc("Most samples of one micro-batch of one pipeline; powers of two are tried."),
      config::integer("batch", 1, 1e9)
          .optional()
-         .doc("Samples in one iteration: only widths and sizes that give so many; left out: as many as are best."),
+         .doc("Samples in one iteration: only widths and sizes that give exactly this number are tried; left out: the "
+              "number with the highest throughput."),
      recompute_field(true),
      config::quantity("memory", config::Dimension::Size)
          .optional()
@@ -49,8 +50,8 @@ constexpr std::size_t kMostOrdered = 4;  ///< Types of which every order is trie
 struct Candidate {
   int width = 1, depth = 1, size = 1;
   Recomputation recompute = Recomputation::None;
-  std::vector<int> devices;          ///< Of the first stage, then the second; numbers among those there are.
-  std::vector<std::set<int>> types;  ///< Of each stage.
+  std::vector<int> devices;          ///< Devices of the first stage, then the second, as indices into Search::devices_.
+  std::vector<std::set<int>> types;  ///< Types of the devices of each stage.
   std::vector<int> starts;           ///< First layer of each stage.
   double period = 0, memory = 0;
 
@@ -88,7 +89,7 @@ class Search {
   }
 
  private:
-  /// As they are given; of several types also type by type, in every order of a few types.
+  /// Orders of the devices: the given one, and with a few types also type by type in every order of the types.
   std::vector<std::vector<int>> orders() const {
     std::vector<int> given(devices_.size());
     std::iota(given.begin(), given.end(), 0);
@@ -108,7 +109,7 @@ class Search {
   }
   int type_of(int device) const { return types_.of[device]; }
 
-  /// The fastest so many, in this order.
+  /// The `count` fastest devices, in this order.
   std::vector<int> fastest(std::vector<int> order, std::size_t count, int size) {
     if (!types_.mixed()) {
       order.resize(count);

@@ -245,13 +245,13 @@ PartTimes times_of(const Problem& p, const Part& part, const Part* before) {
 
 double play(const Problem& p, const std::vector<Part>& parts) {
   struct Block {
-    std::size_t resource;  ///< 2 s: a part; 2 s + 1: the channel behind it.
+    std::size_t resource;  ///< 2 s: a part; 2 s + 1: the channel after it.
     double time;
   };
   const std::size_t n = parts.size();
   std::vector<PartTimes> times;
   for (std::size_t s = 0; s < n; ++s) times.push_back(times_of(p, parts[s], s > 0 ? &parts[s - 1] : nullptr));
-  std::vector<Block> chain;  // Of one micro-batch; the last part does both at once.
+  std::vector<Block> chain;  // Blocks of one micro-batch; in the last part forward and backward are one block.
   for (std::size_t s = 0; s < n; ++s) {
     if (s > 0) chain.push_back({2 * s - 1, times[s].input});
     chain.push_back({2 * s, times[s].forward + (s + 1 == n ? times[s].backward : 0)});

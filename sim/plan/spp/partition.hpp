@@ -11,8 +11,8 @@ using Bandwidths = std::vector<std::vector<double>>;
 /// The devices on the two sides of a least cut (Stoer and Wagner, J. ACM 44, 1997). O(n^3). Needs two devices or more.
 std::pair<std::vector<int>, std::vector<int>> least_cut(const Bandwidths&, const std::vector<int>& devices);
 
-/// Devices in a line that crosses each slow cut once: both sides of a least cut, each in such an order itself, the way
-/// round that has the fastest junction (Luo et al., INFOCOM 2022, recursive device ordering).
+/// Devices in a line that crosses each slow cut once: both sides of a least cut, each ordered recursively, in the
+/// direction with the fastest junction (Luo et al., INFOCOM 2022, recursive device ordering).
 std::vector<int> order_devices(const Bandwidths&);
 
 /// Layers in a line for devices in a line.
@@ -22,9 +22,9 @@ struct Problem {
   /// [device][which of `replicas`][layer]: seconds of the forward, and of the backward, of all layers before it for one
   /// replica's share of a micro-batch.
   std::vector<std::vector<std::vector<double>>> forward, backward;
-  std::vector<double> cut;        ///< Bytes of a micro-batch that enter each layer from those before it.
-  std::vector<double> gradients;  ///< Bytes of the gradients of all layers before each, and of all.
-  Bandwidths bandwidth;           ///< Between devices, in the order of the line.
+  std::vector<double> cut;        ///< Bytes of a micro-batch that enter each layer from all layers before it.
+  std::vector<double> gradients;  ///< Bytes of the gradients of all layers before each layer, and of all layers.
+  Bandwidths bandwidth;           ///< Bytes a second between devices, in the order of the line.
 
   int layers() const { return static_cast<int>(cut.size()); }
   int devices() const { return static_cast<int>(bandwidth.size()); }
@@ -32,30 +32,30 @@ struct Problem {
 
 /// Consecutive layers on consecutive devices.
 struct Part {
-  int first_layer = 0, last_layer = 0;  ///< The last one is behind the part.
+  int first_layer = 0, last_layer = 0;  ///< Layers [first, last).
   int first_device = 0, replicas = 1;
 };
 
 struct Division {
   std::vector<Part> parts;
-  double bottleneck = 0;  ///< Of a micro-batch: the slowest part or channel, with its share of the all-reduce.
+  double bottleneck = 0;  ///< Seconds of a micro-batch in the slowest part or channel, with a share of the all-reduce.
 };
 
-/// The division into each number of parts, from 1 on, with the least bottleneck; none for a number that cannot be. The
-/// dynamic programme over layers, parts, replicas of the last part and devices used (Luo et al., INFOCOM 2022).
-/// O(parts * layers^2 * devices * replicas^2). Adds the partial divisions that were looked at to `states`.
+/// The division with the least bottleneck for each number of parts from 1 on, without impossible numbers. The dynamic
+/// program over layers, parts, replicas of the last part and devices used (Luo et al., INFOCOM 2022).
+/// O(parts * layers^2 * devices * replicas^2). Adds the number of visited partial divisions to `states`.
 std::vector<Division> divide(const Problem&, std::int64_t& states);
 
-/// How long an iteration takes when every device and channel takes its blocks by micro-batch + block number, the later
-/// block first among equals, all-reduce at the end included. At most (1 + (4 parts - 4) / micro-batches) times what any
-/// order needs, but for the all-reduce.
+/// Seconds of an iteration in which every device and channel runs its blocks by micro-batch + block number, the later
+/// block first among equals, with the all-reduce at the end. Without the all-reduce it is at most
+/// (1 + (4 parts - 4) / micro-batches) times the time of any order.
 double play(const Problem&, const std::vector<Part>&);
 
 /// Seconds of one part: forward, backward, its all-reduce, and sending the input of a micro-batch one way.
 struct PartTimes {
   double forward = 0, backward = 0, all_reduce = 0, input = 0;
 };
-/// `before`: the part that feeds it, or null.
+/// `before`: the part that feeds this part, or null.
 PartTimes times_of(const Problem&, const Part&, const Part* before);
 
 }  // namespace stagecraft::spp
