@@ -54,7 +54,7 @@ double carry(std::vector<Change> changes, double from, double bytes) {
 
 }  // namespace
 
-TEST_CASE("an op goes on at the new speed") {
+TEST_CASE("an op continues at the new speed") {
   CHECK(compute({}, 1, 4).end == 5);
   CHECK(compute({of_device(0, kForEver, 0.5)}, 1, 4).end == 9);
   CHECK(compute({of_device(3, kForEver, 0.5)}, 1, 4).end == 7);                 // 2 done, 2 at half
@@ -83,7 +83,7 @@ TEST_CASE("rounding does not decide whether an op ends before its device fails")
   CHECK(compute({down(late, 1)}, 0.3, 0.2).start == 1);
 }
 
-TEST_CASE("again and again") {
+TEST_CASE("repeated changes slow or stop an op in each of their periods") {
   // Half speed in the first second of every four, from 2 on: 2..3, 6..7, ...
   const Change slow = repeated(of_device(2, kForEver, 0.5), 4, 1);
   CHECK(compute({slow}, 0, 2.25).end == 2.5);
@@ -110,7 +110,7 @@ TEST_CASE("an op on a device that stays down never ends; an op that ended before
   CHECK(twice.next(5) == kForEver);
 }
 
-TEST_CASE("messages go on at the new bandwidth and wait while a link is down") {
+TEST_CASE("messages continue at the new bandwidth and wait while a link is down") {
   CHECK(carry({}, 1, 2e6) == 3);
   CHECK(carry({of_link(2, kForEver, 0.5)}, 1, 2e6) == 4);
   CHECK(carry({of_link(2, 7, 0)}, 1, 2e6) == 8);  // nothing is lost
@@ -119,7 +119,7 @@ TEST_CASE("messages go on at the new bandwidth and wait while a link is down") {
   CHECK(carry({of_link(2, kForEver, 0)}, 1, 1e6) == 2);
 }
 
-TEST_CASE("latency is that of the moment") {
+TEST_CASE("a route has the latency of the moment") {
   Change slow = of_link(2, 7, 1);
   slow.latency = 3;
   const Cluster cluster = with({slow});
@@ -130,7 +130,7 @@ TEST_CASE("latency is that of the moment") {
   CHECK(conditions.latency(route, 7) == 0.5);
 }
 
-TEST_CASE("jitter stretches by what it says, by number and seed, evenly") {
+TEST_CASE("jitter stretches ops evenly up to its maximum, by instruction number and seed") {
   Cluster cluster = test::star(1, 1, 0);
   cluster.jitter = {0.2, 1};
   const Conditions one(cluster);
@@ -151,7 +151,7 @@ TEST_CASE("jitter stretches by what it says, by number and seed, evenly") {
   CHECK_FALSE(one.as_rated());
 }
 
-TEST_CASE("changes in words") {
+TEST_CASE("a change prints its device or link, rate and times") {
   const Cluster cluster = with({});
   CHECK(to_text(of_device(2, 5, 0.5), cluster) == "d0 at 50 % from 2 s to 5 s");
   CHECK(to_text(of_device(0, kForEver, 0.7), cluster) == "d0 at 70 %");

@@ -41,7 +41,7 @@ TEST_CASE("a type without a preset needs its three figures") {
   CHECK(error.find("'peak'") == std::string::npos);
 }
 
-TEST_CASE("links: defaults, duplex words and a bandwidth of nothing") {
+TEST_CASE("links have defaults and duplex words, and a bandwidth of zero is refused") {
   const Link plain = read_link(test::checked("{bandwidth: 8 Gbit/s}", link_fields()), "l");
   CHECK(plain.bandwidth.value == 1e9);
   CHECK(plain.latency.value == 0);

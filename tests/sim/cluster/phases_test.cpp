@@ -159,7 +159,7 @@ TEST_CASE("a broadcast reaches every member from the first, after a member that 
     }
 }
 
-TEST_CASE("hierarchical collectives keep within nodes what can stay there") {
+TEST_CASE("hierarchical collectives keep bytes within nodes where they can") {
   const DeviceGroup g = group({4, 4});
   const std::vector<Phase> phases = phases_of(Kind::AllReduce, hierarchical, g, 800);
   REQUIRE(phases.size() == 3);

@@ -25,7 +25,7 @@ using Ids = std::vector<int>;
 
 }  // namespace
 
-TEST_CASE("a device reaches itself over nothing, and another over the switch") {
+TEST_CASE("a device reaches itself over no link, and another over the switch") {
   const Cluster cluster = test::star(3, 1e9, 1e-6);
   const Router router(cluster);
   CHECK(router.route(DeviceId{1}, DeviceId{1})->hops.empty());
@@ -58,7 +58,7 @@ TEST_CASE("the fewest links win, however slow") {
   CHECK(links(cluster, 0, 1) == Ids{2});
 }
 
-TEST_CASE("among as many links the least time per byte wins, then those declared first") {
+TEST_CASE("among routes of equal length the least time per byte wins, then the links declared first") {
   Cluster cluster = bare_cluster(2, 3);
   for (int hub : {2, 3, 4}) {
     connect(cluster, {0, hub}, hub == 2 ? 1e9 : 2e9, 0);
@@ -70,7 +70,7 @@ TEST_CASE("among as many links the least time per byte wins, then those declared
   CHECK(links(cluster, 0, 1) == Ids{6, 1});
 }
 
-TEST_CASE("equal direct cables: the first one") {
+TEST_CASE("of equal direct cables the first one is taken") {
   Cluster cluster = bare_cluster(2);
   connect(cluster, {0, 1}, 1e9, 0);
   connect(cluster, {1, 0}, 1e9, 0);
@@ -181,7 +181,7 @@ TEST_CASE("random graphs: the route is the best of all paths") {
   }
 }
 
-TEST_CASE("random graphs: a route is the same, whatever was asked before") {
+TEST_CASE("random graphs: a route does not depend on earlier queries") {
   Rng rng(8, "router, again");
   std::size_t far = 0;
   for (int round = 0; round < 200; ++round) {

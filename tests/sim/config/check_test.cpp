@@ -82,7 +82,7 @@ TEST_CASE("checked values are read in base units") {
   CHECK_THROWS_AS(config::as_bytes(run.at("timeout")), InternalError);
 }
 
-TEST_CASE("one wrong field, one message that says what to write") {
+TEST_CASE("each wrong field has one message that says what to write") {
   const Case cases[] = {
       {"micro_batches: 0", "2:18 run.micro_batches: 0 is outside 1 to 65536"},
       {"micro_batches: 010",
@@ -142,7 +142,7 @@ TEST_CASE("a misspelt or misplaced required field is reported once") {
         "2:22 cluster.title: no such field ('title' belongs at the top of the file)");
 }
 
-TEST_CASE("all problems are found in one go") {
+TEST_CASE("all problems are found in one pass") {
   CHECK(complaints("run: {schedule: x, micro_batches: 0}\ncluster: {links: 3}\n") ==
         "1:17 run.schedule: 'x' is not known (write one of gpipe, 1f1b, interleaved, csv)\n"
         "1:35 run.micro_batches: 0 is outside 1 to 65536\n"
@@ -166,7 +166,7 @@ TEST_CASE("lists of named items are lists or maps") {
   CHECK(complaints(links("{x-1: {bandwidth: 1 GB/s}}")).empty());
 }
 
-TEST_CASE("tables take any name") {
+TEST_CASE("keys of a table may have any name") {
   CHECK(complaints(kRun + "cluster: {links: [], speeds: {x-any: 1, b: fast}}\n") ==
         "2:44 cluster.speeds.b: 'fast' is not a number (write a number from 0 to 100)");
 }

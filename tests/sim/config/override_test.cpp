@@ -98,7 +98,7 @@ TEST_CASE("a wrong path points at the wrong step") {
   }
 }
 
-TEST_CASE("what check() finds in a set value points into the command line") {
+TEST_CASE("a problem in a set value points into the command line") {
   Problems problems;
   Value root = parse("run: {schedule: gpipe, micro_batches: 8}\ncluster: {links: []}\n", problems);
   config::apply_set(root, "run.micro_batches=0", problems);
@@ -122,7 +122,7 @@ TEST_CASE("overrides are a flat map of paths") {
   CHECK(problems.list()[0].path == "cluster.override.links.nw");
 }
 
-TEST_CASE("get_path answers nullptr for what is not there") {
+TEST_CASE("get_path returns nullptr for a path that does not exist") {
   Problems problems;
   const Value root = parse(kBase, problems);
   for (const char* path : {"x", "run.x", "sizes[9]", "sizes[", "run.", "links.eth", "[0]"}) {

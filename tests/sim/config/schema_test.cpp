@@ -43,13 +43,13 @@ TEST_CASE("a variant is a word or one of several maps") {
   CHECK(ways.items[4].at("anyOf").items.size() == 2);
 }
 
-TEST_CASE("items by name may leave out the name") {
+TEST_CASE("named items do not need the name again") {
   const Value links = schema_of(toy::root).at("properties").at("cluster").at("properties").at("links").at("anyOf");
   CHECK(config::to_yaml(links.items[0].at("items").at("required"), false) == "[\"name\", \"bandwidth\"]\n");
   CHECK(config::to_yaml(links.items[1].at("additionalProperties").at("required"), false) == "[\"bandwidth\"]\n");
 }
 
-TEST_CASE("the pattern of a quantity takes what the reader takes") {
+TEST_CASE("the pattern of a quantity accepts what the reader accepts") {
   const Value run = schema_of(toy::root).at("properties").at("run").at("properties");
   const std::regex pattern(run.at("timeout").at("anyOf").items[1].at("pattern").text);
   for (const char* text : {"10 s", "10s", "1.5 ms", ".5 us", "1e-3 ns", "0 s", "+2 s", "5. s", "010 s", "10", "10 sec",

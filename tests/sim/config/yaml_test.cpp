@@ -44,7 +44,7 @@ TEST_CASE("every node knows its place in characters") {
   CHECK_THROWS_AS(root.at("none"), InternalError);
 }
 
-TEST_CASE("byte order mark, Windows line ends and block texts are read") {
+TEST_CASE("byte order marks, Windows line ends and block texts are read") {
   CHECK(good("\xEF\xBB\xBF"
              "a: 1\r\nb: x\r\n")
             .at("b")
@@ -54,7 +54,7 @@ TEST_CASE("byte order mark, Windows line ends and block texts are read") {
   CHECK(good("{\"a\": [1, {\"b\": null}]}").at("a").items[1].at("b").kind == Value::Kind::Null);
 }
 
-TEST_CASE("what YAML allows and we do not") {
+TEST_CASE("YAML features that we do not support are refused with their place") {
   const std::string reuse = "use base and override";
   const std::vector<Bad> cases{
       {"link:\n  latency: 1\n  latency: 2\n", 3, 3, "link.latency", "'latency' is written twice",
@@ -166,7 +166,7 @@ TEST_CASE("files that are empty, binary or absent are one problem") {
   CHECK_THROWS_AS(problems.throw_if_any(), InputError);
 }
 
-TEST_CASE("many values on one line, behind a long indentation, do no harm") {
+TEST_CASE("many values on one line, after a long indentation, do no harm") {
   std::string text = std::string(100000, ' ') + "[";
   for (int i = 0; i < 100000; ++i) text += "{a: 1},";
   CHECK(good("k:\n" + text + "]").at("k").items.size() == 100000);

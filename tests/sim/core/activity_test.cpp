@@ -12,7 +12,7 @@
 using stagecraft::Activity;
 using stagecraft::current_activity;
 
-TEST_CASE("the newest step counts while it lasts, with what it has done so far") {
+TEST_CASE("the current activity is the innermost step, with its count so far") {
   CHECK(current_activity().empty());
   const Activity planning("planning with 'brute'");
   CHECK(current_activity() == "planning with 'brute'");

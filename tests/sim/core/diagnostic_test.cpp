@@ -33,7 +33,7 @@ TEST_CASE("a problem shows its line, a caret below it and the help") {
   std::filesystem::remove(file);
 }
 
-TEST_CASE("the command line is its own source, and columns count from behind the option") {
+TEST_CASE("the command line is a source of its own, with columns counted from the end of the option") {
   CHECK(render(problem({"<--set run.micro_batches=0>", 1, 19}, "0 is outside 1 to 65536")) ==
         "<--set run.micro_batches=0>:1:19: error: run.x: 0 is outside 1 to 65536\n"
         "    1 | --set run.micro_batches=0\n"
@@ -52,7 +52,7 @@ TEST_CASE("problems are sorted by place, cut at twenty and counted") {
   CHECK(render({problem({"a", 1, 1}), folded}).ends_with("wrong; and 22 more like these\n24 problems found"));
 }
 
-TEST_CASE("errors say what they carry") {
+TEST_CASE("the text of an error has its help and the number of its problems") {
   CHECK(std::string(InputError("no such thing", "did you mean 'that'?").what()) ==
         "error: no such thing\n      = help: did you mean 'that'?");
   const InputError several({problem({"a", 1, 1}), problem({"a", 2, 1})});

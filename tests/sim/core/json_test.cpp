@@ -20,7 +20,7 @@ TEST_CASE("a JSON document is written with its members in order") {
         "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": {}\n}");
 }
 
-TEST_CASE("what JSON cannot write is null, and bytes that are not UTF-8 are replaced") {
+TEST_CASE("numbers that JSON cannot write are null, and bytes that are not UTF-8 are replaced") {
   CHECK(Json(std::nan("")).dump() == "null");
   CHECK(Json(std::numeric_limits<double>::infinity()).dump() == "null");
   CHECK(Json("\xff").dump() == "\"\xEF\xBF\xBD\"");
@@ -46,7 +46,7 @@ TEST_CASE("a value of another type, or a missing key, is an error with a name") 
   CHECK_THROWS_AS(json.at("a").at("b"), JsonError);
 }
 
-TEST_CASE("what is not JSON, or is nested without end, is not read") {
+TEST_CASE("text that is not JSON, or nested too deeply, is refused") {
   for (const char* text : {"", "{", "[1,]", "{} {}", "nan"}) CHECK(!Json::parse(text));
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
   CHECK(!Json::parse(deep));

@@ -26,7 +26,7 @@ TEST_CASE("quantities print four significant digits and the word of their unit")
   CHECK(to_text(Joules{3.6e6}) == "3.6 MJ");
 }
 
-TEST_CASE("rounding up goes on to the next unit") {
+TEST_CASE("rounding up carries into the next unit") {
   CHECK(to_text(Seconds{0.99996}) == "1 s");
   CHECK(to_text(Seconds{0.99994}) == "999.9 ms");
   CHECK(to_text(Bytes{1023.6 * 0x1p20}) == "1 GiB");
@@ -34,7 +34,7 @@ TEST_CASE("rounding up goes on to the next unit") {
   CHECK(to_text(Bytes{1000 * 0x1p20}) == "1000 MiB");
 }
 
-TEST_CASE("what is not finite is still printed with its unit") {
+TEST_CASE("a quantity that is not finite is printed with its unit") {
   CHECK(to_text(Seconds{kInfinity}) == "inf s");
   CHECK(to_text(Bytes{-kInfinity}) == "-inf B");
 }

@@ -14,7 +14,7 @@ namespace {
 const std::vector<std::string> kWords{"stages", "schedule", "1f1b", "gpipe"};
 }
 
-TEST_CASE("one of a thing has no ending") {
+TEST_CASE("a count of one takes the singular") {
   CHECK(pluralize(1, "device") == "1 device");
   CHECK(pluralize(0, "device") == "0 devices");
   CHECK(pluralize(3, "micro-batch", "es") == "3 micro-batches");
@@ -37,7 +37,7 @@ TEST_CASE("the closest word is within a third of its length, and swaps count one
   CHECK(closest(std::string(1'000'000, 'a'), kWords) == std::nullopt);
 }
 
-TEST_CASE("a suggestion falls back on a short list") {
+TEST_CASE("without a close word, a suggestion lists the words if they are few") {
   CHECK(suggest("gpip", kWords) == "did you mean 'gpipe'?");
   CHECK(suggest("zzzz", kWords) == "write one of stages, schedule, 1f1b, gpipe");
   CHECK(suggest("zzzz", std::vector<std::string>(13, "word")).empty());
@@ -45,7 +45,7 @@ TEST_CASE("a suggestion falls back on a short list") {
   CHECK(suggest("zzzz", {}).empty());
 }
 
-TEST_CASE("two digits, never with an exponent for many") {
+TEST_CASE("numbers are shortened to two digits, never with an exponent") {
   for (const auto& [value, text] : {std::pair{0.314, "0.31"},
                                     {4.2, "4.2"},
                                     {37.4, "37"},
@@ -58,7 +58,7 @@ TEST_CASE("two digits, never with an exponent for many") {
     CHECK(two_digits(value) == text);
 }
 
-TEST_CASE("cutting and joining") {
+TEST_CASE("text is split, joined and trimmed") {
   CHECK(join(split("a,,b", ','), "|") == "a||b");
   CHECK(split("", ',') == std::vector<std::string>{""});
   CHECK(split("a.", '.') == std::vector<std::string>{"a", ""});
@@ -66,7 +66,7 @@ TEST_CASE("cutting and joining") {
   CHECK(trim("  ").empty());
 }
 
-TEST_CASE("shortest reads back the same") {
+TEST_CASE("the shortest text of a number reads back as the number") {
   for (const double value : {0.1, 1.0, 1e6, 1.0 / 3, 5e-324, 1.7976931348623157e308}) {
     CHECK(std::stold(shortest(value)) == doctest::Approx(value));
     CHECK(shortest(value).size() <= 24);
@@ -83,7 +83,7 @@ TEST_CASE("a file that is too large is refused before it is read") {
   std::filesystem::remove(file);
 }
 
-TEST_CASE("devices are not read: some never end") {
+TEST_CASE("devices are not read, because some never end") {
   for (const char* device : {"/dev/zero", "/dev/urandom", "/dev/full", "/dev/null"})
     CHECK_THROWS_WITH_AS(read_file(device), doctest::Contains("is a device, not a file"), InputError);
 }

@@ -38,7 +38,7 @@ ModelGraph two_layers() {
 
 }  // namespace
 
-TEST_CASE("the roofline: the slower of arithmetic and memory, and the launch") {
+TEST_CASE("a pass takes the slower of arithmetic and memory, and the launch") {
   const Cluster cluster = one_type();
   const ModelGraph model = two_layers();
   const CostTable costs(model, cluster);
@@ -49,7 +49,7 @@ TEST_CASE("the roofline: the slower of arithmetic and memory, and the launch") {
   CHECK(cost.backward().value == doctest::Approx(cost.input_gradient.value + cost.weight_gradient.value));
 }
 
-TEST_CASE("what is not done costs nothing") {
+TEST_CASE("inputs, zero samples and missing gradients cost nothing") {
   const Cluster cluster = one_type();
   ModelGraph model = two_layers();
   const LayerCost input = CostTable(model, cluster).at(LayerId{0}, DeviceTypeId{0}, 4);
@@ -106,7 +106,7 @@ TEST_CASE("an update is memory traffic: w, g and o read, w and o written") {
         doctest::Approx(10 * (4 + 2 * 4 + 2 * 8) / 10.0));
 }
 
-TEST_CASE("touching the weights once: their bytes over the bandwidth of the memory, nothing where that is not known") {
+TEST_CASE("touching the weights takes their bytes over the memory bandwidth, or nothing if it is unknown") {
   const ModelGraph model = two_layers();
   Cluster cluster = one_type();
   CHECK(CostTable(model, cluster).touch(5, DeviceTypeId{0}).value == 5 * model.precision.weight / 10);

@@ -23,7 +23,7 @@ Profile two_sizes() {
 
 }  // namespace
 
-TEST_CASE("on the line through the two nearest numbers of samples, below all of them in proportion") {
+TEST_CASE("times are interpolated between measured sizes, and proportional below the smallest") {
   const Profile p = two_sizes();
   const std::string layer = p.layers.front().layer;
   CHECK(p.find(layer, 4)->forward.value == doctest::Approx(4e-6));
@@ -42,7 +42,7 @@ TEST_CASE("on the line through the two nearest numbers of samples, below all of 
   CHECK(one.find(layer, 16)->forward.value == doctest::Approx(16e-6));
 }
 
-TEST_CASE("what was measured twice is refused: there is no line between the two") {
+TEST_CASE("two measurements of one size are refused") {
   Profile layers = two_sizes(), updates = two_sizes();
   layers.layers[1].samples = 4;
   updates.updates[1].parameters = 100;
@@ -151,7 +151,7 @@ TEST_CASE("a profile of parts of a GPU reads back too") {
   CHECK(to_yaml(two_sizes()).find("gpu") == std::string::npos);
 }
 
-TEST_CASE("parts of a GPU that cannot be are refused") {
+TEST_CASE("impossible parts of a GPU are refused") {
   const auto said = [](auto&& change) {
     Profile p = of_parts(1.25);
     p.machine = p.date = p.commit = p.backend = p.precision = p.optimizer = "some";
@@ -177,7 +177,7 @@ TEST_CASE("parts of a GPU that cannot be are refused") {
   has(said([](MeasuredGpu& g) { g.part = 132; }), "nothing");  // Not divided.
 }
 
-TEST_CASE("traffic of parts of a GPU: what makes them as slow together as they were measured") {
+TEST_CASE("the traffic of GPU parts is what slows them together as much as was measured") {
   const ModelGraph model = test::deep_net(2, 6, 8, 3);
   const Cluster parts = two_parts("thread"), apart = test::bare_cluster(1);
   // 4 us alone and 4 x 1.25 together, at 4 GB/s each: 20 kB, which one part alone moves in 3.3 us.
@@ -202,7 +202,7 @@ TEST_CASE("traffic of parts of a GPU: what makes them as slow together as they w
   CHECK(alone.traffic.forward.value == 0);
 }
 
-TEST_CASE("traffic without a profile: the bytes of the roofline") {
+TEST_CASE("without a profile the traffic is the bytes of the roofline") {
   const ModelGraph model = test::deep_net(2, 6, 8, 3);
   const Cluster parts = two_parts("gpu");
   const CostTable costs(model, parts);

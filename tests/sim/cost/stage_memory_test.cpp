@@ -41,7 +41,7 @@ MemoryUnits units_of(const std::vector<LayerId>& layers, Recomputation recomputa
 
 }  // namespace
 
-TEST_CASE("a stage of two layers: 200 parameters in fp16 with Adam, and every stash in flight") {
+TEST_CASE("a stage keeps weights, gradients, optimizer state and every stash in flight") {
   const MemoryUnits units = units_of({LayerId{1}, LayerId{2}}, Recomputation::None, 4);
   CHECK(units.weights.value == 200 * 2);
   CHECK(units.gradients.value == 200 * 2);
@@ -54,21 +54,21 @@ TEST_CASE("a stage of two layers: 200 parameters in fp16 with Adam, and every st
   CHECK(memory.total().value == 200 * 16 + 3 * 4 * (80 + 110));
 }
 
-TEST_CASE("full recomputation: inputs of all micro-batches in flight, and the rest of one") {
+TEST_CASE("full recomputation keeps the inputs of all micro-batches in flight, and the rest of one") {
   const MemoryUnits units = units_of({LayerId{1}, LayerId{2}}, Recomputation::Full, 4);
   CHECK(units.stash.value == 4 * 8);
   CHECK(units.whole_stash().value == 4 * (80 + 110));
   CHECK(stage_memory(units, 3).total().value == 200 * 16 + 3 * 4 * 8 + (4 * (80 + 110) - 4 * 8));
 }
 
-TEST_CASE("selective recomputation: stashes without attention, and the inside of the largest one") {
+TEST_CASE("selective recomputation keeps stashes without attention, and the inside of the largest one") {
   const MemoryUnits units = units_of({LayerId{1}, LayerId{2}}, Recomputation::Selective, 4);
   CHECK(units.stash.value == 4 * (40 + 50));
   CHECK(units.recompute_peak.value == 4 * 60);
   CHECK(stage_memory(units, 3).total().value == 200 * 16 + 3 * 4 * (40 + 50) + 4 * 60);
 }
 
-TEST_CASE("versions, gradients that are kept apart, a momentum; and nothing but weights for inference") {
+TEST_CASE("versions, gradient copies and momenta multiply their memory; inference keeps weights alone") {
   const MemoryUnits units{
       .weights = {10}, .gradients = {20}, .optimizer = {300}, .stash = {4000}, .recompute_peak = {5}};
   const StageMemory memory = stage_memory(units, {.in_flight = 2, .versions = 3, .gradients = 4, .momenta = 1});
@@ -85,7 +85,7 @@ TEST_CASE("nothing is recomputed where no micro-batch is in flight") {
   CHECK(stage_memory(units, 1).total().value == 6);
 }
 
-TEST_CASE("units of layers add up, but of what their backwards recompute the largest counts") {
+TEST_CASE("layers add up, but of their recomputed activations only the largest counts") {
   MemoryUnits stage;
   for (const LayerId layer : {LayerId{0}, LayerId{1}, LayerId{2}})
     stage += layer_memory(chain(), layer, Recomputation::Selective, 1);
@@ -94,7 +94,7 @@ TEST_CASE("units of layers add up, but of what their backwards recompute the lar
   CHECK(stage.recompute_peak.value == 60);
 }
 
-TEST_CASE("a layer that recomputes all keeps its inputs, or its stash where that is less") {
+TEST_CASE("a layer that recomputes all keeps its inputs, or its stash if that is smaller") {
   ModelGraph model = chain();
   CHECK(layer_memory(model, LayerId{1}, Recomputation::Full, 2).stash.value == 16);
   CHECK(layer_memory(model, LayerId{1}, Recomputation::Full, 2).recompute_stash.value == 2 * 80 - 16);

@@ -104,12 +104,12 @@ TEST_CASE("dualpipe: (p / 2 - 1)(2F + I - W) of bubble, p + 1 alive") {
     }
 }
 
-TEST_CASE("gems: a micro-batch alive each way, on any number of devices") {
+TEST_CASE("gems: one micro-batch is alive in each direction, on any number of devices") {
   for (const int p : {1, 2, 3, 4})
     for (const std::int64_t alive : activations(report_of("gems", p, 6, {1, 1, 1}))) CHECK(alive == 2);
 }
 
-TEST_CASE("every device keeps two stages with all that belongs to them") {
+TEST_CASE("every device keeps weights, gradients and optimizer state of two stages") {
   const auto memory = [](const char* schedule) {
     return compile(scenario(schedule, 4, 8, {1, 1, 1}, {"model.parameters=1e6"})).program.memory;
   };
@@ -125,7 +125,7 @@ TEST_CASE("every device keeps two stages with all that belongs to them") {
   }
 }
 
-TEST_CASE("the all-reduce of the last stage hides behind the backwards of the first, that of the first does not") {
+TEST_CASE("backwards of the first stage hide the all-reduce of the last, and nothing hides the first's") {
   // F = 1, B = 2. Rank 0: 0F0 3F1 3B1 0B0, rank 1: 2F1 1F0 1B0 2B1. Gradients of stages 1 and 3 are there at 4, those
   // of 0 and 2 at 6; two members move the bytes of one copy over each edge.
   const Experiment s = scenario("chimera", 2, 2, {1, 1, 1}, {"model.parameters=5e8"});
@@ -153,7 +153,7 @@ TEST_CASE("replicas of both copies reduce together") {
         doctest::Approx(run(p, "ideal").report.makespan.value).epsilon(1e-9));
 }
 
-TEST_CASE("what cannot be says why, and what would help") {
+TEST_CASE("a refusal says why, and what would help") {
   const Times t{1, 1, 1};
   CHECK(refusal(scenario("chimera", 3, 6, t)).find("an even number of devices") != std::string::npos);
   CHECK(refusal(scenario("dualpipe", 3, 6, t)).find("2 or 4 devices") != std::string::npos);

@@ -57,7 +57,7 @@ TEST_CASE("a share of the devices is drawn by its seed") {
   CHECK(few.changes[0].devices.size() == 1);
 }
 
-TEST_CASE("what is wrong with a change") {
+TEST_CASE("a wrong change is refused with its reason") {
   CHECK(wrong("[{devices: [h100-0.gpu9], speed: 50 %}]") == "no device or host is called 'h100-0.gpu9'");
   CHECK(wrong("[{links: [nope], bandwidth: 50 %}]") == "no link is called 'nope'");
   CHECK(wrong("[{speed: 50 %}]").find("it does not say what changes") != std::string::npos);
@@ -84,7 +84,7 @@ TEST_CASE("what is wrong with a change") {
   CHECK(wrong("[{device: [h100-0], speed: 50 %}]") == "no such field");
 }
 
-TEST_CASE("changes stand beside a base, and go behind those that it has") {
+TEST_CASE("changes can be added to a base, and come after the changes of the base") {
   const std::string file =
       (std::filesystem::temp_directory_path() / ("changes-" + std::to_string(getpid()) + ".yaml")).string();
   test::write_file(file, "schema: cluster/1\nbase: two-node-mixed\nchanges: [{devices: [h100-0], speed: 50 %}]\n");
@@ -106,7 +106,7 @@ TEST_CASE("a resolved scenario keeps its changes, and they are part of its hash"
   CHECK(config::to_yaml(changes->items[0], true) == "share: 25 %\nspeed: 70 %\n");
 }
 
-TEST_CASE("plans and orders are made for the machine as rated, and runs are not") {
+TEST_CASE("plans and orders assume the rated machine, and runs use the changed one") {
   const std::string half = "[{devices: [h100-0, a100-0], speed: 50 %}]";
   for (const std::string schedule : {"1f1b", "synthesised"}) {
     const Experiment rated = load_experiment(kFile, {"run.schedule=" + schedule}),
@@ -123,13 +123,13 @@ TEST_CASE("plans and orders are made for the machine as rated, and runs are not"
   }
 }
 
-TEST_CASE("what really runs refuses changes") {
+TEST_CASE("real backends refuse changes") {
   const Experiment scenario = load_experiment("scenarios/examples/teacher.yaml", {"cluster.jitter={most: 5 %}"});
   CHECK(message_of([&] { execute(compile(scenario), "cpu"); }) ==
         "the backend 'cpu' really runs on this machine, which does not change so");
 }
 
-TEST_CASE("while the cluster changes the period is the mean of the iterations behind the first") {
+TEST_CASE("while the cluster changes the period is the mean of the iterations after the first") {
   // Three iterations that stand apart, the second of them twice as long.
   const Experiment rated = load_experiment(kFile, {});
   const CompiledExperiment p = compile(rated);

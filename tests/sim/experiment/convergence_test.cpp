@@ -68,7 +68,7 @@ TEST_CASE("a method is a schedule, a policy and micro-batches, with as many samp
   CHECK(text_of("pipeoptim:as_released@4") == "pipedream pipeoptim as released 4x8");
 }
 
-TEST_CASE("a schedule that stays keeps its options") {
+TEST_CASE("a method with the schedule of the scenario keeps its options") {
   const Experiment chunks = load_experiment("examples/teacher", {"run.schedule={name: interleaved, chunks: 2}",
                                                                  "plan.devices=[thread0, thread1, thread2, thread3]"});
   CHECK(parse_method("sync", chunks).schedule.options == chunks.schedule.options);
@@ -82,7 +82,7 @@ TEST_CASE("every policy but flush is a method") {
   }
 }
 
-TEST_CASE("words that are no method") {
+TEST_CASE("an unknown method is refused") {
   const auto says = [](const std::string& word, const char* words) {
     const std::string text = test::input_error_of([&] { parse_method(word, teacher()); });
     CAPTURE(word);
@@ -97,7 +97,7 @@ TEST_CASE("words that are no method") {
   says("stash@5", "32 samples of an update cannot be cut into 5 micro-batches");
 }
 
-TEST_CASE("the same question twice has the same answer") {
+TEST_CASE("two runs of one comparison give the same result") {
   const Convergence first = quietly(small({"sync", "naive", "pipeoptim", "2bw"}));
   REQUIRE(first.methods.size() == 4);
   CHECK(first.samples_per_update == 32);
@@ -124,7 +124,7 @@ TEST_CASE("the same question twice has the same answer") {
   CHECK(tta_csv(second, {1}) == tta_csv(first, {1}));
 }
 
-TEST_CASE("a run that diverges is an answer, and does not end the others") {
+TEST_CASE("a run that diverges is a result, and does not end the others") {
   test::ConvergenceQuestion o = small({"sync", "naive"});
   o.sets.insert(o.sets.end(), {"model.activation=relu", "training.learning_rate=100000"});
   o.measure = true;
@@ -137,7 +137,7 @@ TEST_CASE("a run that diverges is an answer, and does not end the others") {
   CHECK(standing(c, 1, 1).total == 2);
 }
 
-TEST_CASE("what nothing can converge with is refused, before anything is trained") {
+TEST_CASE("scenarios that cannot converge are refused before anything is trained") {
   const auto says = [](const std::string& text, const char* words) {
     CHECK_MESSAGE(text.find(words) != std::string::npos, text);
   };

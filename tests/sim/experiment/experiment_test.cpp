@@ -50,7 +50,7 @@ TEST_CASE("a variant with another order shares the model, the cluster and the co
   CHECK(variant.scenario_hash.empty());
 }
 
-TEST_CASE("a scenario shares with the one before it what both describe alike, and nothing else") {
+TEST_CASE("a scenario shares equal parts with the one before it, and nothing else") {
   const auto read = [](const std::vector<std::string>& sets, const Experiment* previous) {
     return read_experiment(load_scenario("examples/teacher", sets), previous);
   };
@@ -73,7 +73,7 @@ TEST_CASE("a scenario shares with the one before it what both describe alike, an
   }
 }
 
-TEST_CASE("weights that were left to the schedule change with it, weights that were chosen do not") {
+TEST_CASE("automatic weights policies change with the schedule, chosen ones do not") {
   const ScheduleDef& two_bw = get_from(schedules::all(), "schedule", "2bw");
   const Experiment left = teacher({"run.iterations=5"});
   CHECK(with_order(left, schedule_spec(two_bw), left.weights).weights.name() == "2bw");
@@ -86,7 +86,7 @@ TEST_CASE("weights that were left to the schedule change with it, weights that w
   }
 }
 
-TEST_CASE("a policy with a momentum of its own has a model with room for it") {
+TEST_CASE("a policy with its own momentum adds memory for it to the model") {
   const Experiment e = teacher({"training.optimizer=sgd", "run.iterations=5", "run.schedule=pipedream"});
   const Experiment predicts = with_order(e, e.schedule, weights_spec("pipeoptim"));
   const OptimizerStateTensors state = state_tensors(e.training.optimizer.kind, predicts.weights.rule);
@@ -94,7 +94,7 @@ TEST_CASE("a policy with a momentum of its own has a model with room for it") {
   CHECK(&predicts.costs->model() == predicts.model.get());
 }
 
-TEST_CASE("a variant is the same question as the scenario with those settings") {
+TEST_CASE("a variant equals the scenario with those settings") {
   Experiment variant = teacher();
   variant.run.micro_batches = 16;
   variant.plan.micro_batch_size = 2;

@@ -31,7 +31,7 @@ Report played(const Schedule& schedule, const Plan& plan, const StageCosts& cost
 
 }  // namespace
 
-TEST_CASE("samples of replicas that take turns: whole micro-batches, each once") {
+TEST_CASE("replicas that take turns run whole micro-batches, each once") {
   Stage stage = test::in_turn({3}, 6).stages.front();
   stage.micro_batch_size = 2;
   for (int micro = 0; micro < 6; ++micro)
@@ -62,12 +62,12 @@ double period(const std::vector<int>& replicas, const char* update) {
   return played(pipedream(plan, 8, update), plan, costs, 8).period.value / (6 * round);
 }
 
-TEST_CASE("replicas of the first stage, or of all: every device is busy all the time") {
+TEST_CASE("with replicas of the first stage, or of all, every device is always busy") {
   for (const std::vector<int>& replicas : {std::vector<int>{2, 1}, {3, 1}, {15, 1}, {2, 2}, {3, 3, 3}})
     for (const char* update : {"micro_batch", "iteration"}) CHECK(period(replicas, update) == doctest::Approx(1));
 }
 
-TEST_CASE("replicas further on: what PipeDream lets be in flight is too little") {
+TEST_CASE("with replicas of a later stage, PipeDream's in-flight limit leaves devices idle") {
   // 1-2 by hand: the first stage has ceil(3 / 1) = 3 in flight and does B0 at 7..9, F3 at 9..10, so that the second
   // replica, which is through with micro-batch 1 at 8, waits until 10; and so on in every round.
   for (const char* update : {"micro_batch", "iteration"}) {
@@ -76,7 +76,7 @@ TEST_CASE("replicas further on: what PipeDream lets be in flight is too little")
   }
 }
 
-TEST_CASE("random chains and replicas: valid, and never faster than the busiest replica") {
+TEST_CASE("orders of random chains are valid and never faster than the busiest replica") {
   Rng rng(11, "turns");
   for (int trial = 0; trial < 200; ++trial) {
     std::vector<int> replicas;
@@ -122,7 +122,7 @@ TEST_CASE("a message goes to the replica whose turn it is") {
   CHECK(sends == 12);
 }
 
-TEST_CASE("what is not one's turn is found") {
+TEST_CASE("an op of another replica's turn is refused") {
   const Plan plan = test::in_turn({2}, 2);
   const auto problems = validate(test::schedule_from({"0F0 0B0 0U0", "0F0 0B0 0U0"}), plan, {});
   REQUIRE(!problems.empty());
@@ -134,7 +134,7 @@ TEST_CASE("what is not one's turn is found") {
   CHECK(to_text(early.front()) == "local-order: rank 0, column 2, 0U0: update 0 comes after 1 backwards instead of 2");
 }
 
-TEST_CASE("plans, orders and weights that cannot have replicas in turn say so") {
+TEST_CASE("plans, orders and weights that cannot have replicas in turn are refused") {
   const auto message = [](auto&& act) { return test::input_error_of(act); };
   CHECK(
       message([] {

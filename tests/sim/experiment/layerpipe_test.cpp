@@ -185,7 +185,7 @@ TEST_CASE("layerpipe: each device holds the versions that its input gradients ne
   CHECK(several > 0);
 }
 
-TEST_CASE("layerpipe: a plan of tasks and a schedule of whole stages are told apart") {
+TEST_CASE("layerpipe: a plan of tasks needs a schedule of tasks, and stages need one of stages") {
   const auto refusal = [](const std::string& file, const std::string& set) {
     return test::input_error_of([&] { compile(load_experiment("scenarios/papers/layerpipe/" + file, {set})); });
   };

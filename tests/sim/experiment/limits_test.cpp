@@ -79,7 +79,7 @@ double bytes_of_road(const Plan& plan, const char* backend) {
 
 }  // namespace
 
-TEST_CASE("the memory that a size is said to take is what it takes") {
+TEST_CASE("the estimated memory of a run is at least what it takes, and at most 25 % more") {
 #ifdef STAGECRAFT_SANITIZED
   return;  // Checks take memory of their own.
 #endif

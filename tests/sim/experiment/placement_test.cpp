@@ -27,7 +27,7 @@ std::string refusal(const std::vector<std::string>& sets) {
 
 }  // namespace
 
-TEST_CASE("stages lie as the schedule wants them") {
+TEST_CASE("stages are placed as the schedule requires") {
   CHECK(devices(plan_of({"run.schedule=1f1b"})) == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7});
   CHECK(devices(plan_of({"run.schedule=interleaved"})) == std::vector<int>{0, 1, 2, 3, 0, 1, 2, 3});
   CHECK(devices(plan_of({"run.schedule={name: interleaved, chunks: 4}"})) == std::vector<int>{0, 1, 0, 1, 0, 1, 0, 1});
@@ -46,7 +46,7 @@ TEST_CASE("replicas of a rank lie together and run the same order") {
   CHECK(p.schedule.row(DeviceId{0}) == p.schedule.row(DeviceId{1}));
 }
 
-TEST_CASE("stages written by hand may lie as the schedule wants them, on any devices") {
+TEST_CASE("explicit stages may be placed as the schedule requires, on any devices") {
   const auto plan = [](const std::string& second) {
     return "plan={planner: explicit, stages: {a: {layers: [l0..l1], device: gpu5}, b: {layers: [l2..l3], device: "
            "gpu1}, "
@@ -72,19 +72,19 @@ TEST_CASE("every schedule runs from a scenario") {
   CHECK(run >= 28);
 }
 
-TEST_CASE("two copies of the model need a plan that has them") {
+TEST_CASE("a schedule with two copies of the model needs a plan with two copies") {
   CHECK(devices(plan_of({"run.schedule=chimera", "plan.stages=4"})) == std::vector<int>{0, 1, 2, 3, 3, 2, 1, 0});
   CHECK(refusal({"run.schedule=chimera", "plan.placement=v"}).find("two copies of the model") != std::string::npos);
 }
 
-TEST_CASE("a placement that is not the schedule's is refused with both") {
+TEST_CASE("a placement that the schedule does not run is refused, with placements that it runs") {
   CHECK(refusal({"run.schedule=zb-v", "plan.placement=loop"}).find("plan.placement: auto, or v") != std::string::npos);
   CHECK(refusal({"run.schedule=interleaved", "plan.placement=v"}).find("plan.placement: loop, or auto") !=
         std::string::npos);
   CHECK(refusal({"run.schedule=1f1b", "plan.placement=v"}).find("runs one stage on a device") != std::string::npos);
 }
 
-TEST_CASE("stages that do not divide, and chunks that cannot be") {
+TEST_CASE("stages that do not divide into chunks are refused") {
   CHECK(refusal({"run.schedule=zb-v", "plan.stages=7"}).find("a multiple of 2") != std::string::npos);
   CHECK(refusal({"run.schedule={name: hanayo, chunks: 3}"}).find("cannot have 3 stages") != std::string::npos);
   CHECK_THROWS_AS(plan_of({"run.schedule=zb-v", "plan.devices=[gpu0, gpu1, gpu2]"}), Infeasible);

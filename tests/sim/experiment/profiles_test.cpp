@@ -90,7 +90,7 @@ TEST_CASE("a profile by file or by name decides what ops and links cost") {
   }
 }
 
-TEST_CASE("a resolved scenario holds its profile, and needs the file no more") {
+TEST_CASE("a resolved scenario contains its profile and does not need the file") {
   Experiment first;
   std::string resolved, program;
   {
@@ -105,7 +105,7 @@ TEST_CASE("a resolved scenario holds its profile, and needs the file no more") {
   CHECK(text_of(compile(again).program) == program);
 }
 
-TEST_CASE("links keep their figures where other devices are about, and a profile of none of them is refused") {
+TEST_CASE("a mixed cluster keeps its links, and a profile of a missing type is refused") {
   Cluster cluster = test::star(3, 1e9, 1e-3);
   for (DeviceType& type : cluster.types) type.name = "cpu-thread";
   cluster.types.push_back({.name = "other"});
@@ -144,7 +144,7 @@ TEST_CASE("a profile of parts of a GPU decides what they share; one without thes
   CHECK(parts.types[DeviceTypeId{0}].memory_bandwidth.value == 3e12);
 }
 
-TEST_CASE("a profile of a GPU that was divided otherwise than the cluster is refused") {
+TEST_CASE("a profile of a GPU that was divided differently from the cluster is refused") {
   const Folder folder;
   const auto said = [&](MeasuredGpu gpu, const std::vector<std::string>& more = {}) {
     Profile p = by_hand();
@@ -173,7 +173,7 @@ TEST_CASE("a profile of a GPU that was divided otherwise than the cluster is ref
   CHECK_MESSAGE(three.find("the cluster has 3 parts of 32 of 96") != std::string::npos, three);
 }
 
-TEST_CASE("profiles that cannot be used") {
+TEST_CASE("unusable profiles are refused") {
   const Folder folder;
   folder.write("models/profiles/laptop.yaml", to_yaml(by_hand()));
   const auto says = [](const std::string& profile, const char* words) {
@@ -192,7 +192,7 @@ TEST_CASE("profiles that cannot be used") {
   says(folder.write("other.yaml", to_yaml(other)), "'h100', but the cluster 'threads-8' has none");
 }
 
-TEST_CASE("a profile is taken where a backend really computes, of every layer and micro-batch size of the plan") {
+TEST_CASE("real backends profile every layer and micro-batch size of the plan") {
   const Experiment scenario = load_experiment("examples/teacher", {"model.widths=[6, 8, 8, 3]", "plan.stages=2",
                                                                    "plan.micro_batch_size=3", "training.task=random"});
   const CompiledExperiment p = compile(scenario);

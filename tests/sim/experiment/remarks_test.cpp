@@ -15,7 +15,7 @@ std::vector<std::string> of(const std::string& file, const std::vector<std::stri
 
 }  // namespace
 
-TEST_CASE("devices that a schedule leaves without work are counted, and the stages that would use them") {
+TEST_CASE("idle devices of a schedule are counted, with the stages that would use them") {
   const std::vector<std::string> all = of("gpt-1f1b-16", {"model.tied=false"}),
                                  half = of("gpt-1f1b-16", {"model.tied=false", "run.schedule=interleaved"}),
                                  few = of("gpt-1f1b-16", {"model.tied=false", "plan.stages=4"}),
@@ -28,11 +28,11 @@ TEST_CASE("devices that a schedule leaves without work are counted, and the stag
   CHECK(few == std::vector<std::string>{"12 of 16 devices have nothing to do"});
 }
 
-TEST_CASE("devices left out on purpose are not spoken of") {
+TEST_CASE("devices that the plan excludes by name cause no remark") {
   CHECK(of("quickstart", {"model.tied=false"}).empty());  // 4 of its 16 devices, by name.
 }
 
-TEST_CASE("weights tied between devices are told where they are trained and no flush lets their gradients meet") {
+TEST_CASE("a schedule without a flush causes a remark on weights tied between devices") {
   CHECK(of("quickstart", {}).empty());
   CHECK(of("quickstart", {"run.schedule=inference"}).empty());
   for (const char* schedule : {"pipedream", "2bw", "wpipe"}) {
@@ -46,7 +46,7 @@ TEST_CASE("weights tied between devices are told where they are trained and no f
   CHECK(of("quickstart", {"run.schedule=pipedream", "model.tied=false"}).empty());
 }
 
-TEST_CASE("remarks on a scenario are the same before it is prepared") {
+TEST_CASE("a scenario has the same remarks before and after compilation") {
   for (const std::vector<std::string>& sets :
        {std::vector<std::string>{}, {"run.schedule=2bw"}, {"run.schedule=inference"}}) {
     CAPTURE(sets.size());
@@ -57,7 +57,7 @@ TEST_CASE("remarks on a scenario are the same before it is prepared") {
   CHECK(remarks(load_experiment("scenarios/examples/quickstart.yaml", {"run.schedule=inference"})).empty());
 }
 
-TEST_CASE("of a scenario that cannot be laid out the odd magnitudes of its cluster are told") {
+TEST_CASE("a scenario without a plan still has remarks on odd magnitudes of its cluster") {
   const Experiment s =
       load_experiment("scenarios/examples/gpt-1f1b-16.yaml",
                       {"plan.stages=4096",

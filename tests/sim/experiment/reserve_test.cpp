@@ -50,7 +50,7 @@ std::string refusal(const Words& sets) {
 
 }  // namespace
 
-TEST_CASE("planners, searched orders and the check of memory count as if the device had so much less") {
+TEST_CASE("a memory reserve has the effect of a smaller memory on planners, searched orders and checks") {
   const Words choices = {"plan={planner: piper, micro_batch_size: 2}",
                          "plan={planner: 2bw}",
                          "plan={planner: graphpipe, micro_batch_size: 2}",
@@ -71,7 +71,7 @@ TEST_CASE("planners, searched orders and the check of memory count as if the dev
   }
 }
 
-TEST_CASE("search keeps out what the reserve leaves no room for") {
+TEST_CASE("search omits plans that do not fit into the memory without the reserve") {
   const auto search = [](const std::string& memory) {
     return search_choices(load_experiment(kFile, on_devices(memory)), {.schedules = {"1f1b", "zb-h1"}},
                           [](const std::string&) {});
@@ -82,7 +82,7 @@ TEST_CASE("search keeps out what the reserve leaves no room for") {
   for (const Choice& c : reserved.front) CHECK(c.memory.value <= 300 * 0x1p20);
 }
 
-TEST_CASE("search says that its first row fills a device that has no reserve") {
+TEST_CASE("search warns if its first row nearly fills a device that has no reserve") {
   const auto text = [](const std::string& memory) {
     return to_text(
         search_choices(load_experiment(kFile, on_devices(memory)), {.schedules = {"1f1b"}}, [](const std::string&) {}),
@@ -100,7 +100,7 @@ TEST_CASE("search says that its first row fills a device that has no reserve") {
             .find(note) == std::string::npos);
 }
 
-TEST_CASE("a refusal says what there is, of what, and what is reserved") {
+TEST_CASE("a refusal states the usable memory, the whole memory and the reserve") {
   Words sets = on_devices("memory: 300 MiB, memory_reserve: 100 MiB");
   sets.emplace_back("plan={planner: balanced, stages: 4}");
   CHECK(refusal(sets).find("but has 200 MiB of 300 MiB (100 MiB reserved) (") != std::string::npos);
@@ -112,7 +112,7 @@ TEST_CASE("a refusal says what there is, of what, and what is reserved") {
   CHECK(refusal(sets).find("but it has 200 MiB of 300 MiB (100 MiB reserved)") != std::string::npos);
 }
 
-TEST_CASE("the report has the whole memory, what is reserved of it, and whether the rest is enough") {
+TEST_CASE("the report has the whole memory, the reserve, and whether the rest is enough") {
   Words sets = on_devices("memory: 300 MiB, memory_reserve: 1 MiB");
   sets.emplace_back("plan={planner: balanced, stages: 4}");
   sets.emplace_back("run.schedule=1f1b");

@@ -38,7 +38,7 @@ IdVector<DeviceId, DeviceReport> devices(const std::string& schedule, const std:
 
 }  // namespace
 
-TEST_CASE("activations of a device: all, without the inside of attention, inputs") {
+TEST_CASE("a device keeps all activations, those outside attention, or inputs alone, by recomputation") {
   for (const std::string schedule : {"1f1b", "gpipe"}) {
     CAPTURE(schedule);
     const auto none = devices(schedule, "none"), selective = devices(schedule, "selective"),
@@ -55,7 +55,7 @@ TEST_CASE("activations of a device: all, without the inside of attention, inputs
   }
 }
 
-TEST_CASE("the memory model of planners is what a run counts without messages") {
+TEST_CASE("the memory model of planners equals the memory of a run without messages") {
   for (const std::string schedule : {"1f1b", "gpipe"})
     for (const std::string recompute : {"none", "selective", "full"}) {
       CAPTURE(schedule);

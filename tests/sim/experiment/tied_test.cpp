@@ -77,7 +77,7 @@ doctest::Approx exactly(double seconds) { return doctest::Approx(seconds).epsilo
 
 }  // namespace
 
-TEST_CASE("two stages over one slow link: the latency twice, and the bytes") {
+TEST_CASE("tied weights of two stages add two latencies and their bytes to an iteration") {
   CHECK(ring(2) == exactly(0.106));  // 2 x 3 ms, and 100 MB at 1 GB/s.
   for (const char* overlap : {"run.overlap=true", "run.overlap=false"})
     for (const char* transfers : {"run.transfers=rendezvous", "run.transfers=eager"})
@@ -85,7 +85,7 @@ TEST_CASE("two stages over one slow link: the latency twice, and the bytes") {
   CHECK(added("gpipe", 2, {0, 1}, {"run.iterations=3"}) == exactly(0.106));
 }
 
-TEST_CASE("it begins with the last gradient of all, and both updates stand behind it") {
+TEST_CASE("the exchange begins after the last gradient of all, and both updates wait for it") {
   const Experiment s = scenario("1f1b", 2, {0, 1}, true);
   const CompiledExperiment p = compile(s);
   for (const char* backend : kSimulators) {
@@ -99,7 +99,7 @@ TEST_CASE("it begins with the last gradient of all, and both updates stand behin
   }
 }
 
-TEST_CASE("one more iteration takes as much longer") {
+TEST_CASE("tied weights make the period longer by one exchange") {
   const auto period = [](bool tied) {
     const Experiment s = scenario("1f1b", 2, {0, 1}, tied, {"run.iterations=4"});
     return run(compile(s), "ideal").report.period.value;
@@ -107,14 +107,14 @@ TEST_CASE("one more iteration takes as much longer") {
   CHECK(period(true) - period(false) == exactly(0.106));
 }
 
-TEST_CASE("three stages hold them: a ring of three; four stages, of which two: a ring of two") {
+TEST_CASE("the exchange is a ring of the stages that hold the weights") {
   CHECK(added("1f1b", 3, {0, 1, 2}) == exactly(ring(3)));
   CHECK(ring(3) == exactly(4 * 3e-3 + 4.0 / 3 * 0.1));
   CHECK(added("1f1b", 4, {0, 3}) == exactly(ring(2)));
   CHECK(added("zb-h1", 4, {0, 3}) == exactly(ring(2)));
 }
 
-TEST_CASE("four stages of two replicas: two rings side by side, behind the all-reduces of the replicas") {
+TEST_CASE("two replicas have two parallel rings, after the all-reduces of the replicas") {
   const std::vector<std::string> sets{"plan.replicas=2", "plan.micro_batch_size=2"};
   CHECK(added("1f1b", 4, {0, 3}, sets) == exactly(ring(2)));
   const Experiment s = scenario("1f1b", 4, {0, 3}, true, sets);
@@ -125,13 +125,13 @@ TEST_CASE("four stages of two replicas: two rings side by side, behind the all-r
   CHECK(t.end_of(test::find(p.program, "0TAR0")).value == exactly(last + 2 * ring(2)));
 }
 
-TEST_CASE("interleaved: first and last stage on different devices") {
+TEST_CASE("interleaved: the exchange between first and last device is one ring of two") {
   const std::vector<std::string> sets{"run.schedule={name: interleaved, chunks: 2}"};
   CHECK(added("interleaved", 4, {0, 3}, sets) == exactly(ring(2)));
   CHECK(added("interleaved", 8, {0, 7}, sets) == exactly(ring(2)));
 }
 
-TEST_CASE("first and last stage on one device: no message, but both updates behind the last gradient") {
+TEST_CASE("first and last stage on one device need no message, but both updates come last") {
   // Adam in single precision reads four numbers and writes three for each weight, at 10 TB/s. The update of the last
   // stage no longer stands where the device would wait for messages.
   const double update = 7 * kBytes / 10e12;
@@ -139,13 +139,13 @@ TEST_CASE("first and last stage on one device: no message, but both updates behi
   for (const char* schedule : {"chimera", "gems"}) CHECK(added(schedule, 4, {0, 3}) == exactly(update));
 }
 
-TEST_CASE("what does not train has no gradients to add up") {
+TEST_CASE("inference exchanges no gradients of tied weights") {
   const CompiledExperiment p = compile(scenario("inference", 2, {0, 1}, true));
   CHECK_FALSE(test::has_ties(p.plan));
   CHECK(to_text(p.program).find("TAR") == std::string::npos);
 }
 
-TEST_CASE("pipelines in both directions, three holders: the sums of the copies, then rings of two") {
+TEST_CASE("bidirectional pipelines first sum the copies, then exchange in rings of two") {
   // Stages 0 and 2 of 4 lie on devices 0 and 2, their copies on 3 and 1: rings of 0 and 2 and of 3 and 1.
   const Experiment s = scenario("chimera", 4, {0, 2, 3}, true);
   const CompiledExperiment p = compile(s);
@@ -159,7 +159,7 @@ TEST_CASE("pipelines in both directions, three holders: the sums of the copies, 
   }
 }
 
-TEST_CASE("a device that stands for a group of GPUs: each sends its shard over its own link, all at the same time") {
+TEST_CASE("GPUs of a group exchange their shards at the same time, each over its own link") {
   // Eight links of 1/8 GB/s carry an eighth of the gradient each in the time that one of 1 GB/s takes for all.
   const std::string model =
       "model={builder: transformer, kind: gpt, layers: 2, hidden: 512, heads: 8, sequence: 16, vocabulary: 10000";

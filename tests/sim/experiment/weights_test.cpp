@@ -24,7 +24,7 @@ const WeightsRule& paper(std::string_view name) { return get_from(weights::all()
 
 }  // namespace
 
-TEST_CASE("auto is what the schedule goes with") {
+TEST_CASE("the policy auto is the schedule's own") {
   const std::pair<const char*, const char*> goes[] = {
       {"1f1b", "flush"}, {"gpipe", "flush"}, {"2bw", "2bw"}, {"pipedream", "stash"}};
   for (const auto& [schedule, policy] : goes) {
@@ -36,7 +36,7 @@ TEST_CASE("auto is what the schedule goes with") {
   CHECK(load_experiment("examples/quickstart", {}).weights.name() == "flush");
 }
 
-TEST_CASE("a word, a map, and one field of a map") {
+TEST_CASE("a weights policy is a word or a map, and one field can be set") {
   CHECK(loaded("pipedream", "naive").weights.rule == paper("naive"));
   CHECK(loaded("pipedream", "{policy: spectrain}").weights.rule == paper("spectrain"));
   const WeightsRule released = *get_from(weights::all(), "", "pipeoptim").as_released;
@@ -48,7 +48,7 @@ TEST_CASE("a word, a map, and one field of a map") {
   CHECK(custom.weights.rule.forward == ForwardWeights::Predict);
 }
 
-TEST_CASE("what a resolved scenario says reads back as the same rule") {
+TEST_CASE("the weights rule of a resolved scenario reads back unchanged") {
   const Experiment first = loaded("pipedream", "{policy: custom, backward_weights: reconstruct}");
   config::Problems problems;
   const config::Value again = config::check(
@@ -66,7 +66,7 @@ TEST_CASE("one version needs a drain every iteration") {
   CHECK(loaded("{name: pipedream, drain_every: 1}", "flush").weights.name() == "flush");
 }
 
-TEST_CASE("predictions that assume old weights are wrong where every iteration drains; the others do nothing there") {
+TEST_CASE("predictions that assume old weights are refused where every iteration drains") {
   for (const WeightsDef* def : weights::all()) {
     CAPTURE(def->name);
     const std::string name(def->name), why = refusal("1f1b", name);
@@ -78,14 +78,14 @@ TEST_CASE("predictions that assume old weights are wrong where every iteration d
   CHECK(refusal("{name: pipedream, drain_every: 1}", "pipeoptim") != "nothing");
 }
 
-TEST_CASE("the state of the optimizer decides what predictions touch") {
+TEST_CASE("the optimizer decides how many states a prediction reads") {
   CHECK(loaded("pipedream", "pipeoptim").run.lowering.optimizer_states == 2);  // Adam, when nothing is said
   const Experiment momentum = loaded("pipedream", "pipeoptim", {"training={optimizer: momentum}"});
   CHECK(momentum.run.lowering.optimizer_states == 1);
   CHECK(momentum.run.lowering.keeps_momentum);
 }
 
-TEST_CASE("what is planned is what is executed: versions of every op, and buffers of every device") {
+TEST_CASE("versions and weight buffers of a real run equal the plan") {
   const std::vector<std::string> small = {
       "model={builder: mlp, widths: [8, 8, 8, 8, 8, 8, 8, 8, 4], activation: tanh, loss: mean_square}",
       "plan.micro_batch_size=2", "run.iterations=10", "training.task=teacher"};

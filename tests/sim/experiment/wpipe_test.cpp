@@ -33,7 +33,7 @@ StageCost with_weights(double bytes) {
 
 }  // namespace
 
-TEST_CASE("wpipe: the order on two ranks") {
+TEST_CASE("wpipe: the order on two ranks equals the one by hand") {
   CHECK(test::rows_of(test::build("wpipe", two_groups(2, 2), 3)) ==
         std::vector<std::string>{"0F0 0F1 2F0 2F1 0F2 2B0 0F3 2B1 2U0 2F2 0B0 2F3 0B1 0U0 0F4 2B2 0F5 2B3 2U1 2F4 0B2 "
                                  "2F5 0B3 0U1 2B4 2B5 2U2 0B4 0B5 0U2",
@@ -41,7 +41,7 @@ TEST_CASE("wpipe: the order on two ranks") {
                                  "1U1 3F4 3B4 3F5 3B5 3U2 1B4 1B5 1U2"});
 }
 
-TEST_CASE("wpipe: the first group reads what is one update old, the second what is new") {
+TEST_CASE("wpipe: the first group reads weights that are one update old, the second the newest") {
   for (const int p : {1, 2, 4, 8})
     for (const int m : {std::max(1, 2 * (p - 1)), 2 * p, 3 * p + 1}) {
       CAPTURE(p);
@@ -59,7 +59,7 @@ TEST_CASE("wpipe: the first group reads what is one update old, the second what 
     }
 }
 
-TEST_CASE("wpipe: three copies of half the weights, where 2bw has two of all; and more activations") {
+TEST_CASE("wpipe keeps three copies of half the weights, and more activations than 2bw") {
   for (const int p : {2, 4, 8})
     for (const int m : {2 * (p - 1), 3 * p}) {
       CAPTURE(p);
@@ -79,7 +79,7 @@ TEST_CASE("wpipe: three copies of half the weights, where 2bw has two of all; an
     }
 }
 
-TEST_CASE("wpipe: no bubble, period 2m(F + B)") {
+TEST_CASE("wpipe has no bubble, and a period of 2m(F + B)") {
   for (const int p : {1, 2, 4, 8})
     for (const int m : {std::max(1, 2 * (p - 1)), 2 * p - 1, 3 * p, 5 * p})
       for (const double backward : {1.0, 2.0, 0.5}) {
@@ -91,7 +91,7 @@ TEST_CASE("wpipe: no bubble, period 2m(F + B)") {
       }
 }
 
-TEST_CASE("wpipe: fewer micro-batches than two versions are enough for are refused") {
+TEST_CASE("wpipe: too few micro-batches for two versions are refused") {
   for (const int p : {3, 4, 8}) {
     CHECK_NOTHROW(test::build("wpipe", two_groups(p, 2 * (p - 1)), 3));
     try {
@@ -104,7 +104,7 @@ TEST_CASE("wpipe: fewer micro-batches than two versions are enough for are refus
   }
 }
 
-TEST_CASE("wpipe: what is planned is what is executed") {
+TEST_CASE("wpipe: a real run uses the planned versions and buffers") {
   const Experiment scenario =
       load_experiment("examples/quickstart",
                       {"run.schedule=wpipe", "run.micro_batches=3", "run.iterations=6", "plan.micro_batch_size=2",

@@ -19,7 +19,7 @@ Layer layer(std::string name, std::vector<LayerId> inputs = {}) {
 
 }  // namespace
 
-TEST_CASE("a model adds up its layers and finds them by name") {
+TEST_CASE("a model sums its layers and finds them by name") {
   ModelGraph model;
   model.layers = {layer("a"), layer("b", {LayerId{0}})};
   check_graph(model);

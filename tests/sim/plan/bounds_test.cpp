@@ -93,7 +93,7 @@ double shared_by_ratio(const std::vector<std::vector<double>>& seconds, const st
 
 }  // namespace
 
-TEST_CASE("bounds: no plan beats them, in 500 random cases") {
+TEST_CASE("bounds: no plan of 500 random cases is below them") {
   Rng rng(31, "bounds");
   Tightness work, longest, stages, best;
   for (int round = 0; round < 500; ++round) {
@@ -123,7 +123,7 @@ TEST_CASE("bounds: no plan beats them, in 500 random cases") {
   CHECK(best.sum / best.count > 0.9);
 }
 
-TEST_CASE("bounds: of an iteration with its fill, in 200 random cases") {
+TEST_CASE("bounds: no optimum with fill of 200 random cases is below them") {
   Rng rng(32, "filled");
   Tightness filled, path;
   for (int round = 0; round < 200; ++round) {
@@ -201,7 +201,7 @@ TEST_CASE("bounds: a bound that is known is not computed again") {
   CHECK(known.reckoned() == 5);
 }
 
-TEST_CASE("bounds: shared work is what a linear programme finds") {
+TEST_CASE("bounds: shared work equals the optimum of a linear program") {
   CHECK(bounds::shared_work({{1, 2, 3}}, {2}) == 3);  // One type: the sum over the devices.
   // Each layer suits one type. A 104th of the second goes to the other: 3 + 100 / 104 = 4 - 4 / 104.
   CHECK(bounds::shared_work({{3, 100}, {100, 4}}, {1, 1}) == doctest::Approx(4 - 4 / 104.0).epsilon(1e-9));
@@ -224,7 +224,7 @@ TEST_CASE("bounds: shared work is what a linear programme finds") {
   }
 }
 
-TEST_CASE("bounds: what is known of a plan decides which of them hold for it") {
+TEST_CASE("bounds: the properties of a plan decide which bounds hold for it") {
   Plan plan = chain_plan(2, 2, 4);
   CHECK(bounds::kind_of(plan, true).whole_stages);
   plan.stages[StageId{1}].place_on(plan.stages[StageId{0}].devices());

@@ -143,7 +143,7 @@ TEST_CASE("edgepipe equals brute force: every order, subset and cut, for every o
   CHECK(infeasible > 500);
 }
 
-TEST_CASE("edgepipe: of equal periods the least latency, then the fewest stages") {
+TEST_CASE("edgepipe: equal periods are ordered by latency, then by number of stages") {
   Rng rng(8, "ties");
   for (int round = 0; round < 300; ++round) {
     const Problem p = draw_problem(rng);
@@ -166,7 +166,7 @@ TEST_CASE("edgepipe: of equal periods the least latency, then the fewest stages"
   CHECK(search(idle, Objective::Bottleneck, 1)->chain.size() == 1);
 }
 
-TEST_CASE("edgepipe: memory has to be more than what is needed, not as much") {
+TEST_CASE("edgepipe: a device needs strictly more memory than its stage takes") {
   Problem p;
   p.layers = 2;
   p.message = {1, 2, 4};
@@ -181,7 +181,7 @@ TEST_CASE("edgepipe: memory has to be more than what is needed, not as much") {
   CHECK_FALSE(search(p, Objective::Latency, 1));
 }
 
-TEST_CASE("edgepipe is quick: 16 devices, all of them different, and 96 layers") {
+TEST_CASE("edgepipe plans 96 layers on 16 different devices quickly") {
   Rng rng(9, "distinct");
   Problem p;
   p.layers = 96;
@@ -269,7 +269,7 @@ std::string text_of(const Plan& plan, const Cluster& cluster) {
 
 }  // namespace
 
-TEST_CASE("edgepipe plans: which device, by speed and by link") {
+TEST_CASE("edgepipe plans: speed and link of a device decide whether it is used") {
   const ModelGraph model = chain_of({4, 4, 4, 4, 4, 4}, {10, 10, 10, 10, 10, 1});
   const auto fast_behind = [&](double bandwidth) {
     const Cluster cluster = switched({1, 1, 4}, {10, 10, bandwidth});
@@ -283,7 +283,7 @@ TEST_CASE("edgepipe plans: which device, by speed and by link") {
   CHECK(fast_behind(1) == std::pair(6.0, std::string("d2 l0-l5")));
 }
 
-TEST_CASE("edgepipe plans: what it says of them") {
+TEST_CASE("edgepipe plans: period, bound, memory and messages are by hand") {
   const ModelGraph model = chain_of({2, 2, 2, 2}, {10, 10, 10, 1});
   const Cluster cluster = switched({1, 1, 2}, {10, 10, 5});
   const Planned made = plan_with(model, cluster, "{micro_batch_size: 2}", 3);
@@ -302,7 +302,7 @@ TEST_CASE("edgepipe plans: what it says of them") {
   CHECK(lean.memory.value == 4 + 20 + 20 + 20);
 }
 
-TEST_CASE("edgepipe plans: the objectives differ") {
+TEST_CASE("edgepipe plans: each objective has its own optimum") {
   const ModelGraph model = chain_of({4, 4}, {50, 1});
   const Cluster cluster = switched({1, 1}, {10, 10});
   // One stage: period and latency 8 s. Two: period 5 s, for the hop, and latency 13 s.
@@ -344,7 +344,7 @@ TEST_CASE("edgepipe plans: a tensor crosses every cut up to its last reader, tie
   CHECK(made.memory.value == 2 * 4 + 10 + 1 + 2 * 10 + 2 * 1);  // l2 has a copy of what l0 owns.
 }
 
-TEST_CASE("edgepipe plans: what cannot be, and what is wrong") {
+TEST_CASE("edgepipe plans: impossible and wrong options are refused") {
   const ModelGraph model = chain_of({4, 4}, {10, 1});
   const Cluster cluster = switched({1, 1}, {10, 10});
   const auto wrong = [&](const Cluster& on, const std::string& yaml) {

@@ -82,7 +82,7 @@ TEST_CASE("a boundary moves where the busiest rank gains, then where the next on
   CHECK(sorted_loads(shop, bounds).front() == best_of_all(shop));
 }
 
-TEST_CASE("equal stages stay as they are: sums that differ in their last digits are no gain") {
+TEST_CASE("equal stages stay as they are, also if their sums differ in the last digits") {
   for (const double time : {0.1, 0.3, 1.0 / 3, 0.7, 1.1, 2.3, 1e-9 / 7}) {
     CAPTURE(time);
     const Shop shop = shop_of(Placement::Loop, 8, 3, std::vector<double>(96, time), std::vector<double>(8, 1));
@@ -97,7 +97,7 @@ TEST_CASE("a share of the micro-batches is a share of the load") {
   CHECK(load_of({{0, &sums, 0.25}, {1, &sums, 0.75}}, {0, 1, 3}) == 0.25 * 2 + 0.75 * 4);
 }
 
-TEST_CASE("ranks of different speeds: never worse, no stage empty, and mostly the best there is") {
+TEST_CASE("ranks of different speeds are never worse afterwards, have no empty stage, and are mostly optimal") {
   Rng rng(21, "even out");
   int best = 0, gained = 0;
   double worst = 1;
@@ -129,8 +129,7 @@ TEST_CASE("ranks of different speeds: never worse, no stage empty, and mostly th
   CHECK(best >= kCases / 2);
 }
 
-TEST_CASE(
-    "what the busiest device takes at least: shared work, unequal devices, never more than an exhaustive search") {
+TEST_CASE("the lower bound of the busiest device is never above an exhaustive search") {
   const LayerSums even{0, 3, 6}, twice{0, 1.5, 3};
   CHECK(least_load({{{0, &even, 1}}, {{1, &even, 1}}}) == doctest::Approx(3));
   CHECK(least_load({{{0, &even, 1}}, {{1, &twice, 1}}}) == doctest::Approx(2));  // A third of the work, and two thirds.

@@ -69,7 +69,7 @@ double memory_of(const Planned& made, const ModelGraph& model, const Cluster& cl
 
 }  // namespace
 
-TEST_CASE("planners: graphpipe and graph-exact put branches side by side") {
+TEST_CASE("planners: graphpipe and graph-exact run branches in parallel") {
   const ModelGraph model = branches(2, 4);
   const Cluster cluster = test::star(8, 1e12, 0);
   const Planned quick = planned("graphpipe", model, cluster, "{}"),
@@ -99,7 +99,7 @@ TEST_CASE("planners: graphpipe and graph-exact put branches side by side") {
             exact.plan.stage(edge.from).devices().front().value + 1);
 }
 
-TEST_CASE("planners: graph pipelines keep within memory, or say that they cannot") {
+TEST_CASE("planners: graph pipelines fit in memory, or are refused") {
   const ModelGraph model = branches(2, 2);
   const Cluster cluster = test::star(5, 1e12, 0);
   for (const char* name : {"graphpipe", "graph-exact"}) {
@@ -118,7 +118,7 @@ TEST_CASE("planners: graph pipelines keep within memory, or say that they cannot
   }
 }
 
-TEST_CASE("planners: graph pipelines replicate where a layer is too long, in powers of two") {
+TEST_CASE("planners: graph pipelines replicate long layers in powers of two") {
   const ModelGraph model = branches(1, 1);
   const Cluster cluster = test::star(7, 1e12, 0);
   for (const char* name : {"graphpipe", "graph-exact"}) {
@@ -162,7 +162,7 @@ TEST_CASE("planners: stages of a graph get the type that suits them") {
   CHECK(many.bound_reason.ends_with("with every device as slow as the slowest"));
 }
 
-TEST_CASE("planners: graph-exact fuses chains and refuses what is too much") {
+TEST_CASE("planners: graph-exact fuses chains and refuses searches that are too large") {
   const ModelGraph model = branches(4, 6);
   const Cluster cluster = test::star(8, 1e12, 0);
   const Planned fused = planned("graph-exact", model, cluster, "{blocks: 9}");

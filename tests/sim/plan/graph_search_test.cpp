@@ -58,7 +58,7 @@ Problem random_twins(Rng& rng) {
 
 }  // namespace
 
-TEST_CASE("graph-exact: the best of all partitions, on 200 random graphs") {
+TEST_CASE("graph-exact finds the best of all partitions on 200 random graphs") {
   Rng rng(1, "exact");
   int impossible = 0, limited = 0;
   for (int n = 0; n < 200; ++n) {
@@ -84,7 +84,7 @@ TEST_CASE("graph-exact: the best of all partitions, on 200 random graphs") {
   CHECK(limited - impossible > 30);
 }
 
-TEST_CASE("graph-exact: the best of all partitions of wider graphs into many stages") {
+TEST_CASE("graph-exact finds the best of all partitions of wider graphs into many stages") {
   Rng rng(7, "wide");
   int possible = 0;
   for (int n = 0; n < 400; ++n) {
@@ -111,7 +111,7 @@ TEST_CASE("graph-exact: the best of all partitions of wider graphs into many sta
   CHECK(possible > 250);
 }
 
-TEST_CASE("graph-exact: the best of all sequences, on 100 random graphs") {
+TEST_CASE("graph-exact finds the best of all sequences on 100 random graphs") {
   Rng rng(2, "sequences");
   int possible = 0;
   for (int n = 0; n < 100; ++n) {
@@ -134,7 +134,7 @@ TEST_CASE("graph-exact: the best of all sequences, on 100 random graphs") {
   CHECK(possible > 50);
 }
 
-TEST_CASE("graph-exact: looking at equal branches in one order alone changes nothing but the work") {
+TEST_CASE("graph-exact: trying equal branches in one order alone changes only the amount of work") {
   Rng rng(3, "twins");
   std::int64_t all = 0, one_order = 0;
   int twins = 0;
@@ -159,7 +159,7 @@ TEST_CASE("graph-exact: looking at equal branches in one order alone changes not
   CHECK(one_order < 0.8 * static_cast<double>(all));
 }
 
-TEST_CASE("graph-exact: what is known to be possible changes nothing, what is too many is refused") {
+TEST_CASE("graph-exact: an incumbent does not change the result; too many partitions are refused") {
   Rng rng(4, "incumbent");
   for (int n = 0; n < 50; ++n) {
     const Problem p = random_problem(rng, test::random_graph(rng, 6, false));
@@ -195,7 +195,7 @@ TEST_CASE("graph-exact: two branches of four blocks on eight devices are 4 deep,
   }
 }
 
-TEST_CASE("graph-exact: q equal branches of p stages, (m + q p - 1) / (m + p - 1)") {
+TEST_CASE("graph-exact: in sequence q equal branches of p stages take (m + q p - 1) / (m + p - 1) as long") {
   for (const int q : {2, 3, 4}) {
     CAPTURE(q);
     const int p = 3, m = 40;
@@ -206,7 +206,7 @@ TEST_CASE("graph-exact: q equal branches of p stages, (m + q p - 1) / (m + p - 1
   }
 }
 
-TEST_CASE("graphpipe: never below the least bottleneck, within memory, and mostly at it where the graph allows") {
+TEST_CASE("graphpipe is never below the least bottleneck, fits in memory, and mostly reaches it") {
   Rng rng(5, "graphpipe");
   int best = 0, found_by_both = 0, missed = 0;
   for (int n = 0; n < 300; ++n) {
@@ -233,7 +233,7 @@ TEST_CASE("graphpipe: never below the least bottleneck, within memory, and mostl
   CHECK(best > 0.7 * found_by_both);
 }
 
-TEST_CASE("graphpipe: a chain has the least bottleneck, always") {
+TEST_CASE("graphpipe always finds the least bottleneck of a chain") {
   Rng rng(6, "chains");
   for (int n = 0; n < 150; ++n) {
     CAPTURE(n);
@@ -245,7 +245,7 @@ TEST_CASE("graphpipe: a chain has the least bottleneck, always") {
   }
 }
 
-TEST_CASE("graphpipe: layers that take no time are one stage that takes none") {
+TEST_CASE("graphpipe puts layers that take no time into one stage") {
   Problem p = branches(2, 2, 4, 8, false);
   for (Sums& layer : p.amounts) std::fill(layer.seconds.begin(), layer.seconds.end(), 0.0);
   const auto found = partition(p);
@@ -253,7 +253,7 @@ TEST_CASE("graphpipe: layers that take no time are one stage that takes none") {
   CHECK(found->bottleneck == 0);
 }
 
-TEST_CASE("graphpipe: of two partitions as fast, that with fewer micro-batches in flight") {
+TEST_CASE("graphpipe: of equally fast partitions the one with fewer micro-batches in flight wins") {
   const Problem p = branches(2, 2, 4, 8, false);
   const auto found = partition(p);
   REQUIRE(found.has_value());
@@ -263,7 +263,7 @@ TEST_CASE("graphpipe: of two partitions as fast, that with fewer micro-batches i
   CHECK(f.memory == 1 + 2);
 }
 
-TEST_CASE("graphpipe: the case study, and what joins branches needs no device") {
+TEST_CASE("graphpipe: the case study has its stages, and a layer that joins branches needs no device") {
   const Problem p = branches(2, 4, 8, 32, false), joined = branches(2, 4, 8, 32);
   for (const Problem* one : {&p, &joined}) {
     const auto found = partition(*one);
@@ -279,7 +279,7 @@ TEST_CASE("graphpipe: the case study, and what joins branches needs no device") 
   CHECK(partition(few)->bottleneck == 18);
 }
 
-TEST_CASE("decomposition: parts of chains and branches, and of a graph that is neither") {
+TEST_CASE("decomposition: chains and branches are divided into parts, and so is any other graph") {
   const auto shape = [](const Digraph& graph) {
     const std::function<std::string(const Tree&)> text = [&](const Tree& tree) {
       if (tree.kind == Tree::Kind::Layer) return std::to_string(tree.layer);
@@ -300,7 +300,7 @@ TEST_CASE("decomposition: parts of chains and branches, and of a graph that is n
   CHECK(shape(n) == "(0 | 1) (2 | 3) +1");
 }
 
-TEST_CASE("kinds of parts: alike when they cost the same and read the same, within and from outside") {
+TEST_CASE("parts are alike if they have equal costs and equal inputs, inside and outside") {
   // Two branches of four layers, and one that joins them; a way round layers of one branch, or of both.
   const auto alike = [](int from, int other_from, double other_cost) {
     Problem p = branches(2, 4, 4, 8);
@@ -318,7 +318,7 @@ TEST_CASE("kinds of parts: alike when they cost the same and read the same, with
   CHECK_FALSE(alike(-1, -1, 4));
 }
 
-TEST_CASE("fused chains: the same work in fewer blocks, equal branches alike") {
+TEST_CASE("fused chains have the same work in fewer blocks, and equal branches stay alike") {
   const Problem p = branches(3, 4, 4, 8);
   const Coarse coarse = fuse_chains(p, 7);
   CHECK(coarse.problem.size() == 7);

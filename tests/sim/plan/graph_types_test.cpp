@@ -34,7 +34,7 @@ Problem random_types(Rng& rng, Digraph graph) {
 
 }  // namespace
 
-TEST_CASE("graph-exact: the best of all partitions and choices of devices, on 200 random graphs and two types") {
+TEST_CASE("graph-exact finds the best partitions and devices on 200 random graphs and two types") {
   Rng rng(41, "types");
   int possible = 0, near = 0, found_by_parts = 0;
   for (int n = 0; n < 200; ++n) {
@@ -72,7 +72,7 @@ TEST_CASE("graph-exact: the best of all partitions and choices of devices, on 20
   CHECK(near * 10 > found_by_parts * 7);
 }
 
-TEST_CASE("graph-exact: two types in name only change nothing") {
+TEST_CASE("graph-exact: two types that differ only in name do not change the result") {
   Rng rng(42, "names");
   for (int n = 0; n < 100; ++n) {
     CAPTURE(n);

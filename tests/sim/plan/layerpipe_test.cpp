@@ -64,7 +64,7 @@ std::vector<std::string> edges_of(const Plan& made) {
 
 }  // namespace
 
-TEST_CASE("layerpipe: VGG-16 on two to ten devices, against whole layers in stages") {
+TEST_CASE("layerpipe: tasks of VGG-16 on two to ten devices, compared with stages of whole layers") {
   const double whole[] = {23954.4, 16647.0, 13872.6, 11098.2, 10081.8, 8323.5, 8323.5, 8323.5, 5722.5};
   const double tasks[] = {23162.7, 15449.3, 11581.4, 9267.8, 7861.1, 6936.2, 6011.4, 5189.4, 4643.6};
   const ModelGraph model = chain(kVgg16);
@@ -87,7 +87,7 @@ TEST_CASE("layerpipe: VGG-16 on two to ten devices, against whole layers in stag
   CHECK(std::round(1000 * gains / 9) == 246);
 }
 
-TEST_CASE("layerpipe: the tasks of a chain and what they send") {
+TEST_CASE("layerpipe: a chain has a task for each forward and gradient, with their messages") {
   ModelGraph model = chain({1, 2, 3});
   model.layers[LayerId{1}].stash += Bytes{7};               // Beside its input: what only its gradient needs.
   for (Layer& layer : model.layers) layer.parameters = 16;  // 64 bytes, once in an iteration of 8 samples.
@@ -114,7 +114,7 @@ TEST_CASE("layerpipe: the tasks of a chain and what they send") {
         std::string::npos);
 }
 
-TEST_CASE("layerpipe: layers without weights have no weight gradient, and inputs no gradient at all") {
+TEST_CASE("layerpipe: layers without weights have no weight gradient, and inputs have no gradient") {
   ModelGraph model = chain({0, 2, 1});
   model.layers[LayerId{0}].parameters = model.layers[LayerId{2}].parameters = 0;
   model.layers[LayerId{0}].times.reset();
@@ -137,7 +137,7 @@ TEST_CASE("layerpipe: a layer without weights keeps its input for its input grad
       std::any_of(edges.begin(), edges.end(), [](const std::string& e) { return e.rfind("l1.F>l1.dX", 0) == 0; }));
 }
 
-TEST_CASE("layerpipe: a device twice as fast gets what it ends first") {
+TEST_CASE("layerpipe: a device that is twice as fast gets the tasks that it ends first") {
   // Times on the fast device: 3 3 | 2 2 2 | 1 1 1. By turns, as fast + slow end: 3, 6 | 8 or 4; and so on:
   //   l2.F fast 3, l2.dX: fast 6 or slow 6 -> fast (the first of equals), l2.dW: fast 9 or slow 6 -> slow 6,
   //   l1.F: fast 8 or slow 10 -> 8, l1.dX: 10 or 10 -> fast 10, l1.dW: 12 or 10 -> slow 10,
@@ -152,7 +152,7 @@ TEST_CASE("layerpipe: a device twice as fast gets what it ends first") {
   CHECK(largest_load(made, model, cluster) == 12);
 }
 
-TEST_CASE("layerpipe: a task costs its own time, has weights, and what updates them beside their gradient") {
+TEST_CASE("layerpipe: a task has its own time and weights, and the optimizer is with the weight gradient") {
   ModelGraph model = chain({1, 2});
   model.layers[LayerId{1}].parameters = 100;
   model.layers[LayerId{1}].times = LayerTimes{{2}, {3}, {5}};
@@ -172,7 +172,7 @@ TEST_CASE("layerpipe: a task costs its own time, has weights, and what updates t
   }
 }
 
-TEST_CASE("layerpipe: devices by name, each once") {
+TEST_CASE("layerpipe: devices are given by name, each once") {
   const ModelGraph model = chain({1, 1});
   const Cluster cluster = test::devices_with({1, 1, 1});
   for (const Stage& stage : plan("layerpipe", model, cluster, "{devices: [d2, d1]}").stages)
@@ -185,7 +185,7 @@ TEST_CASE("layerpipe: devices by name, each once") {
   CHECK(refusal("{devices: [d7]}").find("the cluster has no device 'd7'") != std::string::npos);
 }
 
-TEST_CASE("layerpipe: layers that share weights have one update, which gets all gradients and reaches every user") {
+TEST_CASE("layerpipe: layers that share weights have one update with all gradients, sent to every user") {
   ModelGraph model = chain({1, 1, 1});
   model.layers[LayerId{0}].parameters = 16, model.layers[LayerId{0}].tie = "table";
   model.layers[LayerId{1}].parameters = 0;

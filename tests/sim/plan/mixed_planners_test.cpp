@@ -41,7 +41,7 @@ Cluster two_types(int first, int second, double fast, double slow) {
 
 }  // namespace
 
-TEST_CASE("planners on two types: by hand, four fast devices and four slow ones") {
+TEST_CASE("planners on two types: plans for four fast and four slow devices are by hand") {
   const ModelGraph model = chain(std::vector<double>(12, 1));
   const Cluster cluster = two_types(4, 4, 2, 1);
   // 12 layers of 3 s, or 1.5 s on the fast devices: two on each of these and one on each slow one keep 3 s.
@@ -59,7 +59,7 @@ TEST_CASE("planners on two types: by hand, four fast devices and four slow ones"
   CHECK(wide.lower_bound.value / wide.plan.mini_batch * 16 == doctest::Approx(3).epsilon(1e-9));
 }
 
-TEST_CASE("2bw on two types: stages in order of the types, mostly as good as any order of the devices") {
+TEST_CASE("2bw on two types orders stages by type, mostly as good as any order of the devices") {
   Rng rng(25, "mixed 2bw");
   int best = 0, all = 0;
   for (int round = 0; round < 200; ++round) {

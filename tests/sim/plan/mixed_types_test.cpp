@@ -57,7 +57,7 @@ void check_devices(const std::vector<msr::FoundStage>& stages, int devices, bool
 
 }  // namespace
 
-TEST_CASE("pipedream on several types equals looking at every plan, on 600 random models") {
+TEST_CASE("pipedream on several types finds the best of all plans, on 600 random models") {
   Rng rng(21, "mixed");
   int feasible = 0, infeasible = 0, together = 0;
   for (int round = 0; round < 600; ++round) {
@@ -85,7 +85,7 @@ TEST_CASE("pipedream on several types equals looking at every plan, on 600 rando
   CHECK(together > 50);  // Replicas of unlike types in one stage.
 }
 
-TEST_CASE("pipedream on several types is PipeDream's programme where they are alike") {
+TEST_CASE("pipedream on several equal types gives the result of PipeDream's program") {
   Rng rng(22, "alike");
   for (int round = 0; round < 200; ++round) {
     CAPTURE(round);
@@ -104,7 +104,7 @@ TEST_CASE("pipedream on several types is PipeDream's programme where they are al
   }
 }
 
-TEST_CASE("pipedream: servers of two types, each divides its layers in its own way") {
+TEST_CASE("pipedream: servers of two types divide their layers differently") {
   // Chains of four seconds on type 0, of two seconds on type 1; servers of two devices each, messages are free.
   const std::vector<msr::LayerAmounts> slow(6, {4, 0, 0}), fast(6, {2, 0, 0});
   msr::MixedWork work;
@@ -173,7 +173,7 @@ struct Servers {
 
 }  // namespace
 
-TEST_CASE("pipedream: servers of two types equal looking at every plan, on 100 random chains") {
+TEST_CASE("pipedream on servers of two types finds the best of all plans, on 100 random chains") {
   Rng rng(26, "servers");
   int possible = 0;
   for (int round = 0; round < 100; ++round) {
@@ -285,7 +285,7 @@ double best_of_all(const std::vector<msr::PiperInput>& inputs, const msr::Cuts& 
 
 }  // namespace
 
-TEST_CASE("piper on several types equals looking at every plan, on 400 random models") {
+TEST_CASE("piper on several types finds the best of all plans, on 400 random models") {
   Rng rng(24, "mixed piper");
   int feasible = 0, infeasible = 0;
   for (int round = 0; round < 400; ++round) {

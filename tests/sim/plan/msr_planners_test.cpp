@@ -49,7 +49,7 @@ Cluster hosts(int count, int each, double inside, double between) {
 
 }  // namespace
 
-TEST_CASE("planners: pipedream and brute agree, and know hosts") {
+TEST_CASE("planners: pipedream and brute agree, also with hosts") {
   const ModelGraph model = chain({2, 1, 1});
   const Cluster flat = test::star(4, 1e9, 0);
   const std::string options = "{micro_batch_size: 4}";
@@ -97,7 +97,7 @@ TEST_CASE("planners: pipedream and brute agree, and know hosts") {
   CHECK_THROWS_AS(planned("brute", chain(std::vector<double>(30, 1)), test::star(12, 1e9, 0), options), Infeasible);
 }
 
-TEST_CASE("planners: piper recomputes where memory is short") {
+TEST_CASE("planners: piper recomputes if memory is short") {
   // Two layers of 3 s and 100 bytes kept; 16 bytes of weights, gradient and optimizer.
   const ModelGraph model = chain({1, 1}, 100);
   const Cluster cluster = test::star(2, 1e9, 0);

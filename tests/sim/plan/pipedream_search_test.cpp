@@ -46,7 +46,7 @@ TEST_CASE("cuts: a chain, a diamond, and the cuts of the released optimizer") {
   CHECK(msr::sum_up(amounts, diamond, cuts, msr::Crossing::Frontier).crossing == std::vector<double>{0, 1, 2, 2, 3, 1});
 }
 
-TEST_CASE("pipedream equals looking at every plan, on 1200 random models") {
+TEST_CASE("pipedream finds the best of all plans, on 1200 random models") {
   Rng rng(11, "pipedream");
   int feasible = 0, infeasible = 0, replicated = 0;
   for (int round = 0; round < 1200; ++round) {
@@ -84,7 +84,7 @@ TEST_CASE("pipedream equals looking at every plan, on 1200 random models") {
   CHECK(replicated > 200);
 }
 
-TEST_CASE("pipedream: levels of one machine change nothing, servers hold whole parts") {
+TEST_CASE("pipedream: levels of one machine do not change the result; servers hold whole parts") {
   Rng rng(12, "levels");
   for (int round = 0; round < 100; ++round) {
     const msr::Workload work = random_work(rng, 6, true);
@@ -109,7 +109,7 @@ TEST_CASE("pipedream: levels of one machine change nothing, servers hold whole p
   }
 }
 
-TEST_CASE("pipedream: 2 servers of 2, by hand") {
+TEST_CASE("pipedream: the plan for 2 servers of 2 devices is by hand") {
   // Layers of 4, 4, 4 and 4 seconds without weights or messages: both servers do the same half of all micro-batches, or
   // each one half of the layers; 16 seconds on 4 devices are 4.
   msr::PipeDreamOptions options;

@@ -93,7 +93,7 @@ double best_of_all(const msr::PiperInput& input, const msr::Cuts& cuts, int from
 
 }  // namespace
 
-TEST_CASE("piper equals looking at every plan, on 400 random models") {
+TEST_CASE("piper finds the best of all plans, on 400 random models") {
   Rng rng(13, "piper");
   int feasible = 0, infeasible = 0, exact = 0, layered = 0;
   for (int round = 0; round < 400; ++round) {
@@ -138,7 +138,7 @@ TEST_CASE("piper equals looking at every plan, on 400 random models") {
   CHECK(exact * 10 > layered * 9);
 }
 
-TEST_CASE("piper's files: edges by both names, times in the wrong unit, and what is missing") {
+TEST_CASE("piper's files: both names of edges are read; wrong units and missing fields are reported") {
   const auto file = [](const std::string& time, const std::string& sync) {
     return R"({"maxDevices": 2, "maxMemoryPerDevice": 1e9, "bandwidth": 1e9, "mbsInBatch": 4, "nodes": [
       {"id": 7, "name": "a", "TMPCs": {"1": [{"id": "vanilla", "timePerSample": )" +

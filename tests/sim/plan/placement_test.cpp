@@ -15,7 +15,7 @@ std::vector<int> ranks(Placement placement, int stages, int ranks) {
 
 }  // namespace
 
-TEST_CASE("which rank runs which stage") {
+TEST_CASE("each placement gives a rank to every stage") {
   CHECK(ranks(Placement::Linear, 3, 3) == std::vector<int>{0, 1, 2});
   CHECK(ranks(Placement::Loop, 6, 3) == std::vector<int>{0, 1, 2, 0, 1, 2});
   CHECK(ranks(Placement::V, 6, 3) == std::vector<int>{0, 1, 2, 2, 1, 0});

@@ -37,7 +37,7 @@ TEST_CASE("chain_plan deals stages to ranks in turn") {
   CHECK(to_text(plan).find("4 stages, 6 samples") == 0);
 }
 
-TEST_CASE("make_sequential orders what is not ordered, and adds nothing twice") {
+TEST_CASE("make_sequential orders the stages without an order, and adds no edge twice") {
   Plan plan = two_branches();
   make_sequential(plan);
   CHECK(plan.edges.size() == 5);
@@ -48,14 +48,14 @@ TEST_CASE("make_sequential orders what is not ordered, and adds nothing twice") 
   CHECK(plan.edges.size() == 5);
 }
 
-TEST_CASE("a circle is named") {
+TEST_CASE("a cycle of stages is refused with its stages") {
   Plan plan = two_branches();
   edge(plan, 4, 0);
   CHECK(says(plan, "'s0' -> 's1' -> 's4' -> 's0'"));
   CHECK_THROWS_AS(make_sequential(plan), InputError);
 }
 
-TEST_CASE("sizes: the mini-batch, replicas and both sides of an edge") {
+TEST_CASE("micro-batch sizes must nest, divide the mini-batch and divide among the replicas") {
   Plan plan = chain_plan(2, 2, 12);
   plan.stages[StageId{0}].micro_batch_size = 4;
   plan.stages[StageId{1}].micro_batch_size = 2;
@@ -75,7 +75,7 @@ TEST_CASE("sizes: the mini-batch, replicas and both sides of an edge") {
   CHECK(says(plan, "device 1 is named twice"));
 }
 
-TEST_CASE("everything wrong is said at once") {
+TEST_CASE("all problems of a plan are reported at once") {
   Plan plan = chain_plan(2, 2, 3);
   plan.stages[StageId{0}].micro_batch_size = 2;
   plan.stages[StageId{1}].place_on({});

@@ -76,7 +76,7 @@ double least_of_all(Plan trial, int layers, const std::function<double(const Pla
 
 }  // namespace
 
-TEST_CASE("balanced: a cut by hand, ties to the left") {
+TEST_CASE("balanced: the cut is by hand, and ties go to the left") {
   const Cluster cluster = test::devices_with({1, 1, 1});
   const Plan made = plan("balanced", chain({1, 1, 1, 1, 4}), cluster, "{stages: 3, micro_batch_size: 2}");
   CHECK(made.mini_batch == 8);
@@ -86,7 +86,7 @@ TEST_CASE("balanced: a cut by hand, ties to the left") {
         LayerId{2});  // The first two stages are themselves cut best: 2 and 2.
 }
 
-TEST_CASE("balanced equals brute force, with unequal devices, replicas and layers") {
+TEST_CASE("balanced equals brute force with unequal devices, replicas and layers") {
   Rng rng(3, "balanced");
   for (int round = 0; round < 400; ++round) {
     const int layers = rng.integer(1, 9), stages = rng.integer(1, std::min(layers, 5)), replicas = rng.integer(1, 2);
@@ -108,7 +108,7 @@ TEST_CASE("balanced equals brute force, with unequal devices, replicas and layer
   }
 }
 
-TEST_CASE("balanced: several stages on a device, of different speeds: mostly the least that the busiest can have") {
+TEST_CASE("balanced: several stages on devices of different speeds are mostly optimal") {
   Rng rng(6, "busiest");
   int best = 0;
   double sum = 0, worst = 1;
@@ -135,7 +135,7 @@ TEST_CASE("balanced: several stages on a device, of different speeds: mostly the
   CHECK(best > kRounds / 2);
 }
 
-TEST_CASE("balanced: both directions give every stage a copy on the opposite device, and even out the devices") {
+TEST_CASE("balanced: bidirectional stages have a copy on the opposite device, and devices are evened out") {
   const ModelGraph model = chain({1, 1, 1, 1, 1, 1});
   const Cluster cluster = test::devices_with({1, 2});
   const PlannerDef& def = get_from(planners::all(), "planner", "balanced");
@@ -167,7 +167,7 @@ TEST_CASE("balanced: both directions give every stage a copy on the opposite dev
   CHECK_THROWS_AS(both_ways(1), Infeasible);
 }
 
-TEST_CASE("balanced: device order, recompute, and what does not fit") {
+TEST_CASE("balanced: device order and recomputation are options; plans that do not fit are refused") {
   const Cluster cluster = test::devices_with({1, 4});
   const ModelGraph model = chain({1, 1, 1, 1, 1});
   const Plan made = plan("balanced", model, cluster, "{stages: 2, devices: [d1, d0], recompute: full}");
@@ -193,7 +193,7 @@ TEST_CASE("balanced: device order, recompute, and what does not fit") {
         }).find("1: devices[1]: the cluster has no device 'd7'") == 0);
 }
 
-TEST_CASE("balanced is quick: 20,000 layers on 256 devices") {
+TEST_CASE("balanced plans 20,000 layers on 256 devices quickly") {
   Rng rng(5, "quick");
   std::vector<double> seconds;
   for (int l = 0; l < 20000; ++l) seconds.push_back(rng.uniform(1, 2));
@@ -202,7 +202,7 @@ TEST_CASE("balanced is quick: 20,000 layers on 256 devices") {
   CHECK(made.stage_count() == 256);
 }
 
-TEST_CASE("balanced is quick where 512 stages share 64 devices of two speeds") {
+TEST_CASE("balanced plans 512 stages on 64 devices of two speeds quickly") {
   Rng rng(7, "quick");
   std::vector<double> seconds, speeds;
   for (int l = 0; l < 4000; ++l) seconds.push_back(rng.uniform(1, 2));
@@ -216,7 +216,7 @@ TEST_CASE("balanced is quick where 512 stages share 64 devices of two speeds") {
   CHECK(busiest(made, model, cluster) <= 1.02 * work / speed);
 }
 
-TEST_CASE("explicit: ranges, replicas and sizes") {
+TEST_CASE("explicit: stages have ranges of layers, replicas and sizes") {
   const Cluster cluster = test::devices_with({1, 1, 1});
   const ModelGraph model = chain({1, 1, 1, 1});
   const Plan made = plan("explicit", model, cluster,
@@ -233,7 +233,7 @@ TEST_CASE("explicit: ranges, replicas and sizes") {
   CHECK(made.edges[0].bytes.value == 8);
 }
 
-TEST_CASE("explicit: everything wrong, each at its place") {
+TEST_CASE("explicit: every problem is reported with its place") {
   const Cluster cluster = test::devices_with({1, 1});
   const ModelGraph model = chain({1, 1, 1, 1});
   const std::string error = test::input_error_of([&] {
@@ -252,7 +252,7 @@ TEST_CASE("explicit: everything wrong, each at its place") {
   CHECK(error.find("2 layers are in no stage: 'l0', 'l1'") != std::string::npos);
 }
 
-TEST_CASE("explicit: a part that is not convex is a circle with names") {
+TEST_CASE("explicit: a part that is not convex is refused as a cycle with its stages") {
   const Cluster cluster = test::devices_with({1, 1});
   const std::string error = test::input_error_of([&] {
     plan("explicit", chain({1, 1, 1}), cluster,
@@ -263,7 +263,7 @@ TEST_CASE("explicit: a part that is not convex is a circle with names") {
   CHECK(error.find("2: stages[0]: the stages wait for each other in a circle: 'ends' -> 'middle' -> 'ends'") == 0);
 }
 
-TEST_CASE("explicit: branches run side by side, or one after the other when asked") {
+TEST_CASE("explicit: branches run in parallel, or in sequence if asked") {
   ModelGraph model = chain({1, 1, 1});
   model.layers[LayerId{1}].inputs.clear();
   model.layers[LayerId{2}].inputs = {LayerId{0}, LayerId{1}};

@@ -105,7 +105,7 @@ TEST_CASE("replicas sum the gradients of their stage, later stages first") {
   }
 }
 
-TEST_CASE("replicas sum the bytes of all parameters of a stage, with a copy of what it shares") {
+TEST_CASE("replicas sum the bytes of all parameters of a stage, copies of shared ones included") {
   const ModelGraph model = model_with({"w", "", "w"});
   Plan plan = with_layers(chain_plan(3, 3, 1));
   for (int s = 0; s < 3; ++s) plan.stages[StageId{s}].place_on({DeviceId{2 * s}, DeviceId{2 * s + 1}});
@@ -121,7 +121,7 @@ TEST_CASE("replicas sum the bytes of all parameters of a stage, with a copy of w
   CHECK(derive_reductions(plan, model)[ReductionId{2}].bytes.value == 0);
 }
 
-TEST_CASE("a stage and its twin sum together; on one device they only wait for each other") {
+TEST_CASE("a stage and its twin reduce together; on one device they only wait for each other") {
   const Plan plan = placed_plan(Placement::Bidirectional, 3, 1, 4, 0);
   CHECK(text(plan, ReductionSource::Replicas) == "2 5: 2 0; 1 4: ; 0 3: 0 2; ");
   const UpdateBarriers barriers(plan);
@@ -137,14 +137,14 @@ TEST_CASE("a stage and its twin sum together; on one device they only wait for e
   CHECK(text(replicated, ReductionSource::Replicas) == "2 5: 2 5 0 3; 1 4: 1 4; 0 3: 0 3 2 5; ");
 }
 
-TEST_CASE("stages that hold layers of one tie, with the bytes of the gradient of all its numbers") {
+TEST_CASE("a tie has the stages that hold its layers, and the bytes of its whole gradient") {
   const ModelGraph model = model_with({"w", "", "v", "w", "v", "w"});
   const Plan plan = with_layers(chain_plan(6, 6, 1));
   CHECK(ties_of(plan, model) == "w: 0 3 5; v: 2 4; ");
   CHECK(derive_reductions(plan, model).front().bytes.value == 20);  // 10 numbers of 2 bytes.
 }
 
-TEST_CASE("a tie within one stage, without weights, or among single tasks is none") {
+TEST_CASE("a tie within one stage, without weights or among single tasks needs no reduction") {
   Plan plan = chain_plan(2, 2, 1);
   plan.stages[StageId{0}].shape.layers = {LayerId{0}, LayerId{1}};
   plan.stages[StageId{1}].shape.layers = {LayerId{2}};
@@ -157,13 +157,13 @@ TEST_CASE("a tie within one stage, without weights, or among single tasks is non
   CHECK(ties_of(plan, model_with({"w", "", "w"})) == "");
 }
 
-TEST_CASE("the copies of pipelines in both directions hold tied parameters too, and twins alone need no sum of a tie") {
+TEST_CASE("bidirectional copies hold tied parameters too, and twins alone need no sum of a tie") {
   const Plan plan = with_layers(placed_plan(Placement::Bidirectional, 4, 1, 4, 0));
   CHECK(ties_of(plan, model_with({"w", "", "", "w"})) == "w: 0 3 4 7; ");
   CHECK(ties_of(plan, model_with({"w", "", "", ""})) == "");
 }
 
-TEST_CASE("a process group of the k-th replicas of each holder, or one of all") {
+TEST_CASE("a tie has a process group for the k-th replicas of each holder, or one group of all") {
   CHECK(groups({devices({0}), devices({3})}) == "0 3");
   CHECK(groups({devices({0, 1}), devices({6, 7})}) == "0 6 | 1 7");
   CHECK(groups({devices({1, 0}), devices({6, 7})}) == "1 6 | 0 7");
@@ -172,7 +172,7 @@ TEST_CASE("a process group of the k-th replicas of each holder, or one of all") 
   CHECK(groups({devices({0, 1, 2}), devices({4, 5})}) == "0 1 2 4 5");
 }
 
-TEST_CASE("a device of several holders is in one group, and alone in none") {
+TEST_CASE("a device of several holders is in one group, and in no group if it is alone") {
   CHECK(groups({devices({0}), devices({0})}) == "");
   CHECK(groups({devices({0, 1}), devices({1, 0})}) == "");  // Both have both.
   CHECK(groups({devices({0, 3}), devices({3, 0}), devices({1, 2})}) == "0 1 | 3 2");
@@ -182,7 +182,7 @@ TEST_CASE("a device of several holders is in one group, and alone in none") {
   CHECK(groups({devices({0, 1}), devices({2, 3}), devices({0, 2})}) == "0 1 2 3");  // Both are in the first group.
 }
 
-TEST_CASE("stages that a reduction connects are updated behind one barrier, which all their devices reach") {
+TEST_CASE("stages that a reduction connects are updated after one barrier, which all their devices reach") {
   CHECK_FALSE(UpdateBarriers(chain_plan(4, 4, 1)).delays(StageId{0}));
   const UpdateBarriers two(tied(chain_plan(5, 5, 1), {{0, 4}}));
   REQUIRE(two.all().size() == 1);
@@ -198,7 +198,7 @@ TEST_CASE("stages that a reduction connects are updated behind one barrier, whic
   CHECK_FALSE(chained.delays(StageId{2}));
 }
 
-TEST_CASE("barriers of later stages come first, and so do later stages and what they sum inside one") {
+TEST_CASE("barriers of later stages come first, and within a barrier so do later stages and their sums") {
   Plan plan = chain_plan(5, 5, 4);
   for (const int s : {0, 3, 4}) {
     Stage& stage = plan.stages[StageId{s}];
@@ -217,7 +217,7 @@ TEST_CASE("barriers of later stages come first, and so do later stages and what 
   for (const int s : {4, 2, 1, 3, 0}) CHECK(barriers.position(StageId{s}) == position++);
 }
 
-TEST_CASE("first and last stage on the same devices: no process group, but one barrier") {
+TEST_CASE("first and last stage on the same devices have no process group, but one barrier") {
   for (const Placement placement : {Placement::V, Placement::Wave, Placement::Bidirectional}) {
     const Plan made = placed_plan(placement, 4, 2, 4, 0);
     const int last = made.different_stages() - 1;
@@ -249,7 +249,7 @@ TEST_CASE("a device between two holders has both sums, and is in no group of the
   CHECK_FALSE(barriers.delays(StageId{2}));
 }
 
-TEST_CASE("holders of 20,000 replicas, side by side and on the same devices, are laid out at once") {
+TEST_CASE("reductions of 20,000 replicas are derived quickly, on the same devices or not") {
   // What looks for each device among all takes 4e8 steps for one of the holders.
   constexpr int kReplicas = 20000;
   Plan plan = chain_plan(2, 2, 2);
@@ -411,7 +411,7 @@ TEST_CASE("every device that holds parameters gets the gradients of all other ho
   CHECK(twins > 1000);
 }
 
-TEST_CASE("no update behind a barrier runs before every device that contributes to its sums has reached its own") {
+TEST_CASE("no update after a barrier runs before every device that contributes has reached it") {
   Rng rng(4, "barriers");
   for (int trial = 0; trial < 1000; ++trial) {
     const RandomPlan random = random_plan(rng);

@@ -62,7 +62,7 @@ TEST_CASE("pieces that share samples are all found, and no others") {
           CHECK(found(own, micro, replica, other) == by_definition(own, micro, replica, other));
 }
 
-TEST_CASE("a piece has a number of its own for each replica with a part in the micro-batch") {
+TEST_CASE("a piece has its own number for each replica with a part in the micro-batch") {
   Plan plan;
   plan.stages = {stage(2, 2, Share::Samples), stage(2, 3, Share::MicroBatches)};
   plan.mini_batch = 12;
@@ -81,7 +81,7 @@ TEST_CASE("a piece has a number of its own for each replica with a part in the m
   CHECK(std::find(taken.begin(), taken.end(), false) == taken.end());
 }
 
-TEST_CASE("a device is found among others however they lie, and one that is not there is not") {
+TEST_CASE("a device is found at any position, and a missing one is not") {
   for (const std::vector<int>& numbers :
        {std::vector<int>{}, {4}, {0, 1, 2, 3}, {1, 3, 5, 7}, {9, 6, 3, 0}, {0, 2, 3, 7}, {2, 2, 5}, {5, 1, 4, 2, 3}}) {
     std::vector<DeviceId> devices;

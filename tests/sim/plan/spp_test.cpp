@@ -100,7 +100,7 @@ double cut_weight(const Bandwidths& w, const std::vector<int>& side, int devices
 
 }  // namespace
 
-TEST_CASE("the least cut is the least of all cuts") {
+TEST_CASE("the minimum cut is the least of all cuts") {
   Rng rng(1, "cuts");
   for (int n = 0; n < 100; ++n) {
     const int devices = rng.integer(2, 8);
@@ -120,7 +120,7 @@ TEST_CASE("the least cut is the least of all cuts") {
   }
 }
 
-TEST_CASE("two hosts whose devices are numbered in turn come one after the other") {
+TEST_CASE("two hosts with alternating device numbers come one after the other") {
   Bandwidths w(8, std::vector<double>(8, 1.25));
   for (int a = 0; a < 8; ++a)
     for (int b = 0; b < 8; ++b)
@@ -170,7 +170,7 @@ TEST_CASE("an iteration in list order is within (1 + (4 S - 4) / M) of the bottl
   CHECK(worst > 0.5);
 }
 
-TEST_CASE("one part has nothing to wait for") {
+TEST_CASE("one part never waits") {
   Rng rng(4, "one");
   const Problem p = random_problem(5, 1, rng);
   std::int64_t states = 0;

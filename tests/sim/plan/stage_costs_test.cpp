@@ -90,7 +90,7 @@ TEST_CASE("all weights of a stage are touched, whatever the share of a replica")
   for (const StageCost& cost : costs.all()) CHECK(cost.touch.value == 2 * 10 * 4 / 20.0);
 }
 
-TEST_CASE("a stage keeps a copy of weights that another owns, beside a bias of its own") {
+TEST_CASE("a stage keeps a copy of weights that another stage owns, and its own bias") {
   ModelGraph model = diamond();
   model.layers[LayerId{0}].tie = model.layers[LayerId{2}].tie = model.layers[LayerId{3}].tie = "table";
   model.layers[LayerId{2}].parameters = 3, model.layers[LayerId{3}].parameters = 0;
@@ -107,7 +107,7 @@ TEST_CASE("a stage keeps a copy of weights that another owns, beside a bias of i
   CHECK(weights({LayerId{0}, LayerId{2}, LayerId{3}}) == 10 + 3);
 }
 
-TEST_CASE("uniform costs for every stage and replica") {
+TEST_CASE("uniform costs are equal for every stage and replica") {
   StageCost cost;
   cost.forward.value = 3;
   const StageCosts costs = uniform_costs(chain_plan(3, 3, 4), cost);

@@ -12,7 +12,7 @@
 
 using namespace stagecraft;
 
-TEST_CASE("2bw: equal stages are the paper's formulas") {
+TEST_CASE("2bw: equal stages follow the paper's formulas") {
   // Appendix A.1.2 with |W| = 24, A = 60, A_in = 3 in 4 stages: 2|W|/d + A + d A_in, and A/d when it recomputes.
   msr::TwoBwPipeline pipeline;
   pipeline.stages.assign(4, {2, 3, 3, {.weights = {6}, .stash = {15}}});
@@ -27,7 +27,7 @@ TEST_CASE("2bw: equal stages are the paper's formulas") {
   CHECK(msr::period_of(pipeline) == 6);
 }
 
-TEST_CASE("2bw: even cuts equal looking at all of them") {
+TEST_CASE("2bw: an even cut has the smallest maximum of all cuts") {
   Rng rng(14, "even");
   for (int round = 0; round < 300; ++round) {
     std::vector<double> amounts;

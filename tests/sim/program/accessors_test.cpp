@@ -20,7 +20,7 @@ Program two_replicas() {
 
 }  // namespace
 
-TEST_CASE("each kind has its own figures") {
+TEST_CASE("each kind of instruction has its own fields") {
   const Program p = two_replicas();
   const auto at = [&](std::string_view text) { return p.at(test::find(p, text)); };
   CHECK(at("0F3").micro_batch() == 3);
@@ -37,7 +37,7 @@ TEST_CASE("each kind has its own figures") {
   CHECK_FALSE(p.moves_gradient(at("0>1:0F0")));
 }
 
-TEST_CASE("a figure of another kind is an error, not a number") {
+TEST_CASE("reading a field of another kind is an error") {
   const Program p = two_replicas();
   const auto at = [&](std::string_view text) { return p.at(test::find(p, text)); };
   CHECK_THROWS_AS(at("0U0").micro_batch(), InternalError);

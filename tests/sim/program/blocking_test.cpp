@@ -46,7 +46,7 @@ TEST_CASE("rendezvous: an op waits for the sends of the op before and its own re
         "1U0 after 1B1, 1>0:1B1\n");
 }
 
-TEST_CASE("eager: a send goes when its data is there; the sender still waits for it") {
+TEST_CASE("eager: a send starts when its data is ready, and the sender still waits for it") {
   CHECK(test::listing(two_stages(false)) ==
         "0F0\n"
         "0>1:0F0 after 0F0\n"
@@ -68,13 +68,13 @@ TEST_CASE("eager: a send goes when its data is there; the sender still waits for
         "1U0 after 1B1, 1>0:1B1\n");
 }
 
-TEST_CASE("everything is in the one stream of its device") {
+TEST_CASE("with blocking communication each device has one stream") {
   CHECK(to_text(two_stages(true)) ==
         "device 0 compute        | 0F0 0>1:0F0 0F1 0>1:0F1 0<1:1B0 0B0 0<1:1B1 0B1 0U0\n"
         "device 1 compute        | 1<0:0F0 1F0 1B0 1<0:0F1 1>0:1B0 1F1 1B1 1>0:1B1 1U0\n");
 }
 
-TEST_CASE("a deadlock names who waits to do what, and what would help") {
+TEST_CASE("a deadlock names the waiting devices and their ops, and what would help") {
   // Two stages on each of two ranks, all micro-batches of the first before the second: rank 1 cannot get rid of 1F0
   // while rank 0 cannot get rid of 0F2.
   const Plan plan = chain_plan(4, 2, 4);
@@ -95,7 +95,7 @@ TEST_CASE("a deadlock names who waits to do what, and what would help") {
   CHECK_NOTHROW(test::program_of("inference", three, uniform_costs(three, test::times(1, 1)), blocking(true)));
 }
 
-TEST_CASE("an order of work that can never run is a cycle, whatever the communication") {
+TEST_CASE("an order that can never run is a cycle with any communication") {
   const Plan plan = chain_plan(2, 2, 2);
   const Schedule schedule = test::schedule_from({"0F0 0B0 0F1 0B1", "1F1 1B1 1F0 1B0"});
   for (const bool overlap : {true, false}) {

@@ -38,7 +38,7 @@ std::string versions(const Program& program, int stage) {
 
 }  // namespace
 
-TEST_CASE("rendezvous: the receiver's buffer begins with the transfer and ends with the op that uses it") {
+TEST_CASE("rendezvous: the receiver's buffer lives from the transfer to the op that uses it") {
   const Program program = two_stages(test::dag_plan(2, 1, {{0, 1}}, 10), true);
   CHECK(test::buffers_text(program, 0) ==
         "outgoing 0F0..0>1:0F0 10\n"
@@ -50,7 +50,7 @@ TEST_CASE("rendezvous: the receiver's buffer begins with the transfer and ends w
         "outgoing 1B0..1>0:1B0 10\n");
 }
 
-TEST_CASE("eager: the receiver's buffer begins when the data may come, which is when it is sent") {
+TEST_CASE("eager: the receiver's buffer lives from the moment at which the data is sent") {
   const Program program = two_stages(test::dag_plan(2, 1, {{0, 1}}, 10), false);
   CHECK(test::buffers_text(program, 0) ==
         "outgoing 0F0..0>1:0F0 10\n"
@@ -62,7 +62,7 @@ TEST_CASE("eager: the receiver's buffer begins when the data may come, which is 
         "outgoing 1B0..1>0:1B0 10\n");
 }
 
-TEST_CASE("recomputation: only the input waits, the rest lives from then on") {
+TEST_CASE("recomputation: only the input is stashed, the rest lives from the recomputation on") {
   Plan plan = test::dag_plan(2, 1, {{0, 1}}, 10);
   plan.stages[StageId{0}].shape.recomputation = Recomputation::Full;
   const Program program = two_stages(plan, true);
@@ -115,7 +115,7 @@ TEST_CASE("blocking communication uses the same buffers") {
   }
 }
 
-TEST_CASE("resident memory: versions of the weights, one gradient, one optimizer state, for each stage on the device") {
+TEST_CASE("resident memory has weight versions, one gradient and one optimizer state for each stage") {
   const auto memory = [](const char* schedule) {
     return two_stages(test::dag_plan(2, 2, {{0, 1}}, 10), true, schedule, 3).memory.front();
   };
@@ -133,7 +133,7 @@ TEST_CASE("resident memory: versions of the weights, one gradient, one optimizer
   CHECK(two.weight_buffers == 2);  // one of each stage
 }
 
-TEST_CASE("versions with a flush: every op reads the newest") {
+TEST_CASE("with a flush every op reads the newest version") {
   const Plan plan = test::dag_plan(2, 2, {{0, 1}}, 10);
   LoweringOptions options;
   options.iterations = 2;
@@ -142,7 +142,7 @@ TEST_CASE("versions with a flush: every op reads the newest") {
   CHECK(versions(program, 1) == "1F0:0 1B0:0 1F1:0 1B1:0 1U0>1 1F2:1 1B2:1 1F3:1 1B3:1 1U1>2");
 }
 
-TEST_CASE("versions of 2bw: one behind, the same in both directions and on every stage") {
+TEST_CASE("2bw: forward and backward on every stage read the version that is one update old") {
   const Plan plan = test::dag_plan(2, 2, {{0, 1}}, 10);
   LoweringOptions options;
   options.iterations = 4;

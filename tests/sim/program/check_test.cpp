@@ -68,7 +68,7 @@ std::string verdict(const Program& program) {
 
 }  // namespace
 
-TEST_CASE("what lower makes is sound") {
+TEST_CASE("programs that lower makes pass the check") {
   CHECK(verdict(sound()) == "sound");
   CHECK(verdict(sound(false)) == "sound");
   Program empty;
@@ -138,7 +138,7 @@ TEST_CASE("each broken promise is caught and named") {
   }
 }
 
-TEST_CASE("broken promises about weights") {
+TEST_CASE("each broken promise about weights is caught and named") {
   const struct {
     const char* message;
     std::function<void(Program&)> act;
@@ -179,7 +179,7 @@ TEST_CASE("broken promises about weights") {
   }
 }
 
-TEST_CASE("a rendezvous stands next to its receive; an eager message need not") {
+TEST_CASE("a rendezvous send must stand next to its receive; an eager message need not") {
   const Plan plan = test::dag_plan(2, 2, {{0, 1}}, 10);
   LoweringOptions options;
   options.overlap = options.rendezvous = false;

@@ -64,7 +64,7 @@ std::vector<bool> before_with_partners(const Program& program, std::size_t n) {
 
 }  // namespace
 
-TEST_CASE("gradients are on their way as soon as both copies have them, the last stage first") {
+TEST_CASE("gradients are reduced as soon as both copies have them, the last stage first") {
   const std::string text = test::listing(program_of("chimera", both_ways("chimera", 2, 2)));
   // Rank 0: 0F0 3F1 3B1 0B0, rank 1: 2F1 1F0 1B0 2B1. Stages 1 and 3 are copies, and 0 and 2.
   CHECK(text.find("1AR0 after 1B0\n3AR0 after 3B1\n") != std::string::npos);
@@ -75,7 +75,7 @@ TEST_CASE("gradients are on their way as soon as both copies have them, the last
   CHECK(text.find("2U0 after 1U0, 2AR0\n") != std::string::npos);
 }
 
-TEST_CASE("in the way of computation they wait for it") {
+TEST_CASE("without overlap the all-reduces wait for computation") {
   const std::string text = test::listing(program_of("chimera", both_ways("chimera", 2, 2), false));
   CHECK(text.find("1AR0 after 2B1\n3AR0 after 0B0\n") != std::string::npos);
 }
@@ -100,7 +100,7 @@ TEST_CASE("a ring goes once round the devices of both copies, with the bytes of 
     }
 }
 
-TEST_CASE("no update before the last gradient of both copies; each device keeps two stages") {
+TEST_CASE("no update runs before the last gradient of both copies; each device keeps two stages") {
   for (const char* schedule : kBothWays)
     for (const int p : {2, 4})
       for (const bool overlap : {true, false}) {

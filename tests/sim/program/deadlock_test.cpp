@@ -113,7 +113,7 @@ std::string verdict(const Schedule& schedule, const test::RandomCase& c) {
 
 }  // namespace
 
-TEST_CASE("random plans: deadlock exactly where the token game stops") {
+TEST_CASE("random plans deadlock exactly if the token game stops") {
   test::Draw draw{Rng(11, "blocking")}, draw_ties{Rng(11, "ties")};
   int fine = 0, deadlocks = 0;
   for (int trial = 0; trial < 600; ++trial) {
@@ -134,7 +134,7 @@ TEST_CASE("random plans: deadlock exactly where the token game stops") {
   CHECK(deadlocks > 20);
 }
 
-TEST_CASE("chains of single stages never deadlock, neither forward nor with flushes nor without") {
+TEST_CASE("chains of single stages never deadlock, in inference, with flushes or without") {
   for (const ScheduleDef* def : schedules::all()) {
     if (def->name == "csv" || !test::neighbours_meet(*def)) continue;
     for (const int p : {2, 3, 5})
@@ -153,7 +153,7 @@ TEST_CASE("chains of single stages never deadlock, neither forward nor with flus
   }
 }
 
-TEST_CASE("two stages on each rank: inference blocks from 2 micro-batches a rank on") {
+TEST_CASE("with two stages on each rank, inference blocks from 2 micro-batches per rank on") {
   for (const int ranks : {2, 3, 4})
     for (int m = 1; m <= 2 * ranks + 2; ++m) {
       test::RandomCase c;

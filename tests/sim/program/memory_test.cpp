@@ -38,7 +38,7 @@ bool says(const std::string& text, const char* words) { return text.find(words) 
 
 }  // namespace
 
-TEST_CASE("the peak of the device that lacks most, by how much, and what it is made of") {
+TEST_CASE("a refusal names the device that lacks most, its peak and the parts of the peak") {
   const Plan plan = test::dag_plan(2, 4, {{0, 1}}, 0);
   const Program program = test::program_of("gpipe", plan, uniform_costs(plan, sized(4 * kGiB, 1 * kGiB)));
   CHECK(refusal(program, cluster_with(8 * kGiB)).empty());  // 4 GiB and four activations of 1 GiB, exactly
@@ -50,7 +50,7 @@ TEST_CASE("the peak of the device that lacks most, by how much, and what it is m
   CHECK(says(refusal(program, cluster_with(8 * kGiB - 1)), "at 0F3"));
 }
 
-TEST_CASE("the model alone may be too much") {
+TEST_CASE("a model that does not fit without activations is refused") {
   const Plan plan = test::dag_plan(2, 1, {{0, 1}}, 0);
   const std::string text =
       refusal(test::program_of("gpipe", plan, uniform_costs(plan, sized(4 * kGiB, 1 * kGiB))), cluster_with(2 * kGiB));
@@ -59,7 +59,7 @@ TEST_CASE("the model alone may be too much") {
   CHECK(says(text, "2.00 times the device"));
 }
 
-TEST_CASE("a schedule with less in flight fits where gpipe does not") {
+TEST_CASE("a schedule with fewer micro-batches in flight fits where gpipe does not") {
   const Plan plan = test::dag_plan(2, 4, {{0, 1}}, 0);
   const Cluster cluster = cluster_with(6 * kGiB);
   CHECK_FALSE(
@@ -81,7 +81,7 @@ TEST_CASE("recomputation fits where the stash does not") {
   CHECK(refusal(test::program_of("gpipe", plan, uniform_costs(plan, cost)), cluster).empty());
 }
 
-TEST_CASE("the message that an op uses has to be there beside the stash") {
+TEST_CASE("the message that an op uses counts in addition to the stash") {
   const Plan plan = test::dag_plan(2, 1, {{0, 1}}, 1 * kGiB);
   const Program program = test::program_of("gpipe", plan, uniform_costs(plan, sized(4 * kGiB, 1 * kGiB)));
   CHECK(refusal(program, cluster_with(6 * kGiB)).empty());
@@ -101,7 +101,7 @@ TEST_CASE("the device that is short is named, and a device without a figure is n
   CHECK(says(refusal(program, cluster), "d1 needs 5 GiB at 1F0, but has 4.5 GiB (512 MiB too much)"));
 }
 
-TEST_CASE("the check is on the order of work: no network makes what passes overflow by its stash") {
+TEST_CASE("a program that passes the check never overflows by its stash, on any network") {
   const Plan plan = test::dag_plan(3, 8, {{0, 1}, {1, 2}}, 0.125 * kGiB);
   for (const bool overlap : {true, false})
     for (const bool rendezvous : {true, false}) {

@@ -86,7 +86,7 @@ TEST_CASE("each stream model adds its own waits and no other") {
     }
 }
 
-TEST_CASE("streams as they are printed") {
+TEST_CASE("streams are printed by the names of their model") {
   const std::string compute =
       "device 0 compute        | 0F0 0F1 0B0 0B1 0U0\n"
       "device 1 compute        | 1F0 1B0 1F1 1B1 1U0\n";
@@ -107,7 +107,7 @@ TEST_CASE("streams as they are printed") {
         compute + "in no stream            | 0>1:0F0 1<0:0F0 0>1:0F1 1<0:0F1 1>0:1B0 0<1:1B0 1>0:1B1 0<1:1B1\n");
 }
 
-TEST_CASE("one stream for all peers, one a peer, one a peer and direction") {
+TEST_CASE("a stream model has one stream in all, one per peer, or one per peer and direction") {
   const Plan plan = test::dag_plan(4, 1, {{0, 3}, {1, 3}, {2, 3}}, 8);
   const struct {
     StreamModel model;
@@ -132,7 +132,7 @@ TEST_CASE("sends of a device follow each other whoever receives them, when sent 
   }
 }
 
-TEST_CASE("ops that run as one: inputs before the first, outputs behind the last") {
+TEST_CASE("ops that run as one receive before the first and send after the last") {
   Plan plan = test::dag_plan(4, 2, {{0, 1}, {2, 3}}, 8);
   const int rank_of[] = {0, 1, 1, 0};
   for (std::size_t s = 0; s < 4; ++s) plan.stages[StageId{s}].place_on({DeviceId{rank_of[s]}});
@@ -156,7 +156,7 @@ TEST_CASE("stages on one device pass data without a message") {
   CHECK(test::program_of("inference", alone, uniform_costs(alone, test::times(1, 0))).transfers.empty());
 }
 
-TEST_CASE("counts, sizes and numbers of the whole") {
+TEST_CASE("a program has the counts, sizes and numbers of its plan") {
   const Plan plan = test::dag_plan(2, 3, {{0, 1}}, 10);
   LoweringOptions options;
   options.iterations = 2;

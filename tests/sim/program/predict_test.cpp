@@ -35,7 +35,7 @@ std::string waits_of(const Program& program, std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("a prediction is right before the op it is for, and does not wait for what the op waits for") {
+TEST_CASE("a prediction stands just before its op, and does not wait for the op's inputs") {
   const Program program = two_stages("pipemare");
   CHECK(to_text(program).find("device 0 compute        | 0F0 0F1 0B0 0U0 0F2 0PB1 0B1 0U1 0PB2 0B2 0U2\n") !=
         std::string::npos);
@@ -53,7 +53,7 @@ TEST_CASE("a prediction is right before the op it is for, and does not wait for 
   CHECK(at(program, "0B0").weights == WeightsFrom::Version);
 }
 
-TEST_CASE("with communication in the way it waits like any computation") {
+TEST_CASE("without overlap a prediction waits like any computation") {
   LoweringOptions options;
   options.overlap = false;
   const Program program = two_stages("spectrain", options);
@@ -61,7 +61,7 @@ TEST_CASE("with communication in the way it waits like any computation") {
   CHECK(waits_of(program, "0F1") == "0PF1 0>1:0F0 ");
 }
 
-TEST_CASE("the two directions are told apart, and what is kept is said") {
+TEST_CASE("forward and backward predictions differ, and the kept buffers are listed") {
   const Program both =
       test::lowered(test::build("pipedream", chain_plan(3, 3, 1), 3), chain_plan(3, 3, 1),
                     uniform_costs(chain_plan(3, 3, 1), with_weights()), test::pure_delays(3), "spectrain");
@@ -75,7 +75,7 @@ TEST_CASE("the two directions are told apart, and what is kept is said") {
   CHECK(at(kept, "1B1").weights == WeightsFrom::Version);
 }
 
-TEST_CASE("inside ops that run as one, it stands before its own op") {
+TEST_CASE("among ops that run as one, a prediction stands before its own op") {
   const Plan plan = chain_plan(1, 1, 1);
   Schedule schedule = test::schedule_from({"0F0 0B0 0U0 0F1+ 0B1 0U1"});
   schedule.drain_every = 0;
@@ -87,7 +87,7 @@ TEST_CASE("inside ops that run as one, it stands before its own op") {
   CHECK(to_text(program) == "device 0 compute        | 0PF0 0F0 0B0 0U0 0PF1 0F1 0B1 0U1\n");
 }
 
-TEST_CASE("a prediction reads the weights and what leads on, and writes: memory traffic alone") {
+TEST_CASE("a prediction is memory traffic alone: it reads weights and optimizer state, and writes") {
   LoweringOptions sgd, momentum, adam;
   sgd.optimizer_states = 0, momentum.optimizer_states = 1, adam.optimizer_states = 2;
   momentum.keeps_momentum = true;
@@ -112,7 +112,7 @@ TEST_CASE("a prediction reads the weights and what leads on, and writes: memory 
   CHECK(at(two_stages("pipeoptim", momentum), "0PF1").duration.value == 3 * 0.25);
 }
 
-TEST_CASE("updates take longer where they keep averages, and only where something is old") {
+TEST_CASE("updates take longer if they keep averages, and only on stages with stale weights") {
   const auto update = [](std::string_view policy, const char* text, const LoweringOptions& options = {}) {
     return at(two_stages(policy, options), text).duration.value;
   };
@@ -129,7 +129,7 @@ TEST_CASE("updates take longer where they keep averages, and only where somethin
   CHECK(update("spectrain", "1U1", momentum) == 5);
 }
 
-TEST_CASE("delays and buffers of a stage") {
+TEST_CASE("each stage has the delay, buffers and optimizer state of its policy") {
   const Program stash = two_stages("stash");
   CHECK(stash.delays == IdVector<StageId, int>{1, 0});
   CHECK(stash.memory[DeviceId{0}].weight_buffers == 2);
@@ -160,7 +160,7 @@ TEST_CASE("every replica predicts for itself, and the delay of a stage is the la
   CHECK(program.delays == IdVector<StageId, int>{1, 0});
 }
 
-TEST_CASE("a message says which edge it goes along, and which micro-batch of the consumer it is for") {
+TEST_CASE("a message has its edge, and the micro-batch of the consumer that it is for") {
   Plan plan = test::dag_plan(3, 2, {{0, 2}, {1, 2}}, 10);
   plan.stages[StageId{2}].micro_batch_size = 2;
   const Program program = test::program_of("graph", plan, uniform_costs(plan, test::times(1, 1)));

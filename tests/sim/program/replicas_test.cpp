@@ -96,7 +96,7 @@ TEST_CASE("small micro-batches fill a large one, a large one feeds several") {
   CHECK(text.find("0B1 after 0B0, 0<1:1B0") != std::string::npos);
 }
 
-TEST_CASE("half a byte is rounded, not lost") {
+TEST_CASE("fractions of a byte are rounded to the nearest byte") {
   CHECK(program_of(replicated(1, 1, 1, 1, 1, 2.5)).transfer_shapes.front().bytes == 3);
   CHECK(program_of(replicated(1, 1, 1, 1, 1, 2.4)).transfer_shapes.front().bytes == 2);
 }
@@ -120,7 +120,7 @@ TEST_CASE("bytes add up: every sample crosses every edge once each way, whatever
   }
 }
 
-TEST_CASE("gradients are reduced behind the last backward of each replica, and the update waits for that") {
+TEST_CASE("gradients are reduced after the last backward of each replica, and the update waits for it") {
   const Plan plan = replicated(2, 1, 2, 2, 4, 10);
   LoweringOptions options;
   options.iterations = 2;
@@ -178,7 +178,7 @@ TEST_CASE("a ring goes once round the replicas, and all reductions of a stage sh
   }
 }
 
-TEST_CASE("a share of its own device is not sent") {
+TEST_CASE("a share that stays on its device is not sent") {
   // Both stages on the same two devices: sample halves stay where they are.
   Plan plan = replicated(2, 2, 2, 2, 2, 10);
   plan.stages[StageId{1}].place_on(plan.stages[StageId{0}].devices());

@@ -68,7 +68,7 @@ std::vector<int> behind(const Plan& plan, int hop) {
 }  // namespace
 
 // Stages: 0 F0, 1 dW0, 2 F1, 3 dX1, 4 dW1, 5 F2, 6 dX2, 7 dW2, then the updates.
-TEST_CASE("three layers on one device: each tensor waits for the last task that needs it, once") {
+TEST_CASE("three layers on one device keep each tensor once, until the last task that needs it") {
   const Program program = program_of(test::tasks_of({{0, 0, 0, 10}, {0, 0, 0, 20, 5}, {0, 0, 0, 30, 7}}, 1), 1, 1);
   std::map<std::pair<std::string, std::string>, double> sizes;
   for (const Buffer& b : program.buffers)
@@ -86,7 +86,7 @@ TEST_CASE("three layers on one device: each tensor waits for the last task that 
 }
 
 // Stages: 0 F0, 1 dW0, 2 F1, 3 dX1, 4 F2, 5 dX2, 6 dW2, then the updates.
-TEST_CASE("a layer without weights: its input waits from its own forward to its input gradient") {
+TEST_CASE("a layer without weights keeps its input from its forward to its input gradient") {
   const Program program = program_of(test::tasks_of({{0, 0, 0, 10}, {0, 0, -1, 20, 10}, {0, 0, 0, 30, 7}}, 1), 1, 1);
   std::map<std::pair<std::string, std::string>, double> sizes;
   for (const Buffer& b : program.buffers)
@@ -103,7 +103,7 @@ TEST_CASE("a layer without weights: its input waits from its own forward to its 
   CHECK(sizes == expected);
 }
 
-TEST_CASE("a layer on each device: what it keeps waits in 2S(1 + slack) + 1 copies with S layers behind") {
+TEST_CASE("a layer on each device keeps 2S(1 + slack) + 1 copies, with S layers after it") {
   for (const int layers : {2, 3, 5})
     for (const int slack : {0, 1, 2}) {
       CAPTURE(layers);
@@ -122,7 +122,7 @@ TEST_CASE("a layer on each device: what it keeps waits in 2S(1 + slack) + 1 copi
     }
 }
 
-TEST_CASE("tasks anywhere: as many copies as intervals from the first task to the last, and in the end none") {
+TEST_CASE("tasks keep as many copies as intervals from the first task to the last, and none at the end") {
   std::mt19937 random(7);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   int tensors = 0;

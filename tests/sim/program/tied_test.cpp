@@ -137,7 +137,7 @@ TEST_CASE("two stages: both updates wait for the all-reduce, which waits for bot
   CHECK(contains(text, "\n1U0 after 1B1, 1TAR0\n"));
 }
 
-TEST_CASE("in the way of computation it waits for the last computations") {
+TEST_CASE("without overlap the all-reduce waits for the last computations") {
   const std::string text = test::listing(program_of("interleaved", tied(chain_plan(4, 2, 2), {{0, 3}}), false));
   CHECK(contains(text, "\n0TAR0 after 0B1\n3TAR0 after 3B1, 1U0\n"));
   CHECK(contains(text, "\n3U0 after 1U0, 3TAR0\n"));
@@ -153,7 +153,7 @@ TEST_CASE("updates of middle stages do not wait, and updates of the end stages c
   CHECK(to_text(alone.row(DeviceId{1}).back()) == "1U0");
 }
 
-TEST_CASE("a ring for each replica, behind the all-reduces of both stages; those go as early as without a tie") {
+TEST_CASE("each replica has a ring, after the all-reduces of both stages; a tie does not delay those") {
   const Plan plan = replicated(chain_plan(4, 4, 4), 2);
   for (const bool overlap : {true, false}) {
     const Program program = program_of("1f1b", tied(plan, {{0, 3}}), overlap, 2);
@@ -178,7 +178,7 @@ TEST_CASE("a ring for each replica, behind the all-reduces of both stages; those
   CHECK(contains(test::listing(program), "1AR0 after 1B1, 3AR0\n"));
 }
 
-TEST_CASE("different numbers of replicas: one ring of all") {
+TEST_CASE("stages with different numbers of replicas have one ring of all devices") {
   Plan plan = replicated(chain_plan(2, 2, 4), 2);
   plan.stages[StageId{1}].place_on({DeviceId{2}});
   const Program program = program_of("gpipe", tied(plan, {{0, 1}}));
@@ -187,14 +187,14 @@ TEST_CASE("different numbers of replicas: one ring of all") {
   CHECK(contains(test::listing(program), "0TAR0 after 0AR0\n0TAR0 after 0AR0\n1TAR0 after 1B3\n"));
 }
 
-TEST_CASE("replicas that take turns") {
+TEST_CASE("replicas that take turns have a ring each, as other replicas do") {
   const Plan plan = tied(test::in_turn({2, 2}, 4), {{0, 1}});
   const Program program = program_of("1f1b", plan, true, 2);
   CHECK(of_ties(program).size() == 2 * 2);
   CHECK(check_updates(program, plan) > 0);
 }
 
-TEST_CASE("three stages hold them; two stages of one tie on a device count once") {
+TEST_CASE("three stages of a tie have a ring of three; two on one device count once") {
   const Program three = program_of("gpipe", tied(chain_plan(3, 3, 2), {{0, 1, 2}}));
   REQUIRE(of_ties(three).size() == 1);
   CHECK(members(three, of_ties(three).front()) == "0 1 2");
@@ -208,7 +208,7 @@ TEST_CASE("three stages hold them; two stages of one tie on a device count once"
   CHECK(contains(test::listing(program_of("interleaved", shared)), "0TAR0 after 0B1, 2B1\n3TAR0 after 3B1\n"));
 }
 
-TEST_CASE("several ties have an all-reduce each, and names of their own") {
+TEST_CASE("several ties have an all-reduce and a name each") {
   const Plan plan = tied(chain_plan(4, 4, 2), {{0, 3}, {1, 3}});
   const std::string text = test::listing(program_of("1f1b", plan));
   CHECK(contains(text, "0TAR0 after 0B1\n3TAR0 after 3B1\n1T1AR0 after 1B1\n3T1AR0 after 3B1, 3TAR0\n"));
@@ -217,7 +217,7 @@ TEST_CASE("several ties have an all-reduce each, and names of their own") {
   CHECK(contains(text, "2U0 after 2B1\n"));
 }
 
-TEST_CASE("a device with all copies exchanges nothing, but none is updated before the gradients of all") {
+TEST_CASE("a device with all copies exchanges nothing, and updates them after the last gradient") {
   for (const char* schedule : {"zb-v", "v-half", "1f1b-v", "dualpipev", "hanayo", "chimera", "gems", "dualpipe"}) {
     CAPTURE(schedule);
     const Plan alone = test::least_plan(get_from(schedules::all(), "schedule", schedule), 4, 8),
@@ -239,7 +239,7 @@ TEST_CASE("a device with all copies exchanges nothing, but none is updated befor
   CHECK(to_text(row.back()) == "0U0");
 }
 
-TEST_CASE("a device that is in no ring waits for the all-reduces of both groups that it is in") {
+TEST_CASE("a device in no ring waits for the all-reduces of both of its groups") {
   Plan plan = chain_plan(2, 2, 2);
   plan.mini_batch = 4;
   plan.stages[StageId{0}].place_on({DeviceId{0}, DeviceId{1}});
@@ -262,7 +262,7 @@ TEST_CASE("a device that is in no ring waits for the all-reduces of both groups 
   }
 }
 
-TEST_CASE("pipelines in both directions, three holders: behind the sums of both copies") {
+TEST_CASE("bidirectional pipelines exchange tied gradients after the sums of both copies") {
   // Stage 1 of the first pipeline is on rank 1, its copy on rank 2; the ends and their copies are on ranks 0 and 3.
   for (const char* schedule : {"chimera", "gems", "dualpipe"})
     for (const bool overlap : {true, false}) {
@@ -291,7 +291,7 @@ std::size_t rings_of(const Plan& plan, int replicas) {
   return count;
 }
 
-TEST_CASE("every flushing schedule, beside computation and in its way: no update before the last gradient") {
+TEST_CASE("no flushing schedule updates tied weights before the last gradient, with overlap or without") {
   int different = 0, exchanged = 0;
   for (const ScheduleDef* def : schedules::all()) {
     if (!def->flushes || !def->trains || def->name == "csv") continue;
@@ -320,7 +320,7 @@ TEST_CASE("every flushing schedule, beside computation and in its way: no update
   CHECK(exchanged >= 4 * 10);
 }
 
-TEST_CASE("an update before the gradients of another stage on the device with the same weights is told") {
+TEST_CASE("an update before the gradients of another stage with the same weights is refused") {
   const Plan plan = tied(chain_plan(4, 2, 1), {{0, 2}});
   const Schedule early = test::schedule_from({"0F0 2F0 2B0 2U0 0B0 0U0", "1F0 3F0 3B0 1B0 1U0 3U0"});
   const auto problems = validate(early, plan, {});
@@ -344,7 +344,7 @@ TEST_CASE("updates in an order that another holder cannot follow are a cycle wit
   CHECK(validate(late, plan, {}).empty());
 }
 
-TEST_CASE("without a tie nothing changes") {
+TEST_CASE("a plan without a tie has no all-reduce") {
   for (const bool overlap : {true, false}) {
     const Plan plan = chain_plan(4, 4, 4);
     CHECK(of_ties(program_of("1f1b", plan, overlap)).empty());

@@ -106,7 +106,7 @@ TEST_CASE("messages bring each stage every sample once, whatever the sizes of mi
   }
 }
 
-TEST_CASE("messages and what stays on a device bring each stage every sample once") {
+TEST_CASE("messages and local tensors bring each stage every sample once") {
   const ModelGraph model = test::deep_net(2);
   Plan plan = test::stage_each(model, 1, 4);
   plan.stages[StageId{1}].micro_batch_size = 2;
@@ -124,7 +124,7 @@ TEST_CASE("messages and what stays on a device bring each stage every sample onc
   for (const auto& [key, samples] : arrived) CHECK(samples == each_once(4));
 }
 
-TEST_CASE("as one stage, all layers run on the first device") {
+TEST_CASE("the plan as one stage has all layers on the first device") {
   const ModelGraph model = test::deep_net(4);
   const Plan plan = test::stage_each(model, 2, 3);
   const Workload one = as_one_stage(workload_of(model, plan));

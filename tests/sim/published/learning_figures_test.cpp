@@ -50,7 +50,7 @@ TEST_CASE("the largest stable rate is 2 sin(pi / (4 d + 2))") {
   }
 }
 
-TEST_CASE("half of the first loss, as a mean of three evaluations") {
+TEST_CASE("the target is half of the first loss, as a mean of three evaluations") {
   CHECK(updates_to_half_loss({}, learnt({8, 6, 5, 4, 3, 2})) == 30);  // (5 + 4 + 3) / 3 = 4
   CHECK(std::isnan(updates_to_half_loss({}, learnt({8, 6, 5, 5, 5}))));
   CHECK(std::isnan(updates_to_half_loss({}, {})));

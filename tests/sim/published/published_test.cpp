@@ -56,7 +56,7 @@ std::string problem_of(const std::string& tables) {
 
 }  // namespace
 
-TEST_CASE("published: figures are met, missed, shown or not to be had") {
+TEST_CASE("published: figures are met, missed, shown or not available") {
   // GPipe on p stages with m micro-batches idles (p - 1)/(m + p - 1) of its time: 1/5 and 1/9.
   const Reproduction r = reproduced(R"(
   - name: bubbles
@@ -89,7 +89,7 @@ TEST_CASE("published: figures are met, missed, shown or not to be had") {
   CHECK(text.find("2 of 5 met, 1 shown, 2 failed, 2 not as the file says") != std::string::npos);
 }
 
-TEST_CASE("published: ratios, and the best of several settings") {
+TEST_CASE("published: a figure may be a ratio, or the best of several settings") {
   // Iterations of 5, 9 and 6 steps of 6 ms for 4, 8 and 5 micro-batches.
   const Reproduction r = reproduced(R"(
   - name: ratio
@@ -118,7 +118,7 @@ TEST_CASE("published: ratios, and the best of several settings") {
   CHECK(r.cells.back().ours == doctest::Approx(8 / 0.054));
 }
 
-TEST_CASE("published: units, settings of one column, what a row is a ratio to, and several settings in one figure") {
+TEST_CASE("published: columns, rows and figures may have their own units, settings and baselines") {
   // Iterations of m + 1 steps of 6 ms for m micro-batches: 5, 9, 6 and 17 of them for 4, 8, 5 and 16.
   const Reproduction r = reproduced(R"(
   - name: milliseconds
@@ -166,7 +166,7 @@ TEST_CASE("published: units, settings of one column, what a row is a ratio to, a
   CHECK(r.count(Verdict::Met) == 7);
 }
 
-TEST_CASE("published: bounds, sides and orders are judged, and what was calibrated is not") {
+TEST_CASE("published: bounds, sides and orders are judged, and calibrated figures are not") {
   // 30 ms with 4 micro-batches, 54 ms with 8.
   const Reproduction r = reproduced(R"(
   - name: at least
@@ -224,7 +224,7 @@ TEST_CASE("published: bounds, sides and orders are judged, and what was calibrat
     CHECK_MESSAGE(page.find(part) != std::string::npos, part);
 }
 
-TEST_CASE("published: what is missed is what the file says, cell by cell") {
+TEST_CASE("published: every missed cell must be stated in the file, with its deviation") {
   // Times of 30 and 54 ms; 25, 45 and 60 are missed by +20, +20 and -10 per cent.
   const auto unexpected = [](const std::string& row) {
     const Reproduction r = reproduced(R"(
@@ -258,7 +258,7 @@ TEST_CASE("published: what is missed is what the file says, cell by cell") {
         std::string::npos);
 }
 
-TEST_CASE("published: a reason that is not known says so") {
+TEST_CASE("published: an unknown reason is stated as unknown") {
   const std::string table =
       "  - {name: a, figure: makespan_s, tolerance: 0, scenario: two.yaml, columns: [{name: x}], rows: [{name: r, "
       "values: [0.025], missed: {x: 20.0}, why: ";
@@ -268,7 +268,7 @@ TEST_CASE("published: a reason that is not known says so") {
   CHECK(text.find("because") == std::string::npos);
 }
 
-TEST_CASE("published: tables for other programs give reasons for what is missed, and for nothing else") {
+TEST_CASE("published: exported tables have reasons for missed figures, and for no others") {
   const Reproduction r = reproduced(R"(
   - name: t
     figure: makespan_s
@@ -289,7 +289,7 @@ TEST_CASE("published: tables for other programs give reasons for what is missed,
   CHECK(json.find("it is late") == json.rfind("it is late"));
 }
 
-TEST_CASE("published: what is wrong with a file") {
+TEST_CASE("published: a wrong file is refused with its reason") {
   const std::string head = "  - {name: a, figure: bubble, scenario: two.yaml, columns: [{name: x}], rows: [";
   CHECK(problem_of(head + "{name: r, values: [1, 2]}]}\n") == "2 values for 1 columns");
   CHECK(problem_of(head + "{name: r, values: [fast]}]}\n") == "this is not a number");
@@ -310,7 +310,7 @@ TEST_CASE("published: what is wrong with a file") {
         std::string::npos);
 }
 
-TEST_CASE("published: closeness") {
+TEST_CASE("published: a figure is close within its tolerance") {
   CHECK(Closeness{4, {}}.holds(0.2431, 0.24314));
   CHECK_FALSE(Closeness{4, {}}.holds(0.2431, 0.24316));
   CHECK(Closeness{{}, 0.05}.holds(100, 104.9));
@@ -318,6 +318,6 @@ TEST_CASE("published: closeness") {
   CHECK_FALSE(Closeness{{}, 0.05}.holds(100, std::numeric_limits<double>::quiet_NaN()));
 }
 
-TEST_CASE("published: every figure has a name and can be had") {
+TEST_CASE("published: every metric has a name and can be computed") {
   for (const std::string& name : figure_names()) CHECK(static_cast<bool>(named_figure(name).of));
 }
