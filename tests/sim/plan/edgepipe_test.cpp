@@ -283,7 +283,7 @@ TEST_CASE("edgepipe plans: speed and link of a device decide whether it is used"
   CHECK(fast_behind(1) == std::pair(6.0, std::string("d2 l0-l5")));
 }
 
-TEST_CASE("edgepipe plans: period, bound, memory and messages are by hand") {
+TEST_CASE("edgepipe plans: period, bound and memory equal the ones by hand") {
   const ModelGraph model = chain_of({2, 2, 2, 2}, {10, 10, 10, 1});
   const Cluster cluster = switched({1, 1, 2}, {10, 10, 5});
   const Planned made = plan_with(model, cluster, "{micro_batch_size: 2}", 3);

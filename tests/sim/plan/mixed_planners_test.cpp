@@ -41,7 +41,7 @@ Cluster two_types(int first, int second, double fast, double slow) {
 
 }  // namespace
 
-TEST_CASE("planners on two types: plans for four fast and four slow devices are by hand") {
+TEST_CASE("planners on two types: plans for four fast and four slow devices equal the ones by hand") {
   const ModelGraph model = chain(std::vector<double>(12, 1));
   const Cluster cluster = two_types(4, 4, 2, 1);
   // 12 layers of 3 s, or 1.5 s on the fast devices: two on each of these and one on each slow one keep 3 s.

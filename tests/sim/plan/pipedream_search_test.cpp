@@ -109,7 +109,7 @@ TEST_CASE("pipedream: levels of one machine do not change the result; servers ho
   }
 }
 
-TEST_CASE("pipedream: the plan for 2 servers of 2 devices is by hand") {
+TEST_CASE("pipedream: the plan for 2 servers of 2 devices equals the one by hand") {
   // Layers of 4, 4, 4 and 4 seconds without weights or messages: both servers do the same half of all micro-batches, or
   // each one half of the layers; 16 seconds on 4 devices are 4.
   msr::PipeDreamOptions options;

@@ -76,7 +76,7 @@ double least_of_all(Plan trial, int layers, const std::function<double(const Pla
 
 }  // namespace
 
-TEST_CASE("balanced: the cut is by hand, and ties go to the left") {
+TEST_CASE("balanced: the cut equals the one by hand, and ties go to the left") {
   const Cluster cluster = test::devices_with({1, 1, 1});
   const Plan made = plan("balanced", chain({1, 1, 1, 1, 4}), cluster, "{stages: 3, micro_batch_size: 2}");
   CHECK(made.mini_batch == 8);

@@ -101,7 +101,7 @@ TEST_CASE("the device that is short is named, and a device without a figure is n
   CHECK(says(refusal(program, cluster), "d1 needs 5 GiB at 1F0, but has 4.5 GiB (512 MiB too much)"));
 }
 
-TEST_CASE("a program that passes the check never overflows by its stash, on any network") {
+TEST_CASE("the memory check finds the same peak with any communication") {
   const Plan plan = test::dag_plan(3, 8, {{0, 1}, {1, 2}}, 0.125 * kGiB);
   for (const bool overlap : {true, false})
     for (const bool rendezvous : {true, false}) {

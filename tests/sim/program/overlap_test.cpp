@@ -86,7 +86,7 @@ TEST_CASE("each stream model adds its own waits and no other") {
     }
 }
 
-TEST_CASE("streams are printed by the names of their model") {
+TEST_CASE("streams are printed with their direction and peer") {
   const std::string compute =
       "device 0 compute        | 0F0 0F1 0B0 0B1 0U0\n"
       "device 1 compute        | 1F0 1B0 1F1 1B1 1U0\n";

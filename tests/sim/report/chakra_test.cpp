@@ -140,7 +140,7 @@ ChakraTraces traces_of(const Program& program) { return chakra_traces(program); 
 
 }  // namespace
 
-TEST_CASE("chakra: two stages, four micro-batches, as long as ASTRA-sim says") {
+TEST_CASE("chakra: the trace of two stages takes as long as ASTRA-sim says") {
   Plan plan = chain_plan(2, 2, 4);
   plan.edges.front().bytes = Bytes{1e6};
   const Program program = test::program_of("1f1b", plan, uniform_costs(plan, test::times(1e-3, 2e-3)));
@@ -177,7 +177,7 @@ TEST_CASE("chakra: two stages, four micro-batches, as long as ASTRA-sim says") {
   }
 }
 
-TEST_CASE("chakra: every instruction once, dependencies come before, messages pair, groups are the replicas") {
+TEST_CASE("chakra: each instruction is there once, after its dependencies; messages pair, groups are replicas") {
   Plan plan = chain_plan(3, 3, 4);
   plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{4}});
   plan.stages[StageId{2}].place_on({DeviceId{5}});  // Devices 2 and 3 do nothing.

@@ -28,7 +28,7 @@ int activations(const Report& report, int stage) { return report.devices[DeviceI
 
 }  // namespace
 
-TEST_CASE("gpipe and 1f1b: (m + p - 1)(F + B), bubble (p - 1) / (m + p - 1)") {
+TEST_CASE("gpipe and 1f1b take (m + p - 1)(F + B), with a bubble of (p - 1) / (m + p - 1)") {
   for (const char* name : {"gpipe", "1f1b"})
     for (const int p : {1, 2, 4, 8, 16})
       for (const int m : {1, 2, 5, 16, 33})
@@ -42,7 +42,7 @@ TEST_CASE("gpipe and 1f1b: (m + p - 1)(F + B), bubble (p - 1) / (m + p - 1)") {
         }
 }
 
-TEST_CASE("activations alive: m on every stage of gpipe, min(p - r, m) on rank r of 1f1b") {
+TEST_CASE("gpipe has m activations alive on every stage, 1f1b min(p - r, m) on rank r") {
   for (const int p : {1, 2, 4, 8, 16})
     for (const int m : {1, 3, 8, 20}) {
       const Report gpipe = report_of("gpipe", chain_plan(p, p, m), {1, 2});
@@ -66,7 +66,7 @@ TEST_CASE("a flush costs the bubble in every iteration") {
     }
 }
 
-TEST_CASE("2bw: no bubble, period m(F + B) from m = p - 1 on") {
+TEST_CASE("2bw has no bubble, and a period of m(F + B) from m = p - 1 on") {
   for (const int p : {1, 2, 4, 8, 16})
     for (const int m : {std::max(1, p - 1), p, p + 3, 2 * p})
       for (const Times t : kTimes) {
@@ -79,7 +79,7 @@ TEST_CASE("2bw: no bubble, period m(F + B) from m = p - 1 on") {
       }
 }
 
-TEST_CASE("2bw on unequal stages: the period is the slowest stage's work, not what the last iteration takes alone") {
+TEST_CASE("2bw on unequal stages has the slowest stage's work as its period") {
   const Plan plan = chain_plan(4, 4, 6);
   for (int slow = 0; slow < 4; ++slow) {
     CAPTURE(slow);
@@ -91,7 +91,7 @@ TEST_CASE("2bw on unequal stages: the period is the slowest stage's work, not wh
   }
 }
 
-TEST_CASE("2bw: at most two versions are in use, and the older is never needed again behind its last backward") {
+TEST_CASE("2bw uses at most two versions, and never reads the older one after its last backward") {
   for (const int p : {2, 4, 7})
     for (const int m : {p - 1, p, 2 * p}) {
       const Plan plan = chain_plan(p, p, m);
@@ -112,7 +112,7 @@ TEST_CASE("2bw: at most two versions are in use, and the older is never needed a
     }
 }
 
-TEST_CASE("inference: (m + p - 1) F, and m F between iterations") {
+TEST_CASE("inference takes (m + p - 1) F, and m F from one iteration to the next") {
   for (const int p : {1, 2, 4, 8})
     for (const int m : {1, 4, 9}) {
       const Report r = report_of("inference", chain_plan(p, p, m), {2, 7}, 3);
@@ -121,7 +121,7 @@ TEST_CASE("inference: (m + p - 1) F, and m F between iterations") {
     }
 }
 
-TEST_CASE("a delay on every hop: gpipe pays each hop once each way, 1f1b once or more, and graph can hide it") {
+TEST_CASE("with a delay on every hop, gpipe pays it once each way, 1f1b once or more, graph can hide it") {
   const double delay = 0.25;
   for (const int p : {2, 4, 8}) {
     const int m = 4 * p;
@@ -140,7 +140,7 @@ TEST_CASE("a delay on every hop: gpipe pays each hop once each way, 1f1b once or
   }
 }
 
-TEST_CASE("recomputation adds a forward to every backward, and hides in the bubble where it only needs the input") {
+TEST_CASE("recomputation adds a forward to each backward, hidden in the bubble if it needs only the input") {
   Plan plan = chain_plan(4, 4, 8);
   for (Stage& stage : plan.stages) stage.shape.recomputation = Recomputation::Full;
   const Report r = report_of("1f1b", plan, {1, 2});

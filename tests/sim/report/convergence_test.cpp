@@ -45,7 +45,7 @@ std::size_t count(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("updates to a loss: the mean of an evaluation and its neighbours") {
+TEST_CASE("updates to a loss are counted by the mean of an evaluation and its neighbors") {
   const Curve c = curve({9, 6, 3, 3, 0, 0});
   CHECK(updates_to(c, 8) == 0);     // (9 + 6) / 2
   CHECK(updates_to(c, 7) == 10);    // (9 + 6 + 3) / 3
@@ -61,7 +61,7 @@ TEST_CASE("updates to a loss: the mean of an evaluation and its neighbours") {
   CHECK_FALSE(updates_to(curve({5, std::nan(""), 1}), 2));
 }
 
-TEST_CASE("statistical times hardware ratio, against the first method") {
+TEST_CASE("the cost ratio is statistical times hardware ratio, against the first method") {
   Convergence c;
   c.methods = {method("sync", 3, {reaching(20), reaching(40), reaching(60)}, 30),
                method("other", 1, {reaching(40), reaching(80), reaching(120)})};
@@ -84,7 +84,7 @@ TEST_CASE("statistical times hardware ratio, against the first method") {
   CHECK(other.measured_time == 0);
 }
 
-TEST_CASE("the interval of the cost: one number where seeds differ by one factor, wider than that otherwise") {
+TEST_CASE("the interval of the cost is one number if seeds differ by one factor, and wider otherwise") {
   Convergence c;
   const std::vector<Curve> curves{reaching(20), reaching(40), reaching(60), reaching(80), reaching(100)};
   c.methods = {method("sync", 1, curves), method("same", 1, curves),
@@ -134,7 +134,7 @@ TEST_CASE("seeds that never reach the loss are counted, not dropped") {
   CHECK(count(text, "target") == 2);
 }
 
-TEST_CASE("against a method that never gets there is no ratio") {
+TEST_CASE("a method that never reaches the loss gives no ratio") {
   Convergence c;
   c.methods = {method("sync", 1, {diverged()}), method("other", 1, {reaching(20)}), method("neither", 1, {diverged()})};
   CHECK(std::isnan(standing(c, 1, 1).cost));
@@ -142,7 +142,7 @@ TEST_CASE("against a method that never gets there is no ratio") {
   CHECK(to_text(c, {1}).find("nan") == std::string::npos);
 }
 
-TEST_CASE("files: one row an evaluation, one row a target and method") {
+TEST_CASE("files have one row per evaluation, and one row per target and method") {
   Convergence c;
   c.samples_per_update = 32;
   c.methods = {method("sync", 2, {curve({4, 2, 1})}, 3),

@@ -21,7 +21,7 @@ constexpr Times kTimes[] = {{1, 1, 1}, {1, 1, 0.5}, {0.5, 1, 0.25}, {2, 1.5, 1}}
 
 }  // namespace
 
-TEST_CASE("eager 1f1b: the bubble of 1f1b, min(2(p - 1 - r) + 1, m) activations") {
+TEST_CASE("eager 1f1b has the bubble of 1f1b and min(2(p - 1 - r) + 1, m) activations") {
   for (const int p : kRanks)
     for (const int m : {1, 3, p, 2 * p + 1})
       for (const Times t : kTimes) {
@@ -33,7 +33,7 @@ TEST_CASE("eager 1f1b: the bubble of 1f1b, min(2(p - 1 - r) + 1, m) activations"
       }
 }
 
-TEST_CASE("spp-pe: at most (m + 4p - 4) times the work of a stage on one micro-batch") {
+TEST_CASE("spp-pe takes at most (m + 4p - 4) times the work of a stage on one micro-batch") {
   for (const int p : kRanks)
     for (const int m : {1, p, 4 * p})
       for (const Times t : kTimes) {
@@ -42,7 +42,7 @@ TEST_CASE("spp-pe: at most (m + 4p - 4) times the work of a stage on one micro-b
       }
 }
 
-TEST_CASE("interleaved: (p - 1)(F + B) of a chunk, min(2(p - 1 - r) + (v - 1)p + 1, mv) chunks alive") {
+TEST_CASE("interleaved has a bubble of (p - 1)(F + B) of a chunk, min(2(p - 1 - r) + (v - 1)p + 1, mv) alive") {
   for (const int p : kRanks)
     for (const int v : {2, 4})
       for (const int m : {p, 2 * p, 4 * p})
@@ -56,7 +56,7 @@ TEST_CASE("interleaved: (p - 1)(F + B) of a chunk, min(2(p - 1 - r) + (v - 1)p +
         }
 }
 
-TEST_CASE("looped bfs: (p - 1)(F + B) of a chunk, everything alive") {
+TEST_CASE("looped bfs has a bubble of (p - 1)(F + B) of a chunk, and everything alive") {
   for (const char* order : {"{backward: forward}", "{backward: reverse}"})
     for (const int p : kRanks)
       for (const int v : {1, 2, 4})
@@ -71,7 +71,7 @@ TEST_CASE("looped bfs: (p - 1)(F + B) of a chunk, everything alive") {
         }
 }
 
-TEST_CASE("zero bubble H1, one chunk or several: (p - 1)(F + I - W) of a chunk, pv chunks alive on every rank") {
+TEST_CASE("zero bubble H1 has a bubble of (p - 1)(F + I - W) of a chunk, and pv chunks alive on every rank") {
   for (const int p : kRanks)
     for (const int v : {1, 2, 4})
       for (const int m : {2 * p, 3 * p})
@@ -86,7 +86,7 @@ TEST_CASE("zero bubble H1, one chunk or several: (p - 1)(F + I - W) of a chunk, 
         }
 }
 
-TEST_CASE("zero bubble H2 where F = I = W: nothing between iterations, 2p - 1 alive") {
+TEST_CASE("zero bubble H2 with F = I = W has no bubble between iterations, and 2p - 1 alive") {
   for (const int p : kRanks)
     for (const int m : {3 * p, 4 * p}) {
       CAPTURE(p);
@@ -98,7 +98,7 @@ TEST_CASE("zero bubble H2 where F = I = W: nothing between iterations, 2p - 1 al
     }
 }
 
-TEST_CASE("zero bubble from the costs: never longer than the one by hand, in the memory it is given") {
+TEST_CASE("zero bubble from the costs is never longer than the one by hand, in the memory it is given") {
   for (const int p : kRanks)
     for (const int m : {2 * p, 4 * p})
       for (const Times t : kTimes) {
@@ -124,7 +124,7 @@ TEST_CASE("zb-v with F = I = W has no bubble between iterations in the memory of
       }
 }
 
-TEST_CASE("v-half and v-min where F = I = W: 2 floor((p + 2) / 2) and 2 floor((p + 4) / 3) chunks alive") {
+TEST_CASE("v-half and v-min with F = I = W have 2 floor((p + 2) / 2) and 2 floor((p + 4) / 3) chunks alive") {
   for (const int p : kRanks)
     for (const int m : {2 * p, 3 * p}) {
       CAPTURE(p);
@@ -137,7 +137,7 @@ TEST_CASE("v-half and v-min where F = I = W: 2 floor((p + 2) / 2) and 2 floor((p
     }
 }
 
-TEST_CASE("1f1b-v: two thirds of the memory of 1f1b") {
+TEST_CASE("1f1b-v takes two thirds of the memory of 1f1b") {
   for (const int p : {4, 8, 16}) {
     const Figures f = figures("1f1b-v", p, 2, 3 * p, kUnit);
     CHECK(most(f.activations) <= 2 * (2 * p / 3 + 1));
@@ -162,7 +162,7 @@ TEST_CASE("dualpipe: (p / 2 - 1)(2F + I - W) with F >= I, p + 1 alive; dualpipev
     }
 }
 
-TEST_CASE("chimera where F = B: bubble (p - 2) / (2m + p - 2), however many micro-batches; p/2 + 1 to p alive") {
+TEST_CASE("chimera with F = B has a bubble of (p - 2) / (2m + p - 2), and p/2 + 1 to p alive") {
   for (const int p : kRanks)
     for (const int m : {p, 2 * p, 3 * p, 5 * p}) {
       CAPTURE(p);
@@ -175,11 +175,11 @@ TEST_CASE("chimera where F = B: bubble (p - 2) / (2m + p - 2), however many micr
     }
 }
 
-TEST_CASE("chimera where B = 2F and m = p: bubble (p - 2)B") {
+TEST_CASE("chimera with B = 2F and m = p has a bubble of (p - 2)B") {
   for (const int p : kRanks) CHECK(figures("chimera", p, 2, p, kUnit).bubble == (p - 2) * 2);
 }
 
-TEST_CASE("gems: two alive") {
+TEST_CASE("gems has two alive") {
   for (const int p : kRanks)
     for (const int m : {2, 5, 8}) CHECK(most(figures("gems", p, 2, m, kUnit).activations) == 2);
 }

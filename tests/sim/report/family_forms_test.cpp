@@ -55,7 +55,7 @@ TEST_CASE("messages of a micro-batch: 2(p - 1), 2(pv - 1) in a loop, 4(p - 1) in
 
 // The last rank works without a break from its first forward on. A gradient goes up with one backward each rank, for
 // whatever else a rank does it has done while it waited: it did the same for the micro-batch before.
-TEST_CASE("gpipe that recomputes: the bubble stays (p - 1)(F + B), also where the last micro-batch is kept") {
+TEST_CASE("gpipe that recomputes has a bubble of (p - 1)(F + B), also if the last micro-batch is kept") {
   for (const int p : kRanks)
     for (const int m : {2, p, 3 * p})
       for (const Times t : kTimes) {
@@ -107,7 +107,7 @@ TEST_CASE("zero bubble H2: (p - 1)(F + I - 2W) from a rank's first start to its 
       }
 }
 
-TEST_CASE("zero bubble from the costs keeps to its limit: k p activations, half of each given back by I, half by W") {
+TEST_CASE("zero bubble from the costs keeps at most k p activations, of which I and W each free half") {
   for (const int p : kRanks)
     for (const Times t : kTimes)
       for (const double k : {1.0, 1.5, 2.0}) {
@@ -117,7 +117,7 @@ TEST_CASE("zero bubble from the costs keeps to its limit: k p activations, half 
 }
 
 // sail-sg's orders, which ours are (tests/reference): bubbles of 15, 33 and 75 steps and 6, 12 and 22 activations.
-TEST_CASE("1f1b-v where B = 2F: its bubble and its memory do not grow with the micro-batches") {
+TEST_CASE("1f1b-v with B = 2F: bubble and memory do not grow with the micro-batches") {
   const struct {
     int p;
     double bubble, activations;
@@ -134,7 +134,7 @@ TEST_CASE("1f1b-v where B = 2F: its bubble and its memory do not grow with the m
 
 // Of N = D micro-batches half go down, of which rank r keeps min(D - r, D / 2), and half up, of which it keeps
 // min(r + 1, D / 2).
-TEST_CASE("chimera with m = p: p / 2 + 1 + min(r, p - 1 - r) alive on rank r") {
+TEST_CASE("chimera with m = p has p / 2 + 1 + min(r, p - 1 - r) alive on rank r") {
   for (const int p : kRanks) {
     const Figures f = figures("chimera", p, 2, p, test::kUnitTimes);
     for (int r = 0; r < p; ++r) CHECK(f.activations[r] == p / 2 + 1 + std::min(r, p - 1 - r));
@@ -155,7 +155,7 @@ TEST_CASE("dualpipe where I > F: between (p / 2 - 1)(2F + I - W) and DeepSeek's 
 
 // PipeOffload's group-interleaved order beside interleaved 1F1B: 18, 14 and 23 steps of bubble to its 21, and 12, 16
 // and 13 chunks to its 23 (sail-sg, group_interleaved_1f1b.py, run).
-TEST_CASE("group-interleaved on 8 ranks with 2 chunks and 24 micro-batches, for three groups") {
+TEST_CASE("group-interleaved on 8 ranks with 2 chunks and 24 micro-batches has the figures of three groups") {
   const struct {
     int group;
     double bubble, activations;
@@ -172,7 +172,7 @@ TEST_CASE("group-interleaved on 8 ranks with 2 chunks and 24 micro-batches, for 
   CHECK(most(interleaved.activations) == 23);
 }
 
-TEST_CASE("v-adaptive: within its limit, and no longer than v-half, v-min and zb-v in theirs") {
+TEST_CASE("v-adaptive keeps its limit, and is no longer than v-half, v-min and zb-v in theirs") {
   for (const int p : {4, 8})
     for (const int m : {1, 2, p, 2 * p, 3 * p}) {
       const std::pair<const char*, int> others[] = {

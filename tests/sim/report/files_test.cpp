@@ -51,7 +51,7 @@ constexpr double kPicosecond = 1e-12;  // the last digit that is written
 
 }  // namespace
 
-TEST_CASE("spans.csv gives the report's numbers again") {
+TEST_CASE("the report's numbers follow from spans.csv") {
   for (const Run& run : runs()) {
     CAPTURE(to_text(run.c));
     const Report report = measure(run.program, run.timeline, run.cluster);
@@ -89,7 +89,7 @@ TEST_CASE("spans.csv gives the report's numbers again") {
   }
 }
 
-TEST_CASE("the trace: slices of a track do not overlap, all instructions are there, arrows come in pairs") {
+TEST_CASE("slices of a track in the trace do not overlap, and all instructions and arrows are there") {
   for (const Run& run : runs()) {
     CAPTURE(to_text(run.c));
     const ParsedJson trace = ParsedJson::parse(chrome_trace(run.program, run.timeline, run.cluster));
@@ -166,7 +166,7 @@ TEST_CASE("the trace's memory counter reaches the report's peak and ends at what
   }
 }
 
-TEST_CASE("names that JSON must escape") {
+TEST_CASE("names are escaped in JSON files") {
   const Plan plan = test::dag_plan(2, 1, {{0, 1}}, 8);
   const Program program = test::program_of("gpipe", plan, uniform_costs(plan, test::times(1, 1)));
   Cluster cluster = test::star(2, 1, 0);

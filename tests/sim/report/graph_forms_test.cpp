@@ -52,7 +52,7 @@ Plan branches(int count, int length, int micro_batches) {
 
 }  // namespace
 
-TEST_CASE("random DAGs at unit costs: in flight is the way out, makespan 2(m + D - 1)") {
+TEST_CASE("random DAGs at unit costs have min(depth, m) in flight and take 2(m + D - 1)") {
   test::Draw draw{Rng(31, "graphs")};
   for (int trial = 0; trial < 300; ++trial) {
     const Plan plan = random_dag(draw, draw(1, 3));
@@ -92,7 +92,7 @@ TEST_CASE("one less in flight on any stage costs time, one more gains none") {
   CHECK(reduced > 100);
 }
 
-TEST_CASE("equal branches: in a row they take (m + qp - 1) / (m + p - 1) times as long as side by side") {
+TEST_CASE("equal branches take (m + qp - 1) / (m + p - 1) times as long in sequence as in parallel") {
   // With an ordinary join the depths would be p + 1 and qp + 1. The formula counts the stages of the branches alone, so
   // the join takes no time here: it orders the branches' ends and adds nothing to either pipeline.
   for (const int q : {2, 3, 4})
@@ -116,7 +116,7 @@ TEST_CASE("equal branches: in a row they take (m + qp - 1) / (m + p - 1) times a
         }
 }
 
-TEST_CASE("equal branches side by side also keep less alive") {
+TEST_CASE("equal branches in parallel also keep less alive") {
   const Plan graph = branches(2, 4, 32);
   Plan sequence = graph;
   make_sequential(sequence);
@@ -124,7 +124,7 @@ TEST_CASE("equal branches side by side also keep less alive") {
   CHECK(in_flight_samples(sequence) == IdVector<StageId, int>{9, 8, 7, 6, 5, 4, 3, 2, 1});
 }
 
-TEST_CASE("a large micro-batch in front of small ones: one less in flight starves them, one more gains nothing") {
+TEST_CASE("before small micro-batches, one less large one in flight starves them, one more gains nothing") {
   Plan plan = chain_plan(4, 4, 64);
   plan.stages[StageId{0}].micro_batch_size = 4;
   const auto samples = in_flight_samples(plan);

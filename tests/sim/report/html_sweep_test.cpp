@@ -41,7 +41,7 @@ ParsedJson data_of(const std::string& page) {
 
 }  // namespace
 
-TEST_CASE("settings are columns of different values, with none where the base holds") {
+TEST_CASE("settings are columns of different values, empty where the base holds") {
   const ParsedJson data = data_of(sweep_html(three_points()));
   CHECK(data["schema"] == "sweep-page/1");
   CHECK(data["number"] == ParsedJson({1, 2, 4}));
@@ -51,7 +51,7 @@ TEST_CASE("settings are columns of different values, with none where the base ho
   CHECK(data["axes"][1]["of"] == ParsedJson({0, 1, -1}));
 }
 
-TEST_CASE("figures are numbers where a point has them, and what became of the others is said once") {
+TEST_CASE("metrics are numbers where a point has them, and the outcome of the others is stated once") {
   const ParsedJson data = data_of(sweep_html(three_points()));
   CHECK(data["figures"][0] == ParsedJson({{"name", "period_s"}, {"values", {0.5, nullptr, nullptr}}}));
   CHECK(data["figures"][1]["values"] == ParsedJson({nullptr, nullptr, nullptr}));
@@ -60,7 +60,7 @@ TEST_CASE("figures are numbers where a point has them, and what became of the ot
   CHECK(data["kept"] == ParsedJson({2}));
 }
 
-TEST_CASE("no name ends the data or the title") {
+TEST_CASE("no name can end the data or the title") {
   const std::string page = sweep_html(three_points());
   CHECK(page.find("<b>") == page.npos);
   CHECK(page.find("<title>a &lt;/title&gt;&lt;b&gt; &amp; &quot;c&quot;</title>") != page.npos);

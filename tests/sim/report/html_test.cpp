@@ -200,7 +200,7 @@ TEST_CASE("the page has every instruction with its times, and nothing else") {
   CHECK(overlapping > 10);  // Else the lanes were not put to the test.
 }
 
-TEST_CASE("each lane is used as soon as it is free, and there are as many as are needed at once") {
+TEST_CASE("each lane is used as soon as it is free, and there are as many as run at once") {
   for (const Run& run : runs()) {
     CAPTURE(run.what);
     std::map<std::pair<std::string, std::string>, std::vector<std::pair<std::int64_t, std::int64_t>>> together;
@@ -228,7 +228,7 @@ TEST_CASE("each lane is used as soon as it is free, and there are as many as are
   }
 }
 
-TEST_CASE("a picosecond makes two lanes, and a byte two kinds of message") {
+TEST_CASE("spans that overlap by a picosecond have two lanes, and other bytes make another kind of message") {
   KeptRun run = small_run().kept();
   run.spans =
       "id,instruction,kind,device,stream,stage,micro_batch,iteration,version,bytes,start_ns,end_ns,critical\n"
@@ -290,7 +290,7 @@ TEST_CASE("the page has every device's memory, change by change") {
   }
 }
 
-TEST_CASE("the ends of the run and of its iterations are known before its parts arrive") {
+TEST_CASE("the head of the page has the ends of the run and of its iterations") {
   for (const Run& run : runs()) {
     CAPTURE(run.what);
     const ParsedJson shown = data_of(html_page(std::vector{run.kept()}, "t"))["runs"][0];
@@ -319,7 +319,7 @@ TEST_CASE("a part has whole devices, and no more than it needs") {
   for (const ParsedJson& part : shown["parts"]) CHECK(part["memory"] == 1);
 }
 
-TEST_CASE("numbers of the page that are as large as a file can write") {
+TEST_CASE("the page keeps numbers as large as a file can have") {
   KeptRun run = small_run().kept();
   run.spans =
       "id,instruction,kind,device,stream,stage,micro_batch,iteration,version,bytes,start_ns,end_ns,critical\n"
@@ -347,7 +347,7 @@ TEST_CASE("several runs stand in the order in which they were given") {
   CHECK(data["runs"][0] == data["runs"][2]);
 }
 
-TEST_CASE("names cannot leave their place") {
+TEST_CASE("names cannot escape from the data of the page") {
   const std::string bad = "</script><script>alert(\"1\")</script><!-- & 'x', \\ \n{{script}}", no_utf8 = bad + " \xff";
   Run run = small_run();
   run.cluster.devices[DeviceId{0}].name = bad;
@@ -366,7 +366,7 @@ TEST_CASE("names cannot leave their place") {
   CHECK(rows_of(shown) == rows_of(run));
 }
 
-TEST_CASE("the page asks for nothing, and allows only its own script and style") {
+TEST_CASE("the page makes no request, and allows only its own script and style") {
   const std::string page = html_page(std::vector{small_run().kept()}, "t");
   const std::string policy = between(page, R"(<meta http-equiv="Content-Security-Policy" content=")", "\"");
   CHECK(policy.starts_with("default-src 'none'; "));
@@ -391,7 +391,7 @@ TEST_CASE("the page asks for nothing, and allows only its own script and style")
     CHECK_MESSAGE(count(page, word) == 0, word);
 }
 
-TEST_CASE("files that are not what they should be") {
+TEST_CASE("damaged files of a run are refused with their place") {
   const KeptRun good = small_run().kept("out/a");
   CHECK(problem_with(good) == "nothing");
   const auto with = [&](std::string KeptRun::*file, const std::string& what, const std::string& by) {

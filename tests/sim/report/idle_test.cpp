@@ -31,7 +31,7 @@ IdVector<DeviceId, IdleTimes> idle_of(const char* name, const Plan& plan, Times 
 
 // A device is (m + p - 1)(f + b) in an iteration and computes m (f + b) of it; between its first backward and its last
 // forward it never waits (1F1B), or does nothing but wait for the first backward in one piece (GPipe).
-TEST_CASE("1f1b and gpipe: start-up and drain of (p - 1)(f + b) on every device, in every iteration") {
+TEST_CASE("1f1b and gpipe have start-up and drain of (p - 1)(f + b) on every device, in every iteration") {
   for (const char* name : {"gpipe", "1f1b"})
     for (const int p : {1, 2, 4, 8})
       for (const int m : {8, 16, 33})
@@ -51,7 +51,7 @@ TEST_CASE("1f1b and gpipe: start-up and drain of (p - 1)(f + b) on every device,
 
 // Rank r of p starts p - r forwards, after r forwards of others; its first backward comes after the forwards and
 // p - 1 - r backwards of those behind it, at p f + (p - 1 - r) b.
-TEST_CASE("1f1b: start-up of r f + (p - 1 - r) b, drain of (p - 1 - r) f + r b on rank r") {
+TEST_CASE("1f1b has a start-up of r f + (p - 1 - r) b and a drain of (p - 1 - r) f + r b on rank r") {
   for (const int p : {2, 4, 8})
     for (const Times t : {Times{1, 1}, Times{1, 2}}) {
       const IdVector<DeviceId, IdleTimes> idle = idle_of("1f1b", chain_plan(p, p, 2 * p), t, 1);
@@ -64,13 +64,13 @@ TEST_CASE("1f1b: start-up of r f + (p - 1 - r) b, drain of (p - 1 - r) f + r b o
     }
 }
 
-TEST_CASE("one device waits for nothing") {
+TEST_CASE("one device never waits") {
   for (const IdleTimes& i : idle_of("1f1b", chain_plan(1, 1, 4), {1, 2}, 2)) CHECK(i.total().value == 0);
 }
 
 // Two ranks, one micro-batch, messages of d. Rank 1 waits f, then d for what is on the wire, and drains while the
 // gradient travels and rank 0 goes back. Rank 0 waits d + f + b until the gradient leaves rank 1, then d.
-TEST_CASE("what is on the wire is a transfer, whichever phase it is in") {
+TEST_CASE("waiting for a message on the wire is a transfer, in any phase of the run") {
   const IdVector<DeviceId, IdleTimes> idle = idle_of("gpipe", chain_plan(2, 2, 1), {1, 2}, 1, 0.25);
   CHECK(idle[DeviceId{1}].start_up.value == 1);
   CHECK(idle[DeviceId{1}].transfer.value == 0.25);

@@ -54,7 +54,7 @@ TEST_CASE("a link is in use while a message is on it") {
   }
 }
 
-TEST_CASE("the mean over the run is the utilisation of the link") {
+TEST_CASE("the mean over the run is the utilization of the link") {
   test::Draw draw{Rng(5, "link use")}, draw_ties{Rng(5, "ties")};
   std::size_t links = 0;
   for (int trial = 0; trial < 60; ++trial) {
@@ -139,7 +139,7 @@ TEST_CASE("a link whose directions share its bandwidth has no direction in the r
   for (const auto& link : links) CHECK_FALSE(link.contains("forward"));
 }
 
-TEST_CASE("nothing is said of a link that is not shared") {
+TEST_CASE("a link that is not shared has no utilization over time") {
   Case c;
   for (Link& link : c.cluster.links) link.duplex = Duplex::Unshared;
   c.report = measure(c.program, c.timeline, c.cluster);
@@ -147,7 +147,7 @@ TEST_CASE("nothing is said of a link that is not shared") {
     for (const double part : link) CHECK(part == 0);
 }
 
-TEST_CASE("results have the use of links in percent, and changes as times") {
+TEST_CASE("results have the use of links in percent, with changes as times") {
   Case c;
   ParsedJson results = ParsedJson::parse(results_json("t", c.program, c.timeline, c.report, c.cluster));
   CHECK(!results.contains("change_times"));

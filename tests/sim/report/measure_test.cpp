@@ -47,7 +47,7 @@ doctest::Approx near(double value) { return doctest::Approx(value).epsilon(1e-12
 
 }  // namespace
 
-TEST_CASE("makespan, bubble, utilisation, throughput") {
+TEST_CASE("makespan, bubble, utilization and throughput follow from the timeline") {
   const Report r = two_stages().report;
   CHECK(r.makespan.value == 10.5);
   CHECK(r.length.value == 10.5);
@@ -60,7 +60,7 @@ TEST_CASE("makespan, bubble, utilisation, throughput") {
   CHECK(r.throughput == near(2 / 10.5));
 }
 
-TEST_CASE("several iterations: the first is the makespan, the last difference the period") {
+TEST_CASE("of several iterations the first is the makespan, and the last difference the period") {
   const Report flush = two_stages(3).report;
   CHECK(flush.makespan.value == 10.5);
   CHECK(flush.period.value == 10.5);
@@ -77,7 +77,7 @@ TEST_CASE("several iterations: the first is the makespan, the last difference th
   CHECK(continuous.steady_bubble == near(0));
 }
 
-TEST_CASE("exposed communication is the same whether two messages come one after the other or side by side") {
+TEST_CASE("exposed communication is the same for two messages in sequence or in parallel") {
   // Two sources of 1 s each feed a third device, which then waits 2 s for 1 GB from each.
   Plan plan = test::dag_plan(3, 1, {{0, 2}, {1, 2}});
   for (StageEdge& e : plan.edges) e.bytes = Bytes{1e9};
@@ -95,13 +95,13 @@ TEST_CASE("exposed communication is the same whether two messages come one after
   }
 }
 
-TEST_CASE("exposed communication is waiting for what is on the wire, not for what is not sent yet") {
+TEST_CASE("exposed communication is waiting for messages on the wire, not for those not yet sent") {
   const Report r = two_stages().report;
   CHECK(r.devices[DeviceId{0}].exposed.value == near(1.0));  // B0 and B1, half a second each
   CHECK(r.devices[DeviceId{1}].exposed.value == near(0.5));  // F0; F1 came while B0 ran
 }
 
-TEST_CASE("peak memory: the moment, the op, and what it is made of") {
+TEST_CASE("peak memory has its time, its op and its parts") {
   const Run run = two_stages();
   const MemoryPeak& first = run.report.devices[DeviceId{0}].memory;
   CHECK(to_text(run.program, first.at) == "0F1");  // two activations, and both messages still on their way out
@@ -122,7 +122,7 @@ TEST_CASE("peak memory: the moment, the op, and what it is made of") {
   CHECK(second.capacity.value == 0);
 }
 
-TEST_CASE("peak memory where one op ends and the next starts: the one that starts made it") {
+TEST_CASE("a peak where one op ends and the next starts belongs to the one that starts") {
   // Blocking: F1 starts when F0's message has gone, which frees its buffer at that moment.
   LoweringOptions options;
   options.overlap = false;
@@ -134,14 +134,14 @@ TEST_CASE("peak memory where one op ends and the next starts: the one that start
   CHECK(peak.total.value == 3710);
 }
 
-TEST_CASE("what ends makes room for what starts at the same moment") {
+TEST_CASE("an op that ends frees memory before an op that starts at the same time") {
   const Plan plan = test::dag_plan(1, 4, {});
   const Run run = run_of(test::program_of("1f1b", plan, uniform_costs(plan, sized())), test::star(1, 1, 0));
   CHECK(run.report.devices[DeviceId{0}].memory.stash.value == 100);
   CHECK(run.report.devices[DeviceId{0}].memory.activations == 1);
 }
 
-TEST_CASE("the critical path goes from the last end to the first start, and its parts are the length") {
+TEST_CASE("the critical path goes from the last end to the first start, and its parts sum to the length") {
   const Run run = two_stages();
   std::string path;
   for (const InstructionId id : run.report.critical_path) path += to_text(run.program, id) + " ";
@@ -151,7 +151,7 @@ TEST_CASE("the critical path goes from the last end to the first start, and its 
   CHECK(run.report.critical_wait.value == near(0));
 }
 
-TEST_CASE("waiting that nothing explains is on the path as waiting") {
+TEST_CASE("unexplained waiting is on the critical path as waiting") {
   // A timeline in which the second op starts late.
   test::ProgramBuilder builder(1);
   builder.compute(0, 1);
@@ -177,7 +177,7 @@ TEST_CASE("a run that does not begin at zero is measured from its first op") {
   CHECK(r.bubble == 0);
 }
 
-TEST_CASE("traffic of every link and direction, and its share of what the link could carry") {
+TEST_CASE("every link and direction has its traffic, and its share of the capacity") {
   const Run run = two_stages();
   REQUIRE(run.report.links.size() == 4);  // two cables, both ways
   for (const LinkReport& l : run.report.links) {
@@ -191,7 +191,7 @@ TEST_CASE("traffic of every link and direction, and its share of what the link c
   CHECK(half.links[0].traffic.value == 40);
 }
 
-TEST_CASE("traffic of an all-reduce: 2(n-1)/n of the bytes over every edge of the ring") {
+TEST_CASE("an all-reduce sends 2(n-1)/n of the bytes over every edge of the ring") {
   test::ProgramBuilder builder(4);
   builder.all_reduce({0, 1, 2}, 300);
   const Run run = run_of(builder.build(), test::star(4, 100, 0));
@@ -210,7 +210,7 @@ TEST_CASE("links come busiest first") {
   CHECK(r.links[2].traffic.value == 100);
 }
 
-TEST_CASE("devices without a stage are left out of means and energy") {
+TEST_CASE("devices without a stage do not count in means and energy") {
   Plan plan = test::dag_plan(2, 2, {{0, 1}});
   plan.stages[StageId{1}].place_on({DeviceId{3}});
   Cluster cluster = test::star(5, 1, 0);

@@ -19,7 +19,7 @@ struct Case {
 
 }  // namespace
 
-TEST_CASE("a simulation compared with itself is right everywhere") {
+TEST_CASE("a simulation compared with itself has no error") {
   const Case c;
   const Validation v = compare(c.program, c.simulated, c.report, c.simulated, c.cluster);
   CHECK(v.iteration.error() == 0);
@@ -33,7 +33,7 @@ TEST_CASE("a simulation compared with itself is right everywhere") {
   CHECK(to_text(v, 0.05).find("yes, within 5 %") != std::string::npos);
 }
 
-TEST_CASE("the op that is off is named first, and messages are taken to the start of the op they let go") {
+TEST_CASE("the op with the largest error comes first, and messages end where the op they release starts") {
   const Case c;
   Timeline measured = c.simulated;
   for (const InstructionId n : c.program.instructions.ids()) {
@@ -50,7 +50,7 @@ TEST_CASE("the op that is off is named first, and messages are taken to the star
   CHECK(to_text(v, 0.05).find("no, not within 5 %") != std::string::npos);
 }
 
-TEST_CASE("a verdict that other readings of the same machine would turn is not sure") {
+TEST_CASE("a verdict that noise of the machine could reverse is not sure") {
   struct Noise {
     double simulated, spread;  // Seconds; the measured time is 1 s.
     bool within, sure;

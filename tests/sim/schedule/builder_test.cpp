@@ -11,7 +11,7 @@ using test::build;
 using test::rows_of;
 using test::schedule_from;
 
-TEST_CASE("iterations repeat an order, with an update behind the last backward of each stage") {
+TEST_CASE("iterations repeat an order, with an update after the last backward of each stage") {
   const Plan plan = chain_plan(2, 1, 2);
   const Schedule one = schedule_from({"0F0 1F0 1B0 0B0 0F1 1F1 1I1 0B1 1W1"});
   CHECK(rows_of(complete(one, plan, 2)) ==
@@ -27,7 +27,7 @@ TEST_CASE("stages that recompute do so just before each backward") {
         Rows{"0F0 0F1 0B0 0B1 0U0", "1F0 1R0 1I0 1W0 1F1 1R1 1I1 1W1 1U0"});
 }
 
-TEST_CASE("ops that run as one stay together: recomputation before them, updates behind") {
+TEST_CASE("ops that run as one stay together, with recomputation before them and updates after them") {
   Plan plan = chain_plan(2, 1, 2);
   CHECK(rows_of(complete(schedule_from({"0F0 1F0 0F1+ 1B0 1F1 1B1+ 0B0 0B1"}), plan, 1)) ==
         Rows{"0F0 1F0 0F1+ 1B0 1F1 1B1+ 0B0 1U0 0B1 0U0"});
@@ -36,7 +36,7 @@ TEST_CASE("ops that run as one stay together: recomputation before them, updates
         Rows{"0F0 1F0 1R0 0F1+ 1B0 1F1 1R1 0R0 1B1+ 0B0 1U0 0R1 0B1 0U0"});
 }
 
-TEST_CASE("an order that recomputes already does not do so twice") {
+TEST_CASE("an order that already recomputes does not recompute twice") {
   Plan plan = chain_plan(1, 1, 2);
   plan.stages[StageId{0}].shape.recomputation = Recomputation::Full;
   CHECK(rows_of(complete(schedule_from({"0F0 0R0 0B0 0F1 0B1"}), plan, 1)) == Rows{"0F0 0R0 0B0 0F1 0R1 0B1 0U0"});
@@ -51,7 +51,7 @@ TEST_CASE("a device has one stage unless nothing is trained") {
   CHECK_NOTHROW(build("inference", plan));
 }
 
-TEST_CASE("equal sizes are asked for where the order counts micro-batches") {
+TEST_CASE("an order that counts micro-batches needs equal sizes") {
   Plan plan = chain_plan(2, 2, 4);
   plan.stages[StageId{1}].micro_batch_size = 2;
   for (const char* name : {"gpipe", "1f1b", "2bw", "pipedream", "inference"}) {
@@ -82,6 +82,6 @@ TEST_CASE("pipedream takes any number of micro-batches") {
     for (const int m : {1, 2, 3}) CHECK_NOTHROW(build("pipedream", chain_plan(p, p, m), 3));
 }
 
-TEST_CASE("a schedule that is not known is refused with a suggestion") {
+TEST_CASE("an unknown schedule is refused with a suggestion") {
   CHECK(test::input_error_of([] { build("1fb1", chain_plan(1, 1, 1)); }).find("1f1b") != std::string::npos);
 }

@@ -46,7 +46,7 @@ bool can_end(const Schedule& schedule, const Plan& plan) {
 
 }  // namespace
 
-TEST_CASE("two ranks that wait for each other") {
+TEST_CASE("two ranks that wait for each other are a cycle") {
   const ScheduleProblem p = only_problem({"0F0 0B0 0F1 0B1", "1F1 1B1 1F0 1B0"}, chain_plan(2, 2, 2));
   CHECK(p.rank == 0);
   CHECK(p.column == 1);
@@ -81,7 +81,7 @@ TEST_CASE("the shortest cycle is named when there are several") {
   CHECK(order.blocked == Blocked{{DeviceId{3}, 0}, {DeviceId{4}, 0}});
 }
 
-TEST_CASE("a rank can be in its own way") {
+TEST_CASE("a rank can wait for itself") {
   const ScheduleProblem p = only_problem({"1F0 0F0 0B0 1B0"}, chain_plan(2, 1, 1));
   CHECK(p.rank == 0);
   CHECK(p.column == 0);
@@ -108,7 +108,7 @@ TEST_CASE("replicas meet at an update") {
       validate(schedule_from({"0F0 0F1 0B0 0B1 0U0", "1F0 1B0 1F1 1B1 1U0", "1F0 1F1 1B1 1B0 1U0"}), plan, {}).empty());
 }
 
-TEST_CASE("the order of turns is complete and every op comes behind what it needs") {
+TEST_CASE("the order of turns is complete, and every op comes after the ops that it needs") {
   const Plan plan = test::dag_plan(4, 3, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
   const Schedule schedule = test::build("graph", plan, 2);
   const GlobalOrder order = global_order(schedule, plan, 2);
@@ -118,7 +118,7 @@ TEST_CASE("the order of turns is complete and every op comes behind what it need
   CHECK(order.devices.front() == DeviceId{0});
 }
 
-TEST_CASE("random orders: the verdict is that of a plain simulation") {
+TEST_CASE("random orders have a cycle exactly if a plain simulation gets stuck") {
   Rng rng(5, "orders");
   int ended = 0, blocked = 0;
   for (int trial = 0; trial < 400; ++trial) {

@@ -14,7 +14,7 @@
 
 using namespace stagecraft;
 
-TEST_CASE("turns: the smallest row first, rows woken after it in this pass, the others in the next") {
+TEST_CASE("turns: the smallest row comes first, then rows woken in this pass, then the next pass") {
   std::mt19937 random(5);
   for (const int devices : {0, 1, 63, 64, 65, 4095, 4096, 4097, 9000}) {
     TurnQueue turns(static_cast<std::size_t>(devices));
@@ -64,7 +64,7 @@ struct InStep {
 
 }  // namespace
 
-TEST_CASE("dispatcher: one group of each row in a pass, a blocked row as soon as it can go on") {
+TEST_CASE("dispatcher: a pass runs one group of each row, and a blocked row as soon as it can continue") {
   const std::vector<std::vector<Item>> rows{{{2}, {2}}, {{}, {0}}, {{-1, true}, {}}};
   InStep in_step(rows);
   CHECK(in_step.dispatcher.run());
@@ -72,7 +72,7 @@ TEST_CASE("dispatcher: one group of each row in a pass, a blocked row as soon as
   CHECK(in_step.order == std::vector<std::string>{"1:0-1", "2:0-2", "0:0-1", "0:1-2", "1:1-2"});
 }
 
-TEST_CASE("dispatcher: rows that wait for each other are left where they are") {
+TEST_CASE("dispatcher: rows that wait for each other stop there") {
   const std::vector<std::vector<Item>> rows{{{}, {1}}, {{}, {0}}};
   InStep in_step(rows);
   CHECK_FALSE(in_step.dispatcher.run());
@@ -81,7 +81,7 @@ TEST_CASE("dispatcher: rows that wait for each other are left where they are") {
   CHECK_FALSE(in_step.dispatcher.ended(1));
 }
 
-TEST_CASE("wait graph: the shortest cycle with the first reason of each wait") {
+TEST_CASE("wait graph: a deadlock is its shortest cycle, with the first reason of each wait") {
   WaitGraph waits(4);
   waits.add(0, 1, "a");
   waits.add(1, 2, "b");

@@ -32,7 +32,7 @@ Plan there_and_back() {
 
 }  // namespace
 
-TEST_CASE("layerpipe: a task stands one interval behind what another device makes, and the slack") {
+TEST_CASE("layerpipe: a task runs one interval, and the slack, after the task of another device that it needs") {
   CHECK(rows(there_and_back(), "{slack: 0}") == Rows{"0F0 0F1 0F2 3F0 3F1 3F2", "1F0 2F0 1F1 2F1 1F2 2F2"});
   CHECK(rows(chain_plan(3, 2, 4), "{slack: 0}") == Rows{"0F0 0F1 0F2 2F0 0F3 2F1 2F2 2F3", "1F0 1F1 1F2 1F3"});
   CHECK(rows(chain_plan(3, 2, 4), "{}") == Rows{"0F0 0F1 0F2 0F3 2F0 2F1 2F2 2F3", "1F0 1F1 1F2 1F3"});
@@ -51,7 +51,7 @@ TEST_CASE("layerpipe: whole stages of a model are refused") {
         std::string::npos);
 }
 
-TEST_CASE("layerpipe: a plan of tasks is for no schedule that runs whole stages") {
+TEST_CASE("layerpipe: no schedule of whole stages runs a plan of tasks") {
   Plan plan = chain_plan(2, 2, 2);
   plan.stages[StageId{1}].shape.task = StageTask::InputGradient;
   for (const char* name : {"1f1b", "gpipe", "2bw", "zb-1p"}) {

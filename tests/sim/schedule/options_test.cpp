@@ -16,7 +16,7 @@ ScheduleOptions options(std::string_view schedule, const std::vector<std::string
 
 }  // namespace
 
-TEST_CASE("options: the builder's own are read for every schedule that has them") {
+TEST_CASE("options: builder options are read for every schedule that has them") {
   CHECK(options("pipedream", {"drain_every=3"}).drain_every == 3);
   CHECK(options("pipedream", {}).drain_every == 0);
   CHECK(options("pipedream", {"update=micro_batch"}).update_each_micro_batch);
@@ -25,7 +25,7 @@ TEST_CASE("options: the builder's own are read for every schedule that has them"
   CHECK_THROWS_AS(options("hanayo", {"chunks=3"}), InputError);
 }
 
-TEST_CASE("options: equal when the builder's and the schedule's own are equal") {
+TEST_CASE("options: equality compares those of the builder and those of the schedule") {
   CHECK(options("gpipe", {}) == options("gpipe", {"backward=forward"}));
   CHECK_FALSE(options("gpipe", {"backward=reverse"}) == options("gpipe", {}));
   CHECK_FALSE(options("zb-1p", {"memory=1.5"}) == options("zb-1p", {"memory=2"}));

@@ -19,7 +19,7 @@ TEST_CASE("schedule: all devices of a rank read one row") {
   CHECK(to_grid(schedule) == "device 0  |   0F0\ndevice 1  |   0F0\ndevice 2  |\n");
 }
 
-TEST_CASE("schedule: one device each needs no table of ranks") {
+TEST_CASE("schedule: ranks of one device need no table of ranks") {
   CHECK(empty_schedule(chain_plan(3, 3, 2)).rank_of.empty());
 }
 

@@ -28,7 +28,7 @@ std::vector<int> alive(const std::vector<Step>& steps, bool free_steps_free) {
 
 }  // namespace
 
-TEST_CASE("steps: the peak and its last step are known behind every change") {
+TEST_CASE("steps: the peak and its last step are known after every change") {
   std::mt19937 random(3);
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
   for (int trial = 0; trial < 200; ++trial) {
@@ -53,7 +53,7 @@ TEST_CASE("steps: the peak and its last step are known behind every change") {
   }
 }
 
-TEST_CASE("steps: two at once, across the border of a block") {
+TEST_CASE("steps: two changes at once may cross the border of a block") {
   StepTree<Activations> row(std::vector<Step>(20, Step::Free));
   for (int first = 0; first < 19; ++first) {
     row.set(first, {Step::Takes, Step::Takes});
@@ -72,7 +72,7 @@ TEST_CASE("ops by time keep their order within a step") {
 // On one rank F0, F1, I1 and I0 begin behind each other. With the pattern F0 0, F1 1, I1 2, W1 3, I0 4, W0 5 they take
 // the first steps 0, 1, 2 and 4: two activations at most. Where the rank runs F1 first in its six steps, F1 of
 // micro-batch 0 comes at 6, I1 at 8, W1 at 9: F0 of micro-batches 0 and 1 at 1 and 7, F1 at 6: three.
-TEST_CASE("the most activations of repeated patterns, by hand") {
+TEST_CASE("the peak of activations of repeated patterns equals the one by hand") {
   CHECK(peak_of({VPattern{0, 1, 2, 4, 3, 5}}, 1) == 2);
   CHECK(peak_of({VPattern{0, 1, 2, 4, 3, 5}}, 9) == 2);
   CHECK(peak_of({VPattern{1, 0, 2, 4, 3, 5}}, 9) == 3);

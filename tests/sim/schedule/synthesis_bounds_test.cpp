@@ -112,7 +112,7 @@ LowerBound bound_of(int ranks, int micro_batches, const StageCost& cost, double 
 
 }  // namespace
 
-TEST_CASE("the bound is above no order of 280 small plans, and the best of all orders in nine of ten") {
+TEST_CASE("the bound is never above any order of 280 small plans, and is tight for nine of ten") {
   const Shape shapes[] = {{Placement::Linear, 3, 1, 2, true}, {Placement::Linear, 3, 1, 3, false},
                           {Placement::V, 2, 2, 2, false},     {Placement::Loop, 2, 2, 2, false},
                           {Placement::Linear, 3, 1, 1, true}, {Placement::V, 3, 2, 1, false},
@@ -142,7 +142,7 @@ TEST_CASE("the bound is above no order of 280 small plans, and the best of all o
   CHECK(10 * makespans >= 9 * cases);
 }
 
-TEST_CASE("whole backwards: fill, the work of the last rank and drain are in every period of the first") {
+TEST_CASE("whole backwards: the period has the fill, the work of the last rank and the drain") {
   // (p-1)(F+c) + m(F+B) + (p-1)(B+c), whatever the memory; 1F1B takes as long where messages take no time.
   for (const int p : {2, 4, 8})
     for (const int m : {p, 2 * p, 4 * p})

@@ -95,7 +95,7 @@ Schedule made(const Plan& plan, const StageCosts& costs, const std::string& opti
 
 }  // namespace
 
-TEST_CASE("a play of 1F1B by hand: ends, period and what they wait for") {
+TEST_CASE("1F1B has the makespan, period and critical path computed by hand") {
   // Rank 0: F0 0-1, F1 1-2, B0 4-6 behind B0 of rank 1, B1 7-9; rank 1: F0 1-2, B0 2-4, F1 4-5, B1 5-7.
   const Plan plan = chain_plan(2, 2, 2);
   const StageCosts costs = uniform_costs(plan, test::times(1, 2));
@@ -113,7 +113,7 @@ TEST_CASE("a play of 1F1B by hand: ends, period and what they wait for") {
   CHECK(path == std::vector<std::string>{"0B1", "1B1", "1F1", "1B0", "1F0", "0F0"});
 }
 
-TEST_CASE("1F1B by hand with tied weights: both updates wait for the exchange behind the last gradient of all") {
+TEST_CASE("1F1B with tied weights: both updates wait for the exchange after the last gradient of all") {
   // The last gradient ends at 9, 40 bytes go either way at 10 a second, rank 0 updates 13-14, rank 1 13-15. Rank 1 can
   // begin again at 15, when rank 0 has sent its first forward 14-15: the next iteration is 14 later throughout.
   Plan plan = chain_plan(2, 2, 2);
@@ -191,7 +191,7 @@ Met against_all_orders(bool tied) {
 
 }  // namespace
 
-TEST_CASE("small plans: the search finds the best of all orders, and the bound is not above it") {
+TEST_CASE("on small plans the search finds the best of all orders, and the bound is not above it") {
   for (const bool tied : {false, true}) {
     CAPTURE(tied);
     const Met met = against_all_orders(tied);
@@ -297,7 +297,7 @@ TEST_CASE("the same seed finds the same order; another effort may find another")
   CHECK(made(plan, costs, options) == made(plan, costs, options));
 }
 
-TEST_CASE("whole backwards alone, where they are asked for") {
+TEST_CASE("whole backwards are used alone if asked for") {
   Rng rng(13, "whole");
   const Plan plan = chain_plan(3, 3, 6);
   const StageCosts costs = random_costs(plan, rng);
@@ -305,14 +305,14 @@ TEST_CASE("whole backwards alone, where they are asked for") {
     for (const Op& op : row) CHECK((op.kind != OpKind::InputGradient && op.kind != OpKind::WeightGradient));
 }
 
-TEST_CASE("what cannot be kept so small is refused") {
+TEST_CASE("a memory limit that no order meets is refused") {
   const Plan plan = placed_plan(Placement::V, 3, 2, 4);
   const StageCosts costs = uniform_costs(plan, halves(1, 1, 1));
   CHECK_THROWS_AS(made(plan, costs, "{activations: 1, effort: 1}"), Infeasible);
   CHECK(made(plan, costs, "{activations: 2, effort: 1}").search->found.value > 0);
 }
 
-TEST_CASE("a graph of stages with unlike micro-batches, and one that recomputes") {
+TEST_CASE("a graph of stages may have different micro-batches and recompute") {
   Plan plan = test::dag_plan(4, 4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
   plan.mini_batch = 8;
   for (Stage& s : plan.stages) s.micro_batch_size = 2;

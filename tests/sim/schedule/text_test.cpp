@@ -36,13 +36,13 @@ TEST_CASE("the whole text must match, and numbers have one spelling") {
   }
 }
 
-TEST_CASE("every letter is its own") {
+TEST_CASE("every kind of op has its own letter") {
   std::string letters;
   for (int k = 0; k <= static_cast<int>(OpKind::Update); ++k) letters += letter(static_cast<OpKind>(k));
   CHECK(letters == "FBIWRU");
 }
 
-TEST_CASE("the grid shows what runs as one in brackets") {
+TEST_CASE("the grid shows ops that run as one in brackets") {
   Schedule schedule;
   schedule.ranks.resize(2);
   schedule.ranks[RankId{0}] = {{OpKind::Forward, true, StageId{0}, 3},
@@ -54,7 +54,7 @@ TEST_CASE("the grid shows what runs as one in brackets") {
   CHECK(to_grid(Schedule{}).empty());
 }
 
-TEST_CASE("how much too long an order can be has no exponent") {
+TEST_CASE("the gap of an order is printed without an exponent") {
   const auto told = [](double found) {
     return to_text(ScheduleSearch{Seconds{found}, Seconds{1}, true, "work", "search"}, [](Seconds) { return "t"; });
   };

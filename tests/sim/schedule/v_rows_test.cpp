@@ -22,13 +22,13 @@ VRow spread(VRow row) {
 
 }  // namespace
 
-TEST_CASE("rows: step by step, and in a step those that go down the ranks before those that go up") {
+TEST_CASE("rows: ops go step by step, and in a step downward passes before upward ones") {
   CHECK(ranks_by_step({kTop, kBottom}) == std::vector<int>{0, 1, 1, 0, 0, 1, 1, 1, 0, 0, 1, 0});
   CHECK(ranks_by_step({{{4, F1}}, {{4, F1}}, {{4, F0}}, {{4, I1}}}) == std::vector<int>{2, 3, 1, 0});
   CHECK(ranks_by_step({{}, {}}).empty());
 }
 
-TEST_CASE("rows: squeezed to where their messages let them, in their order") {
+TEST_CASE("rows: squeezing starts ops as early as their messages let them, in the same order") {
   VRows rows{spread(kTop), spread(kBottom)};
   REQUIRE(squeeze(rows, 1));
   CHECK(rows == VRows{kTop, kBottom});
@@ -43,7 +43,7 @@ TEST_CASE("rows: weight gradients go into the bubbles before them") {
   CHECK(rows == VRows{{{0, F0}, {3, F1}, {4, I1}, {5, W1}, {7, I0}, {8, W0}}, kBottom});
 }
 
-TEST_CASE("rows: a forward goes into a bubble only where no rank has kept as many before") {
+TEST_CASE("rows: a forward goes into a bubble only if the peak of activations does not rise") {
   // One rank. F0 of micro-batch 1 could run at 3, beside two activations of micro-batch 0.
   VRows tight{{{0, F0}, {1, F1}, {2, I1}, {5, I0}, {6, W1}, {7, W0}, {8, F0}, {9, F1}, {10, I1}, {11, I0}}};
   fill_bubbles(tight, 2);
@@ -54,7 +54,7 @@ TEST_CASE("rows: a forward goes into a bubble only where no rank has kept as man
   CHECK(roomy[0] == VRow{{0, F0}, {1, F1}, {2, I1}, {3, W1}, {4, F0}, {5, F1}, {6, I1}, {7, W1}, {8, I0}, {9, W0}});
 }
 
-TEST_CASE("rows: only complete ones are ordered, and weight gradients follow their gradients") {
+TEST_CASE("rows: only complete rows become orders, and weight gradients follow their gradients") {
   VRows rows{kTop, kBottom};
   std::swap(rows[1][4].pass, rows[1][5].pass);  // W0 before W1.
   REQUIRE(order_weights(rows, 1));
@@ -67,7 +67,7 @@ TEST_CASE("rows: only complete ones are ordered, and weight gradients follow the
   CHECK_FALSE(order_weights(missing, 1));
 }
 
-TEST_CASE("rows: two repetitions for each rank, as far as 64 beyond the micro-batches") {
+TEST_CASE("rows: each rank has two repetitions, up to 64 beyond the micro-batches") {
   CHECK(repetitions(32, 1) == 64);
   CHECK(repetitions(33, 1) == 65);
   CHECK(repetitions(256, 32) == 96);

@@ -38,7 +38,7 @@ TEST_CASE("patterns exist exactly where has_patterns says so") {
           }
 }
 
-TEST_CASE("few slopes: rows that fit, no shorter than the floor, and nearly as short as of all slopes") {
+TEST_CASE("few slopes: rows fit, are not below the floor, and nearly as short as with all slopes") {
   // The search that many ranks get, here on few, beside the one that tries all. It may find shorter ones: the search
   // through all stops a family at the first turn that does not fit.
   Rng random(1, "v search");
@@ -67,7 +67,7 @@ TEST_CASE("few slopes: rows that fit, no shorter than the floor, and nearly as s
   CHECK(as_short >= 0.9 * points);
 }
 
-TEST_CASE("few slopes: none where not even the least memory is there") {
+TEST_CASE("few slopes: there are no rows below the least memory") {
   Rng random(1, "v search");
   const VWork work = random_work(40, 80, 0, 2, random);
   CHECK(shortest_rows(work, 20).empty());  // A third of 80 is the least of the V family (Qi et al. 2024, section 3.2).

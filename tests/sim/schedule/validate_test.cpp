@@ -34,7 +34,7 @@ void check(const Broken& b, const Plan& plan, const ValidateOptions& options = {
 
 }  // namespace
 
-TEST_CASE("a schedule that breaks no rule") {
+TEST_CASE("a valid schedule has no problem") {
   const Plan plan = chain_plan(2, 2, 2);
   for (const auto& rows : std::vector<std::vector<std::string>>{{"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"},
                                                                 {"0F0 0F1 0B0 0B1 0U0", "1F0 1B0 1F1 1B1 1U0"},
@@ -47,7 +47,7 @@ TEST_CASE("a schedule that breaks no rule") {
   CHECK(validate(schedule_from({"0F0 0B0 0U0 0F1 0B1 0U1"}), chain_plan(1, 1, 1), {.iterations = 2}).empty());
 }
 
-TEST_CASE("structure: each op once, on its rank, of a stage and micro-batch that exist") {
+TEST_CASE("structure: each op is there once, on its rank, and its stage and micro-batch exist") {
   const Plan plan = chain_plan(2, 2, 2);
   const std::string first = "0F0 0F1 0B0 0B1", last = "1F0 1B0 1F1 1B1";
   const Broken cases[] = {
@@ -65,13 +65,13 @@ TEST_CASE("structure: each op once, on its rank, of a stage and micro-batch that
   for (const Broken& b : cases) check(b, plan);
 }
 
-TEST_CASE("a forward or a whole row that is missing") {
+TEST_CASE("a missing forward or row is reported") {
   check({"no F", {"0F0 0F1", "1F0"}, "missing", 2, 1, -1, "1F1", "1F1 never runs"}, chain_plan(2, 2, 2),
         {.trains = false});
   check({"no row", {"0F0 0B0"}, "missing", 2, -1, -1, "", "2 devices, the schedule has 1"}, chain_plan(2, 2, 1));
 }
 
-TEST_CASE("order on one device") {
+TEST_CASE("ops of one device must come after the ops that they need") {
   const Plan plan = chain_plan(2, 2, 2);
   const std::string first = "0F0 0F1 0B0 0B1", last = "1F0 1B0 1F1 1B1";
   const Broken cases[] = {
@@ -96,7 +96,7 @@ TEST_CASE("order on one device") {
   for (const Broken& b : cases) check(b, plan);
 }
 
-TEST_CASE("stages that run a part of the micro-batches run no other") {
+TEST_CASE("stages that run a part of the micro-batches run no others") {
   Plan plan = chain_plan(2, 2, 4);
   plan.edges.clear();
   plan.stages[StageId{0}].micros = {0, 1}, plan.stages[StageId{1}].micros = {2, 3};
@@ -123,7 +123,7 @@ TEST_CASE("each replica needs every op") {
   check({"one replica short", {"0F0 0B0", "0F0"}, "missing", 2, 1, -1, "0B0", "0B0 never runs"}, plan);
 }
 
-TEST_CASE("slices of a micro-batch go forward in order and backward the other way round") {
+TEST_CASE("slices of a micro-batch go forward in order and backward in reverse") {
   const Plan plan = chain_plan(1, 1, 4);  // Two micro-batches of two slices.
   const ValidateOptions two{.slices = 2};
   CHECK(validate(schedule_from({"0F0 0F1 0B1 0B0 0F2 0F3 0B3 0B2"}), plan, two).empty());

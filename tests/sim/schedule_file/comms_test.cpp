@@ -43,7 +43,7 @@ std::string with(std::string text, const std::string& old, const std::string& fr
 
 }  // namespace
 
-TEST_CASE("messages of one small pipeline, written by hand") {
+TEST_CASE("messages of a small pipeline equal those by hand") {
   const Plan plan = chain_plan(2, 2, 2);
   const Schedule order = schedule_from({"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"});
   CHECK(to_csv(add_comms(order, plan, CommsPlacement::Lowered)) == kFirst + "\n" + kLast + "\n");
@@ -57,7 +57,7 @@ TEST_CASE("messages of one small pipeline, written by hand") {
         "0UNSHARD," + kFirst + ",0REDUCE_GRAD,0RESHARD\n1UNSHARD," + kLast + ",1REDUCE_GRAD,1RESHARD\n");
 }
 
-TEST_CASE("stages on one rank hand over without a message, and ops that overlap send behind both") {
+TEST_CASE("stages on one rank need no message, and overlapping ops send after both") {
   Plan plan = chain_plan(2, 1, 1);
   CHECK(to_csv(add_comms(schedule_from({"0F0 1F0 1B0 0B0"}), plan, CommsPlacement::Lowered)) == "0F0,1F0,1B0,0B0\n");
   plan = chain_plan(2, 2, 2);
@@ -78,7 +78,7 @@ TEST_CASE("at most three stages of a rank are gathered, the next to be used") {
   CHECK(checked(text, {.torch = TorchVersion::V2_11}).good());
 }
 
-TEST_CASE("what can never run is said when it is lowered") {
+TEST_CASE("an order that can never run is refused when it is lowered") {
   CHECK_THROWS_AS(
       add_comms(schedule_from({"0F0 0B0 0F1 0B1", "1F1 1B1 1F0 1B0"}), chain_plan(2, 2, 2), CommsPlacement::Lowered),
       Infeasible);
@@ -87,7 +87,7 @@ TEST_CASE("what can never run is said when it is lowered") {
       InputError);
 }
 
-TEST_CASE("level 5: one thing broken, its code and place") {
+TEST_CASE("level 5: each broken rule has its code and place") {
   const std::string good = kFirst + "\n" + kLast + "\n";
   REQUIRE(checked(good).good());
   refuses(with(good, ",0SEND_F1", ""), "unmatched-receive", 5, 1, 2, "1RECV_F1");
@@ -118,7 +118,7 @@ TEST_CASE("level 5: the n-th receive from a rank gets its n-th send") {
   refuses(v, "channel-order", 5, 1, 4, "2RECV_B0", options);
 }
 
-TEST_CASE("level 8: gathered before use, once; reduced once, behind the last backward") {
+TEST_CASE("level 8: weights are gathered once before use, and reduced once after the last backward") {
   const std::string good =
       "0UNSHARD," + kFirst + ",0REDUCE_GRAD,0RESHARD\n1UNSHARD," + kLast + ",1REDUCE_GRAD,1RESHARD\n";
   REQUIRE(checked(good, {.torch = TorchVersion::V2_11}).good());

@@ -35,7 +35,7 @@ TEST_CASE("rows are ranks, cells are ops, columns are remembered") {
   CHECK(csv.micro_batches == 2);
 }
 
-TEST_CASE("line ends of any system, blanks around cells and blank lines at the end") {
+TEST_CASE("line ends of any system, blanks around cells and blank lines at the end are read") {
   const Schedule expected = read("0F0,0B0\n1F0,1B0\n").schedule;
   for (const char* text : {"0F0,0B0\r\n1F0,1B0\r\n", "0F0,0B0\r\n1F0,1B0", " 0F0 ,\t0B0\n1F0,  1B0  \n",
                            "0F0,0B0\n1F0,1B0", "0F0,0B0,,\r\n1F0,1B0,,\r\n", "0F0,0B0\n1F0,1B0\n\n \r\n\n"}) {
@@ -45,7 +45,7 @@ TEST_CASE("line ends of any system, blanks around cells and blank lines at the e
   CHECK(rows_of(read("0F0,0B0\n\n1F0,1B0\n").schedule) == Rows{"0F0 0B0", "", "1F0 1B0"});
 }
 
-TEST_CASE("what spreadsheets and Python's csv put around: a byte order mark, and quotes") {
+TEST_CASE("a byte order mark and quotes of spreadsheets and Python's csv are read") {
   const Schedule expected = read("0F0,(0F1;0B0)OVERLAP_F_B,,0B1\n1F0,1B0,1F1,1B1\n").schedule;
   for (const char* text : {"\xEF\xBB\xBF"
                            "0F0,(0F1;0B0)OVERLAP_F_B,,0B1\r\n1F0,1B0,1F1,1B1\r\n",
@@ -64,7 +64,7 @@ TEST_CASE("what spreadsheets and Python's csv put around: a byte order mark, and
   CHECK(error_of("\xEF\xBB\xBF\n").find("no op") != std::string::npos);
 }
 
-TEST_CASE("all five kinds of op, but no update") {
+TEST_CASE("all five kinds of op are read, but no update") {
   CHECK(rows_of(read("0F0,0R0,0I0,0W0,1F0,1B0").schedule) == Rows{"0F0 0R0 0I0 0W0 1F0 1B0"});
   CHECK(error_of("0F0,0B0,0U0").find("'0U0' is an update") != std::string::npos);
 }
@@ -111,7 +111,7 @@ TEST_CASE("a file without an op is no schedule") {
   for (const char* text : {"", "\n", ",,\n,\n", "  \r\n"}) CHECK(error_of(text).find("no op") != std::string::npos);
 }
 
-TEST_CASE("numbers that would take all memory are refused, and which of them it is") {
+TEST_CASE("stage and micro-batch numbers that would take all memory are refused") {
   CHECK(problems_of("1048575F16777215").empty());
   const std::pair<const char*, const char*> large[] = {
       {"1048576F0", "stage 1048576 is too large: the last is 1048575"},
@@ -130,7 +130,7 @@ TEST_CASE("numbers that would take all memory are refused, and which of them it 
     CHECK_MESSAGE(problems_of(text).front().message.find("is not an op") != std::string::npos, text);
 }
 
-TEST_CASE("what is written reads back the same") {
+TEST_CASE("a schedule reads back as it was written") {
   for (const char* name : {"gpipe", "1f1b", "inference", "graph"}) {
     Schedule schedule = build(name, chain_plan(4, 4, 6));
     for (auto& row : schedule.ranks) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
@@ -140,7 +140,7 @@ TEST_CASE("what is written reads back the same") {
   CHECK(to_csv(read(text).schedule) == text);
 }
 
-TEST_CASE("the plan that rows imply: a chain on the ranks that run it") {
+TEST_CASE("rows imply a plan: a chain on the ranks that run it") {
   std::vector<ScheduleProblem> problems;
   const Plan plan = implied_plan(read("0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n"), problems);
   CHECK(problems.empty());
@@ -154,7 +154,7 @@ TEST_CASE("the plan that rows imply: a chain on the ranks that run it") {
   }
 }
 
-TEST_CASE("stages with other micro-batches start a chain of their own") {
+TEST_CASE("stages with other micro-batches start a new chain") {
   std::vector<ScheduleProblem> problems;
   const Plan plan = implied_plan(read("0F0,3F1,3B1,0B0\n2F1,1F0,1B0,2B1\n"), problems);
   CHECK(problems.empty());
@@ -166,7 +166,7 @@ TEST_CASE("stages with other micro-batches start a chain of their own") {
   CHECK(plan.own_micro_batches(StageId{3}) == 1);
 }
 
-TEST_CASE("what makes a plan impossible is said with its cell in the file") {
+TEST_CASE("a cell that makes a plan impossible is named with its place") {
   const auto problems_in = [](std::string_view text) {
     std::vector<ScheduleProblem> problems;
     implied_plan(read(text), problems);
@@ -204,7 +204,7 @@ TEST_CASE("what makes a plan impossible is said with its cell in the file") {
   CHECK(uneven.front().message.find("stages 2 to 2") != std::string::npos);
 }
 
-TEST_CASE("either kind of file reads back what was written") {
+TEST_CASE("both kinds of file read back as written") {
   const std::string text =
       "0UNSHARD,0F0,0SEND_F0,(0F1;0B0)OVERLAP_F_B,0RECV_B1,0REDUCE_GRAD,0RESHARD\n1RECV_F0,1F0,1I0,1SEND_B0,1W0,1R1\n";
   std::vector<CellProblem> problems;
@@ -216,7 +216,7 @@ TEST_CASE("either kind of file reads back what was written") {
   CHECK(compute_of(csv).columns == std::vector<std::vector<int>>{{1, 3, 3}, {1, 2, 4, 5}});
 }
 
-TEST_CASE("what torch's own reader lets through or mistakes") {
+TEST_CASE("cells that torch's reader accepts or misreads are refused") {
   std::vector<CellProblem> problems;
   for (const char* text : {"0F3.2", "0F3x", "0SEND_F1x", "0UNSHARD1", "0SEND_F", "SEND_F0", "0SEND_X0", "0BW1",
                            "(0SEND_F0;0F1)OVERLAP_F_B", "0f1", "0 F1"}) {

@@ -27,9 +27,9 @@ using Codes = std::set<std::string>;
 
 }  // namespace
 
-TEST_CASE("one rank has nothing to warn of") { CHECK(codes("0F0,0B0,0F1,0B1\n") == Codes{}); }
+TEST_CASE("a schedule of one rank has no warning") { CHECK(codes("0F0,0B0,0F1,0B1\n") == Codes{}); }
 
-TEST_CASE("columns of the timestep-locked runtime: an op behind the column of its input") {
+TEST_CASE("the timestep-locked runtime warns of an op after the column of its input") {
   CHECK(codes("0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1\n") == Codes{"exposed"});
   const auto tight = warnings("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
   REQUIRE(tight.size() == 2);
@@ -39,16 +39,16 @@ TEST_CASE("columns of the timestep-locked runtime: an op behind the column of it
         "its input is made in column 3 of rank 1; the timestep-locked runtime needs idle cells at 2 such ops");
 }
 
-TEST_CASE("a split backward that fills nothing, and one that does") {
+TEST_CASE("a split backward that fills no bubble is a warning") {
   CHECK(codes("0F0,0I0,0W0,0F1,0I1,0W1\n") == Codes{"split-backward", "idle-weight"});
 }
 
-TEST_CASE("a W that runs while its rank would wait is what the split is for") {
+TEST_CASE("a W that runs while its rank would wait is no warning") {
   // Rank 0 has 0B0 at 3 and 0B1 waits for 1I1 at 5: 0W0 runs at 4.
   CHECK(codes("0F0,0F1,,0I0,0W0,0I1,0W1\n,1F0,1I0,1F1,1I1,1W0,1W1\n").count("idle-weight") == 0);
 }
 
-TEST_CASE("cells of OVERLAP_F_B that are no forward and backward") {
+TEST_CASE("cells of OVERLAP_F_B that are not a forward and a backward are a warning") {
   CHECK(codes("0F0,(0F1;0B0)OVERLAP_F_B,(0B1;0F2)OVERLAP_F_B,0B2\n") == Codes{});
   const auto found = warnings("0F0,(0F1;0F2)OVERLAP_F_B,(0B0;0B1)OVERLAP_F_B,0B2\n");
   REQUIRE(found.size() == 1);
@@ -57,7 +57,7 @@ TEST_CASE("cells of OVERLAP_F_B that are no forward and backward") {
         "behind the other; and 1 more like this");
 }
 
-TEST_CASE("messages without UNSHARD") {
+TEST_CASE("messages without UNSHARD are a warning") {
   CHECK(codes("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n") == Codes{"exposed", "unsharded"});
   CHECK(codes("0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0\n1UNSHARD,1RECV_F0,1F0,1B0,1SEND_B0\n") == Codes{"exposed"});
 }

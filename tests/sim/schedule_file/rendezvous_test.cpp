@@ -24,7 +24,7 @@ Schedule one_f_one_b(const Plan& plan) {
 
 }  // namespace
 
-TEST_CASE("1F1B: a gradient and an activation cross, and neither side receives") {
+TEST_CASE("1F1B: a gradient and an activation cross, and neither side receives them") {
   const Plan plan = chain_plan(2, 2, 2);
   const ActionTable table = add_comms(one_f_one_b(plan), plan, CommsPlacement::JustInTime);
   // Rank 0: ... SEND_F1 then RECV_B0; rank 1: ... SEND_B0 then RECV_F1.
@@ -44,7 +44,7 @@ TEST_CASE("1F1B: a gradient and an activation cross, and neither side receives")
   CHECK(run(table, plan, {.streams = CommStreams::Direction}).empty());
 }
 
-TEST_CASE("a batch that is declared is one, whether or not neighbours are grouped") {
+TEST_CASE("a declared batch is one message group, whether neighbors are grouped or not") {
   const Plan plan = chain_plan(2, 2, 2);
   ActionTable table = add_comms(one_f_one_b(plan), plan, CommsPlacement::JustInTime);
   for (auto& row : table.ranks)
@@ -52,7 +52,7 @@ TEST_CASE("a batch that is declared is one, whether or not neighbours are groupe
   CHECK(run(table, plan, {.streams = CommStreams::Single}).empty());
 }
 
-TEST_CASE("what torch lowers never blocks, whatever the streams") {
+TEST_CASE("schedules that torch lowers never block, with any streams") {
   for (int p = 1; p <= 5; ++p)
     for (int m = 1; m <= 7; ++m) {
       const Plan plan = chain_plan(p, p, m);
@@ -80,7 +80,7 @@ TEST_CASE("a batch waits for the ops of all it sends") {
   CHECK(problems.front().message == "rank 1: 1F0 waits for what it receives; rank 1: 1SEND_B0 waits for its op");
 }
 
-TEST_CASE("the file's own messages are simulated, in its columns") {
+TEST_CASE("the messages in the file are simulated, in its columns") {
   FileCheckOptions options;
   options.rendezvous = RendezvousOptions{};
   const std::string text =

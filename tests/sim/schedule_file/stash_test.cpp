@@ -17,7 +17,7 @@ StashPeak peak(const char* row, const StashModel& model, int micro_batches = 2) 
 
 }  // namespace
 
-TEST_CASE("a stash lives from F to B, or in shares to I and to W") {
+TEST_CASE("a stash lives from F to B, or in shares until I and until W") {
   CHECK(peak("0F0 0F1 0B0 0B1", {}).size == 2);
   CHECK(peak("0F0 0F1 0B0 0B1", {}).index == 1);
   CHECK(peak("0F0 0B0 0F1 0B1", {.each_stash = 3, .resident = 10}).size == 13);
@@ -27,7 +27,7 @@ TEST_CASE("a stash lives from F to B, or in shares to I and to W") {
   CHECK(peak("0F0 0F1 0B0 0B1", {.stash = {5}}).size == 10);
 }
 
-TEST_CASE("ops that run as one take before any gives back") {
+TEST_CASE("ops that run as one allocate before any of them frees") {
   CHECK(peak("0F0 0F1+ 0B0 0B1", {}).size == 2);
   CHECK(peak("0F0 0B0 0F1 0B1", {}).size == 1);
 }
@@ -37,7 +37,7 @@ TEST_CASE("a stage that recomputes keeps its share, and R brings the rest back")
   CHECK(peak("0F0 0F1 0R0 0B0 0R1 0B1", {.each_stash = 8}).size == 8);
 }
 
-TEST_CASE("messages take room from RECV to use and from the op to SEND") {
+TEST_CASE("messages take memory from RECV to their use, and from the op to SEND") {
   const std::string text = "0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n";
   FileCheckOptions options;
   options.memory = {.each_stash = 1, .message = 10};
@@ -47,7 +47,7 @@ TEST_CASE("messages take room from RECV to use and from the op to SEND") {
   CHECK(peaks[1].size == 11);  // The input and the stash; the output of 1B0 comes when the input is gone.
 }
 
-TEST_CASE("level 7: the first action that does not fit, and by how much") {
+TEST_CASE("level 7: the first action that does not fit is named, with the excess") {
   FileCheckOptions options;
   options.memory.capacity = 3;
   const std::string text = "0F0,,0F1,0F2,0F3,0B0,0B1,0B2,0B3\n1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3\n";

@@ -95,7 +95,7 @@ int compared(const std::vector<std::string>& base, const std::vector<std::string
 
 }  // namespace
 
-TEST_CASE("each row is the run of its options, and none covers another") {
+TEST_CASE("each row equals the run of its options, and none covers another") {
   const ChoiceTable table = search({});
   REQUIRE(table.front.size() >= 3);
   for (std::size_t i = 0; i < table.front.size(); ++i) {
@@ -113,7 +113,7 @@ TEST_CASE("each row is the run of its options, and none covers another") {
   CHECK(table.samples == 8);
 }
 
-TEST_CASE("no plan that was left out is shorter, smaller or on fewer devices") {
+TEST_CASE("no plan outside the front is shorter, smaller or on fewer devices") {
   CHECK(compared(kSmall, {"none", "full"}) > 60);
   CHECK(compared(with_attention(), {"none", "selective", "full"}) > 90);
 }
@@ -127,7 +127,7 @@ TEST_CASE("an order is searched for with each recomputation, also on plans that 
   CHECK(table.simulated - without.simulated > static_cast<int>(plans.size()));  // One order for each plan.
 }
 
-TEST_CASE("two copies in opposite directions: a plan for each even number of ranks, and why there is none") {
+TEST_CASE("bidirectional schedules have a plan for each even number of ranks, or a reason why there is none") {
   const ChoiceTable table = search({"chimera"});
   REQUIRE(!table.front.empty());
   CHECK(table.refused.empty());
@@ -145,7 +145,7 @@ TEST_CASE("two copies in opposite directions: a plan for each even number of ran
   CHECK(to_text(none, true).find("dualpipe runs none of these plans: ") != std::string::npos);
 }
 
-TEST_CASE("the same again, and with memory for nothing") {
+TEST_CASE("a search repeats exactly, and without enough memory it has no plan") {
   const ChoiceTable a = search({"1f1b"}), b = search({"1f1b"});
   CHECK(to_text(a, true) == to_text(b, true));
   std::vector<std::string> sets = kSmall;
@@ -156,7 +156,7 @@ TEST_CASE("the same again, and with memory for nothing") {
   for (const char* schedule : {"inference", "csv"}) CHECK_THROWS_AS(search({schedule}), InputError);
 }
 
-TEST_CASE("never worse than a planner alone: 30 scenarios, every planner, flushed and stale weights") {
+TEST_CASE("a search is never worse than any planner alone, on 30 scenarios, with or without a flush") {
   Rng rng(31, "planners");
   int compared = 0, by_another = 0;
   for (int trial = 0; trial < 30; ++trial) {

@@ -52,7 +52,7 @@ const PlanRow& row(const PlanTable& table, const std::string& planner) {
 
 }  // namespace
 
-TEST_CASE("the row of the scenario's own planner is its run") {
+TEST_CASE("the row of the scenario's planner equals its run") {
   const PlanTable table = compare("balanced");
   const Experiment scenario = load_experiment(kFile, {"run.iterations=5"});
   const CompiledExperiment p = compile(scenario);
@@ -67,7 +67,7 @@ TEST_CASE("the row of the scenario's own planner is its run") {
   CHECK(r.plan == to_text(p.plan));
 }
 
-TEST_CASE("every planner that searches is a row; one without a plan ends nothing") {
+TEST_CASE("every planner that searches is a row, also one without a plan") {
   const PlanTable table = compare("all", {"run.micro_batches=2"});
   std::size_t searching = 0;
   for (const PlannerDef* def : planners::all()) searching += def->name != "explicit";
@@ -92,7 +92,7 @@ TEST_CASE("no prediction is below its bound") {
     if (r.ran() && r.lower_bound.value > 0) CHECK(r.lower_bound.value <= r.predicted.value * (1 + 1e-9));
 }
 
-TEST_CASE("no plan is simulated to beat what none can") {
+TEST_CASE("no simulated plan is below the bound of all plans") {
   int bounded = 0;
   for (const std::string file :
        {"quickstart", "graph-pipeline", "edge-inference", "pipedream-replicas", "gpt-2bw-8x2"}) {
@@ -114,7 +114,7 @@ TEST_CASE("no plan is simulated to beat what none can") {
   CHECK(bounded > 50);
 }
 
-TEST_CASE("no plan is simulated to beat what none can, with any synchronous schedule") {
+TEST_CASE("no simulated plan is below the bound of all plans, with any synchronous schedule") {
   const std::vector<std::string> models{
       "model={builder: uniform, layers: 4, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms}",
       "model={builder: uniform, layers: 8, forward: 1 ms, input_gradient: 2 ms, weight_gradient: 5 ms}",
@@ -159,7 +159,7 @@ TEST_CASE("the bound of four equal stages with split backwards is F and I of eac
   CHECK(row(compare("balanced", split), "balanced").least.value == doctest::Approx(9e-3).epsilon(1e-9));
 }
 
-TEST_CASE("a time below its bound is shown as such, and rounding is not") {
+TEST_CASE("a time below its bound is marked, unless by rounding") {
   PlanTable table;
   PlanRow r;
   r.planner = "balanced";
@@ -172,7 +172,7 @@ TEST_CASE("a time below its bound is shown as such, and rounding is not") {
   CHECK(text.find("model's bound") != text.rfind("model's bound"));  // As the name and in the legend.
 }
 
-TEST_CASE("unknown planners, and backends that do not simulate") {
+TEST_CASE("unknown planners and backends that do not simulate are refused") {
   CHECK_THROWS_AS(compare("balancd"), InputError);
   CHECK_THROWS_AS(compare_plans(load_experiment(kFile, {}), {.backend = "cpu"}, [](const std::string&) {}), InputError);
 }

@@ -82,7 +82,7 @@ Choice choice(const std::string& name, double period, double memory, int devices
 // waits but the last backward, for a message there and one back. Two half stages on a device make a bubble that is 1 s
 // smaller and a chain of six messages: 5 + 6 c. Both hold for c up to 0.5. Alone c is 0.2; the two pipelines do the
 // same at the same time, so with sharing it is 0.4.
-TEST_CASE("two pipelines on one uplink: interleaved is shorter on ideal, 1f1b where they share it") {
+TEST_CASE("two pipelines on one uplink: interleaved is shorter on ideal, 1f1b on fluid") {
   const std::string file = two_pipelines();
   const ScheduleTable before = schedule_table(file, "1f1b,interleaved", 0);
   CHECK(names(before) == Words{"interleaved", "1f1b"});
@@ -111,7 +111,7 @@ TEST_CASE("a wide uplink leaves the order and the times as they were") {
   CHECK(to_text(table).find("order  ") == std::string::npos);
 }
 
-TEST_CASE("only the first rows are played again, and another that may be shorter is named") {
+TEST_CASE("only the first rows are replayed, and a row that may be shorter is named") {
   const ScheduleTable table = schedule_table(two_pipelines(), "gpipe,1f1b,interleaved", 1);
   CHECK(names(table).front() == "interleaved");
   CHECK(table.replay.rows == 1);
@@ -121,7 +121,7 @@ TEST_CASE("only the first rows are played again, and another that may be shorter
   CHECK(to_text(table).find("another may be shorter, it takes 6.4 s on ideal") != std::string::npos);
 }
 
-TEST_CASE("another sort key keeps its order, and the answer is still by the times with sharing") {
+TEST_CASE("another sort key keeps its order, and the answer uses the replayed times") {
   const ScheduleTable table = schedule_table(two_pipelines(), "1f1b,interleaved", kAllRows, SortKey::Memory);
   CHECK(table.rows[0].memory <= table.rows[1].memory);
   CHECK_FALSE(table.replay.changed);
@@ -158,7 +158,7 @@ TEST_CASE("planners: replayed times equal the times of a table that is made on f
   CHECK_FALSE(one.rows[1].replayed);
 }
 
-TEST_CASE("search: rows played again are runs of their own, sorted, the others behind them") {
+TEST_CASE("search: replayed rows are sorted by their runs, and the others follow") {
   const std::string file = two_pipelines();
   const auto search = [&](int replay) {
     return search_choices(load_experiment(file, {}), {.schedules = {"1f1b", "interleaved", "zb-v"}, .replay = replay},
@@ -187,7 +187,7 @@ TEST_CASE("search: rows played again are runs of their own, sorted, the others b
   CHECK(choices_json(two) == choices_json(search(2)));
 }
 
-TEST_CASE("a choice that another covers without sharing is taken up where it is better with it") {
+TEST_CASE("a choice that another covers on ideal is kept if it is better on fluid") {
   ChoiceTable table;
   table.replay.backend = "fluid";
   table.front = {choice("a", 10, 100, 4), choice("b", 20, 50, 4)};
@@ -204,7 +204,7 @@ TEST_CASE("a choice that another covers without sharing is taken up where it is 
   CHECK(to_text(table, true).find("another may be shorter") == std::string::npos);
 }
 
-TEST_CASE("a row that has too little memory with sharing comes behind those that run") {
+TEST_CASE("a row without enough memory in the replay comes after the rows that run") {
   ChoiceTable table;
   table.replay.backend = "fluid";
   table.front = {choice("a", 10, 100, 4), choice("b", 20, 50, 4), choice("e", 30, 20, 4)};

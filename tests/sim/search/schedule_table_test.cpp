@@ -124,7 +124,7 @@ TEST_CASE("makespan, period, memory and messages of schedules follow the formula
   }
 }
 
-TEST_CASE("every schedule of the catalogue is a row, and one that cannot run ends nothing") {
+TEST_CASE("every schedule of the catalog is a row, also one that cannot run") {
   const ScheduleTable table = compare(scenario(), "all");
   std::size_t train = 0, ran = 0;
   for (const ScheduleDef* def : schedules::all()) train += def->trains && def->name != "csv";
@@ -141,7 +141,7 @@ TEST_CASE("every schedule of the catalogue is a row, and one that cannot run end
   CHECK(row(table, "gems").activations == 2);
 }
 
-TEST_CASE("a scenario in both directions has the stages of its model, and the others have as many") {
+TEST_CASE("a bidirectional scenario has the stages of its model, and other schedules the same devices") {
   const ScheduleTable table =
       compare(scenario("{schedule: chimera, micro_batches: 8}"), "1f1b,chimera,zb-v,interleaved");
   CHECK(row(table, "1f1b").stages == 4);
@@ -150,7 +150,7 @@ TEST_CASE("a scenario in both directions has the stages of its model, and the ot
   CHECK(row(table, "interleaved").stages == 8);
 }
 
-TEST_CASE("what does not fit, and what has too few layers, says so in one line") {
+TEST_CASE("a schedule that does not fit, or has too few layers, has its reason in one line") {
   const std::string file = scenario("{schedule: 1f1b, micro_batches: 8}", "", "6 MiB", 6);
   ScheduleTable table = compare(file, "zb-v,gpipe,1f1b", {"model.stash=1 MiB"});
   // Two layers in the largest of four stages: gpipe keeps 8 times 2 MiB, 1f1b at most 4 times 2.
@@ -164,14 +164,14 @@ TEST_CASE("what does not fit, and what has too few layers, says so in one line")
   CHECK(names(table) == Words{"1f1b", "gpipe", "zb-v"});
 }
 
-TEST_CASE("the scenario's own schedule may not fit itself") {
+TEST_CASE("the scenario's own schedule may not fit either") {
   const std::string file = scenario("{schedule: gpipe, micro_batches: 8}", "", "6 MiB");
   const ScheduleTable table = compare(file, "gpipe,1f1b");
   CHECK_FALSE(row(table, "gpipe").ran());
   CHECK(row(table, "1f1b").ran());
 }
 
-TEST_CASE("its own schedule keeps its options, and others lie on the same devices") {
+TEST_CASE("the scenario's schedule keeps its options, and others use the same devices") {
   const std::string file = scenario("{schedule: {name: interleaved, chunks: 4}, micro_batches: 8}");
   const ScheduleTable table = compare(file, "interleaved,looped-bfs,hanayo,zb-v,1f1b", {"plan.stages=16"});
   CHECK(table.devices == 4);
@@ -185,7 +185,7 @@ TEST_CASE("its own schedule keeps its options, and others lie on the same device
   CHECK(row(compare(scenario(), "looped-bfs"), "looped-bfs").stages == 8);
 }
 
-TEST_CASE("stages written by hand stay as they are") {
+TEST_CASE("explicit stages stay as they are") {
   const ScheduleTable table =
       compare(scenario(), "1f1b,zb-h1,zb-v",
               {"plan={planner: explicit, stages: {a: {layers: [l0..l7], device: gpu5}, b: {layers: [l8..l15], device: "
@@ -196,7 +196,7 @@ TEST_CASE("stages written by hand stay as they are") {
         std::string::npos);
 }
 
-TEST_CASE("streams: 1F1B blocks where an activation and a gradient have to wait for each other") {
+TEST_CASE("streams: 1F1B blocks if an activation and a gradient have to wait for each other") {
   // Rank 0 sends F1 before it receives B0; rank 1 sends B0 before it receives F1. Each waits for the other unless
   // activations and gradients have streams of their own. All forwards before all backwards never cross.
   const ScheduleTable table = compare(scenario(), "gpipe,1f1b,looped-bfs,2bw");
@@ -212,7 +212,7 @@ TEST_CASE("streams: 1F1B blocks where an activation and a gradient have to wait 
   CHECK(row(compare(scenario("{schedule: 1f1b, micro_batches: 1}"), "1f1b"), "1f1b").safe->size() == 3);
 }
 
-TEST_CASE("weights are as stale as the pipeline is deep, which takes as many iterations to see") {
+TEST_CASE("the staleness of weights is the depth of the pipeline less one, seen after enough iterations") {
   const ScheduleTable table = compare(scenario("{schedule: pipedream, micro_batches: 1}"), "pipedream,1f1b");
   CHECK(table.iterations == 8);
   CHECK(row(table, "pipedream").staleness == 3);
@@ -222,7 +222,7 @@ TEST_CASE("weights are as stale as the pipeline is deep, which takes as many ite
   CHECK(row(deep, "pipedream").staleness == 7);
 }
 
-TEST_CASE("a named policy holds where it goes with the schedule, else the schedule has its own") {
+TEST_CASE("a named policy is used where it goes with the schedule, else the schedule's own policy") {
   const auto with = [](const std::string& weights) {
     return compare(scenario("{schedule: 1f1b, micro_batches: 8}", weights), "1f1b,2bw,pipedream",
                    {"model.parameters=1000000"});
@@ -245,7 +245,7 @@ TEST_CASE("a named policy holds where it goes with the schedule, else the schedu
   CHECK_FALSE(predicts("1f1b"));
 }
 
-TEST_CASE("order, front and answers; what differs in the last digits is equal") {
+TEST_CASE("order, front and answers treat times that differ in the last digits as equal") {
   ScheduleTable table;
   table.rows = {made("slow", 9, 5),     made("b", 3, 7),     made("a", 3 * (1 + 1e-15), 7),
                 made("stale", 2, 9, 2), made("small", 8, 1), made("full", 3, 8),
@@ -274,7 +274,7 @@ TEST_CASE("order, front and answers; what differs in the last digits is equal") 
   CHECK(to_text(none).find("Nothing ran.") != std::string::npos);
 }
 
-TEST_CASE("strips have one time scale, whatever their shortest op") {
+TEST_CASE("strips have one time scale, for any shortest op") {
   const ScheduleTable table = compare(scenario(), "1f1b,zb-h1,zb-v");
   // Alone ZB-V, whose ops take half as long, would be drawn with more columns a second.
   const std::string text = gantt_strips(strips_of(table), table.cluster, 100);
@@ -312,7 +312,7 @@ TEST_CASE("csv and json carry every number and every reason") {
   CHECK(lines[2] == "gpipe,,,,,,,,,,,,,\"a \"\"quoted\"\" reason\"");
 }
 
-TEST_CASE("questions that cannot be asked") {
+TEST_CASE("impossible comparisons are refused") {
   const auto says = [](const std::string& schedules, const Words& sets, const char* words) {
     const std::string text = test::input_error_of([&] { compare(scenario(), schedules, sets); });
     CHECK_MESSAGE(text.find(words) != std::string::npos, text);

@@ -36,7 +36,7 @@ Labels values_of(const std::string& axis) {
 
 }  // namespace
 
-TEST_CASE("every combination, first axis slowest, `together` fastest, `also` behind them") {
+TEST_CASE("points are all combinations, first axis slowest, `together` fastest, `also` last") {
   CHECK(test::labels(test::points_of(R"(axes:
   run.schedule: [gpipe, {name: interleaved, chunks: 2}]
   run.micro_batches: [4, 8]
@@ -57,7 +57,7 @@ also:
                "micro_batches=64", "base"});
 }
 
-TEST_CASE("random sweeps have the points that loops written out have") {
+TEST_CASE("random sweeps have the points of explicit loops") {
   std::mt19937 random(7);
   const auto below = [&](int most) { return static_cast<int>(random() % static_cast<unsigned>(most)); };
   const Labels paths = {"run.seed", "run.micro_batches", "run.iterations", "plan.stages"};
@@ -104,7 +104,7 @@ TEST_CASE("random sweeps have the points that loops written out have") {
   }
 }
 
-TEST_CASE("ranges are counted out, with their unit") {
+TEST_CASE("ranges become their values, with their unit") {
   CHECK(values_of("{from: 4, to: 64, times: 2}") == Labels{"4", "8", "16", "32", "64"});
   CHECK(values_of("{from: 4, to: 63, times: 2}") == Labels{"4", "8", "16", "32"});
   CHECK(values_of("{from: 1, to: 9, by: 3}") == Labels{"1", "4", "7"});
@@ -115,7 +115,7 @@ TEST_CASE("ranges are counted out, with their unit") {
   CHECK(values_of("{from: 1, to: 1000000, times: 1000}") == Labels{"1", "1000", "1000000"});
 }
 
-TEST_CASE("repeat sets every seed of the cluster that draws something, unless the sweep does") {
+TEST_CASE("repeat sets every seed of the cluster that draws something, unless the sweep sets it") {
   const test::Folder folder;
   const auto last = [&](const std::string& rest) {
     test::write_file(folder / "s.yaml", "schema: sweep/1\nrepeat: 3\n" + rest);
@@ -140,7 +140,7 @@ TEST_CASE("repeat sets every seed of the cluster that draws something, unless th
   CHECK(last("base: own.yaml\n") == "run.seed=3 cluster.changes[1].seed=3 ");
 }
 
-TEST_CASE("repeat counts seeds, of what is learnt where something is") {
+TEST_CASE("repeat sets the seed of the training if something is learned, else the seed of the run") {
   CHECK(test::labels(test::points_of("axes: {run.micro_batches: [4, 8]}\nrepeat: 2\n")) ==
         Labels{"micro_batches=4,seed=1", "micro_batches=4,seed=2", "micro_batches=8,seed=1", "micro_batches=8,seed=2"});
   CHECK(test::labels(test::points_of("also:\n  - {run.micro_batches: 4}\nrepeat: 2\n")) ==
@@ -152,7 +152,7 @@ TEST_CASE("repeat counts seeds, of what is learnt where something is") {
   CHECK(stagecraft::points_of(load_sweep(folder / "s.yaml"), none).back().settings.front().key == "training.seed");
 }
 
-TEST_CASE("an exclude that leaves nothing out is a warning") {
+TEST_CASE("an exclude that matches no point is a warning") {
   const test::Folder folder;
   std::vector<Diagnostic> warnings;
   stagecraft::points_of(load_sweep(test::write_sweep(folder,
@@ -164,7 +164,7 @@ TEST_CASE("an exclude that leaves nothing out is a warning") {
   CHECK(warnings.front().where.line == 7);
 }
 
-TEST_CASE("what is wrong with a sweep is said at its place") {
+TEST_CASE("problems of a sweep are reported with their place") {
   CHECK(refusal("axes: {run.seed: []}\n") == "4:18 axes.run.seed: the axis has no values");
   CHECK(refusal("axes: {run.seed: 4}\n") == "4:18 axes.run.seed: an axis needs its values");
   CHECK(refusal("axes: {run.seed: {from: 1, to: 4}}\n") == "4:18 axes.run.seed: a range needs `by` or `times`");

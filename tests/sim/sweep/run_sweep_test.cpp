@@ -34,7 +34,7 @@ std::string refusal(const std::string& rest) {
 
 }  // namespace
 
-TEST_CASE("every row is the run of its scenario, with any number of processes") {
+TEST_CASE("every row equals the run of its scenario, with any number of processes") {
   const test::Folder folder;
   const SweepEnd end = run(folder, kAxes, {.file = {}, .jobs = 1});
   const SweepEnd many = run(folder, kAxes, {.file = {}, .jobs = 3, .out = folder / "many.db"});
@@ -63,7 +63,7 @@ TEST_CASE("every row is the run of its scenario, with any number of processes") 
   }
 }
 
-TEST_CASE("repetitions draw another jitter each, and are said to be the same only without") {
+TEST_CASE("repetitions draw different jitter; without jitter they are reported as equal") {
   const test::Folder folder;
   SweepOptions options{.file = folder / "s.yaml", .out = folder / "s.db"};
   test::write_file(options.file, "schema: sweep/1\nbase: examples/straggler\nbackend: ideal\nrepeat: 3\n");
@@ -79,7 +79,7 @@ TEST_CASE("repetitions draw another jitter each, and are said to be the same onl
         "'ideal' draws no random numbers without jitter: every repetition gives the same");
 }
 
-TEST_CASE("results that may not be written are read where nothing is to be run, and else another file is named") {
+TEST_CASE("read-only results are read if nothing has to run, else another file is needed") {
   const test::Folder folder;
   CHECK(run(folder, kAxes, {.file = {}, .only = {"run.schedule=gpipe"}}).progress.done == 2);
   SweepOptions options{.file = folder / "sweep.yaml", .only = {"run.schedule=gpipe"}, .out = folder / "results.db"};
@@ -109,7 +109,7 @@ TEST_CASE("simgrid runs in workers as it does alone") {
   CHECK(end.table.rows[3].figures[0] == stagecraft::run(compile(scenario), "simgrid").report.makespan.value);
 }
 
-TEST_CASE("a sweep goes on: only what is new is run") {
+TEST_CASE("a sweep resumes: only new points are run") {
   const test::Folder folder;
   CHECK(run(folder, kAxes, {.file = {}, .only = {"run.schedule=gpipe"}}).progress.done == 2);
   const SweepEnd second = run(folder, kAxes);
@@ -122,7 +122,7 @@ TEST_CASE("a sweep goes on: only what is new is run") {
   CHECK(longer.table.failed() + longer.table.missing() == 0);
 }
 
-TEST_CASE("shards run every scenario once, and give the whole when merged") {
+TEST_CASE("shards run every scenario once, and merge into the whole sweep") {
   const test::Folder folder;
   const SweepEnd whole = run(folder, kAxes);
   Store all(folder / "all.db");
@@ -136,7 +136,7 @@ TEST_CASE("shards run every scenario once, and give the whole when merged") {
   CHECK(sweep_csv(all.table()) == sweep_csv(whole.table));
 }
 
-TEST_CASE("two points that are one scenario are run once, and said to be the same") {
+TEST_CASE("two points with one scenario are run once, and reported as equal") {
   const test::Folder folder;
   SweepOptions options{.file = {}, .out = folder / "a.db"};
   options.file = test::write_sweep(folder, "axes: {run.micro_batches: [2, 2]}\nalso:\n  - {run.micro_batches: 2}\n");
@@ -151,7 +151,7 @@ TEST_CASE("two points that are one scenario are run once, and said to be the sam
   CHECK(file.number("SELECT count(*) FROM result") == 1);
 }
 
-TEST_CASE("a point that cannot be is a row with its reason, and the others run") {
+TEST_CASE("an impossible point is a row with its reason, and the others run") {
   const test::Folder folder;
   const SweepEnd end = run(folder,
                            "axes:\n  run.schedule: [gpipe, pipedream, interleaved]\n  weights: [flush, stash]\n"
@@ -165,7 +165,7 @@ TEST_CASE("a point that cannot be is a row with its reason, and the others run")
   CHECK(failures_text(end.table).find("1  input (weights): point 3\n") != std::string::npos);
 }
 
-TEST_CASE("what is wrong in every point that has it is wrong in the file") {
+TEST_CASE("a setting that is wrong in every point is an error of the file") {
   CHECK(refusal("axes: {run.micro_batch: [4, 8]}\n") ==
         "4: run.micro_batch: no such field [did you mean 'micro_batches'?]\n");
   CHECK(refusal("axes: {rnu.micro_batches: [4, 8]}\n") == "4: rnu: no such field [did you mean 'run'?]\n");
@@ -178,7 +178,7 @@ TEST_CASE("what is wrong in every point that has it is wrong in the file") {
   CHECK(refusal("axes:\n  run.schedule: [1f1b, {name: interleaved, chunks: 2}]\n  plan.stages: [4, 8]\n") == "nothing");
 }
 
-TEST_CASE("progress: how many, how fast, how long") {
+TEST_CASE("progress has the number of points, their rate and the remaining time") {
   CHECK(progress_text({.all = 2000, .there = 500, .done = 320, .failed = 0, .seconds = 4}, false) ==
         "820 of 2000 points, 80/s, 15 s left");
   CHECK(progress_text({.all = 9000, .there = 0, .done = 5000, .failed = 0, .seconds = 3}, false) ==

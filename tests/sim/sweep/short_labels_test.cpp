@@ -20,7 +20,7 @@ std::vector<std::string> labels(const std::vector<std::string>& settings) {
 
 }  // namespace
 
-TEST_CASE("maps by what not all of them say alike") {
+TEST_CASE("short labels of maps have the fields that differ") {
   CHECK(labels({R"({"plan": {"planner": "balanced", "stages": 2}, "run.seed": 1})",
                 R"({"plan": {"planner": "balanced", "stages": 4}, "run.seed": 1})"}) ==
         std::vector<std::string>{"plan=2,seed=1", "plan=4,seed=1"});
@@ -31,7 +31,7 @@ TEST_CASE("maps by what not all of them say alike") {
         std::vector<std::string>{"a.link=1,c.link=1", "a.link=2,c.link=3"});
 }
 
-TEST_CASE("labels stay as they are where values are no maps, or short names would say too little") {
+TEST_CASE("labels stay as they are if values are no maps, or short labels would be ambiguous") {
   const std::vector<std::string> same = {"as written", "as written"};
   CHECK(labels({R"({"plan": {"stages": 2}})", R"({"plan": "auto"})"}) == same);
   CHECK(labels({R"({"run.seed": 1})", R"({"run.seed": 2})"}) == same);

@@ -57,7 +57,7 @@ std::string statuses(const SweepTable& table) {
 
 }  // namespace
 
-TEST_CASE("what was added is there after the file was closed, to the last bit") {
+TEST_CASE("added results are there after the file was closed, to the last bit") {
   const test::Folder folder;
   const std::string file = folder / "a.db";
   PointResult first = result_of("1", "ok", 0.1 + 0.2);
@@ -79,7 +79,7 @@ TEST_CASE("what was added is there after the file was closed, to the last bit") 
   CHECK(store.finished(kOrigin, false) == std::set{sha256("1"), sha256("3")});
 }
 
-TEST_CASE("the layout is the one that its number stands for") {
+TEST_CASE("the metrics of a layout do not change without a new layout number") {
   // Files of other layouts are refused, so a change here needs another Store::kLayout.
   CHECK(Store::kLayout == 2);
   std::string names;
@@ -108,7 +108,7 @@ TEST_CASE("another backend or version is another result, and both are kept") {
   CHECK(store.table().rows.front().figures.front() == 1);
 }
 
-TEST_CASE("when asked, the newest result of another version that ran is taken over, and says so") {
+TEST_CASE("if asked, the newest result of another version that ran is reused and marked") {
   const test::Folder folder;
   Store store(folder / "a.db");
   const Origin now{"ideal", "3"};
@@ -130,7 +130,7 @@ TEST_CASE("when asked, the newest result of another version that ran is taken ov
   CHECK(store.take_over({"ideal", "4"}) == 2);
 }
 
-TEST_CASE("points that go and come back find their results") {
+TEST_CASE("points that are removed and added again find their results") {
   const test::Folder folder;
   Store store(folder / "a.db");
   describe(store, folder, 3);
@@ -141,7 +141,7 @@ TEST_CASE("points that go and come back find their results") {
   CHECK(statuses(store.table()) == "ooo-");
 }
 
-TEST_CASE("only what the machine may be to blame for is tried again, and only when asked") {
+TEST_CASE("only failures that the machine may have caused are tried again, and only if asked") {
   const test::Folder folder;
   Store store(folder / "a.db");
   describe(store, folder, 6);
@@ -153,7 +153,7 @@ TEST_CASE("only what the machine may be to blame for is tried again, and only wh
   CHECK(statuses(store.table()) == "oiiotb");
 }
 
-TEST_CASE("files of others are refused and left as they are") {
+TEST_CASE("foreign files are refused and left as they are") {
   const test::Folder folder;
   const std::string text = folder / "notes.txt", other = folder / "other.db", newer = folder / "newer.db";
   test::write_file(text, "not a database, and longer than one hundred bytes, so that a header could be in it: " +
@@ -173,7 +173,7 @@ TEST_CASE("files of others are refused and left as they are") {
   CHECK(refusal(folder / ".").ends_with("[name a file for the results, such as results.db]\n"));
 }
 
-TEST_CASE("settings that are damaged are refused with their point") {
+TEST_CASE("damaged settings are refused with their point") {
   const test::Folder folder;
   const std::string file = folder / "a.db";
   {
@@ -189,7 +189,7 @@ TEST_CASE("settings that are damaged are refused with their point") {
   }
 }
 
-TEST_CASE("one process writes") {
+TEST_CASE("only one process can write to a file") {
   const test::Folder folder;
   const std::string file = folder / "a.db";
   {
@@ -199,7 +199,7 @@ TEST_CASE("one process writes") {
   CHECK(refusal(file) == "nothing");
 }
 
-TEST_CASE("parts give the whole; what ran goes before what did not") {
+TEST_CASE("merged parts have all results, and results that ran replace those that did not") {
   const test::Folder folder;
   const std::string a = folder / "a.db", b = folder / "b.db", c = folder / "c.db", other = folder / "other.db";
   {

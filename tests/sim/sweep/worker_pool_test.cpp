@@ -97,7 +97,7 @@ TEST_CASE("each job is done once, whatever the number of workers, and long answe
   CHECK(ends_of(0, {}, [](int) { return ""; }).empty());
 }
 
-TEST_CASE("a worker does many jobs, all of them in another process") {
+TEST_CASE("a worker does many jobs, all outside the main process") {
   std::map<std::string, int> processes;
   for (const auto& [job, end] : ends_of(20, {.workers = 2}, [](int) { return std::to_string(getpid()); }))
     ++processes[end.text];
@@ -124,7 +124,7 @@ TEST_CASE("a job that ends its process costs that job only") {
   CHECK(ends.at(8).text == "signal 6, Aborted");
 }
 
-TEST_CASE("a job that hangs is given up after its time, with all that it started") {
+TEST_CASE("a job that hangs is stopped after its time, with all processes that it started") {
   std::atomic<int>* const child = shared_numbers(1);
   const auto ends = ends_of(6, {.workers = 2, .timeout = Seconds{0.3}}, [&](int job) -> std::string {
     if (job == 2) {
@@ -141,7 +141,7 @@ TEST_CASE("a job that hangs is given up after its time, with all that it started
   CHECK(soon([&] { return gone(*child); }));
 }
 
-TEST_CASE("when told to stop, all ends at once") {
+TEST_CASE("a stop ends all workers at once") {
   int heard = 0;
   const bool whole = do_in_workers(
       jobs_up_to(100), {.workers = 2, .stop = [&] { return heard >= 3; }},
@@ -185,7 +185,7 @@ TEST_CASE("the end of a job survives serialization, whatever its text contains")
   CHECK(again.seconds == 0.1 + 0.2);
 }
 
-TEST_CASE("a remote pool does its jobs in workers of another process, and survives their ends") {
+TEST_CASE("a remote pool runs jobs in workers of another process, and survives their ends") {
   RemoteWorkerPool pool({.workers = 2, .timeout = Seconds{0.3}}, [](int job) -> std::string {
     if (job == 3) std::raise(SIGKILL);
     if (job == 4) pause();
@@ -201,7 +201,7 @@ TEST_CASE("a remote pool does its jobs in workers of another process, and surviv
   CHECK(ends.at(0).text != std::to_string(getpid()));
 }
 
-TEST_CASE("many jobs and a large result at the same time hold neither side up") {
+TEST_CASE("many jobs and a large result at the same time block neither side") {
   constexpr int kMany = 2000;  // More than a socket holds.
   RemoteWorkerPool pool({}, [](int job) { return job == 0 ? std::string(8 << 20, 'x') : std::string("small"); });
   pool.add(0);
@@ -214,7 +214,7 @@ TEST_CASE("many jobs and a large result at the same time hold neither side up") 
   CHECK(ends.at(kMany - 1).text == "small");
 }
 
-TEST_CASE("when a process is lost, only the jobs count that its workers were at") {
+TEST_CASE("a lost process costs only the jobs that its workers were running") {
   LostWorkerCounter losses;
   CHECK(losses.too_many({1, 2, 3, 4}, 2).empty());
   CHECK(losses.too_many({3, 4, 5}, 2).empty());  // 3 and 4 only waited before.
@@ -223,7 +223,7 @@ TEST_CASE("when a process is lost, only the jobs count that its workers were at"
   CHECK(losses.too_many({}, 1).empty());
 }
 
-TEST_CASE("a remote pool whose process has died throws, and one without news does not") {
+TEST_CASE("a remote pool whose process has died throws, and a silent one does not") {
   RemoteWorkerPool pool({}, parent_of_worker);
   CHECK(pool.wait(1).empty());
   pool.add(0);

@@ -17,7 +17,7 @@ bool says(const std::string& text, std::string_view what) { return text.find(wha
 
 }  // namespace
 
-TEST_CASE("training by default") {
+TEST_CASE("training has defaults") {
   const Training t = read("{}");
   CHECK(t.task == "teacher");
   CHECK(t.seed == 1);
@@ -31,7 +31,7 @@ TEST_CASE("training by default") {
   CHECK(t.optimizer.epsilon == 1e-8);
 }
 
-TEST_CASE("everything that can be written is read") {
+TEST_CASE("every field of training is read") {
   const Training t = read(
       "{task: glyph, optimizer: {name: momentum, momentum: 0.8, dampening: 0.25, weight_decay: 0.01}, "
       "learning_rate: 0.5, seed: 7, gradient_sum: slots, evaluate_every: 20}");
@@ -56,7 +56,7 @@ TEST_CASE("everything that can be written is read") {
   CHECK(rmsprop.momentum == 0);
 }
 
-TEST_CASE("every optimizer by its name, with its state") {
+TEST_CASE("every optimizer has its name and its state") {
   const int tensors[] = {0, 1, 2, 2, 1, 1};
   REQUIRE(optimizers().size() == 6);
   for (std::size_t i = 0; i < optimizers().size(); ++i) {
@@ -71,7 +71,7 @@ TEST_CASE("every optimizer by its name, with its state") {
   }
 }
 
-TEST_CASE("what is wrong is said at its place") {
+TEST_CASE("problems of training are reported with their place") {
   CHECK(says(error_of("{optimizer: adm}"), "did you mean 'adam'?"));
   CHECK(says(error_of("{optimizer: {name: momentun}}"), "did you mean 'momentum'?"));
   CHECK(says(error_of("{task: techer}"), "did you mean 'teacher'?"));

@@ -20,7 +20,7 @@ Operation from(Operation op, std::vector<int> inputs) { return op.inputs = std::
 
 }  // namespace
 
-TEST_CASE("inputs and losses in layer order, with the words of the embeddings they feed") {
+TEST_CASE("inputs and losses are in layer order, with the vocabulary of the embeddings they feed") {
   ModelGraph model;
   model.layers = {
       layer("picture", {}, {operation(Input, 2, 8)}),
@@ -40,7 +40,7 @@ TEST_CASE("inputs and losses in layer order, with the words of the embeddings th
   CHECK(s.words == 30);
 }
 
-TEST_CASE("a model without embeddings and without a loss") {
+TEST_CASE("a model may have no embedding and no loss") {
   ModelGraph model;
   model.layers = {layer("in", {}, {operation(Input, 1, 8)}),
                   layer("out", {LayerId{0}}, {from(operation(Linear, 1, 2, 8), {-1})})};

@@ -31,7 +31,7 @@ bool says(const std::string& text, std::string_view what) { return text.find(wha
 
 }  // namespace
 
-TEST_CASE("samples do not depend on who asks, in which order, or how large a mini-batch is elsewhere") {
+TEST_CASE("samples depend on the seed and their number, and not on the order of requests") {
   for (const TaskDef* task : tasks::all()) {
     CAPTURE(task->name);
     const TaskShape s = fitting(task->name);
@@ -49,7 +49,7 @@ TEST_CASE("samples do not depend on who asks, in which order, or how large a min
   }
 }
 
-TEST_CASE("an epoch is every row once, each epoch in another order") {
+TEST_CASE("an epoch has every row once, each epoch in another order") {
   for (const std::string_view task : {"teacher", "glyph", "integers", "charlm"}) {
     CAPTURE(task);
     TaskShape s = fitting(task);
@@ -71,7 +71,7 @@ TEST_CASE("an epoch is every row once, each epoch in another order") {
   }
 }
 
-TEST_CASE("inputs and targets are numbers that the model can take") {
+TEST_CASE("inputs and targets are in the range of the model") {
   for (const TaskDef* task : tasks::all()) {
     CAPTURE(task->name);
     const TaskShape s = fitting(task->name);
@@ -94,7 +94,7 @@ TEST_CASE("inputs and targets are numbers that the model can take") {
   }
 }
 
-TEST_CASE("models that do not fit are refused with the reason") {
+TEST_CASE("models that do not fit a task are refused with the reason") {
   const Operation pixels = operation(Input, 1, 64), words = operation(Input, 24, 1, 32);
   const Operation classes = operation(CrossEntropy, 1, 10), square = operation(MeanSquare, 1, 4);
   CHECK(
@@ -131,7 +131,7 @@ TEST_CASE("several inputs share one row") {
 
 // The clean answers of the first 512 rows are scaled to a mean square of 2.08^2 = 4.3264. Noise of 0.1 adds 0.01, and
 // 2 * 0.1 * 2.08 / sqrt(2048) = 0.0092 a standard deviation of it; five of them are allowed.
-TEST_CASE("the teacher's answers have the same size whatever the seed and the model") {
+TEST_CASE("the teacher's outputs have the same size for every seed and model") {
   for (const int width : {1, 16, 300}) {
     for (const std::uint64_t seed : {1U, 2U, 3U}) {
       const TaskShape s = shape({operation(Input, 1, width)}, {operation(MeanSquare, 1, 4)});
@@ -147,7 +147,7 @@ TEST_CASE("the teacher's answers have the same size whatever the seed and the mo
 // Each class is drawn with probability 1/10: 204.8 +- 13.6 of 2048. The sum of a picture is its dark pixels times a
 // brightness of mean 1 and variance 0.6^2 / 12, plus noise of variance 64 * 0.35^2: at most 4.1 +- 0.35 for 136 of
 // them.
-TEST_CASE("every class of glyphs comes up, as dark as it is drawn") {
+TEST_CASE("every class of glyphs is drawn, with its share of dark pixels") {
   const int dark[] = {16, 13, 15, 15, 14, 17, 15, 11, 17, 15};
   const TaskShape s = fitting("glyph");
   const auto data = get_from(tasks::all(), "task", "glyph").make(s, 1);
@@ -164,7 +164,7 @@ TEST_CASE("every class of glyphs comes up, as dark as it is drawn") {
   }
 }
 
-TEST_CASE("charlm predicts the character that follows, around the text") {
+TEST_CASE("charlm predicts the next character, and wraps around at the end of the text") {
   const TaskShape s = fitting("charlm");
   const auto data = get_from(tasks::all(), "task", "charlm").make(s, 1);
   for (int at = 0; at < 200; ++at) {
@@ -193,7 +193,7 @@ TEST_CASE("charlm predicts the character that follows, around the text") {
   CHECK(q == qu);
 }
 
-TEST_CASE("every task has a name, a line and a source") {
+TEST_CASE("every task has a name, a description and a source") {
   std::set<std::string_view> names;
   for (const TaskDef* task : tasks::all()) {
     CHECK(names.insert(task->name).second);

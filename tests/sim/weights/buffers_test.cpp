@@ -38,13 +38,13 @@ void for_all(Check&& check) {
 
 }  // namespace
 
-TEST_CASE("one version where nothing is kept") {
+TEST_CASE("policies that stash nothing keep one version") {
   for_all([](const Case& c) {
     for (const char* name : {"flush", "naive", "spike-compensation"}) CHECK(buffers(c, test::policy(name)) == 1);
   });
 }
 
-TEST_CASE("stashing: one for each update between forward and backward, and the newest") {
+TEST_CASE("stashing keeps a version for each update between forward and backward, and the newest") {
   for_all([](const Case& c) {
     const int kept = buffers(c, test::policy("stash"));
     CHECK(kept == c.delay() + 1);
@@ -52,7 +52,7 @@ TEST_CASE("stashing: one for each update between forward and backward, and the n
   });
 }
 
-TEST_CASE("vertical sync: every stage keeps what the first one reads late") {
+TEST_CASE("vertical sync: every stage keeps the versions that the first stage reads late") {
   // T = 1: D. In general micro-batch q reads (q - (D-1)) / T while q / T are made.
   for_all([](const Case& c) {
     const int kept = buffers(c, test::policy("vertical-sync"));
@@ -61,13 +61,13 @@ TEST_CASE("vertical sync: every stage keeps what the first one reads late") {
   });
 }
 
-TEST_CASE("2bw: two, wherever it is allowed") {
+TEST_CASE("2bw keeps two versions, wherever it is allowed") {
   for_all([](const Case& c) {
     if (c.each >= c.depth - 1) CHECK(buffers(c, test::policy("2bw")) == 2);
   });
 }
 
-TEST_CASE("a prediction for the forward alone is one scratch buffer where it is made") {
+TEST_CASE("a prediction for the forward alone takes one scratch buffer") {
   for_all([](const Case& c) {
     CHECK(buffers(c, test::policy("pipeoptim")) == (c.behind() > 0 ? 2 : 1));
     CHECK(buffers(c, test::policy("geometric")) == (c.behind() > 0 ? 2 : 1));
@@ -75,7 +75,7 @@ TEST_CASE("a prediction for the forward alone is one scratch buffer where it is 
   });
 }
 
-TEST_CASE("spectrain: forward and backward take turns with one scratch buffer, beside the momentum") {
+TEST_CASE("spectrain: forward and backward share one scratch buffer, next to the momentum") {
   CHECK(test::policy("spectrain").needs_momentum());
   for_all([](const Case& c) {
     const int predictions = (c.stage / 2 + c.behind() > 0) + (c.stage / 2 > 0);
@@ -83,13 +83,13 @@ TEST_CASE("spectrain: forward and backward take turns with one scratch buffer, b
   });
 }
 
-TEST_CASE("spectrain-v2: a prediction for each micro-batch in flight") {
+TEST_CASE("spectrain-v2 keeps a prediction for each micro-batch in flight") {
   for_all([](const Case& c) {
     CHECK(buffers(c, test::policy("spectrain-v2")) == (c.behind() > 0 ? 1 + c.depth - c.stage : 1));
   });
 }
 
-TEST_CASE("xpipe: one prediction for the forwards of an update and one for its backwards") {
+TEST_CASE("xpipe keeps one prediction for the forwards of an update and one for its backwards") {
   // Its horizon forward is never 0 when D > 1, even on the last stage. With T = 1 the two are never there at a time.
   for_all([](const Case& c) {
     const int backward = (c.each + c.stage / 2 - 1) / c.each;
@@ -97,7 +97,7 @@ TEST_CASE("xpipe: one prediction for the forwards of an update and one for its b
   });
 }
 
-TEST_CASE("reconstruction: the average, and the weights it makes, where a backward is late") {
+TEST_CASE("reconstruction keeps the average, and the weights it makes, if a backward is late") {
   for_all([](const Case& c) {
     for (const char* name : {"pipemare", "layerpipe2"})
       CHECK(buffers(c, test::policy(name)) == (c.delay() > 0 ? 3 : 1));

@@ -37,7 +37,7 @@ std::string refusal(const std::string& yaml) {
 
 }  // namespace
 
-TEST_CASE("every policy says what it is and where it comes from") {
+TEST_CASE("every policy has a description and a source") {
   CHECK(weights::all().size() == 14);
   for (const WeightsDef* def : weights::all()) {
     CAPTURE(def->name);
@@ -48,7 +48,7 @@ TEST_CASE("every policy says what it is and where it comes from") {
   }
 }
 
-TEST_CASE("a word names a policy, and its paper form is the default") {
+TEST_CASE("a policy is named by a word, and its paper form is the default") {
   for (const WeightsDef* def : weights::all()) {
     CAPTURE(def->name);
     const std::string name(def->name);
@@ -59,7 +59,7 @@ TEST_CASE("a word names a policy, and its paper form is the default") {
   }
 }
 
-TEST_CASE("the released code differs where it is known to") {
+TEST_CASE("policies as released differ from the paper where the code is known to differ") {
   const WeightsRule pipeoptim = rule("{policy: pipeoptim, fidelity: as_released}");
   CHECK(pipeoptim.direction == Direction::NextMomentum);
   CHECK(pipeoptim.horizon == Horizon::StageDepthPlusOne);
@@ -68,7 +68,7 @@ TEST_CASE("the released code differs where it is known to") {
     CHECK_FALSE(get_from(weights::all(), "", same).as_released.has_value());
 }
 
-TEST_CASE("the full form says everything that the named policies say") {
+TEST_CASE("the full form can express every named policy") {
   CHECK(rule("custom") == rule("naive"));
   CHECK(rule("{policy: custom, backward_weights: same_as_forward}") == rule("stash"));
   CHECK(rule("{policy: custom, forward_weights: double_buffer, backward_weights: same_as_forward}") == rule("2bw"));
@@ -92,7 +92,7 @@ TEST_CASE("the full form says everything that the named policies say") {
   CHECK(rule("{policy: pipemare, shrink_updates: 7}").shrink_updates == 7);
 }
 
-TEST_CASE("what cannot go together is refused with what to write instead") {
+TEST_CASE("contradictory fields are refused with what to write instead") {
   const auto says = [](const std::string& yaml, const char* words) {
     const std::string text = refusal(yaml);
     CAPTURE(yaml);
@@ -116,7 +116,7 @@ TEST_CASE("what cannot go together is refused with what to write instead") {
   says("{policy: custom, forward_weights: predict, backward_weights: predict}", "weights.predictor.horizon: ");
 }
 
-TEST_CASE("words and fields that are not known") {
+TEST_CASE("unknown policies and fields are refused") {
   const auto says = [](const std::string& yaml, const char* words) {
     const std::string text = refusal(yaml);
     CAPTURE(yaml);

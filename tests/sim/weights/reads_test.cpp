@@ -29,7 +29,7 @@ int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 }  // namespace
 
-TEST_CASE("two stages, an update for each micro-batch") {
+TEST_CASE("two stages with an update per micro-batch read the versions computed by hand") {
   const Plan plan = chain_plan(2, 2, 1);
   const Schedule schedule = test::build("pipedream", plan, 3);
   const auto text = [&](const char* name, int device = 0) { return reads_text(schedule, plan, policy(name), device); };
@@ -49,7 +49,7 @@ TEST_CASE("two stages, an update for each micro-batch") {
   CHECK(text("spike-compensation") == text("naive"));
 }
 
-TEST_CASE("spectrain: floor(k/2) + D - 1 - k forward, floor(k/2) backward") {
+TEST_CASE("spectrain predicts floor(k/2) + D - 1 - k updates forward, floor(k/2) backward") {
   const Plan plan = chain_plan(4, 4, 1);
   const Schedule schedule = test::build("pipedream", plan, 6);
   const int forward[] = {3, 2, 2, 1}, backward[] = {0, 0, 1, 1};
@@ -73,7 +73,7 @@ TEST_CASE("xpipe: the first micro-batch of an update predicts, the others use it
         "0F0:0+2 0F1:0~ 0F2:0+2 0B0:0 0F3:0~ 0B1:0 0U0:1 0F4:1+2 0B2:1 0F5:1~ 0B3:1 0U1:2 0B4:2 0B5:2 0U2:3");
 }
 
-TEST_CASE("pipeoptim as released looks one further, and does not divide by the micro-batches of an update") {
+TEST_CASE("pipeoptim as released predicts one further, and does not divide by the micro-batches of an update") {
   const WeightsRule released = *get_from(weights::all(), "", "pipeoptim").as_released;
   for (const int each : {1, 3, 4}) {
     const Plan plan = chain_plan(4, 4, each);
@@ -84,7 +84,7 @@ TEST_CASE("pipeoptim as released looks one further, and does not divide by the m
   }
 }
 
-TEST_CASE("recomputation reads as the backward does; with the forward's weights kept, as the forward did") {
+TEST_CASE("recomputation reads the backward's weights, or the forward's if they are stashed") {
   Plan plan = chain_plan(1, 1, 2);
   Schedule schedule = test::schedule_from({"0F0 0F1 0F2 0R0 0B0 0F3 0R1 0B1 0U0 0R2 0B2 0R3 0B3 0U1"});
   schedule.drain_every = 0;
@@ -107,7 +107,7 @@ TEST_CASE("the weight gradient reads what the input gradient read") {
   CHECK(reads_text(schedule, plan, policy("naive")) == "0F0:0 0F1:0 0I0:0 0W0:0 0U0:1 0I1:1 0W1:1 0U1:2");
 }
 
-TEST_CASE("staleness: s = max(0, ceil((D-1-k-j) / T)) in the steady state, for micro-batch j of an update") {
+TEST_CASE("staleness is max(0, ceil((D-1-k-j) / T)) in the steady state, for micro-batch j of an update") {
   for (int depth = 1; depth <= 8; ++depth)
     for (int each = 1; each <= 9; ++each) {
       const Plan plan = chain_plan(depth, depth, each);
@@ -132,7 +132,7 @@ TEST_CASE("staleness: s = max(0, ceil((D-1-k-j) / T)) in the steady state, for m
     }
 }
 
-TEST_CASE("a drain: versions go on, counting and horizons start again") {
+TEST_CASE("after a drain versions continue, and counts and horizons start again") {
   const int depth = 4, each = 3, every = 2;
   const Plan plan = chain_plan(depth, depth, each);
   const Schedule drained = test::draining("pipedream", plan, 5, every);
@@ -160,7 +160,7 @@ TEST_CASE("a drain: versions go on, counting and horizons start again") {
   for (int q = 0; q < 12; ++q) CHECK(std::max(0, exact[{OpKind::Forward, q}].horizon) == std::min(q % 6, 3));
 }
 
-TEST_CASE("where every iteration drains, what is not predicted blindly is the flush") {
+TEST_CASE("if every iteration drains, policies without blind predictions equal the flush") {
   const Plan plan = test::dag_plan(4, 5, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
   for (const char* name : {"gpipe", "1f1b", "graph"}) {
     const Schedule schedule = test::build(name, plan, 3);
@@ -177,7 +177,7 @@ TEST_CASE("where every iteration drains, what is not predicted blindly is the fl
   }
 }
 
-TEST_CASE("on a graph of stages k counts from the longest way out") {
+TEST_CASE("on a graph of stages k counts along the longest path to the sink") {
   // 0 -> 1 -> 3 and 2 -> 3: the short branch is as far from the end as its neighbour.
   const Plan plan = test::dag_plan(4, 1, {{0, 1}, {1, 3}, {2, 3}});
   const Schedule schedule = test::build("pipedream", plan, 6);
@@ -191,7 +191,7 @@ TEST_CASE("on a graph of stages k counts from the longest way out") {
   }
 }
 
-TEST_CASE("a stage that is never updated has one version, whatever the policy") {
+TEST_CASE("a stage that is never updated has one version, with every policy") {
   const Plan plan = chain_plan(2, 2, 3);
   const Schedule schedule = test::build("inference", plan, 2);
   for (const WeightsDef* def : weights::all()) {
@@ -211,7 +211,7 @@ TEST_CASE("several stages on one device keep their own count") {
         "0F0:0 1F0:0 1B0:0 1U0:1 0F1:0 1F1:1 0B0:0 0U0:1 1B1:1 1U1:2 0B1:0 0U1:2");
 }
 
-TEST_CASE("2bw on an order that runs too far ahead is impossible, and says how many micro-batches would do") {
+TEST_CASE("2bw on an order that runs too far ahead is refused with the micro-batches that it needs") {
   for (const int depth : {3, 4, 8})
     for (int each = 1; each <= depth; ++each) {
       const Plan plan = chain_plan(depth, depth, each);

@@ -38,8 +38,7 @@ int ceil_of(int a, int b) { return (a + b - 1) / b; }
 // A micro-batch's gradient comes back to a layer with S behind it 2S intervals after its forward when a hop takes one
 // (LayerPipe2, delay 2S), and 2S (1 + slack) intervals with a slack. That is the number of micro-batches in flight; T
 // of them share a version, so they need at most ceil(2S (1 + slack) / T) versions older than the newest.
-TEST_CASE(
-    "a layer on each device: 1 + ceil(2S(1 + slack) / T) versions with S layers behind, T micro-batches an update") {
+TEST_CASE("a layer on each device keeps 1 + ceil(2S(1 + slack) / T) versions, with S layers after it") {
   for (const int layers : {1, 2, 4, 8, 16})
     for (const int micro_batches : {1, 2, 3, 8})
       for (const int slack : {0, 1, 2}) {
@@ -61,7 +60,7 @@ TEST_CASE(
       }
 }
 
-TEST_CASE("forwards, input gradients and weight gradients on a device each: the input gradients' device keeps more") {
+TEST_CASE("forwards and both gradients on a device each: the input gradients' device keeps more") {
   for (const int micro_batches : {1, 2, 3, 8})
     for (const int slack : {0, 1, 3}) {
       CAPTURE(micro_batches);
@@ -77,7 +76,7 @@ TEST_CASE("forwards, input gradients and weight gradients on a device each: the 
     }
 }
 
-TEST_CASE("where the forward has its new weights a hop before the input gradient, that one reads its newest") {
+TEST_CASE("an input gradient reads its newest weights if the forward gets them a hop earlier") {
   for (const int micro_batches : {1, 2, 8})
     for (const int slack : {0, 1, 3}) {
       const Tasks t = tasks_of({{0, 1, 0}, {0, 1, 0}}, micro_batches);
@@ -85,7 +84,7 @@ TEST_CASE("where the forward has its new weights a hop before the input gradient
     }
 }
 
-TEST_CASE("other weights: the newest for all is one copy, LayerPipe2's are three, and some make no sense of tasks") {
+TEST_CASE("the newest weights are one copy, LayerPipe2's three, and some policies refuse tasks") {
   const Tasks t = tasks_of({{0, 0, 0}, {1, 1, 1}, {2, 2, 2}}, 1);
   const StageId middle = t.input_gradient[1];
   CHECK(buffers(needs(t, 0, WeightsRule{}), middle) == 1);
