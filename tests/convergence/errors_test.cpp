@@ -32,7 +32,7 @@ double length(const std::vector<double>& a) { return test::distance(a, std::vect
 // again. The released code goes s + 1 steps of the momentum after one more equal gradient:
 // W(f) - (s + 1) (d(f) + mu (d(f) - d(f - 1))). A step from the versions is off by the rounding of W, half an epsilon;
 // there are at most s + 1 of them times 1 + 2 mu < 3, and the prediction is rounded itself.
-TEST_CASE("momentum: what the executor predicts is the last step, as often as updates come before the backward") {
+TEST_CASE("momentum: the prediction is the last step, times the updates before the backward") {
   constexpr int kDepth = 8;
   for (const bool released : {false, true}) {
     CAPTURE(released);

@@ -96,7 +96,7 @@ TEST_CASE("momentum: predicted weights keep the run near the one without a pipel
   for (const double ratio : found[0]) CHECK(ratio <= 0.30);
 }
 
-TEST_CASE("adamw: the step of the optimizer predicts, the momentum of the bare gradients does not") {
+TEST_CASE("adamw: predicting with the optimizer's step helps, with the momentum of bare gradients it does not") {
   const std::vector<Method> methods{{"pipeoptim", false, "0.216 [0.162-0.334]"},
                                     {"spectrain", false, "0.992 [0.991-0.993]"},
                                     {"geometric", false, "0.386"},
@@ -110,7 +110,7 @@ TEST_CASE("adamw: the step of the optimizer predicts, the momentum of the bare g
   for (const double ratio : found[1]) CHECK(ratio >= 0.9);
 }
 
-TEST_CASE("momentum: predictions get back most of the loss that stale weights cost") {
+TEST_CASE("momentum: predictions recover most of the loss that stale weights cost") {
   const std::vector<Method> methods{{"pipeoptim", false, "0.72 [0.60-0.84]"},
                                     {"pipeoptim", true, "0.88 [0.78-0.92] after 1000"},
                                     {"spectrain", false, "0.85 after 1000"},
@@ -152,7 +152,7 @@ TEST_CASE("without momentum a prediction is worse than none, and the loss shows 
 
 // From a cold start there is no momentum yet while the pipeline fills, so that a horizon that is too long there moves
 // nothing; behind a drain the optimizer is warm.
-TEST_CASE("a horizon that assumes old weights is wrong behind a drain, and only there") {
+TEST_CASE("a horizon that assumes old weights is wrong after a drain, and only there") {
   const WeightsRule depth = kPipeOptim.rule();
   WeightsRule exact = depth;
   exact.horizon = Horizon::Exact;

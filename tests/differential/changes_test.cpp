@@ -94,7 +94,7 @@ TEST_CASE("one straggler of factor s makes the period of 1F1B about s times as l
   }
 }
 
-TEST_CASE("a pause within an op lengthens it, a failure costs what was done and the time until the device is back") {
+TEST_CASE("a pause lengthens an op; a failure costs the work done and the time until the device is back") {
   ProgramBuilder builder(2);
   const auto op = builder.compute(0, 4);
   builder.compute(1, 1, {builder.send(0, 1, 1'000'000'000, {op}).receive});
@@ -112,7 +112,7 @@ TEST_CASE("a pause within an op lengthens it, a failure costs what was done and 
   }
 }
 
-TEST_CASE("half the bandwidth doubles what is left of a message, and a link that is down holds it up") {
+TEST_CASE("half the bandwidth doubles the rest of a message, and a link that is down delays it") {
   for (const bool rendezvous : {true, false}) {
     ProgramBuilder builder(2, rendezvous);
     builder.send(0, 1, 4'000'000'000);
@@ -140,7 +140,7 @@ TEST_CASE("half the bandwidth doubles what is left of a message, and a link that
   }
 }
 
-TEST_CASE("what a slow link leaves goes to the others, and comes back") {
+TEST_CASE("bandwidth that a slow link leaves goes to the others until it recovers") {
   // Two messages of 3 GB into one card of 1 GB/s: 0.5 GB/s each. From 2 s to 4 s one sender has 0.1 GB/s, the other
   // 0.9. Then 1 - 0.1 * 2 - 1 = 1.8 GB and 3 - 1 - 1.8 = 0.2 GB are left: 0.4 s together, 1.6 GB alone.
   ProgramBuilder builder(3);
@@ -156,7 +156,7 @@ TEST_CASE("what a slow link leaves goes to the others, and comes back") {
   }
 }
 
-TEST_CASE("a ring goes at the pace of what its slowest edge has become") {
+TEST_CASE("a ring runs at the present speed of its slowest edge") {
   ProgramBuilder builder(2);
   builder.all_reduce({0, 1}, 4'000'000'000);
   builder.all_reduce({0, 1}, 0);
@@ -201,7 +201,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("links that change again and again end nothing by themselves") {
+TEST_CASE("links that change repeatedly do not end a run") {
   ProgramBuilder builder(2);
   builder.send(0, 1, 4'000'000'000);
   builder.compute(0, 100);

@@ -74,7 +74,7 @@ Program random_program(int devices, Counts& counts, test::Draw& draw) {
 
 }  // namespace
 
-TEST_CASE("collectives of all kinds and algorithms: ideal, fluid and simgrid agree, also while machines change") {
+TEST_CASE("ideal, fluid and simgrid agree on all collectives and algorithms, also while machines change") {
   test::Draw draw{Rng(61, "collectives")}, draw_changes{Rng(61, "changes")};
   Counts counts;
   for (int trial = 0; trial < 250; ++trial) {
@@ -92,7 +92,7 @@ TEST_CASE("collectives of all kinds and algorithms: ideal, fluid and simgrid agr
   for (const auto& [what, count] : counts) CHECK(count >= 10);
 }
 
-TEST_CASE("one collective alone meets no other message, though its cards carry one message at a time") {
+TEST_CASE("one collective alone has no contention, though its cards carry one message at a time") {
   test::Draw draw{Rng(62, "alone")};
   Counts counts;
   for (int trial = 0; trial < 200; ++trial) {

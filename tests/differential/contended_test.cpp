@@ -61,7 +61,7 @@ TEST_CASE("eight equal messages through one card take eight times as long; alone
   }
 }
 
-TEST_CASE("unequal messages share what the shorter ones leave") {
+TEST_CASE("longer messages share the bandwidth that shorter ones leave") {
   // 1, 2, ..., 8 MB at 1 GB/s: message k ends when k MB have gone through on each of the 9 - k left before it:
   // sum over i <= k of (9 - i) ms.
   std::vector<double> bytes;
@@ -107,7 +107,7 @@ TEST_CASE("full duplex keeps the directions apart, half duplex adds them") {
   CHECK(ends("ideal", Duplex::Half).second == near(start + 6e-3));
 }
 
-TEST_CASE("stations of a shared medium divide it, whoever talks to whom") {
+TEST_CASE("all messages of a shared medium divide its bandwidth") {
   // Three pairs on one cable, and the same on a star.
   const Plan plan = test::dag_plan(6, 1, {{0, 1}, {2, 3}, {4, 5}}, 3e6);
   const Program program = test::program_of("inference", plan, uniform_costs(plan, test::times(kForward, 0)));
@@ -121,7 +121,7 @@ TEST_CASE("stations of a shared medium divide it, whoever talks to whom") {
   }
 }
 
-TEST_CASE("one card, two receivers: at once they halve it, one at a time they queue, and both end together at last") {
+TEST_CASE("two messages of one card halve it or queue, and the last ends at the same time") {
   const Plan plan = test::dag_plan(3, 1, {{0, 1}, {0, 2}}, 5e6);
   for (const bool fifo : {true, false}) {
     LoweringOptions options;
@@ -135,7 +135,7 @@ TEST_CASE("one card, two receivers: at once they halve it, one at a time they qu
   }
 }
 
-TEST_CASE("the ring of an all-reduce: both directions at once, or shared on half-duplex cards") {
+TEST_CASE("the ring of an all-reduce uses both directions at once, or shares half-duplex cards") {
   // 8 MB reduced between two ranks are 8 MB over each of the two edges.
   Plan plan = test::dag_plan(1, 2, {});
   plan.stages[StageId{0}].micro_batch_size = 2;

@@ -88,7 +88,7 @@ bool contended(const Program& program, const Cluster& cluster) {
 
 }  // namespace
 
-TEST_CASE("random programs over networks that are shared, some of which change meanwhile: every start and end") {
+TEST_CASE("random programs over shared and changing networks have the same starts and ends") {
   test::Draw draw{Rng(45, "fluid")}, draw_changes{Rng(45, "changes")}, draw_ties{Rng(45, "ties")};
   test::ChangesMet changes;
   int compared = 0, met[kNetworks] = {}, replicated = 0, simultaneous = 0;
@@ -126,7 +126,7 @@ TEST_CASE("random programs over networks that are shared, some of which change m
   CHECK(changes.least() >= 50);
 }
 
-TEST_CASE("copies of the model in both directions over shared networks") {
+TEST_CASE("bidirectional copies of the model over shared networks have the same starts and ends") {
   test::Draw draw{Rng(46, "fluid both ways")};
   int met = 0;
   for (int trial = 0; trial < 90; ++trial) {
@@ -165,7 +165,7 @@ Cluster parts(int devices, double memory, double messages) {
   return cluster;
 }
 
-TEST_CASE("random programs on devices that share one memory: every start and end") {
+TEST_CASE("random programs on devices that share one memory have the same starts and ends") {
   test::Draw draw{Rng(50, "fluid memory")};
   constexpr double kMemory = 4e10;
   int compared = 0, met = 0, with_jitter = 0;
@@ -191,7 +191,7 @@ TEST_CASE("random programs on devices that share one memory: every start and end
   CHECK(with_jitter >= 30);
 }
 
-TEST_CASE("random programs where no two transfers meet: the longest path") {
+TEST_CASE("random programs without contention take their longest path") {
   test::Draw draw{Rng(47, "fluid alone")};
   for (int compared = 0; compared < 300;) {
     const test::RandomCase c = test::random_case(draw, 6);
@@ -211,7 +211,7 @@ TEST_CASE("random programs where no two transfers meet: the longest path") {
   }
 }
 
-TEST_CASE("long pipelines whose neighbours share cards, one send at a time: nothing drifts apart") {
+TEST_CASE("long pipelines whose neighbors share cards do not drift apart") {
   test::Draw draw{Rng(48, "fluid long")};
   for (const int stages : {4, 16}) {
     Plan plan = chain_plan(stages, stages, 48);
@@ -228,7 +228,7 @@ TEST_CASE("long pipelines whose neighbours share cards, one send at a time: noth
   }
 }
 
-TEST_CASE("many at once on each card: rounding decides, so means of many runs agree, within 1 %") {
+TEST_CASE("with many transfers on each card the means of many runs agree within 1 %") {
   // Eight pipelines whose equal stages share a card, each device sending whatever is ready. Of two transfers that start
   // almost together the gap can double with each pair, so bandwidths that differ in the 13th digit move the length by
   // percents, on either engine: what can be equal is where these lengths lie.

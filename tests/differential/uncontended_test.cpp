@@ -48,7 +48,7 @@ bool pairs_take_turns(const LoweringOptions& options) {
 
 }  // namespace
 
-TEST_CASE("random programs, also while machines and links change: every start and end") {
+TEST_CASE("random programs have the same starts and ends, also while machines and links change") {
   test::Draw draw{Rng(41, "differential")}, draw_changes{Rng(41, "changes")}, draw_ties{Rng(41, "ties")};
   test::ChangesMet changes;
   int compared = 0, deadlocked = 0;
@@ -101,7 +101,7 @@ TEST_CASE("random programs, also while machines and links change: every start an
   MESSAGE(compared << " programs compared, " << deadlocked << " deadlocked");
 }
 
-TEST_CASE("several stages on a device, and rings among devices that also exchange messages") {
+TEST_CASE("several stages on a device and rings next to messages have the same starts and ends") {
   test::Draw draw{Rng(42, "shared devices")};
   for (int trial = 0; trial < 60; ++trial) {
     const int ranks = draw(1, 3), chunks = draw(2, 3);
@@ -119,7 +119,7 @@ TEST_CASE("several stages on a device, and rings among devices that also exchang
   }
 }
 
-TEST_CASE("copies of the model in both directions, with replicas or without") {
+TEST_CASE("bidirectional copies of the model have the same starts and ends, with replicas or without") {
   test::Draw draw{Rng(44, "both ways")};
   int reduced = 0;
   for (int trial = 0; trial < 150; ++trial) {

@@ -16,7 +16,7 @@ ModelGraph make(const std::string& builder, const std::string& yaml) {
 
 }  // namespace
 
-TEST_CASE("every builder says what it is and documents its fields") {
+TEST_CASE("every builder has a description and documents its fields") {
   for (const ModelBuilder* def : model_builders::all()) {
     CAPTURE(def->name);
     CHECK_FALSE(def->summary.empty());
@@ -28,7 +28,7 @@ TEST_CASE("every builder says what it is and documents its fields") {
   }
 }
 
-TEST_CASE("mlp: parameters and flops by hand") {
+TEST_CASE("mlp: parameters and flops equal those by hand") {
   const ModelGraph model = make("mlp", "{widths: [3, 5, 2]}");
   REQUIRE(model.layers.size() == 4);
   CHECK(model.parameters() == 3 * 5 + 5 + 5 * 2 + 2);
@@ -41,7 +41,7 @@ TEST_CASE("mlp: parameters and flops by hand") {
   CHECK(test::input_error_of([] { make("mlp", "{widths: [3]}"); }).find("fewer than two widths") != std::string::npos);
 }
 
-TEST_CASE("uniform: a chain with the backward in halves") {
+TEST_CASE("uniform: a chain divides its backward into halves") {
   const ModelGraph model = make("uniform", "{layers: 3, forward: 1 ms, backward: 2 ms, output: 1 MB, stash: 2 MB}");
   REQUIRE(model.layers.size() == 3);
   CHECK(model.layers[LayerId{2}].inputs == std::vector<LayerId>{LayerId{1}});
@@ -53,7 +53,7 @@ TEST_CASE("uniform: a chain with the backward in halves") {
   CHECK(model.layers[LayerId{0}].stash.value == 2e6);
 }
 
-TEST_CASE("uniform: branches that meet, and branches that do not") {
+TEST_CASE("uniform: branches may have a join or none") {
   const std::string times = "forward: 1 ms, input_gradient: 1 ms, weight_gradient: 3 ms";
   const ModelGraph joined = make("uniform", "{layers: 2, branches: 3, " + times + "}");
   REQUIRE(joined.layers.size() == 7);
@@ -63,7 +63,7 @@ TEST_CASE("uniform: branches that meet, and branches that do not") {
   CHECK(make("uniform", "{layers: 2, branches: 3, join: none, " + times + "}").layers.size() == 6);
 }
 
-TEST_CASE("uniform: backward is given once") {
+TEST_CASE("uniform: backward must be given exactly once") {
   CHECK(test::input_error_of([] { make("uniform", "{layers: 2, forward: 1 ms}"); }).find("not clear") !=
         std::string::npos);
   CHECK(test::input_error_of([] {
@@ -71,7 +71,7 @@ TEST_CASE("uniform: backward is given once") {
         }).find("not clear") != std::string::npos);
 }
 
-TEST_CASE("transformer: what is missing or does not divide is said") {
+TEST_CASE("transformer: missing fields and sizes that do not divide are reported") {
   const std::string missing =
       test::input_error_of([] { make("transformer", "{kind: gpt, layers: 2, hidden: 10, heads: 3}"); });
   CHECK(missing.find("'sequence' is missing") != std::string::npos);
@@ -84,7 +84,7 @@ TEST_CASE("transformer: what is missing or does not divide is said") {
 
 // Korthikanti et al., MLSys 2023, equations 1 to 4 and table 2, in bytes of s h for a micro-batch of one sample, here
 // of all t GPUs of a group together; section 5 has the savings of selective recomputation as 70 % and 65 %.
-TEST_CASE("transformer: activations with tensor and sequence parallelism and selective recomputation") {
+TEST_CASE("transformer: activations with tensor and sequence parallelism follow the paper") {
   struct Network {
     double h, a, saved;
   };
@@ -119,7 +119,7 @@ TEST_CASE("transformer: flash attention keeps no probabilities, mixed precision 
   CHECK(mixed.precision.weight + mixed.precision.gradient + mixed.precision.optimizer == 16);
 }
 
-TEST_CASE("branched_mlp: by hand") {
+TEST_CASE("branched_mlp: layers and parameters equal those by hand") {
   const ModelGraph model =
       make("branched_mlp",
            "{dense: {a: {count: 2, input: 3, widths: [5]}}, bags: {w: {words: 7, width: 4, bag: 2}}, top: [1]}");
@@ -133,7 +133,7 @@ TEST_CASE("branched_mlp: by hand") {
   CHECK(model.layers[LayerId{5}].operations.empty());
 }
 
-TEST_CASE("branched_mlp: what is wrong, at its place") {
+TEST_CASE("branched_mlp: problems are reported with their place") {
   const auto wrong = [](const std::string& yaml) { return test::input_error_of([&] { make("branched_mlp", yaml); }); };
   CHECK(wrong("{top: [1]}").find("the model has no branch [give some under") != std::string::npos);
   CHECK(wrong("{dense: {a: {input: 1}}, top: []}").find("top: there is no layer behind") != std::string::npos);
@@ -143,7 +143,7 @@ TEST_CASE("branched_mlp: what is wrong, at its place") {
         std::string::npos);
 }
 
-TEST_CASE("convnet: shapes by hand") {
+TEST_CASE("convnet: shapes and flops equal those by hand") {
   const ModelGraph model = make("convnet",
                                 "{image: 7, channels: 2, layers: [{conv: 3, stride: 2, repeat: 2}, {pool: max, kernel: "
                                 "2, stride: 3}, {pool: mean}, {dense: 5}]}");
@@ -158,7 +158,7 @@ TEST_CASE("convnet: shapes by hand") {
   CHECK(model.parameters() == (9 * 2 * 3 + 3) + (9 * 3 * 3 + 3) + (3 * 5 + 5));
 }
 
-TEST_CASE("convnet: a block has a shortcut of its own only where the shape changes") {
+TEST_CASE("convnet: a block has its own shortcut only if the shape changes") {
   const auto layers = [](const std::string& list) {
     return make("convnet", "{image: 8, channels: 4, batch_norm: true, layers: [" + list + "]}").layers.size();
   };

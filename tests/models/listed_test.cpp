@@ -13,7 +13,7 @@ ModelGraph make(const std::string& yaml) {
 
 }  // namespace
 
-TEST_CASE("listed: what is left out follows from the layer and the one before") {
+TEST_CASE("listed: omitted fields follow from the layer and the layer before") {
   const ModelGraph model = make(
       "layers:\n"
       "  - {name: a, forward: 2 MFLOP, parameters: 5, output: 1 KiB}\n"
@@ -41,7 +41,7 @@ TEST_CASE("listed: what is left out follows from the layer and the one before") 
   CHECK(model.precision.weight == 2);
 }
 
-TEST_CASE("listed: names by themselves, and everything wrong at its place") {
+TEST_CASE("listed: layers may be a map of names, and problems are reported with their place") {
   CHECK(make("layers: {a: {forward: 1 FLOP}, b: {forward: 1 FLOP}}").layers[LayerId{1}].name == "b");
   CHECK(test::input_error_of([] { make("layers: []"); }).find("1: layers: there is no layer") == 0);
   CHECK(test::input_error_of([] {
@@ -60,7 +60,7 @@ TEST_CASE("listed: names by themselves, and everything wrong at its place") {
   CHECK(error.find("3: layers[1].inputs[1]: no layer in front of this one is called 'behind'") != std::string::npos);
 }
 
-TEST_CASE("listed: vgg16, 15,470 million multiplications forward") {
+TEST_CASE("listed: vgg16 has 15,470 million multiplications forward") {
   // The sum of the layers' figures, each to 0.1 million; 15,470.26 without rounding.
   const ModelGraph model = test::model_of(test::file_tree("models/vgg16.yaml"));
   CHECK(model.forward().value == doctest::Approx(2e6 * 15470.2).epsilon(1e-12));

@@ -5,7 +5,7 @@
 
 using namespace stagecraft;
 
-TEST_CASE("measured: a chain with times by type of device") {
+TEST_CASE("measured: a chain has times by type of device") {
   const ModelBuilder& def = get_from(model_builders::all(), "builder", "measured");
   const ModelGraph model =
       def.build(test::checked("layers:\n"

@@ -45,7 +45,7 @@ bool reads(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("onnx: what is no model, and where it is damaged") {
+TEST_CASE("onnx: a file that is no model is refused with the byte of the damage") {
   const auto problem = [](const std::string& bytes) {
     return test::input_error_of([&] { onnx::read_file(bytes, "m.onnx"); });
   };
@@ -72,7 +72,7 @@ TEST_CASE("onnx: a field of another kind than expected is named with its byte") 
         std::string::npos);
 }
 
-TEST_CASE("onnx: every prefix of a file") {
+TEST_CASE("onnx: prefixes of a file are refused") {
   const std::string bytes = sample();
   REQUIRE(reads(bytes));
   int read = 0;
@@ -80,7 +80,7 @@ TEST_CASE("onnx: every prefix of a file") {
   CHECK(read <= 1);  // Without the version of its operators behind the graph.
 }
 
-TEST_CASE("onnx: ten thousand damaged files") {
+TEST_CASE("onnx: ten thousand damaged files are read or refused") {
   const std::string bytes = sample();
   std::mt19937 random(1);
   int read = 0;

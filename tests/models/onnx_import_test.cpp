@@ -55,7 +55,7 @@ OnnxWriter product(const std::vector<test::OnnxSize>& shape) {
 
 }  // namespace
 
-TEST_CASE("onnx: amounts of one sample") {
+TEST_CASE("onnx: layers have the amounts of one sample") {
   const ModelGraph model = import(mlp({5, 8}));  // Five samples, as the file says.
   CHECK(names(model) == "x a b c");
   const Layer &x = model.layers[LayerId{0}], &a = model.layers[LayerId{1}], &b = model.layers[LayerId{2}],
@@ -80,7 +80,7 @@ TEST_CASE("onnx: amounts of one sample") {
   CHECK(model.precision.weight == 4);
 }
 
-TEST_CASE("onnx: open sizes") {
+TEST_CASE("onnx: open sizes count samples or must be given") {
   CHECK(import(mlp({"batch", 8}), {.batch = 3}).layers[LayerId{1}].forward.value == 256);
   CHECK(import(mlp({"rows", 8})).layers[LayerId{1}].forward.value == 256);  // The first dimension counts samples.
   CHECK(import(mlp({test::OnnxSize(-1), 8})).layers[LayerId{1}].forward.value == 256);
@@ -107,7 +107,7 @@ TEST_CASE("onnx: open sizes") {
   CHECK(error_of(mlp({"batch", "wide"}), {.sizes = {{"wide", 9}}}).find("1x9 times 8x16") != std::string::npos);
 }
 
-TEST_CASE("onnx: shapes that exporters work out from shapes") {
+TEST_CASE("onnx: shapes that exporters compute from shapes are known") {
   // x of batch x sequence x 8 as heads: Reshape to [batch, sequence, 2, 8 / 2] by Shape, Gather, Div, Concat.
   OnnxWriter file;
   file.input("x", {"batch", "sequence", 8}).weights("w", {8, 8}).numbers("one", {1});
@@ -138,7 +138,7 @@ TEST_CASE("onnx: shapes that exporters work out from shapes") {
   CHECK(import(file, {.sizes = {{"sequence", 5}}, .keep_all = true}).layers.size() == 6);
 }
 
-TEST_CASE("onnx: more that shapes are worked out with") {
+TEST_CASE("onnx: arithmetic on shapes is computed") {
   // Range(0, 6, 2) has 3 numbers; Where, ConstantOfShape, Slice, Cast, Mul, Floor and ReduceProd on the way.
   OnnxWriter file;
   file.input("x", {1, 6, 4}).weights("w", {4, 4});
@@ -163,7 +163,7 @@ TEST_CASE("onnx: more that shapes are worked out with") {
   CHECK(made.notes.back() == "Reshape 6x4");
 }
 
-TEST_CASE("onnx: branches, parts and what is sent") {
+TEST_CASE("onnx: branches and parts of a tensor decide what is sent") {
   // a (1 x 12) is cut into q, k and v; two branches read parts of it, and meet again.
   OnnxWriter file;
   file.input("x", {1, 4}).weights("w", {4, 12}).weights("u", {4, 4});
@@ -191,7 +191,7 @@ TEST_CASE("onnx: branches, parts and what is sent") {
   CHECK(layer(import(first), "a").output.value == 12);  // Three numbers of twelve are read.
 }
 
-TEST_CASE("onnx: weights once, ties, and what is none") {
+TEST_CASE("onnx: weights count once, ties are found, and constants are no weights") {
   // An embedding whose table makes the scores as well; a mask, a scalar and running statistics are no weights.
   OnnxWriter file;
   file.input("ids", {1, 6}, Type::Int64).weights("table", {100, 8}).weights("bias", {100});
@@ -221,7 +221,7 @@ TEST_CASE("onnx: weights once, ties, and what is none") {
   CHECK(layer(model, "y").parameters == 100);
 }
 
-TEST_CASE("onnx: types of numbers") {
+TEST_CASE("onnx: the number format of the file is the precision") {
   OnnxWriter half;
   half.input("x", {1, 8}, Type::Float16).weights("w", {8, 16}, Type::Float16);
   half.output(half.node("MatMul", {"x", "w"}, "y"));
@@ -229,7 +229,7 @@ TEST_CASE("onnx: types of numbers") {
   CHECK(import(half).layers.back().output.value == 32);
 }
 
-TEST_CASE("onnx: what is too large to be counted") {
+TEST_CASE("onnx: tensors that are too large are refused") {
   const auto problem_of = [](const std::vector<std::int64_t>& shape) {
     OnnxWriter file;
     file.input("x", {shape.begin(), shape.end()});
@@ -246,7 +246,7 @@ TEST_CASE("onnx: what is too large to be counted") {
   CHECK(error_of(file).find("it makes 1.13e+15 numbers; 1e+15 are the most") != std::string::npos);
 }
 
-TEST_CASE("onnx: what is not known is said") {
+TEST_CASE("onnx: unknown operators are refused, or count as no work if asked") {
   OnnxWriter file;
   file.input("x", {1, 8}).weights("w", {8, 4});
   file.node("Rellu", {"x"}, "r");
@@ -268,7 +268,7 @@ TEST_CASE("onnx: what is not known is said") {
   CHECK(layer(made.model, "y").forward.value == 64);
 }
 
-TEST_CASE("onnx: shapes of the file that operators contradict are a warning") {
+TEST_CASE("onnx: shapes in the file that contradict its operators are a warning") {
   OnnxWriter file = mlp({"batch", 8});
   file.info("b", {"batch", 17}).info("a", {"batch", 16}).info("c", {"elsewhere", 4});
   const onnx::Imported made = import_all(file);
@@ -276,7 +276,7 @@ TEST_CASE("onnx: shapes of the file that operators contradict are a warning") {
   CHECK(made.warnings[0] == "1 shapes in the file are other than its operators make, the first: 'b' is 1x16, not 1x17");
 }
 
-TEST_CASE("onnx: graphs that are none") {
+TEST_CASE("onnx: invalid graphs are refused") {
   OnnxWriter unordered;
   unordered.input("x", {1, 8});
   unordered.node("Relu", {"b"}, "a");
@@ -299,7 +299,7 @@ TEST_CASE("onnx: graphs that are none") {
         std::string::npos);
 }
 
-TEST_CASE("onnx: the model file reads back to the same") {
+TEST_CASE("onnx: the model file reads back to the same model") {
   OnnxWriter file = mlp({1, 8});
   file.weights("e", {9, 3}).input("null", {1, 2}, Type::Int64);
   file.node("Gather", {"e", "null"}, "a: \"b\", [c\\\n\xff");

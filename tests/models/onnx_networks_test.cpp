@@ -167,7 +167,7 @@ class Bert {
 
 }  // namespace
 
-TEST_CASE("onnx: ResNet-50 is what its builder makes") {
+TEST_CASE("onnx: ResNet-50 equals the model of its builder") {
   const ModelGraph model = onnx::import_model(ResNet().bytes(), "resnet50.onnx", {.batch = 4}).model;
   const ModelGraph built = test::model_of(test::file_tree("models/resnet50.yaml"));
   CHECK(model.parameters() == 25557032);
@@ -185,7 +185,7 @@ TEST_CASE("onnx: ResNet-50 is what its builder makes") {
   CHECK(model.layers[*model.find("fc")].inputs == std::vector<LayerId>{*model.find("mean")});
 }
 
-TEST_CASE("onnx: BERT base is what its builder makes") {
+TEST_CASE("onnx: BERT base equals the model of its builder") {
   const ModelGraph model =
       onnx::import_model(Bert().bytes(), "bert.onnx", {.batch = 2, .sizes = {{"sequence", 512}}}).model;
   CHECK(model.parameters() == 109482240);  // Hugging Face's BertModel of bert-base-uncased, with its pooler.

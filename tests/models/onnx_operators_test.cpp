@@ -62,7 +62,7 @@ std::string error_of(const Case& c) {
 
 }  // namespace
 
-TEST_CASE("onnx: products") {
+TEST_CASE("onnx: matrix products have their shapes and flops") {
   CHECK(of({"MatMul", {{2, 3, 4}, {4, 5}}}) == "2x3x5, 240 forward; 240 240");  // 2 * 30 * 4
   CHECK(of({"MatMul", {{7, 1, 2, 4}, {3, 4, 5}}}) == "7x3x2x5, 1680 forward; 1680 1680");
   CHECK(of({"MatMul", {{4}, {4}}}) == "scalar, 8 forward; 8 8");
@@ -74,7 +74,7 @@ TEST_CASE("onnx: products") {
   CHECK(error_of({"Gemm", {{2, 3, 4}, {4, 5}}}).find("2x3x4 times 4x5") != std::string::npos);
 }
 
-TEST_CASE("onnx: convolutions and pooling") {
+TEST_CASE("onnx: convolutions and pooling have their shapes and flops") {
   // ResNet's first: 112 x 112 x 64 numbers, each of 7 x 7 x 3 products.
   CHECK(of({"Conv",
             {{1, 3, 224, 224}, {64, 3, 7, 7}},
@@ -103,7 +103,7 @@ TEST_CASE("onnx: convolutions and pooling") {
             .find("strides has the number 0") != std::string::npos);
 }
 
-TEST_CASE("onnx: norms, softmax and activations") {
+TEST_CASE("onnx: norms, softmax and activations have their flops") {
   CHECK(of({"BatchNormalization", {{2, 3, 4, 4}, {3}, {3}, {3}, {3}}}) == "2x3x4x4, 384 forward; 384 384 0");
   CHECK(of({"LayerNormalization", {{2, 6, 8}, {8}, {8}}, {}, {}, 17, {}, 3}) ==
         "2x6x8 2x6x1 2x6x1, 480 forward; 480 480 0");
@@ -116,7 +116,7 @@ TEST_CASE("onnx: norms, softmax and activations") {
   CHECK(of({"PRelu", {{2, 3}, {3}}}) == "2x3, 12 forward; 12 12");
 }
 
-TEST_CASE("onnx: number by number; the gradient of what was broadcast is a sum") {
+TEST_CASE("onnx: elementwise operators have their flops, and the gradient of a broadcast is a sum") {
   CHECK(of({"Add", {{2, 3}, {2, 3}}}) == "2x3, 6 forward; 0 0");
   CHECK(of({"Add", {{2, 3}, {3}}}) == "2x3, 6 forward; 0 6");
   CHECK(of({"Mul", {{2, 1}, {3}}}) == "2x3, 6 forward; 12 12");
@@ -127,7 +127,7 @@ TEST_CASE("onnx: number by number; the gradient of what was broadcast is a sum")
   CHECK(error_of({"Sub", {{2, 3}}}).find("input 1 is missing") != std::string::npos);
 }
 
-TEST_CASE("onnx: reductions") {
+TEST_CASE("onnx: reductions have their shapes and flops") {
   CHECK(of({"ReduceMean", {{2, 3, 4}}, {{"axes", Shape{-1}}}}) == "2x3x1, 24 forward; 24");
   CHECK(of({"ReduceMean", {{2, 3, 4}}, {{"axes", Shape{1, 2}}, {"keepdims", 0}}}) == "2, 24 forward; 24");
   CHECK(of({"ReduceSum", {{2, 3, 4}}, {{"keepdims", 0}}}) == "scalar, 24 forward; 24");
@@ -137,7 +137,7 @@ TEST_CASE("onnx: reductions") {
   CHECK(error_of({"ReduceMean", {{2, 3}}, {{"axes", Shape{2}}}}).find("axis 2 of 2 dimensions") != std::string::npos);
 }
 
-TEST_CASE("onnx: recurrent layers and whole attentions") {
+TEST_CASE("onnx: recurrent layers and attentions have their shapes and flops") {
   // 5 steps of 2 samples, 3 inputs, width 4: T B (8h(i + h) + 30h) = 10 (8 * 4 * 7 + 120) = 3440, in two directions.
   CHECK(of({"LSTM", {{5, 2, 3}, {2, 16, 3}, {2, 16, 4}, {2, 32}}, {{"hidden_size", 4}}, {}, 17, {}, 3}) ==
         "5x2x2x4 2x2x4 2x2x4, 6880 forward; 6880 1920 4960 0");
@@ -152,7 +152,7 @@ TEST_CASE("onnx: recurrent layers and whole attentions") {
         "1x2x4x3, 680 forward; 680 240 240");
 }
 
-TEST_CASE("onnx: a bias of attention is none of the earlier tokens, which are not known") {
+TEST_CASE("onnx: attention may have a bias; earlier tokens are refused") {
   const Shape bias{1, 2, 4, 4}, past{1, 2, 7, 3};
   std::vector<Shape> inputs{{1, 4, 6}, {1, 4, 6}, {1, 4, 6}, {18}, {1}, bias};
   // As above without the projection: 2 heads of 3 over 4 rows, 16 scores of 4 * 3 + 5 operations each.

@@ -27,7 +27,7 @@ std::string problem_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("graph.txt: amounts of one sample; inputs and unread parts of tuples are left out") {
+TEST_CASE("graph.txt: layers have the amounts of one sample, without inputs and unread parts of tuples") {
   const ModelGraph model = read_pipedream_graph(kGraph, "graph.txt", 2);
   REQUIRE(model.layers.size() == 3);
   const Layer &embedding = model.layers[LayerId{0}], &lstm = model.layers[LayerId{1}], &relu = model.layers[LayerId{2}];
@@ -47,7 +47,7 @@ TEST_CASE("graph.txt: amounts of one sample; inputs and unread parts of tuples a
   CHECK(relu.times->weight_gradient.value == 0);
 }
 
-TEST_CASE("graph.txt: the model file reads back to the same") {
+TEST_CASE("graph.txt: the model file reads back to the same model") {
   ModelGraph model = read_pipedream_graph(kGraph, "graph.txt", 3);
   model.layers[LayerId{0}].name = "a, \"b\": [c\\";
   model.layers[LayerId{1}].name = "null";
@@ -74,7 +74,7 @@ TEST_CASE("graph.txt: the model file reads back to the same") {
   }
 }
 
-TEST_CASE("graph.txt: what is wrong, on its line") {
+TEST_CASE("graph.txt: problems are reported with their line") {
   CHECK(problem_of("").find("there is no layer") != std::string::npos);
   CHECK(problem_of("node\x01").find("byte 5 is not UTF-8 text") != std::string::npos);  // no YAML holds it as it is
   CHECK(problem_of("node\xff").find("byte 5 is not UTF-8 text") != std::string::npos);
@@ -94,7 +94,7 @@ TEST_CASE("graph.txt: what is wrong, on its line") {
             .find("inputs only") != std::string::npos);
 }
 
-TEST_CASE("timed: inputs by name, or the layer before") {
+TEST_CASE("timed: inputs are given by name, or are the layer before") {
   const ModelBuilder& def = get_from(model_builders::all(), "builder", "timed");
   const auto make = [&](const std::string& yaml) { return def.build(test::checked(yaml, *def.fields)); };
   const ModelGraph model = make("layers: [{name: a, inputs: [], forward: 2 ms}, {name: b, inputs: [a], forward: 1 s}]");

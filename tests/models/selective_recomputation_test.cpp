@@ -50,7 +50,7 @@ StageCost of_one_layer(const ModelGraph& model, const std::string& recompute) {
 
 }  // namespace
 
-TEST_CASE("bytes of a layer: all, without the inside of attention, its input") {
+TEST_CASE("a layer keeps all, all but the inside of attention, or its input") {
   for (const double t : {1.0, 8.0}) {
     CAPTURE(t);
     const ModelGraph model = gpt(t > 1 ? ", tensor_parallel: 8" : "");
@@ -68,7 +68,7 @@ TEST_CASE("bytes of a layer: all, without the inside of attention, its input") {
         34 * kHidden);
 }
 
-TEST_CASE("seconds of a layer: the inside of attention once more, in the backward that passes the gradient on") {
+TEST_CASE("a layer computes the inside of attention again in the input gradient") {
   const double forward = b * (24 * s * h * h + 4 * s * s * h) / 1e12, inside = b * 4 * s * s * h / 1e12;
   const StageCost none = of_one_layer(gpt(), "none"), selective = of_one_layer(gpt(), "selective");
   CHECK(none.forward.value == doctest::Approx(forward));
@@ -93,7 +93,7 @@ TEST_CASE("recomputed activations take memory for one layer at a time") {
   CHECK(one.predicted.value - all.predicted.value == doctest::Approx(4 * b * 4 * s * s * h / 1e12));
 }
 
-TEST_CASE("a stage without attention keeps all; a model without is refused") {
+TEST_CASE("a stage without attention keeps all; a model without attention is refused") {
   const Plan plan = in_stages(gpt(), "selective").plan;
   CHECK(plan.stages[StageId{1}].shape.recomputes_attention());
   CHECK_FALSE(plan.stages[StageId{5}].shape.recomputes_attention());
@@ -113,7 +113,7 @@ TEST_CASE("a stage without attention keeps all; a model without is refused") {
 
 // A layer has 12 h^2 + 13 h parameters. With one sample a micro-batch all of it is 1.770 GB, without the inside of
 // attention 0.428, the inside 1.342. The stages have a layer each; the first has an embedding too, of 0.2 GB.
-TEST_CASE("piper takes it where all does not fit, and all again where this does not") {
+TEST_CASE("piper recomputes selectively where all does not fit, and fully where this does not") {
   const ModelGraph model = gpt();
   const auto chosen = [&](double gibibytes) {
     std::string text;
@@ -133,7 +133,7 @@ TEST_CASE("piper takes it where all does not fit, and all again where this does 
 }
 
 // Two layers a stage: of the insides, one alone is there at a time.
-TEST_CASE("piper counts the inside of one attention a stage") {
+TEST_CASE("piper counts the inside of one attention per stage") {
   const ModelGraph model = gpt();
   const double weights = 16 * (12 * h * h + 13 * h), kept = 34 * s * h, inside = 5 * a * s * s;
   const double first = 2 * weights + 2 * 2 * kept + inside;
@@ -151,7 +151,7 @@ TEST_CASE("piper counts the inside of one attention a stage") {
   }
 }
 
-TEST_CASE("2bw takes it where all does not fit, and all again where this does not") {
+TEST_CASE("2bw recomputes selectively if all does not fit, and fully if this does not") {
   const ModelGraph model = gpt();
   const auto chosen = [&](double bytes) {
     const Planned planned = test::planned("2bw", model, devices(4, Bytes{bytes}), "{largest_micro_batch: 1, batch: 8}");

@@ -125,7 +125,7 @@ TEST_CASE("busy and idle are the length of the run on every device, and waiting 
     }));
 }
 
-TEST_CASE("memory returns to what stays, never goes under it, and the peak is the highest point of the curve") {
+TEST_CASE("memory never falls below the resident part, returns to it, and peaks at the top of the curve") {
   for (const BackendDef* backend : test::simulators())
     CHECK(test::holds("memory", [&] {
       const Run run = any_run(*backend);
@@ -150,7 +150,7 @@ TEST_CASE("memory returns to what stays, never goes under it, and the peak is th
     }));
 }
 
-TEST_CASE("the parts of the critical path add up to the length, and it is a path") {
+TEST_CASE("the critical path is a path, and its parts sum to the length") {
   for (const BackendDef* backend : test::simulators())
     CHECK(test::holds("critical path", [&] {
       const Run run = any_run(*backend);

@@ -138,7 +138,7 @@ void check_case(const CompiledExperiment& p, bool shared) {
 
 }  // namespace
 
-TEST_CASE("of each schedule: busy and idle, memory, critical path, and simulators that agree") {
+TEST_CASE("every schedule keeps the laws of time, memory and critical path, and simulators agree") {
   int ran = 0, unshared = 0, selective = 0;
   Refusals refusals;
   for (const ScheduleDef* def : schedules::all()) {

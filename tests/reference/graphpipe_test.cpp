@@ -45,7 +45,7 @@ std::string order_of(const std::vector<Op>& row) {
 
 }  // namespace
 
-TEST_CASE("fixtures: orders, samples in flight and makespan, exactly") {
+TEST_CASE("orders, samples in flight and makespans equal GraphPipe's fixtures exactly") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   const config::Value tree = yaml(folder + "/graphpipe/schedule_fixtures.yaml");
@@ -77,7 +77,7 @@ TEST_CASE("fixtures: orders, samples in flight and makespan, exactly") {
   CHECK(count >= 11);
 }
 
-TEST_CASE("buffer sizes of the prototype's strategy files") {
+TEST_CASE("buffer sizes equal those in the prototype's strategy files") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   const config::Value tree = yaml(folder + "/graphpipe/flexflow_pr308_strategies.yaml");

@@ -133,7 +133,7 @@ std::vector<Mutation> mutations_of(const ActionTable& good, const Plan& plan) {
 
 }  // namespace
 
-TEST_CASE("every file reads back what it wrote, and our lowering is PyTorch's, action by action") {
+TEST_CASE("every file reads back as written, and our lowering equals PyTorch's, action by action") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   int compute_only = 0, lowered = 0;
@@ -166,7 +166,7 @@ TEST_CASE("every file reads back what it wrote, and our lowering is PyTorch's, a
   CHECK(lowered >= 175);
 }
 
-TEST_CASE("peaks of stashed activations are the reference's, freed at I or at W") {
+TEST_CASE("peaks of stashed activations equal the reference's, freed at I or at W") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   int compared = 0;
@@ -201,7 +201,7 @@ TEST_CASE("peaks of stashed activations are the reference's, freed at I or at W"
 // and two cells of the interleaved families would be wrong; did it wait for all computations in front of it, nothing
 // would change; were batches to reach across weight gradients, all eight would pass, and nine other cells be wrong.
 // It may be that they were counted over other sizes, as the next test supposes.
-TEST_CASE("the published matrix of deadlocks, under the same models of streams") {
+TEST_CASE("the published matrix of deadlocks comes out under the same models of streams") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   Matrix ours;
@@ -281,7 +281,7 @@ TEST_CASE("there are sizes with which all of the published matrix of the automat
   CHECK(cells == 45);
 }
 
-TEST_CASE("DualPipe's batches pass as batches, and block one message after the other") {
+TEST_CASE("DualPipe's batches pass as batches, and block as single messages") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   for (const std::string name : {"DualPipe_p4_v2_m8", "DualPipe_p8_v2_m20"}) {
@@ -324,7 +324,7 @@ TEST_CASE("DualPipe's batches pass as batches, and block one message after the o
   }
 }
 
-TEST_CASE("bad files are refused with their code, and so is what PyTorch's own checks let through") {
+TEST_CASE("bad files are refused with their code, also those that PyTorch's own checks accept") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   const std::map<std::string, std::pair<const char*, int>> expected = {
@@ -349,7 +349,7 @@ TEST_CASE("bad files are refused with their code, and so is what PyTorch's own c
   CHECK(files >= 6);
 }
 
-TEST_CASE("one action of a good file broken: the right code at the right rank") {
+TEST_CASE("a good file with one broken action is refused with the right code and rank") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   std::map<std::string, int> found;

@@ -133,7 +133,7 @@ Schedule ours_of(const Family& family, const std::string& name, const ParsedJson
 /// shows. PyTorch's test has WithW written by hand: two micro-batches, with weight gradients where its author put them.
 const std::set<std::string> kWithout{"torchtest_WithW", "zb_ILP", "zb_ILP_het"};
 
-TEST_CASE("every order that a generator of ours is for is the reference's, op by op") {
+TEST_CASE("every order of our generators equals the reference's, op by op") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   const ParsedJson index = ParsedJson::parse(read_file(folder + "/schedules/index.json"));

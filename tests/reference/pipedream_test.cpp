@@ -54,7 +54,7 @@ bool routes_alike(const ParsedJson& vector) {
 
 }  // namespace
 
-TEST_CASE("PipeDream's runtimes: order, weight versions and what is in flight of every worker") {
+TEST_CASE("order, weight versions and in-flight counts of every worker equal PipeDream's runtime") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   const ParsedJson file = ParsedJson::parse(read_file(folder + "/msr/schedule_vectors.json"));

@@ -75,7 +75,7 @@ TEST_CASE("every reference schedule is accepted and gives the reference's times 
   CHECK(without_period <= files / 60);
 }
 
-TEST_CASE("the reference's bad schedules are refused, each for its reason") {
+TEST_CASE("the reference's bad schedules are each refused for their reason") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   const struct {

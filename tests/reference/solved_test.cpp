@@ -154,7 +154,7 @@ TEST_CASE("unequal stages: our span is the published heuristic's, the optimum in
   CHECK(optimal >= 6);
 }
 
-TEST_CASE("orders of the integer program: none is the only optimum, so no rule could be told to give just that one") {
+TEST_CASE("no order of the integer program is the only optimum") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   int points = 0;
@@ -173,7 +173,7 @@ TEST_CASE("orders of the integer program: none is the only optimum, so no rule c
   CHECK(points >= 18);
 }
 
-TEST_CASE("orders searched for under a limit of memory: the period and the memory of v-adaptive are theirs") {
+TEST_CASE("v-adaptive has the period and memory of the orders searched under a memory limit") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   int points = 0;
@@ -193,7 +193,7 @@ TEST_CASE("orders searched for under a limit of memory: the period and the memor
   CHECK(points >= 4);
 }
 
-TEST_CASE("stages as measured: no longer than the heuristic made it, in no more memory") {
+TEST_CASE("measured stages: the order is no longer than the heuristic's, in no more memory") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   const ParsedJson index = index_of(folder);
@@ -215,7 +215,7 @@ TEST_CASE("stages as measured: no longer than the heuristic made it, in no more 
   }
 }
 
-TEST_CASE("the search: no longer than the integer program on all 22 points, with uniform and with unequal stages") {
+TEST_CASE("the search is no longer than the integer program on all 22 points") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   const auto period = [](const Plan& plan, const StageCosts& costs, double hop, double limit) {

@@ -73,7 +73,7 @@ class Reads {
 
 }  // namespace
 
-TEST_CASE("versions and horizons of every policy, cell by cell") {
+TEST_CASE("versions and horizons of every policy equal the reference, cell by cell") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   int rows = 0, cells = 0;

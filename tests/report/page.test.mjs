@@ -49,7 +49,7 @@ const query = async q => {
   await browser.frame();
 };
 
-test('devices that do nothing are not drawn, and it is said', async () => {
+test('idle devices are not drawn, and a note says so', async () => {
   await browser.open(at('one.html'));
   const idle = results('a').devices.filter(d => !d.used).map(d => d.name);
   assert.ok(idle.length > 4);
@@ -59,7 +59,7 @@ test('devices that do nothing are not drawn, and it is said', async () => {
   assert.deepEqual(drawn, results('a').devices.filter(d => d.used).map(d => d.name));
 });
 
-test('its head says what each run is of', async () => {
+test('the head says what each run is of', async () => {
   await browser.open(at('one.html'));
   const of = schedule => `model gpt2-medium; cluster two-node-mixed; schedule ${schedule}, 8 micro-batches; plan balanced, 4 stages on 4 devices; weights flush; backend ideal; from scenarios/examples/quickstart.yaml`;
   assert.equal(await text('setups'), of('1f1b'));
@@ -67,7 +67,7 @@ test('its head says what each run is of', async () => {
   assert.deepEqual((await text('setups')).split('\n').filter(line => line), [`${at('a')}: ${of('1f1b')}`, `${at('b')}: ${of('gpipe')}`]);
 });
 
-test('opens without a request, an error or a message; its policy names what is on it', async () => {
+test('the page opens without a request, an error or a message; its policy names its parts', async () => {
   await browser.open(at('two.html'));
   assert.deepEqual(browser.complaints(), []);
   const page = readFileSync(at('two.html'), 'utf8');
@@ -78,7 +78,7 @@ test('opens without a request, an error or a message; its policy names what is o
   assert.deepEqual(browser.events.filter(e => e.method === 'Network.requestWillBeSent').length, 1);
 });
 
-test('scripts and styles of others do not run, and nothing can be fetched', async () => {
+test('foreign scripts and styles do not run, and nothing can be fetched', async () => {
   await browser.open(at('one.html'));
   await browser.evaluate(`{
     const s = document.createElement('script'); s.textContent = 'window.intruder = 1'; document.body.append(s);
@@ -89,7 +89,7 @@ test('scripts and styles of others do not run, and nothing can be fetched', asyn
   assert.equal(await browser.evaluate('window.intruder ?? 0'), 0);
 });
 
-test('the tables say what the results say, each run in its own column', async () => {
+test('the tables have the values of the results, each run in its own column', async () => {
   await browser.open(at('two.html'));
   const [a, b] = [results('a'), results('b')], table = await cells('figures'), row = name => table.find(r => r[0] === name);
   assert.deepEqual(table[0].slice(1).map(c => c.split('\n')[0]), [at('a'), at('b'), `${at('b')} against the first`]);
@@ -115,7 +115,7 @@ test('the tables say what the results say, each run in its own column', async ()
   assert.equal(await browser.evaluate('document.querySelector("#scenarios details").open'), false);
 });
 
-test('the tooltip tells what is under the pointer, and goes with it', async () => {
+test('the tooltip describes what is under the pointer, and follows it', async () => {
   const spans = readFileSync(join(at('a'), 'spans.csv'), 'utf8').split('\n').map(line => line.split(','));
   const row = spans.find(r => r[1] === '3B5'), p = await place(0, '3B5');
   await browser.mouse('mouseMoved', p.x, p.y);
@@ -147,7 +147,7 @@ test('boxes have the colours of the legend, and change with the choice of colour
   assert.equal(await picture(), byKind);
 });
 
-test('by keyboard alone: zoom, move, everything, steps, critical path, messages, search', async () => {
+test('the keyboard alone can zoom, move, step, search, and show all, critical path and messages', async () => {
   await browser.open(at('two.html'));
   await browser.evaluate('document.getElementById("view").focus()');
   const all = await view(), whole = await picture();
@@ -184,7 +184,7 @@ test('by keyboard alone: zoom, move, everything, steps, critical path, messages,
   assert.equal(await browser.evaluate('document.activeElement.id'), 'query');
 });
 
-test('a search shows the op, also when it is out of sight, and the next with each further search', async () => {
+test('a search shows the op, also out of sight, and each further search the next one', async () => {
   await browser.open(at('two.html'));
   const shown = () => browser.evaluate(`(() => {
     const { run, span } = report.state.chosen, { from, to } = report.state.view, r = report.runs[run], s = document.getElementById('scroller');
@@ -206,7 +206,7 @@ test('a search shows the op, also when it is out of sight, and the next with eac
   assert.match(await text('status'), /^There is no op 99F99/);
 });
 
-test('by mouse: the wheel zooms at the pointer, a drag moves, with Shift it zooms', async () => {
+test('the wheel zooms at the pointer, a drag moves, and with Shift it zooms', async () => {
   await browser.open(at('two.html'));
   const p = await place(0, '1B4'), all = await view();
   const under = () => browser.evaluate(`report.hit(${p.inside.x}, ${p.inside.y}).text[0]`);
@@ -252,7 +252,7 @@ test('dark and light differ, paper is light, and all rows are on it', async () =
   assert.ok(pdf.subarray(0, 5).toString() === '%PDF-' && pdf.length > 20000);
 });
 
-test('every control and table has a name for those who do not see it', async () => {
+test('every control and table has a name for screen readers', async () => {
   await browser.open(at('two.html'));
   await browser.send('Accessibility.enable');
   const { nodes } = await browser.send('Accessibility.getFullAXTree');
@@ -279,7 +279,7 @@ test('names with tags and quotes are only text', async () => {
   assert.equal(await browser.evaluate('document.querySelectorAll("b, img").length + (window.hacked ?? 0)'), 0);
 });
 
-test('simulated and really run: a column each, and what was planned stays apart from what was measured', async () => {
+test('simulated and real runs have a column each, and planned values stay apart from measured ones', async () => {
   run('report', 'examples/teacher', '-b', 'ideal', '-b', 'cpu', '--out', at('real.html'));
   await browser.open(at('real.html'));
   assert.deepEqual(browser.complaints(), []);
@@ -292,7 +292,7 @@ test('simulated and really run: a column each, and what was planned stays apart 
   assert.equal(await browser.evaluate('report.runs.length'), 2);
 });
 
-test('a machine that changes: bands, what they are, and a period that claims no more than it is', async () => {
+test('changes of a machine are bands with a legend, and the period is labeled as a mean', async () => {
   run('run', 'examples/straggler', '-b', 'ideal', '--out', at('s'));
   run('report', at('s'), '--out', at('s.html'));
   await browser.open(at('s.html'));
@@ -314,7 +314,7 @@ test('a machine that changes: bands, what they are, and a period that claims no 
   assert.ok(!(await cells('origin')).some(r => ['changes', 'jitter'].includes(r[0])));
 });
 
-test('links: a strip each over the run; of many the busiest, and others by their name', async () => {
+test('each link has a strip over the run; of many links the busiest, and others by name', async () => {
   run('run', 'examples/pipeline-16384', '-b', 'ideal', '--set', 'cluster.devices=40', '--set', 'plan.stages=40', '--set', 'model.layers=40', '--out', at('l'));
   run('report', at('l'), '--out', at('l.html'));
   await browser.open(at('l.html'));
@@ -337,7 +337,7 @@ test('links: a strip each over the run; of many the busiest, and others by their
   assert.equal(await browser.evaluate('document.getElementById("link-find").hidden'), true);
 });
 
-test('links: no arrow where both directions share the bandwidth', async () => {
+test('links whose directions share the bandwidth have no arrow', async () => {
   run('run', 'examples/carved-gpu', '-b', 'fluid', '--out', at('memory'));
   run('report', at('memory'), '--out', at('memory.html'));
   await browser.open(at('memory.html'));
@@ -346,7 +346,7 @@ test('links: no arrow where both directions share the bandwidth', async () => {
   assert.deepEqual(names.slice(1).sort(), ['messages \u2190', 'messages \u2192']);
 });
 
-test('what is in sight is drawn before the rest of a large page has arrived', async () => {
+test('visible parts are drawn before the rest of a large page has arrived', async () => {
   run('run', 'examples/pipeline-16384', '-b', 'ideal', '--set', 'cluster.devices=64', '--set', 'plan.stages=64', '--set', 'model.layers=64', '--set', 'run.micro_batches=400', '--out', at('m'));
   run('report', at('m'), '--out', at('m.html'));
   await browser.open(at('m.html'));

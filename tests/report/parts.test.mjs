@@ -39,7 +39,7 @@ test('gaps and lengths become times again', () => {
   }
 });
 
-test('a run is there part by part', () => {
+test('a run arrives part by part', () => {
   const [raw, data] = writtenRun(TWO, 2), run = page.openRun(raw), there = () => [...run.lanes, ...run.memory].map(x => x.there);
   assert.deepEqual(there(), [false, false, false, false]);
   page.readPart(run, raw.parts[0], data[0]);
@@ -105,7 +105,7 @@ test('the span at a time is the one that runs, else the nearest', () => {
   }
 });
 
-test('memory in a pixel is the most that there is in it', () => {
+test('memory in a pixel is its maximum', () => {
   const pick = draws(3);
   for (let trial = 0; trial < 300; ++trial) {
     const count = pick(1, 60), list = () => Array.from({ length: count }, () => pick(0, 100));
@@ -127,7 +127,7 @@ test('memory in a pixel is the most that there is in it', () => {
   }
 });
 
-test('zooming leaves what is under the pointer where it is, and nothing leaves the run', () => {
+test('zooming keeps the time under the pointer in place, and the view inside the run', () => {
   const pick = draws(4), length = 1e9;
   for (let trial = 0; trial < 1000; ++trial) {
     const view = { ...page.clamped(pick(0, 9e8), pick(0, 1e9), length), width: 1000 };
@@ -142,7 +142,7 @@ test('zooming leaves what is under the pointer where it is, and nothing leaves t
   assert.deepEqual(page.clamped(0, 10, 4), { from: 0, to: 4 });
 });
 
-test('marks on the axis are in view, round and told apart', () => {
+test('marks on the axis are in view, round and distinct', () => {
   const pick = draws(5);
   for (let trial = 0; trial < 500; ++trial) {
     const from = pick(0, 1e9) * 10 ** pick(0, 4), to = from + pick(1, 999) * 10 ** pick(1, 10), list = page.ticks(from, to, 8);
@@ -164,7 +164,7 @@ test('numbers read as on the command line', () => {
     ['+10.0 %', '\u221250.0 %', '+5.0 points', '\u221210.0 points', '', '+0.0 %']);
 });
 
-test('an op is found in every run, its messages behind it', () => {
+test('an op is found in every run, followed by its messages', () => {
   const ops = [{ text: '1F' }, { text: '11F' }, { text: '1>2:1F' }, { text: '2<1:1F' }, { text: '1AR' }];
   const run = { ops, op: [2, 0, 3, 1, 0, 0, 4], micro: [7, 7, 7, 7, 17, 70, 7], start: [20, 10, 20, 5, 30, 40, 50] };
   const found = query => page.findSpans([run, { ...run, start: run.start.map(t => -t) }], query).map(f => `${f.run}:${f.span}`);
@@ -175,7 +175,7 @@ test('an op is found in every run, its messages behind it', () => {
   for (const query of ['', 'F', '7', '1F', '9F9', '1F7x', '<b>']) assert.deepEqual(found(query), [], query);
 });
 
-test('rows lie below each other, each lane once, as many as are asked for', () => {
+test('rows are stacked, with each lane of the selected kinds once', () => {
   const lane = (device, kind) => ({ device, kind, from: 0, to: 1 });
   const run = { name: 'r', devices: ['a', 'idle', 'b'], lanes: [lane(0, 'compute'), lane(0, 'send'), lane(0, 'send'), lane(2, 'compute'), lane(2, 'receive')], memory: [{ device: 0 }, { device: 2 }] };
   const other = { ...run, devices: ['b', 'c', 'a'] };

@@ -53,7 +53,7 @@ const click = async ({ x, y }) => {
   await browser.mouse('mouseReleased', x, y, { button: 'left', clickCount: 1 });
 };
 
-test('opens without a request, an error or a message, whatever a title says; its policy names what is on it', async () => {
+test('the page opens without a request, an error or a message, with any title; its policy names its parts', async () => {
   for (const name of ['few.html', 'one.html']) {
     await browser.open(at(name));
     assert.deepEqual(browser.complaints(), []);
@@ -68,7 +68,7 @@ test('opens without a request, an error or a message, whatever a title says; its
   }
 });
 
-test('the table has every point with its settings and figures, and what became of those without', async () => {
+test('the table has every point with its settings and metrics, or its outcome', async () => {
   await browser.open(at('few.html'));
   const rows = await cells();
   assert.equal(rows.length, csv.length);
@@ -86,7 +86,7 @@ test('the table has every point with its settings and figures, and what became o
   assert.deepEqual(csv[0].slice(column('status') + 1, column('code')), Object.keys(METRICS), 'every figure has a title, in the order of the results');
 });
 
-test('the file of what is shown says what the command line says', async () => {
+test('the exported file has the values of the command line', async () => {
   await browser.open(at('few.html'));
   const shown = async () => (await browser.evaluate('report.csv()')).trimEnd().split('\n').map(line => line.split(','));
   const same = (a, b) => a === b || Number(a) === Number(b);
@@ -102,7 +102,7 @@ test('the file of what is shown says what the command line says', async () => {
   assert.equal(readFileSync(at('few.csv'), 'utf8'), await browser.evaluate('report.csv()'));
 });
 
-test('sorting by a click on a title, filtering by settings, endings and words', async () => {
+test('a click on a title sorts; settings, endings and words filter', async () => {
   await browser.open(at('few.html'));
   const order = async () => (await cells()).slice(1).map(r => r[0]);
   const press = key => browser.evaluate(`document.querySelector('[data-key="${key}"]').click()`).then(() => browser.frame());
@@ -124,7 +124,7 @@ test('sorting by a click on a title, filtering by settings, endings and words', 
   assert.equal((await order()).length, 12);
 });
 
-test('the pictures tell what is under the pointer, and a click or an arrow chooses it', async () => {
+test('the plots describe what is under the pointer, and a click or an arrow selects it', async () => {
   await browser.open(at('few.html'));
   for (const id of ['map', 'lines', 'front']) {
     const count = await browser.evaluate(`report.targets.${id}.length`), p = await place(id, count - 1);
@@ -147,7 +147,7 @@ test('the pictures tell what is under the pointer, and a click or an arrow choos
   }
 });
 
-test('the map shows the best of what is not fixed, and says where there is nothing', async () => {
+test('the map shows the best over the free settings, and marks empty cells', async () => {
   await browser.open(at('few.html'));
   const of = (schedule, micro) => csv.filter(r => r[1] === schedule && r[2] === micro && r[column('status')] === 'ok').map(r => Number(r[column('throughput_samples_per_s')]));
   const map = () => browser.evaluate('report.targets.map.map(t => t.text.join("; "))');
@@ -161,7 +161,7 @@ test('the map shows the best of what is not fixed, and says where there is nothi
   assert.ok((await map()).some(t => /micro_batches=16; throughput [0-9.]+\/s of 1 point$/.test(t)));
 });
 
-test('the front is drawn and named, and its names choose', async () => {
+test('the front is drawn and named, and its names select points', async () => {
   await browser.open(at('few.html'));
   const names = await browser.evaluate('[...document.querySelectorAll("#front-list button")].map(b => b.innerText)');
   assert.ok(names.length >= 1);
@@ -172,7 +172,7 @@ test('the front is drawn and named, and its names choose', async () => {
   assert.equal(await browser.evaluate('document.querySelectorAll("#front-list [aria-pressed=true]").length'), 1);
 });
 
-test('the table by keyboard alone', async () => {
+test('the keyboard alone operates the table', async () => {
   await browser.open(at('few.html'));
   await browser.evaluate('document.getElementById("scroller").focus()');
   for (const [key, point] of [['ArrowDown', '1'], ['ArrowDown', '2'], ['End', '12'], ['ArrowUp', '11'], ['Home', '1'], ['Escape', '']]) {
@@ -218,7 +218,7 @@ test('the command of a point runs it, and the next page links what it wrote', as
   assert.ok(results.provenance.scenario_sha256.startsWith(key));
 });
 
-test('one point has no pictures and is chosen at once', async () => {
+test('one point alone has no plots and is selected at once', async () => {
   await browser.open(at('one.html'));
   assert.equal(await text('chosen-title'), 'Point 1');
   assert.equal(await browser.evaluate('document.getElementById("pictures").hidden'), true);
@@ -255,7 +255,7 @@ test('dark and light differ, and paper is light with every row on it', async () 
   assert.equal(pdf.subarray(0, 5).toString(), '%PDF-');
 });
 
-test('ten thousand points: few rows exist, and every view is drawn', async () => {
+test('with ten thousand points few rows exist, and every view is drawn', async () => {
   const page = readFileSync(at('few.html'), 'utf8'), [whole, data] = /id="data">(.*?)<\/script>/s.exec(page), many = JSON.parse(data), count = 10000;
   const repeated = list => Array.from({ length: count }, (_, i) => list[i % list.length]);
   many.number = Array.from({ length: count }, (_, i) => i + 1);

@@ -20,7 +20,7 @@ function randomSweep(pick, count) {
   });
 }
 
-test('values stand in the order of their size, and points keep theirs', () => {
+test('values are ordered by size, and points keep their order', () => {
   const sweep = randomSweep(draws(1), 200);
   assert.deepEqual(sweep.axes.map(a => a.texts), [['4', '8', '16'], ['1f1b', 'gpipe'], ['500 MB/s', '10 Gbit/s', '2 GB/s']]);
   const raw = { path: 'run.n', values: [8, 4, 16], of: [0, 1, 2, -1, 1] }, axis = page.decodeAxis(raw, 'n');
@@ -39,7 +39,7 @@ test('values are written as --set reads them', () => {
     ['1f1b', '25 GB/s', '8', 'true', '[1, a b]', '{name: interleaved, chunks: 2}', '{a: "x: y"}']);
 });
 
-test('maps are called by what tells them apart, where room is short', () => {
+test('short names of maps have the fields that differ', () => {
   const link = { bandwidth: '400 Gbit/s' };
   const trees = [1, 2].map(thin => ({ generator: 'fat_tree', down: [8, 2], oversubscription: [thin], type: 'h100-sxm', link }));
   assert.deepEqual(page.namesOf(trees), ['[1]', '[2]']);
@@ -50,7 +50,7 @@ test('maps are called by what tells them apart, where room is short', () => {
     assert.deepEqual(page.namesOf(values), values.map(v => page.valueText(v)));
 });
 
-test('a page opens on the loss of what has learnt, else on the period, or the rate where samples differ', () => {
+test('a page opens on the loss after training, else on the period, or the rate if samples differ', () => {
   const opens = figures => page.firstMetric({ ran: [1, 1, 0], metrics: Object.entries(figures).map(([name, values]) => ({ name, values })) });
   const period_s = [1, 2, NaN], samples = [8, 8, NaN];
   assert.equal(opens({ period_s, samples, final_loss: [3, 2, NaN] }), 'final_loss');
@@ -61,7 +61,7 @@ test('a page opens on the loss of what has learnt, else on the period, or the ra
   assert.equal(opens({}), '');
 });
 
-test('what is shown has every setting, ending and word that is asked for', () => {
+test('shown points match every selected setting, ending and word', () => {
   const pick = draws(2);
   for (let trial = 0; trial < 200; ++trial) {
     const sweep = randomSweep(pick, pick(1, 80)), fixed = {}, status = ['', 'ok', 'failed'][pick(0, 2)], words = ['', 'gpipe', 'MEMORY too', 'signal', '1f1b 16'][pick(0, 4)];
@@ -75,7 +75,7 @@ test('what is shown has every setting, ending and word that is asked for', () =>
   }
 });
 
-test('sorting keeps all points, puts what is not known last both ways, and leaves equals in order', () => {
+test('sorting keeps all points, puts unknown values last in both directions, and is stable', () => {
   const pick = draws(3);
   for (let trial = 0; trial < 100; ++trial) {
     const sweep = randomSweep(pick, pick(1, 60)), points = column(sweep.count, i => i).filter(() => pick(0, 3) > 0);
@@ -131,7 +131,7 @@ test('the front has exactly the points that no other point beats', () => {
   }
 });
 
-test('axes have round marks within reach, and factors are told from sums', () => {
+test('axes have round marks in range, and are logarithmic for factors', () => {
   const pick = draws(6);
   for (let trial = 0; trial < 500; ++trial) {
     const low = pick(0, 1e6) * 10 ** pick(-3, 3), high = low + pick(1, 999) * 10 ** pick(-2, 6), steps = page.roundSteps(low, high, 6);
@@ -146,7 +146,7 @@ test('axes have round marks within reach, and factors are told from sums', () =>
   assert.deepEqual(page.places({ sizes: null }, [0, 1, 2]), [0, 0.5, 1]);
 });
 
-test('colours grow lighter all the way, and words on them can be read', () => {
+test('colors grow lighter monotonically, and text on them is readable', () => {
   let before = -1;
   for (let k = 0; k <= 200; ++k) {
     const rgb = page.rampColour(k / 200), light = page.luminance(rgb), ink = page.inkOn(rgb) === '#000' ? 0 : 1;
@@ -169,7 +169,7 @@ test('a line of the CSV file reads back as its point', () => {
   });
 });
 
-test('a view goes into the address and comes back; what is not there is left out', () => {
+test('a view goes into the address and comes back, without unknown parts', () => {
   const first = { metric: 'a', sort: 'number', words: '', point: '', fixed: {} };
   const choices = { metric: ['a', 'b'], sort: ['number', '-a'], words: null, point: ['1', '2'], 'fix.run.schedule': ['1f1b', 'x & y=z'] };
   const state = { metric: 'b', sort: '-a', words: '50 % & more', point: '2', fixed: { 'run.schedule': 'x & y=z' } };
@@ -178,7 +178,7 @@ test('a view goes into the address and comes back; what is not there is left out
   assert.deepEqual(page.stateOf('#metric=c&point=9&fixed=1&fix.run.x=1&fix.run.schedule=no&__proto__=1&words=w', first, choices), { ...first, words: 'w' });
 });
 
-test('the command is one that a shell takes apart as it is meant', () => {
+test('a shell splits the command as intended', () => {
   const words = ['plain', 'a=b c', "it's", '{name: interleaved, chunks: 2}', '$HOME `x` "y" \\ *', 'cluster.links.ndr.bandwidth=1 GB/s'];
   const said = execFileSync('sh', ['-c', `printf '%s\\n' ${words.map(page.shellWord).join(' ')}`], { encoding: 'utf8' });
   assert.deepEqual(said.trimEnd().split('\n'), words);

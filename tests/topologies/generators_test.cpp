@@ -27,7 +27,7 @@ const std::string kLinks =
 
 }  // namespace
 
-TEST_CASE("every generator says what it is and documents its fields") {
+TEST_CASE("every generator has a description and documents its fields") {
   for (const TopologyGenerator* def : topology_generators::all()) {
     CAPTURE(def->name);
     CHECK_FALSE(def->summary.empty());
@@ -39,7 +39,7 @@ TEST_CASE("every generator says what it is and documents its fields") {
   }
 }
 
-TEST_CASE("uniform: a link for each pair, or one for each device") {
+TEST_CASE("uniform: there is a link for each pair, or one for each device") {
   const Cluster mesh = make("uniform", "{devices: 4, type: a100-40, link: {bandwidth: 1 GB/s}}");
   CHECK(mesh.devices.size() == 4);
   CHECK(mesh.links.size() == 6);
@@ -67,7 +67,7 @@ TEST_CASE("a type is a preset, a name from the table, or a map") {
   has(wrong("uniform", "{devices: 1, type: {peak: 1 TFLOP/s}" + rest), "'memory' is missing");
 }
 
-TEST_CASE("star: groups of unequal devices") {
+TEST_CASE("star: groups of unequal devices have their own links") {
   const std::string text =
       "groups:\n"
       "  - {name: nano, type: jetson-nano, count: 2, link: fast}\n"
@@ -84,7 +84,7 @@ TEST_CASE("star: groups of unequal devices") {
       "2: groups[0].link: `links` has no entry 'fsat' [did you mean 'fast'?]");
 }
 
-TEST_CASE("nvlink_pods: NVSwitch inside, a card for every GPU") {
+TEST_CASE("nvlink_pods: a node has NVSwitch inside and a card for every GPU") {
   const Cluster cluster = make("nvlink_pods", "nodes: {n: {count: 2, gpus: 4, type: h100-sxm}}\n" + kLinks);
   CHECK(cluster.devices.size() == 8);
   CHECK(cluster.devices[DeviceId{5}].host == "n1");
@@ -92,7 +92,7 @@ TEST_CASE("nvlink_pods: NVSwitch inside, a card for every GPU") {
   CHECK(path(cluster, "n0.gpu1", "n1.gpu2") == "n0.gpu1.nic n1.gpu2.nic ");
 }
 
-TEST_CASE("nvlink_pods: PCIe only and a shared card") {
+TEST_CASE("nvlink_pods: a node may have PCIe only and a shared card") {
   const std::string nodes = "nodes: {n: {count: 2, gpus: 2, type: v100-16, inside: pcie, nics: shared}}\n";
   const Cluster cluster = make("nvlink_pods", nodes + kLinks);
   CHECK(path(cluster, "n0.gpu0", "n0.gpu1") == "n0.gpu0.pcie n0.gpu1.pcie ");
@@ -100,7 +100,7 @@ TEST_CASE("nvlink_pods: PCIe only and a shared card") {
   CHECK(path(cluster, "n0.gpu0", "n1.gpu0") == "n0.gpu0.pcie n0.nic n1.nic n1.gpu0.pcie ");
 }
 
-TEST_CASE("nvlink_pods: links for each pair, one node without a fabric, unequal nodes") {
+TEST_CASE("nvlink_pods: links of pairs, one node without a fabric and unequal nodes are possible") {
   const Cluster mesh = make("nvlink_pods", "nodes: {n: {gpus: 3, type: v100-16, inside: mesh}}\n" + kLinks);
   CHECK(mesh.links.size() == 3);
   CHECK(mesh.switches.empty());
@@ -112,7 +112,7 @@ TEST_CASE("nvlink_pods: links for each pair, one node without a fabric, unequal 
       "`links` has no entry 'nic'");
 }
 
-TEST_CASE("nvlink_pods: two sockets, each with its GPUs and its card") {
+TEST_CASE("nvlink_pods: two sockets have their GPUs and a card each") {
   const std::string links = kLinks + "  socket: {bandwidth: 64 GB/s}\n";
   const auto node = [&](const std::string& more) {
     return make("nvlink_pods", "nodes: {n: {gpus: 4, sockets: 2, type: v100-16, " + more + "}}\n" + links);
@@ -131,7 +131,7 @@ TEST_CASE("nvlink_pods: two sockets, each with its GPUs and its card") {
       "`links` has no entry 'socket'");
 }
 
-TEST_CASE("explicit: cables, switches and a shared medium") {
+TEST_CASE("explicit: cables, switches and a shared medium are linked as written") {
   const Cluster cluster = make("explicit",
                                "devices:\n  - {name: a, type: h200}\n  - {name: b, type: h200, host: x}\n"
                                "  - {name: c, type: v100-16}\n"
@@ -151,7 +151,7 @@ TEST_CASE("explicit: cables, switches and a shared medium") {
   CHECK(path(cluster, "a", "c") == "up air ");
 }
 
-TEST_CASE("explicit: everything wrong, each at its place") {
+TEST_CASE("explicit: every problem is reported with its place") {
   const std::string error = wrong("explicit",
                                   "devices:\n"
                                   "  - {name: a, type: h200}\n"
@@ -173,7 +173,7 @@ TEST_CASE("explicit: everything wrong, each at its place") {
   has(error, "10: links[4].between[1]: 'b' is named twice");
 }
 
-TEST_CASE("explicit: devices that nothing reaches") {
+TEST_CASE("explicit: devices without a path are reported") {
   const std::string error = wrong("explicit",
                                   "devices: {a: {type: h200}, b: {type: h200}, c: {type: h200}}\n"
                                   "links: {ab: {between: [a, b], bandwidth: 1 GB/s}}\n");
@@ -181,7 +181,7 @@ TEST_CASE("explicit: devices that nothing reaches") {
   has(error, "1 of 3 devices is cut off");
 }
 
-TEST_CASE("explicit: given ways go before those that are found, and links without ends are only for them") {
+TEST_CASE("explicit: given routes replace found ones, and only they use links without ends") {
   const Cluster cluster = make("explicit",
                                "devices: {a: {type: a100-40}, b: {type: a100-40}, c: {type: a100-40}}\n"
                                "switches: [s]\n"
@@ -206,7 +206,7 @@ TEST_CASE("explicit: given ways go before those that are found, and links withou
   CHECK(cluster.links[LinkId{3}].duplex == Duplex::Half);
 }
 
-TEST_CASE("explicit: ways that lead nowhere") {
+TEST_CASE("explicit: routes that lead nowhere are refused") {
   const std::string error = wrong("explicit",
                                   "devices: {a: {type: a100-40}, b: {type: a100-40}, c: {type: a100-40}}\n"
                                   "links:\n"
@@ -228,7 +228,7 @@ const std::string kRest = ", memory: {alone: 1 TB/s}, messages: {bandwidth: 500 
 
 }  // namespace
 
-TEST_CASE("carved_gpu: parts in whole groups, one memory that ops and messages share") {
+TEST_CASE("carved_gpu: parts have whole groups, and one memory that ops and messages share") {
   const Cluster four = make("carved_gpu", "{multiprocessors: 132, parts: 4, " + kGpu + kRest);
   REQUIRE(four.devices.size() == 4);
   const DeviceType& part = four.types[DeviceTypeId{0}];  // 16 groups of 8 fit into 132: 4 groups each, and 4 are over.
@@ -258,7 +258,7 @@ TEST_CASE("carved_gpu: parts in whole groups, one memory that ops and messages s
   CHECK_FALSE(whole.devices[DeviceId{0}].memory.valid());
 }
 
-TEST_CASE("carved_gpu: what cannot be divided") {
+TEST_CASE("carved_gpu: a GPU that cannot be divided is refused") {
   has(wrong("carved_gpu", "{multiprocessors: 132, parts: 17, " + kGpu + kRest),
       "132 multiprocessors are 16 groups of 8, too few for 17 parts");
   has(wrong("carved_gpu", "{multiprocessors: 4, parts: 2, " + kGpu + kRest), "0 groups of 8");

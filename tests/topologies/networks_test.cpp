@@ -67,7 +67,7 @@ Cluster fat_tree(const std::vector<int>& down, const std::vector<int>& ratios = 
 
 }  // namespace
 
-TEST_CASE("fat tree: switches, cables and lengths of routes on random shapes") {
+TEST_CASE("fat tree: random shapes have their switches, cables and lengths of routes") {
   Rng rng(3, "fat tree");
   for (int round = 0; round < 60; ++round) {
     std::vector<int> down, ratios, up;
@@ -133,7 +133,7 @@ TEST_CASE("fat tree: half of its cables at the top are the bisection") {
   CHECK(used.size() == 32);
 }
 
-TEST_CASE("fat tree: what is wrong, at its place") {
+TEST_CASE("fat tree: problems are reported with their place") {
   const auto wrong = [](const std::string& shape) {
     return wrong_cluster("fat_tree", "{" + shape + ", " + kType + kLink + "}");
   };
@@ -165,7 +165,7 @@ std::vector<int> steps_of(int a, int b, const std::vector<int>& sizes, bool wrap
 
 }  // namespace
 
-TEST_CASE("torus and mesh: cables and distances on random shapes") {
+TEST_CASE("torus and mesh: random shapes have their cables and distances") {
   Rng rng(4, "torus");
   for (int round = 0; round < 40; ++round) {
     const bool wrap = rng.integer(0, 3) > 0;
@@ -187,7 +187,7 @@ TEST_CASE("torus and mesh: cables and distances on random shapes") {
   }
 }
 
-TEST_CASE("torus: the first dimension first") {
+TEST_CASE("torus: routes follow the first dimension first") {
   const std::vector<int> sizes{3, 4, 5};
   const Cluster cluster = make_cluster("torus", "{sizes: [3, 4, 5], " + kType + kLink + "}");
   const Router router(cluster);
@@ -227,7 +227,7 @@ TEST_CASE("torus: a device uses all its cables at once unless its port is given"
       "more than 4194304");
 }
 
-TEST_CASE("ring: the shorter way round") {
+TEST_CASE("ring: routes take the shorter way round") {
   for (const int n : {1, 2, 3, 4, 7, 12}) {
     CAPTURE(n);
     const Cluster cluster = make_cluster("ring", fmt::format("{{devices: {}, {}{}}}", n, kType, kLink));
@@ -239,7 +239,7 @@ TEST_CASE("ring: the shorter way round") {
 
 // ---- Dragonflies
 
-TEST_CASE("dragonfly: cables, and at most three between routers, on random shapes") {
+TEST_CASE("dragonfly: random shapes have their cables, and at most three between routers on a route") {
   Rng rng(5, "dragonfly");
   const std::string links = kType + kLink + ", local: {bandwidth: 2 GB/s}, global: {bandwidth: 4 GB/s}}";
   for (int round = 0; round < 40; ++round) {
@@ -290,7 +290,7 @@ TEST_CASE("dragonfly: targets take turns on parallel cables") {
 
 // ---- Pods with rails
 
-TEST_CASE("rail pods: cables, and lengths of routes") {
+TEST_CASE("rail pods: nodes have their cables and lengths of routes") {
   const std::string rest = kType + "nvlink: {bandwidth: 450 GB/s}, nic: {bandwidth: 50 GB/s}}";
   for (const auto& [gpus, ratio] : {std::pair{2, 1}, {2, 2}, {3, 1}, {3, 2}, {4, 4}}) {
     const int rails = gpus, nodes = 4, devices = 2 * nodes * rails, leaves = 2 * rails, spines = nodes / ratio;
@@ -317,7 +317,7 @@ TEST_CASE("rail pods: cables, and lengths of routes") {
 
 // ---- Small networks
 
-TEST_CASE("edge_lan: own adapters and one medium") {
+TEST_CASE("edge_lan: devices have their own adapters and share one medium") {
   const Cluster cluster = make_cluster("edge_lan",
                                        "groups:\n  - {name: pi, type: raspberry-pi-4, count: 3, bandwidth: 20 MB/s}\n"
                                        "  - {name: nano, type: jetson-nano}\n"
@@ -341,7 +341,7 @@ TEST_CASE("edge_lan: own adapters and one medium") {
   has(wrong_cluster("edge_lan", "{groups: {a: {type: h200, bandwidth: 0}}, medium: {bandwidth: 1 GB/s}}"), "bandwidth");
 }
 
-TEST_CASE("wan: sites, and links of pairs") {
+TEST_CASE("wan: sites have their links of pairs") {
   const std::string links =
       "links:\n  lan: {bandwidth: 1 GB/s, latency: 10 us}\n  wan: {bandwidth: 100 MB/s, latency: 20 ms}\n"
       "  sea: {bandwidth: 50 MB/s, latency: 80 ms}\n";
@@ -366,7 +366,7 @@ TEST_CASE("wan: sites, and links of pairs") {
       "pairs[1]: this pair has a link already");
 }
 
-TEST_CASE("random: drawn from the seed and within the bounds") {
+TEST_CASE("random: clusters are drawn from the seed, within the bounds") {
   const auto make = [](int seed, const std::string& more) {
     return make_cluster("random",
                         fmt::format("{{devices: 200, seed: {}, kinds: [v100-16, h200], link: {{slowest: 1 GB/s, "
@@ -407,7 +407,7 @@ TEST_CASE("random: drawn from the seed and within the bounds") {
       [](int, int) { return 1; });
 }
 
-TEST_CASE("random: what is wrong, at its place") {
+TEST_CASE("random: problems are reported with their place") {
   const auto wrong = [](const std::string& link) {
     return wrong_cluster("random", "{devices: 3, kinds: [h200], link: {" + link + "}}");
   };
@@ -420,7 +420,7 @@ TEST_CASE("random: what is wrong, at its place") {
       "kinds[0]: 'h20' is not");
 }
 
-TEST_CASE("sixteen thousand devices") {
+TEST_CASE("networks of sixteen thousand devices are built and routed") {
   CHECK(fat_tree({16, 32, 32}).devices.size() == 16384);
   const Cluster tree = fat_tree({128, 128});
   CHECK(tree.devices.size() == 16384);

@@ -81,7 +81,7 @@ ParsedJson schedule_of(const edgepipe::Chain& chain, const pipeedge::Profiles& p
 
 }  // namespace
 
-TEST_CASE("PipeEdge: the optimum of every case") {
+TEST_CASE("PipeEdge: every case has the expected optimum") {
   const std::string folder = folder_of_data();
   if (folder.empty()) return;
   int feasible = 0, infeasible = 0, same = 0;
@@ -111,7 +111,7 @@ TEST_CASE("PipeEdge: the optimum of every case") {
   CHECK(feasible + infeasible >= 57);
 }
 
-TEST_CASE("PipeEdge: random instances") {
+TEST_CASE("PipeEdge: random instances have the exact optimum") {
   const std::string folder = folder_of_data();
   if (folder.empty()) return;
   const Scratch scratch;
@@ -208,7 +208,7 @@ TEST_CASE("PipeEdge: every odd input is accepted, warned about or refused with a
   CHECK(tried >= 27);
 }
 
-TEST_CASE("PipeEdge: the two files of its documentation do not match, which is said") {
+TEST_CASE("PipeEdge: the two files of its documentation are refused because they do not match") {
   const std::string folder = folder_of_data();
   if (folder.empty()) return;
   pipeedge::Files files = files_in(folder + "/readme");

@@ -96,7 +96,7 @@ msr::FoundStage data_parallel(const msr::Workload& work, const msr::PipeDreamOpt
 
 }  // namespace
 
-TEST_CASE("pipedream: every bottleneck of the released optimizer") {
+TEST_CASE("pipedream: every bottleneck equals the released optimizer's") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   int compared = 0, unfinished = 0;
@@ -152,7 +152,7 @@ TEST_CASE("pipedream: VGG-16 on 4 machines is cut where the released runtime cut
   CHECK(made.lower_bound == made.predicted);
 }
 
-TEST_CASE("pipedream: choices that Table 1 of the paper reports") {
+TEST_CASE("pipedream: choices equal those that Table 1 of the paper reports") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   const auto gain = [&](const char* name, int machines, double bandwidth, bool straight) {
@@ -171,7 +171,7 @@ TEST_CASE("pipedream: choices that Table 1 of the paper reports") {
   CHECK(gain("gnmt_large", 4, 1.2e10, true) == doctest::Approx(1.46).epsilon(0.01));
 }
 
-TEST_CASE("pipedream: any cut, and what is really sent, is never slower than what the released code looks at") {
+TEST_CASE("pipedream: all cuts with real messages are never slower than the released code's") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   const std::string file = folder + "/msr/profiles/gnmt.graph.txt";
@@ -226,7 +226,7 @@ void insert_layer(msr::PiperInput& input) {
 
 }  // namespace
 
-TEST_CASE("piper: every answer of the released code") {
+TEST_CASE("piper: every answer equals the released code's") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   const std::string file = folder + "/msr/piper_bert32a100.json";
@@ -269,7 +269,7 @@ TEST_CASE("piper: every answer of the released code") {
   CHECK(compared >= 60);
 }
 
-TEST_CASE("piper: the profiles that it ships in milliseconds are noticed") {
+TEST_CASE("piper: shipped profiles in milliseconds are detected") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;
   for (const char* name : {"gnmt_large", "resnet50", "vgg16", "alexnet"}) {

@@ -68,7 +68,7 @@ double value_of(const std::vector<Row>& rows, const std::string& claim, const st
 
 }  // namespace
 
-TEST_CASE("2BW's paper: what its formulas give") {
+TEST_CASE("2BW's paper: its claims agree with our formulas") {
   if (test::reference_data().empty()) return;
   const std::vector<Row> rows = published();
   // A backward takes two forwards, and recomputation adds one: 4/3 (appendix A.1.1), "33%".
@@ -93,7 +93,7 @@ TEST_CASE("2BW's paper: what its formulas give") {
   CHECK(inter <= most);
 }
 
-TEST_CASE("2BW's paper: its claims agree with each other to a tenth") {
+TEST_CASE("2BW's paper: its claims agree with each other to one tenth") {
   if (test::reference_data().empty()) return;
   const std::vector<Row> rows = published();
   const double low = value_of(rows, "2BW vs Flush", "low batch (up to)"),

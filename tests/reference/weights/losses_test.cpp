@@ -109,7 +109,7 @@ TEST_CASE("losses of weights policies stand in the order that the data separates
 }
 
 // Three minutes: reference_weights_test --no-skip
-TEST_CASE("at all rates, in deeper pipelines, over more samples and in the character model" * doctest::skip()) {
+TEST_CASE("losses stand in order at all rates, in deeper pipelines and in the character model" * doctest::skip()) {
   if (reference_data().empty()) return;
   CHECK(check_orders({{"teacher_sgdm_D8.csv", {0.0005, 0.005}},
                       {"teacher_sgd_mu0.csv", {0.02}},
