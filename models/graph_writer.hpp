@@ -15,7 +15,7 @@ struct LayerAmounts {
   double forward = 0, input_gradient = 0, weight_gradient = 0;  ///< Floating-point operations.
   double output = 0, stash = 0;                                 ///< Numbers.
   std::string tie = {};
-  double core_forward = 0, core_stash = 0;  ///< Of AttentionCore: operations, numbers.
+  double core_forward = 0, core_stash = 0;  ///< Operations and numbers of the AttentionCore.
 };
 
 /// A layer with weights: the gradients of its input and of its weights each cost as much as its forward.
@@ -47,7 +47,8 @@ class GraphWriter {
   ModelGraph model_;
 };
 
-/// A model/1 file of the builder `listed`, which reads back to the same: comments first, and a note behind each layer.
+/// A model/1 file of the builder `listed`, with comments first and a note after each layer; reading it gives the same
+/// model.
 std::string listed_model_yaml(const ModelGraph&, const std::string& title, const std::vector<std::string>& comments,
                               const std::vector<std::string>& notes);
 

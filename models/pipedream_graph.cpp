@@ -16,7 +16,7 @@ namespace stagecraft {
 namespace {
 
 constexpr double kParameterBytes = 4;     // The profiler counts single precision.
-constexpr double kMostParameters = 1e15;  // As the builder `timed` has it.
+constexpr double kMostParameters = 1e15;  // The builder `timed` has the same limit.
 
 struct Node {
   std::string name, description;

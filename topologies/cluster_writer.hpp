@@ -59,7 +59,7 @@ class ClusterWriter {
   config::Problems problems_;
 };
 
-/// The fields of a grid beside its shape.
+/// All fields of a grid except its shape.
 std::vector<config::Field> grid_fields();
 /// A device on a router at every point of a grid, and a cable to the next point in each dimension; `wrap` joins the
 /// ends too. Routes go along the first dimension first.

@@ -1,4 +1,4 @@
-// Branches of dense layers and bags of embeddings that meet in a concatenation with dense layers behind it: DLRM
+// Branches of dense layers and bags of embeddings that meet in a concatenation with dense layers after it: DLRM
 // (Naumov et al., 2019) and CANDLE-Uno (Wozniak et al., BMC Bioinformatics 2018) as FlexFlow and GraphPipe train them.
 
 #include <fmt/format.h>
@@ -91,7 +91,7 @@ class Builder {
             bag * width);
   }
 
-  /// Each with a ReLU behind it, unless it is the last of the network. The width of the last.
+  /// Adds dense layers, each with a ReLU after it unless it ends the network. Returns the width of the last one.
   int add_dense_layers(const std::string& name, const Value& widths, LayerId& last, int width, bool ends) {
     for (std::size_t i = 0; i < widths.items.size(); ++i) {
       const int next = config::as_int(widths.items[i]);

@@ -56,7 +56,7 @@ const config::MapSpec kFields{
          .doc("Whether each convolution is followed by batch normalisation."),
      precision_field()}};
 
-/// Where the network has come to: the last layer and the shape of its outcome.
+/// The last layer so far and the shape of its output.
 struct Head {
   LayerId layer;
   int side = 0, channels = 0;

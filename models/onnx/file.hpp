@@ -74,7 +74,7 @@ class MessageReader {
   [[noreturn]] void fail_at(const char* where, const std::string& message) const;
 
   protozero::pbf_reader reader_;  ///< After the current field.
-  protozero::pbf_reader value_;   ///< At its value; copies of this read it.
+  protozero::pbf_reader value_;   ///< At the value of the current field; copies of this reader read the value.
   const Origin* origin_;
 };
 

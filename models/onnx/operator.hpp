@@ -11,7 +11,7 @@
 
 namespace stagecraft::onnx {
 
-/// What is known of a value while the graph is analyzed. Its shape is always known.
+/// A value during the analysis of the graph. Its shape is always known, its numbers only sometimes.
 struct Tensor {
   Type type = Type::Float;
   Shape shape;
@@ -76,7 +76,7 @@ struct Call {
 struct Operator {
   std::string_view name;
   Outcome (*apply)(const Call&);
-  /// For families with one shape rule: operations per number forward and for each gradient, and what that reads.
+  /// Families with one shape rule use these: operations per number of the forward, and of each gradient with its reads.
   double forward = 0;
   std::optional<Gradient> gradient = {};
   double (*value)(double, double) = nullptr;  ///< Computes numbers that shapes may depend on.

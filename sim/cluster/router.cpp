@@ -79,7 +79,7 @@ class Router::Ways {
 
   /// The way from a device with that much left that `turn` picks; the one of the links declared first when it is 0.
   void read(VertexId source, const Rest& left, std::size_t turn, std::vector<Hop>& hops) const {
-    std::vector<VertexId> places{source}, next;  // Over a shared medium several may be next; the links behind decide.
+    std::vector<VertexId> places{source}, next;  // A shared medium may lead to several; the links after it decide.
     Rest here = left;
     while (places.front() != target_) {
       std::vector<LinkId> ways;
@@ -105,7 +105,7 @@ class Router::Ways {
   std::size_t place_of(VertexId a_switch) const { return a_switch.value - router_.cluster_->devices.size(); }
   const Link& link(LinkId id) const { return router_.cluster_->links[id]; }
 
-  /// Offers the ways through a place to its neighbours.
+  /// Offers the ways through a place to its neighbors.
   void widen(VertexId place, Rest from);
 
   /// Through all that are so far away; what is nearer was before.

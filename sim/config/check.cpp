@@ -1,5 +1,5 @@
-// Walks a tree beside its field table. Each function returns the normalised value; behind a problem it returns what
-// it was given, so that the rest is still checked.
+// Walks a tree together with its field table. Each function returns the normalized value; after a problem it returns
+// its argument, so that the rest is still checked.
 
 #include <algorithm>
 #include <map>

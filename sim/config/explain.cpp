@@ -134,7 +134,7 @@ std::string explain(const MapSpec& spec, const std::string& path) {
   if (path.empty()) return fmt::format("{}\n\n{}", spec.title, list_fields(fields, "  "));
   const Field* field = nullptr;
   std::vector<const Field*> meant;
-  bool may_be_name = false;  // Behind a list or table any word may be the name of an item.
+  bool may_be_name = false;  // After a list or table, any word may be the name of an item.
   const std::vector<std::string> steps = split(path, '.');
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const std::string &written = steps[i], step = without_index(written);

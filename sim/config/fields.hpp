@@ -45,7 +45,7 @@ struct Field {
   bool required = true;
   bool may_be_null = false;
   bool by_position = false;                 ///< List: names of its items may repeat, and it cannot be a map by name.
-  std::optional<std::string> default_text;  ///< As it would be written in YAML.
+  std::optional<std::string> default_text;  ///< The default in YAML.
   double low = -kInfinity;
   double high = kInfinity;
   Dimension dimension = Dimension::Time;
@@ -55,7 +55,7 @@ struct Field {
   std::string selector;
   std::function<std::vector<Variant>()> variants;
   bool by_reference = false;  ///< Variant: a name, a file, or `base` and `override` may stand for it.
-  bool with_base = false;     ///< May stand beside `base` in such a variant.
+  bool with_base = false;     ///< The field may stand next to `base` in such a variant.
 
   Field& doc(std::string sentence) { return text_doc = std::move(sentence), *this; }
   Field& fallback(std::string text) { return default_text = std::move(text), required = false, *this; }
@@ -92,9 +92,9 @@ bool is_by_name(const Field&);
 std::string type_text(const Field&);
 std::vector<std::string> names_of(const std::vector<Variant>&);
 
-/// Checks a tree against a table and returns it normalised: fields in the order of the table, defaults filled in
-/// (origin "default"), variants spelt as maps, by-name maps as lists, notes (`x-...`) left out, quantities left as
-/// text, names and other texts printable. Unknown keys get a suggestion, or the place where the key belongs.
+/// Checks a tree against a table and returns it normalized: fields in the order of the table, defaults filled in
+/// (origin "default"), variants as maps, by-name maps as lists, notes (`x-...`) removed, quantities kept as text, names
+/// and other texts printable. Unknown keys get a suggestion, or the place where the key belongs.
 Value check(const Value&, const MapSpec&, const std::string& path, Problems&);
 
 /// JSON Schema (draft 2020-12) of a file kind: of a map, or of a variant that is a file of its own.

@@ -71,9 +71,9 @@ Hit next(const Value& from, std::string_view rest) {
 }
 
 struct Walk {
-  const Value* at;             ///< As far as the path could be followed.
-  std::size_t done = 0;        ///< How much of the path that was.
-  std::size_t last_start = 0;  ///< Where the last step begins.
+  const Value* at;             ///< The last value on the path that exists.
+  std::size_t done = 0;        ///< Characters of the path up to that value.
+  std::size_t last_start = 0;  ///< Offset in the path at which its last step begins.
   const Value* parent = nullptr;
 };
 

@@ -78,7 +78,7 @@ class SchemaWriter {
     return schema;
   }
 
-  // `by_key`: the name is given outside, so it may be left out.
+  // `by_key`: the key outside is the name, so the field may be absent.
   Value of_fields(const std::vector<const Field*>& fields, bool by_key) {
     Value properties = object();
     std::vector<std::string> required;

@@ -77,7 +77,7 @@ class YamlWriter {
  public:
   explicit YamlWriter(bool comments) : comments_(comments) {}
 
-  // Writes what stands behind "key:" or "-" on the current line, and the lines below it.
+  // Writes the value after "key:" or "-" on the current line, and its lines below.
   void value_behind(const Value& value, std::size_t indent) {
     if (is_leaf(value)) return line(" " + yaml_scalar(value, false), value);
     if (value.is_map() ? value.members.empty() : value.items.empty())

@@ -85,7 +85,7 @@ class TreeBuilder : public YAML::EventHandler {
     }
     return path;
   }
-  /// Where the innermost map or list that is still open began.
+  /// Start of the innermost map or list that is still open.
   Where innermost() const { return frames_.empty() ? Where{} : frames_.back().value.where; }
 
   [[noreturn]] void stop(const Where& where, std::string message, std::string help) {
@@ -234,7 +234,7 @@ constexpr Wording kWordings[] = {
 
 void report_syntax(const YAML::Exception& error, const SourceText& source, TreeBuilder& builder) {
   const std::string_view message = error.msg;
-  const std::size_t past = message.starts_with("alias not found") ? 1 : 0;  // The mark is behind the star.
+  const std::size_t past = message.starts_with("alias not found") ? 1 : 0;  // The mark is after the star.
   const std::size_t offset = source.offset(error.mark.line, error.mark.column) - past;
   if (message == "end of map flow not found" || message == "end of sequence flow not found") {
     const bool map = message == "end of map flow not found";

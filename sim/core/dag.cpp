@@ -18,7 +18,7 @@ std::vector<int> walk_back(const std::vector<int>& came_from, int start, int las
   return nodes;
 }
 
-// Nodes with a cycle before and behind them or through them: all that a shortest cycle can use.
+// Nodes on a cycle, or on a path from one cycle to another: a shortest cycle uses only such nodes.
 class BetweenCycles {
  public:
   explicit BetweenCycles(const Digraph& graph) : graph_(&graph), has_(graph.size(), 1) {
@@ -98,8 +98,8 @@ std::vector<int> depth_to_sink(const Digraph& graph, const std::vector<int>& wei
   return depth;
 }
 
-// A breadth-first search from every node that may lie on a cycle, cut off where it cannot beat the best one. The cycles
-// through a node that was a start are known, so it is taken out.
+// A breadth-first search from every node that may lie on a cycle, pruned where it cannot beat the best cycle. All
+// cycles through an earlier start node are known, so that node is removed.
 std::vector<int> shortest_cycle(const Digraph& graph) {
   BetweenCycles useful(graph);
   std::vector<int> best, came_from(graph.size()), seen_from(graph.size(), -1), layer, next_layer;

@@ -25,7 +25,7 @@ struct Snippet {
   int column;
 };
 
-// A place such as "<--set a=b>" is its own source; its columns count from behind the option's name.
+// A place such as "<--set a=b>" is its own source; its columns start after the option's name.
 std::optional<Snippet> snippet_of(const Where& where) {
   if (where.line < 1) return {};
   Snippet found{{}, where.column};

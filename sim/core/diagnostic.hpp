@@ -22,7 +22,7 @@ struct Diagnostic {
   std::string message;  ///< What is wrong, in one sentence.
   std::string help;     ///< What to write instead; may be empty.
   std::string code;     ///< A stable word for scripts, such as "unknown-field".
-  int more = 0;         ///< Others like it that it stands for.
+  int more = 0;         ///< Number of similar problems that this one represents.
 };
 
 /// "file:line:column: error: path: message", the line with a caret when the file can be read, and the help. A file
@@ -47,7 +47,7 @@ class InputError : public std::runtime_error {
 class Infeasible : public std::runtime_error {
  public:
   Infeasible(std::string code, const std::string& message, const std::string& help = {});
-  /// With the place of the constraint, which what() leaves out.
+  /// `problem` has the place of the constraint; what() does not contain it.
   explicit Infeasible(Diagnostic problem);
   const std::string& code() const { return problem_.code; }
   const Diagnostic& problem() const { return problem_; }

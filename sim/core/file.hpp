@@ -16,7 +16,7 @@ void note_input(const std::string& path);
 /// An input of this process that `path` names too, by whatever name or link; empty if there is none.
 std::string input_at(const std::string& path);
 
-/// As read_file(), for a file of ours that may be replaced: it does not count as an input.
+/// Reads a file that Stagecraft wrote and may replace, like read_file(), but does not count it as an input.
 std::string read_output(const std::string& path);
 
 }  // namespace stagecraft

@@ -86,7 +86,7 @@ class IdVector {
   const T& back() const { return items_.back(); }
 
   friend bool operator==(const IdVector&, const IdVector&) = default;
-  /// As std::erase_if(): the ids of later items change.
+  /// Erases like std::erase_if(), which changes the ids of later items.
   template <class Predicate>
   friend std::size_t erase_if(IdVector& list, Predicate predicate) {
     return std::erase_if(list.items_, predicate);

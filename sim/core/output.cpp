@@ -139,7 +139,7 @@ bool is_listed(const std::string& file) {
   return std::find(entries.begin(), entries.end(), now) != entries.end();
 }
 
-/// Where the output really goes. InputError for what no output may replace, whatever the user says.
+/// The file that the output really goes to. InputError if no output may ever replace it.
 std::string checked_target(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);

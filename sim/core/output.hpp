@@ -26,17 +26,17 @@ void check_output(const std::string& path, Overwrite);
 void write_output(const std::string& path, std::string_view content, Overwrite,
                   CommentStyle style = CommentStyle::None);
 
-/// As check_output(), for write_listed().
+/// InputError when write_listed() would refuse this name, checked before a long run.
 void check_listed(const std::string& folder, const std::string& name, Overwrite);
 
-/// As write_output() for one of several files in a folder, without a header in it: the manifest of the folder lists its
-/// hash before it is written.
+/// Writes one of several files in a folder like write_output(), but without a header: the manifest of the folder lists
+/// the hash of the file before it is written.
 void write_listed(const std::string& folder, const std::string& name, std::string_view content, Overwrite);
 
 /// Whether stagecraft wrote this file, and for a listed file: whether nothing has changed it since.
 bool is_ours(const std::string& path);
 
-/// For the handler of a signal, in any thread: removes the temporary files that are not renamed yet.
+/// Removes the temporary files that are not renamed yet; a signal handler may call it in any thread.
 void remove_half_written() noexcept;
 /// Number of files that write_output() has finished.
 int files_written() noexcept;

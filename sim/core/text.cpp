@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-// Optimal string alignment: insert, delete, replace and swap of neighbours count one each. O(|a| |b|).
+// Optimal string alignment: insert, delete, replace and swap of neighbors count one each. O(|a| |b|).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   std::iota(last.begin(), last.end(), std::size_t{0});

@@ -26,28 +26,28 @@ struct MemoryUnits {
   }
 };
 
-/// How many of each unit a device holds when it is fullest. Micro-batches of different sizes have units of their own;
-/// their stashes add up.
+/// Number of each unit that a device holds when it is fullest. Micro-batches of different sizes have separate units,
+/// whose stashes add up.
 struct MemoryCounts {
   int in_flight = 0;   ///< Micro-batches between their forward and their backward.
   int versions = 1;    ///< Buffers of the size of the weights.
-  int gradients = 1;   ///< Gradients that are kept apart; 0 where nothing is trained.
+  int gradients = 1;   ///< Separate buffers of gradients; 0 where nothing is trained.
   int optimizers = 1;  ///< 0 where nothing is trained.
   int momenta = 0;     ///< States of the size of the weights that the optimizer lacks.
 };
 
-/// What one device needs for a stage when it is fullest.
+/// Memory that one device needs for a stage when it is fullest.
 struct StageMemory {
   Bytes weights{}, gradients{}, optimizer{};
-  Bytes stash{};           ///< All micro-batches in flight.
-  Bytes recompute_peak{};  ///< What one backward needs beside them.
+  Bytes stash{};           ///< Stashes of all micro-batches in flight.
+  Bytes recompute_peak{};  ///< Memory that one backward needs in addition to the stashes.
 
   Bytes resident() const { return weights + gradients + optimizer; }
   Bytes total() const { return resident() + stash + recompute_peak; }
 };
 
-/// The memory model of planners, searches, checks and programs. A planner whose paper counts otherwise passes other
-/// counts; messages that wait for the op that uses them come on top and are known to a Program alone.
+/// The memory model of planners, searches, checks and programs. A planner whose paper counts differently passes other
+/// counts. Messages that wait for the op that uses them come on top; only a Program knows them.
 constexpr StageMemory stage_memory(const MemoryUnits& units, const MemoryCounts& counts) {
   return {.weights = units.weights * counts.versions,
           .gradients = units.gradients * counts.gradients,

@@ -26,12 +26,12 @@ struct AttentionCore {
 /// One node of the network that is trained. All amounts are for one sample.
 struct Layer {
   std::string name;
-  std::string type;  ///< "transformer_layer", "dense", ...: a word for people and importers.
+  std::string type;  ///< "transformer_layer", "dense", ...: only for people and importers.
   std::vector<LayerId> inputs;
   Flops forward, input_gradient, weight_gradient;
   double parameters = 0;              ///< Number of parameters it owns; tied weights are counted once.
   Bytes output;                       ///< Sent to every consumer forward; its gradient comes back with the same size.
-  Bytes stash;                        ///< Kept from forward to backward.
+  Bytes stash;                        ///< Bytes kept from forward to backward.
   AttentionCore core;                 ///< Zero in layers without attention.
   std::string tie;                    ///< Layers with the same word share their parameters.
   std::vector<Operation> operations;  ///< What it computes, inputs first; the last is its output. Empty: only known by
@@ -45,7 +45,7 @@ struct Precision {
   double weight = 4, gradient = 4, optimizer = 8, activation = 4;
 };
 
-/// What is trained: a DAG of layers, listed so that inputs come first.
+/// The network that is trained: a DAG of layers, listed so that inputs come first.
 struct ModelGraph {
   std::string name;
   Precision precision;

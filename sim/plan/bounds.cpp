@@ -170,7 +170,7 @@ double way_in_front(const msr::Cuts& cuts, const Digraph& graph, const std::vect
 }  // namespace
 
 double shared_work(const std::vector<std::vector<double>>& seconds, const std::vector<int>& counts) {
-  std::vector<double> price;  // To begin with, each device costs as much for the whole model.
+  std::vector<double> price;  // Start: the whole model costs the same on each type.
   for (const std::vector<double>& own : seconds) {
     double all = 0;
     for (const double s : own) all += s;

@@ -74,8 +74,8 @@ class Boundaries {
 
   double load(const Device& device) const { return unit_ > 0 ? std::round(load_of(device, bounds_) / unit_) : 0; }
 
-  /// Busiest first. What is left out of the sorted list of all devices is the same before and after, so comparing these
-  /// compares the whole.
+  /// Loads of these devices, busiest first. A move does not change the loads of other devices, so comparing these lists
+  /// is equivalent to comparing the lists of all devices.
   std::vector<double> loads(const std::vector<std::size_t>& devices) const {
     std::vector<double> result;
     for (const std::size_t d : devices) result.push_back(load(devices_[d]));

@@ -25,7 +25,7 @@ double largest_load(const std::vector<std::vector<StageShare>>& devices, const s
 /// when devices differ only by a factor, because y is proportional to their speed.
 double least_load(const std::vector<std::vector<StageShare>>& devices);
 
-/// Moves one boundary at a time, anywhere between its neighbours, or several that are neighbours by one layer, as long
+/// Moves one boundary at a time to any position between its neighbors, or several adjacent ones by one layer, as long
 /// as that makes the list of device loads, busiest first, smaller. No stage becomes empty. The result is a local
 /// optimum, never worse than the start; sums of the same layers that differ in their last digits count as equal.
 void even_out(std::vector<int>& bounds, const std::vector<std::vector<StageShare>>& devices);

@@ -28,7 +28,7 @@ struct ChunkRange {
 };
 constexpr int kManyChunks = 1 << 20;
 
-/// Where a schedule wants the stages.
+/// The placement of stages that a schedule needs.
 struct Placing {
   Placement placement = Placement::Any;
   ChunkRange chunks;
@@ -36,7 +36,7 @@ struct Placing {
   friend bool operator==(const Placing&, const Placing&) = default;
 };
 
-/// Stages on each rank that a placement can have.
+/// Numbers of stages on each rank that a placement allows.
 ChunkRange chunks_of(Placement);
 
 int rank_of(Placement, int stage, int ranks);

@@ -8,7 +8,7 @@ namespace stagecraft {
 StageCosts stage_costs(const Plan& plan, const CostTable& costs) {
   StageCosts result;
   for (const Stage& stage : plan.stages) {
-    std::map<std::pair<DeviceTypeId, std::int64_t>, StageCost> known;  // By type and samples: most replicas are alike.
+    std::map<std::pair<DeviceTypeId, std::int64_t>, StageCost> known;  // Key: type and samples; most are equal.
     std::vector<StageCost> replicas;
     for (std::size_t r = 0; r < stage.devices().size(); ++r) {
       const DeviceTypeId type = costs.cluster().devices[stage.devices()[r]].type;

@@ -1,9 +1,9 @@
-// A fat tree of any height: the extended generalised fat tree XGFT(h; m_1..m_h; 1, w_2..w_h) of Ohring et al., IPPS
+// A fat tree of any height: the extended generalized fat tree XGFT(h; m_1..m_h; 1, w_2..w_h) of Ohring et al., IPPS
 // 1995. A switch of level l has m_l cables down and w_l+1 = m_l / oversubscription up, so that
 //   level l has m_l+1 ... m_h switches for each of w_1 ... w_l positions, and m_1 ... m_h devices hang on level 1;
 //   two devices that part at level l are 2 l links from each other.
-// Two switches of neighbouring levels are joined when they agree in all positions but the one between them. Targets
-// take turns on the ways up (D-mod-k), so shifts of all devices meet nowhere in a tree without oversubscription.
+// Two switches of adjacent levels are joined when they agree in all positions except the one between them. Targets take
+// turns on the ways up (D-mod-k), so the messages of a shift share no link in a tree without oversubscription.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// Devices in a circle, each joined to two neighbours. Traffic goes the shorter way round, through the routers of
-// others.
+// Devices in a circle, each joined to two neighbors. Traffic takes the shorter direction, through the routers of other
+// devices.
 
 #include "topologies/cluster_writer.hpp"
 

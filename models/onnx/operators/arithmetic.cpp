@@ -48,7 +48,7 @@ Tensor result(const Call& c, bool logic) {
 
 double summed(const Tensor& input, double n) { return input.numbers() < n ? n : 0; }
 
-/// For + - max min: each input has the same gradient.
+/// Sum, difference, maximum and minimum: every input has an equal gradient.
 Outcome sums(const Call& c) {
   Tensor y = result(c, false);
   const double n = y.numbers();

@@ -8,7 +8,7 @@
 
 namespace stagecraft::edgepipe {
 
-/// One number for each run of neighbouring layers from..to-1.
+/// One number for each run of consecutive layers from..to-1.
 class Runs {
  public:
   Runs() = default;
@@ -98,9 +98,9 @@ class Allowed {
   Allowed(const Problem&, Limits);
 
   int words() const { return words_; }
-  /// Where the machines may begin a stage.
+  /// Cuts at which these machines may begin a stage.
   const Cuts& starts(int machines) const { return starts_[machines]; }
-  /// Where a stage on these machines that begins at `from` may end.
+  /// Cuts at which a stage on these machines that begins at `from` may end.
   std::span<const std::uint64_t> ends(int machines, int from) const {
     return {&ends_[(machines * layers_ + from) * words_], static_cast<std::size_t>(words_)};
   }

@@ -20,7 +20,7 @@ bool can_finish(const Problem&, const Allowed&, std::int64_t& states);
 /// R(S) for each S, one after the other, without the cuts from which the remaining devices cannot run the rest.
 Cuts cuts_on_the_way(const Problem&, const Allowed&);
 
-/// What is added up along a chain.
+/// Which seconds are summed along a chain.
 enum class Sum { Latency, Hops };
 
 struct Summed {

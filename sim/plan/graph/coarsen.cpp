@@ -9,14 +9,14 @@
 namespace stagecraft::graph {
 namespace {
 
-/// The one block that follows, where nothing else leads there; -1: none.
+/// The only block that reads this one, if it reads no other block; else -1.
 int follower(const Digraph& g, int block) {
   if (g.next[block].size() != 1) return -1;
   const int next = g.next[block].front();
   return g.previous[next].size() == 1 ? next : -1;
 }
 
-/// Which blocks take in the one behind them in this round.
+/// Marks the blocks that absorb the next block in this round.
 std::vector<bool> to_fuse(const Problem& p) {
   const auto together = [&](int block, int next) { return p.amounts[block].seconds[0] + p.amounts[next].seconds[0]; };
   double least = kInfinity;
@@ -88,7 +88,7 @@ int only_next(const Digraph& g, int layer) {
   return g.previous[next].size() == 1 ? next : -1;
 }
 
-/// Longest chains whose inner layers have one neighbour on each side, from the last layer to the first.
+/// Longest chains whose inner layers have one neighbor on each side, from the last layer to the first.
 TwinChains longest_chains(const Digraph& g) {
   TwinChains chains;
   for (int last = 0; last < g.size(); ++last) {

@@ -220,8 +220,8 @@ class Search {
     return all;
   }
 
-  /// Puts exchangeable chains in one order: by how much of them is placed, then by the pipeline behind what comes next.
-  /// Gives which chain stands where; empty: all where they were.
+  /// Sorts exchangeable chains by the number of placed layers, then by the pipeline after the next layer. Returns the
+  /// old number of each chain; empty if the order stays.
   std::vector<std::uint8_t> exchange(Layers& set, std::vector<Next>& next) const {
     std::vector<std::uint8_t> moved;
     bool any = false;
@@ -247,7 +247,8 @@ class Search {
   }
 
   struct State {
-    std::size_t chain = 0, placed = 0, place = 0;  ///< Layers placed; where `next` stands in its list, or behind it.
+    /// Number of the chain, its number of placed layers, and the position of `next` in its list, or the list's size.
+    std::size_t chain = 0, placed = 0, place = 0;
     Next next;
   };
   static State state_of(const std::vector<int>& chain, const Layers& set, const std::vector<Next>& next,

@@ -161,7 +161,7 @@ class Programme {
     }
   }
 
-  /// From the end to the beginning.
+  /// Appends the stages of a solution to `parts`, from the end to the beginning.
   void collect(const PartNode& node, int count, int devices, int behind, std::vector<Part>& parts) {
     if (count == 0) return;
     const Cell cell = solve(node.kind, count, devices, behind);

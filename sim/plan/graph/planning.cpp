@@ -51,7 +51,7 @@ Sums amounts_of(const PlannerInput& input, LayerId layer, const std::vector<int>
   return sums;
 }
 
-/// The slowest link between neighbours in whole groups of these devices.
+/// Rate of the slowest link between neighbors in whole groups of these devices.
 double slowest_in_groups(const PlannerInput& input, std::vector<DeviceId> devices, int group) {
   devices.resize(devices.size() / static_cast<std::size_t>(group) * group);
   return msr::ring_bandwidth(input.cluster, devices, group);

@@ -56,8 +56,8 @@ std::vector<int> needs_of(const Order& order, const Layers& layers) {
   return needs;
 }
 
-/// Cuts behind every place where all later layers need all earlier ones. Sorted by how many they need, k layers are
-/// such a beginning when the pairs between them and the rest are all ordered, k for each of the others.
+/// Cuts wherever all later layers need all earlier ones. Sorted by the number of layers that each needs, the first k
+/// layers precede such a cut when every other layer needs all k of them.
 std::vector<Layers> one_after_other(const Order& order, const Layers& layers) {
   const std::vector<int> needs = needs_of(order, layers);
   std::vector<std::size_t> sorted(layers.size());

@@ -6,8 +6,8 @@
 
 namespace stagecraft::msr {
 
-/// What replicas and messages cost on one level. A stage alone on its level shares the links of the machines inside
-/// (released code).
+/// Costs of replicas and messages on one level. In the released code, a stage alone on its level shares the links of
+/// the machines inside.
 struct Rates {
   double bandwidth;
   Formula formula;
@@ -17,19 +17,19 @@ struct Rates {
   double edge(double bytes, int replicas) const;
 };
 
-/// Seconds of the layers between two cuts on replicas that take `seconds` for one micro-batch each, and of its
-/// messages. The optimizer charges a message to the stage behind it, and to no first stage; that one is alone on its
-/// level when the dynamic programme begins with it.
+/// Seconds of the layers between two cuts on replicas that take `seconds` for one micro-batch each, and of the stage's
+/// messages. The optimizer charges a message to its receiver, and none to the first stage, which is alone on its level
+/// when the dynamic program begins with it.
 double stage_seconds(const Rates&, const Workload&, std::pair<int, int> cuts, double seconds, int replicas, int inside);
 
 /// The memory test of the released code, for the layers between two cuts that have `machines_behind` machines after
-/// them: one version of the weights and the outputs for each micro-batch behind the stage, without its own.
+/// them: one version of the weights and the outputs for each micro-batch after the stage, without its own.
 bool fits(const Workload&, const PipeDreamOptions&, int from, int to, int machines_behind, int replicas);
 
-/// seconds[b * cuts + a]: of the layers from cut a to cut b on one machine; infinite where there are none.
+/// seconds[b * cuts + a] of the layers from cut a to cut b on one machine; infinite where there are none.
 std::vector<double> compute_seconds(const Workload&);
 
-/// The dynamic programme on the equal machines of one level.
+/// The dynamic program on the equal machines of one level.
 class LevelSearch {
  public:
   LevelSearch(const Workload&, const PipeDreamOptions&, std::size_t level, std::vector<double> seconds);
@@ -38,7 +38,7 @@ class LevelSearch {
 
   /// rows[m][b] = A[a][b][m].
   std::vector<std::vector<double>> rows_from(int a) const;
-  /// A[a][b][all] for all pairs, or for those from the first cut alone, as compute_seconds() has them.
+  /// A[a][b][all] for all pairs, or only for a = 0, in the layout of compute_seconds().
   std::vector<double> on_all_machines(bool from_first_alone) const;
 
   /// One stage of this level: layers between two cuts, on `replicas` machines from `first` on.

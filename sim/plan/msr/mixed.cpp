@@ -81,13 +81,13 @@ class Search {
   std::int64_t width_ = 0;              ///< Number of mixes.
   std::vector<DeviceMix> used_;         ///< Devices in use, by number.
   std::vector<DeviceMix> stage_mixes_;  ///< Devices that one stage may have.
-  std::vector<std::int64_t> steps_;     ///< The number of each of them.
+  std::vector<std::int64_t> steps_;     ///< Number of each mix in stage_mixes_.
   std::vector<Cell> cells_;
   std::int64_t states_ = 0;
 };
 
 void refuse_too_long(const Cuts& cuts, const std::vector<int>& counts) {
-  double states = 1, pairs = 1;  // A mix and what is used beside it: n (n + 1) / 2 of each type.
+  double states = 1, pairs = 1;  // Pairs of a mix and a mix within it: (n + 1) (n + 2) / 2 for n devices of a type.
   for (const int n : counts) states *= n + 1, pairs *= (n + 1.0) * (n + 2) / 2;
   double stages = 0;
   for (int to = 1; to < cuts.count(); ++to)

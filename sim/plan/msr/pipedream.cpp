@@ -95,7 +95,7 @@ namespace {
 struct Inside {
   PipeDreamOptions options;
   std::vector<LevelSearch> searches;
-  std::vector<double> seconds;  ///< As compute_seconds() has them, for one machine of the outermost level.
+  std::vector<double> seconds;  ///< Seconds on one machine of the outermost level, in the layout of compute_seconds().
   int devices = 1;
 };
 
@@ -106,7 +106,7 @@ Inside search_inside(const Workload& work, const PipeDreamOptions& options, cons
   return inside;
 }
 
-/// The searches point to the options beside them, so these have to be in their place.
+/// The searches point to `inside.options`, so `inside` must not move after this.
 void run(Inside& inside, const Workload& work) {
   for (std::size_t level = 0; level < inside.options.levels.size(); ++level) {
     inside.searches.emplace_back(work, inside.options, level, std::move(inside.seconds));
@@ -114,7 +114,7 @@ void run(Inside& inside, const Workload& work) {
   }
 }
 
-/// Devices for stages in their order: of each type those that come next.
+/// Devices for stages in their order; each stage takes the next free devices of each type.
 std::vector<std::vector<int>> machines_for(const std::vector<MixedStage>& stages, const std::vector<int>& type_of) {
   std::vector<char> taken(type_of.size(), 0);
   std::vector<std::vector<int>> machines;

@@ -4,11 +4,11 @@
 //
 // and has ceil(s/d) micro-batches in flight (Piper, section 3; the 4 is its code's, from PipeDream's). Piper
 // tabulates the least time for every number of devices and every s. Here, for one time T after another, f(cut, s) is
-// the least number of devices on which the layers behind the cut take no longer:
+// the least number of devices on which the layers after the cut take no longer:
 //
-//   f(c, s) = min over cuts c' behind c, t and d whose stage takes at most T with ceil(s/d) of f(c', s-d) + t d
+//   f(c, s) = min over cuts c' after c, t and d whose stage takes at most T with ceil(s/d) of f(c', s-d) + t d
 //
-// That is a minimum over whole rows, in little memory. The least T is found by bisection among the times of all stages.
+// The minimum is over whole rows and needs little memory. Bisection among the times of all stages finds the least T.
 
 #include "sim/plan/msr/piper.hpp"
 

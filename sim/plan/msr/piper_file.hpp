@@ -10,11 +10,11 @@ namespace stagecraft::msr {
 
 struct PiperFile {
   PiperInput input;
-  std::vector<std::string> warnings;  ///< What is allowed, but looks wrong.
+  std::vector<std::string> warnings;  ///< Input that is allowed, but looks wrong.
 };
 
 /// An input of the released Piper: JSON with nodes, their variants for each degree of tensor parallelism (TMPCs), and
-/// edges. Times are seconds, sizes are bytes; syncTimeFw is known by the node in front, syncTimeBw by the one behind.
+/// edges. Times are seconds, sizes are bytes; the keys of syncTimeFw are input nodes, the keys of syncTimeBw readers.
 PiperFile read_piper(std::string_view json, const std::string& file);
 
 }  // namespace stagecraft::msr

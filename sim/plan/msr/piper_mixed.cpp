@@ -97,7 +97,7 @@ class Stages {
   const PiperInput& first_;
   const Cuts& cuts_;
   std::pair<int, int> known_{-1, -1};
-  std::vector<Whole> wholes_;  ///< By variant, of the stage that was looked at last.
+  std::vector<Whole> wholes_;  ///< [variant] of the stage between the cuts known_.
 };
 
 }  // namespace

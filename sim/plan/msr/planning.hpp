@@ -42,8 +42,8 @@ double flat_bandwidth(const PlannerInput&, const std::vector<DeviceId>&);
 /// Devices of each host if hosts follow one another and have equal numbers of devices; else the number of all devices.
 int devices_of_host(const Cluster&, const std::vector<DeviceId>&);
 
-/// Where stages may end: after any set of layers with its inputs, where PipeDream's code looks, or in the order of the
-/// model.
+/// Where stages may end: after any set of layers with its inputs, where PipeDream's code tries, or along the order of
+/// the model.
 enum class CutChoice : std::uint8_t { All, Released, Listed };
 
 /// The options of the planners that cut along such sets of layers.

@@ -156,7 +156,7 @@ Placing placing_of(const PlannerInput& input) {
        "devices"});
 }
 
-/// Devices of each rank, replicas side by side.
+/// Devices of each rank; replicas are consecutive.
 std::vector<std::vector<DeviceId>> choose_ranks(const PlannerInput& input, const Placing& placing, int stages,
                                                 int replicas) {
   const std::vector<DeviceId> devices = available_devices(input);
@@ -174,7 +174,7 @@ std::vector<std::vector<DeviceId>> choose_ranks(const PlannerInput& input, const
 struct Division {
   std::vector<int> bounds;  ///< First layer of each stage, and the end.
   double busiest = 0, least = 0;
-  bool exact = false;  ///< Nothing is better.
+  bool exact = false;  ///< No division is better.
 };
 
 std::vector<int> first_layers(int layers, std::vector<std::vector<const LayerSums*>> sums) {
@@ -189,10 +189,10 @@ std::vector<int> one_layer_each(int count) {
   return starts;
 }
 
-/// Of `count` stages. `copies`: all that runs them; stage s of it is stage s % count.
+/// Divides the layers into `count` stages. `copies` has all copies of them: its stage s is a copy of stage s % count.
 Division divide(const Plan& copies, int count, const PlannerInput& input) {
   const int layers = static_cast<int>(input.model.layers.size());
-  std::map<std::pair<DeviceTypeId, std::int64_t>, LayerSums> known;  // By type and samples.
+  std::map<std::pair<DeviceTypeId, std::int64_t>, LayerSums> known;  // Key: type and number of samples.
   std::vector<std::vector<const LayerSums*>> sums(count);
   std::vector<std::vector<StageShare>> devices(input.cluster.devices.size());
   const Recomputation recomputation = recomputations(input.options, input.model).front();

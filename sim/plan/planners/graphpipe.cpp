@@ -1,5 +1,5 @@
-// Stages of a graph by GraphPipe's partitioner: branches side by side, the least time of the slowest stage, and then as
-// few micro-batches in flight as can be.
+// A graph of stages by GraphPipe's partitioner: parallel branches, the least time of the slowest stage, and then the
+// fewest micro-batches in flight.
 
 #include "sim/plan/graph/partition.hpp"
 #include "sim/plan/graph/planning.hpp"

@@ -1,11 +1,11 @@
-// Each layer's forward, input gradient and weight gradient as tasks of their own, on whichever device ends first with
-// them: longest processing time first (Graham, SIAM J. Appl. Math. 17 (1969)). The next micro-batch may come as soon as
-// the busiest device is through.
+// Each layer's forward, input gradient and weight gradient are separate tasks, each on the device that ends it first:
+// longest processing time first (Graham, SIAM J. Appl. Math. 17 (1969)). The next micro-batch may start when the
+// busiest device is done.
 //
-// F of layer l waits for F of l - 1; dX and dW of l for dX of l + 1, at the end for the loss, which F of the last layer
-// makes; dW also for the input of the layer. What a layer keeps beside its input goes from F to dX; all that it keeps
-// where it has no dW. Once in an iteration the weights are updated where dW is, and go to the devices of F and dX.
-// Nothing waits for them: gradients are delayed.
+// F of layer l waits for F of l - 1; dX and dW of l wait for dX of l + 1, or at the end for the loss, which F of the
+// last layer computes; dW also waits for the input of the layer. F sends dX the stash without the input of the layer,
+// or the whole stash if the layer has no dW. Once in an iteration the device of dW updates the weights and sends them
+// to the devices of F and dX. No task waits for them, so gradients are delayed.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// Stages, replicas of stages and their servers by PipeDream's dynamic programme, level by level.
+// Stages, replicas of stages and their servers by PipeDream's dynamic program, level by level.
 
 #include <fmt/format.h>
 

@@ -60,7 +60,7 @@ spp::Problem problem_of(const PlannerInput& input, const std::vector<DeviceId>& 
   for (int r = 1; r <= std::min(static_cast<int>(line.size()), size); r *= 2) p.replicas.push_back(r);
   const ModelGraph& model = input.model;
   std::map<std::pair<DeviceTypeId, int>, std::pair<std::vector<double>, std::vector<double>>>
-      sums;  // By type and replicas.
+      sums;  // Key: type and number of replicas.
   for (const DeviceId d : line) {
     auto &forward = p.forward.emplace_back(), &backward = p.backward.emplace_back();
     const DeviceTypeId type = input.cluster.devices[d].type;

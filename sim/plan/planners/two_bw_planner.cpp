@@ -1,6 +1,6 @@
-// PipeDream-2BW, algorithm 1: every width, depth and micro-batch size, with and without recomputation, on stages with
-// as equal work as the layers allow; the highest throughput of what fits. Replicas of a stage lie side by side. Where
-// devices differ, stages take them in their order, or type by type, and the layers are cut for what each stage gets.
+// PipeDream-2BW, algorithm 1: tries every width, depth and micro-batch size, with and without recomputation, on stages
+// with work as equal as the layers allow, and takes the highest throughput that fits. Replicas of a stage are on
+// consecutive devices. If devices differ, stages take them in their order or type by type, and the cuts consider this.
 
 #include <fmt/format.h>
 
@@ -204,7 +204,7 @@ class Search {
       stage.seconds = std::max(stage.seconds, own.seconds[to] - own.seconds[from]);
     }
     stage.received = sums.crossing[from], stage.sent = sums.crossing[to];
-    // Where the whole stage recomputes, the formulas know; only the inside of attentions is a matter of layers.
+    // The formulas of the paper include full recomputation of a stage; selective recomputation depends on the layers.
     const bool selective = candidate.recompute == Recomputation::Selective;
     for (std::size_t l = from; l < to; ++l)
       stage.memory += layer_memory(input_.model, LayerId{l}, selective ? Recomputation::Selective : Recomputation::None,
