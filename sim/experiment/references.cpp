@@ -39,7 +39,7 @@ class Expander {
     Value base = *value.find("base");
     for (const auto& m : value.members)
       if (!stands_beside_base(m.key))
-        problems_.add(m.where, path + "." + m.key, fmt::format("'{}' cannot stand beside 'base'", m.key),
+        problems_.add(m.where, path + "." + m.key, fmt::format("'{}' cannot be next to 'base'", m.key),
                       fmt::format("write it under override: {{{}: ...}}", m.key), "beside-base");
     expand(base, path + ".base", depth + 1);
     if (const Value* overrides = value.find("override"); overrides && base.is_map()) {

@@ -82,7 +82,7 @@ const MapSpec run_fields{
             integer("micro_batches", 1, 1 << 20)
                 .doc("Micro-batches in one iteration, of the largest size that a stage uses."),
             integer("iterations", 1, 1e6).fallback("3").doc("Iterations, back to back."),
-            boolean("overlap").fallback("true").doc("Communication beside computation; false: in its way."),
+            boolean("overlap").fallback("true").doc("Whether communication overlaps with computation."),
             choice("transfers", {"rendezvous", "eager"})
                 .fallback("rendezvous")
                 .doc("A send waits for its receive (NCCL), or goes at once. With overlap, receives are posted early, "

@@ -7,7 +7,7 @@
 
 namespace stagecraft {
 
-/// Numbers the pairs of replicas of neighbouring stages that have samples in common: edge by edge, then by the replica
+/// Numbers the pairs of replicas of neighboring stages that have samples in common: edge by edge, then by the replica
 /// that sends activations, then by the one that receives them. There are at most as many pairs as messages.
 class ReplicaPairs {
  public:

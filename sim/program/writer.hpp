@@ -60,7 +60,7 @@ class ProgramWriter {
   Program finish() { return std::move(program_); }
 
  private:
-  /// Streams and routes between two replicas of neighbouring stages; [0] for activations, [1] for gradients.
+  /// Streams and routes between two replicas of neighboring stages; [0] for activations, [1] for gradients.
   struct Channel {
     std::int32_t route[2] = {-1, -1};
     StreamId send[2], receive[2];

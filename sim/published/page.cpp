@@ -247,9 +247,8 @@ std::string reproduced_html(std::span<const Reproduction> all) {
       "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
       "<meta name=\"viewport\" content=\"width=device-width\"><title>Published and ours</title><style>{}</style></head>"
-      "<body><h1>Published and ours</h1><p class=\"soft\">In each cell the published figure in grey and ours beside "
-      "it; "
-      "what is missed in red, with the reason below. In the plots the band is how far ours may be.</p>{}",
+      "<body><h1>Published and ours</h1><p class=\"soft\">Each cell has the published figure in gray and ours next to "
+      "it; missed figures are red, with the reason below. In the plots the band is how far ours may be.</p>{}",
       kStyle, summary_html(all));
   for (const Reproduction& r : all) text += publication_html(r);
   return text + "</body></html>\n";

@@ -23,7 +23,7 @@ const config::MapSpec& setting_fields() {
   using namespace config;
   static const MapSpec spec{.title = "A scenario, and what is changed in it.",
                             .fields = {
-                                text("scenario").optional().doc("File beside this one."),
+                                text("scenario").optional().doc("File next to this one."),
                                 table("set", any("value")).optional().doc("Paths of the scenario, as --set has them."),
                             }};
   return spec;
@@ -98,7 +98,7 @@ Setting read_setting(const Value& from, Problems& problems) {
   if (const Value* scenario = from.find("scenario")) {
     setting.scenario = find_file(FileKind::Scenario, scenario->text, scenario->where.file);
     if (setting.scenario.empty())
-      problems.add(scenario->where, "scenario", fmt::format("there is no file '{}' beside this one", scenario->text),
+      problems.add(scenario->where, "scenario", fmt::format("there is no file '{}' next to this one", scenario->text),
                    "write a path from this file, with .yaml", "reference");
   }
   if (const Value* set = from.find("set")) setting.set = set->members;

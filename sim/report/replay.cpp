@@ -40,7 +40,7 @@ std::string replay_text(const Replay& replay, std::size_t width, const std::stri
   text += "\n";
   if (!replay.changed) return text;
   text += label("order") + fmt::format("as on {}; on ideal ", replay.backend);
-  if (replay.was_first == 0) return text + "it is another behind the first\n";
+  if (replay.was_first == 0) return text + "it differs after the first row\n";
   return text + fmt::format("the first was {}: {} there, {} on {}\n", first, to_text(before), replayed_text(after),
                             replay.backend);
 }

@@ -140,9 +140,10 @@ std::string summary_text(const Program& program, const Report& report, const Clu
   for (const DeviceId d : report.devices.ids()) {
     const MemoryPeak& m = report.devices[d].memory;
     if (!m.fits())
-      text += fmt::format("warning: {} would need {} more memory{} with the messages that are on their way\n",
-                          cluster.devices[d].name, to_text(m.total - m.capacity),
-                          m.reserved.value > 0 ? fmt::format(" beside the {} reserved", to_text(m.reserved)) : "");
+      text +=
+          fmt::format("warning: {} would need {} more memory{} with the messages that are on their way\n",
+                      cluster.devices[d].name, to_text(m.total - m.capacity),
+                      m.reserved.value > 0 ? fmt::format(" in addition to the {} reserved", to_text(m.reserved)) : "");
   }
   return text;
 }

@@ -287,7 +287,7 @@ const char* help_for(int level) {
     case 4:
       return "an op of the cycle has to move before the op that waits for it";
     case 6:
-      return "move a receive behind the send that its peer waits for, group neighbouring messages, or use a stream for "
+      return "move a receive after the send that its peer waits for, group neighboring messages, or use a stream for "
              "each peer and direction";
     case 7:
       return "use an order with fewer micro-batches in flight, recompute, or more stages";

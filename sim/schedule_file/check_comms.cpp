@@ -92,7 +92,7 @@ class CommsCheck {
     if (a.is_send() && op.index > p.index)
       bad("send-before-op", p, fmt::format("it stands before {}, which makes what it sends", to_text(at(op))));
     if (!a.is_send() && op.index < p.index)
-      bad("receive-after-use", p, fmt::format("it stands behind {}, which needs what it receives", to_text(at(op))));
+      bad("receive-after-use", p, fmt::format("it comes after {}, which needs what it receives", to_text(at(op))));
   }
 
   /// Reports an op whose input comes from another rank without a message.

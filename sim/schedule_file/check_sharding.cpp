@@ -71,7 +71,7 @@ class ShardCheck {
     if (code == "unshard-twice") return "the weights of the stage are gathered already";
     if (code == "reshard-twice") return "the weights of the stage are not gathered";
     if (code == "reduce-twice") return "the gradients of the stage were reduced already";
-    if (code == "reduce-early") return "a backward of the stage comes behind it, so its gradient is left out";
+    if (code == "reduce-early") return "a backward of the stage comes after it, so its gradient is not reduced";
     return "the weights of the stage are sharded here; UNSHARD has to come first";
   }
 

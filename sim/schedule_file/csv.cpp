@@ -79,7 +79,7 @@ struct CellFault {
 
 CellFault fault_of(std::string_view cell) {
   if (const auto action = parse_action(cell); action && action->kind == ActionKind::Update)
-    return {fmt::format("'{}' is an update; each is put behind the last backward of its stage by itself", cell),
+    return {fmt::format("'{}' is an update; updates are added after the last backward of each stage", cell),
             cell_help()};
   std::string_view ops = cell;
   if (ops.starts_with('(') && ops.ends_with(kOverlapEnd)) ops = ops.substr(1, ops.size() - 1 - kOverlapEnd.size());

@@ -114,7 +114,7 @@ void check_overlaps(const CsvFile& csv, std::vector<ScheduleProblem>& problems) 
     }
   }
   if (count == 0) return;
-  first.message = "OVERLAP_F_B is for a forward and a backward, and PyTorch runs what it has one behind the other";
+  first.message = "OVERLAP_F_B is for a forward and a backward; PyTorch runs its ops here one after the other";
   if (count > 1) first.message += fmt::format("; and {} more like this", count - 1);
   problems.push_back(std::move(first));
 }

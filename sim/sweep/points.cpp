@@ -108,7 +108,7 @@ std::vector<Point> points_of(const Sweep& sweep, std::vector<Diagnostic>& warnin
     if (!used[e] && !sweep.exclude[e].empty())
       warnings.push_back({sweep.exclude[e].front().where,
                           fmt::format("exclude[{}]", e),
-                          "no point has these values, so nothing is left out",
+                          "no point has these values, so nothing is excluded",
                           {},
                           "exclude"});
 

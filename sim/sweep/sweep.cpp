@@ -181,7 +181,7 @@ void read_sets(const std::vector<std::string>& sets, Sweep& sweep, Problems& pro
 const config::MapSpec& sweep_fields() {
   using namespace config;
   static const MapSpec spec{
-      .title = "Many questions: a scenario, and what of it is varied.",
+      .title = "A sweep: a scenario and the values that vary.",
       .fields = {
           choice("schema", {"sweep/1"}).doc("Kind and version of the file."),
           text("title").fallback("\"\"").doc("One line for people."),
@@ -195,7 +195,7 @@ const config::MapSpec& sweep_fields() {
               .doc("One more axis: each item sets several paths at once, the same in all items."),
           list("exclude", table("values", any("value")))
               .optional()
-              .doc("Points of the axes that have all values of one of these are left out."),
+              .doc("Omits the points of the axes that have all values of one of these."),
           list("also", table("values", any("value")))
               .optional()
               .doc("Points in addition to the axes; each is the scenario with these values."),

@@ -27,7 +27,9 @@ const MapSpec sgd_fields{"Plain gradient descent.", {coupled_decay()}};
 const MapSpec momentum_fields{
     "Gradient descent with momentum.",
     {real("momentum", 0, 1).fallback("0.9").doc("How much of the momentum stays at each step."),
-     real("dampening", 0, 1).fallback("0").doc("How much of each gradient, but the first, is left out."),
+     real("dampening", 0, 1)
+         .fallback("0")
+         .doc("Share of each gradient but the first that does not enter the momentum."),
      coupled_decay()}};
 const MapSpec adam_fields{"Adam.", adam_like(coupled_decay())};
 const MapSpec adamw_fields{"Adam with the weight decay apart.",

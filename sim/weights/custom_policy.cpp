@@ -57,7 +57,7 @@ const config::MapSpec fields{
     .title = "Any point in the space of policies.",
     .fields = {choice("forward_weights", words(kForward))
                    .fallback("current")
-                   .doc("The newest version, one update behind, the same on every stage, or a prediction."),
+                   .doc("The newest version, one update older, the same on every stage, or a prediction."),
                choice("backward_weights", words(kBackward))
                    .fallback("current")
                    .doc("The newest version, the forward's own, a prediction, or the forward's, reconstructed."),

@@ -58,7 +58,7 @@ std::vector<Argument> check_arguments() {
       {"--streams", Kind::Text,
        "Look for deadlocks with one queue of messages for: single, a rank; pair, each of its peers; direction, "
        "activations and gradients of each"},
-      {"--grouped", Kind::Flag, "With --streams: neighbouring messages of a stage are one batch"},
+      {"--grouped", Kind::Flag, "With --streams: neighboring messages of a stage are one batch"},
       {"--messages", Kind::Text,
        "With --streams: where an order without messages gets them: lowered, just-in-time or prefetch (default: "
        "lowered)"},

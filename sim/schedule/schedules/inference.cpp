@@ -11,7 +11,7 @@ void order(const ScheduleInput&, StageId, int micro_batches, OpList& ops) {
 
 extern const ScheduleDef inference{
     .name = "inference",
-    .summary = "Forward only, one micro-batch behind the other",
+    .summary = "Forward only, one micro-batch after the other",
     .source = "Hu et al., PipeEdge, DSD 2022",
     .trains = false,
     .stage = order,

@@ -305,7 +305,7 @@ TEST_CASE("published: a wrong file is refused with its reason") {
   CHECK(problem_of("  - {name: a, figure: bubble, scenario: two.yaml, why: z, columns: [{name: x}], rows: [{name: r, "
                    "values: [1]}]}\n") == "no row is missed that says nothing itself");
   CHECK(problem_of("  - {name: a, figure: bubble, scenario: no.yaml, columns: [], rows: []}\n") ==
-        "there is no file 'no.yaml' beside this one");
+        "there is no file 'no.yaml' next to this one");
   CHECK(problem_of("  - {name: a, figure: buble, scenario: two.yaml, columns: [], rows: []}\n").find("buble") !=
         std::string::npos);
 }

@@ -56,7 +56,7 @@ int execute(const Arguments& a) {
 
 extern const Command reproduce{
     .name = "reproduce",
-    .summary = "Run what was published and put our figures beside it",
+    .summary = "Reproduce published results and compare our figures with them",
     .group = "Run",
     .example = "stagecraft reproduce zero-bubble --html published.html",
     .arguments = {{"NAME", Argument::Kind::List, "Folders of scenarios/papers, or files; without one, all of them"},

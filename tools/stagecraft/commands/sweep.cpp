@@ -103,7 +103,7 @@ extern const Command sweep{
     .group = "Run",
     .example = "stagecraft sweep scenarios/sweeps/schedules.yaml --out schedules.db",
     .arguments =
-        {{"FILE", Argument::Kind::Text, "Sweep: a scenario, and what of it is varied", {}, true},
+        {{"FILE", Argument::Kind::Text, "Sweep: a scenario and the values that vary", {}, true},
          {"--list", Argument::Kind::Flag, "Print the points and run none"},
          {"--only", Argument::Kind::List, "path=value: points that have it; of one path any, of several paths all"},
          {"-s,--set", Argument::Kind::List, "path=value, for every point; may be repeated"},
