@@ -42,7 +42,7 @@ PlannedExperiment plan_experiment(const Experiment&);
 CompiledExperiment compile(PlannedExperiment);
 CompiledExperiment compile(const Experiment&);
 
-/// Runs it on a backend of the catalogue. `one_thread`: a real run executes in the order of the program.
+/// Runs it on a backend of the catalog. `one_thread`: a real run executes in the order of the program.
 Timeline execute(const CompiledExperiment&, const std::string& backend, bool one_thread = false);
 
 /// Runs it and measures the timeline.

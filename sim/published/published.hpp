@@ -68,7 +68,7 @@ struct PublishedTable {
 struct Published {
   std::string file, name;  ///< `name`: of the folder.
   std::string title, source;
-  std::vector<std::string> assumed;  ///< What had to be, because it is not published or not modelled.
+  std::vector<std::string> assumed;  ///< What had to be, because it is not published or not modeled.
   std::vector<PublishedTable> tables;
 };
 

@@ -61,7 +61,7 @@ struct RankInput {
   int rank, ranks, chunks, micro_batches;
 };
 
-/// One entry of the catalogue: one file in sim/schedule/schedules/.
+/// One entry of the catalog: one file in sim/schedule/schedules/.
 ///
 /// It has one of three functions: the order of one stage, the order of one rank (with the stages where `placement` puts
 /// them), or the whole schedule of one iteration (of `in.iterations` when it does not flush). build_schedule() adds

@@ -21,7 +21,7 @@ struct ScheduleTableOptions {
   SortKey by = SortKey::Period;   ///< Time: the rows with the shortest makespan are replayed; else the shortest period.
 };
 
-/// Every schedule on the model, the devices and the micro-batches of an experiment, in the order of the catalogue or of
+/// Every schedule on the model, the devices and the micro-batches of an experiment, in the order of the catalog or of
 /// the names. The scenario's own keeps its options. Another lies on the same devices, with as many stages on each as
 /// the scenario has, or with as few as make it what it is, and uses the scenario's weights policy where it goes with
 /// it, else its own. What cannot run is a row with its reason. `progress` hears of each.

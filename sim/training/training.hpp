@@ -8,9 +8,9 @@
 
 namespace stagecraft {
 
-/// What is learnt, and how; read by backends that really compute.
+/// What is learned, and how; read by backends that really compute.
 struct Training {
-  std::string task = "teacher";  ///< Name in the catalogue of tasks.
+  std::string task = "teacher";  ///< Name in the catalog of tasks.
   OptimizerRule optimizer;
   std::uint64_t seed = 1;  ///< Seed of the initial weights and of the data.
   bool slots = false;      ///< Gradients of micro-batches are kept apart and added in micro-batch order at the update.

@@ -6,13 +6,13 @@ const HUES = 24, INK_ON_HUE = '#111';
 
 const PALETTE = ['background', 'ink', 'dim', 'line', 'idle', 'strong', 'resident', 'stash', 'traffic', 'change', ...KINDS];
 
-/** A message has the colour of what it carries. */
+/** A message has the color of what it carries. */
 function colourKind(op) {
   if (op.kind === 'send' || op.kind === 'receive') return op.text.endsWith('F') ? 'forward' : 'backward';
   return op.kind;
 }
 
-/** The number of each span's colour, the colours, and the inks of labels on them. */
+/** The number of each span's color, the colors, and the inks of labels on them. */
 function colouring(run, byMicro, palette) {
   if (byMicro) {
     const colours = Array.from({ length: HUES }, (_, k) => `hsl(${Math.round((k * 137.508) % 360)} 58% 66%)`);
@@ -181,7 +181,7 @@ function drawMemory(context, scene, row, y, most) {
     context.fillRect(LEFT, bottom - tall(row.memory.resident), until, tall(row.memory.resident));
     const steps = (colour, base, size) => {
       context.fillStyle = colour;
-      for (let p = 0, q; p < until; p = q) {  // equal neighbours are one box
+      for (let p = 0, q; p < until; p = q) {  // equal neighbors are one box
         for (q = p + 1; q < until && size[q] === size[p] && base(q) === base(p); ++q);
         const low = tall(base(p));
         context.fillRect(LEFT + p, bottom - low - tall(size[p]), q - p, tall(size[p]));

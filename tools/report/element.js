@@ -27,7 +27,7 @@ function fitted(context, text, width) {
   return text.slice(0, keep) + '\u2026';
 }
 
-/** Colours of the style sheet, as they are now. */
+/** Colors of the style sheet, as they are now. */
 function coloursOf(names) {
   const style = getComputedStyle(document.documentElement);
   return Object.fromEntries(names.map(name => [name, style.getPropertyValue('--' + name).trim()]));

@@ -24,7 +24,7 @@ function changeText(value, base, isShare) {
   return `${sign(value / base - 1)}${Math.abs(100 * (value / base - 1)).toFixed(1)} %`;
 }
 
-/** About `count` round times between two, each with digits enough to tell it from its neighbours. */
+/** About `count` round times between two, each with digits enough to tell it from its neighbors. */
 function ticks(from, to, count) {
   const rough = (to - from) / Math.max(1, count), power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].find(m => m * power >= rough * (1 - 1e-9)) * power;

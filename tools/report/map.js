@@ -1,6 +1,6 @@
-// The map: a colour for each pair of settings. A drawing returns what a pointer or a key can reach: [{x, y, point, text}].
+// The map: a color for each pair of settings. A drawing returns what a pointer or a key can reach: [{x, y, point, text}].
 
-/** How low and how high the colours of a map reach: by factors where values differ much. */
+/** How low and how high the colors of a map reach: by factors where values differ much. */
 function colourScale(cells) {
   const known = cells.map(c => c.value).filter(v => !Number.isNaN(v)), low = known.reduce((a, v) => Math.min(a, v), Infinity), high = known.reduce((a, v) => Math.max(a, v), -Infinity);
   const factors = low > 0 && high / low > 20, at = factors ? Math.log : v => v;
@@ -83,6 +83,6 @@ function drawRamp(context, width, scale, metric, palette) {
   context.fillText(low, from - 6, 9);
   for (let k = 0; k < wide; ++k) {
     context.fillStyle = `rgb(${rampColour(k / (wide - 1))})`;
-    context.fillRect(from + k, 3, Math.min(2, wide - k), 12);  // Neighbours overlap, or seams would show on some screens.
+    context.fillRect(from + k, 3, Math.min(2, wide - k), 12);  // Neighbors overlap, or seams would show on some screens.
   }
 }

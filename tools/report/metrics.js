@@ -20,7 +20,7 @@ function metricOf(name) {
   const [title, better, as] = METRICS[name] ?? [name, -1];
   return { name, title, better, unit: unitOf(name, as) };
 }
-/** What a page opens on: the loss where all that ran have learnt, else the time, or the rate where points differ in their samples. */
+/** What a page opens on: the loss where all that ran have learned, else the time, or the rate where points differ in their samples. */
 function firstMetric(sweep) {
   const values = name => sweep.metrics.find(m => m.name === name)?.values.filter((_, i) => sweep.ran[i]) ?? [];
   const learns = values('final_loss').length > 0 && values('final_loss').every(v => !Number.isNaN(v));

@@ -1,4 +1,4 @@
-// Places and colours of values.
+// Places and colors of values.
 
 /** Round steps that cover low..high: about `count` of them, as numbers. */
 function roundSteps(low, high, count) {
@@ -32,7 +32,7 @@ function places(axis, values) {
   return sizes.map(v => (at(v) - at(sizes[0])) / (at(sizes.at(-1)) - at(sizes[0])));
 }
 
-/** Dark blue to light yellow, lighter all the way, so that it can be read without telling red from green, and in grey. */
+/** Dark blue to light yellow, lighter all the way, so that it can be read without telling red from green, and in gray. */
 const RAMP = [[16, 32, 84], [62, 74, 122], [116, 116, 124], [180, 158, 104], [250, 226, 92]];
 function rampColour(part) {
   const at = Math.min(Math.max(part, 0), 1) * (RAMP.length - 1), k = Math.min(Math.floor(at), RAMP.length - 2);
@@ -46,7 +46,7 @@ function luminance(rgb) {
 /** The ink with the greater contrast; both contrasts are equal at sqrt(1.05 * 0.05) - 0.05. */
 function inkOn(rgb) { return luminance(rgb) > 0.179 ? '#000' : '#fff'; }
 
-/** Colours that colour-blind people tell apart (Okabe and Ito, Color Universal Design, 2008); a second mark tells them too. */
+/** Colors that color-blind people tell apart (Okabe and Ito, Color Universal Design, 2008); a second mark tells them too. */
 const SERIES = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d55e00', '#8c7a00'];
 const SHAPES = ['circle', 'square', 'triangle', 'diamond', 'cross'], DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3]];
 function seriesStyle(k) {

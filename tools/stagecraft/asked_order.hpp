@@ -12,7 +12,7 @@
 
 namespace stagecraft::commands {
 
-/// A schedule of the catalogue on -p ranks, -m micro-batches and -v chunks, with --set for its options.
+/// A schedule of the catalog on -p ranks, -m micro-batches and -v chunks, with --set for its options.
 struct NamedSchedule {
   const ScheduleDef* def;
   std::optional<config::Value> options;

@@ -20,7 +20,7 @@ void refuse_idle(const Arguments&);
 void refuse_idle(const Arguments&, const CsvFile&, const FileCheckOptions&);
 
 /// Level 9: every backward uses the weights of its forward when the stages are updated every `update_every`
-/// micro-batches without a drain, under a policy of the catalogue. Predictions are taken as right.
+/// micro-batches without a drain, under a policy of the catalog. Predictions are taken as right.
 std::vector<ScheduleProblem> check_versions(const CheckedFile&, const std::string& policy, int update_every);
 
 /// Checks an order in PyTorch's text as the arguments ask, level 9 included; InputError where they do not fit it.

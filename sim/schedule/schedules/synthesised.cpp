@@ -162,7 +162,7 @@ class ScheduleSynthesis {
     return r;
   }
 
-  /// Evaluates schedules of the catalogue; returns all orders that the search may start from.
+  /// Evaluates schedules of the catalog; returns all orders that the search may start from.
   std::vector<Rows> starting_orders() {
     std::vector<Rows> rows;
     const auto add = [&](const SeedOrder& seed) {

@@ -16,7 +16,7 @@ struct SeedOrder {
   bool as_known = true;  ///< Made with its default options.
 };
 
-/// Every synchronous schedule of the catalogue that fits the plan, with its defaults and with other values of some
+/// Every synchronous schedule of the catalog that fits the plan, with its defaults and with other values of some
 /// options: schedules with a limit of memory also with as many activations as a rank has room for.
 std::vector<SeedOrder> library_seeds(const ScheduleInput&, double activations = kInfinity);
 
