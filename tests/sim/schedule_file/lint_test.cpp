@@ -53,8 +53,8 @@ TEST_CASE("cells of OVERLAP_F_B that are not a forward and a backward are a warn
   const auto found = warnings("0F0,(0F1;0F2)OVERLAP_F_B,(0B0;0B1)OVERLAP_F_B,0B2\n");
   REQUIRE(found.size() == 1);
   CHECK(to_text(found[0]) ==
-        "overlap: rank 0, column 1, 0F2: OVERLAP_F_B is for a forward and a backward, and PyTorch runs what it has one "
-        "behind the other; and 1 more like this");
+        "overlap: rank 0, column 1, 0F2: OVERLAP_F_B is for a forward and a backward; PyTorch runs its ops here one "
+        "after the other; and 1 more like this");
 }
 
 TEST_CASE("messages without UNSHARD are a warning") {
