@@ -177,7 +177,7 @@ std::vector<Setting> read_settings(const Value* list, Problems& problems) {
   return settings;
 }
 
-/// Whoever misses says why, and whoever says why misses.
+/// Requires a reason for every row that is missed, and a miss in every row that has a reason.
 void check_reasons(const PublishedTable& t, const Value& from, Problems& problems) {
   bool of_table = false;
   for (std::size_t r = 0; r < t.rows.size(); ++r) {

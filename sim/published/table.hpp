@@ -7,7 +7,7 @@
 
 namespace stagecraft {
 
-/// Each table with published figures above ours, the reasons of those that are missed, and the count.
+/// Each table with published figures above ours, the reasons for missed figures, and the count.
 std::string to_text(const Reproduction&);
 
 /// One line for each publication.

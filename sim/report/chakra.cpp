@@ -78,7 +78,7 @@ class Writer {
     node_[id] = next_[own]++;
     std::string bytes;
     pbf_writer node(bytes);
-    // Nodes that are ready start in the order of their ids, which is that of the program.
+    // Nodes that are ready start in the order of their ids, which is the order of the program.
     node.add_uint64(kId, node_[id]);
     node.add_string(kName, to_text(p_, id));
     node.add_enum(kType, type(i.kind));

@@ -35,7 +35,7 @@ struct ChoiceTable {
   int samples = 0;
   int plans = 0, simulated = 0, unfit = 0;  ///< Plans, their simulations, and simulations that exceeded memory.
   int too_large = 0;                        ///< Plans whose weights alone exceed the memory of a device.
-  Bytes least_memory;                       ///< The least that the fullest device of one of those plans needs.
+  Bytes least_memory;                       ///< Smallest need of the fullest device among the `too_large` plans.
   bool cut_short = false;                   ///< Some choices that could be better were not simulated.
   Seconds own;                              ///< Period of the scenario as it is written; 0 where it cannot run.
   std::optional<Replayed> own_replayed;     ///< Makespan and period of the scenario as written, with contention.

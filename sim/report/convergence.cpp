@@ -101,7 +101,7 @@ std::string end_table(const Convergence& c) {
                       c.methods));
 }
 
-/// A method with its standing for one target, and that of the first method.
+/// A method with its standing for one target, and the standing of the first method.
 struct MethodStanding {
   std::string name;
   bool is_first = false;

@@ -217,7 +217,7 @@ class Drawing {
   double length_ = 0;
 };
 
-/// What the colors of the boxes mean, of those that are there.
+/// The legend: what the colors of the boxes that are drawn mean.
 void legend(std::string& text, std::span<const Strip> strips, double top) {
   bool there[std::size(kFill)] = {};
   for (const Strip& s : strips)

@@ -104,7 +104,7 @@ class Accounting {
       cause(idle, cuts_[k - 1], cuts_[k] <= emptied, phases_[n]) += Seconds{cuts_[k] - cuts_[k - 1]};
   }
 
-  /// The messages that n waits for, and those before them where they share its stream with it.
+  /// Collects the messages that n waits for, and earlier messages of the same stream.
   void collect(InstructionId n, double from) {
     messages_.clear();
     std::vector<InstructionId>& left = left_;

@@ -12,7 +12,7 @@ namespace stagecraft {
 std::vector<std::vector<double>> link_use(const Program&, const Timeline&, const Cluster&, const Report&, int parts);
 
 /// The link of memory that an instruction shares with other devices, and what it reads and writes there, as bytes of
-/// copies, which do both with each: the bandwidth of such a link is that of copies.
+/// copies, because a copy reads and writes each byte and the bandwidth of such a link is the bandwidth of copies.
 struct MemoryUse {
   LinkId link;  ///< Not valid: none.
   double bytes = 0;

@@ -18,7 +18,7 @@ struct PlanRow {
   std::string bound_reason;
   Seconds least;  ///< Lower bound on the simulated time of any plan with such micro-batches; 0 where none is known.
   std::string least_reason;
-  Seconds makespan, period;          ///< Simulated; the period is that of one iteration.
+  Seconds makespan, period;          ///< Simulated; the period is the time of one iteration.
   std::optional<Replayed> replayed;  ///< Makespan and period with contention.
   Seconds each;                      ///< Simulated period of one micro-batch.
   Bytes memory;                      ///< Simulated peak of the fullest device.

@@ -167,7 +167,7 @@ Table printed(const ScheduleTable& table) {
   return make_table<Row>(columns, table.rows, [](const Row& r) { return r.ran() ? "" : "- " + r.why_not; });
 }
 
-/// How much shorter its period is than that of the scenario's own schedule.
+/// How much shorter its period is than the period of the scenario's own schedule.
 std::string against_own(const ScheduleTable& table, const ScheduleRow& r) {
   const auto own = std::find_if(table.rows.begin(), table.rows.end(),
                                 [&](const ScheduleRow& o) { return o.name == table.own && o.ran(); });

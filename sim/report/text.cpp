@@ -43,7 +43,7 @@ std::string device_table(const Report& report, const Cluster& cluster) {
   return text;
 }
 
-/// Why devices do not compute, as shares of the whole run, mean over those that are used; the largest first.
+/// Why devices do not compute: shares of the whole run, mean over used devices, the largest first.
 std::string idle_text(const Report& report) {
   using Part = std::pair<const char*, Seconds IdleTimes::*>;
   constexpr Part kParts[] = {{"start-up", &IdleTimes::start_up},    {"drain", &IdleTimes::drain},

@@ -20,7 +20,7 @@ struct Pair {
 
 /// How far a simulation is from a real run, from the second iteration on.
 struct Validation {
-  Pair iteration;                  ///< Seconds from the end of an iteration to that of the next.
+  Pair iteration;                  ///< Seconds from the end of an iteration to the end of the next.
   std::vector<double> iterations;  ///< Every measured iteration.
   bool instructions_timed = true;  ///< Otherwise memory is all that follows.
   std::vector<Pair> kinds;         ///< Seconds of one instruction of each kind: F, B, ..., and messages.

@@ -72,7 +72,7 @@ class UnitTimes {
       weights_began_;  ///< [rank]: when the run of W before its next op began; kNever when there is none.
 };
 
-/// Reports the first op whose column does not come after that of its input, and how many such ops there are.
+/// Reports the first op whose column does not come after the column of its input, and how many such ops there are.
 void check_columns(const CsvFile& csv, const Chains& chains, std::vector<ScheduleProblem>& problems) {
   std::vector<int> column(chains.outputs(), 0);
   const auto each = [&](auto&& visit) {

@@ -29,9 +29,9 @@ struct CandidateOptions {
 
 struct Candidates {
   std::vector<Candidate> list;  ///< Shortest bound first.
-  int plans = 0;                ///< All plans tried, with those whose weights do not fit or that do not exist.
+  int plans = 0;                ///< All plans tried, even if their weights do not fit or they do not exist.
   int too_large = 0;            ///< Plans whose weights, gradients and optimizer state alone exceed a device.
-  Bytes least_memory;           ///< The least that the fullest device of one of those plans needs for them.
+  Bytes least_memory;           ///< Smallest need of the fullest device among the `too_large` plans.
   bool cut_short = false;       ///< Some plans were too large to simulate.
 };
 

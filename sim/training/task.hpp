@@ -11,7 +11,7 @@
 
 namespace stagecraft {
 
-/// Samples to learn from, and what should come out: the same for the same seed, whoever asks and in which order. May be
+/// Samples to learn from and their targets. The seed alone decides them, not who asks or in which order. May be
 /// asked by several threads at once.
 class Dataset {
  public:

@@ -9,7 +9,7 @@ namespace stagecraft {
 
 /// Where a stage stands, as the formulas of the papers count.
 struct StagePlace {
-  int stage = 0;          ///< k: stages on the longest path less those from here on; 0 at the input of a chain.
+  int stage = 0;          ///< k: stages on the longest path minus stages from here on; 0 at the input of a chain.
   int depth = 1;          ///< D: stages on the longest path.
   int micro_batches = 1;  ///< T: micro-batches of one update.
 };

@@ -9,7 +9,7 @@ namespace stagecraft {
 /// Whether its stages do single tasks (StageTask), which share one copy of a layer's weights on each device.
 bool has_tasks(const Plan&);
 
-/// What a rule asks of each stage of such a plan. The versions of a layer on a device are those from its newest back to
+/// What a rule asks of each stage of such a plan. A device holds the versions of a layer from its newest back to
 /// the oldest that an input gradient there will read. They stand with the input gradient, else with the forward, else
 /// with the weight gradient, and the other tasks of the layer on the device have none of their own.
 /// InputError for rules that count the stages of a pipeline. O(ops).

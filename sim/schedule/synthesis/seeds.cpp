@@ -35,7 +35,7 @@ std::vector<std::string> variants(const ScheduleDef& def, const Plan& plan, doub
   if (!def.fields) return sets;
   const int micros = plan.micro_batches(StageId{0}), size = plan.stages.front().micro_batch_size;
   if (def.fields->find("memory")) {
-    // An activation is that of one stage, so 1F1B keeps as many of them as there are stages.
+    // An activation belongs to one stage, so 1F1B keeps as many activations as there are stages.
     if (std::isfinite(activations) && activations > 0)
       sets.push_back(fmt::format("memory={}", activations / plan.stage_count()));
     for (const double memory : {0.5, 0.75, 1.25, 1.5, 2.0, 3.0, 4.0}) sets.push_back(fmt::format("memory={}", memory));

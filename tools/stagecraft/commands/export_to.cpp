@@ -60,7 +60,7 @@ struct Order {
   int slices;  ///< Slices of a sequence if micro-batches are slices; else 1.
 };
 
-/// Other orders would lose what makes them when they are written as one step of PyTorch.
+/// Refuses schedules that do not flush or do not train, because one step of PyTorch cannot express them.
 void require_training_step(const ScheduleDef& def) {
   if (!def.flushes)
     throw InputError(
