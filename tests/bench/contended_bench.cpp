@@ -46,7 +46,7 @@ struct TrafficPattern {
   }
 };
 
-/// One replica, emitted so that everything comes behind what it waits for.
+/// One replica, emitted so that every instruction comes after the ones that it waits for.
 class Pipeline {
  public:
   Pipeline(const TrafficPattern& work, std::uint32_t replica, test::ProgramBuilder& builder)

@@ -93,7 +93,7 @@ int main(int argc, char** argv) {
   char** const names = argv + (unequal ? 4 : 3);
   for (const ScheduleDef* def : schedules::all()) {
     const std::string name(def->name);
-    if (name == "csv" || name == "synthesised") continue;  // A file as it is; as long as it is told to search.
+    if (name == "csv" || name == "synthesised") continue;  // From a file; as long as its search may be.
     if (names < argv + argc && std::none_of(names, argv + argc, [&](const char* asked) { return name == asked; }))
       continue;
     if (!test::takes(*def, p, m) || !test::takes(*def, 2 * p, m) || !test::takes(*def, p, 2 * m)) {

@@ -71,7 +71,7 @@ double last_loss(const Method& method, Training training, int updates, int seed)
   return sum / 4;
 }
 
-/// The share of the loss by which no mitigation at all is behind no pipeline that a method gets back:
+/// Share of the extra loss from stale weights that a method recovers, seed by seed:
 /// (L_naive - L) / (L_naive - L_sync).
 std::vector<Seeds> closures(const Training& training, int updates, int seeds, const std::vector<Method>& methods) {
   std::vector<Seeds> found(methods.size());
@@ -150,8 +150,8 @@ TEST_CASE("without momentum a prediction is worse than none, and the loss shows 
   CHECK(median(found[0]) > 0.5);
 }
 
-// From a cold start there is no momentum yet while the pipeline fills, so that a horizon that is too long there moves
-// nothing; behind a drain the optimizer is warm.
+// After a cold start the momentum is still zero while the pipeline fills, so a horizon that is too long there has no
+// effect; after a drain the optimizer is warm.
 TEST_CASE("a horizon that assumes old weights is wrong after a drain, and only there") {
   const WeightsRule depth = kPipeOptim.rule();
   WeightsRule exact = depth;

@@ -32,7 +32,7 @@ struct Case {
   Plan plan;
   const char* schedule;
 
-  // 2BW keeps two versions only, so that it needs depth - 1 micro-batches an update: as many samples in smaller ones.
+  // 2BW keeps only two versions, so it needs depth - 1 micro-batches per update: the same samples in smaller ones.
   Case(const std::string& policy, const std::string& task, int depth = 8)
       : model(task == "glyph" ? deep_net(depth, 64, 32, 10, OperationKind::Tanh, OperationKind::CrossEntropy)
                               : deep_net(depth, 16, 32, 4)),

@@ -72,9 +72,9 @@ TEST_CASE("a straggler of half the speed is a device whose ops take twice as lon
 }
 
 TEST_CASE("one straggler of factor s makes the period of 1F1B about s times as long") {
-  // Equal stages of 1 ms forward and 2 ms backward, free messages and updates. With k stages behind the straggler it
+  // Equal stages of 1 ms forward and 2 ms backward, free messages and updates. With k stages after the straggler it
   // does its first forward, waits for the 3 ms of each of them (its k other forwards of the warm-up fit into that),
-  // then turns from backward to forward m - 1 - k times, waits for them once more behind the last forward, and does the
+  // then turns from backward to forward m - 1 - k times, waits for them once more after the last forward, and does the
   // last backward: (m - k) 3 s + 6 k ms. The p - 1 - k stages before it add 3 ms each.
   const int stages = 4, m = 64;
   const double s = 1.25;

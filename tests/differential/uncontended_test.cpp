@@ -20,7 +20,7 @@ Timeline run(const char* backend, const Program& program, const Cluster& cluster
   return get_from(backends::all(), "backend", backend).run(program, cluster, {});
 }
 
-/// A cable of its own for every pair that talks, both directions apart.
+/// A separate cable for every pair that exchanges messages, with separate directions.
 Cluster cables(const Program& program, test::Draw& draw) {
   Cluster cluster = test::bare_cluster(program.devices);
   std::set<std::pair<int, int>> known;
@@ -40,8 +40,8 @@ Cluster unshared_star(const Program& program, test::Draw& draw) {
   return cluster;
 }
 
-/// Messages of one direction between one pair follow each other: in a stream of their own or in one of all, or because
-/// a device sends one at a time.
+/// Whether messages of one direction between one pair follow each other: in a stream per direction, in one shared
+/// stream, or because a device sends one at a time.
 bool pairs_take_turns(const LoweringOptions& options) {
   return options.fifo_sends || (options.overlap && options.streams != StreamModel::None);
 }

@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const onnx::Imported made = onnx::import_model(bytes, "fuzz.onnx", {.unknown_is_zero = true});
     if (made.notes.size() != made.model.layers.size()) std::abort();
-    // As layers of their own, views change neither work nor weights.
+    // Views that become separate layers change neither work nor weights.
     const onnx::Imported all = onnx::import_model(bytes, "fuzz.onnx", {.unknown_is_zero = true, .keep_all = true});
     if (all.model.parameters() != made.model.parameters()) std::abort();
     if (all.model.forward() != made.model.forward()) std::abort();

@@ -1,5 +1,5 @@
-// Any bytes as the three files of PipeEdge, one behind the other: a question with finite figures, or refused. The
-// first byte chooses the batch and who has the data.
+// Any bytes as the three files of PipeEdge, one after the other: a problem with finite numbers, or a refusal. The
+// first byte chooses the batch and the device with the data.
 
 #include <cmath>
 #include <cstdint>

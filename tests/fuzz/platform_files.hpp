@@ -254,12 +254,12 @@ class PlatformFiles {
     }
   }
 
-  /// Behind what says that it is a platform file.
+  /// Start of the line after the <platform> tag.
   static std::size_t start(const std::string& text) {
     const std::size_t platform = text.find("<platform"), end = text.find('\n', platform);
     return platform == text.npos || end + 1 >= text.size() ? 0 : end + 1;
   }
-  /// Between two quotes; the end of the text where there are none.
+  /// Start and end of a value between two quotes; without quotes, the end of the text.
   std::pair<std::size_t, std::size_t> place(const std::string& text) {
     std::vector<std::size_t> quotes;
     for (std::size_t i = start(text) + 1; i < text.size(); ++i)
@@ -272,7 +272,7 @@ class PlatformFiles {
     const auto [begin, end] = place(text);
     text.replace(begin, end - begin, value);
   }
-  /// A line with its end.
+  /// Start and end of a random line, its line end included.
   std::pair<std::size_t, std::size_t> line(const std::string& text) {
     if (text.empty()) return {0, 0};
     const std::size_t from = start(text), at = from + below(text.size() - from),

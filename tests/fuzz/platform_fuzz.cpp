@@ -1,5 +1,5 @@
-// Any bytes as a platform file of SimGrid, which reads it in a process of its own: a cluster file that is taken, or
-// refused, and no fault of ours in that process. Says at its end how far the inputs came.
+// Any bytes as a platform file of SimGrid, which reads it in a separate process: a cluster file that is accepted or
+// refused, and no fault of ours in that process. At its end it prints how far the inputs came.
 
 #include <fmt/format.h>
 

@@ -52,7 +52,7 @@ constexpr Reader kReaders[] = {
 std::string input;
 char crash_file[256];
 
-/// Leaves behind what it was, with what may be called in a signal.
+/// Saves the input that ended the program, using only async-signal-safe functions.
 void leave(int signal) {
   const int file = open(crash_file, O_WRONLY | O_CREAT | O_TRUNC, 0666);
   const bool written = file >= 0 && write(file, input.data(), input.size()) == static_cast<ssize_t>(input.size());

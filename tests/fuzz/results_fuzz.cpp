@@ -34,7 +34,7 @@ class NamedFile {
     return access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::temp_directory_path();
   }
 
-  /// With the logs that SQLite leaves beside a damaged one, or the next would be read with them.
+  /// Removes the file and the logs that SQLite leaves next to a damaged one; the next file would be read with them.
   void remove() const {
     for (const char* end : {"", "-wal", "-shm", "-journal"}) unlink((path_.string() + end).c_str());
   }

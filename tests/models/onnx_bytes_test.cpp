@@ -77,7 +77,7 @@ TEST_CASE("onnx: prefixes of a file are refused") {
   REQUIRE(reads(bytes));
   int read = 0;
   for (std::size_t size = 0; size < bytes.size(); ++size) read += reads(bytes.substr(0, size)) ? 1 : 0;
-  CHECK(read <= 1);  // Without the version of its operators behind the graph.
+  CHECK(read <= 1);  // One prefix is a model: it lacks only the operator version after the graph.
 }
 
 TEST_CASE("onnx: ten thousand damaged files are read or refused") {
@@ -85,5 +85,5 @@ TEST_CASE("onnx: ten thousand damaged files are read or refused") {
   std::mt19937 random(1);
   int read = 0;
   for (int i = 0; i < 10000; ++i) read += reads(test::damaged(bytes, random)) ? 1 : 0;
-  CHECK(read > 100);  // Else nothing behind the reader was tried.
+  CHECK(read > 100);  // Otherwise only the reader itself was tested.
 }

@@ -174,7 +174,7 @@ TEST_CASE("onnx: ResNet-50 equals the model of its builder") {
   // 4.089 GMAC: convolutions and the dense layer (torchvision's documentation of resnet50: 4.09 GFLOPS).
   const auto product = [](const Layer& l) { return l.type == "Conv" || l.type == "Gemm"; };
   CHECK(sum(model, &Layer::forward, product) / 2e9 == doctest::Approx(4.089).epsilon(1e-4));
-  // The builder counts the ReLU behind a sum only, and a loss, which the file does not have.
+  // The builder counts only the ReLU after a sum, and a loss, which the file does not have.
   const auto here = [](const Layer& l) { return l.type != "Relu" || l.name.ends_with("addrelu"); };
   const auto there = [](const Layer& l) { return l.name != "loss"; };
   CHECK(sum(model, &Layer::forward, here) == sum(built, &Layer::forward, there));

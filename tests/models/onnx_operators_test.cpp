@@ -19,7 +19,7 @@ struct Case {
   std::vector<test::OnnxAttribute> attributes = {};
   std::string domain = {};
   std::int64_t opset = 17;
-  std::vector<Shape> numbers = {};  ///< Whole numbers as inputs behind these.
+  std::vector<Shape> numbers = {};  ///< Constant integer inputs, after the other inputs.
   int outputs = 1;
 };
 

@@ -54,7 +54,7 @@ void compare(const std::string& file, const std::string& builder, const std::str
   compare(file, def.build(test::checked(yaml, *def.fields)), Names::Equal);
 }
 
-/// A file of models/ whose layers have names of their own.
+/// Compares a preset of models/ whose layer names differ from the reference's.
 void compare_preset(const std::string& file, const std::string& preset) {
   compare(file, test::model_of(test::file_tree("models/" + preset + ".yaml")), Names::Own);
 }

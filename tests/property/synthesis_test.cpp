@@ -97,7 +97,7 @@ struct Totals {
   double gain = 0, gap = 0, worst_gap = 0;
 };
 
-/// The clock of the search against the simulator, without copies, recomputations of their own and ops that run as one.
+/// Compares the clock of the search with the simulator; orders with copies, recomputation or fused ops are skipped.
 void check_clock(const Instance& i, const ScheduleInput& in, const Schedule& iteration) {
   if (i.plan.stages.front().twin.valid()) return;
   for (const auto& row : iteration.device_rows())
@@ -108,7 +108,7 @@ void check_clock(const Instance& i, const ScheduleInput& in, const Schedule& ite
   CHECK(score.makespan == doctest::Approx(played(i, iteration).makespan.value).epsilon(1e-9));
 }
 
-/// In as much memory as some known schedule needs, the search against all of them that fit.
+/// Compares the search with all known schedules that fit in the memory of one of them.
 void compare_with_known(Instance& i, int n, Rng& rng, Totals& totals) {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", "synthesised");
   const bool period = n % 3 != 0;

@@ -35,7 +35,7 @@ Plan plan_of(const std::vector<int>& sizes, const std::vector<int>& groups, int 
   return plan;
 }
 
-/// "0F0 0B0" of stage 0 becomes "F0 B0"; updates are left out.
+/// "0F0 0B0" of stage 0 becomes "F0 B0"; updates are omitted.
 std::string order_of(const std::vector<Op>& row) {
   std::string text;
   for (const Op& op : row)

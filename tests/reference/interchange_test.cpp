@@ -194,13 +194,13 @@ TEST_CASE("peaks of stashed activations equal the reference's, freed at I or at 
   CHECK(compared >= 410);
 }
 
-// The published counts are of more files than the reference data has: 268 against 205. A family whose files are all
-// there has to agree exactly; of the others, as many must pass as the missing ones leave over. Two cells do not agree:
-// of the eight orders of zb_auto_1.5p that there are, six pass grouped, and five are published. Other readings of a
-// batch do not explain it: were what it receives of use only when the whole batch has ended, the same six would pass,
-// and two cells of the interleaved families would be wrong; did it wait for all computations in front of it, nothing
-// would change; were batches to reach across weight gradients, all eight would pass, and nine other cells be wrong.
-// It may be that they were counted over other sizes, as the next test supposes.
+// The published counts cover more files than the reference data has: 268 against 205. A family with all its files must
+// agree exactly; in other families the missing files must be able to explain the difference. Two cells do not agree: of
+// the eight orders of zb_auto_1.5p in the data six pass grouped, and five are published. Other meanings of a batch do
+// not explain it. If received data were usable only after the whole batch, the same six would pass, and two cells of
+// the interleaved families would be wrong; if a batch waited for all earlier computation, nothing would change; if
+// batches reached across weight gradients, all eight would pass, and nine other cells would be wrong.
+// They may have been counted over other sizes, as the next test supposes.
 TEST_CASE("the published matrix of deadlocks comes out under the same models of streams") {
   const std::string folder = test::reference_data();
   if (folder.empty()) return;

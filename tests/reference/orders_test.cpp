@@ -19,7 +19,7 @@ using ParsedJson = nlohmann::json;
 
 namespace {
 
-/// How one of our schedules is asked for what a family of files has.
+/// The schedule and options of ours that make the orders of a family of files.
 struct Family {
   const char* ours;
   const char* options = "";
@@ -63,7 +63,7 @@ const std::map<std::string, Family> kFamilies{
     {"torchtest_Unbalanced", {"synthesised", "{split: false, effort: 0.001}"}},
 };
 
-/// The number behind a letter in a file's name: 3 for "g" in "..._m8_g3.csv".
+/// The number after a letter in a file name: 3 for "g" in "..._m8_g3.csv".
 int suffix(const std::string& file, const std::string& letter, int fallback) {
   const auto at = file.rfind("_" + letter);
   return at == std::string::npos ? fallback : std::atoi(file.c_str() + at + 1 + letter.size());

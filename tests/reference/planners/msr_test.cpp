@@ -192,7 +192,7 @@ TEST_CASE("pipedream: all cuts with real messages are never slower than the rele
 
 namespace {
 
-/// A copy of an inner transformer layer behind itself, chosen as the released code does, whose input grows so.
+/// Inserts a copy of an inner transformer layer after itself, chosen as in the released code, which grows its input so.
 void insert_layer(msr::PiperInput& input) {
   const auto is_transformer = [&](int l) { return input.layers[l].name == "ParallelTransformerLayer"; };
   std::unordered_set<int> ids;

@@ -19,7 +19,7 @@ namespace stagecraft::test {
 using Seeds = std::vector<double>;            ///< A loss of each seed, infinite where it diverged.
 using Losses = std::map<std::string, Seeds>;  ///< Losses of each method.
 
-/// What a file of the data asks several methods.
+/// One setting of a data file, which several methods run.
 struct Setting {
   std::string task;
   int depth = 8;
@@ -31,7 +31,7 @@ struct Setting {
 };
 
 /// Methods by their names in the data. Nesterov's momentum is no optimizer here, the learning rate of PipeMare grows
-/// over another number of updates, and both measures at once are no policy of their own.
+/// over another number of updates, and both methods together are not a separate policy.
 inline std::string our_name(std::string_view theirs) {
   static const std::map<std::string, std::string, std::less<>> names{{"sync", "sync"},
                                                                      {"naive", "naive"},

@@ -1,4 +1,4 @@
-// Time until a loss is reached, with the best of some learning rates, beside the same of a prototype. An update of
+// Time until a loss is reached, with the best of some learning rates, compared with a prototype. An update of
 // eight equal stages takes 5.625 with a flush, 3.875 in ZB-H1 and 3 without one, forwards 1 and backwards 2, eight
 // micro-batches.
 

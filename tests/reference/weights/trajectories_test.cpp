@@ -1,5 +1,5 @@
-// How far from training without a pipeline 100 updates lead, over how far they lead without any measure, beside the
-// same of a prototype: ||W - W_sync|| / ||W_naive - W_sync||.
+// Distance from training without a pipeline after 100 updates, relative to naive stale weights, compared with a
+// prototype: ||W - W_sync|| / ||W_naive - W_sync||.
 
 #include "sim/core/file.hpp"
 #include "tests/convergence/methods.hpp"

@@ -114,10 +114,10 @@ TEST_CASE("targets take turns on equal links") {
   for (int target : {4, 6}) CHECK(links(cluster, 0, target) == Ids{0, 8, 10, target});
   for (int target : {5, 7}) CHECK(links(cluster, 0, target) == Ids{0, 9, 11, target});
   CHECK(links(cluster, 5, 4) == Ids{5, 4});
-  connect(cluster, {10, 9}, 1e9, 0);  // A second cable from the first spine to the second leaf, with turns of its own.
+  connect(cluster, {10, 9}, 1e9, 0);  // A second cable from the first spine to the second leaf has its own turns.
   CHECK(links(cluster, 0, 4) == Ids{0, 8, 10, 4});
   CHECK(links(cluster, 0, 6) == Ids{0, 8, 12, 6});
-  connect(cluster, {4, 9}, 2e9, 0);  // A better way is not shared with a worse one.
+  connect(cluster, {4, 9}, 2e9, 0);  // A better route does not take turns with a worse one.
   CHECK(links(cluster, 0, 4) == Ids{0, 8, 10, 13});
 }
 

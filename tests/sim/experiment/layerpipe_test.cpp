@@ -17,7 +17,7 @@ namespace {
 constexpr int kMicroBatches = 8;  // of an iteration, as the scenarios have it
 
 /// Microseconds from one micro-batch to the next on the slowest device, in the middle of a long run and from its
-/// timeline alone; a million multiplications take one. Others may still run on in front of it or behind it.
+/// timeline alone; a million multiplications take 1 us. Other devices may be ahead of it or behind it.
 double interval(const std::string& file, std::vector<std::string> sets) {
   constexpr int kFrom = 20, kTo = 30;
   sets.emplace_back("run.iterations=40");
@@ -117,9 +117,9 @@ std::vector<int> behind(const Plan& plan, int hop) {
   return all;
 }
 
-/// What one layer has on which device.
+/// Devices and intervals of the tasks of one layer.
 struct LayerPlaces {
-  std::map<DeviceId, int> news;  ///< When new weights are there, behind the first task.
+  std::map<DeviceId, int> news;  ///< Intervals after the first task until new weights arrive.
   int forward = 0, input_gradient = 0;
   DeviceId forward_on, input_gradient_on;
 };

@@ -81,7 +81,7 @@ double bytes_of_road(const Plan& plan, const char* backend) {
 
 TEST_CASE("the estimated memory of a run is at least what it takes, and at most 25 % more") {
 #ifdef STAGECRAFT_SANITIZED
-  return;  // Checks take memory of their own.
+  return;  // Sanitizers take memory themselves.
 #endif
   Plan plan = chain_plan(kStages, kStages, kMicroBatches);
   for (StageEdge& e : plan.edges) e.bytes = {16e6};

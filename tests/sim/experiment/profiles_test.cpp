@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder of its own that is searched for files by name, for as long as this is there.
+/// A temporary folder that is searched for files by name while this object lives.
 class Folder {
  public:
   Folder() {

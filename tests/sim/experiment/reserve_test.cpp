@@ -1,4 +1,4 @@
-// Memory that no plan may use: whoever counts memory counts as if the device had so much less.
+// A memory reserve has the same effect as a device with that much less memory.
 
 #include <doctest/doctest.h>
 
@@ -16,7 +16,7 @@ using Words = std::vector<std::string>;
 
 const std::string kFile = "scenarios/examples/quickstart.yaml";
 
-/// Four layers of 32 MiB of weights at 16 bytes each with what comes beside them: 128 MiB, and 4 MiB of stash a sample.
+/// Eight layers, each with 128 MiB (16 bytes for each of 8 Mi parameters) and 4 MiB of stash per sample.
 Words on_devices(const std::string& memory) {
   return {
       "model={builder: uniform, layers: 8, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms, "
@@ -27,7 +27,7 @@ Words on_devices(const std::string& memory) {
       "plan={planner: balanced, stages: 4}", "run.micro_batches=8"};
 }
 
-/// The plan and the order of work, or why there is none, without what is said of the device.
+/// The plan and the order of work, or the code of the refusal, whose text names the device's memory.
 std::string answer(Words sets, const std::string& more) {
   sets.push_back(more);
   if (more.find("plan=") != 0) sets.emplace_back("plan={planner: balanced, stages: 4}");

@@ -1,6 +1,6 @@
 // Bytes of a device under 1F1B and GPipe, by the closed forms of Korthikanti et al., MLSys 2023: stage k of p keeps p -
-// k micro-batches (GPipe all m) of 34 s b h + 5 a s^2 b, of 34 s b h beside one inside of an attention, or of its input
-// beside one of all.
+// k micro-batches (GPipe all m) of 34 s b h + 5 a s^2 b, of 34 s b h and one inside of an attention, or of its input
+// and one whole stash.
 
 #include <doctest/doctest.h>
 

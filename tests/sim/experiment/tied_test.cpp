@@ -47,7 +47,7 @@ Experiment scenario(const std::string& schedule, int layers, const std::vector<i
 
 double makespan(const Experiment& s, const char* backend) { return run(compile(s), backend).report.makespan.value; }
 
-/// How much longer an iteration is with a tie than with as many weights of their own, on all simulators.
+/// Seconds that a tie adds to an iteration, compared with separate weights of the same size, on all simulators.
 double added(const std::string& schedule, int layers, const std::vector<int>& holders,
              const std::vector<std::string>& sets = {}) {
   const Experiment with = scenario(schedule, layers, holders, true, sets),

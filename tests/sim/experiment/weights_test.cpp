@@ -1,4 +1,4 @@
-// The field `weights` of a scenario: its words and maps, what it becomes, and what it refuses beside a schedule.
+// The field `weights` of a scenario: its words and maps, the rule it becomes, and the schedules it refuses.
 
 #include <doctest/doctest.h>
 

@@ -15,7 +15,7 @@ using namespace stagecraft;
 
 namespace {
 
-/// Layers with times of their own on each type, in proportion to the samples.
+/// Layers with separate times on each type, in proportion to the samples.
 ModelGraph random_model(Rng& rng, int layers, bool chain, int types) {
   const Digraph graph = test::random_graph(rng, layers, chain);
   ModelGraph model;

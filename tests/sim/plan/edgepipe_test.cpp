@@ -221,7 +221,7 @@ TEST_CASE("edgepipe plans 96 layers on 16 different devices quickly") {
 
 namespace {
 
-/// Layers with these seconds and bytes behind each, one parameter in every layer.
+/// Layers with these seconds and output bytes, one parameter in every layer.
 ModelGraph chain_of(const std::vector<double>& seconds, const std::vector<double>& bytes) {
   ModelGraph model;
   for (std::size_t l = 0; l < seconds.size(); ++l) {

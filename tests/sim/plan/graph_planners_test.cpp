@@ -41,7 +41,7 @@ ModelGraph branches(int count, int length) {
 
 using test::planned;
 
-/// Every layer and every device once at most, and no layer left out.
+/// Checks that the plan has every layer exactly once and every device at most once.
 void check_use(const Planned& made, const ModelGraph& model) {
   std::set<LayerId> layers;
   std::set<DeviceId> devices;
@@ -149,15 +149,15 @@ TEST_CASE("planners: stages of a graph get the type that suits them") {
     CHECK(mixed.bound_reason.ends_with("with replicas of one type, or as slow as the slowest"));
     CHECK(alike.bound_reason.find("slow") == std::string::npos);
     check_use(mixed, model);
-    for (const Stage& stage : mixed.plan.stages)  // 16 bytes of weights and 8 for each stage behind: one layer, or two.
+    for (const Stage& stage : mixed.plan.stages)  // 16 bytes of weights and 8 for each later stage: one layer, or two.
       if (stage.devices().front().value == 3) CHECK(stage.shape.layers.size() <= 2);
   }
-  // 3 s a layer, 6 s on the slow device: four of these stages side by side take 6 s, as two layers on a fast one do.
+  // 3 s a layer, 6 s on the slow device: four of these stages in parallel take 6 s, as two layers on a fast one do.
   CHECK(planned("graphpipe", model, cluster, "{}").predicted.value == doctest::Approx(6).epsilon(1e-9));
   // Three devices of speed 2 for six layers of 3 s, one of speed 1 for one: 3 s each.
   cluster.types.front().speed = 2, cluster.types.back().speed = 1;
   CHECK(planned("graphpipe", branches(1, 7), cluster, "{}").predicted.value == doctest::Approx(3).epsilon(1e-9));
-  // More types than are told apart are all as slow as the slowest.
+  // With more types than the planner distinguishes, all devices count as the slowest.
   const Planned many = planned("graphpipe", model, test::devices_with({1, 2, 3, 4, 5, 6}), "{bandwidth: 1 TB/s}");
   CHECK(many.bound_reason.ends_with("with every device as slow as the slowest"));
 }

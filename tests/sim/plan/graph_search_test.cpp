@@ -89,7 +89,7 @@ TEST_CASE("graph-exact finds the best of all partitions of wider graphs into man
   int possible = 0;
   for (int n = 0; n < 400; ++n) {
     CAPTURE(n);
-    // From the end: every layer is read by one or two behind it, so there are several ways to the same layers.
+    // One or two later layers read each layer, so several orders lead to the same set of layers.
     const int layers = 8;
     Digraph graph(layers);
     for (int l = 0; l + 1 < layers; ++l)

@@ -36,7 +36,7 @@ std::string shape(const Plan& plan) {
   return text;
 }
 
-/// Hosts with devices behind switches, the switches behind one more.
+/// Hosts whose devices share a switch; one more switch joins these.
 Cluster hosts(int count, int each, double inside, double between) {
   Cluster cluster = test::bare_cluster(count * each, count + 1);
   for (int d = 0; d < count * each; ++d) {
@@ -92,7 +92,7 @@ TEST_CASE("planners: pipedream and brute agree, also with hosts") {
     CHECK(planned(name, model, mixed, name == std::string("2bw") ? "{}" : options).plan.stage_count() >= 1);
     CHECK(planned(name, model, mixed, "{devices: [d0, d1, d2]}").plan.stage_count() >= 1);
   }
-  // A server of two types has no division of its own for either.
+  // Servers of mixed types are refused.
   CHECK_THROWS_AS(planned("pipedream", model, mixed, "{micro_batch_size: 4, machines: [2, 2]}"), Infeasible);
   CHECK_THROWS_AS(planned("brute", chain(std::vector<double>(30, 1)), test::star(12, 1e9, 0), options), Infeasible);
 }

@@ -12,8 +12,8 @@ using namespace stagecraft;
 
 namespace {
 
-/// Every device stands before a slot (an op) and has posted the group there: sends of the slot before, receives of the
-/// slot behind. It moves on when all of the group is done.
+/// Every device stands before a slot (an op) and has posted a group: sends of the previous slot and receives of the
+/// next. It moves on when the whole group is done.
 class TokenGame {
  public:
   TokenGame(const Schedule& schedule, const Plan& plan, bool rendezvous)

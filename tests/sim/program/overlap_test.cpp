@@ -1,4 +1,4 @@
-// Lowering with communication beside computation, in full for two stages and two micro-batches.
+// Lowering with communication that overlaps computation, in full for two stages and two micro-batches.
 
 #include <doctest/doctest.h>
 
@@ -111,7 +111,7 @@ TEST_CASE("a stream model has one stream in all, one per peer, or one per peer a
   const Plan plan = test::dag_plan(4, 1, {{0, 3}, {1, 3}, {2, 3}}, 8);
   const struct {
     StreamModel model;
-    std::size_t streams;  // computing ones left out
+    std::size_t streams;  // Without compute streams.
   } cases[] = {{StreamModel::Single, 4}, {StreamModel::Pair, 6}, {StreamModel::Direction, 12}, {StreamModel::None, 0}};
   for (const auto& c : cases) {
     LoweringOptions options;

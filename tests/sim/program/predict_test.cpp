@@ -122,7 +122,7 @@ TEST_CASE("updates take longer if they keep averages, and only on stages with st
   CHECK(update("layerpipe2", "0U1") == 5 + 3 * 0.25);
   CHECK(update("spike-compensation", "0U1") == 5 + 0.25);
   for (const char* policy : {"pipemare", "layerpipe2", "spike-compensation"}) CHECK(update(policy, "1U1") == 5);
-  // A momentum of bare gradients beside Adam's state is read and written; momentum SGD has it already.
+  // A momentum of bare gradients is read and written in addition to Adam's state; momentum SGD has it already.
   LoweringOptions momentum;
   momentum.keeps_momentum = true;
   CHECK(update("spectrain", "1U1") == 5 + 2 * 0.25);

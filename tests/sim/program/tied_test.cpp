@@ -1,5 +1,5 @@
-// Weights that stages on different devices share: their gradients are added up behind the last of them, and before any
-// of the stages is updated.
+// Weights that stages on different devices share: their gradients are summed after the last of them, and before any of
+// the stages is updated.
 
 #include <doctest/doctest.h>
 
@@ -106,7 +106,7 @@ bool has(const std::vector<StageId>& stages, StageId s) {
   return std::find(stages.begin(), stages.end(), s) != stages.end();
 }
 
-/// Every update of a stage that holds tied weights comes behind the gradients of all that hold them.
+/// Checks that every update of tied weights comes after the gradients of all stages that hold them.
 int check_updates(const Program& program, const Plan& plan) {
   const Before before(program);
   int checked = 0;
@@ -279,7 +279,7 @@ TEST_CASE("bidirectional pipelines exchange tied gradients after the sums of bot
     }
 }
 
-/// In an iteration: one for each replica where the holders of a tie are on several ranks.
+/// Rings in an iteration: one for each replica if the holders of a tie are on several ranks.
 std::size_t rings_of(const Plan& plan, int replicas) {
   std::size_t count = 0;
   for (const Reduction& tie : plan.reductions) {

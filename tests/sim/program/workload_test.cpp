@@ -1,4 +1,4 @@
-// What a program says about the work behind its instructions: layers, samples, tensors of messages.
+// The work of the instructions of a program: layers, samples and tensors of messages.
 
 #include "sim/program/workload.hpp"
 

@@ -153,8 +153,8 @@ TEST_CASE("dualpipe where I > F: between (p / 2 - 1)(2F + I - W) and DeepSeek's 
       }
 }
 
-// PipeOffload's group-interleaved order beside interleaved 1F1B: 18, 14 and 23 steps of bubble to its 21, and 12, 16
-// and 13 chunks to its 23 (sail-sg, group_interleaved_1f1b.py, run).
+// PipeOffload's group-interleaved order compared with interleaved 1F1B: 18, 14 and 23 steps of bubble to its 21, and
+// 12, 16 and 13 chunks to its 23 (sail-sg, group_interleaved_1f1b.py, run).
 TEST_CASE("group-interleaved on 8 ranks with 2 chunks and 24 micro-batches has the figures of three groups") {
   const struct {
     int group;

@@ -161,7 +161,7 @@ std::string problem_with(const KeptRun& run) {
   return "nothing";
 }
 
-/// With as many instructions as it is told.
+/// The results of a run with the field `instructions` set to this number.
 std::string results_with(const KeptRun& run, std::size_t instructions) {
   ParsedJson results = ParsedJson::parse(run.results);
   results["instructions"] = instructions;
@@ -438,7 +438,7 @@ TEST_CASE("damaged files of a run are refused with their place") {
   const auto first_row = [](const std::string& stash) {
     return "device,time_ns,resident_bytes,stash_bytes,received_bytes,outgoing_bytes\nd0,0.000,1," + stash + ",0,0\n";
   };
-  for (const char* size : {"nan", "inf", "1e31", "-1"})  // JSON has neither nan nor inf
+  for (const char* size : {"nan", "inf", "1e31", "-1"})  // JSON has no nan and no inf.
     CHECK(with(&KeptRun::memory, good.memory, first_row(size)) ==
           fmt::format("out/a/memory.csv:2: '{}' is not a size for stash_bytes", size));
   KeptRun empty = good;

@@ -1,4 +1,4 @@
-// Why devices wait: by formulas where there are some, and in all cases as much as they do wait.
+// Causes of idle time: they follow formulas where formulas exist, and always sum to the whole waiting time.
 
 #include "sim/report/idle.hpp"
 
@@ -50,7 +50,7 @@ TEST_CASE("1f1b and gpipe have start-up and drain of (p - 1)(f + b) on every dev
 }
 
 // Rank r of p starts p - r forwards, after r forwards of others; its first backward comes after the forwards and
-// p - 1 - r backwards of those behind it, at p f + (p - 1 - r) b.
+// p - 1 - r backwards of later ranks, at p f + (p - 1 - r) b.
 TEST_CASE("1f1b has a start-up of r f + (p - 1 - r) b and a drain of (p - 1 - r) f + r b on rank r") {
   for (const int p : {2, 4, 8})
     for (const Times t : {Times{1, 1}, Times{1, 2}}) {

@@ -57,8 +57,7 @@ TEST_CASE("two ranks that wait for each other are a cycle") {
 }
 
 TEST_CASE("the shortest cycle is named when there are several") {
-  // Ranks 0, 1 and 2 wait in a circle of three: two stages on rank 2, and what feeds the second stands behind on rank
-  // 0.
+  // Ranks 0, 1 and 2 wait in a cycle of three: rank 2 runs stage 3 first, whose input, stage 4, comes last on rank 0.
   Plan plan = test::dag_plan(7, 1, {{0, 1}, {1, 2}, {4, 3}, {5, 6}});
   const int rank_of[] = {0, 1, 2, 2, 0, 3, 4};
   for (std::size_t s = 0; s < 7; ++s) plan.stages[StageId{s}].place_on({DeviceId{rank_of[s]}});

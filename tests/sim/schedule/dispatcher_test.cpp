@@ -42,7 +42,7 @@ TEST_CASE("turns: the smallest row comes first, then rows woken in this pass, th
 namespace {
 
 struct Item {
-  int needs = -1;  ///< A row that must have run as many items as this one's place.
+  int needs = -1;  ///< A row that must have run its item of the same index.
   bool fused = false;
 };
 

@@ -100,7 +100,7 @@ TEST_CASE("spp-pe runs four micro-batches further ahead for every later stage") 
 }
 
 TEST_CASE("v-adaptive runs further ahead with more memory") {
-  // 4 chunks on each rank are what zb-v keeps; v-min on two ranks keeps as many, so that less is too little.
+  // zb-v keeps 4 chunks on each rank; so does v-min on two ranks, so less memory is too little.
   CHECK(rows("v-adaptive", 2, 2, 2) == rows("v-adaptive", 2, 2, 2, "{memory: 7}"));
   for (const auto& row : with("v-adaptive", 2, 2, 2).ranks) CHECK(row.size() == 3 * 2 * 2);
   CHECK_THROWS_AS(with("v-adaptive", 2, 2, 4, "{memory: 0.9}"), Infeasible);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Step kSteps[] = {Step::Free, Step::Busy, Step::Takes, Step::Frees, Step::Due};
 
-/// Activations behind each step; a free one runs a weight gradient if one is due and that counts.
+/// Activations alive after each step. With `free_steps_free` a free step runs a weight gradient if one is due.
 std::vector<int> alive(const std::vector<Step>& steps, bool free_steps_free) {
   std::vector<int> all;
   int now = 0, due = 0;
@@ -42,7 +42,7 @@ TEST_CASE("steps: the peak and its last step are known after every change") {
       kept.set(static_cast<int>(place), {steps[place]});
       due.set(static_cast<int>(place), {steps[place]});
       const std::vector<int> simple = alive(steps, false), with_due = alive(steps, true);
-      // Padding behind the last step changes nothing, so what is there at the end is seen too.
+      // Padding after the last step has no effect, so the activations at the end count too.
       CHECK(due.whole().peak() == std::max(*std::max_element(with_due.begin(), with_due.end()), with_due.back()));
       const int end = static_cast<int>(below(steps.size() + 1)), activations = static_cast<int>(below(5)) - 1;
       int last = -1;
@@ -69,8 +69,8 @@ TEST_CASE("ops by time keep their order within a step") {
   CHECK(in_order({}).empty());
 }
 
-// On one rank F0, F1, I1 and I0 begin behind each other. With the pattern F0 0, F1 1, I1 2, W1 3, I0 4, W0 5 they take
-// the first steps 0, 1, 2 and 4: two activations at most. Where the rank runs F1 first in its six steps, F1 of
+// On one rank F0, F1, I1 and I0 begin one after the other. With the pattern F0 0, F1 1, I1 2, W1 3, I0 4, W0 5 they
+// take the first steps 0, 1, 2 and 4: two activations at most. Where the rank runs F1 first in its six steps, F1 of
 // micro-batch 0 comes at 6, I1 at 8, W1 at 9: F0 of micro-batches 0 and 1 at 1 and 7, F1 at 6: three.
 TEST_CASE("the peak of activations of repeated patterns equals the one by hand") {
   CHECK(peak_of({VPattern{0, 1, 2, 4, 3, 5}}, 1) == 2);

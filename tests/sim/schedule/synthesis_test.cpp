@@ -96,7 +96,7 @@ Schedule made(const Plan& plan, const StageCosts& costs, const std::string& opti
 }  // namespace
 
 TEST_CASE("1F1B has the makespan, period and critical path computed by hand") {
-  // Rank 0: F0 0-1, F1 1-2, B0 4-6 behind B0 of rank 1, B1 7-9; rank 1: F0 1-2, B0 2-4, F1 4-5, B1 5-7.
+  // Rank 0: F0 0-1, F1 1-2, B0 4-6 after B0 of rank 1, B1 7-9; rank 1: F0 1-2, B0 2-4, F1 4-5, B1 5-7.
   const Plan plan = chain_plan(2, 2, 2);
   const StageCosts costs = uniform_costs(plan, test::times(1, 2));
   const SchedulingProblem p({.plan = plan, .costs = costs});
@@ -131,7 +131,7 @@ TEST_CASE("1F1B with tied weights: both updates wait for the exchange after the 
   CHECK(path.size() == 6);
   CHECK(path.front().rank == 0);  // Its last backward, though rank 1 ends last.
   CHECK(path.front().index == 3);
-  // No order is shorter: rank 1 begins at 1, works for 6, and has the last backward of rank 0 and the exchange behind.
+  // No order is shorter: rank 1 begins at 1 and works for 6; the last backward of rank 0 and the exchange follow.
   const LowerBound bound = lower_bound(p, at_most(p, 2), false);
   CHECK(bound.makespan == 15);
   CHECK(bound.period == 14);
@@ -147,7 +147,7 @@ TEST_CASE("an order that deadlocks has an infinite time; a schedule converts to 
   std::swap(rows[1][1], rows[1][2]);  // F1 in front of B0 is another good order, ...
   CHECK(well_formed(p, rows));
   CHECK(std::isfinite(OrderClock(p).score(rows, true).makespan));
-  rows[0] = {{kForward, 0}, {kBackward, 0}, {kForward, 1}, {kBackward, 1}};  // ... but not with this one beside it.
+  rows[0] = {{kForward, 0}, {kBackward, 0}, {kForward, 1}, {kBackward, 1}};  // ... but not together with this one.
   CHECK(OrderClock(p).score(rows, true).makespan == kInfinity);
   rows[0][3] = rows[0][2];
   CHECK(!well_formed(p, rows));

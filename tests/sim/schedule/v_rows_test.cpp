@@ -44,7 +44,7 @@ TEST_CASE("rows: weight gradients go into the bubbles before them") {
 }
 
 TEST_CASE("rows: a forward goes into a bubble only if the peak of activations does not rise") {
-  // One rank. F0 of micro-batch 1 could run at 3, beside two activations of micro-batch 0.
+  // One rank. F0 of micro-batch 1 could run at 3, next to two activations of micro-batch 0.
   VRows tight{{{0, F0}, {1, F1}, {2, I1}, {5, I0}, {6, W1}, {7, W0}, {8, F0}, {9, F1}, {10, I1}, {11, I0}}};
   fill_bubbles(tight, 2);
   CHECK(tight[0] == VRow{{0, F0}, {1, F1}, {2, I1}, {3, I0}, {4, W1}, {5, W0}, {6, F0}, {7, F1}, {8, I1}, {9, I0}});

@@ -39,8 +39,8 @@ TEST_CASE("patterns exist exactly where has_patterns says so") {
 }
 
 TEST_CASE("few slopes: rows fit, are not below the floor, and nearly as short as with all slopes") {
-  // The search that many ranks get, here on few, beside the one that tries all. It may find shorter ones: the search
-  // through all stops a family at the first turn that does not fit.
+  // The search for many ranks, here on few, compared with the one that tries all slopes. It may find shorter rows: the
+  // full search stops a family at the first turn that does not fit.
   Rng random(1, "v search");
   int points = 0, as_short = 0;
   double worst = 1;

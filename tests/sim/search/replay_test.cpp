@@ -1,4 +1,4 @@
-// What is chosen without sharing of links, played again with it: by hand, and against runs of their own.
+// Choices made without contention are replayed with it: by hand, and compared with separate runs.
 
 #include "sim/search/replay.hpp"
 

@@ -198,7 +198,7 @@ TEST_CASE("explicit stages stay as they are") {
 
 TEST_CASE("streams: 1F1B blocks if an activation and a gradient have to wait for each other") {
   // Rank 0 sends F1 before it receives B0; rank 1 sends B0 before it receives F1. Each waits for the other unless
-  // activations and gradients have streams of their own. All forwards before all backwards never cross.
+  // activations and gradients have separate streams. All forwards before all backwards never cross.
   const ScheduleTable table = compare(scenario(), "gpipe,1f1b,looped-bfs,2bw");
   CHECK(row(table, "1f1b").safe == Words{"direction"});
   CHECK(row(table, "2bw").safe == Words{"direction"});

@@ -16,7 +16,7 @@ using test::tasks_of;
 namespace {
 
 IdVector<StageId, StageNeeds> needs(const Tasks& t, int slack, const WeightsRule& rule = test::policy("stash")) {
-  constexpr int kIntervals = 400;  // Far more than any task is behind.
+  constexpr int kIntervals = 400;  // Far more than the delay of any task.
   const ScheduleDef& def = get_from(schedules::all(), "schedule", "layerpipe");
   const config::Value options = test::checked("{slack: " + std::to_string(slack) + "}", *def.fields);
   const StageCosts costs = uniform_costs(t.plan, test::times(1, 0));
@@ -35,9 +35,9 @@ int ceil_of(int a, int b) { return (a + b - 1) / b; }
 
 }  // namespace
 
-// A micro-batch's gradient comes back to a layer with S behind it 2S intervals after its forward when a hop takes one
-// (LayerPipe2, delay 2S), and 2S (1 + slack) intervals with a slack. That is the number of micro-batches in flight; T
-// of them share a version, so they need at most ceil(2S (1 + slack) / T) versions older than the newest.
+// A micro-batch's gradient comes back to a layer with S later layers 2S intervals after its forward when a hop takes
+// one (LayerPipe2, delay 2S), and 2S (1 + slack) intervals with a slack. That is the number of micro-batches in flight;
+// T of them share a version, so they need at most ceil(2S (1 + slack) / T) versions older than the newest.
 TEST_CASE("a layer on each device keeps 1 + ceil(2S(1 + slack) / T) versions, with S layers after it") {
   for (const int layers : {1, 2, 4, 8, 16})
     for (const int micro_batches : {1, 2, 3, 8})
@@ -68,7 +68,7 @@ TEST_CASE("forwards and both gradients on a device each: the input gradients' de
       const Tasks t = tasks_of({{0, 1, 2}, {0, 1, 2}, {0, 1, 2}}, micro_batches);
       const auto all = needs(t, slack);
       for (const std::size_t l : {1U, 2U}) {
-        // New weights come to both in the same interval; the gradient is one hop behind the forward.
+        // New weights come to both in the same interval; the gradient comes one hop after the forward.
         CHECK(buffers(all, t.input_gradient[l]) == 1 + ceil_of(1 + slack, micro_batches));
         CHECK(buffers(all, t.forward[l]) == 1);
         CHECK(buffers(all, t.weight_gradient[l]) == 1);
