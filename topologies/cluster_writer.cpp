@@ -179,7 +179,7 @@ Cluster ClusterWriter::finish() {
 std::vector<config::Field> grid_fields() {
   return {
       type_field(), config::text("prefix").fallback("chip").doc("Devices are called this and their number."),
-      link_field("link", "Every cable between neighbours."),
+      link_field("link", "Every cable between neighbors."),
       link_field("port", "Between a device and its router; left out: as fast as a cable for every transfer, at once.")
           .optional(),
       types_field()};

@@ -26,13 +26,13 @@ const config::MapSpec kBagFields{
     {config::text("name").doc("What branches are called, with a number where there are several."),
      config::integer("count", 1, 1e5).fallback("1").doc("How many."),
      config::integer("words", 1, 1e9).doc("Rows of the table."), config::integer("width", 1, 1e6).doc("Its columns."),
-     config::integer("bag", 1, 1e6).doc("Words that a sample looks up; their rows are set side by side.")}};
+     config::integer("bag", 1, 1e6).doc("Words that a sample looks up; their rows are concatenated.")}};
 
 const config::MapSpec kFields{
-    "Branches of dense layers and of embeddings, concatenated, and dense layers behind.",
+    "Branches of dense layers and of embeddings, concatenated, with dense layers after them.",
     {config::list("dense", config::map("branch", kDenseFields)).optional().doc("Branches that start from numbers."),
      config::list("bags", config::map("branch", kBagFields)).optional().doc("Branches that start from words."),
-     config::list("top", config::integer("width", 1, 1e7)).doc("Width of each dense layer behind the concatenation."),
+     config::list("top", config::integer("width", 1, 1e7)).doc("Width of each dense layer after the concatenation."),
      config::boolean("bias").fallback("true").doc("Whether dense layers add a number to each output."),
      precision_field()}};
 
@@ -46,7 +46,7 @@ class Builder {
     if (names_.empty())
       problems_.add(map_.where, {}, "the model has no branch", "give some under `dense` or `bags`", "branches");
     if (map_.at("top").items.empty())
-      problems_.add(map_.at("top").where, "top", "there is no layer behind the concatenation", "such as [512, 1]",
+      problems_.add(map_.at("top").where, "top", "there is no layer after the concatenation", "such as [512, 1]",
                     "top");
     problems_.throw_if_any();
     Operation join{.kind = OperationKind::Concat, .columns = joined_};

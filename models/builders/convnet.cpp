@@ -1,5 +1,5 @@
 // Convolutional networks, described from the image to the classes. Amounts of a convolution with a kernel of k x k from
-// c to d channels on an outcome of n x n: parameters k^2 cd + d, flops 2 k^2 cd n^2. With batch normalisation it has no
+// c to d channels on an outcome of n x n: parameters k^2 cd + d, flops 2 k^2 cd n^2. With batch normalization it has no
 // bias but two parameters for each channel, and four operations more for each number of the outcome; what came out of
 // the convolution is kept, and what came out of the norm where a ReLU follows.
 
@@ -25,7 +25,7 @@ config::Field repeat_field(const char* what) { return config::integer("repeat", 
 const config::MapSpec kConvFields{
     "Convolutions, each with a ReLU.",
     {config::integer("conv", 1, 1e6).doc("Channels that come out."), kernel_field().fallback("3"), stride_field(),
-     repeat_field("How many, one behind the other; the stride is that of the first.")}};
+     repeat_field("Number of convolutions in a row; only the first has the stride.")}};
 
 const config::MapSpec kPoolFields{
     "The largest or the mean number of each window.",
@@ -35,7 +35,7 @@ const config::MapSpec kPoolFields{
 const config::MapSpec kBottleneckFields{
     "Residual blocks of a narrow 3 x 3 convolution between two of 1 x 1, the last four times as wide.",
     {config::integer("bottleneck", 1, 1e6).doc("Channels of the narrow ones."), stride_field(),
-     repeat_field("How many blocks, one behind the other; the stride is that of the first.")}};
+     repeat_field("Number of blocks in a row; only the first has the stride.")}};
 
 const config::MapSpec kDenseFields{"A dense layer.", {config::integer("dense", 1, 1e8).doc("Numbers that come out.")}};
 
@@ -53,7 +53,7 @@ const config::MapSpec kFields{
      config::list("layers", config::variant("layer", "kind", kinds)).doc("From the image to the classes."),
      config::boolean("batch_norm")
          .fallback("false")
-         .doc("Whether each convolution is followed by batch normalisation."),
+         .doc("Whether each convolution is followed by batch normalization."),
      precision_field()}};
 
 /// The last layer so far and the shape of its output.

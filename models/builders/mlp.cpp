@@ -14,7 +14,7 @@ const config::MapSpec kFields{
          .doc("Width of the input, then of each dense layer; at least two."),
      config::choice("activation", std::vector<std::string>{"relu", "tanh", "gelu", "none"})
          .fallback("relu")
-         .doc("Behind each dense layer but the last."),
+         .doc("Activation after each dense layer except the last."),
      config::choice("loss", std::vector<std::string>{"cross_entropy", "mean_square", "sum_square"})
          .fallback("cross_entropy")
          .doc("What the last layer is judged by."),

@@ -18,7 +18,7 @@ const config::MapSpec kFields{
     "A Transformer: GPT (decoder), BERT (encoder of text) or ViT (encoder of images).",
     {config::choice("kind", std::vector<std::string>{"gpt", "bert", "vit"})
          .fallback("gpt")
-         .doc("Which layers stand before and behind the Transformer layers."),
+         .doc("Which layers stand before and after the Transformer layers."),
      config::integer("layers", 1, 1e5).doc("Transformer layers."),
      config::integer("hidden", 1, 1e6).doc("Width of the model."),
      config::integer("heads", 1, 1e4).doc("Attention heads; they divide the width."),

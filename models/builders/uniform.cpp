@@ -13,7 +13,7 @@ using config::Value;
 const config::MapSpec kFields{
     "Equal layers with given times for one sample, in one chain or in equal branches.",
     {config::integer("layers", 1, 1e6).doc("Layers of each branch."),
-     config::integer("branches", 1, 1e5).fallback("1").doc("Chains side by side."),
+     config::integer("branches", 1, 1e5).fallback("1").doc("Number of parallel chains."),
      config::choice("join", std::vector<std::string>{"own", "none"})
          .fallback("own")
          .doc("With several branches, own: one more equal layer takes the ends of all; none: they end apart."),

@@ -84,8 +84,8 @@ class GraphAnalysis {
   int look_up(const std::string& name, const std::string& reader) const {
     const auto found = ids_.find(name);
     if (found == ids_.end())
-      throw InputError(fmt::format("{} reads '{}', which nothing before it makes", reader, name),
-                       "nodes come behind those whose outcome they read");
+      throw InputError(fmt::format("{} reads '{}', which no node before it writes", reader, name),
+                       "a node comes after the nodes whose outputs it reads");
     return found->second;
   }
 

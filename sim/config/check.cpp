@@ -122,7 +122,7 @@ class Checker {
     const std::size_t colon = value.text.find(':');
     if (needed == "a list" && value.is_scalar()) help = fmt::format("write [{}]", value.text);
     if (needed == "a map" && value.is_scalar() && colon != std::string::npos) {
-      help = fmt::format("put a space behind the colon: '{}: {}'", value.text.substr(0, colon),
+      help = fmt::format("put a space after the colon: '{}: {}'", value.text.substr(0, colon),
                          trim(std::string_view(value.text).substr(colon + 1)));
     }
     problems_.add(value.where, path, fmt::format("{} is needed here, not {}", needed, what_is(value)), help,
@@ -168,7 +168,7 @@ class Checker {
     const std::string name = member.key.substr(0, colon);
     if (colon == std::string::npos || !shape.has(name)) return {};
     excused_.insert(under(path, name));
-    return fmt::format("put a space behind the colon: '{}: {}'", name, member.key.substr(colon + 1));
+    return fmt::format("put a space after the colon: '{}: {}'", name, member.key.substr(colon + 1));
   }
 
   std::string place_elsewhere(const std::string& key, const Shape& shape) {

@@ -138,8 +138,8 @@ std::string both_readings(Dimension dimension, std::string_view number, std::str
   std::string ignored;
   if (dimension == Dimension::Size && (unit == "b" || unit == "bit")) {
     const double value = read_number(number, ignored).value_or(0);
-    return fmt::format("write '{} {}B' for bytes or '{} {}B' for as many bits", number, prefix, shortest(value / 8),
-                       prefix);
+    return fmt::format("write '{} {}B' for bytes or '{} {}B' for that number of bits", number, prefix,
+                       shortest(value / 8), prefix);
   }
   return {};
 }

@@ -186,7 +186,7 @@ const MapSpec& profile_fields() {
                  integer("threads", 1, 1e6).fallback("1").doc("Devices that were busy at the same time."),
                  list("layers", map("layer", layer_fields())).doc("Layers."),
                  list("updates", map("update", update_fields())).doc("Updates of different sizes."),
-                 quantity("operation", Dimension::Time).doc("Of each op of a stage, beside its layers."),
+                 quantity("operation", Dimension::Time).doc("Overhead of each op, in addition to its layers."),
                  map("messages", message_fields()).doc("Between two devices of this type."),
                  map("gpu", gpu_fields()).optional().doc("Where the devices are parts of one GPU.")},
   };

@@ -34,7 +34,7 @@ void check_turns(const Plan& plan, StageId id, Findings& findings) {
                  "write share: samples");
   else if (own % stage.turns() != 0)
     findings.add("replicas", path,
-                 fmt::format("its {} replicas cannot each take as many of {} micro-batches", stage.turns(), own),
+                 fmt::format("its {} replicas cannot take equal numbers of {} micro-batches", stage.turns(), own),
                  fmt::format("set run.micro_batches to a multiple of {}, or write share: samples", stage.turns()));
 }
 

@@ -281,7 +281,7 @@ TEST_CASE("onnx: invalid graphs are refused") {
   unordered.input("x", {1, 8});
   unordered.node("Relu", {"b"}, "a");
   unordered.output(unordered.node("Relu", {"x"}, "b"));
-  CHECK(error_of(unordered).find("reads 'b', which nothing before it makes") != std::string::npos);
+  CHECK(error_of(unordered).find("reads 'b', which no node before it writes") != std::string::npos);
   OnnxWriter twice;
   twice.input("x", {1, 8});
   twice.node("Relu", {"x"}, "a");

@@ -18,7 +18,7 @@ namespace {
 using config::Value;
 
 const config::MapSpec kFields{
-    "Devices below switches below switches, with as many ways up as wanted.",
+    "Levels of switches above the devices, with any oversubscription.",
     {config::list("down", config::integer("count", 1, 1e6))
          .doc("Devices of a switch of the lowest level, then switches below one of each further level."),
      config::list("oversubscription", config::real("ratio", 1, 1e6))

@@ -22,7 +22,7 @@ Cluster build(const config::Value& map) { return grid(map, {config::as_int(map.a
 
 extern const TopologyGenerator ring{
     .name = "ring",
-    .summary = "Devices in a circle, each joined to two neighbours.",
+    .summary = "Devices in a circle, each joined to two neighbors.",
     .source = "no particular machine",
     .fields = &fields(),
     .build = build,

@@ -9,7 +9,7 @@ namespace {
 
 const config::MapSpec kFields{
     "A platform file of SimGrid: hosts become devices, links and routes are taken as SimGrid has them.",
-    {config::text("simgrid_xml").doc("The file, beside the one that names it."),
+    {config::text("simgrid_xml").doc("Path of the file, relative to the folder of the file that names it."),
      config::list("hosts", config::text("host"))
          .optional()
          .doc("The hosts that are devices, in order; * stands for any letters. Left out: all, n2 before n10."),

@@ -131,7 +131,7 @@ std::vector<config::Field> common_fields() {
           .doc("Of a device; left out: what its type has, or no limit where that is not known."),
       config::quantity("bandwidth", config::Dimension::Bandwidth)
           .optional()
-          .doc("Between stages and among replicas; left out: the slowest link that neighbours cross."),
+          .doc("Between stages and among replicas; left out: the slowest link that neighbors cross."),
       config::boolean("straight").fallback("false").doc("Whether every stage has one device.")};
 }
 

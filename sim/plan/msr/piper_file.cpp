@@ -20,9 +20,9 @@ const config::MapSpec kVariant{
     {config::text("id").doc("What it is called."), config::real("timePerSample", 0, kMost).doc("Seconds."),
      config::real("parameterSize", 0, kMost).doc("Bytes that replicas reduce."),
      config::real("memoryUsageA", 0, kMost).doc("Bytes for each micro-batch in flight."),
-     config::real("memoryUsageB", 0, kMost).doc("Bytes beside those."),
-     config::table("syncTimeFw", config::real("bytes", 0, kMost)).doc("By the node in front."),
-     config::table("syncTimeBw", config::real("bytes", 0, kMost)).doc("By the node behind.")}};
+     config::real("memoryUsageB", 0, kMost).doc("Other bytes."),
+     config::table("syncTimeFw", config::real("bytes", 0, kMost)).doc("Bytes for each input node."),
+     config::table("syncTimeBw", config::real("bytes", 0, kMost)).doc("Bytes for each reader.")}};
 
 const config::MapSpec kNode{
     "A layer.",
@@ -124,8 +124,8 @@ class Reader {
     for (const int from : input_.graph.previous[n]) variant.in.push_back(bytes_.at({from, node}) + sync(forward, from));
     for (const int to : input_.graph.next[n]) variant.out.push_back(bytes_.at({node, to}) + sync(backward, to));
     if (forward.members.size() > variant.in.size() || backward.members.size() > variant.out.size())
-      problems_.add(value.where, "TMPCs", "it synchronises with a node that it has no edge with",
-                    "syncTimeFw names nodes in front, syncTimeBw nodes behind", "sync");
+      problems_.add(value.where, "TMPCs", "it synchronizes with a node that it has no edge with",
+                    "syncTimeFw names input nodes, syncTimeBw names readers", "sync");
     return variant;
   }
 
@@ -133,7 +133,7 @@ class Reader {
     const std::string& id = nodes()[neighbour].at("id").text;
     if (const Value* bytes = table.find(id)) return config::as_real(*bytes);
     problems_.add(table.where, "TMPCs", fmt::format("the edge to or from node {} is missing", id),
-                  "name every edge of the node, with 0 where nothing is to be synchronised", "sync");
+                  "name every edge of the node, with 0 where nothing has to be synchronized", "sync");
     return 0;
   }
 

@@ -169,8 +169,8 @@ std::vector<config::Field> pipedream_fields() {
       config::boolean("fewer").fallback("false").doc("Whether devices may stand idle."),
       config::quantity("memory", config::Dimension::Size)
           .optional()
-          .doc("Most that a stage may keep for the micro-batches behind it, counted as the released code does, which "
-               "leaves out the stage's own; left out: no limit."),
+          .doc("Most that a stage may keep for the micro-batches after it, counted as in the released code, which "
+               "ignores the stage's own micro-batch; left out: no limit."),
   };
 }
 

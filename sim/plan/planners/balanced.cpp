@@ -42,7 +42,8 @@ const config::MapSpec kFields{
      config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch."), recompute_field(),
      config::list("devices", config::text("device"))
          .optional()
-         .doc("Device names in the order of the stages, replicas side by side; left out: the order of the cluster."),
+         .doc(
+             "Device names in the order of the stages, with consecutive replicas; left out: the order of the cluster."),
      config::boolean("sequential").fallback("false").doc("Whether parallel branches run one after the other.")}};
 
 constexpr Bytes kLargestTable{double(1 << 30)};

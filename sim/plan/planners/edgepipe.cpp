@@ -32,7 +32,7 @@ const config::MapSpec kFields{
               "an iteration with fill and drain; or the period when one medium carries all messages."),
      config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch: an item."),
      config::real("buffers_in", 0, 1e6).fallback("2").doc("Items that wait in front of a stage; each takes memory."),
-     config::real("buffers_out", 0, 1e6).fallback("2").doc("Items that wait behind a stage; each takes memory."),
+     config::real("buffers_out", 0, 1e6).fallback("2").doc("Items that wait after a stage; each takes memory."),
      config::quantity("input", config::Dimension::Size)
          .fallback("0")
          .doc("What one sample brings into the first stage, which keeps one item of it."),

@@ -137,7 +137,7 @@ class Reader {
     const int last = dots == std::string::npos ? whole : look_up(text.substr(dots + 2), name.where, path);
     if (first < 0 || last < 0) return;
     if (last < first)
-      problems_.add(name.where, path, fmt::format("'{}' comes behind '{}' in the model", names_[first], names_[last]),
+      problems_.add(name.where, path, fmt::format("'{}' comes after '{}' in the model", names_[first], names_[last]),
                     fmt::format("write {}..{}", names_[last], names_[first]), "range");
     for (int layer = first; layer <= last; ++layer) take(layer, name.where, path, stage);
   }

@@ -17,7 +17,7 @@ config::MapSpec fields() {
   config::MapSpec spec{"The best of all graphs of stages.", graph::common_fields()};
   spec.fields.push_back(config::boolean("sequential")
                             .fallback("false")
-                            .doc("Whether stages run one behind the other, and the best sequence is looked for."));
+                            .doc("Whether stages run one after the other; the search is then for the best sequence."));
   spec.fields.push_back(config::integer("blocks", 1, 1e6)
                             .optional()
                             .doc("Layers in chains are fused until at most this number of blocks remains, the fastest "

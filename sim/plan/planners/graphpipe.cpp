@@ -21,7 +21,7 @@ Planned plan_graphpipe(const PlannerInput& input) {
   const graph::Question question = graph::question_of(input);
   const auto found = graph::partition(question.problem, *input.options.effort);
   if (!found)
-    graph::refuse(input, question, "stages of neighbouring layers and whole branches",
+    graph::refuse(input, question, "stages of neighboring layers and whole branches",
                   "more devices or memory, smaller micro-batches, or the planner 'graph-exact'");
   Planned result = graph::planned(input, question, found->parts, false);
   result.predicted = {graph::figures_of(question.problem, found->parts, false).bottleneck};
@@ -36,7 +36,7 @@ Planned plan_graphpipe(const PlannerInput& input) {
 extern const PlannerDef graphpipe{
     .name = "graphpipe",
     .summary =
-        "A graph of stages with replicas, on up to four types: branches side by side, the slowest as fast as memory "
+        "A graph of stages with replicas, on up to four types: parallel branches, the slowest stage as fast as memory "
         "allows.",
     .source = "Jeon et al., GraphPipe, ASPLOS 2025",
     .fields = &kFields,

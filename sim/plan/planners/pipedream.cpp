@@ -10,14 +10,14 @@ namespace stagecraft::planners {
 namespace {
 
 config::MapSpec fields() {
-  config::MapSpec spec{"Stages with replicas by PipeDream's dynamic programme.", msr::pipedream_fields()};
+  config::MapSpec spec{"Stages with replicas by PipeDream's dynamic program.", msr::pipedream_fields()};
   spec.fields.push_back(config::list("machines", config::integer("count", 1, 1e6))
                             .optional()
                             .doc("Devices of each server, then servers, then groups of servers; [16] alone knows no "
                                  "servers; left out: the hosts of the cluster."));
   spec.fields.push_back(config::list("bandwidth", config::quantity("rate", config::Dimension::Bandwidth))
                             .optional()
-                            .doc("Of each of those levels; left out: the slowest link that neighbours cross."));
+                            .doc("Rate of each of those levels; left out: the slowest link that neighbors cross."));
   return spec;
 }
 
@@ -53,8 +53,8 @@ std::vector<int> machines_of(const PlannerInput& input, const std::vector<Device
   if (const int inside = all / machines.back(); !one_type_in_each(types, static_cast<std::size_t>(inside)))
     throw Infeasible(
         {where, "plan.machines",
-         fmt::format("{} neighbours are one machine of the last level, but not all of one type of device", inside),
-         fmt::format("name devices of one type side by side in plan.devices, write machines: [{}], or take the "
+         fmt::format("{} neighbors are one machine of the last level, but not all of one type of device", inside),
+         fmt::format("name devices of one type consecutively in plan.devices, write machines: [{}], or take the "
                      "planner 'spp', which needs no levels",
                      all),
          "machines"});

@@ -26,7 +26,7 @@ const config::MapSpec kFields{
          .doc("Of a device; left out: what its type has, or no limit where that is not known."),
      config::quantity("bandwidth", config::Dimension::Bandwidth)
          .optional()
-         .doc("Between any two devices; left out: the slowest link that neighbours cross.")}};
+         .doc("Rate between any two devices; left out: the slowest link that neighbors cross.")}};
 
 /// A layer that recomputes keeps its inputs, as in the paper; a stage of a plan keeps only what enters it, so it needs
 /// less than this search counts.

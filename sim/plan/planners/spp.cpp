@@ -20,7 +20,7 @@ const config::MapSpec kFields{
     {config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch."),
      config::integer("stages", 1, 1e6)
          .optional()
-         .doc("How many stages; left out: as many as make the iteration shortest."),
+         .doc("Number of stages; left out: the number with the shortest iteration."),
      config::list("devices", config::text("device"))
          .optional()
          .doc("Names of the devices to use; left out: all of the cluster.")}};

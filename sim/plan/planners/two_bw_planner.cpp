@@ -19,7 +19,7 @@ namespace stagecraft::planners {
 namespace {
 
 const config::MapSpec kFields{
-    "Equal pipelines side by side by PipeDream-2BW's search.",
+    "Equal parallel pipelines by PipeDream-2BW's search.",
     {msr::devices_field(),
      config::integer("largest_micro_batch", 1, 1 << 20)
          .fallback("64")
@@ -314,7 +314,7 @@ Planned plan_two_bw(const PlannerInput& input) { return Search(input).run(); }
 extern const PlannerDef two_bw_planner{
     .name = "2bw",
     .summary =
-        "Equal pipelines side by side, on devices of any types in order: width, depth, micro-batch, recomputation.",
+        "Equal parallel pipelines on devices of any types in order: width, depth, micro-batch size, recomputation.",
     .source = "Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021",
     .fields = &kFields,
     .plan = plan_two_bw,

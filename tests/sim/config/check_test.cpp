@@ -173,7 +173,7 @@ TEST_CASE("keys of a table may have any name") {
 
 TEST_CASE("a file that is no map, or could not be read, is one problem") {
   CHECK(complaints("title:x\n") ==
-        "1:1 : a map is needed here, not 'title:x' (put a space behind the colon: 'title: x')");
+        "1:1 : a map is needed here, not 'title:x' (put a space after the colon: 'title: x')");
   CHECK(complaints("- 1\n") == "1:1 : a map is needed here, not a list");
   CHECK(complaints("").find("the file is empty") != std::string::npos);
   CHECK(complaints("run: *x\n" + kCluster).find("\n") == std::string::npos);

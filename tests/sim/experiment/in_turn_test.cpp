@@ -140,7 +140,7 @@ TEST_CASE("plans, orders and weights that cannot have replicas in turn are refus
       message([] {
         check_plan(test::in_turn({2, 1}, 3));
       }) ==
-      "0: stage 's0': its 2 replicas cannot each take as many of 3 micro-batches [set run.micro_batches to a multiple "
+      "0: stage 's0': its 2 replicas cannot take equal numbers of 3 micro-batches [set run.micro_batches to a multiple "
       "of 2, or write share: samples]\n");
   const Plan plan = test::in_turn({2, 1}, 4);
   const StageCosts costs = uniform_costs(plan, test::times(1, 1));

@@ -243,8 +243,8 @@ TEST_CASE("explicit: every problem is reported with its place") {
          "  - {layers: [l3, l3], devices: [d1, d5]}\n"
          "  - {layers: [l2]}\n");
   });
-  CHECK(error.find("2: stages[0].layers[0]: 'l0' comes behind 'l1'") == std::string::npos);
-  CHECK(error.find("2: stages[0].layers[0]: 'l1' comes behind 'l0'") != std::string::npos);
+  CHECK(error.find("2: stages[0].layers[0]: 'l0' comes after 'l1'") == std::string::npos);
+  CHECK(error.find("2: stages[0].layers[0]: 'l1' comes after 'l0'") != std::string::npos);
   CHECK(error.find("2: stages[0].layers[1]: the model has no layer 'l9'") != std::string::npos);
   CHECK(error.find("3: stages[1].layers[1]: layer 'l3' is already in this stage") != std::string::npos);
   CHECK(error.find("3: stages[1].devices[1]: the cluster has no device 'd5'") != std::string::npos);
