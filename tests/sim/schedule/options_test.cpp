@@ -25,7 +25,7 @@ TEST_CASE("options: builder options are read for every schedule that has them") 
   CHECK_THROWS_AS(options("hanayo", {"chunks=3"}), InputError);
 }
 
-TEST_CASE("options: equality compares those of the builder and those of the schedule") {
+TEST_CASE("options: equality compares builder options and schedule options") {
   CHECK(options("gpipe", {}) == options("gpipe", {"backward=forward"}));
   CHECK_FALSE(options("gpipe", {"backward=reverse"}) == options("gpipe", {}));
   CHECK_FALSE(options("zb-1p", {"memory=1.5"}) == options("zb-1p", {"memory=2"}));
