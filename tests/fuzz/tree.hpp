@@ -42,7 +42,7 @@ inline void print(const config::Problems& problems) {
   if (!problems.empty() && render(problems.list()).empty()) std::abort();
 }
 
-/// Up to the next line of three per cent signs, which is taken off as well.
+/// The text up to the next line of three percent signs; that line is removed as well.
 inline std::string_view next_file(std::string_view& text) {
   constexpr std::string_view kBetween = "\n%%%\n";
   const std::size_t end = text.find(kBetween);

@@ -217,7 +217,7 @@ TEST_CASE("onnx: weights count once, ties are found, and constants are no weight
   CHECK(layer(model, "scores").weight_gradient.value == 2 * 6 * 8 * 100);
   CHECK(layer(model, "norm").parameters == 12);
   CHECK(layer(model, "scaled").weight_gradient.value == 0);
-  CHECK(layer(model, "scaled").stash.value == 0);  // The factor is not learnt.
+  CHECK(layer(model, "scaled").stash.value == 0);  // The factor is not learned.
   CHECK(layer(model, "y").parameters == 100);
 }
 

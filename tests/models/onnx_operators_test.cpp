@@ -186,7 +186,7 @@ TEST_CASE("onnx: views and selections do no arithmetic") {
   CHECK(of({"Gather", {{5, 6, 7}}, {{"axis", 1}}, {}, 17, {{0, 2}}}) == "5x2x7, 0 forward; 0");
   CHECK(of({"Concat", {{2, 3}, {2, 4}}, {{"axis", -1}}}) == "2x7, 0 forward; 0 0");
   CHECK(of({"Resize", {{1, 2, 4, 4}, {0}, {0}}, {{"mode", "linear"}}, {}, 17, {{1, 2, 8, 8}}}) ==
-        "1x2x8x8, 1024 forward; 1024");  // Two operations for each of 2 x 2 neighbours.
+        "1x2x8x8, 1024 forward; 1024");  // Two operations for each of 2 x 2 neighbors.
   CHECK(error_of({"Reshape", {{2, 3}}, {}, {}, 17, {{4, 2}}}).find("2x3 cannot be read as 4x2") != std::string::npos);
   CHECK(error_of({"Split", {{2, 10}}, {{"axis", 1}}, {}, 17, {{3, 3}}, 2}).find("a dimension of 10 is not 3 + 3") !=
         std::string::npos);

@@ -1,4 +1,4 @@
-// The whole road, from the words of a scenario to its figures: every schedule of the catalogue on pipelines that are
+// Whole runs, from the text of a scenario to its figures: every schedule of the catalog on pipelines that are
 // drawn, on machines of different speeds, on every simulator.
 
 #include <doctest/doctest.h>

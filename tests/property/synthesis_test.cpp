@@ -1,4 +1,4 @@
-// On machines whose parts differ, the search against everything in the catalogue, all judged by the simulator.
+// On machines with unequal devices, the search against every schedule of the catalog, all judged by the simulator.
 
 #include <doctest/doctest.h>
 

@@ -86,7 +86,7 @@ bool fits(const std::vector<Op>& row, int limit) {
   return most <= limit;
 }
 
-/// How many orders, of two that are looked for, are this one but for two neighbours of a row, no longer and no larger.
+/// Counts, up to two, the orders that differ from this one by a swap of two neighbors and are no longer and no larger.
 int equal_neighbours(const Schedule& order, const Plan& plan, const StageCosts& costs, double hop, int limit) {
   Made m;
   m.cluster = test::delay_cluster(plan.device_count(), hop);

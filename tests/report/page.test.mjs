@@ -129,7 +129,7 @@ test('the tooltip describes what is under the pointer, and follows it', async ()
   assert.equal(await browser.evaluate('document.getElementById("tip").hidden'), true);
 });
 
-test('boxes have the colours of the legend, and change with the choice of colours', async () => {
+test('boxes have the colors of the legend, and change with the choice of colors', async () => {
   const hex = name => browser.evaluate(`getComputedStyle(document.documentElement).getPropertyValue('--${name}')`);
   for (const [name, kind] of [['0F1', 'forward'], ['2B3', 'backward'], ['0U0', 'update']]) {
     const p = await place(0, name), colour = (await hex(kind)).trim();

@@ -1,4 +1,4 @@
-// PipeEdge's inputs (usc-isi/PipeEdge), with the optimum of each found by exhaustive search or a second programme, and
+// PipeEdge's inputs (usc-isi/PipeEdge), with the optimum of each found by exhaustive search or a second program, and
 // the answers that its released scheduler gives to odd files.
 
 #include <doctest/doctest.h>

@@ -131,7 +131,7 @@ TEST_CASE("each wrong field has one message that says what to write") {
   }
 }
 
-TEST_CASE("a misspelt or misplaced required field is reported once") {
+TEST_CASE("a misspelled or misplaced required field is reported once") {
   CHECK(complaints("run: {shcedule: gpipe, micro_batches: 8}\n" + kCluster) ==
         "1:7 run.shcedule: no such field (did you mean 'schedule'?)");
   CHECK(complaints("rnu: {schedule: gpipe, micro_batches: 8}\n" + kCluster) ==

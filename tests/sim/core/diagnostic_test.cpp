@@ -64,7 +64,7 @@ TEST_CASE("the text of an error has its help and the number of its problems") {
   CHECK_THROWS_WITH_AS(STAGECRAFT_CHECK(1 > 2), doctest::Contains("1 > 2"), InternalError);
 }
 
-TEST_CASE("a catalogue suggests the entry that was meant") {
+TEST_CASE("a catalog suggests the entry that was meant") {
   static const Entry gpipe{"gpipe"}, serial{"serial"};
   static const Entry* const entries[] = {&gpipe, &serial};
   CHECK(&get_from<Entry>(entries, "schedule", "serial") == &serial);

@@ -69,7 +69,7 @@ struct Tightness {
   void add(double ratio) { sum += ratio, least = std::min(least, ratio), ++count; }
 };
 
-/// The linear programme of two types: layers go to the first in the order in which they suit it better, and at most one
+/// The linear program of two types: layers go to the first in the order in which they suit it better, and at most one
 /// is split.
 double shared_by_ratio(const std::vector<std::vector<double>>& seconds, const std::vector<int>& counts) {
   std::vector<std::size_t> order(seconds.front().size());

@@ -118,7 +118,7 @@ TEST_CASE("pipedream: servers of two types divide their layers differently") {
   CHECK(found->seconds == 4);  // Two layers of 4 s on two slow devices, four of 2 s on two fast ones.
   check_devices(found->stages, 4, true);
 
-  // Levels that are the same for all types: the same as PipeDream's own programme on several levels.
+  // With equal levels for all types the result equals PipeDream's own program on several levels.
   Rng rng(23, "levels");
   for (int round = 0; round < 100; ++round) {
     CAPTURE(round);

@@ -1,4 +1,4 @@
-// PipeDream's dynamic programme against looking at every plan of small random models.
+// PipeDream's dynamic program against an exhaustive search over the plans of small random models.
 
 #include <doctest/doctest.h>
 

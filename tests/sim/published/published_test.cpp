@@ -225,7 +225,7 @@ TEST_CASE("published: bounds, sides and orders are judged, and calibrated figure
 }
 
 TEST_CASE("published: every missed cell must be stated in the file, with its deviation") {
-  // Times of 30 and 54 ms; 25, 45 and 60 are missed by +20, +20 and -10 per cent.
+  // Times of 30 and 54 ms; 25, 45 and 60 are missed by +20, +20 and -10 percent.
   const auto unexpected = [](const std::string& row) {
     const Reproduction r = reproduced(R"(
   - name: t

@@ -1,4 +1,4 @@
-// The orders of the catalogue, written out by hand from the papers' figures.
+// The orders of the catalog, written by hand from the figures of the papers.
 
 #include <doctest/doctest.h>
 

@@ -264,7 +264,7 @@ TEST_CASE("a V schedule in little memory is as short as the published ones from 
   }
 }
 
-TEST_CASE("bidirectional orders are valid, and none is longer than the catalogue's") {
+TEST_CASE("bidirectional orders are valid, and none is longer than the catalog's") {
   struct Point {
     int ranks, micro_batches, known;
   };

@@ -96,7 +96,7 @@ TEST_CASE("makespan, period, memory and messages of schedules follow the formula
   // p = 4, m = 8. With a flush (m + p - 1)(F + I + W) (GPipe, 1F1B); m(F + I + W) + (p - 1)(F + I - W) (ZB-H1), of
   // chunks m(F + I + W) + (p - 1)(F + I + W) / v (interleaved); none of the bubble is left between iterations of ZB-H2,
   // ZB-V and 2BW. Activations: m, p, p, 2p - 1, 2p of half the size, p, p(1 + (p - 1) / (p v)) v. Messages: two for
-  // each micro-batch and each pair of neighbours on different devices.
+  // each micro-batch and each pair of neighbors on different devices.
   const Expected kExpected[] = {
       {"gpipe", 4, 33, 33, 8, 8, 48}, {"1f1b", 4, 33, 33, 4, 4, 48}, {"zb-h1", 4, 27, 27, 4, 4, 48},
       {"zb-h2", 4, 0, 24, 7, 7, 48},  {"zb-v", 8, 0, 24, 4, 8, 96},  {"interleaved", 8, 28.5, 28.5, 5.5, 11, 112},

@@ -1,4 +1,4 @@
-// The catalogue: what each policy is a point of, and the field that names it.
+// The catalog of weights policies, and the field that names them.
 
 #include <doctest/doctest.h>
 

@@ -178,7 +178,7 @@ TEST_CASE("if every iteration drains, policies without blind predictions equal t
 }
 
 TEST_CASE("on a graph of stages k counts along the longest path to the sink") {
-  // 0 -> 1 -> 3 and 2 -> 3: the short branch is as far from the end as its neighbour.
+  // 0 -> 1 -> 3 and 2 -> 3: the short branch is as far from the end as its neighbor.
   const Plan plan = test::dag_plan(4, 1, {{0, 1}, {1, 3}, {2, 3}});
   const Schedule schedule = test::build("pipedream", plan, 6);
   const int horizon[] = {2, 1, 1, 0};
