@@ -1,5 +1,5 @@
-// What the interpreter adds to each instruction: programs whose ops do nothing, and the whole executor on layers so
-// small that their arithmetic takes next to no time.
+// Overhead of the interpreter per instruction: programs whose ops do nothing, and the whole executor on layers so small
+// that their arithmetic takes almost no time.
 
 #include <cstdio>
 #include <cstdlib>

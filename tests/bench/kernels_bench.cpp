@@ -24,7 +24,7 @@ double cpu_seconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-/// Median seconds of each, in turns, for about `budget` seconds.
+/// Median seconds of each side; the sides take turns for about `budget` seconds.
 std::vector<double> medians(const std::vector<std::function<void()>>& sides, double budget = 0.6) {
   std::vector<std::vector<double>> seconds(sides.size());
   for (const auto& side : sides) side();
@@ -39,7 +39,7 @@ std::vector<double> medians(const std::vector<std::function<void()>>& sides, dou
   return result;
 }
 
-/// Memory of the kernels with numbers between -1 and 1.
+/// A tensor of the kernels with numbers between -1 and 1.
 template <class T>
 real::Tensor filled(real::Kernels& kernels, std::int64_t rows, std::int64_t columns) {
   auto* const data = static_cast<T*>(kernels.allocate(static_cast<std::size_t>(rows * columns) * sizeof(T)));

@@ -10,10 +10,10 @@
 
 namespace stagecraft::test {
 
-/// Samples of an update.
+/// Samples per update.
 inline constexpr int kBatch = 32;
 
-/// A weights policy as its paper has it, or as its code was released.
+/// A weights policy as in its paper, or as its code was released.
 struct Method {
   std::string policy;
   bool released = false;
@@ -26,7 +26,7 @@ struct Method {
   }
 };
 
-/// One tanh layer of width 32 a stage, and the order of work that suits a policy.
+/// A pipeline with one tanh layer of width 32 per stage, and the order of work that suits a policy.
 struct Case {
   ModelGraph model;
   Plan plan;

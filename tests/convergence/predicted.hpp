@@ -13,10 +13,10 @@
 
 namespace stagecraft::test {
 
-/// By the updates that were in the weights it started from.
+/// Predicted weights, by the number of updates in the weights that the prediction started from.
 using Predictions = std::map<int, std::vector<double>>;
 
-/// The kernels of the CPU, which keep what they predict.
+/// Kernels of the CPU that record their predictions.
 class Recorder : public real::Kernels {
  public:
   Recorder(std::unique_ptr<real::Kernels> kernels, Predictions& predictions)

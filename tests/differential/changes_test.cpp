@@ -1,4 +1,4 @@
-// What a straggler, a pause, a failure or a slow link costs, by hand, on every simulator.
+// The cost of a straggler, a pause, a failure or a slow link, computed by hand, on every simulator.
 
 #include <doctest/doctest.h>
 

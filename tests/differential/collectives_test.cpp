@@ -30,7 +30,7 @@ Cluster star(int devices, Duplex duplex, test::Draw& draw) {
   return cluster;
 }
 
-/// Some of the devices, in any order.
+/// Draws some of the devices, in any order.
 std::vector<int> some_devices(int devices, test::Draw& draw) {
   std::vector<int> all;
   for (int d = 0; d < devices; ++d) all.insert(all.begin() + draw(0, d), d);
@@ -43,7 +43,7 @@ const CollectiveAlgorithm* const kAlgorithms[] = {&collective_algorithms::ring, 
 
 using Counts = std::map<std::pair<int, int>, int>;  ///< Collectives of each kind and algorithm.
 
-/// One collective; false where the algorithm does not serve it.
+/// Adds one collective; returns false if the algorithm does not support it.
 bool add_collective(test::ProgramBuilder& builder, const std::vector<int>& devices, const test::Ids& after,
                     Counts& counts, test::Draw& draw) {
   const CollectiveKind kind = kCollectiveKinds[draw(0, 4)];

@@ -1,5 +1,5 @@
-// Where transfers share a link, SimGrid and the longest path differ by exactly what max-min sharing says. Programs come
-// the whole road, from a schedule through lower().
+// Where transfers share a link, SimGrid and the longest path differ by exactly what max-min sharing predicts. Programs
+// are lowered from schedules.
 
 #include <doctest/doctest.h>
 
@@ -20,7 +20,8 @@ Timeline run(const char* backend, const Program& program, const Cluster& cluster
 
 doctest::Approx near(double seconds) { return doctest::Approx(seconds).epsilon(1e-9); }
 
-/// Stages 0 .. senders-1 each feed the last; the bytes of each, one forward of each.
+/// Stages 0 .. senders-1 each send to the last stage; `bytes` has the size of each message, and each stage runs one
+/// forward.
 Program into_one(const std::vector<double>& bytes, bool rendezvous = true) {
   const int n = static_cast<int>(bytes.size());
   Plan plan = chain_plan(n + 1, n + 1, 1);

@@ -1,5 +1,5 @@
-// One physics, two engines: our max-min sharing against SimGrid's, on the start and end of every instruction of random
-// programs over networks where transfers meet; and against the longest path where none does.
+// Two implementations of max-min sharing, ours and SimGrid's, agree on the start and end of every instruction of random
+// programs with contention; without contention both agree with the longest path.
 
 #include <doctest/doctest.h>
 
@@ -42,7 +42,7 @@ Cluster star(int devices, test::Draw& draw) {
   return cluster;
 }
 
-/// All on one cable.
+/// Devices on one shared cable.
 Cluster medium(int devices, test::Draw& draw) {
   Cluster cluster = test::bare_cluster(devices);
   std::vector<int> stations;
@@ -66,7 +66,7 @@ Cluster pods(int devices, test::Draw& draw) {
   return cluster;
 }
 
-/// Two switches and a trunk between them, of either kind.
+/// Two switches and a trunk between them, of either duplex.
 Cluster dumbbell(int devices, test::Draw& draw) {
   Cluster cluster = test::bare_cluster(devices, 2);
   for (int d = 0; d < devices; ++d) test::connect(cluster, {d, devices + d % 2}, speed(draw), latency(draw));
@@ -150,7 +150,7 @@ TEST_CASE("bidirectional copies of the model over shared networks have the same 
   CHECK(met >= 40);
 }
 
-/// Parts of a machine with one memory, over which ops and messages go: each byte of a message is read and written.
+/// Parts of a machine with one memory that ops and messages share: each byte of a message is read and written.
 Cluster parts(int devices, double memory, double messages) {
   Cluster cluster = test::bare_cluster(devices);
   std::vector<int> all;

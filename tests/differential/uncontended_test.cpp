@@ -1,5 +1,5 @@
-// Two simulators that share no code for time, one truth: where no two transfers share a link at the same time, the
-// longest path and SimGrid agree on the start and end of every instruction to 1e-9.
+// Two simulators that share no code for time agree: if no two transfers share a link at the same time, the longest path
+// and SimGrid give the same start and end of every instruction to 1e-9.
 
 #include <doctest/doctest.h>
 

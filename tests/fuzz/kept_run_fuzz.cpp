@@ -1,5 +1,5 @@
-// Any bytes as what a run left in its folder (results.json, spans.csv, memory.csv): what stands in the page is whole,
-// or refused.
+// Any bytes as the files of a run's folder (results.json, spans.csv, memory.csv): the page has all of their data, or
+// the files are refused.
 
 #include <cstdint>
 #include <cstdlib>
@@ -17,7 +17,7 @@ namespace stagecraft {
 
 const html::Source html::runs{};
 
-/// Only the data of the page: a list of what it has at once and of its parts.
+/// Returns only the data of the page: a list of its head and its parts.
 std::string html_page(const html::Source&, const std::string&, std::string_view json,
                       std::span<const std::string> parts) {
   std::string list = "[" + std::string(json);
@@ -31,7 +31,7 @@ namespace {
 
 using ParsedJson = nlohmann::json;
 
-/// Lanes have all the spans, and none begins before the one in front of it is over.
+/// Checks that the lanes have all spans, and that no span begins before the previous one ends.
 void check_spans(const ParsedJson& run) {
   const ParsedJson& spans = run.at("spans");
   const std::size_t count = spans.at("gap").size();
@@ -52,7 +52,7 @@ void check_spans(const ParsedJson& run) {
     if (critical.get<std::size_t>() >= count) std::abort();
 }
 
-/// The page draws numbers: what is none would be null.
+/// Checks that memory curves have only numbers; JSON writes any other value as null.
 void check_memory(const ParsedJson& run) {
   for (const ParsedJson& curve : run.at("memory")) {
     if (!curve.at("resident").is_number()) std::abort();

@@ -9,7 +9,7 @@
 
 namespace stagecraft::fuzz {
 
-/// A file that is in memory only.
+/// A file that exists in memory only.
 class MemoryFile {
  public:
   std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }

@@ -1,4 +1,5 @@
-// Any bytes as path=value of --set, in the first line, and the file it changes: the value stands there, or a problem.
+// Any bytes as path=value of --set, in the first line, and the file it changes: the value is set at the path, or a
+// problem is reported.
 
 #include <algorithm>
 #include <cstdint>

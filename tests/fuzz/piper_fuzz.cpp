@@ -1,4 +1,4 @@
-// Any bytes as an input of Piper: a graph without a circle and a tensor for each edge of each variant, or refused.
+// Any bytes as an input of Piper: a graph without a cycle and a tensor for each edge of each variant, or refused.
 
 #include <cmath>
 #include <cstdint>

@@ -62,10 +62,10 @@ class PlatformFiles {
  private:
   using Words = std::initializer_list<const char*>;
   std::string one_of(Words words) { return words.begin()[below(words.size())]; }
-  /// What is right; in every other file something else one time in forty.
+  /// One of the valid `words`; in every other file, one time in forty, any value.
   std::string mostly(Words words) { return odd_ && once_in(40) ? value() : one_of(words); }
 
-  /// A value that is right somewhere.
+  /// A value that is valid somewhere in a platform file.
   std::string value() {
     return one_of({"0",
                    "-1",
@@ -174,7 +174,7 @@ class PlatformFiles {
     return text + "/>\n";
   }
 
-  /// Hosts with ways between them.
+  /// A zone of hosts with routes between them.
   std::string leaf(const std::string& id, std::string& gateway) {
     std::string text = "<zone id=\"" + id + "\" routing=\"" +
                        mostly({"Full", "Full", "Floyd", "Dijkstra", "DijkstraCache", "Vivaldi", "None"}) + "\">\n";
@@ -224,7 +224,7 @@ class PlatformFiles {
     return text + "</zone>\n";
   }
 
-  /// Any, for any place.
+  /// A random element, valid anywhere.
   std::string element() {
     switch (below(10)) {
       case 0:

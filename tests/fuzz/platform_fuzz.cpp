@@ -18,10 +18,10 @@
 
 using namespace stagecraft;
 
-/// libFuzzer's own changes; not there in fuzz_replay, which has some too.
+/// libFuzzer's own mutations; absent in fuzz_replay, which has its own.
 extern "C" __attribute__((weak)) std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 
-/// SimGrid's, for what makes it abort: finding the names of functions takes longer than all the rest.
+/// Replaces SimGrid's backtrace on abort: resolving the names of functions takes longer than all the rest.
 extern "C" void xbt_backtrace_display_current();
 extern "C" void xbt_backtrace_display_current() {}
 

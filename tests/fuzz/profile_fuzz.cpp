@@ -1,4 +1,4 @@
-// Any bytes as a measured profile: written and read again to the same, with times for what it has, or refused.
+// Any bytes as a measured profile: it reads back as written, with times for every entry, or is refused.
 
 #include <cmath>
 #include <cstdint>

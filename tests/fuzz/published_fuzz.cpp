@@ -1,4 +1,4 @@
-// Any bytes as published figures: tables whose rows have a place for each column, and numbers only, or refused.
+// Any bytes as published figures: tables whose rows have a value for each column, and numbers only, or refused.
 
 #include <cmath>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The readers on their seeds and on changes of them that are drawn, the same in every run: what libFuzzer does for
-// hours, for a second each, with any compiler.
+// Runs the readers on their seeds and on random changes of them from fixed seeds: what libFuzzer does for hours, for a
+// second each, with any compiler.
 //
 //   fuzz_replay CORPORA DICTIONARIES COUNT [READER...]
 //
@@ -72,7 +72,7 @@ void try_one(const Reader& reader) {
 
 std::size_t below(Random& random, std::size_t end) { return static_cast<std::size_t>(random() % end); }
 
-/// The words of a dictionary as libFuzzer has it: "..." on a line, with \xAB, \\ and \".
+/// Words of a dictionary in libFuzzer's format: "..." on a line, with \xAB, \\ and \".
 std::vector<std::string> words_of(const std::string& file) {
   std::vector<std::string> words;
   for (const std::string& line : split(read_file(file), '\n')) {
@@ -92,8 +92,8 @@ std::vector<std::string> words_of(const std::string& file) {
   return words;
 }
 
-/// One change: a piece goes, comes twice or elsewhere; a byte or a word of the format comes, over others or between
-/// them; or a piece of another seed.
+/// Makes one change: removes, repeats or moves a piece, flips a bit, inserts a byte, inserts or overwrites with a word
+/// of the format, or takes a piece of another seed.
 void change(std::string& text, const std::vector<std::string>& seeds, const std::vector<std::string>& words,
             Random& random) {
   const std::size_t at = below(random, text.size() + 1),
@@ -126,7 +126,7 @@ void change(std::string& text, const std::vector<std::string>& seeds, const std:
   }
 }
 
-/// As libFuzzer calls it.
+/// Changes the input with the reader's own function, called as libFuzzer calls it.
 void change_own_way(const Reader& reader, std::size_t longest, Random& random) {
   const std::size_t size = std::min(input.size(), longest);
   input.resize(longest);

@@ -16,7 +16,7 @@ using namespace stagecraft;
 
 namespace {
 
-/// SQLite wants a file with a name. In memory: a disk is waited for when a file that was cut is closed.
+/// SQLite needs a file with a name. It is in memory, because closing a truncated file waits for the disk.
 class NamedFile {
  public:
   NamedFile() : path_(folder() / ("stagecraft-fuzz-" + std::to_string(getpid()))) {}

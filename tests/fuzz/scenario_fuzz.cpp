@@ -1,5 +1,5 @@
-// Any bytes as a scenario: resolved, with what it names in the tree, to a text that is itself a scenario and the same,
-// or refused. The first byte says whether model and cluster are built as well.
+// Any bytes as a scenario: resolved, with the files that it names in the tree, to a text that reads back as the same
+// scenario, or refused. The first byte says whether model and cluster are built as well.
 
 #include <cstdint>
 #include <cstdlib>

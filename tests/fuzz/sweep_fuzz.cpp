@@ -1,4 +1,4 @@
-// Any bytes as a sweep: points with one value of each path that is varied, no two of them the same, or refused.
+// Any bytes as a sweep: points with one value for each varied path, no two of them equal, or refused.
 
 #include <cstdint>
 #include <cstdlib>

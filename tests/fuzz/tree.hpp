@@ -9,7 +9,7 @@
 
 namespace stagecraft::fuzz {
 
-/// Whether two scalars mean the same: quotes matter where a number or a word of YAML would become a text.
+/// Whether two scalars mean the same: quotes matter if a number or a boolean would become text.
 inline bool same_scalar(const config::Value& a, const config::Value& b) {
   std::string why;
   const bool plain = a.text == "true" || a.text == "false" || config::parse_number(a.text, why);
@@ -27,7 +27,7 @@ inline bool same(const config::Value& a, const config::Value& b) {
   return true;
 }
 
-/// A text of ours, which has to be read without a problem.
+/// Reads a text that the program wrote, which must have no problem.
 inline config::Value read_back(const std::string& text) {
   config::Problems problems;
   config::Value tree = config::parse_yaml(text, "<written>", problems);
@@ -35,7 +35,7 @@ inline config::Value read_back(const std::string& text) {
   return tree;
 }
 
-/// Every problem says what is wrong, and can be printed.
+/// Checks that every problem has a message and a place, and can be printed.
 inline void print(const config::Problems& problems) {
   for (const Diagnostic& problem : problems.list())
     if (problem.message.empty() || problem.where.line < 0 || problem.where.column < 0) std::abort();

@@ -1,5 +1,5 @@
-// Any bytes as YAML: read, written as YAML and JSON and read again to the same; what a field table takes is taken again
-// as it was filled in. The first byte chooses the table.
+// Any bytes as YAML: it reads back from YAML and JSON as it was read, and a tree that a field table accepts is accepted
+// again with its defaults. The first byte chooses the table.
 
 #include <cstdint>
 #include <cstdlib>

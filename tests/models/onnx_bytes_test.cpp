@@ -1,4 +1,4 @@
-// Any bytes: read, or refused with an InputError; nothing else.
+// Any bytes are read, or refused with an InputError.
 #include <doctest/doctest.h>
 
 #include "models/onnx/import.hpp"
@@ -12,7 +12,7 @@ using test::OnnxWriter;
 
 namespace {
 
-/// A bit of everything.
+/// A small model with fields of every kind.
 std::string sample() {
   OnnxWriter file;
   file.input("x", {"batch", 3, 8, 8}).weights("w", {4, 3, 3, 3}).weights("g", {4}).weights("v", {8, 4});
@@ -32,7 +32,7 @@ std::string sample() {
   return file.bytes();
 }
 
-/// Whether it was read. Anything but an InputError ends the test.
+/// Whether the bytes were read. Any exception other than InputError ends the test.
 bool reads(const std::string& bytes) {
   try {
     onnx::to_yaml(onnx::import_model(bytes, "test.onnx", {.unknown_is_zero = true}));

@@ -1,4 +1,4 @@
-// From the file to layers: open sizes, what follows from the file, what is counted where.
+// From an ONNX file to layers: open sizes, computed shapes, and the layers that count work.
 #include <doctest/doctest.h>
 
 #include "models/onnx/import.hpp"

@@ -1,4 +1,4 @@
-// Whole networks as exporters write them, against the builders of the same: ResNet-50, BERT base.
+// Whole networks as exporters write them, compared with their builders: ResNet-50 and BERT base.
 #include <doctest/doctest.h>
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Each operator by itself: what comes out, forward work, and the gradients, by hand.
+// Each operator alone: its output, its forward work and its gradients, computed by hand.
 #include <doctest/doctest.h>
 
 #include <fmt/format.h>
@@ -45,7 +45,7 @@ onnx::Graph graph_of(const Case& c) {
   return onnx::analyze_graph(read, onnx::bind_dimensions(read, {}, {}), false);
 }
 
-/// "2x3, 12 forward; 5 6 -": the shape of each output, the work, and that of each gradient.
+/// "2x3, 12 forward; 5 6 -": the shape of each output, the forward work, and the work of each input's gradient.
 std::string of(const Case& c) {
   const onnx::Graph graph = graph_of(c);
   const onnx::Step& step = graph.steps.back();

@@ -1,4 +1,4 @@
-// What a layer computes has to be what it is said to cost.
+// The operations of a layer must have the costs that the layer states.
 
 #include <doctest/doctest.h>
 

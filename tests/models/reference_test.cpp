@@ -1,4 +1,4 @@
-// Layer by layer against amounts that were worked out apart from this program.
+// Layers compared with amounts that were computed outside this program.
 
 #include <doctest/doctest.h>
 

@@ -26,7 +26,7 @@ ModelGraph gpt(const std::string& more = "") {
                     *def.fields));
 }
 
-/// Devices that reach 1 TFLOP/s, with memory that sets no limit in time.
+/// Devices of 1 TFLOP/s whose memory bandwidth never limits an op.
 Cluster devices(int count, Bytes memory = {}) {
   Cluster cluster = test::star(count, 1e9, 0);
   cluster.types[DeviceTypeId{0}].peak = FlopRate{1e12};

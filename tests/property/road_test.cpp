@@ -1,4 +1,4 @@
-// Whatever is planned: a valid schedule, a sound program, and numbers that agree with each other.
+// Every random plan gives a valid schedule, a sound program, and numbers that agree with each other.
 
 #include <doctest/doctest.h>
 
@@ -38,7 +38,7 @@ Run any_run(const BackendDef& backend) {
 
 bool same(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(std::abs(a), std::abs(b)) + 1e-15; }
 
-/// Spans of the instructions that `wanted` picks, by device, in order of start.
+/// Spans of the instructions that `wanted` selects, by device, in order of start.
 template <class Wanted>
 std::map<int, std::vector<std::pair<double, double>>> spans(const Run& run, Wanted&& wanted) {
   std::map<int, std::vector<std::pair<double, double>>> all;
@@ -57,7 +57,7 @@ void check_apart(const std::map<int, std::vector<std::pair<double, double>>>& al
 
 bool as_rated(const Run& run) { return Conditions(run.cluster).as_rated(); }
 
-/// Changes only make it longer; without any it is what the program says.
+/// Whether a computation takes its stated time, or longer if machines change.
 void check_length(const Run& run, std::size_t n) {
   const double rated = run.timeline.start[InstructionId{n}] + run.program.instructions[InstructionId{n}].duration.value;
   RC_ASSERT(run.timeline.end[InstructionId{n}] >= rated * (1 - 1e-9));

@@ -51,7 +51,7 @@ Instance any_instance(Rng& rng, const std::vector<Placement>& placements) {
   return i;
 }
 
-/// One or two ties, each between any stages, and their copies, of which one is the last.
+/// Adds one or two ties, each between random stages and their copies; one of the stages is the last.
 void add_ties(Instance& i, Rng& rng) {
   const int last = i.plan.stage_count() - 1;
   std::vector<test::StageTie> ties;

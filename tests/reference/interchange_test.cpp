@@ -1,4 +1,4 @@
-// PyTorch's files and messages: read, checked, lowered, and simulated as the reference systems did.
+// PyTorch's files and messages are read, checked, lowered and simulated as in the reference systems.
 
 #include <doctest/doctest.h>
 
@@ -26,12 +26,12 @@ ParsedJson json_of(const std::string& folder, const std::string& name) {
   return ParsedJson::parse(text_of(folder, name));
 }
 
-/// Passed and tried.
+/// Orders that passed, and orders that were tried.
 struct Count {
   int passed = 0, tried = 0;
 };
 
-/// "jit/pair/fused" of every family.
+/// Counts by family and by variant such as "jit/pair/fused".
 using Matrix = std::map<std::string, std::map<std::string, Count>>;
 
 void simulate(const std::string& variant, const ActionTable& table, const Plan& plan,
@@ -51,7 +51,8 @@ struct AutomaticOrder {
   Schedule schedule;
 };
 
-/// zb-1p as the reference made its files: F, I and W of one unit each, and messages that take no time.
+/// The order of zb-1p with the costs of the reference's files: F, I and W of one unit each, and messages that take no
+/// time.
 AutomaticOrder automatic_order(int ranks, int micro_batches, const std::string& memory) {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", "zb-1p");
   const config::Value options = test::checked("{memory: " + memory + "}", *def.fields);
@@ -66,7 +67,7 @@ AutomaticOrder automatic_order(int ranks, int micro_batches, const std::string& 
   return {plan, std::move(made)};
 }
 
-/// Drops, moves or repeats one action of a lowered file; the code and rank that have to come.
+/// A lowered file with one action dropped, moved or repeated, and the code and rank that the check must report.
 struct Mutation {
   std::string what, code;
   int rank;
@@ -75,7 +76,7 @@ struct Mutation {
 
 bool is(const Action& a, ActionKind kind) { return a.kind == kind; }
 
-/// One of each kind, at the middle of the file so that different files are broken at different places.
+/// One mutation of each kind, near the middle of the file so that different files break at different places.
 std::vector<Mutation> mutations_of(const ActionTable& good, const Plan& plan) {
   std::vector<Mutation> list;
   const auto once = [&](const char* what, const char* code, auto&& applies, auto&& change) {

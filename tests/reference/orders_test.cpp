@@ -79,8 +79,7 @@ std::string options_of(const Family& family, const std::string& name, const Pars
   return family.options;
 }
 
-/// What the automatic schedules were made for; the others do not look at it. Costs of a stage each where they are
-/// given.
+/// Costs that the automatic schedules were made for, per stage if the file gives them; other schedules ignore costs.
 StageCosts costs_of(const Plan& plan, const ParsedJson& entry) {
   StageCosts costs;
   const ParsedJson used = entry.value("costs_used", ParsedJson{});
@@ -97,7 +96,7 @@ StageCosts costs_of(const Plan& plan, const ParsedJson& entry) {
   return costs;
 }
 
-/// Stages where the file has them, which no placement of ours has.
+/// A plan with the file's own placement, which none of ours equals.
 Plan placed_as(const ParsedJson& stage_to_rank, int ranks, int micro_batches) {
   Plan plan = chain_plan(static_cast<int>(stage_to_rank.size()), ranks, micro_batches);
   for (int s = 0; s < plan.stage_count(); ++s)

@@ -42,8 +42,8 @@ std::string theirs(const ParsedJson& worker) {
   return text;
 }
 
-/// The released runtime sends the j-th micro-batch of replica q to replica (j + q) mod r, we send micro-batch m to m
-/// mod r. Both are the same unless two stages in a row are replicated.
+/// The released runtime sends the j-th micro-batch of replica q to replica (j + q) mod r; we send micro-batch m to m
+/// mod r. Both are equal unless two consecutive stages are replicated.
 bool routes_alike(const ParsedJson& vector) {
   if (!vector.contains("replication")) return true;
   const std::vector<int> replicas = vector["replication"];

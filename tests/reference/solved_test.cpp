@@ -1,4 +1,4 @@
-// Orders that were solved or searched for: how ours, found by rules, compare under the costs they were made for.
+// Optimal or searched orders of the reference, compared with our rule-based orders under the same costs.
 
 #include <doctest/doctest.h>
 
@@ -28,7 +28,7 @@ StageCost times(double forward, double input, double weight, double stash = 1) {
   return cost;
 }
 
-/// One cost for all stages, or a list with one for each.
+/// The cost of a stage: one number for all stages, or a list with one for each.
 double at(const ParsedJson& value, int stage) { return value.is_array() ? value[stage] : value; }
 
 struct Made {
@@ -79,7 +79,7 @@ StageCosts stage_costs(const ParsedJson& used, int stages) {
   return costs;
 }
 
-/// Whether a rank keeps so much at most: two for a forward, one given back by each gradient.
+/// Whether a rank keeps at most `limit` units: a forward takes two, and each gradient frees one.
 bool fits(const std::vector<Op>& row, int limit) {
   int kept = 0, most = 0;
   for (const Op& op : row) most = std::max(most, kept += op.kind == OpKind::Forward ? 2 : -1);

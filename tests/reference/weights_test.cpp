@@ -1,5 +1,5 @@
-// Weight versions and horizons of asynchronous pipelines against the golden file: every column of every row, from what
-// the policies read on a 1F1B order without a flush of D stages with an update every T micro-batches.
+// Weight versions and horizons of asynchronous pipelines against the golden file: every column of every row, from the
+// policies' reads on a 1F1B order without a flush of D stages with an update every T micro-batches.
 
 #include <doctest/doctest.h>
 
@@ -50,7 +50,7 @@ std::map<std::pair<int, int>, std::vector<Row>> golden(const std::string& file) 
   return all;
 }
 
-/// What one policy reads, by stage, kind and micro-batch.
+/// Reads of one policy, by stage, kind and micro-batch.
 class Reads {
  public:
   Reads(const Schedule& schedule, const Plan& plan, std::string_view policy) {

@@ -37,7 +37,7 @@ pipeedge::Files files_in(const std::string& folder) {
   return {folder + "/models.yml", folder + "/device_types.yml", folder + "/devices.yml"};
 }
 
-/// The files of a case, as its expected.json asks for them.
+/// The files of a case, as its expected.json names them.
 struct Case {
   ParsedJson expected;
   pipeedge::Profiles profiles;
@@ -60,7 +60,7 @@ std::vector<std::string> folders_in(const std::string& folder) {
   return names;
 }
 
-/// A folder that is gone afterwards.
+/// A temporary folder, removed at the end.
 struct Scratch {
   std::filesystem::path path = std::filesystem::temp_directory_path() / "stagecraft_pipeedge_test";
   Scratch() { std::filesystem::create_directories(path); }

@@ -1,4 +1,4 @@
-// PipeDream's optimizer and Piper on the inputs that they came with, against what the released code answered.
+// PipeDream's optimizer and Piper on the inputs that they ship, compared with the answers of the released code.
 
 #include <doctest/doctest.h>
 
@@ -87,7 +87,7 @@ msr::PipeDreamOptions options_of(const Row& row) {
   return options;
 }
 
-/// All layers on all machines.
+/// One stage with all layers on all machines.
 msr::FoundStage data_parallel(const msr::Workload& work, const msr::PipeDreamOptions& options) {
   msr::FoundStage stage{0, work.last(), {}};
   for (int m = 0; m < options.levels.front().machines; ++m) stage.devices.push_back(m);

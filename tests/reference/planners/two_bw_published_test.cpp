@@ -1,5 +1,5 @@
-// What PipeDream-2BW's paper reports (Narayanan et al., ICML 2021), row by row: what its formulas give, what follows
-// from other rows, and what neither can say.
+// What PipeDream-2BW's paper reports (Narayanan et al., ICML 2021), row by row: claims that follow from its formulas,
+// claims that follow from other rows, and claims that neither can check.
 
 #include <doctest/doctest.h>
 

@@ -77,11 +77,11 @@ std::string text(const Setting& s, const Losses& theirs, const Losses& ours) {
   return lines;
 }
 
-/// Files, and in them rates at which there is something to lose; at larger ones most are at the edge of what is stable,
-/// and without momentum at .1 one order comes out the other way.
+/// Files, each with the rates at which methods differ clearly; at larger rates most runs are near instability, and
+/// without momentum at 0.1 one order is reversed.
 using Rates = std::vector<std::pair<std::string, std::vector<double>>>;
 
-/// How many orders of losses there were to check.
+/// Checks the orders of losses and returns their number.
 int check_orders(const Rates& files) {
   int losses = 0, of_shares = 0;
   for (const auto& [file, rates] : files)

@@ -88,7 +88,7 @@ inline std::string in_words(const Seeds& s) {
   return fmt::format("{:7.4f} [{:.4f}-{:.4f}]", median(s), lowest(s), highest(s));
 }
 
-/// Checks that medians of ours are less wherever all seeds of the data are; how many there were.
+/// Checks that our medians are ordered wherever all seeds of the data are, and returns the number of comparisons.
 inline int check_less(const Losses& theirs, const Losses& ours) {
   int pairs = 0;
   for (const auto& [one, low] : theirs)

@@ -56,7 +56,7 @@ Rates ours(const std::vector<std::string>& methods) {
   return all;
 }
 
-/// The rate with the least median.
+/// The learning rate with the smallest median.
 Seeds best_updates(const std::vector<MethodRuns>& rates, double target) {
   std::optional<Seeds> best;
   for (const MethodRuns& m : rates) {
@@ -70,7 +70,8 @@ Seeds best_updates(const std::vector<MethodRuns>& rates, double target) {
   return *best;
 }
 
-/// Training without stale weights takes the time of its schedule, all else that of no flush.
+/// Training without stale weights takes the time of its schedule; all other methods take the time of a schedule without
+/// a flush.
 Losses times(const Rates& all, double target) {
   Losses found;
   for (const auto& [method, rates] : all) {

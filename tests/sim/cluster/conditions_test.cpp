@@ -1,4 +1,4 @@
-// Speeds over time, by hand.
+// Speeds over time, computed by hand.
 
 #include "sim/cluster/conditions.hpp"
 

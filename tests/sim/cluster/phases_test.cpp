@@ -42,7 +42,7 @@ std::vector<std::vector<int>> groups() {
   return {{1}, {2}, {3}, {5}, {8}, {1, 1}, {2, 2}, {4, 4, 4}, {3, 1}, {1, 2, 5}};
 }
 
-/// The formulas of the textbooks, on links that are all alike; nothing where the algorithm does not serve.
+/// Textbook formulas for equal links; empty if the algorithm does not support the collective.
 std::optional<double> by_hand(Kind kind, const Algorithm& algorithm, const std::vector<int>& sizes) {
   const double N = static_cast<double>(sizes.size()), G = sizes.front();
   double n = 0;

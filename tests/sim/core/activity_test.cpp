@@ -1,4 +1,4 @@
-// What a program is doing, for a user who waits.
+// The current activity of a program, shown to a user who waits.
 
 #include "sim/core/activity.hpp"
 

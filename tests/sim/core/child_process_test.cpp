@@ -14,7 +14,7 @@ using namespace stagecraft;
 
 namespace {
 
-/// How a child ends that does nothing but this.
+/// How a child ends that only runs `work`.
 std::string end_of(const std::function<void()>& work) {
   ChildProcess child({}, [&](MessageSocket&) { work(); });
   CHECK(child.wait({}));

@@ -1,4 +1,4 @@
-// The one door through which files are written.
+// All files are written through these functions.
 
 #include "sim/core/output.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// An empty folder, which goes with this object.
+/// A temporary empty folder, removed with this object.
 class Folder {
  public:
   Folder() : path_(fs::temp_directory_path() / ("stagecraft-output-" + std::to_string(getpid()))) {

@@ -116,7 +116,7 @@ TEST_CASE("the cost table takes what was measured on its device type and compute
 
 namespace {
 
-/// Two parts of a GPU whose memory reads and writes 8 GB/s in all, and 6 for one part alone.
+/// Two parts of a GPU whose memory moves 8 GB/s in all, and 6 GB/s for one part alone.
 Cluster two_parts(const std::string& type) {
   Cluster cluster = test::bare_cluster(2);
   cluster.types[DeviceTypeId{0}].name = type;

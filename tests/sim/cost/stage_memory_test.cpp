@@ -1,4 +1,4 @@
-// Memory of a stage by hand: units of layers, and how many of each a device holds.
+// Memory of a stage, computed by hand from the units of its layers and the number of each that a device keeps.
 
 #include "sim/cost/stage_memory.hpp"
 
@@ -11,8 +11,8 @@ using namespace stagecraft;
 
 namespace {
 
-/// Three layers in a row of 100 parameters, in half precision with Adam: 2 + 2 + 12 bytes each. Of a sample they keep
-/// 50, 80 and 110 bytes, of which 30, 40 and 60 are the inside of an attention, and they send 8 bytes on.
+/// A chain of three layers with 100 parameters each, in half precision with Adam: 2 + 2 + 12 bytes each. Per sample
+/// they keep 50, 80 and 110 bytes, of which 30, 40 and 60 are the inside of an attention, and they send 8 bytes on.
 ModelGraph chain() {
   ModelGraph model;
   model.precision = {.weight = 2, .gradient = 2, .optimizer = 12};

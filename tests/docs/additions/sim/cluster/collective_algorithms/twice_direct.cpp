@@ -1,4 +1,4 @@
-// The direct exchange, after which every phase comes again. All collectives take twice as long.
+// The direct exchange with every phase repeated, so that all collectives take twice as long.
 
 #include "sim/cluster/collective_algorithms/phase_writer.hpp"
 
