@@ -1,4 +1,4 @@
-// Sizes, lengths of routes and meetings in closed form, over random shapes.
+// Sizes, lengths of routes and contention in closed form, on random shapes.
 
 #include <doctest/doctest.h>
 
@@ -32,7 +32,7 @@ int product(const std::vector<int>& numbers, std::size_t from = 0) {
   return std::accumulate(numbers.begin() + static_cast<std::ptrdiff_t>(from), numbers.end(), 1, std::multiplies<>());
 }
 
-/// Checks that every pair has a route that holds together, of `hops(a, b)` links, the same number both ways.
+/// Checks that every pair has a connected route of `hops(a, b)` links, with the same number in both directions.
 template <class Hops>
 void check_routes(const Cluster& cluster, Hops hops) {
   const Router router(cluster);

@@ -1,4 +1,4 @@
-// Pipelines in both directions from a scenario: the closed forms of the papers, and what the second copy costs.
+// Bidirectional pipelines from a scenario: the closed forms of the papers, and the cost of the second copy.
 
 #include <doctest/doctest.h>
 
@@ -23,7 +23,7 @@ struct Times {
   double forward, input, weight;
 };
 
-/// A layer for each of p stages. Messages and all-reduces of no bytes, unless there are parameters.
+/// A layer for each of p stages; messages and all-reduces have no bytes, unless there are parameters.
 Experiment scenario(std::string_view schedule, int p, int micro_batches, Times t,
                     const std::vector<std::string>& sets = {}) {
   const std::string file = (std::filesystem::temp_directory_path() / "stagecraft_both_ways_test.yaml").string();
@@ -39,7 +39,7 @@ Experiment scenario(std::string_view schedule, int p, int micro_batches, Times t
   return load_experiment(file, sets);
 }
 
-/// The makespan of the same order on a plan without a model.
+/// The makespan of this order on a plan without a model.
 double without_model(std::string_view schedule, int p, int micro_batches, Times t) {
   const Plan plan = plan_for(get_from(schedules::all(), "schedule", schedule), p, 2, micro_batches);
   StageCost cost = test::times(t.forward, t.input + t.weight);
@@ -51,7 +51,7 @@ double without_model(std::string_view schedule, int p, int micro_batches, Times 
       .makespan.value;
 }
 
-/// Bubble of one iteration; both simulators have the same, and so has the order without a model.
+/// Report of one iteration; checks that both simulators, and the order without a model, give the same.
 Report report_of(std::string_view schedule, int p, int micro_batches, Times t) {
   const Experiment s = scenario(schedule, p, micro_batches, t);
   const CompiledExperiment prepared = compile(s);

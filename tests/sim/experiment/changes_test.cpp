@@ -1,4 +1,4 @@
-// Changes over time as scenarios write them.
+// Changes over time, read from scenarios.
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-// Methods by their words, and training with several of them.
+// Methods given by their names, and training with several of them.
 
 #include "sim/experiment/convergence.hpp"
 
@@ -28,7 +28,7 @@ std::string text_of(const std::string& word, const Experiment& experiment = teac
                      m.micro_batches, m.micro_batch_size);
 }
 
-/// Two narrow stages, few updates, two seeds.
+/// A small comparison: two narrow stages, few updates, two seeds.
 test::ConvergenceQuestion small(Words methods) {
   test::ConvergenceQuestion o;
   o.file = "examples/teacher";

@@ -1,4 +1,4 @@
-// Files of other planners, damaged: read, or refused with an InputError; nothing else.
+// Damaged files of other planners are read, or refused with an InputError.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -38,7 +38,7 @@ const std::string kTypes =
     "    - {batch_size: 8, dtype: torch.float32, time_s: [2, 1, 1, 2e0]}\n";
 const std::string kDevices = "fast: [switch, 7]\n";
 
-/// How many of the damaged files are read; anything but an InputError ends the test.
+/// The number of damaged files that are read; any exception other than InputError ends the test.
 template <class Read>
 int read_damaged(const std::string& good, int files, Read read) {
   read(good);

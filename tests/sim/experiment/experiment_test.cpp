@@ -1,4 +1,4 @@
-// A scenario is read once into values, and every command answers from the same ones.
+// A scenario is read once into values, which all commands share.
 
 #include "sim/experiment/experiment.hpp"
 

@@ -1,4 +1,4 @@
-// What is too large for this machine is known before it is made.
+// Runs that are too large for this machine are refused before memory is allocated.
 
 #include "sim/experiment/limits.hpp"
 
@@ -57,7 +57,7 @@ void go_the_road(const Plan& plan, const char* backend) {
   (void)measure(program, timeline, cluster);
 }
 
-/// Most memory of a process that goes the whole road, beyond what it began with.
+/// Peak memory of a process that compiles, runs and measures, minus the memory that it began with.
 double bytes_of_road(const Plan& plan, const char* backend) {
   int line[2];
   REQUIRE(pipe(line) == 0);

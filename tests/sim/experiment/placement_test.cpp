@@ -1,4 +1,4 @@
-// Schedules with several stages on a device, from a scenario: where the stages lie, and what is refused.
+// Schedules with several stages on a device, from a scenario: the placement of stages, and refusals.
 
 #include <doctest/doctest.h>
 

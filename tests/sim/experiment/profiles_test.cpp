@@ -1,4 +1,4 @@
-// Measured costs in a scenario: found by file or name, written into it, given to the links.
+// Measured costs in a scenario: found by file or name, written into the resolved scenario, and used for links.
 
 #include "sim/experiment/profiles.hpp"
 

@@ -1,4 +1,4 @@
-// What the figures do not say by themselves.
+// Remarks on effects that the figures do not show.
 
 #include "sim/experiment/remarks.hpp"
 

@@ -1,4 +1,5 @@
-// Tied weights from a scenario: what the exchange of their gradients adds, by hand, in every simulator.
+// Tied weights from a scenario: the time that the exchange of their gradients adds, computed by hand, on every
+// simulator.
 
 #include <doctest/doctest.h>
 
@@ -58,7 +59,7 @@ double added(const std::string& schedule, int layers, const std::vector<int>& ho
   return ideal;
 }
 
-/// A ring of n: 2(n-1) latencies, then 2(n-1)/n of the bytes.
+/// Seconds of a ring of n: 2(n-1) latencies, then 2(n-1)/n of the bytes.
 double ring(int members, double bytes = kBytes) {
   return 2 * (members - 1) * kLatency + 2.0 * (members - 1) / members * bytes / kBandwidth;
 }

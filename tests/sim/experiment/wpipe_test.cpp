@@ -1,5 +1,5 @@
-// WPipe: two groups of stages, one on each half of every rank, updated in turn. From m = 2(p - 1) on the first group is
-// one update old on two versions and the second group never old on one.
+// WPipe: two groups of stages, one on each half of every rank, updated in turn. From m = 2(p - 1) on the first group
+// needs two versions and is one update old; the second needs one version and is never old.
 
 #include <doctest/doctest.h>
 

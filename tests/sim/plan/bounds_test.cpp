@@ -1,4 +1,4 @@
-// What no plan beats, against the best of all plans of small random models.
+// Lower bounds compared with the best of all plans of small random models.
 
 #include <doctest/doctest.h>
 

@@ -24,7 +24,7 @@ std::vector<double> draw(Rng& rng, int count, double low, double high) {
   return numbers;
 }
 
-/// Memory, links, data devices and buffers that decide something in most of them.
+/// Draws a problem whose memory, links, data devices and buffers mostly affect the result.
 Problem draw_problem(Rng& rng) {
   Problem p;
   p.layers = rng.integer(1, 6);
@@ -42,8 +42,8 @@ Problem draw_problem(Rng& rng) {
   return p;
 }
 
-/// Every order of every subset of the devices with every cut, priced as it stands in the papers: nothing is shared with
-/// the search but the sums over layers.
+/// Visits every order of every subset of the devices with every cut, priced as in the papers; it shares only the sums
+/// over layers with the search.
 void every_chain(const Problem& p, const std::function<void(const Chain&)>& visit) {
   std::vector<int> left;
   for (const Machines& m : p.machines) left.push_back(m.count);
@@ -69,7 +69,7 @@ void every_chain(const Problem& p, const std::function<void(const Chain&)>& visi
   extend(0);
 }
 
-/// What the objective measures; infinite over a link that is not there.
+/// The value of the objective; infinite if a link is missing.
 double value_of(const Problem& p, const Chain& chain, Objective objective, int items) {
   double slowest = 0, hops = 0, slowest_hop = 0, computing = 0;
   for (std::size_t s = 0; s < chain.size(); ++s) {
@@ -236,7 +236,7 @@ ModelGraph chain_of(const std::vector<double>& seconds, const std::vector<double
   return model;
 }
 
-/// Devices d0, d1, ... of these speeds on a switch, with these bandwidths.
+/// Devices d0, d1, ... of these speeds on a switch, with links of these bandwidths.
 Cluster switched(const std::vector<double>& speeds, const std::vector<double>& bandwidths) {
   const int n = static_cast<int>(speeds.size());
   Cluster cluster = test::bare_cluster(n, 1);
@@ -256,7 +256,7 @@ Planned plan_with(const ModelGraph& model, const Cluster& cluster, const std::st
   return def.plan({model, cluster, costs, test::plan_spec(def, options, cluster), micro_batches});
 }
 
-/// "d2 l0-l1, d0 l2".
+/// Stages as text: "d2 l0-l1, d0 l2".
 std::string text_of(const Plan& plan, const Cluster& cluster) {
   std::string text;
   for (const Stage& stage : plan.stages) {

@@ -44,13 +44,13 @@ std::vector<double> sorted_loads(const Shop& shop, const std::vector<int>& bound
   return loads;
 }
 
-/// Whole times over speeds of 1, 2 and 3, exactly.
+/// Times as exact multiples of 1/6: whole times divided by speeds of 1, 2 and 3.
 std::vector<double> sixths(std::vector<double> loads) {
   for (double& load : loads) load = std::round(6 * load);
   return loads;
 }
 
-/// The busiest rank of the best of all divisions.
+/// Time of the busiest rank in the best of all divisions.
 double best_of_all(const Shop& shop) {
   double best = 1e300;
   std::vector<int> bounds(static_cast<std::size_t>(shop.stages) + 1, 0);

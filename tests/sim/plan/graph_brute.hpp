@@ -16,7 +16,7 @@ namespace stagecraft::test {
 
 using namespace stagecraft::graph;
 
-/// A layer of these device seconds, which replicas share, and kept and stashed bytes.
+/// A layer with these device seconds, which replicas share, and these resident and stashed bytes.
 inline Sums layer(double seconds, double kept, double stash) {
   Sums sums;
   for (int c = 0; c < kMostChoices; ++c) {
@@ -49,8 +49,7 @@ struct All {
   double iteration = kInfinity, bottleneck = kInfinity;
 };
 
-/// Every division of the layers into sets that do not wait for each other in a circle, every choice of replicas, and,
-/// of a sequence, every order.
+/// Visits every division of the layers into acyclic stages, every choice of replicas and, for a sequence, every order.
 class BruteForce {
  public:
   BruteForce(const Problem& p, bool sequential) : p_(p), sequential_(sequential), part_of_(p.size(), 0) {}
@@ -87,7 +86,7 @@ class BruteForce {
     from_the_end();
   }
 
-  /// Choices of replicas of one type each.
+  /// Visits all choices of replicas on devices of several types.
   void replicate_types(const std::vector<int>& order, const std::vector<std::set<int>>& readers) {
     const std::size_t parts = order.size();
     std::vector<int> choice(parts, 0);

@@ -15,7 +15,8 @@ using namespace stagecraft;
 
 namespace {
 
-/// Branches of layers that take a second forward and each gradient, and a layer without work that joins them.
+/// Branches of layers that take a second for the forward and for each gradient, and a layer without work that joins
+/// them.
 ModelGraph branches(int count, int length) {
   ModelGraph model;
   std::vector<LayerId> ends;

@@ -21,7 +21,7 @@ using namespace stagecraft::test;
 
 namespace {
 
-/// Equal chains side by side, and a layer that costs nothing and joins them.
+/// Equal parallel chains, and a layer without cost that joins them.
 Problem branches(int count, int length, int devices, int micro_batches, bool joined = true) {
   Problem p;
   p.devices = devices, p.micro_batches = micro_batches, p.replicas = {1};
@@ -36,7 +36,7 @@ Problem branches(int count, int length, int devices, int micro_batches, bool joi
   return p;
 }
 
-/// Chains side by side, some alike, between an optional first layer and a last one.
+/// Parallel chains, some of them equal, between an optional first layer and a last one.
 Problem random_twins(Rng& rng) {
   const int count = rng.integer(2, 4), length = rng.integer(1, 2), first = rng.integer(0, 1);
   Digraph graph(first + count * length + 1);

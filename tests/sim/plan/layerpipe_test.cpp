@@ -1,4 +1,4 @@
-// Tasks of layers on devices, against figures by hand and against whole layers in stages.
+// Tasks of layers on devices, compared with figures by hand and with stages of whole layers.
 
 #include <doctest/doctest.h>
 
@@ -42,7 +42,7 @@ Plan plan(const std::string& name, const ModelGraph& model, const Cluster& clust
   return def.plan({model, cluster, CostTable(model, cluster), test::plan_spec(def, options, cluster), 4}).plan;
 }
 
-/// Work of the busiest device.
+/// Seconds of work of the busiest device.
 double largest_load(const Plan& made, const ModelGraph& model, const Cluster& cluster) {
   std::vector<double> load(cluster.devices.size(), 0);
   const StageCosts costs = stage_costs(made, CostTable(model, cluster));
@@ -53,7 +53,7 @@ double largest_load(const Plan& made, const ModelGraph& model, const Cluster& cl
   return *std::max_element(load.begin(), load.end());
 }
 
-/// "l0.F>l1.F=10", in the order of the plan.
+/// Edges as text: "l0.F>l1.F=10", in the order of the plan.
 std::vector<std::string> edges_of(const Plan& made) {
   std::vector<std::string> all;
   for (const StageEdge& e : made.edges)

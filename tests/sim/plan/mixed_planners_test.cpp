@@ -14,7 +14,7 @@ using namespace stagecraft;
 
 namespace {
 
-/// A chain whose layers take so long on a device of speed 1, forward and for each gradient.
+/// A chain whose layers take these seconds on a device of speed 1, for the forward and for each gradient.
 ModelGraph chain(const std::vector<double>& seconds, double output = 8) {
   ModelGraph model;
   for (std::size_t i = 0; i < seconds.size(); ++i) {

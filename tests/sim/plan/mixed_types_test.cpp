@@ -1,4 +1,4 @@
-// PipeDream's and Piper's searches on devices of several types, against looking at every plan.
+// PipeDream's and Piper's searches on devices of several types, compared with an exhaustive search.
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ using namespace stagecraft;
 
 namespace {
 
-/// Layers that mix a random time on each of the types: not always the same type is faster.
+/// Layers with a random time on each type, so that no type is always faster.
 msr::MixedWork random_work(Rng& rng, int layers, bool chain, int types, int devices) {
   const Digraph graph = test::random_graph(rng, layers, chain);
   const msr::Cuts cuts = chain ? msr::listed_cuts(layers) : msr::all_cuts(graph, 1000);
@@ -135,7 +135,7 @@ TEST_CASE("pipedream: servers of two types divide their layers differently") {
 
 namespace {
 
-/// Servers of two devices, of two types, for a chain without messages: the released formula written down once more.
+/// Servers of two devices, of two types, for a chain without messages: an independent copy of the released formula.
 struct Servers {
   std::vector<std::vector<double>> seconds;  ///< [type][layer]
   std::vector<double> parameters;
@@ -238,8 +238,8 @@ std::vector<msr::PiperInput> random_piper(Rng& rng, int types, int devices) {
   return inputs;
 }
 
-/// Every cut, every choice of devices and both variants, written down once more; `left` of each type are to be had, and
-/// `used` are used from here on.
+/// Best of every cut, every choice of devices and both variants, written independently; `left` has the free devices of
+/// each type, and `used` is the number that the rest must use.
 double best_of_all(const std::vector<msr::PiperInput>& inputs, const msr::Cuts& cuts, int from, std::vector<int> left,
                    int used) {
   const msr::PiperInput& first = inputs.front();

@@ -1,4 +1,4 @@
-// Piper's search against looking at every plan of small random models, and its files.
+// Piper's search compared with an exhaustive search over the plans of small random models, and its files.
 
 #include <doctest/doctest.h>
 
@@ -38,7 +38,7 @@ msr::PiperInput random_piper(Rng& rng) {
   return input;
 }
 
-/// Time and memory of a stage, written down once more.
+/// Time and memory of a stage, written independently.
 struct Price {
   double seconds = 0, memory = 0;
 };
@@ -64,7 +64,7 @@ Price price_of(const msr::PiperInput& input, const msr::Cuts& cuts, const msr::P
   return price;
 }
 
-/// The best over every cut, degree and variant.
+/// The best time over every cut, degree and variant.
 double best_of_all(const msr::PiperInput& input, const msr::Cuts& cuts, int from, int degrees, int devices) {
   if (from == cuts.count() - 1) return degrees == 0 ? 0 : kInfinity;
   double best = kInfinity;

@@ -53,7 +53,7 @@ double busiest(const Plan& made, const ModelGraph& model, const Cluster& cluster
   return *std::max_element(loads.begin(), loads.end());
 }
 
-/// The least of `judge` over all divisions of the layers into the stages of a plan.
+/// The smallest value of `judge` over all divisions of the layers into the stages of a plan.
 double least_of_all(Plan trial, int layers, const std::function<double(const Plan&)>& judge) {
   double best = kInfinity;
   const std::function<void(int, int)> cut = [&](int stage, int first) {

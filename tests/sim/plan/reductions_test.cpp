@@ -37,7 +37,7 @@ std::string text(const std::vector<Devices>& groups) {
   return all;
 }
 
-/// "0 3: 0 6 | 1 7; " for each reduction of the source: the stages and the process groups.
+/// Reductions of a source as text: "0 3: 0 6 | 1 7; ", the stages and the process groups of each.
 std::string text(const Plan& plan, ReductionSource source) {
   std::string all;
   for (const Reduction& r : plan.reductions)
@@ -79,7 +79,7 @@ Plan tied(Plan plan, const std::vector<std::vector<int>>& ties) {
   return plan;
 }
 
-/// A stage for each holder of the same parameters.
+/// A plan with a stage for each holder of the same parameters.
 Plan held_by(const std::vector<Devices>& holders) {
   const int n = static_cast<int>(holders.size());
   Plan plan = chain_plan(n, n, 1);
@@ -278,7 +278,7 @@ TEST_CASE("a plan that changed after its reductions were derived is refused") {
 
 namespace {
 
-/// Replicas on any of a few devices, perhaps twins, and ties that twins hold together.
+/// Replicas on random devices, possibly with twins, and ties that twins hold together.
 struct RandomPlan {
   Plan plan;
   std::vector<std::vector<int>> ties;
@@ -307,7 +307,7 @@ RandomPlan random_plan(Rng& rng) {
   return r;
 }
 
-/// How often a sum has the gradient that each replica of each stage makes.
+/// Counts how often a sum has the gradient of each replica of each stage.
 using Sum = std::map<std::pair<StageId, DeviceId>, int>;
 
 void add(Sum& to, const Sum& sum) {

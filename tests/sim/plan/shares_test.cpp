@@ -1,4 +1,4 @@
-// Who shares samples with whom, against going through all replicas.
+// Stages that share samples, compared with a loop over all replicas.
 
 #include <doctest/doctest.h>
 
@@ -28,7 +28,7 @@ Pieces found(const Stage& own, int micro, int replica, const Stage& other) {
   return pieces;
 }
 
-/// Every replica of every micro-batch of 12 samples twice.
+/// Pieces of `other` that share samples with a replica, from a loop over all its micro-batches and replicas.
 Pieces by_definition(const Stage& own, int micro, int replica, const Stage& other) {
   Pieces pieces;
   const SampleRange range = samples_of(own, micro, replica);

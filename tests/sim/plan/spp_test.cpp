@@ -1,4 +1,4 @@
-// Optimal synchronous pipelining: least cuts, the division against all divisions, and the bound of list order.
+// Optimal synchronous pipelining: minimum cuts, the division compared with all divisions, and the bound of list order.
 
 #include <doctest/doctest.h>
 

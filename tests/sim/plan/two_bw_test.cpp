@@ -1,4 +1,4 @@
-// The formulas of PipeDream-2BW, and even cuts against looking at all of them.
+// The formulas of PipeDream-2BW, and even cuts compared with all cuts.
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-// What an instruction says depends on its kind, and nothing is read as something else.
+// The fields of an instruction depend on its kind; reading a field of another kind is an error.
 
 #include <doctest/doctest.h>
 

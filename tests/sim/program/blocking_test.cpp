@@ -1,4 +1,4 @@
-// Lowering with communication in the way of computation.
+// Lowering with blocking communication, which does not overlap computation.
 
 #include <doctest/doctest.h>
 

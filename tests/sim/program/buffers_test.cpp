@@ -1,4 +1,4 @@
-// When memory is taken and given back, which weights an op reads, and what stays on a device.
+// When memory is allocated and freed, which weights an op reads, and the resident memory of a device.
 
 #include <doctest/doctest.h>
 
@@ -23,7 +23,7 @@ Program two_stages(Plan plan, bool rendezvous, const char* schedule = "1f1b", in
   return test::program_of(schedule, plan, uniform_costs(plan, sized()), options);
 }
 
-/// Of F and B: "0F0:0 0F1:0 ..." in program order, updates as "0U0>1".
+/// Versions that F and B read, "0F0:0 0F1:0 ..." in program order; updates are "0U0>1".
 std::string versions(const Program& program, int stage) {
   std::string text;
   for (const InstructionId n : program.instructions.ids()) {

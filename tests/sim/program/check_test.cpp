@@ -1,4 +1,4 @@
-// A program is changed by hand so that it breaks one promise, and the checker names it.
+// Each test breaks one promise of a program, and the checker names it.
 
 #include "sim/program/check.hpp"
 
@@ -48,7 +48,7 @@ void redirect(Program& program, std::string_view later, std::string_view from, I
   FAIL("there is no such wait");
 }
 
-/// Two stages that predict for the forward and, on the second, go back for the backward as well.
+/// Three stages that predict for the forward; the last one predicts for the backward too.
 Program predicting() {
   const Plan plan = test::dag_plan(3, 1, {{0, 1}, {1, 2}}, 10);
   LoweringOptions options;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kBothWays[] = {"chimera", "gems", "dualpipe"};
 
-/// Each rank of p is `replicas` devices.
+/// A bidirectional plan in which each of p ranks is `replicas` devices.
 Plan both_ways(std::string_view schedule, int p, int micro_batches, int replicas = 1) {
   const ScheduleDef& def = get_from(schedules::all(), "schedule", schedule);
   Plan plan = plan_for(def, p, def.chunks.least, micro_batches);
@@ -38,7 +38,7 @@ Program program_of(std::string_view schedule, const Plan& plan, bool overlap = t
   return test::program_of(schedule, plan, uniform_costs(plan, cost), options);
 }
 
-/// What has ended when an instruction starts, by waits alone.
+/// Instructions that have ended when instruction n starts, by its waits alone.
 std::vector<bool> before(const Program& program, std::size_t n) {
   std::vector<bool> seen(program.size(), false);
   seen[n] = true;

@@ -1,5 +1,4 @@
-// Where blocking communication says deadlock, it is right, and where it says nothing there is none: the same question
-// answered by a token game that shares no code with the lowering.
+// The lowering reports a deadlock exactly when there is one, as judged by a token game that shares no code with it.
 
 #include <doctest/doctest.h>
 
@@ -69,7 +68,7 @@ class TokenGame {
     return true;
   }
 
-  /// Stages that are updated with this one: those with tied weights, and what these are tied to.
+  /// Stages that are updated together with this one: those that share tied weights with it, directly or indirectly.
   std::set<StageId> tied_to(StageId stage) const {
     std::set<StageId> all{stage};
     for (std::size_t before = 0; before < all.size();) {
@@ -81,7 +80,7 @@ class TokenGame {
     return all;
   }
 
-  /// Replicas, and stages with tied weights, leave for an update together.
+  /// Whether replicas, and stages with tied weights, reach their update together.
   bool all_there(std::size_t d) const {
     const Op& op = row(d)[at_[d]];
     if (op.kind != OpKind::Update) return true;
@@ -100,7 +99,7 @@ class TokenGame {
   std::vector<Message> messages_;
 };
 
-/// "fine", or the code of what lower() throws.
+/// "fine", or the code of the error that lower() throws.
 std::string verdict(const Schedule& schedule, const test::RandomCase& c) {
   try {
     check_program(lower(schedule, c.plan, c.costs, test::policy("flush"), c.options));

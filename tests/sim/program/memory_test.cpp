@@ -23,7 +23,7 @@ Cluster cluster_with(double memory, int devices = 2) {
   return cluster;
 }
 
-/// The message of the Infeasible "memory", or nothing.
+/// The message of the Infeasible error with code "memory", or nothing.
 std::string refusal(const Program& program, const Cluster& cluster) {
   try {
     check_memory(program, cluster);

@@ -1,4 +1,4 @@
-// Predictions as instructions: where they stand, what they wait for, what they cost, and what they take.
+// Predictions as instructions: their position, waits, cost and memory.
 
 #include <doctest/doctest.h>
 

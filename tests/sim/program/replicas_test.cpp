@@ -1,4 +1,4 @@
-// Stages on several devices: shares of the samples, who talks to whom, and the reduction of gradients.
+// Stages on several devices: shares of the samples, messages between replicas, and the reduction of gradients.
 
 #include <doctest/doctest.h>
 

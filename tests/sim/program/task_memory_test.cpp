@@ -1,5 +1,5 @@
-// What tasks of layers keep for each other on one device: by hand on three layers, and against the intervals between
-// them.
+// Tensors that tasks of layers keep for each other on one device: by hand for three layers, and by the intervals
+// between tasks.
 
 #include <doctest/doctest.h>
 

@@ -25,7 +25,7 @@ Plan tied(Plan plan, const std::vector<std::vector<int>>& ties) {
   return plan;
 }
 
-/// The first and the last stage of the model, and what copies of them there are; then more ties.
+/// Ties the first and the last stage of the model and their copies; then adds more ties.
 Plan ends_tied(Plan plan, std::vector<std::vector<int>> more = {}) {
   const int last = plan.different_stages() - 1;
   std::vector<int> stages{0, last};
@@ -35,7 +35,7 @@ Plan ends_tied(Plan plan, std::vector<std::vector<int>> more = {}) {
   return tied(std::move(plan), more);
 }
 
-/// Each device is `replicas` devices side by side.
+/// Each device becomes `replicas` devices.
 Plan replicated(Plan plan, int replicas) {
   plan.mini_batch *= replicas;
   for (Stage& stage : plan.stages) {
@@ -69,7 +69,8 @@ std::string members(const Program& program, const Collective& c) {
   return text;
 }
 
-/// What has ended when an instruction starts: members of a collective, and both ends of a message, start together.
+/// Instructions that have ended when an instruction starts; members of a collective, and both ends of a message, start
+/// together.
 class Before {
  public:
   explicit Before(const Program& p) : p_(p), ended_(p.size(), std::vector<bool>(p.size(), false)) {

@@ -1,4 +1,4 @@
-// Figures of what pipelines learn: how late gradients are, which learning rates that bears, how soon the loss falls.
+// Figures of learning in pipelines: delay of gradients, stable learning rates, and updates until the loss falls.
 
 #include "sim/published/named_figures.hpp"
 

@@ -1,4 +1,4 @@
-// Files of published figures, and what comes of running them.
+// Files of published figures, and the results of running them.
 
 #include <doctest/doctest.h>
 

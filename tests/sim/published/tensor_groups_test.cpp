@@ -65,7 +65,7 @@ bool recomputes_selectively(const config::Value& plan) {
 
 enum class Kind { Recomputed, Flash, FlashExposed };
 
-/// Looks at every cell; how many there are.
+/// Checks every cell and returns their number.
 int check_table(const PublishedTable& t, double share, const Gpu& gpu = kA100, Kind kind = Kind::Recomputed) {
   int cells = 0;
   for (const PublishedTable::Row& row : t.rows)

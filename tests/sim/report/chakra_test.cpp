@@ -1,5 +1,5 @@
-// Traces for ASTRA-sim: read back, complete, and as long as ASTRA-sim found the same pipeline to be, when they are
-// played by its rules.
+// Traces for ASTRA-sim: they read back, are complete, and take the time that ASTRA-sim reported when replayed by its
+// rules.
 
 #include "sim/report/chakra.hpp"
 #include "sim/core/file.hpp"
@@ -29,7 +29,7 @@ struct Node {
   std::string group;
 };
 
-/// The next message of a trace, which stands after its length.
+/// The next message of a trace; its length comes first.
 pbf_reader next_message(std::string_view& trace) {
   const char* at = trace.data();
   const std::uint64_t size = protozero::decode_varint(&at, trace.data() + trace.size());

@@ -1,4 +1,4 @@
-// Formulas of the papers, at no cost of communication.
+// Formulas of the papers, with free communication.
 
 #include <doctest/doctest.h>
 
@@ -23,7 +23,7 @@ Report report_of(const char* name, const Plan& plan, Times t, int iterations = 1
   return measure(program, test::run_ideal(program, cluster), cluster);
 }
 
-/// With stashes of one byte, what a stage keeps alive at most.
+/// The largest number of activations that a stage keeps alive, as stashes of one byte.
 int activations(const Report& report, int stage) { return report.devices[DeviceId{stage}].memory.activations; }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Updates and time to a loss, from curves made by hand.
+// Updates and time to a loss, from curves written by hand.
 
 #include "sim/report/convergence.hpp"
 
@@ -12,7 +12,7 @@ using namespace stagecraft;
 
 namespace {
 
-/// Evaluations 10 updates apart, from 0 on.
+/// A curve with evaluations 10 updates apart, starting at 0.
 Curve curve(const std::vector<double>& losses) {
   Curve c;
   for (std::size_t i = 0; i < losses.size(); ++i) c.evaluations.push_back({static_cast<int>(10 * i), losses[i]});
@@ -26,7 +26,8 @@ Curve diverged() {
   return c;
 }
 
-/// At 8 first, and at 1 from one evaluation before `updates` on, so that the mean of three is 1 after `updates`.
+/// A curve that is 8 at first, and 1 from one evaluation before `updates` on, so that the mean of three is 1 at
+/// `updates`.
 Curve reaching(int updates) {
   std::vector<double> losses(static_cast<std::size_t>(updates) / 10 - 1, 8);
   losses.insert(losses.end(), 4, 1);

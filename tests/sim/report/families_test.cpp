@@ -1,4 +1,4 @@
-// Bubbles and activations of the families with a placement, against the formulas of their papers.
+// Bubbles and activations of schedules with a placement, compared with the formulas of their papers.
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-// What the formulas of families_test.cpp leave open: messages, memory rank by rank, orders with options, bounds.
+// Properties that families_test.cpp does not cover: messages, memory rank by rank, orders with options, bounds.
 
 #include <doctest/doctest.h>
 
@@ -16,7 +16,7 @@ constexpr Times kTimes[] = {{1, 1, 1}, {1, 1, 0.5}, {0.5, 1, 0.25}, {2, 1.5, 1}}
 
 double most(const std::vector<double>& values) { return *std::max_element(values.begin(), values.end()); }
 
-/// The most that `forward`, `input` and `weight` for each op come to in front of a device's list.
+/// The peak along a device's list when each op adds `forward`, `input` or `weight` by its kind.
 double most_kept(const Schedule& order, int device, double forward, double input, double weight) {
   double kept = 0, peak = 0;
   for (const Op& op : order.row(DeviceId{device})) {

@@ -1,4 +1,4 @@
-// spans.csv and the Chrome trace are complete: the numbers of the report can be worked out from them.
+// spans.csv and the Chrome trace are complete: the numbers of the report can be computed from them.
 
 #include "sim/report/files.hpp"
 

@@ -1,5 +1,5 @@
-// Graph pipelines: the theorem on unit costs, that no stage has more in flight than it needs, and what branches side by
-// side gain over branches in a row (GraphPipe, ASPLOS 2025).
+// Graph pipelines: the theorem on unit costs, the minimal number in flight of each stage, and the gain of parallel over
+// sequential branches (GraphPipe, ASPLOS 2025).
 
 #include <doctest/doctest.h>
 

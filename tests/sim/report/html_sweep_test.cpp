@@ -1,4 +1,4 @@
-// The page of a sweep holds what its points are and became, and nothing that a name says becomes part of it.
+// The page of a sweep has the settings and results of its points, and no name can become markup.
 
 #include "sim/report/html_page.hpp"
 

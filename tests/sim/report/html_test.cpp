@@ -1,4 +1,4 @@
-// The page holds what the files of a run hold, no more and no less, and nothing that a name says becomes part of it.
+// The page has exactly the data of the files of a run, and no name can become markup.
 
 #include "sim/report/html.hpp"
 
@@ -68,7 +68,7 @@ std::vector<Run> runs() {
   return all;
 }
 
-/// What stands between two texts, the first of which comes once.
+/// The text between two markers; the first must occur once.
 std::string between(const std::string& page, const std::string& open, const std::string& close) {
   const auto from = page.find(open);
   REQUIRE(from != page.npos);
@@ -77,7 +77,7 @@ std::string between(const std::string& page, const std::string& open, const std:
 }
 const std::string kDataOpen = R"(<script type="application/json" id="data">)";
 
-/// What is on the page, with the spans and the memory of its parts column by column.
+/// The data of the page, with the spans and the memory of its parts joined column by column.
 ParsedJson data_of(const std::string& page) {
   ParsedJson data = ParsedJson::parse(between(page, kDataOpen, "</script>"));
   std::vector<ParsedJson> parts;

@@ -87,7 +87,7 @@ struct Run {
   Report report;
 };
 
-/// Nothing if the program blocks without end.
+/// The program and its report; nothing if the program blocks without end.
 std::optional<Run> run_of(const test::RandomCase& c) try {
   Program program = test::program_of(c);
   const Cluster cluster = test::star(program.devices, 1e9, 1e-6);

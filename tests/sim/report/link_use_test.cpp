@@ -1,4 +1,4 @@
-// How much of a link is in use over a run, and the changes of a machine as times.
+// Utilization of a link over a run, and the changes of a machine as times.
 
 #include "sim/report/link_use.hpp"
 
@@ -20,7 +20,7 @@ using ParsedJson = nlohmann::json;
 
 namespace {
 
-/// Forward, send and the same back, one second each: 0F 0..1, 1F 2..3, 1B 3..4, 0B 5..6.
+/// Forward, send, backward and the send back, one second each: 0F 0..1, 1F 2..3, 1B 3..4, 0B 5..6.
 struct Case {
   Plan plan = test::dag_plan(2, 1, {{0, 1}}, 8);
   Program program = test::program_of("gpipe", plan, uniform_costs(plan, test::times(1, 1)));

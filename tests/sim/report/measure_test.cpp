@@ -1,4 +1,4 @@
-// The numbers of a run, worked out by hand.
+// Metrics of a run, computed by hand.
 //
 // 1F1B on two stages, two micro-batches, F = 1, B = 2, U = 0.5, every message 0.5:
 //   rank 0: F0 0-1, F1 1-2, B0 5-7, B1 8-10, U 10-10.5

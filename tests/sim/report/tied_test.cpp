@@ -1,4 +1,4 @@
-// The line below tables whose rows are not all with the exchange of tied weights' gradients.
+// The note below tables in which some rows omit the exchange of tied weights' gradients.
 
 #include "sim/report/text.hpp"
 

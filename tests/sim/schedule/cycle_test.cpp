@@ -1,4 +1,4 @@
-// Orders that can never end, and the cycle that is named.
+// Orders that deadlock, and the cycle that the error names.
 
 #include <doctest/doctest.h>
 
@@ -19,7 +19,7 @@ ScheduleProblem only_problem(const std::vector<std::string>& rows, const Plan& p
   return problems.front();
 }
 
-/// Runs whatever can run until nothing can: the same question answered in the plainest way.
+/// Runs every op that can run until none can: the simplest check for a deadlock.
 bool can_end(const Schedule& schedule, const Plan& plan) {
   std::vector<std::size_t> head(schedule.device_count(), 0);
   std::vector<Op> done;

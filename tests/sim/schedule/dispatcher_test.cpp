@@ -1,4 +1,4 @@
-// The queue of turns against a set for this pass and one for the next; and rows that wait for each other.
+// The queue of turns compared with a set for this pass and one for the next; and rows that wait for each other.
 
 #include <doctest/doctest.h>
 

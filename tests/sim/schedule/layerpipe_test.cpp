@@ -1,4 +1,4 @@
-// The modulo order of tasks, by hand.
+// The modulo order of tasks, computed by hand.
 
 #include <doctest/doctest.h>
 
@@ -22,7 +22,7 @@ Rows rows(const Plan& plan, const std::string& options, int iterations = 1) {
   return test::rows_of(made);
 }
 
-/// 0 and 3 on one device, 1 and 2 on another.
+/// A plan with stages 0 and 3 on one device, 1 and 2 on another.
 Plan there_and_back() {
   Plan plan = chain_plan(4, 2, 3);
   plan.stages[StageId{2}].place_on({DeviceId{1}});

@@ -1,4 +1,4 @@
-// Small orders of schedules with a placement, as the papers draw them and the released systems give them.
+// Small orders of schedules with a placement, as drawn in the papers and produced by the released systems.
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-// The steps of a rank against going through all of them.
+// The step tree of a rank compared with a loop over all steps.
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-// What no order can beat: against every order there is on small plans, and against what is known of uniform ones.
+// Lower bounds of all orders: compared with every order of small plans, and with the known bounds of uniform ones.
 
 #include <doctest/doctest.h>
 
@@ -62,7 +62,7 @@ class RowsOfRank {
   std::vector<Step> row_;
 };
 
-/// The shortest of all orders that fit, each time on its own.
+/// The smallest makespan and the smallest period of all orders that fit.
 Score best_of_all(const SchedulingProblem& p, const ResourceLimits& limit, bool split) {
   std::vector<std::vector<std::vector<Step>>> choices;
   for (int r = 0; r < p.ranks(); ++r) {
@@ -94,7 +94,7 @@ struct Shape {
   }
 };
 
-/// Whole numbers, so that sums in any order are the same.
+/// Random whole numbers, so that sums in any order are exact.
 StageCosts random_costs(const Plan& plan, Rng& rng) {
   StageCosts costs;
   for (int s = 0; s < plan.stage_count(); ++s)

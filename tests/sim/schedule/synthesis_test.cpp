@@ -1,4 +1,4 @@
-// The search for an order: what it counts and what it promises, against every order there is.
+// The search for an order: its clock and its promises, compared with every order.
 
 #include <doctest/doctest.h>
 
@@ -24,7 +24,7 @@ using test::halves;
 
 namespace {
 
-/// Whole numbers, so that sums in any order are the same.
+/// Random whole numbers, so that sums in any order are exact.
 StageCosts random_costs(const Plan& plan, Rng& rng) {
   StageCosts costs;
   for (int s = 0; s < plan.stage_count(); ++s)
@@ -51,7 +51,7 @@ struct Best {
   double makespan = kInfinity, period = makespan;
 };
 
-/// The best of all orders that fit, each on its own count.
+/// The smallest makespan and the smallest period of all orders that fit.
 Best best_of_all(const SchedulingProblem& p, const ResourceLimits& limit) {
   std::vector<std::vector<std::vector<Step>>> choices;
   for (int r = 0; r < p.ranks(); ++r) {

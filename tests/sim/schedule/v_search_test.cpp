@@ -10,7 +10,7 @@ using namespace stagecraft;
 
 namespace {
 
-/// Every pass of every stage between 1 and `spread` seconds.
+/// Random work: every pass of every stage takes between 1 and `spread` seconds.
 VWork random_work(int ranks, int micro_batches, double hop, double spread, Rng& random) {
   const auto seconds = [&] { return Seconds{random.uniform(1, spread)}; };
   VWork work{.costs = {}, .hop = hop, .micro_batches = micro_batches};

@@ -1,4 +1,4 @@
-// One case for each rule that breaks this rule and no other.
+// Each case breaks one rule and no other.
 
 #include "sim/schedule/validate.hpp"
 

@@ -1,4 +1,4 @@
-// Messages between the ops: where they are put, what is wrong with them, and what PyTorch takes.
+// Messages between ops: their position, their errors, and what PyTorch accepts.
 
 #include "sim/schedule_file/comms.hpp"
 

@@ -1,4 +1,4 @@
-// Memory along the order of one rank, counted by hand.
+// Memory along the order of one rank, computed by hand.
 
 #include "sim/schedule_file/checks.hpp"
 

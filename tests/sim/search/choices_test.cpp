@@ -1,4 +1,4 @@
-// The search over ways to train: what it leaves out could not have been better.
+// The search over training configurations: no choice that it omits is better.
 
 #include <doctest/doctest.h>
 
@@ -44,7 +44,7 @@ Report report_of(const Choice& c) {
   return run(compile(scenario), "ideal").report;
 }
 
-/// Period, memory and devices; nothing where the schedule wants something else.
+/// Period, memory and devices of a choice; nothing if the schedule refuses it.
 std::optional<Choice> choice_of(const std::vector<std::string>& sets) {
   try {
     const Experiment scenario = load_experiment(kFile, sets);
@@ -65,7 +65,7 @@ std::optional<Choice> choice_of(const std::vector<std::string>& sets) {
   }
 }
 
-/// How many plans of `balanced` ran, each of which a row of the search covers.
+/// Number of `balanced` plans that ran; checks that a row of the search covers each.
 int compared(const std::vector<std::string>& base, const std::vector<std::string>& words) {
   const std::vector<std::string> schedules = {"1f1b", "zb-h1", "interleaved", "zb-v", "gems", "chimera", "dualpipe"};
   const ChoiceTable table = search(schedules, base);

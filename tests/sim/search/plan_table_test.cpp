@@ -1,4 +1,4 @@
-// Planners side by side on one scenario.
+// Planners compared on one scenario.
 
 #include <doctest/doctest.h>
 
@@ -17,7 +17,7 @@ using namespace stagecraft;
 namespace {
 
 const std::string kFile = "scenarios/examples/quickstart.yaml";
-/// Two types in a row, free messages.
+/// Alternating devices of two types, with free messages.
 const std::string kMixed =
     "cluster={generator: explicit, switches: [s], devices: [{name: a0, type: a}, {name: b0, type: b}, "
     "{name: a1, type: a}, {name: b1, type: b}], types: {a: {peak: 1 TFLOP/s, memory: 800 GiB, memory_bandwidth: "
@@ -27,7 +27,7 @@ const std::string kMixed =
     "{name: k2, between: [a1, s], bandwidth: 1000000 TB/s, latency: 0 s}, "
     "{name: k3, between: [b1, s], bandwidth: 1000000 TB/s, latency: 0 s}]}";
 
-/// Layers with so much work; nothing else takes time.
+/// A chain of layers with this much work; nothing else takes time.
 std::string listed_chain(const std::vector<std::array<int, 3>>& gflop) {
   std::string text = "model={builder: listed, layers: [";
   for (std::size_t l = 0; l < gflop.size(); ++l)

@@ -61,7 +61,7 @@ Words names(const ScheduleTable& table) {
   return all;
 }
 
-/// The scenario with these, on fluid.
+/// Period on fluid of the scenario with these settings.
 Seconds period_on_fluid(const std::string& file, Words sets) {
   sets.emplace_back("run.iterations=5");
   const Experiment scenario = load_experiment(file, sets);

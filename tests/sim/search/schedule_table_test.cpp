@@ -1,4 +1,4 @@
-// Schedules side by side on one scenario, against closed forms of the papers.
+// Schedules compared on one scenario, against closed forms of the papers.
 
 #include "sim/search/schedule_table.hpp"
 

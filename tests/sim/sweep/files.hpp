@@ -11,7 +11,7 @@
 
 namespace stagecraft::test {
 
-/// A folder that goes with the test.
+/// A temporary folder, removed with this object.
 class Folder {
  public:
   Folder() {
@@ -51,7 +51,7 @@ class NothingWritable {
   bool root_ = getuid() == 0;
 };
 
-/// A sweep of the quickstart scenario, which goes on as `rest` has it.
+/// Writes a sweep of the quickstart scenario; `rest` is the rest of the file.
 inline std::string write_sweep(const Folder& folder, const std::string& rest) {
   const std::string file = folder / "sweep.yaml";
   write_file(file, "schema: sweep/1\nbase: examples/quickstart\nbackend: ideal\n" + rest);

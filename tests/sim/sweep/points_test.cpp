@@ -1,4 +1,4 @@
-// Which points a sweep has: against loops written out, and what is refused where.
+// Points of a sweep, compared with explicit loops, and refusals with their place.
 
 #include <doctest/doctest.h>
 
@@ -16,7 +16,7 @@ using Labels = std::vector<std::string>;
 
 namespace {
 
-/// "axes.run.seed at 4:1: ..." of the first problem.
+/// The first problem as text: "axes.run.seed at 4:1: ...".
 std::string refusal(const std::string& rest) {
   try {
     test::points_of(rest);

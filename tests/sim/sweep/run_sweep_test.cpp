@@ -1,4 +1,4 @@
-// Whole sweeps: every row is the run of its scenario, and nothing is run twice.
+// Whole sweeps: every row equals the run of its scenario, and no scenario runs twice.
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-// Labels of points where room is short.
+// Short labels of points.
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-// The file of results: what is kept, what is refused, what parts give together.
+// The file of results: stored rows, refusals, and merged parts.
 
 #include <doctest/doctest.h>
 
@@ -34,7 +34,7 @@ struct Described {
   std::vector<std::string> hashes;
 };
 
-/// Points whose scenarios are "1", "2", ...
+/// Describes points whose scenarios are "1", "2", ...
 Described describe(Store& store, const test::Folder& folder, int count, const Origin& origin = kOrigin) {
   const Sweep sweep =
       load_sweep(test::write_sweep(folder, "axes: {run.seed: {from: 1, to: " + std::to_string(count) + ", by: 1}}\n"));

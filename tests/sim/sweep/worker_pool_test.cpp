@@ -1,4 +1,4 @@
-// Jobs in worker processes: each job has one end, whatever it does.
+// Jobs in worker processes: each job has exactly one end.
 
 #include <doctest/doctest.h>
 #include <poll.h>
@@ -34,7 +34,7 @@ std::vector<int> jobs_up_to(int count) {
   for (;;) pause();
 }
 
-/// Every job's end, of which there must be one each.
+/// The ends of all jobs; each job must have one.
 std::map<int, JobEnd> ends_of(int count, const WorkerOptions& options, const std::function<std::string(int)>& work) {
   std::map<int, JobEnd> ends;
   CHECK(do_in_workers(jobs_up_to(count), options, work,
@@ -43,7 +43,7 @@ std::map<int, JobEnd> ends_of(int count, const WorkerOptions& options, const std
   return ends;
 }
 
-/// Memory that forked processes share.
+/// Shared memory of forked processes.
 std::atomic<int>* shared_numbers(std::size_t count) {
   void* const memory =
       mmap(nullptr, count * sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

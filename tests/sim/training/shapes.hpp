@@ -15,7 +15,7 @@ inline TaskShape shape(std::vector<Operation> inputs, std::vector<Operation> los
   return s;
 }
 
-/// A model that the task fits.
+/// A model shape that fits the task.
 inline TaskShape fitting(std::string_view task) {
   using enum OperationKind;
   if (task == "glyph") return shape({operation(Input, 1, 64)}, {operation(CrossEntropy, 1, 10)});

@@ -1,4 +1,4 @@
-// How many buffers of the size of the weights a stage needs, against the formulas of the papers.
+// Number of buffers, each of the size of the weights, that a stage needs, compared with the formulas of the papers.
 
 #include <doctest/doctest.h>
 

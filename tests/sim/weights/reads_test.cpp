@@ -1,4 +1,4 @@
-// What each op reads, from the lists alone.
+// The version that each op reads, from the order alone.
 
 #include "sim/weights/reads.hpp"
 
