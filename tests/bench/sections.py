@@ -81,7 +81,7 @@ def bare(setting):
 
 
 def fluid(setting):
-    """fluid beside simgrid with all devices busy; the last rows put eight devices behind each card."""
+    """fluid compared with simgrid with all devices busy; the last rows have eight devices on each card."""
     sizes = [(1, 8, 8192), (1, 64, 1024), (64, 8, 64), (512, 8, 32)] + ([] if setting.quick else [(2048, 8, 16)])
     for words, workloads in ([], sizes), (["nodes"], [(64, 8, 64), (512, 8, 32)]):
         for r, p, m in workloads:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the .test files beside it, or those that are named: run.py STAGECRAFT [FILE...], from the root of the project.
+"""Runs the .test files of this folder, or the given ones: run.py STAGECRAFT [FILE...], from the root of the project.
 
     # a comment
     $ stagecraft list schedules | head -1   a shell command; stagecraft is the binary, $TMP a folder of the file's own

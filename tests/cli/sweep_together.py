@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
 from mpirun import SLOWER, check, environment, finish  # noqa: E402
 
 stagecraft, mpirun = sys.argv[1:3]
-environment = {**environment, "OMPI_MCA_hwloc_base_binding_policy": "none"}  # Workers of a process have cores of their own.
+environment = {**environment, "OMPI_MCA_hwloc_base_binding_policy": "none"}  # Workers of a process have their own cores.
 folder = pathlib.Path(tempfile.mkdtemp())
 POINTS = 40
 
@@ -166,7 +166,7 @@ def killed():
 
 
 def lost():
-    """mpirun that does not end all when one is lost, which is told by its silence."""
+    """With an mpirun that keeps the other processes, a lost process is detected by its silence."""
     alone = run(command(long, "one.db", "-j", "1"))[1]
     program, ranks = under_way("l.db", 3, "--enable-recovery")
     os.kill(ranks[2], signal.SIGKILL)
@@ -176,7 +176,7 @@ def lost():
 
     program, ranks = under_way("m.db", 3, "--enable-recovery")
     os.kill(ranks[2], signal.SIGKILL)
-    time.sleep(7)  # It is lost after 10 s, and what it had is written behind that, for which SQLite waits 5 s.
+    time.sleep(7)  # The loss is detected after 10 s; then its points are written, for which SQLite waits 5 s.
     with sqlite3.connect(folder / "m.db", timeout=10, isolation_level=None) as file:
         file.execute("BEGIN IMMEDIATE")
         said = program.communicate(timeout=60 * SLOWER)[1]

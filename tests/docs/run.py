@@ -68,7 +68,7 @@ def check_sessions(page, folder):
 
 
 def check_lists(page, folder):
-    """Has two runs to compare and an order to check; other files and other tests' commands are left out."""
+    """Has two runs to compare and an order to check; other files and commands of other tests are skipped."""
     shutil.copy("scenarios/examples/csv-order.csv", folder / "order.csv")
     run("stagecraft run examples/quickstart --out out/b", folder)
     for line in "".join(blocks(page)).split("\n"):

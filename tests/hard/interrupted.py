@@ -32,7 +32,7 @@ LONG = {
 
 
 def start(words):
-    """In a group of its own, and so far that it knows what Ctrl-C is."""
+    """Starts the tool in its own process group and waits until it handles Ctrl-C."""
     program = subprocess.Popen([binary, *words], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                stderr=subprocess.PIPE, start_new_session=True,
                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))

@@ -44,7 +44,7 @@ check(code == 0, f"a page of a folder whose name is no text: {code} {errors}")
 code, out, errors, _ = run(["check", "x" + text + ".yaml", "--format", "json"])
 check(code == 2 and "there is no such file" in out, f"a missing file whose name is no text, as JSON: {code} {errors}")
 
-# Stacks of a TiB: no thread can be started, neither for devices nor for measuring.
+# Stacks of a TiB: no thread can be started for devices or for measuring.
 HUGE_STACKS = {"limits": [(resource.RLIMIT_STACK, 1 << 40)]}
 refused(["run", "examples/teacher", "--backend", "cpu"], 4, "threads can be started", **HUGE_STACKS)
 refused(["profile", "examples/teacher", "--out", str(folder / "profile.yaml")], 4, "threads can be started", **HUGE_STACKS)

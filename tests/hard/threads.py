@@ -1,4 +1,4 @@
-"""Threads of stages, and workers that train beside each other, for a checker of races to look at: threads.py STAGECRAFT.
+"""Threads of stages, and workers that train in parallel, for a race detector: threads.py STAGECRAFT.
 
 Whatever stands in whose way, every point of a sweep is done and what is learnt is the same."""
 import csv

@@ -1,4 +1,4 @@
-"""The tool as a program that something happens to, for the tests beside this file: NAME.py STAGECRAFT."""
+"""Starts the tool under faults and checks its end, for the tests of this folder: NAME.py STAGECRAFT."""
 import os
 import pathlib
 import signal

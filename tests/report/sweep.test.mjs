@@ -186,7 +186,7 @@ test('the keyboard alone operates the table', async () => {
 test('the address keeps the view', async () => {
   await browser.open(at('few.html'));
   await change({ metric: 'bubble', how: 'worst', lineBy: '', sort: '-bubble', point: '5', fixed: { 'run.schedule': 'gpipe' } });
-  const leave = () => browser.send('Page.navigate', { url: 'about:blank' });  // Else only what is behind # would change.
+  const leave = () => browser.send('Page.navigate', { url: 'about:blank' });  // Otherwise only the part after # would change.
   const [address, kept] = [await browser.evaluate('location.hash'), await state()];
   await leave();
   await browser.open(at('few.html') + address);

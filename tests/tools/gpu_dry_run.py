@@ -44,7 +44,7 @@ def main():
             (bins / name).symlink_to(build / program)
         before = bytes_of_tree()
         done = subprocess.run([str(root / "tools/gpu_check"), "--dry-run", "--bin", str(bins), "--out", str(out / "a.json")],
-                              stdout=subprocess.PIPE, text=True,  # With as many GPUs as parts, whole ones must not take their place.
+                              stdout=subprocess.PIPE, text=True,  # With one GPU per part, whole GPUs must not replace the parts.
                               env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "STAGECRAFT_EMULATED_GPUS": "4"})
         print(done.stdout)
         file = json.loads((out / "a.json").read_text())
