@@ -36,8 +36,8 @@ def text(root, rows, sections):
         "# Performance", "",
         f"Written by `tools/bench --all` on {datetime.date.today()}, commit {commit or 'unknown'}: {processor()}, {os.cpu_count()} cores, "
         f"load {os.getloadavg()[0]:.1f} at the end.", "",
-        "Seconds are of the processor unless a row says otherwise; a ratio above 1 is in our favour. Where a figure beside ours was",
-        "recorded by others, on their machine or an earlier one, the row says so: it shows the order of size and no more.", "",
+        "Seconds are of the processor unless a row says otherwise; a ratio above 1 is in our favor. If a figure that ours is compared with was",
+        "recorded by others, on their machine or an earlier one, the row says so: it shows only the order of magnitude.", "",
         "![How each step grows](growth.svg)"]
     for name, section in sections.items():
         lines += ["", f"## {name}", "", section.__doc__, "", line(*HEADINGS), "|---|---:|---:|---:|---:|---|"]
