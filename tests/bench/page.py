@@ -5,7 +5,7 @@ import pathlib
 import platform
 import subprocess
 
-HEADINGS = ("of", "size", "ours", "beside it", "ratio", "what is beside it")
+HEADINGS = ("of", "size", "ours", "reference", "ratio", "what the reference is")
 
 
 def cells(row):

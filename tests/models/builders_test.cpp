@@ -136,7 +136,7 @@ TEST_CASE("branched_mlp: layers and parameters equal those by hand") {
 TEST_CASE("branched_mlp: problems are reported with their place") {
   const auto wrong = [](const std::string& yaml) { return test::input_error_of([&] { make("branched_mlp", yaml); }); };
   CHECK(wrong("{top: [1]}").find("the model has no branch [give some under") != std::string::npos);
-  CHECK(wrong("{dense: {a: {input: 1}}, top: []}").find("top: there is no layer behind") != std::string::npos);
+  CHECK(wrong("{dense: {a: {input: 1}}, top: []}").find("top: there is no layer after") != std::string::npos);
   CHECK(wrong("dense: [{name: a, count: 2, input: 1}]\nbags: [{name: a1, words: 1, width: 1, bag: 1}]\ntop: [1]\n")
             .find("2: bags: two branches are called 'a1'") != std::string::npos);
   CHECK(wrong("{bags: {a: {count: 2, words: 1, width: 1e6, bag: 1e6}}, top: [1]}").find("wider than") !=
