@@ -159,7 +159,7 @@ Dimensions bind_dimensions(const File& file, std::optional<std::int64_t> batch,
   for (const auto& [name, size] : known.sizes)
     known.notes.push_back(
         fmt::format("the dimension '{}' is {}{}", name, size, samples.count(name) ? ", samples" : ""));
-  if (samples.empty()) known.notes.push_back(fmt::format("the sizes are for {} samples", known.samples));
+  if (samples.empty()) known.notes.push_back(fmt::format("the sizes are for {}", pluralize(known.samples, "sample")));
   return known;
 }
 

@@ -52,7 +52,7 @@ std::set<int> samples_at_once(const Question& q) {
 
 /// Seconds that a layer adds to the path of a micro-batch forward and back. With split backwards the weight gradient is
 /// not on that path, and the forward and the backward of the layer may be on different devices.
-double there_and_back(const Question& q, const msr::Types& types, int layer) {
+double round_trip(const Question& q, const msr::Types& types, int layer) {
   const auto least = [&](const auto& amount) { return least_of(q, types, layer, Replica::Smallest, amount); };
   if (!q.split_backward) return least(seconds_of);
   return least([](const LayerCost& c) { return c.forward.value; }) +
@@ -65,7 +65,7 @@ std::vector<double> ways_to(const Question& q, const msr::Types& types) {
   for (int l = 0; l < layers_of(q); ++l) {
     double before = 0;
     for (const LayerId input : q.costs.model().layers[LayerId{l}].inputs) before = std::max(before, ways[input.value]);
-    ways.push_back(before + there_and_back(q, types, l));
+    ways.push_back(before + round_trip(q, types, l));
   }
   return ways;
 }
@@ -223,7 +223,7 @@ Bound path(const Question& q) {
   std::vector<double> behind(layers_of(q), 0);  // Longest path from the end of each layer to the end and back.
   double longest = 0;
   for (int l = layers_of(q) - 1; l >= 0; --l) {
-    const double way = behind[l] + there_and_back(q, types, l);
+    const double way = behind[l] + round_trip(q, types, l);
     const auto apart = [](const LayerCost& c) { return c.weight_gradient.value; };
     longest = std::max(longest, way + (q.split_backward ? least_of(q, types, l, Replica::Smallest, apart) : 0));
     for (const LayerId input : q.costs.model().layers[LayerId{l}].inputs)

@@ -64,7 +64,7 @@ Bound best(const Question&, const Kind&);
 class Known {
  public:
   const Bound& best(const Question&, const Kind&);
-  std::size_t reckoned() const { return known_.size(); }
+  std::size_t size() const { return known_.size(); }
 
  private:
   using Key = std::tuple<std::vector<DeviceId>, int, int, bool, bool, bool, bool>;

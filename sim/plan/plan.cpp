@@ -9,6 +9,7 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/enum_array.hpp"
+#include "sim/core/text.hpp"
 
 namespace stagecraft {
 namespace {
@@ -112,13 +113,14 @@ void make_sequential(Plan& plan) {
 }
 
 std::string to_text(const Plan& plan) {
-  std::string text = fmt::format("{} stages, {} samples in an iteration\n", plan.stage_count(), plan.mini_batch);
+  std::string text = fmt::format("{}, {} in an iteration\n", pluralize(plan.stage_count(), "stage"),
+                                 pluralize(plan.mini_batch, "sample"));
   for (int s = 0; s < plan.stage_count(); ++s) {
     const Stage& stage = plan.stages[StageId{s}];
     std::string devices;
     for (DeviceId device : stage.devices()) devices += fmt::format(" {}", device.value);
-    text += fmt::format("{} '{}': {} layers, devices{}, micro-batch {}", s, stage.name, stage.shape.layers.size(),
-                        devices, stage.micro_batch_size);
+    text += fmt::format("{} '{}': {}, devices{}, micro-batch {}", s, stage.name,
+                        pluralize(std::ssize(stage.shape.layers), "layer"), devices, stage.micro_batch_size);
     if (stage.turns() > 1) text += ", in turn";
     if (stage.group > 1) text += fmt::format(", group {}", stage.group);
     if (stage.shape.recomputes_all()) text += ", recompute";

@@ -71,9 +71,10 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows) {
 std::string about_replay(const ChoiceTable& t) {
   if (t.replay.rows == 0) return {};
   const Choice& c = t.front[t.replay.was_first];
-  return replay_text(t.replay, 0,
-                     fmt::format("{} on {} devices, {} stages by {}", order_text(c), c.devices, cut_text(c), c.planner),
-                     c.period, c.replayed);
+  return replay_text(
+      t.replay, 0,
+      fmt::format("{} on {}, stages {} by {}", order_text(c), pluralize(c.devices, "device"), cut_text(c), c.planner),
+      c.period, c.replayed);
 }
 
 std::string about_memory(const Choice& best) {
@@ -145,15 +146,15 @@ std::string nothing_found(const ChoiceTable& t) {
 
 std::string to_text(const ChoiceTable& t, bool all) {
   std::string text =
-      fmt::format("{}\n{} on {}: {} samples in an iteration\n\n", t.title, t.model, t.cluster, t.samples);
+      fmt::format("{}\n{} on {}: {} in an iteration\n\n", t.title, t.model, t.cluster, pluralize(t.samples, "sample"));
   if (t.front.empty()) return text + nothing_found(t) + refused_text(t);
   const std::vector<Choice> shown = all ? t.front : thinned(t.front);
   text += to_text(printed(t, shown));
   const Choice& best = t.front.front();
-  text +=
-      fmt::format("\n{} plans, {} simulations, {} of them without enough memory; {}\n", t.plans, t.simulated, t.unfit,
-                  t.cut_short ? "some that could be better were not simulated (--most, or too many micro-batches)"
-                              : "of these plans no other is shorter, smaller or on fewer devices");
+  text += fmt::format("\n{}, {}, {} of them without enough memory; {}\n", pluralize(t.plans, "plan"),
+                      pluralize(t.simulated, "simulation"), t.unfit,
+                      t.cut_short ? "some that could be better were not simulated (--most, or too many micro-batches)"
+                                  : "of these plans no other is shorter, smaller or on fewer devices");
   if (t.bound.value > 0)
     text += fmt::format("no order of work makes any of these plans shorter than {}: the first is at most {} % above\n",
                         to_text(t.bound), two_digits(std::max(0.0, 100 * (known_period(best) / t.bound - 1))));

@@ -102,8 +102,8 @@ void sort_rows(PlanTable& table) {
 }
 
 std::string to_text(const PlanTable& table) {
-  std::string text = fmt::format("{}\n{} on {}: {}, {} micro-batches\n\n", table.title, table.model, table.cluster,
-                                 table.schedule, table.micro_batches);
+  std::string text = fmt::format("{}\n{} on {}: {}, {}\n\n", table.title, table.model, table.cluster, table.schedule,
+                                 pluralize(table.micro_batches, "micro-batch", "es"));
   text += to_text(printed(table));
   text +=
       "\npredicted  one micro-batch in the steady state, by the planner's own model\n"

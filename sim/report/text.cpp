@@ -86,9 +86,9 @@ std::string period_text(const Program& program, const Report& report, const Clus
   const double behind = report.length.value - report.makespan.value, count = program.iterations - 1;
   const bool all = std::abs(behind - count * report.period.value) <= 1e-9 * behind;
   return row("period", to_text(report.period),
-             fmt::format("mean of {} iteration{}, in which the machine changes",
-                         all ? fmt::format("{}", count) : "some", all && count == 1 ? "" : "s")) +
-         row("whole run", to_text(report.length), fmt::format("{} iterations", program.iterations));
+             fmt::format("mean of {}, in which the machine changes",
+                         all ? pluralize(program.iterations - 1, "iteration") : "some iterations")) +
+         row("whole run", to_text(report.length), pluralize(program.iterations, "iteration"));
 }
 
 std::string changes_text(const Cluster& cluster) {
@@ -156,8 +156,8 @@ std::string learnt_text(const Learnt& learnt, const Cluster& cluster) {
                                                                learnt.losses.size(), learnt.losses.front())
                                                  : std::string("of one iteration"));
   if (!learnt.evaluations.empty())
-    text += fmt::format("  {:<22} {:>12.6g}   after {} updates, of the weights themselves\n", "evaluation",
-                        learnt.evaluations.back().loss, learnt.evaluations.back().updates);
+    text += fmt::format("  {:<22} {:>12.6g}   after {}, of the weights themselves\n", "evaluation",
+                        learnt.evaluations.back().loss, pluralize(learnt.evaluations.back().updates, "update"));
   text += fmt::format("\n  {:<12}  {:>12}  {:>22}  {:>12}  {:>12}  {:>12}\n", "measured", "memory", "weights",
                       "gradients", "optimizer", "activations");
   for (const DeviceId d : learnt.memory.ids()) {

@@ -34,9 +34,9 @@ struct Effort {
   std::int64_t states = 0, steps = 0, most_steps = 0;
 };
 
-class Programme {
+class DynamicProgram {
  public:
-  Programme(const Problem& p, const Structure& s, double most, Effort& effort)
+  DynamicProgram(const Problem& p, const Structure& s, double most, Effort& effort)
       : p_(p), s_(s), mixes_(p), most_(most), effort_(effort) {}
 
   /// The stages of the whole graph; empty when no division is fast enough.
@@ -246,7 +246,7 @@ std::optional<Partition> partition(const Problem& p, std::int64_t most_steps) {
   while (low < high) {
     // The largest first: when memory forbids all, no other time needs a look.
     const std::size_t middle = best ? low + (high - low) / 2 : high - 1;
-    std::vector<Part> parts = Programme(p, structure, times[middle], effort).run();
+    std::vector<Part> parts = DynamicProgram(p, structure, times[middle], effort).run();
     if (parts.empty() && !best) return {};
     if (parts.empty())
       low = middle + 1;

@@ -129,8 +129,8 @@ class Reader {
     return variant;
   }
 
-  double sync(const Value& table, int neighbour) {
-    const std::string& id = nodes()[neighbour].at("id").text;
+  double sync(const Value& table, int neighbor) {
+    const std::string& id = nodes()[neighbor].at("id").text;
     if (const Value* bytes = table.find(id)) return config::as_real(*bytes);
     problems_.add(table.where, "TMPCs", fmt::format("the edge to or from node {} is missing", id),
                   "name every edge of the node, with 0 where nothing has to be synchronized", "sync");

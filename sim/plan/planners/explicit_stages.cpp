@@ -174,7 +174,9 @@ class Reader {
     if (missing.size() <= unknown_) return;  // A misspelt name is reported once.
     const std::size_t count = missing.size();
     if (count > 8) missing.resize(8), missing.push_back("...");
-    problems_.add(where, "stages", fmt::format("{} layers are in no stage: {}", count, join(missing)),
+    problems_.add(where, "stages",
+                  fmt::format("{} in no stage: {}", count == 1 ? "1 layer is" : fmt::format("{} layers are", count),
+                              join(missing)),
                   "every layer is in exactly one stage", "layer-missing");
   }
 

@@ -99,9 +99,9 @@ std::size_t choice_of(const Problem& p, int replicas) {
 constexpr double kMostCells = 6e7;    ///< 1 GB.
 constexpr double kMostStates = 3e12;  ///< An upper bound; most of them are pruned.
 
-class Programme {
+class DynamicProgram {
  public:
-  Programme(const Problem& p, std::int64_t& states)
+  DynamicProgram(const Problem& p, std::int64_t& states)
       : p_(p), states_(states), choices_(static_cast<int>(p.replicas.size())) {
     inside_.assign(p.devices() + 1, std::vector<double>(choices_, kInfinity));
     between_.assign(p.devices() + 1, std::vector<std::vector<double>>(choices_));
@@ -224,7 +224,7 @@ class Programme {
 
 }  // namespace
 
-std::vector<Division> divide(const Problem& p, std::int64_t& states) { return Programme(p, states).run(); }
+std::vector<Division> divide(const Problem& p, std::int64_t& states) { return DynamicProgram(p, states).run(); }
 
 PartTimes times_of(const Problem& p, const Part& part, const Part* before) {
   const std::size_t choice = choice_of(p, part.replicas);

@@ -11,7 +11,7 @@ using namespace stagecraft;
 namespace {
 
 /// Routes both ways over: device 0 - cable of `duplex` - switch - full-duplex cable - device 1.
-fluid::Paths there_and_back(Duplex duplex) {
+fluid::Paths round_trip(Duplex duplex) {
   Cluster cluster = test::bare_cluster(2, 1);
   test::connect(cluster, {0, 2}, 4e9, 0, duplex);
   test::connect(cluster, {1, 2}, 9e9, 0);
@@ -30,8 +30,8 @@ std::vector<std::int32_t> channels(const fluid::Paths& paths, std::int32_t route
 
 TEST_CASE(
     "directions are channels of their own where the link is full duplex, one where it is not, none where unshared") {
-  const fluid::Paths full = there_and_back(Duplex::Full), half = there_and_back(Duplex::Half),
-                     unshared = there_and_back(Duplex::Unshared);
+  const fluid::Paths full = round_trip(Duplex::Full), half = round_trip(Duplex::Half),
+                     unshared = round_trip(Duplex::Unshared);
   CHECK(channels(full, 0) == std::vector<std::int32_t>{0, 3});
   CHECK(channels(full, 1) == std::vector<std::int32_t>{2, 1});
   CHECK(channels(half, 0) == std::vector<std::int32_t>{0, 3});

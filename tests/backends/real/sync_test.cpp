@@ -55,9 +55,9 @@ TEST_CASE("chains of two to eight stages equal training without stages, to the l
 TEST_CASE("several stages on a device, in a loop and in a V, with split backwards: still the same bits") {
   const ModelGraph model = test::deep_net(8, 6, 8, 3);
   const Training training = test::training_of(OptimizerKind::Adam, 0.01, "teacher");
-  const auto placed = [&](bool there_and_back) {
+  const auto placed = [&](bool round_trip) {
     Plan plan = test::stage_each(model, 8);
-    for (int s = 0; s < 8; ++s) plan.stages[StageId{s}].place_on({DeviceId{there_and_back && s >= 4 ? 7 - s : s % 4}});
+    for (int s = 0; s < 8; ++s) plan.stages[StageId{s}].place_on({DeviceId{round_trip && s >= 4 ? 7 - s : s % 4}});
     return plan;
   };
   for (const char* schedule : {"interleaved", "interleaved-zb", "looped-bfs"})

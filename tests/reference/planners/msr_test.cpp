@@ -198,13 +198,13 @@ void insert_layer(msr::PiperInput& input) {
   std::unordered_set<int> ids;
   for (int l = 0; l < input.graph.size(); ++l)
     if (is_transformer(l)) ids.insert(l);
-  const auto neighbour = [&](const std::vector<int>& list) {
+  const auto neighbor = [&](const std::vector<int>& list) {
     const auto found = std::find_if(list.begin(), list.end(), is_transformer);
     return found == list.end() ? -1 : static_cast<int>(found - list.begin());
   };
   for (const int v : ids) {
     const auto l = static_cast<std::size_t>(v);
-    const int in = neighbour(input.graph.previous[l]), out = neighbour(input.graph.next[l]);
+    const int in = neighbor(input.graph.previous[l]), out = neighbor(input.graph.next[l]);
     if (in < 0 || out < 0) continue;
     // The copy reads the layer alone, with what that one's inner edge costs, and is read by the layer's old reader.
     const int fresh = input.graph.size(), next = input.graph.next[l][out];

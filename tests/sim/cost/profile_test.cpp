@@ -100,14 +100,14 @@ TEST_CASE("the cost table takes what was measured on its device type and compute
   cluster.types = {{.name = "thread", .peak = {1e9}}, {.name = "other", .peak = {1e9}}};
   cluster.devices = {{"a", DeviceTypeId{0}, "a"}, {"b", DeviceTypeId{1}, "b"}};
   const Profile profile = two_sizes();
-  const CostTable costs(model, cluster, &profile), reckoned(model, cluster);
+  const CostTable costs(model, cluster, &profile), computed(model, cluster);
   CHECK(costs.at(LayerId{1}, DeviceTypeId{0}, 4).forward.value == doctest::Approx(4e-6));
   CHECK(costs.at(LayerId{1}, DeviceTypeId{0}, 4).input_gradient.value ==
         0);  // It reads the input data, whose gradient is not needed.
-  CHECK(costs.at(LayerId{1}, DeviceTypeId{1}, 4).forward == reckoned.at(LayerId{1}, DeviceTypeId{1}, 4).forward);
-  CHECK(costs.at(LayerId{2}, DeviceTypeId{0}, 4).forward == reckoned.at(LayerId{2}, DeviceTypeId{0}, 4).forward);
+  CHECK(costs.at(LayerId{1}, DeviceTypeId{1}, 4).forward == computed.at(LayerId{1}, DeviceTypeId{1}, 4).forward);
+  CHECK(costs.at(LayerId{2}, DeviceTypeId{0}, 4).forward == computed.at(LayerId{2}, DeviceTypeId{0}, 4).forward);
   CHECK(costs.update(150, DeviceTypeId{0}).value == doctest::Approx(2e-6));
-  CHECK(costs.update(150, DeviceTypeId{1}) == reckoned.update(150, DeviceTypeId{1}));
+  CHECK(costs.update(150, DeviceTypeId{1}) == computed.update(150, DeviceTypeId{1}));
   CHECK(costs.operation(DeviceTypeId{0}).value == doctest::Approx(5e-7));
   CHECK(costs.touch(100, DeviceTypeId{0}).value ==
         doctest::Approx(1e-7));  // 4e-7 for weights read and written and two moments.

@@ -193,12 +193,12 @@ TEST_CASE("bounds: a bound that is known is not computed again") {
   for (int twice = 0; twice < 2; ++twice)
     for (const bounds::Kind& kind : {bounds::Kind{true, true}, {true, false}, {false, true}})
       CHECK(known.best(q, kind).each == bounds::best(q, kind).each);
-  CHECK(known.reckoned() == 3);
+  CHECK(known.size() == 3);
   q.micro_batch = 1;
   CHECK(known.best(q, {}).each == bounds::best(q, {}).each);
   q.split_backward = true;
   CHECK(known.best(q, {}).each == bounds::best(q, {}).each);
-  CHECK(known.reckoned() == 5);
+  CHECK(known.size() == 5);
 }
 
 TEST_CASE("bounds: shared work equals the optimum of a linear program") {

@@ -95,7 +95,7 @@ class BruteForce {
       int spare = 0;
       for (const int n : left) spare += n;
       if (any > spare || *std::min_element(left.begin(), left.end()) < 0) return;
-      if (s == parts) return reckon(order, readers, choice);
+      if (s == parts) return evaluate(order, readers, choice);
       for (std::size_t c = 0; c < p_.replicas.size(); ++c) {
         choice[s] = static_cast<int>(c);
         std::vector<int> rest = left;
@@ -112,7 +112,7 @@ class BruteForce {
     std::vector<int> choice(parts, 0);
     const std::function<void(std::size_t, int)> walk = [&](std::size_t s, int used) {
       if (used > p_.devices) return;
-      if (s == parts) return reckon(order, readers, choice);
+      if (s == parts) return evaluate(order, readers, choice);
       for (std::size_t c = 0; c < p_.replicas.size(); ++c) {
         choice[s] = static_cast<int>(c);
         walk(s + 1, used + p_.replicas[c]);
@@ -121,8 +121,8 @@ class BruteForce {
     walk(0, 0);
   }
 
-  void reckon(const std::vector<int>& order, const std::vector<std::set<int>>& readers,
-              const std::vector<int>& choice) {
+  void evaluate(const std::vector<int>& order, const std::vector<std::set<int>>& readers,
+                const std::vector<int>& choice) {
     const std::size_t parts = order.size();
     std::vector<int> depth(parts, 0);
     std::vector<double> path(parts, 0);

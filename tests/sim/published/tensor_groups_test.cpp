@@ -89,10 +89,10 @@ int check_table(const PublishedTable& t, double share, const Gpu& gpu = kA100, K
                         config::as_real(model.at("sequence")),
                         config::as_flop_rate(type.at("peak")).value / gpu.peak,
                         recomputes_selectively(tree.at("plan"))};
-      const double reckoned =
+      const double computed =
           kind == Kind::Recomputed ? group.efficiency() : group.flash_efficiency(kind == Kind::FlashExposed);
       // Four decimals in the file; the share that was calibrated has four too.
-      CHECK(std::abs(config::as_real(type.at("efficiency")) - reckoned) < 1e-4);
+      CHECK(std::abs(config::as_real(type.at("efficiency")) - computed) < 1e-4);
       ++cells;
     }
   return cells;

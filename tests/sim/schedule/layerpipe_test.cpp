@@ -23,7 +23,7 @@ Rows rows(const Plan& plan, const std::string& options, int iterations = 1) {
 }
 
 /// A plan with stages 0 and 3 on one device, 1 and 2 on another.
-Plan there_and_back() {
+Plan round_trip() {
   Plan plan = chain_plan(4, 2, 3);
   plan.stages[StageId{2}].place_on({DeviceId{1}});
   plan.stages[StageId{3}].place_on({DeviceId{0}});
@@ -33,13 +33,13 @@ Plan there_and_back() {
 }  // namespace
 
 TEST_CASE("layerpipe: a task runs one interval, and the slack, after the task of another device that it needs") {
-  CHECK(rows(there_and_back(), "{slack: 0}") == Rows{"0F0 0F1 0F2 3F0 3F1 3F2", "1F0 2F0 1F1 2F1 1F2 2F2"});
+  CHECK(rows(round_trip(), "{slack: 0}") == Rows{"0F0 0F1 0F2 3F0 3F1 3F2", "1F0 2F0 1F1 2F1 1F2 2F2"});
   CHECK(rows(chain_plan(3, 2, 4), "{slack: 0}") == Rows{"0F0 0F1 0F2 2F0 0F3 2F1 2F2 2F3", "1F0 1F1 1F2 1F3"});
   CHECK(rows(chain_plan(3, 2, 4), "{}") == Rows{"0F0 0F1 0F2 0F3 2F0 2F1 2F2 2F3", "1F0 1F1 1F2 1F3"});
 }
 
 TEST_CASE("layerpipe: iterations follow without a drain") {
-  Plan plan = there_and_back();
+  Plan plan = round_trip();
   plan.mini_batch = 2;
   CHECK(rows(plan, "{slack: 0}", 2) == Rows{"0F0 0F1 0F2 3F0 0F3 3F1 3F2 3F3", "1F0 2F0 1F1 2F1 1F2 2F2 1F3 2F3"});
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/text.hpp"
 #include "sim/experiment/profiles.hpp"
 #include "sim/experiment/references.hpp"
 #include "sim/experiment/remarks.hpp"
@@ -28,38 +29,40 @@ std::string check_file(const std::string& given, const std::vector<std::string>&
   const std::string kind = line ? line->text.substr(0, line->text.find('/')) : "scenario";
   if (kind == "model") {
     const ModelGraph model = build_model(load_model_file(file));
-    return fmt::format("model {}: {} layers, {:.4g} parameters, {} forward for one sample", model.name,
-                       model.layers.size(), model.parameters(), to_text(model.forward()));
+    return fmt::format("model {}: {}, {:.4g} parameters, {} forward for one sample", model.name,
+                       pluralize(std::ssize(model.layers), "layer"), model.parameters(), to_text(model.forward()));
   }
   if (kind == "profile") {
     const Profile profile = read_profile(load_profile_file(file));
-    return fmt::format("profile of {}: {} layers, measured on {}", profile.device, profile.layers.size(),
-                       profile.machine);
+    return fmt::format("profile of {}: {}, measured on {}", profile.device,
+                       pluralize(std::ssize(profile.layers), "layer"), profile.machine);
   }
   if (kind == "cluster") {
     const Cluster cluster = build_cluster(load_cluster_file(file));
     for (const std::string& note : odd_magnitudes(cluster)) print_error("note: {}\n", note);
-    return fmt::format("cluster {}: {} devices of {} type{}, {} links", cluster.name, cluster.devices.size(),
-                       cluster.types.size(), cluster.types.size() == 1 ? "" : "s", cluster.links.size());
+    return fmt::format("cluster {}: {} of {}, {}", cluster.name, pluralize(std::ssize(cluster.devices), "device"),
+                       pluralize(std::ssize(cluster.types), "type"), pluralize(std::ssize(cluster.links), "link"));
   }
   if (kind == "sweep") {
     const SweepPlan plan = plan_sweep({.file = file});
     warn(plan.warnings);
-    return fmt::format("sweep: {} points of {}, backend {}", plan.points.size(), plan.sweep.base_file, plan.backend);
+    return fmt::format("sweep: {} of {}, backend {}", pluralize(std::ssize(plan.points), "point"), plan.sweep.base_file,
+                       plan.backend);
   }
   if (kind == "published") {
     const Published published = load_published(file);
     std::size_t values = 0;
     for (const PublishedTable& t : published.tables) values += t.rows.size() * t.columns.size();
-    return fmt::format("published: {} figures in {} table{}", values, published.tables.size(),
-                       published.tables.size() == 1 ? "" : "s");
+    return fmt::format("published: {} in {}", pluralize(static_cast<std::int64_t>(values), "figure"),
+                       pluralize(std::ssize(published.tables), "table"));
   }
   const CompiledExperiment p = compile(load_experiment(file, sets));
   for (const std::string& note : remarks(p)) print_error("note: {}\n", note);
   std::set<DeviceId> devices;
   for (const Stage& stage : p.plan.stages) devices.insert(stage.devices().begin(), stage.devices().end());
-  return fmt::format("scenario: {} stages on {} devices, {} instructions, schedule {}, weights {}",
-                     p.plan.stage_count(), devices.size(), p.program.size(), p.experiment.schedule.name(),
+  return fmt::format("scenario: {} on {}, {}, schedule {}, weights {}", pluralize(p.plan.stage_count(), "stage"),
+                     pluralize(std::ssize(devices), "device"),
+                     pluralize(std::ssize(p.program.instructions), "instruction"), p.experiment.schedule.name(),
                      p.experiment.weights.name());
 }
 

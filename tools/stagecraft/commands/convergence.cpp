@@ -40,8 +40,8 @@ int execute(const Arguments& a) {
     fmt::print(stderr, "{}{}{}", terminal ? "\r\033[K" : "", printable(what), terminal ? "" : "\n");
   });
   if (terminal) fmt::print(stderr, "\r\033[K");
-  print(fmt::format("{} updates of {} samples, {} seed{}; loss of the weights themselves\n\n", o.updates,
-                    c.samples_per_update, o.seeds, o.seeds == 1 ? "" : "s") +
+  print(fmt::format("{} of {}, {}; loss of the weights themselves\n\n", pluralize(o.updates, "update"),
+                    pluralize(c.samples_per_update, "sample"), pluralize(o.seeds, "seed")) +
         to_text(c, targets));
   if (a.has("out")) {
     const std::string folder = a.text("out");

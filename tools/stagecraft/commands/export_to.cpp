@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/file.hpp"
+#include "sim/core/text.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/report/chakra.hpp"
 #include "sim/schedule/builder.hpp"
@@ -38,11 +39,12 @@ int export_chakra(const Arguments& a) {
   write("devices.txt", devices);
   if (!made.groups.empty()) write("groups.json", made.groups);
   for (const std::string& note : made.notes) print_error("note: {}\n", note);
-  print_error("note: links are not part of traces; give ASTRA-sim a network of {} ranks\n", made.traces.size());
-  print(fmt::format(
-      "wrote {} traces of {} instructions to {}\nASTRA-sim reads them with --workload-configuration={}/rank{}\n",
-      made.traces.size(), c.program.size(), folder, folder,
-      made.groups.empty() ? "" : fmt::format(" --comm-group-configuration={}/groups.json", folder)));
+  print_error("note: links are not part of traces; give ASTRA-sim a network of {}\n",
+              pluralize(std::ssize(made.traces), "rank"));
+  print(fmt::format("wrote {} of {} to {}\nASTRA-sim reads them with --workload-configuration={}/rank{}\n",
+                    pluralize(std::ssize(made.traces), "trace"),
+                    pluralize(std::ssize(c.program.instructions), "instruction"), folder, folder,
+                    made.groups.empty() ? "" : fmt::format(" --comm-group-configuration={}/groups.json", folder)));
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/file.hpp"
+#include "sim/core/text.hpp"
 #include "sim/experiment/profiling.hpp"
 #include "sim/report/files.hpp"
 #include "tools/stagecraft/command.hpp"
@@ -26,7 +27,8 @@ int execute(const Arguments& a) {
   }
   const std::string file = a.text("out");
   write_output_of(a, "out", yaml, CommentStyle::Hash);
-  print_error("wrote {}: {} layers, {} at once on {}\n", file, profile.layers.size(), profile.threads, profile.machine);
+  print_error("wrote {}: {}, {} at once on {}\n", file, pluralize(std::ssize(profile.layers), "layer"), profile.threads,
+              profile.machine);
   return 0;
 }
 

@@ -34,15 +34,16 @@ std::string headline(const CompiledExperiment& p, const Outcome& o) {
   const Provenance& from = o.timeline.provenance;
   std::set<DeviceId> devices;
   for (const Stage& stage : p.plan.stages) devices.insert(stage.devices().begin(), stage.devices().end());
-  return fmt::format(
-      "{}\n{} on {}: {}, {} on {}, {}\n{}{} {}, {} instructions\n\n", e.title.empty() ? "(untitled)" : e.title,
-      e.model->name, e.cluster->name, e.schedule.name(), pluralize(p.plan.different_stages(), "stage"),
-      pluralize(static_cast<std::int64_t>(devices.size()), "device"),
-      pluralize(e.run.micro_batches, "micro-batch", "es"),
-      p.schedule.search ? "searched for: " + to_text(*p.schedule.search, [](Seconds t) { return to_text(t); }) + "\n"
-                        : "",
-      o.timeline.clock == Clock::Simulated ? "simulated by" : "measured by",
-      from.backend_version.empty() ? from.backend : from.backend + " " + from.backend_version, p.program.size());
+  return fmt::format("{}\n{} on {}: {}, {} on {}, {}\n{}{} {}, {}\n\n", e.title.empty() ? "(untitled)" : e.title,
+                     e.model->name, e.cluster->name, e.schedule.name(), pluralize(p.plan.different_stages(), "stage"),
+                     pluralize(static_cast<std::int64_t>(devices.size()), "device"),
+                     pluralize(e.run.micro_batches, "micro-batch", "es"),
+                     p.schedule.search
+                         ? "searched for: " + to_text(*p.schedule.search, [](Seconds t) { return to_text(t); }) + "\n"
+                         : "",
+                     o.timeline.clock == Clock::Simulated ? "simulated by" : "measured by",
+                     from.backend_version.empty() ? from.backend : from.backend + " " + from.backend_version,
+                     pluralize(std::ssize(p.program.instructions), "instruction"));
 }
 
 void write_results(const std::string& folder, const CompiledExperiment& p, const Outcome& o, const std::string& json,

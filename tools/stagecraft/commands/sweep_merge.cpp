@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "sim/core/text.hpp"
 #include "sim/sweep/store.hpp"
 #include "tools/stagecraft/command.hpp"
 
@@ -15,8 +16,8 @@ int execute(const Arguments& a) {
   const SweepTable table = store.table();
   print(format == "csv" ? sweep_csv(table) : format == "json" ? sweep_json(table) + "\n" : to_text(table));
   flush();
-  print_error("{} points in {}: {} failed, {} not run\n", table.rows.size(), a.text("into"), table.failed(),
-              table.missing());
+  print_error("{} in {}: {} failed, {} not run\n", pluralize(std::ssize(table.rows), "point"), a.text("into"),
+              table.failed(), table.missing());
   return table.failed() + table.missing() > 0 ? 3 : 0;
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/file.hpp"
+#include "sim/core/text.hpp"
 #include "sim/experiment/profiling.hpp"
 #include "sim/report/json_files.hpp"
 #include "tools/stagecraft/command.hpp"
@@ -28,9 +29,10 @@ int execute(const Arguments& a) {
   sets.push_back(fmt::format("run.iterations={}", a.count("iterations", kFewest, 10000)));
   const Experiment experiment = load_experiment(a.text("FILE"), sets);
   const Validated v = validate_experiment(experiment, a.text("backend"), a.text("simulator"), a.number("seconds"));
-  print(fmt::format("{}\n{} stages on {} devices; profile of {}, {} at once\n",
-                    experiment.title.empty() ? "(untitled)" : experiment.title, v.compiled.plan.stage_count(),
-                    v.compiled.plan.device_count(), v.profile.machine, v.profile.threads));
+  print(fmt::format("{}\n{} on {}; profile of {}, {} at once\n",
+                    experiment.title.empty() ? "(untitled)" : experiment.title,
+                    pluralize(v.compiled.plan.stage_count(), "stage"),
+                    pluralize(v.compiled.plan.device_count(), "device"), v.profile.machine, v.profile.threads));
   if (v.profile.threads < v.compiled.plan.device_count())
     print(fmt::format("note: {} devices share {} cores of this machine, which the simulation does not know\n",
                       v.compiled.plan.device_count(), v.profile.threads));

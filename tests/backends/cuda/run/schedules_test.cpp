@@ -40,9 +40,9 @@ TEST_CASE("synchronous schedules on two, four and eight devices") {
 TEST_CASE("several stages on a device, in a loop and in a V, with split backwards") {
   test::Case c;
   c.model = test::deep_net(8, 6, 8, 3);
-  const auto placed = [&](bool there_and_back) {
+  const auto placed = [&](bool round_trip) {
     Plan plan = test::stage_each(c.model, 8);
-    for (int s = 0; s < 8; ++s) plan.stages[StageId{s}].place_on({DeviceId{there_and_back && s >= 4 ? 7 - s : s % 4}});
+    for (int s = 0; s < 8; ++s) plan.stages[StageId{s}].place_on({DeviceId{round_trip && s >= 4 ? 7 - s : s % 4}});
     return plan;
   };
   c.plan = placed(false);

@@ -7,19 +7,19 @@
 
 namespace stagecraft::cuda {
 
-constexpr int kNobodys = 0xff;  ///< Such bytes are NaNs.
+constexpr int kGuardByte = 0xff;  ///< Such bytes are NaNs.
 
 /// Fills the memory in the order of the stream, as its work sees it.
 inline void watch_given_out(cudaStream_t stream, void* data, std::size_t room) {
-  emulated_gpu::enqueue(stream, [=] { std::memset(data, kNobodys, room); });
+  emulated_gpu::enqueue(stream, [=] { std::memset(data, kGuardByte, room); });
 }
 
 inline void watch_released(cudaStream_t stream, void* data, std::size_t bytes, std::size_t room) {
   emulated_gpu::enqueue(stream, [=] {
     const auto* const end = static_cast<const unsigned char*>(data);
-    if (!std::all_of(end + bytes, end + room, [](unsigned char c) { return c == kNobodys; }))
+    if (!std::all_of(end + bytes, end + room, [](unsigned char c) { return c == kGuardByte; }))
       throw emulated_gpu::Misuse("something wrote beyond the end of a tensor");
-    std::memset(data, kNobodys, room);
+    std::memset(data, kGuardByte, room);
   });
 }
 
