@@ -1,0 +1,208 @@
+#include "tools/stagecraft/glossary.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "backends/backend.hpp"
+#include "sim/cluster/generator.hpp"
+#include "sim/cluster/phases.hpp"
+#include "sim/core/text.hpp"
+#include "sim/model/builder.hpp"
+#include "sim/plan/planner.hpp"
+#include "sim/schedule/builder.hpp"
+#include "sim/training/optimizer.hpp"
+#include "sim/training/task.hpp"
+#include "sim/weights/policy.hpp"
+
+namespace stagecraft {
+namespace {
+
+struct Term {
+  std::string_view words;  ///< The term and its other names, with "|" between.
+  std::string_view text;
+};
+
+constexpr Term kTerms[] = {
+    // Time.
+    {"makespan|iteration|one iteration|time",
+     "Time from the first start to the last end of the first iteration. It includes filling and draining the "
+     "pipeline."},
+    {"period", "Time that one more iteration takes when iterations run back to back."},
+    {"length|whole run", "Time of all iterations of the run."},
+    {"throughput", "Samples per second at the period."},
+    {"predicted", "The period by the planner's own cost model. `simulated` is the same plan in simulation."},
+    {"simulated", "Time of the same thing in simulation, next to a prediction or a measurement."},
+    {"measured", "Time on a real machine, next to a simulation of the same program."},
+    {"off", "Difference of the simulated from the predicted time, in percent."},
+    {"gap", "Distance of a plan from the lower bound of its planner's own cost model, in percent."},
+    {"room",
+     "Distance of the simulated time from a lower bound that holds for every plan with micro-batches of this size, in "
+     "percent. A large value means that a much better plan is possible, not that one exists."},
+    {"bound|lower bound|model's bound", "A time that is proved to be at most the best possible."},
+    {"fluid",
+     "The period or makespan when the row is simulated again on the `fluid` backend, with network contention."},
+    {"critical path",
+     "The chain of instructions, each waiting for the one before, that determines the length of the run. Only what is "
+     "on it can shorten the run."},
+    {"jitter", "Random deviation of the time of each instruction."},
+    // Idle time.
+    {"bubble",
+     "Share of an iteration in which the compute streams of the devices with a stage are idle, as a mean over these "
+     "devices. For GPipe and 1F1B with p equal stages and m micro-batches it is (p-1)/(m+p-1)."},
+    {"steady|steady bubble",
+     "One minus the share of a period in which the busiest device computes. It is the bubble that remains when "
+     "iterations run back to back."},
+    {"idle",
+     "Time in which a device with a stage does not compute, by cause: start-up, input, drain, transfers, receiver, "
+     "other."},
+    {"start-up|fill|warm-up", "Idle time while the pipeline fills: waiting for input before the first backward."},
+    {"input", "Idle time while a device waits for another device to compute its input, between fill and drain."},
+    {"drain|flush",
+     "The pipeline empties: no micro-batch is in flight. As idle time: waiting after the last forward before that. "
+     "Synchronous schedules drain in each iteration, before the weights are updated."},
+    {"transfers|transfer|waits for link", "Idle time while the input of a device is on its way over a link."},
+    {"receiver", "Idle time while a device waits for another one to take its message."},
+    {"busy", "Share of the iteration in which the device computes."},
+    {"exposed|exposed communication", "Communication during which the device that waits for it does not compute."},
+    // Memory.
+    {"memory|peak memory",
+     "Most memory that a device needs at any time: weights, gradients, optimizer state, stashed activations and "
+     "messages."},
+    {"activations|peak activations|in flight|in-flight",
+     "Micro-batches whose forward has run on a stage and whose backward has not. Each of them keeps a stash."},
+    {"stash", "Activations that a stage keeps from the forward of a micro-batch to its backward."},
+    {"resident", "Memory that is taken during the whole run: weights and their versions, gradients, optimizer state."},
+    {"reserve|reserved", "Memory of a device that programs cannot use, such as a CUDA context."},
+    {"recompute|recomputation|activation checkpointing",
+     "Backward runs the forward again in place of keeping all activations. `selective` recomputes attention cores, "
+     "`full` everything from the input of the stage."},
+    // The pipeline.
+    {"stage|stages", "Consecutive layers, or a part of the model's graph, that run on the same devices."},
+    {"device|devices", "A GPU, TPU or group of cores with its own memory that runs stages."},
+    {"rank", "A position in the pipeline with its own order of operations. It runs one or more stages."},
+    {"chunk|chunks|virtual stage", "One of several stages of the same rank, as in interleaved schedules."},
+    {"replica|replicas",
+     "Copies of a stage that divide the samples of its micro-batches among them: data parallelism. They sum their "
+     "gradients with an all-reduce."},
+    {"micro-batch|micro_batch", "The samples that go through the pipeline together."},
+    {"mini-batch", "The samples between two updates of the weights."},
+    {"plan", "Which layers form each stage, and on which devices it runs."},
+    {"planner", "A method that chooses the plan. `stagecraft list planners` shows them."},
+    {"schedule|order of work", "The order in which each rank runs its operations. `stagecraft list schedules`."},
+    {"placement", "Where consecutive stages lie: linear (one a rank), loop (interleaved), or v (up and down again)."},
+    {"program|instruction", "A program is the schedule with its messages: what each device runs, sends and receives."},
+    {"timeline", "Start and end of each instruction, simulated or measured."},
+    {"split backward|zero bubble",
+     "The backward B of a stage runs as two operations: I computes the gradient of the input, which the stage before "
+     "waits for, and W the gradient of the weights, which can fill bubbles."},
+    {"kfkb", "A rank runs k forwards, then k backwards, in turn. GraphPipe gives each stage of a graph its own k."},
+    {"staleness|weight version|stale weights",
+     "The number of updates between the weights that a micro-batch reads and the newest ones. Schedules that never "
+     "drain read old weights; a weights policy says which."},
+    {"held up by", "What limits the plan: a device, a link, memory, or stages that wait for each other."},
+    // The network.
+    {"link", "A network connection with a bandwidth, a latency and a direction; messages on it share the bandwidth."},
+    {"contention", "Messages that use a link at the same time share its bandwidth and take longer."},
+    {"busiest link|use of a link", "Bytes over a link, divided by what it could carry during the run."},
+    {"traffic", "Bytes that cross links in one iteration."},
+    {"safe streams|streams",
+     "Numbers of communication queues per rank with which the order cannot deadlock: single (one queue), pair (one per "
+     "peer, as NCCL's point-to-point calls), direction (one per peer and direction)."},
+    {"rendezvous", "A message starts only when its receiver is ready. An eager message leaves without its receiver."},
+    {"collective", "An operation of a group of devices, such as an all-reduce. `stagecraft list collectives`."},
+    // Tables.
+    {"pareto front|front|*", "The rows that no other row beats in time, memory and number of devices at once."},
+    {"states", "Partial plans that the planner examined."},
+    {"search", "Time that the planner took. As a command: searches plans and schedules together."},
+    {"spread", "Half of the interquartile range of the measured values."},
+    {"pays below",
+     "The method reaches the target sooner than synchronous training if its update takes less than this share of the "
+     "time of a synchronous update."},
+    {"energy", "Energy of all devices during the run, from the power of their types when busy and idle."},
+    {"profile", "Measured times of layers on one kind of device, which replace computed costs."},
+};
+
+constexpr Term kOperations[] = {
+    {"F", "forward"},
+    {"B", "backward: the gradients of input and weights"},
+    {"I", "gradient of the input, the first half of a split backward"},
+    {"W", "gradient of the weights, the second half of a split backward"},
+    {"R", "recomputation of the forward before a backward"},
+    {"U", "update of the weights"},
+    {"X", "forward of one micro-batch and backward of another at the same time"},
+};
+
+bool names_term(const Term& term, std::string_view word) {
+  const std::vector<std::string> words = split(term.words, '|');
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+/// 0F3, F3 or F: [stage] letter [micro-batch].
+std::optional<std::string> operation_text(std::string_view word) {
+  const std::string all(word);
+  const std::optional<int> stage = read_number(word);
+  if (word.empty()) return {};
+  const auto found = std::find_if(std::begin(kOperations), std::end(kOperations),
+                                  [&](const Term& t) { return t.words == word.substr(0, 1); });
+  if (found == std::end(kOperations)) return {};
+  word.remove_prefix(1);
+  const std::optional<int> micro = word.empty() ? std::nullopt : read_number(word);
+  if (!word.empty() || (stage && !micro)) return {};
+  std::string text = fmt::format("{}: {}", all, found->text);
+  if (micro)
+    text += fmt::format("{} {} {}", found->words == "U" ? ", number" : ", of micro-batch", *micro,
+                        stage ? fmt::format("on stage {}", *stage) : "");
+  text = std::string(trim(text)) + ".\nOperations are written as stage, letter and micro-batch, such as 0F3:\n";
+  for (const Term& t : kOperations) text += fmt::format("  {}  {}\n", t.words, t.text);
+  return text;
+}
+
+template <class Def>
+void add_entry(std::string& text, Catalog<Def> catalog, std::string_view kind, std::string_view word,
+               std::string_view more) {
+  const Def* def = find_in(catalog, word);
+  if (!def) return;
+  text += fmt::format("{}: {}. {}{}\n", def->name, kind, def->summary, def->summary.ends_with('.') ? "" : ".");
+  if (!def->source.empty()) text += fmt::format("  source: {}\n", def->source);
+  text += fmt::format("  {}\n", more);
+}
+
+/// Calls visit(catalog, kind, where to read more) for each catalog.
+template <class Visit>
+void for_each_catalog(const Visit& visit) {
+  visit(schedules::all(), "a schedule", "options: stagecraft explain run.schedule");
+  visit(planners::all(), "a planner", "options: stagecraft explain plan");
+  visit(weights::all(), "a weights policy", "options: stagecraft explain weights");
+  visit(backends::all(), "a backend", "use: stagecraft run FILE --backend NAME");
+  visit(topology_generators::all(), "a generator of clusters", "options: stagecraft explain cluster");
+  visit(model_builders::all(), "a builder of models", "options: stagecraft explain model");
+  visit(collective_algorithms::all(), "an algorithm of collectives", "all: stagecraft list collectives");
+  visit(optimizers(), "an optimizer", "options: stagecraft explain training.optimizer");
+  visit(tasks::all(), "a task to train on", "options: stagecraft explain training.task");
+}
+
+}  // namespace
+
+std::optional<std::string> glossary_text(std::string_view word) {
+  std::string text;
+  for (const Term& term : kTerms)
+    if (names_term(term, word)) text += fmt::format("{}: {}\n", word, term.text);
+  if (const auto operation = operation_text(word)) text += *operation;
+  for_each_catalog([&](const auto& catalog, std::string_view kind, std::string_view more) {
+    add_entry(text, catalog, kind, word, more);
+  });
+  return text.empty() ? std::nullopt : std::optional(std::move(text));
+}
+
+std::vector<std::string> glossary_words() {
+  std::vector<std::string> words;
+  for (const Term& term : kTerms)
+    for (std::string& word : split(term.words, '|')) words.push_back(std::move(word));
+  for_each_catalog([&](const auto& catalog, std::string_view, std::string_view) {
+    for (std::string& name : names_of(catalog)) words.push_back(std::move(name));
+  });
+  return words;
+}
+
+}  // namespace stagecraft
