@@ -10,7 +10,7 @@
 namespace stagecraft::real {
 
 /// Measures every kind of layer of a model, updates of several sizes and messages: the model runs whole, forward and
-/// backward, on `threads` threads at once, each with a copy of its own; medians of the runs after the first ones.
+/// backward, on `threads` threads at once, each with its own copy; medians of the runs after the first ones.
 Profile measure(const ProfileRequest&, const KernelFactory&);
 
 /// What the interpreter adds to the computing itself.

@@ -16,7 +16,7 @@ struct HostPair {
   s4u::Host* to = nullptr;
 };
 
-/// The route of a device's ops to memory that it shares: a link of its own, which limits their rate, and the link of
+/// The route of a device's ops to memory that it shares: a separate link, which limits their rate, and the link of
 /// the memory. (SimGrid 3.32 ignores the highest rate of a single transfer between hosts.)
 struct Pace {
   HostPair ends;

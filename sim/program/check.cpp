@@ -226,7 +226,7 @@ void check_memory(const Program& program, const Cluster& cluster) {
     if (program.memory[d].total() > capacity_of(d)) overflow(d, program.memory[d].total(), " for the model alone");
   }
   if (!known) return;
-  // The device that lacks most, at its peak: who gives it that much more memory has enough.
+  // The device that lacks most, at its peak. That much more memory on every device is enough.
   struct Peak {
     DeviceId device;
     InstructionId at;

@@ -3,7 +3,7 @@
     hostile_inputs.py STAGECRAFT [RUNS [SEED]]
 
 Each run takes valid files, damages one of them (or one of the words on the command line), and starts one command in a
-folder of its own. What has to hold, whatever the input:
+separate folder. What has to hold, whatever the input:
 
 - the exit code is 0, 2, 3 or 4: no signal, and no 70, which is a bug;
 - it ends within LIMIT seconds of computing time and 4 GB;

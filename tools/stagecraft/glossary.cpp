@@ -63,7 +63,7 @@ constexpr Term kTerms[] = {
      "Synchronous schedules drain in each iteration, before the weights are updated."},
     {"transfers|transfer|waits for link", "Idle time while the input of a device is on its way over a link."},
     {"receiver", "Idle time while a device waits for another one to take its message."},
-    {"busy", "Share of the iteration in which the device computes."},
+    {"busy", "Share of the whole run in which the device computes."},
     {"exposed|exposed communication", "Communication during which the device that waits for it does not compute."},
     // Memory.
     {"memory|peak memory",
@@ -107,18 +107,19 @@ constexpr Term kTerms[] = {
     {"busiest link|use of a link", "Bytes over a link, divided by what it could carry during the run."},
     {"traffic", "Bytes that cross links in one iteration."},
     {"safe streams|streams",
-     "Numbers of communication queues per rank with which the order cannot deadlock: single (one queue), pair (one per "
-     "peer, as NCCL's point-to-point calls), direction (one per peer and direction)."},
+     "Communication queues of a rank with which the order cannot deadlock: single (one queue), pair (one per peer), "
+     "direction (one per peer and kind of message, activations or gradients)."},
     {"rendezvous", "A message starts only when its receiver is ready. An eager message leaves without its receiver."},
     {"collective", "An operation of a group of devices, such as an all-reduce. `stagecraft list collectives`."},
     // Tables.
-    {"pareto front|front|*", "The rows that no other row beats in time, memory and number of devices at once."},
+    {"pareto front|front|*",
+     "The rows that no other row beats in time and memory at once; `search` also counts devices."},
     {"states", "Partial plans that the planner examined."},
     {"search", "Time that the planner took. As a command: searches plans and schedules together."},
     {"spread", "Half of the interquartile range of the measured values."},
     {"pays below",
-     "The method reaches the target sooner than synchronous training if its update takes less than this share of the "
-     "time of a synchronous update."},
+     "The time of an update of the first method over the time of an update of this one. This method reaches the target "
+     "sooner if it needs less than this many times as many updates."},
     {"energy", "Energy of all devices during the run, from the power of their types when busy and idle."},
     {"profile", "Measured times of layers on one kind of device, which replace computed costs."},
 };

@@ -92,7 +92,7 @@ std::vector<double> direct(const std::string& file, const Cluster& cluster, cons
   return {end.begin(), end.end()};
 }
 
-/// The messages as a program: each follows an op of its own that lasts until the message leaves.
+/// The messages as a program: each follows a separate op that lasts until the message leaves.
 std::vector<double> ours(const char* backend, const Cluster& cluster, const std::vector<Message>& messages) {
   test::ProgramBuilder builder(static_cast<int>(cluster.devices.size()), false);
   builder.unordered_ops().unordered_messages();

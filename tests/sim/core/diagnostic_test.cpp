@@ -33,7 +33,7 @@ TEST_CASE("a problem shows its line, a caret below it and the help") {
   std::filesystem::remove(file);
 }
 
-TEST_CASE("the command line is a source of its own, with columns counted from the end of the option") {
+TEST_CASE("the command line is a separate source, with columns counted from the end of the option") {
   CHECK(render(problem({"<--set run.micro_batches=0>", 1, 19}, "0 is outside 1 to 65536")) ==
         "<--set run.micro_batches=0>:1:19: error: run.x: 0 is outside 1 to 65536\n"
         "    1 | --set run.micro_batches=0\n"

@@ -121,7 +121,7 @@ class Block {
   /// Called on the fiber that runs.
   void arrived() { arrive(fibers_[current_]->bounds, scheduler_bounds_); }
 
-  /// What a fiber does: threads that have not begun yet; after a barrier only the rest of its own.
+  /// What a fiber does: threads that have not begun yet; after a barrier only the rest of the thread that it runs.
   void work() {
     try {
       while (next_ < order_.size()) {
