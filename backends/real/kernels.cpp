@@ -28,12 +28,34 @@ Keeps keeps(const Operation& op) {
     case OperationKind::MeanSquare:
     case OperationKind::SumSquare:
       return {.numbers = numbers};  // The gradient.
-    case OperationKind::Input:
-    case OperationKind::Add:
-    case OperationKind::Concat:
+    default:
       return {};
   }
-  return {};
+}
+
+bool has_kernel(const Operation& op) {
+  switch (op.kind) {
+    case OperationKind::Attention: {
+      const HeadShape shape = head_shape(op);
+      const bool equal = shape.key_value_heads == shape.heads && shape.query == shape.value && op.inputs.size() <= 1;
+      return equal && op.window == 0 && !op.sinks;
+    }
+    case OperationKind::Embedding:
+      return op.positions;
+    case OperationKind::RmsNorm:
+    case OperationKind::HeadNorm:
+    case OperationKind::Silu:
+    case OperationKind::GatedSilu:
+    case OperationKind::Rotary:
+    case OperationKind::Slice:
+    case OperationKind::Router:
+    case OperationKind::Dispatch:
+    case OperationKind::GroupedLinear:
+    case OperationKind::Combine:
+      return false;
+    default:
+      return true;
+  }
 }
 
 Blocks blocks(const Operation& op, std::size_t width) {

@@ -29,6 +29,9 @@ struct Keeps {
 };
 Keeps keeps(const Operation&);
 
+/// Whether the real backends have kernels for this operation. A model with another one is refused before it runs.
+bool has_kernel(const Operation&);
+
 /// Where the weights of an operation lie inside the weights of its stage: every block starts at a multiple of 64 bytes,
 /// counted in numbers of `width` bytes. Linear: W, bias. LayerNorm: gamma, beta. Embedding: words, positions.
 struct Blocks {

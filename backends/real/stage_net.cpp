@@ -35,11 +35,17 @@ class Compiler {
   }
 
   void require_operations(const WorkloadLayer& layer) const {
-    if (!layer.operations.empty()) return;
-    throw InputError(fmt::format("the layer '{}' of the model '{}' is only known by its amounts, so it cannot be "
-                                 "computed",
-                                 layer.name, workload_.name),
-                     "take a model of dense, gpt or multi_branch layers, or run.compute: emulated");
+    if (layer.operations.empty())
+      throw InputError(fmt::format("the layer '{}' of the model '{}' is only known by its amounts, so it cannot be "
+                                   "computed",
+                                   layer.name, workload_.name),
+                       "take a model of dense, gpt or multi_branch layers, or run.compute: emulated");
+    for (const Operation& op : layer.operations)
+      if (!has_kernel(op))
+        throw InputError(fmt::format("the layer '{}' of the model '{}' has the operation '{}', for which the real "
+                                     "backends have no kernel yet",
+                                     layer.name, workload_.name, to_text(op)),
+                         "simulate it, take a model of dense, gpt or multi_branch layers, or run.compute: emulated");
   }
 
   void inputs() {
