@@ -1,7 +1,9 @@
 // A JSON Schema may take more than the reader does (it knows nothing of quotes), but never less.
 
+#include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -66,8 +68,54 @@ std::string escaped(const std::string& text) {
   return pattern;
 }
 
+/// Writes a schema in two passes: the first counts how often each map and each unit stands in it, and the second writes
+/// those that stand in it several times once, under `$defs`. A table that stands within itself is one of them.
 class SchemaWriter {
  public:
+  template <class Described>
+  static Value write(const Described& described) {
+    SchemaWriter writer;
+    writer.whole(described);
+    writer.counting_ = false;
+    Value schema = writer.whole(described);
+    if (!writer.definitions_.members.empty()) put(schema, "$defs", std::move(writer.definitions_));
+    return schema;
+  }
+
+ private:
+  /// A map, with or without its `name`; or a unit, which has no map.
+  using Part = std::tuple<const MapSpec*, bool, std::string>;
+
+  Value whole(const Field& field) { return of(field); }
+  Value whole(const MapSpec& spec) { return of_fields(fields_of(spec), false); }
+
+  /// The schema that `make` writes, or a reference to it where it stands several times. `name` is used for `$defs`.
+  template <class Make>
+  Value shared(const Part& part, std::string name, const Make& make) {
+    if (counting_) {
+      const bool first = ++uses_[part] == 1;
+      return first ? make() : Value();
+    }
+    if (uses_[part] < 2) return make();
+    const auto [entry, first] = names_.try_emplace(part);
+    if (first) {
+      if (name.empty()) name = "map";
+      entry->second = name;
+      for (int n = 2; definitions_.find(entry->second); ++n) entry->second = fmt::format("{}_{}", name, n);
+      const std::string key = entry->second;
+      put(definitions_, key, Value());  // Keeps the name while its schema is written.
+      Value schema = make();
+      *definitions_.find(key) = std::move(schema);
+    }
+    return object({{"$ref", word("#/$defs/" + names_.at(part))}});
+  }
+
+  static std::vector<const Field*> fields_of(const MapSpec& spec) {
+    std::vector<const Field*> fields;
+    for (const Field& field : spec.fields) fields.push_back(&field);
+    return fields;
+  }
+
   Value of(const Field& field) {
     Value schema = bare(field);
     if (!field.text_doc.empty()) put(schema, "description", word(field.text_doc));
@@ -94,17 +142,10 @@ class SchemaWriter {
     return schema;
   }
 
-  Value of_map(const MapSpec& spec, bool by_key) {
-    // A table that stands within itself is described once; the inner ones may hold any map.
-    if (!open_.insert(&spec).second) return object({{"type", word("object")}});
-    std::vector<const Field*> fields;
-    for (const Field& field : spec.fields) fields.push_back(&field);
-    Value schema = of_fields(fields, by_key);
-    open_.erase(&spec);
-    return schema;
+  Value of_map(const MapSpec& spec, const std::string& name, bool by_key) {
+    return shared({&spec, by_key, ""}, name, [&] { return of_fields(fields_of(spec), by_key); });
   }
 
- private:
   static Value of_number(const Field& field) {
     const bool whole = field.kind == Field::Kind::Integer;
     Value schema = object({{"type", words({whole ? "integer" : "number", "string"})}});
@@ -115,16 +156,20 @@ class SchemaWriter {
     return schema;
   }
 
-  static Value of_quantity(const Field& field) {
-    std::vector<std::string> units = unit_names(field.dimension);
-    for (std::string& unit : units) unit = escaped(unit);
-    const std::string pattern = fmt::format("^{} ?({})$", kNumber, join(units, "|"));
-    return object({{"anyOf", array({object({{"const", plain("0")}}),
-                                    object({{"type", word("string")}, {"pattern", word(pattern)}})})}});
+  Value of_quantity(const Field& field) {
+    std::string name(dimension_name(field.dimension));
+    std::replace(name.begin(), name.end(), ' ', '_');
+    return shared({nullptr, false, name}, name, [&] {
+      std::vector<std::string> units = unit_names(field.dimension);
+      for (std::string& unit : units) unit = escaped(unit);
+      const std::string pattern = fmt::format("^{} ?({})$", kNumber, join(units, "|"));
+      return object({{"anyOf", array({object({{"const", plain("0")}}),
+                                      object({{"type", word("string")}, {"pattern", word(pattern)}})})}});
+    });
   }
 
   Value of_item(const Field& item, bool by_key) {
-    if (item.kind == Field::Kind::Map) return of_map(*item.map, by_key);
+    if (item.kind == Field::Kind::Map) return of_map(*item.map, item.name, by_key);
     if (item.kind == Field::Kind::Variant) return of_variant(item, by_key);
     return of(item);
   }
@@ -194,7 +239,7 @@ class SchemaWriter {
       case Field::Kind::Quantity:
         return of_quantity(field);
       case Field::Kind::Map:
-        return of_map(*field.map, false);
+        return of_map(*field.map, field.name, false);
       case Field::Kind::List:
         return of_list(field);
       case Field::Kind::Table:
@@ -207,10 +252,13 @@ class SchemaWriter {
     return object();
   }
 
-  std::set<const MapSpec*> open_;
+  bool counting_ = true;
+  std::map<Part, int> uses_;
+  std::map<Part, std::string> names_;
+  Value definitions_ = object();
 };
 
-std::string whole(const std::string& kind, const std::string& about, Value body) {
+std::string document(const std::string& kind, const std::string& about, Value body) {
   Value schema = object({{"$schema", word("https://json-schema.org/draft/2020-12/schema")},
                          {"title", word("stagecraft " + kind)},
                          {"description", word(about)}});
@@ -221,13 +269,13 @@ std::string whole(const std::string& kind, const std::string& about, Value body)
 }  // namespace
 
 std::string json_schema(const MapSpec& spec, const std::string& kind) {
-  return whole(kind, spec.title, SchemaWriter().of_map(spec, false));
+  return document(kind, spec.title, SchemaWriter::write(spec));
 }
 
 std::string json_schema(const Field& field, const std::string& kind) {
   Field bare = field;
   bare.text_doc.clear();
-  return whole(kind, field.text_doc, SchemaWriter().of(bare));
+  return document(kind, field.text_doc, SchemaWriter::write(bare));
 }
 
 }  // namespace stagecraft::config

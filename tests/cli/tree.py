@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Every scenario, sweep, model and topology of the project loads, resolves, runs and keeps to its schema:
-tree.py STAGECRAFT, from the root of the project."""
+"""Every scenario, sweep, model and topology of the project loads, resolves, runs, keeps to its schema and begins with the
+line that names this schema to editors: tree.py STAGECRAFT, from the root of the project.
+
+STAGECRAFT_UPDATE_GOLDEN=1 writes the schemas into scenarios/schema, where they differ."""
 import importlib.util
 import json
 import os
@@ -14,6 +16,8 @@ os.environ["STAGECRAFT_QUIET"] = "1"  # Notices of slow commands depend on the l
 binary = str(pathlib.Path(sys.argv[1]).resolve())
 FOLDERS = {"scenario": "scenarios", "model": "models", "cluster": "topologies", "profile": "models/profiles", "sweep": "scenarios/sweeps",
            "published": "scenarios/papers"}
+EDITOR_LINE = "# yaml-language-server: $schema="
+update = os.environ.get("STAGECRAFT_UPDATE_GOLDEN") == "1"
 passed, problems = 0, []
 
 
@@ -56,6 +60,29 @@ def check_sweep(file):
         expect([p["status"] for p in points] == ["ok"], f"a point of {file}", done.stderr)
 
 
+def check_committed_schemas():
+    """scenarios/schema holds what `stagecraft schema` prints, for editors."""
+    for kind in FOLDERS:
+        file, text = pathlib.Path(f"scenarios/schema/{kind}.json"), stagecraft("schema", kind).stdout
+        if update and text and (not file.is_file() or file.read_text() != text):
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text)
+            print(f"wrote {file}")
+        expect(file.is_file() and file.read_text() == text, f"{file} differs from `stagecraft schema {kind}`",
+               "STAGECRAFT_UPDATE_GOLDEN=1 tests/cli/tree.py writes it")
+
+
+def check_editor_line(file):
+    """Editors with yaml-language-server find the schema by the first line, relative to the file."""
+    first, *lines = file.read_text().splitlines()
+    kind = next((k for k in FOLDERS if f"schema: {k}/1" in lines), None)
+    named = file.parent / first.removeprefix(EDITOR_LINE)
+    wanted = pathlib.Path(f"scenarios/schema/{kind}.json")
+    expect(first.startswith(EDITOR_LINE) and named.is_file() and named.resolve() == wanted.resolve(),
+           f"the first line of {file} names its schema",
+           f"it should be: {EDITOR_LINE}{os.path.relpath(wanted, file.parent)}")
+
+
 def check_schemas():
     """Files as they are written, and scenarios as they are resolved, against `stagecraft schema`."""
     missing = [name for name in ("jsonschema", "yaml") if not importlib.util.find_spec(name)]
@@ -86,6 +113,10 @@ for kind in FOLDERS:
             check_scenario(file)
         if kind == "sweep":
             check_sweep(file)
+check_committed_schemas()
+for folder in ("models", "scenarios", "topologies"):
+    for file in sorted(pathlib.Path(folder).rglob("*.yaml")):
+        check_editor_line(file)
 check_schemas()
 print("\n".join(problems))
 print(f"{passed} passed, {len(problems)} failed")

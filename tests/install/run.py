@@ -31,6 +31,18 @@ def check_program(prefix, folder):
     return facts["makespan_s"]
 
 
+def check_editor_lines(prefix):
+    """The schema that the first line of each installed file names to editors is installed too."""
+    start = "# yaml-language-server: $schema="
+    files = sorted((prefix / "share/stagecraft").rglob("*.yaml"))
+    assert files
+    for file in files:
+        first = file.read_text().splitlines()[0]
+        assert first.startswith(start), f"{file}: {first}"
+        schema = file.parent / first.removeprefix(start)
+        assert json.loads(schema.read_text())["title"].startswith("stagecraft "), schema
+
+
 def check_consumers(prefix, folder, makespan):
     data = prefix / "share/stagecraft/scenarios/examples/quickstart.yaml"
     out("cmake", "-S", consumer, "-B", folder / "c", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={compiler}")
@@ -72,6 +84,7 @@ with tempfile.TemporaryDirectory() as name:
     out("cmake", "--install", build, "--prefix", folder / "prefix")
     makespan = check_program(folder / "prefix", folder)
     check_pages(folder / "prefix")
+    check_editor_lines(folder / "prefix")
     check_consumers(folder / "prefix", folder, makespan)
     check_debian_package(folder, makespan)
 print("installed, used by CMake and by pkg-config, packed")

@@ -50,8 +50,9 @@ TEST_CASE("named items do not need the name again") {
 }
 
 TEST_CASE("the pattern of a quantity accepts what the reader accepts") {
-  const Value run = schema_of(toy::root).at("properties").at("run").at("properties");
-  const std::regex pattern(run.at("timeout").at("anyOf").items[1].at("pattern").text);
+  const Value schema = schema_of(toy::root);
+  CHECK(schema.at("properties").at("run").at("properties").at("timeout").at("$ref").text == "#/$defs/time");
+  const std::regex pattern(schema.at("$defs").at("time").at("anyOf").items[1].at("pattern").text);
   for (const char* text : {"10 s", "10s", "1.5 ms", ".5 us", "1e-3 ns", "0 s", "+2 s", "5. s", "010 s", "10", "10 sec",
                            "-1 s", "1  s", "1e s", ". s", "s", "1 m"}) {
     CAPTURE(text);
@@ -63,6 +64,8 @@ TEST_CASE("the pattern of a quantity accepts what the reader accepts") {
 TEST_CASE("a recursive table has a finite schema and reference") {
   static config::MapSpec tree{"A tree.", {}};
   tree.fields = {config::text("name"), config::list("children", config::map("", tree)).fallback("[]")};
-  CHECK(schema_of(tree).at("properties").has("children"));
+  const Value schema = schema_of(tree);
+  CHECK(schema.at("properties").at("children").at("anyOf").items[0].at("items").at("$ref").text == "#/$defs/map");
+  CHECK(schema.at("$defs").at("map").at("properties").has("children"));
   CHECK(config::reference(tree, "Tree").find("children") != std::string::npos);
 }
