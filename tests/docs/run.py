@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Commands in pages of the project do what the pages say: run.py STAGECRAFT, from the root of the project.
+"""Pages of the project say what is true: run.py STAGECRAFT, from the root of the project.
 
 In a block, "$ command" is run and what follows is compared; a line "..." stands for any lines. Blocks of the README without
-"$" list commands, which have to end with 0; FILE is the quickstart there. All run in a copy of the scenarios."""
+"$" list commands, which have to end with 0; FILE is the quickstart there. All run in a copy of the scenarios.
+CONTRIBUTING follows values through the code; the names in its steps have to be in the files that it names."""
 import os
 import pathlib
 import re
@@ -79,12 +80,24 @@ def check_lists(page, folder):
         note(page, command, code != 0 and f"it ended with {code}\n{text}")
 
 
+def check_names(page):
+    """A numbered step such as "1. `FILE`: `name` does this" names what the file really has."""
+    for path, text in re.findall(r"^\d+\. `([^`]+)`: (.*)$", page.read_text(), re.M):
+        file = pathlib.Path(path)
+        source = file.read_text() if file.is_file() else ""
+        for name in re.findall(r"`([^`]+)`", text):
+            missing = not re.search(rf"\b{re.escape(name.split('::')[-1])}\b", source)
+            note(page, path, missing and f"'{name}' is not in the file")
+
+
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     shutil.copytree("scenarios", folder / "scenarios")
     check_sessions(pathlib.Path("scenarios/guide/README.md"), folder / "scenarios/guide")
     check_sessions(pathlib.Path("README.md"), folder)
+    check_sessions(pathlib.Path("sim/MODEL.md"), folder)
     check_lists(pathlib.Path("README.md"), folder)
+check_names(pathlib.Path("CONTRIBUTING.md"))
 print("\n".join(problems))
 print(f"{passed} passed, {len(problems)} failed")
-sys.exit(1 if problems or passed < 8 else 0)
+sys.exit(1 if problems or passed < 40 else 0)
