@@ -67,7 +67,7 @@ def scenario_page(program):
     title, _, rest = text.partition("\n")
     assert title == "# Scenario", title
     return ("# Scenario files\n\nEvery field of a scenario. `stagecraft explain PATH` prints one of them, for example `stagecraft explain run.schedule`. "
-            "The fields below `model` and `cluster` are also those of model files and cluster files. "
+            "The fields below `model` and `cluster` are also the fields of model files and cluster files. "
             "[JSON Schema](schema/scenario.json) for editors.\n" + rest)
 
 
@@ -223,7 +223,7 @@ def names_page(program):
     return text
 
 
-# The glossary. The program explains a word but does not list them, so the words are those of its table.
+# The glossary. The program explains a word but does not list them, so the words come from its table.
 
 def glossary_terms():
     """(heading, words) of the table of terms; comments in it are the headings."""
