@@ -73,9 +73,21 @@ def scenario_page(program):
 
 # Files of other kinds, from their JSON Schema.
 
+def without_references(schema, definitions):
+    """A copy with the definitions in place of the references to them; fields next to a reference stay."""
+    if isinstance(schema, list):
+        return [without_references(part, definitions) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    rest = {key: without_references(value, definitions) for key, value in schema.items() if key not in ("$ref", "$defs")}
+    if "$ref" not in schema:
+        return rest
+    return {**without_references(definitions[schema["$ref"].removeprefix("#/$defs/")], definitions), **rest}
+
+
 def unit_of(schema):
     """"s, ms, us, ns" for a text such as "5 ms"; nothing for other texts."""
-    units = re.search(r"\(([\w/|]+)\)\$$", schema.get("pattern", ""))
+    units = re.search(r"\(([\w/|]+)\)\$$", schema.get("pattern", "").replace("\\/", "/"))
     return units[1].replace("|", ", ") if units else ""
 
 
@@ -139,7 +151,7 @@ def fields_of(schema, path, seen):
 def files_page(program, schemas):
     text = "# Other files\n\nModels and clusters are described with [scenario files](scenario.md).\n"
     for kind, (title, use) in FILES.items():
-        schema = schemas[kind]
+        schema = without_references(schemas[kind], schemas[kind].get("$defs", {}))
         text += f"\n## {title}\n\n{use} {schema.get('description', '')} [JSON Schema](schema/{kind}.json).\n\n"
         text += fields_of(schema, "", set())
     return text
