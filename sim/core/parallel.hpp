@@ -39,6 +39,10 @@ struct Degrees {
   friend bool operator==(const Degrees&, const Degrees&) = default;
 };
 
+/// What the data-parallel devices of a stage divide among them instead of each keeping all of it: nothing; the states
+/// of the optimizer; gradients too; or weights too (ZeRO 1 to 3).
+enum class StateSharding : std::uint8_t { None, Optimizer, Gradients, Weights };
+
 /// What a group of devices does with its arrays together, as in NCCL and MPI. The first device of a group is the root
 /// of a broadcast.
 enum class CollectiveKind : std::uint8_t { AllReduce, ReduceScatter, AllGather, AllToAll, Broadcast };

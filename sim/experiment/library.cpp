@@ -28,6 +28,10 @@ std::string folder_name(FileKind kind) {
       return "scenarios/sweeps";
     case FileKind::Published:
       return "scenarios/papers";
+    case FileKind::Device:
+      return "topologies/devices";
+    case FileKind::Predictions:
+      return "scenarios/predictions";
   }
   return {};
 }
@@ -48,7 +52,12 @@ fs::path beside_program() {
 bool is_guest(FileKind kind, const fs::path& file) {
   const fs::path folder = file.parent_path().filename();
   if ((kind == FileKind::Published) != (file.filename() == "published.yaml")) return true;
-  return (kind != FileKind::Profile && folder == "profiles") || (kind != FileKind::Sweep && folder == "sweeps");
+  const std::pair<FileKind, const char*> homes[] = {{FileKind::Profile, "profiles"},
+                                                    {FileKind::Sweep, "sweeps"},
+                                                    {FileKind::Device, "devices"},
+                                                    {FileKind::Predictions, "predictions"}};
+  return std::any_of(std::begin(homes), std::end(homes),
+                     [&](const auto& home) { return kind != home.first && folder == home.second; });
 }
 
 // As people would type it: relative when it lies below the working folder.

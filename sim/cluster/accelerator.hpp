@@ -1,0 +1,82 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/cluster/collective_cost.hpp"
+#include "sim/config/fields.hpp"
+#include "sim/core/enum_array.hpp"
+#include "sim/core/number_format.hpp"
+
+namespace stagecraft {
+
+/// Matrix products in one number format.
+struct FormatFacts {
+  FlopRate peak{};        ///< Dense rate of the data sheet; zero where the device does not have the format.
+  double share = 0;       ///< Share of `peak` that a product of many full waves and of great depth reaches.
+  double half_depth = 0;  ///< Depth at which a product reaches half of `share`: what filling and draining a tile costs.
+  bool calibrated = false;  ///< Whether `share` comes from measurements of this device type in this format.
+  std::string known = {};   ///< Where `share` comes from.
+};
+
+/// Fused attention in one direction.
+struct AttentionFacts {
+  double share = 0;  ///< Share of the peak of 16-bit products, counting the work that no mask hides.
+  Seconds fixed{};   ///< Time of one call without work.
+};
+
+/// Products of experts, all in one kernel.
+struct GroupedFacts {
+  double share = 0;      ///< Share of the peak with many rows for each expert.
+  double half_rows = 0;  ///< Rows of an expert at which a product reaches half of `share`.
+};
+
+/// The shape of the result of a product that one multiprocessor computes at a time.
+struct Tile {
+  int rows = 0, columns = 0;
+};
+
+/// A device type as the shape-based cost model needs it: what a kernel of given shape costs. Files of
+/// topologies/devices hold the figures with their sources. A type of which no run was measured has the shares of a
+/// relative.
+struct Accelerator {
+  std::string name, title, source;
+  std::string like;         ///< The relative whose figures it has where its own file says nothing.
+  bool calibrated = false;  ///< Whether a share was fitted to, or measured on, runs of this device type.
+  EnumArray<NumberFormat, FormatFacts, kNumberFormatCount> formats;
+  Bytes memory{};
+  Bandwidth memory_rate{};
+  double memory_share = 0;   ///< Share of `memory_rate` that streaming kernels reach.
+  double permute_share = 0;  ///< Share of `memory_rate` that kernels reach which reorder rows.
+  int multiprocessors = 0;   ///< Zero: products do not run in waves.
+  std::vector<Tile> tiles;
+  AttentionFacts attention_forward, attention_backward;
+  double attention_penalty = 1;  ///< Factor on the products of attention that is not fused, where the width of a head
+                                 ///< is no multiple of 8.
+  GroupedFacts grouped;
+  Seconds launch{};  ///< Time of the host for one kernel in the framework of the measured runs.
+  CollectiveConstants collectives;
+  int domain = 1;        ///< Devices that NVLink, or its like, connects at full rate.
+  Watts idle{}, busy{};  ///< Zero where not known.
+
+  bool has(NumberFormat format) const { return formats[format].peak.value > 0; }
+  /// The format of products that stay in 16 bits: bf16, or fp16 on devices without it.
+  NumberFormat wide_format() const { return has(NumberFormat::Bf16) ? NumberFormat::Bf16 : NumberFormat::Fp16; }
+  /// Bytes a second of streaming kernels.
+  Bandwidth streaming_rate() const { return memory_share * memory_rate; }
+};
+
+/// The field table of a file of topologies/devices.
+const config::MapSpec& accelerator_fields();
+
+/// Reads a checked map of those fields. `relative` gives what it leaves out; null where it has no `like`.
+///
+/// A format with a peak alone has the share of 16-bit products, and their half depth in proportion to the peaks,
+/// because filling a tile takes the same time; it does not count as calibrated. InputError when a figure is missing
+/// that neither the map nor its relative has.
+Accelerator read_accelerator(const config::Value& checked, const Accelerator* relative);
+
+/// Reads a file and its relatives next to it. InputError with all problems, also when relatives form a circle.
+Accelerator load_accelerator(const std::string& file);
+
+}  // namespace stagecraft

@@ -1,0 +1,168 @@
+#include "sim/cost/closed_form.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "sim/cost/closed_form_layer.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr Seconds kMessageLatency{20e-6};  // Assumed.
+
+int context_replicas(const TrainingRun& run) { return run.degrees.replicas * run.degrees.context; }
+
+/// A ring of data-parallel devices: other tensor ranks of its node have separate rings.
+GroupShape data_group(const TrainingRun& run, const Accelerator& device) {
+  const int ranks = context_replicas(run);
+  return {ranks, std::max(1, std::min(ranks, device.domain / run.degrees.tensor))};
+}
+
+struct StageTime {
+  Seconds forward, backward;
+  Seconds total() const { return forward + backward; }
+};
+
+/// All chunks of each stage for one micro-batch; the embedding is on the first, head and loss are on the last.
+std::vector<StageTime> stage_times(const TrainingRun& run, const std::vector<double>& layers, const LayerTime& layer,
+                                   const LayerTime& dense, const EndTimes& ends, const CostTerms& terms) {
+  std::vector<StageTime> stages;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const double first = i == 0 ? std::min<double>(run.model.experts.dense_layers, layers[i]) : 0;
+    const auto sum = [&](const auto& time) { return (layers[i] - first) * time(layer) + first * time(dense); };
+    StageTime stage{sum([](const LayerTime& t) { return t.forward.total(); }),
+                    sum([](const LayerTime& t) { return t.backward.total() + t.recompute.total(); })};
+    const double embedding = !terms.uneven ? 1.0 / run.stages : i == 0 ? 1 : 0;
+    const double head = !terms.uneven ? 1.0 / run.stages : i + 1 == layers.size() ? 1 : 0;
+    stage.forward += embedding * ends.embedding_forward.total() + head * ends.head_forward.total();
+    stage.backward += embedding * ends.embedding_backward.total() + head * ends.head_backward.total();
+    stages.push_back(stage);
+  }
+  return stages;
+}
+
+/// Each tensor rank sends its part over its own card, then the group gathers it unless it stays divided.
+Seconds message_time(const TrainingRun& run, const Accelerator& device) {
+  if (run.stages == 1) return {};
+  const Bytes activation{boundary_bytes(run)};
+  const int tensor = run.degrees.tensor;
+  const Bandwidth rate = run.devices() <= device.domain ? device.collectives.bus : kCardShare * run.card;
+  const Seconds gather = run.sequence_parallel ? Seconds{}
+                                               : collective_time(CollectiveKind::AllGather, tensor_group(run, device),
+                                                                 activation, device.collectives, run.card);
+  return activation / tensor / rate + kMessageLatency + gather;
+}
+
+/// Parameters on the device that has most of them.
+LayerParameters fullest_parameters(const TrainingRun& run, const std::vector<double>& layers) {
+  const double most = std::ceil(*std::max_element(layers.begin(), layers.end()));
+  LayerParameters sum{double(run.model.vocabulary) * run.model.hidden / run.degrees.tensor, 0};
+  for (int l = 0; l < most; ++l) {
+    const LayerParameters layer = layer_parameters(run.model, l < run.model.experts.dense_layers);
+    sum.divided += layer.divided / run.degrees.tensor;
+    sum.experts += layer.experts / run.degrees.expert;
+  }
+  return sum;
+}
+
+Seconds gradient_time(const TrainingRun& run, const Accelerator& device, double parameters) {
+  const auto wire = [&](CollectiveKind kind, double bytes) {
+    return collective_time(kind, data_group(run, device), Bytes{bytes}, device.collectives, run.card);
+  };
+  const double gradient = run.software.gradient_bytes;
+  Seconds time;
+  if (run.sharding == StateSharding::None)
+    time = wire(CollectiveKind::AllReduce, gradient * parameters);
+  else if (run.sharding != StateSharding::Weights || run.stages > 1)
+    time = wire(CollectiveKind::ReduceScatter, gradient * parameters) + wire(CollectiveKind::AllGather, 2 * parameters);
+  time = (1 - run.software.data_overlap) * time;
+  const TransformerShape& model = run.model;
+  if (model.tied && run.stages > 1)  // The first and the last stage sum the gradients of the tied embedding.
+    time += collective_time(CollectiveKind::AllReduce, {2, 1},
+                            Bytes{gradient * model.vocabulary * model.hidden / run.degrees.tensor}, device.collectives,
+                            run.card);
+  return time;
+}
+
+Seconds optimizer_time(const TrainingRun& run, const Accelerator& device, const LayerParameters& parameters) {
+  const double all = parameters.divided + parameters.experts;
+  const double updated = run.sharding == StateSharding::None ? all : all / context_replicas(run);
+  return Bytes{updated * run.software.optimizer_traffic + all * run.software.gradient_traffic} /
+         device.streaming_rate();
+}
+
+}  // namespace
+
+std::vector<double> layers_per_stage(const TrainingRun& run) {
+  const int stages = run.stages, layers = run.model.layers;
+  const int units = run.ends_count ? layers + 2 : layers;
+  std::vector<double> counts(stages, double(layers) / stages);
+  if (stages == 1) return counts;
+  const auto take_ends = [&] { counts.front() -= 1, counts.back() -= 1; };
+  if (run.chunks > 1) {
+    if (!run.ends_count || units % (stages * run.chunks) != 0) return counts;
+    counts.assign(stages, double(units) / stages);
+    take_ends();
+  } else if (run.ends_count) {
+    for (int i = 0; i < stages; ++i) counts[i] = units / stages + (i >= stages - units % stages ? 1 : 0);
+    take_ends();
+  } else {
+    const int most = (layers + stages - 1) / stages;
+    int left = layers;
+    for (double& count : counts) left -= static_cast<int>(count = std::min(most, left));
+  }
+  return counts;
+}
+
+LayerParameters layer_parameters(const TransformerShape& model, bool dense) {
+  const double h = model.hidden, a = model.heads;
+  const LatentShape& l = model.latent;
+  double attention = 2 * h * h + 2 * h * model.key_value_heads * (model.hidden / model.heads);
+  if (l.key > 0) {
+    const double queries = l.query > 0 ? h * l.query + l.query * a * (l.nope + l.rope) : h * a * (l.nope + l.rope);
+    attention = queries + h * (l.key + l.rope) + l.key * a * (l.nope + l.value) + a * l.value * h;
+  }
+  const double matrices = model.gated ? 3 : 2;
+  const ExpertShape& e = model.experts;
+  if (dense || e.count == 0) return {attention + matrices * h * model.width, 0};
+  return {attention + matrices * h * e.shared + h * e.count, matrices * h * e.width * e.count};
+}
+
+IterationTime iteration_time(const TrainingRun& run, const Accelerator& device, const CostTerms& terms) {
+  IterationTime time;
+  time.layer = layer_time(run, device, run.model.experts.count == 0, terms);
+  const LayerTime dense = run.model.experts.count > 0 ? layer_time(run, device, true, terms) : time.layer;
+  const EndTimes ends = end_times(run, device, terms);
+  std::vector<double> layers = layers_per_stage(run);
+  if (!terms.uneven) layers.assign(layers.size(), double(run.model.layers) / run.stages);
+  time.head_forward = ends.head_forward;
+  time.head_backward = ends.head_backward;
+  for (const StageTime& stage : stage_times(run, layers, time.layer, dense, ends, terms)) {
+    time.slowest_stage = std::max(time.slowest_stage, stage.total());
+    time.all_stages += stage.total();
+  }
+  if (terms.messages) time.message = message_time(run, device);
+  const double p = run.stages, v = run.chunks, m = run.micro_batches;
+  const double exposed = run.software.exposed_messages * (v > 1 ? m * v : m - 1);
+  time.pipeline = (1 / v) * time.all_stages + (m - 1 / v) * time.slowest_stage + (2 * (p - 1) + exposed) * time.message;
+  const LayerParameters parameters = fullest_parameters(run, layers);
+  if (terms.data) time.gradients = gradient_time(run, device, parameters.divided);
+  if (terms.memory_bound) time.optimizer = optimizer_time(run, device, parameters);
+  return time;
+}
+
+Flops iteration_flops(const TrainingRun& run, const Accelerator& device) {
+  const bool has_experts = run.model.experts.count > 0;
+  const int dense_layers = has_experts ? run.model.experts.dense_layers : run.model.layers;
+  const double dense = layer_flops(run, device, true), sparse = has_experts ? layer_flops(run, device, false) : 0;
+  const double layers = dense_layers * dense + (run.model.layers - dense_layers) * sparse;
+  return Flops{run.micro_batches * (layers + head_flops(run)) / run.stages};
+}
+
+Seconds one_constant_time(const TrainingRun& run, const Accelerator& device, FlopRate rate) {
+  const double bubble = double(run.stages - 1) / (run.micro_batches * run.chunks);
+  return (1 + bubble) * (iteration_flops(run, device) / rate);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <span>
+
+#include "sim/cost/kernel.hpp"
+#include "sim/cost/software.hpp"
+
+namespace stagecraft {
+
+/// Where the time of a pass, or of anything that consists of passes, goes. Collectives and messages count as far as
+/// nothing hides them.
+struct TimeByClass {
+  Seconds products, attention, memory_bound;
+  Seconds launches;  ///< What the device waits for the host, in addition to all other times.
+  Seconds tensor, context, expert, data;
+  Seconds messages;
+
+  Seconds kernels() const { return products + attention + memory_bound; }
+  Seconds collectives() const { return tensor + context + expert + data; }
+  Seconds total() const { return kernels() + launches + collectives() + messages; }
+
+  TimeByClass& operator+=(const TimeByClass&);
+  friend TimeByClass operator+(TimeByClass a, const TimeByClass& b) { return a += b; }
+  friend TimeByClass operator*(double factor, TimeByClass);
+};
+
+/// Collectives of one pass.
+struct PassCollectives {
+  Seconds tensor{}, context{}, expert{};  ///< What products do not hide.
+  Seconds weights{};  ///< All collectives of divided weights, which run next to the pass: it takes at least as long.
+  int launches = 0;   ///< Collectives that the host launches, in kernels.
+};
+
+/// Times of kernels that run one after another, by class.
+TimeByClass kernel_time(std::span<const Kernel>, const Accelerator&);
+
+/// Number of kernels that the host launches.
+double launch_count(std::span<const Kernel>);
+
+/// Time of a pass. Launches run ahead of the device, so a pass takes the longer of
+///   - its kernels and the collectives that nothing hides, and at least the collectives of divided weights,
+///   - the launches of all kernels and collectives;
+/// and their sum where the host waits for each kernel.
+TimeByClass pass_time(TimeByClass kernels, double kernel_count, const PassCollectives&, const Accelerator&,
+                      const SoftwareStack&);
+TimeByClass pass_time(std::span<const Kernel>, const PassCollectives&, const Accelerator&, const SoftwareStack&);
+
+}  // namespace stagecraft

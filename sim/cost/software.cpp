@@ -1,0 +1,113 @@
+#include "sim/cost/software.hpp"
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+// An update with Adam in mixed precision moves 34 bytes for each parameter: fp32 weight and two moments read and
+// written (24), gradient read (4 to 8), 16-bit weight written (2), with what fused kernels re-read.
+
+SoftwareStack megatron_2021(std::string_view name, std::string_view summary, std::string_view source) {
+  SoftwareStack s{name, summary, source};
+  s.fused_attention = false;
+  s.dropout = true;
+  s.weight_gradient_bytes = 2;
+  s.exposed_messages = 2;
+  s.gradient_bytes = 2;
+  s.gradient_traffic = 10;
+  s.loss_forward_traffic = 16;
+  s.loss_backward_traffic = 8;
+  return s;
+}
+
+SoftwareStack megatron_bridge(std::string_view name, std::string_view summary, std::string_view source) {
+  SoftwareStack s{name, summary, source};
+  s.tensor_overlap = 0.8;
+  s.data_overlap = 0.9;
+  return s;
+}
+
+SoftwareStack bloom() {
+  SoftwareStack s = megatron_2021("bloom", "Megatron-DeepSpeed as BigScience ran it: the host waits for each kernel",
+                                  "bigscience-workshop/bigscience, train/tr11-176B-ml: scripts and chronicles (2022)");
+  s.blocking_launches = true;
+  return s;
+}
+
+SoftwareStack nemo_2024() {
+  SoftwareStack s = megatron_bridge("nemo-2024", "NeMo 24.07: as megatron-bridge, with a loss in several kernels",
+                                    "NVIDIA/NeMo 24.07, performance guide and default configurations");
+  s.loss_forward_traffic = 24;
+  s.loss_backward_traffic = 10;
+  return s;
+}
+
+SoftwareStack megatron_core() {
+  SoftwareStack s = megatron_bridge("megatron-core", "Megatron-LM 0.14 without overlap of collectives",
+                                    "NVIDIA/Megatron-LM 0.14 with the options of SimuMax's runs (docs/b200)");
+  s.tensor_overlap = 0;
+  s.data_overlap = 0;
+  s.hides_regather = false;
+  return s;
+}
+
+SoftwareStack torchtitan() {
+  SoftwareStack s = megatron_bridge("torchtitan", "torchtitan with FSDP2, flash attention 2 and logits in fp32",
+                                    "pytorch/torchtitan (2024-12 to 2025-06), its defaults; async TP hides 45 %");
+  s.tensor_overlap = 0;
+  s.data_overlap = 0;
+  s.exposed_messages = 2;
+  s.balanced_context = false;
+  s.loss_forward_traffic = 24;
+  s.loss_backward_traffic = 10;
+  return s;
+}
+
+SoftwareStack plain() {
+  SoftwareStack s{"plain", "Fused attention and loss, gradients in fp32, and no collective next to other work",
+                  "no framework: what remains when nothing overlaps"};
+  s.exposed_messages = 2;
+  return s;
+}
+
+}  // namespace
+
+std::span<const SoftwareStack> software_stacks() {
+  static const std::vector<SoftwareStack> stacks = {
+      plain(),
+      megatron_2021("megatron-2021", "Megatron-LM of 2021: fp16, dropout, attention in several kernels, no overlap",
+                    "Narayanan et al., SC 2021; NVIDIA/Megatron-LM, examples/sc21"),
+      megatron_2021("megatron-2022", "Megatron-LM of 2022, run with sequence parallelism and selective recomputation",
+                    "Korthikanti et al., Reducing Activation Recomputation, MLSys 2023"),
+      megatron_2021("megatron-2022-full", "Megatron-LM of 2022, run with full recomputation",
+                    "Korthikanti et al., Reducing Activation Recomputation, MLSys 2023"),
+      megatron_2021("megatron-deepspeed", "Megatron-DeepSpeed as in vTrain's runs",
+                    "Bang et al., vTrain, MICRO 2024; VIA-Research/vTrain"),
+      bloom(),
+      megatron_bridge("megatron-bridge",
+                      "NeMo and Megatron-Bridge: overlap of tensor and data collectives and messages",
+                      "NVIDIA-NeMo/Megatron-Bridge, recipes; the shares that are hidden, 0.8 and 0.9, are assumed"),
+      nemo_2024(),
+      megatron_core(),
+      torchtitan(),
+      megatron_bridge("megatron-fsdp", "Megatron-FSDP: as megatron-bridge, with divided weights",
+                      "NVIDIA-NeMo/Megatron-Bridge, recipes with FSDP"),
+  };
+  return stacks;
+}
+
+std::vector<std::string> software_stack_names() {
+  std::vector<std::string> names;
+  for (const SoftwareStack& stack : software_stacks()) names.emplace_back(stack.name);
+  return names;
+}
+
+const SoftwareStack& software_stack(std::string_view name) {
+  for (const SoftwareStack& stack : software_stacks())
+    if (stack.name == name) return stack;
+  throw InputError("there is no software stack '" + std::string(name) + "'", suggest(name, software_stack_names()));
+}
+
+}  // namespace stagecraft

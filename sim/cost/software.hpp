@@ -1,0 +1,41 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/core/quantity.hpp"
+
+namespace stagecraft {
+
+/// What a training framework does, as far as times depend on it. Facts of code and of its default options, never a fit
+/// to a run. What a user chooses for a run (degrees, sharding, recomputation) is not here.
+struct SoftwareStack {
+  std::string_view name, summary, source;
+  bool fused_attention = true;       ///< Attention is one kernel that keeps no scores.
+  bool dropout = false;              ///< Sums and softmax apply dropout and move its mask.
+  double norm_traffic = 1;           ///< Bytes of norms and rotations, as a multiple of what one fused kernel moves.
+  bool balanced_context = true;      ///< Each context rank has an early and a late part of the sequence, so that causal
+                                     ///< attention takes equally long on all of them.
+  double weight_gradient_bytes = 4;  ///< Bytes of each number that a weight-gradient product writes.
+  double tensor_overlap = 0;         ///< Share of the collectives of the tensor group that products hide.
+  bool hides_regather = true;  ///< The all-gather of inputs for the weight gradient runs next to the input gradient.
+  double expert_overlap = 0;   ///< Share of the all-to-alls of the expert group that other work hides.
+  int exposed_messages = 0;    ///< Messages of a stage that each micro-batch and chunk waits for.
+  double data_overlap = 0;     ///< Share of the reduction of gradients that the last backward hides.
+  double gradient_bytes = 4;   ///< Bytes of each gradient that the data-parallel group sums.
+  double gradient_copy_bytes = 0;    ///< Bytes of each further copy of a gradient that stays in memory.
+  double optimizer_traffic = 34;     ///< Bytes that an update moves for each parameter that a device updates.
+  double gradient_traffic = 4;       ///< Bytes that norm, scaling and copies move for each gradient of a device.
+  double loss_forward_traffic = 10;  ///< Bytes that the forward of the loss moves for each logit.
+  double loss_backward_traffic = 6;  ///< Bytes that the backward of the loss moves for each logit.
+  bool blocking_launches = false;    ///< The host waits for each kernel (CUDA_LAUNCH_BLOCKING=1).
+};
+
+std::span<const SoftwareStack> software_stacks();
+/// The stack of this name; InputError with a suggestion when there is none.
+const SoftwareStack& software_stack(std::string_view name);
+std::vector<std::string> software_stack_names();
+
+}  // namespace stagecraft

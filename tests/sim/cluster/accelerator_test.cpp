@@ -1,0 +1,116 @@
+#include "sim/cluster/accelerator.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/checked.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+constexpr const char* kComplete = R"(
+schema: device/1
+title: a device
+source: this test
+calibrated: true
+formats:
+  bf16: {peak: 100 TFLOP/s, share: 0.5, half_depth: 100, measured: here}
+  fp8: {peak: 200 TFLOP/s}
+memory: {size: 10 GB, rate: 1 TB/s, share: 0.8, permute_share: 0.5}
+multiprocessors: 10
+tiles: [[128, 256], [64, 64]]
+attention: {forward: {share: 0.5, fixed: 20 us}, backward: {share: 0.4, fixed: 30 us}}
+grouped: {share: 0.4, half_rows: 280}
+collectives: {alpha: 10 us, hop: 1 us, bus: 100 GB/s, root: 9.4 ns}
+)";
+
+Accelerator read(const std::string& yaml, const Accelerator* relative = nullptr) {
+  return read_accelerator(test::checked(yaml, accelerator_fields()), relative);
+}
+
+std::vector<std::string> device_files() {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator("topologies/devices")) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace
+
+TEST_CASE("a device type has the figures of its file in base units") {
+  const Accelerator device = read(kComplete);
+  CHECK(device.formats[NumberFormat::Bf16].peak.value == 100e12);
+  CHECK(device.formats[NumberFormat::Bf16].calibrated);
+  CHECK(device.collectives.root == doctest::Approx(9.4e-9));
+  CHECK(device.tiles[1].columns == 64);
+  CHECK(device.streaming_rate().value == doctest::Approx(0.8e12));
+  CHECK(device.wide_format() == NumberFormat::Bf16);
+  CHECK_FALSE(device.has(NumberFormat::NvFp4));
+}
+
+TEST_CASE("a format with a peak alone has the share of 16-bit products and is not calibrated") {
+  const FormatFacts fp8 = read(kComplete).formats[NumberFormat::Fp8];
+  CHECK(fp8.share == 0.5);
+  CHECK(fp8.half_depth == doctest::Approx(200));
+  CHECK_FALSE(fp8.calibrated);
+}
+
+TEST_CASE("a relative gives what a file leaves out, but not its formats") {
+  const Accelerator relative = read(kComplete);
+  const Accelerator device = read(
+      "{schema: device/1, title: t, source: s, like: other, calibrated: false, formats: {bf16: {peak: 50 TFLOP/s}}, "
+      "memory: {rate: 2 TB/s}}",
+      &relative);
+  CHECK(device.formats[NumberFormat::Bf16].peak.value == 50e12);
+  CHECK(device.formats[NumberFormat::Bf16].share == 0.5);
+  CHECK_FALSE(device.formats[NumberFormat::Bf16].calibrated);
+  CHECK_FALSE(device.has(NumberFormat::Fp8));
+  CHECK(device.memory_rate.value == 2e12);
+  CHECK(device.memory.value == 10e9);
+  CHECK_FALSE(device.calibrated);
+}
+
+TEST_CASE("a device type without a relative needs every figure, and calibration needs a measured share") {
+  CHECK(test::input_error_of([] {
+          read("{schema: device/1, title: t, source: s, calibrated: true, formats: {bf16: {peak: 50 TFLOP/s}}}");
+        }).find("formats.bf16.share") != std::string::npos);
+  std::string claimed = kComplete;
+  claimed.replace(claimed.find(", measured: here"), 16, "");
+  CHECK(test::input_error_of([&] { read(claimed); }).find("calibrated") != std::string::npos);
+}
+
+TEST_CASE("an unknown number format is refused with a suggestion") {
+  std::string wrong = kComplete;
+  wrong.replace(wrong.find("fp8:"), 4, "pf8:");
+  CHECK(test::input_error_of([&] { read(wrong); }).find("fp8") != std::string::npos);
+}
+
+TEST_CASE("relatives in a circle are refused") {
+  const auto folder = std::filesystem::temp_directory_path() / "stagecraft_device_circle";
+  std::filesystem::create_directories(folder);
+  for (const auto& [name, like] : {std::pair{"a", "b"}, {"b", "a"}})
+    std::ofstream(folder / (std::string(name) + ".yaml"))
+        << "{schema: device/1, title: t, source: s, like: " << like
+        << ", calibrated: false, formats: {bf16: {peak: 50 TFLOP/s}}}";
+  CHECK(test::input_error_of([&] { load_accelerator(folder / "a.yaml"); }).find("circle") != std::string::npos);
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("every device type of the project loads, and every share says where it comes from") {
+  const auto files = device_files();
+  REQUIRE(files.size() >= 20);
+  for (const std::string& file : files) {
+    CAPTURE(file);
+    const Accelerator device = load_accelerator(file);
+    CHECK(device.name == std::filesystem::path(file).stem().string());
+    CHECK(device.idle <= device.busy);
+    for (const NumberFormat format : kNumberFormats)
+      if (device.has(format)) CHECK_FALSE(device.formats[format].known.empty());
+    // Narrower numbers are never slower.
+    if (device.has(NumberFormat::Fp8))
+      CHECK(device.formats[NumberFormat::Fp8].peak >= device.formats[device.wide_format()].peak);
+  }
+}
