@@ -6,7 +6,7 @@
 namespace stagecraft {
 
 /// A kind of file that is found by name.
-enum class FileKind { Model, Cluster, Scenario, Profile, Sweep, Published, Device, Predictions };
+enum class FileKind { Model, Cluster, Scenario, Profile, Sweep, Published, Device, Collectives, Predictions };
 
 struct NamedFile {
   std::string name, path;
