@@ -117,7 +117,7 @@ std::vector<double> layers_per_stage(const TrainingRun& run) {
 
 LayerParameters layer_parameters(const TransformerShape& model, bool dense) {
   const double h = model.hidden, a = model.heads;
-  const LatentShape& l = model.latent;
+  const LatentRanks& l = model.latent;
   double attention = 2 * h * h + 2 * h * model.key_value_heads * (model.hidden / model.heads);
   if (l.key > 0) {
     const double queries = l.query > 0 ? h * l.query + l.query * a * (l.nope + l.rope) : h * a * (l.nope + l.rope);

@@ -12,7 +12,7 @@ namespace stagecraft {
 // but 1F1B and its interleaved form, and no network but the cards of a node.
 
 /// Multi-head latent attention: ranks of the compressed queries and keys, and widths of a head (DeepSeek-V2, 2024).
-struct LatentShape {
+struct LatentRanks {
   int query = 0;                      ///< Rank of the queries; 0 where they are not compressed.
   int key = 0;                        ///< Rank of keys and values; 0 for ordinary attention.
   int rope = 0, nope = 0, value = 0;  ///< Numbers of a head of Q and K with and without rotation, and of V.
@@ -29,7 +29,7 @@ struct TransformerShape {
   int layers = 0, hidden = 0, heads = 0, key_value_heads = 0, width = 0;
   int sequence = 0, vocabulary = 0;
   bool gated = false, tied = true;
-  LatentShape latent = {};
+  LatentRanks latent = {};
   ExpertShape experts = {};
 };
 

@@ -83,7 +83,7 @@ class LayerBuilder {
   }
 
   void add_latent_attention() {
-    const LatentShape& l = model_.latent;
+    const LatentRanks& l = model_.latent;
     const int heads = model_.heads, turned = heads * (l.nope + l.rope);
     const auto traffic = [&](double forward, double backward, double forward_count, double backward_count) {
       const auto kernel = [&](double numbers, double count) {

@@ -108,6 +108,8 @@ PassKernels activation_kernels(double in, double out, const SoftwareStack& softw
   return memory_bound_both(passes * 2 * (in + out), passes * 2 * (2 * in + out), 1, 1);
 }
 
+PassKernels copy_kernels(double numbers) { return memory_bound_both(4 * numbers, 4 * numbers, 1, 1); }
+
 PassKernels embedding_kernels(double numbers, const SoftwareStack& software) {
   return memory_bound_both((software.dropout ? 11 : 6) * numbers, 8 * numbers, 4, 4);
 }

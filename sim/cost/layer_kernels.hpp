@@ -30,6 +30,8 @@ PassKernels sum_kernels(double numbers, const SoftwareStack&);
 PassKernels rotary_kernels(double numbers, const SoftwareStack&);
 /// An activation that makes `out` numbers from `in`; a gated one reads twice as many as it writes.
 PassKernels activation_kernels(double in, double out, const SoftwareStack&);
+/// Numbers that are copied from one place to another.
+PassKernels copy_kernels(double numbers);
 /// The look-up of words and positions, with their sum and dropout.
 PassKernels embedding_kernels(double numbers, const SoftwareStack&);
 /// Softmax and cross entropy of this many logits.

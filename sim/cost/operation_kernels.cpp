@@ -1,0 +1,139 @@
+#include "sim/cost/operation_kernels.hpp"
+
+namespace stagecraft {
+namespace {
+
+using enum OperationKind;
+
+/// One operation with the sizes that one device has.
+class OperationPart {
+ public:
+  OperationPart(const Operation& op, const OperationShard& shard, double samples, RunFormats formats,
+                const SoftwareStack& software)
+      : op_(op),
+        shard_(shard),
+        software_(software),
+        formats_(formats),
+        samples_(samples),
+        tokens_(samples * op.rows / shard.context) {}
+
+  PassKernels kernels() const {
+    switch (op_.kind) {
+      case Input:
+      case Slice:
+        return {};
+      case Linear:
+        return linear();
+      case LayerNorm:
+      case RmsNorm:
+      case HeadNorm:
+        return norm_kernels(numbers(), software_);
+      case Relu:
+      case Tanh:
+      case Gelu:
+      case Silu:
+        return activation_kernels(numbers(), numbers(), software_);
+      case GatedSilu:
+        return activation_kernels(2 * numbers(), numbers(), software_);
+      case Attention:
+        return attention();
+      case Embedding:
+        return embedding_kernels(tokens_ * op_.columns, software_);
+      case Add:
+        return sum_kernels((static_cast<double>(op_.inputs.size()) - 1) * numbers(), software_);
+      case Concat:
+        return copy_kernels(numbers());
+      case Rotary:
+        return rotary_kernels(rows() * op_.heads * op_.rotary / heads_divisor(), software_);
+      case Router:
+        return router_kernels(rows(), op_.inner, op_.columns, formats_.wide, software_);
+      case Dispatch:
+        return permutation_kernels(rows() * op_.columns);
+      case Combine:  // Its rows are tokens; it reads the rows of all their experts.
+        return permutation_kernels(tokens_ / shard_.tensor * op_.active * op_.columns);
+      case GroupedLinear:
+        return grouped();
+      case CrossEntropy:
+        return loss_kernels(numbers(), software_);
+      case MeanSquare:
+      case SumSquare:
+        return activation_kernels(numbers(), 0, software_);
+    }
+    return {};
+  }
+
+ private:
+  bool is(Division division) const { return op_.division == division; }
+
+  /// Rows of the operation on one device: its part of the sequence where the group replicates the operation, and the
+  /// rows that were sent to its experts.
+  double rows() const {
+    if (is(Division::Experts)) return tokens_ / shard_.tensor * shard_.expert_tensor * op_.imbalance;
+    return is(Division::Replicated) && shard_.sequence ? tokens_ / shard_.tensor : tokens_;
+  }
+
+  /// Devices that divide the columns of the output.
+  double columns_divisor() const {
+    if (is(Division::Experts)) return is_activation() ? shard_.expert_tensor : 1;
+    return is(Division::Column) || is(Division::Heads) || is(Division::Vocabulary) ? shard_.tensor : 1;
+  }
+
+  bool is_activation() const {
+    return op_.kind == Relu || op_.kind == Tanh || op_.kind == Gelu || op_.kind == Silu || op_.kind == GatedSilu;
+  }
+  double heads_divisor() const { return is(Division::Heads) ? shard_.tensor : 1; }
+  double numbers() const { return rows() * op_.columns / columns_divisor(); }
+
+  /// Scores of words stay in 16 bits.
+  PassKernels linear() const {
+    const NumberFormat format = is(Division::Vocabulary) ? formats_.wide : formats_.products;
+    const double in = is(Division::Row) ? double(op_.inner) / shard_.tensor : op_.inner;
+    const double out = op_.columns / columns_divisor();
+    return linear_kernels(rows(), in, out, format, software_);
+  }
+
+  PassKernels attention() const {
+    const HeadShape heads = head_shape(op_);
+    const double context = shard_.context;
+    // The last rank of a plain division of the sequence has most of the pairs that no mask hides.
+    const double skew = op_.causal && !software_.balanced_context ? 2 * context / (context + 1) : 1;
+    AttentionShape shape{.heads = samples_ * heads.heads / heads_divisor(),
+                         .queries = op_.rows / context,
+                         .keys = double(op_.rows),
+                         .width = (heads.query + heads.value) / 2.0,
+                         .visible = attention_pairs(op_) / (double(op_.rows) * op_.rows)};
+    if (op_.fused) shape.heads *= skew;
+    SoftwareStack software = software_;
+    software.fused_attention = op_.fused;
+    return attention_kernels(shape, formats_.products, formats_.wide, software);
+  }
+
+  PassKernels grouped() const {
+    const double experts = double(op_.experts) / shard_.expert;
+    const double in = op_.inner / (op_.within_expert == Division::Row ? double(shard_.expert_tensor) : 1);
+    const double out = op_.columns / (op_.within_expert == Division::Column ? double(shard_.expert_tensor) : 1);
+    return grouped_kernels(experts, rows() / experts, in, out, formats_.products);
+  }
+
+  const Operation& op_;
+  const OperationShard& shard_;
+  const SoftwareStack& software_;
+  RunFormats formats_;
+  double samples_, tokens_;
+};
+
+}  // namespace
+
+PassKernels kernels_of(const Operation& op, const OperationShard& shard, double samples, RunFormats formats,
+                       const SoftwareStack& software) {
+  return OperationPart(op, shard, samples, formats, software).kernels();
+}
+
+PassKernels kernels_of(const std::vector<Operation>& operations, const OperationShard& shard, double samples,
+                       RunFormats formats, const SoftwareStack& software) {
+  PassKernels all;
+  for (const Operation& op : operations) all.add(kernels_of(op, shard, samples, formats, software));
+  return all;
+}
+
+}  // namespace stagecraft
