@@ -15,7 +15,8 @@ os.environ["STAGECRAFT_QUIET"] = "1"  # Notices of slow commands depend on the l
 
 binary = str(pathlib.Path(sys.argv[1]).resolve())
 FOLDERS = {"scenario": "scenarios", "model": "models", "cluster": "topologies", "profile": "models/profiles", "sweep": "scenarios/sweeps",
-           "published": "scenarios/papers"}
+           "published": "scenarios/papers", "device": "topologies/devices", "collectives": "topologies/collectives",
+           "predictions": "scenarios/predictions"}
 EDITOR_LINE = "# yaml-language-server: $schema="
 update = os.environ.get("STAGECRAFT_UPDATE_GOLDEN") == "1"
 passed, problems = 0, []

@@ -1,19 +1,37 @@
 #include <filesystem>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
 
+#include "sim/cluster/accelerator.hpp"
+#include "sim/cluster/collective_curve.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/profiles.hpp"
 #include "sim/experiment/references.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/published/predictions.hpp"
 #include "sim/published/published.hpp"
 #include "sim/sweep/run_sweep.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {
 namespace {
+
+/// One line about a file of figures that scenarios do not hold themselves; nothing for files of other kinds.
+std::optional<std::string> check_data_file(const std::string& kind, const std::string& file) {
+  if (kind == "device") {
+    const Accelerator device = load_accelerator(file);
+    return fmt::format("device {}: {} in {}, {}", device.name, to_text(device.formats[device.wide_format()].peak),
+                       name(device.wide_format()), device.calibrated ? "calibrated" : "shares of " + device.like);
+  }
+  if (kind == "collectives")
+    return fmt::format("collectives: {}", pluralize(std::ssize(load_collective_curves(file)), "curve"));
+  if (kind == "predictions")
+    return fmt::format("predictions: {}", pluralize(std::ssize(load_predictions(file).runs), "run"));
+  return std::nullopt;
+}
 
 /// One line about a file that is right; throws what is wrong with it.
 std::string check_file(const std::string& given, const std::vector<std::string>& sets) {
@@ -56,6 +74,7 @@ std::string check_file(const std::string& given, const std::vector<std::string>&
     return fmt::format("published: {} in {}", pluralize(static_cast<std::int64_t>(values), "figure"),
                        pluralize(std::ssize(published.tables), "table"));
   }
+  if (const auto line_of_data = check_data_file(kind, file)) return *line_of_data;
   const CompiledExperiment p = compile(load_experiment(file, sets));
   for (const std::string& note : remarks(p)) print_error("note: {}\n", note);
   std::set<DeviceId> devices;

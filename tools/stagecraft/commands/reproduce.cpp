@@ -1,7 +1,10 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "sim/core/file.hpp"
 #include "sim/experiment/library.hpp"
+#include "sim/published/prediction_errors.hpp"
 #include "sim/published/table.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/interrupt.hpp"
@@ -19,14 +22,28 @@ std::vector<Published> chosen(const std::vector<std::string>& names) {
   return all;
 }
 
+/// The measured runs of scenarios/predictions next to the closed form from shapes.
+int execute_predictions(const Arguments& a) {
+  if (a.list("NAME").size() > 1)
+    throw InputError("predictions stands alone", "name the publications in another command");
+  if (a.has("html")) throw InputError("predictions has no page", "leave out --html");
+  const std::string format = a.text("format");
+  check_format(format, {"text", "csv"});
+  const std::vector<PredictionSet> sets = load_all_predictions();
+  print(format == "csv" ? prediction_csv(sets) : prediction_text(sets));
+  return 0;
+}
+
 int execute(const Arguments& a) {
+  const std::vector<std::string> names = a.list("NAME");
+  if (std::find(names.begin(), names.end(), "predictions") != names.end()) return execute_predictions(a);
   const std::string format = a.text("format");
   check_format(format, {"text", "csv", "json"});
   if (a.has("html")) check_output_of(a, "html");
   std::vector<Reproduction> all;
   int unexpected = 0;
   std::string changes;
-  std::vector<Published> asked = chosen(a.list("NAME"));
+  std::vector<Published> asked = chosen(names);
   for (Published& one : asked) {
     all.push_back(reproduce(std::move(one), show_progress));
     hide_progress();
@@ -59,10 +76,12 @@ extern const Command reproduce{
     .summary = "Reproduce published results and compare our figures with them",
     .group = "Run",
     .example = "stagecraft reproduce zero-bubble --html published.html",
-    .arguments = {{"NAME", Argument::Kind::List, "Folders of scenarios/papers, or files; without one, all of them"},
-                  {"--html", Argument::Kind::Text, "Also a page with plots"},
-                  force_argument(),
-                  {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
+    .arguments =
+        {{"NAME", Argument::Kind::List,
+          "Folders of scenarios/papers, or files; without one, all of them. predictions: errors of times from shapes"},
+         {"--html", Argument::Kind::Text, "Also a page with plots"},
+         force_argument(),
+         {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
     .run = execute,
 };
 

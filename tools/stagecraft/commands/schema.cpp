@@ -1,5 +1,8 @@
+#include "sim/cluster/accelerator.hpp"
+#include "sim/cluster/collective_curve.hpp"
 #include "sim/cost/profile.hpp"
 #include "sim/experiment/scenario.hpp"
+#include "sim/published/predictions.hpp"
 #include "sim/published/published.hpp"
 #include "sim/report/results_fields.hpp"
 #include "sim/sweep/sweep.hpp"
@@ -10,7 +13,8 @@ namespace {
 
 int execute(const Arguments& a) {
   const std::string kind = a.text("KIND");
-  const std::vector<std::string> kinds = {"scenario", "model", "cluster", "profile", "sweep", "published", "results"};
+  const std::vector<std::string> kinds = {"scenario",  "model",  "cluster",     "profile",     "sweep",
+                                          "published", "device", "collectives", "predictions", "results"};
   if (kind == "scenario")
     print(config::json_schema(scenario_fields(), kind));
   else if (kind == "model")
@@ -23,6 +27,12 @@ int execute(const Arguments& a) {
     print(config::json_schema(sweep_fields(), kind));
   else if (kind == "published")
     print(config::json_schema(published_fields(), kind));
+  else if (kind == "device")
+    print(config::json_schema(accelerator_fields(), kind));
+  else if (kind == "collectives")
+    print(config::json_schema(collective_curve_fields(), kind));
+  else if (kind == "predictions")
+    print(config::json_schema(prediction_fields(), kind));
   else if (kind == "results")
     print(config::json_schema(results_fields(), kind));
   else
@@ -37,8 +47,11 @@ extern const Command schema{
     .summary = "Print the JSON Schema of a kind of file, for editors",
     .group = "Around",
     .example = "stagecraft schema scenario > scenario.schema.json",
-    .arguments =
-        {{"KIND", Argument::Kind::Text, "scenario, model, cluster, profile, sweep, published or results", {}, true}},
+    .arguments = {{"KIND",
+                   Argument::Kind::Text,
+                   "scenario, model, cluster, profile, sweep, published, device, collectives, predictions or results",
+                   {},
+                   true}},
     .run = execute,
 };
 

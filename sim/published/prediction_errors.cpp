@@ -1,0 +1,149 @@
+#include "sim/published/prediction_errors.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <tuple>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
+#include "sim/core/text.hpp"
+#include "sim/experiment/library.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kSmallestDifference = 0.02;  // Of the faster run of a pair; below, noise may decide.
+
+std::pair<std::string, NumberFormat> rate_key(const MeasuredRun& m) {
+  const NumberFormat format = m.run.format;
+  return {m.device, format == NumberFormat::Fp16 ? NumberFormat::Bf16 : format};  // They have the same peak.
+}
+
+/// What a run times a rate, and a weight, contribute to the mean error.
+struct Sample {
+  double rate = 0;    ///< The rate at which the formula is right.
+  double weight = 0;  ///< Weight of the relative error.
+};
+
+/// The rate with the least sum of weight x |own rate / rate - 1|, over all that are right for one sample: one of these
+/// is the best, because the sum is piecewise monotone between them.
+double best_rate(const std::vector<Sample>& samples) {
+  const auto cost = [&](double rate) {
+    return std::accumulate(samples.begin(), samples.end(), 0.0,
+                           [&](double sum, const Sample& s) { return sum + s.weight * std::abs(s.rate / rate - 1); });
+  };
+  double best = 0, least = kInfinity;
+  for (const Sample& s : samples)
+    if (const double c = cost(s.rate); c < least) best = s.rate, least = c;
+  return best;
+}
+
+/// What two runs have in common that differ in their division alone.
+using PairKey = std::tuple<std::string, NumberFormat, int, int, int, int, int, int, double>;
+
+PairKey pair_key(const MeasuredRun& measured) {
+  const TrainingRun& run = measured.run;
+  const TransformerShape& m = run.model;
+  return {measured.device, run.format,   m.layers,      m.hidden,          m.heads,
+          m.sequence,      m.vocabulary, run.devices(), run.global_batch()};
+}
+
+}  // namespace
+
+AcceleratorsByName accelerators_of(std::span<const PredictionSet> sets) {
+  AcceleratorsByName devices;
+  for (const PredictionSet& set : sets)
+    for (const MeasuredRun& m : set.runs) {
+      if (devices.contains(m.device)) continue;
+      const std::string file = find_file(FileKind::Device, m.device, "");
+      if (file.empty()) {
+        std::vector<std::string> names;
+        for (const NamedFile& f : named_files(FileKind::Device)) names.push_back(f.name);
+        throw InputError("there is no device type '" + m.device + "'", suggest(m.device, names));
+      }
+      devices.emplace(m.device, load_accelerator(file));
+    }
+  return devices;
+}
+
+ErrorSummary summarize(const std::vector<double>& errors) {
+  ErrorSummary s;
+  s.count = static_cast<int>(errors.size());
+  if (errors.empty()) return s;
+  std::vector<double> sizes;
+  for (const double e : errors) sizes.push_back(std::abs(e));
+  std::sort(sizes.begin(), sizes.end());
+  s.median = median(sizes);
+  s.p90 = sizes[std::min(sizes.size() - 1, sizes.size() * 9 / 10)];
+  s.worst = sizes.back();
+  s.mape = std::accumulate(sizes.begin(), sizes.end(), 0.0) / s.count;
+  s.mean = std::accumulate(errors.begin(), errors.end(), 0.0) / s.count;
+  s.within_tenth = static_cast<int>(std::upper_bound(sizes.begin(), sizes.end(), 0.1) - sizes.begin());
+  return s;
+}
+
+std::vector<double> time_errors(const PredictionSet& set, const AcceleratorsByName& devices, const CostTerms& terms) {
+  std::vector<double> errors;
+  for (const MeasuredRun& m : set.runs)
+    errors.push_back(iteration_time(m.run, devices.find(m.device)->second, terms).total() / m.measured - 1);
+  return errors;
+}
+
+std::vector<double> memory_errors(const PredictionSet& set) {
+  std::vector<double> errors;
+  for (const MeasuredRun& m : set.runs)
+    if (m.memory.value > 0) errors.push_back(device_memory(m.run) / m.memory - 1);
+  return errors;
+}
+
+OneConstantFormula::OneConstantFormula(std::span<const PredictionSet> sets, const AcceleratorsByName& devices)
+    : devices_(devices) {
+  std::map<std::pair<std::string, NumberFormat>, std::vector<Sample>> samples;
+  for (const PredictionSet& set : sets)
+    for (const MeasuredRun& m : set.runs)
+      samples[rate_key(m)].push_back({base(m) / m.measured.value, 1.0 / static_cast<double>(set.runs.size())});
+  for (const auto& [key, list] : samples) rates_[key] = best_rate(list);
+}
+
+double OneConstantFormula::base(const MeasuredRun& m) const {
+  return one_constant_time(m.run, devices_.find(m.device)->second, FlopRate{1}).value;
+}
+
+std::vector<double> OneConstantFormula::errors(const PredictionSet& set) const {
+  std::vector<double> errors;
+  for (const MeasuredRun& m : set.runs) errors.push_back(base(m) / rates_.at(rate_key(m)) / m.measured.value - 1);
+  return errors;
+}
+
+PairRanking rank_pairs(const PredictionSet& set, const std::vector<double>& errors) {
+  std::map<PairKey, std::vector<std::pair<double, double>>> groups;  // Measured and predicted times.
+  for (std::size_t i = 0; i < set.runs.size(); ++i) {
+    const double measured = set.runs[i].measured.value;
+    groups[pair_key(set.runs[i])].emplace_back(measured, measured * (1 + errors[i]));
+  }
+  PairRanking ranking;
+  for (const auto& [key, runs] : groups)
+    for (std::size_t i = 0; i < runs.size(); ++i)
+      for (std::size_t k = 0; k < i; ++k) {
+        const auto& [a, predicted_a] = runs[i];
+        const auto& [b, predicted_b] = runs[k];
+        if (std::abs(a - b) <= kSmallestDifference * std::min(a, b)) continue;
+        ++ranking.pairs;
+        ranking.right += (a < b) == (predicted_a < predicted_b);
+      }
+  return ranking;
+}
+
+std::vector<Ablation> ablations() {
+  return {{"all terms", {}},
+          {"without launches", {.launches = false}},
+          {"without shapes", {.shapes = false}},
+          {"without tensor collectives", {.tensor = false}},
+          {"without memory-bound kernels", {.memory_bound = false}},
+          {"without data collectives", {.data = false}},
+          {"without uneven stages", {.uneven = false}},
+          {"without messages", {.messages = false}}};
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/published/predictions.hpp"
+
+namespace stagecraft {
+
+/// The device types that runs name.
+using AcceleratorsByName = std::map<std::string, Accelerator, std::less<>>;
+/// Loads the files of topologies/devices that the runs need.
+AcceleratorsByName accelerators_of(std::span<const PredictionSet>);
+
+/// How far predictions are off: relative errors, (predicted - measured) / measured.
+struct ErrorSummary {
+  int count = 0;
+  double median = 0, p90 = 0, worst = 0, mape = 0;  ///< Absolute errors; p90: nine of ten are at most so large.
+  double mean = 0;                                  ///< With signs: positive where predictions are too long.
+  int within_tenth = 0;                             ///< Errors of 10 % at most.
+};
+ErrorSummary summarize(const std::vector<double>& errors);
+
+/// Errors of the closed form, run by run.
+std::vector<double> time_errors(const PredictionSet&, const AcceleratorsByName&, const CostTerms& = {});
+/// Errors of its memory, for the runs whose memory was published.
+std::vector<double> memory_errors(const PredictionSet&);
+
+/// The one-constant formula with one rate for each device type and number format. A rate has the least mean absolute
+/// error over all given runs of its device type and format, where each set counts equally: it has seen every run that
+/// it predicts.
+class OneConstantFormula {
+ public:
+  OneConstantFormula(std::span<const PredictionSet>, const AcceleratorsByName&);
+  std::vector<double> errors(const PredictionSet&) const;
+
+ private:
+  double base(const MeasuredRun&) const;  ///< Seconds at a rate of 1 FLOP/s.
+
+  std::map<std::pair<std::string, NumberFormat>, double> rates_;
+  const AcceleratorsByName& devices_;
+};
+
+/// Which of two divisions is faster: pairs of runs of a set with the same network, devices and batch whose measured
+/// times differ by more than 2 %.
+struct PairRanking {
+  int pairs = 0, right = 0;
+  double share() const { return pairs == 0 ? 0 : double(right) / pairs; }
+};
+PairRanking rank_pairs(const PredictionSet&, const std::vector<double>& errors);
+
+/// A variant of the formula without one of its terms.
+struct Ablation {
+  std::string name;
+  CostTerms terms;
+};
+/// All terms, and each term left out.
+std::vector<Ablation> ablations();
+
+/// The tables that `reproduce` prints: errors for each set next to those of the one-constant formula, pairs, memory,
+/// and what each term is worth.
+std::string prediction_text(std::span<const PredictionSet>);
+/// A line for each run: set, name, measured and predicted seconds, error.
+std::string prediction_csv(std::span<const PredictionSet>);
+
+}  // namespace stagecraft

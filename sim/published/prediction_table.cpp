@@ -1,0 +1,123 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/core/text.hpp"
+#include "sim/published/prediction_errors.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr int kNameWidth = 30;
+
+std::string summary_cells(const ErrorSummary& s) {
+  return fmt::format("{:5}{:9.1f}{:8.1f}{:8.1f}{:8.1f}{:+8.1f}{:8}", s.count, 100 * s.median, 100 * s.p90,
+                     100 * s.worst, 100 * s.mape, 100 * s.mean, s.within_tenth);
+}
+
+std::string time_table(std::span<const PredictionSet> sets, const AcceleratorsByName& devices) {
+  const OneConstantFormula one_constant(sets, devices);
+  std::string text = fmt::format(
+      "Predicted iterations, errors in %: closed form from shapes; on the right one rate for each device type and\n"
+      "number format with the bubble of equal stages, fitted to these runs\n\n"
+      "{:<{}}{:>5}{:>9}{:>8}{:>8}{:>8}{:>8}{:>8} |{:>9}{:>8}{:>8}\n",
+      "runs", kNameWidth, "n", "median", "p90", "worst", "MAPE", "mean", "<=10 %", "median", "MAPE", "<=10 %");
+  std::vector<double> all, all_of_one;
+  const auto line = [&](const std::string& name, const std::vector<double>& ours, const std::vector<double>& theirs) {
+    const ErrorSummary one = summarize(theirs);
+    text += fmt::format("{:<{}}{} |{:9.1f}{:8.1f}{:8}\n", name, kNameWidth, summary_cells(summarize(ours)),
+                        100 * one.median, 100 * one.mape, one.within_tenth);
+  };
+  for (const PredictionSet& set : sets) {
+    const std::vector<double> ours = time_errors(set, devices), theirs = one_constant.errors(set);
+    line(set.name, ours, theirs);
+    all.insert(all.end(), ours.begin(), ours.end());
+    all_of_one.insert(all_of_one.end(), theirs.begin(), theirs.end());
+  }
+  line("all", all, all_of_one);
+  return text;
+}
+
+std::string calibration_list(std::span<const PredictionSet> sets) {
+  std::string text;
+  for (const PredictionSet& set : sets)
+    text += fmt::format("{:<{}}{}\n{:<{}}{}\n", set.name, kNameWidth, set.calibration, "", kNameWidth, set.source);
+  return text;
+}
+
+std::string pair_table(std::span<const PredictionSet> sets, const AcceleratorsByName& devices) {
+  std::string text = fmt::format(
+      "Which of two divisions of one network, with as many devices and the same batch, is faster\n\n{:<{}}{:>7}{:>8}\n",
+      "runs", kNameWidth, "pairs", "right");
+  for (const PredictionSet& set : sets) {
+    const PairRanking ranking = rank_pairs(set, time_errors(set, devices));
+    if (ranking.pairs > 0)
+      text += fmt::format("{:<{}}{:>7}{:>6.0f} %\n", set.name, kNameWidth, ranking.pairs, 100 * ranking.share());
+  }
+  return text;
+}
+
+std::string memory_table(std::span<const PredictionSet> sets) {
+  std::string text =
+      fmt::format("Memory of the fullest device, errors in %\n\n{:<{}}{:>5}{:>9}{:>8}{:>8}{:>8}{:>8}{:>8}\n", "runs",
+                  kNameWidth, "n", "median", "p90", "worst", "MAPE", "mean", "<=10 %");
+  for (const PredictionSet& set : sets)
+    if (const std::vector<double> errors = memory_errors(set); !errors.empty())
+      text += fmt::format("{:<{}}{}\n", set.name, kNameWidth, summary_cells(summarize(errors)));
+  return text;
+}
+
+std::vector<double> errors_of_group(std::span<const PredictionSet> sets, PredictionSet::AblationGroup group,
+                                    const AcceleratorsByName& devices, const CostTerms& terms) {
+  std::vector<double> all;
+  for (const PredictionSet& set : sets)
+    if (set.ablation == group) {
+      const std::vector<double> errors = time_errors(set, devices, terms);
+      all.insert(all.end(), errors.begin(), errors.end());
+    }
+  return all;
+}
+
+std::string ablation_table(std::span<const PredictionSet> sets, const AcceleratorsByName& devices) {
+  using Group = PredictionSet::AblationGroup;
+  std::string text = fmt::format(
+      "What each term is worth, errors in %: large dense networks, and small ones\n\n"
+      "{:<{}}{:>5}{:>9}{:>8}{:>8}{:>8}{:>8}{:>8} |{:>9}{:>8}\n",
+      "", kNameWidth, "n", "median", "p90", "worst", "MAPE", "mean", "<=10 %", "small n", "MAPE");
+  for (const Ablation& ablation : ablations()) {
+    const ErrorSummary small = summarize(errors_of_group(sets, Group::Small, devices, ablation.terms));
+    text += fmt::format("{:<{}}{} |{:9}{:8.1f}\n", ablation.name, kNameWidth,
+                        summary_cells(summarize(errors_of_group(sets, Group::Large, devices, ablation.terms))),
+                        small.count, 100 * small.mape);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string prediction_text(std::span<const PredictionSet> sets) {
+  const AcceleratorsByName devices = accelerators_of(sets);
+  std::string text = time_table(sets, devices) + "\n" + calibration_list(sets);
+  text += "\n" + pair_table(sets, devices) + "\n" + memory_table(sets);
+  const bool has_ablation = std::any_of(sets.begin(), sets.end(), [](const PredictionSet& set) {
+    return set.ablation == PredictionSet::AblationGroup::Large;
+  });
+  if (has_ablation) text += "\n" + ablation_table(sets, devices);
+  return text;
+}
+
+std::string prediction_csv(std::span<const PredictionSet> sets) {
+  const AcceleratorsByName devices = accelerators_of(sets);
+  std::string text = "runs,name,measured_s,predicted_s,error\n";
+  for (const PredictionSet& set : sets) {
+    const std::vector<double> errors = time_errors(set, devices);
+    for (std::size_t i = 0; i < errors.size(); ++i) {
+      const MeasuredRun& m = set.runs[i];
+      text += fmt::format("{},{},{},{},{}\n", csv_cell(set.name), csv_cell(m.name), shortest(m.measured.value),
+                          shortest(m.measured.value * (1 + errors[i])), shortest(errors[i]));
+    }
+  }
+  return text;
+}
+
+}  // namespace stagecraft

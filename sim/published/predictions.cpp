@@ -1,0 +1,262 @@
+#include "sim/published/predictions.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "sim/core/text.hpp"
+#include "sim/experiment/library.hpp"
+
+namespace stagecraft {
+namespace {
+
+using config::Dimension;
+using config::MapSpec;
+using config::Problems;
+using config::Value;
+
+const MapSpec& latent_fields() {
+  static const MapSpec spec{.title = "Multi-head latent attention.",
+                            .fields = {config::integer("query", 0, 1e6).doc("Rank of queries; 0 if not compressed."),
+                                       config::integer("key", 1, 1e6).doc("Rank of keys and values."),
+                                       config::integer("rope", 0, 1e6).doc("Numbers of a head that are rotated."),
+                                       config::integer("nope", 0, 1e6).doc("Numbers of a head that are not."),
+                                       config::integer("value", 1, 1e6).doc("Numbers of a head of values.")}};
+  return spec;
+}
+
+const MapSpec& expert_fields() {
+  static const MapSpec spec{
+      .title = "Experts of a layer.",
+      .fields = {config::integer("count", 1, 1e6).doc("Routed experts."),
+                 config::integer("active", 1, 1e6).doc("Routed experts of a token."),
+                 config::integer("width", 1, 1e7).doc("Inner width of a routed expert."),
+                 config::integer("shared", 0, 1e7).fallback("0").doc("Inner width of all shared experts together."),
+                 config::integer("dense_layers", 0, 1e6).fallback("0").doc("First layers without experts.")}};
+  return spec;
+}
+
+std::vector<config::Field> shape_fields() {
+  using namespace config;
+  return {integer("layers", 1, 1e6).doc("Layers."),
+          integer("hidden", 1, 1e7).doc("Width."),
+          integer("heads", 1, 1e6).doc("Attention heads."),
+          integer("key_value_heads", 0, 1e6).fallback("0").doc("Heads of keys and values; 0: as many as heads."),
+          integer("width", 0, 1e8).fallback("0").doc("Inner width of the feed-forward; 0: four times the width."),
+          boolean("gated").fallback("false").doc("The feed-forward has a gate."),
+          integer("vocabulary", 1, 1e8).doc("Words."),
+          boolean("tied").fallback("true").doc("Embedding and head share their weights."),
+          map("latent", latent_fields()).optional().doc("Multi-head latent attention."),
+          map("experts", expert_fields()).optional().doc("Routed experts.")};
+}
+
+std::vector<config::Field> division_fields() {
+  using namespace config;
+  return {integer("tensor", 1, 1e6).fallback("1").doc("Tensor-parallel degree."),
+          boolean("sequence_parallel").fallback("false").doc("Norms and sums are divided by tokens."),
+          integer("context", 1, 1e6).fallback("1").doc("Context-parallel degree."),
+          integer("expert", 1, 1e6).fallback("1").doc("Expert-parallel degree."),
+          integer("stages", 1, 1e6).fallback("1").doc("Pipeline stages."),
+          integer("chunks", 1, 1e4).fallback("1").doc("Chunks of each stage; above 1 the schedule is interleaved."),
+          integer("replicas", 1, 1e6).fallback("1").doc("Data-parallel degree."),
+          choice("shard", {"none", "optimizer", "gradients", "weights"}).fallback("none").doc("What replicas divide."),
+          boolean("ends_count").fallback("false").doc("Embedding and head count as a layer each."),
+          integer("micro_batch", 1, 1e6).doc("Samples of a micro-batch of one replica."),
+          integer("micro_batches", 1, 1e7).doc("Micro-batches of one replica in an iteration."),
+          choice("recompute", {"none", "selective", "half", "full"}).fallback("none").doc("What backward recomputes.")};
+}
+
+/// Fields that replace a member of the software stack in one run.
+std::vector<config::Field> override_fields() {
+  using namespace config;
+  return {real("tensor_overlap", 0, 1).optional().doc("Share of tensor collectives that is hidden."),
+          real("data_overlap", 0, 1).optional().doc("Share of the reduction of gradients that is hidden."),
+          real("norm_traffic", 1, 100).optional().doc("Bytes of norms as a multiple of one fused kernel's."),
+          real("gradient_bytes", 1, 8).optional().doc("Bytes of each gradient that replicas sum."),
+          real("gradient_copy_bytes", 0, 8).optional().doc("Bytes of each further copy of a gradient.")};
+}
+
+const MapSpec& run_fields() {
+  static const MapSpec spec = [] {
+    using namespace config;
+    MapSpec made{.title = "One measured run.", .fields = {}};
+    const auto add = [&](std::vector<Field> fields) {
+      made.fields.insert(made.fields.end(), fields.begin(), fields.end());
+    };
+    add({text("name").fallback("\"\"").doc("What distinguishes the run."),
+         text("device").doc("Device type: a file of topologies/devices."),
+         choice("software", software_stack_names).doc("Software stack."),
+         choice("format", number_format_names).doc("Number format of matrix products."),
+         quantity("card", Dimension::Bandwidth).doc("Rate of one network card for each device."),
+         integer("sequence", 1, 1e9).doc("Tokens of a sample.")});
+    add(shape_fields());
+    add(division_fields());
+    add(override_fields());
+    add({real("seconds", 1e-9, 1e9).doc("Measured time of an iteration."),
+         real("memory", 0, 1e6).fallback("0").doc("Measured memory of the fullest device in GiB; 0: not published.")});
+    return made;
+  }();
+  return spec;
+}
+
+/// Adds the members of `from` to a map, replacing those that are there.
+void put_all(Value& map, const std::vector<config::Member>& from) {
+  for (const config::Member& m : from) {
+    Value* old = map.find(m.key);
+    if (old)
+      *old = m.value;
+    else
+      map.members.push_back(m);
+  }
+}
+
+/// The map of one row: what all rows have, its model, and its columns.
+Value row_map(const Value& root, const Value& row, Problems& problems) {
+  Value map;
+  map.kind = Value::Kind::Map;
+  map.where = row.where;
+  const std::vector<Value>& columns = root.at("columns").items;
+  if (row.items.size() != columns.size()) {
+    problems.add(row.where, "rows", fmt::format("{} values for {} columns", row.items.size(), columns.size()),
+                 "write one for each column", "wrong-count");
+    return map;
+  }
+  put_all(map, root.at("run").members);
+  std::vector<config::Member> cells;
+  for (std::size_t i = 0; i < columns.size(); ++i) cells.push_back({columns[i].text, row.where, row.items[i]});
+  put_all(map, cells);
+  const Value* model = map.find("model");
+  if (!model) return map;
+  const Value* models = root.find("models");
+  const Value* shape = models ? models->find(model->text) : nullptr;
+  if (!shape)
+    problems.add(model->where, "rows", fmt::format("there is no model '{}'", model->text),
+                 "add it under models:", "reference");
+  else
+    put_all(map, shape->members);
+  std::erase_if(map.members, [](const config::Member& m) { return m.key == "model"; });
+  return map;
+}
+
+TransformerShape read_shape(const Value& map) {
+  TransformerShape shape;
+  shape.layers = config::as_int(map.at("layers"));
+  shape.hidden = config::as_int(map.at("hidden"));
+  shape.heads = config::as_int(map.at("heads"));
+  const int keys = config::as_int(map.at("key_value_heads")), width = config::as_int(map.at("width"));
+  shape.key_value_heads = keys > 0 ? keys : shape.heads;
+  shape.width = width > 0 ? width : 4 * shape.hidden;
+  shape.sequence = config::as_int(map.at("sequence"));
+  shape.vocabulary = config::as_int(map.at("vocabulary"));
+  shape.gated = config::as_bool(map.at("gated"));
+  shape.tied = config::as_bool(map.at("tied"));
+  const auto part = [](const Value& from, const char* key) { return config::as_int(from.at(key)); };
+  if (const Value* l = map.find("latent"))
+    shape.latent = {part(*l, "query"), part(*l, "key"), part(*l, "rope"), part(*l, "nope"), part(*l, "value")};
+  if (const Value* e = map.find("experts"))
+    shape.experts = {part(*e, "count"), part(*e, "active"), part(*e, "width"), part(*e, "shared"),
+                     part(*e, "dense_layers")};
+  return shape;
+}
+
+SoftwareStack read_software(const Value& map) {
+  SoftwareStack stack = software_stack(map.at("software").text);
+  const auto take = [&](const char* key, double& target) {
+    if (const Value* value = map.find(key)) target = config::as_real(*value);
+  };
+  take("tensor_overlap", stack.tensor_overlap);
+  take("data_overlap", stack.data_overlap);
+  take("norm_traffic", stack.norm_traffic);
+  take("gradient_bytes", stack.gradient_bytes);
+  take("gradient_copy_bytes", stack.gradient_copy_bytes);
+  return stack;
+}
+
+template <class Enum>
+Enum read_word(const Value& word, std::initializer_list<std::string_view> words) {
+  return static_cast<Enum>(std::find(words.begin(), words.end(), word.text) - words.begin());
+}
+
+MeasuredRun read_run(const Value& map) {
+  const auto count = [&](const char* key) { return config::as_int(map.at(key)); };
+  MeasuredRun m;
+  m.name = map.at("name").text;
+  m.device = map.at("device").text;
+  TrainingRun& run = m.run;
+  run.model = read_shape(map);
+  run.software = read_software(map);
+  run.format = *parse_number_format(map.at("format").text);
+  run.degrees = {
+      .replicas = count("replicas"), .context = count("context"), .tensor = count("tensor"), .expert = count("expert")};
+  run.sequence_parallel = config::as_bool(map.at("sequence_parallel"));
+  run.sharding = read_word<StateSharding>(map.at("shard"), {"none", "optimizer", "gradients", "weights"});
+  run.stages = count("stages");
+  run.chunks = count("chunks");
+  run.micro_batch = count("micro_batch");
+  run.micro_batches = count("micro_batches");
+  run.ends_count = config::as_bool(map.at("ends_count"));
+  run.recompute = read_word<LayerRecomputation>(map.at("recompute"), {"none", "selective", "half", "full"});
+  run.card = config::as_bandwidth(map.at("card"));
+  m.measured = Seconds{config::as_real(map.at("seconds"))};
+  m.memory = Bytes{config::as_real(map.at("memory")) * 0x1p30};
+  return m;
+}
+
+}  // namespace
+
+const MapSpec& prediction_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "Measured iterations of one publication, which the closed form predicts.",
+      .fields = {
+          choice("schema", {"predictions/1"}).doc("Kind and version of the file."),
+          text("title").doc("One line for people."), text("source").doc("Authors, title, where and when."),
+          text("calibration").doc("Which constants of the model were fitted to these rows."),
+          choice("ablation", {"none", "large", "small"})
+              .fallback("none")
+              .doc("Group of runs with which terms of the formula are judged."),
+          table("run", any("value")).doc("Fields that all rows have."),
+          table("models", table("shape", any("value"))).optional().doc("Shapes that rows name as `model`."),
+          list("columns", text("field")).positional().doc("The fields of each row."),
+          list("rows", list("row", any("value")).positional()).positional().doc("Values of the columns, a run each.")}};
+  return spec;
+}
+
+PredictionSet read_predictions(const Value& root) {
+  PredictionSet set;
+  set.title = root.at("title").text;
+  set.source = root.at("source").text;
+  set.calibration = root.at("calibration").text;
+  set.ablation = read_word<PredictionSet::AblationGroup>(root.at("ablation"), {"none", "large", "small"});
+  for (const Value& row : root.at("rows").items) {
+    Problems problems;
+    Value map = row_map(root, row, problems);
+    problems.throw_if_any();
+    map = config::check(map, run_fields(), "rows", problems);
+    problems.throw_if_any();
+    set.runs.push_back(read_run(map));
+  }
+  return set;
+}
+
+PredictionSet load_predictions(const std::string& given) {
+  const std::string named = find_file(FileKind::Predictions, given, "");
+  const std::string file = named.empty() ? given : named;
+  Problems problems;
+  Value root = config::parse_yaml_file(file, problems);
+  problems.throw_if_any();
+  root = config::check(root, prediction_fields(), "", problems);
+  problems.throw_if_any();
+  PredictionSet set = read_predictions(root);
+  set.name = std::filesystem::path(file).stem().string();
+  return set;
+}
+
+std::vector<PredictionSet> load_all_predictions() {
+  std::vector<PredictionSet> sets;
+  for (const NamedFile& file : named_files(FileKind::Predictions)) sets.push_back(load_predictions(file.path));
+  return sets;
+}
+
+}  // namespace stagecraft

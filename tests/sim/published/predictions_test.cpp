@@ -1,0 +1,172 @@
+// The error table of the closed form. The expected figures were computed by an independent implementation of its
+// formulas on the same rows, whose predictions agree row by row to 1e-15.
+
+#include "sim/published/predictions.hpp"
+
+#include <doctest/doctest.h>
+
+#include "sim/published/prediction_errors.hpp"
+#include "tests/support/checked.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+struct Expected {
+  const char* name;
+  int count;
+  double median, p90, worst, mape;
+  int within_tenth;
+};
+
+constexpr Expected kExpected[] = {
+    {"bloom", 59, 0.04748, 0.12925, 0.46790, 0.06245, 51},
+    {"korthikanti", 5, 0.04007, 0.05398, 0.05398, 0.03524, 5},
+    {"megatron-bridge", 58, 0.04169, 0.10946, 0.16924, 0.05007, 49},
+    {"mt-nlg", 3, 0.22692, 0.24913, 0.24913, 0.23127, 0},
+    {"nemo", 17, 0.03887, 0.09728, 0.10754, 0.04022, 16},
+    {"sc21", 6, 0.07247, 0.08858, 0.08858, 0.06823, 6},
+    {"simumax-deepseek", 6, 0.11679, 0.21841, 0.21841, 0.12939, 2},
+    {"simumax-dense", 19, 0.04531, 0.06202, 0.06763, 0.03825, 19},
+    {"torchtitan", 24, 0.09995, 0.31455, 0.42514, 0.12885, 12},
+    {"torchtitan-405b", 3, 0.21456, 0.34499, 0.34499, 0.23088, 0},
+    {"torchtitan-h200", 2, 0.11258, 0.12048, 0.12048, 0.11258, 0},
+    {"vtrain-large", 66, 0.03701, 0.15518, 0.37479, 0.06423, 56},
+    {"vtrain-small", 872, 0.07326, 0.16446, 0.32797, 0.08325, 576},
+    {"zero-bubble", 12, 0.01944, 0.04069, 0.06572, 0.02308, 12},
+};
+
+struct ExpectedAblation {
+  double median, p90, mape;
+  int within_tenth;
+  double small_mape;
+};
+
+constexpr ExpectedAblation kAblations[] = {
+    {0.04382, 0.13202, 0.06096, 165, 0.08325}, {0.04231, 0.15518, 0.06589, 158, 0.24375},
+    {0.07530, 0.18950, 0.09708, 116, 0.10525}, {0.08986, 0.25481, 0.12448, 101, 0.08660},
+    {0.09880, 0.26865, 0.12078, 96, 0.12565},  {0.06265, 0.18431, 0.08932, 125, 0.08995},
+    {0.05135, 0.16778, 0.07397, 148, 0.08938}, {0.04029, 0.15341, 0.06673, 154, 0.08322},
+};
+
+const std::vector<PredictionSet>& sets() {
+  static const std::vector<PredictionSet> all = load_all_predictions();
+  return all;
+}
+
+const AcceleratorsByName& devices() {
+  static const AcceleratorsByName all = accelerators_of(sets());
+  return all;
+}
+
+const PredictionSet& set_named(const std::string& name) {
+  for (const PredictionSet& set : sets())
+    if (set.name == name) return set;
+  throw InputError("no set " + name);
+}
+
+std::vector<double> errors_of(PredictionSet::AblationGroup group, const CostTerms& terms) {
+  std::vector<double> all;
+  for (const PredictionSet& set : sets())
+    if (set.ablation == group)
+      for (const double e : time_errors(set, devices(), terms)) all.push_back(e);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("predicted iterations are as far from the measured ones as the formulas say") {
+  REQUIRE(sets().size() == std::size(kExpected));
+  for (std::size_t i = 0; i < sets().size(); ++i) {
+    const Expected& e = kExpected[i];
+    CAPTURE(e.name);
+    REQUIRE(sets()[i].name == e.name);
+    const ErrorSummary s = summarize(time_errors(sets()[i], devices()));
+    CHECK(s.count == e.count);
+    CHECK(s.median == doctest::Approx(e.median).epsilon(1e-3));
+    CHECK(s.p90 == doctest::Approx(e.p90).epsilon(1e-3));
+    CHECK(s.worst == doctest::Approx(e.worst).epsilon(1e-3));
+    CHECK(s.mape == doctest::Approx(e.mape).epsilon(1e-3));
+    CHECK(s.within_tenth == e.within_tenth);
+  }
+}
+
+TEST_CASE("each term of the formula is worth what leaving it out costs") {
+  const std::vector<Ablation> all = ablations();
+  REQUIRE(all.size() == std::size(kAblations));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CAPTURE(all[i].name);
+    const ExpectedAblation& e = kAblations[i];
+    const ErrorSummary large = summarize(errors_of(PredictionSet::AblationGroup::Large, all[i].terms));
+    CHECK(large.count == 190);
+    CHECK(large.median == doctest::Approx(e.median).epsilon(1e-3));
+    CHECK(large.p90 == doctest::Approx(e.p90).epsilon(1e-3));
+    CHECK(large.mape == doctest::Approx(e.mape).epsilon(1e-3));
+    CHECK(large.within_tenth == e.within_tenth);
+    const ErrorSummary small = summarize(errors_of(PredictionSet::AblationGroup::Small, all[i].terms));
+    CHECK(small.mape == doctest::Approx(e.small_mape).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("shapes predict better than one rate a device, although that rate has seen every run") {
+  const OneConstantFormula one(sets(), devices());
+  for (const char* name :
+       {"vtrain-large", "vtrain-small", "bloom", "simumax-dense", "zero-bubble", "megatron-bridge"}) {
+    CAPTURE(name);
+    const PredictionSet& set = set_named(name);
+    CHECK(summarize(time_errors(set, devices())).mape < summarize(one.errors(set)).mape);
+  }
+}
+
+TEST_CASE("memory of Llama on B200 is within 3 %") {
+  const ErrorSummary s = summarize(memory_errors(set_named("simumax-dense")));
+  CHECK(s.count == 19);
+  CHECK(s.worst < 0.03);
+}
+
+TEST_CASE("the faster of two divisions is named in most pairs") {
+  const auto ranking = [](const char* name) {
+    return rank_pairs(set_named(name), time_errors(set_named(name), devices()));
+  };
+  CHECK(ranking("vtrain-small").pairs == 3345);
+  CHECK(ranking("vtrain-small").right == 3031);
+  CHECK(ranking("vtrain-large").pairs == 500);
+  CHECK(ranking("vtrain-large").right == 391);
+}
+
+TEST_CASE("a summary of errors counts sizes, not signs") {
+  const ErrorSummary s = summarize({-0.3, 0.1, 0.02, -0.04});
+  CHECK(s.median == doctest::Approx(0.07));
+  CHECK(s.p90 == doctest::Approx(0.3));
+  CHECK(s.worst == doctest::Approx(0.3));
+  CHECK(s.mape == doctest::Approx(0.115));
+  CHECK(s.mean == doctest::Approx(-0.055));
+  CHECK(s.within_tenth == 3);
+  CHECK(summarize({}).count == 0);
+}
+
+TEST_CASE("pairs that differ in more than their division, or hardly in time, do not count") {
+  PredictionSet set = set_named("vtrain-large");
+  set.runs.resize(1);
+  for (int i = 0; i < 4; ++i) set.runs.push_back(set.runs.front());
+  set.runs[1].measured = Seconds{1.01 * set.runs[0].measured.value};
+  set.runs[2].measured = Seconds{2 * set.runs[0].measured.value};
+  set.runs[3].run.model.layers += 1;
+  set.runs[4].run.micro_batches *= 2;
+  const PairRanking ranking = rank_pairs(set, {0, 0, -0.9, 0, 0});
+  CHECK(ranking.pairs == 2);  // The third run with the first two.
+  CHECK(ranking.right == 0);  // Its prediction is too short.
+}
+
+TEST_CASE("files with a wrong row, column or model are refused with the place") {
+  const auto error = [](const std::string& columns, const std::string& row) {
+    const config::Value root =
+        test::checked("{schema: predictions/1, title: t, source: s, calibration: c, run: {device: d}, columns: [" +
+                          columns + "], rows: [[" + row + "]]}",
+                      prediction_fields());
+    return test::input_error_of([&] { read_predictions(root); });
+  };
+  CHECK(error("layers, hidden", "1").find("1 values for 2 columns") != std::string::npos);
+  CHECK(error("model", "none").find("no model 'none'") != std::string::npos);
+  CHECK(error("layer", "1").find("layers") != std::string::npos);
+}
