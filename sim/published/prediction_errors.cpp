@@ -13,7 +13,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kSmallestDifference = 0.02;  // Of the faster run of a pair; below, noise may decide.
+constexpr double kSmallestDifference = 0.02;  // A share of the faster run; below it, noise may decide.
 
 std::pair<std::string, NumberFormat> rate_key(const MeasuredRun& m) {
   const NumberFormat format = m.run.format;
@@ -36,6 +36,33 @@ double best_rate(const std::vector<Sample>& samples) {
   double best = 0, least = kInfinity;
   for (const Sample& s : samples)
     if (const double c = cost(s.rate); c < least) best = s.rate, least = c;
+  return best;
+}
+
+void scale_shares(Accelerator& device, double factor) {
+  for (FormatFacts& facts : device.formats) facts.share *= factor;
+}
+
+using Runs = std::vector<const MeasuredRun*>;
+
+/// The mean absolute error of runs of one device type with all its shares multiplied.
+double mape_with(double factor, const Runs& runs, Accelerator device, const CostTerms& terms) {
+  scale_shares(device, factor);
+  double sum = 0;
+  for (const MeasuredRun* m : runs) sum += std::abs(iteration_time(m->run, device, terms).total() / m->measured - 1);
+  return sum / static_cast<double>(runs.size());
+}
+
+/// The factor between 1/4 and 4 with the least error: the best of a grid, then of finer grids around it.
+double best_factor(const Runs& runs, const Accelerator& device, const CostTerms& terms) {
+  double best = 1, least = mape_with(1, runs, device, terms);
+  for (double width = std::log(4); width > 1e-4; width /= 5) {
+    const double center = best;
+    for (int i = -10; i <= 10; ++i) {
+      const double factor = center * std::exp(width * i / 10);
+      if (const double error = mape_with(factor, runs, device, terms); error < least) best = factor, least = error;
+    }
+  }
   return best;
 }
 
@@ -135,6 +162,19 @@ PairRanking rank_pairs(const PredictionSet& set, const std::vector<double>& erro
   return ranking;
 }
 
+AcceleratorsByName with_shares_fitted(std::span<const PredictionSet> sets, PredictionSet::AblationGroup group,
+                                      AcceleratorsByName devices, const CostTerms& terms) {
+  std::map<std::string, Runs> by_device;
+  for (const PredictionSet& set : sets)
+    if (set.ablation == group)
+      for (const MeasuredRun& m : set.runs) by_device[m.device].push_back(&m);
+  for (const auto& [name, runs] : by_device) {
+    Accelerator& device = devices.at(name);
+    scale_shares(device, best_factor(runs, device, terms));
+  }
+  return devices;
+}
+
 std::vector<Ablation> ablations() {
   return {{"all terms", {}},
           {"without launches", {.launches = false}},
@@ -143,7 +183,15 @@ std::vector<Ablation> ablations() {
           {"without memory-bound kernels", {.memory_bound = false}},
           {"without data collectives", {.data = false}},
           {"without uneven stages", {.uneven = false}},
-          {"without messages", {.messages = false}}};
+          {"without messages", {.messages = false}},
+          {"without any of them",
+           {.launches = false,
+            .shapes = false,
+            .tensor = false,
+            .memory_bound = false,
+            .data = false,
+            .uneven = false,
+            .messages = false}}};
 }
 
 }  // namespace stagecraft

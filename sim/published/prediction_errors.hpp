@@ -59,8 +59,13 @@ struct Ablation {
 /// All terms, and each term left out.
 std::vector<Ablation> ablations();
 
-/// The tables that `reproduce` prints: errors for each set next to those of the one-constant formula, pairs, memory,
-/// and what each term is worth.
+/// The device types with the share of products of each multiplied by the factor that gives the least mean absolute
+/// error over the runs of `group` without some terms: what is left is what these terms explain across runs.
+AcceleratorsByName with_shares_fitted(std::span<const PredictionSet>, PredictionSet::AblationGroup group,
+                                      AcceleratorsByName, const CostTerms&);
+
+/// The tables that `reproduce` prints: errors of each set next to the errors of the one-constant formula, pairs,
+/// memory, and what each term is worth.
 std::string prediction_text(std::span<const PredictionSet>);
 /// A line for each run: set, name, measured and predicted seconds, error.
 std::string prediction_csv(std::span<const PredictionSet>);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "sim/cluster/device_presets.hpp"
 #include "tests/support/checked.hpp"
 
 using namespace stagecraft;
@@ -113,4 +114,21 @@ TEST_CASE("every device type of the project loads, and every share says where it
     if (device.has(NumberFormat::Fp8))
       CHECK(device.formats[NumberFormat::Fp8].peak >= device.formats[device.wide_format()].peak);
   }
+}
+
+TEST_CASE("a device type has the memory, its rate and the 16-bit peak of the preset of the same name") {
+  int both = 0;
+  for (const DevicePreset& preset : device_presets()) {
+    const std::string file = "topologies/devices/" + preset.type.name + ".yaml";
+    if (!std::filesystem::exists(file)) continue;
+    CAPTURE(file);
+    ++both;
+    const Accelerator device = load_accelerator(file);
+    CHECK(device.memory.value == preset.type.memory.value);
+    CHECK(device.memory_rate.value == doctest::Approx(preset.type.memory_bandwidth.value));
+    CHECK(device.formats[device.wide_format()].peak.value == doctest::Approx(preset.type.peak.value).epsilon(1e-3));
+    CHECK(device.busy == preset.type.busy);
+    CHECK(device.idle == preset.type.idle);
+  }
+  CHECK(both == 7);
 }

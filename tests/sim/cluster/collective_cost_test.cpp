@@ -20,7 +20,7 @@ double time(CollectiveKind kind, GroupShape group, double bytes) {
 }  // namespace
 
 TEST_CASE("all-reduces of an A100 node take what the fit to vTrain's table says") {
-  const CollectiveConstants a100 = load_accelerator("topologies/devices/a100-80-sxm.yaml").collectives;
+  const CollectiveConstants a100 = load_accelerator("topologies/devices/a100-80.yaml").collectives;
   const auto ms = [&](int ranks, double bytes) {
     return 1e3 * collective_time(CollectiveKind::AllReduce, {ranks}, Bytes{bytes}, a100, {}).value;
   };

@@ -120,7 +120,7 @@ TEST_CASE("measured curves predict a size that was left out") {
 }
 
 TEST_CASE("the formula agrees with vTrain's table for groups of two to eight A100") {
-  const CollectiveConstants a100 = load_accelerator("topologies/devices/a100-80-sxm.yaml").collectives;
+  const CollectiveConstants a100 = load_accelerator("topologies/devices/a100-80.yaml").collectives;
   std::vector<double> errors;
   for (const CollectiveCurve& curve : curves("vtrain-a100"))
     for (const CollectiveCurve::Point& p : curve.points)

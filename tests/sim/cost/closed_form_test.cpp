@@ -69,10 +69,10 @@ void check(const TrainingRun& run, const std::string& device_name, const Expecte
 }  // namespace
 
 TEST_CASE("Megatron-DeepSpeed, 39B on 512 A100") {
-  check(vtrain_large(), "a100-80-sxm",
+  check(vtrain_large(), "a100-80",
         {11.811263, 31.638702, 4.096013, 8.601270, 534.096865, 2100.182318, 2.174540, 0.455124, 0.031998, 14.984608,
          2.83619e10});
-  CHECK(iteration_time(vtrain_large(), device("a100-80-sxm")).layer.forward.tensor.value ==
+  CHECK(iteration_time(vtrain_large(), device("a100-80")).layer.forward.tensor.value ==
         doctest::Approx(4.604059e-3 / 2).epsilon(1e-5));
 }
 
@@ -81,12 +81,11 @@ TEST_CASE("small runs: one bound by launches, one by kernels") {
   run.model = gpt(12, 1024, 16, 1024, 51200);
   run.degrees = {.tensor = 2};
   run.stages = 1, run.micro_batch = 1, run.micro_batches = 4;
-  check(run, "a100-80-sxm",
-        {0.952, 2.464, 0.519637, 1.189630, 42.762439, 42.762439, 0, 0, 0.002582, 0.173632, 1.97971e9});
+  check(run, "a100-80", {0.952, 2.464, 0.519637, 1.189630, 42.762439, 42.762439, 0, 0, 0.002582, 0.173632, 1.97971e9});
   run.model = gpt(16, 2048, 16, 1024, 51200);
   run.degrees = {.tensor = 4};
   run.micro_batch = 4;
-  check(run, "a100-80-sxm",
+  check(run, "a100-80",
         {1.223628, 3.322590, 1.446204, 2.522770, 76.977071, 76.977071, 0, 0, 0.005777, 0.313685, 4.54663e9});
 }
 
@@ -104,7 +103,7 @@ TEST_CASE("BLOOM's search, where the host waits for each kernel") {
                   .card = Bandwidth{1.3e9 / 0.85}};
   run.software.gradient_bytes = 4;
   run.software.gradient_copy_bytes = 2;
-  check(run, "a100-80-sxm",
+  check(run, "a100-80",
         {26.540122, 76.546475, 32.845800, 64.179653, 618.519586, 7314.605696, 23.042050, 12.052297, 0.037809,
          104.316306, 5.00823e10});
 }
@@ -154,7 +153,7 @@ TEST_CASE("sequence parallelism with selective recomputation, 530B on 35 stages 
                         .micro_batches = 280,
                         .recompute = LayerRecomputation::Selective,
                         .card = Bandwidth{25e9}};
-  check(run, "a100-80-sxm",
+  check(run, "a100-80",
         {13.441922, 26.223597, 2.497435, 5.523749, 127.017738, 4174.114765, 0.513448, 0.012402, 0.051244, 37.875152,
          5.79129e10});
 }
@@ -168,7 +167,7 @@ TEST_CASE("one layer less on the first and the last stage") {
                         .micro_batches = 24,
                         .ends_count = true,
                         .card = Bandwidth{25e9}};
-  check(run, "a100-80-sxm",
+  check(run, "a100-80",
         {6.828459, 12.889308, 6.988421, 12.250843, 78.871068, 610.910218, 0.128473, 0.019804, 0.025769, 2.478226,
          3.97956e10});
 }
@@ -203,7 +202,7 @@ TEST_CASE("on one device without launches, a layer is the sum of its kernels") {
   run.degrees = {};
   run.stages = 1;
   run.recompute = LayerRecomputation::None;
-  const LayerTime layer = layer_time(run, device("a100-80-sxm"), true, {.launches = false});
+  const LayerTime layer = layer_time(run, device("a100-80"), true, {.launches = false});
   CHECK(layer.forward.total() == layer.forward.kernels());
   CHECK(layer.recompute.total().value == 0);
   CHECK(layer.forward.collectives().value == 0);
@@ -211,7 +210,7 @@ TEST_CASE("on one device without launches, a layer is the sum of its kernels") {
 
 TEST_CASE("each term of the formula makes an iteration longer") {
   const TrainingRun run = vtrain_large();
-  const Accelerator a100 = device("a100-80-sxm");
+  const Accelerator a100 = device("a100-80");
   const double whole = iteration_time(run, a100).total().value;
   for (const CostTerms& terms :
        {CostTerms{.shapes = false}, CostTerms{.tensor = false}, CostTerms{.memory_bound = false},

@@ -18,7 +18,7 @@ Kernel product(double m, double n, double k, double batch = 1, NumberFormat form
 }  // namespace
 
 TEST_CASE("products of an A100 take what waves of tiles and the filling of a tile allow") {
-  const Accelerator a100 = device("a100-80-sxm");
+  const Accelerator a100 = device("a100-80");
   const auto ms = [&](const Kernel& kernel) { return 1e3 * time_of(kernel, a100).value; };
   CHECK(ms(product(8192, 3072, 8192)) == doctest::Approx(1.9264).epsilon(1e-4));
   CHECK(ms(product(8192, 8192, 1024)) == doctest::Approx(0.6594).epsilon(1e-4));
@@ -28,7 +28,7 @@ TEST_CASE("products of an A100 take what waves of tiles and the filling of a til
 }
 
 TEST_CASE("a product is never faster than its matrices move") {
-  Accelerator slow = device("a100-80-sxm");
+  Accelerator slow = device("a100-80");
   slow.memory_rate = Bandwidth{1e11};
   Kernel thin = product(1, 8192, 8192);
   const double moved = 2.0 * (8192 + 8192.0 * 8192 + 8192);
@@ -38,14 +38,14 @@ TEST_CASE("a product is never faster than its matrices move") {
 }
 
 TEST_CASE("a product with one tile more than fills the waves takes another wave") {
-  const Accelerator a100 = device("a100-80-sxm");
+  const Accelerator a100 = device("a100-80");
   const Kernel full = product(128 * 108, 256, 4096), more = product(128 * 109, 256, 4096);
   CHECK(product_share(full, a100) == doctest::Approx(0.789 * 4096 / (4096 + 183)));
   CHECK(time_of(more, a100).value == doctest::Approx(2 * time_of(full, a100).value));
 }
 
 TEST_CASE("without multiprocessors a product has the share of its device, whatever its shape") {
-  Accelerator flat = device("a100-80-sxm");
+  Accelerator flat = device("a100-80");
   flat.multiprocessors = 0;
   CHECK(product_share(product(100, 100, 64), flat) == 0.789);
 }
@@ -88,7 +88,7 @@ TEST_CASE("8-bit factors halve what a product reads, and cost casts") {
 }
 
 TEST_CASE("a format that the device does not have is refused") {
-  const Accelerator a100 = device("a100-80-sxm");
+  const Accelerator a100 = device("a100-80");
   CHECK(test::input_error_of([&] { time_of(product(8, 8, 8, 1, NumberFormat::NvFp4), a100); }).find("nvfp4") !=
         std::string::npos);
 }

@@ -47,6 +47,7 @@ constexpr ExpectedAblation kAblations[] = {
     {0.07530, 0.18950, 0.09708, 116, 0.10525}, {0.08986, 0.25481, 0.12448, 101, 0.08660},
     {0.09880, 0.26865, 0.12078, 96, 0.12565},  {0.06265, 0.18431, 0.08932, 125, 0.08995},
     {0.05135, 0.16778, 0.07397, 148, 0.08938}, {0.04029, 0.15341, 0.06673, 154, 0.08322},
+    {0.35601, 0.51092, 0.36174, 3, 0.66741},
 };
 
 const std::vector<PredictionSet>& sets() {
@@ -105,6 +106,29 @@ TEST_CASE("each term of the formula is worth what leaving it out costs") {
     CHECK(large.within_tenth == e.within_tenth);
     const ErrorSummary small = summarize(errors_of(PredictionSet::AblationGroup::Small, all[i].terms));
     CHECK(small.mape == doctest::Approx(e.small_mape).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("a share fitted again without a term is the best of all factors, and still worse than all terms") {
+  constexpr auto kLarge = PredictionSet::AblationGroup::Large;
+  const double all_terms = summarize(errors_of(kLarge, {})).mape;
+  for (const CostTerms& terms : {CostTerms{.tensor = false}, CostTerms{.memory_bound = false}}) {
+    const AcceleratorsByName fitted = with_shares_fitted(sets(), kLarge, devices(), terms);
+    const auto mape = [&](double factor) {
+      std::vector<double> errors;
+      for (const PredictionSet& set : sets()) {
+        if (set.ablation != kLarge) continue;
+        AcceleratorsByName scaled = fitted;
+        for (auto& [name, device] : scaled)
+          for (FormatFacts& facts : device.formats) facts.share *= factor;
+        for (const double e : time_errors(set, scaled, terms)) errors.push_back(e);
+      }
+      return summarize(errors).mape;
+    };
+    CHECK(mape(1) < summarize(errors_of(kLarge, terms)).mape);
+    CHECK(mape(1) <= mape(1.02));
+    CHECK(mape(1) <= mape(0.98));
+    CHECK(mape(1) > all_terms);
   }
 }
 
