@@ -19,25 +19,19 @@ GroupShape data_group(const TrainingRun& run, const Accelerator& device) {
   return {ranks, std::max(1, std::min(ranks, device.domain / run.degrees.tensor))};
 }
 
-struct StageTime {
-  Seconds forward, backward;
-  Seconds total() const { return forward + backward; }
-};
-
-/// All chunks of each stage for one micro-batch; the embedding is on the first, head and loss are on the last.
-std::vector<StageTime> stage_times(const TrainingRun& run, const std::vector<double>& layers, const LayerTime& layer,
-                                   const LayerTime& dense, const EndTimes& ends, const CostTerms& terms) {
-  std::vector<StageTime> stages;
+/// All chunks of each stage for one micro-batch, forward and backward; the embedding is on the first, head and loss are
+/// on the last.
+std::vector<TimeByClass> stage_times(const TrainingRun& run, const std::vector<double>& layers, const LayerTime& layer,
+                                     const LayerTime& dense, const EndTimes& ends, const CostTerms& terms) {
+  const auto sum = [](const LayerTime& t) { return t.forward + t.backward + t.recompute; };
+  std::vector<TimeByClass> stages;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const double first = i == 0 ? std::min<double>(run.model.experts.dense_layers, layers[i]) : 0;
-    const auto sum = [&](const auto& time) { return (layers[i] - first) * time(layer) + first * time(dense); };
-    StageTime stage{sum([](const LayerTime& t) { return t.forward.total(); }),
-                    sum([](const LayerTime& t) { return t.backward.total() + t.recompute.total(); })};
     const double embedding = !terms.uneven ? 1.0 / run.stages : i == 0 ? 1 : 0;
     const double head = !terms.uneven ? 1.0 / run.stages : i + 1 == layers.size() ? 1 : 0;
-    stage.forward += embedding * ends.embedding_forward.total() + head * ends.head_forward.total();
-    stage.backward += embedding * ends.embedding_backward.total() + head * ends.head_backward.total();
-    stages.push_back(stage);
+    stages.push_back((layers[i] - first) * sum(layer) + first * sum(dense) +
+                     embedding * (ends.embedding_forward + ends.embedding_backward) +
+                     head * (ends.head_forward + ends.head_backward));
   }
   return stages;
 }
@@ -138,10 +132,12 @@ IterationTime iteration_time(const TrainingRun& run, const Accelerator& device, 
   if (!terms.uneven) layers.assign(layers.size(), double(run.model.layers) / run.stages);
   time.head_forward = ends.head_forward;
   time.head_backward = ends.head_backward;
-  for (const StageTime& stage : stage_times(run, layers, time.layer, dense, ends, terms)) {
-    time.slowest_stage = std::max(time.slowest_stage, stage.total());
+  TimeByClass slowest;
+  for (const TimeByClass& stage : stage_times(run, layers, time.layer, dense, ends, terms)) {
     time.all_stages += stage.total();
+    if (stage.total() > slowest.total()) slowest = stage;
   }
+  time.slowest_stage = slowest.total();
   if (terms.messages) time.message = message_time(run, device);
   const double p = run.stages, v = run.chunks, m = run.micro_batches;
   const double exposed = run.software.exposed_messages * (v > 1 ? m * v : m - 1);
@@ -149,6 +145,10 @@ IterationTime iteration_time(const TrainingRun& run, const Accelerator& device, 
   const LayerParameters parameters = fullest_parameters(run, layers);
   if (terms.data) time.gradients = gradient_time(run, device, parameters.divided);
   if (terms.memory_bound) time.optimizer = optimizer_time(run, device, parameters);
+  time.spent = m * slowest;
+  time.spent.data += time.gradients;
+  time.spent.memory_bound += time.optimizer;
+  time.spent.messages = exposed * time.message;
   return time;
 }
 

@@ -114,15 +114,20 @@ std::string prediction_text(std::span<const PredictionSet> sets) {
 
 std::string prediction_csv(std::span<const PredictionSet> sets) {
   const AcceleratorsByName devices = accelerators_of(sets);
-  std::string text = "runs,name,measured_s,predicted_s,error\n";
-  for (const PredictionSet& set : sets) {
-    const std::vector<double> errors = time_errors(set, devices);
-    for (std::size_t i = 0; i < errors.size(); ++i) {
-      const MeasuredRun& m = set.runs[i];
-      text += fmt::format("{},{},{},{},{}\n", csv_cell(set.name), csv_cell(m.name), shortest(m.measured.value),
-                          shortest(m.measured.value * (1 + errors[i])), shortest(errors[i]));
+  std::string text =
+      "runs,name,measured_s,predicted_s,error,products_s,attention_s,memory_bound_s,launches_s,tensor_s,context_s,"
+      "expert_s,data_s,messages_s,idle_s\n";
+  for (const PredictionSet& set : sets)
+    for (const MeasuredRun& m : set.runs) {
+      const IterationTime time = iteration_time(m.run, devices.find(m.device)->second);
+      const TimeByClass& t = time.spent;
+      text += fmt::format("{},{},{},{},{}", csv_cell(set.name), csv_cell(m.name), shortest(m.measured.value),
+                          shortest(time.total().value), shortest(time.total() / m.measured - 1));
+      for (const Seconds part : {t.products, t.attention, t.memory_bound, t.launches, t.tensor, t.context, t.expert,
+                                 t.data, t.messages, time.idle()})
+        text += fmt::format(",{:.6g}", part.value);
+      text += "\n";
     }
-  }
   return text;
 }
 

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 using namespace stagecraft;
 
 namespace {
@@ -216,6 +218,19 @@ TEST_CASE("each term of the formula makes an iteration longer") {
        {CostTerms{.shapes = false}, CostTerms{.tensor = false}, CostTerms{.memory_bound = false},
         CostTerms{.data = false}, CostTerms{.uneven = false}, CostTerms{.messages = false}})
     CHECK(iteration_time(run, a100, terms).total().value < whole);
+}
+
+TEST_CASE("the classes of the slowest stage and its idle time make up the iteration") {
+  const Accelerator a100 = device("a100-80");
+  const IterationTime pipeline = iteration_time(vtrain_large(), a100);
+  CHECK(pipeline.spent.kernels() > pipeline.spent.collectives());
+  CHECK(pipeline.spent.data == pipeline.gradients);
+  CHECK(pipeline.spent.messages.value == doctest::Approx(2 * 23 * pipeline.message.value));
+  const double bubble = pipeline.all_stages.value - pipeline.slowest_stage.value + 2 * 3 * pipeline.message.value;
+  CHECK(pipeline.idle().value == doctest::Approx(bubble));
+  TrainingRun run = vtrain_large();
+  run.stages = 1;
+  CHECK(std::abs(iteration_time(run, a100).idle().value) < 1e-12);
 }
 
 TEST_CASE("layers are divided as frameworks do it") {
