@@ -53,7 +53,8 @@ class Site:
         page = self.pages.get(file) or self.pages.get(readme)
         if not page:
             code = f"`{file}`"
-            return code if piece["text"].strip("`") == file else f"{piece['text']} ({code})"
+            said = piece["text"].strip("`") in (file, posixpath.basename(file))
+            return code if said else f"{piece['text']} ({code})"
         source = file if file in self.pages else readme
         if anchor and anchor not in self.anchors(source):
             self.problems.append(f"{name}: {target}: no such heading")
