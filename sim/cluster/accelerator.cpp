@@ -79,6 +79,8 @@ const MapSpec& collective_fields() {
   return spec;
 }
 
+constexpr double kLeast = 1e-30, kLargest = 1e30;  // In base units: seconds, bytes, FLOP/s, watts.
+
 /// Copies what the file says over what the relative has.
 class Reader {
  public:
@@ -93,7 +95,7 @@ class Reader {
         continue;
       }
       FormatFacts facts;
-      facts.peak = config::as_flop_rate(m.value.at("peak"));
+      facts.peak = above_zero<FlopRate>(m.value.at("peak"), Dimension::WorkRate);
       const FormatFacts& inherited = target_.formats[*format];
       facts.share = real_of(m.value, "share", inherited.share);
       facts.half_depth = real_of(m.value, "half_depth", inherited.half_depth);
@@ -109,8 +111,9 @@ class Reader {
   void read_memory() {
     const Value* memory = map_.find("memory");
     if (!memory) return;
-    if (const Value* size = memory->find("size")) target_.memory = config::as_bytes(*size);
-    if (const Value* rate = memory->find("rate")) target_.memory_rate = config::as_bandwidth(*rate);
+    if (const Value* size = memory->find("size")) target_.memory = above_zero<Bytes>(*size, Dimension::Size);
+    if (const Value* rate = memory->find("rate"))
+      target_.memory_rate = above_zero<Bandwidth>(*rate, Dimension::Bandwidth);
     target_.memory_share = real_of(*memory, "share", target_.memory_share);
     target_.permute_share = real_of(*memory, "permute_share", target_.permute_share);
   }
@@ -131,20 +134,22 @@ class Reader {
     if (!attention) return;
     const auto pass = [&](const char* key) {
       const Value& map = attention->at(key);
-      return AttentionFacts{config::as_real(map.at("share")), config::as_seconds(map.at("fixed"))};
+      return AttentionFacts{config::as_real(map.at("share")), not_negative<Seconds>(map.at("fixed"), Dimension::Time)};
     };
     target_.attention_forward = pass("forward");
     target_.attention_backward = pass("backward");
   }
 
   void read_rest() {
-    if (const Value* launch = map_.find("launch")) target_.launch = config::as_seconds(*launch);
+    if (const Value* launch = map_.find("launch")) target_.launch = not_negative<Seconds>(*launch, Dimension::Time);
     if (const Value* c = map_.find("collectives"))
-      target_.collectives = {config::as_seconds(c->at("alpha")), config::as_seconds(c->at("hop")),
-                             config::as_bandwidth(c->at("bus")), config::as_seconds(c->at("root")).value};
+      target_.collectives = {not_negative<Seconds>(c->at("alpha"), Dimension::Time),
+                             not_negative<Seconds>(c->at("hop"), Dimension::Time),
+                             above_zero<Bandwidth>(c->at("bus"), Dimension::Bandwidth),
+                             not_negative<Seconds>(c->at("root"), Dimension::Time).value};
     if (const Value* domain = map_.find("domain")) target_.domain = config::as_int(*domain);
-    if (const Value* idle = map_.find("idle")) target_.idle = config::as_watts(*idle);
-    if (const Value* busy = map_.find("busy")) target_.busy = config::as_watts(*busy);
+    if (const Value* idle = map_.find("idle")) target_.idle = not_negative<Watts>(*idle, Dimension::Power);
+    if (const Value* busy = map_.find("busy")) target_.busy = not_negative<Watts>(*busy, Dimension::Power);
   }
 
   /// Fills formats that have only a peak, and refuses a device type that lacks a figure.
@@ -181,6 +186,26 @@ class Reader {
   static double real_of(const Value& map, const char* key, double otherwise) {
     const Value* value = map.find(key);
     return value ? config::as_real(*value) : otherwise;
+  }
+
+  template <class Quantity>
+  Quantity above_zero(const Value& value, Dimension dimension) {
+    return within<Quantity>(value, dimension, kLeast);
+  }
+  template <class Quantity>
+  Quantity not_negative(const Value& value, Dimension dimension) {
+    return within<Quantity>(value, dimension, 0);
+  }
+  template <class Quantity>
+  Quantity within(const Value& value, Dimension dimension, double least) {
+    const double number = config::as_quantity(value, dimension);
+    if (number < least || number > kLargest)
+      problems_.add(
+          value.where, std::string(config::dimension_name(dimension)),
+          fmt::format("{} is not possible here", value.text),
+          least > 0 ? "it has to be more than zero, and at most 1e30 in base units" : "it is beyond any machine",
+          "range");
+    return Quantity{number};
   }
 
   void read_tile(const Value& tile) {

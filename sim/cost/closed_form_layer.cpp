@@ -39,7 +39,7 @@ class LayerBuilder {
         wide_(device.wide_format()) {}
 
   Layer build(bool dense) {
-    const double divided = run_.sequence_parallel ? double(tokens_) / tensor_ : tokens_;
+    const double divided = run_.sequence_parallel ? tokens_ / double(tensor_) : tokens_;
     for (int i = 0; i < 2; ++i) {
       add(norm_kernels(divided * model_.hidden, software_));
       add(sum_kernels(divided * model_.hidden, software_));
@@ -56,6 +56,7 @@ class LayerBuilder {
   }
 
  private:
+  static double whole(std::int64_t count) { return double(count); }
   void add(const PassKernels& kernels) { layer_.kernels.add(kernels); }
   void linear(double in, double out) { add(linear_kernels(tokens_, in, out, run_.format, software_)); }
 
@@ -63,7 +64,7 @@ class LayerBuilder {
     const int context = run_.degrees.context;
     // The last rank of a plain division of the sequence has most of the pairs that no mask hides.
     const double skew = software_.balanced_context ? 1 : 2.0 * context / (context + 1);
-    AttentionShape shape{.heads = run_.micro_batch * double(model_.heads) / tensor_,
+    AttentionShape shape{.heads = run_.micro_batch * double(model_.heads) / double(tensor_),
                          .queries = double(model_.sequence),
                          .keys = double(model_.sequence),
                          .width = width};
@@ -75,16 +76,17 @@ class LayerBuilder {
   }
 
   void add_attention() {
-    const int head = model_.hidden / model_.heads, keys = model_.key_value_heads * head;
-    linear(model_.hidden, (model_.hidden + 2 * keys) / tensor_);
-    add_core(head);
-    if (software_.fused_attention) add(rotary_kernels(double(tokens_) * (model_.hidden + keys) / tensor_, software_));
-    linear(model_.hidden / tensor_, model_.hidden);
+    const std::int64_t head = model_.hidden / model_.heads, keys = model_.key_value_heads * head;
+    linear(model_.hidden, whole((model_.hidden + 2 * keys) / tensor_));
+    add_core(double(head));
+    if (software_.fused_attention)
+      add(rotary_kernels(tokens_ * double(model_.hidden + keys) / double(tensor_), software_));
+    linear(whole(model_.hidden / tensor_), model_.hidden);
   }
 
   void add_latent_attention() {
     const LatentRanks& l = model_.latent;
-    const int heads = model_.heads, turned = heads * (l.nope + l.rope);
+    const std::int64_t heads = model_.heads, turned = heads * (l.nope + l.rope);
     const auto traffic = [&](double forward, double backward, double forward_count, double backward_count) {
       const auto kernel = [&](double numbers, double count) {
         Kernel k;
@@ -96,29 +98,30 @@ class LayerBuilder {
     };
     if (l.query > 0) {
       linear(model_.hidden, l.query);
-      linear(l.query, turned / tensor_);
-      traffic(4 * l.query, 8 * l.query, 1, 1);  // Norm of the compressed queries.
+      linear(l.query, whole(turned / tensor_));
+      traffic(4.0 * l.query, 8.0 * l.query, 1, 1);  // Norm of the compressed queries.
     } else {
-      linear(model_.hidden, turned / tensor_);
+      linear(model_.hidden, whole(turned / tensor_));
     }
     linear(model_.hidden, l.key + l.rope);
-    linear(l.key, heads * (l.nope + l.value) / tensor_);
+    linear(l.key, whole(heads * (l.nope + l.value) / tensor_));
     // Norm of the compressed keys, rotations, and the copies that join rotated and plain parts.
-    traffic(4 * l.key + 8 * turned / tensor_, 8 * l.key + 16 * turned / tensor_, 6, 8);
+    traffic(4.0 * l.key + whole(8 * turned / tensor_), 8.0 * l.key + whole(16 * turned / tensor_), 6, 8);
     add_core((l.nope + l.rope + l.value) / 2.0);
-    linear(heads * l.value / tensor_, model_.hidden);
+    linear(whole(heads * l.value / tensor_), model_.hidden);
   }
 
   void add_feed_forward(int width) {
     const int wide = model_.gated ? 2 * width : width;
-    linear(model_.hidden, wide / tensor_);
-    add(activation_kernels(double(tokens_) * wide / tensor_, double(tokens_) * width / tensor_, software_));
-    linear(width / tensor_, model_.hidden);
+    const double divisor = double(tensor_);
+    linear(model_.hidden, whole(wide / tensor_));
+    add(activation_kernels(tokens_ * wide / divisor, tokens_ * width / divisor, software_));
+    linear(whole(width / tensor_), model_.hidden);
   }
 
   void add_experts() {
     const ExpertShape& e = model_.experts;
-    const double tokens = double(tokens_) / tensor_;  // The experts have attention's shard of the tokens.
+    const double tokens = tokens_ / double(tensor_);  // The experts have attention's shard of the tokens.
     const double moved = tokens * e.active, experts = double(e.count) / run_.degrees.expert;
     const int wide = model_.gated ? 2 * e.width : e.width;
     add(router_kernels(tokens, model_.hidden, e.count, wide_, software_));
@@ -135,7 +138,8 @@ class LayerBuilder {
   const TrainingRun& run_;
   const TransformerShape& model_;
   const SoftwareStack& software_;
-  int tensor_, tokens_;
+  std::int64_t tensor_;
+  double tokens_;
   NumberFormat wide_;
   Layer layer_;
 };
@@ -234,13 +238,15 @@ PassKernels head_kernels(const TrainingRun& run, NumberFormat wide) {
   const TransformerShape& model = run.model;
   const int words = model.vocabulary / run.degrees.tensor;
   PassKernels head = linear_kernels(tokens_of(run), model.hidden, words, wide, run.software);
-  head.add(loss_kernels(double(tokens_of(run)) * words, run.software));
+  head.add(loss_kernels(tokens_of(run) * words, run.software));
   return head;
 }
 
 }  // namespace
 
-int tokens_of(const TrainingRun& run) { return run.micro_batch * run.model.sequence / run.degrees.context; }
+double tokens_of(const TrainingRun& run) {
+  return std::floor(double(run.micro_batch) * run.model.sequence / run.degrees.context);
+}
 
 double boundary_bytes(const TrainingRun& run) { return 2.0 * tokens_of(run) * run.model.hidden; }
 
@@ -275,7 +281,7 @@ LayerTime layer_time(const TrainingRun& run, const Accelerator& full, bool dense
 EndTimes end_times(const TrainingRun& run, const Accelerator& full, const CostTerms& terms) {
   const Accelerator device = without(terms, full);
   PassKernels head = head_kernels(run, device.wide_format());
-  PassKernels embedding = embedding_kernels(double(tokens_of(run)) * run.model.hidden, run.software);
+  PassKernels embedding = embedding_kernels(tokens_of(run) * run.model.hidden, run.software);
   if (!terms.memory_bound) drop_memory_bound(head), drop_memory_bound(embedding);
   EndTimes times{kernel_time(embedding.forward, device), kernel_time(embedding.backward(), device),
                  kernel_time(head.forward, device), kernel_time(head.backward(), device)};

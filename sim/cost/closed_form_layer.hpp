@@ -15,8 +15,8 @@ EndTimes end_times(const TrainingRun&, const Accelerator&, const CostTerms&);
 double layer_flops(const TrainingRun&, const Accelerator&, bool dense);
 double head_flops(const TrainingRun&);
 
-/// Tokens of a micro-batch on one context rank.
-int tokens_of(const TrainingRun&);
+/// Tokens of a micro-batch on one context rank, a whole number.
+double tokens_of(const TrainingRun&);
 /// Bytes of one activation of all these tokens.
 double boundary_bytes(const TrainingRun&);
 GroupShape tensor_group(const TrainingRun&, const Accelerator&);

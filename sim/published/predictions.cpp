@@ -53,12 +53,12 @@ std::vector<config::Field> shape_fields() {
 
 std::vector<config::Field> division_fields() {
   using namespace config;
-  return {integer("tensor", 1, 1e6).fallback("1").doc("Tensor-parallel degree."),
+  return {integer("tensor", 1, 1e5).fallback("1").doc("Tensor-parallel degree."),
           boolean("sequence_parallel").fallback("false").doc("Norms and sums are divided by tokens."),
-          integer("context", 1, 1e6).fallback("1").doc("Context-parallel degree."),
-          integer("expert", 1, 1e6).fallback("1").doc("Expert-parallel degree."),
-          integer("stages", 1, 1e6).fallback("1").doc("Pipeline stages."),
-          integer("chunks", 1, 1e4).fallback("1").doc("Chunks of each stage; above 1 the schedule is interleaved."),
+          integer("context", 1, 1e5).fallback("1").doc("Context-parallel degree."),
+          integer("expert", 1, 1e5).fallback("1").doc("Expert-parallel degree."),
+          integer("stages", 1, 1e5).fallback("1").doc("Pipeline stages."),
+          integer("chunks", 1, 1e3).fallback("1").doc("Chunks of each stage; above 1 the schedule is interleaved."),
           integer("replicas", 1, 1e6).fallback("1").doc("Data-parallel degree."),
           choice("shard", {"none", "optimizer", "gradients", "weights"}).fallback("none").doc("What replicas divide."),
           boolean("ends_count").fallback("false").doc("Embedding and head count as a layer each."),
@@ -223,6 +223,19 @@ const MapSpec& prediction_fields() {
   return spec;
 }
 
+namespace {
+
+constexpr double kMostDevices = 1e8;
+
+void check_devices(const Value& row, const Value& map, Problems& problems) {
+  double devices = 1;
+  for (const char* axis : {"tensor", "context", "replicas", "stages"}) devices *= config::as_real(map.at(axis));
+  if (devices > kMostDevices)
+    problems.add(row.where, "rows", fmt::format("{:.3g} devices are beyond any machine", devices), {}, "range");
+}
+
+}  // namespace
+
 PredictionSet read_predictions(const Value& root) {
   PredictionSet set;
   set.title = root.at("title").text;
@@ -234,6 +247,7 @@ PredictionSet read_predictions(const Value& root) {
     Value map = row_map(root, row, problems);
     problems.throw_if_any();
     map = config::check(map, run_fields(), "rows", problems);
+    if (problems.empty()) check_devices(row, map, problems);
     problems.throw_if_any();
     set.runs.push_back(read_run(map));
   }

@@ -134,6 +134,17 @@ def presets():
                 yield number, file.read_text()
 
 
+NCCL_TESTS = (
+    "# nThread 1 nGpus 2 minBytes 8 maxBytes 1024\n# Using devices\n"
+    "#  Rank  0 Group  0 Pid    149 on     node1 device  0 [0x56] NVIDIA A100\n"
+    "#  Rank  1 Group  0 Pid    149 on     node2 device  1 [0x57] NVIDIA A100\n"
+    "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n"
+    "           8             2     float     sum      -1    12.50    0.00    0.00      0    12.40    0.00    0.00      0\n"
+    "        1024           256     float     sum      -1    14.70    0.07    0.07      0    14.60    0.07    0.07      0\n",
+)
+COLLECTIVES = ("schema: collectives/1\ntitle: t\nsource: s\ncurves:\n"
+               "  - {system: two, source: here, kind: all_gather, ranks: 2, nodes: 1, points: [[8, 10], [1024, 11.5], [4096, 11]]}\n",)
+
 SCENARIOS = [text.replace("csv: ", f"csv: {root}/scenarios/examples/")
              for text in beside("scenarios/examples", 600)]
 SWEEPS = [text.replace("../", f"{root}/scenarios/") for text in beside("scenarios/sweeps", 500)]
@@ -145,7 +156,8 @@ def main(name, folder):
         "schedule": (SCHEDULES, (0, 8, 6, 88)), "yaml": (YAML, (0, 1, 2)), "pipedream": (GRAPH, (0, 2)),
         "pipeedge": (PIPEEDGE, range(8)), "units": (UNITS, None), "override": (OVERRIDES, None), "piper": (PIPER, None),
         "kept_run": (KEPT_RUN, None), "platform": (PLATFORM, None), "scenario": (SCENARIOS, (0, 1)), "sweep": (SWEEPS, None),
-        "published": (list(papers()), None), "profile": (beside("models/profiles", 5000), None), "results": ((), None)}[name]
+        "published": (list(papers()), None), "profile": (beside("models/profiles", 5000), None), "results": ((), None),
+        "costs": ((*NCCL_TESTS, *COLLECTIVES, *beside("topologies/devices"), *beside("scenarios/predictions", 1000)), range(4))}[name]
     first = [bytes([choice]) for choice in choices] if choices else [b""]
     seeds = [byte + text.encode() for text in texts for byte in first]
     if name == "yaml":

@@ -132,3 +132,15 @@ TEST_CASE("a device type has the memory, its rate and the 16-bit peak of the pre
   }
   CHECK(both == 7);
 }
+
+TEST_CASE("figures that no device can have are refused") {
+  for (const auto& [figure, wrong] : {std::pair<std::string, std::string>{"100 TFLOP/s", "0 FLOP/s"},
+                                      {"1 TB/s", "0 B/s"},
+                                      {"20 us", "1e31 s"},
+                                      {"10 GB,", "1e40 GB,"}}) {
+    CAPTURE(wrong);
+    std::string yaml = kComplete;
+    yaml.replace(yaml.find(figure), figure.size(), wrong);
+    CHECK(test::input_error_of([&] { read(yaml); }).find("is not possible here") != std::string::npos);
+  }
+}
