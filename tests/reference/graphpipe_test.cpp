@@ -4,28 +4,15 @@
 #include <doctest/doctest.h>
 
 #include "backends/backend.hpp"
-#include "sim/config/fields.hpp"
 #include "sim/report/report.hpp"
 #include "sim/schedule/in_flight.hpp"
-#include "tests/support/checked.hpp"
+#include "tests/reference/schedules.hpp"
 #include "tests/support/road.hpp"
 
 using namespace stagecraft;
+using test::ParsedJson;
 
 namespace {
-
-config::Value yaml(const std::string& file) {
-  config::Problems problems;
-  config::Value tree = config::parse_yaml_file(file, problems);
-  problems.throw_if_any();
-  return tree;
-}
-
-std::vector<int> ints(const config::Value& list) {
-  std::vector<int> numbers;
-  for (const config::Value& item : list.items) numbers.push_back(config::as_int(item));
-  return numbers;
-}
 
 Plan plan_of(const std::vector<int>& sizes, const std::vector<int>& groups, int mini_batch) {
   const int n = static_cast<int>(sizes.size());
@@ -46,51 +33,46 @@ std::string order_of(const std::vector<Op>& row) {
 }  // namespace
 
 TEST_CASE("orders, samples in flight and makespans equal GraphPipe's fixtures exactly") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
-  const config::Value tree = yaml(folder + "/graphpipe/schedule_fixtures.yaml");
+  const ParsedJson data = test::reference_json("graph_schedules.json");
   int count = 0;
-  for (const config::Value& f : tree.at("fixtures").items) {
-    CAPTURE(f.at("name").text);
-    Plan plan = plan_of(ints(f.at("micro_batch")), ints(f.at("k")), config::as_int(f.at("mini_batch")));
+  for (const ParsedJson& f : data["schedules"]) {
+    CAPTURE(f["name"].get<std::string>());
+    Plan plan = plan_of(f["micro_batches"], f["groups"], f["mini_batch"]);
     plan.edges.clear();
-    for (const config::Value& e : f.at("edges").items)
-      plan.edges.push_back({StageId{ints(e)[0]}, StageId{ints(e)[1]}, {}});
+    for (const ParsedJson& e : f["edges"])
+      plan.edges.push_back({StageId{e[0].get<int>()}, StageId{e[1].get<int>()}, {}});
     CHECK_NOTHROW(check_plan(plan));
-    CHECK(in_flight_samples(plan) == IdVector<StageId, int>(ints(f.at("inflight_samples"))));
+    CHECK(in_flight_samples(plan) == IdVector<StageId, int>(f["in_flight"].get<std::vector<int>>()));
 
     const Schedule schedule = test::build("graph", plan);
-    const auto& orders = f.at("orders").items;
+    const auto orders = f["orders"].get<std::vector<std::string>>();
     REQUIRE(orders.size() == schedule.device_count());
-    for (std::size_t s = 0; s < orders.size(); ++s) CHECK(order_of(schedule.row(DeviceId{s})) == orders[s].text);
+    for (std::size_t s = 0; s < orders.size(); ++s) CHECK(order_of(schedule.row(DeviceId{s})) == orders[s]);
 
     StageCosts costs;
     for (const Stage& stage : plan.stages)
-      costs.add({test::times(config::as_real(f.at("tF")) * stage.micro_batch_size,
-                             config::as_real(f.at("tB")) * stage.micro_batch_size)});
+      costs.add({test::times(f["forward"].get<double>() * stage.micro_batch_size,
+                             f["backward"].get<double>() * stage.micro_batch_size)});
     const Program program = test::program_of("graph", plan, costs, test::pure_delays());
     const Cluster cluster = test::delay_cluster(program.devices, 0);
     const Timeline timeline = get_from(backends::all(), "backend", "ideal").run(program, cluster, {});
-    CHECK(measure(program, timeline, cluster).makespan.value == config::as_real(f.at("makespan")));
+    CHECK(measure(program, timeline, cluster).makespan.value == f["makespan"].get<double>());
     ++count;
   }
   CHECK(count >= 11);
 }
 
 TEST_CASE("buffer sizes equal those in the prototype's strategy files") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
-  const config::Value tree = yaml(folder + "/graphpipe/flexflow_pr308_strategies.yaml");
+  const ParsedJson data = test::reference_json("graph_schedules.json");
   int count = 0;
-  for (const config::Value& strategy : tree.at("strategies").items) {
-    CAPTURE(strategy.at("file").text);
+  for (const ParsedJson& strategy : data["strategies"]) {
+    const std::string file = strategy["file"];
+    CAPTURE(file);
     std::vector<int> sizes, buffers, groups;
-    for (const config::Value& stage : strategy.at("stages").items) {
-      const std::vector<int> numbers = ints(stage);  // micro-batch, buffer, group, devices
-      sizes.push_back(numbers[0]), buffers.push_back(numbers[1]), groups.push_back(numbers[2]);
-    }
+    for (const ParsedJson& stage : strategy["stages"])  // micro-batch, buffer, group, devices
+      sizes.push_back(stage[0]), buffers.push_back(stage[1]), groups.push_back(stage[2]);
     Plan plan = plan_of(sizes, groups, 1024);
-    if (strategy.at("file").text.ends_with("partition-ns.txt")) {  // branches 1 to 4 into 0, and that into 5
+    if (file.ends_with("partition-ns.txt")) {  // branches 1 to 4 into 0, and that into 5
       plan.edges.clear();
       for (int s = 1; s <= 4; ++s) plan.edges.push_back({StageId{s}, StageId{0}, {}});
       plan.edges.push_back({StageId{0}, StageId{5}, {}});

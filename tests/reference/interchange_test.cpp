@@ -3,28 +3,27 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 
-#include "sim/core/file.hpp"
 #include "sim/schedule_file/check_file.hpp"
 #include "sim/schedule_file/checks.hpp"
+#include "tests/reference/schedules.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/road.hpp"
 #include "tests/support/schedules.hpp"
 
 using namespace stagecraft;
-using ParsedJson = nlohmann::json;
+using test::ParsedJson;
 
 namespace {
 
-std::string text_of(const std::string& folder, const std::string& name) {
-  return read_file(folder + "/schedules/" + name);
+CheckedFile checked_file(const ParsedJson& entry) {
+  CheckedFile file = check_file(test::csv_of(entry), entry["name"], {.slices = entry["slices"]});
+  REQUIRE(file.good());
+  return file;
 }
-ParsedJson json_of(const std::string& folder, const std::string& name) {
-  return ParsedJson::parse(text_of(folder, name));
-}
+
+ActionTable lowered(const CheckedFile& f) { return lower_for_torch(f.compute.schedule, f.plan, TorchVersion::V2_11); }
 
 /// Orders that passed, and orders that were tried.
 struct Count {
@@ -73,6 +72,17 @@ struct Mutation {
   int rank;
   ActionTable table;
 };
+
+/// Compares each rank's number of actions and digest with ours.
+void check_digests(const std::string& text, const std::vector<std::string>& theirs) {
+  const std::vector<std::string> rows = split(text, '\n');
+  REQUIRE(rows.size() == theirs.size() + 1);
+  for (std::size_t r = 0; r < theirs.size(); ++r) {
+    const std::string ours =
+        fmt::format("{} {}", std::count(rows[r].begin(), rows[r].end(), ',') + 1, test::digest(rows[r]));
+    CHECK_MESSAGE(ours == theirs[r], "rank ", r, ", our actions: ", rows[r]);
+  }
+}
 
 bool is(const Action& a, ActionKind kind) { return a.kind == kind; }
 
@@ -135,31 +145,28 @@ std::vector<Mutation> mutations_of(const ActionTable& good, const Plan& plan) {
 }  // namespace
 
 TEST_CASE("every file reads back as written, and our lowering equals PyTorch's, action by action") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
   int compute_only = 0, lowered = 0;
-  const ParsedJson index = json_of(folder, "index.json");
-  for (const ParsedJson& entry : index["entries"]) {
-    const std::string name = entry["file"];
+  const ParsedJson data = test::reference_json("schedules.json");
+  for (const ParsedJson& entry : data["schedules"]) {
+    const std::string name = entry["name"];
     CAPTURE(name);
-    const CheckedFile f = check_file(text_of(folder, name), name, {.slices = entry["seq_slices"]});
-    REQUIRE(f.good());
+    const CheckedFile f = checked_file(entry);
     std::vector<CellProblem> cells;
     CHECK(read_csv(to_csv(f.csv.actions), name, {}, cells).actions == f.csv.actions);
     ++compute_only;
-    const bool loadable = entry["torch_loadable"];
-    const bool refused = !why_not_torch(f.csv.actions, f.plan, entry["seq_slices"], TorchVersion::V2_11).empty();
+    const bool loadable = entry["torch"];
+    const bool refused = !why_not_torch(f.csv.actions, f.plan, entry["slices"], TorchVersion::V2_11).empty();
     CHECK(refused == !loadable);
-    if (!entry.contains("comms_file")) continue;
-    const std::string comms_name = entry["comms_file"], text = text_of(folder, comms_name);
-    CHECK(to_csv(lower_for_torch(f.compute.schedule, f.plan, TorchVersion::V2_11)) == text);
-    const CheckedFile comms = check_file(text, comms_name, {.torch = TorchVersion::V2_11});
+    if (!entry.contains("lowered")) continue;
+    const std::string text = to_csv(::lowered(f));
+    check_digests(text, entry["lowered"]);
+    const CheckedFile comms = check_file(text, name, {.torch = TorchVersion::V2_11});
     REQUIRE(comms.good());
     CHECK(to_csv(comms.csv.actions) == text);
     CHECK(comms.compute.schedule == f.compute.schedule);
     const bool overlaps = text.find("OVERLAP") != std::string::npos;
     const std::string old = to_csv(lower_for_torch(f.compute.schedule, f.plan, TorchVersion::V2_8));
-    CHECK(check_file(old, comms_name, {.torch = TorchVersion::V2_8}).good() == !overlaps);
+    CHECK(check_file(old, name, {.torch = TorchVersion::V2_8}).good() == !overlaps);
     ++lowered;
   }
   MESSAGE(compute_only << " compute-only files and " << lowered << " lowered ones");
@@ -168,19 +175,16 @@ TEST_CASE("every file reads back as written, and our lowering equals PyTorch's, 
 }
 
 TEST_CASE("peaks of stashed activations equal the reference's, freed at I or at W") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
   int compared = 0;
-  const ParsedJson index = json_of(folder, "index.json");
-  for (const ParsedJson& entry : index["entries"]) {
-    const std::string name = entry["file"];
+  const ParsedJson data = test::reference_json("schedules.json");
+  for (const ParsedJson& entry : data["schedules"]) {
+    const std::string name = entry["name"];
     CAPTURE(name);
-    const CheckedFile f = check_file(text_of(folder, name), name, {});
-    REQUIRE(f.good());
+    const CheckedFile f = checked_file(entry);
     for (const double share : {0.0, 0.5}) {
       const StashModel model{.freed_at_input = share};
       const auto peaks = stash_peaks(f.csv.actions, f.plan, model);
-      const ParsedJson& expected = entry[share == 0 ? "peak_act_chunks_alpha0" : "peak_act_chunks_alpha0.5"];
+      const ParsedJson& expected = entry[share == 0 ? "peaks" : "peaks_half_freed"];
       for (std::size_t r = 0; r < peaks.size(); ++r) CHECK(peaks[r].size == expected[r].get<double>());
       double most = 0;
       for (const StashPeak& p : peaks) most = std::max(most, p.size);
@@ -203,49 +207,39 @@ TEST_CASE("peaks of stashed activations equal the reference's, freed at I or at 
 // batches reached across weight gradients, all eight would pass, and nine other cells would be wrong.
 // They may have been counted over other sizes, as the next test supposes.
 TEST_CASE("the published matrix of deadlocks comes out under the same models of streams") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
   Matrix ours;
-  const ParsedJson index = json_of(folder, "index.json");
-  for (const ParsedJson& entry : index["entries"]) {
-    const std::string name = entry["file"];
-    const CheckedFile f = check_file(text_of(folder, name), name, {});
-    REQUIRE(f.good());
-    auto& row = ours[entry["name"]];
+  const ParsedJson data = test::reference_json("schedules.json");
+  for (const ParsedJson& entry : data["schedules"]) {
+    const std::string name = entry["name"];
+    const CheckedFile f = checked_file(entry);
+    auto& row = ours[entry["family"]];
     const auto placed = [&](CommsPlacement p) { return add_comms(f.compute.schedule, f.plan, p); };
     simulate("jit", placed(CommsPlacement::JustInTime), f.plan, row);
     simulate("prefetch1", placed(CommsPlacement::Prefetch), f.plan, row);
-    if (!entry.contains("comms_file")) continue;
-    std::vector<CellProblem> cells;
-    simulate("lowered", read_csv(text_of(folder, entry["comms_file"]), name, {}, cells).actions, f.plan, row);
+    if (entry.contains("lowered")) simulate("lowered", lowered(f), f.plan, row);
   }
-  const bool other_sizes = !std::filesystem::exists(folder + "/schedules/zb_auto_1.5p_p8_v1_m24.csv");
   int cells = 0, exact = 0, decided = 0;
-  const ParsedJson published = json_of(folder, "published/nccl_results.json");
-  for (const auto& row : published.items())
-    for (const auto& cell : row.value().items()) {
-      const std::string family = row.key(), key = cell.key();
-      const ParsedJson& counts = cell.value();
-      CAPTURE(family);
-      CAPTURE(key);
-      const int passed = counts[0], tried = counts[1];
-      const Count count = ours[family][key];
-      CAPTURE(count.passed);
-      CAPTURE(count.tried);
-      REQUIRE(count.tried > 0);
-      if (other_sizes && family == "zb_auto_1.5p" && (key == "jit/single/fused" || key == "jit/pair/fused")) {
-        CHECK(count.passed == 6);
-        CHECK(passed == 5);
-      } else if (count.tried <= tried) {
-        CHECK(count.passed <= passed);
-        CHECK(count.tried - count.passed <= tried - passed);
-      } else {
-        CHECK(count.passed >= passed);
-      }
-      ++cells;
-      exact += count.tried == tried && count.passed == passed ? 1 : 0;
-      decided += count.tried <= tried && (count.tried == tried || passed == 0 || passed == tried) ? 1 : 0;
+  for (const test::ReferenceRow& cell : test::reference_rows("deadlocks.csv")) {
+    const std::string family = cell.text("family"), key = cell.text("variant");
+    CAPTURE(cell.line);
+    const int passed = cell.integer("passed"), tried = cell.integer("tried");
+    const Count count = ours[family][key];
+    CAPTURE(count.passed);
+    CAPTURE(count.tried);
+    REQUIRE(count.tried > 0);
+    if (family == "zb_auto_1.5p" && (key == "jit/single/fused" || key == "jit/pair/fused")) {
+      CHECK(count.passed == 6);
+      CHECK(passed == 5);
+    } else if (count.tried <= tried) {
+      CHECK(count.passed <= passed);
+      CHECK(count.tried - count.passed <= tried - passed);
+    } else {
+      CHECK(count.passed >= passed);
     }
+    ++cells;
+    exact += count.tried == tried && count.passed == passed ? 1 : 0;
+    decided += count.tried <= tried && (count.tried == tried || passed == 0 || passed == tried) ? 1 : 0;
+  }
   MESSAGE(cells << " cells, " << exact << " of complete families and equal, " << decided << " with one possible value");
   CHECK(cells >= 531);
   CHECK(exact >= 172);
@@ -256,9 +250,6 @@ TEST_CASE("the published matrix of deadlocks comes out under the same models of 
 // 8 ranks and 24 micro-batches, a size that zb_light_H1 has, in place of 16, every cell of the three families is the
 // published one. Other long runs of micro-batches in its place, as 16 ranks and 64, would do as well.
 TEST_CASE("there are sizes with which all of the published matrix of the automatic schedules comes out") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
-  const ParsedJson published = json_of(folder, "published/nccl_results.json");
   const std::pair<int, int> sizes[] = {{2, 4}, {4, 4}, {4, 8}, {4, 12}, {8, 8}, {8, 24}, {8, 32}, {16, 32}};
   int cells = 0;
   const std::pair<std::string, std::string> families[] = {
@@ -272,10 +263,11 @@ TEST_CASE("there are sizes with which all of the published matrix of the automat
       simulate("prefetch1", add_comms(order.schedule, order.plan, CommsPlacement::Prefetch), order.plan, row);
       simulate("lowered", lower_for_torch(order.schedule, order.plan, TorchVersion::V2_11), order.plan, row);
     }
-    for (const auto& cell : published[entry.first].items()) {
-      CAPTURE(cell.key());
-      CHECK(row[cell.key()].passed == cell.value()[0].get<int>());
-      CHECK(row[cell.key()].tried == cell.value()[1].get<int>());
+    for (const test::ReferenceRow& cell : test::reference_rows("deadlocks.csv")) {
+      if (cell.text("family") != entry.first) continue;
+      CAPTURE(cell.line);
+      CHECK(row[cell.text("variant")].passed == cell.integer("passed"));
+      CHECK(row[cell.text("variant")].tried == cell.integer("tried"));
       ++cells;
     }
   }
@@ -283,26 +275,24 @@ TEST_CASE("there are sizes with which all of the published matrix of the automat
 }
 
 TEST_CASE("DualPipe's batches pass as batches, and block as single messages") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
+  const ParsedJson data = test::reference_json("schedules.json"),
+                   all_batches = test::reference_json("dualpipe_batches.json");
   for (const std::string name : {"DualPipe_p4_v2_m8", "DualPipe_p8_v2_m20"}) {
     CAPTURE(name);
-    const CheckedFile f = check_file(text_of(folder, name + ".csv"), name, {});
-    REQUIRE(f.good());
-    const ParsedJson batches = json_of(folder, name + "_p2p_batches.json");
-    const std::map<std::string, ActionKind> kinds = {{"SEND_F", ActionKind::SendForward},
-                                                     {"RECV_F", ActionKind::ReceiveForward},
-                                                     {"SEND_B", ActionKind::SendBackward},
-                                                     {"RECV_B", ActionKind::ReceiveBackward}};
+    const CheckedFile f = checked_file(*std::find_if(data["schedules"].begin(), data["schedules"].end(),
+                                                     [&](const ParsedJson& entry) { return entry["name"] == name; }));
+    const ParsedJson& batches = all_batches[name];
     ActionTable batched;
     for (std::size_t r = 0; r < f.csv.actions.ranks.size(); ++r) {
       auto& row = batched.ranks.emplace_back();
       const auto& ops = f.csv.actions.ranks[r];
       std::size_t next = 0;
       const auto messages_before = [&](int cell) {
-        for (; next < batches[r].size() && batches[r][next]["before_op"] == cell; ++next) {
-          for (const ParsedJson& op : batches[r][next]["ops"])
-            row.push_back({kinds.at(op[0]), true, StageId{op[1].get<int>()}, op[2]});
+        for (; next < batches[r].size() && batches[r][next][0] == cell; ++next) {
+          for (const std::string& message : split(batches[r][next][1].get<std::string>(), ',')) {
+            row.push_back(parse_action(message).value());
+            row.back().fused = true;
+          }
           row.back().fused = false;
         }
       };
@@ -325,41 +315,14 @@ TEST_CASE("DualPipe's batches pass as batches, and block as single messages") {
   }
 }
 
-TEST_CASE("bad files are refused with their code, also those that PyTorch's own checks accept") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
-  const std::map<std::string, std::pair<const char*, int>> expected = {
-      {"invalid/W_before_I.csv", {"local-order", 3}},
-      {"invalid/deadlock_cycle.csv", {"cycle", 4}},
-      {"invalid/dup_B.csv", {"duplicate", 2}},
-      {"invalid/missing_B.csv", {"missing", 2}},
-      {"invalid/stage_on_two_ranks.csv", {"wrong-rank", 2}},
-      {"invalid/torch280_1F1B_ir_p4_m4.csv", {"chain", 2}}};
-  int files = 0;
-  const ParsedJson index = json_of(folder, "index.json");
-  for (const ParsedJson& entry : index["invalid"]) {
-    const std::string name = entry["file"];
-    CAPTURE(name);
-    const CheckedFile f = check_file(text_of(folder, name), name, {});
-    REQUIRE_FALSE(f.problems.empty());
-    ++files;
-    if (expected.count(name) == 0) continue;
-    CHECK(f.problems.front().code == expected.at(name).first);
-    CHECK(f.problems.front().level == expected.at(name).second);
-  }
-  CHECK(files >= 6);
-}
-
 TEST_CASE("a good file with one broken action is refused with the right code and rank") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
   std::map<std::string, int> found;
   int broken = 0;
-  const ParsedJson index = json_of(folder, "index.json");
-  for (const ParsedJson& entry : index["entries"]) {
-    if (!entry.contains("comms_file")) continue;
-    const std::string name = entry["comms_file"];
-    const CheckedFile good = check_file(text_of(folder, name), name, {.torch = TorchVersion::V2_11});
+  const ParsedJson data = test::reference_json("schedules.json");
+  for (const ParsedJson& entry : data["schedules"]) {
+    if (!entry.contains("lowered")) continue;
+    const std::string name = entry["name"];
+    const CheckedFile good = check_file(to_csv(lowered(checked_file(entry))), name, {.torch = TorchVersion::V2_11});
     REQUIRE(good.good());
     for (const Mutation& m : mutations_of(good.csv.actions, good.plan)) {
       CAPTURE(name);

@@ -5,17 +5,16 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
-#include "sim/core/file.hpp"
 #include "sim/schedule_file/csv.hpp"
+#include "tests/reference/schedules.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/road.hpp"
 #include "tests/support/schedules.hpp"
 
 using namespace stagecraft;
-using ParsedJson = nlohmann::json;
+using test::ParsedJson;
 
 namespace {
 
@@ -63,26 +62,27 @@ const std::map<std::string, Family> kFamilies{
     {"torchtest_Unbalanced", {"synthesised", "{split: false, effort: 0.001}"}},
 };
 
-/// The number after a letter in a file name: 3 for "g" in "..._m8_g3.csv".
-int suffix(const std::string& file, const std::string& letter, int fallback) {
-  const auto at = file.rfind("_" + letter);
-  return at == std::string::npos ? fallback : std::atoi(file.c_str() + at + 1 + letter.size());
+/// The number after a letter in a name: 3 for "g" in "..._m8_g3".
+int suffix(const std::string& name, const std::string& letter, int fallback) {
+  const auto at = name.rfind("_" + letter);
+  return at == std::string::npos ? fallback : std::atoi(name.c_str() + at + 1 + letter.size());
 }
 
-std::string options_of(const Family& family, const std::string& name, const ParsedJson& entry) {
-  const std::string file = entry["file"];
-  if (name == "megatron_interleaved") return "{group: " + std::to_string(suffix(file, "g", entry["p"])) + "}";
-  if (name == "zb_group_interleaved") return "{group: " + std::to_string(suffix(file, "g", 0)) + "}";
-  if (name == "zb_seq1f1b") return "{slices: " + std::to_string(entry["seq_slices"].get<int>()) + "}";
-  if (name == "zb_v_adaptive")
-    return fmt::format("{{memory: {}}}", entry["mem_limit_chunks"].get<double>() / (2 * entry["p"].get<double>()));
+std::string options_of(const Family& family, const ParsedJson& entry) {
+  const std::string name = entry["name"];
+  const std::string theirs = entry["family"];
+  if (theirs == "megatron_interleaved") return "{group: " + std::to_string(suffix(name, "g", entry["p"])) + "}";
+  if (theirs == "zb_group_interleaved") return "{group: " + std::to_string(suffix(name, "g", 0)) + "}";
+  if (theirs == "zb_seq1f1b") return "{slices: " + std::to_string(entry["slices"].get<int>()) + "}";
+  if (theirs == "zb_v_adaptive")
+    return fmt::format("{{memory: {}}}", entry["limit"].get<double>() / (2 * entry["p"].get<double>()));
   return family.options;
 }
 
 /// Costs that the automatic schedules were made for, per stage if the file gives them; other schedules ignore costs.
 StageCosts costs_of(const Plan& plan, const ParsedJson& entry) {
   StageCosts costs;
-  const ParsedJson used = entry.value("costs_used", ParsedJson{});
+  const ParsedJson used = entry.value("costs", ParsedJson{});
   for (int s = 0; s < plan.stage_count(); ++s) {
     StageCost cost = test::times(1, 2);
     cost.input_gradient = cost.weight_gradient = Seconds{1};
@@ -96,11 +96,10 @@ StageCosts costs_of(const Plan& plan, const ParsedJson& entry) {
   return costs;
 }
 
-/// A plan with the file's own placement, which none of ours equals.
-Plan placed_as(const ParsedJson& stage_to_rank, int ranks, int micro_batches) {
-  Plan plan = chain_plan(static_cast<int>(stage_to_rank.size()), ranks, micro_batches);
-  for (int s = 0; s < plan.stage_count(); ++s)
-    plan.stages[StageId{s}].place_on({DeviceId{stage_to_rank[std::to_string(s)].get<int>()}});
+/// A plan with the entry's own placement, which none of ours equals.
+Plan placed_as(const std::vector<int>& rank_of_stage, int ranks, int micro_batches) {
+  Plan plan = chain_plan(static_cast<int>(rank_of_stage.size()), ranks, micro_batches);
+  for (int s = 0; s < plan.stage_count(); ++s) plan.stages[StageId{s}].place_on({DeviceId{rank_of_stage[s]}});
   return plan;
 }
 
@@ -108,15 +107,15 @@ Schedule ours_of(const Family& family, const std::string& name, const ParsedJson
   const int p = entry["p"], v = entry["v"], m = entry["m"];
   const char* called = name == "torch_InterleavedZeroBubble" && v == 1 ? "zb-h1" : family.ours;
   const ScheduleDef& def = get_from(schedules::all(), "schedule", called);
-  Plan plan = name == "torchtest_Unbalanced" ? placed_as(entry["stage_to_rank"], p, m) : plan_for(def, p, v, m);
+  Plan plan = name == "torchtest_Unbalanced" ? placed_as(entry["ranks"], p, m) : plan_for(def, p, v, m);
   for (Stage& stage : plan.stages)
     stage.shape.recomputation = family.recompute ? Recomputation::Full : Recomputation::None;
-  const std::string text = options_of(family, name, entry);
+  const std::string text = options_of(family, entry);
   config::Value options;
   if (!text.empty()) options = test::checked(text, *def.fields);
   const StageCosts costs = costs_of(plan, entry);
   const Cluster cluster =
-      test::delay_cluster(p, name == "zb_auto_measured_het" ? entry["costs_used"]["comm"].get<double>() : 0);
+      test::delay_cluster(p, name == "zb_auto_measured_het" ? entry["costs"]["comm"].get<double>() : 0);
   Schedule made = build_schedule(def, {.plan = plan,
                                        .costs = costs,
                                        .options = read_options(def, text.empty() ? nullptr : &options),
@@ -133,12 +132,10 @@ Schedule ours_of(const Family& family, const std::string& name, const ParsedJson
 const std::set<std::string> kWithout{"torchtest_WithW", "zb_ILP", "zb_ILP_het"};
 
 TEST_CASE("every order of our generators equals the reference's, op by op") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
-  const ParsedJson index = ParsedJson::parse(read_file(folder + "/schedules/index.json"));
+  const ParsedJson data = test::reference_json("schedules.json");
   std::map<std::string, int> same, without;
-  for (const ParsedJson& entry : index["entries"]) {
-    const std::string name = entry["name"], file = entry["file"];
+  for (const ParsedJson& entry : data["schedules"]) {
+    const std::string name = entry["family"], file = entry["name"];
     const auto family = kFamilies.find(name);
     if (family == kFamilies.end()) {
       ++without[name];
@@ -146,7 +143,7 @@ TEST_CASE("every order of our generators equals the reference's, op by op") {
     }
     CAPTURE(file);
     const Schedule ours = ours_of(family->second, name, entry);
-    const Schedule theirs = parse_schedule_csv(read_file(folder + "/schedules/" + file), file).schedule;
+    const Schedule theirs = parse_schedule_csv(test::csv_of(entry), file).schedule;
     CHECK_MESSAGE(ours == theirs, "\nours\n", to_csv(ours), "theirs\n", to_csv(theirs));
     same[name] += ours == theirs;
   }

@@ -2,16 +2,13 @@
 
 #include <doctest/doctest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "backends/backend.hpp"
-#include "sim/core/file.hpp"
 #include "sim/report/report.hpp"
-#include "tests/support/checked.hpp"
+#include "tests/reference/schedules.hpp"
 #include "tests/support/road.hpp"
 
 using namespace stagecraft;
-using ParsedJson = nlohmann::json;
+using test::ParsedJson;
 
 namespace {
 
@@ -36,11 +33,21 @@ Case case_of(const ParsedJson& vector) {
   return {def(name == "gpipe" ? "gpipe" : "1f1b"), chain_plan(depth, depth, vector["microbatches"]), 1, {}};
 }
 
-std::string theirs(const ParsedJson& worker) {
-  std::string text;
-  for (const ParsedJson& op : worker["ops"]) text += op[0].get<std::string>() + std::to_string(op[1].get<int>()) + " ";
-  return text;
-}
+/// The ops of a worker: "F1@0 " is a forward of micro-batch 1 with weight version 0, which is not said where a flush
+/// leaves only one; "U2 " is an update that makes version 2.
+struct Worker {
+  int stage, replica, stashed;
+  std::string ops;            ///< Without versions.
+  std::vector<int> versions;  ///< Weight version of each op but updates.
+
+  explicit Worker(const ParsedJson& row) : stage(row[0]), replica(row[1]), stashed(row[2]) {
+    for (const std::string& op : split(row[3].get<std::string>(), ' ')) {
+      const std::size_t at = op.find('@');
+      ops += op.substr(0, at) + " ";
+      if (op.front() != 'U') versions.push_back(at == op.npos ? 0 : std::stoi(op.substr(at + 1)));
+    }
+  }
+};
 
 /// The released runtime sends the j-th micro-batch of replica q to replica (j + q) mod r; we send micro-batch m to m
 /// mod r. Both are equal unless two consecutive stages are replicated.
@@ -55,9 +62,7 @@ bool routes_alike(const ParsedJson& vector) {
 }  // namespace
 
 TEST_CASE("order, weight versions and in-flight counts of every worker equal PipeDream's runtime") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
-  const ParsedJson file = ParsedJson::parse(read_file(folder + "/msr/schedule_vectors.json"));
+  const ParsedJson file = test::reference_json("pipedream_orders.json");
   int workers = 0, routed_otherwise = 0, spans = 0;
   for (const ParsedJson& vector : file["vectors"]) {
     CAPTURE(vector["schedule"].get<std::string>());
@@ -71,38 +76,36 @@ TEST_CASE("order, weight versions and in-flight counts of every worker equal Pip
     CHECK(validate(schedule, c.plan, {.iterations = c.iterations}).empty());
     const WeightReads reads(schedule, c.plan, test::policy(c.def->weights));
     const bool alike = routes_alike(vector);
-    for (const ParsedJson& worker : vector["workers"]) {
-      const Stage& stage = c.plan.stage(StageId{worker["stage"].get<int>()});
-      const int replica = worker.contains("replica") ? worker["replica"].get<int>() : 0;
-      const DeviceId device = stage.devices()[replica];
+    for (const ParsedJson& row : vector["workers"]) {
+      const Worker worker(row);
+      const DeviceId device = c.plan.stage(StageId{worker.stage}).devices()[worker.replica];
       std::string ours;
-      std::vector<int> versions, expected;
+      std::vector<int> versions;
       const auto& ops = schedule.row(DeviceId{device});
       for (std::size_t i = 0; i < ops.size(); ++i) {
         const int version = reads.at(device, i).version;
         ours += letter(ops[i].kind) + std::to_string(ops[i].kind == OpKind::Update ? version : ops[i].micro) + " ";
         if (ops[i].kind != OpKind::Update) versions.push_back(version);
       }
-      for (const ParsedJson& op : worker["ops"])
-        if (op[0] != "U") expected.push_back(op.size() > 2 ? op[2].get<int>() : 0);  // None with a flush.
-      if (alike || worker["stage"] == 0) CHECK(ours == theirs(worker));
-      routed_otherwise += !alike && worker["stage"] != 0;
-      CHECK(versions == expected);
-      if (worker.contains("weight_versions_stashed"))
-        CHECK(reads.needs(StageId{worker["stage"].get<int>()}, replica).buffers == worker["weight_versions_stashed"]);
+      if (alike || worker.stage == 0) CHECK(ours == worker.ops);
+      routed_otherwise += !alike && worker.stage != 0;
+      CHECK(versions == worker.versions);
+      if (worker.stashed > 0) CHECK(reads.needs(StageId{worker.stage}, worker.replica).buffers == worker.stashed);
       ++workers;
     }
-    if (!vector.contains("makespan_zero_comm")) continue;
-    for (const auto& [costs_name, seconds] : vector["makespan_zero_comm"].items()) {
+    if (!vector.contains("makespans")) continue;
+    const auto makespans = vector["makespans"].get<std::vector<double>>();
+    REQUIRE(makespans.size() == 3);  // Forward and backward of 1 and 2; 1 and 1; s + 1 and 2 s + 2 in stage s.
+    for (std::size_t k = 0; k < makespans.size(); ++k) {
       StageCosts own;
       for (int s = 0; s < c.plan.stage_count(); ++s) {
-        const double forward = costs_name == "F=s+1,B=2(s+1)" ? s + 1 : 1;
-        own.add({test::times(forward, costs_name == "F=1,B=1" ? forward : 2 * forward)});
+        const double forward = k == 2 ? s + 1 : 1;
+        own.add({test::times(forward, k == 1 ? forward : 2 * forward)});
       }
       const Program program = test::lowered(schedule, c.plan, own, test::pure_delays(c.iterations), c.def->weights);
       const Cluster cluster = test::delay_cluster(program.devices, 0);
       const Timeline timeline = get_from(backends::all(), "backend", "ideal").run(program, cluster, {});
-      CHECK(*std::max_element(timeline.end.begin(), timeline.end.end()) == doctest::Approx(seconds.get<double>()));
+      CHECK(*std::max_element(timeline.end.begin(), timeline.end.end()) == doctest::Approx(makespans[k]));
       ++spans;
     }
   }

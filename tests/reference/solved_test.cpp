@@ -3,18 +3,17 @@
 #include <doctest/doctest.h>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include "sim/core/file.hpp"
 #include "sim/report/report.hpp"
 #include "sim/schedule/validate.hpp"
 #include "sim/schedule_file/csv.hpp"
+#include "tests/reference/schedules.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/ideal.hpp"
 #include "tests/support/road.hpp"
 
 using namespace stagecraft;
-using ParsedJson = nlohmann::json;
+using test::ParsedJson;
 
 namespace {
 
@@ -108,46 +107,60 @@ int equal_neighbours(const Schedule& order, const Plan& plan, const StageCosts& 
 
 std::string memory(double limit, int ranks) { return "{memory: " + std::to_string(limit / (2.0 * ranks)) + "}"; }
 
-ParsedJson index_of(const std::string& folder) {
-  return ParsedJson::parse(read_file(folder + "/schedules/index.json"));
+/// The schedules of one family.
+std::vector<ParsedJson> family(std::string_view name) {
+  ParsedJson data = test::reference_json("schedules.json");
+  std::vector<ParsedJson> entries;
+  for (ParsedJson& entry : data["schedules"])
+    if (entry["family"] == name) entries.push_back(std::move(entry));
+  return entries;
+}
+
+/// A point of the integer program: equal stages under a memory limit.
+struct Point {
+  Plan plan;
+  StageCosts costs;
+  double message, memory, optimum;
+};
+
+std::vector<Point> integer_program() {
+  std::vector<Point> points;
+  for (const test::ReferenceRow& row : test::reference_rows("integer_program.csv")) {
+    const Plan plan = chain_plan(row.integer("p"), row.integer("p"), row.integer("m"));
+    const StageCost cost = times(row.number("forward"), row.number("input_gradient"), row.number("weight_gradient"));
+    points.push_back(
+        {plan, uniform_costs(plan, cost), row.number("message"), row.number("memory"), row.number("optimum")});
+  }
+  return points;
 }
 
 }  // namespace
 
 TEST_CASE("uniform costs: our span is the optimum of the integer program in 10 of 10 points") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
-  int points = 0;
-  for (const ParsedJson& point : ParsedJson::parse(read_file(folder + "/schedules/published/ilp_results.json"))) {
-    const ParsedJson& pt = point["pt"];  // p, m, F, I, W, hop, memory with 2 for a forward
-    const int p = pt[0], m = pt[1];
-    CAPTURE(pt.dump());
-    const Plan plan = chain_plan(p, p, m);
-    const Made ours = made("zb-2p", memory(pt[6], p), plan, uniform_costs(plan, times(pt[2], pt[3], pt[4])), pt[5]);
-    CHECK(ours.span() == doctest::Approx(point["ilp"].get<double>()).epsilon(1e-12));
-    ++points;
+  const std::vector<Point> points = integer_program();
+  for (const Point& point : points) {
+    CAPTURE(point.optimum);
+    const std::string options = memory(point.memory, point.plan.device_count());
+    const Made ours = made("zb-2p", options, point.plan, point.costs, point.message);
+    CHECK(ours.span() == doctest::Approx(point.optimum).epsilon(1e-12));
   }
-  CHECK(points >= 10);
+  CHECK(points.size() >= 10);
 }
 
 TEST_CASE("unequal stages: our span is the published heuristic's, the optimum in 6 of these 12 points") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
   int points = 0, optimal = 0;
-  const ParsedJson index = index_of(folder);
-  for (const ParsedJson& entry : index["entries"]) {
-    if (entry["name"] != "zb_ILP_het") continue;
-    const std::string file = entry["file"];
+  for (const ParsedJson& entry : family("zb_ILP_het")) {
+    const std::string file = entry["name"];
     CAPTURE(file);
     const int p = entry["p"], m = entry["m"];
-    const ParsedJson &used = entry["costs_used"], &result = entry["measured_result"];
+    const ParsedJson &used = entry["costs"], &spans = entry["spans"];
     const Plan plan = chain_plan(p, p, m);
     const StageCosts costs = stage_costs(used, p);
     const double span = made("zb-2p", memory(used["limit"], p), plan, costs, used["comm"]).span();
-    CHECK(span <= result["heuristic_objective"].get<double>() + 1e-9);
-    CHECK(span >= result["ilp_objective"].get<double>() - 1e-9);
-    optimal += span <= result["ilp_objective"].get<double>() + 1e-9;
-    MESSAGE(file, ": ours ", span, ", optimum ", result["ilp_objective"].get<double>());
+    CHECK(span <= spans["heuristic"].get<double>() + 1e-9);
+    CHECK(span >= spans["optimum"].get<double>() - 1e-9);
+    optimal += span <= spans["optimum"].get<double>() + 1e-9;
+    MESSAGE(file, ": ours ", span, ", optimum ", spans["optimum"].get<double>());
     ++points;
   }
   CHECK(points >= 12);
@@ -155,38 +168,31 @@ TEST_CASE("unequal stages: our span is the published heuristic's, the optimum in
 }
 
 TEST_CASE("no order of the integer program is the only optimum") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
   int points = 0;
-  const ParsedJson index = index_of(folder);
-  for (const ParsedJson& entry : index["entries"]) {
-    if (entry["name"] != "zb_ILP" && entry["name"] != "zb_ILP_het") continue;
-    const std::string file = entry["file"];
-    CAPTURE(file);
-    const int p = entry["p"];
-    const ParsedJson& used = entry["costs_used"];
-    const Schedule order = parse_schedule_csv(read_file(folder + "/schedules/" + file), file).schedule;
-    const Plan plan = chain_plan(p, p, entry["m"]);
-    CHECK(equal_neighbours(order, plan, stage_costs(used, p), used["comm"], used["limit"]) == 2);
-    ++points;
-  }
+  for (const char* name : {"zb_ILP", "zb_ILP_het"})
+    for (const ParsedJson& entry : family(name)) {
+      const std::string file = entry["name"];
+      CAPTURE(file);
+      const int p = entry["p"];
+      const ParsedJson& used = entry["costs"];
+      const Schedule order = parse_schedule_csv(test::csv_of(entry), file).schedule;
+      const Plan plan = chain_plan(p, p, entry["m"]);
+      CHECK(equal_neighbours(order, plan, stage_costs(used, p), used["comm"], used["limit"]) == 2);
+      ++points;
+    }
   CHECK(points >= 18);
 }
 
 TEST_CASE("v-adaptive has the period and memory of the orders searched under a memory limit") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
   int points = 0;
-  const ParsedJson index = index_of(folder);
-  for (const ParsedJson& entry : index["entries"]) {
-    if (entry["name"] != "zb_v_adaptive") continue;
-    const std::string file = entry["file"];
+  for (const ParsedJson& entry : family("zb_v_adaptive")) {
+    const std::string file = entry["name"];
     CAPTURE(file);
-    const int p = entry["p"], limit = entry["mem_limit_chunks"];
+    const int p = entry["p"], limit = entry["limit"];
     const Plan plan = placed_plan(Placement::V, p, 2, entry["m"]);
     const Made ours = made("v-adaptive", memory(limit, p), plan, uniform_costs(plan, times(1, 1, 1)), 0, 4);
     const Report report = measure(ours.program, ours.timeline, ours.cluster);
-    CHECK(report.period.value == doctest::Approx(entry["metrics"]["unit_c0"]["steady_period_nosync"].get<double>()));
+    CHECK(report.period.value == doctest::Approx(entry["times"]["unit_c0"][3].get<double>()));
     for (const DeviceReport& d : report.devices) CHECK(d.memory.activations <= limit);
     ++points;
   }
@@ -194,13 +200,11 @@ TEST_CASE("v-adaptive has the period and memory of the orders searched under a m
 }
 
 TEST_CASE("measured stages: the order is no longer than the heuristic's, in no more memory") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
-  const ParsedJson index = index_of(folder);
-  for (const ParsedJson& entry : index["entries"]) {
-    if (entry["name"] != "zb_auto_measured_het") continue;
+  const std::vector<ParsedJson> entries = family("zb_auto_measured_het");
+  CHECK(entries.size() == 1);
+  for (const ParsedJson& entry : entries) {
     const int p = entry["p"], m = entry["m"];
-    const ParsedJson& used = entry["costs_used"];
+    const ParsedJson& used = entry["costs"];
     const Plan plan = chain_plan(p, p, m);
     StageCosts costs;
     double largest = 0;
@@ -211,37 +215,29 @@ TEST_CASE("measured stages: the order is no longer than the heuristic's, in no m
     }
     const double limit = used["limit"].get<double>() / largest * 2;  // ours has 2 for the largest forward
     const Made ours = made("zb-2p", memory(limit, p), plan, costs, used["comm"]);
-    CHECK(ours.span() <= entry["measured_result"]["span_max"].get<double>() + 1e-6);
+    CHECK(ours.span() <= entry["spans"]["longest"].get<double>() + 1e-6);
   }
 }
 
 TEST_CASE("the search is no longer than the integer program on all 22 points") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
   const auto period = [](const Plan& plan, const StageCosts& costs, double hop, double limit) {
     const std::string options = fmt::format("{{activations: {}, freed_at_input: 0.5, effort: 5}}", limit / 2);
     const Made ours = made("synthesised", options, plan, costs, hop, 6);
     return measure(ours.program, ours.timeline, ours.cluster).period.value;
   };
   int points = 0;
-  for (const ParsedJson& point : ParsedJson::parse(read_file(folder + "/schedules/published/ilp_results.json"))) {
-    const ParsedJson& pt = point["pt"];
-    const int p = pt[0], m = pt[1];
-    CAPTURE(pt.dump());
-    const Plan plan = chain_plan(p, p, m);
-    CHECK(period(plan, uniform_costs(plan, times(pt[2], pt[3], pt[4])), pt[5], pt[6]) <=
-          point["ilp"].get<double>() + 1e-9);
+  for (const Point& point : integer_program()) {
+    CAPTURE(point.optimum);
+    CHECK(period(point.plan, point.costs, point.message, point.memory) <= point.optimum + 1e-9);
     ++points;
   }
-  const ParsedJson index = index_of(folder);
-  for (const ParsedJson& entry : index["entries"]) {
-    if (entry["name"] != "zb_ILP_het") continue;
-    CAPTURE(entry["file"].get<std::string>());
+  for (const ParsedJson& entry : family("zb_ILP_het")) {
+    CAPTURE(entry["name"].get<std::string>());
     const int p = entry["p"], m = entry["m"];
-    const ParsedJson &used = entry["costs_used"], &result = entry["measured_result"];
+    const ParsedJson &used = entry["costs"], &spans = entry["spans"];
     const Plan plan = chain_plan(p, p, m);
     const StageCosts costs = stage_costs(used, p);
-    CHECK(period(plan, costs, used["comm"], used["limit"]) <= result["ilp_objective"].get<double>() + 1e-9);
+    CHECK(period(plan, costs, used["comm"], used["limit"]) <= spans["optimum"].get<double>() + 1e-9);
     ++points;
   }
   CHECK(points >= 22);

@@ -3,49 +3,23 @@
 
 #include <doctest/doctest.h>
 
-#include <array>
 #include <map>
 
-#include "sim/core/file.hpp"
-#include "tests/support/checked.hpp"
+#include "tests/support/reference.hpp"
 #include "tests/support/road.hpp"
 
 using namespace stagecraft;
 
 namespace {
 
-enum Column {
-  kDepth,
-  kEach,
-  kMicro,
-  kStage,
-  kForward,
-  kBackward,
-  kStaleness,
-  kPaperHorizon,
-  kExactHorizon,
-  kSpectrainForward,
-  kSpectrainBackward,
-  kVertical,
-  kTwoBw,
-  kColumns
-};
-using Row = std::array<int, kColumns>;
+using test::ReferenceRow;
 
-/// Rows by (D, T). An empty cell is -1: the file has 2BW for T = D alone.
-std::map<std::pair<int, int>, std::vector<Row>> golden(const std::string& file) {
-  std::map<std::pair<int, int>, std::vector<Row>> all;
-  const auto lines = split(read_file(file), '\n');
-  REQUIRE(trim(lines.front()) ==
-          "D,T,mb,stage,v_F,v_B,staleness,pipeoptim_s_paper,pipeoptim_s_exact,spectrain_sF,spectrain_sB,vsync_version,"
-          "2bw_version");
-  for (std::size_t i = 1; i < lines.size(); ++i) {
-    if (trim(lines[i]).empty()) continue;
-    const auto cells = split(std::string(trim(lines[i])), ',');
-    REQUIRE(cells.size() == kColumns);
-    Row row{};
-    for (std::size_t c = 0; c < cells.size(); ++c) row[c] = cells[c].empty() ? -1 : std::stoi(cells[c]);
-    all[{row[kDepth], row[kEach]}].push_back(row);
+/// Rows by the number of stages and of micro-batches for each update.
+std::map<std::pair<int, int>, std::vector<ReferenceRow>> versions() {
+  std::map<std::pair<int, int>, std::vector<ReferenceRow>> all;
+  for (ReferenceRow& row : test::reference_rows("weight_versions.csv")) {
+    const std::pair<int, int> key{row.integer("stages"), row.integer("each")};
+    all[key].push_back(std::move(row));
   }
   return all;
 }
@@ -61,12 +35,12 @@ class Reads {
         found_[{op.stage, op.kind, op.micro}] = reads.at(DeviceId{d}, i);
       }
   }
-  int version(const Row& row, OpKind kind) const { return at(row, kind).version; }
-  int horizon(const Row& row, OpKind kind) const { return std::max(0, at(row, kind).horizon); }
+  int version(const ReferenceRow& row, OpKind kind) const { return at(row, kind).version; }
+  int horizon(const ReferenceRow& row, OpKind kind) const { return std::max(0, at(row, kind).horizon); }
 
  private:
-  const WeightRead& at(const Row& row, OpKind kind) const {
-    return found_.at({StageId{row[kStage]}, kind, row[kMicro]});
+  const WeightRead& at(const ReferenceRow& row, OpKind kind) const {
+    return found_.at({StageId{row.integer("stage")}, kind, row.integer("micro_batch")});
   }
   std::map<std::tuple<StageId, OpKind, int>, WeightRead> found_;
 };
@@ -74,17 +48,15 @@ class Reads {
 }  // namespace
 
 TEST_CASE("versions and horizons of every policy equal the reference, cell by cell") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
   int rows = 0, cells = 0;
   const auto same = [&](int found, int expected) {
     CHECK(found == expected);
     ++cells;
   };
-  for (const auto& [key, list] : golden(folder + "/weights/golden_versions.csv")) {
+  for (const auto& [key, list] : versions()) {
     const int depth = key.first, each = key.second;
     int last = 0;
-    for (const Row& row : list) last = std::max(last, row[kMicro]);
+    for (const ReferenceRow& row : list) last = std::max(last, row.integer("micro_batch"));
     const int iterations = last / each + 1;
     const Plan plan = chain_plan(depth, depth, each);
     const Schedule schedule = test::build("pipedream", plan, iterations);
@@ -97,27 +69,24 @@ TEST_CASE("versions and horizons of every policy equal the reference, cell by ce
     else
       CHECK_THROWS_AS(test::build("2bw", plan, iterations), Infeasible);
     const Reads two_bw(schedule, plan, allowed ? "2bw" : "stash");
-    for (const Row& row : list) {
-      CAPTURE(depth);
-      CAPTURE(each);
-      CAPTURE(row[kMicro]);
-      CAPTURE(row[kStage]);
-      same(stash.version(row, OpKind::Forward), row[kForward]);
-      CHECK(stash.version(row, OpKind::Backward) == row[kForward]);
-      same(naive.version(row, OpKind::Backward), row[kBackward]);
-      same(naive.version(row, OpKind::Backward) - naive.version(row, OpKind::Forward), row[kStaleness]);
-      same(paper.horizon(row, OpKind::Forward), row[kPaperHorizon]);
-      same(exact.horizon(row, OpKind::Forward), row[kExactHorizon]);
-      same(spectrain.horizon(row, OpKind::Forward), row[kSpectrainForward]);
-      same(spectrain.horizon(row, OpKind::Backward), row[kSpectrainBackward]);
-      same(vertical.version(row, OpKind::Forward), row[kVertical]);
-      CHECK(vertical.version(row, OpKind::Backward) == row[kVertical]);
+    for (const ReferenceRow& row : list) {
+      CAPTURE(row.line);
+      same(stash.version(row, OpKind::Forward), row.integer("forward"));
+      CHECK(stash.version(row, OpKind::Backward) == row.integer("forward"));
+      same(naive.version(row, OpKind::Backward), row.integer("backward"));
+      same(naive.version(row, OpKind::Backward) - naive.version(row, OpKind::Forward), row.integer("staleness"));
+      same(paper.horizon(row, OpKind::Forward), row.integer("paper_horizon"));
+      same(exact.horizon(row, OpKind::Forward), row.integer("exact_horizon"));
+      same(spectrain.horizon(row, OpKind::Forward), row.integer("spectrain_forward"));
+      same(spectrain.horizon(row, OpKind::Backward), row.integer("spectrain_backward"));
+      same(vertical.version(row, OpKind::Forward), row.integer("vertical"));
+      CHECK(vertical.version(row, OpKind::Backward) == row.integer("vertical"));
       ++rows;
-      if (row[kTwoBw] < 0) continue;
+      if (row.text("two_bw").empty()) continue;  // 2BW needs as many micro-batches as stages.
       REQUIRE(allowed);
-      same(two_bw.version(row, OpKind::Forward), row[kTwoBw]);
-      CHECK(two_bw.version(row, OpKind::Backward) == row[kTwoBw]);
-      CHECK(row[kTwoBw] >= row[kBackward] - 1);  // one of two at the backward
+      same(two_bw.version(row, OpKind::Forward), row.integer("two_bw"));
+      CHECK(two_bw.version(row, OpKind::Backward) == row.integer("two_bw"));
+      CHECK(row.integer("two_bw") >= row.integer("backward") - 1);  // one of two at the backward
     }
   }
   CHECK(rows >= 160);
