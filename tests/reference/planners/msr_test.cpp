@@ -3,57 +3,23 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
-#include <fstream>
 #include <map>
 #include <unordered_set>
 
-#include "models/pipedream_graph.hpp"
-#include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "sim/plan/msr/pipedream.hpp"
 #include "sim/plan/msr/piper_file.hpp"
 #include "sim/plan/planner.hpp"
+#include "tests/reference/planners/inputs.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/planning.hpp"
+#include "tests/support/trials.hpp"
 
 using namespace stagecraft;
+using test::ReferenceRow;
 
 namespace {
-
-using Row = std::map<std::string, std::string>;
-
-/// Fields may stand in quotes, and then hold commas.
-std::vector<std::string> fields_of(const std::string& line) {
-  std::vector<std::string> fields{""};
-  bool quoted = false;
-  for (const char c : line) {
-    if (c == '"')
-      quoted = !quoted;
-    else if (c == ',' && !quoted)
-      fields.emplace_back();
-    else if (c != '\r')
-      fields.back() += c;
-  }
-  return fields;
-}
-
-std::vector<Row> rows_of(const std::string& file) {
-  const std::vector<std::string> lines = split(read_file(file), '\n');
-  const std::vector<std::string> names = fields_of(lines.front());
-  std::vector<Row> rows;
-  for (std::size_t l = 1; l < lines.size(); ++l) {
-    if (lines[l].empty()) continue;
-    const std::vector<std::string> fields = fields_of(lines[l]);
-    for (std::size_t f = 0; f < names.size(); ++f) {
-      if (f == 0) rows.emplace_back();
-      rows.back()[names[f]] = fields.at(f);
-    }
-  }
-  return rows;
-}
-
-bool is_there(const std::string& file) { return std::ifstream(file).good(); }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -63,8 +29,8 @@ constexpr int kMostCuts = 5000;
 constexpr double kGiB = 1 << 30;
 
 /// The states of the released optimizer, for one mini-batch of the profile scaled by `batch_scale`.
-msr::Workload workload(const std::string& file, double batch_scale) {
-  const ModelGraph model = read_pipedream_graph(read_file(file), file, 1);
+msr::Workload workload(const std::string& name, double batch_scale) {
+  const ModelGraph model = test::profile(name, 1);
   const Cluster cluster = test::bare_cluster(1);
   const CostTable costs(model, cluster);
   std::vector<msr::LayerAmounts> amounts = msr::amounts_of(costs, DeviceTypeId{0}, 1);
@@ -73,17 +39,15 @@ msr::Workload workload(const std::string& file, double batch_scale) {
   return msr::sum_up(amounts, graph, msr::cuts_after_first(graph, kMostCuts), msr::Crossing::Frontier);
 }
 
-msr::PipeDreamOptions options_of(const Row& row) {
+msr::PipeDreamOptions options_of(const ReferenceRow& row) {
   msr::PipeDreamOptions options;
-  const std::string machines = row.at("machines"), bandwidths = row.at("bw_Bps");
-  const char by = 'x', over = '/';
-  const std::vector<std::string> m = split(machines, by), b = split(bandwidths, over);
+  const std::vector<std::string> m = split(row.text("machines"), 'x'), b = split(row.text("bandwidths"), '/');
   for (std::size_t l = 0; l < m.size(); ++l)
     options.levels.push_back({std::stoi(m[l]), std::stod(b.at(l)), std::stoi(m[l])});
-  options.straight = row.at("straight") == "1";
-  options.fewer = row.at("use_fewer") == "1";
-  options.transfers = row.at("activation_comm").empty() ? 0 : 1 / std::stod(row.at("activation_comm"));
-  if (!row.at("mem_limit").empty()) options.memory = std::stod(row.at("mem_limit"));
+  options.straight = row.text("straight") == "1";
+  options.fewer = row.text("fewer") == "1";
+  options.transfers = row.text("transfers").empty() ? 0 : 1 / row.number("transfers");
+  if (!row.text("memory").empty()) options.memory = row.number("memory");
   return options;
 }
 
@@ -97,46 +61,41 @@ msr::FoundStage data_parallel(const msr::Workload& work, const msr::PipeDreamOpt
 }  // namespace
 
 TEST_CASE("pipedream: every bottleneck equals the released optimizer's") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
   int compared = 0, unfinished = 0;
-  for (const Row& row : rows_of(folder + "/msr/pipedream_optimizer_runs.csv")) {
-    const std::string file = folder + "/msr/profiles/" + row.at("model") + ".graph.txt";
-    if (!is_there(file)) continue;
-    const std::string name = row.at("model") + " " + row.at("setting") + (row.at("straight") == "1" ? " straight" : "");
-    CAPTURE(name);
-    CAPTURE(row.at("mem_limit"));
-    const msr::Workload work = workload(file, std::stod(row.at("batch_scale")));
-    if (!row.at("states").empty()) CHECK(work.cuts.count() - 1 == std::stoi(row.at("states")));
+  for (const ReferenceRow& row : test::reference_rows("pipedream_optimizer.csv")) {
+    const std::string name = row.text("model") + " " + row.text("setting");
+    CAPTURE(row.line);
+    const bool large =
+        row.text("cpu_seconds").empty() ? row.text("error") == "stopped after 200 s" : row.number("cpu_seconds") > 10;
+    if (large && !test::all_trials()) continue;
+    const msr::Workload work = workload(row.text("model"), row.number("batch_scale"));
+    if (!row.text("states").empty()) CHECK(work.cuts.count() - 1 == row.integer("states"));
     const auto start = std::chrono::steady_clock::now();
     const auto found = msr::search_pipedream(work, options_of(row));
     const double took = seconds_since(start);
     REQUIRE(found);
-    if (row.at("bottleneck_s").empty()) {  // It stopped with an error, or after 200 s.
+    if (row.text("seconds").empty()) {  // It stopped with an error, or after 200 s.
       if (took > 0.1)
-        MESSAGE(name, ": ", found->seconds, " s a mini-batch, found in ", took, " s; there ", row.at("error"));
+        MESSAGE(name, ": ", found->seconds, " s a mini-batch, found in ", took, " s; there ", row.text("error"));
       ++unfinished;
       continue;
     }
-    CHECK(found->seconds == doctest::Approx(std::stod(row.at("bottleneck_s"))).epsilon(1e-6));
+    CHECK(found->seconds == doctest::Approx(row.number("seconds")).epsilon(1e-6));
     ++compared;
     if (const msr::PipeDreamOptions options = options_of(row); options.levels.size() == 1)
       CHECK(msr::period_of(work, {data_parallel(work, options)}, options) ==
-            doctest::Approx(std::stod(row.at("dp_s"))).epsilon(1e-6));
-    const double theirs = std::stod(row.at("cpu_s"));
+            doctest::Approx(row.number("data_parallel_seconds")).epsilon(1e-6));
+    const double theirs = row.number("cpu_seconds");
     if (theirs < 10) continue;
     MESSAGE(name, ": ", took, " s, there ", theirs, " s of CPU: ", theirs / took, " times faster");
     CHECK(took < theirs);
   }
-  CHECK(compared >= 130);
-  CHECK(unfinished >= 10);
+  CHECK(compared >= (test::all_trials() ? 130 : 123));
+  CHECK(unfinished >= (test::all_trials() ? 10 : 8));
 }
 
 TEST_CASE("pipedream: VGG-16 on 4 machines is cut where the released runtime cuts it") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
-  const std::string file = folder + "/msr/profiles/vgg16.graph.txt";
-  const ModelGraph model = read_pipedream_graph(read_file(file), file, 128);
+  const ModelGraph model = test::profile("vgg16", 128);
   const PlannerDef& def = get_from(planners::all(), "planner", "pipedream");
   const Cluster cluster = test::star(4, 1e9, 0);
   const config::Value options = test::checked("{micro_batch_size: 128}", *def.fields);
@@ -153,10 +112,8 @@ TEST_CASE("pipedream: VGG-16 on 4 machines is cut where the released runtime cut
 }
 
 TEST_CASE("pipedream: choices equal those that Table 1 of the paper reports") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
   const auto gain = [&](const char* name, int machines, double bandwidth, bool straight) {
-    const msr::Workload work = workload(folder + "/msr/profiles/" + name + ".graph.txt", 1);
+    const msr::Workload work = workload(name, 1);
     msr::PipeDreamOptions options;
     options.levels = {{machines, bandwidth, machines}};
     options.straight = straight;
@@ -172,10 +129,7 @@ TEST_CASE("pipedream: choices equal those that Table 1 of the paper reports") {
 }
 
 TEST_CASE("pipedream: all cuts with real messages are never slower than the released code's") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
-  const std::string file = folder + "/msr/profiles/gnmt.graph.txt";
-  const ModelGraph model = read_pipedream_graph(read_file(file), file, 1);
+  const ModelGraph model = test::profile("gnmt", 1);
   const Digraph graph = msr::layer_graph(model);
   const Cluster cluster = test::bare_cluster(1);
   msr::PipeDreamOptions options;
@@ -227,24 +181,20 @@ void insert_layer(msr::PiperInput& input) {
 }  // namespace
 
 TEST_CASE("piper: every answer equals the released code's") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
-  const std::string file = folder + "/msr/piper_bert32a100.json";
-  const msr::PiperFile shipped = msr::read_piper(read_file(file), file);
+  const msr::PiperFile shipped = msr::read_piper(test::piper_text(), "piper_input.json");
   CHECK(shipped.warnings.empty());
   int compared = 0;
-  for (const Row& row : rows_of(folder + "/msr/piper_bert_runs.csv")) {
+  for (const ReferenceRow& row : test::reference_rows("piper_runs.csv")) {
+    if (row.number("cpu_seconds") > 1 && !test::all_trials()) continue;
     msr::PiperInput input = shipped.input;
-    for (int layers = 32; layers < std::stoi(row.at("layers")); ++layers) insert_layer(input);
-    input.devices = std::stoi(row.at("k"));
-    input.memory = std::stod(row.at("memGiB")) * kGiB;
+    for (int layers = 32; layers < row.integer("layers"); ++layers) insert_layer(input);
+    input.devices = row.integer("devices");
+    input.memory = row.number("memory_GiB") * kGiB;
     input.bandwidth = 25 * kGiB;
-    input.micro_batches = std::stoi(row.at("mbs"));
+    input.micro_batches = row.integer("micro_batches");
     const msr::Cuts cuts = msr::all_cuts(input.graph, kMostCuts);
-    CHECK(cuts.count() == std::stoi(row.at("ideals")));
-    CAPTURE(row.at("layers"));
-    CAPTURE(row.at("k"));
-    CAPTURE(row.at("memGiB"));
+    CHECK(cuts.count() == row.integer("cuts"));
+    CAPTURE(row.line);
     const auto start = std::chrono::steady_clock::now();
     const auto check = [&](const msr::PiperInput& question, const std::string& expected) {
       const auto found = msr::search_piper(question, cuts);
@@ -253,29 +203,26 @@ TEST_CASE("piper: every answer equals the released code's") {
       CHECK(found->seconds == doctest::Approx(std::stod(expected)).epsilon(1e-8));
       ++compared;
     };
-    check(input, row.at("tps"));
+    check(input, row.text("seconds"));
     if (input.devices >= 512)
-      MESSAGE(row.at("layers"), " layers, ", input.devices, " devices, ", row.at("memGiB"),
-              " GiB: ", seconds_since(start), " s, there ", row.at("cpu_s"), " s of CPU");
+      MESSAGE(row.text("layers"), " layers, ", input.devices, " devices, ", row.text("memory_GiB"),
+              " GiB: ", seconds_since(start), " s, there ", row.text("cpu_seconds"), " s of CPU");
     msr::PiperInput no_data = input, no_tensor = input, no_recompute = input;
     no_data.most_replicas = 1;
     for (msr::PiperLayer& layer : no_tensor.layers) layer.by_degree = {{1, layer.by_degree.at(1)}};
     for (msr::PiperLayer& layer : no_recompute.layers)
       for (auto& [degree, variants] : layer.by_degree) variants.resize(1);
-    check(no_data, row.at("noDP"));
-    check(no_tensor, row.at("noTP"));
-    check(no_recompute, row.at("noAR"));
+    check(no_data, row.text("without_data"));
+    check(no_tensor, row.text("without_tensor"));
+    check(no_recompute, row.text("without_recomputation"));
   }
-  CHECK(compared >= 60);
+  CHECK(compared >= (test::all_trials() ? 60 : 30));
 }
 
 TEST_CASE("piper: shipped profiles in milliseconds are detected") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
   for (const char* name : {"gnmt_large", "resnet50", "vgg16", "alexnet"}) {
     CAPTURE(name);
-    const std::string file = folder + "/msr/profiles/" + name + ".graph.txt";
-    const ModelGraph model = read_pipedream_graph(read_file(file), file, 1);
+    const ModelGraph model = test::profile(name, 1);
     const auto as_piper = [&](double unit) {
       std::string nodes, edges;
       const Digraph graph = msr::layer_graph(model);

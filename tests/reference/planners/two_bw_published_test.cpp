@@ -5,15 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 
-#include "sim/core/file.hpp"
-#include "sim/core/text.hpp"
 #include "sim/plan/msr/two_bw.hpp"
-#include "tests/support/checked.hpp"
+#include "tests/support/reference.hpp"
 
 using namespace stagecraft;
+using test::ReferenceRow;
 
 namespace {
 
@@ -43,25 +41,11 @@ double flush_ratio(int batch, int b) {
   return with_flush(p) / without_flush(p);
 }
 
-struct Row {
-  std::string claim, model, value, condition, kind;
-};
+std::vector<ReferenceRow> published() { return test::reference_rows("two_bw_paper.csv"); }
 
-std::vector<Row> published() {
-  std::vector<Row> rows;
-  for (const std::string& line : split(read_file(test::reference_data() + "/msr/published_2bw.csv"), '\n')) {
-    const std::vector<std::string> fields = split(line, ',');
-    if (fields.size() == 7 && fields[0] != "source")
-      rows.push_back({fields[1], fields[2], fields[4], fields[5], fields[6]});
-  }
-  return rows;
-}
-
-double number_of(const std::string& text) { return std::strtod(text.c_str(), nullptr); }
-
-double value_of(const std::vector<Row>& rows, const std::string& claim, const std::string& condition) {
-  for (const Row& row : rows)
-    if (row.claim == claim && row.condition == condition) return number_of(row.value);
+double value_of(const std::vector<ReferenceRow>& rows, const std::string& claim, const std::string& condition) {
+  for (const ReferenceRow& row : rows)
+    if (row.text("claim") == claim && row.text("condition") == condition) return row.number("value");
   FAIL("no row: ", claim, ", ", condition);
   return 0;
 }
@@ -69,8 +53,7 @@ double value_of(const std::vector<Row>& rows, const std::string& claim, const st
 }  // namespace
 
 TEST_CASE("2BW's paper: its claims agree with our formulas") {
-  if (test::reference_data().empty()) return;
-  const std::vector<Row> rows = published();
+  const std::vector<ReferenceRow> rows = published();
   // A backward takes two forwards, and recomputation adds one: 4/3 (appendix A.1.1), "33%".
   const double loss = msr::period_of(pipeline(8, 64, true)) / msr::period_of(pipeline(8, 64)) - 1;
   CHECK(std::round(100 * loss) == value_of(rows, "recompute throughput loss", "bw=2*fw"));
@@ -94,8 +77,7 @@ TEST_CASE("2BW's paper: its claims agree with our formulas") {
 }
 
 TEST_CASE("2BW's paper: its claims agree with each other to one tenth") {
-  if (test::reference_data().empty()) return;
-  const std::vector<Row> rows = published();
+  const std::vector<ReferenceRow> rows = published();
   const double low = value_of(rows, "2BW vs Flush", "low batch (up to)"),
                high = value_of(rows, "2BW vs Flush", "batch 2048");
   const double inter = value_of(rows, "2BW vs inter-layer MP", "up to");
@@ -109,7 +91,6 @@ TEST_CASE("2BW's paper: its claims agree with each other to one tenth") {
 }
 
 TEST_CASE("2BW's paper: every row is accounted for") {
-  if (test::reference_data().empty()) return;
   const std::map<std::string, std::string> why_not = {
       {"2BW vs tensor MP", "plans have no tensor parallelism"},
       {"planner time 2BW", "a machine that is not named"},
@@ -125,13 +106,14 @@ TEST_CASE("2BW's paper: every row is accounted for") {
       "Flush vs inter-layer MP",      "2BW vs inter-layer MP", "2BW vs GPipe",
       "GPipe vs Flush (GPipe worse)", "2BW vs Flush",          "recompute throughput loss"};
   int reproduced = 0, left_out = 0, figures = 0;
-  for (const Row& row : published()) {
-    CAPTURE(row.claim);
-    const bool here = std::find(tested.begin(), tested.end(), row.claim) != tested.end();
+  for (const ReferenceRow& row : published()) {
+    const std::string claim = row.text("claim");
+    CAPTURE(row.line);
+    const bool here = std::find(tested.begin(), tested.end(), claim) != tested.end();
     // Bars that others read off the figures: 100 against 20 sequences a second is 5, where the text says 20.
-    const bool figure = row.kind == "figure";
-    CHECK((here + figure + why_not.count(row.claim)) == 1);
-    reproduced += here, figures += figure, left_out += why_not.count(row.claim) > 0;
+    const bool figure = row.text("kind") == "figure";
+    CHECK((here + figure + why_not.count(claim)) == 1);
+    reproduced += here, figures += figure, left_out += why_not.count(claim) > 0;
   }
   MESSAGE(reproduced, " rows follow from the formulas or from each other, ", figures, " are read off figures, ",
           left_out, " are beyond both");
