@@ -11,15 +11,16 @@
 #include <vector>
 
 #include "sim/core/numbers.hpp"
-#include "tests/support/checked.hpp"
 #include "tests/support/convergence.hpp"
+#include "tests/support/reference.hpp"
+#include "tests/support/trials.hpp"
 
 namespace stagecraft::test {
 
 using Seeds = std::vector<double>;            ///< A loss of each seed, infinite where it diverged.
 using Losses = std::map<std::string, Seeds>;  ///< Losses of each method.
 
-/// One setting of a data file, which several methods run.
+/// One setting of the data, which several methods run.
 struct Setting {
   std::string task;
   int depth = 8;
@@ -29,29 +30,6 @@ struct Setting {
 
   friend auto operator<=>(const Setting&, const Setting&) = default;
 };
-
-/// Methods by their names in the data. Nesterov's momentum is no optimizer here, the learning rate of PipeMare grows
-/// over another number of updates, and both methods together are not a separate policy.
-inline std::string our_name(std::string_view theirs) {
-  static const std::map<std::string, std::string, std::less<>> names{{"sync", "sync"},
-                                                                     {"naive", "naive"},
-                                                                     {"stash", "stash"},
-                                                                     {"vsync", "vertical-sync"},
-                                                                     {"2bw", "2bw"},
-                                                                     {"spectrain", "spectrain"},
-                                                                     {"xpipe", "xpipe"},
-                                                                     {"spectrain_v2", "spectrain-v2"},
-                                                                     {"pipeoptim", "pipeoptim"},
-                                                                     {"pipeoptim_code", "pipeoptim:as_released"},
-                                                                     {"geo", "geometric"},
-                                                                     {"pb_sc", "spike-compensation"},
-                                                                     {"pipeoptim_xs", "pipeoptim"},
-                                                                     {"layerpipe2", "layerpipe2"}};
-  const std::size_t at = theirs.find('@');
-  const auto found = names.find(theirs.substr(0, at));
-  if (found == names.end()) return {};
-  return at == theirs.npos ? found->second : found->second + std::string(theirs.substr(at));
-}
 
 inline test::ConvergenceQuestion question(const Setting& s, std::vector<std::string> methods, int seeds) {
   test::ConvergenceQuestion o;
@@ -79,6 +57,13 @@ inline test::ConvergenceQuestion question(const Setting& s, std::vector<std::str
   o.seeds = seeds;
   o.measure = false;
   return o;
+}
+
+/// Numbers with spaces between; "inf" is infinite.
+inline Seeds numbers(const std::string& text) {
+  Seeds all;
+  for (const std::string& word : split(text, ' ')) all.push_back(std::stod(word));
+  return all;
 }
 
 inline double lowest(const Seeds& seeds) { return *std::min_element(seeds.begin(), seeds.end()); }
