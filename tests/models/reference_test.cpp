@@ -2,15 +2,12 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/core/file.hpp"
-#include "sim/core/text.hpp"
 #include "tests/support/presets.hpp"
+#include "tests/support/reference.hpp"
 
 using namespace stagecraft;
 
 namespace {
-
-double number(const std::string& text) { return std::stod(text); }
 
 std::string names(const IdVector<LayerId, std::string>& known, const Layer& layer) {
   std::vector<std::string> inputs;
@@ -21,29 +18,26 @@ std::string names(const IdVector<LayerId, std::string>& known, const Layer& laye
 enum class Names { Equal, Own };
 
 void compare(const std::string& file, const ModelGraph& model, Names name) {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
-  std::vector<std::string> lines = split(read_file(folder + "/graphpipe/models/" + file + ".csv"), '\n');
-  if (trim(lines.back()).empty()) lines.pop_back();
-  REQUIRE(lines.size() == model.layers.size() + 1);
+  std::vector<test::ReferenceRow> rows = test::reference_rows("layer_graphs.csv");
+  std::erase_if(rows, [&](const test::ReferenceRow& row) { return row.text("model") != file; });
+  REQUIRE(rows.size() == model.layers.size());
   IdVector<LayerId, std::string> known;
-  for (std::size_t i = 1; i < lines.size(); ++i) known.push_back(split(lines[i], ',')[1]);
+  for (const test::ReferenceRow& row : rows) known.push_back(row.text("name"));
   const double bytes = model.precision.activation;
   for (const LayerId i : model.layers.ids()) {
     const Layer& layer = model.layers[i];
-    const std::vector<std::string> row = split(trim(lines[i.value + 1]), ',');
-    CAPTURE(file);
+    const test::ReferenceRow& row = rows[i.value];
     CAPTURE(layer.name);
-    REQUIRE(row.size() == 11);
-    if (name == Names::Equal) CHECK(layer.name == row[1]);
-    CHECK(layer.type == row[2]);
-    CHECK(names(known, layer) == row[3]);
-    CHECK(layer.output.value / bytes == number(row[5]));
-    CHECK(layer.parameters == number(row[6]));
-    CHECK(layer.forward.value == number(row[7]));
-    CHECK(layer.input_gradient.value + layer.weight_gradient.value == number(row[8]));
-    CHECK(layer.stash.value / bytes == number(row[9]));
-    CHECK(layer.tie == row[10]);
+    CAPTURE(row.line);
+    if (name == Names::Equal) CHECK(layer.name == row.text("name"));
+    CHECK(layer.type == row.text("type"));
+    CHECK(names(known, layer) == row.text("inputs"));
+    CHECK(layer.output.value / bytes == row.number("output"));
+    CHECK(layer.parameters == row.number("parameters"));
+    CHECK(layer.forward.value == row.number("forward"));
+    CHECK(layer.input_gradient.value + layer.weight_gradient.value == row.number("backward"));
+    CHECK(layer.stash.value / bytes == row.number("stash"));
+    CHECK(layer.tie == row.text("tie"));
     if (layer.parameters > 0 && !layer.type.starts_with("embedding"))
       CHECK(layer.input_gradient == layer.weight_gradient);
   }

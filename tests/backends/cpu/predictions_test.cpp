@@ -6,10 +6,8 @@
 #include <cmath>
 #include <map>
 
-#include "sim/core/file.hpp"
-#include "sim/core/text.hpp"
 #include "tests/backends/cpu/optimizer_state.hpp"
-#include "tests/support/checked.hpp"
+#include "tests/support/reference.hpp"
 
 using namespace stagecraft;
 
@@ -27,39 +25,32 @@ const std::map<std::string, Direction> kFlavours = {{"paper", Direction::Optimiz
                                                     {"geo", Direction::Geometric},
                                                     {"spec", Direction::Momentum}};
 
-std::vector<double> computed(const std::vector<std::string>& cells) {
+std::vector<double> computed(const test::ReferenceRow& row) {
   OptimizerRule rule;
-  rule.kind = kKinds.at(cells[0]);
-  rule.learning_rate = std::stod(cells[1]);
-  rule.weight_decay = std::stod(cells[2]);
+  rule.kind = kKinds.at(row.text("optimizer"));
+  rule.learning_rate = row.number("rate");
+  rule.weight_decay = row.number("decay");
   if (rule.kind == OptimizerKind::RmsProp) rule.momentum = 0;
   test::Trained<double> trained({1, -2, 0.5});
-  for (int step = 0; step < std::stoi(cells[3]); ++step) trained.update(rule, kGradients[step]);
-  return trained.predicted(rule, kFlavours.at(cells[4]), std::stoi(cells[5]));
+  for (int step = 0; step < row.integer("steps"); ++step) trained.update(rule, kGradients[step]);
+  return trained.predicted(rule, kFlavours.at(row.text("flavor")), row.integer("ahead"));
 }
 
 }  // namespace
 
 TEST_CASE("predictions equal the golden file") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
-  const auto lines = split(read_file(folder + "/weights/golden_predictions.csv"), '\n');
-  REQUIRE(trim(lines.front()) == "opt,lr,wd,steps_done,flavor,s,w0,w1,w2");
   int numbers = 0;
   double worst = 0;
   std::map<std::string, int> rows;
-  for (std::size_t l = 1; l < lines.size(); ++l) {
-    if (trim(lines[l]).empty()) continue;
-    const auto cells = split(trim(lines[l]), ',');
-    REQUIRE(cells.size() == 9);
-    CAPTURE(lines[l]);
-    const std::vector<double> ours = computed(cells);
+  for (const test::ReferenceRow& row : test::reference_rows("weight_predictions.csv")) {
+    CAPTURE(row.line);
+    const std::vector<double> ours = computed(row);
     for (std::size_t i = 0; i < 3; ++i, ++numbers) {
-      const double theirs = std::stod(cells[6 + i]), error = std::abs(ours[i] - theirs) / std::abs(theirs);
+      const double theirs = row.number("w" + std::to_string(i)), error = std::abs(ours[i] - theirs) / std::abs(theirs);
       CHECK(error < 1e-14);
       worst = std::max(worst, error);
     }
-    ++rows[cells[0] + " " + cells[4]];
+    ++rows[row.text("optimizer") + " " + row.text("flavor")];
   }
   MESSAGE(numbers << " numbers, the largest relative difference is " << worst);
   CHECK(rows.size() == kKinds.size() * kFlavours.size());

@@ -4,13 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstdio>
 #include <numbers>
 
-#include "sim/core/file.hpp"
-#include "sim/core/text.hpp"
 #include "tests/backends/cpu/optimizer_state.hpp"
-#include "tests/support/checked.hpp"
+#include "tests/support/reference.hpp"
 
 using namespace stagecraft;
 
@@ -65,25 +62,18 @@ TEST_CASE("without momentum and prediction the limit is 2 sin(pi / (4 tau + 2))"
 }
 
 TEST_CASE("limits with momentum, prediction and spike compensation equal the reference") {
-  const std::string folder = test::reference_data();
-  if (folder.empty()) return;
   int rows = 0;
-  for (const std::string& line : split(read_file(folder + "/weights/stability_limits.txt"), '\n')) {
-    Case c;
-    double plain = 0, predicted = 0, compensated = 0, both = 0;
-    if (std::sscanf(line.c_str(),
-                    "mu %lf tau %d delayed %lf (theory %*[^)]) +prediction s=tau %lf spike comp %lf both %lf",
-                    &c.momentum, &c.tau, &plain, &predicted, &compensated, &both) != 6)
-      continue;
-    CAPTURE(line);
+  for (const test::ReferenceRow& row : test::reference_rows("stability_limits.csv")) {
+    Case c{.momentum = row.number("momentum"), .tau = row.integer("tau")};
+    CAPTURE(row.line);
     ++rows;
-    CHECK(std::abs(largest_stable_rate(c) - plain) < kFourDecimals);
+    CHECK(std::abs(largest_stable_rate(c) - row.number("plain")) < kFourDecimals);
     c.predicts = true;
-    CHECK(std::abs(largest_stable_rate(c) - predicted) < kFourDecimals);
+    CHECK(std::abs(largest_stable_rate(c) - row.number("predicted")) < kFourDecimals);
     c.compensates = true;
-    CHECK(std::abs(largest_stable_rate(c) - both) < kFourDecimals);
+    CHECK(std::abs(largest_stable_rate(c) - row.number("both")) < kFourDecimals);
     c.predicts = false;
-    CHECK(std::abs(largest_stable_rate(c) - compensated) < kFourDecimals);
+    CHECK(std::abs(largest_stable_rate(c) - row.number("compensated")) < kFourDecimals);
   }
   CHECK(rows >= 10);
 }
