@@ -433,13 +433,34 @@ def chakra(data):
                  ["rank", "id", "name", "type", "microseconds", "after", "comm_src", "comm_dst", "comm_tag", "comm_size"], rows)
 
 
+# ---- kernels and collectives ----
+
+def product_shares(data):
+    rows = []
+    for row in rows_of(data / "parallelism/kernel_efficiency_simumax.csv"):
+        if row["op"] == "matmul":
+            size = dict(re.findall(r"(\w+)=(\d+)", row["shape"]))
+            rows.append([row["system"], *(size[key] for key in ["m", "n", "k", "b"]), f'{float(row["efficiency"]):.6g}'])
+    return table(["Measured shares of the peak of matrix products by shape, MooreThreads/SimuMax, configs/system, to six digits."],
+                 ["system", "m", "n", "k", "batch", "share"], rows)
+
+
+def all_reduces(data):
+    found = {}
+    for row in rows_of(data / "parallelism/nccl_allreduce_a100_v100_vtrain.csv"):
+        assert int(row["bytes"]) % 1048576 == 0
+        found.setdefault((row["gpu"], row["gpus"]), []).append(f'{int(row["bytes"]) // 1048576}:{number(row["us"])}')
+    return table(["Measured all-reduces of NCCL, the trace of VIA-Research/vTrain. times: MiB and microseconds."],
+                 ["device", "ranks", "times"], [[*key, " ".join(times)] for key, times in found.items()])
+
+
 FILES = {"schedules.json": schedules, "dualpipe_batches.json": batches, "deadlocks.csv": deadlocks, "integer_program.csv": integer_program,
          "graph_schedules.json": graph_schedules, "layer_graphs.csv": layer_graphs, "pipedream_orders.json": pipedream_orders,
          "pipedream_profiles.json": pipedream_profiles, "pipedream_optimizer.csv": pipedream_optimizer, "piper_input.json": piper, "piper_runs.csv": piper_runs,
          "two_bw_paper.csv": two_bw, "edgepipe.json": edgepipe, "edgepipe_random.json": edgepipe_random, "edgepipe_odd.json": edgepipe_odd,
          "weight_versions.csv": weight_versions, "weight_predictions.csv": weight_predictions, "stability_limits.csv": stability_limits,
          "weight_distances.csv": weight_distances, "weight_losses.csv": weight_losses, "weight_curves.csv": weight_curves,
-         "closed_forms.csv": closed_forms, "chakra_example.csv": chakra}
+         "closed_forms.csv": closed_forms, "product_shares.csv": product_shares, "all_reduces.csv": all_reduces, "chakra_example.csv": chakra}
 
 
 def main():
