@@ -252,16 +252,19 @@ def recorded(setting):
 
 
 def recorded_planner(setting):
-    data = os.environ.get("STAGECRAFT_REFERENCE_DATA", "")
-    if not data:
-        yield Row("pipedream", "", "SKIPPED", what="STAGECRAFT_REFERENCE_DATA is not set, nothing to compare with")
-        return
+    data = pathlib.Path(__file__).resolve().parents[1] / "reference/data"
+    profile = json.loads((data / "pipedream_profiles.json").read_text())["resnet50"]
+    names = ["forward_compute_time", "backward_compute_time", "activation_size", "parameter_size"]
+    layers = [" -- ".join([*words[:2], ", ".join(f"{name}={x}" for name, x in zip(names, words[2:]))]) for words in map(str.split, profile["layers"])]
+    edges = ["\t" + edge.replace(" ", " -- ") for edge in profile["edges"]]
     with tempfile.TemporaryDirectory() as folder:
+        graph = pathlib.Path(folder) / "graph.txt"
+        graph.write_text("\n".join([*layers, *edges, ""]))
         model = pathlib.Path(folder) / "resnet50.yaml"
-        model.write_text(output([setting.tool, "import", "pipedream-graph", f"{data}/msr/profiles/resnet50.graph.txt", "--samples", 128]))
+        model.write_text(output([setting.tool, "import", "pipedream-graph", graph, "--samples", 128]))
         plan = planned(setting, scenario_for(folder, 16, model, "25 Gbit/s"), "pipedream")
-    runs = csv.DictReader(open(f"{data}/msr/pipedream_optimizer_runs.csv"))
-    theirs = next(float(r["cpu_s"]) for r in runs if (r["model"], r["setting"], r["straight"]) == ("resnet50", "B16f_3.125", "0"))
+    runs = csv.DictReader(line for line in open(data / "pipedream_optimizer.csv") if not line.startswith("#"))
+    theirs = next(float(r["cpu_seconds"]) for r in runs if (r["model"], r["setting"], r["straight"]) == ("resnet50", "B16f_3.125", "0"))
     yield Row("pipedream", "ResNet-50 on 16", f"{plan['search_s']:.4f} s", f"{theirs:.2f} s", theirs / plan["search_s"], "PipeDream's own planner; recorded")
 
 

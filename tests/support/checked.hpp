@@ -1,8 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -27,13 +25,6 @@ inline config::Value without(config::Value map, std::initializer_list<std::strin
     return std::find(keys.begin(), keys.end(), member.key) != keys.end();
   });
   return map;
-}
-
-/// The folder of reference data, or nothing with a message that cannot be overlooked.
-inline std::string reference_data() {
-  const char* folder = std::getenv("STAGECRAFT_REFERENCE_DATA");
-  if (!folder) std::fputs("*** SKIPPED: STAGECRAFT_REFERENCE_DATA is not set, nothing was compared ***\n", stderr);
-  return folder ? folder : "";
 }
 
 /// The messages of the InputError that `act` throws, one a line; "nothing" when it throws none.
