@@ -93,5 +93,5 @@ TEST_CASE("losses of weights policies stand in the order that the data separates
   }
   MESSAGE(settings << " settings, " << orders << " orders of losses, " << of_shares << " of shares");
   CHECK(settings == (all_trials() ? 15 : 1));
-  CHECK(orders >= (all_trials() ? 260 : 4));
+  CHECK(orders >= (all_trials() ? 454 : 4));
 }
