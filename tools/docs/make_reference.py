@@ -34,6 +34,9 @@ FILES = {
     "sweep": ("Sweeps", "`stagecraft sweep FILE` runs a scenario with many values."),
     "profile": ("Profiles", "`stagecraft profile` writes measured costs; `profile: FILE` in a scenario uses them."),
     "published": ("Published results", "`stagecraft reproduce FILE` compares published figures with simulated ones."),
+    "device": ("Device types for times from shapes", "Files of `topologies/devices`."),
+    "collectives": ("Measured collectives", "Files of `topologies/collectives`."),
+    "predictions": ("Measured iterations of publications", "`stagecraft reproduce predictions` compares them with times from shapes."),
     "results": ("Results of a run", "`stagecraft run FILE --out DIR` writes `results.json`."),
 }
 
@@ -43,8 +46,11 @@ class Program:
         self.path = path
         self.environment = {**os.environ, "STAGECRAFT_PATH": str(ROOT), "STAGECRAFT_QUIET": "1"}
 
+    def attempt(self, *words):
+        return subprocess.run([str(self.path), *words], capture_output=True, text=True, cwd=ROOT, env=self.environment)
+
     def __call__(self, *words):
-        done = subprocess.run([str(self.path), *words], capture_output=True, text=True, cwd=ROOT, env=self.environment)
+        done = self.attempt(*words)
         if done.returncode != 0:
             raise SystemExit(f"make_reference.py: stagecraft {' '.join(words)}: exit code {done.returncode}\n{done.stderr}")
         return done.stdout
@@ -68,7 +74,7 @@ def scenario_page(program):
     assert title == "# Scenario", title
     return ("# Scenario files\n\nEvery field of a scenario. `stagecraft explain PATH` prints one of them, for example `stagecraft explain run.schedule`. "
             "The fields below `model` and `cluster` are also the fields of model files and cluster files. "
-            "[JSON Schema](schema/scenario.json) for editors.\n" + rest)
+            "[JSON Schema](schema/scenario.schema.json) for editors.\n" + rest)
 
 
 # Files of other kinds, from their JSON Schema.
@@ -148,12 +154,33 @@ def fields_of(schema, path, seen):
     return text
 
 
+def columns_table(columns):
+    """Columns of a CSV file or of a table, from a JSON Table Schema."""
+    rows = [(f"`{c['name']}`", cell(c.get("type", "")), cell(c.get("unit", "")), cell(c.get("description", ""))) for c in columns]
+    if not any(unit for _, _, unit, _ in rows):
+        return table(["column", "type", "meaning"], [(name, kind, text) for name, kind, _, text in rows])
+    return table(["column", "type", "unit", "meaning"], rows)
+
+
+def schema_kinds(program):
+    """The kinds of files that have a schema: what `schema` lists, or what its help names where it lists none."""
+    done = program.attempt("schema")
+    listed = re.findall(r"^  (\S+)  +\S", done.stdout, re.M)
+    return listed if done.returncode == 0 and listed else kinds(program, "schema")
+
+
 def files_page(program, schemas):
     text = "# Other files\n\nModels and clusters are described with [scenario files](scenario.md).\n"
-    for kind, (title, use) in FILES.items():
+    own_pages = {"scenario", "model", "cluster"}
+    for kind in [k for k in FILES if k in schemas] + [k for k in schemas if k not in FILES and k not in own_pages]:
+        title, use = FILES.get("results" if kind == "results.json" else kind, (f"`{kind}`", ""))
         schema = without_references(schemas[kind], schemas[kind].get("$defs", {}))
-        text += f"\n## {title}\n\n{use} {schema.get('description', '')} [JSON Schema](schema/{kind}.json).\n\n"
-        text += fields_of(schema, "", set())
+        text += f"\n## {title}\n\n{use} {schema.get('description', '')} [JSON Schema](schema/{kind}.schema.json).\n\n"
+        for part in schema.get("resources", [schema]):  # The tables of a database; else the one schema.
+            columns = part.get("schema", part).get("fields")
+            if "resources" in schema:
+                text += f"\n### `{part.get('name', '')}`\n\n"
+            text += columns_table(columns) if columns else fields_of(part, "", set())
     return text
 
 
@@ -214,16 +241,16 @@ def commands_page(program):
 
 # Names, from list.
 
-def kinds(program):
-    doc = " ".join(program("list", "--help").split())
+def kinds(program, command):
+    doc = " ".join(program(command, "--help").split())
     words = re.search(r"KIND REQUIRED ([a-z, ]+? or [a-z]+)", doc)
     if not words:
-        raise SystemExit("make_reference.py: stagecraft list --help does not name its kinds")
+        raise SystemExit(f"make_reference.py: stagecraft {command} --help does not name its kinds")
     return re.findall(r"[a-z]+", words[1].replace(" or ", ", "))
 
 
 def names_page(program):
-    listed = kinds(program)
+    listed = kinds(program, "list")
     text = "# Names\n\nWhat `stagecraft list KIND` prints. `stagecraft explain NAME` says more about one name.\n"
     for kind in [k for k in KINDS if k in listed] + [k for k in listed if k not in KINDS]:
         rows = []
@@ -272,9 +299,9 @@ def glossary_page(program):
 def write(path, out):
     program = Program(path)
     (out / "schema").mkdir(parents=True, exist_ok=True)
-    schemas = {kind: program("schema", kind) for kind in ("scenario", "model", "cluster", *FILES)}
+    schemas = {kind: program("schema", kind) for kind in schema_kinds(program)}
     for kind, text in schemas.items():
-        (out / "schema" / f"{kind}.json").write_text(text)
+        (out / "schema" / f"{kind}.schema.json").write_text(text)
     parsed = {kind: json.loads(text) for kind, text in schemas.items()}
     pages = {"scenario": scenario_page(program), "files": files_page(program, parsed), "commands": commands_page(program),
              "names": names_page(program), "glossary": glossary_page(program)}
