@@ -13,6 +13,7 @@
 namespace stagecraft {
 namespace {
 
+constexpr double kSameDivision = 1e-9;        // Predictions so close are of one division that was measured twice.
 constexpr double kSmallestDifference = 0.02;  // A share of the faster run; below it, noise may decide.
 
 std::pair<std::string, NumberFormat> rate_key(const MeasuredRun& m) {
@@ -156,6 +157,7 @@ PairRanking rank_pairs(const PredictionSet& set, const std::vector<double>& erro
         const auto& [a, predicted_a] = runs[i];
         const auto& [b, predicted_b] = runs[k];
         if (std::abs(a - b) <= kSmallestDifference * std::min(a, b)) continue;
+        if (std::abs(predicted_a - predicted_b) <= kSameDivision * predicted_a) continue;
         ++ranking.pairs;
         ranking.right += (a < b) == (predicted_a < predicted_b);
       }

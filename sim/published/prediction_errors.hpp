@@ -44,7 +44,7 @@ class OneConstantFormula {
 };
 
 /// Which of two divisions is faster: pairs of runs of a set with the same network, devices and batch whose measured
-/// times differ by more than 2 %.
+/// times differ by more than 2 %. One division that was measured twice is no pair.
 struct PairRanking {
   int pairs = 0, right = 0;
   double share() const { return pairs == 0 ? 0 : double(right) / pairs; }

@@ -180,6 +180,8 @@ TEST_CASE("pairs that differ in more than their division, or hardly in time, do 
   const PairRanking ranking = rank_pairs(set, {0, 0, -0.9, 0, 0});
   CHECK(ranking.pairs == 2);  // The third run with the first two.
   CHECK(ranking.right == 0);  // Its prediction is too short.
+  set.runs.resize(3);
+  CHECK(rank_pairs(set, {0, 0, -0.5}).pairs == 1);  // The first run has the prediction of the third: one division.
 }
 
 TEST_CASE("files with a wrong row, column or model are refused with the place") {
