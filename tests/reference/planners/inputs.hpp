@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <filesystem>
 
 #include "models/pipedream_graph.hpp"
@@ -65,9 +67,9 @@ inline std::string piper_text() {
   return input.dump();
 }
 
-/// A temporary folder with PipeEdge's three files, removed at the end.
+/// A temporary folder of this process with PipeEdge's three files, removed at the end.
 struct PipeEdgeFolder {
-  std::filesystem::path path = std::filesystem::temp_directory_path() / "stagecraft_pipeedge_test";
+  std::filesystem::path path = std::filesystem::temp_directory_path() / fmt::format("stagecraft_pipeedge_{}", getpid());
   pipeedge::Files files{path / "models.yml", path / "device_types.yml", path / "devices.yml"};
   PipeEdgeFolder() { std::filesystem::create_directories(path); }
   ~PipeEdgeFolder() { std::filesystem::remove_all(path); }
