@@ -33,6 +33,24 @@ LayerAmounts square_error(double numbers) { return {0, 3 * numbers, numbers, 0, 
 
 LayerAmounts source(double output) { return {0, 0, 0, 0, output, 0}; }
 
+LayerAmounts derived(const Operations& operations) {
+  LayerAmounts a;
+  for (const Operation& op : operations) {
+    a.parameters += op.parameters();
+    a.forward += flops(op, Pass::Forward).value;
+    a.input_gradient += flops(op, Pass::InputGradient).value;
+    a.weight_gradient += flops(op, Pass::WeightGradient).value;
+  }
+  for (const KeptArray& array : kept_arrays(operations)) {
+    a.stash += array.numbers;
+    if (!array.probabilities) continue;
+    a.core_forward += flops(operations[array.operation], Pass::Forward).value;
+    a.core_stash += array.numbers;
+  }
+  a.output = output_bytes(operations.back(), 1).value;
+  return a;
+}
+
 config::Field precision_field() {
   return config::choice("precision", std::vector<std::string>{"fp32", "fp64", "mixed"})
       .fallback("fp32")

@@ -36,6 +36,12 @@ Operation linear(int rows, int inputs, int outputs, std::vector<int> from) {
   return {.kind = Linear, .inputs = std::move(from), .rows = rows, .columns = outputs, .inner = inputs};
 }
 
+Operation divided_linear(int rows, int inputs, int outputs, int from, Division division) {
+  Operation op = linear(rows, inputs, outputs, {from});
+  op.division = division;
+  return op;
+}
+
 Operation source_of(int rows, int columns) { return {.kind = Input, .rows = rows, .columns = columns}; }
 
 Operation loss_of(OperationKind kind, int rows, int columns) {
@@ -55,22 +61,33 @@ Operations norm_operations(int rows, int width) {
   return {{.kind = LayerNorm, .inputs = {-1}, .rows = rows, .columns = width}};
 }
 
-Operations attention_operations(int rows, int width, int heads, bool causal) {
-  return {linear(rows, width, 3 * width),
-          {.kind = Attention, .inputs = {0}, .rows = rows, .columns = width, .heads = heads, .causal = causal},
-          linear(rows, width, width, {1})};
+namespace {
+
+Operation attention(int rows, int width, int heads, int from, bool causal, bool fused) {
+  Operation op{.kind = Attention, .inputs = {from}, .rows = rows, .columns = width, .heads = heads, .causal = causal};
+  op.fused = fused, op.division = Division::Heads;
+  return op;
 }
 
-Operations transformer_operations(int rows, int width, int feed_forward, int heads, bool causal) {
+}  // namespace
+
+Operations attention_operations(int rows, int width, int heads, bool causal) {
+  return {divided_linear(rows, width, 3 * width, -1, Division::Column), attention(rows, width, heads, 0, causal, false),
+          divided_linear(rows, width, width, 1, Division::Row)};
+}
+
+Operations transformer_operations(int rows, int width, int feed_forward, int heads, bool causal, bool fused) {
+  Operation gelu{.kind = Gelu, .inputs = {6}, .rows = rows, .columns = feed_forward};
+  gelu.division = Division::Column;
   return {{.kind = LayerNorm, .inputs = {-1}, .rows = rows, .columns = width},
-          linear(rows, width, 3 * width, {0}),
-          {.kind = Attention, .inputs = {1}, .rows = rows, .columns = width, .heads = heads, .causal = causal},
-          linear(rows, width, width, {2}),
+          divided_linear(rows, width, 3 * width, 0, Division::Column),
+          attention(rows, width, heads, 1, causal, fused),
+          divided_linear(rows, width, width, 2, Division::Row),
           {.kind = Add, .inputs = {-1, 3}, .rows = rows, .columns = width},
           {.kind = LayerNorm, .inputs = {4}, .rows = rows, .columns = width},
-          linear(rows, width, feed_forward, {5}),
-          {.kind = Gelu, .inputs = {6}, .rows = rows, .columns = feed_forward},
-          linear(rows, feed_forward, width, {7}),
+          divided_linear(rows, width, feed_forward, 5, Division::Column),
+          gelu,
+          divided_linear(rows, feed_forward, width, 7, Division::Row),
           {.kind = Add, .inputs = {4, 8}, .rows = rows, .columns = width}};
 }
 

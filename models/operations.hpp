@@ -27,6 +27,7 @@ class LayerNames {
 using Operations = std::vector<Operation>;
 
 Operation linear(int rows, int inputs, int outputs, std::vector<int> from = {-1});
+Operation divided_linear(int rows, int inputs, int outputs, int from, Division);
 Operation source_of(int rows, int columns);
 Operation loss_of(OperationKind, int rows, int columns);
 
@@ -36,6 +37,6 @@ Operations norm_operations(int rows, int width);
 /// Q, K and V, the attention itself, and the projection of its outcome.
 Operations attention_operations(int rows, int width, int heads, bool causal);
 /// Norm, attention, sum, norm, two dense layers around GELU, sum (Radford et al., 2019).
-Operations transformer_operations(int rows, int width, int feed_forward, int heads, bool causal);
+Operations transformer_operations(int rows, int width, int feed_forward, int heads, bool causal, bool fused);
 
 }  // namespace stagecraft

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "models/decoder_fields.hpp"
 #include "models/graph_writer.hpp"
 
 namespace stagecraft::model_builders {
@@ -14,40 +15,52 @@ namespace {
 
 using config::Value;
 
-const config::MapSpec kFields{
-    "A Transformer: GPT (decoder), BERT (encoder of text) or ViT (encoder of images).",
-    {config::choice("kind", std::vector<std::string>{"gpt", "bert", "vit"})
-         .fallback("gpt")
-         .doc("Which layers stand before and after the Transformer layers."),
-     config::integer("layers", 1, 1e5).doc("Transformer layers."),
-     config::integer("hidden", 1, 1e6).doc("Width of the model."),
-     config::integer("heads", 1, 1e4).doc("Attention heads; they divide the width."),
-     config::integer("feed_forward", 1, 1e7).optional().doc("Width inside the dense layers; left out: 4 times hidden."),
-     config::integer("sequence", 1, 1e8).optional().doc("Tokens of one sample; needed for gpt and bert."),
-     config::integer("vocabulary", 1, 1e8).optional().doc("Known tokens; needed for gpt and bert."),
-     config::integer("image", 1, 1e5).fallback("224").doc("Pixels of one side of the image, for vit."),
-     config::integer("patch", 1, 1e5)
-         .fallback("16")
-         .doc("Pixels of one side of a patch, for vit; it divides the image."),
-     config::integer("channels", 1, 1e4).fallback("3").doc("Color channels of an image, for vit."),
-     config::integer("classes", 1, 1e8).fallback("1000").doc("Classes to distinguish, for vit."),
-     config::boolean("tied").fallback("true").doc(
-         "Whether the scores over the vocabulary use the weights of the embedding, for gpt. Where the two are in "
-         "different stages both hold them; on different devices their gradients are added up in every iteration, "
-         "where the schedule flushes."),
-     config::boolean("flash_attention").fallback("false").doc("Whether backward recomputes the probabilities."),
-     config::boolean("attention_dropout")
-         .optional()
-         .doc("Whether dropout acts on the probabilities, which keeps its mask and what it left; left out: no."),
-     config::integer("tensor_parallel", 1, 1e4)
-         .optional()
-         .doc("GPUs that share each layer and are one device here: what each of them keeps counts; left out: 1."),
-     config::boolean("sequence_parallel")
-         .optional()
-         .doc("Whether these GPUs also share what lies between the matrix products; left out: no."),
-     precision_field()}};
+std::vector<config::Field> common_fields() {
+  return {config::choice("kind", std::vector<std::string>{"gpt", "bert", "vit"})
+              .fallback("gpt")
+              .doc("Which layers stand before and after the Transformer layers."),
+          config::integer("layers", 1, 1e5).doc("Transformer layers."),
+          config::integer("hidden", 1, 1e6).doc("Width of the model."),
+          config::integer("heads", 1, 1e4).doc("Attention heads; they divide the width."),
+          config::integer("feed_forward", 1, 1e7)
+              .optional()
+              .doc("Width inside the dense layers; left out: 4 times hidden."),
+          config::integer("sequence", 1, 1e8).optional().doc("Tokens of one sample; needed for gpt and bert."),
+          config::integer("vocabulary", 1, 1e8).optional().doc("Known tokens; needed for gpt and bert."),
+          config::integer("image", 1, 1e5).fallback("224").doc("Pixels of one side of the image, for vit."),
+          config::integer("patch", 1, 1e5)
+              .fallback("16")
+              .doc("Pixels of one side of a patch, for vit; it divides the image."),
+          config::integer("channels", 1, 1e4).fallback("3").doc("Color channels of an image, for vit."),
+          config::integer("classes", 1, 1e8).fallback("1000").doc("Classes to distinguish, for vit."),
+          config::boolean("tied").fallback("true").doc(
+              "Whether the scores over the vocabulary use the weights of the embedding, for gpt. Where the two are in "
+              "different stages both hold them; on different devices their gradients are added up in every iteration, "
+              "where the schedule flushes."),
+          config::boolean("flash_attention").fallback("false").doc("Whether backward recomputes the probabilities."),
+          config::boolean("attention_dropout")
+              .optional()
+              .doc("Whether dropout acts on the probabilities, which keeps its mask and what it left; left out: no."),
+          config::integer("tensor_parallel", 1, 1e4)
+              .optional()
+              .doc("GPUs that share each layer and are one device here: what each of them keeps counts; left out: 1."),
+          config::boolean("sequence_parallel")
+              .optional()
+              .doc("Whether these GPUs also share what lies between the matrix products; left out: no.")};
+}
+
+config::MapSpec make_fields() {
+  config::MapSpec spec{"A Transformer: GPT, Llama, DeepSeek (decoders), BERT (encoder of text) or ViT (of images).",
+                       common_fields()};
+  for (config::Field& field : decoder_fields()) spec.fields.push_back(std::move(field));
+  spec.fields.push_back(precision_field());
+  return spec;
+}
+
+const config::MapSpec kFields = make_fields();
 
 struct Shape {
+  DecoderShape decoder;  ///< Whole numbers, and all that GPT-2 does not have.
   double layers = 0, hidden = 0, heads = 0, feed_forward = 0, sequence = 0, vocabulary = 0;
   double probabilities = 1;  ///< Numbers kept for each probability: more with dropout, none if backward recomputes it.
   double copies = 1;         ///< GPUs of one device that each keep a copy of what they do not share.
@@ -65,7 +78,7 @@ LayerAmounts transformer_layer(const Shape& n) {
 LayerId add_layers(GraphWriter& writer, const Shape& n, LayerId last, bool causal) {
   const Operations operations =
       transformer_operations(static_cast<int>(n.sequence), static_cast<int>(n.hidden), static_cast<int>(n.feed_forward),
-                             static_cast<int>(n.heads), causal);
+                             static_cast<int>(n.heads), causal, n.decoder.flash_attention);
   for (int l = 0; l < static_cast<int>(n.layers); ++l)
     last = writer.add(fmt::format("l{}", l), "transformer_layer", {last}, transformer_layer(n), operations);
   return last;
@@ -79,23 +92,88 @@ LayerAmounts tied_head(const Shape& n, double own_parameters) {
   return head;
 }
 
+LayerAmounts tied_to(std::string word, LayerAmounts amounts, bool owns) {
+  amounts.tie = std::move(word);
+  if (!owns) amounts.parameters = 0;
+  return amounts;
+}
+
+/// The amounts of a layer of a decoder that is not GPT-2, from its operations.
+LayerAmounts decoder_layer(const Shape& n, const Operations& operations) {
+  LayerAmounts amounts = derived(operations);
+  amounts.stash = 0;
+  for (const KeptArray& array : kept_arrays(operations)) {
+    const double copies = array.division == ArrayDivision::Sequence ? n.copies : 1;
+    amounts.stash += array.numbers * (array.probabilities ? n.probabilities : copies);
+  }
+  amounts.core_stash *= n.probabilities;
+  return amounts;
+}
+
+LayerId add_decoder_layers(GraphWriter& writer, const Shape& n, LayerId last) {
+  for (int l = 0; l < n.decoder.layers; ++l) {
+    const Operations operations = decoder_operations(n.decoder, l);
+    const char* type = n.decoder.layer_has_experts(l) ? "experts_layer" : "transformer_layer";
+    last = writer.add(fmt::format("l{}", l), type, {last}, decoder_layer(n, operations), operations);
+  }
+  return last;
+}
+
+LayerId add_embedding(GraphWriter& writer, const Shape& n, const std::string& prefix, const std::string& tie) {
+  const double s = n.sequence;
+  const Operations tokens{source_of(n.decoder.sequence, 1)}, look_up{embedding_operation(n.decoder)};
+  const LayerId source_id = writer.add(prefix + "tok", "input", {}, source(s), tokens);
+  return writer.add(prefix + "embed", "embedding", {source_id}, tied_to(tie, derived(look_up), prefix.empty()),
+                    look_up);
+}
+
+void add_scores(GraphWriter& writer, const Shape& n, const std::string& prefix, LayerId last, const std::string& tie,
+                bool owns) {
+  const Operations scores{scores_operation(n.decoder)};
+  Operations loss{loss_of(OperationKind::CrossEntropy, n.decoder.sequence, n.decoder.vocabulary)};
+  loss.front().division = Division::Vocabulary;
+  last = writer.add(prefix + "lnf", "norm", {last}, derived(final_norm_operations(n.decoder)),
+                    final_norm_operations(n.decoder));
+  last = writer.add(prefix + "lm_head", "dense", {last}, tied_to(tie, derived(scores), owns), scores);
+  writer.add(prefix + "loss", "softmax_xent", {last}, derived(loss), loss);
+}
+
+// Touvron et al., Llama 2, 2023; Jiang et al., Mixtral of Experts, 2024; DeepSeek-AI, DeepSeek-V3, 2024. A module for
+// the token after next has tokens of its own as input, so that no stage passes them on, and shares embedding and
+// scores.
+void build_decoder(GraphWriter& writer, const Shape& n) {
+  const bool shares = n.decoder.next_tokens > 0;
+  const std::string words = n.tied || shares ? "wte" : "", scores = n.tied ? "wte" : shares ? "lm_head" : "";
+  LayerId last = add_decoder_layers(writer, n, add_embedding(writer, n, "", words));
+  add_scores(writer, n, "", last, scores, !n.tied);
+  for (int i = 0; i < n.decoder.next_tokens; ++i) {
+    const std::string prefix = fmt::format("mtp{}.", i);
+    const LayerId next = add_embedding(writer, n, prefix, words);
+    const Operations join = next_token_operations(n.decoder);
+    last = writer.add(prefix + "join", "dense", {last, next}, derived(join), join);
+    const Operations layer = decoder_operations(n.decoder, n.decoder.layers + i);
+    last = writer.add(prefix + "l", n.decoder.has_experts ? "experts_layer" : "transformer_layer", {last},
+                      decoder_layer(n, layer), layer);
+    add_scores(writer, n, prefix, last, scores, false);
+  }
+}
+
 // Radford et al., Language Models are Unsupervised Multitask Learners, 2019; Brown et al., NeurIPS 2020.
 void build_gpt(GraphWriter& writer, const Shape& n) {
+  if (!n.decoder.is_plain_gpt()) return build_decoder(writer, n);
   const double s = n.sequence, h = n.hidden;
   const int rows = static_cast<int>(s), width = static_cast<int>(h), words = static_cast<int>(n.vocabulary);
-  Operation scores = linear(rows, width, words);
-  scores.bias = false;
   LayerAmounts head = tied_head(n, n.tied ? 0 : h * n.vocabulary);
   if (!n.tied) head.tie.clear();
   LayerId last = writer.add("tok", "input", {}, source(s), {source_of(rows, 1)});
-  last =
-      writer.add("embed", "embedding", {last}, {(n.vocabulary + s) * h, 0, 0, s * h, s * h, s, n.tied ? "wte" : ""},
-                 {{.kind = OperationKind::Embedding, .inputs = {-1}, .rows = rows, .columns = width, .inner = words}});
+  last = writer.add("embed", "embedding", {last}, {(n.vocabulary + s) * h, 0, 0, s * h, s * h, s, n.tied ? "wte" : ""},
+                    {embedding_operation(n.decoder)});
   last = add_layers(writer, n, last, true);
   last = writer.add("lnf", "layernorm", {last}, layer_norm(s, h), norm_operations(rows, width));
-  last = writer.add("lm_head", "dense", {last}, head, {scores});
-  writer.add("loss", "softmax_xent", {last}, cross_entropy(s, n.vocabulary),
-             {loss_of(OperationKind::CrossEntropy, rows, words)});
+  last = writer.add("lm_head", "dense", {last}, head, {scores_operation(n.decoder)});
+  Operation loss = loss_of(OperationKind::CrossEntropy, rows, words);
+  loss.division = Division::Vocabulary;
+  writer.add("loss", "softmax_xent", {last}, cross_entropy(s, n.vocabulary), {loss});
 }
 
 // Devlin et al., NAACL 2019: token, position and two segment embeddings with a norm; masked words and next sentence.
@@ -142,10 +220,12 @@ Shape read_shape(const Value& map) {
   if (is("attention_dropout")) n.probabilities = 2 + 1 / read_precision(map).activation;
   if (is("flash_attention")) n.probabilities = 0;
   if (map.has("tensor_parallel") && !is("sequence_parallel")) n.copies = config::as_real(map.at("tensor_parallel"));
-  if (config::as_int(map.at("hidden")) % config::as_int(map.at("heads")) != 0)
-    problems.add(map.at("heads").where, "heads", fmt::format("{} heads do not divide a width of {}", n.heads, n.hidden),
-                 {}, "heads");
+  n.decoder = read_decoder(map, problems);
   const std::string& kind = map.at("kind").text;
+  for (const config::Field& field : decoder_fields())
+    if (kind != "gpt" && map.has(field.name))
+      problems.add(map.at(field.name).where, field.name, fmt::format("a model of kind {} has no such field", kind),
+                   "take this line out, or write kind: gpt", field.name);
   if (kind == "vit") {
     const int image = config::as_int(map.at("image")), patch = config::as_int(map.at("patch"));
     if (image % patch != 0)

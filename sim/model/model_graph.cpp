@@ -24,6 +24,23 @@ std::optional<LayerId> ModelGraph::find(const std::string& layer_name) const {
   return std::nullopt;
 }
 
+double active_parameters(const ModelGraph& model, bool with_embedding) {
+  double total = 0;
+  std::set<std::string> counted;
+  for (const Layer& layer : model.layers) {
+    double active = layer.operations.empty() ? layer.parameters : 0, idle = 0;
+    for (const Operation& op : layer.operations) {
+      if (op.kind != OperationKind::Embedding) active += active_parameters(op);
+      idle += op.parameters() - active_parameters(op);
+    }
+    if (with_embedding)
+      total += layer.parameters - idle;
+    else if (active > 0 && (layer.tie.empty() || counted.insert(layer.tie).second))
+      total += active;
+  }
+  return total;
+}
+
 void check_graph(const ModelGraph& model) {
   std::set<std::string> names;
   for (const LayerId i : model.layers.ids()) {

@@ -56,6 +56,11 @@ struct ModelGraph {
   std::optional<LayerId> find(const std::string& layer_name) const;
 };
 
+/// Parameters that work on one token: of routed experts only those that a token is sent to. Publishers disagree about
+/// embeddings, of which a token reads one row: `with_embedding` counts them whole, otherwise they do not count, unless
+/// scores are computed with them.
+double active_parameters(const ModelGraph&, bool with_embedding);
+
 /// Throws InternalError unless inputs come before their users and names are unique: the promise of every builder.
 void check_graph(const ModelGraph&);
 
