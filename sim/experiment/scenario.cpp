@@ -213,21 +213,33 @@ Value load_cluster_file(const std::string& file) {
   return load_part(file, FileKind::Cluster, "cluster", cluster_fields());
 }
 
+namespace {
+
+void check_fact(const Value& fact, const std::string& path, double built, double tolerance, const char* what) {
+  const double expected = config::as_real(fact);
+  if (std::abs(built - expected) <= tolerance * expected) return;
+  throw InputError(
+      {{fact.where, path, fmt::format("the model has {:.0f} {}, not {}", built, what, fact.text), {}, "expect"}});
+}
+
+/// Published numbers of parameters are exact or nearly so; those that work on a token are rounded to two digits.
+void check_facts(const Value& expect, const ModelGraph& graph) {
+  const Value* embedding = expect.find("active_embedding");
+  if (const Value* fact = expect.find("parameters"))
+    check_fact(*fact, "expect.parameters", graph.parameters(), 1e-3, "parameters");
+  if (const Value* fact = expect.find("active_parameters"))
+    check_fact(*fact, "expect.active_parameters", active_parameters(graph, embedding && config::as_bool(*embedding)),
+               0.03, "active parameters");
+}
+
+}  // namespace
+
 ModelGraph build_model(const Value& checked) {
   const ModelBuilder& builder = get_from(model_builders::all(), "model builder", checked.at("builder").text);
   ModelGraph graph = builder.build(checked);
   graph.name = checked.at("name").text;
   check_graph(graph);
-  const Value* expect = checked.find("expect");
-  if (const Value* parameters = expect ? expect->find("parameters") : nullptr) {
-    const double expected = config::as_real(*parameters), built = graph.parameters();
-    if (std::abs(built - expected) > 1e-3 * expected)
-      throw InputError({{parameters->where,
-                         "expect.parameters",
-                         fmt::format("the model has {:.0f} parameters, not {}", built, parameters->text),
-                         {},
-                         "expect"}});
-  }
+  if (const Value* expect = checked.find("expect")) check_facts(*expect, graph);
   return graph;
 }
 

@@ -28,7 +28,14 @@ const MapSpec expect_fields{
     .title = "Published facts that the built model is checked against.",
     .fields = {real("parameters", 0, 1e15)
                    .optional()
-                   .doc("Number of parameters; the build fails when it is off by more than one in a thousand.")},
+                   .doc("Number of parameters; the build fails when it is off by more than one in a thousand."),
+               real("active_parameters", 0, 1e15)
+                   .optional()
+                   .doc("Parameters that work on one token, as published; the build fails when it is off by more than "
+                        "3 in a hundred."),
+               boolean("active_embedding")
+                   .optional()
+                   .doc("Whether these count the embedding, of which a token reads one row; left out: no.")},
 };
 
 const MapSpec model_common{
