@@ -122,7 +122,7 @@ std::vector<NamedFile> named_files(FileKind kind) {
 
 std::string find_file(FileKind kind, const std::string& name, const std::string& from) {
   const fs::path here = from.starts_with('<') ? fs::path() : fs::path(from).parent_path();  // Said on the command line.
-  if (name.ends_with(".yaml") || name.find('/') != std::string::npos) {
+  if (name.ends_with(".yaml") || name.ends_with(".json") || name.find('/') != std::string::npos) {
     const fs::path path = here / name;
     return is_file(path) ? shown(path) : std::string{};
   }

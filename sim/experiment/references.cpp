@@ -9,6 +9,7 @@
 #include "sim/config/override.hpp"
 #include "sim/core/text.hpp"
 #include "sim/model/builder.hpp"
+#include "sim/model/configuration.hpp"
 
 namespace stagecraft {
 namespace {
@@ -35,6 +36,7 @@ class Expander {
       return problems_.add(value.where, path, "this refers to itself through other files",
                            "a base must lead to a builder or a full description", "reference");
     if (value.is_scalar()) return follow_name(value, path, depth);
+    if (kind_ == FileKind::Model && value.is_map() && value.has("config")) return follow_configuration(value, path);
     if (!value.is_map() || !value.has("base")) return;
     Value base = *value.find("base");
     for (const auto& m : value.members)
@@ -71,6 +73,10 @@ class Expander {
       return;
     }
     Value loaded = config::parse_yaml_file(file, problems_);
+    if (kind_ == FileKind::Model && file.ends_with(".json") && !loaded.unreadable && !loaded.has("schema")) {
+      value = read_model(loaded, file);
+      return;
+    }
     if (loaded.unreadable || !check_schema_line(loaded, kind_word(kind_), problems_)) {
       value.unreadable = true;
       return;
@@ -78,6 +84,49 @@ class Expander {
     set_name(loaded, std::filesystem::path(file).stem().string(), false);
     expand(loaded, path, depth + 1);
     value = std::move(loaded);
+  }
+
+  /// A configuration has no name, but its folder has: llama-3-8b/config.json.
+  Value read_model(const Value& configuration, const std::string& file) {
+    Value model = read_configuration(configuration, problems_);
+    const std::filesystem::path path(file);
+    const std::string folder = path.parent_path().filename().string(), stem = path.stem().string();
+    if (!model.unreadable) set_name(model, stem == "config" && !folder.empty() ? folder : stem, false);
+    return model;
+  }
+
+  /// {config: path, sequence: 4096}: the model of the configuration, with the fields next to it in place of its own.
+  void follow_configuration(Value& value, const std::string& path) {
+    const Value name = *value.find("config");
+    const std::string file = name.is_scalar() ? find_file(kind_, name.text, name.where.file) : std::string();
+    if (file.empty())
+      problems_.add(name.where, path + ".config",
+                    name.is_scalar() ? fmt::format("there is no file '{}'", name.text)
+                                     : "the path of a config.json is needed here",
+                    "paths begin at the folder of this file", "reference");
+    Value loaded;
+    if (!file.empty()) loaded = config::parse_yaml_file(file, problems_);
+    if (file.empty() || loaded.unreadable) {
+      value.unreadable = true;
+      return;
+    }
+    Value model = read_model(loaded, file);
+    for (const auto& member : value.members) stand_beside_configuration(member, path, model);
+    value = std::move(model);
+  }
+
+  void stand_beside_configuration(const config::Member& member, const std::string& path, Value& model) {
+    const std::string& key = member.key;
+    if (key == "config" || key == "builder" || key.starts_with("x-") || model.unreadable) return;
+    if (key == "name") return set_name(model, member.value.text, true);
+    for (const char* known : {"schema", "title", "expect", "sequence", "precision", "flash_attention"}) {
+      if (key != known) continue;
+      std::erase_if(model.members, [&](const config::Member& m) { return m.key == key; });
+      model.members.push_back(member);
+      return;
+    }
+    problems_.add(member.where, path + "." + key, fmt::format("'{}' cannot be next to 'config'", key),
+                  fmt::format("write {{base: {{config: ...}}, override: {{{}: ...}}}}", key), "beside-config");
   }
 
   bool stands_beside_base(const std::string& key) const {

@@ -1,0 +1,35 @@
+// A configuration of Hugging Face's transformers. The file takes the place of its name when a scenario is read, so that
+// a resolved scenario stands alone; what is built is always the builder that the configuration leads to.
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/model/builder.hpp"
+
+namespace stagecraft::model_builders {
+namespace {
+
+using namespace config;
+
+const MapSpec kFields{
+    "The model that a config.json of Hugging Face describes: Llama, Mistral, Mixtral, Qwen, DeepSeek, Kimi, GPT.",
+    {text("config").doc("Path of the config.json, from the folder of the file that names it."),
+     integer("sequence", 1, 1e8)
+         .optional()
+         .doc("Tokens of one sample; left out: the length that the configuration was trained with first."),
+     boolean("flash_attention").optional().doc("Whether backward recomputes the probabilities; left out: yes."),
+     choice("precision", std::vector<std::string>{"fp32", "fp64", "mixed"})
+         .optional()
+         .doc("As of the builder transformer; left out: mixed, or fp32 if the weights are.")}};
+
+ModelGraph build(const Value&) { throw InternalError("a configuration was built before it was read"); }
+
+}  // namespace
+
+extern const ModelBuilder config{
+    .name = "config",
+    .summary = "What a config.json of Hugging Face describes.",
+    .source = "Wolf et al., Transformers, EMNLP 2020",
+    .fields = &kFields,
+    .build = build,
+};
+
+}  // namespace stagecraft::model_builders

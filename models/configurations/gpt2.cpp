@@ -1,0 +1,29 @@
+#include "models/configuration_reader.hpp"
+
+namespace stagecraft::model_configurations {
+namespace {
+
+config::Value read(const config::Value& configuration, config::Problems& problems) {
+  ConfigurationReader r(configuration, problems);
+  r.require("n_layer", "layers");
+  r.require("n_embd", "hidden");
+  r.require("n_head", "heads");
+  r.take("n_inner", "feed_forward");
+  r.require("n_positions", "sequence");
+  r.require("vocab_size", "vocabulary");
+  r.expect_word("activation_function", {"gelu_new", "gelu", "gelu_pytorch_tanh"});
+  r.set("tied", r.flag("tie_word_embeddings", true) ? "true" : "false");
+  r.read_precision();
+  return r.finish();
+}
+
+}  // namespace
+
+extern const ConfigurationFamily gpt2{
+    .name = "gpt2",
+    .summary = "GPT-2: learned positions, layer norm, GELU",
+    .source = "Radford et al., 2019; GPT2Config of transformers",
+    .read = read,
+};
+
+}  // namespace stagecraft::model_configurations

@@ -1,0 +1,34 @@
+#include "models/configuration_reader.hpp"
+
+namespace stagecraft::model_configurations {
+namespace {
+
+config::Value read(const config::Value& configuration, config::Problems& problems) {
+  ConfigurationReader r(configuration, problems);
+  r.read_llama_shape();
+  r.read_grouped_heads();
+  r.set("bias", "true");
+  r.set("attention_bias", r.flag("attention_bias", true) ? "true" : "false");
+  r.set("sinks", "true");
+  r.require("num_local_experts", "experts.count");
+  r.require(r.fact("experts_per_token") ? "experts_per_token" : "num_experts_per_tok", "experts.active");
+  r.require("intermediate_size", "experts.width");
+  if (r.fact("layer_types")) {
+    r.read_layer_types();
+  } else {  // Every second layer looks at all tokens.
+    r.require("sliding_window", "window");
+    r.set("full_every", "2");
+  }
+  return r.finish();
+}
+
+}  // namespace
+
+extern const ConfigurationFamily gpt_oss{
+    .name = "gpt_oss",
+    .summary = "GPT-OSS: experts, and a sliding window in every second layer",
+    .source = "OpenAI, gpt-oss model card, 2025; GptOssConfig of transformers",
+    .read = read,
+};
+
+}  // namespace stagecraft::model_configurations

@@ -1,0 +1,26 @@
+#include "models/configuration_reader.hpp"
+
+namespace stagecraft::model_configurations {
+namespace {
+
+config::Value read(const config::Value& configuration, config::Problems& problems) {
+  ConfigurationReader r(configuration, problems);
+  r.read_llama_shape();
+  r.set("bias", "false");
+  r.set("attention_bias", r.flag("attention_bias", false) ? "true" : "false");
+  r.read_latent_attention();
+  r.read_deepseek_experts();
+  r.take("num_nextn_predict_layers", "next_tokens");
+  return r.finish();
+}
+
+}  // namespace
+
+extern const ConfigurationFamily kimi_k2{
+    .name = "kimi_k2",
+    .summary = "Kimi K2: the shape of DeepSeek-V3 with more experts and fewer heads",
+    .source = "Kimi Team, Kimi K2, 2025; the config.json of its weights",
+    .read = read,
+};
+
+}  // namespace stagecraft::model_configurations

@@ -1,0 +1,24 @@
+#include "models/configuration_reader.hpp"
+
+namespace stagecraft::model_configurations {
+namespace {
+
+config::Value read(const config::Value& configuration, config::Problems& problems) {
+  ConfigurationReader r(configuration, problems);
+  r.read_llama_shape();
+  r.read_grouped_heads();
+  r.set("bias", r.flag("mlp_bias", false) ? "true" : "false");
+  r.set("attention_bias", r.flag("attention_bias", false) ? "true" : "false");
+  return r.finish();
+}
+
+}  // namespace
+
+extern const ConfigurationFamily llama{
+    .name = "llama",
+    .summary = "Llama: RMS norm, rotation, grouped queries, SwiGLU",
+    .source = "Touvron et al., Llama 2, 2023; LlamaConfig of transformers",
+    .read = read,
+};
+
+}  // namespace stagecraft::model_configurations

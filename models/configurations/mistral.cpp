@@ -1,0 +1,25 @@
+#include "models/configuration_reader.hpp"
+
+namespace stagecraft::model_configurations {
+namespace {
+
+config::Value read(const config::Value& configuration, config::Problems& problems) {
+  ConfigurationReader r(configuration, problems);
+  r.read_llama_shape();
+  r.read_grouped_heads();
+  r.set("bias", "false");
+  r.take("sliding_window", "window");
+  if (!configuration.has("sliding_window")) r.set("window", "4096");  // The default of MistralConfig.
+  return r.finish();
+}
+
+}  // namespace
+
+extern const ConfigurationFamily mistral{
+    .name = "mistral",
+    .summary = "Mistral: Llama with a sliding window",
+    .source = "Jiang et al., Mistral 7B, 2023; MistralConfig of transformers",
+    .read = read,
+};
+
+}  // namespace stagecraft::model_configurations

@@ -1,0 +1,27 @@
+#include "models/configuration_reader.hpp"
+
+namespace stagecraft::model_configurations {
+namespace {
+
+config::Value read(const config::Value& configuration, config::Problems& problems) {
+  ConfigurationReader r(configuration, problems);
+  r.read_llama_shape();
+  r.read_grouped_heads();
+  r.set("bias", "false");
+  r.take("sliding_window", "window");
+  r.require("num_local_experts", "experts.count");
+  r.require("num_experts_per_tok", "experts.active");
+  r.require("intermediate_size", "experts.width");
+  return r.finish();
+}
+
+}  // namespace
+
+extern const ConfigurationFamily mixtral{
+    .name = "mixtral",
+    .summary = "Mixtral: Llama with experts",
+    .source = "Jiang et al., Mixtral of Experts, 2024; MixtralConfig of transformers",
+    .read = read,
+};
+
+}  // namespace stagecraft::model_configurations
