@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/config/synonyms.hpp"
 #include "sim/config/walk.hpp"
 #include "sim/core/text.hpp"
 
@@ -154,10 +155,14 @@ class Checker {
       std::string help = glued(member, shape, path);
       if (help.empty()) help = place_elsewhere(member.key, shape);
       if (help.empty()) {
-        const auto near = closest(member.key, absent);
+        auto near = meant_among(member.key, all);
+        if (!near) near = closest(member.key, absent);
+        if (!near) near = closest(member.key, all);
         if (near) excused_.insert(under(path, *near));
-        help = near ? fmt::format("did you mean '{}'?", *near) : suggest(member.key, all);
+        if (near) help = fmt::format("did you mean '{}'?", *near);
       }
+      if (help.empty()) help = synonym_elsewhere(member.key, shape);
+      if (help.empty()) help = suggest(member.key, all);
       problems_.add(member.where, under(path, member.key), "no such field", help, "unknown-field");
     }
   }
@@ -181,6 +186,14 @@ class Checker {
     for (const std::string& place : places) excused_.insert(under(place, key));
     for (std::string& place : places) place = place.empty() ? "at the top of the file" : "under " + place;
     return fmt::format("'{}' belongs {}", key, join(places, " or "));
+  }
+
+  /// A word of another program for a field that belongs elsewhere: pp at the top means stages under plan.
+  std::string synonym_elsewhere(const std::string& key, const Shape& shape) {
+    for (const std::string_view meaning : meanings(key))
+      if (std::string help = place_elsewhere(std::string(meaning), shape); !help.empty())
+        return fmt::format("'{}' is called '{}' here; {}", key, meaning, help);
+    return {};
   }
 
   Value table(const Value& value, const Field& field, const std::string& path) {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/config/synonyms.hpp"
 #include "sim/config/walk.hpp"
 #include "sim/core/text.hpp"
 
@@ -98,7 +99,7 @@ void report_step(const Walk& walk, std::string_view path, const Where& where, Pr
   const std::string_view step = first_step(path.substr(walk.last_start));
   const std::string shown(path.substr(0, walk.last_start + step.size()));
   const std::string before(path.substr(0, walk.done));
-  std::string message = "no such field", help = suggest(step, steps_from(*walk.at));
+  std::string message = "no such field", help = suggest_meant(step, steps_from(*walk.at));
   if (step.empty()) {
     message = "a step of this path is empty";
   } else if (step.front() == '[' && !index_of(step)) {
