@@ -10,27 +10,34 @@ namespace {
 
 template <class T>
 T scale(const Operation& op) {
-  return static_cast<T>(1 / std::sqrt(static_cast<double>(op.columns / op.heads)));
+  return static_cast<T>(1 / std::sqrt(static_cast<double>(head_shape(op).query)));
 }
 
-/// Head `head` of sample `sample` in a tensor whose rows hold `parts` rows of `op.columns` numbers side by side.
+/// Head `head` of sample `sample` in the output.
 template <class T>
-View<T> head_view(const real::Tensor& tensor, const Operation& op, std::int64_t sample, std::int64_t head,
-                  int parts = 1, int part = 0) {
-  const std::int64_t width = op.columns / op.heads, stride = std::int64_t{parts} * op.columns;
-  return view(numbers<T>(tensor) + sample * op.rows * stride + std::int64_t{part} * op.columns + head * width, op.rows,
-              width, stride);
+View<T> head_view(const real::Tensor& tensor, const Operation& op, std::int64_t sample, std::int64_t head) {
+  const std::int64_t width = op.columns / op.heads;
+  return view(numbers<T>(tensor) + sample * op.rows * op.columns + head * width, op.rows, width, op.columns);
 }
 
-/// Q, K and V of one head, or their gradients.
+/// Heads of Q that share a head of K and V.
+std::int64_t sharing(const Operation& op) { return op.heads / head_shape(op).key_value_heads; }
+
+/// Q of one head, and K and V that it uses, or their gradients.
 template <class T>
 struct Parts {
   View<T> q, k, v;
 };
 template <class T>
 Parts<T> parts(const real::Tensor& tensor, const Operation& op, std::int64_t sample, std::int64_t head) {
-  return {head_view<T>(tensor, op, sample, head, 3, 0), head_view<T>(tensor, op, sample, head, 3, 1),
-          head_view<T>(tensor, op, sample, head, 3, 2)};
+  const HeadShape s = head_shape(op);
+  const std::int64_t stride = query_key_value_columns(s), shared = head / sharing(op);
+  T* const queries = numbers<T>(tensor) + sample * op.rows * stride;
+  T* const keys = queries + std::int64_t{s.heads} * s.query;
+  T* const values = keys + std::int64_t{s.key_value_heads} * s.query;
+  return {view(queries + head * s.query, op.rows, s.query, stride),
+          view(keys + shared * s.query, op.rows, s.query, stride),
+          view(values + shared * s.value, op.rows, s.value, stride)};
 }
 
 template <class T>
@@ -39,17 +46,26 @@ T* probabilities(const real::Call& call, std::int64_t sample, std::int64_t head)
   return numbers<T>(call.saved) + (sample * call.operation->heads + head) * rows * rows;
 }
 
-std::int64_t seen(const Operation& op, std::int64_t row) { return op.causal ? row + 1 : op.rows; }
+/// The rows that a row looks at: `count` of them from `first` on.
+struct Seen {
+  std::int64_t first = 0, count = 0;
+  Seen(const Operation& op, std::int64_t row) : count(op.causal ? row + 1 : op.rows) {
+    if (op.window == 0 || count <= op.window) return;
+    first = count - op.window, count = op.window;
+  }
+};
 
 /// softmax of each row of `scores`; 0 for what a row does not see.
 template <class T>
 void normalise(const Operation& op, T* scores) {
   for (std::int64_t row = 0; row < op.rows; ++row) {
-    T* const s = scores + row * op.rows;
-    const std::int64_t count = seen(op, row);
-    const T inverse = 1 / softmax_exponentials(count, s, scale<T>(op), s).sum;
-    put(false, count, s, [=](std::int64_t i) { return s[i] * inverse; });
-    std::fill(s + count, s + op.rows, T{0});
+    T* const all = scores + row * op.rows;
+    const Seen seen(op, row);
+    T* const s = all + seen.first;
+    const T inverse = 1 / softmax_exponentials(seen.count, s, scale<T>(op), s).sum;
+    put(false, seen.count, s, [=](std::int64_t i) { return s[i] * inverse; });
+    std::fill(all, s, T{0});
+    std::fill(s + seen.count, all + op.rows, T{0});
   }
 }
 
@@ -57,7 +73,9 @@ void normalise(const Operation& op, T* scores) {
 template <class T>
 void through_softmax(const Operation& op, const T* p, T* d) {
   for (std::int64_t row = 0; row < op.rows; ++row, p += op.rows, d += op.rows) {
-    const T factor = scale<T>(op), along = sum<T>(seen(op, row), [=](std::int64_t i) { return d[i] * p[i]; });
+    const Seen seen(op, row);
+    const T factor = scale<T>(op);
+    const T along = sum<T>(seen.count, [=](std::int64_t i) { return d[seen.first + i] * p[seen.first + i]; });
     put(false, op.rows, d, [=](std::int64_t i) { return factor * p[i] * (d[i] - along); });
   }
 }
@@ -88,11 +106,12 @@ void input_gradient(const real::Call& call, const real::Tensor& d_output, std::s
       const Parts<T> x = parts<T>(call.inputs[0], op, sample, head), d = parts<T>(to.tensor, op, sample, head);
       const View<T> dy = head_view<T>(d_output, op, sample, head);
       T* const p = probabilities<T>(call, sample, head);
-      put(to.add, d.v, view(p, op.rows, op.rows).transpose() * dy);
+      const bool add = to.add || head % sharing(op) > 0;  // Heads of Q that share K and V sum their gradients.
+      put(add, d.v, view(p, op.rows, op.rows).transpose() * dy);
       put(false, d_scores, dy * x.v.transpose());
       through_softmax<T>(op, p, scratch.data());
       put(to.add, d.q, d_scores * x.k);
-      put(to.add, d.k, d_scores.transpose() * x.q);
+      put(add, d.k, d_scores.transpose() * x.q);
     }
 }
 

@@ -6,6 +6,7 @@
 #include "backends/cpu/kernels.hpp"
 #include "backends/real/execute.hpp"
 #include "backends/real/measure.hpp"
+#include "backends/real/required_kernels.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::backends {
@@ -21,7 +22,13 @@ Timeline run(const Program& program, const Cluster&, const RunOptions& options) 
   if (options.timeout.value > 0) walk.timeout = options.timeout.value;
   if (options.emulated) return real::emulate(program, walk);
   if (!program.workload) throw InternalError("the cpu backend was not told what to compute");
+  real::require_kernels(*program.workload, cpu::has_kernel);
   return real::execute(program, cpu::make_kernels, walk);
+}
+
+Profile profile(const ProfileRequest& request) {
+  real::require_kernels(request.workload, cpu::has_kernel);
+  return real::measure(request, cpu::make_kernels);
 }
 
 }  // namespace
@@ -35,7 +42,7 @@ const BackendDef cpu{
     .version = eigen_version,
     .why_not = [] { return std::string(); },
     .run = run,
-    .profile = [](const ProfileRequest& request) { return real::measure(request, cpu::make_kernels); },
+    .profile = profile,
 };
 
 }  // namespace stagecraft::backends

@@ -14,9 +14,12 @@ void forward(const real::Call& call) {
   const T* const positions = words + real::second_block(op, sizeof(T));
   for (std::int64_t row = 0; row < call.samples * op.rows; ++row) {
     const T* const word = words + whole_number(input[row], op.inner, "word", op) * op.columns;
+    T* const to = numbers<T>(call.output) + row * op.columns;
     const T* const position = positions + row % op.rows * op.columns;
-    put(false, op.columns, numbers<T>(call.output) + row * op.columns,
-        [=](std::int64_t i) { return word[i] + position[i]; });
+    if (op.positions)
+      put(false, op.columns, to, [=](std::int64_t i) { return word[i] + position[i]; });
+    else
+      put(false, op.columns, to, [=](std::int64_t i) { return word[i]; });
   }
 }
 
@@ -37,7 +40,7 @@ void weight_gradient(const real::Call& call, const real::Tensor& d_output, void*
     const T* const gradient = numbers<T>(d_output) + row * op.columns;
     const auto value = [=](std::int64_t i) { return gradient[i]; };
     put(true, op.columns, d_words + whole_number(input[row], op.inner, "word", op) * op.columns, value);
-    put(true, op.columns, d_positions + row % op.rows * op.columns, value);
+    if (op.positions) put(true, op.columns, d_positions + row % op.rows * op.columns, value);
   }
 }
 

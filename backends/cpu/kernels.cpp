@@ -36,13 +36,21 @@ OperationKernels kernels_of(OperationKind kind) {
       return add_kernels<T>();
     case OperationKind::Concat:
       return concat_kernels<T>();
+    case OperationKind::RmsNorm:
+      return rms_norm_kernels<T>();
+    case OperationKind::Silu:
+      return silu_kernels<T>();
+    case OperationKind::GatedSilu:
+      return gated_silu_kernels<T>();
+    case OperationKind::Rotary:
+      return rotary_kernels<T>();
     case OperationKind::CrossEntropy:
       return cross_entropy_kernels<T>();
     case OperationKind::MeanSquare:
       return mean_square_kernels<T>();
     case OperationKind::SumSquare:
       return sum_square_kernels<T>();
-    default:  // No kernel: real::has_kernel() says so before a run.
+    default:  // No kernel: has_kernel() says so before a run.
       return {};
   }
 }
@@ -124,6 +132,22 @@ class CpuKernels final : public real::Kernels {
 };
 
 }  // namespace
+
+// Attention with a mask of a window is always causal; sinks and latent attention have no kernel.
+bool has_kernel(const Operation& op) {
+  switch (op.kind) {
+    case OperationKind::RmsNorm:
+    case OperationKind::Silu:
+    case OperationKind::GatedSilu:
+    case OperationKind::Rotary:
+    case OperationKind::Embedding:
+      return true;
+    case OperationKind::Attention:
+      return op.inputs.size() <= 1 && !op.sinks && (op.window == 0 || op.causal);
+    default:
+      return real::has_kernel(op);
+  }
+}
 
 std::unique_ptr<real::Kernels> make_kernels(std::size_t width, DeviceId) {
   STAGECRAFT_CHECK(width == sizeof(float) || width == sizeof(double));

@@ -26,6 +26,14 @@ OperationKernels linear_kernels();
 template <class T>
 OperationKernels layer_norm_kernels();
 template <class T>
+OperationKernels rms_norm_kernels();
+template <class T>
+OperationKernels silu_kernels();
+template <class T>
+OperationKernels gated_silu_kernels();
+template <class T>
+OperationKernels rotary_kernels();
+template <class T>
 OperationKernels relu_kernels();
 template <class T>
 OperationKernels tanh_kernels();

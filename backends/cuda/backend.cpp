@@ -9,6 +9,8 @@
 #include "backends/cuda/messages.hpp"
 #include "backends/cuda/partitions.hpp"
 #include "backends/cuda/run.hpp"
+#include "backends/real/kernels.hpp"
+#include "backends/real/required_kernels.hpp"
 #include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/quantity.hpp"
@@ -143,12 +145,18 @@ Timeline run(const Program& program, const Cluster&, const RunOptions& options) 
   if (!program.workload) throw InternalError("the cuda backend was not told what to compute");
   if (options.emulated)
     throw InputError("an emulated run sleeps on the cores of this machine, which needs no GPU", "--backend cpu");
+  real::require_kernels(*program.workload, real::has_kernel);
   cuda::Options own;
   own.gpu = options.gpu;
   own.one_thread = options.one_thread;
   own.copy_kernel = cuda::copy_by_kernel;
   if (options.timeout.value > 0) own.timeout = options.timeout.value;
   return cuda::run(program, maker_of(options.gpu), own);
+}
+
+Profile profile(const ProfileRequest& request) {
+  real::require_kernels(request.workload, real::has_kernel);
+  return cuda::measure(request, maker_of(request.gpu));
 }
 
 }  // namespace
@@ -162,7 +170,7 @@ const BackendDef cuda{
     .version = version_text,
     .why_not = cuda::why_no_device,
     .run = run,
-    .profile = [](const ProfileRequest& request) { return cuda::measure(request, maker_of(request.gpu)); },
+    .profile = profile,
     .facts = cuda::facts,
 };
 

@@ -15,12 +15,15 @@ Keeps keeps(const Operation& op) {
   switch (op.kind) {
     case OperationKind::Linear:
     case OperationKind::Gelu:
+    case OperationKind::Silu:
+    case OperationKind::GatedSilu:
     case OperationKind::Embedding:
       return {.inputs = true};
     case OperationKind::Relu:
     case OperationKind::Tanh:
       return {.output = true};
     case OperationKind::LayerNorm:
+    case OperationKind::RmsNorm:
       return {.numbers = numbers + rows};  // The normalised rows, and one over each standard deviation.
     case OperationKind::Attention:
       return {.inputs = true, .numbers = op.heads * rows * rows};  // The probabilities.
@@ -68,9 +71,12 @@ Blocks blocks(const Operation& op, std::size_t width) {
     case OperationKind::LayerNorm:
       first = second = op.columns;
       break;
+    case OperationKind::RmsNorm:
+      first = op.columns;
+      break;
     case OperationKind::Embedding:
       first = static_cast<std::int64_t>(op.inner) * op.columns;
-      second = static_cast<std::int64_t>(op.rows) * op.columns;
+      second = op.positions ? static_cast<std::int64_t>(op.rows) * op.columns : 0;
       break;
     default:
       break;

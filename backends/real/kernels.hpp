@@ -29,7 +29,7 @@ struct Keeps {
 };
 Keeps keeps(const Operation&);
 
-/// Whether the real backends have kernels for this operation. A model with another one is refused before it runs.
+/// Whether every real backend has a kernel for this operation. A backend may have more.
 bool has_kernel(const Operation&);
 
 /// Where the weights of an operation lie inside the weights of its stage: every block starts at a multiple of 64 bytes,

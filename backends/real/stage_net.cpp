@@ -35,17 +35,11 @@ class Compiler {
   }
 
   void require_operations(const WorkloadLayer& layer) const {
-    if (layer.operations.empty())
-      throw InputError(fmt::format("the layer '{}' of the model '{}' is only known by its amounts, so it cannot be "
-                                   "computed",
-                                   layer.name, workload_.name),
-                       "take a model of dense, gpt or multi_branch layers, or run.compute: emulated");
-    for (const Operation& op : layer.operations)
-      if (!has_kernel(op))
-        throw InputError(fmt::format("the layer '{}' of the model '{}' has the operation '{}', for which the real "
-                                     "backends have no kernel yet",
-                                     layer.name, workload_.name, to_text(op)),
-                         "simulate it, take a model of dense, gpt or multi_branch layers, or run.compute: emulated");
+    if (!layer.operations.empty()) return;
+    throw InputError(fmt::format("the layer '{}' of the model '{}' is only known by its amounts, so it cannot be "
+                                 "computed",
+                                 layer.name, workload_.name),
+                     "take a model of dense, gpt or multi_branch layers, or run.compute: emulated");
   }
 
   void inputs() {
@@ -186,7 +180,7 @@ std::vector<double> initial_weights(const StageNet& net, const Workload& workloa
     const std::string& layer = workload.layers[LayerId{node.layer}].name;
     Rng rng(workload.training.seed, fmt::format("weights of {}.{}", layer, node.place));
     const auto inner = static_cast<std::int64_t>(op.inner), columns = static_cast<std::int64_t>(op.columns);
-    if (op.kind == OperationKind::LayerNorm) {
+    if (op.kind == OperationKind::LayerNorm || op.kind == OperationKind::RmsNorm) {
       std::fill_n(numbers, columns, 1.0);
       continue;
     }

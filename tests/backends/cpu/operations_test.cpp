@@ -67,7 +67,7 @@ bool exact_in_whole_numbers(OperationKind kind) {
 }  // namespace
 
 TEST_CASE("every operation and its gradients are what the definition says") {
-  for (const Trial& t : all_trials())
+  for (const Trial& t : cpu_trials())
     for (const std::size_t width : kWidths) {
       const double allowed = tolerance(t, width);
       check(t, width, false, allowed, std::max(allowed, 1e-9));
@@ -75,13 +75,13 @@ TEST_CASE("every operation and its gradients are what the definition says") {
 }
 
 TEST_CASE("whole numbers stay whole and exact") {
-  for (const Trial& t : all_trials())
+  for (const Trial& t : cpu_trials())
     if (exact_in_whole_numbers(t.op.kind))
       for (const std::size_t width : kWidths) check(t, width, true, 0, 0);
 }
 
 TEST_CASE("gradients are added to what is there") {
-  for (const Trial& t : all_trials())
+  for (const Trial& t : cpu_trials())
     for (const std::size_t width : kWidths) {
       CAPTURE(t.name);
       const auto kernels = cpu::make_kernels(width);
@@ -99,7 +99,7 @@ TEST_CASE("gradients are added to what is there") {
 }
 
 TEST_CASE("gradients that are not needed are not written") {
-  for (const Trial& t : all_trials()) {
+  for (const Trial& t : cpu_trials()) {
     CAPTURE(t.name);
     const auto kernels = cpu::make_kernels(8);
     Device device(*kernels, t, data_for(t, 8));
@@ -113,6 +113,20 @@ TEST_CASE("gradients that are not needed are not written") {
       CHECK(some == all);
     }
   }
+}
+
+TEST_CASE("the operations of Llama have kernels, latent attention, sinks and experts have none") {
+  using enum OperationKind;
+  for (const Trial& t : cpu_trials()) CHECK(cpu::has_kernel(t.op));
+  for (const OperationKind kind : {HeadNorm, Slice, Router, Dispatch, GroupedLinear, Combine})
+    CHECK_FALSE(cpu::has_kernel({.kind = kind}));
+  Operation latent{.kind = Attention, .inputs = {0, 1, 2}}, sinks{.kind = Attention}, window{.kind = Attention};
+  sinks.sinks = true, window.window = 3;
+  CHECK_FALSE(cpu::has_kernel(latent));
+  CHECK_FALSE(cpu::has_kernel(sinks));
+  CHECK_FALSE(cpu::has_kernel(window));
+  for (const Trial& t : all_trials()) CHECK(real::has_kernel(t.op));
+  for (const Trial& t : llama_trials()) CHECK_FALSE(real::has_kernel(t.op));
 }
 
 TEST_CASE("operations that have no kernel say so") {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <complex>
 #include <cstddef>
 #include <vector>
 
@@ -71,30 +73,94 @@ inline std::vector<Real> reference_elementwise(OperationKind kind, const std::ve
     if (kind == OperationKind::Tanh) y.push_back(std::tanh(v));
     if (kind == OperationKind::Gelu)
       y.push_back(v / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(Real{-1})) * (v + Real{0.044715} * v * v * v))));
+    if (kind == OperationKind::Silu) y.push_back(v / (1 + std::exp(-v)));
   }
   return y;
 }
 
-inline std::vector<Real> reference_attention(const Trial& t, const ReferenceData& d) {
-  const auto rows = static_cast<std::size_t>(t.op.rows), columns = static_cast<std::size_t>(t.op.columns);
-  const std::size_t width = columns / static_cast<std::size_t>(t.op.heads);
+inline std::vector<Real> reference_rms_norm(const Trial& t, const ReferenceData& d) {
+  const auto columns = static_cast<std::size_t>(t.op.columns);
   std::vector<Real> y;
-  for (std::size_t sample = 0; sample < static_cast<std::size_t>(t.samples); ++sample)
-    for (std::size_t row = 0; row < rows; ++row)
-      for (std::size_t c = 0; c < columns; ++c) {
-        const std::size_t head = c / width * width;
-        const auto at = [&](std::size_t r, std::size_t part, std::size_t column) {
-          return d.inputs[0][(sample * rows + r) * 3 * columns + part * columns + column];
-        };
+  for (std::size_t start = 0; start < d.inputs[0].size(); start += columns) {
+    Real square = 0;
+    for (std::size_t i = 0; i < columns; ++i)
+      square += d.inputs[0][start + i] * d.inputs[0][start + i] / static_cast<Real>(columns);
+    for (std::size_t i = 0; i < columns; ++i)
+      y.push_back(d.inputs[0][start + i] / std::sqrt(square + 1e-5) * d.weights[i]);
+  }
+  return y;
+}
+
+inline std::vector<Real> reference_gated_silu(const Trial& t, const ReferenceData& d) {
+  const auto columns = static_cast<std::size_t>(t.op.columns);
+  std::vector<Real> y;
+  for (std::size_t start = 0; start < d.inputs[0].size(); start += 2 * columns)
+    for (std::size_t i = 0; i < columns; ++i) {
+      const Real gate = d.inputs[0][start + i];
+      y.push_back(gate / (1 + std::exp(-gate)) * d.inputs[0][start + columns + i]);
+    }
+  return y;
+}
+
+/// Pairs as complex numbers, times e^(i angle).
+inline std::vector<Real> reference_rotary(const Trial& t, const ReferenceData& d) {
+  std::vector<Real> y = d.inputs[0];
+  const int half = t.op.rotary / 2;
+  for (int row = 0; row < t.rows(); ++row)
+    for (int head = 0; head < t.op.heads; ++head)
+      for (int pair = 0; pair < half; ++pair) {
+        const auto at =
+            static_cast<std::size_t>(row * t.op.columns + (head + 1) * t.op.head_width - t.op.rotary + pair);
+        const Real angle = (row % t.op.rows) * std::pow(Real{10000}, -Real{2} * pair / t.op.rotary);
+        const std::complex<Real> turned =
+            std::complex<Real>(y[at], y[at + static_cast<std::size_t>(half)]) * std::polar(Real{1}, angle);
+        y[at] = turned.real(), y[at + static_cast<std::size_t>(half)] = turned.imag();
+      }
+  return y;
+}
+
+/// Head `head` of Q, or of K or V that it shares with others, number by number.
+class ReferenceHead {
+ public:
+  ReferenceHead(const Trial& t, const ReferenceData& d, int sample, int head)
+      : shape_(head_shape(t.op)), columns_(query_key_value_columns(shape_)), head_(head) {
+    shared_ = head / (shape_.heads / shape_.key_value_heads);
+    data_ = d.inputs[0].data() + static_cast<std::ptrdiff_t>(sample) * t.op.rows * columns_;
+  }
+  Real q(int row, int i) const { return data_[row * columns_ + head_ * shape_.query + i]; }
+  Real k(int row, int i) const { return data_[row * columns_ + (shape_.heads + shared_) * shape_.query + i]; }
+  Real v(int row, int i) const {
+    const int keys = (shape_.heads + shape_.key_value_heads) * shape_.query;
+    return data_[row * columns_ + keys + shared_ * shape_.value + i];
+  }
+  const HeadShape& shape() const { return shape_; }
+
+ private:
+  HeadShape shape_;
+  int columns_, head_, shared_ = 0;
+  const Real* data_;
+};
+
+inline std::vector<Real> reference_attention(const Trial& t, const ReferenceData& d) {
+  std::vector<Real> y;
+  for (int sample = 0; sample < t.samples; ++sample)
+    for (int row = 0; row < t.op.rows; ++row)
+      for (int h = 0; h < t.op.heads; ++h) {
+        const ReferenceHead head(t, d, sample, h);
+        const int last = t.op.causal ? row + 1 : t.op.rows;
+        const int first = t.op.window > 0 ? std::max(0, last - t.op.window) : 0;
         std::vector<Real> scores;
-        for (std::size_t other = 0; other < (t.op.causal ? row + 1 : rows); ++other) {
+        for (int other = first; other < last; ++other) {
           Real& score = scores.emplace_back(0);
-          for (std::size_t i = head; i < head + width; ++i) score += at(row, 0, i) * at(other, 1, i);
-          score /= std::sqrt(static_cast<Real>(width));
+          for (int i = 0; i < head.shape().query; ++i) score += head.q(row, i) * head.k(other, i);
+          score /= std::sqrt(static_cast<Real>(head.shape().query));
         }
         const std::vector<Real> p = softmax(scores);
-        Real& sum = y.emplace_back(0);
-        for (std::size_t other = 0; other < p.size(); ++other) sum += p[other] * at(other, 2, c);
+        for (int c = 0; c < head.shape().value; ++c) {
+          Real& sum = y.emplace_back(0);
+          for (int other = first; other < last; ++other)
+            sum += p[static_cast<std::size_t>(other - first)] * head.v(other, c);
+        }
       }
   return y;
 }
@@ -105,7 +171,7 @@ inline std::vector<Real> reference_embedding(const Trial& t, const ReferenceData
   for (std::size_t row = 0; row < d.inputs[0].size(); ++row)
     for (std::size_t c = 0; c < columns; ++c)
       y.push_back(d.weights[static_cast<std::size_t>(d.inputs[0][row]) * columns + c] +
-                  d.weights[d.second + row % static_cast<std::size_t>(t.op.rows) * columns + c]);
+                  (t.op.positions ? d.weights[d.second + row % static_cast<std::size_t>(t.op.rows) * columns + c] : 0));
   return y;
 }
 
@@ -150,6 +216,12 @@ inline std::vector<Real> reference_forward(const Trial& t, const ReferenceData& 
       return reference_linear(t, d);
     case OperationKind::LayerNorm:
       return reference_layer_norm(t, d);
+    case OperationKind::RmsNorm:
+      return reference_rms_norm(t, d);
+    case OperationKind::GatedSilu:
+      return reference_gated_silu(t, d);
+    case OperationKind::Rotary:
+      return reference_rotary(t, d);
     case OperationKind::Attention:
       return reference_attention(t, d);
     case OperationKind::Embedding:

@@ -222,4 +222,43 @@ inline std::vector<Trial> all_trials() {
   };
 }
 
+/// The operations of Llama: attention with shared heads of keys, a window, or wider heads of queries; RMS norm,
+/// rotation, SwiGLU, and an embedding without positions.
+inline std::vector<Trial> llama_trials() {
+  using enum OperationKind;
+  const auto attention = [](int rows, int heads, int shared, int query, int value, int window) {
+    Operation o{.kind = Attention, .rows = rows, .columns = heads * value, .heads = heads, .causal = true};
+    o.key_value_heads = shared, o.head_width = query, o.window = window;
+    return o;
+  };
+  const auto rotary = [](int columns, int heads, int width, int turned) {
+    Operation o{.kind = Rotary, .rows = 5, .columns = columns, .heads = heads};
+    o.head_width = width, o.rotary = turned;
+    return o;
+  };
+  Operation words{.kind = Embedding, .rows = 4, .columns = 6, .inner = 9};
+  words.positions = false;
+  const Operation gated{.kind = GatedSilu, .rows = 3, .columns = 37, .inner = 74};
+  return {
+      {"rms_norm", {.kind = RmsNorm, .rows = 3, .columns = 10}, 2, {10}},
+      {"rms_norm, wider", {.kind = RmsNorm, .rows = 2, .columns = 77}, 3, {77}},
+      {"silu", {.kind = Silu, .rows = 3, .columns = 37}, 2, {37}},
+      {"gated_silu", gated, 2, {74}},
+      {"rotary", rotary(24, 6, 4, 4), 2, {24}},
+      {"rotary of a part of some heads", rotary(31, 3, 8, 4), 2, {31}},
+      {"embedding without positions", words, 3, {1}},
+      {"attention, shared keys", attention(7, 4, 2, 3, 3, 0), 2, {24}},
+      {"attention, one head of keys", attention(5, 3, 1, 4, 4, 0), 2, {20}},
+      {"attention, window", attention(9, 2, 2, 4, 4, 3), 2, {24}},
+      {"attention, shared keys, window, wider queries", attention(9, 4, 2, 5, 3, 4), 2, {36}},
+  };
+}
+
+/// Every operation for which the CPU has a kernel.
+inline std::vector<Trial> cpu_trials() {
+  std::vector<Trial> trials = all_trials();
+  for (Trial& t : llama_trials()) trials.push_back(std::move(t));
+  return trials;
+}
+
 }  // namespace stagecraft::test

@@ -1,0 +1,19 @@
+#include "backends/real/required_kernels.hpp"
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::real {
+
+void require_kernels(const Workload& workload, bool (*has_kernel)(const Operation&)) {
+  for (const WorkloadLayer& layer : workload.layers)
+    for (const Operation& op : layer.operations)
+      if (!has_kernel(op))
+        throw InputError(fmt::format("the layer '{}' of the model '{}' has the operation '{}', for which this backend "
+                                     "has no kernel yet",
+                                     layer.name, workload.name, to_text(op)),
+                         "simulate it, take a model without such operations, or run.compute: emulated");
+}
+
+}  // namespace stagecraft::real
