@@ -34,8 +34,8 @@ struct DecoderShape {
   LatentShape latent;
   PositionKind positions = PositionKind::Learned;
   bool rms_norm = false, gated = false;
-  bool bias = true;                                         ///< Of dense layers, experts and routers.
-  bool attention_bias = true, query_key_value_bias = true;  ///< Of the output of attention; of what makes Q, K and V.
+  bool bias = true;                                         ///< Dense layers, experts and routers have one.
+  bool attention_bias = true, query_key_value_bias = true;  ///< The output of attention; what makes Q, K and V.
   bool query_key_norm = false, sinks = false;
   int window = 0, full_every = 0;  ///< Of `full_every` layers the last looks at all tokens; 0: no layer does.
   bool flash_attention = false;

@@ -11,8 +11,8 @@ namespace stagecraft {
 /// layer is a layer of GPT-2.
 std::vector<config::Field> decoder_fields();
 
-/// The shape that a checked map describes; `sequence` and `vocabulary` are those of the map, if it has them. What does
-/// not fit together becomes a problem.
+/// The shape that a checked map describes; without `sequence` and `vocabulary` these are 1. What does not fit together
+/// becomes a problem.
 DecoderShape read_decoder(const config::Value& checked, config::Problems&);
 
 }  // namespace stagecraft

@@ -26,7 +26,7 @@ std::string error_of(const std::string& json) {
 
 ModelGraph preset(const std::string& name) { return test::model_of(test::file_tree("models/" + name + ".yaml")); }
 
-/// The same layers with the same operations and amounts.
+/// Both have equal layers, with equal operations and amounts.
 void check_same(const ModelGraph& a, const ModelGraph& b) {
   REQUIRE(a.layers.size() == b.layers.size());
   CHECK(a.precision.weight == b.precision.weight);

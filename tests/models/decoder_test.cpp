@@ -87,7 +87,7 @@ TEST_CASE("fields that say what GPT-2 has anyway change nothing") {
   for (const LayerId l : plain.layers.ids()) CHECK(equal_amounts(plain.layers[l], said.layers[l]));
 }
 
-TEST_CASE("amounts of a decoder are those of its operations") {
+TEST_CASE("amounts of a decoder follow from its operations") {
   check_derived(make(kLlama));
   check_derived(make(kLatent));
   check_derived(make(kPlain + ", norm: rms"));
